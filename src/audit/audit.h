@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Audit: every tool call leaves a durable intent before its first byte goes out and a durable outcome
+ * before the last byte of its reply.  This is the only maker of exec tokens, and upstream_send() takes
+ * nothing else: nothing executes unaudited.
+ *
+ * Events are redacted, digested, numbered and chained on the write lane (chain.c is its write hook). */
+#ifndef HOLDFAST_AUDIT_AUDIT_H
+#define HOLDFAST_AUDIT_AUDIT_H
+
+#include "base/error.h"
+#include "config/config.h"
+#include "store/lanes.h"
+
+struct audit;
+struct chain;
+
+struct audit_config {
+    struct lanes *lanes;
+    struct loop *loop;
+    struct chain *chain;       /* its hook is already in the lanes */
+    int64_t writer;            /* our writer number */
+    size_t max_body;           /* 16 KiB each way, as stored */
+    struct str anchor_file;    /* second sink: one JSON line per anchor; absent: none */
+};
+struct audit *audit_new(const struct audit_config *config) must_check;
+void audit_free(struct audit *a);
+/* Every 10 s while events were written, and at a clean stop (then `done` is called when durable). */
+void audit_anchor(struct audit *a, void (*done)(void *arg), void *arg);
+
+/* What an execution is about.  Spans must live until exec_begin's `ready` has been called. */
+struct exec_what {
+    const struct principal *who;
+    struct str session_id, transport, carrier, server, method, tool, era;
+    struct str body;           /* the params' original bytes */
+    enum server_audit mode;    /* AUDIT_NONE makes a token without rows */
+    int64_t parent;
+};
+struct exec_result {
+    struct str outcome;        /* see event_row.outcome */
+    struct str error;          /* one sentence, or absent */
+    struct str body;           /* the result's original bytes; absent when there is none */
+};
+
+enum exec_state { EXEC_UNUSED, EXEC_BEGINNING, EXEC_OPEN, EXEC_ENDING, EXEC_CLOSED, EXEC_REFUSED };
+enum exec_kind { EXEC_DURABLE, EXEC_NOTE, EXEC_HOUSEKEEPING };
+/* Our own traffic towards upstreams, the only kind that leaves no row. */
+enum exec_reason { EXEC_PROBE, EXEC_INITIALIZE, EXEC_PING, EXEC_LIST, EXEC_CANCEL, EXEC_SUBSCRIBE, EXEC_CLIENT_RESPONSE };
+
+/* The token.  Embedded in the call that owns it; must stay in place from exec_begin until `ready`,
+ * and from exec_end until `done`.  The fields are audit's but for `user`. */
+struct exec {
+    enum exec_kind kind;
+    enum exec_state state;
+    enum exec_reason reason;
+    int64_t id;                /* the intent's event id once open; 0 for AUDIT_NONE */
+    int64_t began_us;
+    void *user;
+    struct audit *audit;
+    struct write_job job;
+    struct event_row event;
+    struct store_op ops[6];
+    struct arena *mem;         /* redacted bodies, made on the write lane, freed after the job */
+    enum server_audit mode;
+    struct exec_what what;
+    struct str body;
+    void (*then)(struct exec *x, const struct error *err);
+};
+
+/* Commits the intent, together with `extra` ops (≤ 4: a new session, a link …; copied), in one
+ * transaction.  `ready` comes from the loop: err NULL ⇒ the token is open and may be sent; else the
+ * call must be refused and nothing was written.  Verdicts of the extra ops stand in x->ops[0..n). */
+void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what, const struct store_op *extra,
+                size_t n_extra, void (*ready)(struct exec *x, const struct error *err));
+/* Commits the outcome; `result` spans must live until `done`.  On failure of the store the outcome is
+ * lost to this process's death only: it is retried by the audit (bounded by the calls in flight) and
+ * `done` gets the error so that the reply can say the outcome is not yet durable. */
+void exec_end(struct audit *a, struct exec *x, const struct exec_result *result, void (*done)(struct exec *x, const struct error *err));
+/* Recorded, not awaited. */
+void exec_note(struct audit *a, const struct exec_what *what, const struct exec_result *result);
+struct exec exec_housekeeping(enum exec_reason reason);
+/* May this token leave for an upstream now?  Asserted by upstream_send(). */
+bool exec_is_open(const struct exec *x);
+
+/* Closes as `indeterminate` every open intent of writers that are gone.  Blocking; at start, before
+ * the lanes run, with the chain's own numbering. */
+must_check bool audit_close_lost(struct store *store, struct chain *chain, size_t *ret_n, struct error *err);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Region allocator: everything of one exchange, dropped whole.  Freed memory is poisoned under
+ * ASan.  Not thread-safe: an arena belongs to whoever holds the object it serves. */
+#ifndef HOLDFAST_BASE_ARENA_H
+#define HOLDFAST_BASE_ARENA_H
+
+#include "base/str.h"
+
+struct arena;
+
+/* `max` is the ceiling for arena_try_alloc(); arena_alloc() is for sizes we control. */
+struct arena *arena_new(size_t max) must_check;
+void arena_free(struct arena *a); /* NULL is fine; runs clean-up hooks, last added first */
+void *arena_alloc(struct arena *a, size_t n) must_check;  /* aligned to 16, not zeroed */
+void *arena_zalloc(struct arena *a, size_t n) must_check; /* zeroed */
+void *arena_try_alloc(struct arena *a, size_t n) must_check; /* NULL past the ceiling */
+#define arena_new_of(a, type) ((type *)arena_zalloc((a), sizeof(type)))
+struct str arena_dup(struct arena *a, struct str s); /* also NUL-terminated; absent stays absent */
+struct str arena_printf(struct arena *a, const char *fmt, ...) printf_like(2, 3);
+void arena_on_free(struct arena *a, void (*hook)(void *arg), void *arg);
+size_t arena_used(const struct arena *a);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The few language helpers every file may assume.  Keep it small: this header is in everything. */
+#ifndef HOLDFAST_BASE_BASE_H
+#define HOLDFAST_BASE_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define must_check __attribute__((warn_unused_result))
+#define printf_like(fmt, first) __attribute__((format(printf, fmt, first)))
+#define unused_arg __attribute__((unused))
+#define never_returns __attribute__((noreturn))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define countof(array) (sizeof(array) / sizeof((array)[0]))
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+/* Small fixed allocations cannot sensibly fail: these abort with a line on stderr.  Sizes that a
+ * peer chooses go through buf_try_add() or arena_try_alloc() instead. */
+void *xmalloc(size_t n) must_check;
+void *xcalloc(size_t count, size_t n) must_check;
+void *xrealloc(void *p, size_t n) must_check;
+never_returns void die(const char *fmt, ...) printf_like(1, 2);
+
+#endif

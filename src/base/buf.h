@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growable bytes with a ceiling given at init.  Always NUL-terminated once something was added
+ * (the NUL is not counted).  Keep offsets, not pointers, into a growing buf. */
+#ifndef HOLDFAST_BASE_BUF_H
+#define HOLDFAST_BASE_BUF_H
+
+#include "base/str.h"
+
+struct buf {
+    char *p;
+    size_t n;
+    size_t cap;
+    size_t max; /* ceiling on n */
+};
+
+void buf_init(struct buf *b, size_t max);
+void buf_release(struct buf *b); /* also fine on a zeroed buf, and twice */
+/* false, and nothing added, when the ceiling would be passed: for sizes a peer controls. */
+must_check bool buf_try_add(struct buf *b, const void *p, size_t n);
+/* For sizes we control: passing the ceiling is our mistake and aborts. */
+void buf_add(struct buf *b, const void *p, size_t n);
+void buf_addstr(struct buf *b, struct str s);
+void buf_addz(struct buf *b, const char *cstr);
+void buf_addc(struct buf *b, char c);
+void buf_addf(struct buf *b, const char *fmt, ...) printf_like(2, 3);
+void buf_addu(struct buf *b, uint64_t value); /* decimal */
+/* Room for n more bytes at the end (buf_grown() counts them in); NULL past the ceiling. */
+char *buf_room(struct buf *b, size_t n);
+void buf_grown(struct buf *b, size_t n);
+void buf_consume(struct buf *b, size_t n); /* drops n bytes from the front */
+void buf_reset(struct buf *b);             /* empties, keeps the memory */
+/* Hands the heap memory to the caller (free()), leaves b empty. */
+char *buf_steal(struct buf *b, size_t *ret_n);
+static inline struct str buf_str(const struct buf *b)
+{
+    return (struct str){b->p ? b->p : "", b->n};
+}
+
+#endif

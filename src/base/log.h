@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Structured log lines on stderr: human on a TTY, JSON otherwise.  Lines go through a bounded ring
+ * to one thread; when stderr blocks they are dropped with a count, never waited for.  Values are
+ * escaped (no control bytes, no bidi) and secrets are masked by key name.
+ *
+ *   log_info("listening", LS("address", addr), LI("port", port), LZ("why", cstr));
+ *
+ * Session ids and handles are logged at DEBUG only, cut at 128 bytes. */
+#ifndef HOLDFAST_BASE_LOG_H
+#define HOLDFAST_BASE_LOG_H
+
+#include "base/str.h"
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+
+struct log_field {
+    const char *key;
+    struct str text; /* used when text.p != NULL, else `number` */
+    int64_t number;
+};
+#define LS(k, s) ((struct log_field){(k), (s), 0})
+#define LZ(k, z) ((struct log_field){(k), str_of(z), 0})
+#define LI(k, i) ((struct log_field){(k), STR_NONE, (int64_t)(i)})
+
+void log_line(enum log_level level, const char *message, const struct log_field *fields, size_t n);
+#define LOG_FIELDS_(...) (const struct log_field[]){{NULL, STR_NONE, 0}, ##__VA_ARGS__}
+#define LOG_COUNT_(...) (sizeof(LOG_FIELDS_(__VA_ARGS__)) / sizeof(struct log_field))
+#define log_at_(level, message, ...)                                                               \
+    do {                                                                                           \
+        if ((level) >= log_threshold)                                                              \
+            log_line((level), (message), LOG_FIELDS_(__VA_ARGS__) + 1, LOG_COUNT_(__VA_ARGS__) - 1); \
+    } while (0)
+#define log_debug(message, ...) log_at_(LOG_DEBUG, message, ##__VA_ARGS__)
+#define log_info(message, ...) log_at_(LOG_INFO, message, ##__VA_ARGS__)
+#define log_warn(message, ...) log_at_(LOG_WARN, message, ##__VA_ARGS__)
+#define log_error(message, ...) log_at_(LOG_ERROR, message, ##__VA_ARGS__)
+
+extern enum log_level log_threshold;
+/* Before log_start() lines are written synchronously.  `json`: -1 decides by isatty(2). */
+void log_setup(enum log_level threshold, int json);
+must_check bool log_level_parse(struct str s, enum log_level *ret);
+void log_start(void); /* starts the writer thread; call after every fork of ours */
+void log_stop(void);  /* flushes (bounded wait) and joins */
+uint64_t log_dropped(void);
+/* Escapes control bytes, DEL, C1, bidi controls and invalid UTF-8 for terminals; used by commands too. */
+struct buf;
+void log_escape(struct buf *out, struct str s, size_t max);
+
+#endif

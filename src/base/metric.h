@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counters, gauges and histograms in Prometheus text form.  Label sets are bounded: past the bound
+ * a new combination is counted under `_other`.  Cells are relaxed atomics, so any thread may add;
+ * cells are looked up once and kept where a path is hot.  Cells live for ever. */
+#ifndef HOLDFAST_BASE_METRIC_H
+#define HOLDFAST_BASE_METRIC_H
+
+#include "base/buf.h"
+
+enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+struct metric;
+struct metric_cell;
+
+/* `labels` is "server,outcome" or "" ; every pointer is a literal.  Histograms observe microseconds
+ * and are exposed in seconds.  Registering the same name twice returns the first. */
+struct metric *metric_register(enum metric_kind kind, const char *name, const char *help,
+                               const char *labels, unsigned max_cells);
+/* Values in label order.  Takes a lock: keep the result where it matters. */
+struct metric_cell *metric_cell(struct metric *m, const struct str *values, size_t n);
+void metric_add(struct metric_cell *c, int64_t n);
+void metric_set(struct metric_cell *c, int64_t value);
+void metric_observe_us(struct metric_cell *c, int64_t us);
+int64_t metric_value(const struct metric_cell *c);
+void metric_write(struct buf *out); /* every metric, in order of registration */
+
+#endif

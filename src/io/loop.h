@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The event loop: fds, timers, posted calls.  The only file pair that knows libuv.  Everything here
+ * is called on the loop thread, but for loop_post() and loop_stop(). */
+#ifndef HOLDFAST_IO_LOOP_H
+#define HOLDFAST_IO_LOOP_H
+
+#include "base/error.h"
+#include "base/list.h"
+
+struct loop;
+
+struct loop *loop_new(void) must_check;
+void loop_run(struct loop *loop);  /* until loop_stop() */
+void loop_stop(struct loop *loop); /* any thread, and signal handlers through loop_on_signal */
+void loop_free(struct loop *loop); /* everything must have been stopped before */
+int64_t loop_now_ms(const struct loop *loop); /* monotonic, as of this turn */
+
+/* A file descriptor.  `fn` gets LOOP_READ and/or LOOP_WRITE (errors and hang-up show as LOOP_READ). */
+enum { LOOP_READ = 1, LOOP_WRITE = 2 };
+struct loop_fd;
+struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int events), void *arg) must_check;
+void loop_fd_want(struct loop_fd *w, int events); /* 0 pauses; no cost when unchanged */
+void loop_fd_free(struct loop_fd *w); /* no callback afterwards; does not close the fd */
+
+/* Work handed to the loop from any thread, run in posting order; no lock. */
+struct loop_task {
+    struct loop_task *next;
+    void (*fn)(struct loop_task *task);
+};
+void loop_post(struct loop *loop, struct loop_task *task);
+/* Runs `task` at the end of this turn, after every callback of it: where objects are freed. */
+void loop_defer(struct loop *loop, struct loop_task *task);
+
+/* A timer. */
+struct loop_timer;
+struct loop_timer *loop_timer_new(struct loop *loop, void (*fn)(void *arg), void *arg) must_check;
+void loop_timer_start(struct loop_timer *t, int64_t after_ms, int64_t repeat_ms); /* restarts */
+void loop_timer_stop(struct loop_timer *t);
+void loop_timer_free(struct loop_timer *t); /* NULL is fine */
+
+/* Deadlines by class: all of one class last equally long, so they sit in a FIFO swept by one timer;
+ * setting and clearing one is two pointer writes.  Resolution about 50 ms. */
+struct deadline_class {
+    struct loop *loop;
+    int64_t ms;
+    struct list waiting;
+    struct list link; /* in the loop's list of classes */
+};
+struct deadline {
+    struct list link;
+    int64_t due_ms;
+    void (*fn)(struct deadline *d); /* called once, after which it is unset */
+};
+void deadline_class_init(struct deadline_class *c, struct loop *loop, int64_t ms);
+void deadline_class_release(struct deadline_class *c);
+void deadline_init(struct deadline *d, void (*fn)(struct deadline *d));
+void deadline_set(struct deadline_class *c, struct deadline *d); /* sets again when set */
+void deadline_clear(struct deadline *d);
+bool deadline_is_set(const struct deadline *d);
+
+void loop_on_signal(struct loop *loop, int signum, void (*fn)(void *arg, int signum), void *arg);
+/* Longest single turn since last asked, in microseconds; exported as a metric. */
+int64_t loop_take_stall_us(struct loop *loop);
+
+#endif

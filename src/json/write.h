@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* begin / add / end writer onto a buf.  Commas are its business; raw bytes pass through as they are. */
+#ifndef HOLDFAST_JSON_WRITE_H
+#define HOLDFAST_JSON_WRITE_H
+
+#include "base/buf.h"
+
+struct js_writer {
+    struct buf *out;
+    unsigned depth;
+    uint64_t first; /* bit per depth: nothing written yet at this level */
+    bool pretty;    /* two-space indentation, for people */
+};
+
+void js_begin(struct js_writer *w, struct buf *out);
+void js_object(struct js_writer *w);
+void js_object_end(struct js_writer *w);
+void js_array(struct js_writer *w);
+void js_array_end(struct js_writer *w);
+void js_key(struct js_writer *w, struct str key);
+void js_string(struct js_writer *w, struct str s); /* escapes; invalid UTF-8 becomes U+FFFD */
+void js_int(struct js_writer *w, int64_t v);
+void js_bool(struct js_writer *w, bool v);
+void js_null(struct js_writer *w);
+void js_raw_value(struct js_writer *w, struct str json); /* already JSON */
+/* key + value in one call; an absent str writes nothing at all. */
+void js_kv_string(struct js_writer *w, const char *key, struct str s);
+void js_kv_int(struct js_writer *w, const char *key, int64_t v);
+void js_kv_bool(struct js_writer *w, const char *key, bool v);
+void js_kv_raw(struct js_writer *w, const char *key, struct str json);
+/* Appends "…" with quotes, without a writer. */
+void js_quote(struct buf *out, struct str s);
+
+#endif

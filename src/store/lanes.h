@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lanes: where blocking store calls run so that the loop never waits.
+ *
+ *   write   one thread, the only read-write connection; group commit: at once when idle, and with
+ *           many calls in flight up to 1 ms for company
+ *   lookup  read-only, by key, for the request path
+ *   query   read-only: lists, export, verify; pages of at most 200 rows, 250 ms each
+ *
+ * Jobs are intrusive and belong to their submitter until `done` is called on the loop thread.  Every
+ * queue is bounded: a job past the bound is refused at once (lane_*() returns false). */
+#ifndef HOLDFAST_STORE_LANES_H
+#define HOLDFAST_STORE_LANES_H
+
+#include "io/loop.h"
+#include "store/store.h"
+
+struct lanes;
+
+struct write_job {
+    struct loop_task task; /* the lanes' */
+    struct write_job *next;
+    struct store_op *ops;
+    size_t n;
+    void (*prepare)(struct write_job *job); /* on the write lane before the batch: redaction, digests; may be NULL */
+    void (*done)(struct write_job *job);    /* on the loop; `ok`, verdicts and `err` are set */
+    bool ok;
+    struct error err;                       /* when !ok: nothing of this job was written */
+};
+
+struct read_job {
+    struct loop_task task;
+    struct read_job *next;
+    /* On the lane's thread, with that lane's read-only store. */
+    bool (*run)(struct read_job *job, struct store *store);
+    void (*done)(struct read_job *job); /* on the loop */
+    bool ok;
+    struct error err;                   /* filled by run */
+};
+
+/* Seen by the write lane around each transaction: audit numbers and chains events here.  `assign`
+ * is called with the ops of one transaction just before it; then exactly one of commit/rollback. */
+struct write_hook {
+    void *arg;
+    bool (*assign)(void *arg, struct store *store, struct store_op *ops, size_t n, struct error *err);
+    void (*commit)(void *arg);
+    void (*rollback)(void *arg);
+};
+
+struct lanes_config {
+    struct store *write;  /* taken: closed by lanes_free */
+    struct store *lookup; /* taken; may equal write for the memory store (then serialised inside it) */
+    struct store *query;  /* taken; likewise */
+    struct write_hook hook; /* may be zero */
+    size_t max_queue;     /* jobs per lane, 65,536 */
+    unsigned max_batch;   /* ops per transaction, 512 */
+    int64_t company_us;   /* 1000 */
+};
+struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config) must_check;
+/* Finishes what is queued, then joins the threads; done callbacks still queued are run. */
+void lanes_free(struct lanes *l);
+must_check bool lane_write(struct lanes *l, struct write_job *job);
+must_check bool lane_lookup(struct lanes *l, struct read_job *job);
+must_check bool lane_query(struct lanes *l, struct read_job *job);
+/* How many calls are in flight, so the write lane knows whether to wait for company. */
+void lanes_set_in_flight(struct lanes *l, unsigned n);
+/* Store health as the write lane saw it last: false after a failed batch until one succeeds. */
+bool lanes_healthy(const struct lanes *l);
+struct lane_stats { size_t write_queue, lookup_queue, query_queue; uint64_t batches, ops, failures; int64_t last_batch_us; };
+void lanes_stats(const struct lanes *l, struct lane_stats *ret);
+
+#endif

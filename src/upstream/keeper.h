@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keeper: a process forked before any thread, subreaper of all children, which starts them (own
+ * process group, limits, clean environment, no shell) and hands their pipes back by SCM_RIGHTS.
+ * When its socket to Holdfast closes, for whatever reason, it kills every descendant and exits. */
+#ifndef HOLDFAST_UPSTREAM_KEEPER_H
+#define HOLDFAST_UPSTREAM_KEEPER_H
+
+#include "base/error.h"
+#include "base/list.h"
+#include "config/config.h"
+#include "io/loop.h"
+
+struct keeper;
+
+/* Forks; call while the process has one thread.  *ret has no loop yet. */
+must_check bool keeper_start(struct keeper **ret, struct error *err);
+void keeper_attach(struct keeper *k, struct loop *loop); /* from now on callbacks come from the loop */
+void keeper_stop(struct keeper *k); /* closes the socket and waits (bounded) for the keeper to end */
+int keeper_pid(const struct keeper *k);
+
+struct keeper_child {
+    unsigned id;  /* ours; pids may be reused */
+    int pid;
+    int in, out, err; /* our ends: write, read, read; taken by the caller in on_started */
+};
+struct keeper_events {
+    /* Either on_started, or on_failed (bad command, no such file, limits); the latter is final. */
+    void (*on_started)(void *arg, const struct keeper_child *child);
+    void (*on_failed)(void *arg, const struct error *err);
+    void (*on_exited)(void *arg, int wait_status);
+};
+/* Asks for a child; returns its id.  Command, args, env and cwd come from the configuration alone. */
+unsigned keeper_spawn(struct keeper *k, const struct server_config *server, const struct keeper_events *events, void *arg);
+/* Signals the child's whole group. */
+void keeper_kill(struct keeper *k, unsigned id, int signum);
+/* No more callbacks for this child; the keeper kills its group with SIGKILL and reaps it. */
+void keeper_forget(struct keeper *k, unsigned id);
+
+#endif
