@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door.  meson and ninja do the work; this names the things people do.
+
+PREFIX ?= /usr/local
+DATA ?= .cache/run
+RUN_ARGS ?= --data $(DATA)
+
+.DEFAULT_GOAL := build
+.PHONY: build run test test-long bench lint install clean help
+
+build: ## build build/holdfast (release)
+	@tools/install-deps --check run
+	@tools/configure build -Dbuildtype=release
+	@ninja -C build
+
+run: ## install what is missing, build, and serve on 127.0.0.1:4653 (RUN_ARGS="--config FILE …")
+	@tools/install-deps run
+	@$(MAKE) --no-print-directory build
+	@exec build/holdfast up $(RUN_ARGS)
+
+test: ## install what is missing, build with sanitizers, run every test
+	@tools/install-deps test
+	@/usr/bin/python3 tools/run-tests
+
+test-long: ## the same with long fuzzing and the long end-to-end tests
+	@tools/install-deps test
+	@/usr/bin/python3 tools/run-tests --long
+
+bench: ## measure against nginx on this machine (BENCH_ARGS=--quick for a first look)
+	@tools/install-deps bench
+	@$(MAKE) --no-print-directory build
+	@ninja -C build bench/bench_load bench/bench_upstream
+	@/usr/bin/python3 bench/run.py $(BENCH_ARGS)
+
+lint: ## formatting, clang-tidy, include arrows, names in docs, banned calls
+	@tools/install-deps lint
+	@tools/lint
+
+install: build ## install to PREFIX (default /usr/local; DESTDIR is honoured)
+	install -D -m 0755 build/holdfast $(DESTDIR)$(PREFIX)/bin/holdfast
+
+clean: ## remove what the build made
+	rm -rf build build-test build-fuzz build-tidy
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
+		while IFS='|' read -r name what; do printf 'make %-10s %s\n' "$$name" "$$what"; done
