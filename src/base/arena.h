@@ -14,6 +14,9 @@ void arena_free(struct arena *a); /* NULL is fine; runs clean-up hooks, last add
 void *arena_alloc(struct arena *a, size_t n) must_check;  /* aligned to 16, not zeroed */
 void *arena_zalloc(struct arena *a, size_t n) must_check; /* zeroed */
 void *arena_try_alloc(struct arena *a, size_t n) must_check; /* NULL past the ceiling */
+/* Grows or shrinks an allocation of old_n bytes, in place when it is the newest one; p may be NULL.
+ * The first min(old_n, n) bytes are kept.  NULL, and nothing changed, past the ceiling. */
+void *arena_try_resize(struct arena *a, void *p, size_t old_n, size_t n) must_check;
 #define arena_new_of(a, type) ((type *)arena_zalloc((a), sizeof(type)))
 struct str arena_dup(struct arena *a, struct str s); /* also NUL-terminated; absent stays absent */
 struct str arena_printf(struct arena *a, const char *fmt, ...) printf_like(2, 3);

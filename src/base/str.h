@@ -32,10 +32,11 @@ static inline bool str_eq(struct str a, struct str b)
 }
 static inline bool str_starts(struct str s, struct str prefix)
 {
-    return s.n >= prefix.n && memcmp(s.p, prefix.p, prefix.n) == 0;
+    return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
 }
 /* ASCII case only. */
 bool str_ieq(struct str a, struct str b);
+bool str_icontains(struct str s, struct str part); /* ASCII case only */
 int str_cmp(struct str a, struct str b);
 struct str str_trim(struct str s); /* SP and HTAB off both ends */
 /* Position of the first `c`, or s.n. */

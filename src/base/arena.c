@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Region allocator.  A chain of chunks, newest first; an allocation moves a mark inside the newest
+ * chunk, and one too big for it gets a chunk of its own.  Under ASan everything not handed out is
+ * poisoned and allocations stand a gap apart, so an overrun inside a chunk is still seen.
+ *
+ * Invariant: `last` is the newest allocation, and it is the only one that can be resized in place.
+ */
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define UNDER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UNDER_ASAN 1
+#endif
+#endif
+
+#ifdef UNDER_ASAN
+#include <sanitizer/asan_interface.h>
+#define GAP 16
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define GAP 0
+#endif
+
+#define ALIGN 16
+#define CHUNK_FIRST 4080 /* with malloc's own header: one page */
+#define CHUNK_LARGEST (64 * 1024)
+
+struct chunk {
+    struct chunk *older;
+    size_t size; /* of data */
+    size_t used;
+    size_t padding;
+    char data[];
+};
+
+struct hook {
+    struct hook *older;
+    void (*run)(void *arg);
+    void *arg;
+};
+
+struct arena {
+    struct chunk *newest;
+    struct hook *hooks;
+    void *last;
+    size_t used;
+    size_t max;
+    size_t next_size;
+};
+
+static size_t round_up(size_t n)
+{
+    return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+static struct chunk *chunk_new(size_t size)
+{
+    struct chunk *c = xmalloc(sizeof(*c) + size);
+
+    c->older = NULL;
+    c->size = size;
+    c->used = 0;
+    ASAN_POISON_MEMORY_REGION(c->data, size);
+    return c;
+}
+
+static void chunk_free(struct chunk *c)
+{
+    ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
+    free(c);
+}
+
+/* The arena itself is the first thing in its first chunk, so a small exchange is one malloc. */
+struct arena *arena_new(size_t max)
+{
+    struct chunk *c = chunk_new(CHUNK_FIRST - sizeof(struct chunk));
+    struct arena *a = (struct arena *)c->data;
+
+    ASAN_UNPOISON_MEMORY_REGION(a, sizeof(*a));
+    c->used = round_up(sizeof(*a)) + GAP;
+    *a = (struct arena){.newest = c, .max = max, .next_size = 2 * CHUNK_FIRST};
+    return a;
+}
+
+void arena_free(struct arena *a)
+{
+    struct chunk *c;
+
+    if (!a)
+        return;
+    while (a->hooks) {
+        struct hook *hook = a->hooks;
+        a->hooks = hook->older;
+        hook->run(hook->arg);
+    }
+    for (c = a->newest; c;) {
+        struct chunk *older = c->older; /* the oldest holds `a` itself */
+        chunk_free(c);
+        c = older;
+    }
+}
+
+static void chunk_add(struct arena *a, size_t need)
+{
+    size_t size = a->next_size - sizeof(struct chunk);
+    struct chunk *c;
+
+    if (a->next_size < CHUNK_LARGEST)
+        a->next_size *= 2;
+    c = chunk_new(need > size ? need : size);
+    c->older = a->newest;
+    a->newest = c;
+}
+
+void *arena_alloc(struct arena *a, size_t n)
+{
+    size_t need;
+    struct chunk *c = a->newest;
+    void *p;
+
+    if (unlikely(n > SIZE_MAX / 2))
+        die("%zu bytes asked of an arena; this is a bug, please report it", n);
+    need = round_up(n ? n : 1) + GAP;
+    if (unlikely(need > c->size - c->used)) {
+        chunk_add(a, need);
+        c = a->newest;
+    }
+    p = c->data + c->used;
+    c->used += need;
+    a->used += n;
+    a->last = p;
+    ASAN_UNPOISON_MEMORY_REGION(p, n);
+    return p;
+}
+
+void *arena_zalloc(struct arena *a, size_t n)
+{
+    return memset(arena_alloc(a, n), 0, n);
+}
+
+void *arena_try_alloc(struct arena *a, size_t n)
+{
+    if (n > a->max || a->used > a->max - n)
+        return NULL;
+    return arena_alloc(a, n);
+}
+
+/* A big array has a chunk to itself; realloc() then moves pages instead of bytes. */
+static void *grow_own_chunk(struct arena *a, size_t need)
+{
+    struct chunk *c = a->newest;
+
+    ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
+    c = xrealloc(c, sizeof(*c) + need);
+    c->size = c->used = need;
+    a->newest = c;
+    a->last = c->data;
+    return c->data;
+}
+
+static void *resize_last(struct arena *a, void *p, size_t old_n, size_t n)
+{
+    struct chunk *c = a->newest;
+    size_t at = (size_t)((char *)p - c->data);
+    size_t need = round_up(n ? n : 1) + GAP;
+    void *moved;
+
+    if (need <= c->size - at)
+        c->used = at + need;
+    else if (at == 0)
+        p = grow_own_chunk(a, need);
+    else {
+        c->used = at;
+        moved = arena_alloc(a, n);
+        memcpy(moved, p, old_n < n ? old_n : n);
+        a->used -= n;
+        ASAN_POISON_MEMORY_REGION(p, old_n);
+        return moved;
+    }
+    ASAN_UNPOISON_MEMORY_REGION(p, n);
+    ASAN_POISON_MEMORY_REGION((char *)p + n, a->newest->size - at - n);
+    return p;
+}
+
+void *arena_try_resize(struct arena *a, void *p, size_t old_n, size_t n)
+{
+    void *moved;
+
+    if (n > old_n && (n - old_n > a->max || a->used > a->max - (n - old_n)))
+        return NULL;
+    if (p && p == a->last) {
+        p = resize_last(a, p, old_n, n);
+        a->used = a->used - old_n + n;
+        return p;
+    }
+    moved = arena_alloc(a, n);
+    if (p)
+        memcpy(moved, p, old_n < n ? old_n : n);
+    return moved;
+}
+
+struct str arena_dup(struct arena *a, struct str s)
+{
+    char *copy;
+
+    if (!s.p)
+        return STR_NONE;
+    copy = arena_alloc(a, s.n + 1);
+    memcpy(copy, s.p, s.n);
+    copy[s.n] = '\0';
+    return str_n(copy, s.n);
+}
+
+struct str arena_printf(struct arena *a, const char *fmt, ...)
+{
+    va_list args;
+    char *text;
+    int n;
+
+    va_start(args, fmt);
+    n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (n < 0)
+        die("a malformed format string; this is a bug, please report it");
+    text = arena_alloc(a, (size_t)n + 1);
+    va_start(args, fmt);
+    vsnprintf(text, (size_t)n + 1, fmt, args);
+    va_end(args);
+    return str_n(text, (size_t)n);
+}
+
+void arena_on_free(struct arena *a, void (*run)(void *arg), void *arg)
+{
+    struct hook *hook = arena_alloc(a, sizeof(*hook));
+
+    *hook = (struct hook){.older = a->hooks, .run = run, .arg = arg};
+    a->hooks = hook;
+}
+
+size_t arena_used(const struct arena *a)
+{
+    return a->used;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocation that cannot sensibly fail, and the end of the process when it does.  Bottom of the
+ * tree: uses nothing but libc and never allocates on the way out. */
+#include "base/base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void die(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    fputs("holdfast: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+    abort();
+}
+
+void *xmalloc(size_t n)
+{
+    void *p = malloc(n ? n : 1);
+
+    if (unlikely(!p))
+        die("out of memory for %zu bytes; give the process more memory", n);
+    return p;
+}
+
+void *xcalloc(size_t count, size_t n)
+{
+    void *p = calloc(count ? count : 1, n ? n : 1);
+
+    if (unlikely(!p))
+        die("out of memory for %zu times %zu bytes; give the process more memory", count, n);
+    return p;
+}
+
+void *xrealloc(void *p, size_t n)
+{
+    void *grown = realloc(p, n ? n : 1);
+
+    if (unlikely(!grown))
+        die("out of memory for %zu bytes; give the process more memory", n);
+    return grown;
+}

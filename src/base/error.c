@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filling errors, and the one table of what each code means outside: HTTP, JSON-RPC, exit status,
+ * the sentence a stranger reads and what to do about it (`holdfast help CODE`). */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROW(CODE, NAME, HTTP, JSONRPC, EXIT, SENTENCE, HELP)                                       \
+    [CODE] = {CODE, NAME, HTTP, JSONRPC, EXIT, SENTENCE, HELP}
+
+static const struct error_info table[ERR_COUNT] = {
+    ROW(ERR_NONE, "none", 200, 0, 0, "No error", "Nothing went wrong. There is nothing to do."),
+    ROW(ERR_PARSE, "parse", 400, -32700, 1, "The message is not valid JSON",
+        "The bytes received are not one JSON value in UTF-8. "
+        "Check the sender for trailing commas, comments, cut-off bodies or a byte order mark."),
+    ROW(ERR_BAD_INPUT, "bad_input", 400, -32600, 1, "The request is not acceptable",
+        "The request was understood but breaks a rule of the protocol or of this interface. "
+        "Read the detail text, correct the request and send it again."),
+    ROW(ERR_BAD_PARAMS, "bad_params", 400, -32602, 1, "The parameters are not acceptable",
+        "A parameter is missing, has the wrong type or is out of range. "
+        "Compare the call with the schema that tools/list or the interface reference shows."),
+    ROW(ERR_NO_METHOD, "no_method", 404, -32601, 1, "The method does not exist",
+        "No such method, or the server behind it does not offer it. "
+        "Check its spelling and the capabilities that initialize or discovery returned."),
+    ROW(ERR_USAGE, "usage", 400, -32600, 2, "The command line is not understood",
+        "An option or argument is unknown, missing or does not fit with the others. "
+        "Run `holdfast help` or `holdfast COMMAND --help` to see what is accepted."),
+    ROW(ERR_UNAUTHENTICATED, "unauthenticated", 401, -32000, 3, "Authentication is required",
+        "No credential was sent, or the one sent is unknown, expired or revoked. "
+        "Create one with `holdfast key create` and send it as a bearer token."),
+    ROW(ERR_DENIED, "denied", 403, -32000, 3, "This is not allowed",
+        "The caller is known but its role, scopes or profile do not permit this. "
+        "Use another key, or ask an administrator to widen this one."),
+    ROW(ERR_NOT_FOUND, "not_found", 404, -32000, 1, "There is no such thing",
+        "The name does not exist, or is not visible to this caller. "
+        "List what there is, check the spelling and check which key is in use."),
+    ROW(ERR_SESSION_NOT_FOUND, "session_not_found", 404, -32000, 1, "Session not found or expired",
+        "The session id is unknown, has expired or belongs to somebody else. "
+        "Start again with a new initialize and use the session id it returns."),
+    ROW(ERR_CONFLICT, "conflict", 409, -32000, 6, "This conflicts with what is already there",
+        "The name is taken, or the thing changed since it was read. "
+        "Read it again and repeat the change, or choose another name."),
+    ROW(ERR_TOO_LARGE, "too_large", 413, -32600, 1, "The message is too large",
+        "A size limit was passed. "
+        "Send less at a time, or raise the limit in the configuration."),
+    ROW(ERR_LIMIT, "limit", 429, -32000, 1, "A limit has been reached",
+        "A quota of sessions, calls or connections is used up. "
+        "Wait a little, end what is no longer needed, or raise the limit in the configuration."),
+    ROW(ERR_UNAVAILABLE, "unavailable", 503, -32000, 1, "The service is not available just now",
+        "The store cannot be used, or this process is stopping. "
+        "Try again shortly; if it lasts, `holdfast doctor` says what is wrong."),
+    ROW(ERR_UNREACHABLE, "unreachable", 502, -32000, 4, "The server cannot be reached",
+        "A connection or process could not be started, or it broke off. "
+        "Check the command or URL with `holdfast servers` and look at the log of that server."),
+    ROW(ERR_UPSTREAM, "upstream", 502, -32000, 1, "The server gave an answer that makes no sense",
+        "The server behind this name broke the protocol. "
+        "Look at its log, and report the problem to its authors with the text of this error."),
+    ROW(ERR_TIMEOUT, "timeout", 504, -32000, 1, "The answer did not come in time",
+        "A deadline passed before the work was done; it may still finish later. "
+        "Check whether it had an effect before you repeat it, or raise the timeout."),
+    ROW(ERR_CANCELLED, "cancelled", 500, -32800, 1, "The request was cancelled",
+        "The caller withdrew the request before it was answered. "
+        "Send it again if the answer is still wanted."),
+    ROW(ERR_TOOL, "tool", 200, -32000, 5, "The tool reported an error",
+        "The call reached the tool and the tool itself says that it failed. "
+        "Read the text of the result; the fault is in the arguments or in the tool."),
+    ROW(ERR_CONFIG, "config", 500, -32603, 7, "The configuration is not usable",
+        "The configuration file or an environment variable has a mistake, or a start was refused "
+        "because of it. Correct the place the message names; `holdfast config check` tries it."),
+    ROW(ERR_CHAIN_BROKEN, "chain_broken", 500, -32603, 8, "The audit chain is broken",
+        "Audit records were changed, removed or reordered after they were written. "
+        "Keep a copy of the data directory and find out who had access to it."),
+    ROW(ERR_INTERRUPTED, "interrupted", 500, -32603, 130, "The command was interrupted",
+        "A signal ended the command before it was done. "
+        "Run it again; nothing that was acknowledged is lost."),
+    ROW(ERR_INTERNAL, "internal", 500, -32603, 1, "Something went wrong inside",
+        "This is a fault of ours or of the machine, such as a full disk. "
+        "The log has the details; please report it with the lines around it."),
+};
+
+bool error_set(struct error *err, enum err_code code, const char *fmt, ...)
+{
+    struct error filled = {.code = code};
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(filled.text, sizeof(filled.text), fmt, args);
+    va_end(args);
+    if (err)
+        *err = filled;
+    return false;
+}
+
+bool error_wrap(struct error *err, const char *fmt, ...)
+{
+    char context[sizeof(err->text)];
+    size_t n, keep;
+    va_list args;
+
+    if (!err)
+        return false;
+    va_start(args, fmt);
+    vsnprintf(context, sizeof(context) - 2, fmt, args);
+    va_end(args);
+    strcat(context, ": ");
+    n = strlen(context);
+    keep = strlen(err->text);
+    if (keep > sizeof(err->text) - 1 - n)
+        keep = sizeof(err->text) - 1 - n;
+    memmove(err->text + n, err->text, keep);
+    memcpy(err->text, context, n);
+    err->text[n + keep] = '\0';
+    return false;
+}
+
+bool error_sys(struct error *err, enum err_code code, int errnum, const char *fmt, ...)
+{
+    struct error filled = {.code = code};
+    char reason[128];
+    size_t n;
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(filled.text, sizeof(filled.text) - sizeof(reason), fmt, args);
+    va_end(args);
+    n = strlen(filled.text);
+    snprintf(filled.text + n, sizeof(filled.text) - n, ": %s",
+             strerror_r(errnum, reason, sizeof(reason)));
+    if (err)
+        *err = filled;
+    return false;
+}
+
+const struct error_info *error_info(enum err_code code)
+{
+    return (unsigned)code < ERR_COUNT ? &table[code] : &table[ERR_INTERNAL];
+}
+
+const struct error_info *error_info_by_name(const char *name)
+{
+    for (size_t i = 0; name && i < countof(table); i++)
+        if (strcmp(table[i].name, name) == 0)
+            return &table[i];
+    return NULL;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Views: comparison, cutting, numbers, distance. */
+#include "test.h"
+
+TEST(test_str_ieq__ignores_ascii_case_only)
+{
+    assert_true(str_ieq(STR("Content-Type"), STR("content-tYPE")));
+    assert_false(str_ieq(STR("\xc3\x84"), STR("\xc3\xa4")));
+    assert_false(str_ieq(STR("abc"), STR("abcd")));
+    assert_false(str_ieq(STR("[@"), STR("{`")));
+}
+
+TEST(test_str_starts__absent_prefix_and_absent_text_are_safe)
+{
+    assert_true(str_starts(STR("abc"), STR("ab")));
+    assert_true(str_starts(STR_NONE, STR_NONE));
+    assert_false(str_starts(STR_NONE, STR("a")));
+}
+
+TEST(test_str_cmp__orders_bytes_then_length)
+{
+    assert_int_equal(str_cmp(STR("a"), STR("b")), -1);
+    assert_int_equal(str_cmp(STR("b"), STR("a")), 1);
+    assert_int_equal(str_cmp(STR("a"), STR("ab")), -1);
+    assert_int_equal(str_cmp(STR("\xff"), STR("a")), 1);
+    assert_int_equal(str_cmp(STR(""), STR_NONE), 0);
+}
+
+TEST(test_str_trim__takes_blanks_off_both_ends_only)
+{
+    assert_str(str_trim(STR(" \t a b\t ")), "a b");
+    assert_str(str_trim(STR(" \t ")), "");
+    assert_str(str_trim(STR("\na")), "\na");
+}
+
+TEST(test_str_split__leaves_absent_rest_after_the_last_part)
+{
+    struct str rest = STR("a,,b");
+
+    assert_str(str_split(&rest, ','), "a");
+    assert_str(str_split(&rest, ','), "");
+    assert_str(str_split(&rest, ','), "b");
+    assert_null(rest.p);
+}
+
+TEST(test_str_split__trailing_separator_leaves_an_empty_rest)
+{
+    struct str rest = STR("a,");
+
+    assert_str(str_split(&rest, ','), "a");
+    assert_non_null(rest.p);
+    assert_int_equal(rest.n, 0);
+}
+
+TEST(test_str_to_u64__accepts_the_limit_and_refuses_one_more)
+{
+    uint64_t v = 7;
+
+    assert_true(str_to_u64(STR("100"), 100, &v));
+    assert_int_equal(v, 100);
+    assert_false(str_to_u64(STR("101"), 100, &v));
+    assert_int_equal(v, 100);
+    assert_true(str_to_u64(STR("18446744073709551615"), UINT64_MAX, &v));
+    assert_true(v == UINT64_MAX);
+    assert_false(str_to_u64(STR("18446744073709551616"), UINT64_MAX, &v));
+}
+
+TEST(test_str_to_u64__refuses_signs_blanks_and_nothing)
+{
+    static const char *const bad[] = {"", "+1", "-1", " 1", "1 ", "0x1", "1.0", "\xd9\xa1"};
+    uint64_t v;
+
+    for (size_t i = 0; i < countof(bad); i++)
+        assert_false(str_to_u64(str_of(bad[i]), UINT64_MAX, &v));
+    assert_true(str_to_u64(STR("007"), 10, &v));
+    assert_int_equal(v, 7);
+}
+
+TEST(test_str_distance__counts_edits_up_to_the_cap)
+{
+    assert_int_equal(str_distance(STR("listen"), STR("listen"), 3), 0);
+    assert_int_equal(str_distance(STR("lisen"), STR("listen"), 3), 1);
+    assert_int_equal(str_distance(STR("Listen"), STR("listen"), 3), 0);
+    assert_int_equal(str_distance(STR("kitten"), STR("sitting"), 9), 3);
+    assert_int_equal(str_distance(STR("kitten"), STR("sitting"), 3), 3);
+    assert_int_equal(str_distance(STR(""), STR("abc"), 9), 3);
+    assert_int_equal(str_distance(STR("a"), STR("abcdefgh"), 4), 4);
+}
+
+TEST(test_str_icontains__finds_at_every_place)
+{
+    assert_true(str_icontains(STR("X-Api-Token"), STR("token")));
+    assert_true(str_icontains(STR("TOKENS"), STR("token")));
+    assert_false(str_icontains(STR("toke"), STR("token")));
+    assert_true(str_icontains(STR(""), STR("")));
+}
