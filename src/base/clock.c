@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two clocks and their text forms.  The fake hands are atomics, so a test may turn them while
+ * other threads look. */
+#include "base/clock.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+static _Atomic bool fake;
+static _Atomic int64_t fake_wall_ms, fake_mono_ms;
+
+static int64_t read_us(clockid_t id)
+{
+    struct timespec now;
+
+    if (clock_gettime(id, &now) != 0)
+        die("clock_gettime does not work here; a Linux kernel of 2.6.39 or later is needed");
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t clock_wall_ms(void)
+{
+    return unlikely(fake) ? fake_wall_ms : read_us(CLOCK_REALTIME) / 1000;
+}
+
+int64_t clock_mono_ms(void)
+{
+    return clock_mono_us() / 1000;
+}
+
+int64_t clock_mono_us(void)
+{
+    return unlikely(fake) ? fake_mono_ms * 1000 : read_us(CLOCK_BOOTTIME);
+}
+
+void clock_set_fake(int64_t wall_ms, int64_t mono_ms)
+{
+    fake_wall_ms = wall_ms;
+    fake_mono_ms = mono_ms;
+    fake = true;
+}
+
+void clock_advance_fake(int64_t ms)
+{
+    fake_wall_ms += ms;
+    fake_mono_ms += ms;
+}
+
+void clock_set_real(void)
+{
+    fake = false;
+}
+
+#define LAST_MS 253402300799999 /* 9999-12-31T23:59:59.999Z: what four digits can say */
+
+void clock_format(int64_t wall_ms, char ret_text[CLOCK_TEXT])
+{
+    int64_t ms = wall_ms < 0 ? 0 : wall_ms > LAST_MS ? LAST_MS : wall_ms;
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+
+    gmtime_r(&seconds, &tm);
+    /* The masks change nothing; they tell the compiler how wide each number can be. */
+    snprintf(ret_text, CLOCK_TEXT, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
+             (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)(tm.tm_mon + 1) % 100,
+             (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
+             (unsigned)tm.tm_sec % 100, (unsigned)(ms % 1000));
+}
+
+static const struct {
+    const char *name;
+    int64_t ms;
+} units[] = {
+    {"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1},
+};
+#define LONGEST_MS (36525LL * 86400000) /* a hundred years: longer is a slip of the pen */
+
+/* Finds the unit, which must be smaller than the one before: "30m1h" is a slip too. */
+static bool unit_of(struct str name, size_t *at, int64_t *ret_ms)
+{
+    for (size_t i = *at; i < countof(units); i++) {
+        if (!str_eq(name, str_of(units[i].name)))
+            continue;
+        *at = i + 1;
+        *ret_ms = units[i].ms;
+        return true;
+    }
+    return false;
+}
+
+static size_t span(struct str s, bool digits)
+{
+    size_t n = 0;
+
+    while (n < s.n && (s.p[n] >= '0' && s.p[n] <= '9') == digits)
+        n++;
+    return n;
+}
+
+bool clock_parse_duration(struct str s, int64_t *ret_ms)
+{
+    int64_t total = 0, unit_ms;
+    uint64_t count;
+    size_t n, next_unit = 0;
+
+    if (str_to_u64(s, LONGEST_MS / 1000, &count)) {
+        *ret_ms = (int64_t)count * 1000;
+        return true;
+    }
+    if (s.n == 0)
+        return false;
+    while (s.n > 0) {
+        n = span(s, true);
+        if (!str_to_u64(str_n(s.p, n), LONGEST_MS, &count))
+            return false;
+        s = str_n(s.p + n, s.n - n);
+        n = span(s, false);
+        if (!unit_of(str_n(s.p, n), &next_unit, &unit_ms))
+            return false;
+        if ((int64_t)count > (LONGEST_MS - total) / unit_ms)
+            return false;
+        total += (int64_t)count * unit_ms;
+        s = str_n(s.p + n, s.n - n);
+    }
+    *ret_ms = total;
+    return true;
+}
