@@ -13,6 +13,8 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
+struct buf;
+
 struct log_field {
     const char *key;
     struct str text; /* used when text.p != NULL, else `number` */
@@ -42,8 +44,9 @@ must_check bool log_level_parse(struct str s, enum log_level *ret);
 void log_start(void); /* starts the writer thread; call after every fork of ours */
 void log_stop(void);  /* flushes (bounded wait) and joins */
 uint64_t log_dropped(void);
+/* Tests: lines go there instead of stderr; call log_setup() after it. */
+void log_set_fd(int fd);
 /* Escapes control bytes, DEL, C1, bidi controls and invalid UTF-8 for terminals; used by commands too. */
-struct buf;
 void log_escape(struct buf *out, struct str s, size_t max);
 
 #endif

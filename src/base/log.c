@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where log lines go.  Before log_start() and after log_stop() a line is written where it is made.
+ * In between it is put into a bounded ring, under a lock held for a few stores, and one thread
+ * takes it to the descriptor: a blocked stderr costs lines, which are counted, and never a wait.
+ *
+ * The writer polls before it writes and no line is longer than PIPE_BUF, so that even on a blocking
+ * pipe it is never stuck inside write(2) and log_stop() keeps its bound. */
+#include "base/log.h"
+
+#include "base/clock.h"
+#include "base/log_text.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RING 1024 /* lines; a power of two */
+#define RING_BYTES (1024 * 1024)
+#define STOP_WAIT_MS 1000
+#define POLL_MS 100
+
+struct line {
+    size_t n;
+    char text[];
+};
+
+enum log_level log_threshold = LOG_INFO;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    pthread_t writer;
+    struct line *ring[RING];
+    size_t head, tail; /* lines head .. tail-1 are waiting */
+    size_t bytes;
+    bool running; /* lines go through the ring */
+    bool stopping;
+    int64_t give_up_ms; /* real monotonic time; meaningful once stopping */
+} log_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER};
+
+static _Atomic uint64_t dropped;
+static uint64_t dropped_told;
+static int out_fd = STDERR_FILENO;
+static bool as_json, in_colour;
+
+void log_setup(enum log_level threshold, int json)
+{
+    bool tty = isatty(out_fd);
+
+    log_threshold = threshold;
+    as_json = json < 0 ? !tty : json > 0;
+    in_colour = tty && !getenv("NO_COLOR");
+}
+
+void log_set_fd(int fd)
+{
+    out_fd = fd;
+}
+
+uint64_t log_dropped(void)
+{
+    return dropped;
+}
+
+/* The fake clock must not decide when a real wait ends. */
+static int64_t real_mono_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool past_deadline(void)
+{
+    bool past;
+
+    pthread_mutex_lock(&log_state.lock);
+    past = log_state.stopping && real_mono_ms() >= log_state.give_up_ms;
+    pthread_mutex_unlock(&log_state.lock);
+    return past;
+}
+
+/* false when the line was given up. */
+static bool write_out(const char *p, size_t n)
+{
+    while (n > 0) {
+        struct pollfd ready = {.fd = out_fd, .events = POLLOUT};
+        ssize_t done;
+        int polled = poll(&ready, 1, POLL_MS);
+        if (polled == 0 && !past_deadline())
+            continue;
+        if (polled == 0)
+            return false;
+        done = polled < 0 ? -1 : write(out_fd, p, n);
+        if (done < 0 && errno != EINTR && errno != EAGAIN)
+            return false;
+        if (done > 0) {
+            p += done;
+            n -= (size_t)done;
+        }
+    }
+    return true;
+}
+
+static void write_line(struct buf *line)
+{
+    if (!write_out(line->p, line->n))
+        dropped++;
+}
+
+static void format_line(struct buf *out, enum log_level level, const char *message,
+                        const struct log_field *fields, size_t n)
+{
+    if (as_json)
+        log_text_json(out, level, clock_wall_ms(), message, fields, n);
+    else
+        log_text_human(out, level, clock_wall_ms(), message, fields, n, in_colour);
+}
+
+/* Called with the lock held.  false: no room. */
+static bool ring_put(struct str text)
+{
+    struct line *line;
+
+    if (log_state.tail - log_state.head == RING || log_state.bytes + text.n > RING_BYTES)
+        return false;
+    line = xmalloc(sizeof(*line) + text.n);
+    line->n = text.n;
+    memcpy(line->text, text.p, text.n);
+    log_state.ring[log_state.tail++ % RING] = line;
+    log_state.bytes += text.n;
+    pthread_cond_signal(&log_state.filled);
+    return true;
+}
+
+void log_line(enum log_level level, const char *message, const struct log_field *fields, size_t n)
+{
+    struct buf line;
+    bool through_ring;
+
+    buf_init(&line, SIZE_MAX);
+    format_line(&line, level, message, fields, n);
+    pthread_mutex_lock(&log_state.lock);
+    through_ring = log_state.running;
+    if (through_ring && !ring_put(buf_str(&line)))
+        dropped++;
+    pthread_mutex_unlock(&log_state.lock);
+    if (!through_ring)
+        write_line(&line);
+    buf_release(&line);
+}
+
+static void tell_dropped(void)
+{
+    uint64_t now = dropped;
+    struct log_field lines = LI("lines", now - dropped_told);
+    struct buf line;
+
+    if (now == dropped_told)
+        return;
+    dropped_told = now;
+    buf_init(&line, SIZE_MAX);
+    format_line(&line, LOG_WARN, "log lines were dropped because stderr did not take them", &lines,
+                1);
+    write_line(&line);
+    buf_release(&line);
+}
+
+/* NULL when stopping and empty. */
+static struct line *ring_take(void)
+{
+    struct line *line = NULL;
+
+    pthread_mutex_lock(&log_state.lock);
+    while (log_state.head == log_state.tail && !log_state.stopping)
+        pthread_cond_wait(&log_state.filled, &log_state.lock);
+    if (log_state.head != log_state.tail) {
+        line = log_state.ring[log_state.head++ % RING];
+        log_state.bytes -= line->n;
+    }
+    pthread_mutex_unlock(&log_state.lock);
+    return line;
+}
+
+static void *writer_main(void *arg unused_arg)
+{
+    struct line *line;
+
+    while ((line = ring_take())) {
+        if (past_deadline() || !write_out(line->text, line->n))
+            dropped++;
+        else
+            tell_dropped();
+        free(line);
+    }
+    return NULL;
+}
+
+void log_start(void)
+{
+    sigset_t all, before;
+
+    if (log_state.running)
+        return;
+    log_state.stopping = false;
+    /* Signals belong to the loop thread. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&log_state.writer, NULL, writer_main, NULL) == 0)
+        log_state.running = true;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void log_stop(void)
+{
+    if (!log_state.running)
+        return;
+    pthread_mutex_lock(&log_state.lock);
+    log_state.running = false;
+    log_state.stopping = true;
+    log_state.give_up_ms = real_mono_ms() + STOP_WAIT_MS;
+    pthread_cond_signal(&log_state.filled);
+    pthread_mutex_unlock(&log_state.lock);
+    pthread_join(log_state.writer, NULL);
+}

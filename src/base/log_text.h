@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a log line looks like; log.c decides where it goes. */
+#ifndef HOLDFAST_BASE_LOG_TEXT_H
+#define HOLDFAST_BASE_LOG_TEXT_H
+
+#include "base/buf.h"
+#include "base/log.h"
+
+/* No line is longer, so that one write to a pipe is whole (PIPE_BUF). */
+#define LOG_LINE_LONGEST 4096
+
+/* Appends one line with its newline, at most LOG_LINE_LONGEST bytes: values that do not fit are cut
+ * and fields that do not fit are left out. */
+void log_text_json(struct buf *out, enum log_level level, int64_t wall_ms, const char *message,
+                   const struct log_field *fields, size_t n);
+/* `colour`: the level in colour, for a terminal. */
+void log_text_human(struct buf *out, enum log_level level, int64_t wall_ms, const char *message,
+                    const struct log_field *fields, size_t n, bool colour);
+/* Whether values under this key are never shown. */
+bool log_key_is_secret(const char *key);
+
+#endif
