@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table of fields binds a JSON object to a struct: one row says the key, its kind, where it goes,
+ * its bounds, its default and its help, so that reading, defaults, environment variables and the
+ * printed reference all come from the same rows.
+ *
+ *   static const struct js_field fields[] = {
+ *       {.name = "listen", .kind = JS_BIND_STRING, .offset = offsetof(struct config, listen),
+ *        .default_text = "127.0.0.1:4653", .help = "Address and port to listen on."},
+ *       {.name = "origins", .kind = JS_BIND_STRINGS, .offset = offsetof(struct config, origins),
+ *        .count_offset = offsetof(struct config, n_origins), .help = "Allowed Origin values."},
+ *       {.name = "limits", .kind = JS_BIND_OBJECT, .fields = limit_fields},
+ *       {0},
+ *   };
+ *   struct js_binding b = {.doc = &doc, .mem = mem, .file = STR("holdfast.json"), .code = ERR_CONFIG};
+ *   js_bind_defaults(fields, config, mem);
+ *   return js_bind(&b, js_root(&doc), fields, config, err);
+ *
+ * Errors name file:line:column when `file` is given, and the key always.  What is kept is copied
+ * into `mem`; the document may go away afterwards. */
+#ifndef HOLDFAST_JSON_BIND_H
+#define HOLDFAST_JSON_BIND_H
+
+#include "json/read.h"
+
+enum js_bind_kind {
+    JS_BIND_STRING,   /* struct str; NUL bytes refused */
+    JS_BIND_BOOL,     /* bool */
+    JS_BIND_INT,      /* int64_t */
+    JS_BIND_UINT,     /* unsigned */
+    JS_BIND_DURATION, /* int64_t milliseconds; written "30m", or as a number of seconds */
+    JS_BIND_SIZE,     /* size_t bytes; written "4MiB", "64KiB", "1GB", or as a number of bytes */
+    JS_BIND_ENUM,     /* an enum (int-sized) counted from 0 in the order of `names` */
+    JS_BIND_STRINGS,  /* struct str * and, at count_offset, size_t; NUL bytes refused */
+    JS_BIND_OBJECT,   /* an object with rows of its own; their offsets count from `offset` */
+    JS_BIND_CUSTOM,   /* `read` does it */
+    JS_BIND_IGNORED,  /* known and accepted, any type; `seen` still counts it */
+};
+
+struct js_binding;
+struct js_field;
+/* `place` is dest + offset.  Returns js_bind_fault(...) to refuse. */
+typedef bool (*js_bind_read)(const struct js_binding *b, const struct js_field *field,
+                             const struct js_node *value, void *place, struct error *err);
+
+struct js_field {
+    const char *name; /* NULL ends the table */
+    enum js_bind_kind kind;
+    size_t offset;
+    size_t count_offset;           /* JS_BIND_STRINGS */
+    bool required;                 /* absence is an error */
+    int64_t min, max;              /* numbers, milliseconds or bytes; max == 0: unbounded above */
+    size_t max_items;              /* JS_BIND_STRINGS; 0: 1,000 */
+    const char *const *names;      /* JS_BIND_ENUM; NULL-terminated */
+    const struct js_field *fields; /* JS_BIND_OBJECT */
+    js_bind_read read;             /* JS_BIND_CUSTOM */
+    const void *data;              /* whatever `read` wants to know */
+    const char *default_text;      /* as js_bind_text() reads it; NULL: none (the struct's zero) */
+    const char *help;              /* one or two sentences for the reference */
+};
+
+struct js_binding {
+    const struct js_doc *doc;
+    struct arena *mem;
+    struct str file;      /* absent: messages carry no position */
+    enum err_code code;   /* of what is refused: ERR_CONFIG, ERR_BAD_PARAMS, … */
+    bool unknown_ok;      /* unknown keys are passed over instead of refused */
+    bool null_is_absent;  /* `null` counts as not given */
+    /* Called for each known key that is present, after it was read; may be NULL. */
+    void (*seen)(const struct js_binding *b, const struct js_field *field,
+                 const struct js_node *key);
+    void *user; /* for `read` and `seen` */
+};
+
+/* Reads `object` into `dest`.  Fields that are absent keep what `dest` holds.  On failure `dest` may
+ * be half filled: drop it. */
+must_check bool js_bind(const struct js_binding *b, const struct js_node *object,
+                        const struct js_field *fields, void *dest, struct error *err);
+/* Puts every default_text in place, nested tables included; a bad one is our mistake and aborts. */
+void js_bind_defaults(const struct js_field *fields, void *dest, struct arena *mem);
+/* One field from plain text, as in an environment variable or flag: lists are split at commas.
+ * JS_BIND_OBJECT and JS_BIND_CUSTOM cannot be given this way. */
+must_check bool js_bind_text(const struct js_field *field, struct str text, void *dest,
+                             struct arena *mem, enum err_code code, struct error *err);
+/* error_set() with "file:line:column: " of `at` before the text. */
+bool js_bind_fault(const struct js_binding *b, const struct js_node *at, struct error *err,
+                   const char *fmt, ...) printf_like(4, 5);
+/* The message for a parse that failed, in the same form. */
+bool js_bind_parse_fault(struct str file, const struct js_fault *fault, enum err_code code,
+                         struct error *err);
+/* "4MiB", "64KiB", "1GiB", "10kB", "2MB", "1GB", "512B", "512"; false on anything else. */
+must_check bool js_parse_size(struct str s, uint64_t *ret);
+/* What the reference calls a kind: "a duration such as \"30m\"". */
+const char *js_bind_kind_name(enum js_bind_kind kind);
+
+#endif
