@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures: start what a test asks for, and end it with every check when the test is over."""
+import contextlib
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+
+def pytest_collection_modifyitems(items):
+    if os.path.exists(harness.BINARY):
+        return
+    why = pytest.mark.skip(reason=f'{harness.BINARY} is not built')
+    for item in items:
+        item.add_marker(why)
+
+
+@pytest.fixture
+def holdfast(tmp_path):
+    """holdfast(servers, settings, start=True, **options): a running Holdfast in a folder of its own."""
+    made = []
+
+    def make(servers=None, settings=None, start=True, **options):
+        config = None
+        if servers is not None or settings is not None:
+            config = {'mcpServers': servers or {}, 'holdfast': settings or {}}
+        folder = tmp_path / f'holdfast-{len(made)}'
+        folder.mkdir()
+        made.append(harness.Holdfast(folder, config, **options))
+        return made[-1].start() if start else made[-1]
+
+    yield make
+    with contextlib.ExitStack() as stack:
+        for one in made:
+            stack.callback(one.close)
+
+
+@pytest.fixture
+def http_server(tmp_path):
+    """http_server(name, *args): a running recording HTTP upstream."""
+    made = []
+
+    def make(name='web', *args):
+        made.append(harness.HttpServer(tmp_path, name, *args).start())
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+@pytest.fixture
+def stdio_server(tmp_path):
+    """stdio_server(name, *args, **entry): (entry for mcpServers, Record)."""
+    def make(name='rec', *args, **entry):
+        return harness.stdio_server(tmp_path, name, *args, **entry)
+    return make

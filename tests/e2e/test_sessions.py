@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transport sessions: minted, named, ended, adopted after a crash; the era of a legacy client's stream."""
+import json
+
+import pytest
+
+from harness import Connection, dump
+
+GONE = {'code': -32000, 'message': 'Session not found or expired'}
+
+
+def test_delete__ends_the_session_for_good(holdfast, stdio_server):
+    entry, _ = stdio_server('up')
+    client = holdfast({'up': entry}).client('/mcp/up').connect()
+    assert client.call('echo', {'text': 'x'}).text == 'x'
+    assert client.delete().status in (200, 204)
+    reply = client.call('echo', {'text': 'x'}, ident='after')
+    assert reply.status == 404 and reply.json['id'] == 'after' and reply.error == GONE
+    assert client.delete().status == 404
+
+
+@pytest.mark.parametrize('ident', [0, 'a', 12345])
+def test_unknown_session__is_404_with_the_requests_id(holdfast, ident):
+    reply = holdfast().client().rpc('tools/list', ident=ident, headers={'Mcp-Session-Id': 'never-issued'})
+    assert reply.status == 404 and reply.json['id'] == ident and reply.error == GONE
+
+
+def test_unknown_session__on_get_and_delete_is_404(holdfast):
+    hf = holdfast()
+    headers = {'Mcp-Session-Id': 'never-issued', 'Accept': 'text/event-stream'}
+    assert hf.request('GET', '/mcp', headers).status == 404
+    assert hf.request('DELETE', '/mcp', headers).status == 404
+
+
+def test_session__works_only_on_the_endpoint_that_issued_it(holdfast, stdio_server):
+    entry, _ = stdio_server('up')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp').connect()
+    reply = hf.client('/mcp/up').rpc('tools/list', headers={'Mcp-Session-Id': client.session})
+    assert reply.status == 404 and reply.error == GONE
+
+
+def test_notification__is_accepted_with_an_empty_202(holdfast):
+    client = holdfast().client()
+    client.initialize()
+    reply = client.notify('notifications/initialized')
+    assert reply.status == 202 and reply.raw == b''
+
+
+def test_session__is_adopted_after_kill_9(holdfast, stdio_server):
+    entry, _ = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    assert [client.call('counter').text for _ in range(2)] == ['1', '2']
+    hf.restart()
+    reply = client.call('counter')
+    assert reply.status == 200 and reply.text == '1'
+    lost = reply.result['_meta']['holdfast/state-lost']
+    assert lost['server'] == 'up' and lost['reason'] == 'child_restarted'
+    assert '[holdfast: up was restarted; its earlier state is lost]' in [b.get('text') for b in reply.result['content']]
+    again = client.call('counter')
+    assert again.text == '2' and 'holdfast/state-lost' not in again.result.get('_meta', {})
+
+
+def test_child_crash__is_told_with_the_next_result(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    assert client.call('counter').text == '1'
+    crashed = client.call('crash')
+    assert crashed.json and ('error' in crashed.json or crashed.result.get('isError'))
+    reply = client.call('counter')
+    assert reply.text == '1' and reply.result['_meta']['holdfast/state-lost']['reason'] == 'child_restarted'
+    assert len(record.of('tools/call')) == 3
+
+
+def test_remote_session_lost__is_told_with_the_next_result(holdfast, http_server):
+    upstream = http_server('up')
+    client = holdfast({'up': upstream.entry(handles='never')}).client('/mcp/up').connect()
+    assert [client.call('counter').text for _ in range(2)] == ['1', '2']
+    upstream.stop()
+    upstream.start()
+    reply = client.call('counter')
+    assert reply.status == 200
+    if 'result' not in reply.json or reply.result.get('isError'):
+        reply = client.call('counter')
+    assert reply.text == '1' and reply.result['_meta']['holdfast/state-lost']['reason'] == 'remote_session_lost'
+
+
+def test_second_initialize__on_another_connection_is_another_session(holdfast):
+    hf = holdfast()
+    assert hf.client().connect().session != hf.client().connect().session
+
+
+def test_batch__only_where_2025_03_26_was_negotiated(holdfast):
+    hf = holdfast()
+    batch = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"ping"}]'
+    with hf.client().connect('2025-03-26') as old:
+        reply = old.rpc_bytes(batch, method='ping')
+        answers = reply.json if isinstance(reply.json, list) else reply.messages
+        assert reply.status == 200 and {json.dumps(a['id']) for a in answers} == {'1', '"b"'}
+    for client in (hf.client().connect('2025-06-18'), hf.client()):
+        reply = client.rpc_bytes(batch, method='ping')
+        assert reply.status == 400 and reply.code == -32600
+
+
+def test_batch__of_32_is_served_and_33_refused(holdfast):
+    client = holdfast().client().connect('2025-03-26')
+    for n, status in ((32, 200), (33, 400)):
+        batch = '[' + ','.join('{"jsonrpc":"2.0","id":%d,"method":"ping"}' % i for i in range(n)) + ']'
+        assert client.rpc_bytes(batch, method='ping').status == status
+
+
+def test_progress__reaches_the_client_with_its_own_token(holdfast, stdio_server):
+    entry, record = stdio_server('up', share='all', handles='never')
+    hf = holdfast({'up': entry})
+    for token in (0, 'tök', 9007199254740993):
+        reply = hf.client('/mcp/up').call('slow', {'steps': 3}, meta={'progressToken': token}, ident=0)
+        assert reply.status == 200 and reply.kind.startswith('text/event-stream')
+        assert [m['params']['progressToken'] for m in reply.before] == [token] * len(reply.before)
+        steps = [m['params']['progress'] for m in reply.before]
+        assert steps and steps == sorted(set(steps)) and reply.text == '3 steps'
+    sent = [json.loads(m)['params']['_meta']['progressToken'] for m in record.of('tools/call')]
+    assert len(set(map(str, sent))) == 3
+
+
+@pytest.mark.parametrize('kind', ['stdio', 'http'])
+def test_cancel__reaches_the_upstream_with_its_own_id(holdfast, stdio_server, http_server, kind):
+    if kind == 'stdio':
+        entry, record = stdio_server('up')
+    else:
+        server = http_server('up')
+        entry, record = server.entry(), server.record
+    client = holdfast({'up': entry}).client('/mcp/up').connect()
+    connection = Connection(client.holdfast.port)
+    body = b'{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{"name":"hang","arguments":{}}}'
+    connection.send(connection.head_bytes('POST', '/mcp/up', client.headers_for('tools/call', {}), body) + body)
+    sent = json.loads(record.wait('tools/call')[-1])
+    assert client.notify('notifications/cancelled', {'requestId': 'mine', 'reason': 'enough'}).status == 202
+    told = json.loads(record.wait('notifications/cancelled')[-1])
+    assert told['params']['requestId'] == sent['id'] and sent['id'] != 'mine'
+    connection.close()
+
+
+def test_modern_disconnect__cancels_at_the_upstream(holdfast, stdio_server):
+    entry, record = stdio_server('up')
+    client = holdfast({'up': entry}).client('/mcp/up', modern=True)
+    connection = Connection(client.holdfast.port)
+    params = {'name': 'hang', 'arguments': {}, '_meta': client.envelope}
+    body = dump({'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': params}).encode()
+    connection.send(connection.head_bytes('POST', '/mcp/up', client.headers_for('tools/call', params), body) + body)
+    sent = json.loads(record.wait('tools/call')[-1])
+    connection.close()
+    told = json.loads(record.wait('notifications/cancelled')[-1])
+    assert told['params']['requestId'] == sent['id']
+
+
+def test_modern_request__is_never_given_a_session(holdfast):
+    reply = holdfast().client(modern=True).rpc('tools/list', headers={'Mcp-Session-Id': 'ignored'})
+    assert reply.status == 200 and reply.header('Mcp-Session-Id') is None
