@@ -83,6 +83,31 @@ static inline bool byte_is(char c, unsigned kinds)
     return byte_kinds[(unsigned char)c] & kinds;
 }
 
+/* Skips letters, digits and '-' in steps of 16: nearly all that names consist of.  What it stops
+ * at, the table judges. */
+static inline const char *skip_words(const char *p, const char *end)
+{
+#ifdef __SSE2__
+    const __m128i small = _mm_set1_epi8(0x20), a = _mm_set1_epi8('a'), z = _mm_set1_epi8('z' - 'a'),
+                  zero = _mm_set1_epi8('0'), nine = _mm_set1_epi8(9), dash = _mm_set1_epi8('-');
+    while (end - p >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)p);
+        __m128i letter = _mm_sub_epi8(_mm_or_si128(bytes, small), a);
+        __m128i digit = _mm_sub_epi8(bytes, zero);
+        /* x <= limit, unsigned, is min(x, limit) == x. */
+        letter = _mm_cmpeq_epi8(_mm_min_epu8(letter, z), letter);
+        digit = _mm_cmpeq_epi8(_mm_min_epu8(digit, nine), digit);
+        __m128i word = _mm_or_si128(_mm_or_si128(letter, digit), _mm_cmpeq_epi8(bytes, dash));
+        unsigned others = (unsigned)_mm_movemask_epi8(word) ^ 0xffff;
+        if (others)
+            return p + __builtin_ctz(others);
+        p += 16;
+    }
+#endif
+    (void)end;
+    return p;
+}
+
 /* Takes the longest run of `kinds`; s->p == s->end afterwards means that it may go on. */
 static inline struct str take(struct scan *s, unsigned kinds)
 {
@@ -93,6 +118,14 @@ static inline struct str take(struct scan *s, unsigned kinds)
     return str_n(from, (size_t)(p - from));
 }
 
+static inline struct str take_token(struct scan *s)
+{
+    const char *from = s->p;
+    s->p = skip_words(from, s->end);
+    take(s, BYTE_TOKEN);
+    return str_n(from, (size_t)(s->p - from));
+}
+
 /* First byte that may not stand in a header value: a control byte other than HTAB, or DEL.  CR is
  * one, so this finds the end of the line, too. */
 static const char *skip_value(const char *p, const char *end)
@@ -101,7 +134,6 @@ static const char *skip_value(const char *p, const char *end)
     const __m128i space = _mm_set1_epi8(0x1f), tab = _mm_set1_epi8('\t'), del = _mm_set1_epi8(0x7f);
     for (; end - p >= 16; p += 16) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)p);
-        /* Unsigned bytes <= 0x1f are those that the minimum leaves alone. */
         __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, space), bytes);
         control = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, tab), control);
         control = _mm_or_si128(control, _mm_cmpeq_epi8(bytes, del));
@@ -116,6 +148,17 @@ static const char *skip_value(const char *p, const char *end)
             break;
     }
     return p;
+}
+
+/* Equal but for case.  `word` is small letters and '-', of a.n bytes; `a` holds no CR, the one byte
+ * that setting the bit of small letters would turn into '-'. */
+static inline bool is_word(struct str a, const char *word)
+{
+    for (size_t i = 0; i < a.n; i++) {
+        if ((a.p[i] | 0x20) != word[i])
+            return false;
+    }
+    return true;
 }
 
 static inline bool is_blank(char c)
@@ -307,6 +350,10 @@ static enum http_parse note_transfer_encoding(struct scan *s, struct http_head *
 static enum http_parse note_connection(struct scan *s, unused_arg struct http_head *h,
                                        struct str value)
 {
+    if (value.n == 10 && is_word(value, "keep-alive")) {
+        s->says_keep_alive = true; /* what nearly everybody sends */
+        return HTTP_PARSE_OK;
+    }
     s->says_close |= http_list_has(value, STR("close"));
     s->says_keep_alive |= http_list_has(value, STR("keep-alive"));
     return HTTP_PARSE_OK;
@@ -330,8 +377,9 @@ static enum http_parse note_expect(struct scan *s, struct http_head *h, struct s
     return HTTP_PARSE_OK;
 }
 
-/* Headers that decide about the message itself.  The first RESPONSE_SPECIALS are heeded in
- * responses. */
+/* Headers that decide about the message itself; the first RESPONSE_SPECIALS are heeded in
+ * responses. Their length alone tells most headers from them. */
+#define SPECIAL_LENGTHS (1u << 14 | 1u << 17 | 1u << 10 | 1u << 4 | 1u << 6)
 #define RESPONSE_SPECIALS 3
 static const struct special {
     struct str name;
@@ -347,21 +395,19 @@ static const struct special {
 static enum http_parse note_header(struct scan *s, struct http_head *h, struct str name,
                                    struct str value)
 {
-    for (unsigned i = 0; i < s->n_specials; i++) {
-        if (specials[i].name.n != name.n || !str_ieq(specials[i].name, name))
-            continue;
-        enum http_parse verdict = specials[i].note(s, h, value);
-        if (verdict != HTTP_PARSE_OK)
-            return verdict;
-        break;
-    }
     h->headers[h->n_headers++] = (struct http_header){name, value};
+    if (name.n >= 32 || !(SPECIAL_LENGTHS >> name.n & 1))
+        return HTTP_PARSE_OK;
+    for (unsigned i = 0; i < s->n_specials; i++) {
+        if (specials[i].name.n == name.n && is_word(name, specials[i].name.p))
+            return specials[i].note(s, h, value);
+    }
     return HTTP_PARSE_OK;
 }
 
 static enum http_parse parse_header_line(struct scan *s, struct http_head *h)
 {
-    struct str name = take(s, BYTE_TOKEN);
+    struct str name = take_token(s);
     bool is_dropped = s->p < s->end && *s->p == '_';
     if (is_dropped)
         name.n += take(s, BYTE_TOKEN | BYTE_UNDERSCORE).n;
