@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the row for a request.  The path is cut at its slashes first and each segment decoded once
+ * after, so an encoded slash can never make a segment, and what was matched is what handlers get.
+ *
+ * The path chooses among patterns, fixed words before captures from left to right; only then the
+ * method chooses among rows of that pattern.  So "DELETE /things/search" is 405 when only GET is
+ * listed for it, and never reaches the handler of "/things/{id}" with an id of "search".
+ * A capture is never empty: "/things/" is not "/things/{id}". */
+#include "http/router.h"
+
+#define MAX_SEGMENTS                                                                               \
+    16 /* more than any pattern has; a longer path is checked and matches nothing */
+
+struct segments {
+    struct str at[MAX_SEGMENTS];
+    unsigned n; /* may be larger than MAX_SEGMENTS */
+};
+
+/* Cuts and decodes; false when a segment must not be decoded. */
+static bool split_path(struct str path, struct arena *mem, struct segments *ret)
+{
+    if (path.n == 0 || path.p[0] != '/')
+        return false;
+    char *out = arena_alloc(mem, path.n);
+    struct str rest = str_n(path.p + 1, path.n - 1);
+    while (rest.p) {
+        int n = http_percent_decode(str_split(&rest, '/'), out, true);
+        if (n < 0)
+            return false;
+        if (ret->n < MAX_SEGMENTS)
+            ret->at[ret->n] = str_n(out, (size_t)n);
+        ret->n++;
+        out += n;
+    }
+    return true;
+}
+
+static bool is_capture(struct str word)
+{
+    return word.n > 2 && word.p[0] == '{' && word.p[word.n - 1] == '}';
+}
+
+/* Matches one pattern.  *ret_rank orders patterns that match the same path: a bit for each fixed
+ * word, the leftmost the most significant, so equal ranks are the same pattern. */
+static bool match_pattern(const char *pattern, const struct segments *path, struct route_match *ret,
+                          unsigned *ret_rank)
+{
+    struct str rest = str_of(pattern + 1);
+    struct route_match match = {.n = 0};
+    unsigned rank = 0, i = 0;
+    for (; rest.p && i < path->n && i < MAX_SEGMENTS; i++) {
+        struct str word = str_split(&rest, '/');
+        if (is_capture(word)) {
+            if (path->at[i].n == 0 || match.n == ROUTE_MAX_PARAMS)
+                return false;
+            match.params[match.n++] = path->at[i];
+        } else if (str_eq(word, path->at[i])) {
+            rank |= 1u << (MAX_SEGMENTS - i);
+        } else {
+            return false;
+        }
+    }
+    if (rest.p || i != path->n)
+        return false;
+    *ret = match;
+    *ret_rank = rank;
+    return true;
+}
+
+static bool method_fits(const struct http_route *route, struct str method)
+{
+    return str_eq(str_of(route->method), STR("*")) || str_eq(str_of(route->method), method);
+}
+
+/* The methods of all rows whose pattern matches with this rank. */
+static struct str list_methods(const struct http_route *routes, size_t n,
+                               const struct segments *path, unsigned rank, struct arena *mem)
+{
+    struct str list = STR("");
+    for (size_t i = 0; i < n; i++) {
+        struct route_match match;
+        unsigned this_rank;
+        if (!match_pattern(routes[i].pattern, path, &match, &this_rank) || this_rank != rank)
+            continue;
+        list = arena_printf(mem, "%.*s%s%s", STR_ARG(list), list.n ? ", " : "", routes[i].method);
+    }
+    return list;
+}
+
+const struct http_route *router_find(const struct http_route *routes, size_t n,
+                                     struct http_request *r, struct route_match *ret,
+                                     int *ret_status, struct str *ret_allow)
+{
+    struct segments path = {.n = 0};
+    if (!split_path(r->head->path, r->mem, &path)) {
+        *ret_status = 400;
+        return NULL;
+    }
+    const struct http_route *best = NULL;
+    unsigned best_rank = 0;
+    bool is_known = false;
+    for (size_t i = 0; i < n; i++) {
+        struct route_match match;
+        unsigned rank;
+        if (!match_pattern(routes[i].pattern, &path, &match, &rank) ||
+            (is_known && rank < best_rank))
+            continue;
+        bool is_better = !is_known || rank > best_rank;
+        is_known = true;
+        best_rank = rank;
+        if (is_better)
+            best = NULL;
+        if (!best && method_fits(&routes[i], r->head->method)) {
+            best = &routes[i];
+            *ret = match;
+        }
+    }
+    if (best)
+        return best;
+    *ret_status = is_known ? 405 : 404;
+    if (is_known)
+        *ret_allow = list_methods(routes, n, &path, best_rank, r->mem);
+    return NULL;
+}
