@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The event loop on libuv, used narrowly: uv_poll_t for our own non-blocking descriptors, one timer
+ * for all deadlines, one uv_async_t behind a lock-free list for what other threads hand in.
+ *
+ * A turn begins with the first callback after the poll and ends when the deferred tasks have run:
+ *
+ *     timers → [prepare: deferred] → poll: descriptors, posted tasks → [check: deferred] → closing
+ *
+ * Invariants: every callback into our code passes turn_begin(), so the time of a turn is read once;
+ * deferred tasks run with no other callback on the stack; a descriptor whose wishes do not change
+ * costs no system call. */
+#include "io/loop.h"
+
+#include "base/clock.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <uv.h>
+
+#define SWEEP_MS 50
+
+struct loop {
+    uv_loop_t uv;
+    uv_async_t wake;
+    uv_prepare_t before_poll;
+    uv_check_t after_poll;
+    uv_timer_t sweep;
+    bool sweeping;
+    struct list classes;
+    struct list signals;
+    _Atomic(struct loop_task *) posted; /* newest first */
+    atomic_bool stop;
+    struct loop_task *deferred, **deferred_end;
+    bool single;     /* loop_turn(): do not wait once something was done */
+    int64_t turn_us; /* 0 between turns */
+    int64_t stall_us;
+    char scratch[LOOP_SCRATCH];
+};
+
+struct loop_fd {
+    uv_poll_t poll; /* first: the handle is the object */
+    struct loop *loop;
+    void (*fn)(void *arg, int events);
+    void *arg;
+    int events;
+};
+
+struct loop_timer {
+    uv_timer_t timer;
+    struct loop *loop;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+struct loop_signal {
+    uv_signal_t signal;
+    struct list link;
+    struct loop *loop;
+    void (*fn)(void *arg, int signum);
+    void *arg;
+};
+
+struct loop_job {
+    uv_work_t work;
+    struct loop *loop;
+    void (*run)(void *arg);
+    void (*done)(void *arg);
+    void *arg;
+};
+
+static inline void turn_begin(struct loop *loop)
+{
+    if (!loop->turn_us)
+        loop->turn_us = clock_mono_us();
+}
+
+static void turn_end(struct loop *loop)
+{
+    int64_t took;
+
+    while (loop->deferred) {
+        struct loop_task *task = loop->deferred;
+        turn_begin(loop);
+        loop->deferred = task->next;
+        if (!loop->deferred)
+            loop->deferred_end = &loop->deferred;
+        task->fn(task);
+    }
+    if (!loop->turn_us)
+        return;
+    took = clock_mono_us() - loop->turn_us;
+    if (took > loop->stall_us)
+        loop->stall_us = took;
+    loop->turn_us = 0;
+}
+
+static void on_before_poll(uv_prepare_t *handle)
+{
+    struct loop *loop = handle->data;
+
+    if (loop->single && (loop->turn_us || loop->deferred))
+        uv_stop(&loop->uv);
+    turn_end(loop);
+}
+
+static void on_after_poll(uv_check_t *handle)
+{
+    turn_end(handle->data);
+}
+
+static void on_wake(uv_async_t *handle)
+{
+    struct loop *loop = handle->data;
+    struct loop_task *newest = atomic_exchange_explicit(&loop->posted, NULL, memory_order_acquire);
+    struct loop_task *oldest = NULL;
+
+    turn_begin(loop);
+    while (newest) {
+        struct loop_task *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest) {
+        struct loop_task *task = oldest;
+        oldest = task->next;
+        task->fn(task);
+    }
+    if (atomic_exchange(&loop->stop, false))
+        uv_stop(&loop->uv);
+}
+
+static void sweep_on_timer(uv_timer_t *timer);
+
+struct loop *loop_new(void)
+{
+    struct loop *loop = xcalloc(1, sizeof(*loop));
+
+    /* A peer that hangs up is an error code from write(2), never a signal: TLS and pipes have no
+     * MSG_NOSIGNAL. */
+    signal(SIGPIPE, SIG_IGN);
+    if (uv_loop_init(&loop->uv) != 0)
+        die("cannot make an event loop; raise the limit of open files (ulimit -n)");
+    if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0)
+        die("cannot make an event descriptor; raise the limit of open files (ulimit -n)");
+    uv_prepare_init(&loop->uv, &loop->before_poll);
+    uv_check_init(&loop->uv, &loop->after_poll);
+    uv_timer_init(&loop->uv, &loop->sweep);
+    loop->wake.data = loop->before_poll.data = loop->after_poll.data = loop->sweep.data = loop;
+    uv_prepare_start(&loop->before_poll, on_before_poll);
+    uv_check_start(&loop->after_poll, on_after_poll);
+    uv_unref((uv_handle_t *)&loop->before_poll);
+    uv_unref((uv_handle_t *)&loop->after_poll);
+    list_init(&loop->classes);
+    list_init(&loop->signals);
+    loop->deferred_end = &loop->deferred;
+    return loop;
+}
+
+void loop_run(struct loop *loop)
+{
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+void loop_turn(struct loop *loop)
+{
+    loop->single = true;
+    uv_run(&loop->uv, UV_RUN_ONCE);
+    loop->single = false;
+    turn_end(loop); /* libuv runs timers last in this mode */
+}
+
+void loop_stop(struct loop *loop)
+{
+    atomic_store(&loop->stop, true);
+    uv_async_send(&loop->wake);
+}
+
+static void signal_on_closed(uv_handle_t *handle)
+{
+    free(container_of(handle, struct loop_signal, signal));
+}
+
+void loop_free(struct loop *loop)
+{
+    if (!loop)
+        return;
+    on_wake(&loop->wake);
+    turn_end(loop);
+    list_each(&loop->signals, it)
+    {
+        struct loop_signal *s = list_entry(it, struct loop_signal, link);
+        uv_close((uv_handle_t *)&s->signal, signal_on_closed);
+    }
+    uv_close((uv_handle_t *)&loop->wake, NULL);
+    uv_close((uv_handle_t *)&loop->before_poll, NULL);
+    uv_close((uv_handle_t *)&loop->after_poll, NULL);
+    uv_close((uv_handle_t *)&loop->sweep, NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    if (uv_loop_close(&loop->uv) != 0)
+        die("an event loop was freed while something still used it; this is a bug, please report "
+            "it");
+    free(loop);
+}
+
+int64_t loop_now_us(const struct loop *loop)
+{
+    return loop->turn_us ? loop->turn_us : clock_mono_us();
+}
+
+int64_t loop_now_ms(const struct loop *loop)
+{
+    return loop_now_us(loop) / 1000;
+}
+
+char *loop_scratch(struct loop *loop)
+{
+    return loop->scratch;
+}
+
+int64_t loop_take_stall_us(struct loop *loop)
+{
+    int64_t us = loop->stall_us;
+
+    loop->stall_us = 0;
+    return us;
+}
+
+static void fd_on_poll(uv_poll_t *poll, int status, int uv_events)
+{
+    struct loop_fd *w = container_of(poll, struct loop_fd, poll);
+    int events =
+        (uv_events & UV_READABLE ? LOOP_READ : 0) | (uv_events & UV_WRITABLE ? LOOP_WRITE : 0);
+
+    turn_begin(w->loop);
+    if (status < 0) { /* POLLERR: libuv has stopped the handle; the next wish starts it again */
+        w->events = 0;
+        events = LOOP_READ;
+    }
+    w->fn(w->arg, events);
+}
+
+struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int events), void *arg)
+{
+    struct loop_fd *w = xcalloc(1, sizeof(*w));
+
+    if (uv_poll_init(&loop->uv, &w->poll, fd) != 0) {
+        free(w);
+        return NULL;
+    }
+    w->loop = loop;
+    w->fn = fn;
+    w->arg = arg;
+    return w;
+}
+
+void loop_fd_want(struct loop_fd *w, int events)
+{
+    int mask = (events & LOOP_READ ? UV_READABLE : 0) | (events & LOOP_WRITE ? UV_WRITABLE : 0);
+
+    if (w->events == events)
+        return;
+    w->events = events;
+    if (mask)
+        uv_poll_start(&w->poll, mask, fd_on_poll);
+    else
+        uv_poll_stop(&w->poll);
+}
+
+static void fd_on_closed(uv_handle_t *handle)
+{
+    free(container_of(handle, struct loop_fd, poll));
+}
+
+void loop_fd_free(struct loop_fd *w)
+{
+    if (w)
+        uv_close((uv_handle_t *)&w->poll, fd_on_closed);
+}
+
+void loop_post(struct loop *loop, struct loop_task *task)
+{
+    struct loop_task *head = atomic_load_explicit(&loop->posted, memory_order_relaxed);
+
+    do
+        task->next = head;
+    while (!atomic_compare_exchange_weak_explicit(&loop->posted, &head, task, memory_order_release,
+                                                  memory_order_relaxed));
+    /* Whoever made the list non-empty wakes the loop; the others ride along. */
+    if (!head)
+        uv_async_send(&loop->wake);
+}
+
+void loop_defer(struct loop *loop, struct loop_task *task)
+{
+    task->next = NULL;
+    *loop->deferred_end = task;
+    loop->deferred_end = &task->next;
+}
+
+static void job_on_pool(uv_work_t *work)
+{
+    struct loop_job *job = container_of(work, struct loop_job, work);
+
+    job->run(job->arg);
+}
+
+static void job_on_done(uv_work_t *work, int status unused_arg)
+{
+    struct loop_job *job = container_of(work, struct loop_job, work);
+
+    turn_begin(job->loop);
+    job->done(job->arg);
+    free(job);
+}
+
+void loop_work(struct loop *loop, void (*run)(void *arg), void (*done)(void *arg), void *arg)
+{
+    struct loop_job *job = xcalloc(1, sizeof(*job));
+
+    *job = (struct loop_job){.loop = loop, .run = run, .done = done, .arg = arg};
+    uv_queue_work(&loop->uv, &job->work, job_on_pool, job_on_done);
+}
+
+static void timer_on_due(uv_timer_t *timer)
+{
+    struct loop_timer *t = container_of(timer, struct loop_timer, timer);
+
+    turn_begin(t->loop);
+    t->fn(t->arg);
+}
+
+struct loop_timer *loop_timer_new(struct loop *loop, void (*fn)(void *arg), void *arg)
+{
+    struct loop_timer *t = xcalloc(1, sizeof(*t));
+
+    uv_timer_init(&loop->uv, &t->timer);
+    t->loop = loop;
+    t->fn = fn;
+    t->arg = arg;
+    return t;
+}
+
+void loop_timer_start(struct loop_timer *t, int64_t after_ms, int64_t repeat_ms)
+{
+    uv_update_time(&t->loop->uv);
+    uv_timer_start(&t->timer, timer_on_due, (uint64_t)(after_ms > 0 ? after_ms : 0),
+                   (uint64_t)(repeat_ms > 0 ? repeat_ms : 0));
+}
+
+void loop_timer_stop(struct loop_timer *t)
+{
+    uv_timer_stop(&t->timer);
+}
+
+static void timer_on_closed(uv_handle_t *handle)
+{
+    free(container_of(handle, struct loop_timer, timer));
+}
+
+void loop_timer_free(struct loop_timer *t)
+{
+    if (t)
+        uv_close((uv_handle_t *)&t->timer, timer_on_closed);
+}
+
+/* The due ones are first moved to a list of their own: a callback may then set, clear or release
+ * whatever it likes, the others here included. */
+static void sweep_on_timer(uv_timer_t *timer)
+{
+    struct loop *loop = timer->data;
+    struct list due;
+    bool waiting = false;
+    int64_t now;
+
+    turn_begin(loop);
+    now = loop_now_ms(loop);
+    list_init(&due);
+    list_each(&loop->classes, it)
+    {
+        struct deadline_class *c = list_entry(it, struct deadline_class, link);
+        struct list *first;
+        while ((first = list_first(&c->waiting)) &&
+               list_entry(first, struct deadline, link)->due_ms <= now) {
+            list_remove(first);
+            list_push(&due, first);
+        }
+        waiting |= first != NULL;
+    }
+    loop->sweeping = waiting;
+    if (!waiting)
+        uv_timer_stop(timer);
+    while (!list_empty(&due)) {
+        struct deadline *d = list_entry(list_pop(&due), struct deadline, link);
+        d->fn(d);
+    }
+}
+
+void deadline_class_init(struct deadline_class *c, struct loop *loop, int64_t ms)
+{
+    c->loop = loop;
+    c->ms = ms;
+    list_init(&c->waiting);
+    list_push(&loop->classes, &c->link);
+}
+
+void deadline_class_release(struct deadline_class *c)
+{
+    if (!c->loop)
+        return;
+    while (list_pop(&c->waiting))
+        ;
+    list_remove(&c->link);
+    c->loop = NULL;
+}
+
+void deadline_init(struct deadline *d, void (*fn)(struct deadline *d))
+{
+    list_init(&d->link);
+    d->due_ms = 0;
+    d->fn = fn;
+}
+
+void deadline_set(struct deadline_class *c, struct deadline *d)
+{
+    list_remove(&d->link);
+    d->due_ms = loop_now_ms(c->loop) + c->ms;
+    list_push(&c->waiting, &d->link);
+    if (!c->loop->sweeping) {
+        c->loop->sweeping = true;
+        uv_timer_start(&c->loop->sweep, sweep_on_timer, SWEEP_MS, SWEEP_MS);
+    }
+}
+
+void deadline_clear(struct deadline *d)
+{
+    list_remove(&d->link);
+}
+
+bool deadline_is_set(const struct deadline *d)
+{
+    return !list_empty(&d->link);
+}
+
+static void signal_on_raised(uv_signal_t *signal, int signum)
+{
+    struct loop_signal *s = container_of(signal, struct loop_signal, signal);
+
+    turn_begin(s->loop);
+    s->fn(s->arg, signum);
+}
+
+void loop_on_signal(struct loop *loop, int signum, void (*fn)(void *arg, int signum), void *arg)
+{
+    struct loop_signal *s = xcalloc(1, sizeof(*s));
+
+    s->loop = loop;
+    s->fn = fn;
+    s->arg = arg;
+    list_push(&loop->signals, &s->link);
+    uv_signal_init(&loop->uv, &s->signal);
+    uv_unref((uv_handle_t *)&s->signal);
+    if (uv_signal_start(&s->signal, signal_on_raised, signum) != 0)
+        die("signal %d cannot be watched; this is a bug, please report it", signum);
+}
