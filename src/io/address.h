@@ -17,7 +17,7 @@ struct conn_address {
 must_check bool address_parse(struct str text, struct conn_address *ret, struct error *err);
 bool address_is_loopback(const struct conn_address *a); /* unix counts */
 void address_format(const struct conn_address *a, char *ret_text, size_t n);
-/* Any host name.  `done` comes from the loop, exactly once unless cancelled. */
+/* Any host name, in brackets or not.  `done` comes from the loop, exactly once unless cancelled. */
 struct address_lookup;
 struct address_lookup *address_resolve(struct loop *loop, struct str host, uint16_t port,
                                        void (*done)(void *arg, const struct conn_address *a, const struct error *e),

@@ -25,7 +25,8 @@ struct conn_events {
     void (*on_error)(void *arg, const struct error *e); /* dead; the user still calls conn_close */
 };
 
-/* Takes the fd (made non-blocking).  `tls` NULL for plain. */
+/* Takes the fd (made non-blocking).  `tls` NULL for plain.  The end of a pipe works too: it is only
+ * read or only written, as it was opened. */
 struct conn *conn_adopt(struct loop *loop, int fd, struct tls_context *tls,
                         const struct conn_events *events, void *arg) must_check;
 struct conn_address; /* resolved: io/address.h */
@@ -33,13 +34,17 @@ struct conn_address; /* resolved: io/address.h */
 struct conn *conn_dial(struct loop *loop, const struct conn_address *to, struct tls_context *tls,
                        const char *server_name, const struct conn_events *events, void *arg) must_check;
 void conn_close(struct conn *c); /* NULL is fine */
-/* Writes now what fits, queues the rest.  false when the queue would pass `max_queue` bytes: the
- * message is then not queued at all and the caller decides (a full stream is closed). */
+/* Writes now what fits, queues the rest.  false when bytes wait already and the queue would pass
+ * `max_queue`: the message is then not queued at all and the caller decides (a full stream is
+ * closed).  With nothing waiting a message of any size is taken: its maker bounds it.  What is
+ * written to a broken conn is lost, as bytes on the wire are; on_error follows. */
 must_check bool conn_write(struct conn *c, const struct iovec *parts, int n);
+#define CONN_MAX_PARTS 64
 void conn_set_max_queue(struct conn *c, size_t bytes); /* default 8 MiB */
 size_t conn_queued(const struct conn *c);
 void conn_pause(struct conn *c, bool paused); /* stop/start reading: back-pressure */
 void conn_shutdown_write(struct conn *c);     /* after the queue drains */
+bool conn_is_broken(const struct conn *c);    /* an error was met, reported or about to be */
 bool conn_is_tls(const struct conn *c);
 int conn_fd(const struct conn *c);
 /* Bytes since the start, for rate deadlines. */

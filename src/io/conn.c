@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One socket or pipe end.  Between the loop, which says "ready", and the protocols, which speak in
+ * bytes.  The steady state costs one read and one write per message: reading stays armed, each
+ * readiness is one read into the loop's scratch, a write is tried at once, and only what the kernel
+ * does not take is copied to the queue.
+ *
+ * Life, with what is true in each phase (enum phase):
+ *
+ *     dial ──▶ CONNECTING ──connected──▶ SHAKING ──tls done──▶ OPEN ──conn_close──▶ CLOSED
+ *                  └──────────plain──────────────────────────▶─┘
+ *     adopt ─▶ SHAKING with TLS, else OPEN
+ *
+ * CONNECTING and SHAKING: conn_write() only queues.  OPEN: bytes flow.  CLOSED: the descriptor is
+ * gone, no callback comes, the memory goes at the end of the turn.
+ * `is_broken` may be set in any phase before CLOSED; on_error is then owed or delivered. */
+#include "io/conn.h"
+
+#include "io/address.h"
+#include "io/tls_impl.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define DEFAULT_MAX_QUEUE (8 * 1024 * 1024)
+#define SMALL_MESSAGE 4096     /* up to here parts are joined: send(2) is cheaper than sendmsg(2) */
+#define TLS_RECORD (16 * 1024) /* what one SSL_write() can seal in one go */
+
+enum phase { CONNECTING, SHAKING, OPEN, CLOSED };
+
+struct conn {
+    struct loop *loop;
+    struct loop_fd *watch;
+    const struct conn_events *events;
+    void *arg;
+    struct tls_session *tls;
+    struct buf queue;
+    size_t queue_at; /* bytes of `queue` already written */
+    size_t max_queue;
+    uint64_t bytes_in, bytes_out;
+    int fd;
+    enum phase phase;
+    bool is_socket, can_read;
+    bool is_paused, at_eof, is_broken, shut_wanted;
+    bool tls_read_needs_write, tls_write_needs_read;
+    bool later_set, owes_error, owes_read;
+    struct loop_task later; /* the errands of this conn at the end of the turn */
+    struct error *err;      /* with is_broken */
+};
+
+static void on_ready(void *arg, int events);
+
+size_t conn_queued(const struct conn *c)
+{
+    return c->queue.n - c->queue_at;
+}
+
+static void update_want(struct conn *c)
+{
+    int want = 0;
+
+    if (!c->watch || c->phase == CLOSED)
+        return;
+    if (c->is_broken) {
+        want = 0;
+    } else if (c->phase == CONNECTING) {
+        want = LOOP_WRITE;
+    } else if (c->phase == SHAKING) {
+        want = c->tls_read_needs_write ? LOOP_WRITE : LOOP_READ;
+    } else {
+        if ((!c->is_paused && !c->at_eof && c->can_read) || c->tls_write_needs_read)
+            want |= LOOP_READ;
+        if ((conn_queued(c) && !c->tls_write_needs_read) || c->tls_read_needs_write)
+            want |= LOOP_WRITE;
+    }
+    loop_fd_want(c->watch, want);
+}
+
+static void run_errands(struct loop_task *task)
+{
+    struct conn *c = container_of(task, struct conn, later);
+
+    c->later_set = false;
+    if (c->phase == CLOSED) {
+        buf_release(&c->queue);
+        free(c->err);
+        free(c);
+    } else if (c->owes_error) {
+        c->owes_error = false;
+        c->events->on_error(c->arg, c->err);
+    } else if (c->owes_read) {
+        c->owes_read = false;
+        on_ready(c, LOOP_READ);
+    }
+}
+
+static void schedule(struct conn *c)
+{
+    if (c->later_set)
+        return;
+    c->later_set = true;
+    loop_defer(c->loop, &c->later);
+}
+
+static void mark_broken(struct conn *c, const struct error *why)
+{
+    if (c->is_broken)
+        return;
+    c->is_broken = true;
+    c->err = xmalloc(sizeof(*c->err));
+    *c->err = *why;
+    update_want(c);
+}
+
+/* From inside a callback of the loop. */
+static void fail_now(struct conn *c, const struct error *why)
+{
+    if (c->is_broken)
+        return;
+    mark_broken(c, why);
+    c->events->on_error(c->arg, c->err);
+}
+
+/* From inside a call of the user: the news comes from the loop. */
+static void fail_later(struct conn *c, const struct error *why)
+{
+    if (c->is_broken)
+        return;
+    mark_broken(c, why);
+    c->owes_error = true;
+    schedule(c);
+}
+
+static void sys_error(struct error *err, int errnum)
+{
+    error_sys(err, ERR_UNREACHABLE, errnum, "the connection broke off");
+}
+
+static bool would_block(int errnum)
+{
+    return errnum == EAGAIN || errnum == EWOULDBLOCK || errnum == EINTR;
+}
+
+/* Tries once.  Sets *ret_n to what was taken, 0 when nothing fits now. */
+static bool write_plain(struct conn *c, const struct iovec *parts, int n, size_t *ret_n,
+                        struct error *err)
+{
+    struct msghdr msg = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)n};
+    ssize_t done;
+
+    if (!c->is_socket)
+        done = writev(c->fd, parts, n);
+    else if (n == 1)
+        done = send(c->fd, parts[0].iov_base, parts[0].iov_len, MSG_NOSIGNAL);
+    else
+        done = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
+    if (done < 0 && !would_block(errno)) {
+        sys_error(err, errno);
+        return false;
+    }
+    *ret_n = done > 0 ? (size_t)done : 0;
+    c->bytes_out += *ret_n;
+    return true;
+}
+
+static bool write_tls(struct conn *c, const struct iovec *part, size_t *ret_n, struct error *err)
+{
+    size_t all = 0;
+
+    c->tls_write_needs_read = false;
+    while (all < part->iov_len) {
+        size_t done = 0;
+        enum tls_step step = tls_session_write(c->tls, (const char *)part->iov_base + all,
+                                               part->iov_len - all, &done, err);
+        if (step == TLS_FAILED || step == TLS_EOF)
+            return step == TLS_EOF ? error_set(err, ERR_UNREACHABLE, "the other side closed TLS")
+                                   : false;
+        c->tls_write_needs_read = step == TLS_WANT_READ;
+        if (step != TLS_OK)
+            break;
+        all += done;
+        c->bytes_out += done;
+    }
+    *ret_n = all;
+    return true;
+}
+
+static void join(char *to, const struct iovec *parts, int n)
+{
+    for (int i = 0; i < n; i++) {
+        memcpy(to, parts[i].iov_base, parts[i].iov_len);
+        to += parts[i].iov_len;
+    }
+}
+
+/* Both kinds of joined write live in functions of their own to keep large frames off the others. */
+static bool write_joined(struct conn *c, const struct iovec *parts, int n, size_t total,
+                         size_t *ret_n, struct error *err)
+{
+    char joined[SMALL_MESSAGE];
+    struct iovec one = {joined, total};
+
+    join(joined, parts, n);
+    return write_plain(c, &one, 1, ret_n, err);
+}
+
+static bool write_joined_tls(struct conn *c, const struct iovec *parts, int n, size_t total,
+                             size_t *ret_n, struct error *err)
+{
+    char joined[TLS_RECORD];
+    struct iovec one = {joined, total};
+
+    join(joined, parts, n);
+    return write_tls(c, &one, ret_n, err);
+}
+
+static bool write_direct(struct conn *c, const struct iovec *parts, int n, size_t total,
+                         size_t *ret_n, struct error *err)
+{
+    if (c->tls && n == 1)
+        return write_tls(c, parts, ret_n, err);
+    if (c->tls && total <= TLS_RECORD)
+        return write_joined_tls(c, parts, n, total, ret_n, err);
+    if (c->tls) { /* long and in parts: through the queue, in full records */
+        *ret_n = 0;
+        return true;
+    }
+    if (n > 1 && total <= SMALL_MESSAGE)
+        return write_joined(c, parts, n, total, ret_n, err);
+    return write_plain(c, parts, n, ret_n, err);
+}
+
+static void queue_rest(struct conn *c, const struct iovec *parts, int n, size_t skip)
+{
+    if (c->queue_at && c->queue_at >= c->queue.n / 2) {
+        buf_consume(&c->queue, c->queue_at);
+        c->queue_at = 0;
+    }
+    for (int i = 0; i < n; i++) {
+        if (skip >= parts[i].iov_len) {
+            skip -= parts[i].iov_len;
+            continue;
+        }
+        buf_add(&c->queue, (const char *)parts[i].iov_base + skip, parts[i].iov_len - skip);
+        skip = 0;
+    }
+}
+
+static void drop_fd(struct conn *c)
+{
+    loop_fd_free(c->watch);
+    c->watch = NULL;
+    if (c->fd >= 0)
+        close(c->fd);
+    c->fd = -1;
+}
+
+static void shut_if_wanted(struct conn *c)
+{
+    if (!c->shut_wanted || conn_queued(c) || c->phase != OPEN || c->is_broken)
+        return;
+    c->shut_wanted = false;
+    if (c->tls)
+        tls_session_close_write(c->tls);
+    if (c->is_socket)
+        shutdown(c->fd, SHUT_WR);
+    else if (!c->can_read) /* a pipe says it by closing */
+        drop_fd(c);
+}
+
+/* Writes from the queue.  True when it became empty. */
+static bool flush(struct conn *c, struct error *err, bool *ret_empty)
+{
+    struct iovec part = {c->queue.p + c->queue_at, conn_queued(c)};
+    size_t done = 0;
+    bool ok = c->tls ? write_tls(c, &part, &done, err) : write_plain(c, &part, 1, &done, err);
+
+    if (!ok)
+        return false;
+    c->queue_at += done;
+    *ret_empty = c->queue_at == c->queue.n;
+    if (*ret_empty) {
+        buf_release(&c->queue);
+        buf_init(&c->queue, SIZE_MAX);
+        c->queue_at = 0;
+        shut_if_wanted(c);
+    }
+    return true;
+}
+
+bool conn_write(struct conn *c, const struct iovec *parts, int n)
+{
+    struct error err;
+    size_t total = 0, done = 0;
+    bool empty;
+
+    assert(n <= CONN_MAX_PARTS);
+    for (int i = 0; i < n; i++)
+        total += parts[i].iov_len;
+    if (conn_queued(c) && (total > c->max_queue || conn_queued(c) > c->max_queue - total))
+        return false;
+    if (unlikely(total == 0 || c->is_broken || c->phase == CLOSED))
+        return true;
+    if (likely(c->phase == OPEN && !conn_queued(c))) {
+        if (unlikely(!write_direct(c, parts, n, total, &done, &err))) {
+            fail_later(c, &err);
+            return true;
+        }
+        if (likely(done == total))
+            return true;
+    }
+    queue_rest(c, parts, n, done);
+    if (c->tls && c->phase == OPEN && done == 0 && !flush(c, &err, &empty))
+        fail_later(c, &err);
+    update_want(c);
+    return true;
+}
+
+static void read_plain(struct conn *c)
+{
+    char *scratch = loop_scratch(c->loop);
+    ssize_t n =
+        c->is_socket ? recv(c->fd, scratch, LOOP_SCRATCH, 0) : read(c->fd, scratch, LOOP_SCRATCH);
+    struct error err;
+
+    if (likely(n > 0)) {
+        c->bytes_in += (size_t)n;
+        c->events->on_bytes(c->arg, str_n(scratch, (size_t)n));
+    } else if (n == 0) {
+        c->at_eof = true;
+        update_want(c);
+        c->events->on_eof(c->arg);
+    } else if (!would_block(errno)) {
+        sys_error(&err, errno);
+        fail_now(c, &err);
+    }
+}
+
+/* OpenSSL may hold bytes that the descriptor will not announce again, so this reads until it says
+ * WANT, or leaves a note for conn_pause(false). */
+static void read_tls(struct conn *c)
+{
+    char *scratch = loop_scratch(c->loop);
+    enum tls_step step = TLS_OK;
+    struct error err;
+
+    while (step == TLS_OK && c->phase == OPEN && !c->is_paused && !c->is_broken) {
+        size_t all = 0, n;
+        while (all < LOOP_SCRATCH &&
+               (step = tls_session_read(c->tls, scratch + all, LOOP_SCRATCH - all, &n, &err)) ==
+                   TLS_OK)
+            all += n;
+        c->tls_read_needs_write = step == TLS_WANT_WRITE;
+        c->at_eof = step == TLS_EOF;
+        if (all) {
+            c->bytes_in += all;
+            c->events->on_bytes(c->arg, str_n(scratch, all));
+        }
+    }
+    if (c->phase != OPEN)
+        return;
+    update_want(c);
+    if (step == TLS_EOF)
+        c->events->on_eof(c->arg);
+    else if (step == TLS_FAILED)
+        fail_now(c, &err);
+}
+
+static void opened(struct conn *c)
+{
+    struct error err;
+    bool empty;
+
+    c->phase = OPEN;
+    c->tls_read_needs_write = false;
+    update_want(c);
+    if (c->events->on_open)
+        c->events->on_open(c->arg);
+    if (c->phase != OPEN || c->is_broken)
+        return;
+    if (conn_queued(c) && !flush(c, &err, &empty))
+        fail_now(c, &err);
+    shut_if_wanted(c);
+    update_want(c);
+    if (c->tls && c->phase == OPEN && !c->is_broken) { /* bytes may have come with the handshake */
+        c->owes_read = true;
+        schedule(c);
+    }
+}
+
+static void shake(struct conn *c)
+{
+    struct error err;
+    enum tls_step step = tls_session_shake(c->tls, &err);
+
+    if (step == TLS_OK) {
+        opened(c);
+    } else if (step == TLS_FAILED) {
+        fail_now(c, &err);
+    } else {
+        c->tls_read_needs_write = step == TLS_WANT_WRITE;
+        update_want(c);
+    }
+}
+
+static void finish_connect(struct conn *c)
+{
+    struct error err;
+    int code = 0;
+    socklen_t len = sizeof(code);
+
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &code, &len) < 0)
+        code = errno;
+    if (code) {
+        error_sys(&err, ERR_UNREACHABLE, code,
+                  "cannot connect: check that the server runs and the address is right");
+        fail_now(c, &err);
+    } else if (c->tls) {
+        c->phase = SHAKING;
+        shake(c);
+    } else {
+        opened(c);
+    }
+}
+
+static void on_writable(struct conn *c)
+{
+    struct error err;
+    bool empty = false;
+
+    if (!flush(c, &err, &empty)) {
+        fail_now(c, &err);
+        return;
+    }
+    update_want(c);
+    if (empty && c->events->on_drained)
+        c->events->on_drained(c->arg);
+}
+
+static void on_ready(void *arg, int events)
+{
+    struct conn *c = arg;
+
+    if (unlikely(c->phase == CLOSED || c->is_broken))
+        return;
+    if (unlikely(c->phase == CONNECTING)) {
+        finish_connect(c);
+        return;
+    }
+    if (unlikely(c->phase == SHAKING)) {
+        shake(c);
+        return;
+    }
+    if (unlikely(conn_queued(c)) && ((events & LOOP_WRITE) || c->tls_write_needs_read))
+        on_writable(c);
+    if (c->phase != OPEN || c->is_broken || c->is_paused || c->at_eof || !c->can_read) {
+        update_want(c);
+        return;
+    }
+    if (unlikely(c->tls))
+        read_tls(c);
+    else if (events & LOOP_READ)
+        read_plain(c);
+}
+
+static struct conn *conn_new(struct loop *loop, int fd, const struct conn_events *events, void *arg)
+{
+    struct conn *c = xcalloc(1, sizeof(*c));
+
+    c->loop = loop;
+    c->fd = fd;
+    c->events = events;
+    c->arg = arg;
+    c->max_queue = DEFAULT_MAX_QUEUE;
+    c->can_read = c->is_socket = true;
+    c->later.fn = run_errands;
+    buf_init(&c->queue, SIZE_MAX);
+    return c;
+}
+
+static bool watch(struct conn *c, struct error *err)
+{
+    c->watch = loop_fd_new(c->loop, c->fd, on_ready, c);
+    if (!c->watch)
+        return error_set(err, ERR_INTERNAL,
+                         "a descriptor that cannot be polled was given as a connection");
+    return true;
+}
+
+static void set_no_delay(int fd)
+{
+    int one = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* fails on unix sockets: fine */
+}
+
+struct conn *conn_adopt(struct loop *loop, int fd, struct tls_context *tls,
+                        const struct conn_events *events, void *arg)
+{
+    struct conn *c = conn_new(loop, fd, events, arg);
+    struct error err;
+    int type, flags = fcntl(fd, F_GETFL);
+    socklen_t len = sizeof(type);
+
+    c->is_socket = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0;
+    c->can_read = (flags & O_ACCMODE) != O_WRONLY;
+    if (!(flags & O_NONBLOCK))
+        fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    if (c->is_socket)
+        set_no_delay(fd);
+    c->phase = tls ? SHAKING : OPEN;
+    if (!watch(c, &err) || (tls && !tls_session_new(tls, fd, NULL, &c->tls, &err)))
+        fail_later(c, &err);
+    update_want(c);
+    return c;
+}
+
+struct conn *conn_dial(struct loop *loop, const struct conn_address *to, struct tls_context *tls,
+                       const char *server_name, const struct conn_events *events, void *arg)
+{
+    int fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct conn *c = conn_new(loop, fd, events, arg);
+    struct error err;
+
+    c->phase = CONNECTING;
+    if (fd < 0) {
+        error_sys(&err, ERR_UNREACHABLE, errno,
+                  "cannot make a socket: raise the limit of open files");
+        fail_later(c, &err);
+        return c;
+    }
+    set_no_delay(fd);
+    if (connect(fd, (const struct sockaddr *)&to->sa, to->len) < 0 && errno != EINPROGRESS) {
+        error_sys(&err, ERR_UNREACHABLE, errno,
+                  "cannot connect: check that the server runs and the address is right");
+        fail_later(c, &err);
+    } else if (!watch(c, &err) || (tls && !tls_session_new(tls, fd, server_name, &c->tls, &err))) {
+        fail_later(c, &err);
+    }
+    update_want(c);
+    return c;
+}
+
+void conn_close(struct conn *c)
+{
+    if (!c || c->phase == CLOSED)
+        return;
+    tls_session_free(c->tls);
+    c->tls = NULL;
+    c->phase = CLOSED;
+    drop_fd(c);
+    schedule(c);
+}
+
+void conn_set_max_queue(struct conn *c, size_t bytes)
+{
+    c->max_queue = bytes;
+}
+
+void conn_pause(struct conn *c, bool paused)
+{
+    if (c->is_paused == paused)
+        return;
+    c->is_paused = paused;
+    if (!paused && c->tls && c->phase == OPEN && tls_session_has_pending(c->tls)) {
+        c->owes_read = true;
+        schedule(c);
+    }
+    update_want(c);
+}
+
+void conn_shutdown_write(struct conn *c)
+{
+    c->shut_wanted = true;
+    shut_if_wanted(c);
+}
+
+bool conn_is_broken(const struct conn *c)
+{
+    return c->is_broken;
+}
+
+bool conn_is_tls(const struct conn *c)
+{
+    return c->tls != NULL;
+}
+
+int conn_fd(const struct conn *c)
+{
+    return c->fd;
+}
+
+uint64_t conn_bytes_in(const struct conn *c)
+{
+    return c->bytes_in;
+}
+
+uint64_t conn_bytes_out(const struct conn *c)
+{
+    return c->bytes_out;
+}
