@@ -10,6 +10,7 @@ struct js_writer {
     unsigned depth;
     uint64_t first; /* bit per depth: nothing written yet at this level */
     bool pretty;    /* two-space indentation, for people */
+    bool after_key; /* the writer's own: the value of a key is due */
 };
 
 void js_begin(struct js_writer *w, struct buf *out);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The writer.  Bit `depth` of `first` says that nothing stands at that level yet; after a key the
+ * value follows without a comma.  Nesting past 63 levels is our mistake. */
+#include "json/write.h"
+
+#include "base/utf8.h"
+
+#define DEEPEST 63
+
+void js_begin(struct js_writer *w, struct buf *out)
+{
+    *w = (struct js_writer){.out = out, .first = 1};
+}
+
+static void new_line(struct js_writer *w)
+{
+    if (!w->pretty)
+        return;
+    buf_addc(w->out, '\n');
+    for (unsigned i = 0; i < w->depth; i++)
+        buf_add(w->out, "  ", 2);
+}
+
+/* What stands before a key or value: a comma, a new line, or nothing. */
+static void separate(struct js_writer *w)
+{
+    uint64_t bit = 1ull << w->depth;
+
+    if (w->after_key) {
+        w->after_key = false;
+        return;
+    }
+    if (!(w->first & bit))
+        buf_addc(w->out, ',');
+    w->first &= ~bit;
+    if (w->depth > 0)
+        new_line(w);
+}
+
+static void open_level(struct js_writer *w, char c)
+{
+    if (w->depth == DEEPEST)
+        die("JSON is written too deep; this is a bug, please report it");
+    separate(w);
+    buf_addc(w->out, c);
+    w->depth++;
+    w->first |= 1ull << w->depth;
+}
+
+static void close_level(struct js_writer *w, char c)
+{
+    bool empty = w->first >> w->depth & 1;
+
+    if (w->depth == 0 || w->after_key)
+        die("JSON is closed where nothing is open; this is a bug, please report it");
+    w->depth--;
+    if (!empty)
+        new_line(w);
+    buf_addc(w->out, c);
+}
+
+void js_object(struct js_writer *w)
+{
+    open_level(w, '{');
+}
+
+void js_object_end(struct js_writer *w)
+{
+    close_level(w, '}');
+}
+
+void js_array(struct js_writer *w)
+{
+    open_level(w, '[');
+}
+
+void js_array_end(struct js_writer *w)
+{
+    close_level(w, ']');
+}
+
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
+static const char *escape_of(unsigned char c)
+{
+    static const char *const table[128] = {
+        ['"'] = "\\\"", ['\\'] = "\\\\", ['\b'] = "\\b", ['\f'] = "\\f",
+        ['\n'] = "\\n", ['\r'] = "\\r",  ['\t'] = "\\t",
+    };
+
+    return c < countof(table) ? table[c] : NULL;
+}
+
+void js_quote(struct buf *out, struct str s)
+{
+    const char *p = s.p, *end = s.p + s.n, *plain;
+    uint32_t code;
+
+    buf_addc(out, '"');
+    while (p < end) {
+        size_t n;
+        for (plain = p; p < end && is_plain((unsigned char)*p); p++)
+            continue;
+        buf_add(out, plain, (size_t)(p - plain));
+        if (p == end)
+            break;
+        n = utf8_decode(p, end, &code);
+        if (n > 1)
+            buf_add(out, p, n);
+        else if (n == 0)
+            buf_addz(out, "\xef\xbf\xbd");
+        else if (escape_of((unsigned char)*p))
+            buf_addz(out, escape_of((unsigned char)*p));
+        else
+            buf_addf(out, "\\u%04x", (unsigned)code);
+        p += n ? n : 1;
+    }
+    buf_addc(out, '"');
+}
+
+void js_key(struct js_writer *w, struct str key)
+{
+    separate(w);
+    js_quote(w->out, key);
+    buf_add(w->out, ": ", w->pretty ? 2 : 1);
+    w->after_key = true;
+}
+
+void js_string(struct js_writer *w, struct str s)
+{
+    separate(w);
+    js_quote(w->out, s);
+}
+
+void js_int(struct js_writer *w, int64_t v)
+{
+    separate(w);
+    if (v < 0)
+        buf_addc(w->out, '-');
+    buf_addu(w->out, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+void js_bool(struct js_writer *w, bool v)
+{
+    js_raw_value(w, v ? STR("true") : STR("false"));
+}
+
+void js_null(struct js_writer *w)
+{
+    js_raw_value(w, STR("null"));
+}
+
+void js_raw_value(struct js_writer *w, struct str json)
+{
+    separate(w);
+    buf_addstr(w->out, json);
+}
+
+void js_kv_string(struct js_writer *w, const char *key, struct str s)
+{
+    if (!s.p)
+        return;
+    js_key(w, str_of(key));
+    js_string(w, s);
+}
+
+void js_kv_int(struct js_writer *w, const char *key, int64_t v)
+{
+    js_key(w, str_of(key));
+    js_int(w, v);
+}
+
+void js_kv_bool(struct js_writer *w, const char *key, bool v)
+{
+    js_key(w, str_of(key));
+    js_bool(w, v);
+}
+
+void js_kv_raw(struct js_writer *w, const char *key, struct str json)
+{
+    if (!json.p)
+        return;
+    js_key(w, str_of(key));
+    js_raw_value(w, json);
+}
