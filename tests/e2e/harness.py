@@ -81,7 +81,7 @@ class Holdfast:
         with self.turn:
             since = len(self.lines)
         self.process = subprocess.Popen(self.command(), cwd=self.folder, env={**env, **self.env}, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         reader = threading.Thread(target=self.read_log, args=(self.process,), daemon=True)
         reader.start()
         self.readers.append(reader)

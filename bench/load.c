@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_load PORT PATH [--connections N] [--seconds T] [--warmup T] [--body B] [--sessions N]: the
+ * load.
+ *
+ * One thread, epoll; every connection is kept alive, has a session of its own (from its initialize)
+ * and one request on the way, with a fresh JSON-RPC id that the answer must carry.  Prints one line
+ * of JSON: calls, errors, calls/s and latency percentiles in microseconds.  With --sessions it only
+ * makes N sessions by initialize, over the same connections, and prints how fast.
+ *
+ * An answer that is not a 200 with the id of its request counts as an error and is shown once: a
+ * run with errors is no measurement. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_BODY (200 * 1024)
+#define MAX_ANSWER (256 * 1024)
+#define SLOTS 200000 /* one per microsecond; the last holds everything slower */
+
+struct options {
+    int port;
+    const char *path;
+    unsigned connections;
+    double seconds, warmup;
+    size_t body;
+    unsigned long sessions;
+};
+
+struct conn {
+    int fd;
+    bool initialized;
+    char session[160];
+    uint64_t id, sent_ns;
+    size_t n;
+    char in[MAX_ANSWER + 1];
+};
+
+static struct options options = {.connections = 64, .seconds = 5, .warmup = 0.5, .body = 504};
+static uint32_t histogram[SLOTS];
+static uint64_t next_id = 1000000, calls, errors, initialized, measure_from, measure_to;
+static char padding[MAX_BODY];
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void count_error(const char *what, const char *detail)
+{
+    if (errors++ == 0)
+        fprintf(stderr, "first error: %s: %.300s\n", what, detail);
+}
+
+static void send_all(struct conn *c, const char *data, size_t n)
+{
+    while (n > 0) {
+        ssize_t wrote = send(c->fd, data, n, MSG_NOSIGNAL);
+        if (wrote < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        if (wrote <= 0) {
+            fprintf(stderr, "send: %s\n", strerror(errno));
+            exit(1);
+        }
+        data += wrote;
+        n -= (size_t)wrote;
+    }
+}
+
+static void send_request(struct conn *c, const char *body, size_t n)
+{
+    static char out[MAX_BODY + 2048];
+    int head =
+        snprintf(out, 2048,
+                 "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
+                 "Accept: application/json, text/event-stream\r\n%s%s%sContent-Length: %zu\r\n\r\n",
+                 options.path, options.port, c->session[0] ? "Mcp-Session-Id: " : "", c->session,
+                 c->session[0] ? "\r\nMCP-Protocol-Version: 2025-11-25\r\n" : "", n);
+    memcpy(out + head, body, n);
+    c->sent_ns = now_ns();
+    send_all(c, out, (size_t)head + n);
+}
+
+static void send_initialize(struct conn *c)
+{
+    char body[512];
+    c->session[0] = '\0';
+    c->id = next_id++;
+    int n =
+        snprintf(body, sizeof body,
+                 "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"initialize\",\"params\":{"
+                 "\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":"
+                 "\"bench\",\"version\":\"1\"}}}",
+                 (unsigned long long)c->id);
+    send_request(c, body, (size_t)n);
+}
+
+static void send_call(struct conn *c)
+{
+    static char body[MAX_BODY + 512];
+    static const char tail[] = "\"}}}";
+    c->id = next_id++;
+    int head =
+        snprintf(body, 512,
+                 "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"tools/call\",\"params\":{\"name\":"
+                 "\"echo\",\"arguments\":{\"text\":\"",
+                 (unsigned long long)c->id);
+    size_t fixed = (size_t)head + sizeof tail - 1;
+    size_t pad = options.body > fixed ? options.body - fixed : 0;
+    memcpy(body + head, padding, pad);
+    memcpy(body + head + pad, tail, sizeof tail - 1);
+    send_request(c, body, fixed + pad);
+}
+
+/* Copies the value of a response header; false when absent. */
+static bool header_value(const char *head, const char *name, char *ret, size_t max)
+{
+    const char *at = strcasestr(head, name);
+    if (!at)
+        return false;
+    at += strlen(name);
+    at += strspn(at, " ");
+    snprintf(ret, max, "%.*s", (int)strcspn(at, "\r"), at);
+    return true;
+}
+
+static bool body_has_id(const char *body, size_t n, uint64_t id)
+{
+    char wanted[48];
+    int size = snprintf(wanted, sizeof wanted, "\"id\":%llu", (unsigned long long)id);
+    return memmem(body, n, wanted, (size_t)size) != NULL;
+}
+
+static void on_answer(struct conn *c, const char *body, size_t n)
+{
+    uint64_t now = now_ns();
+    if (strncmp(c->in, "HTTP/1.1 200", 12) != 0)
+        count_error("status", c->in);
+    else if (!body_has_id(body, n, c->id))
+        count_error("another's answer", body);
+    if (!c->initialized || options.sessions) {
+        if (!header_value(c->in, "\r\nmcp-session-id:", c->session, sizeof c->session))
+            c->session[0] = '\0';
+        c->initialized = true;
+        initialized++;
+        return;
+    }
+    if (now >= measure_from && now < measure_to) {
+        uint64_t us = (now - c->sent_ns) / 1000;
+        histogram[us < SLOTS ? us : SLOTS - 1]++;
+        calls++;
+    }
+}
+
+static void next_request(struct conn *c)
+{
+    if (!options.sessions)
+        send_call(c);
+    else if (initialized + options.connections <= options.sessions)
+        send_initialize(c);
+}
+
+/* One answer is on the way at a time, so the buffer holds at most that one. */
+static void on_readable(struct conn *c)
+{
+    ssize_t got = recv(c->fd, c->in + c->n, MAX_ANSWER - c->n, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0) {
+        fprintf(stderr, "connection closed by the subject after %llu calls\n",
+                (unsigned long long)calls);
+        exit(1);
+    }
+    c->n += (size_t)got;
+    c->in[c->n] = '\0';
+    char *end = strstr(c->in, "\r\n\r\n");
+    char length[32];
+    if (!end)
+        return;
+    if (!header_value(c->in, "\r\ncontent-length:", length, sizeof length)) {
+        fprintf(stderr, "an answer without Content-Length: %.200s\n", c->in);
+        exit(1);
+    }
+    size_t head = (size_t)(end - c->in) + 4, size = strtoul(length, NULL, 10);
+    if (c->n < head + size)
+        return;
+    on_answer(c, c->in + head, size);
+    c->n = 0;
+    next_request(c);
+}
+
+static struct conn *connect_one(int epoll)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)options.port)};
+    struct conn *c = calloc(1, sizeof *c);
+    int on = 1;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (!c)
+        abort();
+    c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(c->fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        perror("connect");
+        exit(1);
+    }
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
+    epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &event);
+    send_initialize(c);
+    return c;
+}
+
+static void turn(int epoll)
+{
+    struct epoll_event events[256];
+    int n = epoll_wait(epoll, events, 256, 100);
+    for (int i = 0; i < n; i++)
+        on_readable(events[i].data.ptr);
+}
+
+static uint64_t percentile(double part)
+{
+    uint64_t wanted = (uint64_t)((double)calls * part), seen = 0;
+    for (size_t i = 0; i < SLOTS; i++) {
+        seen += histogram[i];
+        if (seen > wanted)
+            return i;
+    }
+    return SLOTS - 1;
+}
+
+static void print_result(double seconds)
+{
+    if (options.sessions)
+        printf("{\"sessions\":%llu,\"errors\":%llu,\"seconds\":%.3f,\"per_s\":%.0f}\n",
+               (unsigned long long)initialized, (unsigned long long)errors, seconds,
+               (double)initialized / seconds);
+    else
+        printf("{\"calls\":%llu,\"errors\":%llu,\"seconds\":%.3f,\"per_s\":%.0f,\"p50_us\":%llu,"
+               "\"p90_us\":%llu,\"p99_us\":%llu,\"p999_us\":%llu}\n",
+               (unsigned long long)calls, (unsigned long long)errors, seconds,
+               (double)calls / seconds, (unsigned long long)percentile(0.5),
+               (unsigned long long)percentile(0.9), (unsigned long long)percentile(0.99),
+               (unsigned long long)percentile(0.999));
+}
+
+static void read_options(int argc, char **argv)
+{
+    if (argc < 3) {
+        fprintf(stderr, "usage: bench_load PORT PATH [--connections N] [--seconds T] [--warmup T] "
+                        "[--body B] [--sessions N]\n");
+        exit(2);
+    }
+    options.port = (int)strtol(argv[1], NULL, 10);
+    options.path = argv[2];
+    for (int i = 3; i + 1 < argc; i += 2) {
+        double value = strtod(argv[i + 1], NULL);
+        if (strcmp(argv[i], "--connections") == 0)
+            options.connections = (unsigned)value;
+        else if (strcmp(argv[i], "--seconds") == 0)
+            options.seconds = value;
+        else if (strcmp(argv[i], "--warmup") == 0)
+            options.warmup = value;
+        else if (strcmp(argv[i], "--body") == 0 && value <= MAX_BODY)
+            options.body = (size_t)value;
+        else if (strcmp(argv[i], "--sessions") == 0)
+            options.sessions = (unsigned long)value;
+        else {
+            fprintf(stderr, "unknown option or bad value: %s %s\n", argv[i], argv[i + 1]);
+            exit(2);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    read_options(argc, argv);
+    memset(padding, 'q', sizeof padding);
+    if (options.sessions && options.connections > options.sessions)
+        options.connections = (unsigned)options.sessions;
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    uint64_t began = now_ns();
+    measure_from = UINT64_MAX;
+    for (unsigned i = 0; i < options.connections; i++)
+        connect_one(epoll);
+    if (options.sessions) {
+        while (initialized < options.sessions)
+            turn(epoll);
+        print_result((double)(now_ns() - began) / 1e9);
+        return errors != 0;
+    }
+    while (initialized < options.connections)
+        turn(epoll);
+    measure_from = now_ns() + (uint64_t)(options.warmup * 1e9);
+    measure_to = measure_from + (uint64_t)(options.seconds * 1e9);
+    /* Marks for who measures the subject's CPU: the clock starts and stops with these lines. */
+    while (now_ns() < measure_from)
+        turn(epoll);
+    printf("begin\n");
+    fflush(stdout);
+    while (now_ns() < measure_to)
+        turn(epoll);
+    printf("end\n");
+    fflush(stdout);
+    print_result(options.seconds);
+    return errors != 0;
+}
