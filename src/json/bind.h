@@ -75,7 +75,8 @@ struct js_binding {
  * be half filled: drop it. */
 must_check bool js_bind(const struct js_binding *b, const struct js_node *object,
                         const struct js_field *fields, void *dest, struct error *err);
-/* Puts every default_text in place, nested tables included; a bad one is our mistake and aborts. */
+/* Puts every default_text in place, nested tables included; a bad one is our mistake and aborts.  Of
+ * JS_BIND_CUSTOM fields it is documentation only. */
 void js_bind_defaults(const struct js_field *fields, void *dest, struct arena *mem);
 /* One field from plain text, as in an environment variable or flag: lists are split at commas.
  * JS_BIND_OBJECT and JS_BIND_CUSTOM cannot be given this way. */
