@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strict HTTP/1.1 heads and chunks, one parser for both directions.  Pure: bytes in, spans out.
- * What is ambiguous is refused (threats H1-H8): only CRLF ends lines, no obs-fold, no space before a
- * colon, no CL with TE, no second Content-Length or Host, no TE but exactly "chunked", digits only.
- * Headers whose name has an underscore are dropped before anybody sees them (they count as lines). */
+ * What is ambiguous is refused (threats H1-H8): only CRLF ends lines, no obs-fold, no space before
+ * a colon, no CL with TE, no second Content-Length or Host, no TE but exactly "chunked", digits
+ * only. Headers whose name has an underscore are dropped before anybody sees them (they count as
+ * lines). */
 #ifndef HOLDFAST_HTTP_CODEC_H
 #define HOLDFAST_HTTP_CODEC_H
 
@@ -19,18 +20,18 @@ struct http_header {
 enum http_framing { HTTP_NO_BODY, HTTP_LENGTH, HTTP_CHUNKED, HTTP_UNTIL_CLOSE };
 
 struct http_head {
-    struct str method, target;       /* requests: capitals; origin-form (absolute-form is reduced) */
-    struct str path, query;          /* target split at the first '?'; query absent without one */
-    int status;                      /* responses */
-    int minor;                       /* HTTP/1.minor, 0 or 1 */
+    struct str method, target; /* requests: capitals; origin-form (absolute-form is reduced) */
+    struct str path, query;    /* target split at the first '?'; query absent without one */
+    int status;                /* responses */
+    int minor;                 /* HTTP/1.minor, 0 or 1 */
     struct http_header headers[HTTP_MAX_HEADERS];
     unsigned n_headers;
     enum http_framing framing;
-    uint64_t content_length;         /* with HTTP_LENGTH, then > 0: a length of 0 is HTTP_NO_BODY */
-    bool keep_alive;                 /* what the peer's head says */
-    bool expect_continue;            /* only when a body follows */
-    struct str host;                 /* requests: Host value (or authority of absolute-form, which must
-                                      * agree); checked for its form; absent only in HTTP/1.0 */
+    uint64_t content_length; /* with HTTP_LENGTH, then > 0: a length of 0 is HTTP_NO_BODY */
+    bool keep_alive;         /* what the peer's head says */
+    bool expect_continue;    /* only when a body follows */
+    struct str host;         /* requests: Host value (or authority of absolute-form, which must
+                              * agree); checked for its form; absent only in HTTP/1.0 */
 };
 
 enum http_parse { HTTP_PARSE_OK, HTTP_PARSE_MORE, HTTP_PARSE_BAD };
@@ -39,34 +40,39 @@ struct http_fault {
     const char *reason; /* a literal sentence */
 };
 
-/* Parses one head from the front of `bytes`.  OK: *ret_used is its length with the blank line; spans
- * point into `bytes`.  MORE: incomplete and within limits so far.  BAD: *ret_fault says why.  *ret is
- * scratch unless OK.  A longer input never changes a BAD or an OK into something else. */
-enum http_parse http_parse_request(struct str bytes, struct http_head *ret, size_t *ret_used, struct http_fault *ret_fault);
+/* Parses one head from the front of `bytes`.  OK: *ret_used is its length with the blank line;
+ * spans point into `bytes`.  MORE: incomplete and within limits so far.  BAD: *ret_fault says why.
+ * *ret is scratch unless OK.  A longer input never changes a BAD or an OK into something else. */
+enum http_parse http_parse_request(struct str bytes, struct http_head *ret, size_t *ret_used,
+                                   struct http_fault *ret_fault);
 /* `to_head`: the request was HEAD.  1xx heads come out like any other, with HTTP_NO_BODY. */
-enum http_parse http_parse_response(struct str bytes, bool to_head, struct http_head *ret, size_t *ret_used, struct http_fault *ret_fault);
-/* Value of the header, or absent.  Case-insensitive.  First one; see http_header_count for duplicates. */
+enum http_parse http_parse_response(struct str bytes, bool to_head, struct http_head *ret,
+                                    size_t *ret_used, struct http_fault *ret_fault);
+/* Value of the header, or absent.  Case-insensitive.  First one; see http_header_count for
+ * duplicates. */
 struct str http_header_get(const struct http_head *h, struct str name);
 unsigned http_header_count(const struct http_head *h, struct str name);
 /* Comma-separated list member, case-insensitive, parameters (";q=1") ignored. */
 bool http_list_has(struct str value, struct str token);
 
-/* Chunked body decoder.  Feed it bytes; it hands out data spans.  Trailers are checked and dropped. */
+/* Chunked body decoder.  Feed it bytes; it hands out data spans.  Trailers are checked and dropped.
+ */
 struct http_chunks {
-    uint64_t left;      /* of the current chunk */
+    uint64_t left; /* of the current chunk */
     unsigned state;
-    unsigned line;      /* bytes of the current size or trailer line */
-    uint32_t trailer;   /* bytes of trailers so far */
+    unsigned line;    /* bytes of the current size or trailer line */
+    uint32_t trailer; /* bytes of trailers so far */
 };
 void http_chunks_init(struct http_chunks *c);
 /* Consumes up to bytes.n, sets *ret_used, and sets *ret_data to the payload found (possibly empty;
  * call again while bytes remain).  OK: the body is complete.  MORE: go on.  BAD: see fault. */
-enum http_parse http_chunks_feed(struct http_chunks *c, struct str bytes, size_t *ret_used, struct str *ret_data, struct http_fault *ret_fault);
+enum http_parse http_chunks_feed(struct http_chunks *c, struct str bytes, size_t *ret_used,
+                                 struct str *ret_data, struct http_fault *ret_fault);
 
 const char *http_reason(int status); /* "Not Found" */
 /* Percent-decoding of one path segment or query value, once; refuses broken escapes, %00 and, in
- * paths, %2f %5c and dot segments.  In query values "+" is a space, as browsers write it.  `out` has
- * room for in.n bytes.  Returns the length or -1. */
+ * paths, %2f %5c and dot segments.  In query values "+" is a space, as browsers write it.  `out`
+ * has room for in.n bytes.  Returns the length or -1. */
 int http_percent_decode(struct str in, char *out, bool is_path);
 /* First value of `name` in a query string, still encoded; absent when it is not there.  *ret_count
  * (may be NULL) counts its occurrences. */

@@ -8,19 +8,21 @@
 
 #define ROUTE_MAX_PARAMS 4
 struct route_match {
-    struct str params[ROUTE_MAX_PARAMS]; /* percent-decoded, in pattern order, in the request's arena */
+    struct str
+        params[ROUTE_MAX_PARAMS]; /* percent-decoded, in pattern order, in the request's arena */
     unsigned n;
 };
 struct http_route {
-    const char *method;   /* "GET"; "*" takes any method */
-    const char *pattern;  /* "/mcp/{server}" */
+    const char *method;  /* "GET"; "*" takes any method */
+    const char *pattern; /* "/mcp/{server}" */
     void (*fn)(void *arg, struct http_request *r, const struct route_match *m);
-    const char *summary;  /* one line, printed in the generated reference */
-    unsigned flags;       /* the table owner's */
+    const char *summary; /* one line, printed in the generated reference */
+    unsigned flags;      /* the table owner's */
 };
 /* Returns the row, or NULL with *ret_status 404, 405 (then *ret_allow lists methods, in r->mem) or
  * 400 for a path that must not be decoded. */
-const struct http_route *router_find(const struct http_route *routes, size_t n, struct http_request *r,
-                                     struct route_match *ret, int *ret_status, struct str *ret_allow);
+const struct http_route *router_find(const struct http_route *routes, size_t n,
+                                     struct http_request *r, struct route_match *ret,
+                                     int *ret_status, struct str *ret_allow);
 
 #endif
