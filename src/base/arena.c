@@ -89,22 +89,45 @@ struct arena *arena_new(size_t max)
     return a;
 }
 
-void arena_free(struct arena *a)
+static void run_hooks(struct arena *a)
 {
-    struct chunk *c;
-
-    if (!a)
-        return;
     while (a->hooks) {
         struct hook *hook = a->hooks;
         a->hooks = hook->older;
         hook->run(hook->arg);
     }
-    for (c = a->newest; c;) {
-        struct chunk *older = c->older; /* the oldest holds `a` itself */
+}
+
+/* All chunks but the oldest, which holds the arena itself. */
+static struct chunk *drop_newer(struct arena *a)
+{
+    struct chunk *c = a->newest;
+
+    while (c->older) {
+        struct chunk *older = c->older;
         chunk_free(c);
         c = older;
     }
+    return c;
+}
+
+void arena_free(struct arena *a)
+{
+    if (!a)
+        return;
+    run_hooks(a);
+    chunk_free(drop_newer(a));
+}
+
+void arena_reset(struct arena *a)
+{
+    struct chunk *c;
+
+    run_hooks(a);
+    c = drop_newer(a);
+    c->used = round_up(sizeof(*a)) + GAP;
+    ASAN_POISON_MEMORY_REGION(c->data + sizeof(*a), c->size - sizeof(*a));
+    *a = (struct arena){.newest = c, .max = a->max, .next_size = 2 * CHUNK_FIRST};
 }
 
 static void chunk_add(struct arena *a, size_t need)

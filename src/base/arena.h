@@ -11,6 +11,8 @@ struct arena;
 /* `max` is the ceiling for arena_try_alloc(); arena_alloc() is for sizes we control. */
 struct arena *arena_new(size_t max) must_check;
 void arena_free(struct arena *a); /* NULL is fine; runs clean-up hooks, last added first */
+/* As if freed and made anew, but keeps its first page: for objects that are recycled. */
+void arena_reset(struct arena *a);
 void *arena_alloc(struct arena *a, size_t n) must_check;  /* aligned to 16, not zeroed */
 void *arena_zalloc(struct arena *a, size_t n) must_check; /* zeroed */
 void *arena_try_alloc(struct arena *a, size_t n) must_check; /* NULL past the ceiling */

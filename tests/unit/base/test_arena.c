@@ -136,3 +136,25 @@ TEST(test_arena_try_resize__past_the_ceiling_changes_nothing)
     assert_non_null(p);
     arena_free(a);
 }
+
+static void count_hook(void *arg)
+{
+    ++*(int *)arg;
+}
+
+TEST(test_arena_reset__runs_hooks_and_gives_the_ceiling_back)
+{
+    struct arena *a = arena_new(10000);
+    int ran = 0;
+
+    for (int round = 1; round <= 3; round++) {
+        arena_on_free(a, count_hook, &ran);
+        assert_non_null(arena_try_alloc(a, 9000));
+        assert_null(arena_try_alloc(a, 9000));
+        arena_reset(a);
+        assert_int_equal(ran, round);
+        assert_int_equal(arena_used(a), 0);
+    }
+    arena_free(a);
+    assert_int_equal(ran, 3);
+}
