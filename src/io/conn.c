@@ -286,7 +286,6 @@ static bool flush(struct conn *c, struct error *err, bool *ret_empty)
     *ret_empty = c->queue_at == c->queue.n;
     if (*ret_empty) {
         buf_release(&c->queue);
-        buf_init(&c->queue, SIZE_MAX);
         c->queue_at = 0;
         shut_if_wanted(c);
     }

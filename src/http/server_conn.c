@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection of the HTTP server: bytes in, requests to the handler, one at a time.
+ *
+ * A request that arrives whole, the usual case, is parsed where the kernel put it, copied once into
+ * its arena, handled, and answered, without leaving feed().  The states:
+ *
+ *              first bytes            head, body incomplete
+ *     IDLE ───────────────▶ HEAD ─────────────────────────▶ BODY ──┐
+ *      ▲ └──────────────┐    │ whole request                       │ body complete
+ *      │  whole request ▼    ▼                                     │
+ *      │              WAITING ◀────────────────────────────────────┘
+ *      │  answer sent   │  │ http_stream_begin()
+ *      ├────────────────┤  ▼
+ *      │                │ STREAMING
+ *      │                ▼  ▼  http_stream_end()
+ *      ├── sent ────── FLUSHING            the kernel has not taken all of the answer yet
+ *      │
+ *      ├── body gone ─ DISCARDING ◀─ HEAD  refused before its body was read, and that is short
+ *      │               LINGERING ◀─ HEAD, BODY  refused, the connection ends: FIN is sent, what
+ * still │                                   comes is thrown away, lest a reset destroys the answer
+ *      └─▶ CLOSED ◀─ all
+ *
+ * The deadline of each state is in the table below; a new connection begins in HEAD.  Reading stays
+ * armed in every state, so a client that leaves is noticed at once; it rests only while more than
+ * SERVER_MAX_PIPELINED bytes wait.
+ *
+ * A client that half-closes (FIN after its request) counts as gone while an answer is owed, as it
+ * does in nginx: on the wire it cannot be told from one that has left.  When the answer is already
+ * made (FLUSHING) it is still delivered. */
+#include "http/server.h"
+#include "http/server_impl.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#define EDGE(state) (1u << SERVER_##state)
+#define WAITS_ON(class) (offsetof(struct http_server, class))
+#define NO_WAIT 0
+
+static const struct {
+    unsigned next;   /* states that may follow; CLOSED always may */
+    size_t deadline; /* offset of its deadline class in the server; NO_WAIT for none */
+} states[] = {
+    [SERVER_IDLE] = {EDGE(HEAD) | EDGE(BODY) | EDGE(WAITING) | EDGE(DISCARDING) | EDGE(LINGERING) |
+                         EDGE(FLUSHING) | EDGE(IDLE),
+                     WAITS_ON(idle_wait)},
+    [SERVER_HEAD] = {EDGE(BODY) | EDGE(WAITING) | EDGE(DISCARDING) | EDGE(LINGERING) |
+                         EDGE(FLUSHING) | EDGE(IDLE),
+                     WAITS_ON(head_wait)},
+    [SERVER_BODY] = {EDGE(WAITING) | EDGE(LINGERING), WAITS_ON(body_wait)},
+    [SERVER_WAITING] = {EDGE(STREAMING) | EDGE(FLUSHING) | EDGE(IDLE), NO_WAIT},
+    [SERVER_STREAMING] = {EDGE(FLUSHING) | EDGE(IDLE), NO_WAIT},
+    [SERVER_FLUSHING] = {EDGE(IDLE), WAITS_ON(write_wait)},
+    [SERVER_DISCARDING] = {EDGE(FLUSHING) | EDGE(IDLE), WAITS_ON(discard_wait)},
+    [SERVER_LINGERING] = {0, WAITS_ON(discard_wait)},
+    [SERVER_CLOSED] = {0, NO_WAIT},
+};
+
+/* The only door between states. */
+static void enter(struct server_conn *c, enum server_state to)
+{
+    size_t wait = states[to].deadline;
+
+    assert(to == SERVER_CLOSED || (states[c->state].next & (1u << to)));
+    c->state = to;
+    if (wait)
+        deadline_set((struct deadline_class *)((char *)c->server + wait), &c->deadline);
+    else
+        deadline_clear(&c->deadline);
+    if (to == SERVER_FLUSHING)
+        c->bytes_out_seen = conn_bytes_out(c->conn);
+}
+
+static void on_later(struct loop_task *task);
+
+static void schedule(struct server_conn *c)
+{
+    if (c->later_set)
+        return;
+    c->later_set = true;
+    loop_defer(c->server->loop, &c->later);
+}
+
+void server_conn_close(struct server_conn *c)
+{
+    struct server_request *r = c->req;
+    bool is_owed = c->state == SERVER_WAITING || c->state == SERVER_STREAMING;
+
+    if (c->state == SERVER_CLOSED)
+        return;
+    enter(c, SERVER_CLOSED);
+    conn_close(c->conn);
+    server_conn_gone(c);
+    schedule(c);
+    if (!r)
+        return;
+    c->req = NULL;
+    r->conn = NULL;
+    if (!is_owed) /* no handler has seen it */
+        server_request_free(r);
+    else if (r->pub.on_abort)
+        r->pub.on_abort(&r->pub);
+}
+
+/* Where the connection goes when an answer was handed over. */
+static void after_answer(struct server_conn *c)
+{
+    if (c->lingers) {
+        conn_shutdown_write(c->conn);
+        enter(c, SERVER_LINGERING);
+    } else if (conn_is_broken(c->conn)) {
+        server_conn_close(c);
+    } else if (c->framing != HTTP_NO_BODY) {
+        enter(c, SERVER_DISCARDING);
+    } else if (conn_queued(c->conn)) {
+        enter(c, SERVER_FLUSHING);
+    } else if (c->closes) {
+        server_conn_close(c);
+    } else {
+        c->began_us = 0;
+        enter(c, SERVER_IDLE);
+        if (c->in.n && !c->is_feeding)
+            schedule(c);
+    }
+}
+
+void server_conn_answered(struct server_conn *c)
+{
+    struct server_request *r = c->req;
+
+    c->req = NULL;
+    server_request_free(r);
+    c->is_mute = false;
+    after_answer(c);
+}
+
+void server_conn_streams(struct server_conn *c)
+{
+    enter(c, SERVER_STREAMING);
+}
+
+void server_conn_watch_writing(struct server_conn *c)
+{
+    if (conn_queued(c->conn) && !deadline_is_set(&c->deadline)) {
+        c->bytes_out_seen = conn_bytes_out(c->conn);
+        deadline_set(&c->server->write_wait, &c->deadline);
+    }
+}
+
+static bool can_discard(const struct server_conn *c, const struct http_head *head)
+{
+    if (!head->keep_alive || head->expect_continue || c->server->is_draining)
+        return false;
+    return c->framing != HTTP_LENGTH || c->body_left <= SERVER_MAX_DISCARD;
+}
+
+/* Answers before the handler was asked.  Drops the request, if there is one already. */
+static void refuse(struct server_conn *c, int status, struct str headers, struct str body)
+{
+    struct server_request *r = c->req;
+    struct iovec part = {(char *)body.p, body.n};
+    struct server_answer a = {status, "application/json", headers, &part, body.n ? 1 : 0};
+    bool keeps = r && c->state != SERVER_BODY && can_discard(c, &r->head);
+
+    c->lingers = c->closes = !keeps;
+    c->discarded = 0;
+    server_write_answer(c, &a, c->closes);
+    c->req = NULL;
+    if (r)
+        server_request_free(r);
+    c->is_mute = false;
+    after_answer(c);
+}
+
+/* `reason` is one of our own sentences: nothing in it needs escaping. */
+static void refuse_with(struct server_conn *c, int status, const char *reason)
+{
+    char body[256];
+    int n = snprintf(body, sizeof(body), "{\"error\":\"%s\"}", reason);
+
+    assert(n > 0 && (size_t)n < sizeof(body));
+    refuse(c, status, status == 503 ? STR("Retry-After: 1\r\n") : STR_NONE, str_n(body, (size_t)n));
+}
+
+static void dispatch(struct server_conn *c)
+{
+    c->framing = HTTP_NO_BODY;
+    enter(c, SERVER_WAITING);
+    c->server->handler(c->server->arg, &c->req->pub);
+}
+
+static struct str moved(struct str s, struct str from, const char *to)
+{
+    if ((uintptr_t)s.p - (uintptr_t)from.p < from.n)
+        s.p = to + (s.p - from.p);
+    return s;
+}
+
+/* The head was parsed where it was read; from now on its spans point into the arena. */
+static void move_spans(struct http_head *h, struct str from, const char *to)
+{
+    h->method = moved(h->method, from, to);
+    h->target = moved(h->target, from, to);
+    h->path = moved(h->path, from, to);
+    h->query = moved(h->query, from, to);
+    h->host = moved(h->host, from, to);
+    for (unsigned i = 0; i < h->n_headers; i++) {
+        h->headers[i].name = moved(h->headers[i].name, from, to);
+        h->headers[i].value = moved(h->headers[i].value, from, to);
+    }
+}
+
+/* What can be told from the head alone.  False when the request was refused. */
+static bool passes_checks(struct server_conn *c)
+{
+    struct http_request *r = &c->req->pub;
+    struct str body = STR_NONE;
+    int status;
+
+    if (unlikely(c->framing == HTTP_LENGTH && c->body_left > c->server->config.max_body)) {
+        refuse_with(c, 413, "the body is larger than this server takes; send less");
+        return false;
+    }
+    if (unlikely(http_header_count(r->head, STR("content-encoding")) > 0)) {
+        refuse_with(c, 415, "compressed bodies are not taken; send it without Content-Encoding");
+        return false;
+    }
+    status = c->server->gate ? c->server->gate(c->server->arg, r, &body) : 0;
+    if (unlikely(status)) {
+        refuse(c, status, STR_NONE, body);
+        return false;
+    }
+    return true;
+}
+
+/* The head is fine and the body is wanted, but it is not all here. */
+static void begin_body(struct server_conn *c)
+{
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct server_request *r = c->req;
+    const struct http_server_config *config = &c->server->config;
+    struct iovec part = {(char *)go_on, sizeof(go_on) - 1};
+
+    if (c->framing == HTTP_LENGTH) {
+        if (!server_count_body(r, c->body_left)) {
+            refuse_with(c, 503, "too many large requests at once; try again in a moment");
+            return;
+        }
+        c->body_to = arena_alloc(r->pub.mem, c->body_left + 1);
+    }
+    if (r->head.expect_continue && r->head.minor == 1 && !conn_write(c->conn, &part, 1))
+        assert(!"the write queue of an answer is unbounded");
+    c->body_credit = (int64_t)config->body_min_rate * config->body_grace_ms / 1000;
+    enter(c, SERVER_BODY);
+}
+
+/* A head of `used` bytes stands at the front of `bytes` and was parsed into r->head.  Returns how
+ * many bytes were used up: the head, and the body when all of it is there. */
+static size_t accept_head(struct server_conn *c, struct server_request *r, struct str bytes,
+                          size_t used)
+{
+    size_t body_n = r->head.framing == HTTP_LENGTH && r->head.content_length <= bytes.n - used
+                        ? (size_t)r->head.content_length
+                        : 0;
+    char *copy = arena_alloc(r->pub.mem, used + body_n + 1);
+
+    memcpy(copy, bytes.p, used + body_n);
+    copy[used + body_n] = '\0';
+    move_spans(&r->head, str_n(bytes.p, used), copy);
+    c->req = r;
+    c->framing = r->head.framing;
+    c->body_left = r->head.content_length;
+    c->is_mute = str_eq(r->head.method, STR("HEAD"));
+    c->closes = c->lingers = false;
+    c->head_seen = c->head_tried = 0;
+    if (c->framing == HTTP_CHUNKED)
+        http_chunks_init(&c->chunks);
+    if (!passes_checks(c))
+        return used;
+    if (c->framing == HTTP_CHUNKED || body_n < (c->framing == HTTP_LENGTH ? c->body_left : 0)) {
+        begin_body(c);
+        return used;
+    }
+    if (body_n && !server_count_body(r, body_n)) {
+        refuse_with(c, 503, "too many large requests at once; try again in a moment");
+        return used;
+    }
+    r->pub.body = str_n(copy + used, body_n);
+    dispatch(c);
+    return used + body_n;
+}
+
+/* A head that drips in must not be parsed anew for every byte: it is when it ends, when it has
+ * doubled, or when it is too long. */
+static bool is_worth_parsing(struct server_conn *c, struct str bytes)
+{
+    size_t from = c->head_seen > 3 ? c->head_seen - 3 : 0;
+
+    if (!c->head_tried || bytes.n >= 2 * c->head_tried || bytes.n > HTTP_MAX_HEAD)
+        return true;
+    c->head_seen = bytes.n;
+    return memmem(bytes.p + from, bytes.n - from, "\r\n\r\n", 4) != NULL;
+}
+
+/* Returns the bytes used up; 0 when the head is not complete. */
+static size_t take_head(struct server_conn *c, struct str bytes)
+{
+    struct server_request *r;
+    struct http_fault fault;
+    size_t used = 0;
+
+    if (!c->began_us)
+        c->began_us = loop_now_us(c->server->loop);
+    if (!is_worth_parsing(c, bytes))
+        return 0;
+    r = server_request_new(c);
+    switch (http_parse_request(bytes, &r->head, &used, &fault)) {
+    case HTTP_PARSE_OK:
+        return accept_head(c, r, bytes, used);
+    case HTTP_PARSE_MORE:
+        server_request_free(r);
+        c->head_seen = c->head_tried = bytes.n;
+        if (c->state == SERVER_IDLE)
+            enter(c, SERVER_HEAD);
+        return 0;
+    default:
+        server_request_free(r);
+        refuse_with(c, fault.status, fault.reason);
+        return bytes.n;
+    }
+}
+
+static size_t take_sized_body(struct server_conn *c, struct str bytes)
+{
+    struct server_request *r = c->req;
+    size_t n = bytes.n < c->body_left ? bytes.n : (size_t)c->body_left;
+
+    memcpy(c->body_to, bytes.p, n);
+    c->body_to += n;
+    c->body_left -= n;
+    c->body_credit += (int64_t)n;
+    if (c->body_left == 0) {
+        *c->body_to = '\0';
+        r->pub.body = str_n(c->body_to - r->head.content_length, (size_t)r->head.content_length);
+        dispatch(c);
+    }
+    return n;
+}
+
+static size_t take_chunked_body(struct server_conn *c, struct str bytes)
+{
+    struct server_request *r = c->req;
+    struct http_fault fault;
+    struct str data;
+    size_t used;
+    enum http_parse verdict = http_chunks_feed(&c->chunks, bytes, &used, &data, &fault);
+
+    if (verdict == HTTP_PARSE_BAD) {
+        refuse_with(c, fault.status, fault.reason);
+        return bytes.n;
+    }
+    c->body_credit += (int64_t)data.n;
+    if (data.n && r->chunked.n + data.n > c->server->config.max_body) {
+        refuse_with(c, 413, "the body is larger than this server takes; send less");
+        return bytes.n;
+    }
+    if (data.n && (!server_count_body(r, data.n) || !buf_try_add(&r->chunked, data.p, data.n))) {
+        refuse_with(c, 503, "too many large requests at once; try again in a moment");
+        return bytes.n;
+    }
+    if (verdict == HTTP_PARSE_OK) {
+        r->pub.body = buf_str(&r->chunked);
+        dispatch(c);
+    }
+    return used;
+}
+
+/* Throws away the body of a refused request. */
+static size_t discard_body(struct server_conn *c, struct str bytes)
+{
+    struct http_fault fault;
+    struct str data;
+    size_t used = bytes.n < c->body_left ? bytes.n : (size_t)c->body_left;
+    enum http_parse verdict = HTTP_PARSE_MORE;
+
+    if (c->framing == HTTP_CHUNKED) {
+        verdict = http_chunks_feed(&c->chunks, bytes, &used, &data, &fault);
+    } else {
+        c->body_left -= used;
+        if (c->body_left == 0)
+            verdict = HTTP_PARSE_OK;
+    }
+    c->discarded += used;
+    if (verdict == HTTP_PARSE_BAD || c->discarded > SERVER_MAX_DISCARD) {
+        server_conn_close(c);
+        return bytes.n;
+    }
+    if (verdict == HTTP_PARSE_OK) {
+        c->framing = HTTP_NO_BODY;
+        after_answer(c);
+    }
+    return used;
+}
+
+static size_t linger(struct server_conn *c, struct str bytes)
+{
+    c->discarded += bytes.n;
+    if (c->discarded > SERVER_MAX_DISCARD)
+        server_conn_close(c);
+    return bytes.n;
+}
+
+/* Works through `bytes` as far as the state allows; returns how many were used up. */
+static size_t feed(struct server_conn *c, struct str bytes)
+{
+    size_t at = 0;
+
+    c->is_feeding = true;
+    while (at < bytes.n) {
+        struct str rest = str_n(bytes.p + at, bytes.n - at);
+        size_t used = 0;
+
+        if (c->state == SERVER_IDLE || c->state == SERVER_HEAD)
+            used = take_head(c, rest);
+        else if (c->state == SERVER_BODY)
+            used =
+                c->framing == HTTP_LENGTH ? take_sized_body(c, rest) : take_chunked_body(c, rest);
+        else if (c->state == SERVER_DISCARDING)
+            used = discard_body(c, rest);
+        else if (c->state == SERVER_LINGERING)
+            used = linger(c, rest);
+        else if (c->state == SERVER_CLOSED)
+            used = rest.n;
+        if (used == 0)
+            break;
+        at += used;
+    }
+    c->is_feeding = false;
+    return at;
+}
+
+/* After `in` or the state changed. */
+static void settle(struct server_conn *c)
+{
+    if (c->state == SERVER_CLOSED)
+        return;
+    if (c->in.n == 0 && c->in.cap)
+        buf_release(&c->in);
+    conn_pause(c->conn, c->in.n >= SERVER_MAX_PIPELINED);
+}
+
+static void advance(struct server_conn *c)
+{
+    size_t used = feed(c, buf_str(&c->in));
+
+    buf_consume(&c->in, used);
+    settle(c);
+}
+
+static void on_bytes(void *arg, struct str bytes)
+{
+    struct server_conn *c = arg;
+    size_t used;
+
+    if (unlikely(c->in.n)) {
+        buf_addstr(&c->in, bytes);
+        advance(c);
+        return;
+    }
+    used = feed(c, bytes);
+    if (likely(used == bytes.n))
+        return;
+    buf_add(&c->in, bytes.p + used, bytes.n - used);
+    settle(c);
+}
+
+static void on_later(struct loop_task *task)
+{
+    struct server_conn *c = container_of(task, struct server_conn, later);
+
+    c->later_set = false;
+    if (c->state == SERVER_CLOSED) {
+        buf_release(&c->in);
+        free(c);
+    } else {
+        advance(c);
+    }
+}
+
+static void on_eof(void *arg)
+{
+    struct server_conn *c = arg;
+
+    if (c->state == SERVER_FLUSHING || (c->state == SERVER_DISCARDING && conn_queued(c->conn))) {
+        c->closes = true;
+        c->framing = HTTP_NO_BODY;
+        if (c->state == SERVER_DISCARDING)
+            enter(c, SERVER_FLUSHING);
+    } else {
+        server_conn_close(c);
+    }
+}
+
+static void on_drained(void *arg)
+{
+    struct server_conn *c = arg;
+
+    if (c->state == SERVER_FLUSHING)
+        after_answer(c);
+    else if (c->state == SERVER_STREAMING)
+        deadline_clear(&c->deadline);
+}
+
+static void on_error(void *arg, const struct error *e unused_arg)
+{
+    server_conn_close(arg);
+}
+
+static const struct conn_events conn_events = {
+    .on_bytes = on_bytes, .on_eof = on_eof, .on_drained = on_drained, .on_error = on_error};
+
+/* The sender of a body has a credit of bytes, filled by what arrives and drained at the least rate
+ * allowed: a pause as long as the grace is fine, a trickle is not. */
+static void body_tick(struct server_conn *c)
+{
+    const struct http_server_config *config = &c->server->config;
+    int64_t full = (int64_t)config->body_min_rate * config->body_grace_ms / 1000;
+
+    if (c->body_credit > full)
+        c->body_credit = full;
+    c->body_credit -= (int64_t)config->body_min_rate * c->server->body_tick_ms / 1000;
+    if (c->body_credit <= 0)
+        refuse_with(c, 408, "the body came too slowly; send it again");
+    else
+        deadline_set(&c->server->body_wait, &c->deadline);
+}
+
+static void on_deadline(struct deadline *d)
+{
+    struct server_conn *c = container_of(d, struct server_conn, deadline);
+
+    switch (c->state) {
+    case SERVER_HEAD:
+        if (c->began_us)
+            refuse_with(c, 408, "the request head came too slowly; send it again");
+        else
+            server_conn_close(c);
+        break;
+    case SERVER_BODY:
+        body_tick(c);
+        break;
+    case SERVER_STREAMING:
+    case SERVER_FLUSHING:
+        if (conn_bytes_out(c->conn) == c->bytes_out_seen) {
+            server_conn_close(c);
+            break;
+        }
+        c->bytes_out_seen = conn_bytes_out(c->conn);
+        deadline_set(&c->server->write_wait, d);
+        break;
+    default:
+        server_conn_close(c);
+    }
+}
+
+void server_conn_new(struct http_server *s, int fd, struct tls_context *tls, bool is_unix,
+                     const struct conn_address *peer)
+{
+    struct server_conn *c = xcalloc(1, sizeof(*c));
+    struct ucred who;
+    socklen_t len = sizeof(who);
+
+    c->server = s;
+    c->is_unix = is_unix;
+    c->is_tls = tls != NULL;
+    c->peer = *peer;
+    c->peer_uid = (unsigned)-1;
+    if (is_unix && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0)
+        c->peer_uid = who.uid;
+    c->later.fn = on_later;
+    deadline_init(&c->deadline, on_deadline);
+    buf_init(&c->in, 2 * SERVER_MAX_PIPELINED + HTTP_MAX_HEAD);
+    list_push(&s->conns, &c->link);
+    s->n_open++;
+    c->conn = conn_adopt(s->loop, fd, tls, &conn_events, c);
+    conn_set_max_queue(c->conn, SIZE_MAX);
+    c->state = SERVER_IDLE;
+    enter(c, SERVER_HEAD);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the three files of the HTTP server share: server.c (listeners, limits, recycled requests),
+ * server_conn.c (the connection state machine), server_reply.c (answers).  Private to them. */
+#ifndef HOLDFAST_HTTP_SERVER_IMPL_H
+#define HOLDFAST_HTTP_SERVER_IMPL_H
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "http/server.h"
+#include "io/conn.h"
+
+#define SERVER_MAX_PIPELINED (64 * 1024) /* bytes read ahead of the answer being made */
+#define SERVER_MAX_DISCARD (64 * 1024)   /* of a body nobody wants, to save the connection */
+#define SERVER_DISCARD_MS 1000
+#define SERVER_DATE_TEXT 37 /* "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n" */
+
+struct http_server {
+    struct loop *loop;
+    struct http_server_config config;
+    http_gate_fn *gate;
+    http_handler_fn *handler;
+    void *arg;
+    struct list listeners, conns;
+    unsigned n_open;
+    bool is_draining;
+    bool out_of_fds; /* accept rests until a descriptor may have become free */
+    struct loop_timer *accept_again;
+    struct deadline_class head_wait, idle_wait, body_wait, write_wait, discard_wait;
+    int64_t body_tick_ms; /* length of body_wait */
+    size_t body_bytes;    /* of all requests alive */
+    struct list free_requests;
+    unsigned n_free_requests;
+    unsigned refs; /* the owner's, and one for each request alive */
+    struct loop_task release;
+    int64_t date_s;
+    char date[SERVER_DATE_TEXT + 1];
+};
+
+/* One request from its head to its answer.  Recycled with its arena, so that none costs a malloc.
+ */
+struct server_request {
+    struct http_request pub;
+    struct http_head head;
+    struct http_server *server;
+    struct server_conn *conn; /* NULL once the client is gone */
+    struct list link;         /* on free_requests when not in use */
+    struct buf chunked;       /* body of a chunked request */
+    size_t counted;           /* our share of server->body_bytes */
+};
+
+enum server_state {
+    SERVER_IDLE,
+    SERVER_HEAD,
+    SERVER_BODY,
+    SERVER_WAITING,
+    SERVER_STREAMING,
+    SERVER_FLUSHING,
+    SERVER_DISCARDING,
+    SERVER_LINGERING,
+    SERVER_CLOSED
+};
+
+struct server_conn {
+    struct http_server *server;
+    struct conn *conn;
+    struct list link; /* in server->conns */
+    enum server_state state;
+    struct deadline deadline;
+    struct server_request *req;   /* in BODY, WAITING, STREAMING */
+    struct buf in;                /* read but not yet used: a partial head, pipelined requests */
+    size_t head_seen, head_tried; /* bytes of a partial head looked through, and last parsed */
+    int64_t began_us;             /* first byte of the head being gathered; 0 before it */
+    enum http_framing framing;    /* of the body being gathered or discarded */
+    uint64_t body_left;           /* with HTTP_LENGTH */
+    struct http_chunks chunks;
+    char *body_to;       /* with HTTP_LENGTH: where the next byte goes */
+    int64_t body_credit; /* bytes the sender may still be behind its rate */
+    size_t discarded;
+    uint64_t bytes_out_seen; /* when the write deadline was set */
+    bool closes;             /* after the current answer */
+    bool lingers;            /* … and unread input is likely: see SERVER_LINGERING */
+    bool is_feeding;         /* inside feed(): the loop there goes on by itself */
+    bool is_raw_stream;      /* streamed without chunks: HTTP/1.0 */
+    bool is_mute;            /* the request was HEAD */
+    bool is_unix, is_tls;
+    bool later_set;
+    struct loop_task later;
+    struct conn_address peer;
+    unsigned peer_uid;
+};
+
+/* server.c */
+struct server_request *server_request_new(struct server_conn *c);
+void server_request_free(struct server_request *r);
+must_check bool server_count_body(struct server_request *r, size_t n); /* false: over the budget */
+void server_conn_gone(struct server_conn *c); /* off the list; accept may go on */
+void server_unref(struct http_server *s);
+
+/* server_conn.c */
+void server_conn_new(struct http_server *s, int fd, struct tls_context *tls, bool is_unix,
+                     const struct conn_address *peer);
+void server_conn_close(struct server_conn *c);    /* tells the handler when an answer was owed */
+void server_conn_answered(struct server_conn *c); /* the whole answer was handed to the conn */
+void server_conn_streams(struct server_conn *c);  /* WAITING to STREAMING */
+void server_conn_watch_writing(struct server_conn *c); /* after a stream write */
+
+/* server_reply.c: writes a whole answer; `closes` adds Connection: close. */
+struct server_answer {
+    int status;
+    const char *type;
+    struct str headers;
+    const struct iovec *parts;
+    int n_parts;
+};
+void server_write_answer(struct server_conn *c, const struct server_answer *a, bool closes);
+
+#endif
