@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit as a whole: made at start, freed at the end, and what its parts share.  Tokens are in
+ * exec.c, outcomes that wait for the store in kept.c, anchors in anchor.c. */
+#include "audit/audit_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "crypto/hash.h"
+
+#include <stdlib.h>
+
+#define CLOSE_BATCH 200
+
+struct counter {
+    struct metric_cell *cell;
+    struct str key;
+    char bytes[];
+};
+
+struct audit *audit_new(const struct audit_config *config)
+{
+    struct audit *a = xcalloc(1, sizeof(*a));
+    a->lanes = config->lanes;
+    a->loop = config->loop;
+    a->chain = config->chain;
+    a->writer = config->writer;
+    a->max_body = config->max_body;
+    a->anchor_file =
+        config->anchor_file.p ? strndup(config->anchor_file.p, config->anchor_file.n) : NULL;
+    a->redactor = redactor_new();
+    a->executions = metric_register(METRIC_COUNTER, "holdfast_executions_total",
+                                    "Executions by server and outcome.", "server,outcome", 1000);
+    struct metric *failures =
+        metric_register(METRIC_COUNTER, "holdfast_audit_failures_total",
+                        "Audit records that could not be written when they were due.", "", 1);
+    a->failures = metric_cell(failures, NULL, 0);
+    map_init(&a->counters);
+    kept_init(a);
+    anchor_init(a);
+    return a;
+}
+
+void audit_free(struct audit *a)
+{
+    if (!a)
+        return;
+    kept_release(a);
+    anchor_release(a);
+    size_t at = 0;
+    struct str key;
+    for (void *value; map_next(&a->counters, &at, &key, &value);)
+        free(value);
+    map_release(&a->counters);
+    redactor_free(a->redactor);
+    free(a->anchor_file);
+    free(a);
+}
+
+static struct counter *counter_new(struct audit *a, struct str server, struct str outcome,
+                                   struct str key)
+{
+    struct counter *c = xcalloc(1, sizeof(*c) + key.n);
+    memcpy(c->bytes, key.p, key.n);
+    c->key = str_n(c->bytes, key.n);
+    const struct str values[] = {server, outcome};
+    c->cell = metric_cell(a->executions, values, countof(values));
+    map_put(&a->counters, c->key, c);
+    return c;
+}
+
+void audit_count(struct audit *a, struct str server, struct str outcome)
+{
+    char key[2 * AUDIT_TEXT_MAX + 1];
+    size_t n = server.n < AUDIT_TEXT_MAX ? server.n : AUDIT_TEXT_MAX;
+    size_t m = outcome.n < AUDIT_TEXT_MAX ? outcome.n : AUDIT_TEXT_MAX;
+    memcpy(key, server.n ? server.p : "", n);
+    key[n] = '\0';
+    memcpy(key + n + 1, outcome.n ? outcome.p : "", m);
+    struct counter *c = map_get(&a->counters, str_n(key, n + 1 + m));
+    if (!c)
+        c = counter_new(a, str_n(key, n), str_n(key + n + 1, m), str_n(key, n + 1 + m));
+    metric_add(c->cell, 1);
+}
+
+void audit_failed(struct audit *a, const char *what, const struct error *err)
+{
+    metric_add(a->failures, 1);
+    log_warn("audit record not written", LZ("record", what), LZ("why", err->text));
+}
+
+void audit_seal_body(struct audit *a, struct event_row *e, struct str body, enum server_audit mode,
+                     struct arena **mem)
+{
+    e->body = STR_NONE;
+    e->body_len = body.p ? (int64_t)body.n : -1;
+    if (!body.p)
+        return;
+    sha256(body, e->body_sha);
+    if (mode == AUDIT_DIGEST || mode == AUDIT_NONE)
+        return;
+    struct str stored = redact_body(a->redactor, body, mode == AUDIT_REDACTED, a->max_body);
+    if (!stored.p)
+        return;
+    if (stored.p == body.p && stored.n == body.n) {
+        e->body = body;
+        memcpy(e->stored_sha, e->body_sha, sizeof(e->stored_sha));
+        return;
+    }
+    if (!*mem)
+        *mem = arena_new(SIZE_MAX / 4);
+    e->body = arena_dup(*mem, stored);
+    sha256(e->body, e->stored_sha);
+}
+
+/* One batch of open intents, closed in our own chain. */
+static bool close_batch(struct store *store, struct chain *chain, struct event_row *intents,
+                        size_t n, struct arena *mem, struct error *err)
+{
+    struct event_row *rows = arena_zalloc(mem, n * sizeof(*rows));
+    struct store_op *ops = arena_zalloc(mem, n * sizeof(*ops));
+    struct write_hook hook = chain_hook(chain);
+    int64_t now = clock_wall_ms();
+    for (size_t i = 0; i < n; i++) {
+        const struct event_row *in = &intents[i];
+        rows[i] = (struct event_row){
+            .tenant = in->tenant,
+            .at_ms = now,
+            .kind = EVENT_OUTCOME,
+            .exec = in->id,
+            .parent = in->parent,
+            .owner = in->owner,
+            .session_id = in->session_id,
+            .transport = in->transport,
+            .carrier = in->carrier,
+            .server = in->server,
+            .method = in->method,
+            .tool = in->tool,
+            .era = in->era,
+            .outcome = STR("indeterminate"),
+            .body_len = -1,
+            .error = STR("Holdfast ended before the outcome was known; check what the server did "
+                         "before you repeat the call."),
+        };
+        ops[i] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &rows[i]};
+    }
+    if (!hook.assign(hook.arg, store, ops, n, err))
+        return false;
+    if (!store_write(store, ops, n, err)) {
+        hook.rollback(hook.arg);
+        return false;
+    }
+    hook.commit(hook.arg);
+    return true;
+}
+
+bool audit_close_lost(struct store *store, struct chain *chain, size_t *ret_n, struct error *err)
+{
+    size_t closed = 0, n = CLOSE_BATCH;
+    int64_t after = 0;
+    if (!chain_load(chain, store, err))
+        return false;
+    while (n == CLOSE_BATCH) {
+        struct arena *mem = arena_new(SIZE_MAX / 4);
+        struct event_row *intents = NULL;
+        bool ok = store_open_intents(store, clock_wall_ms(), after, CLOSE_BATCH, mem, &intents, &n,
+                                     err) &&
+                  (n == 0 || close_batch(store, chain, intents, n, mem, err));
+        if (ok && n > 0)
+            after = intents[n - 1].id;
+        arena_free(mem);
+        if (!ok)
+            return error_wrap(err, "closing the calls that an earlier run left open");
+        closed += n;
+    }
+    *ret_n = closed;
+    return true;
+}

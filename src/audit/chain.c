@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The write lane's hook: gives every event of a transaction its id, its place in its tenant's chain
+ * and its seal, just before the transaction.
+ *
+ * Invariants: numbers taken by assign() are provisional until commit(); ids of one writer have no
+ * gaps, and neither have the seqs of one (tenant, writer), so a missing event shows.  After a
+ * failed commit nobody knows what the store holds, so the next assign() reads the heads anew; an
+ * event that comes again keeps its number when the store turns out to have it, and is numbered anew
+ * when not.
+ *
+ * Once the lanes run everything here belongs to the write lane; only chain_count() may be asked
+ * from elsewhere. */
+#include "audit/chain.h"
+
+#include "audit/chain_key.h"
+#include "audit/event_id.h"
+#include "base/map.h"
+#include "crypto/hash.h"
+#include "json/write.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* The end of one (tenant, writer) chain. */
+struct head {
+    struct list link;          /* in chain.heads */
+    struct head *next_touched; /* in chain.touched */
+    int64_t writer, seq, id;   /* as committed */
+    int64_t new_seq, new_id;   /* with this transaction, when touched */
+    int64_t anchored,
+        anchoring; /* seqs: vouched for by a committed anchor, named by the coming one */
+    bool touched;
+    uint8_t mac[SHA256_BYTES], new_mac[SHA256_BYTES];
+    struct str tenant;
+    struct str key; /* writer and tenant, for the map */
+    char bytes[];
+};
+
+struct chain {
+    struct hmac_key *hmac;
+    int64_t writer;
+    struct map by_key;
+    struct list heads;
+    struct head *touched;
+    _Atomic int64_t count;
+    int64_t new_count;
+    bool stale;     /* the store may hold other heads than we think */
+    bool anchoring; /* this transaction holds an anchor */
+    struct buf scratch;
+};
+
+bool chain_open(struct str key_file, bool create, int64_t writer, struct chain **ret,
+                struct error *err)
+{
+    uint8_t key[CHAIN_KEY_BYTES];
+    if (!chain_key_load(key_file, create, key, err))
+        return false;
+    struct chain *c = xcalloc(1, sizeof(*c));
+    c->hmac = hmac_key_new(key, sizeof(key));
+    crypto_wipe(key, sizeof(key));
+    c->writer = writer;
+    c->stale = true;
+    map_init(&c->by_key);
+    list_init(&c->heads);
+    buf_init(&c->scratch, SIZE_MAX / 4); /* rows bound it */
+    *ret = c;
+    return true;
+}
+
+void chain_free(struct chain *c)
+{
+    if (!c)
+        return;
+    for (struct list *node; (node = list_pop(&c->heads));)
+        free(list_entry(node, struct head, link));
+    map_release(&c->by_key);
+    hmac_key_free(c->hmac);
+    buf_release(&c->scratch);
+    free(c);
+}
+
+int64_t chain_count(const struct chain *c)
+{
+    return atomic_load_explicit(&((struct chain *)c)->count, memory_order_relaxed);
+}
+
+static void add_int(struct buf *out, int64_t value)
+{
+    uint8_t bytes[8];
+    for (unsigned i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)((uint64_t)value >> (56 - 8 * i));
+    buf_add(out, bytes, sizeof(bytes));
+}
+
+/* -1 for an absent one, so that absent and empty differ. */
+static void add_str(struct buf *out, struct str s)
+{
+    add_int(out, s.p ? (int64_t)s.n : -1);
+    if (s.p)
+        buf_addstr(out, s);
+}
+
+/* Every field but the body and the MAC itself, each of fixed length or preceded by its length, so
+ * that no two different events read the same.  The label changes when the fields do. */
+void chain_mac(struct chain *c, const uint8_t previous[SHA256_BYTES], const struct event_row *e,
+               uint8_t ret[SHA256_BYTES])
+{
+    struct buf *out = &c->scratch;
+    const int64_t numbers[] = {e->id,   e->seq,    e->at_ms,       e->kind,
+                               e->exec, e->parent, e->duration_us, e->body_len};
+    const struct str texts[] = {e->tenant,  e->owner,   e->session_id, e->transport,
+                                e->carrier, e->server,  e->method,     e->tool,
+                                e->era,     e->outcome, e->error};
+    buf_reset(out);
+    buf_addz(out, "holdfast event 1");
+    for (size_t i = 0; i < countof(numbers); i++)
+        add_int(out, numbers[i]);
+    for (size_t i = 0; i < countof(texts); i++)
+        add_str(out, texts[i]);
+    buf_add(out, e->body_sha, SHA256_BYTES);
+    buf_add(out, e->stored_sha, SHA256_BYTES);
+    const struct str parts[] = {str_n((const char *)previous, SHA256_BYTES), buf_str(out)};
+    hmac_sha256(c->hmac, parts, countof(parts), ret);
+}
+
+static struct head *head_new(struct chain *c, int64_t writer, struct str key, size_t tenant_at)
+{
+    struct head *h = xcalloc(1, sizeof(*h) + key.n);
+    memcpy(h->bytes, key.p, key.n);
+    h->key = str_n(h->bytes, key.n);
+    h->tenant = str_n(h->bytes + tenant_at, key.n - tenant_at);
+    h->writer = writer;
+    list_push(&c->heads, &h->link);
+    map_put(&c->by_key, h->key, h);
+    return h;
+}
+
+static struct head *head_of(struct chain *c, int64_t writer, struct str tenant)
+{
+    buf_reset(&c->scratch);
+    add_int(&c->scratch, writer);
+    buf_addstr(&c->scratch, tenant);
+    struct head *h = map_get(&c->by_key, buf_str(&c->scratch));
+    return h ? h : head_new(c, writer, buf_str(&c->scratch), 8);
+}
+
+bool chain_load(struct chain *c, struct store *store, struct error *err)
+{
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct chain_head *rows;
+    size_t n;
+    if (!store_chain_heads(store, mem, &rows, &n, err)) {
+        arena_free(mem);
+        return error_wrap(err, "reading the ends of the audit chain");
+    }
+    list_each(&c->heads, node)
+    {
+        struct head *h = list_entry(node, struct head, link);
+        h->seq = h->id = 0;
+        memset(h->mac, 0, sizeof(h->mac));
+    }
+    int64_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct head *h = head_of(c, rows[i].writer, rows[i].tenant);
+        h->seq = rows[i].seq;
+        h->id = rows[i].last_id;
+        memcpy(h->mac, rows[i].mac, sizeof(h->mac));
+        if (h->writer == c->writer && event_id_count(h->id) > count)
+            count = event_id_count(h->id);
+    }
+    atomic_store_explicit(&c->count, count, memory_order_relaxed);
+    c->stale = false;
+    arena_free(mem);
+    return true;
+}
+
+/* Forgets this transaction's numbers. */
+static void forget(struct chain *c)
+{
+    for (struct head *h = c->touched; h; h = h->next_touched)
+        h->touched = false;
+    c->touched = NULL;
+    c->anchoring = false;
+    c->new_count = chain_count(c);
+}
+
+static struct head *touch(struct chain *c, struct str tenant)
+{
+    struct head *h = head_of(c, c->writer, tenant);
+    if (!h->touched) {
+        h->touched = true;
+        h->next_touched = c->touched;
+        c->touched = h;
+        h->new_seq = h->seq;
+        h->new_id = h->id;
+        memcpy(h->new_mac, h->mac, sizeof(h->mac));
+    }
+    return h;
+}
+
+/* An event that was numbered before: did the commit of unknown fate succeed after all? */
+static bool find_committed(struct chain *c, struct store *store, const struct event_row *e,
+                           bool *ret_committed, struct error *err)
+{
+    *ret_committed = false;
+    if (e->seq > head_of(c, c->writer, e->tenant)->seq)
+        return true;
+    struct arena *mem = arena_new(1 << 20);
+    struct event_filter filter = {.after = e->id - 1, .before = e->id + 1, .kind = -1};
+    struct event_row *rows;
+    size_t n;
+    bool ok = store_events_page(store, &filter, 1, mem, &rows, &n, err);
+    if (ok)
+        *ret_committed =
+            n == 1 && rows[0].id == e->id && crypto_equal(rows[0].mac, e->mac, sizeof(e->mac));
+    arena_free(mem);
+    return ok;
+}
+
+static bool number_event(struct chain *c, struct store *store, struct event_row *e,
+                         struct error *err)
+{
+    bool committed = false;
+    if (e->id != 0 && !find_committed(c, store, e, &committed, err))
+        return false;
+    if (committed)
+        return true;
+    struct head *h = touch(c, e->tenant);
+    e->id = h->new_id = event_id_make(c->writer, ++c->new_count);
+    e->seq = ++h->new_seq;
+    if (e->kind == EVENT_INTENT || e->kind == EVENT_NOTE)
+        e->exec = e->id;
+    if (e->kind == EVENT_ANCHOR)
+        c->anchoring = true;
+    chain_mac(c, h->new_mac, e, e->mac);
+    memcpy(h->new_mac, e->mac, sizeof(e->mac));
+    return true;
+}
+
+static void on_rollback(void *arg)
+{
+    struct chain *c = arg;
+    forget(c);
+    c->stale = true;
+}
+
+static bool on_assign(void *arg, struct store *store, struct store_op *ops, size_t n,
+                      struct error *err)
+{
+    struct chain *c = arg;
+    if (c->stale && !chain_load(c, store, err))
+        return false;
+    forget(c);
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].kind == OP_EVENT_APPEND && !number_event(c, store, ops[i].event, err)) {
+            on_rollback(c);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void on_commit(void *arg)
+{
+    struct chain *c = arg;
+    for (struct head *h = c->touched; h; h = h->next_touched) {
+        h->seq = h->new_seq;
+        h->id = h->new_id;
+        memcpy(h->mac, h->new_mac, sizeof(h->mac));
+    }
+    if (c->anchoring)
+        list_each(&c->heads, node)
+        {
+            struct head *h = list_entry(node, struct head, link);
+            if (h->anchoring > h->anchored)
+                h->anchored = h->anchoring;
+        }
+    atomic_store_explicit(&c->count, c->new_count, memory_order_relaxed);
+    forget(c);
+}
+
+struct write_hook chain_hook(struct chain *c)
+{
+    return (struct write_hook){
+        .arg = c, .assign = on_assign, .commit = on_commit, .rollback = on_rollback};
+}
+
+static void write_head(struct js_writer *w, const struct head *h)
+{
+    char id[EVENT_ID_TEXT], mac[2 * SHA256_BYTES + 1];
+    hex_encode(h->mac, sizeof(h->mac), mac);
+    js_object(w);
+    js_kv_string(w, "tenant", h->tenant);
+    js_kv_int(w, "writer", h->writer);
+    js_kv_int(w, "seq", h->seq);
+    js_kv_string(w, "id", str_of(event_id_format(h->id, id)));
+    js_kv_string(w, "mac", str_of(mac));
+    js_object_end(w);
+}
+
+size_t chain_anchor_body(struct chain *c, struct buf *out, bool *ret_left)
+{
+    struct js_writer w;
+    size_t n = 0;
+    *ret_left = false;
+    js_begin(&w, out);
+    js_object(&w);
+    js_key(&w, STR("heads"));
+    js_array(&w);
+    list_each(&c->heads, node)
+    {
+        struct head *h = list_entry(node, struct head, link);
+        h->anchoring = 0;
+        if (h->seq == 0 || h->seq == h->anchored)
+            continue;
+        if (n == CHAIN_ANCHOR_HEADS) {
+            *ret_left = true;
+            continue;
+        }
+        h->anchoring = h->seq;
+        write_head(&w, h);
+        n++;
+    }
+    js_array_end(&w);
+    js_object_end(&w);
+    return n;
+}
+
+void chain_anchor_line(const struct event_row *anchor, struct buf *out)
+{
+    struct js_writer w;
+    char id[EVENT_ID_TEXT], mac[2 * SHA256_BYTES + 1];
+    hex_encode(anchor->mac, sizeof(anchor->mac), mac);
+    js_begin(&w, out);
+    js_object(&w);
+    js_kv_string(&w, "id", str_of(event_id_format(anchor->id, id)));
+    js_kv_string(&w, "tenant", anchor->tenant);
+    js_kv_int(&w, "seq", anchor->seq);
+    js_kv_int(&w, "at_ms", anchor->at_ms);
+    js_kv_string(&w, "mac", str_of(mac));
+    js_kv_raw(&w, "anchor", anchor->body);
+    js_object_end(&w);
+    buf_addc(out, '\n');
+}

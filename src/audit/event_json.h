@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events as JSON: what the control socket and `--json` show.  The way there and back is exact
+ * (absent and empty differ, bytes that are no UTF-8 come as {"hex":"…"}), so that a chain can be
+ * verified from the other side of the socket. */
+#ifndef HOLDFAST_AUDIT_EVENT_JSON_H
+#define HOLDFAST_AUDIT_EVENT_JSON_H
+
+#include "json/read.h"
+#include "json/write.h"
+#include "store/rows.h"
+
+void event_to_json(const struct event_row *e, struct js_writer *w);
+/* Texts are views into the document or copies in `mem`.  *ret is untouched on failure. */
+must_check bool event_from_json(const struct js_doc *doc, const struct js_node *v,
+                                struct arena *mem, struct event_row *ret, struct error *err);
+
+/* A page: {"events":[…]}. */
+void events_to_json(const struct event_row *rows, size_t n, struct buf *out);
+must_check bool events_from_json(struct str text, struct arena *mem, struct event_row **ret_rows,
+                                 size_t *ret_n, struct error *err);
+
+/* "intent", "outcome" …; NULL for a number that is no kind. */
+const char *event_kind_name(int kind);
+must_check bool event_kind_parse(struct str name, int *ret_kind);
+
+#endif

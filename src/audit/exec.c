@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exec tokens: the only thing upstream_send() takes.
+ *
+ *   UNUSED --exec_begin--> BEGINNING --intent durable--> OPEN --exec_end--> ENDING --> CLOSED
+ *                              \--store failed--> REFUSED
+ *
+ * OPEN means that the intent is durable (or that the server is not audited): only then may a byte
+ * leave.  ENDING ends in CLOSED whether or not the outcome is durable yet; when it is not, kept.c
+ * goes on and the caller is told.  Notes and housekeeping are OPEN from the start and never end.
+ *
+ * A token is its own write job: nothing is allocated for a call but when a body has to be redacted
+ * or its texts are long.  Everything runs on the loop, but for on_prepare, which is the write
+ * lane's. */
+#include "audit/audit_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/utf8.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static const bool edges[][EXEC_REFUSED + 1] = {
+    [EXEC_UNUSED] = {[EXEC_BEGINNING] = true},
+    [EXEC_BEGINNING] = {[EXEC_OPEN] = true, [EXEC_REFUSED] = true},
+    [EXEC_OPEN] = {[EXEC_ENDING] = true},
+    [EXEC_ENDING] = {[EXEC_CLOSED] = true},
+    [EXEC_CLOSED] = {false},
+    [EXEC_REFUSED] = {false},
+};
+
+static void enter(struct exec *x, enum exec_state state)
+{
+    assert(edges[x->state][state]);
+    x->state = state;
+}
+
+bool exec_is_open(const struct exec *x)
+{
+    return x->state == EXEC_OPEN;
+}
+
+/* At most AUDIT_TEXT_MAX bytes, never half a character. */
+static struct str cut_text(struct str s)
+{
+    if (s.n <= AUDIT_TEXT_MAX)
+        return s;
+    size_t n = AUDIT_TEXT_MAX;
+    while (n > AUDIT_TEXT_MAX - 4 && ((unsigned char)s.p[n] & 0xc0) == 0x80)
+        n--;
+    return str_n(s.p, n);
+}
+
+/* The event's texts in one table, so that copying them is one loop. */
+enum {
+    TEXT_TENANT,
+    TEXT_OWNER,
+    TEXT_SESSION,
+    TEXT_TRANSPORT,
+    TEXT_CARRIER,
+    TEXT_SERVER,
+    TEXT_METHOD,
+    TEXT_TOOL,
+    TEXT_ERA,
+    N_TEXTS
+};
+
+static void texts_of(const struct exec_what *what, struct str ret[N_TEXTS])
+{
+    const struct str texts[N_TEXTS] = {
+        [TEXT_TENANT] = what->who->tenant,
+        [TEXT_OWNER] = what->who->owner,
+        [TEXT_SESSION] = cut_text(what->session_id),
+        [TEXT_TRANSPORT] = cut_text(what->transport),
+        [TEXT_CARRIER] = cut_text(what->carrier),
+        [TEXT_SERVER] = cut_text(what->server),
+        [TEXT_METHOD] = cut_text(what->method),
+        [TEXT_TOOL] = cut_text(what->tool),
+        [TEXT_ERA] = cut_text(what->era),
+    };
+    memcpy(ret, texts, sizeof(texts));
+}
+
+static size_t texts_size(const struct str texts[N_TEXTS])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_TEXTS; i++)
+        n += texts[i].n;
+    return n;
+}
+
+/* Copies the texts to `to`, which has room, and points the event at them. */
+static void event_set_texts(struct event_row *e, struct str texts[N_TEXTS], char *to)
+{
+    for (size_t i = 0; i < N_TEXTS; i++) {
+        if (!texts[i].p)
+            continue;
+        memcpy(to, texts[i].p, texts[i].n);
+        texts[i].p = to;
+        to += texts[i].n;
+    }
+    e->tenant = texts[TEXT_TENANT];
+    e->owner = texts[TEXT_OWNER];
+    e->session_id = texts[TEXT_SESSION];
+    e->transport = texts[TEXT_TRANSPORT];
+    e->carrier = texts[TEXT_CARRIER];
+    e->server = texts[TEXT_SERVER];
+    e->method = texts[TEXT_METHOD];
+    e->tool = texts[TEXT_TOOL];
+    e->era = texts[TEXT_ERA];
+}
+
+static void copy_what(struct exec *x, const struct exec_what *what)
+{
+    struct str texts[N_TEXTS];
+    texts_of(what, texts);
+    size_t n = texts_size(texts);
+    char *to = x->copied;
+    if (n > sizeof(x->copied)) {
+        x->texts = arena_new(n + 1);
+        to = arena_alloc(x->texts, n);
+    }
+    event_set_texts(&x->event, texts, to);
+}
+
+static struct exec *exec_of(struct write_job *job)
+{
+    return container_of(job, struct exec, job);
+}
+
+static void on_prepare(struct write_job *job)
+{
+    struct exec *x = exec_of(job);
+    if (x->sealed || x->mode == AUDIT_NONE)
+        return;
+    audit_seal_body(x->audit, &x->event, x->body, x->mode, &x->mem);
+    x->sealed = true;
+}
+
+static void drop_body(struct exec *x)
+{
+    arena_free(x->mem);
+    x->mem = NULL;
+    x->body = STR_NONE;
+    x->event.body = STR_NONE;
+}
+
+static void drop_texts(struct exec *x)
+{
+    arena_free(x->texts);
+    x->texts = NULL;
+}
+
+/* Both kinds of job end here, on the loop; the token may be gone when `then` returns. */
+static void finish_begin(struct exec *x, bool ok)
+{
+    drop_body(x);
+    if (ok) {
+        x->id = x->mode == AUDIT_NONE ? 0 : x->event.id;
+        enter(x, EXEC_OPEN);
+        x->then(x, NULL);
+        return;
+    }
+    audit_failed(x->audit, "intent", &x->job.err);
+    audit_count(x->audit, x->event.server, STR("refused"));
+    drop_texts(x);
+    enter(x, EXEC_REFUSED);
+    x->then(x, &x->job.err);
+}
+
+static void finish_end(struct exec *x, bool ok)
+{
+    if (!ok) {
+        audit_failed(x->audit, "outcome", &x->job.err);
+        audit_keep_outcome(x->audit, x);
+    }
+    drop_body(x);
+    drop_texts(x);
+    enter(x, EXEC_CLOSED);
+    x->then(x, ok ? NULL : &x->job.err);
+}
+
+static bool job_succeeded(struct write_job *job, const struct store_op *event_op)
+{
+    if (job->ok && event_op && event_op->verdict != VERDICT_OK) {
+        job->ok = false;
+        error_set(&job->err, ERR_UNAVAILABLE,
+                  "the audit record was refused by the store; look at its log and try again");
+    }
+    return job->ok;
+}
+
+static void on_written(struct write_job *job)
+{
+    struct exec *x = exec_of(job);
+    const struct store_op *event_op = x->mode == AUDIT_NONE ? NULL : &job->ops[job->n - 1];
+    bool ok = job_succeeded(job, event_op);
+    if (x->state == EXEC_BEGINNING)
+        finish_begin(x, ok);
+    else
+        finish_end(x, ok);
+}
+
+/* For jobs that never went to the lane: the completion still comes from the loop. */
+static void on_deferred(struct loop_task *task)
+{
+    struct exec *x = container_of(task, struct exec, job.task);
+    if (x->state == EXEC_BEGINNING)
+        finish_begin(x, x->job.ok);
+    else
+        finish_end(x, x->job.ok);
+}
+
+static void defer_finish(struct exec *x, bool ok)
+{
+    x->job.ok = ok;
+    x->job.task.fn = on_deferred;
+    loop_defer(x->audit->loop, &x->job.task);
+}
+
+static void submit(struct exec *x, size_t n_ops)
+{
+    x->job =
+        (struct write_job){.ops = x->ops, .n = n_ops, .prepare = on_prepare, .done = on_written};
+    if (n_ops == 0) {
+        defer_finish(x, true);
+    } else if (!lane_write(x->audit->lanes, &x->job)) {
+        error_set(&x->job.err, ERR_UNAVAILABLE,
+                  "the audit has too many records waiting; try again in a moment");
+        defer_finish(x, false);
+    }
+}
+
+static void refuse_behind(struct exec *x)
+{
+    x->job = (struct write_job){0};
+    error_set(&x->job.err, ERR_UNAVAILABLE,
+              "%zu outcomes wait for the store to come back; check the disk and the store, then "
+              "try again",
+              x->audit->n_kept);
+    defer_finish(x, false);
+}
+
+void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what,
+                const struct store_op *extra, size_t n_extra,
+                void (*ready)(struct exec *x, const struct error *err))
+{
+    assert(n_extra + 1 < countof(x->ops));
+    *x = (struct exec){.kind = EXEC_DURABLE,
+                       .user = x->user,
+                       .audit = a,
+                       .mode = what->mode,
+                       .then = ready,
+                       .body = what->body,
+                       .began_us = clock_mono_us()};
+    x->event = (struct event_row){
+        .at_ms = clock_wall_ms(), .kind = EVENT_INTENT, .parent = what->parent, .body_len = -1};
+    copy_what(x, what);
+    enter(x, EXEC_BEGINNING);
+    for (size_t i = 0; i < n_extra; i++)
+        x->ops[i] = extra[i];
+    if (a->n_kept >= AUDIT_KEPT_MAX) {
+        refuse_behind(x);
+        return;
+    }
+    if (what->mode != AUDIT_NONE)
+        x->ops[n_extra++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &x->event};
+    submit(x, n_extra);
+}
+
+void exec_end(struct audit *a, struct exec *x, const struct exec_result *result,
+              void (*done)(struct exec *x, const struct error *err))
+{
+    enter(x, EXEC_ENDING);
+    x->audit = a;
+    x->then = done;
+    x->body = result->body;
+    x->sealed = false;
+    struct event_row *e = &x->event;
+    e->id = e->seq = 0;
+    e->kind = EVENT_OUTCOME;
+    e->exec = x->id;
+    e->at_ms = clock_wall_ms();
+    e->duration_us = clock_mono_us() - x->began_us;
+    e->outcome = cut_text(result->outcome);
+    e->error = result->error;
+    e->body_len = -1;
+    e->body = STR_NONE;
+    memset(e->body_sha, 0, sizeof(e->body_sha));
+    memset(e->stored_sha, 0, sizeof(e->stored_sha));
+    x->ops[0] = (struct store_op){.kind = OP_EVENT_APPEND, .event = e};
+    audit_count(a, e->server, e->outcome);
+    submit(x, x->mode == AUDIT_NONE ? 0 : 1);
+}
+
+static struct exec open_token(enum exec_kind kind)
+{
+    return (struct exec){
+        .kind = kind, .state = EXEC_OPEN, .mode = AUDIT_NONE, .began_us = clock_mono_us()};
+}
+
+struct exec exec_for_note(void)
+{
+    return open_token(EXEC_NOTE);
+}
+
+struct exec exec_housekeeping(enum exec_reason reason)
+{
+    static const char *const names[] = {
+        [EXEC_PROBE] = "probe",
+        [EXEC_INITIALIZE] = "initialize",
+        [EXEC_PING] = "ping",
+        [EXEC_LIST] = "list",
+        [EXEC_CANCEL] = "cancel",
+        [EXEC_SUBSCRIBE] = "subscribe",
+        [EXEC_CLIENT_RESPONSE] = "client_response",
+    };
+    struct metric *m =
+        metric_register(METRIC_COUNTER, "holdfast_housekeeping_total",
+                        "Messages of our own towards upstreams, by reason.", "reason", 16);
+    const struct str name = str_of(names[reason]);
+    metric_add(metric_cell(m, &name, 1), 1);
+    struct exec x = open_token(EXEC_HOUSEKEEPING);
+    x.reason = reason;
+    return x;
+}
+
+/* A note: its job, its event and the bytes both point to, in one piece. */
+struct note {
+    struct write_job job;
+    struct store_op op;
+    struct event_row event;
+    struct audit *audit;
+    struct arena *mem;
+    enum server_audit mode;
+    struct str body;
+    size_t size;
+    char bytes[];
+};
+
+static void note_free(struct note *n)
+{
+    n->audit->note_bytes -= n->size;
+    arena_free(n->mem);
+    free(n);
+}
+
+static void on_note_prepare(struct write_job *job)
+{
+    struct note *n = container_of(job, struct note, job);
+    audit_seal_body(n->audit, &n->event, n->body, n->mode, &n->mem);
+}
+
+static void on_note_written(struct write_job *job)
+{
+    struct note *n = container_of(job, struct note, job);
+    if (!job_succeeded(job, &n->op))
+        audit_failed(n->audit, "note", &job->err);
+    note_free(n);
+}
+
+static struct str copy_to(char **to, struct str s)
+{
+    if (!s.p)
+        return s;
+    memcpy(*to, s.p, s.n);
+    struct str copy = str_n(*to, s.n);
+    *to += s.n;
+    return copy;
+}
+
+static struct note *note_new(struct audit *a, const struct exec_what *what,
+                             const struct exec_result *result)
+{
+    struct str texts[N_TEXTS];
+    texts_of(what, texts);
+    size_t text_bytes = texts_size(texts);
+    size_t size =
+        sizeof(struct note) + text_bytes + result->outcome.n + result->error.n + what->body.n;
+    if (size > AUDIT_NOTES_MAX - a->note_bytes)
+        return NULL;
+    struct note *n = xmalloc(size + 1);
+    memset(n, 0, sizeof(*n));
+    n->audit = a;
+    n->mode = what->mode;
+    n->size = size;
+    n->event = (struct event_row){
+        .at_ms = clock_wall_ms(), .kind = EVENT_NOTE, .parent = what->parent, .body_len = -1};
+    event_set_texts(&n->event, texts, n->bytes);
+    char *to = n->bytes + text_bytes;
+    n->event.outcome = copy_to(&to, result->outcome);
+    n->event.error = copy_to(&to, result->error);
+    n->body = copy_to(&to, what->body);
+    n->op = (struct store_op){.kind = OP_EVENT_APPEND, .event = &n->event};
+    n->job = (struct write_job){
+        .ops = &n->op, .n = 1, .prepare = on_note_prepare, .done = on_note_written};
+    a->note_bytes += size;
+    return n;
+}
+
+void exec_note(struct audit *a, const struct exec_what *what, const struct exec_result *result)
+{
+    audit_count(a, what->server, result->outcome);
+    if (what->mode == AUDIT_NONE)
+        return;
+    struct note *n = note_new(a, what, result);
+    if (n && lane_write(a->lanes, &n->job))
+        return;
+    struct error err;
+    error_set(&err, ERR_UNAVAILABLE, "too many records wait for the store");
+    audit_failed(a, "note", &err);
+    if (n)
+        note_free(n);
+}

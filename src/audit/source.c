@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages of events from a store or from the daemon, and the walk over them: no page is held while
+ * the next is fetched, so a walk over millions of events stays small. */
+#include "audit/source.h"
+
+#include "audit/event_json.h"
+#include "audit/event_query.h"
+
+#include <stdlib.h>
+
+struct event_source {
+    struct store *store; /* NULL: the daemon */
+    bool (*get)(void *arg, struct str path, struct arena *mem, struct str *ret_body,
+                struct error *err);
+    void *arg;
+};
+
+struct event_source *event_source_of_store(struct store *store)
+{
+    struct event_source *s = xcalloc(1, sizeof(*s));
+    s->store = store;
+    return s;
+}
+
+struct event_source *event_source_of_daemon(bool (*get)(void *arg, struct str path,
+                                                        struct arena *mem, struct str *ret_body,
+                                                        struct error *err),
+                                            void *arg)
+{
+    struct event_source *s = xcalloc(1, sizeof(*s));
+    s->get = get;
+    s->arg = arg;
+    return s;
+}
+
+void event_source_close(struct event_source *s)
+{
+    if (s && s->store)
+        store_close(s->store);
+    free(s);
+}
+
+static bool daemon_page(struct event_source *s, const struct event_filter *filter, unsigned limit,
+                        struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                        struct error *err)
+{
+    struct buf path;
+    struct str body;
+    buf_init(&path, 1 << 20);
+    buf_addz(&path, "/control/events?");
+    audit_events_query_format(filter, limit, &path);
+    bool ok = s->get(s->arg, buf_str(&path), mem, &body, err) &&
+              events_from_json(body, mem, ret_rows, ret_n, err);
+    buf_release(&path);
+    return ok;
+}
+
+bool event_source_page(struct event_source *s, const struct event_filter *filter, unsigned limit,
+                       struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                       struct error *err)
+{
+    if (s->store)
+        return store_events_page(s->store, filter, limit, mem, ret_rows, ret_n, err);
+    return daemon_page(s, filter, limit, mem, ret_rows, ret_n, err);
+}
+
+static enum event_walk walk_page(const struct event_row *rows, size_t n,
+                                 enum event_walk (*each)(void *arg, const struct event_row *e,
+                                                         struct error *err),
+                                 void *arg, struct error *err)
+{
+    enum event_walk how = n == EVENTS_PAGE_MAX ? EVENT_WALK_ON : EVENT_WALK_STOP;
+    for (size_t i = 0; i < n; i++) {
+        enum event_walk said = each(arg, &rows[i], err);
+        if (said != EVENT_WALK_ON)
+            return said;
+    }
+    return how;
+}
+
+bool event_source_walk(struct event_source *s, const struct event_filter *filter,
+                       enum event_walk (*each)(void *arg, const struct event_row *e,
+                                               struct error *err),
+                       void *arg, struct error *err)
+{
+    struct event_filter next = *filter;
+    for (enum event_walk how = EVENT_WALK_ON; how == EVENT_WALK_ON;) {
+        struct arena *mem = arena_new(SIZE_MAX / 4);
+        struct event_row *rows;
+        size_t n = 0;
+        if (!event_source_page(s, &next, EVENTS_PAGE_MAX, mem, &rows, &n, err))
+            how = EVENT_WALK_FAIL;
+        else if (n == 0)
+            how = EVENT_WALK_STOP;
+        else {
+            int64_t last = rows[n - 1].id;
+            how = walk_page(rows, n, each, arg, err);
+            if (next.newest_first)
+                next.before = last;
+            else
+                next.after = last;
+        }
+        arena_free(mem);
+        if (how == EVENT_WALK_FAIL)
+            return false;
+    }
+    return true;
+}
