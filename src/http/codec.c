@@ -205,8 +205,8 @@ static bool port_is_valid(struct str port)
     return port.n <= 5 && str_to_u64(port, 65535, &value);
 }
 
-/* name, IPv4 or [IPv6], each with an optional port.  No user, no blanks, no encodings: nothing that
- * another reader could take for the beginning of a path. */
+/* name, IPv4 or [IPv6], each with an optional port.  No user, no blanks, no encodings, no empty
+ * label: nothing that another reader could take for something else or the beginning of a path. */
 static bool host_is_valid(struct str host)
 {
     if (host.n == 0 || host.n > MAX_HOST)
@@ -223,8 +223,10 @@ static bool host_is_valid(struct str host)
             return false;
         i++;
     } else {
-        while (i < host.n && byte_is(host.p[i], BYTE_HOST))
-            i++;
+        for (; i < host.n && byte_is(host.p[i], BYTE_HOST); i++) {
+            if (host.p[i] == '.' && (i == 0 || host.p[i - 1] == '.'))
+                return false;
+        }
         if (i == 0)
             return false;
     }
@@ -392,6 +394,21 @@ static const struct special {
     {{"expect", 6}, note_expect},
 };
 
+/* Tabs around a value are blanks by the letter of the RFC, and part of the value to some servers.
+ */
+static bool has_tab_around(struct str value)
+{
+    for (const char *p = value.p - 1; *p != ':'; p--) {
+        if (*p == '\t')
+            return true;
+    }
+    for (const char *p = value.p + value.n; *p != '\r'; p++) {
+        if (*p == '\t')
+            return true;
+    }
+    return false;
+}
+
 static enum http_parse note_header(struct scan *s, struct http_head *h, struct str name,
                                    struct str value)
 {
@@ -399,8 +416,11 @@ static enum http_parse note_header(struct scan *s, struct http_head *h, struct s
     if (name.n >= 32 || !(SPECIAL_LENGTHS >> name.n & 1))
         return HTTP_PARSE_OK;
     for (unsigned i = 0; i < s->n_specials; i++) {
-        if (specials[i].name.n == name.n && is_word(name, specials[i].name.p))
-            return specials[i].note(s, h, value);
+        if (specials[i].name.n != name.n || !is_word(name, specials[i].name.p))
+            continue;
+        if (has_tab_around(value))
+            return refuse(s, 400, "Tabs may not surround the value of a framing header.");
+        return specials[i].note(s, h, value);
     }
     return HTTP_PARSE_OK;
 }
