@@ -4,7 +4,11 @@
 
 #include "base/buf.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 TEST(test_buf_try_add__takes_the_ceiling_and_refuses_one_more)
 {
@@ -109,4 +113,22 @@ TEST(test_buf_steal__hands_over_a_string_even_when_empty)
     buf_reset(&b);
     assert_true(buf_try_add(&b, "x", 1));
     buf_release(&b);
+}
+
+TEST(test_buf_add__past_the_ceiling_ends_the_process)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        struct buf b;
+        int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, STDERR_FILENO);
+        signal(SIGABRT, SIG_DFL);
+        buf_init(&b, 3);
+        buf_addz(&b, "four");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }

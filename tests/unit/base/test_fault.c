@@ -4,11 +4,22 @@
 
 #include "base/fault.h"
 
+#include <stdlib.h>
+
 #ifdef HOLDFAST_FAULTS
 static const bool built_in = true;
 #else
 static const bool built_in = false;
 #endif
+
+/* First in the file: the environment is read once, at the first pass of any point. */
+TEST(test_fault__the_environment_names_points_without_a_call)
+{
+    setenv("HOLDFAST_FAULT", "early:2", 1);
+    assert_false(fault_hits("early"));
+    assert_int_equal(fault_hits("early"), built_in);
+    unsetenv("HOLDFAST_FAULT");
+}
 
 TEST(test_fault__fails_the_named_pass_only)
 {

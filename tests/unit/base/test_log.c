@@ -8,6 +8,7 @@
 #include "base/log_text.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -150,6 +151,46 @@ TEST(test_log__a_blocked_reader_costs_lines_and_never_a_wait)
     assert_true(log_dropped() - before >= 3000 - 1024 - 1);
     log_stop();
     assert_int_equal(log_dropped() - before, 3000);
+    restore();
+}
+
+/* Reads until `text` came by; false when nothing comes for long. */
+static bool read_until(const char *text)
+{
+    size_t kept = 0;
+
+    for (;;) {
+        struct pollfd ready = {.fd = ends[0], .events = POLLIN};
+        ssize_t n;
+        if (poll(&ready, 1, 10000) != 1)
+            return false;
+        n = read(ends[0], got + kept, sizeof(got) - 1 - kept);
+        if (n <= 0)
+            return false;
+        kept += (size_t)n;
+        if (memmem(got, kept, text, strlen(text)))
+            return true;
+        if (kept > sizeof(got) / 2) { /* the end may be half of it */
+            memmove(got, got + kept - 1024, 1024);
+            kept = 1024;
+        }
+    }
+}
+
+TEST(test_log__drops_are_told_once_the_reader_is_back)
+{
+    static char filler[4096];
+
+    redirect(LOG_INFO, 0);
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    while (write(ends[1], filler, sizeof(filler)) > 0)
+        continue;
+    fcntl(ends[1], F_SETFL, 0);
+    log_start();
+    for (int i = 0; i < 3000; i++)
+        log_info("line", LI("i", i));
+    assert_true(read_until("warn  log lines were dropped"));
+    log_stop();
     restore();
 }
 

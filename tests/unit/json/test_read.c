@@ -377,6 +377,25 @@ TEST(test_js_parse__nodes_at_the_limit_and_one_more)
     done();
 }
 
+TEST(test_js_parse__a_request_holds_a_million_values_and_not_one_more)
+{
+    struct buf b;
+
+    buf_init(&b, 4 << 20);
+    buf_addz(&b, "[0");
+    for (uint32_t i = 2; i < js_limits_request.nodes; i++)
+        buf_addz(&b, ",0");
+    buf_addc(&b, ']');
+    assert_true(parse(buf_str(&b)));
+    assert_int_equal(doc.n, js_limits_request.nodes);
+    b.n--;
+    buf_addz(&b, ",0]");
+    assert_false(parse(buf_str(&b)));
+    assert_true(fault.limit);
+    buf_release(&b);
+    done();
+}
+
 TEST(test_js_parse__the_ceiling_of_the_arena_is_a_limit)
 {
     struct arena *small = arena_new(1000);
