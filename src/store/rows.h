@@ -14,6 +14,16 @@
 enum session_status { SESSION_ACTIVE, SESSION_IDLE, SESSION_EXPIRED, SESSION_TERMINATED };
 /* How the session came to be; decides whether it counts against the tenant's limit. */
 enum session_origin { ORIGIN_REST, ORIGIN_TOOL, ORIGIN_TRANSPORT, ORIGIN_DERIVED, ORIGIN_KEYED, ORIGIN_INJECTED };
+/* As stored and shown: "active", "rest" … */
+const char *session_status_name(enum session_status status);
+const char *session_origin_name(enum session_origin origin);
+must_check bool session_status_parse(struct str name, enum session_status *ret);
+must_check bool session_origin_parse(struct str name, enum session_origin *ret);
+
+/* However often a session is used, it ends this long after its creation. */
+#define SESSION_LIFE_MAX_MS (INT64_C(30) * 24 * 3600 * 1000)
+/* A transport id unused for this long is dead. */
+#define TRANSPORT_IDLE_MS (INT64_C(24) * 3600 * 1000)
 
 struct session_row {
     struct str id;          /* UUIDv7 text: the row's own name */
@@ -34,11 +44,16 @@ struct session_row {
     struct str context_id;
     struct str sealed_auth; /* ciphertext, later */
     int64_t created_ms, last_activity_ms, expires_ms, terminated_ms;
-    int64_t ttl_ms;         /* explicit ttl, 0 = sliding */
+    int64_t ttl_ms;         /* explicit ttl; 0 = sliding: use moves expires_ms along by as much as
+                             * last_activity_ms moved, up to created_ms + SESSION_LIFE_MAX_MS */
     struct str termination_reason;
     int64_t tool_count, tokens_used;
-    int64_t version;        /* bumped by every write of ours to the row */
+    int64_t version;        /* from 1, bumped by every verb that writes the row, not by the fold */
 };
+/* Active or idle, and not past its end. */
+bool session_row_is_live(const struct session_row *row, int64_t now_ms);
+/* What a reader must see: a live status past its end reads as expired at that end. */
+void session_row_settle(struct session_row *row, int64_t now_ms);
 
 struct transport_row {
     uint8_t id_hash[32];    /* SHA-256 of the Mcp-Session-Id */

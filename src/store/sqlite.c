@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The SQLite backend: opening, closing, statements and transactions.
+ *
+ * Exactly one connection per file reads and writes; it alone checkpoints.  Readers are opened
+ * read-only.  That is not taste: SQLite before 3.51.3 can lose commits when two connections write
+ * or checkpoint at the same instant.
+ *
+ * Durability: WAL with synchronous=FULL, so a returned commit is on the disk.  A failed commit is
+ * rolled back and never retried on the same connection, for a second fsync may lie: the connection
+ * is broken until it was closed, opened and probed again, before the next write. */
+#include "store/sqlite_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+
+#define BUSY_MS 2000
+/* Virtual machine steps between two looks at the clock while a page is read. */
+#define PROGRESS_STEPS 2000
+
+static const char writer_pragmas[] = "PRAGMA journal_mode = WAL;"
+                                     "PRAGMA synchronous = FULL;"
+                                     "PRAGMA mmap_size = 0;"
+                                     "PRAGMA wal_autocheckpoint = 2000;"
+                                     "PRAGMA journal_size_limit = 67108864;"
+                                     "PRAGMA cache_size = -4096;"
+                                     "PRAGMA temp_store = MEMORY;"
+                                     "PRAGMA trusted_schema = OFF;"
+                                     "PRAGMA cell_size_check = ON;"
+                                     "PRAGMA foreign_keys = ON;";
+static const char reader_pragmas[] = "PRAGMA query_only = ON;"
+                                     "PRAGMA mmap_size = 0;"
+                                     "PRAGMA wal_autocheckpoint = 0;"
+                                     "PRAGMA cache_size = -2048;"
+                                     "PRAGMA temp_store = MEMORY;"
+                                     "PRAGMA trusted_schema = OFF;"
+                                     "PRAGMA cell_size_check = ON;";
+/* The small tables whole and the tail of the large one: where a lost write would show, and quick
+ * whatever the size of the file. */
+static const char *const reopen_probes[] = {
+    "PRAGMA quick_check('fold_state')",
+    "PRAGMA quick_check('writers')",
+    "PRAGMA quick_check('tenants')",
+    "SELECT CASE WHEN count(id) + count(mac) + count(seq) >= 0 THEN 'ok' END "
+    "FROM (SELECT * FROM events ORDER BY id DESC LIMIT 100)",
+};
+
+/* What a result code means to an operator.  Codes that are not listed are about the statement. */
+static const struct trouble {
+    int rc;
+    enum err_code code;
+    const char *what_to_do;
+} troubles[] = {
+    {SQLITE_BUSY, ERR_UNAVAILABLE, "another process holds its lock; stop that process"},
+    {SQLITE_LOCKED, ERR_UNAVAILABLE, "another process holds its lock; stop that process"},
+    {SQLITE_FULL, ERR_UNAVAILABLE, "the disk is full; free some space in the data directory"},
+    {SQLITE_IOERR, ERR_UNAVAILABLE, "the disk reported an error; check it and the system log"},
+    {SQLITE_CANTOPEN, ERR_UNAVAILABLE,
+     "it cannot be opened; check the data directory and its permissions"},
+    {SQLITE_READONLY, ERR_UNAVAILABLE,
+     "it is read-only; check the data directory and its permissions"},
+    {SQLITE_PERM, ERR_UNAVAILABLE,
+     "access was refused; check the data directory and its permissions"},
+    {SQLITE_PROTOCOL, ERR_UNAVAILABLE, "another process holds its lock; stop that process"},
+    {SQLITE_NOMEM, ERR_UNAVAILABLE, "memory ran out; give the process more"},
+    {SQLITE_CORRUPT, ERR_UNAVAILABLE, "it is damaged; restore it from a backup"},
+    {SQLITE_NOTADB, ERR_UNAVAILABLE,
+     "it is not a database; move it away or restore it from a backup"},
+    {SQLITE_INTERRUPT, ERR_TIMEOUT, "the page took too long; ask for a narrower one"},
+};
+
+static bool error_of(sqlite3 *db, int rc, struct error *err, const char *doing)
+{
+    for (size_t i = 0; i < countof(troubles); i++)
+        if (troubles[i].rc == (rc & 0xff))
+            return error_set(err, troubles[i].code, "The database failed while %s: %s.", doing,
+                             troubles[i].what_to_do);
+    return error_set(err, ERR_INTERNAL, "The database refused %s (%s); report it.", doing,
+                     db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+}
+
+bool sq_error(struct sqlite_store *s, struct error *err, const char *doing)
+{
+    int rc = s->db ? sqlite3_errcode(s->db) : SQLITE_CANTOPEN;
+    return error_of(s->db, rc, err, doing);
+}
+
+sqlite3_stmt *sq_prepare(struct sqlite_store *s, enum sq_statement which, struct error *err)
+{
+    sqlite3_stmt **st = &s->statements[which];
+    if (!s->db) {
+        sq_error(s, err, "waiting to be opened again");
+        return NULL;
+    }
+    if (!*st &&
+        sqlite3_prepare_v3(s->db, sq_texts[which], -1, SQLITE_PREPARE_PERSISTENT, st, NULL)) {
+        sq_error(s, err, "preparing a statement");
+        return NULL;
+    }
+    return *st;
+}
+
+void sq_reset(sqlite3_stmt *st)
+{
+    sqlite3_reset(st);
+}
+
+bool sq_step(struct sqlite_store *s, sqlite3_stmt *st, bool *ret_row, struct error *err)
+{
+    int rc = sqlite3_step(st);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
+        sq_error(s, err, s->read_only ? "reading" : "running a statement");
+        sqlite3_reset(st);
+        return false;
+    }
+    *ret_row = rc == SQLITE_ROW;
+    return true;
+}
+
+bool sq_run(struct sqlite_store *s, sqlite3_stmt *st, struct error *err)
+{
+    bool row = false;
+    if (!sq_step(s, st, &row, err))
+        return false;
+    sqlite3_reset(st);
+    return true;
+}
+
+void sq_text(struct sq_bind *b, struct str s)
+{
+    if (s.p)
+        sqlite3_bind_text64(b->st, ++b->at, s.p, s.n, SQLITE_STATIC, SQLITE_UTF8);
+    else
+        sqlite3_bind_null(b->st, ++b->at);
+}
+
+void sq_blob(struct sq_bind *b, struct str s)
+{
+    if (s.p)
+        sqlite3_bind_blob64(b->st, ++b->at, s.p, s.n, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(b->st, ++b->at);
+}
+
+void sq_sha(struct sq_bind *b, const uint8_t sha[32])
+{
+    static const uint8_t zero[32];
+    sq_blob(b, memcmp(sha, zero, 32) ? str_n((const char *)sha, 32) : STR_NONE);
+}
+
+void sq_int(struct sq_bind *b, int64_t i)
+{
+    sqlite3_bind_int64(b->st, ++b->at, i);
+}
+
+void sq_time(struct sq_bind *b, int64_t ms)
+{
+    if (ms)
+        sq_int(b, ms);
+    else
+        sqlite3_bind_null(b->st, ++b->at);
+}
+
+struct str sq_peek_bytes(struct sq_row *r)
+{
+    int at = r->at++;
+    if (sqlite3_column_type(r->st, at) == SQLITE_NULL)
+        return STR_NONE;
+    const void *p = sqlite3_column_blob(r->st, at);
+    return str_n(p ? p : "", (size_t)sqlite3_column_bytes(r->st, at));
+}
+
+struct str sq_get_bytes(struct sq_row *r)
+{
+    return arena_dup(r->mem, sq_peek_bytes(r));
+}
+
+int64_t sq_get_int(struct sq_row *r)
+{
+    return sqlite3_column_int64(r->st, r->at++);
+}
+
+void sq_get_sha(struct sq_row *r, uint8_t ret[32])
+{
+    int at = r->at++;
+    const void *p = sqlite3_column_blob(r->st, at);
+    memset(ret, 0, 32);
+    if (p && sqlite3_column_bytes(r->st, at) == 32)
+        memcpy(ret, p, 32);
+}
+
+static void finalize_all(struct sqlite_store *s)
+{
+    for (size_t i = 0; i < SQ_COUNT; i++) {
+        sqlite3_finalize(s->statements[i]);
+        s->statements[i] = NULL;
+    }
+}
+
+static void close_db(struct sqlite_store *s)
+{
+    finalize_all(s);
+    sqlite3_close(s->db);
+    s->db = NULL;
+    s->unfolded_known = false;
+    s->n_unfolded = 0;
+}
+
+static int on_progress(void *arg)
+{
+    struct sqlite_store *s = arg;
+    return s->deadline_us != 0 && clock_mono_us() > s->deadline_us;
+}
+
+/* The file is made here rather than by SQLite so that nobody else may ever read it; the WAL takes
+ * its mode from it. */
+static bool make_file(const char *path, struct error *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_sys(err, ERR_UNAVAILABLE, errno, "The database %s cannot be opened", path);
+    close(fd);
+    return true;
+}
+
+static bool open_db(struct sqlite_store *s, struct error *err)
+{
+    int flags = SQLITE_OPEN_NOMUTEX | (s->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+    if (s->read_only && access(s->path, F_OK) != 0)
+        return error_set(err, ERR_NOT_FOUND,
+                         "There is no database at %s yet; run `holdfast up` first.", s->path);
+    if (!s->read_only && !make_file(s->path, err))
+        return false;
+    int rc = sqlite3_open_v2(s->path, &s->db, flags, NULL);
+    if (rc == SQLITE_OK) {
+        sqlite3_extended_result_codes(s->db, 1);
+        sqlite3_busy_timeout(s->db, BUSY_MS);
+        sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        if (s->read_only) {
+            sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+            sqlite3_progress_handler(s->db, PROGRESS_STEPS, on_progress, s);
+        }
+        rc = sqlite3_exec(s->db, s->read_only ? reader_pragmas : writer_pragmas, NULL, NULL, NULL);
+    }
+    if (rc == SQLITE_OK)
+        return true;
+    error_of(s->db, rc, err, "opening");
+    close_db(s);
+    return false;
+}
+
+static bool probe(struct sqlite_store *s, struct error *err)
+{
+    for (size_t i = 0; i < countof(reopen_probes); i++) {
+        sqlite3_stmt *st = NULL;
+        bool sound = sqlite3_prepare_v2(s->db, reopen_probes[i], -1, &st, NULL) == SQLITE_OK &&
+                     sqlite3_step(st) == SQLITE_ROW && sqlite3_column_text(st, 0) &&
+                     strcmp((const char *)sqlite3_column_text(st, 0), "ok") == 0;
+        sqlite3_finalize(st);
+        if (!sound)
+            return error_set(
+                err, ERR_UNAVAILABLE,
+                "The database failed its check after a failed commit; look at the disk and "
+                "restore it from a backup if this goes on.");
+    }
+    return true;
+}
+
+static bool reopen(struct sqlite_store *s, struct error *err)
+{
+    close_db(s);
+    if (!open_db(s, err))
+        return false;
+    if (!probe(s, err)) {
+        close_db(s);
+        return false;
+    }
+    s->broken = false;
+    log_warn("database reopened after a failed commit");
+    return true;
+}
+
+bool sq_begin(struct sqlite_store *s, struct error *err)
+{
+    if (s->read_only)
+        return error_set(err, ERR_INTERNAL, "A read-only store was asked to write; report it.");
+    if (s->broken && !reopen(s, err))
+        return false;
+    if (fault_hits("store.begin"))
+        return error_set(err, ERR_UNAVAILABLE,
+                         "The database failed while beginning: fault injected.");
+    sqlite3_stmt *st = sq_prepare(s, SQ_BEGIN_WRITE, err);
+    return st && sq_run(s, st, err);
+}
+
+void sq_rollback(struct sqlite_store *s)
+{
+    struct error ignored;
+    int rc = sqlite3_errcode(s->db) & 0xff;
+    if (rc == SQLITE_IOERR || rc == SQLITE_CORRUPT || rc == SQLITE_FULL)
+        s->broken = true;
+    if (sqlite3_get_autocommit(s->db))
+        return; /* SQLite has already rolled back by itself */
+    sqlite3_stmt *st = sq_prepare(s, SQ_ROLLBACK, &ignored);
+    if (!st || !sq_run(s, st, &ignored) || !sqlite3_get_autocommit(s->db))
+        s->broken = true;
+}
+
+bool sq_commit(struct sqlite_store *s, struct error *err)
+{
+    bool ok;
+    if (fault_hits("store.commit")) {
+        ok = error_set(err, ERR_UNAVAILABLE,
+                       "The database failed while committing: fault injected.");
+    } else {
+        sqlite3_stmt *st = sq_prepare(s, SQ_COMMIT, err);
+        ok = st && sq_run(s, st, err);
+    }
+    if (ok)
+        return true;
+    sq_rollback(s);
+    s->broken = true;
+    return false;
+}
+
+bool sq_begin_read(struct sqlite_store *s, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(s, SQ_BEGIN_READ, err);
+    return st && sq_run(s, st, err);
+}
+
+void sq_end_read(struct sqlite_store *s)
+{
+    struct error ignored;
+    sqlite3_stmt *st = sq_prepare(s, SQ_ROLLBACK, &ignored);
+    if (st && !sq_run(s, st, &ignored))
+        s->broken = !s->read_only;
+}
+
+void sq_page_begin(struct sqlite_store *s)
+{
+    s->deadline_us = clock_mono_us() + (fault_hits("store.page") ? -1 : STORE_PAGE_MS * 1000);
+}
+
+void sq_page_end(struct sqlite_store *s)
+{
+    s->deadline_us = 0;
+}
+
+static void sq_close(struct store *store)
+{
+    struct sqlite_store *s = sq_of(store);
+    close_db(s);
+    free(s->unfolded);
+    free(s->path);
+    free(s->sql_dir);
+    free(s);
+}
+
+static const struct store_ops sqlite_ops = {
+    .name = "sqlite",
+    .close = sq_close,
+    .write = sq_write,
+    .session_by_handle = sq_session_by_handle,
+    .session_by_id = sq_session_by_id,
+    .session_by_key = sq_session_by_key,
+    .transport_get = sq_transport_get,
+    .links_of = sq_links_of,
+    .sessions_page = sq_sessions_page,
+    .events_page = sq_events_page,
+    .chain_heads = sq_chain_heads,
+    .writer_start = sq_writer_start,
+    .open_intents = sq_open_intents,
+    .fold = sq_fold,
+    .counts = sq_counts,
+    .reap = sq_reap,
+};
+
+/* Up to the newest schema, or for readers a check that it is there already. */
+static bool settle_schema(struct sqlite_store *s, struct error *err)
+{
+    struct migrations known;
+    struct arena *mem = arena_new(1 << 20);
+    struct migrate_driver driver = sq_migrate_driver(&s->db);
+    int number = 0;
+    bool ok = migrate_load("sqlite", s->sql_dir, mem, &known, err);
+    if (ok && s->read_only)
+        ok = driver.version(driver.arg, &number, err) && migrate_check(&known, number, err);
+    else if (ok)
+        ok = migrate_up(&driver, &known, err);
+    arena_free(mem);
+    return ok;
+}
+
+static char *copy_of(struct str s)
+{
+    char *copy = xmalloc(s.n + 1);
+    memcpy(copy, s.p, s.n);
+    copy[s.n] = '\0';
+    return copy;
+}
+
+bool store_open_sqlite(const struct store_config *config, struct store **ret, struct error *err)
+{
+    if (!config->path.p || config->path.n == 0)
+        return error_set(err, ERR_CONFIG, "The SQLite store needs a file; set the data directory.");
+    struct sqlite_store *s = xcalloc(1, sizeof(*s));
+    s->base.ops = &sqlite_ops;
+    s->path = copy_of(config->path);
+    s->sql_dir = config->sql_dir ? copy_of(str_of(config->sql_dir)) : NULL;
+    s->read_only = config->read_only;
+    if (!open_db(s, err) || !settle_schema(s, err)) {
+        sq_close(&s->base);
+        return false;
+    }
+    log_debug("database opened", LZ("sqlite", sqlite3_libversion()),
+              LZ("mode", s->read_only ? "read-only" : "read-write"));
+    *ret = &s->base;
+    return true;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the SQLite backend share: the connection, its prepared statements, and small
+ * words for binding and reading.  Statement texts are literals (sqlite_sql.c), each prepared at
+ * first use and kept; values only ever travel as bindings. */
+#ifndef HOLDFAST_STORE_SQLITE_IMPL_H
+#define HOLDFAST_STORE_SQLITE_IMPL_H
+
+#include <sqlite3.h>
+
+#include "store/migrate.h"
+#include "store/store_impl.h"
+
+enum sq_statement {
+    SQ_BEGIN_WRITE,
+    SQ_BEGIN_READ,
+    SQ_COMMIT,
+    SQ_ROLLBACK,
+    SQ_PROBE,
+    SQ_TENANT_COUNTED,
+    SQ_TENANT_ADD,
+    SQ_SESSION_LAPSE_KEY,
+    SQ_SESSION_LAPSE_TENANT,
+    SQ_SESSION_TAKEN,
+    SQ_SESSION_INSERT,
+    SQ_SESSION_STATE,
+    SQ_SESSION_NAME,
+    SQ_SESSION_END,
+    SQ_SESSION_REAP,
+    SQ_SESSION_BY_HANDLE,
+    SQ_SESSION_BY_ID,
+    SQ_SESSION_BY_KEY,
+    SQ_SESSIONS_OF_TENANT,
+    SQ_SESSIONS_OF_OWNER,
+    SQ_TRANSPORT_INSERT,
+    SQ_TRANSPORT_EXISTS,
+    SQ_TRANSPORT_LINK,
+    SQ_TRANSPORT_TOUCH,
+    SQ_TRANSPORT_END,
+    SQ_TRANSPORT_GET,
+    SQ_TRANSPORT_REAP_ENDED,
+    SQ_TRANSPORT_REAP_IDLE,
+    SQ_LINK_PUT,
+    SQ_LINK_END,
+    SQ_LINKS_OF,
+    SQ_EVENT_INSERT,
+    SQ_EVENT_INSERT_MANY,
+    SQ_EVENT_MAC,
+    SQ_EVENT_KIND,
+    SQ_EVENT_NEXT,
+    SQ_EVENTS_UP,
+    SQ_EVENTS_DOWN,
+    SQ_EVENTS_PAIR_UP,
+    SQ_EVENTS_PAIR_DOWN,
+    SQ_EVENTS_TAIL,
+    SQ_EVENTS_TAIL_HEADS,
+    SQ_EVENTS_TAIL_COUNT,
+    SQ_WRITER_INSERT,
+    SQ_WRITERS_LAPSE,
+    SQ_WRITER_RENEW,
+    SQ_WRITER_END,
+    SQ_FOLD_WATERMARK,
+    SQ_FOLD_HEADS,
+    SQ_FOLD_ADVANCE,
+    SQ_EXEC_INSERT,
+    SQ_EXEC_CLOSE,
+    SQ_EXEC_OUTCOME,
+    SQ_SESSION_USED,
+    SQ_OPEN_INTENTS,
+    SQ_COUNTS,
+    SQ_COUNT
+};
+extern const char *const sq_texts[SQ_COUNT];
+
+/* Rows of SQ_EVENT_INSERT_MANY, and bindings of each. */
+#define SQ_EVENT_ROWS 8
+#define SQ_EVENT_FIELDS 23
+
+/* A writer the fold has to look at while `pending`. */
+struct sq_unfolded {
+    int64_t writer;
+    int64_t watermark; /* last event folded; -1: ask the table */
+    bool pending;
+};
+
+struct sqlite_store {
+    struct store base;
+    sqlite3 *db; /* NULL only while broken */
+    char *path;
+    char *sql_dir;
+    bool read_only;
+    bool broken;         /* the last commit failed: reopen and probe before the next write */
+    int64_t deadline_us; /* of the page being read, 0 for none */
+    sqlite3_stmt *statements[SQ_COUNT];
+    /* Which writers the fold has to look at.  Unknown after an open, exact from then on, because
+     * all appends pass through this connection. */
+    bool unfolded_known;
+    struct sq_unfolded *unfolded; /* by writer, ascending */
+    size_t n_unfolded, cap_unfolded;
+};
+
+static inline struct sqlite_store *sq_of(struct store *s)
+{
+    return container_of(s, struct sqlite_store, base);
+}
+
+/* sqlite.c */
+/* Fills err from the connection's last failure; `doing` completes "The database failed while …". */
+bool sq_error(struct sqlite_store *s, struct error *err, const char *doing);
+sqlite3_stmt *sq_prepare(struct sqlite_store *s, enum sq_statement which,
+                         struct error *err) must_check;
+/* Steps a statement that returns nothing, and resets it. */
+must_check bool sq_run(struct sqlite_store *s, sqlite3_stmt *st, struct error *err);
+/* Steps once: *ret_row tells whether there is a row to read; the caller resets with sq_reset(). */
+must_check bool sq_step(struct sqlite_store *s, sqlite3_stmt *st, bool *ret_row, struct error *err);
+void sq_reset(sqlite3_stmt *st);
+/* Write transactions: begin reopens a broken connection; a failed commit has rolled back and broken
+ * it. */
+must_check bool sq_begin(struct sqlite_store *s, struct error *err);
+must_check bool sq_commit(struct sqlite_store *s, struct error *err);
+void sq_rollback(struct sqlite_store *s);
+must_check bool sq_begin_read(struct sqlite_store *s, struct error *err);
+void sq_end_read(struct sqlite_store *s);
+/* Around a page on a read-only connection: past STORE_PAGE_MS it is interrupted. */
+void sq_page_begin(struct sqlite_store *s);
+void sq_page_end(struct sqlite_store *s);
+struct migrate_driver sq_migrate_driver(sqlite3 **db);
+
+/* Bindings in order: each call binds the next parameter. */
+struct sq_bind {
+    sqlite3_stmt *st;
+    int at;
+};
+void sq_text(struct sq_bind *b, struct str s); /* absent is NULL */
+void sq_blob(struct sq_bind *b, struct str s);
+void sq_sha(struct sq_bind *b, const uint8_t sha[32]); /* all zero is NULL */
+void sq_int(struct sq_bind *b, int64_t i);
+void sq_time(struct sq_bind *b, int64_t ms); /* 0 is NULL */
+/* Columns likewise. */
+struct sq_row {
+    sqlite3_stmt *st;
+    struct arena *mem;
+    int at;
+};
+struct str sq_get_bytes(struct sq_row *r);  /* copied to mem; NULL is absent */
+struct str sq_peek_bytes(struct sq_row *r); /* valid until the next step */
+int64_t sq_get_int(struct sq_row *r);       /* NULL is 0 */
+void sq_get_sha(struct sq_row *r, uint8_t ret[32]);
+
+/* sqlite_write.c */
+bool sq_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
+bool sq_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
+bool sq_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n, struct error *err);
+/* sqlite_event.c */
+must_check bool sq_events_append(struct sqlite_store *s, struct event_row *const *events, size_t n,
+                                 struct error *err);
+bool sq_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
+                    struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                    struct error *err);
+bool sq_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
+                    size_t *ret_n, struct error *err);
+void sq_read_event(struct sq_row *r, struct event_row *ret);
+/* The first event at or after `id`: *ret_id is 0 when there is none. */
+must_check bool sq_event_next(struct sqlite_store *s, int64_t id, int64_t *ret_id,
+                              struct error *err);
+must_check bool sq_watermark(struct sqlite_store *s, int64_t writer, int64_t *ret_id,
+                             struct error *err);
+/* sqlite_read.c */
+bool sq_session_by_handle(struct store *s, const struct principal *who, struct str handle,
+                          struct arena *mem, struct session_row **ret_row, struct error *err);
+bool sq_session_by_id(struct store *s, const struct principal *who, struct str id,
+                      struct arena *mem, struct session_row **ret_row, struct error *err);
+bool sq_session_by_key(struct store *s, const struct principal *who, struct str carrier,
+                       struct str key, struct arena *mem, struct session_row **ret_row,
+                       struct error *err);
+bool sq_transport_get(struct store *s, const struct principal *who, const uint8_t id_hash[32],
+                      struct arena *mem, struct transport_row **ret_row, struct error *err);
+bool sq_links_of(struct store *s, const struct principal *who, struct str session_id,
+                 struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err);
+bool sq_sessions_page(struct store *s, const struct principal *who, struct str before,
+                      unsigned limit, struct arena *mem, struct session_row **ret_rows,
+                      size_t *ret_n, struct error *err);
+bool sq_counts(struct store *s, struct store_counts *ret, struct error *err);
+/* sqlite_fold.c */
+void sq_fold_mark(struct sqlite_store *s, int64_t event_id);
+bool sq_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
+bool sq_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
+                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                     struct error *err);
+
+#endif

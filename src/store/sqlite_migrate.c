@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the migrations need of SQLite.  BEGIN IMMEDIATE is the lock: whoever holds it is the only
+ * one who can change the schema, and it ends with the transaction or the process. */
+#include "store/sqlite_impl.h"
+
+#include "base/clock.h"
+
+static bool failed(sqlite3 *db, struct error *err, const char *doing)
+{
+    bool busy = (sqlite3_errcode(db) & 0xff) == SQLITE_BUSY;
+    return error_set(err, ERR_UNAVAILABLE, "The database failed while %s: %s%s.", doing,
+                     sqlite3_errmsg(db), busy ? "; stop the other process that holds it" : "");
+}
+
+static bool exec_text(void *arg, const char *sql, const char *doing, struct error *err)
+{
+    sqlite3 *db = *(sqlite3 **)arg;
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK || failed(db, err, doing);
+}
+
+static bool on_begin(void *arg, struct error *err)
+{
+    return exec_text(arg, "BEGIN IMMEDIATE", "locking the schema", err);
+}
+
+static bool on_commit(void *arg, struct error *err)
+{
+    return exec_text(arg, "COMMIT", "committing a migration", err);
+}
+
+static void on_rollback(void *arg)
+{
+    sqlite3 *db = *(sqlite3 **)arg;
+    if (!sqlite3_get_autocommit(db))
+        sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+static bool on_exec(void *arg, struct str sql, struct error *err)
+{
+    return exec_text(arg, sql.p, "changing the schema", err);
+}
+
+/* The number in the first column of the only row. */
+static bool select_number(sqlite3 *db, const char *sql, int *ret, struct error *err)
+{
+    sqlite3_stmt *st = NULL;
+    bool ok =
+        sqlite3_prepare_v2(db, sql, -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW;
+    if (ok)
+        *ret = sqlite3_column_int(st, 0);
+    else
+        failed(db, err, "reading the schema's number");
+    sqlite3_finalize(st);
+    return ok;
+}
+
+static bool on_version(void *arg, int *ret_number, struct error *err)
+{
+    sqlite3 *db = *(sqlite3 **)arg;
+    int has_table = 0;
+    int number = 0;
+    if (!select_number(db, "SELECT count(*) FROM sqlite_master WHERE name = 'schema_migrations'",
+                       &has_table, err))
+        return false;
+    if (has_table &&
+        !select_number(db, "SELECT coalesce(max(number), 0) FROM schema_migrations", &number, err))
+        return false;
+    *ret_number = number;
+    return true;
+}
+
+static bool on_record(void *arg, const struct migration *m, bool applied, struct error *err)
+{
+    static const char add[] =
+        "INSERT INTO schema_migrations (number, name, applied_at) VALUES (?,?,?)";
+    static const char drop[] = "DELETE FROM schema_migrations WHERE number = ?";
+    sqlite3 *db = *(sqlite3 **)arg;
+    sqlite3_stmt *st = NULL;
+    bool ok = sqlite3_prepare_v2(db, applied ? add : drop, -1, &st, NULL) == SQLITE_OK;
+    if (ok) {
+        struct sq_bind b = {.st = st};
+        sq_int(&b, m->number);
+        if (applied) {
+            sq_text(&b, m->name);
+            sq_int(&b, clock_wall_ms());
+        }
+        ok = sqlite3_step(st) == SQLITE_DONE;
+    }
+    if (!ok)
+        failed(db, err, "recording a migration");
+    sqlite3_finalize(st);
+    return ok;
+}
+
+struct migrate_driver sq_migrate_driver(sqlite3 **db)
+{
+    return (struct migrate_driver){
+        .arg = db,
+        .begin = on_begin,
+        .version = on_version,
+        .exec = on_exec,
+        .record = on_record,
+        .commit = on_commit,
+        .rollback = on_rollback,
+    };
+}

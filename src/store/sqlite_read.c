@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads of sessions, transports and links.  Tenant and owner are in every WHERE, so another's row
+ * and a missing one are the same answer by the same work. */
+#include "store/sqlite_impl.h"
+
+#include "base/clock.h"
+
+/* In the order of SESSION_COLUMNS. */
+static bool read_session(struct sq_row *r, struct session_row *row, struct error *err)
+{
+    struct str *texts[] = {&row->id,          &row->handle,      &row->tenant,
+                           &row->owner,       &row->user_id,     &row->edge_mcp_id,
+                           &row->client_name, &row->client_type, &row->client_version};
+    for (size_t i = 0; i < countof(texts); i++)
+        *texts[i] = sq_get_bytes(r);
+    struct str status = sq_peek_bytes(r);
+    struct str origin = sq_peek_bytes(r);
+    if (!session_status_parse(status, &row->status) || !session_origin_parse(origin, &row->origin))
+        return error_set(err, ERR_INTERNAL,
+                         "A session row has an unknown status or origin; report it.");
+    row->initialized = sq_get_int(r);
+    row->provisional = sq_get_int(r);
+    row->counted = sq_get_int(r);
+    row->carrier = sq_get_bytes(r);
+    row->carrier_key = sq_get_bytes(r);
+    row->core_session_id = sq_get_bytes(r);
+    row->connection_metadata = sq_get_bytes(r);
+    row->context_id = sq_get_bytes(r);
+    row->sealed_auth = sq_get_bytes(r);
+    row->created_ms = sq_get_int(r);
+    row->last_activity_ms = sq_get_int(r);
+    row->expires_ms = sq_get_int(r);
+    row->terminated_ms = sq_get_int(r);
+    row->ttl_ms = sq_get_int(r);
+    row->termination_reason = sq_get_bytes(r);
+    row->tool_count = sq_get_int(r);
+    row->tokens_used = sq_get_int(r);
+    row->version = sq_get_int(r);
+    session_row_settle(row, clock_wall_ms());
+    return true;
+}
+
+/* Steps a bound statement for at most one session. */
+static bool one_session(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
+                        struct session_row **ret_row, struct error *err)
+{
+    bool found = false;
+    struct session_row *row = NULL;
+    if (!sq_step(s, st, &found, err))
+        return false;
+    if (found) {
+        struct sq_row r = {.st = st, .mem = mem};
+        row = arena_new_of(mem, struct session_row);
+        if (!read_session(&r, row, err)) {
+            sq_reset(st);
+            return false;
+        }
+    }
+    sq_reset(st);
+    *ret_row = row;
+    return true;
+}
+
+static bool session_by(struct sqlite_store *s, enum sq_statement which, const struct principal *who,
+                       struct str name, struct arena *mem, struct session_row **ret_row,
+                       struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(s, which, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, who->tenant);
+    sq_text(&b, who->owner);
+    sq_text(&b, name);
+    return one_session(s, st, mem, ret_row, err);
+}
+
+bool sq_session_by_handle(struct store *s, const struct principal *who, struct str handle,
+                          struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    return session_by(sq_of(s), SQ_SESSION_BY_HANDLE, who, handle, mem, ret_row, err);
+}
+
+bool sq_session_by_id(struct store *s, const struct principal *who, struct str id,
+                      struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    return session_by(sq_of(s), SQ_SESSION_BY_ID, who, id, mem, ret_row, err);
+}
+
+bool sq_session_by_key(struct store *store, const struct principal *who, struct str carrier,
+                       struct str key, struct arena *mem, struct session_row **ret_row,
+                       struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    sqlite3_stmt *st = sq_prepare(s, SQ_SESSION_BY_KEY, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, who->tenant);
+    sq_text(&b, who->owner);
+    sq_text(&b, carrier);
+    sq_text(&b, key);
+    sq_int(&b, clock_wall_ms());
+    return one_session(s, st, mem, ret_row, err);
+}
+
+static void read_transport(struct sq_row *r, struct transport_row *row)
+{
+    sq_get_sha(r, row->id_hash);
+    row->tenant = sq_get_bytes(r);
+    row->owner = sq_get_bytes(r);
+    row->endpoint = sq_get_bytes(r);
+    row->protocol_version = sq_get_bytes(r);
+    row->initialize_params = sq_get_bytes(r);
+    row->session_id = sq_get_bytes(r);
+    row->created_ms = sq_get_int(r);
+    row->last_used_ms = sq_get_int(r);
+    row->ended_ms = sq_get_int(r);
+}
+
+bool sq_transport_get(struct store *store, const struct principal *who, const uint8_t id_hash[32],
+                      struct arena *mem, struct transport_row **ret_row, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct transport_row *row = NULL;
+    bool found = false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_TRANSPORT_GET, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_blob(&b, str_n((const char *)id_hash, 32));
+    sq_text(&b, who->tenant);
+    sq_text(&b, who->owner);
+    if (!sq_step(s, st, &found, err))
+        return false;
+    if (found) {
+        struct sq_row r = {.st = st, .mem = mem};
+        row = arena_new_of(mem, struct transport_row);
+        read_transport(&r, row);
+    }
+    sq_reset(st);
+    *ret_row = row;
+    return true;
+}
+
+static void read_link(struct sq_row *r, struct link_row *row)
+{
+    row->session_id = sq_get_bytes(r);
+    row->server = sq_get_bytes(r);
+    row->writer = sq_get_int(r);
+    row->remote_id = sq_get_bytes(r);
+    row->opened_ms = sq_get_int(r);
+    row->ended_ms = sq_get_int(r);
+    row->end_reason = sq_get_bytes(r);
+}
+
+bool sq_links_of(struct store *store, const struct principal *who, struct str session_id,
+                 struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    size_t n = 0;
+    size_t cap = 8;
+    struct link_row *rows = arena_zalloc(mem, cap * sizeof(*rows));
+    sqlite3_stmt *st = sq_prepare(s, SQ_LINKS_OF, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, who->tenant);
+    sq_text(&b, who->owner);
+    sq_text(&b, session_id);
+    for (bool row = true;; n++) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        if (n == cap) {
+            struct link_row *more = arena_zalloc(mem, 2 * cap * sizeof(*rows));
+            memcpy(more, rows, cap * sizeof(*rows));
+            rows = more;
+            cap *= 2;
+        }
+        struct sq_row r = {.st = st, .mem = mem};
+        read_link(&r, &rows[n]);
+    }
+    sq_reset(st);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+static bool read_sessions(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit,
+                          struct arena *mem, struct session_row **ret_rows, size_t *ret_n,
+                          struct error *err)
+{
+    struct session_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    size_t n = 0;
+    for (bool row = true; n < limit; n++) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        struct sq_row r = {.st = st, .mem = mem};
+        if (!read_session(&r, &rows[n], err)) {
+            sq_reset(st);
+            return false;
+        }
+    }
+    sq_reset(st);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+bool sq_sessions_page(struct store *store, const struct principal *who, struct str before,
+                      unsigned limit, struct arena *mem, struct session_row **ret_rows,
+                      size_t *ret_n, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    bool all = who->role == ROLE_ADMIN || who->role == ROLE_AUDITOR;
+    sqlite3_stmt *st = sq_prepare(s, all ? SQ_SESSIONS_OF_TENANT : SQ_SESSIONS_OF_OWNER, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, who->tenant);
+    sq_text(&b, who->owner);
+    sq_text(&b, before.p ? before : STR("\x7f")); /* after every UUID */
+    sq_int(&b, limit);
+    sq_page_begin(s);
+    bool ok = read_sessions(s, st, limit, mem, ret_rows, ret_n, err);
+    sq_page_end(s);
+    return ok;
+}
+
+/* Events behind the fold's watermark, of every writer. */
+static bool count_tails(struct sqlite_store *s, int64_t *ret, struct error *err)
+{
+    int64_t total = 0;
+    for (int64_t id = 0;;) {
+        int64_t watermark = 0;
+        bool row = false;
+        if (!sq_event_next(s, id, &id, err))
+            return false;
+        if (id == 0)
+            break;
+        int64_t writer = id >> EVENT_WRITER_SHIFT;
+        sqlite3_stmt *st = sq_prepare(s, SQ_EVENTS_TAIL_COUNT, err);
+        if (!st || !sq_watermark(s, writer, &watermark, err))
+            return false;
+        struct sq_bind b = {.st = st};
+        sq_int(&b, watermark);
+        sq_int(&b, writer << EVENT_WRITER_SHIFT | EVENT_COUNT_MASK);
+        if (!sq_step(s, st, &row, err))
+            return false;
+        total += sqlite3_column_int64(st, 0);
+        sq_reset(st);
+        id = (writer + 1) << EVENT_WRITER_SHIFT;
+    }
+    *ret = total;
+    return true;
+}
+
+static bool count_all(struct sqlite_store *s, struct store_counts *ret, struct error *err)
+{
+    int64_t tails = 0;
+    bool row = false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_COUNTS, err);
+    if (!st || !count_tails(s, &tails, err))
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, clock_wall_ms());
+    if (!sq_step(s, st, &row, err))
+        return false;
+    struct sq_row r = {.st = st};
+    ret->sessions_active = sq_get_int(&r);
+    ret->sessions_total = sq_get_int(&r);
+    ret->transports = sq_get_int(&r);
+    ret->events = sq_get_int(&r) + tails;
+    ret->executions_open = sq_get_int(&r);
+    sq_reset(st);
+    return true;
+}
+
+bool sq_counts(struct store *store, struct store_counts *ret, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct store_counts counts = {0};
+    if (!sq_begin_read(s, err))
+        return false;
+    bool ok = count_all(s, &counts, err);
+    sq_end_read(s);
+    if (ok)
+        *ret = counts;
+    return ok;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The door to every backend: checks what all of them would have to check, then calls through the
+ * table.  Also the words for enums that backends and readers share, and the one rule by which a
+ * stored status becomes the one that is true now. */
+#include "store/store.h"
+
+#include "store/store_impl.h"
+
+static const char *const status_names[] = {
+    [SESSION_ACTIVE] = "active",
+    [SESSION_IDLE] = "idle",
+    [SESSION_EXPIRED] = "expired",
+    [SESSION_TERMINATED] = "terminated",
+};
+static const char *const origin_names[] = {
+    [ORIGIN_REST] = "rest",       [ORIGIN_TOOL] = "tool",   [ORIGIN_TRANSPORT] = "transport",
+    [ORIGIN_DERIVED] = "derived", [ORIGIN_KEYED] = "keyed", [ORIGIN_INJECTED] = "injected",
+};
+
+const char *session_status_name(enum session_status status)
+{
+    return status_names[status];
+}
+
+const char *session_origin_name(enum session_origin origin)
+{
+    return origin_names[origin];
+}
+
+bool session_status_parse(struct str name, enum session_status *ret)
+{
+    for (size_t i = 0; i < countof(status_names); i++)
+        if (str_eq(name, str_of(status_names[i]))) {
+            *ret = (enum session_status)i;
+            return true;
+        }
+    return false;
+}
+
+bool session_origin_parse(struct str name, enum session_origin *ret)
+{
+    for (size_t i = 0; i < countof(origin_names); i++)
+        if (str_eq(name, str_of(origin_names[i]))) {
+            *ret = (enum session_origin)i;
+            return true;
+        }
+    return false;
+}
+
+bool session_row_is_live(const struct session_row *row, int64_t now_ms)
+{
+    return (row->status == SESSION_ACTIVE || row->status == SESSION_IDLE) &&
+           (row->expires_ms == 0 || row->expires_ms > now_ms);
+}
+
+void session_row_settle(struct session_row *row, int64_t now_ms)
+{
+    if (row->status == SESSION_EXPIRED || row->status == SESSION_TERMINATED ||
+        session_row_is_live(row, now_ms))
+        return;
+    row->status = SESSION_EXPIRED;
+    row->terminated_ms = row->expires_ms;
+    row->termination_reason = STR("expired");
+}
+
+/* What an op must bring before a backend sees it. */
+static const struct op_needs {
+    const char *name;
+    bool who;
+} op_needs[OP_COUNT] = {
+    [OP_SESSION_CREATE] = {"session create", true},
+    [OP_SESSION_NAME] = {"session name", true},
+    [OP_SESSION_END] = {"session end", true},
+    [OP_TRANSPORT_CREATE] = {"transport create", true},
+    [OP_TRANSPORT_LINK] = {"transport link", true},
+    [OP_TRANSPORT_TOUCH] = {"transport touch", true},
+    [OP_TRANSPORT_END] = {"transport end", true},
+    [OP_LINK_PUT] = {"link put", true},
+    [OP_LINK_END] = {"link end", true},
+    [OP_EVENT_APPEND] = {"event append", false},
+    [OP_WRITER_RENEW] = {"writer renew", false},
+    [OP_WRITER_END] = {"writer end", false},
+};
+
+static bool op_is_sound(const struct store_op *op, struct error *err)
+{
+    if ((unsigned)op->kind >= OP_COUNT || !op->session)
+        return error_set(err, ERR_INTERNAL,
+                         "A store op without kind or row was refused; report it.");
+    const struct op_needs *needs = &op_needs[op->kind];
+    if (needs->who && (!op->who || !op->who->tenant.p || !op->who->owner.p))
+        return error_set(err, ERR_INTERNAL, "The store op %s names no principal; report it.",
+                         needs->name);
+    if (op->kind == OP_SESSION_END && op->session->status != SESSION_EXPIRED &&
+        op->session->status != SESSION_TERMINATED)
+        return error_set(err, ERR_INTERNAL,
+                         "A session can only end in a terminal status; report it.");
+    if (op->kind == OP_EVENT_APPEND && (op->event->id <= 0 || !op->event->tenant.p))
+        return error_set(err, ERR_INTERNAL,
+                         "An event without id or tenant was refused; report it.");
+    return true;
+}
+
+bool store_write(struct store *s, struct store_op *ops, size_t n, struct error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        ops[i].verdict = VERDICT_FAILED;
+    for (size_t i = 0; i < n; i++)
+        if (!op_is_sound(&ops[i], err))
+            return false;
+    if (s->ops->write(s, ops, n, err))
+        return true;
+    for (size_t i = 0; i < n; i++)
+        ops[i].verdict = VERDICT_FAILED;
+    return false;
+}
+
+void store_close(struct store *s)
+{
+    if (s)
+        s->ops->close(s);
+}
+
+static bool page_is_sound(unsigned limit, struct error *err)
+{
+    if (limit == 0 || limit > STORE_PAGE_MAX)
+        return error_set(err, ERR_BAD_INPUT, "A page has 1 to %d rows; ask for fewer.",
+                         STORE_PAGE_MAX);
+    return true;
+}
+
+bool store_session_by_handle(struct store *s, const struct principal *who, struct str handle,
+                             struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    return s->ops->session_by_handle(s, who, handle, mem, ret_row, err);
+}
+
+bool store_session_by_id(struct store *s, const struct principal *who, struct str id,
+                         struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    return s->ops->session_by_id(s, who, id, mem, ret_row, err);
+}
+
+bool store_session_by_key(struct store *s, const struct principal *who, struct str carrier,
+                          struct str key, struct arena *mem, struct session_row **ret_row,
+                          struct error *err)
+{
+    return s->ops->session_by_key(s, who, carrier, key, mem, ret_row, err);
+}
+
+bool store_transport_get(struct store *s, const struct principal *who, const uint8_t id_hash[32],
+                         struct arena *mem, struct transport_row **ret_row, struct error *err)
+{
+    return s->ops->transport_get(s, who, id_hash, mem, ret_row, err);
+}
+
+bool store_links_of(struct store *s, const struct principal *who, struct str session_id,
+                    struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return s->ops->links_of(s, who, session_id, mem, ret_rows, ret_n, err);
+}
+
+bool store_sessions_page(struct store *s, const struct principal *who, struct str before,
+                         unsigned limit, struct arena *mem, struct session_row **ret_rows,
+                         size_t *ret_n, struct error *err)
+{
+    return page_is_sound(limit, err) &&
+           s->ops->sessions_page(s, who, before, limit, mem, ret_rows, ret_n, err);
+}
+
+bool store_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
+                       struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                       struct error *err)
+{
+    return page_is_sound(limit, err) &&
+           s->ops->events_page(s, filter, limit, mem, ret_rows, ret_n, err);
+}
+
+bool store_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
+                       size_t *ret_n, struct error *err)
+{
+    return s->ops->chain_heads(s, mem, ret_heads, ret_n, err);
+}
+
+bool store_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err)
+{
+    return s->ops->writer_start(s, row, exclusive, err);
+}
+
+bool store_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
+                        struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                        struct error *err)
+{
+    return page_is_sound(limit, err) &&
+           s->ops->open_intents(s, now_ms, after, limit, mem, ret_rows, ret_n, err);
+}
+
+bool store_fold(struct store *s, unsigned max, bool *ret_left, struct error *err)
+{
+    return s->ops->fold(s, max, ret_left, err);
+}
+
+bool store_counts(struct store *s, struct store_counts *ret, struct error *err)
+{
+    return s->ops->counts(s, ret, err);
+}
+
+bool store_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n, struct error *err)
+{
+    return s->ops->reap(s, now_ms, batch, ret_n, err);
+}
