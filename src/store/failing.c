@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that fails on demand: for tests that ask what happens when the n-th call does.  A failed
+ * call never reaches the inner store. */
+#include "store/store_impl.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct failing_store {
+    struct store base;
+    struct store *inner;
+    _Atomic int64_t calls; /* since the last setting */
+    _Atomic int64_t nth;
+    atomic_bool only_once;
+};
+
+static struct failing_store *failing_of(struct store *s)
+{
+    return container_of(s, struct failing_store, base);
+}
+
+static bool spared(struct store *s, struct error *err)
+{
+    struct failing_store *f = failing_of(s);
+    int64_t call = atomic_fetch_add(&f->calls, 1) + 1;
+    int64_t nth = atomic_load(&f->nth);
+    bool fails = nth && (atomic_load(&f->only_once) ? call == nth : call >= nth);
+    if (fails)
+        return error_set(err, ERR_UNAVAILABLE, "The store failed because a test wanted it to.");
+    return true;
+}
+
+static bool f_write(struct store *s, struct store_op *ops, size_t n, struct error *err)
+{
+    return spared(s, err) && store_write(failing_of(s)->inner, ops, n, err);
+}
+
+static bool f_session_by_handle(struct store *s, const struct principal *who, struct str handle,
+                                struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    return spared(s, err) &&
+           store_session_by_handle(failing_of(s)->inner, who, handle, mem, ret_row, err);
+}
+
+static bool f_session_by_id(struct store *s, const struct principal *who, struct str id,
+                            struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    return spared(s, err) && store_session_by_id(failing_of(s)->inner, who, id, mem, ret_row, err);
+}
+
+static bool f_session_by_key(struct store *s, const struct principal *who, struct str carrier,
+                             struct str key, struct arena *mem, struct session_row **ret_row,
+                             struct error *err)
+{
+    return spared(s, err) &&
+           store_session_by_key(failing_of(s)->inner, who, carrier, key, mem, ret_row, err);
+}
+
+static bool f_transport_get(struct store *s, const struct principal *who, const uint8_t id_hash[32],
+                            struct arena *mem, struct transport_row **ret_row, struct error *err)
+{
+    return spared(s, err) &&
+           store_transport_get(failing_of(s)->inner, who, id_hash, mem, ret_row, err);
+}
+
+static bool f_links_of(struct store *s, const struct principal *who, struct str session_id,
+                       struct arena *mem, struct link_row **ret_rows, size_t *ret_n,
+                       struct error *err)
+{
+    return spared(s, err) &&
+           store_links_of(failing_of(s)->inner, who, session_id, mem, ret_rows, ret_n, err);
+}
+
+static bool f_sessions_page(struct store *s, const struct principal *who, struct str before,
+                            unsigned limit, struct arena *mem, struct session_row **ret_rows,
+                            size_t *ret_n, struct error *err)
+{
+    return spared(s, err) &&
+           store_sessions_page(failing_of(s)->inner, who, before, limit, mem, ret_rows, ret_n, err);
+}
+
+static bool f_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
+                          struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                          struct error *err)
+{
+    return spared(s, err) &&
+           store_events_page(failing_of(s)->inner, filter, limit, mem, ret_rows, ret_n, err);
+}
+
+static bool f_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
+                          size_t *ret_n, struct error *err)
+{
+    return spared(s, err) && store_chain_heads(failing_of(s)->inner, mem, ret_heads, ret_n, err);
+}
+
+static bool f_writer_start(struct store *s, struct writer_row *row, bool exclusive,
+                           struct error *err)
+{
+    return spared(s, err) && store_writer_start(failing_of(s)->inner, row, exclusive, err);
+}
+
+static bool f_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
+                           struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                           struct error *err)
+{
+    return spared(s, err) && store_open_intents(failing_of(s)->inner, now_ms, after, limit, mem,
+                                                ret_rows, ret_n, err);
+}
+
+static bool f_fold(struct store *s, unsigned max, bool *ret_left, struct error *err)
+{
+    return spared(s, err) && store_fold(failing_of(s)->inner, max, ret_left, err);
+}
+
+static bool f_counts(struct store *s, struct store_counts *ret, struct error *err)
+{
+    return spared(s, err) && store_counts(failing_of(s)->inner, ret, err);
+}
+
+static bool f_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n,
+                   struct error *err)
+{
+    return spared(s, err) && store_reap(failing_of(s)->inner, now_ms, batch, ret_n, err);
+}
+
+static void f_close(struct store *s)
+{
+    store_close(failing_of(s)->inner);
+    free(failing_of(s));
+}
+
+static const struct store_ops failing_ops = {
+    .name = "failing",
+    .close = f_close,
+    .write = f_write,
+    .session_by_handle = f_session_by_handle,
+    .session_by_id = f_session_by_id,
+    .session_by_key = f_session_by_key,
+    .transport_get = f_transport_get,
+    .links_of = f_links_of,
+    .sessions_page = f_sessions_page,
+    .events_page = f_events_page,
+    .chain_heads = f_chain_heads,
+    .writer_start = f_writer_start,
+    .open_intents = f_open_intents,
+    .fold = f_fold,
+    .counts = f_counts,
+    .reap = f_reap,
+};
+
+struct store *store_failing(struct store *inner)
+{
+    struct failing_store *f = xcalloc(1, sizeof(*f));
+    f->base.ops = &failing_ops;
+    f->inner = inner;
+    return &f->base;
+}
+
+void store_failing_set(struct store *failing, int64_t nth, bool only_once)
+{
+    struct failing_store *f = failing_of(failing);
+    atomic_store(&f->nth, nth);
+    atomic_store(&f->only_once, only_once);
+    atomic_store(&f->calls, 0);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events, their fold and their chains in the memory store.  Events and executions are kept in order
+ * of their ids; an event knows whether it was folded. */
+#include "store/memory_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const size_t event_texts[] = {
+    offsetof(struct event_row, tenant),     offsetof(struct event_row, owner),
+    offsetof(struct event_row, session_id), offsetof(struct event_row, transport),
+    offsetof(struct event_row, carrier),    offsetof(struct event_row, server),
+    offsetof(struct event_row, method),     offsetof(struct event_row, tool),
+    offsetof(struct event_row, era),        offsetof(struct event_row, outcome),
+    offsetof(struct event_row, error),      offsetof(struct event_row, body),
+};
+
+/* Index of the first event with an id of at least `id`. */
+static size_t event_place(const struct memory_store *s, int64_t id)
+{
+    size_t low = 0;
+    size_t high = s->n_events;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (s->events[mid].row.id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static const struct event_row *event_by_id(const struct memory_store *s, int64_t id)
+{
+    size_t i = event_place(s, id);
+    return i < s->n_events && s->events[i].row.id == id ? &s->events[i].row : NULL;
+}
+
+static void event_insert(struct memory_store *s, const struct event_row *e)
+{
+    size_t i = event_place(s, e->id);
+    s->events = mem_grow(s->events, s->n_events, &s->cap_events, sizeof(struct mem_event));
+    memmove(&s->events[i + 1], &s->events[i], (s->n_events - i) * sizeof(struct mem_event));
+    s->n_events++;
+    s->events[i] = (struct mem_event){.row = *e};
+    mem_copy_texts(s->mem, &s->events[i].row, event_texts, countof(event_texts));
+    if (i < s->first_unfolded)
+        s->first_unfolded = i;
+}
+
+static bool id_is_free_or_same(const struct event_row *taken, const struct event_row *e,
+                               struct error *err)
+{
+    if (!taken || memcmp(taken->mac, e->mac, 32) == 0)
+        return true;
+    return error_set(err, ERR_INTERNAL,
+                     "Event id %" PRId64 ".%" PRId64
+                     " is taken by another event; restart holdfast to "
+                     "begin a new writer.",
+                     e->id >> EVENT_WRITER_SHIFT, e->id & EVENT_COUNT_MASK);
+}
+
+bool mem_events_append(struct memory_store *s, const struct store_op *ops, size_t n,
+                       struct error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].kind != OP_EVENT_APPEND)
+            continue;
+        if (!id_is_free_or_same(event_by_id(s, ops[i].event->id), ops[i].event, err))
+            return false;
+        for (size_t j = 0; j < i; j++)
+            if (ops[j].kind == OP_EVENT_APPEND && ops[j].event->id == ops[i].event->id &&
+                !id_is_free_or_same(ops[j].event, ops[i].event, err))
+                return false;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (ops[i].kind == OP_EVENT_APPEND && !event_by_id(s, ops[i].event->id))
+            event_insert(s, ops[i].event);
+    return true;
+}
+
+static bool text_matches(struct str want, struct str have)
+{
+    return !want.p || (have.p && str_eq(want, have));
+}
+
+static bool event_matches(const struct event_filter *f, const struct event_row *e)
+{
+    return e->id > f->after && (!f->before || e->id < f->before) && e->at_ms >= f->since_ms &&
+           (!f->exec || e->exec == f->exec) && (f->kind < 0 || (int)e->kind == f->kind) &&
+           text_matches(f->tenant, e->tenant) && text_matches(f->session_id, e->session_id) &&
+           text_matches(f->server, e->server) && text_matches(f->tool, e->tool) &&
+           text_matches(f->outcome, e->outcome);
+}
+
+static void event_copy(struct event_row *to, const struct event_row *from, bool with_body,
+                       struct arena *mem)
+{
+    *to = *from;
+    if (!with_body)
+        to->body = STR_NONE;
+    mem_copy_texts(mem, to, event_texts, countof(event_texts));
+}
+
+bool mem_events_page(struct store *store, const struct event_filter *f, unsigned limit,
+                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                     struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct event_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_events && n < limit; i++) {
+        const struct event_row *e = &s->events[f->newest_first ? s->n_events - 1 - i : i].row;
+        if (event_matches(f, e))
+            event_copy(&rows[n++], e, f->with_bodies, mem);
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+static int by_writer_and_tenant(const void *a, const void *b)
+{
+    const struct chain_head *x = a;
+    const struct chain_head *y = b;
+    if (x->writer != y->writer)
+        return x->writer < y->writer ? -1 : 1;
+    return str_cmp(x->tenant, y->tenant);
+}
+
+bool mem_chain_heads(struct store *store, struct arena *mem, struct chain_head **ret_heads,
+                     size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct chain_head *heads = NULL;
+    size_t n = 0;
+    size_t cap = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_events; i++) {
+        const struct event_row *e = &s->events[i].row;
+        int64_t writer = e->id >> EVENT_WRITER_SHIFT;
+        size_t k = 0;
+        while (k < n && (heads[k].writer != writer || !str_eq(heads[k].tenant, e->tenant)))
+            k++;
+        if (k == n) {
+            heads = mem_grow(heads, n++, &cap, sizeof(*heads));
+            heads[k].tenant = arena_dup(mem, e->tenant);
+        }
+        heads[k].writer = writer;
+        heads[k].seq = e->seq;
+        heads[k].last_id = e->id;
+        memcpy(heads[k].mac, e->mac, 32);
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret_heads = arena_zalloc(mem, n * sizeof(*heads) + 1);
+    if (n) {
+        qsort(heads, n, sizeof(*heads), by_writer_and_tenant);
+        memcpy(*ret_heads, heads, n * sizeof(*heads));
+    }
+    *ret_n = n;
+    free(heads);
+    return true;
+}
+
+/* The execution `id`, made when `make`; *ret_new tells whether it was. */
+static struct mem_exec *exec_of(struct memory_store *s, int64_t id, bool make, bool *ret_new)
+{
+    size_t i = s->n_execs;
+    *ret_new = false;
+    while (i > 0 && s->execs[i - 1].id > id)
+        i--;
+    if (i > 0 && s->execs[i - 1].id == id)
+        return &s->execs[i - 1];
+    if (!make)
+        return NULL;
+    s->execs = mem_grow(s->execs, s->n_execs, &s->cap_execs, sizeof(struct mem_exec));
+    memmove(&s->execs[i + 1], &s->execs[i], (s->n_execs - i) * sizeof(struct mem_exec));
+    s->n_execs++;
+    s->execs[i] = (struct mem_exec){.id = id};
+    *ret_new = true;
+    return &s->execs[i];
+}
+
+/* The session was used: activity, count, and the end that slides with it. */
+static void use_session(struct memory_store *s, const struct event_row *e, bool executed)
+{
+    for (size_t i = 0; e->session_id.p && i < s->n_sessions; i++) {
+        struct session_row *row = &s->sessions[i];
+        if (!str_eq(row->id, e->session_id) || !str_eq(row->tenant, e->tenant))
+            continue;
+        row->tool_count += executed;
+        int64_t moved = e->at_ms - row->last_activity_ms;
+        if (moved <= 0)
+            return;
+        row->last_activity_ms = e->at_ms;
+        if (row->ttl_ms == 0 && session_row_is_live(row, e->at_ms) && row->expires_ms) {
+            int64_t most = row->created_ms + SESSION_LIFE_MAX_MS;
+            int64_t ceiling = most > row->expires_ms ? most : row->expires_ms;
+            row->expires_ms = row->expires_ms + moved < ceiling ? row->expires_ms + moved : ceiling;
+        }
+        return;
+    }
+}
+
+static void fold_event(struct memory_store *s, const struct event_row *e)
+{
+    bool is_new = false;
+    int64_t id = e->exec ? e->exec : e->id;
+    if (e->kind == EVENT_INTENT) {
+        exec_of(s, id, true, &is_new);
+    } else if (e->kind == EVENT_OUTCOME) {
+        /* A refusal without an intent never ran. */
+        struct mem_exec *x = exec_of(s, id, !str_eq(e->outcome, STR("refused")), &is_new);
+        if (x && (!x->closed || x->indeterminate)) {
+            x->closed = true;
+            x->indeterminate = str_eq(e->outcome, STR("indeterminate"));
+        }
+    } else if (e->kind != EVENT_NOTE) {
+        return;
+    }
+    use_session(s, e, is_new);
+}
+
+static bool fold_some(struct memory_store *s, size_t max)
+{
+    while (s->first_unfolded < s->n_events) {
+        struct mem_event *e = &s->events[s->first_unfolded];
+        if (!e->folded) {
+            if (max-- == 0)
+                return true;
+            e->folded = true;
+            fold_event(s, &e->row);
+        }
+        s->first_unfolded++;
+    }
+    return false;
+}
+
+void mem_fold_all(struct memory_store *s)
+{
+    fold_some(s, SIZE_MAX);
+}
+
+bool mem_fold(struct store *store, unsigned max, bool *ret_left, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    *ret_left = fold_some(s, max ? max : 1);
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+static bool writer_is_gone(const struct memory_store *s, int64_t number, int64_t now_ms)
+{
+    if (number < 1 || (size_t)number > s->n_writers)
+        return true;
+    const struct writer_row *w = &s->writers[number - 1];
+    return w->ended_ms || w->lease_until_ms <= now_ms;
+}
+
+bool mem_open_intents(struct store *store, int64_t now_ms, int64_t after, unsigned limit,
+                      struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                      struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct event_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    mem_fold_all(s);
+    for (size_t i = 0; i < s->n_execs && n < limit; i++) {
+        const struct mem_exec *x = &s->execs[i];
+        if (!x->closed && x->id > after && writer_is_gone(s, x->id >> EVENT_WRITER_SHIFT, now_ms))
+            event_copy(&rows[n++], event_by_id(s, x->id), false, mem);
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that tells a sink what every call did and how long it took. */
+#include "store/store_impl.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+struct traced_store {
+    struct store base;
+    struct store *inner;
+    void (*sink)(void *arg, const char *verb, bool ok, int64_t us);
+    void *arg;
+};
+
+static struct traced_store *traced_of(struct store *s)
+{
+    return container_of(s, struct traced_store, base);
+}
+
+static bool told(struct store *s, const char *verb, int64_t began_us, bool ok)
+{
+    struct traced_store *t = traced_of(s);
+    t->sink(t->arg, verb, ok, clock_mono_us() - began_us);
+    return ok;
+}
+
+static bool t_write(struct store *s, struct store_op *ops, size_t n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "write", began_us, store_write(traced_of(s)->inner, ops, n, err));
+}
+
+static bool t_session_by_handle(struct store *s, const struct principal *who, struct str handle,
+                                struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "session_by_handle", began_us,
+                store_session_by_handle(traced_of(s)->inner, who, handle, mem, ret_row, err));
+}
+
+static bool t_session_by_id(struct store *s, const struct principal *who, struct str id,
+                            struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "session_by_id", began_us,
+                store_session_by_id(traced_of(s)->inner, who, id, mem, ret_row, err));
+}
+
+static bool t_session_by_key(struct store *s, const struct principal *who, struct str carrier,
+                             struct str key, struct arena *mem, struct session_row **ret_row,
+                             struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "session_by_key", began_us,
+                store_session_by_key(traced_of(s)->inner, who, carrier, key, mem, ret_row, err));
+}
+
+static bool t_transport_get(struct store *s, const struct principal *who, const uint8_t id_hash[32],
+                            struct arena *mem, struct transport_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "transport_get", began_us,
+                store_transport_get(traced_of(s)->inner, who, id_hash, mem, ret_row, err));
+}
+
+static bool t_links_of(struct store *s, const struct principal *who, struct str session_id,
+                       struct arena *mem, struct link_row **ret_rows, size_t *ret_n,
+                       struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "links_of", began_us,
+                store_links_of(traced_of(s)->inner, who, session_id, mem, ret_rows, ret_n, err));
+}
+
+static bool t_sessions_page(struct store *s, const struct principal *who, struct str before,
+                            unsigned limit, struct arena *mem, struct session_row **ret_rows,
+                            size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(
+        s, "sessions_page", began_us,
+        store_sessions_page(traced_of(s)->inner, who, before, limit, mem, ret_rows, ret_n, err));
+}
+
+static bool t_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
+                          struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                          struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "events_page", began_us,
+                store_events_page(traced_of(s)->inner, filter, limit, mem, ret_rows, ret_n, err));
+}
+
+static bool t_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
+                          size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "chain_heads", began_us,
+                store_chain_heads(traced_of(s)->inner, mem, ret_heads, ret_n, err));
+}
+
+static bool t_writer_start(struct store *s, struct writer_row *row, bool exclusive,
+                           struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "writer_start", began_us,
+                store_writer_start(traced_of(s)->inner, row, exclusive, err));
+}
+
+static bool t_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
+                           struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                           struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(
+        s, "open_intents", began_us,
+        store_open_intents(traced_of(s)->inner, now_ms, after, limit, mem, ret_rows, ret_n, err));
+}
+
+static bool t_fold(struct store *s, unsigned max, bool *ret_left, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "fold", began_us, store_fold(traced_of(s)->inner, max, ret_left, err));
+}
+
+static bool t_counts(struct store *s, struct store_counts *ret, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "counts", began_us, store_counts(traced_of(s)->inner, ret, err));
+}
+
+static bool t_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n,
+                   struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "reap", began_us, store_reap(traced_of(s)->inner, now_ms, batch, ret_n, err));
+}
+
+static void t_close(struct store *s)
+{
+    store_close(traced_of(s)->inner);
+    free(traced_of(s));
+}
+
+static const struct store_ops traced_ops = {
+    .name = "traced",
+    .close = t_close,
+    .write = t_write,
+    .session_by_handle = t_session_by_handle,
+    .session_by_id = t_session_by_id,
+    .session_by_key = t_session_by_key,
+    .transport_get = t_transport_get,
+    .links_of = t_links_of,
+    .sessions_page = t_sessions_page,
+    .events_page = t_events_page,
+    .chain_heads = t_chain_heads,
+    .writer_start = t_writer_start,
+    .open_intents = t_open_intents,
+    .fold = t_fold,
+    .counts = t_counts,
+    .reap = t_reap,
+};
+
+struct store *store_traced(struct store *inner,
+                           void (*sink)(void *arg, const char *verb, bool ok, int64_t us),
+                           void *arg)
+{
+    struct traced_store *t = xcalloc(1, sizeof(*t));
+    t->base.ops = &traced_ops;
+    t->inner = inner;
+    t->sink = sink;
+    t->arg = arg;
+    return &t->base;
+}
