@@ -89,7 +89,7 @@ void audit_failed(struct audit *a, const char *what, const struct error *err)
 }
 
 void audit_seal_body(struct audit *a, struct event_row *e, struct str body, enum server_audit mode,
-                     struct arena **mem)
+                     char **ret_heap)
 {
     e->body = STR_NONE;
     e->body_len = body.p ? (int64_t)body.n : -1;
@@ -106,9 +106,9 @@ void audit_seal_body(struct audit *a, struct event_row *e, struct str body, enum
         memcpy(e->stored_sha, e->body_sha, sizeof(e->stored_sha));
         return;
     }
-    if (!*mem)
-        *mem = arena_new(SIZE_MAX / 4);
-    e->body = arena_dup(*mem, stored);
+    *ret_heap = xmalloc(stored.n);
+    memcpy(*ret_heap, stored.p, stored.n);
+    e->body = str_n(*ret_heap, stored.n);
     sha256(e->body, e->stored_sha);
 }
 

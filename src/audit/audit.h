@@ -81,7 +81,7 @@ struct exec {
     struct write_job job;
     struct event_row event;
     struct store_op ops[6];
-    struct arena *mem; /* redacted bodies, made on the write lane, freed after the job */
+    char *redacted; /* made on the write lane when a body changes, freed after the job */
     enum server_audit mode;
     bool sealed;         /* digests and stored body stand in `event` */
     struct str body;     /* original bytes of the event under way */

@@ -47,10 +47,10 @@ struct audit {
     struct metric_cell *failures;
 };
 
-/* Write lane: digests of `body`, and what is stored of it: `body` itself, or bytes in *mem, which
- * is made when needed. */
+/* Write lane: digests of `body`, and what is stored of it: `body` itself, or heap bytes whose owner
+ * *ret_heap becomes (NULL before). */
 void audit_seal_body(struct audit *a, struct event_row *e, struct str body, enum server_audit mode,
-                     struct arena **mem);
+                     char **ret_heap);
 void audit_count(struct audit *a, struct str server, struct str outcome);
 void audit_failed(struct audit *a, const char *what, const struct error *err);
 

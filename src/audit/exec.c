@@ -133,14 +133,14 @@ static void on_prepare(struct write_job *job)
     struct exec *x = exec_of(job);
     if (x->sealed || x->mode == AUDIT_NONE)
         return;
-    audit_seal_body(x->audit, &x->event, x->body, x->mode, &x->mem);
+    audit_seal_body(x->audit, &x->event, x->body, x->mode, &x->redacted);
     x->sealed = true;
 }
 
 static void drop_body(struct exec *x)
 {
-    arena_free(x->mem);
-    x->mem = NULL;
+    free(x->redacted);
+    x->redacted = NULL;
     x->body = STR_NONE;
     x->event.body = STR_NONE;
 }
@@ -289,7 +289,8 @@ void exec_end(struct audit *a, struct exec *x, const struct exec_result *result,
     memset(e->body_sha, 0, sizeof(e->body_sha));
     memset(e->stored_sha, 0, sizeof(e->stored_sha));
     x->ops[0] = (struct store_op){.kind = OP_EVENT_APPEND, .event = e};
-    audit_count(a, e->server, e->outcome);
+    if (x->kind == EXEC_DURABLE)
+        audit_count(a, e->server, e->outcome);
     submit(x, x->mode == AUDIT_NONE ? 0 : 1);
 }
 
@@ -331,7 +332,7 @@ struct note {
     struct store_op op;
     struct event_row event;
     struct audit *audit;
-    struct arena *mem;
+    char *redacted;
     enum server_audit mode;
     struct str body;
     size_t size;
@@ -341,14 +342,14 @@ struct note {
 static void note_free(struct note *n)
 {
     n->audit->note_bytes -= n->size;
-    arena_free(n->mem);
+    free(n->redacted);
     free(n);
 }
 
 static void on_note_prepare(struct write_job *job)
 {
     struct note *n = container_of(job, struct note, job);
-    audit_seal_body(n->audit, &n->event, n->body, n->mode, &n->mem);
+    audit_seal_body(n->audit, &n->event, n->body, n->mode, &n->redacted);
 }
 
 static void on_note_written(struct write_job *job)

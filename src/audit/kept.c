@@ -22,7 +22,8 @@ struct kept {
     struct store_op op;
     struct event_row event;
     struct audit *audit;
-    struct arena *mem;
+    struct arena *mem; /* copies of all that the token pointed to */
+    char *redacted;
     struct str body; /* the original, while not sealed */
     enum server_audit mode;
     bool sealed;
@@ -33,6 +34,7 @@ static void kept_free(struct kept *k)
     list_remove(&k->link);
     k->audit->n_kept--;
     arena_free(k->mem);
+    free(k->redacted);
     free(k);
 }
 
@@ -40,7 +42,7 @@ static void on_prepare(struct write_job *job)
 {
     struct kept *k = container_of(job, struct kept, job);
     if (!k->sealed)
-        audit_seal_body(k->audit, &k->event, k->body, k->mode, &k->mem);
+        audit_seal_body(k->audit, &k->event, k->body, k->mode, &k->redacted);
     k->sealed = true;
 }
 

@@ -18,8 +18,9 @@
 #include <stdlib.h>
 
 struct redactor {
-    struct buf text; /* the body with its secrets replaced */
-    struct buf out;  /* what is stored, when that is neither the body nor `text` */
+    struct buf text;     /* the body with its secrets replaced */
+    struct buf out;      /* what is stored, when that is neither the body nor `text` */
+    struct arena *nodes; /* the parser's, while it is asked whether the result is JSON */
 };
 
 struct walk {
@@ -299,14 +300,11 @@ static struct str write_cut(struct redactor *r, struct str head, size_t length, 
     return buf_str(&r->out);
 }
 
-static bool is_json(struct str s)
+static bool is_json(struct redactor *r, struct str s)
 {
-    if (s.n == 0)
-        return false;
-    struct arena *mem = arena_new(64 * s.n + 4096);
     struct js_doc doc;
-    bool ok = js_parse(s, &js_limits_upstream, mem, &doc, NULL);
-    arena_free(mem);
+    bool ok = s.n > 0 && js_parse(s, &js_limits_upstream, r->nodes, &doc, NULL);
+    arena_reset(r->nodes);
     return ok;
 }
 
@@ -339,7 +337,7 @@ struct str redact_body(struct redactor *r, struct str body, bool secrets, size_t
     }
     if (kept.n > cap)
         return write_cut(r, kept, body.n, cap);
-    return is_json(kept) ? kept : write_string(r, kept, body.n, cap);
+    return is_json(r, kept) ? kept : write_string(r, kept, body.n, cap);
 }
 
 struct redactor *redactor_new(void)
@@ -347,6 +345,7 @@ struct redactor *redactor_new(void)
     struct redactor *r = xcalloc(1, sizeof(*r));
     buf_init(&r->text, SIZE_MAX / 4); /* bounded by the body and the cap */
     buf_init(&r->out, SIZE_MAX / 4);
+    r->nodes = arena_new(SIZE_MAX / 4); /* the cap bounds what is parsed */
     return r;
 }
 
@@ -356,5 +355,6 @@ void redactor_free(struct redactor *r)
         return;
     buf_release(&r->text);
     buf_release(&r->out);
+    arena_free(r->nodes);
     free(r);
 }
