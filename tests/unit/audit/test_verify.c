@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Verification against a database somebody has been at: whatever was done to it is found, and the
+ * first bad event is named. */
+#include "audit_db.h"
+
+#include "audit/event_id.h"
+#include "audit/source.h"
+#include "base/random.h"
+
+#include <sqlite3.h>
+
+#define TAMPERINGS 200
+#define WRITERS 3
+#define PER_WRITER 21 /* 18 events and 3 anchors */
+
+static const char *const bodies[] = {"{\"a\":1}", "{}", "[\"x\"]"};
+
+static void write_some(struct audit_db *db, int n)
+{
+    static const struct str tenants[] = {STR("default"), STR("acme"), STR("zoo")};
+    for (int i = 0; i < n; i += 2) {
+        struct event_row intent = audit_db_event(EVENT_INTENT, tenants[i % 3]), outcome;
+        audit_db_body(&intent, str_of(bodies[i % 3]));
+        intent.session_id = STR("0190-0001");
+        intent.carrier = STR("header");
+        audit_db_write(db, (struct event_row *[]){&intent}, 1);
+        outcome = audit_db_event(EVENT_OUTCOME, tenants[i % 3]);
+        outcome.exec = intent.id;
+        outcome.outcome = STR("ok");
+        outcome.error = i % 4 ? STR_NONE : STR("");
+        outcome.duration_us = 1234 + i;
+        audit_db_write(db, (struct event_row *[]){&outcome}, 1);
+    }
+}
+
+/* Three writers, each of them anchored three times, the last anchor being its last event. */
+static void fill(struct audit_db *db)
+{
+    audit_db_open(db, false);
+    for (int w = 0; w < WRITERS; w++) {
+        if (w > 0)
+            audit_db_start(db);
+        for (int i = 0; i < 3; i++) {
+            write_some(db, 6);
+            audit_db_anchor(db);
+        }
+    }
+    store_close(db->store);
+    db->store = NULL;
+}
+
+static enum event_walk verify_one(void *arg, const struct event_row *e, struct error *err)
+{
+    return chain_verify_event(arg, e, err) ? EVENT_WALK_ON : EVENT_WALK_FAIL;
+}
+
+static bool verify(struct audit_db *db, const char *name, struct chain_report *ret,
+                   struct error *err)
+{
+    char path[128];
+    struct store *store;
+    struct store_config config = {.path = audit_db_path(db, name, path), .read_only = true};
+    struct event_filter filter = {.kind = -1, .with_bodies = true};
+    must(store_open_sqlite(&config, &store, &must_err));
+    struct event_source *source = event_source_of_store(store);
+    struct chain_verifier *v = chain_verifier_new(db->chain);
+    bool ok = event_source_walk(source, &filter, verify_one, v, err) &&
+              chain_verify_end(v, buf_str(&db->anchor_lines), err);
+    *ret = chain_verified(v);
+    chain_verifier_free(v);
+    event_source_close(source);
+    return ok;
+}
+
+static void copy_database(struct audit_db *db)
+{
+    char command[256];
+    snprintf(command, sizeof(command), "rm -f %s/t.db* && cp %s/holdfast.db %s/t.db", db->dir,
+             db->dir, db->dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void run_sql(struct audit_db *db, const char *sql)
+{
+    char path[128], *message = NULL;
+    sqlite3 *raw;
+    audit_db_path(db, "t.db", path);
+    assert_int_equal(sqlite3_open(path, &raw), SQLITE_OK);
+    if (sqlite3_exec(raw, sql, NULL, NULL, &message) != SQLITE_OK)
+        fail_msg("%s: %s", sql, message);
+    assert_true(sqlite3_total_changes(raw) > 0);
+    sqlite3_close(raw);
+}
+
+static int64_t random_event(void)
+{
+    return event_id_make(1 + (int64_t)random_below(WRITERS), 1 + (int64_t)random_below(PER_WRITER));
+}
+
+/* Each writes the SQL that does the deed and returns the event that must be named. */
+static int64_t edit_column(char *sql, size_t n)
+{
+    static const char *const sets[] = {
+        "tenant = tenant || 'x'",
+        "seq = seq + 1",
+        "at_ms = at_ms - 1",
+        "kind = kind + 1",
+        "exec = exec + 1",
+        "parent = parent + 1",
+        "owner = owner || ' '",
+        "owner = ifnull(owner, '') || 'x'",
+        "session_id = ifnull(session_id, '')||'0'",
+        "transport = ifnull(transport, '') || 'f'",
+        "carrier = ifnull(carrier, '') || 'x'",
+        "server = ifnull(server, '') || 'x'",
+        "method = ifnull(method, '') || 'x'",
+        "tool = ifnull(tool, '') || 'x'",
+        "era = ifnull(era, '') || '>'",
+        "outcome = ifnull(outcome, '') || 'x'",
+        "error = CASE WHEN error IS NULL THEN '' ELSE NULL END",
+        "duration_us = duration_us + 1",
+        "body_len = body_len + 1",
+        "body_sha = randomblob(32)",
+        "stored_sha = randomblob(32)",
+        "mac = randomblob(32)",
+        "body = CAST(ifnull(body, '') || ' ' AS BLOB)",
+    };
+    int64_t id = random_event();
+    const char *set = sets[random_below(countof(sets))];
+    if (strncmp(set, "owner = owner", 13) == 0)
+        set = "owner = CASE WHEN owner IS NULL THEN '' ELSE NULL END";
+    snprintf(sql, n, "UPDATE events SET %s WHERE id = %lld", set, (long long)id);
+    return id;
+}
+
+static int64_t move_event(char *sql, size_t n)
+{
+    int64_t id = random_event();
+    snprintf(sql, n, "UPDATE events SET id = id + 1000 WHERE id = %lld", (long long)id);
+    return id;
+}
+
+static int64_t delete_event(char *sql, size_t n)
+{
+    int64_t id = random_event();
+    snprintf(sql, n, "DELETE FROM events WHERE id = %lld", (long long)id);
+    return id;
+}
+
+static int64_t swap_events(char *sql, size_t n)
+{
+    int64_t a = random_event(), b = random_event();
+    while (a == b)
+        b = random_event();
+    snprintf(
+        sql, n,
+        "UPDATE events SET id = -1 WHERE id = %lld; UPDATE events SET id = %lld WHERE id = %lld;"
+        "UPDATE events SET id = %lld WHERE id = -1",
+        (long long)a, (long long)a, (long long)b, (long long)b);
+    return a < b ? a : b;
+}
+
+static int64_t cut_tail(char *sql, size_t n)
+{
+    int64_t id = random_event();
+    snprintf(sql, n, "DELETE FROM events WHERE id >= %lld AND id < %lld", (long long)id,
+             (long long)event_id_make(event_id_writer(id) + 1, 0));
+    return id;
+}
+
+TEST(test_verify__names_the_first_bad_event_after_any_tampering)
+{
+    static int64_t (*const deeds[])(char *sql, size_t n) = {edit_column, move_event, delete_event,
+                                                            swap_events, cut_tail};
+    struct audit_db db;
+    struct chain_report report;
+    fill(&db);
+    random_set_fake(20261115);
+    for (int i = 0; i < TAMPERINGS; i++) {
+        char sql[512], id[EVENT_ID_TEXT], want[64];
+        struct error err = {0};
+        copy_database(&db);
+        int64_t bad = deeds[i % 2 ? 0 : i / 2 % countof(deeds)](sql, sizeof(sql));
+        run_sql(&db, sql);
+        if (verify(&db, "t.db", &report, &err))
+            fail_msg("not found: %s", sql);
+        assert_int_equal(err.code, ERR_CHAIN_BROKEN);
+        snprintf(want, sizeof(want), "event %s ", event_id_format(bad, id));
+        if (strncmp(err.text, want, strlen(want)) != 0)
+            fail_msg("%s\nshould name %s, says: %s", sql, want, err.text);
+    }
+    random_set_real();
+    audit_db_close(&db);
+}
+
+TEST(test_verify__an_untouched_database_is_fine_and_counted)
+{
+    struct audit_db db;
+    struct chain_report report;
+    struct error err;
+    fill(&db);
+    if (!verify(&db, "holdfast.db", &report, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(report.events, WRITERS * PER_WRITER);
+    assert_int_equal(report.writers, WRITERS);
+    assert_int_equal(report.anchors, WRITERS * 3);
+    assert_int_equal(report.bodies_deleted, 0);
+    assert_int_equal(report.last_anchor_ms, 1700000001000);
+    audit_db_close(&db);
+}
+
+TEST(test_verify__deleted_bodies_are_fine_and_counted)
+{
+    struct audit_db db;
+    struct chain_report report;
+    struct error err;
+    fill(&db);
+    copy_database(&db);
+    run_sql(&db, "UPDATE events SET body = NULL WHERE kind = 0");
+    if (!verify(&db, "t.db", &report, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(report.bodies_deleted, WRITERS * 9);
+    audit_db_close(&db);
+}
+
+TEST(test_verify__an_empty_database_contradicts_its_anchor_file)
+{
+    struct audit_db db;
+    struct chain_report report;
+    struct error err;
+    fill(&db);
+    copy_database(&db);
+    run_sql(&db, "DELETE FROM events");
+    assert_false(verify(&db, "t.db", &report, &err));
+    assert_non_null(strstr(err.text, "event 1.1 is missing"));
+    buf_reset(&db.anchor_lines);
+    assert_true(verify(&db, "t.db", &report, &err));
+    audit_db_close(&db);
+}
+
+/* Restored from a backup and gone on with: the same numbers, other events. */
+TEST(test_verify__a_replaced_end_is_found_by_the_anchor_file)
+{
+    struct audit_db db;
+    struct chain_report report;
+    struct error err;
+    audit_db_open(&db, false);
+    write_some(&db, 6);
+    audit_db_anchor(&db);
+    store_close(db.store);
+    copy_database(&db);
+    struct store_config config = {0};
+    char path[128];
+    for (int i = 0; i < 2; i++) {
+        /* The lost timeline first, then the restored one, which writes something else. */
+        config.path = audit_db_path(&db, i == 0 ? "holdfast.db" : "t.db", path);
+        must(store_open_sqlite(&config, &db.store, &must_err));
+        must(chain_load(db.chain, db.store, &must_err));
+        size_t kept = db.anchor_lines.n;
+        write_some(&db, i == 0 ? 6 : 10);
+        audit_db_anchor(&db);
+        if (i == 1)
+            db.anchor_lines.n = kept;
+        store_close(db.store);
+    }
+    db.store = NULL;
+    assert_false(verify(&db, "t.db", &report, &err));
+    assert_non_null(strstr(err.text, "event 1.14 is not the anchor"));
+    audit_db_close(&db);
+}
+
+TEST(test_verify__a_torn_line_of_the_anchor_file_vouches_for_nothing)
+{
+    struct audit_db db;
+    struct chain_report report;
+    struct error err;
+    fill(&db);
+    buf_addz(&db.anchor_lines, "{\"id\":\"9.9\",\"ten\n");
+    buf_addz(&db.anchor_lines, "{\"id\":\"9.9\",\"tenant\":\"_system\",\"seq\":9,");
+    if (!verify(&db, "holdfast.db", &report, &err))
+        fail_msg("%s", err.text);
+    audit_db_close(&db);
+}
