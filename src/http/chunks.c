@@ -158,8 +158,10 @@ void http_chunks_init(struct http_chunks *c)
 enum http_parse http_chunks_feed(struct http_chunks *c, struct str bytes, size_t *ret_used,
                                  struct str *ret_data, struct http_fault *ret_fault)
 {
+    if (!bytes.p)
+        bytes = STR("");
     *ret_used = 0;
-    *ret_data = str_n(bytes.p ? bytes.p : "", 0);
+    *ret_data = str_n(bytes.p, 0);
     if (c->state == FAILED)
         return refuse(c, 400, complaints[FAILED], ret_fault);
     enum http_parse verdict = c->state == COMPLETE ? HTTP_PARSE_OK : HTTP_PARSE_MORE;
