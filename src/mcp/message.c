@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Envelopes.  A client's message is read strictly, because what we checked must be what an upstream
+ * sees (threats M3-M5); an upstream's is read once, for its id and its parts. */
+#include "mcp/message.h"
+
+static const struct str envelope_names[] = {
+    {"jsonrpc", 7}, {"id", 2}, {"method", 6}, {"params", 6}, {"result", 6}, {"error", 5},
+};
+static const struct str params_names[] = {{"name", 4}, {"arguments", 9}, {"_meta", 5}, {"uri", 3}};
+
+/* "Method" beside or instead of "method" would be read by some servers and not by others. */
+static bool has_case_twin(const struct js_doc *doc, const struct js_node *object,
+                          const struct str *names, size_t n, struct arena *mem)
+{
+    if (!js_type_is(object, JS_OBJECT))
+        return false;
+    for (const struct js_node *key = js_first(doc, object); key;
+         key = js_next(doc, object, js_value_of(key))) {
+        struct str text = js_text(doc, key, mem);
+        for (size_t i = 0; i < n; i++)
+            if (text.n == names[i].n && !str_eq(text, names[i]) && str_ieq(text, names[i]))
+                return true;
+    }
+    return false;
+}
+
+static bool id_is_acceptable(const struct js_node *id)
+{
+    return js_type_is(id, JS_STRING) || js_type_is(id, JS_NUMBER);
+}
+
+static void find_parts(struct mcp_message *m, struct arena *mem)
+{
+    const struct js_doc *d = &m->doc;
+    const struct js_node *root = js_root(d);
+    const struct js_node *id = js_get(d, root, STR("id"));
+
+    m->method = js_text(d, js_get(d, root, STR("method")), mem);
+    m->params = js_get(d, root, STR("params"));
+    m->result = js_get(d, root, STR("result"));
+    m->error = js_get(d, root, STR("error"));
+    const struct js_node *meta = js_get(d, m->params, STR("_meta"));
+    m->meta = js_type_is(meta, JS_OBJECT) ? meta : NULL;
+    if (id && id_is_acceptable(id))
+        m->id = js_raw(d, id);
+    if (!m->method.p)
+        m->kind = MCP_RESPONSE;
+    else
+        m->kind = id ? MCP_REQUEST : MCP_NOTIFICATION;
+}
+
+static bool check_response(const struct mcp_message *m, struct error *err)
+{
+    if (js_get(&m->doc, js_root(&m->doc), STR("method")))
+        return error_set(err, ERR_BAD_INPUT, "\"method\" must be a string");
+    if (!m->result == !m->error || !m->id.p)
+        return error_set(err, ERR_BAD_INPUT,
+                         "send a \"method\", or an \"id\" with either \"result\" or \"error\"");
+    return true;
+}
+
+static bool check_request(const struct mcp_message *m, struct arena *mem, struct error *err)
+{
+    const struct js_doc *d = &m->doc;
+    const struct js_node *root = js_root(d);
+    const struct js_node *id = js_get(d, root, STR("id"));
+    const struct js_node *meta = js_get(d, m->params, STR("_meta"));
+
+    if (has_case_twin(d, root, envelope_names, countof(envelope_names), mem) ||
+        has_case_twin(d, m->params, params_names, countof(params_names), mem))
+        return error_set(err, ERR_BAD_INPUT,
+                         "a member name differs from a JSON-RPC name only by case; use the exact name");
+    if (!js_is(d, js_get(d, root, STR("jsonrpc")), STR("2.0")))
+        return error_set(err, ERR_BAD_INPUT, "\"jsonrpc\" must be \"2.0\"");
+    if (id && !id_is_acceptable(id))
+        return error_set(err, ERR_BAD_INPUT, "\"id\" must be a string or a number");
+    if (m->kind == MCP_RESPONSE)
+        return check_response(m, err);
+    if (memchr(m->method.p, 0, m->method.n) || m->method.n == 0 || m->method.n > 128)
+        return error_set(err, ERR_BAD_PARAMS, "\"method\" is not a method name");
+    if (m->params && m->params->type != JS_OBJECT)
+        return error_set(err, ERR_BAD_PARAMS, "\"params\" must be an object");
+    if (meta && meta->type != JS_OBJECT)
+        return error_set(err, ERR_BAD_PARAMS, "\"_meta\" must be an object");
+    return true;
+}
+
+bool mcp_parse_request(struct str text, struct arena *mem, struct mcp_message *ret,
+                       struct str *ret_id, bool *ret_is_batch, struct error *err)
+{
+    struct js_fault fault = {0};
+    struct mcp_message m = {0};
+
+    *ret_id = STR_NONE;
+    *ret_is_batch = false;
+    if (!js_parse(text, &js_limits_request, mem, &m.doc, &fault))
+        return error_set(err, fault.duplicate || fault.limit ? ERR_BAD_INPUT : ERR_PARSE,
+                         "the body is not acceptable JSON: %s (line %u, column %u)", fault.reason,
+                         fault.line, fault.column);
+    *ret_is_batch = js_root(&m.doc)->type == JS_ARRAY;
+    if (js_root(&m.doc)->type != JS_OBJECT)
+        return error_set(err, ERR_BAD_INPUT, "the body must be one JSON-RPC object%s",
+                         *ret_is_batch ? "; arrays belong to protocol version 2025-03-26 only" : "");
+    find_parts(&m, mem);
+    *ret_id = m.id;
+    if (!check_request(&m, mem, err))
+        return false;
+    *ret = m;
+    return true;
+}
+
+bool mcp_parse_upstream(struct str text, struct arena *mem, struct mcp_message *ret,
+                        struct error *err)
+{
+    struct js_fault fault = {0};
+    struct mcp_message m = {0};
+
+    if (!js_parse(text, &js_limits_upstream, mem, &m.doc, &fault))
+        return error_set(err, ERR_UPSTREAM, "the server sent something that is not JSON: %s",
+                         fault.reason);
+    if (js_root(&m.doc)->type != JS_OBJECT)
+        return error_set(err, ERR_UPSTREAM, "the server sent something that is no JSON-RPC object");
+    find_parts(&m, mem);
+    if (m.kind == MCP_RESPONSE && !m.result && !m.error)
+        return error_set(err, ERR_UPSTREAM, "the server sent neither a method nor a result");
+    *ret = m;
+    return true;
+}
+
+const struct js_node *mcp_param(const struct mcp_message *m, struct str name)
+{
+    return js_get(&m->doc, m->params, name);
+}
+
+struct str mcp_param_text(const struct mcp_message *m, struct str name, struct arena *mem)
+{
+    return js_text(&m->doc, mcp_param(m, name), mem);
+}
+
+struct str mcp_params_raw(const struct mcp_message *m)
+{
+    return m->params ? js_raw(&m->doc, m->params) : STR_NONE;
+}
+
+bool mcp_id_ours(struct str raw, uint64_t *ret)
+{
+    return str_to_u64(raw, UINT64_MAX, ret);
+}

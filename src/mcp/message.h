@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON-RPC envelopes as spans over the original bytes; ids are kept byte for byte. */
+#ifndef HOLDFAST_MCP_MESSAGE_H
+#define HOLDFAST_MCP_MESSAGE_H
+
+#include "base/error.h"
+#include "json/read.h"
+
+enum mcp_kind { MCP_REQUEST, MCP_NOTIFICATION, MCP_RESPONSE };
+
+struct mcp_message {
+    struct js_doc doc;
+    enum mcp_kind kind;
+    struct str id;     /* exact bytes, quotes included; absent on notifications */
+    struct str method; /* unescaped; absent on responses */
+    const struct js_node *params, *meta; /* params._meta when it is an object */
+    const struct js_node *result, *error;
+};
+
+/* From a client: strict (no duplicate keys, no case-twins of envelope names, jsonrpc "2.0", id a
+ * string or a number).  On failure *ret_id holds the id's bytes when they could be made out, else is
+ * absent; an array fails with ERR_BAD_INPUT and *ret_is_batch set. */
+must_check bool mcp_parse_request(struct str text, struct arena *mem, struct mcp_message *ret,
+                                  struct str *ret_id, bool *ret_is_batch, struct error *err);
+/* From an upstream: one validating scan, tolerant of what does not matter. */
+must_check bool mcp_parse_upstream(struct str text, struct arena *mem, struct mcp_message *ret,
+                                   struct error *err);
+const struct js_node *mcp_param(const struct mcp_message *m, struct str name);
+/* params.NAME as text; absent when it is not a string. */
+struct str mcp_param_text(const struct mcp_message *m, struct str name, struct arena *mem);
+/* The raw bytes of params, or absent. */
+struct str mcp_params_raw(const struct mcp_message *m);
+/* Ids towards upstreams are our own plain integers: reads one back. */
+must_check bool mcp_id_ours(struct str raw, uint64_t *ret);
+
+#endif
