@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links and the ledger: one live end of an upstream, the requests on their way through it, and the
+ * handshake that opens a legacy one.
+ *
+ * Invariants: a pending is in the ledger exactly while it is on its link's list; it leaves both with
+ * its first answer, its failure, its deadline or its cancellation, whichever comes first, and then
+ * exactly one of its callbacks runs (none for a cancellation).  A link that has ended is in no map
+ * and is freed at the end of the turn. */
+#include "upstream/upstream_impl.h"
+
+#include "base/log.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define HANDSHAKE_MS 60000
+#define MAX_TIMEOUTS_IN_A_ROW 3
+
+static struct str pending_key(const struct pending *p)
+{
+    return str_n((const char *)&p->id, sizeof(p->id));
+}
+
+struct link *link_new(struct upstream *u, const struct link_identity *who, enum mcp_era era,
+                      bool is_probe)
+{
+    struct link *l = xcalloc(1, sizeof(*l));
+    l->up = u;
+    l->era = era;
+    l->is_probe = is_probe;
+    l->mem = arena_new(8u * 1024 * 1024);
+    l->generation = ++u->set->next_generation;
+    l->key = arena_dup(l->mem, who->key);
+    l->owner = arena_dup(l->mem, who->owner);
+    l->initialize_params = arena_dup(l->mem, who->initialize_params);
+    l->last_used_ms = loop_now_ms(u->set->loop);
+    list_init(&l->waiters);
+    list_init(&l->pendings);
+    list_init(&l->lru);
+    u->set->links++;
+    if (!is_probe) {
+        map_put(&u->links, l->key, l);
+        list_push(&u->lru, &l->lru);
+        l->counts = u->ops->has_process;
+        u->processes += l->counts;
+        u->set->processes += l->counts;
+    }
+    upstream_ref(u);
+    return l;
+}
+
+static void reap_link(struct loop_task *task)
+{
+    struct link *l = container_of(task, struct link, reap);
+    upstream_unref(l->up);
+    arena_free(l->mem);
+    free(l);
+}
+
+static void wake_waiters(struct link *l, const struct error *err)
+{
+    struct list waiters;
+    list_init(&waiters);
+    list_move_all(&waiters, &l->waiters);
+    for (struct list *n = list_pop(&waiters); n; n = list_pop(&waiters)) {
+        struct link_wait *w = list_entry(n, struct link_wait, link);
+        w->done(w, err ? NULL : l, err);
+    }
+}
+
+void link_opened(struct link *l)
+{
+    assert(l->state == LINK_OPENING);
+    l->state = LINK_OPEN;
+    upstream_note_success(l->up);
+    wake_waiters(l, NULL);
+}
+
+static void forget(struct pending *p)
+{
+    struct link *l = p->link;
+    map_remove(&l->up->set->ledger, pending_key(p));
+    list_remove(&p->node);
+    deadline_clear(&p->deadline);
+    l->in_flight--;
+    l->up->calls--;
+    l->last_used_ms = loop_now_ms(l->up->set->loop);
+}
+
+void pending_fail(struct pending *p, const struct error *err)
+{
+    bool left = p->left;
+    forget(p);
+    p->on_fail(p, err, left);
+}
+
+void link_end(struct link *l, const struct error *why)
+{
+    struct upstream *u = l->up;
+    struct error err = *why;
+
+    if (l->state == LINK_ENDED)
+        return;
+    bool was_opening = l->state == LINK_OPENING;
+    l->state = LINK_ENDED;
+    if (!l->is_probe) {
+        map_remove(&u->links, l->key);
+        u->processes -= l->counts;
+        u->set->processes -= l->counts;
+    }
+    list_remove(&l->lru);
+    u->set->links--;
+    u->ops->close(l);
+    if (err.code == ERR_NONE)
+        error_set(&err, ERR_UNREACHABLE, "%.*s was ended while idle", STR_ARG(u->config->name));
+    else if (was_opening && !l->is_probe)
+        upstream_note_failure(u, why);
+    for (struct list *n = list_first(&l->pendings); n; n = list_first(&l->pendings))
+        pending_fail(list_entry(n, struct pending, node), &err);
+    wake_waiters(l, &err);
+    l->reap.fn = reap_link;
+    loop_defer(u->set->loop, &l->reap);
+    upstream_place_freed(u->set);
+}
+
+static void on_deadline(struct deadline *d)
+{
+    struct pending *p = container_of(d, struct pending, deadline);
+    struct link *l = p->link;
+    struct error err;
+
+    error_set(&err, ERR_TIMEOUT, "%.*s did not answer within %lld s; try again, or raise its \"timeout\"",
+              STR_ARG(l->up->config->name), (long long)(l->up->config->timeout_ms / 1000));
+    l->timeouts++;
+    pending_cancel(p, STR("timeout"));
+    p->on_fail(p, &err, true);
+    if (l->timeouts >= MAX_TIMEOUTS_IN_A_ROW && l->state == LINK_OPEN && l->counts) {
+        log_warn("ending a server that stopped answering", LS("server", l->up->config->name));
+        link_end(l, &err);
+    }
+}
+
+bool upstream_send(struct link *l, const struct exec *token, struct pending *p,
+                   const struct outgoing *m, struct error *err)
+{
+    assert(exec_is_open(token));
+    if (l->state == LINK_ENDED)
+        return error_set(err, ERR_UNREACHABLE, "%.*s has ended", STR_ARG(l->up->config->name));
+    if (!p)
+        return l->up->ops->send(l, NULL, m, err);
+    p->link = l;
+    p->wire = NULL;
+    p->left = false;
+    deadline_init(&p->deadline, on_deadline);
+    list_init(&p->node);
+    map_put(&l->up->set->ledger, pending_key(p), p);
+    list_push(&l->pendings, &p->node);
+    deadline_set(&l->up->call_deadlines, &p->deadline);
+    l->in_flight++;
+    l->up->calls++;
+    list_remove(&l->lru);
+    list_push(&l->up->lru, &l->lru);
+    if (l->up->ops->send(l, p, m, err))
+        return true;
+    forget(p);
+    return false;
+}
+
+struct pending *pending_find(struct link *l, uint64_t id)
+{
+    struct pending *p = map_get(&l->up->set->ledger, str_n((const char *)&id, sizeof(id)));
+    return p && p->link == l ? p : NULL;
+}
+
+struct pending *pending_take(struct link *l, uint64_t id)
+{
+    struct pending *p = pending_find(l, id);
+    if (p) {
+        l->timeouts = 0;
+        forget(p);
+    }
+    return p;
+}
+
+/* Legacy servers, and every server on a pipe, are told; a modern HTTP one sees its stream close. */
+static void tell_cancelled(struct link *l, uint64_t id, struct str reason)
+{
+    struct exec token = exec_housekeeping(EXEC_CANCEL);
+    struct error ignored;
+    char text[256];
+
+    if (l->state != LINK_OPEN || (l->era == MCP_MODERN && !l->up->ops->has_process))
+        return;
+    int n = snprintf(text, sizeof(text),
+                     "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":"
+                     "{\"requestId\":%llu,\"reason\":\"%.*s\"}}",
+                     (unsigned long long)id, STR_ARG(reason));
+    struct outgoing m = {.method = STR("notifications/cancelled"), .text = str_n(text, (size_t)n)};
+    if (!upstream_send(l, &token, NULL, &m, &ignored))
+        log_debug("a cancellation could not be passed on", LS("server", l->up->config->name));
+}
+
+void pending_cancel(struct pending *p, struct str reason)
+{
+    struct link *l = p->link;
+    forget(p);
+    l->up->ops->abandon(l, p);
+    if (p != &l->handshake)
+        tell_cancelled(l, p->id, reason);
+}
+
+void link_receive(struct link *l, struct pending *about, struct str text)
+{
+    l->up->set->sink.on_message(l->up->set->sink.arg, l, about, text);
+}
+
+/* The handshake of a legacy upstream. */
+
+static void send_initialized(struct link *l)
+{
+    struct exec token = exec_housekeeping(EXEC_INITIALIZE);
+    struct error err;
+    struct outgoing m = {
+        .method = STR("notifications/initialized"),
+        .text = STR("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"),
+    };
+    if (!upstream_send(l, &token, NULL, &m, &err)) {
+        link_end(l, &err);
+        return;
+    }
+    link_opened(l);
+}
+
+/* -32022 whose data.supported has a version of the modern era that we speak. */
+static bool names_modern(const struct mcp_message *m)
+{
+    int64_t code = 0;
+    const struct js_node *data = js_get(&m->doc, m->error, STR("data"));
+    const struct js_node *list = js_get(&m->doc, data, STR("supported"));
+
+    if (!js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code) || code != -32022 ||
+        !js_type_is(list, JS_ARRAY))
+        return false;
+    for (const struct js_node *v = js_first(&m->doc, list); v; v = js_next(&m->doc, list, v))
+        if (js_is(&m->doc, v, mcp_version_latest(MCP_MODERN)->name))
+            return true;
+    return false;
+}
+
+static void on_handshake_reply(struct pending *p, struct mcp_message *m, struct arena *mem)
+{
+    struct link *l = container_of(p, struct link, handshake);
+    struct error err;
+    struct str version = js_text(&m->doc, js_get(&m->doc, m->result, STR("protocolVersion")), mem);
+    const struct mcp_version *known = version.p ? mcp_version_find(version) : NULL;
+
+    if (l->fill && m->result && !catalog_take_server(l->fill, &m->doc, m->result, &err)) {
+        link_end(l, &err);
+    } else if (m->error) {
+        l->says_modern = names_modern(m);
+        struct str why = js_text(&m->doc, js_get(&m->doc, m->error, STR("message")), mem);
+        error_set(&err, ERR_UPSTREAM, "%.*s refused to start a session: %.*s",
+                  STR_ARG(l->up->config->name), (int)(why.n < 200 ? why.n : 200), why.p ? why.p : "");
+        link_end(l, &err);
+    } else if (!known || known->era != MCP_LEGACY) {
+        error_set(&err, ERR_UPSTREAM, "%.*s chose a protocol version that Holdfast does not speak",
+                  STR_ARG(l->up->config->name));
+        link_end(l, &err);
+    } else {
+        l->version = known;
+        send_initialized(l);
+    }
+    arena_free(mem);
+}
+
+static void on_handshake_fail(struct pending *p, const struct error *why, bool left unused_arg)
+{
+    struct link *l = container_of(p, struct link, handshake);
+    struct error err = *why;
+    error_wrap(&err, "starting a session with %.*s", STR_ARG(l->up->config->name));
+    link_end(l, &err);
+}
+
+#define OUR_INITIALIZE_PARAMS                                                                      \
+    "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":"                      \
+    "{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION "\"}}"
+
+void link_up(struct link *l)
+{
+    struct exec token = exec_housekeeping(EXEC_INITIALIZE);
+    struct error err;
+    struct buf text;
+
+    if (l->era == MCP_MODERN) {
+        link_opened(l);
+        return;
+    }
+    l->handshake.id = upstream_next_id(l->up->set);
+    l->handshake.on_reply = on_handshake_reply;
+    l->handshake.on_fail = on_handshake_fail;
+    buf_init(&text, 8u * 1024 * 1024);
+    buf_addf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"initialize\",\"params\":",
+             (unsigned long long)l->handshake.id);
+    buf_addstr(&text, l->initialize_params.p ? l->initialize_params : STR(OUR_INITIALIZE_PARAMS));
+    buf_addc(&text, '}');
+    struct outgoing m = {.method = STR("initialize"), .text = buf_str(&text), .timeout_ms = HANDSHAKE_MS};
+    if (!upstream_send(l, &token, &l->handshake, &m, &err))
+        link_end(l, &err);
+    buf_release(&text);
+}
+
+static void up_later(struct loop_task *task)
+{
+    struct link *l = container_of(task, struct link, start);
+    if (l->state == LINK_OPENING)
+        link_up(l);
+}
+
+void link_up_later(struct link *l)
+{
+    l->start.fn = up_later;
+    loop_defer(l->up->set->loop, &l->start);
+}
+
+struct upstream *link_upstream(const struct link *l)
+{
+    return l->up;
+}
+
+uint64_t link_generation(const struct link *l)
+{
+    return l->generation;
+}
+
+enum mcp_era link_era(const struct link *l)
+{
+    return l->era;
+}
+
+bool link_is_stateful(const struct link *l)
+{
+    return l->counts || l->remote_id.p || l->up->config->kind == SERVER_BUILTIN;
+}
+
+struct str link_remote_id(const struct link *l)
+{
+    return l->remote_id;
+}

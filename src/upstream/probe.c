@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The probe: which era an upstream speaks, and what it offers.  One per upstream, on a link of its
+ * own that counts against nothing and ends with it.
+ *
+ *   DISCOVER ──discover result──────────────────────> TOOLS ──last page──> catalog
+ *      └──any other answer, silence, exit──> SHAKE ────^  (a fresh process; threats C11)
+ *                                              └──-32022 naming a modern version──> DISCOVER, patiently
+ *
+ * Towards HTTP, 401, 403, 5xx and broken connections are trouble, not evidence of an era. */
+#include "upstream/upstream_impl.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DISCOVER_PIPE_MS 2000
+#define DISCOVER_HTTP_MS 10000
+#define PATIENT_MS 30000
+#define PROBE_MS 90000
+#define MAX_PAGES 100
+
+enum probe_state { PROBE_DISCOVER, PROBE_SHAKE, PROBE_TOOLS };
+
+struct probe {
+    struct upstream *up;
+    enum probe_state state;
+    struct link *link;
+    struct link_wait wait;
+    struct pending ask;
+    bool asking;
+    bool patient;              /* legacy was refused already: silence is no answer any more */
+    struct catalog *catalog;
+    unsigned pages;
+    struct loop_timer *timer;  /* silence on a discover */
+    struct loop_timer *limit;  /* the whole probe */
+    struct loop_task reap;
+};
+
+static void probe_open(struct probe *p, enum probe_state state);
+
+#define ENVELOPE                                                                                   \
+    "\"_meta\":{\"" MCP_KEY_VERSION "\":\"2026-07-28\",\"" MCP_KEY_CAPABILITIES                    \
+    "\":{},\"" MCP_KEY_CLIENT_INFO "\":{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION "\"}}"
+
+static void probe_close_link(struct probe *p)
+{
+    static const struct error quiet = {.code = ERR_NONE};
+    if (p->asking) {
+        p->asking = false;
+        pending_cancel(&p->ask, STR("probe ended"));
+    }
+    loop_timer_stop(p->timer);
+    link_wait_cancel(&p->wait);
+    if (p->link && p->link->state != LINK_ENDED) {
+        p->link->fill = NULL;
+        link_end(p->link, &quiet);
+    }
+    p->link = NULL;
+}
+
+static void reap_probe(struct loop_task *task)
+{
+    struct probe *p = container_of(task, struct probe, reap);
+    loop_timer_free(p->timer);
+    loop_timer_free(p->limit);
+    free(p);
+}
+
+static void probe_finish(struct probe *p, const struct error *err)
+{
+    struct upstream *u = p->up;
+    struct list wants;
+
+    probe_close_link(p);
+    loop_timer_stop(p->limit);
+    u->probe = NULL;
+    if (!err) {
+        upstream_note_success(u);
+        catalog_unref(u->catalog);
+        u->catalog = p->catalog;
+        u->catalog_stale = false;
+        log_info("server probed", LS("server", u->config->name), LZ("era", mcp_era_name(p->catalog->era)),
+                 LS("version", p->catalog->version), LI("tools", p->catalog->n_tools));
+    } else {
+        catalog_unref(p->catalog);
+        if (!u->retired)
+            upstream_note_failure(u, err);
+    }
+    list_init(&wants);
+    list_move_all(&wants, &u->catalog_wants);
+    for (struct list *n = list_pop(&wants); n; n = list_pop(&wants)) {
+        struct catalog_want *w = list_entry(n, struct catalog_want, link);
+        w->done(w, u->catalog, u->catalog ? NULL : err);
+    }
+    p->reap.fn = reap_probe;
+    loop_defer(u->set->loop, &p->reap);
+}
+
+static void probe_fail(struct probe *p, enum err_code code, const char *what)
+{
+    struct error err;
+    error_set(&err, code, "%.*s %s", STR_ARG(p->up->config->name), what);
+    probe_finish(p, &err);
+}
+
+static bool probe_ask(struct probe *p, struct str method, struct str params)
+{
+    struct exec token = exec_housekeeping(p->state == PROBE_TOOLS ? EXEC_LIST : EXEC_PROBE);
+    struct error err;
+    struct buf text;
+    bool sent;
+
+    p->ask.id = upstream_next_id(p->up->set);
+    buf_init(&text, 1024 * 1024);
+    buf_addf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"%.*s\",\"params\":%.*s}",
+             (unsigned long long)p->ask.id, STR_ARG(method), STR_ARG(params));
+    struct outgoing m = {.method = method, .text = buf_str(&text)};
+    p->asking = sent = upstream_send(p->link, &token, &p->ask, &m, &err);
+    buf_release(&text);
+    if (!sent)
+        probe_finish(p, &err);
+    return sent;
+}
+
+static void ask_tools(struct probe *p, struct str cursor)
+{
+    char params[4096];
+    bool modern = p->catalog->era == MCP_MODERN;
+
+    p->state = PROBE_TOOLS;
+    if (!catalog_offers(p->catalog, "tools")) {
+        probe_finish(p, NULL);
+    } else if (++p->pages > MAX_PAGES || cursor.n > 2048) {
+        probe_fail(p, ERR_UPSTREAM, "lists tools on more pages than Holdfast reads (100)");
+    } else {
+        int n = snprintf(params, sizeof(params), "{%s%.*s%s%s}", cursor.p ? "\"cursor\":" : "",
+                         STR_ARG(cursor), cursor.p && modern ? "," : "", modern ? ENVELOPE : "");
+        probe_ask(p, STR("tools/list"), str_n(params, (size_t)n));
+    }
+}
+
+/* `err`: why the modern way did not work out, or NULL when the server simply said no. */
+static void go_legacy(struct probe *p, const struct error *err)
+{
+    if (p->up->config->era == ERA_MODERN || p->patient) {
+        if (err)
+            probe_finish(p, err);
+        else
+            probe_fail(p, ERR_UPSTREAM, "does not answer server/discover, though its era is modern");
+        return;
+    }
+    probe_close_link(p);
+    catalog_unref(p->catalog);
+    p->catalog = catalog_new(MCP_LEGACY);
+    probe_open(p, PROBE_SHAKE);
+}
+
+static bool is_discover_result(const struct mcp_message *m)
+{
+    const struct js_node *versions = js_get(&m->doc, m->result, STR("supportedVersions"));
+    if (!js_type_is(versions, JS_ARRAY))
+        return false;
+    for (const struct js_node *v = js_first(&m->doc, versions); v; v = js_next(&m->doc, versions, v))
+        if (js_is(&m->doc, v, mcp_version_latest(MCP_MODERN)->name))
+            return true;
+    return false;
+}
+
+static void on_discovered(struct probe *p, const struct mcp_message *m)
+{
+    struct error err;
+    loop_timer_stop(p->timer);
+    if (!is_discover_result(m))
+        go_legacy(p, NULL);
+    else if (!catalog_take_server(p->catalog, &m->doc, m->result, &err))
+        probe_finish(p, &err);
+    else
+        ask_tools(p, STR_NONE);
+}
+
+static void on_tools(struct probe *p, const struct mcp_message *m)
+{
+    struct str cursor;
+    struct error err;
+
+    if (m->error)
+        probe_fail(p, ERR_UPSTREAM, "refused tools/list, though it says it has tools");
+    else if (!catalog_take_tools(p->catalog, &m->doc, m->result, &cursor, &err))
+        probe_finish(p, &err);
+    else if (cursor.p)
+        ask_tools(p, cursor);
+    else
+        probe_finish(p, NULL);
+}
+
+static void on_reply(struct pending *ask, struct mcp_message *m, struct arena *mem)
+{
+    struct probe *p = container_of(ask, struct probe, ask);
+    p->asking = false;
+    if (p->state == PROBE_DISCOVER)
+        on_discovered(p, m);
+    else
+        on_tools(p, m);
+    arena_free(mem);
+}
+
+static void on_fail(struct pending *ask, const struct error *err, bool left unused_arg)
+{
+    struct probe *p = container_of(ask, struct probe, ask);
+    p->asking = false;
+    /* On a pipe, dying of an unknown first message is what some legacy servers do.  Over HTTP only a
+     * plain refusal (ERR_NO_METHOD) is; see remote.c. */
+    if (p->state == PROBE_DISCOVER && (p->up->ops->has_process || err->code == ERR_NO_METHOD))
+        go_legacy(p, err);
+    else
+        probe_finish(p, err);
+}
+
+static void on_silence(void *arg)
+{
+    struct probe *p = arg;
+    if (!p->up->ops->has_process) {
+        probe_fail(p, ERR_TIMEOUT, "did not answer server/discover in time");
+        return;
+    }
+    go_legacy(p, NULL);
+}
+
+static void on_limit(void *arg)
+{
+    probe_fail(arg, ERR_TIMEOUT, "did not finish starting within 90 s; see its log lines");
+}
+
+static void on_link(struct link_wait *w, struct link *l unused_arg, const struct error *err)
+{
+    struct probe *p = container_of(w, struct probe, wait);
+
+    if (err && p->state == PROBE_SHAKE && p->link->says_modern && p->up->config->era == ERA_AUTO) {
+        p->patient = true;
+        p->link = NULL;
+        catalog_unref(p->catalog);
+        p->catalog = catalog_new(MCP_MODERN);
+        probe_open(p, PROBE_DISCOVER);
+    } else if (err) {
+        p->link = NULL;
+        if (p->state == PROBE_DISCOVER && p->up->ops->has_process)
+            go_legacy(p, err);
+        else
+            probe_finish(p, err);
+    } else if (p->state == PROBE_SHAKE) {
+        ask_tools(p, STR_NONE);
+    } else if (probe_ask(p, STR("server/discover"), STR("{" ENVELOPE "}"))) {
+        int64_t ms = p->up->ops->has_process ? DISCOVER_PIPE_MS : DISCOVER_HTTP_MS;
+        loop_timer_start(p->timer, p->patient || p->up->config->era == ERA_MODERN ? PATIENT_MS : ms, 0);
+    }
+}
+
+static void probe_open(struct probe *p, enum probe_state state)
+{
+    struct link_identity who = {.key = STR("probe"), .owner = STR("probe")};
+    p->state = state;
+    p->link = link_new(p->up, &who, state == PROBE_SHAKE ? MCP_LEGACY : MCP_MODERN, true);
+    p->link->fill = state == PROBE_SHAKE ? p->catalog : NULL;
+    list_push(&p->link->waiters, &p->wait.link);
+    p->up->ops->open(p->link);
+}
+
+void probe_start(struct upstream *u)
+{
+    struct probe *p = xcalloc(1, sizeof(*p));
+    bool legacy = u->config->era == ERA_LEGACY;
+
+    p->up = u;
+    u->probe = p;
+    p->wait.done = on_link;
+    list_init(&p->wait.link);
+    deadline_init(&p->wait.deadline, NULL);
+    p->ask.on_reply = on_reply;
+    p->ask.on_fail = on_fail;
+    p->timer = loop_timer_new(u->set->loop, on_silence, p);
+    p->limit = loop_timer_new(u->set->loop, on_limit, p);
+    loop_timer_start(p->limit, PROBE_MS, 0);
+    p->catalog = catalog_new(legacy ? MCP_LEGACY : MCP_MODERN);
+    probe_open(p, legacy ? PROBE_SHAKE : PROBE_DISCOVER);
+}
+
+void probe_cancel(struct upstream *u)
+{
+    if (u->probe)
+        probe_fail(u->probe, ERR_UNREACHABLE, "was removed from the configuration");
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links to Streamable HTTP servers, both eras.  Every message is a POST of its own; answers come as
+ * one JSON object or as a stream of events on that POST.  A legacy server may give a session id with
+ * its initialize answer: that id is the link.
+ *
+ * What a status means is said in one place, judge(): a JSON-RPC error object in any body is an answer;
+ * 404 on a session is a lost session; 2xx and 4xx nonsense to a probe say "not this era"; the rest is
+ * trouble. */
+#include "upstream/upstream_impl.h"
+
+#include "base/log.h"
+#include "http/client.h"
+#include "http/sse.h"
+#include "io/tls.h"
+#include "mcp/header.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MAX_MESSAGE (16u * 1024 * 1024)
+
+struct remote { /* upstream.wire */
+    struct http_pool *pool;
+    struct tls_context *tls;
+    struct http_url url;
+    struct str common; /* header lines of every request; owned */
+};
+
+struct remote_link { /* link.wire */
+    struct list posts;
+    char head[1024]; /* session and version lines */
+    size_t head_n;
+};
+
+struct post { /* one POST on its way */
+    struct list node;
+    struct link *link; /* NULL once nobody waits: a DELETE, or the link has ended */
+    struct pending *pending;
+    uint64_t id;
+    struct http_call *call;
+    struct sse_reader sse;
+    int status;
+    bool is_stream, is_json;
+    struct error failed; /* a stream that went wrong */
+};
+
+static struct post *post_new(struct link *l, struct pending *p)
+{
+    struct post *post = xcalloc(1, sizeof(*post));
+    post->link = l;
+    post->pending = p;
+    post->id = p ? p->id : 0;
+    list_init(&post->node);
+    if (l)
+        list_push(&((struct remote_link *)l->wire)->posts, &post->node);
+    return post;
+}
+
+static void post_free(struct post *post)
+{
+    list_remove(&post->node);
+    if (post->is_stream)
+        sse_reader_release(&post->sse);
+    free(post);
+}
+
+/* Still waited for?  The pending may have been answered and be gone. */
+static bool post_is_open(const struct post *post)
+{
+    return post->link && post->pending && pending_find(post->link, post->id) == post->pending;
+}
+
+static void keep_session(struct link *l, const struct http_head *head)
+{
+    struct remote_link *r = l->wire;
+    struct str id = http_header_get(head, STR("mcp-session-id"));
+
+    if (!id.n || id.n > 512 || l->era == MCP_MODERN)
+        return;
+    l->remote_id = arena_dup(l->mem, id);
+    r->head_n = (size_t)snprintf(r->head, sizeof(r->head), "Mcp-Session-Id: %.*s\r\n", STR_ARG(id));
+}
+
+static bool on_head(void *arg, const struct http_head *head)
+{
+    struct post *post = arg;
+    struct str type = http_header_get(head, STR("content-type"));
+
+    post->status = head->status;
+    post->is_json = str_starts(type, STR("application/json"));
+    if (post->link && post->pending == &post->link->handshake && head->status == 200)
+        keep_session(post->link, head);
+    if (head->status == 200 && str_starts(type, STR("text/event-stream"))) {
+        sse_reader_init(&post->sse, MAX_MESSAGE);
+        post->is_stream = true;
+    }
+    return post->is_stream;
+}
+
+static bool on_event(void *arg, const struct sse_event *e)
+{
+    struct post *post = arg;
+    if (post->link && e->data.n && str_eq(e->type, STR("message")))
+        link_receive(post->link, post_is_open(post) ? post->pending : NULL, e->data);
+    return true;
+}
+
+static bool on_body(void *arg, struct str bytes)
+{
+    struct post *post = arg;
+    if (sse_feed(&post->sse, bytes, on_event, post))
+        return true;
+    struct error err;
+    error_set(&err, ERR_UPSTREAM, "the server sent an event larger than 16 MiB");
+    if (post_is_open(post))
+        pending_fail(post->pending, &err);
+    post_free(post);
+    return false;
+}
+
+/* A body with an `error` object answers the request whatever its status and id say. */
+static bool answer_with_error(struct post *post, struct str body)
+{
+    struct arena *mem = arena_new(MAX_MESSAGE);
+    struct mcp_message m;
+    struct error ignored;
+    bool answered = false;
+
+    if (mcp_parse_upstream(body, mem, &m, &ignored) && js_type_is(m.error, JS_OBJECT)) {
+        struct buf text;
+        buf_init(&text, MAX_MESSAGE + 128);
+        buf_addf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"error\":", (unsigned long long)post->id);
+        buf_addstr(&text, js_raw(&m.doc, m.error));
+        buf_addc(&text, '}');
+        link_receive(post->link, post->pending, buf_str(&text));
+        buf_release(&text);
+        answered = true;
+    }
+    arena_free(mem);
+    return answered;
+}
+
+static enum err_code judge(const struct post *post)
+{
+    const struct link *l = post->link;
+    if (post->status == 404 && l->remote_id.p)
+        return ERR_SESSION_NOT_FOUND;
+    if (post->status == 401 || post->status == 403)
+        return ERR_DENIED;
+    if (l->is_probe && l->era == MCP_MODERN && post->status < 500 && post->status / 100 != 3)
+        return ERR_NO_METHOD;
+    return ERR_UPSTREAM;
+}
+
+static void fail_by_status(struct post *post)
+{
+    struct link *l = post->link;
+    struct pending *p = post->pending;
+    struct str name = l->up->config->name;
+    struct error err;
+
+    switch (judge(post)) {
+    case ERR_SESSION_NOT_FOUND:
+        error_set(&err, ERR_SESSION_NOT_FOUND, "%.*s no longer knows its session", STR_ARG(name));
+        p->left = false; /* refused unread: it may be sent again on a new session */
+        pending_fail(p, &err);
+        link_end(l, &err);
+        return;
+    case ERR_NO_METHOD:
+        error_set(&err, ERR_NO_METHOD, "%.*s does not speak 2026-07-28", STR_ARG(name));
+        break;
+    case ERR_DENIED:
+        error_set(&err, ERR_UPSTREAM,
+                  "%.*s answered %d: it wants a credential; put one under \"headers\" of the server",
+                  STR_ARG(name), post->status);
+        break;
+    default:
+        error_set(&err, ERR_UPSTREAM, "%.*s answered HTTP %d without a JSON-RPC message",
+                  STR_ARG(name), post->status);
+    }
+    pending_fail(p, &err);
+}
+
+static void on_done(void *arg, struct str body, const struct error *err, bool sent)
+{
+    struct post *post = arg;
+
+    if (post_is_open(post)) {
+        if (err) {
+            struct error why = *err;
+            error_wrap(&why, "%.*s", STR_ARG(post->link->up->config->name));
+            post->pending->left = sent;
+            pending_fail(post->pending, &why);
+        } else if (post->is_stream) {
+            struct error why;
+            error_set(&why, ERR_UNREACHABLE, "%.*s ended its stream without a result",
+                      STR_ARG(post->link->up->config->name));
+            pending_fail(post->pending, &why);
+        } else {
+            bool ok = post->status / 100 == 2 && body.n;
+            if (ok)
+                link_receive(post->link, post->pending, body);
+            if (post_is_open(post) && !(judge(post) == ERR_UPSTREAM && body.n && !ok &&
+                                        answer_with_error(post, body)))
+                fail_by_status(post);
+        }
+    }
+    post_free(post);
+}
+
+static const struct http_call_events call_events = {
+    .on_head = on_head,
+    .on_body = on_body,
+    .on_done = on_done,
+};
+
+static bool remote_of(struct upstream *u, struct remote **ret, struct error *err)
+{
+    struct remote *r = u->wire;
+    struct buf lines;
+
+    if (r) {
+        *ret = r;
+        return true;
+    }
+    r = xcalloc(1, sizeof(*r));
+    if (!http_url_parse(u->config->url, &r->url, err) ||
+        (r->url.is_tls && !tls_client_new(NULL, &r->tls, err))) {
+        free(r);
+        return false;
+    }
+    buf_init(&lines, 64 * 1024);
+    buf_addz(&lines, "Content-Type: application/json\r\n"
+                     "Accept: application/json, text/event-stream\r\n");
+    for (size_t i = 0; i < u->config->n_headers; i++)
+        buf_addf(&lines, "%.*s: %.*s\r\n", STR_ARG(u->config->headers[i].name),
+                 STR_ARG(u->config->headers[i].value));
+    r->common.p = buf_steal(&lines, &r->common.n);
+    struct http_pool_config pool = {
+        .host = r->url.host,
+        .port = r->url.port,
+        .tls = r->tls,
+        .max_connections = 256,
+        .connect_ms = 5000,
+        .idle_ms = 30000,
+        .max_body = MAX_MESSAGE,
+    };
+    r->pool = http_pool_new(u->set->loop, &pool);
+    *ret = u->wire = r;
+    return true;
+}
+
+static void remote_open(struct link *l)
+{
+    struct remote_link *r = xcalloc(1, sizeof(*r));
+    list_init(&r->posts);
+    l->wire = r;
+    link_up_later(l);
+}
+
+/* The era's own header lines for this message. */
+static void add_era_lines(struct buf *lines, const struct link *l, const struct outgoing *m)
+{
+    const struct remote_link *r = l->wire;
+
+    buf_add(lines, r->head, r->head_n);
+    if (l->era == MCP_LEGACY) {
+        if (l->version && l->version->version_header)
+            buf_addf(lines, "MCP-Protocol-Version: %.*s\r\n", STR_ARG(l->version->name));
+        return;
+    }
+    buf_addf(lines, "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: %.*s\r\n", STR_ARG(m->method));
+    if (m->name.p) {
+        buf_addz(lines, "Mcp-Name: ");
+        mcp_header_encode(lines, m->name);
+        buf_addz(lines, "\r\n");
+    }
+    buf_addstr(lines, m->header_lines);
+}
+
+static bool remote_send(struct link *l, struct pending *p, const struct outgoing *m,
+                        struct error *err)
+{
+    struct remote *r;
+    struct buf lines;
+
+    if (!remote_of(l->up, &r, err))
+        return false;
+    struct post *post = post_new(l, p);
+    struct iovec part = {.iov_base = (void *)m->text.p, .iov_len = m->text.n};
+    buf_init(&lines, 256 * 1024);
+    buf_addstr(&lines, r->common);
+    add_era_lines(&lines, l, m);
+    int64_t timeout = m->timeout_ms ? m->timeout_ms : l->up->config->timeout_ms;
+    if (p) {
+        p->wire = post;
+        p->left = true;
+    }
+    post->call = http_call_start(r->pool, "POST", r->url.target, buf_str(&lines), &part, 1,
+                                 timeout + 1000, &call_events, post);
+    buf_release(&lines);
+    return true;
+}
+
+static void remote_abandon(struct link *l unused_arg, struct pending *p)
+{
+    struct post *post = p->wire;
+    http_call_cancel(post->call);
+    post_free(post);
+}
+
+/* Best effort: tells the server that its session is over.  Nobody waits for the answer. */
+static void say_goodbye(struct link *l)
+{
+    struct remote *r = l->up->wire;
+    struct remote_link *rl = l->wire;
+    struct buf lines;
+
+    if (!l->remote_id.p || !r)
+        return;
+    struct post *post = post_new(NULL, NULL);
+    buf_init(&lines, 64 * 1024);
+    buf_addstr(&lines, r->common);
+    buf_add(&lines, rl->head, rl->head_n);
+    post->call = http_call_start(r->pool, "DELETE", r->url.target, buf_str(&lines), NULL, 0, 5000,
+                                 &call_events, post);
+    buf_release(&lines);
+}
+
+static void remote_close(struct link *l)
+{
+    struct remote_link *r = l->wire;
+    list_each (&r->posts, n) {
+        struct post *post = list_entry(n, struct post, node);
+        http_call_cancel(post->call);
+        post_free(post);
+    }
+    say_goodbye(l);
+    free(r);
+    l->wire = NULL;
+}
+
+static void remote_forget(struct upstream *u)
+{
+    struct remote *r = u->wire;
+    if (!r)
+        return;
+    http_pool_free(r->pool);
+    tls_free(r->tls);
+    free((char *)r->common.p);
+    free(r);
+}
+
+const struct upstream_ops upstream_remote = {
+    .name = "http",
+    .has_process = false,
+    .open = remote_open,
+    .send = remote_send,
+    .abandon = remote_abandon,
+    .close = remote_close,
+    .forget = remote_forget,
+};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links to stdio servers: one child process each, messages as lines (child.c does the framing). */
+#include "upstream/upstream_impl.h"
+
+#include "upstream/child.h"
+
+static void on_line(void *arg, struct str line)
+{
+    link_receive(arg, NULL, line);
+}
+
+static void on_end(void *arg, const struct error *why)
+{
+    link_end(arg, why);
+}
+
+static const struct child_events events = {.on_line = on_line, .on_end = on_end};
+
+static void stdio_open(struct link *l)
+{
+    struct upstreams *s = l->up->set;
+    l->wire = child_start(s->loop, s->keeper, l->up->config, &events, l);
+    link_up_later(l);
+}
+
+static bool stdio_send(struct link *l, struct pending *p, const struct outgoing *m,
+                       struct error *err)
+{
+    struct iovec part = {.iov_base = (void *)m->text.p, .iov_len = m->text.n};
+    if (!child_write(l->wire, &part, 1))
+        return error_set(err, ERR_UNREACHABLE,
+                         "%.*s does not read its input (1 MiB is waiting); try again later",
+                         STR_ARG(l->up->config->name));
+    if (p)
+        p->left = true;
+    return true;
+}
+
+static void stdio_abandon(struct link *l unused_arg, struct pending *p unused_arg)
+{
+}
+
+static void stdio_close(struct link *l)
+{
+    child_free(l->wire);
+    l->wire = NULL;
+}
+
+const struct upstream_ops upstream_stdio = {
+    .name = "stdio",
+    .has_process = true,
+    .open = stdio_open,
+    .send = stdio_send,
+    .abandon = stdio_abandon,
+    .close = stdio_close,
+};

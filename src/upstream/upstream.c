@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The set of upstreams: applying a configuration, places for child processes, back-off after failed
+ * starts, idle links, and handing out links and catalogs. */
+#include "upstream/upstream_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+
+#define TICK_MS 1000
+#define BACKOFF_FIRST_MS 200
+#define BACKOFF_LAST_MS 30000
+#define CATALOG_FRESH_MS (10 * 60 * 1000)
+
+static void on_tick(void *arg);
+
+struct upstreams *upstreams_new(const struct upstreams_config *config)
+{
+    struct upstreams *s = xcalloc(1, sizeof(*s));
+    s->loop = config->loop;
+    s->keeper = config->keeper;
+    s->sink = config->sink;
+    list_init(&s->all);
+    list_init(&s->retired);
+    map_init(&s->ledger);
+    deadline_class_init(&s->wait_deadlines, s->loop, LINK_WAIT_MS);
+    s->tick = loop_timer_new(s->loop, on_tick, s);
+    loop_timer_start(s->tick, TICK_MS, TICK_MS);
+    return s;
+}
+
+static const struct upstream_ops *ops_for(enum server_kind kind)
+{
+    static const struct upstream_ops *const table[] = {
+        [SERVER_STDIO] = &upstream_stdio,
+        [SERVER_HTTP] = &upstream_remote,
+        [SERVER_BUILTIN] = &upstream_builtin,
+    };
+    return table[kind];
+}
+
+static struct upstream *upstream_new(struct upstreams *s, struct config *config,
+                                     const struct server_config *server)
+{
+    struct upstream *u = xcalloc(1, sizeof(*u));
+    u->set = s;
+    u->refs = 1;
+    u->config_ref = config_ref(config);
+    u->config = server;
+    u->ops = ops_for(server->kind);
+    map_init(&u->links);
+    list_init(&u->lru);
+    list_init(&u->queue);
+    list_init(&u->catalog_wants);
+    deadline_class_init(&u->call_deadlines, s->loop, server->timeout_ms);
+    list_push(&s->all, &u->node);
+    return u;
+}
+
+void upstream_ref(struct upstream *u)
+{
+    u->refs++;
+}
+
+void upstream_unref(struct upstream *u)
+{
+    if (--u->refs)
+        return;
+    list_remove(&u->node);
+    deadline_class_release(&u->call_deadlines);
+    if (u->ops->forget)
+        u->ops->forget(u);
+    catalog_unref(u->catalog);
+    map_release(&u->links);
+    config_unref(u->config_ref);
+    free(u);
+}
+
+static void end_links(struct upstream *u, bool idle_only, const struct error *why)
+{
+    list_each (&u->lru, n) {
+        struct link *l = list_entry(n, struct link, lru);
+        if (!idle_only || (l->in_flight == 0 && list_empty(&l->waiters)))
+            link_end(l, why);
+    }
+}
+
+/* Changed or removed: finishes its calls, takes no new ones. */
+static void retire(struct upstream *u)
+{
+    u->retired = true;
+    u->retry_at_ms = loop_now_ms(u->set->loop) + RETIRE_MS;
+    probe_cancel(u);
+    list_remove(&u->node);
+    list_push(&u->set->retired, &u->node);
+}
+
+static void finish_retired(struct upstream *u, bool now)
+{
+    struct error why = {0};
+    bool late = now || loop_now_ms(u->set->loop) >= u->retry_at_ms;
+    if (late)
+        error_set(&why, ERR_UNREACHABLE, "%.*s was removed from the configuration",
+                  STR_ARG(u->config->name));
+    end_links(u, !late, &why);
+    if (u->calls == 0 && u->links.n == 0)
+        upstream_unref(u);
+}
+
+void upstreams_apply(struct upstreams *s, struct config *config)
+{
+    list_each (&s->all, n) {
+        struct upstream *u = list_entry(n, struct upstream, node);
+        const struct server_config *now = config_server(config, u->config->name);
+        if (!now || memcmp(now->definition, u->config->definition, sizeof(now->definition)) != 0)
+            retire(u);
+    }
+    for (size_t i = 0; i < config->n_servers; i++)
+        if (!upstreams_find(s, config->servers[i].name))
+            upstream_new(s, config, &config->servers[i]);
+    list_each (&s->retired, r)
+        finish_retired(list_entry(r, struct upstream, node), false);
+}
+
+void upstreams_free(struct upstreams *s)
+{
+    loop_timer_free(s->tick);
+    list_each (&s->all, n)
+        retire(list_entry(n, struct upstream, node));
+    list_each (&s->retired, r)
+        finish_retired(list_entry(r, struct upstream, node), true);
+    deadline_class_release(&s->wait_deadlines);
+    map_release(&s->ledger);
+    free(s);
+}
+
+struct upstream *upstreams_find(struct upstreams *s, struct str name)
+{
+    list_each (&s->all, n) {
+        struct upstream *u = list_entry(n, struct upstream, node);
+        if (str_eq(u->config->name, name))
+            return u;
+    }
+    return NULL;
+}
+
+void upstreams_each(struct upstreams *s, void (*fn)(void *arg, struct upstream *u), void *arg)
+{
+    list_each (&s->all, n)
+        fn(arg, list_entry(n, struct upstream, node));
+}
+
+struct loop *upstreams_loop(struct upstreams *s)
+{
+    return s->loop;
+}
+
+unsigned upstreams_links(const struct upstreams *s)
+{
+    return s->links;
+}
+
+struct str upstream_name(const struct upstream *u)
+{
+    return u->config->name;
+}
+
+const struct server_config *upstream_config(const struct upstream *u)
+{
+    return u->config;
+}
+
+const char *upstream_state(const struct upstream *u)
+{
+    if (u->last_error.code != ERR_NONE)
+        return "down";
+    return u->catalog || u->links.n ? "up" : "unknown";
+}
+
+uint64_t upstream_next_id(struct upstreams *s)
+{
+    return ++s->next_id;
+}
+
+uint64_t upstream_next_id_for(struct upstream *u)
+{
+    return upstream_next_id(u->set);
+}
+
+/* Back-off: after n failed starts in a row the next waits 0.2 s, 0.4 s … 30 s. */
+
+void upstream_note_failure(struct upstream *u, const struct error *err)
+{
+    int64_t wait = BACKOFF_FIRST_MS << (u->failures < 8 ? u->failures : 8);
+    u->failures++;
+    u->last_error = *err;
+    u->retry_at_ms = loop_now_ms(u->set->loop) + (wait < BACKOFF_LAST_MS ? wait : BACKOFF_LAST_MS);
+    log_warn("a server could not be started", LS("server", u->config->name), LZ("why", err->text),
+             LI("failures", u->failures));
+}
+
+void upstream_note_success(struct upstream *u)
+{
+    u->failures = 0;
+    u->last_error.code = ERR_NONE;
+}
+
+static bool refuse_in_backoff(struct upstream *u, struct error *err)
+{
+    int64_t left = u->retry_at_ms - loop_now_ms(u->set->loop);
+    if (u->retired)
+        return error_set(err, ERR_UNREACHABLE, "%.*s was removed from the configuration",
+                         STR_ARG(u->config->name));
+    if (u->failures == 0 || left <= 0)
+        return true;
+    *err = u->last_error;
+    return error_wrap(err, "%.*s is down (next try in %lld ms)", STR_ARG(u->config->name),
+                      (long long)left);
+}
+
+/* Places for processes: 4 per owner and upstream, 32 per upstream, 64 on the node. */
+
+unsigned link_owner_count(struct upstream *u, struct str owner)
+{
+    unsigned count = 0;
+    list_each (&u->lru, n)
+        count += str_eq(list_entry(n, struct link, lru)->owner, owner);
+    return count;
+}
+
+static struct link *idle_link(struct upstream *u, const struct str *owner)
+{
+    list_each (&u->lru, n) {
+        struct link *l = list_entry(n, struct link, lru);
+        if (l->state == LINK_OPEN && l->in_flight == 0 && list_empty(&l->waiters) &&
+            (!owner || str_eq(l->owner, *owner)))
+            return l;
+    }
+    return NULL;
+}
+
+static struct link *idle_link_anywhere(struct upstreams *s)
+{
+    struct link *oldest = NULL;
+    list_each (&s->all, n) {
+        struct upstream *u = list_entry(n, struct upstream, node);
+        struct link *l = u->ops->has_process ? idle_link(u, NULL) : NULL;
+        if (l && (!oldest || l->last_used_ms < oldest->last_used_ms))
+            oldest = l;
+    }
+    return oldest;
+}
+
+/* True when there is a place now, if need be by ending the least recently used idle link. */
+static bool make_place(struct upstream *u, struct str owner)
+{
+    static const struct error idle = {.code = ERR_NONE};
+    struct link *victim = NULL;
+
+    if (!u->ops->has_process)
+        return true;
+    if (link_owner_count(u, owner) >= LINK_PER_OWNER)
+        victim = idle_link(u, &owner);
+    else if (u->processes >= LINK_PER_UPSTREAM)
+        victim = idle_link(u, NULL);
+    else if (u->set->processes >= LINK_PER_NODE)
+        victim = idle_link_anywhere(u->set);
+    else
+        return true;
+    if (!victim)
+        return false;
+    link_end(victim, &idle);
+    return true;
+}
+
+static void open_link(struct upstream *u, struct link_wait *w)
+{
+    enum mcp_era era = u->catalog ? u->catalog->era : MCP_LEGACY;
+    struct link *l = link_new(u, &w->who, era, false);
+    list_push(&l->waiters, &w->link);
+    u->ops->open(l);
+}
+
+static void on_no_place(struct deadline *d)
+{
+    struct link_wait *w = container_of(d, struct link_wait, deadline);
+    struct error err;
+    list_remove(&w->link);
+    error_set(&err, ERR_LIMIT,
+              "every process of %.*s is busy (at most %d per owner, %d per server, %d in all); "
+              "try again shortly",
+              STR_ARG(w->up->config->name), LINK_PER_OWNER, LINK_PER_UPSTREAM, LINK_PER_NODE);
+    w->done(w, NULL, &err);
+}
+
+bool upstream_link(struct upstream *u, const struct link_identity *who, struct link_wait *w,
+                   struct link **ret, struct error *err)
+{
+    struct link *l = map_get(&u->links, who->key);
+
+    if (l && l->state == LINK_OPEN) {
+        *ret = l;
+        return true;
+    }
+    w->up = u;
+    w->who = *who;
+    list_init(&w->link);
+    deadline_init(&w->deadline, on_no_place);
+    if (l) {
+        list_push(&l->waiters, &w->link);
+    } else if (!refuse_in_backoff(u, err)) {
+        return false;
+    } else if (make_place(u, who->owner)) {
+        open_link(u, w);
+    } else {
+        list_push(&u->queue, &w->link);
+        deadline_set(&u->set->wait_deadlines, &w->deadline);
+    }
+    *ret = NULL;
+    return true;
+}
+
+void link_wait_cancel(struct link_wait *w)
+{
+    list_remove(&w->link);
+    deadline_clear(&w->deadline);
+}
+
+static void serve_waiting(struct upstream *u, struct link_wait *w)
+{
+    struct link *l = map_get(&u->links, w->who.key);
+    if (!l && !make_place(u, w->who.owner))
+        return;
+    link_wait_cancel(w);
+    if (!l)
+        open_link(u, w);
+    else if (l->state == LINK_OPENING)
+        list_push(&l->waiters, &w->link);
+    else
+        w->done(w, l, NULL);
+}
+
+static void serve_queues(struct upstreams *s)
+{
+    list_each (&s->all, n) {
+        struct upstream *u = list_entry(n, struct upstream, node);
+        struct list *first = list_first(&u->queue);
+        if (first)
+            serve_waiting(u, list_entry(first, struct link_wait, link));
+    }
+}
+
+static void on_serve(struct loop_task *task)
+{
+    struct upstreams *s = container_of(task, struct upstreams, serve);
+    s->serve_queued = false;
+    serve_queues(s);
+}
+
+/* At the end of the turn: who ends a link may be walking the lists that serving changes. */
+void upstream_place_freed(struct upstreams *s)
+{
+    if (s->serve_queued)
+        return;
+    s->serve_queued = true;
+    s->serve.fn = on_serve;
+    loop_defer(s->loop, &s->serve);
+}
+
+static void end_idle(struct upstream *u, int64_t now)
+{
+    static const struct error idle = {.code = ERR_NONE};
+    list_each (&u->lru, n) {
+        struct link *l = list_entry(n, struct link, lru);
+        if (l->state != LINK_OPEN || l->in_flight || now - l->last_used_ms < LINK_IDLE_MS)
+            continue;
+        if (l->counts || !link_is_stateful(l))
+            link_end(l, &idle);
+    }
+}
+
+static void on_tick(void *arg)
+{
+    struct upstreams *s = arg;
+    int64_t now = loop_now_ms(s->loop);
+
+    list_each (&s->all, n)
+        end_idle(list_entry(n, struct upstream, node), now);
+    list_each (&s->retired, r)
+        finish_retired(list_entry(r, struct upstream, node), false);
+    serve_queues(s);
+}
+
+/* Catalogs. */
+
+bool upstream_catalog(struct upstream *u, bool fresh, struct catalog_want *want,
+                      struct catalog **ret, struct error *err)
+{
+    int64_t now = loop_now_ms(u->set->loop);
+
+    if (u->catalog && !(fresh && u->catalog_stale)) {
+        /* An old list is better than a wait: it is probed again behind the caller's back. */
+        bool old = now - u->catalog->filled_ms > CATALOG_FRESH_MS;
+        if (old && !u->probe && !u->retired && now >= u->retry_at_ms)
+            probe_start(u);
+        *ret = u->catalog;
+        return true;
+    }
+    if (!u->probe && !refuse_in_backoff(u, err))
+        return false;
+    list_push(&u->catalog_wants, &want->link);
+    if (!u->probe)
+        probe_start(u);
+    *ret = NULL;
+    return true;
+}
+
+void catalog_want_cancel(struct catalog_want *w)
+{
+    list_remove(&w->link);
+}
+
+void upstream_catalog_stale(struct upstream *u)
+{
+    u->catalog_stale = true;
+}

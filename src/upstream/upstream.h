@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Upstreams: the configured servers, the live links to them, and the one door through which anything
+ * leaves for them.
+ *
+ *   upstreams ── one per configured server ──> upstream ── one per session (or shared) ──> link
+ *
+ * A link is one live end: a child process, a remote session, or a built-in's state.  Only a call (or
+ * the probe that fills the catalog) opens one.  Loop thread only. */
+#ifndef HOLDFAST_UPSTREAM_UPSTREAM_H
+#define HOLDFAST_UPSTREAM_UPSTREAM_H
+
+#include "audit/audit.h"
+#include "config/config.h"
+#include "io/loop.h"
+#include "mcp/message.h"
+#include "upstream/catalog.h"
+
+struct upstreams;
+struct upstream;
+struct link;
+struct pending;
+struct keeper;
+struct builtin;
+
+/* Where messages from upstreams go: set once, by delivery. */
+struct upstream_sink {
+    /* `about`: the pending whose own stream carried it (HTTP), or NULL.  `text` lives only for the call. */
+    void (*on_message)(void *arg, struct link *l, struct pending *about, struct str text);
+    void *arg;
+};
+
+struct upstreams_config {
+    struct loop *loop;
+    struct keeper *keeper;
+    struct upstream_sink sink;
+};
+struct upstreams *upstreams_new(const struct upstreams_config *config) must_check;
+/* Starts from nothing or swaps: servers with the same definition stay untouched, changed and removed
+ * ones finish their calls (at most 30 s) and end. */
+void upstreams_apply(struct upstreams *s, struct config *config);
+void upstreams_free(struct upstreams *s);
+struct upstream *upstreams_find(struct upstreams *s, struct str name); /* NULL: not configured */
+/* Visits every current upstream, in configuration order. */
+void upstreams_each(struct upstreams *s, void (*fn)(void *arg, struct upstream *u), void *arg);
+struct loop *upstreams_loop(struct upstreams *s);
+/* Live links of all kinds, for metrics and tests. */
+unsigned upstreams_links(const struct upstreams *s);
+
+struct str upstream_name(const struct upstream *u);
+const struct server_config *upstream_config(const struct upstream *u);
+/* "up", "down: why" or "unknown" for health pages. */
+const char *upstream_state(const struct upstream *u);
+void upstream_ref(struct upstream *u);   /* keeps the memory past a reload */
+void upstream_unref(struct upstream *u);
+
+/* Sets *ret to the catalog (borrowed until the end of this turn) when it is known; else to NULL, and
+ * `want` is called from the loop once a probe has ended.  fresh: a list the upstream said has changed
+ * will not do.  false: refused now, the server is in back-off after failures. */
+struct catalog_want {
+    struct list link;
+    void (*done)(struct catalog_want *w, struct catalog *c, const struct error *err);
+};
+must_check bool upstream_catalog(struct upstream *u, bool fresh, struct catalog_want *want,
+                                 struct catalog **ret, struct error *err);
+void catalog_want_cancel(struct catalog_want *w);
+void upstream_catalog_stale(struct upstream *u); /* list_changed: probe again at the next need */
+
+/* Whose link: the key decides who shares it. */
+struct link_identity {
+    struct str key;               /* "s:<session row>", "o:<tenant>/<owner>", "all" */
+    struct str owner;             /* tenant/owner, for the limit of 4 children per owner */
+    struct str initialize_params; /* the client's own, to open a legacy upstream with; absent: ours */
+};
+struct link_wait {
+    struct list link;          /* on a link's waiters, or in line for a place */
+    struct deadline deadline;  /* set while in line */
+    struct upstream *up;
+    struct link_identity who;  /* spans kept by the caller while it waits */
+    void (*done)(struct link_wait *w, struct link *l, const struct error *err);
+};
+/* Sets *ret to the open link; else to NULL, and wait->done is called from the loop when it is open
+ * (err NULL), cannot be opened, or no place came free within 5 s.  false: refused now (back-off). */
+must_check bool upstream_link(struct upstream *u, const struct link_identity *who, struct link_wait *wait,
+                              struct link **ret, struct error *err);
+void link_wait_cancel(struct link_wait *w);
+struct upstream *link_upstream(const struct link *l);
+uint64_t link_generation(const struct link *l); /* unlike for every link ever opened */
+enum mcp_era link_era(const struct link *l);
+/* True when this link holds state that would be lost with it. */
+bool link_is_stateful(const struct link *l);
+struct str link_remote_id(const struct link *l);
+
+/* One request on its way, embedded in whoever sent it.  Ids are ours and single-use: the first answer
+ * takes the entry out of the ledger. */
+struct pending {
+    uint64_t id;
+    struct link *link;
+    struct list node;    /* on its link */
+    struct deadline deadline;
+    void *wire;          /* the transport's own */
+    bool left;           /* bytes may have reached the upstream */
+    /* `m` and its memory are taken by the callee. */
+    void (*on_reply)(struct pending *p, struct mcp_message *m, struct arena *mem);
+    /* `left` false: not one byte left us, it may be sent again. */
+    void (*on_fail)(struct pending *p, const struct error *err, bool left);
+    void (*on_progress)(struct pending *p, const struct mcp_message *m); /* may be NULL */
+};
+uint64_t upstream_next_id(struct upstreams *s);
+uint64_t upstream_next_id_for(struct upstream *u);
+
+struct outgoing {
+    struct str method;
+    struct str name;          /* mirrored in Mcp-Name towards modern HTTP; absent for none */
+    struct str text;          /* the whole JSON-RPC message */
+    struct str header_lines;  /* further headers towards HTTP, "Name: value\r\n…"; absent for none */
+    int64_t timeout_ms;       /* 0: the server's own */
+};
+/* The only door: asserts that the token may leave.  `p` NULL for notifications; otherwise p->id, the
+ * callbacks, and an id in `text` that says the same.  false: nothing left, p is untouched. */
+must_check bool upstream_send(struct link *l, const struct exec *token, struct pending *p,
+                              const struct outgoing *m, struct error *err);
+/* Stop waiting: the entry leaves the ledger, no callback follows, the upstream is told (legacy:
+ * notifications/cancelled; modern HTTP: the stream is closed). */
+void pending_cancel(struct pending *p, struct str reason);
+/* Takes the entry that answers to `id` on this link, or NULL (unknown, foreign, answered before). */
+struct pending *pending_take(struct link *l, uint64_t id);
+/* The same without taking, for progress. */
+struct pending *pending_find(struct link *l, uint64_t id);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the transports (stdio.c, remote.c, builtin.c), the probe and link.c share. */
+#ifndef HOLDFAST_UPSTREAM_UPSTREAM_IMPL_H
+#define HOLDFAST_UPSTREAM_UPSTREAM_IMPL_H
+
+#include "base/map.h"
+#include "base/metric.h"
+#include "upstream/upstream.h"
+
+/*   OPENING ──link_opened()──> OPEN ──link_end()──> ENDED (freed at the end of the turn)
+ *      └──────────link_end(why)─────────────────────^                                     */
+enum link_state { LINK_OPENING, LINK_OPEN, LINK_ENDED };
+
+struct link {
+    struct upstream *up;
+    enum link_state state;
+    enum mcp_era era;
+    uint64_t generation;
+    struct str key, owner;       /* owned, in mem */
+    struct str initialize_params;
+    struct arena *mem;
+    struct list waiters;         /* struct link_wait */
+    struct list pendings;        /* struct pending, oldest first */
+    unsigned in_flight;
+    unsigned timeouts;           /* in a row */
+    int64_t last_used_ms;
+    struct list lru;             /* in its upstream, least recently used first */
+    struct pending handshake;    /* initialize */
+    struct loop_task start, reap;
+    struct catalog *fill;        /* a probe's: takes what the handshake says; borrowed */
+    bool says_modern;            /* refused initialize, naming modern versions */
+    bool is_probe;               /* counts against no limit, never shared */
+    bool counts;                 /* holds a process: counts against the limits */
+    const struct mcp_version *version; /* negotiated (legacy) */
+    void *wire;                  /* the transport's */
+    struct str remote_id;        /* an HTTP upstream's own session, in mem */
+};
+
+struct upstream_ops {
+    const char *name;
+    bool has_process;
+    /* Starts opening; link_up() or link_end() follow from the loop. */
+    void (*open)(struct link *l);
+    /* p NULL for notifications.  Failures after this are reported by pending_fail(). */
+    bool (*send)(struct link *l, struct pending *p, const struct outgoing *m, struct error *err);
+    /* p was taken out of the ledger without an answer: drop its wire. */
+    void (*abandon)(struct link *l, struct pending *p);
+    void (*close)(struct link *l); /* drop l->wire; no callbacks afterwards */
+    void (*forget)(struct upstream *u); /* drop u->wire; may be NULL */
+};
+extern const struct upstream_ops upstream_stdio, upstream_remote, upstream_builtin;
+
+struct probe;
+struct upstream {
+    struct upstreams *set;
+    unsigned refs;
+    struct config *config_ref;
+    const struct server_config *config;
+    const struct upstream_ops *ops;
+    struct map links;            /* key → struct link */
+    struct list lru;             /* struct link */
+    unsigned processes;          /* links that count */
+    unsigned calls;              /* pendings of all links */
+    bool retired;
+    struct list node;            /* in the set */
+    struct list queue;           /* struct link_wait in line for a place */
+    struct deadline_class call_deadlines; /* config->timeout_ms */
+    /* probe */
+    struct catalog *catalog;
+    bool catalog_stale;
+    struct list catalog_wants;
+    struct probe *probe;
+    struct error last_error;     /* code ERR_NONE when the last thing went well */
+    unsigned failures;           /* starts that failed in a row */
+    int64_t retry_at_ms;
+    void *wire;                  /* the transport's: a connection pool, a built-in's table */
+};
+
+struct upstreams {
+    struct loop *loop;
+    struct keeper *keeper;
+    struct upstream_sink sink;
+    struct list all;             /* struct upstream, current ones */
+    struct list retired;
+    struct map ledger;           /* our id → struct pending */
+    uint64_t next_id, next_generation;
+    unsigned processes, links;
+    struct deadline_class wait_deadlines; /* 5 s in line for a place */
+    struct loop_timer *tick;     /* idle links, retired upstreams, back-off */
+    struct loop_task serve;      /* gives freed places to those in line, at the end of the turn */
+    bool serve_queued;
+};
+
+#define LINK_PER_OWNER 4
+#define LINK_PER_UPSTREAM 32
+#define LINK_PER_NODE 64
+#define LINK_IDLE_MS (5 * 60 * 1000)
+#define LINK_WAIT_MS 5000
+#define RETIRE_MS 30000
+
+/* link.c */
+struct link *link_new(struct upstream *u, const struct link_identity *who, enum mcp_era era, bool is_probe);
+void link_up(struct link *l);       /* the transport is there: shakes hands when legacy */
+void link_up_later(struct link *l); /* the same at the end of this turn */
+void link_opened(struct link *l);
+/* Ends it for every waiter and pending; why->code ERR_NONE: we ended it ourselves while idle. */
+void link_end(struct link *l, const struct error *why);
+void link_receive(struct link *l, struct pending *about, struct str text);
+void pending_fail(struct pending *p, const struct error *err); /* from a transport */
+unsigned link_owner_count(struct upstream *u, struct str owner);
+/* upstream.c */
+void upstream_place_freed(struct upstreams *s);
+void upstream_note_failure(struct upstream *u, const struct error *err);
+void upstream_note_success(struct upstream *u);
+/* probe.c */
+void probe_start(struct upstream *u);
+void probe_cancel(struct upstream *u);
+
+#endif
