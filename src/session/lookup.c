@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Name to session or transport: the cache first, then the lookup lane.  Adoption after a restart is
+ * nothing but this: the row is found, and what was linked to it comes along.
+ *
+ * The reaper runs only now and then, so the store may remember what is over; an expired session or
+ * transport reads as a missing one. */
+#include "session/session_impl.h"
+
+#include "base/clock.h"
+#include "crypto/hash.h"
+
+#include <stdlib.h>
+
+#define LOOKUP_BYTES (16u * 1024 * 1024)
+
+static struct str cache_key(struct session_query *q)
+{
+    struct str tenant = q->who->tenant, owner = q->who->owner;
+    switch (q->by) {
+    case BY_TRANSPORT:
+        return sessions_key(q->mem, 't', tenant, owner, str_n((char *)q->hash, sizeof(q->hash)), STR_NONE);
+    case BY_HANDLE:
+        return sessions_key(q->mem, 'h', tenant, owner, q->name, STR_NONE);
+    case BY_KEY:
+        break;
+    }
+    return sessions_key(q->mem, 'k', tenant, owner, q->carrier, q->name);
+}
+
+static bool read_session_and_links(struct session_query *q, struct store *store)
+{
+    if (!q->session_row)
+        return true;
+    return store_links_of(store, q->who, q->session_row->id, q->mem, &q->links, &q->n_links, &q->job.err);
+}
+
+/* On the lookup lane. */
+static bool run_lookup(struct read_job *job, struct store *store)
+{
+    struct session_query *q = container_of(job, struct session_query, job);
+    struct error *err = &job->err;
+
+    if (q->by == BY_HANDLE)
+        return store_session_by_handle(store, q->who, q->name, q->mem, &q->session_row, err) &&
+               read_session_and_links(q, store);
+    if (q->by == BY_KEY)
+        return store_session_by_key(store, q->who, q->carrier, q->name, q->mem, &q->session_row, err) &&
+               read_session_and_links(q, store);
+    if (!store_transport_get(store, q->who, q->hash, q->mem, &q->transport_row, err))
+        return false;
+    if (!q->transport_row || !q->transport_row->session_id.p)
+        return true;
+    return store_session_by_id(store, q->who, q->transport_row->session_id, q->mem, &q->session_row, err) &&
+           read_session_and_links(q, store);
+}
+
+static struct session *session_from_row(struct session_query *q)
+{
+    const struct session_row *row = q->session_row;
+    struct str key = sessions_key(q->mem, 'i', row->tenant, row->owner, row->id, STR_NONE);
+    struct session *s = map_get(&q->home->names, key);
+
+    if (s) {
+        session_ref(s);
+        return s;
+    }
+    s = xcalloc(1, sizeof(*s));
+    s->home = q->home;
+    s->refs = 1;
+    s->mem = arena_new(LOOKUP_BYTES);
+    list_init(&s->lru);
+    s->id = arena_dup(s->mem, row->id);
+    s->handle = arena_dup(s->mem, row->handle);
+    s->tenant = arena_dup(s->mem, row->tenant);
+    s->owner = arena_dup(s->mem, row->owner);
+    s->carrier = arena_dup(s->mem, row->carrier);
+    s->carrier_key = arena_dup(s->mem, row->carrier_key);
+    s->client_name = arena_dup(s->mem, row->client_name);
+    s->client_version = arena_dup(s->mem, row->client_version);
+    s->client_type = client_type_of(s->client_name);
+    s->origin = row->origin;
+    s->provisional = row->provisional;
+    s->counted = row->counted;
+    s->stored = true;
+    s->created_ms = row->created_ms;
+    s->last_used_ms = row->last_activity_ms;
+    s->expires_ms = row->expires_ms;
+    s->ttl_ms = row->ttl_ms;
+    for (size_t i = 0; i < q->n_links; i++)
+        session_add_link(s, q->links[i].server);
+    session_enter_cache(s);
+    return s;
+}
+
+static void take_transport(struct session_query *q, struct session *session)
+{
+    struct transport *t = map_get(
+        &q->home->names, sessions_key(q->mem, 't', q->who->tenant, q->who->owner,
+                                      str_n((char *)q->hash, sizeof(q->hash)), STR_NONE));
+    if (t) {
+        transport_ref(t);
+    } else {
+        t = transport_new(q->home, q->transport_row);
+        if (session)
+            transport_link(t, session);
+    }
+    q->transport = t;
+}
+
+/* What is over reads as missing. */
+static void drop_what_is_over(struct session_query *q)
+{
+    int64_t now = clock_wall_ms();
+    if (q->session && session_is_over(q->session, now)) {
+        session_forget(q->session);
+        session_unref(q->session);
+        q->session = NULL;
+    }
+    if (q->transport && transport_is_over(q->transport, now)) {
+        transport_forget(q->transport);
+        transport_unref(q->transport);
+        q->transport = NULL;
+    }
+}
+
+static void lookup_done(struct read_job *job)
+{
+    struct session_query *q = container_of(job, struct session_query, job);
+    q->ok = job->ok;
+    if (q->ok && q->session_row && q->session_row->status != SESSION_EXPIRED &&
+        q->session_row->status != SESSION_TERMINATED)
+        q->session = session_from_row(q);
+    if (q->ok && q->transport_row && !q->transport_row->ended_ms)
+        take_transport(q, q->session);
+    drop_what_is_over(q);
+    arena_free(q->mem);
+    q->mem = NULL;
+    q->done(q);
+}
+
+bool session_find(struct sessions *home, struct session_query *q)
+{
+    q->home = home;
+    q->session = NULL;
+    q->transport = NULL;
+    q->session_row = NULL;
+    q->transport_row = NULL;
+    q->n_links = 0;
+    q->ok = true;
+    q->mem = arena_new(LOOKUP_BYTES);
+    if (q->by == BY_TRANSPORT)
+        sha256(q->name, q->hash);
+    void *found = map_get(&home->names, cache_key(q));
+    if (found && q->by == BY_TRANSPORT) {
+        q->transport = found;
+        transport_ref(q->transport);
+        if (q->transport->session) {
+            q->session = q->transport->session;
+            session_ref(q->session);
+        }
+    } else if (found) {
+        q->session = found;
+        session_ref(q->session);
+    } else {
+        q->job = (struct read_job){.run = run_lookup, .done = lookup_done};
+        if (lane_lookup(home->lanes, &q->job))
+            return false;
+        q->ok = error_set(&q->job.err, ERR_UNAVAILABLE, "too many lookups are waiting; try again shortly");
+    }
+    drop_what_is_over(q);
+    arena_free(q->mem);
+    q->mem = NULL;
+    return true;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cache of sessions and transports in use, and what their fields mean over time. */
+#include "session/session.h"
+#include "session/session_impl.h"
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "crypto/hash.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define RESIDENT_BYTES (16u * 1024 * 1024)
+#define TOUCH_EVERY_MS (5 * 60 * 1000)
+
+struct sessions *sessions_new(const struct sessions_config *config)
+{
+    struct sessions *s = xcalloc(1, sizeof(*s));
+    s->lanes = config->lanes;
+    s->writer = config->writer;
+    s->max_resident = config->max_resident;
+    s->node.p = strndup(config->node.p, config->node.n);
+    s->node.n = config->node.n;
+    map_init(&s->names);
+    list_init(&s->idle_sessions);
+    list_init(&s->idle_transports);
+    return s;
+}
+
+struct str sessions_node(const struct sessions *s)
+{
+    return s->node;
+}
+
+int64_t sessions_writer(const struct sessions *s)
+{
+    return s->writer;
+}
+
+unsigned sessions_resident(const struct sessions *s)
+{
+    return s->n_sessions + s->n_transports;
+}
+
+struct str sessions_key(struct arena *mem, char kind, struct str tenant, struct str owner,
+                        struct str a, struct str b)
+{
+    size_t n = 1 + tenant.n + 1 + owner.n + 1 + a.n + 1 + b.n;
+    char *p = arena_alloc(mem, n), *at = p;
+    const struct str parts[] = {tenant, owner, a, b};
+
+    *at++ = kind;
+    for (size_t i = 0; i < countof(parts); i++) {
+        if (i)
+            *at++ = '\0';
+        if (parts[i].n)
+            memcpy(at, parts[i].p, parts[i].n);
+        at += parts[i].n;
+    }
+    return str_n(p, n);
+}
+
+static void session_drop(struct session *s)
+{
+    session_forget(s);
+    list_remove(&s->lru);
+    s->home->n_sessions--;
+    arena_free(s->mem);
+    free(s);
+}
+
+static void transport_drop(struct transport *t)
+{
+    transport_forget(t);
+    list_remove(&t->lru);
+    t->home->n_transports--;
+    session_unref(t->session);
+    arena_free(t->mem);
+    free(t);
+}
+
+void sessions_free(struct sessions *s)
+{
+    list_each (&s->idle_transports, t)
+        transport_drop(list_entry(t, struct transport, lru));
+    list_each (&s->idle_sessions, n)
+        session_drop(list_entry(n, struct session, lru));
+    map_release(&s->names);
+    free((char *)s->node.p);
+    free(s);
+}
+
+void session_ref(struct session *s)
+{
+    if (s->refs++ == 0)
+        list_remove(&s->lru);
+}
+
+void session_unref(struct session *s)
+{
+    if (!s || --s->refs)
+        return;
+    if (s->ended || !s->stored) {
+        session_drop(s);
+        return;
+    }
+    list_push(&s->home->idle_sessions, &s->lru);
+    if (s->home->n_sessions > s->home->max_resident)
+        session_drop(list_entry(list_first(&s->home->idle_sessions), struct session, lru));
+}
+
+void transport_ref(struct transport *t)
+{
+    if (t->refs++ == 0)
+        list_remove(&t->lru);
+}
+
+void transport_unref(struct transport *t)
+{
+    if (!t || --t->refs)
+        return;
+    if (t->ended) {
+        transport_drop(t);
+        return;
+    }
+    list_push(&t->home->idle_transports, &t->lru);
+    if (t->home->n_transports > t->home->max_resident)
+        transport_drop(list_entry(list_first(&t->home->idle_transports), struct transport, lru));
+}
+
+/* Puts a session under its names; mem, id, handle, tenant, owner and carrier are set. */
+void session_enter_cache(struct session *s)
+{
+    struct sessions *home = s->home;
+    s->key_by_id = sessions_key(s->mem, 'i', s->tenant, s->owner, s->id, STR_NONE);
+    s->key_by_handle = sessions_key(s->mem, 'h', s->tenant, s->owner, s->handle, STR_NONE);
+    map_put(&home->names, s->key_by_id, s);
+    map_put(&home->names, s->key_by_handle, s);
+    if (s->carrier_key.p) {
+        s->key_by_key = sessions_key(s->mem, 'k', s->tenant, s->owner, s->carrier, s->carrier_key);
+        map_put(&home->names, s->key_by_key, s);
+    }
+    home->n_sessions++;
+}
+
+void session_forget(struct session *s)
+{
+    struct str *const keys[] = {&s->key_by_id, &s->key_by_handle, &s->key_by_key};
+    for (size_t i = 0; i < countof(keys); i++) {
+        if (keys[i]->p && map_get(&s->home->names, *keys[i]) == s)
+            map_remove(&s->home->names, *keys[i]);
+        *keys[i] = STR_NONE;
+    }
+    s->ended = true;
+}
+
+struct session *session_new(struct sessions *home, const struct session_birth *birth)
+{
+    struct session *s = xcalloc(1, sizeof(*s));
+    char id[UUID_TEXT], handle[HANDLE_LENGTH + 1];
+
+    s->home = home;
+    s->refs = 1;
+    s->mem = arena_new(RESIDENT_BYTES);
+    list_init(&s->lru);
+    random_uuid7(id);
+    token_handle(handle);
+    s->id = arena_dup(s->mem, str_of(id));
+    s->handle = arena_dup(s->mem, str_of(handle));
+    s->tenant = arena_dup(s->mem, birth->who->tenant);
+    s->owner = arena_dup(s->mem, birth->who->owner);
+    s->carrier = arena_dup(s->mem, birth->carrier);
+    s->carrier_key = arena_dup(s->mem, birth->carrier_key);
+    s->client_name = arena_dup(s->mem, birth->client_name);
+    s->client_version = arena_dup(s->mem, birth->client_version);
+    s->client_type = client_type_of(birth->client_name);
+    s->origin = birth->origin;
+    s->provisional = birth->provisional;
+    s->counted = birth->counted;
+    s->created_ms = s->last_used_ms = clock_wall_ms();
+    session_enter_cache(s);
+    return s;
+}
+
+/* The seed's four client types, where a client's own name tells. */
+struct str client_type_of(struct str name)
+{
+    static const struct {
+        const char *part;
+        struct str type;
+    } table[] = {
+        {"claude-code", {"claude-code", 11}}, {"vscode", {"ide", 3}}, {"visual studio", {"ide", 3}},
+        {"cursor", {"ide", 3}},               {"jetbrains", {"ide", 3}}, {"windsurf", {"ide", 3}},
+        {"zed", {"ide", 3}},                  {"codex", {"cli", 3}},  {"-cli", {"cli", 3}},
+        {"agent", {"agent", 5}},
+    };
+    char lower[64];
+    size_t n = name.n < sizeof(lower) - 1 ? name.n : sizeof(lower) - 1;
+
+    for (size_t i = 0; i < n; i++)
+        lower[i] = (char)(name.p[i] >= 'A' && name.p[i] <= 'Z' ? name.p[i] + 32 : name.p[i]);
+    lower[n] = '\0';
+    for (size_t i = 0; i < countof(table); i++)
+        if (strstr(lower, table[i].part))
+            return table[i].type;
+    return STR_NONE;
+}
+
+static int64_t end_of(const struct session *s)
+{
+    int64_t idle = s->last_used_ms + (s->provisional ? SESSION_PROVISIONAL_MS : SESSION_IDLE_END_MS);
+    int64_t cap = s->created_ms + SESSION_MAX_LIFE_MS;
+    if (s->ttl_ms)
+        return s->expires_ms;
+    return idle < cap ? idle : cap;
+}
+
+void session_fill_row(const struct session *s, struct session_row *ret)
+{
+    *ret = (struct session_row){
+        .id = s->id,
+        .handle = s->handle,
+        .tenant = s->tenant,
+        .owner = s->owner,
+        .edge_mcp_id = s->home->node,
+        .client_name = s->client_name,
+        .client_type = s->client_type,
+        .client_version = s->client_version,
+        .status = SESSION_ACTIVE,
+        .origin = s->origin,
+        .initialized = true,
+        .provisional = s->provisional,
+        .counted = s->counted,
+        .carrier = s->carrier,
+        .carrier_key = s->carrier_key,
+        .created_ms = s->created_ms,
+        .last_activity_ms = s->last_used_ms,
+        .expires_ms = end_of(s),
+        .ttl_ms = s->ttl_ms,
+        .version = 1,
+    };
+}
+
+void session_used(struct session *s)
+{
+    s->last_used_ms = clock_wall_ms();
+}
+
+bool session_is_over(const struct session *s, int64_t now_ms)
+{
+    return s->ended || now_ms >= end_of(s);
+}
+
+struct transport *transport_new(struct sessions *home, const struct transport_row *row)
+{
+    struct transport *t = xcalloc(1, sizeof(*t));
+    t->home = home;
+    t->refs = 1;
+    t->mem = arena_new(RESIDENT_BYTES);
+    list_init(&t->lru);
+    memcpy(t->id_hash, row->id_hash, sizeof(t->id_hash));
+    t->tenant = arena_dup(t->mem, row->tenant);
+    t->owner = arena_dup(t->mem, row->owner);
+    t->endpoint = arena_dup(t->mem, row->endpoint);
+    t->initialize_params = arena_dup(t->mem, row->initialize_params);
+    t->version = mcp_version_negotiate(row->protocol_version);
+    t->last_used_ms = t->touched_ms = row->last_used_ms;
+    t->key = sessions_key(t->mem, 't', t->tenant, t->owner,
+                          str_n((const char *)t->id_hash, sizeof(t->id_hash)), STR_NONE);
+    map_put(&home->names, t->key, t);
+    home->n_transports++;
+    return t;
+}
+
+void transport_fill_row(const struct transport *t, struct transport_row *ret)
+{
+    *ret = (struct transport_row){
+        .tenant = t->tenant,
+        .owner = t->owner,
+        .session_id = t->session ? t->session->id : STR_NONE,
+        .last_used_ms = t->last_used_ms,
+    };
+    memcpy(ret->id_hash, t->id_hash, sizeof(ret->id_hash));
+}
+
+void transport_link(struct transport *t, struct session *session)
+{
+    session_ref(session);
+    session_unref(t->session);
+    t->session = session;
+}
+
+void transport_forget(struct transport *t)
+{
+    if (t->key.p && map_get(&t->home->names, t->key) == t)
+        map_remove(&t->home->names, t->key);
+    t->key = STR_NONE;
+    t->ended = true;
+}
+
+struct touch {
+    struct write_job job;
+    struct store_op op;
+    struct transport_row row;
+    struct principal who;
+    struct arena *mem;
+};
+
+static void touch_done(struct write_job *job)
+{
+    struct touch *touch = container_of(job, struct touch, job);
+    arena_free(touch->mem);
+    free(touch);
+}
+
+static void write_touch(struct transport *t)
+{
+    struct touch *touch = xcalloc(1, sizeof(*touch));
+    touch->mem = arena_new(4096);
+    touch->who.tenant = arena_dup(touch->mem, t->tenant);
+    touch->who.owner = arena_dup(touch->mem, t->owner);
+    memcpy(touch->row.id_hash, t->id_hash, sizeof(t->id_hash));
+    touch->row.last_used_ms = t->last_used_ms;
+    touch->op = (struct store_op){.kind = OP_TRANSPORT_TOUCH, .who = &touch->who, .transport = &touch->row};
+    touch->job = (struct write_job){.ops = &touch->op, .n = 1, .done = touch_done};
+    if (!lane_write(t->home->lanes, &touch->job))
+        touch_done(&touch->job);
+}
+
+void transport_used(struct transport *t)
+{
+    t->last_used_ms = clock_wall_ms();
+    if (t->last_used_ms - t->touched_ms < TOUCH_EVERY_MS)
+        return;
+    t->touched_ms = t->last_used_ms;
+    write_touch(t);
+}
+
+bool transport_is_over(const struct transport *t, int64_t now_ms)
+{
+    return t->ended || now_ms - t->last_used_ms >= TRANSPORT_IDLE_END_MS;
+}
+
+struct session_link *session_link_of(struct session *s, struct str server)
+{
+    for (struct session_link *l = s->links; l; l = l->next)
+        if (str_eq(l->server, server))
+            return l;
+    return NULL;
+}
+
+struct session_link *session_add_link(struct session *s, struct str server)
+{
+    struct session_link *l = arena_new_of(s->mem, struct session_link);
+    l->server = arena_dup(s->mem, server);
+    l->next = s->links;
+    s->links = l;
+    return l;
+}
+
+enum link_news session_note_link(struct session *s, struct str server, uint64_t generation)
+{
+    struct session_link *l = session_link_of(s, server);
+    enum link_news news = LINK_NEWS_SAME;
+
+    if (!l) {
+        l = session_add_link(s, server);
+        news = LINK_NEWS_FIRST;
+    } else if (l->generation != generation) {
+        news = LINK_NEWS_STATE_LOST;
+    }
+    l->generation = generation;
+    return news;
+}

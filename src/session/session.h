@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions and transports as the loop holds them: a bounded cache of rows in use.  The store is the
+ * truth; anything here may be dropped while nobody refers to it and is loaded again on first use.
+ * Entries are kept by (kind, tenant, owner, name), so another's name is a miss like an unknown one. */
+#ifndef HOLDFAST_SESSION_SESSION_H
+#define HOLDFAST_SESSION_SESSION_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "config/config.h"
+#include "crypto/token.h"
+#include "mcp/version.h"
+#include "store/lanes.h"
+
+struct sessions;
+
+/* (session, server): which live end it last used.  A different one now means that state was lost. */
+struct session_link {
+    struct session_link *next;
+    struct str server;
+    uint64_t generation; /* 0: only the store remembers it, from before we started */
+    bool stored;         /* a row says that this writer serves it */
+};
+
+struct session {
+    struct sessions *home;
+    unsigned refs;
+    struct arena *mem;
+    struct str id, handle, tenant, owner;
+    struct str carrier, carrier_key;
+    struct str key_by_id, key_by_handle, key_by_key; /* its names in the cache */
+    enum session_origin origin;
+    bool provisional, counted;
+    bool stored;             /* the row is committed */
+    bool ended;
+    int64_t created_ms, last_used_ms, expires_ms, ttl_ms;
+    struct str client_name, client_type, client_version;
+    struct session_link *links;
+    struct list lru;         /* on the idle list while refs == 0 */
+};
+
+struct transport {
+    struct sessions *home;
+    unsigned refs;
+    struct arena *mem;
+    uint8_t id_hash[32];
+    struct str key;
+    struct str tenant, owner, endpoint;
+    const struct mcp_version *version;
+    struct str initialize_params; /* the client's bytes */
+    struct session *session;      /* linked; NULL until the first call */
+    bool ended;
+    int64_t last_used_ms, touched_ms;
+    struct list lru;
+};
+
+struct sessions_config {
+    struct lanes *lanes;
+    struct str node;         /* edge_mcp_id of sessions born of MCP traffic; copied */
+    int64_t writer;
+    unsigned max_resident;   /* of each kind */
+};
+struct sessions *sessions_new(const struct sessions_config *config) must_check;
+void sessions_free(struct sessions *s);
+struct str sessions_node(const struct sessions *s);
+int64_t sessions_writer(const struct sessions *s);
+unsigned sessions_resident(const struct sessions *s);
+
+void session_ref(struct session *s);
+void session_unref(struct session *s);     /* NULL is fine */
+void transport_ref(struct transport *t);
+void transport_unref(struct transport *t); /* NULL is fine */
+
+/* A new session in the cache, not stored yet: one reference.  The caller commits session_row(). */
+struct session_birth {
+    const struct principal *who;
+    enum session_origin origin;
+    struct str carrier, carrier_key; /* key absent for sessions found only by handle or transport */
+    struct str client_name, client_version;
+    bool provisional, counted;
+};
+struct session *session_new(struct sessions *s, const struct session_birth *birth) must_check;
+/* The row to create; spans borrow from the session. */
+void session_fill_row(const struct session *s, struct session_row *ret);
+void session_used(struct session *s); /* now */
+bool session_is_over(const struct session *s, int64_t now_ms);
+void session_forget(struct session *s); /* it ended: no name finds it any more */
+
+/* One reference; visible to lookups from now on (its row is committed by then). */
+struct transport *transport_new(struct sessions *s, const struct transport_row *row) must_check;
+void transport_fill_row(const struct transport *t, struct transport_row *ret);
+void transport_link(struct transport *t, struct session *session);
+void transport_forget(struct transport *t);
+/* Notes the use, and writes it down at most every five minutes. */
+void transport_used(struct transport *t);
+bool transport_is_over(const struct transport *t, int64_t now_ms);
+
+/* What using `server` through a link of `generation` means for this session. */
+enum link_news { LINK_NEWS_FIRST, LINK_NEWS_SAME, LINK_NEWS_STATE_LOST };
+enum link_news session_note_link(struct session *s, struct str server, uint64_t generation);
+struct session_link *session_link_of(struct session *s, struct str server); /* NULL: never used it */
+
+/* A lookup, resident first, then by the lookup lane.  Embedded in whoever asks. */
+enum session_by { BY_TRANSPORT, BY_HANDLE, BY_KEY };
+struct session_query {
+    enum session_by by;
+    const struct principal *who;
+    struct str name;     /* Mcp-Session-Id, handle, or the key under `carrier` */
+    struct str carrier;  /* with BY_KEY */
+    void (*done)(struct session_query *q);
+    /* Out; absent things are NULL.  References are the caller's. */
+    struct session *session;
+    struct transport *transport;
+    bool ok;             /* false: the store failed, see job.err */
+    /* private */
+    struct sessions *home;
+    struct read_job job;
+    struct arena *mem;
+    uint8_t hash[32];
+    struct session_row *session_row;
+    struct transport_row *transport_row;
+    struct link_row *links;
+    size_t n_links;
+};
+/* true: answered now.  false: `done` comes from the loop. */
+must_check bool session_find(struct sessions *s, struct session_query *q);
+
+#define SESSION_IDLE_END_MS (INT64_C(24) * 3600 * 1000)
+#define SESSION_MAX_LIFE_MS (INT64_C(30) * 24 * 3600 * 1000)
+#define SESSION_PROVISIONAL_MS (INT64_C(3600) * 1000)
+#define TRANSPORT_IDLE_END_MS (INT64_C(24) * 3600 * 1000)
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by session.c (the cache) and lookup.c (filling it from the store). */
+#ifndef HOLDFAST_SESSION_SESSION_IMPL_H
+#define HOLDFAST_SESSION_SESSION_IMPL_H
+
+#include "session/session.h"
+
+struct sessions {
+    struct lanes *lanes;
+    struct str node;
+    int64_t writer;
+    unsigned max_resident;
+    struct map names; /* key → struct session or struct transport, told apart by the key's first byte */
+    struct list idle_sessions, idle_transports;
+    unsigned n_sessions, n_transports;
+};
+
+/* kind \ tenant \0 owner \0 a \0 b, in mem. */
+struct str sessions_key(struct arena *mem, char kind, struct str tenant, struct str owner,
+                        struct str a, struct str b);
+void session_enter_cache(struct session *s);
+struct session_link *session_add_link(struct session *s, struct str server);
+struct str client_type_of(struct str client_name);
+
+#endif
