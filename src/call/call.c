@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call's life; the diagram is in call.h.  Every path ends in call_answered() once and, unless it
+ * was refused before anything was written, in exec_end() once per attempt. */
+#include "call/call.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define MAX_REQUEST (8u * 1024 * 1024)
+#define MAX_ATTEMPTS 2
+
+struct calls {
+    struct audit *audit;
+    struct lanes *lanes;
+    struct map by_client_id;
+    unsigned in_flight;
+};
+
+struct calls *calls_new(struct audit *audit, struct lanes *lanes)
+{
+    struct calls *home = xcalloc(1, sizeof(*home));
+    home->audit = audit;
+    home->lanes = lanes;
+    map_init(&home->by_client_id);
+    return home;
+}
+
+void calls_free(struct calls *home)
+{
+    map_release(&home->by_client_id);
+    free(home);
+}
+
+unsigned calls_in_flight(const struct calls *home)
+{
+    return home->in_flight;
+}
+
+static void count(struct calls *home, int by)
+{
+    home->in_flight = (unsigned)((int)home->in_flight + by);
+    lanes_set_in_flight(home->lanes, home->in_flight);
+}
+
+static struct str cancel_key(const struct transport *t, struct str id, struct arena *mem)
+{
+    char *p = arena_alloc(mem, sizeof(t->id_hash) + id.n);
+    memcpy(p, t->id_hash, sizeof(t->id_hash));
+    memcpy(p + sizeof(t->id_hash), id.p, id.n);
+    return str_n(p, sizeof(t->id_hash) + id.n);
+}
+
+struct call *calls_find(struct calls *home, const struct transport *t, struct str client_id,
+                        struct arena *mem)
+{
+    return map_get(&home->by_client_id, cancel_key(t, client_id, mem));
+}
+
+static void call_begin(struct call *c, int64_t parent);
+static void call_send(struct call *c, struct link *l);
+
+/* Who shares the live end: everybody, the owner's carrier-less calls, or this session alone. */
+static struct link_identity link_identity_of(const struct call *c)
+{
+    const struct server_config *config = upstream_config(c->up);
+    struct link_identity who = {0};
+
+    who.owner = arena_printf(c->mem, "%.*s/%.*s", STR_ARG(c->who->tenant), STR_ARG(c->who->owner));
+    if (config->share == SHARE_ALL || (config->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN)) {
+        who.key = STR("all");
+    } else if (c->session->origin == ORIGIN_DERIVED) {
+        who.key = arena_printf(c->mem, "o:%.*s", STR_ARG(who.owner));
+    } else {
+        who.key = arena_printf(c->mem, "s:%.*s", STR_ARG(c->session->id));
+        if (c->transport && c->client_era == MCP_LEGACY)
+            who.initialize_params = c->transport->initialize_params;
+    }
+    return who;
+}
+
+static void call_answered(struct call *c)
+{
+    c->state = CALL_ANSWERED;
+    c->on_answer(c);
+}
+
+static void call_failed(struct call *c, const struct error *err)
+{
+    c->err = *err;
+    call_answered(c);
+}
+
+static void on_attempt_over(struct exec *x, const struct error *err)
+{
+    struct call *c = x->user;
+    int64_t parent = x->id;
+
+    if (err) { /* the second attempt needs the store as well */
+        call_failed(c, err);
+        return;
+    }
+    call_begin(c, parent);
+}
+
+/* Each attempt has its own audit row: the first is closed before the second begins. */
+static void call_again(struct call *c, const struct error *why)
+{
+    struct exec_result result = {.outcome = STR("upstream_lost"), .error = arena_dup(c->mem, str_of(why->text))};
+    log_debug("sending a call again", LS("server", upstream_name(c->up)), LZ("why", why->text));
+    c->state = CALL_BEGINNING;
+    exec_end(c->home->audit, &c->exec, &result, on_attempt_over);
+}
+
+/* What may be sent again: what never left us, and tools that only read. */
+static bool may_go_again(const struct call *c, const struct error *err, bool left)
+{
+    const struct catalog_tool *tool = catalog_tool(c->catalog, c->tool);
+    if (c->attempts >= MAX_ATTEMPTS)
+        return false;
+    if (!left)
+        return err->code == ERR_UNREACHABLE || err->code == ERR_SESSION_NOT_FOUND;
+    return err->code == ERR_UNREACHABLE && tool && tool->read_only;
+}
+
+static void on_fail(struct pending *p, const struct error *err, bool left)
+{
+    struct call *c = container_of(p, struct call, pending);
+    if (may_go_again(c, err, left)) {
+        call_again(c, err);
+        return;
+    }
+    struct error why = *err;
+    if (why.code == ERR_SESSION_NOT_FOUND)
+        why.code = ERR_UNREACHABLE;
+    call_failed(c, &why);
+}
+
+static void on_reply(struct pending *p, struct mcp_message *m, struct arena *mem)
+{
+    struct call *c = container_of(p, struct call, pending);
+    c->answer = *m;
+    c->answer_mem = mem;
+    c->has_answer = true;
+    call_answered(c);
+}
+
+static void on_progress(struct pending *p, const struct mcp_message *m)
+{
+    struct call *c = container_of(p, struct call, pending);
+    if (c->on_progress)
+        c->on_progress(c, m);
+}
+
+static void note_link(struct call *c, struct link *l)
+{
+    struct str server = upstream_name(c->up);
+    enum link_news news;
+
+    if (!link_is_stateful(l))
+        return;
+    news = session_note_link(c->session, server, link_generation(l));
+    if (news == LINK_NEWS_STATE_LOST) {
+        c->state_lost = true;
+        c->lost_reason = link_remote_id(l).p ? "remote_session_lost" : "child_restarted";
+    }
+}
+
+/* Legacy → modern: what the client said of itself at initialize goes into every envelope. */
+static void add_client_words(const struct call *c, struct bridge_request *b)
+{
+    struct js_doc doc;
+    if (b->from != MCP_LEGACY || b->to != MCP_MODERN || !c->transport ||
+        !js_parse(c->transport->initialize_params, &js_limits_request, c->mem, &doc, NULL))
+        return;
+    const struct js_node *info = js_get(&doc, js_root(&doc), STR("clientInfo"));
+    if (js_type_is(info, JS_OBJECT))
+        b->client_info = js_raw(&doc, info);
+}
+
+static void call_send(struct call *c, struct link *l)
+{
+    struct bridge_request b = {
+        .m = c->request,
+        .from = c->client_era,
+        .to = link_era(l),
+        .drop_session_id = c->drop_session_id,
+    };
+    struct buf text;
+    struct error err;
+
+    note_link(c, l);
+    add_client_words(c, &b);
+    c->pending.id = b.id = upstream_next_id_for(c->up);
+    c->pending.on_reply = on_reply;
+    c->pending.on_fail = on_fail;
+    c->pending.on_progress = on_progress;
+    buf_init(&text, MAX_REQUEST);
+    bridge_write_request(&b, &text);
+    struct outgoing m = {
+        .method = c->request->method,
+        .name = c->tool,
+        .text = buf_str(&text),
+        .header_lines = c->header_lines,
+    };
+    c->state = CALL_SENT;
+    bool sent = upstream_send(l, &c->exec, &c->pending, &m, &err);
+    buf_release(&text);
+    if (!sent)
+        on_fail(&c->pending, &err, false);
+}
+
+static void on_link(struct link_wait *w, struct link *l, const struct error *err)
+{
+    struct call *c = container_of(w, struct call, wait);
+    if (err)
+        call_failed(c, err);
+    else
+        call_send(c, l);
+}
+
+static void call_link(struct call *c)
+{
+    struct link_identity who = link_identity_of(c);
+    struct link *l;
+    struct error err;
+
+    c->state = CALL_LINKING;
+    c->wait.done = on_link;
+    if (!upstream_link(c->up, &who, &c->wait, &l, &err))
+        call_failed(c, &err);
+    else if (l)
+        call_send(c, l);
+}
+
+/* The intent is durable, and the session's row with it. */
+static void on_begun(struct exec *x, const struct error *err)
+{
+    struct call *c = x->user;
+
+    if (err) {
+        c->err = *err;
+        c->state = CALL_REFUSED;
+        c->on_answer(c);
+        return;
+    }
+    if (c->cancelled) {
+        struct error gone;
+        error_set(&gone, ERR_CANCELLED, "the client cancelled the call");
+        call_failed(c, &gone);
+        return;
+    }
+    for (size_t i = 0; i < c->n_extra; i++)
+        if (x->ops[i].verdict == VERDICT_LIMIT) {
+            struct error limit;
+            error_set(&limit, ERR_LIMIT, "session limit exceeded for tenant");
+            c->session_over_limit = true;
+            call_failed(c, &limit);
+            return;
+        }
+    c->session->stored = true;
+    if (c->names_session) {
+        c->session->provisional = false;
+        c->session->counted = true;
+    }
+    if (c->replaces)
+        session_forget(c->replaces);
+    if (c->links_transport)
+        transport_link(c->transport, c->session);
+    struct session_link *l = session_link_of(c->session, upstream_name(c->up));
+    if (l)
+        l->stored = true;
+    call_link(c);
+}
+
+/* Rows that must be there before the call leaves: in the intent's own transaction. */
+static size_t gather_ops(struct call *c, struct store_op ops[4])
+{
+    struct session_link *link = session_link_of(c->session, upstream_name(c->up));
+    size_t n = 0;
+
+    if (c->replaces) {
+        c->replaced_row = (struct session_row){
+            .id = c->replaces->id,
+            .status = SESSION_EXPIRED,
+            .terminated_ms = clock_wall_ms(),
+            .termination_reason = STR("idle gap"),
+        };
+        ops[n++] = (struct store_op){.kind = OP_SESSION_END, .who = c->who, .session = &c->replaced_row};
+    }
+    if (!c->session->stored || c->names_session) {
+        session_fill_row(c->session, &c->session_row);
+        if (c->names_session)
+            c->session_row.expires_ms = c->session->last_used_ms + SESSION_IDLE_END_MS;
+        ops[n++] = (struct store_op){
+            .kind = c->session->stored ? OP_SESSION_NAME : OP_SESSION_CREATE,
+            .who = c->who,
+            .session = &c->session_row,
+            .max_counted = c->max_counted,
+        };
+    }
+    if (c->links_transport) {
+        transport_fill_row(c->transport, &c->transport_row);
+        c->transport_row.session_id = c->session->id;
+        ops[n++] = (struct store_op){.kind = OP_TRANSPORT_LINK, .who = c->who, .transport = &c->transport_row};
+    }
+    bool stateless = upstream_config(c->up)->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN;
+    if (!stateless && (!link || !link->stored)) {
+        c->link_row = (struct link_row){
+            .session_id = c->session->id,
+            .server = upstream_name(c->up),
+            .writer = sessions_writer(c->session->home),
+            .opened_ms = clock_wall_ms(),
+        };
+        ops[n++] = (struct store_op){.kind = OP_LINK_PUT, .who = c->who, .link = &c->link_row};
+    }
+    return n;
+}
+
+static struct str short_transport(const struct call *c)
+{
+    if (!c->transport)
+        return STR_NONE;
+    const uint8_t *h = c->transport->id_hash;
+    return arena_printf(c->mem, "%02x%02x%02x%02x", h[0], h[1], h[2], h[3]);
+}
+
+static void call_begin(struct call *c, int64_t parent)
+{
+    struct store_op ops[4];
+    c->n_extra = gather_ops(c, ops);
+    struct exec_what what = {
+        .who = c->who,
+        .session_id = c->session->id,
+        .transport = short_transport(c),
+        .carrier = c->session->carrier,
+        .server = upstream_name(c->up),
+        .method = c->request->method,
+        .tool = c->tool,
+        .era = arena_printf(c->mem, "%.*s>%.*s", STR_ARG(c->client_version), STR_ARG(c->catalog->version)),
+        .body = mcp_params_raw(c->request),
+        .mode = upstream_config(c->up)->audit,
+        .parent = parent,
+    };
+    c->attempts++;
+    c->state = CALL_BEGINNING;
+    c->exec = (struct exec){.user = c};
+    exec_begin(c->home->audit, &c->exec, &what, ops, c->n_extra, on_begun);
+}
+
+void call_start(struct calls *home, struct call *c)
+{
+    assert(c->state == CALL_NEW);
+    c->home = home;
+    count(home, 1);
+    session_used(c->session);
+    if (c->transport && c->request->id.p) {
+        c->cancel_key = cancel_key(c->transport, c->request->id, c->mem);
+        map_put(&home->by_client_id, c->cancel_key, c);
+    }
+    call_begin(c, 0);
+}
+
+static struct str outcome_of(const struct call *c)
+{
+    if (c->has_answer) {
+        if (c->answer.error)
+            return STR("error");
+        bool failed = js_type_is(js_get(&c->answer.doc, c->answer.result, STR("isError")), JS_TRUE);
+        return failed ? STR("tool_error") : STR("ok");
+    }
+    switch (c->err.code) {
+    case ERR_TIMEOUT:
+        return STR("timeout");
+    case ERR_CANCELLED:
+        return STR("cancelled");
+    case ERR_LIMIT:
+        return STR("refused");
+    case ERR_UNREACHABLE:
+        return STR("upstream_lost");
+    default:
+        return STR("error");
+    }
+}
+
+static void finish(struct call *c)
+{
+    c->state = CALL_DONE;
+    if (c->cancel_key.p && map_get(&c->home->by_client_id, c->cancel_key) == c)
+        map_remove(&c->home->by_client_id, c->cancel_key);
+    count(c->home, -1);
+    c->on_settled(c);
+}
+
+static void on_ended(struct exec *x, const struct error *err)
+{
+    struct call *c = x->user;
+    if (err)
+        c->audit_err = *err;
+    finish(c);
+}
+
+void call_settle(struct call *c)
+{
+    struct exec_result result = {0};
+
+    if (c->state == CALL_REFUSED) {
+        finish(c);
+        return;
+    }
+    assert(c->state == CALL_ANSWERED);
+    c->state = CALL_ENDING;
+    result.outcome = outcome_of(c);
+    if (c->has_answer) {
+        const struct js_node *body = c->answer.error ? c->answer.error : c->answer.result;
+        result.body = js_raw(&c->answer.doc, body);
+    } else {
+        result.error = str_of(c->err.text);
+    }
+    exec_end(c->home->audit, &c->exec, &result, on_ended);
+}
+
+void call_cancel(struct call *c, struct str reason)
+{
+    struct error err;
+
+    if (c->state == CALL_LINKING)
+        link_wait_cancel(&c->wait);
+    else if (c->state == CALL_SENT)
+        pending_cancel(&c->pending, reason);
+    else {
+        c->cancelled = c->state == CALL_BEGINNING; /* else it is too late */
+        return;
+    }
+    error_set(&err, ERR_CANCELLED, "the client cancelled the call");
+    call_failed(c, &err);
+}
+
+void call_release(struct call *c)
+{
+    if (c->answer_mem)
+        arena_free(c->answer_mem);
+    if (c->up)
+        upstream_unref(c->up);
+    catalog_unref(c->catalog);
+    session_unref(c->session);
+    session_unref(c->replaces);
+    transport_unref(c->transport);
+}
