@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way back: upstream → owner → stream.  steps.c is the spine. */
+#ifndef HOLDFAST_DELIVERY_DELIVERY_H
+#define HOLDFAST_DELIVERY_DELIVERY_H
+
+#include "upstream/upstream.h"
+
+/* What upstreams_new() is given. */
+struct upstream_sink delivery_sink(void);
+
+#endif
