@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Identification, and the two header checks that come before it. */
+#include "identity/identity.h"
+
+#include "http/client.h"
+#include "io/address.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static const struct principal local_admin = {
+    .tenant = {"default", 7},
+    .owner = {"local", 5},
+    .role = ROLE_ADMIN,
+};
+
+bool identify(const struct config *c unused_arg, const struct http_request *r,
+              struct principal *ret, struct error *err)
+{
+    if (r->is_unix && r->peer_uid != geteuid() && r->peer_uid != 0)
+        return error_set(err, ERR_UNAUTHENTICATED,
+                         "the control socket is for the user who runs Holdfast; run the command as that user");
+    if (http_header_get(r->head, STR("authorization")).p || http_header_get(r->head, STR("x-api-key")).p)
+        return error_set(err, ERR_UNAUTHENTICATED,
+                         "this credential is not known here; leave the Authorization or X-API-Key header "
+                         "out, as a loopback listener needs none");
+    *ret = local_admin;
+    return true;
+}
+
+/* Splits "host:port", "[v6]:port" or "host"; false when the port is not a port. */
+static bool split_host(struct str authority, struct str *ret_host)
+{
+    struct str host = authority, port = STR_NONE;
+    uint64_t number;
+
+    if (authority.n && authority.p[0] == '[') {
+        size_t close = str_find(authority, ']');
+        if (close == authority.n)
+            return false;
+        host = str_n(authority.p, close + 1);
+        if (close + 1 < authority.n) {
+            if (authority.p[close + 1] != ':')
+                return false;
+            port = str_n(authority.p + close + 2, authority.n - close - 2);
+        }
+    } else {
+        size_t colon = str_find(authority, ':');
+        host = str_n(authority.p, colon);
+        if (colon < authority.n)
+            port = str_n(authority.p + colon + 1, authority.n - colon - 1);
+    }
+    if (port.p && (!str_to_u64(port, 65535, &number) || number == 0))
+        return false;
+    *ret_host = host;
+    return true;
+}
+
+static bool is_loopback_name(struct str host)
+{
+    struct conn_address a;
+    struct error ignored;
+    char text[80];
+
+    if (str_ieq(host, STR("localhost")) || str_eq(host, STR("[::1]")))
+        return true;
+    if (host.n == 0 || host.n > 40 || host.p[0] == '[' || (host.p[0] < '0' || host.p[0] > '9'))
+        return false;
+    snprintf(text, sizeof(text), "%.*s:1", STR_ARG(host));
+    return address_parse(str_of(text), &a, &ignored) && address_is_loopback(&a);
+}
+
+bool host_is_allowed(const struct config *c, struct str authority)
+{
+    struct str host;
+    struct http_url url;
+    struct error ignored;
+
+    if (!split_host(authority, &host))
+        return false;
+    if (is_loopback_name(host))
+        return true;
+    return c->public_url.p && http_url_parse(c->public_url, &url, &ignored) && str_ieq(url.host, host);
+}
+
+bool origin_is_allowed(const struct config *c, struct str origin)
+{
+    struct str host, rest = origin;
+
+    for (size_t i = 0; i < c->n_origins; i++)
+        if (str_ieq(c->origins[i], origin))
+            return true;
+    if (str_starts(rest, STR("http://")))
+        rest = str_n(rest.p + 7, rest.n - 7);
+    else if (str_starts(rest, STR("https://")))
+        rest = str_n(rest.p + 8, rest.n - 8);
+    else
+        return false;
+    return split_host(rest, &host) && is_loopback_name(host);
+}
