@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which session a call belongs to.  Carriers in order: the tool argument session_id (built-ins and
+ * injected handles) → the session linked to the transport → the handle in header or query → _meta
+ * keys → headers and client id → derived (owner, client, 30 minutes idle).  The transport is linked by
+ * its first call. */
+#include "exchange/exchange.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "crypto/token.h"
+
+static void on_query(struct session_query *q)
+{
+    exchange_resume(container_of(q, struct exchange, query));
+}
+
+/* Asks; NEXT when the answer is there (x->query), WAIT when it will come. */
+static enum step_result ask(struct exchange *x, enum session_by by, struct str carrier, struct str name)
+{
+    x->query = (struct session_query){
+        .by = by,
+        .who = &x->who,
+        .carrier = carrier,
+        .name = name,
+        .done = on_query,
+    };
+    return session_find(x->sv->sessions, &x->query) ? STEP_NEXT : STEP_WAIT;
+}
+
+static enum step_result not_found(struct exchange *x)
+{
+    return exchange_refuse(x, 404, -32000, "Session not found or expired");
+}
+
+static enum step_result take_transport(struct exchange *x)
+{
+    if (!x->query.ok)
+        return exchange_fail(x, &x->query.job.err);
+    x->transport = x->query.transport;
+    x->session = x->query.session;
+    /* An id works only on the endpoint that issued it. */
+    if (x->query.by == BY_TRANSPORT && x->transport && !str_eq(x->transport->endpoint, x->endpoint))
+        return not_found(x);
+    if (x->query.by == BY_TRANSPORT ? !x->transport : !x->session)
+        return not_found(x);
+    if (x->transport) {
+        x->version = x->transport->version;
+        transport_used(x->transport);
+    }
+    return STEP_NEXT;
+}
+
+enum step_result exchange_find_transport(struct exchange *x)
+{
+    struct str id = STR_NONE;
+
+    if (x->query.done) /* resumed: the lookup has come back */
+        return take_transport(x);
+    if (x->era == MCP_MODERN || x->method->service == SERVE_INITIALIZE)
+        return STEP_NEXT;
+    if (!carrier_transport_id(x->http->head, x->mem, &id))
+        return exchange_refuse(x, 400, -32600,
+                               "Mcp-Session-Id and ?session_id= are given more than once or differ; send one");
+    if (!id.p)
+        return x->has_message ? STEP_NEXT
+                              : exchange_refuse(x, 400, -32600, "DELETE needs the Mcp-Session-Id to end");
+    log_debug("request names a session", LS("session_id", id));
+    if (ask(x, token_looks_like_handle(id) ? BY_HANDLE : BY_TRANSPORT, STR_NONE, id) == STEP_WAIT)
+        return STEP_WAIT;
+    return take_transport(x);
+}
+
+/* Injection: a legacy server that keeps a session per caller, and a request that has no other way to
+ * name one.  Decided from the request alone. */
+bool exchange_injects_handles(const struct exchange *x)
+{
+    const struct server_config *s = upstream_config(x->up);
+    const struct mcp_message *m = &x->msg;
+
+    if (s->kind == SERVER_BUILTIN || s->share != SHARE_SESSION || x->catalog->era != MCP_LEGACY ||
+        s->handles == HANDLES_NEVER)
+        return false;
+    if (s->handles == HANDLES_ALWAYS)
+        return true;
+    return !x->transport && !x->session && !carrier_in_meta(x->config, m, x->mem).name.p &&
+           !carrier_in_headers(x->config, x->http->head, x->mem).name.p;
+}
+
+static struct str client_member(const struct exchange *x, const char *name)
+{
+    struct js_doc doc;
+    if (x->era == MCP_MODERN) {
+        const struct js_node *info = js_get(&x->msg.doc, x->msg.meta, STR(MCP_KEY_CLIENT_INFO));
+        return js_text(&x->msg.doc, js_get(&x->msg.doc, info, str_of(name)), x->mem);
+    }
+    if (!x->transport || !js_parse(x->transport->initialize_params, &js_limits_request, x->mem, &doc, NULL))
+        return STR_NONE;
+    const struct js_node *info = js_get(&doc, js_root(&doc), STR("clientInfo"));
+    return js_text(&doc, js_get(&doc, info, str_of(name)), x->mem);
+}
+
+static enum step_result birth(struct exchange *x, enum session_origin origin, struct str carrier,
+                              struct str key)
+{
+    struct str name = client_member(x, "name"), version = client_member(x, "version");
+    struct session_birth b = {
+        .who = &x->who,
+        .origin = origin,
+        .carrier = carrier,
+        .carrier_key = key,
+        .client_name = str_n(name.p, name.n < 255 ? name.n : 255),
+        .client_version = str_n(version.p, version.n < 50 ? version.n : 50),
+        .provisional = origin == ORIGIN_INJECTED,
+        .counted = origin == ORIGIN_KEYED,
+    };
+    x->session = session_new(x->sv->sessions, &b);
+    log_debug("session begun", LS("session_id", x->session->handle), LS("carrier", carrier));
+    return STEP_NEXT;
+}
+
+/* The argument names one of our sessions, or the call is told how to get one. */
+static enum step_result use_argument(struct exchange *x, struct str handle)
+{
+    if (x->query.by != BY_HANDLE || !str_eq(x->query.name, handle) || !x->query.done) {
+        session_unref(x->session);
+        x->session = NULL;
+        if (ask(x, BY_HANDLE, STR_NONE, handle) == STEP_WAIT)
+            return STEP_WAIT;
+    }
+    if (!x->query.ok)
+        return exchange_fail(x, &x->query.job.err);
+    if (!x->query.session) {
+        struct buf *out = exchange_begin_result(x);
+        buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":\"Session not found or expired. Call "
+                      "again without session_id to begin a new one.\"}],\"isError\":true");
+        buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
+        return exchange_end_result(x);
+    }
+    x->session = x->query.session;
+    x->call.drop_session_id = x->injects;
+    x->call.names_session = x->session->provisional;
+    x->tells_handle = x->injects;
+    return STEP_NEXT;
+}
+
+/* A keyed session: found, or made under that key. */
+static enum step_result use_key(struct exchange *x, enum session_origin origin)
+{
+    bool asked = x->query.by == BY_KEY && x->query.done && str_eq(x->query.name, x->carrier.name) &&
+                 str_eq(x->query.carrier, x->carrier.label);
+    if (!asked && ask(x, BY_KEY, x->carrier.label, x->carrier.name) == STEP_WAIT)
+        return STEP_WAIT;
+    if (!x->query.ok)
+        return exchange_fail(x, &x->query.job.err);
+    struct session *found = x->query.session;
+    if (found && origin == ORIGIN_DERIVED &&
+        clock_wall_ms() - found->last_used_ms >= x->config->session_idle_ms) {
+        x->call.replaces = found;
+        session_forget(found);
+        found = NULL;
+    }
+    x->session = found;
+    return found ? STEP_NEXT : birth(x, origin, x->carrier.label, x->carrier.name);
+}
+
+/* The next carrier in order, when neither argument, transport nor handle named a session. */
+static enum step_result use_request(struct exchange *x)
+{
+    enum session_origin origin = ORIGIN_KEYED;
+
+    if (!x->carrier.name.p) {
+        x->carrier = carrier_in_meta(x->config, &x->msg, x->mem);
+        if (!x->carrier.name.p)
+            x->carrier = carrier_in_headers(x->config, x->http->head, x->mem);
+        if (!x->carrier.name.p && x->transport)
+            return birth(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
+        if (!x->carrier.name.p && x->injects) {
+            x->tells_handle = true;
+            return birth(x, ORIGIN_INJECTED, STR("argument"), STR_NONE);
+        }
+    }
+    if (!x->carrier.name.p || str_eq(x->carrier.label, STR("derived"))) {
+        struct str client = client_member(x, "name");
+        origin = ORIGIN_DERIVED;
+        x->carrier = (struct carrier){STR("derived"), client.n && client.n <= 200 ? client : STR("-")};
+    }
+    return use_key(x, origin);
+}
+
+enum step_result exchange_choose_session(struct exchange *x)
+{
+    const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
+    const struct js_node *named = js_get(&x->msg.doc, arguments, STR("session_id"));
+    const struct catalog_tool *tool = catalog_tool(x->catalog, x->tool);
+    bool builtin = upstream_config(x->up)->kind == SERVER_BUILTIN;
+    enum step_result result = STEP_NEXT;
+
+    if (!x->injects)
+        x->injects = exchange_injects_handles(x) && tool && !tool->owns_session_id;
+    if (js_type_is(named, JS_STRING) && (builtin || x->injects))
+        result = use_argument(x, js_text(&x->msg.doc, named, x->mem));
+    else if (!x->session)
+        result = use_request(x);
+    if (result == STEP_NEXT)
+        x->call.links_transport = x->transport && x->transport->session != x->session &&
+                                  !(x->transport->session && js_type_is(named, JS_STRING));
+    return result;
+}

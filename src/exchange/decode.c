@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The message step: era is decided from the body and cross-checked with headers (protocol.md 2.1),
+ * then a modern request climbs the ladder (2.2); the first failure answers. */
+#include "exchange/exchange.h"
+
+#include "json/write.h"
+#include "mcp/header.h"
+
+/* DELETE has no message: it ends the transport. */
+static const struct mcp_method end_transport = {
+    .name = {"DELETE", 6},
+    .service = SERVE_ACCEPTED,
+    .legacy = true,
+};
+static const struct mcp_method accepted = {
+    .name = {"notification", 12},
+    .service = SERVE_ACCEPTED,
+    .legacy = true,
+    .modern = true,
+};
+
+static const struct js_node *claim(const struct exchange *x, const char *key)
+{
+    return js_get(&x->msg.doc, x->msg.meta, str_of(key));
+}
+
+static struct str version_header(const struct exchange *x)
+{
+    return http_header_get(x->http->head, STR("mcp-protocol-version"));
+}
+
+static bool header_is_modern(const struct exchange *x)
+{
+    struct str header = version_header(x);
+    const struct mcp_version *v = header.p ? mcp_version_find(header) : NULL;
+    return v && v->era == MCP_MODERN;
+}
+
+static bool is_log_level(const struct exchange *x, const struct js_node *v)
+{
+    static const char *const levels[] = {"debug", "info",     "notice", "warning",
+                                         "error", "critical", "alert",  "emergency"};
+    for (size_t i = 0; i < countof(levels); i++)
+        if (js_is(&x->msg.doc, v, str_of(levels[i])))
+            return true;
+    return false;
+}
+
+static bool is_client_info(const struct exchange *x, const struct js_node *v)
+{
+    const struct js_doc *d = &x->msg.doc;
+    return js_type_is(v, JS_OBJECT) && js_type_is(js_get(d, v, STR("name")), JS_STRING) &&
+           js_type_is(js_get(d, v, STR("version")), JS_STRING);
+}
+
+/* Rung 2: the envelope itself. */
+static enum step_result check_envelope(struct exchange *x)
+{
+    const struct js_node *info = claim(x, MCP_KEY_CLIENT_INFO);
+    const struct js_node *level = claim(x, MCP_KEY_LOG_LEVEL);
+
+    if (!js_type_is(claim(x, MCP_KEY_VERSION), JS_STRING))
+        return exchange_refuse(x, 400, -32602, "params._meta lacks \"" MCP_KEY_VERSION "\"%s",
+                               js_type_is(claim(x, MCP_KEY_CAPABILITIES), JS_OBJECT)
+                                   ? ""
+                                   : " and \"" MCP_KEY_CAPABILITIES "\"");
+    if (!js_type_is(claim(x, MCP_KEY_CAPABILITIES), JS_OBJECT))
+        return exchange_refuse(x, 400, -32602, "params._meta lacks the object \"" MCP_KEY_CAPABILITIES "\"");
+    if (info && !is_client_info(x, info))
+        return exchange_refuse(x, 400, -32602,
+                               "\"" MCP_KEY_CLIENT_INFO "\" must be an object with name and version");
+    if (level && !is_log_level(x, level))
+        return exchange_refuse(x, 400, -32602, "\"" MCP_KEY_LOG_LEVEL "\" is not a log level");
+    return STEP_NEXT;
+}
+
+/* Rungs 3 and 4: the version, in header and body. */
+static enum step_result check_version(struct exchange *x)
+{
+    struct str asked = js_text(&x->msg.doc, claim(x, MCP_KEY_VERSION), x->mem);
+    struct str header = version_header(x);
+    const struct mcp_version *v = mcp_version_find(asked);
+    struct buf data;
+
+    if (!header.p || !str_eq(header, asked))
+        return exchange_refuse(x, 400, -32020, "the MCP-Protocol-Version header must equal the version in _meta");
+    if (v && v->era == MCP_MODERN) {
+        x->version = v;
+        return STEP_NEXT;
+    }
+    buf_init(&data, 64 * 1024 * 1024);
+    buf_addz(&data, "{\"supported\":" MCP_SUPPORTED_MODERN ",\"requested\":");
+    js_quote(&data, asked);
+    buf_addc(&data, '}');
+    enum step_result result = exchange_refuse_data(x, 400, -32022, buf_str(&data), "Unsupported protocol version");
+    buf_release(&data);
+    return result;
+}
+
+/* Rungs 5 and 6: Mcp-Method and Mcp-Name mirror the body. */
+static enum step_result check_mirrors(struct exchange *x)
+{
+    struct str method = http_header_get(x->http->head, STR("mcp-method"));
+    struct str name = http_header_get(x->http->head, STR("mcp-name"));
+    const struct mcp_method *known = mcp_method_find(x->msg.method, MCP_MODERN);
+    struct str decoded = STR_NONE;
+
+    if (!method.p || !str_eq(method, x->msg.method))
+        return exchange_refuse(x, 400, -32020, "the Mcp-Method header must equal the method in the body");
+    if (!known || !known->name_param.p)
+        return STEP_NEXT;
+    struct str in_body = mcp_param_text(&x->msg, known->name_param, x->mem);
+    if (name.p && !mcp_header_decode(name, x->mem, &decoded))
+        return exchange_refuse(x, 400, -32020, "the Mcp-Name header is not valid base64 inside its sentinel");
+    if (name.p ? !in_body.p || !str_eq(decoded, in_body) : in_body.p != NULL)
+        return exchange_refuse(x, 400, -32020, "the Mcp-Name header must equal params.%.*s in the body",
+                               STR_ARG(known->name_param));
+    return STEP_NEXT;
+}
+
+static enum step_result climb_ladder(struct exchange *x)
+{
+    enum step_result (*const rungs[])(struct exchange *) = {check_envelope, check_version, check_mirrors};
+
+    x->era = MCP_MODERN;
+    for (size_t i = 0; i < countof(rungs); i++)
+        if (rungs[i](x) != STEP_NEXT)
+            return STEP_REPLY;
+    x->method = mcp_method_find(x->msg.method, MCP_MODERN);
+    if (!x->method)
+        return exchange_refuse(x, 404, -32601, "Method not found");
+    return STEP_NEXT;
+}
+
+static enum step_result decode_request(struct exchange *x)
+{
+    const struct js_node *pv = claim(x, MCP_KEY_VERSION);
+    bool initialize = str_eq(x->msg.method, STR("initialize"));
+    struct str text = js_text(&x->msg.doc, pv, x->mem);
+    const struct mcp_version *claimed = text.p ? mcp_version_find(text) : NULL;
+    struct str header = version_header(x);
+
+    if (initialize && (!pv || (claimed && claimed->era == MCP_LEGACY))) {
+        if (header_is_modern(x))
+            return exchange_refuse(x, 400, -32020,
+                                   "initialize belongs to the legacy versions, the header names a modern one");
+    } else if (pv) {
+        return climb_ladder(x);
+    } else if (header_is_modern(x)) {
+        return check_envelope(x);
+    } else if (header.p && !mcp_version_find(header)) {
+        return exchange_refuse(x, 400, -32600, "Unsupported protocol version in MCP-Protocol-Version");
+    }
+    x->method = mcp_method_find(x->msg.method, MCP_LEGACY);
+    if (!x->method)
+        return exchange_refuse(x, 200, -32601, "Method not found");
+    return STEP_NEXT;
+}
+
+static enum step_result decode_notification(struct exchange *x)
+{
+    bool modern = claim(x, MCP_KEY_VERSION) || header_is_modern(x);
+    const struct mcp_method *known = mcp_method_find(x->msg.method, modern ? MCP_MODERN : MCP_LEGACY);
+
+    x->era = modern ? MCP_MODERN : MCP_LEGACY;
+    x->method = known && known->service == SERVE_CANCELLED ? known : &accepted;
+    return STEP_NEXT;
+}
+
+enum step_result exchange_decode(struct exchange *x)
+{
+    struct error err;
+    bool is_batch;
+
+    if (!x->has_message) {
+        x->method = &end_transport;
+        return STEP_NEXT;
+    }
+    if (!mcp_parse_request(x->http->body, x->mem, &x->msg, &x->id, &is_batch, &err))
+        return exchange_refuse(x, 400, error_info(err.code)->jsonrpc, "%s", err.text);
+    if (x->msg.kind == MCP_RESPONSE) {
+        x->method = &accepted;
+        return STEP_NEXT;
+    }
+    if (x->msg.kind == MCP_NOTIFICATION)
+        return decode_notification(x);
+    x->tool = mcp_param_text(&x->msg, STR("name"), x->mem);
+    enum step_result result = decode_request(x);
+    if (result != STEP_NEXT || x->method->service != SERVE_CALL)
+        return result;
+    if (!x->tool.n || memchr(x->tool.p, 0, x->tool.n))
+        return exchange_refuse(x, 200, -32602, "tools/call needs params.name, the name of a tool");
+    const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
+    if (arguments && arguments->type != JS_OBJECT)
+        return exchange_refuse(x, 200, -32602, "params.arguments must be an object");
+    return STEP_NEXT;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An exchange: one client request from its bytes to its reply.  It owns the reply and lives in the
+ * HTTP request's arena; what it waits for is always one thing.  steps.c drives it. */
+#ifndef HOLDFAST_EXCHANGE_EXCHANGE_H
+#define HOLDFAST_EXCHANGE_EXCHANGE_H
+
+#include "call/call.h"
+#include "http/server.h"
+#include "mcp/method.h"
+#include "session/carrier.h"
+#include "session/session.h"
+#include "upstream/upstream.h"
+
+/* What exchanges work with; one per process, owned by the gateway. */
+struct services {
+    struct loop *loop;
+    struct config *config; /* the current one; an exchange keeps the one it began with */
+    struct lanes *lanes;
+    struct sessions *sessions;
+    struct upstreams *upstreams;
+    struct audit *audit;
+    struct calls *calls;
+    bool draining;
+    unsigned exchanges;    /* under way */
+};
+
+enum step_result {
+    STEP_NEXT,  /* go on */
+    STEP_WAIT,  /* exchange_resume() will be called */
+    STEP_REPLY, /* the reply is decided: skip to it */
+    STEP_DONE,  /* finished; the exchange is gone */
+};
+
+struct exchange {
+    struct services *sv;
+    struct http_request *http;
+    struct arena *mem;
+    struct config *config;
+    unsigned step;
+    bool running, resumed;
+    bool aborted;                 /* the client went away */
+    int64_t began_us;
+    /* message */
+    struct str server;            /* from the path */
+    struct str endpoint;          /* "/mcp/files" */
+    bool has_message;             /* a POST */
+    struct mcp_message msg;
+    struct str id;                /* the client's bytes, for errors too; absent: none could be made out */
+    enum mcp_era era;
+    const struct mcp_version *version; /* what the client speaks */
+    const struct mcp_method *method;
+    /* identify, transport, route, session */
+    struct principal who;
+    struct session_query query;
+    struct transport *transport;
+    struct session *session;
+    struct upstream *up;
+    struct catalog *catalog;
+    struct catalog_want want;
+    struct carrier carrier;       /* the one being looked up */
+    struct str tool;
+    bool injects;                 /* this request gets the handle treatment */
+    bool tells_handle;            /* its result carries the handle */
+    /* call */
+    struct call call;
+    bool has_call;
+    bool streaming;               /* the reply has become an event stream */
+    /* answers that must be stored first */
+    struct write_job job;
+    struct store_op op;
+    struct transport_row transport_row;
+    char transport_id[TRANSPORT_ID_LENGTH + 1];
+    /* reply */
+    int status;
+    struct buf out;               /* JSON; empty: no body */
+    struct str headers;
+};
+
+/* Takes the request: exactly one reply follows. */
+void exchange_start(struct services *sv, struct http_request *r, struct str server);
+void exchange_resume(struct exchange *x); /* what it waited for has happened */
+
+/* decode.c: bytes to message, era and method; the ladder of refusals. */
+enum step_result exchange_decode(struct exchange *x);
+/* choose.c: which session a call belongs to. */
+enum step_result exchange_find_transport(struct exchange *x);
+enum step_result exchange_choose_session(struct exchange *x);
+bool exchange_injects_handles(const struct exchange *x);
+/* answer.c: what is answered here. */
+enum step_result exchange_answer(struct exchange *x);
+/* reply.c */
+enum step_result exchange_refuse(struct exchange *x, int status, int code, const char *fmt, ...) printf_like(4, 5);
+enum step_result exchange_refuse_data(struct exchange *x, int status, int code, struct str data, const char *fmt, ...) printf_like(5, 6);
+/* By the error table: for our own refusals. */
+enum step_result exchange_fail(struct exchange *x, const struct error *err);
+enum step_result exchange_accept(struct exchange *x); /* 202 */
+/* `{"jsonrpc":"2.0","id":…,"result":` begun in x->out; the caller writes the result, then exchange_end_result. */
+struct buf *exchange_begin_result(struct exchange *x);
+enum step_result exchange_end_result(struct exchange *x);
+void exchange_write_call_reply(struct exchange *x);
+void exchange_send_progress(struct call *c, const struct mcp_message *m);
+void exchange_send(struct exchange *x);
+/* headers.c: arguments mirrored in headers (x-mcp-header). */
+enum step_result exchange_check_params(struct exchange *x);
+
+#endif

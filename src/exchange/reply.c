@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replies: JSON objects, or the events of a stream once something had to be said before the result.
+ * Failures of an upstream are answered in band (200); our own refusals carry a status. */
+#include "exchange/exchange.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/sse.h"
+#include "json/write.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define MAX_STREAM_QUEUE (256 * 1024)
+
+static void write_id(struct exchange *x, bool null_when_absent)
+{
+    if (x->id.p)
+        buf_addf(&x->out, ",\"id\":%.*s", STR_ARG(x->id));
+    else if (null_when_absent)
+        buf_addz(&x->out, ",\"id\":null");
+}
+
+static enum step_result refuse(struct exchange *x, int status, int code, struct str data,
+                               struct str message)
+{
+    x->status = status;
+    if (x->has_message && x->msg.kind != MCP_REQUEST && status == 200)
+        return exchange_accept(x); /* nobody waits for the answer to a notification */
+    buf_reset(&x->out);
+    buf_addz(&x->out, "{\"jsonrpc\":\"2.0\"");
+    write_id(x, !x->has_message);
+    buf_addf(&x->out, ",\"error\":{\"code\":%d,\"message\":", code);
+    js_quote(&x->out, message);
+    if (data.p)
+        buf_addf(&x->out, ",\"data\":%.*s", STR_ARG(data));
+    buf_addz(&x->out, "}}");
+    return STEP_REPLY;
+}
+
+enum step_result exchange_refuse(struct exchange *x, int status, int code, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    return refuse(x, status, code, STR_NONE, str_of(text));
+}
+
+enum step_result exchange_refuse_data(struct exchange *x, int status, int code, struct str data,
+                                      const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    return refuse(x, status, code, data, str_of(text));
+}
+
+static bool is_upstream_trouble(enum err_code code)
+{
+    return code == ERR_UNREACHABLE || code == ERR_UPSTREAM || code == ERR_TIMEOUT ||
+           code == ERR_CANCELLED || code == ERR_LIMIT;
+}
+
+enum step_result exchange_fail(struct exchange *x, const struct error *err)
+{
+    const struct error_info *info = error_info(err->code);
+    if (err->code == ERR_UNAVAILABLE)
+        x->headers = STR("Retry-After: 1\r\n");
+    if (err->code == ERR_UNAUTHENTICATED)
+        x->headers = STR("WWW-Authenticate: Bearer\r\n");
+    return refuse(x, is_upstream_trouble(err->code) ? 200 : info->http_status, info->jsonrpc, STR_NONE,
+                  str_of(err->text));
+}
+
+enum step_result exchange_accept(struct exchange *x)
+{
+    x->status = 202;
+    buf_reset(&x->out);
+    return STEP_REPLY;
+}
+
+struct buf *exchange_begin_result(struct exchange *x)
+{
+    x->status = 200;
+    buf_reset(&x->out);
+    buf_addz(&x->out, "{\"jsonrpc\":\"2.0\"");
+    write_id(x, true);
+    buf_addz(&x->out, ",\"result\":");
+    return &x->out;
+}
+
+enum step_result exchange_end_result(struct exchange *x)
+{
+    buf_addc(&x->out, '}');
+    return STEP_REPLY;
+}
+
+/* In the modern era some codes have a status of their own. */
+static int status_of_answer(const struct exchange *x, const struct mcp_message *m)
+{
+    int64_t code = 0;
+    if (x->era != MCP_MODERN || !m->error ||
+        !js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code))
+        return 200;
+    return code == -32601 ? 404 : code <= -32020 && code >= -32022 ? 400 : 200;
+}
+
+static void write_answer(struct exchange *x)
+{
+    struct call *c = &x->call;
+    char at[CLOCK_TEXT];
+    struct bridge_result b = {
+        .m = &c->answer,
+        .from = c->catalog->era,
+        .to = x->era,
+        .id = x->id,
+        .server_info = c->catalog->server_info,
+        .mem = x->mem,
+    };
+
+    if (x->era == MCP_LEGACY && bridge_is_input_required(&c->answer)) {
+        exchange_refuse(x, 200, -32603,
+                        "this tool asks for input in the way of 2026-07-28, which Holdfast does not "
+                        "translate for older clients yet; use a 2026-07-28 client");
+        return;
+    }
+    if (x->tells_handle)
+        b.handle = c->session->handle;
+    if (c->state_lost) {
+        clock_format(clock_wall_ms(), at);
+        b.lost_server = upstream_name(c->up);
+        b.lost_reason = str_of(c->lost_reason);
+        b.lost_at = arena_dup(x->mem, str_of(at));
+    }
+    x->status = status_of_answer(x, &c->answer);
+    bridge_write_result(&b, &x->out);
+}
+
+static void write_over_limit(struct exchange *x, const char *text)
+{
+    struct buf *out = exchange_begin_result(x);
+    buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":");
+    js_quote(out, str_of(text));
+    buf_addz(out, "}],\"isError\":true");
+    buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
+    exchange_end_result(x);
+}
+
+void exchange_write_call_reply(struct exchange *x)
+{
+    struct call *c = &x->call;
+
+    if (c->audit_err.code != ERR_NONE)
+        exchange_refuse(x, 503, -32000,
+                        "The call ran, but its outcome could not be recorded yet, so it is not "
+                        "acknowledged; look it up with `holdfast audit list` before repeating it");
+    else if (c->session_over_limit)
+        write_over_limit(x, c->err.text);
+    else if (c->has_answer)
+        write_answer(x);
+    else
+        exchange_fail(x, &c->err);
+}
+
+static bool takes_events(const struct exchange *x)
+{
+    struct str accept = http_header_get(x->http->head, STR("accept"));
+    return accept.p && (http_list_has(accept, STR("text/event-stream")) || http_list_has(accept, STR("*/*")));
+}
+
+/* Progress opens the stream.  A slow reader loses progress, never the result. */
+void exchange_send_progress(struct call *c, const struct mcp_message *m)
+{
+    struct exchange *x = c->user;
+    const struct js_node *token = js_get(&x->msg.doc, x->msg.meta, STR("progressToken"));
+    struct buf text, event;
+
+    if (x->aborted || !token || !takes_events(x))
+        return;
+    if (!x->streaming) {
+        http_stream_begin(x->http, 200, "text/event-stream",
+                          STR("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"),
+                          64u * 1024 * 1024);
+        x->streaming = true;
+    }
+    if (http_stream_queued(x->http) > MAX_STREAM_QUEUE)
+        return;
+    buf_init(&text, 64u * 1024 * 1024);
+    buf_init(&event, 64u * 1024 * 1024);
+    bridge_write_progress(m, js_raw(&x->msg.doc, token), &text);
+    sse_write(&event, STR("message"), STR_NONE, buf_str(&text));
+    if (!http_stream_write(x->http, buf_str(&event)))
+        log_debug("progress dropped: the reader is slow");
+    buf_release(&text);
+    buf_release(&event);
+}
+
+static void send_event(struct http_request *r, struct buf *out)
+{
+    struct buf event;
+    buf_init(&event, 128u * 1024 * 1024);
+    sse_write(&event, STR("message"), STR_NONE, buf_str(out));
+    if (http_stream_write(r, buf_str(&event)))
+        http_stream_end(r);
+    else
+        http_stream_abort(r);
+    buf_release(&event);
+}
+
+/* The exchange's memory is the request's and goes with it: what is needed is taken out first. */
+void exchange_send(struct exchange *x)
+{
+    struct http_request *r = x->http;
+    struct buf out = x->out;
+
+    if (x->streaming)
+        send_event(r, &out);
+    else
+        http_reply(r, x->status, out.n ? "application/json" : NULL, x->headers, buf_str(&out));
+    buf_release(&out);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* THE SPINE.  One client request, from a whole HTTP message to its reply, as a table of steps:
+ *
+ *   message    bytes → JSON-RPC message, era, method             (decode.c)
+ *   identify   who is calling, or 401
+ *   transport  the legacy Mcp-Session-Id, or 404                 (choose.c, session/lookup.c)
+ *   route      path → upstream, and what it offers               (upstream/)
+ *   session    which durable session a call belongs to           (choose.c)
+ *   permit     may they: limits of ours, headers against body
+ *   call       answered here, or by the upstream: intent durable, link, send, answer   (call/)
+ *   audit      the outcome durable
+ *   reply      JSON, or the last event of a stream               (reply.c)
+ *
+ * (The http step came before: http/server.c and front.c hand over whole requests only.)
+ * Each step returns NEXT, WAIT, REPLY or DONE.  One wait at a time; whoever is waited for calls
+ * exchange_resume() from the loop.  No step asks which era a side speaks: bridge/ and mcp/version.c
+ * know.  Every exchange, good, bad or abandoned, ends in exchange_finish(). */
+#include "exchange/exchange.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "exchange/measure.h"
+#include "identity/identity.h"
+
+#include <assert.h>
+
+#define MAX_TOOL_NAME 512
+
+static void exchange_finish(struct exchange *x);
+
+static enum step_result step_message(struct exchange *x)
+{
+    return exchange_decode(x);
+}
+
+static enum step_result step_identify(struct exchange *x)
+{
+    struct error err;
+    struct str client = http_header_get(x->http->head, STR("mcp-client-id"));
+
+    if (!identify(x->config, x->http, &x->who, &err))
+        return exchange_fail(x, &err);
+    if (x->config->client_id_required && !client.p)
+        return exchange_refuse(x, 400, -32600, "Missing required mcp-client-id header");
+    if (x->config->client_id_required && !client.n)
+        return exchange_refuse(x, 400, -32600, "mcp-client-id header must not be empty");
+    return STEP_NEXT;
+}
+
+static enum step_result step_transport(struct exchange *x)
+{
+    return exchange_find_transport(x);
+}
+
+static void on_catalog(struct catalog_want *w, struct catalog *c, const struct error *err)
+{
+    struct exchange *x = container_of(w, struct exchange, want);
+    if (err)
+        exchange_fail(x, err);
+    else
+        x->catalog = catalog_ref(c);
+    exchange_resume(x);
+}
+
+static enum step_result step_route(struct exchange *x)
+{
+    struct catalog *c = NULL;
+    struct error err;
+
+    if (x->catalog)
+        return STEP_NEXT;
+    if (x->status)
+        return STEP_REPLY;
+    if (!x->up) {
+        x->up = upstreams_find(x->sv->upstreams, x->server);
+        if (!x->up)
+            return exchange_refuse(x, 404, -32000,
+                                   "No server of this name is configured; see \"mcpServers\" in the configuration");
+        upstream_ref(x->up);
+    }
+    if (x->method->service == SERVE_PING || x->method->service == SERVE_CANCELLED || !x->has_message)
+        return STEP_NEXT;
+    x->want.done = on_catalog;
+    if (!upstream_catalog(x->up, x->method->service == SERVE_TOOLS_LIST, &x->want, &c, &err))
+        return exchange_fail(x, &err);
+    if (!c)
+        return STEP_WAIT;
+    x->catalog = catalog_ref(c);
+    return STEP_NEXT;
+}
+
+static enum step_result step_session(struct exchange *x)
+{
+    return x->method->service == SERVE_CALL ? exchange_choose_session(x) : STEP_NEXT;
+}
+
+static enum step_result step_permit(struct exchange *x)
+{
+    if (x->catalog && x->method->capability && !catalog_offers(x->catalog, x->method->capability))
+        return exchange_refuse(x, x->era == MCP_MODERN ? 404 : 200, -32601,
+                               "Method not found: this server has no %s", x->method->capability);
+    if (x->method->service != SERVE_CALL)
+        return STEP_NEXT;
+    if (x->tool.n > MAX_TOOL_NAME)
+        return exchange_refuse(x, 200, -32602, "a tool name has at most %d bytes", MAX_TOOL_NAME);
+    if (x->sv->draining)
+        return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
+    return exchange_check_params(x);
+}
+
+static void on_answer(struct call *c)
+{
+    exchange_resume(c->user);
+}
+
+static enum step_result step_call(struct exchange *x)
+{
+    struct call *c = &x->call;
+
+    if (x->method->service != SERVE_CALL)
+        return exchange_answer(x);
+    if (c->state != CALL_NEW)
+        return STEP_NEXT;
+    c->user = x;
+    c->mem = x->mem;
+    c->who = &x->who;
+    c->request = &x->msg;
+    c->client_era = x->era;
+    c->client_version = x->version->name;
+    c->tool = x->tool;
+    c->up = x->up;
+    c->catalog = x->catalog;
+    c->session = x->session;
+    c->transport = x->transport;
+    c->max_counted = x->config->session_max_per_tenant;
+    c->on_answer = c->on_settled = on_answer;
+    c->on_progress = exchange_send_progress;
+    x->up = NULL; /* the call keeps these from now on */
+    x->catalog = NULL;
+    x->session = NULL;
+    x->transport = NULL;
+    x->has_call = true;
+    call_start(x->sv->calls, c);
+    return STEP_WAIT;
+}
+
+static enum step_result step_audit(struct exchange *x)
+{
+    if (x->has_call && x->call.state != CALL_DONE) {
+        call_settle(&x->call);
+        return STEP_WAIT;
+    }
+    return STEP_NEXT;
+}
+
+static enum step_result step_reply(struct exchange *x)
+{
+    if (x->has_call && !x->status)
+        exchange_write_call_reply(x);
+    exchange_finish(x);
+    return STEP_DONE;
+}
+
+static const struct step {
+    const char *name;
+    enum step_result (*run)(struct exchange *x);
+} steps[] = {
+    {"message", step_message}, {"identify", step_identify}, {"transport", step_transport},
+    {"route", step_route},     {"session", step_session},   {"permit", step_permit},
+    {"call", step_call},       {"audit", step_audit},       {"reply", step_reply},
+};
+
+/* A step that waits is run again when it is resumed: each knows from its own fields what it has. */
+static void exchange_run(struct exchange *x)
+{
+    enum step_result result = STEP_NEXT;
+
+    x->running = true;
+    while (result != STEP_DONE) {
+        x->resumed = false;
+        result = steps[x->step].run(x);
+        if (result == STEP_NEXT)
+            x->step++;
+        else if (result == STEP_REPLY)
+            x->step = countof(steps) - 1;
+        else if (result == STEP_WAIT && !x->resumed)
+            break;
+    }
+    if (result != STEP_DONE)
+        x->running = false;
+}
+
+void exchange_resume(struct exchange *x)
+{
+    if (x->running)
+        x->resumed = true; /* it happened before the step could return WAIT */
+    else
+        exchange_run(x);
+}
+
+/* A modern client that goes away has cancelled; a legacy one may come back for its answer. */
+static void on_abort(struct http_request *r)
+{
+    struct exchange *x = r->user;
+    x->aborted = true;
+    if (x->has_call && x->era == MCP_MODERN)
+        call_cancel(&x->call, STR("client disconnected"));
+}
+
+static void exchange_finish(struct exchange *x)
+{
+    struct http_request *r = x->http;
+
+    measure_exchange(x);
+    if (x->has_call)
+        call_release(&x->call);
+    if (x->up)
+        upstream_unref(x->up);
+    catalog_unref(x->catalog);
+    session_unref(x->session);
+    transport_unref(x->transport);
+    config_unref(x->config);
+    x->sv->exchanges--;
+    if (x->aborted) {
+        buf_release(&x->out);
+        http_request_done(r);
+    } else {
+        exchange_send(x); /* and with it x is gone */
+    }
+}
+
+void exchange_start(struct services *sv, struct http_request *r, struct str server)
+{
+    struct exchange *x = arena_new_of(r->mem, struct exchange);
+
+    x->sv = sv;
+    x->http = r;
+    x->mem = r->mem;
+    x->config = config_ref(sv->config);
+    x->began_us = r->began_us;
+    x->server = server;
+    x->endpoint = r->head->path;
+    x->has_message = str_eq(r->head->method, STR("POST"));
+    x->version = mcp_version_find(STR("2025-03-26"));
+    buf_init(&x->out, 64u * 1024 * 1024);
+    r->user = x;
+    r->on_abort = on_abort;
+    sv->exchanges++;
+    exchange_run(x);
+}
