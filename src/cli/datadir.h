@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data directory: one owner at a time, kept by a lock that dies with its process. */
+#ifndef HOLDFAST_CLI_DATADIR_H
+#define HOLDFAST_CLI_DATADIR_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+struct datadir;
+/* Makes the directory (0700) if need be and locks it; ERR_CONFIG when another process owns it. */
+must_check bool datadir_own(struct str dir, struct datadir **ret, struct error *err);
+void datadir_release(struct datadir *d); /* NULL is fine */
+/* The pid of the living owner, or 0. */
+int datadir_owner(struct str dir);
+/* "DIR/name", NUL-terminated, in mem. */
+struct str datadir_path(struct str dir, const char *name, struct arena *mem);
+/* DIR/holdfast.sock, checked against the length a socket name may have. */
+must_check bool datadir_socket(struct str dir, struct arena *mem, struct str *ret, struct error *err);
+
+#endif
