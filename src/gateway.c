@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start and stop order on one screen.
+ *
+ *   start: data directory → keeper (forked while there is one thread) → store, writer, chain, lost
+ *          intents closed → lanes → audit → loop services → listeners → "ready"
+ *   stop:  SIGTERM: no new connections, calls under way finish (at most 25 s) → upstreams → audit
+ *          anchor → lanes drained → store closed → keeper
+ *
+ * SIGHUP reads the configuration again and swaps it whole, or says why not and keeps the old one. */
+#include "gateway.h"
+
+#include "audit/audit.h"
+#include "audit/chain.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "cli/datadir.h"
+#include "delivery/delivery.h"
+#include "exchange/exchange.h"
+#include "io/address.h"
+#include "io/tls.h"
+#include "rest/front.h"
+#include "servers/sample.h"
+#include "upstream/keeper.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define LEASE_MS 15000
+#define LEASE_RENEW_MS 5000
+#define DRAIN_MS 25000
+
+struct gateway {
+    struct gateway_options options;
+    struct arena *mem;
+    struct datadir *datadir;
+    struct keeper *keeper;
+    struct chain *chain;
+    struct writer_row writer;
+    struct services sv;
+    struct http_server *server;
+    struct tls_context *tls;
+    struct loop_timer *lease, *drain;
+    struct write_job lease_job;
+    struct store_op lease_op;
+    bool renewing;
+    int64_t drain_until_ms;
+    bool anchoring;
+};
+
+/* Store: one read-write connection, two read-only ones. */
+
+static bool open_stores(struct gateway *g, struct store *ret[3], struct error *err)
+{
+    struct store_config config = {.path = datadir_path(g->options.data_dir, "holdfast.db", g->mem)};
+    if (!store_open_sqlite(&config, &ret[0], err))
+        return false;
+    config.read_only = true;
+    return store_open_sqlite(&config, &ret[1], err) && store_open_sqlite(&config, &ret[2], err);
+}
+
+static bool start_writer(struct gateway *g, struct store *store, struct error *err)
+{
+    static char uuid[UUID_TEXT], node[256];
+    size_t lost = 0;
+
+    random_uuid7(uuid);
+    if (gethostname(node, sizeof(node) - 1) < 0)
+        snprintf(node, sizeof(node), "node");
+    g->writer = (struct writer_row){
+        .uuid = str_of(uuid),
+        .node = str_of(node),
+        .started_ms = clock_wall_ms(),
+        .lease_until_ms = clock_wall_ms() + LEASE_MS,
+    };
+    if (!store_writer_start(store, &g->writer, true, err) ||
+        !chain_open(datadir_path(g->options.data_dir, "audit.key", g->mem), true, g->writer.number,
+                    &g->chain, err) ||
+        !chain_load(g->chain, store, err) || !audit_close_lost(store, g->chain, &lost, err))
+        return false;
+    if (lost)
+        log_warn("calls of an earlier run have no known outcome", LI("calls", lost));
+    return true;
+}
+
+static void on_lease_written(struct write_job *job)
+{
+    struct gateway *g = container_of(job, struct gateway, lease_job);
+    g->renewing = false;
+    if (!job->ok)
+        log_warn("the writer's lease was not renewed", LZ("why", job->err.text));
+}
+
+static void on_lease(void *arg)
+{
+    struct gateway *g = arg;
+    if (g->renewing)
+        return;
+    g->writer.lease_until_ms = clock_wall_ms() + LEASE_MS;
+    g->lease_op = (struct store_op){.kind = OP_WRITER_RENEW, .writer = &g->writer};
+    g->lease_job = (struct write_job){.ops = &g->lease_op, .n = 1, .done = on_lease_written};
+    g->renewing = lane_write(g->sv.lanes, &g->lease_job);
+}
+
+static bool start_services(struct gateway *g, struct error *err)
+{
+    struct store *stores[3] = {NULL, NULL, NULL};
+    struct services *sv = &g->sv;
+
+    if (!open_stores(g, stores, err) || !start_writer(g, stores[0], err)) {
+        for (size_t i = 0; i < countof(stores); i++)
+            if (stores[i])
+                store_close(stores[i]);
+        return false;
+    }
+    struct lanes_config lanes = {
+        .write = stores[0],
+        .lookup = stores[1],
+        .query = stores[2],
+        .hook = chain_hook(g->chain),
+        .max_queue = 65536,
+        .max_batch = 512,
+        .company_us = 1000,
+    };
+    sv->lanes = lanes_new(sv->loop, &lanes);
+    struct audit_config audit = {
+        .lanes = sv->lanes,
+        .loop = sv->loop,
+        .chain = g->chain,
+        .writer = g->writer.number,
+        .max_body = sv->config->limit_audit_body,
+        .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
+    };
+    sv->audit = audit_new(&audit);
+    sv->calls = calls_new(sv->audit, sv->lanes);
+    struct sessions_config sessions = {
+        .lanes = sv->lanes,
+        .node = g->writer.node,
+        .writer = g->writer.number,
+        .max_resident = 10000,
+    };
+    sv->sessions = sessions_new(&sessions);
+    struct upstreams_config upstreams = {.loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink()};
+    builtin_register(&server_sample);
+    sv->upstreams = upstreams_new(&upstreams);
+    upstreams_apply(sv->upstreams, sv->config);
+    g->lease = loop_timer_new(sv->loop, on_lease, g);
+    loop_timer_start(g->lease, LEASE_RENEW_MS, LEASE_RENEW_MS);
+    operate_start(sv);
+    return true;
+}
+
+/* Listeners. */
+
+static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct error *err)
+{
+    struct conn_address address;
+    char text[160];
+    int fd;
+
+    if (!address_parse(where, &address, err))
+        return false;
+    if (!address_is_loopback(&address))
+        return error_set(err, ERR_CONFIG, "only loopback addresses can be listened on until there is authentication");
+    if (!address_listen(&address, &fd, err))
+        return false;
+    if (!is_unix) {
+        address.len = sizeof(address.sa);
+        if (getsockname(fd, (struct sockaddr *)&address.sa, &address.len) < 0)
+            return error_set(err, ERR_INTERNAL, "the listening socket has no name");
+        address_format(&address, text, sizeof(text));
+        log_info("listening", LZ("address", text));
+    }
+    http_server_listen(g->server, fd, is_unix ? NULL : g->tls, is_unix);
+    return true;
+}
+
+static bool start_listeners(struct gateway *g, struct error *err)
+{
+    struct http_server_config config = http_server_defaults;
+    struct config *c = g->sv.config;
+    struct str socket;
+
+    config.max_body = c->limit_body;
+    if (c->tls_cert.p && !tls_server_new(c->tls_cert.p, c->tls_key.p, &g->tls, err))
+        return false;
+    g->server = http_server_new(g->sv.loop, &config, front_gate, front_handle, &g->sv);
+    if (!datadir_socket(g->options.data_dir, g->mem, &socket, err))
+        return false;
+    unlink(socket.p); /* ours alone: we hold the lock */
+    return listen_on(g, arena_printf(g->mem, "unix:%.*s", STR_ARG(socket)), true, err) &&
+           listen_on(g, c->listen, false, err);
+}
+
+/* Signals. */
+
+static void on_hangup(void *arg, int signum unused_arg)
+{
+    struct gateway *g = arg;
+    struct config *fresh;
+    struct error err;
+
+    if (!config_load(&g->options.source, &fresh, &err)) {
+        log_error("the configuration was not reloaded; the old one stays", LZ("why", err.text));
+        return;
+    }
+    if (!str_eq(fresh->listen, g->sv.config->listen))
+        log_warn("\"listen\" changes only with a restart", LS("now", g->sv.config->listen));
+    for (size_t i = 0; i < fresh->n_notes; i++)
+        log_info("configuration", LS("note", fresh->notes[i]));
+    upstreams_apply(g->sv.upstreams, fresh);
+    config_unref(g->sv.config);
+    g->sv.config = fresh;
+    log_info("configuration reloaded", LI("servers", fresh->n_servers));
+}
+
+static void on_anchored(void *arg)
+{
+    struct gateway *g = arg;
+    loop_stop(g->sv.loop);
+}
+
+/* Stops when nothing is under way any more, or time is up. */
+static void on_drain_tick(void *arg)
+{
+    struct gateway *g = arg;
+    bool late = clock_mono_ms() >= g->drain_until_ms;
+
+    if (g->anchoring || (g->sv.exchanges > 0 && !late))
+        return;
+    if (late)
+        log_warn("stopping with requests still under way", LI("requests", g->sv.exchanges));
+    g->anchoring = true;
+    audit_anchor(g->sv.audit, on_anchored, g);
+}
+
+static void on_terminate(void *arg, int signum)
+{
+    struct gateway *g = arg;
+
+    if (g->sv.draining) {
+        log_warn("second signal: stopping at once", LI("signal", signum));
+        loop_stop(g->sv.loop);
+        return;
+    }
+    log_info("stopping: finishing what is under way", LI("signal", signum), LI("requests", g->sv.exchanges));
+    g->sv.draining = true;
+    g->drain_until_ms = clock_mono_ms() + DRAIN_MS;
+    http_server_stop_listening(g->server);
+    http_server_drain(g->server);
+    g->drain = loop_timer_new(g->sv.loop, on_drain_tick, g);
+    loop_timer_start(g->drain, 0, 20);
+}
+
+static void harden(void)
+{
+    struct rlimit files, none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    prctl(PR_SET_DUMPABLE, 0);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static bool start(struct gateway *g, struct error *err)
+{
+    if (!datadir_own(g->options.data_dir, &g->datadir, err) || !keeper_start(&g->keeper, err))
+        return false;
+    log_start();
+    g->sv.loop = loop_new();
+    keeper_attach(g->keeper, g->sv.loop);
+    if (!start_services(g, err) || !start_listeners(g, err))
+        return false;
+    loop_on_signal(g->sv.loop, SIGTERM, on_terminate, g);
+    loop_on_signal(g->sv.loop, SIGINT, on_terminate, g);
+    loop_on_signal(g->sv.loop, SIGHUP, on_hangup, g);
+    return true;
+}
+
+static void end_writer(struct gateway *g)
+{
+    struct error err;
+    struct store *store;
+    struct store_config config = {.path = datadir_path(g->options.data_dir, "holdfast.db", g->mem)};
+    g->writer.ended_ms = clock_wall_ms();
+    struct store_op op = {.kind = OP_WRITER_END, .writer = &g->writer};
+
+    if (!store_open_sqlite(&config, &store, &err))
+        return;
+    if (!store_write(store, &op, 1, &err))
+        log_warn("the writer's end was not recorded", LZ("why", err.text));
+    store_close(store);
+}
+
+static void stop(struct gateway *g)
+{
+    struct services *sv = &g->sv;
+
+    if (g->server)
+        http_server_free(g->server);
+    loop_timer_free(g->drain);
+    loop_timer_free(g->lease);
+    if (sv->upstreams)
+        upstreams_free(sv->upstreams);
+    if (sv->lanes)
+        lanes_free(sv->lanes);
+    if (sv->sessions)
+        sessions_free(sv->sessions);
+    if (sv->calls)
+        calls_free(sv->calls);
+    if (sv->audit)
+        audit_free(sv->audit);
+    if (sv->loop)
+        loop_free(sv->loop);
+    if (sv->lanes)
+        end_writer(g);
+    chain_free(g->chain);
+    tls_free(g->tls);
+    if (g->keeper)
+        keeper_stop(g->keeper);
+    config_unref(sv->config);
+    log_stop();
+    datadir_release(g->datadir);
+    arena_free(g->mem);
+}
+
+int gateway_run(const struct gateway_options *options)
+{
+    struct gateway g = {.options = *options, .mem = arena_new(1024 * 1024)};
+    struct error err = {.code = ERR_NONE};
+
+    g.sv.config = options->config;
+    harden();
+    for (size_t i = 0; i < options->config->n_notes; i++)
+        log_info("configuration", LS("note", options->config->notes[i]));
+    if (start(&g, &err)) {
+        log_info("ready", LI("servers", g.sv.config->n_servers), LS("data", options->data_dir),
+                 LZ("version", HOLDFAST_VERSION));
+        loop_run(g.sv.loop);
+    } else {
+        log_error("cannot start", LZ("why", err.text));
+    }
+    stop(&g);
+    return error_info(err.code)->exit_status;
+}

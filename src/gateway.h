@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The running program: start and stop order on one screen, in gateway.c. */
+#ifndef HOLDFAST_GATEWAY_H
+#define HOLDFAST_GATEWAY_H
+
+#include "config/config.h"
+
+struct gateway_options {
+    struct config *config;       /* taken */
+    struct config_source source; /* where it came from: SIGHUP reads it again */
+    struct str data_dir;
+};
+/* Runs until SIGTERM or SIGINT; returns the exit status. */
+int gateway_run(const struct gateway_options *options);
+
+#endif

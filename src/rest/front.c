@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The route table, and what is checked on a head before a body is read: Host, Origin, fetch metadata,
+ * route, content type.  Everything that passes goes to one row's handler. */
+#include "rest/front.h"
+
+#include "identity/identity.h"
+#include "json/write.h"
+
+enum { ROUTE_JSON = 1, ROUTE_CONTROL = 2 }; /* wants a JSON body; unix socket only */
+
+static void handle_mcp(void *arg, struct http_request *r, const struct route_match *m)
+{
+    exchange_start(arg, r, m->params[0]);
+}
+
+static const struct http_route routes[] = {
+    {"POST", "/mcp/{server}", handle_mcp, "One MCP server, its own names.", ROUTE_JSON},
+    {"DELETE", "/mcp/{server}", handle_mcp, "Ends a legacy transport session.", 0},
+    {"GET", "/healthz", front_healthz, "The process is alive.", 0},
+    {"GET", "/readyz", front_readyz, "The store writes and no stop is under way.", 0},
+    {"GET", "/metrics", front_metrics, "Prometheus text.", 0},
+    {"GET", "/control/events", front_control_events, "Audit events, for commands.", ROUTE_CONTROL},
+    {"GET", "/control/status", front_control_status, "Servers and counts, for commands.", ROUTE_CONTROL},
+};
+
+static struct str refusal(struct http_request *r, const char *text)
+{
+    struct buf b;
+    buf_init(&b, 8192);
+    buf_addz(&b, "{\"error\":");
+    js_quote(&b, str_of(text));
+    buf_addc(&b, '}');
+    struct str body = arena_dup(r->mem, buf_str(&b));
+    buf_release(&b);
+    return body;
+}
+
+void front_refuse(struct http_request *r, int status, struct str headers, const char *text)
+{
+    http_reply(r, status, "application/json", headers, refusal(r, text));
+}
+
+static bool is_json(struct str type)
+{
+    struct str rest = type, media = str_trim(str_split(&rest, ';'));
+    if (!str_ieq(media, STR("application/json")))
+        return false;
+    if (!rest.p)
+        return true;
+    rest = str_trim(rest);
+    return rest.n == 0 || str_ieq(rest, STR("charset=utf-8")) || str_ieq(rest, STR("charset=\"utf-8\""));
+}
+
+static int check_names(const struct config *c, struct http_request *r, struct str *ret_body)
+{
+    struct str origin = http_header_get(r->head, STR("origin"));
+    struct str site = http_header_get(r->head, STR("sec-fetch-site"));
+
+    if (r->is_unix)
+        return 0;
+    if (!host_is_allowed(c, r->head->host)) {
+        *ret_body = refusal(r, "this Host is not one of ours; use a loopback name, or set \"public_url\"");
+        return 403;
+    }
+    if (origin.p && !origin_is_allowed(c, origin)) {
+        *ret_body = refusal(r, "this Origin is not allowed; add it to \"origins\" if it should be");
+        return 403;
+    }
+    if (str_eq(site, STR("cross-site")) && !origin.p) {
+        *ret_body = refusal(r, "a page of another site may not call this server");
+        return 403;
+    }
+    return 0;
+}
+
+int front_gate(void *arg, struct http_request *r, struct str *ret_body)
+{
+    struct services *sv = arg;
+    struct route_match m;
+    struct str allow;
+    int status = check_names(sv->config, r, ret_body);
+
+    if (status)
+        return status;
+    const struct http_route *route = router_find(routes, countof(routes), r, &m, &status, &allow);
+    if (!route)
+        return 0; /* the handler says 404 or 405, with Allow */
+    if ((route->flags & ROUTE_JSON) && !is_json(http_header_get(r->head, STR("content-type")))) {
+        *ret_body = refusal(r, "send Content-Type: application/json");
+        return 415;
+    }
+    return 0;
+}
+
+void front_handle(void *arg, struct http_request *r)
+{
+    struct route_match m;
+    struct str allow = STR_NONE;
+    int status = 404;
+    const struct http_route *route = router_find(routes, countof(routes), r, &m, &status, &allow);
+
+    if (route && (route->flags & ROUTE_CONTROL) && !r->is_unix) {
+        route = NULL;
+        status = 404;
+    }
+    if (route) {
+        route->fn(arg, r, &m);
+    } else if (status == 405) {
+        front_refuse(r, 405, arena_printf(r->mem, "Allow: %.*s\r\n", STR_ARG(allow)),
+                     "this path does not take that method; the Allow header names those it takes");
+    } else {
+        front_refuse(r, status, STR_NONE, "there is nothing here; MCP servers are under /mcp/{server}");
+    }
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /healthz, /readyz, /metrics.  Gauges that mirror somebody's state are filled at each scrape, so the
+ * request path does not keep them. */
+#include "rest/front.h"
+
+#include "base/log.h"
+#include "base/metric.h"
+
+static struct metric *in_flight, *links, *resident, *upstream_up, *queues, *stall, *log_lost, *batches;
+
+void operate_start(struct services *sv unused_arg)
+{
+    in_flight = metric_register(METRIC_GAUGE, "holdfast_calls_in_flight", "Calls under way.", "", 1);
+    links = metric_register(METRIC_GAUGE, "holdfast_upstream_links", "Live children and remote sessions.", "", 1);
+    resident = metric_register(METRIC_GAUGE, "holdfast_sessions_resident",
+                               "Sessions and transports held in memory.", "", 1);
+    upstream_up = metric_register(METRIC_GAUGE, "holdfast_upstream_up",
+                                  "1 up, 0 down, -1 not used yet.", "server", 256);
+    queues = metric_register(METRIC_GAUGE, "holdfast_lane_queue", "Jobs waiting for a store lane.", "lane", 4);
+    stall = metric_register(METRIC_GAUGE, "holdfast_loop_stall_microseconds",
+                            "Longest turn of the loop since the last scrape.", "", 1);
+    log_lost = metric_register(METRIC_GAUGE, "holdfast_log_lines_dropped", "Log lines dropped.", "", 1);
+    batches = metric_register(METRIC_GAUGE, "holdfast_store_writes", "Batches, ops and failures of the write lane.",
+                              "what", 4);
+}
+
+static void set(struct metric *m, const char *label, int64_t value)
+{
+    struct str labels[] = {str_of(label)};
+    metric_set(metric_cell(m, labels, label ? 1 : 0), value);
+}
+
+static void set_upstream(void *arg unused_arg, struct upstream *u)
+{
+    struct str labels[] = {upstream_name(u)};
+    const char *state = upstream_state(u);
+    metric_set(metric_cell(upstream_up, labels, 1), state[0] == 'u' && state[1] == 'p' ? 1 : state[0] == 'd' ? 0 : -1);
+}
+
+static void fill(struct services *sv)
+{
+    struct lane_stats lanes;
+    lanes_stats(sv->lanes, &lanes);
+    set(in_flight, NULL, calls_in_flight(sv->calls));
+    set(links, NULL, upstreams_links(sv->upstreams));
+    set(resident, NULL, sessions_resident(sv->sessions));
+    set(queues, "write", (int64_t)lanes.write_queue);
+    set(queues, "lookup", (int64_t)lanes.lookup_queue);
+    set(queues, "query", (int64_t)lanes.query_queue);
+    set(batches, "batches", (int64_t)lanes.batches);
+    set(batches, "ops", (int64_t)lanes.ops);
+    set(batches, "failures", (int64_t)lanes.failures);
+    set(stall, NULL, loop_take_stall_us(sv->loop));
+    set(log_lost, NULL, (int64_t)log_dropped());
+    upstreams_each(sv->upstreams, set_upstream, NULL);
+}
+
+void front_metrics(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+{
+    struct services *sv = arg;
+    struct buf out;
+
+    if (!sv->config->metrics) {
+        front_refuse(r, 404, STR_NONE, "metrics are switched off; set \"metrics\": true");
+        return;
+    }
+    fill(sv);
+    buf_init(&out, 16u * 1024 * 1024);
+    metric_write(&out);
+    http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", STR_NONE, buf_str(&out));
+    buf_release(&out);
+}
+
+void front_healthz(void *arg unused_arg, struct http_request *r, const struct route_match *m unused_arg)
+{
+    http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ok\"}\n"));
+}
+
+void front_readyz(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+{
+    struct services *sv = arg;
+    if (sv->draining)
+        http_reply(r, 503, "application/json", STR_NONE, STR("{\"status\":\"stopping\"}\n"));
+    else if (!lanes_healthy(sv->lanes))
+        http_reply(r, 503, "application/json", STR_NONE,
+                   STR("{\"status\":\"the store cannot write; see the log\"}\n"));
+    else
+        http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ready\"}\n"));
+}
