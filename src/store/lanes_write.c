@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The write lane: group commit, and the fold between batches.
+ *
+ *     take jobs → company? → prepare each → assign, write, commit → hand back → upkeep → fold, if
+ * due
+ *
+ * A batch that fails because of one job is written again in halves until that job stands alone, so
+ * that nobody pays for another's mistake.  A batch that fails because the store does
+ * (ERR_UNAVAILABLE) fails whole: trying its halves would only make everybody wait longer.
+ *
+ * Everything here runs on the one thread; `struct writer` is its own. */
+#include "store/lanes_impl.h"
+
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define FOLD_EVERY_US 1000000
+#define FOLD_SLICE 2000
+#define PROBE_EVERY_US 1000000
+#define COMPANY_STEP_US 50
+/* Slices folded while stopping; what is left then is folded at the next start. */
+#define FOLD_LAST_SLICES 64
+
+struct writer {
+    struct lane *lane;
+    struct lanes *l;
+    struct write_job *first, **end; /* taken, not yet in a batch */
+    struct write_job **jobs;        /* the batch */
+    size_t n_jobs;
+    struct store_op *ops;
+    struct finished barriers; /* jobs without ops, waiting for the fold */
+    int64_t fold_due_us;      /* 0: nothing to fold */
+    int64_t probe_due_us;     /* 0: healthy */
+};
+
+static void take_jobs(struct writer *w)
+{
+    struct loop_task *task = task_take(&w->lane->incoming);
+    while (task) {
+        struct write_job *job = container_of(task, struct write_job, task);
+        task = task->next;
+        job->next = NULL;
+        *w->end = job;
+        w->end = &job->next;
+    }
+}
+
+/* How many of the waiting jobs fit in one batch, and whether something must stay behind. */
+static size_t count_batch(const struct writer *w, bool *ret_full)
+{
+    size_t jobs = 0;
+    size_t ops = 0;
+    const struct write_job *job = w->first;
+    for (; job && jobs < w->l->config.max_batch; job = job->next, jobs++) {
+        ops += job->n;
+        if (ops > w->l->config.max_batch)
+            break;
+    }
+    *ret_full = job != NULL || ops >= w->l->config.max_batch;
+    return jobs;
+}
+
+/* With many calls in flight, others are about to want a commit too: one fsync can serve them all.
+ */
+static void await_company(struct writer *w)
+{
+    const struct timespec step = {.tv_nsec = COMPANY_STEP_US * 1000};
+    int64_t until_us = lane_now_us() + w->l->config.company_us;
+    for (;;) {
+        bool full = false;
+        size_t jobs = count_batch(w, &full);
+        unsigned in_flight = atomic_load_explicit(&w->l->in_flight, memory_order_relaxed);
+        if (full || in_flight <= 2 * jobs || lane_now_us() >= until_us ||
+            atomic_load(&w->l->stopping))
+            return;
+        nanosleep(&step, NULL);
+        take_jobs(w);
+    }
+}
+
+static void gather(struct writer *w)
+{
+    bool full = false;
+    w->n_jobs = count_batch(w, &full);
+    for (size_t i = 0; i < w->n_jobs; i++) {
+        struct write_job *job = w->first;
+        w->first = job->next;
+        w->jobs[i] = job;
+        if (job->prepare)
+            job->prepare(job);
+    }
+    if (!w->first)
+        w->end = &w->first;
+}
+
+static void set_health(struct writer *w, bool healthy)
+{
+    atomic_store(&w->l->healthy, healthy);
+    w->probe_due_us = healthy ? 0 : lane_now_us() + PROBE_EVERY_US;
+}
+
+/* One transaction, with the hook around it. */
+static bool write_ops(struct writer *w, size_t n, struct error *err)
+{
+    const struct write_hook *hook = &w->l->config.hook;
+    bool ok = (!hook->assign || hook->assign(hook->arg, w->lane->store, w->ops, n, err)) &&
+              store_write(w->lane->store, w->ops, n, err);
+    if (ok && hook->commit)
+        hook->commit(hook->arg);
+    if (!ok && hook->rollback)
+        hook->rollback(hook->arg);
+    if (ok || err->code == ERR_UNAVAILABLE)
+        set_health(w, ok);
+    return ok;
+}
+
+static bool try_jobs(struct writer *w, struct write_job **jobs, size_t n, struct error *err)
+{
+    size_t n_ops = 0;
+    bool has_events = false;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < jobs[i]->n; k++) {
+            has_events = has_events || jobs[i]->ops[k].kind == OP_EVENT_APPEND;
+            w->ops[n_ops++] = jobs[i]->ops[k];
+        }
+    if (n_ops && !write_ops(w, n_ops, err))
+        return false;
+    n_ops = 0;
+    for (size_t i = 0; i < n; i++) {
+        jobs[i]->ok = true;
+        for (size_t k = 0; k < jobs[i]->n; k++)
+            jobs[i]->ops[k].verdict = w->ops[n_ops++].verdict;
+    }
+    atomic_fetch_add(&w->l->batches, n_ops > 0);
+    atomic_fetch_add(&w->l->ops, n_ops);
+    if (has_events && !w->fold_due_us)
+        w->fold_due_us = lane_now_us() + FOLD_EVERY_US;
+    return true;
+}
+
+static void write_jobs(struct writer *w, struct write_job **jobs, size_t n)
+{
+    struct error err = {0};
+    if (try_jobs(w, jobs, n, &err))
+        return;
+    if (n > 1 && err.code != ERR_UNAVAILABLE) {
+        write_jobs(w, jobs, n / 2);
+        write_jobs(w, jobs + n / 2, n - n / 2);
+        return;
+    }
+    atomic_fetch_add(&w->l->failures, n);
+    for (size_t i = 0; i < n; i++) {
+        jobs[i]->ok = false;
+        jobs[i]->err = err;
+        for (size_t k = 0; k < jobs[i]->n; k++)
+            jobs[i]->ops[k].verdict = VERDICT_FAILED;
+    }
+}
+
+static void write_batch(struct writer *w)
+{
+    struct finished f = {0};
+    int64_t began_us = lane_now_us();
+    write_jobs(w, w->jobs, w->n_jobs);
+    for (size_t i = 0; i < w->n_jobs; i++) {
+        struct write_job *job = w->jobs[i];
+        finished_add(job->n ? &f : &w->barriers, &job->task);
+    }
+    atomic_store(&w->l->last_batch_us, lane_now_us() - began_us);
+    lane_finish(w->lane, &f);
+}
+
+/* Those who waited for the fold have it now, or the error that kept it from them. */
+static void release_barriers(struct writer *w, const struct error *err)
+{
+    for (struct loop_task *task = w->barriers.newest; task; task = task->next) {
+        struct write_job *job = container_of(task, struct write_job, task);
+        job->ok = err == NULL;
+        if (err)
+            job->err = *err;
+    }
+    lane_finish(w->lane, &w->barriers);
+}
+
+/* False when the fold failed: it is tried again later. */
+static bool fold_slice(struct writer *w)
+{
+    struct error err = {0};
+    bool left = false;
+    if (!store_fold(w->lane->store, FOLD_SLICE, &left, &err)) {
+        w->fold_due_us = lane_now_us() + FOLD_EVERY_US;
+        if (err.code == ERR_UNAVAILABLE)
+            set_health(w, false);
+        release_barriers(w, &err);
+        return false;
+    }
+    if (left)
+        return true; /* still due: the next slice follows the next batch */
+    w->fold_due_us = 0;
+    release_barriers(w, NULL);
+    return true;
+}
+
+static bool fold_is_due(const struct writer *w, int64_t now_us)
+{
+    return w->barriers.n || (w->fold_due_us && now_us >= w->fold_due_us);
+}
+
+static void run_upkeep(struct writer *w)
+{
+    struct loop_task *task = task_take(&w->lane->upkeep);
+    while (task) {
+        struct finished f = {0};
+        struct loop_task *next = task->next;
+        struct read_job *job = container_of(task, struct read_job, task);
+        job->ok = job->run(job, w->lane->store);
+        finished_add(&f, task);
+        lane_finish(w->lane, &f);
+        task = next;
+    }
+}
+
+static void probe_if_due(struct writer *w, int64_t now_us)
+{
+    struct error err;
+    if (w->probe_due_us && now_us >= w->probe_due_us)
+        set_health(w, store_write(w->lane->store, NULL, 0, &err));
+}
+
+/* Until the next thing that is due by itself. */
+static void sleep_until_due(struct writer *w, int64_t now_us)
+{
+    int64_t due_us = w->fold_due_us;
+    if (w->probe_due_us && (!due_us || w->probe_due_us < due_us))
+        due_us = w->probe_due_us;
+    lane_sleep(w->lane, !due_us ? -1 : due_us > now_us ? due_us - now_us : 0);
+}
+
+static bool turn(struct writer *w)
+{
+    bool stopping = atomic_load(&w->l->stopping);
+    take_jobs(w);
+    bool had_jobs = w->first != NULL;
+    if (had_jobs) {
+        await_company(w);
+        gather(w);
+        write_batch(w);
+    }
+    run_upkeep(w);
+    int64_t now_us = lane_now_us();
+    bool due = fold_is_due(w, now_us);
+    if (due)
+        fold_slice(w);
+    probe_if_due(w, now_us);
+    if (had_jobs || due)
+        return true;
+    if (stopping)
+        return false;
+    sleep_until_due(w, now_us);
+    return true;
+}
+
+void *lane_write_main(void *arg)
+{
+    struct lane *lane = arg;
+    size_t max = lane->lanes->config.max_batch;
+    struct writer w = {.lane = lane, .l = lane->lanes, .fold_due_us = lane_now_us()};
+    w.end = &w.first;
+    w.jobs = xcalloc(max, sizeof(*w.jobs));
+    w.ops = xcalloc(max, sizeof(*w.ops));
+    prctl(PR_SET_TIMERSLACK, 1000); /* company is counted in tens of microseconds */
+    while (turn(&w))
+        ;
+    for (int i = 0; i < FOLD_LAST_SLICES && w.fold_due_us && fold_slice(&w); i++)
+        ;
+    free(w.jobs);
+    free(w.ops);
+    return NULL;
+}
