@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two files of the HTTP client share: client.c (pool, calls, the queue for connections)
+ * and client_conn.c (one connection: sending, the response state machine).  Private to them. */
+#ifndef HOLDFAST_HTTP_CLIENT_IMPL_H
+#define HOLDFAST_HTTP_CLIENT_IMPL_H
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "http/client.h"
+#include "io/address.h"
+#include "io/conn.h"
+
+#define CLIENT_MAX_WAITING 4096 /* calls without a connection, per origin */
+#define CLIENT_MAX_INTERIM 8    /* 1xx heads before the real one */
+
+struct http_pool {
+    struct loop *loop;
+    struct http_pool_config config;
+    char *name;      /* the host without brackets: for lookups and certificates */
+    struct str line; /* " HTTP/1.1\r\nHost: …\r\n" */
+    struct conn_address address;
+    int64_t resolved_ms; /* when `address` was found; -1 before, 0 for ever when it is numeric */
+    struct address_lookup *lookup;
+    bool is_localhost, tried_both;
+    unsigned turn;            /* with is_localhost: odd for ::1, even for 127.0.0.1 */
+    struct list idle, others; /* of client_conn.link; idle: last used first */
+    unsigned n_conns, n_opening;
+    struct list waiting, running; /* of http_call.link */
+    unsigned n_waiting;
+    struct list free_calls;
+    unsigned n_free_calls;
+    struct deadline_class connect_wait, idle_wait;
+    struct list call_waits; /* of call_wait.link */
+    struct http_head head;  /* where heads are parsed: one at a time */
+    bool is_over;
+    struct loop_task release;
+};
+
+struct http_call {
+    struct http_pool *pool;
+    struct client_conn *conn; /* NULL while waiting for one */
+    struct list link;
+    const struct http_call_events *events;
+    void *arg;
+    struct deadline deadline;
+    struct buf request; /* kept only while waiting for a connection */
+    struct buf body;    /* gathered so far */
+    bool to_head;       /* the request is HEAD: its response has no body */
+    bool streams;       /* on_head asked for the body as it comes */
+    bool is_over;       /* cancelled inside its own callback */
+    unsigned depth;     /* callbacks of this call on the stack */
+    bool later_set;
+    struct loop_task later;
+    struct error *err; /* what `later` reports */
+};
+
+enum client_state { CLIENT_OPENING, CLIENT_IDLE, CLIENT_HEAD, CLIENT_BODY, CLIENT_CLOSED };
+
+struct client_conn {
+    struct http_pool *pool;
+    struct conn *conn;
+    struct list link;
+    enum client_state state;
+    struct deadline deadline; /* connect or idle */
+    struct http_call *call;   /* in HEAD and BODY */
+    struct buf in;            /* a partial head */
+    enum http_framing framing;
+    uint64_t body_left;
+    struct http_chunks chunks;
+    unsigned n_interim;
+    unsigned turn;             /* the pool's when this was dialled */
+    bool keeps;                /* may serve another call afterwards */
+    uint64_t bytes_out_before; /* the current call */
+    struct loop_task release;
+};
+
+/* client.c */
+void client_call_finish(struct http_call *call, struct str body, const struct error *err,
+                        bool sent);
+/* The user's callbacks; afterwards conn->call tells whether the call still runs. */
+bool client_call_head(struct http_call *call, const struct http_head *head);
+bool client_call_body(struct http_call *call, struct str bytes);
+void client_call_drop(struct http_call *call); /* ends it without a word */
+void client_conn_ready(struct client_conn *c); /* idle: gives it the next waiting call */
+void client_dial_failed(struct client_conn *c, const struct error *err);
+void client_dial_as_needed(struct http_pool *p);
+
+/* client_conn.c */
+void client_conn_dial(struct http_pool *p);
+void client_conn_close(struct client_conn *c); /* its call, if any, must have been detached */
+/* Sends the parts as the request of `call`.  False when the connection turned out dead before a
+ * byte of it left: it is closed and another one may be tried. */
+must_check bool client_conn_send(struct client_conn *c, struct http_call *call,
+                                 const struct iovec *parts, int n);
+bool client_conn_has_sent(const struct client_conn *c);
+
+#endif
