@@ -123,6 +123,7 @@ void kept_release(struct audit *a)
     if (a->n_kept > 0)
         log_error("outcomes lost with this process; their calls will read indeterminate",
                   LI("outcomes", a->n_kept));
-    list_each(&a->kept, node) kept_free(list_entry(node, struct kept, link));
+    while (!list_empty(&a->kept))
+        kept_free(list_entry(a->kept.next, struct kept, link));
     loop_timer_free(a->retry);
 }

@@ -257,7 +257,9 @@ static size_t escape_of(unsigned char c, bool valid, char ret[6])
         ret[1] = (char)c;
         return 2;
     }
-    memcpy(ret, valid ? "\\u0000" : "\\ufffd", 6);
+    static const char forms[2][6] = {{'\\', 'u', 'f', 'f', 'f', 'd'},
+                                     {'\\', 'u', '0', '0', '0', '0'}};
+    memcpy(ret, forms[valid], 6);
     if (valid) {
         ret[4] = hex[c >> 4];
         ret[5] = hex[c & 15];

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joins intents with outcomes while walking back through the events.  Going back, an outcome is met
+ * before its intent, so what waits in the map is never more than was in flight at one time (and
+ * what the filter's beginning cuts apart). */
+#include "audit/executions.h"
+
+#include "audit/event_id.h"
+#include "base/clock.h"
+#include "base/map.h"
+
+#include <stdlib.h>
+
+struct outcome {
+    int64_t exec, id, duration_us;
+    struct str outcome, error;
+    char bytes[];
+};
+
+struct join {
+    const struct execution_filter *filter;
+    struct arena *mem;
+    struct map outcomes; /* exec → struct outcome */
+    struct execution *rows;
+    size_t n;
+};
+
+static struct str exec_key(const int64_t *exec)
+{
+    return str_n((const char *)exec, sizeof(*exec));
+}
+
+static void remember_outcome(struct join *j, const struct event_row *e)
+{
+    struct outcome *o = xmalloc(sizeof(*o) + e->outcome.n + e->error.n);
+    *o = (struct outcome){.exec = e->exec, .id = e->id, .duration_us = e->duration_us};
+    o->outcome = str_n(o->bytes, e->outcome.n);
+    memcpy(o->bytes, e->outcome.n ? e->outcome.p : "", e->outcome.n);
+    if (e->error.p) {
+        o->error = str_n(o->bytes + e->outcome.n, e->error.n);
+        memcpy(o->bytes + e->outcome.n, e->error.p, e->error.n);
+    }
+    free(map_remove(&j->outcomes, exec_key(&o->exec)));
+    map_put(&j->outcomes, exec_key(&o->exec), o);
+}
+
+static void copy_texts(struct event_row *e, struct arena *mem)
+{
+    struct str *const texts[] = {&e->tenant,  &e->owner,   &e->session_id, &e->transport,
+                                 &e->carrier, &e->server,  &e->method,     &e->tool,
+                                 &e->era,     &e->outcome, &e->error,      &e->body};
+    for (size_t i = 0; i < countof(texts); i++)
+        *texts[i] = arena_dup(mem, *texts[i]);
+}
+
+static struct execution execution_of(const struct event_row *e, const struct outcome *o)
+{
+    struct execution x = {.event = *e, .outcome = STR("open"), .duration_us = -1};
+    if (e->kind == EVENT_NOTE) {
+        x.outcome_id = e->id;
+        x.outcome = e->outcome;
+        x.error = e->error;
+        x.duration_us = e->duration_us;
+    } else if (o) {
+        x.outcome_id = o->id;
+        x.outcome = o->outcome;
+        x.error = o->error;
+        x.duration_us = o->duration_us;
+    }
+    return x;
+}
+
+static bool matches(const struct execution_filter *f, const struct execution *x)
+{
+    return (!f->outcome.p || str_eq(f->outcome, x->outcome)) &&
+           (!f->session.p || str_starts(x->event.session_id, f->session));
+}
+
+static enum event_walk join_event(void *arg, const struct event_row *e, struct error *err)
+{
+    struct join *j = arg;
+    (void)err;
+    if (e->kind == EVENT_OUTCOME)
+        remember_outcome(j, e);
+    if (e->kind != EVENT_INTENT && e->kind != EVENT_NOTE)
+        return EVENT_WALK_ON;
+    struct outcome *o = map_remove(&j->outcomes, exec_key(&e->id));
+    struct execution x = execution_of(e, o);
+    if (matches(j->filter, &x)) {
+        copy_texts(&x.event, j->mem);
+        x.outcome = arena_dup(j->mem, x.outcome);
+        x.error = arena_dup(j->mem, x.error);
+        j->rows[j->n++] = x;
+    }
+    free(o);
+    return j->n < j->filter->limit ? EVENT_WALK_ON : EVENT_WALK_STOP;
+}
+
+bool executions_newest(struct event_source *source, const struct execution_filter *filter,
+                       struct arena *mem, struct execution **ret_rows, size_t *ret_n,
+                       struct error *err)
+{
+    struct join j = {.filter = filter, .mem = mem};
+    struct event_filter events = filter->events;
+    events.kind = -1;
+    events.newest_first = true;
+    events.with_bodies = false;
+    j.rows = arena_zalloc(mem, (filter->limit + 1) * sizeof(*j.rows));
+    map_init(&j.outcomes);
+    bool ok = filter->limit == 0 || event_source_walk(source, &events, join_event, &j, err);
+    size_t at = 0;
+    struct str key;
+    for (void *value; map_next(&j.outcomes, &at, &key, &value);)
+        free(value);
+    map_release(&j.outcomes);
+    if (ok) {
+        *ret_rows = j.rows;
+        *ret_n = j.n;
+    }
+    return ok;
+}
+
+static bool find_event(struct event_source *source, int64_t id, struct arena *mem,
+                       struct event_row **ret, struct error *err)
+{
+    struct event_filter filter = {
+        .after = id - 1, .before = id + 1, .kind = -1, .with_bodies = true};
+    size_t n;
+    if (!event_source_page(source, &filter, 1, mem, ret, &n, err))
+        return false;
+    char text[EVENT_ID_TEXT];
+    return n == 1 || error_set(err, ERR_NOT_FOUND,
+                               "there is no event %s; `holdfast audit list` shows those there are",
+                               event_id_format(id, text));
+}
+
+bool execution_get(struct event_source *source, int64_t id, struct arena *mem,
+                   struct execution *ret, struct event_row **ret_events, size_t *ret_n,
+                   struct error *err)
+{
+    struct event_row *events;
+    size_t n = 1;
+    if (!find_event(source, id, mem, &events, err))
+        return false;
+    if (events[0].exec) {
+        struct event_filter filter = {.exec = events[0].exec, .kind = -1, .with_bodies = true};
+        if (!event_source_page(source, &filter, 2, mem, &events, &n, err))
+            return false;
+    }
+    struct outcome last = {0};
+    bool closed = n == 2 && events[1].kind == EVENT_OUTCOME;
+    if (closed)
+        last = (struct outcome){.id = events[1].id,
+                                .outcome = events[1].outcome,
+                                .error = events[1].error,
+                                .duration_us = events[1].duration_us};
+    *ret = execution_of(&events[0], closed ? &last : NULL);
+    *ret_events = events;
+    *ret_n = n;
+    return true;
+}
+
+void execution_to_json(const struct execution *x, struct js_writer *w)
+{
+    const struct event_row *e = &x->event;
+    char id[EVENT_ID_TEXT], time[CLOCK_TEXT];
+    clock_format(e->at_ms, time);
+    js_object(w);
+    js_kv_string(w, "id", str_of(event_id_format(e->id, id)));
+    js_kv_string(w, "time", str_of(time));
+    js_kv_string(w, "tenant", e->tenant);
+    js_kv_string(w, "owner", e->owner);
+    js_kv_string(w, "session_id", e->session_id);
+    js_kv_string(w, "carrier", e->carrier);
+    js_kv_string(w, "server", e->server);
+    js_kv_string(w, "method", e->method);
+    js_kv_string(w, "tool", e->tool);
+    js_kv_string(w, "era", e->era);
+    if (e->parent)
+        js_kv_string(w, "parent", str_of(event_id_format(e->parent, id)));
+    js_kv_string(w, "outcome", x->outcome);
+    js_kv_string(w, "error", x->error);
+    if (x->duration_us >= 0)
+        js_kv_int(w, "duration_us", x->duration_us);
+    js_object_end(w);
+}

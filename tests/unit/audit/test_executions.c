@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executions joined from events, from a store and through the daemon's JSON alike. */
+#include "audit_db.h"
+
+#include "audit/event_id.h"
+#include "audit/event_json.h"
+#include "audit/event_query.h"
+#include "audit/executions.h"
+
+/* 250 calls on server "files", the last of them open; every tenth fails; one note in the middle. */
+#define CALLS 250
+
+static void fill(struct audit_db *db)
+{
+    audit_db_open(db, false);
+    for (int i = 0; i < CALLS; i++) {
+        struct event_row intent = audit_db_event(EVENT_INTENT, STR("default"));
+        intent.at_ms += i;
+        intent.session_id = i % 2 ? STR("0190aaaa-1") : STR("0190bbbb-2");
+        audit_db_body(&intent, STR("{\"n\":1}"));
+        audit_db_write(db, (struct event_row *[]){&intent}, 1);
+        if (i == CALLS - 1)
+            break;
+        struct event_row outcome = intent;
+        outcome.id = outcome.seq = 0;
+        outcome.kind = EVENT_OUTCOME;
+        outcome.outcome = i % 10 ? STR("ok") : STR("tool_error");
+        outcome.error = i % 10 ? STR_NONE : STR("It failed.");
+        outcome.duration_us = i;
+        audit_db_body(&outcome, STR("{\"r\":1}"));
+        audit_db_write(db, (struct event_row *[]){&outcome}, 1);
+        if (i == 100) {
+            struct event_row note = audit_db_event(EVENT_NOTE, STR("default"));
+            note.method = STR("resources/read");
+            note.outcome = STR("ok");
+            audit_db_write(db, (struct event_row *[]){&note}, 1);
+        }
+    }
+}
+
+static bool from_store(void *arg, struct str path, struct arena *mem, struct str *ret_body,
+                       struct error *err)
+{
+    struct event_filter filter;
+    struct event_row *rows;
+    struct buf b;
+    unsigned limit;
+    size_t n;
+    struct str query = path;
+    str_split(&query, '?');
+    if (!audit_events_query_parse(query, &filter, &limit, mem, err) ||
+        !store_events_page(arg, &filter, limit, mem, &rows, &n, err))
+        return false;
+    buf_init(&b, SIZE_MAX / 4);
+    events_to_json(rows, n, &b);
+    *ret_body = arena_dup(mem, buf_str(&b));
+    buf_release(&b);
+    return true;
+}
+
+static void check_list(struct event_source *source)
+{
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct execution *rows;
+    size_t n;
+    struct execution_filter filter = {.limit = 3};
+    must(executions_newest(source, &filter, mem, &rows, &n, &must_err));
+    assert_int_equal(n, 3);
+    assert_str(rows[0].outcome, "open");
+    assert_int_equal(rows[0].duration_us, -1);
+    assert_str(rows[1].outcome, "ok");
+    assert_int_equal(rows[1].duration_us, CALLS - 2);
+    assert_true(rows[1].event.id < rows[0].event.id);
+
+    filter = (struct execution_filter){.limit = 1000};
+    must(executions_newest(source, &filter, mem, &rows, &n, &must_err));
+    assert_int_equal(n, CALLS + 1);
+
+    filter = (struct execution_filter){.limit = 1000, .outcome = STR("tool_error")};
+    must(executions_newest(source, &filter, mem, &rows, &n, &must_err));
+    assert_int_equal(n, CALLS / 10);
+    assert_str(rows[0].error, "It failed.");
+
+    filter = (struct execution_filter){.limit = 1000, .outcome = STR("open")};
+    must(executions_newest(source, &filter, mem, &rows, &n, &must_err));
+    assert_int_equal(n, 1);
+
+    filter = (struct execution_filter){.limit = 1000, .session = STR("0190aaaa")};
+    must(executions_newest(source, &filter, mem, &rows, &n, &must_err));
+    assert_int_equal(n, CALLS / 2);
+
+    filter = (struct execution_filter){.limit = 1000, .events = {.since_ms = 1700000000000 + 200}};
+    must(executions_newest(source, &filter, mem, &rows, &n, &must_err));
+    assert_int_equal(n, CALLS - 200);
+
+    filter = (struct execution_filter){.limit = 1000, .events = {.server = STR("nobody")}};
+    must(executions_newest(source, &filter, mem, &rows, &n, &must_err));
+    assert_int_equal(n, 0);
+    arena_free(mem);
+}
+
+static void check_get(struct event_source *source, int64_t writer)
+{
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct execution x;
+    struct event_row *events;
+    size_t n;
+    /* The first call's intent and outcome name the same execution. */
+    for (int64_t count = 1; count <= 2; count++) {
+        must(execution_get(source, event_id_make(writer, count), mem, &x, &events, &n, &must_err));
+        assert_int_equal(n, 2);
+        assert_int_equal(x.event.id, event_id_make(writer, 1));
+        assert_str(x.outcome, "tool_error");
+        assert_str(events[0].body, "{\"n\":1}");
+        assert_str(events[1].body, "{\"r\":1}");
+    }
+    must(execution_get(source, event_id_make(writer, 2 * CALLS), mem, &x, &events, &n, &must_err));
+    assert_int_equal(n, 1);
+    assert_str(x.outcome, "open");
+    assert_false(execution_get(source, event_id_make(writer, 2 * CALLS + 1), mem, &x, &events, &n,
+                               &must_err));
+    assert_int_equal(must_err.code, ERR_NOT_FOUND);
+    arena_free(mem);
+}
+
+TEST(test_executions__are_joined_and_filtered_from_a_store)
+{
+    struct audit_db db;
+    fill(&db);
+    struct event_source *source = event_source_of_store(db.store);
+    check_list(source);
+    check_get(source, db.writer);
+    event_source_close(source);
+    db.store = NULL;
+    audit_db_close(&db);
+}
+
+TEST(test_executions__are_the_same_through_the_daemon)
+{
+    struct audit_db db;
+    fill(&db);
+    struct event_source *source = event_source_of_daemon(from_store, db.store);
+    check_list(source);
+    check_get(source, db.writer);
+    event_source_close(source);
+    audit_db_close(&db);
+}
+
+static enum event_walk verify_one(void *arg, const struct event_row *e, struct error *err)
+{
+    return chain_verify_event(arg, e, err) ? EVENT_WALK_ON : EVENT_WALK_FAIL;
+}
+
+TEST(test_verify__works_through_the_daemon)
+{
+    struct audit_db db;
+    fill(&db);
+    audit_db_anchor(&db);
+    struct event_source *source = event_source_of_daemon(from_store, db.store);
+    struct event_filter filter = {.kind = -1, .with_bodies = true};
+    struct chain_verifier *v = chain_verifier_new(db.chain);
+    must(event_source_walk(source, &filter, verify_one, v, &must_err));
+    must(chain_verify_end(v, buf_str(&db.anchor_lines), &must_err));
+    assert_int_equal(chain_verified(v).events, 2 * CALLS + 1);
+    chain_verifier_free(v);
+    event_source_close(source);
+    audit_db_close(&db);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `holdfast audit` prints: aligned, told in words, and harmless to a terminal. */
+#include "test.h"
+
+#include "audit/event_id.h"
+#include "cli/audit_view.h"
+
+static struct execution sample(const char *server, const char *tool, const char *outcome)
+{
+    return (struct execution){.event = {.id = event_id_make(3, 1234),
+                                        .at_ms = 1763197323456,
+                                        .server = str_of(server),
+                                        .tool = str_of(tool),
+                                        .method = STR("tools/call"),
+                                        .session_id = STR("0190aaaa-bbbb-7ccc-8ddd-eeeeffff0000"),
+                                        .body_len = -1},
+                              .outcome = str_of(outcome),
+                              .duration_us = 1500};
+}
+
+static void rows(struct buf *b, const struct execution *x, size_t n, bool colour)
+{
+    struct audit_widths widths = {0};
+    buf_reset(b);
+    audit_view_rows(b, x, n, &widths, true, colour);
+}
+
+TEST(test_audit_view__aligns_its_columns_and_says_outcomes_in_words)
+{
+    struct execution x[] = {sample("files", "echo", "ok"),
+                            sample("a-longer-server", "x", "indeterminate"),
+                            sample("files", NULL, "open")};
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    x[2].duration_us = -1;
+    rows(&b, x, 3, false);
+    assert_str(buf_str(&b), "TIME (UTC)           ID      SERVER           TOOL        OUTCOME     "
+                            "       DURATION  SESSION\n"
+                            "2025-11-15 09:02:03  3.1234  files            echo        ✔ ok        "
+                            "         1.5 ms  0190aaaa-bbbb\n"
+                            "2025-11-15 09:02:03  3.1234  a-longer-server  x           ? "
+                            "indeterminate      1.5 ms  0190aaaa-bbbb\n"
+                            "2025-11-15 09:02:03  3.1234  files            tools/call  … open      "
+                            "              -  0190aaaa-bbbb\n");
+    buf_release(&b);
+}
+
+TEST(test_audit_view__colours_only_when_asked)
+{
+    struct execution x = sample("files", "echo", "tool_error");
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    rows(&b, &x, 1, false);
+    assert_null(memchr(b.p, 27, b.n));
+    rows(&b, &x, 1, true);
+    assert_non_null(memmem(b.p, b.n, "\033[33m✘ tool_error", 18));
+    buf_release(&b);
+}
+
+TEST(test_audit_view__lets_no_control_byte_of_a_peer_through)
+{
+    static const char evil[] = "\x1b]52;c;aGk=\x07\r\n\x7f\xc2\x9b\xe2\x80\xae";
+    struct execution x = sample(evil, evil, evil);
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    x.error = x.event.owner = x.event.session_id = str_of(evil);
+    x.event.body = STR("{\"\xe2\x80\xae\":\"\x7f\xc2\x9b\"}");
+    x.event.body_len = 1;
+    struct event_row events[] = {x.event, x.event};
+    events[1].body = str_of(evil);
+    rows(&b, &x, 1, false);
+    audit_view_execution(&b, &x, events, 2, false);
+    for (size_t i = 0; i < b.n; i++)
+        assert_true((unsigned char)b.p[i] >= 0x20 ? b.p[i] != 0x7f : b.p[i] == '\n');
+    assert_null(memmem(b.p, b.n, "\xc2\x9b", 2));
+    assert_null(memmem(b.p, b.n, "\xe2\x80\xae", 3));
+    buf_release(&b);
+}
+
+TEST(test_audit_view__prints_bodies_for_people)
+{
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    audit_view_json(&b, STR("{\"a\":[1,{\"b\":\"\\u00e9\"}],\"c\":{},\"d\":[]}"));
+    assert_str(buf_str(&b), "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"\\u00e9\"\n    }\n  ],\n "
+                            " \"c\": {},\n  \"d\": []\n}\n");
+    buf_release(&b);
+}
+
+TEST(test_audit_view__shows_both_bodies_and_says_which_are_not_kept)
+{
+    struct execution x = sample("files", "echo", "ok");
+    struct event_row events[] = {x.event, x.event};
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    events[0].body_len = 2;
+    events[0].body = STR("{}");
+    events[1].kind = EVENT_OUTCOME;
+    events[1].body_len = 7;
+    audit_view_execution(&b, &x, events, 2, false);
+    assert_non_null(strstr(b.p, "params (2 bytes)\n{}\n"));
+    assert_non_null(strstr(b.p, "result (7 bytes, not kept)\n"));
+    assert_non_null(strstr(b.p, "outcome   ✔ ok\n"));
+    buf_release(&b);
+}
