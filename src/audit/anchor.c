@@ -30,9 +30,10 @@ struct anchor_waiter {
 
 static void anchor_start(struct audit *a);
 
+/* Notes nobody waits for may be queued before us and not be counted yet. */
 static bool is_due(const struct audit *a)
 {
-    return a->anchor.left || chain_count(a->chain) != a->anchor.covered;
+    return a->anchor.left || a->note_bytes > 0 || chain_count(a->chain) != a->anchor.covered;
 }
 
 /* Calls whoever waited for this anchor; a waiter may ask for another one. */

@@ -31,7 +31,6 @@ struct kept {
 
 static void kept_free(struct kept *k)
 {
-    list_remove(&k->link);
     k->audit->n_kept--;
     arena_free(k->mem);
     free(k->redacted);
@@ -61,6 +60,7 @@ static void on_written(struct write_job *job)
     struct audit *a = k->audit;
     a->n_retrying--;
     if (job->ok && k->op.verdict == VERDICT_OK) {
+        list_remove(&k->link);
         kept_free(k);
         a->retry_ms = RETRY_FIRST_MS;
         if (a->n_kept == 0)
@@ -123,7 +123,7 @@ void kept_release(struct audit *a)
     if (a->n_kept > 0)
         log_error("outcomes lost with this process; their calls will read indeterminate",
                   LI("outcomes", a->n_kept));
-    while (!list_empty(&a->kept))
-        kept_free(list_entry(a->kept.next, struct kept, link));
+    for (struct list *node; (node = list_pop(&a->kept));)
+        kept_free(list_entry(node, struct kept, link));
     loop_timer_free(a->retry);
 }
