@@ -157,7 +157,7 @@ bool audit_close_lost(struct store *store, struct chain *chain, size_t *ret_n, s
 {
     size_t closed = 0, n = CLOSE_BATCH;
     int64_t after = 0;
-    if (!chain_load(chain, store, err))
+    if (!chain_load(chain, store, err) || !chain_check_key(chain, store, err))
         return false;
     while (n == CLOSE_BATCH) {
         struct arena *mem = arena_new(SIZE_MAX / 4);

@@ -111,7 +111,7 @@ struct exec exec_housekeeping(enum exec_reason reason);
 bool exec_is_open(const struct exec *x);
 
 /* Closes as `indeterminate` every open intent of writers that are gone.  Blocking; at start, before
- * the lanes run, with the chain's own numbering. */
+ * the lanes run, with the chain's own numbering.  Refuses a key that did not seal what is there. */
 must_check bool audit_close_lost(struct store *store, struct chain *chain, size_t *ret_n,
                                  struct error *err);
 

@@ -174,6 +174,37 @@ bool chain_load(struct chain *c, struct store *store, struct error *err)
     return true;
 }
 
+/* A writer's first event follows nothing, so its seal can be checked by itself. */
+bool chain_check_key(struct chain *c, struct store *store, struct error *err)
+{
+    int64_t newest = 0;
+    list_each(&c->heads, node)
+    {
+        const struct head *h = list_entry(node, struct head, link);
+        if (h->seq > 0 && h->writer > newest)
+            newest = h->writer;
+    }
+    if (newest == 0)
+        return true;
+    static const uint8_t nothing[SHA256_BYTES];
+    uint8_t mac[SHA256_BYTES];
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct event_filter filter = {
+        .after = event_id_make(newest, 0), .before = event_id_make(newest, 2), .kind = -1};
+    struct event_row *rows = NULL;
+    size_t n = 0;
+    bool ok = store_events_page(store, &filter, 1, mem, &rows, &n, err);
+    if (ok && n == 1) {
+        chain_mac(c, nothing, &rows[0], mac);
+        ok = crypto_equal(mac, rows[0].mac, sizeof(mac)) ||
+             error_set(err, ERR_CONFIG,
+                       "the audit key is not the one that sealed this database; restore audit.key "
+                       "from a backup, or move the whole data directory away to start anew");
+    }
+    arena_free(mem);
+    return ok;
+}
+
 /* Forgets this transaction's numbers. */
 static void forget(struct chain *c)
 {

@@ -22,6 +22,10 @@ int64_t chain_count(const struct chain *c);
  * earlier writers left; the hook does it by itself after a failed commit. */
 must_check bool chain_load(struct chain *c, struct store *store, struct error *err);
 
+/* Asks whether the newest events in the store were sealed with our key: a key file that was lost
+ * and made anew would go on as if nothing had happened and leave a chain that nobody can verify. */
+must_check bool chain_check_key(struct chain *c, struct store *store, struct error *err);
+
 /* The tenant under which our own events (anchors, writers) are chained; no key belongs to it. */
 #define CHAIN_SYSTEM_TENANT "_system"
 /* Heads named by one anchor at most; the rest is left for the next one. */

@@ -562,3 +562,20 @@ TEST(test_audit_close_lost__closes_what_an_earlier_run_left_open)
         check_close_lost(false, counts[i]);
     }
 }
+
+TEST(test_audit_close_lost__refuses_a_key_that_did_not_seal_the_database)
+{
+    struct audit_db db;
+    char path[128];
+    size_t closed;
+    audit_db_open(&db, false);
+    struct event_row e = audit_db_event(EVENT_NOTE, STR("default"));
+    audit_db_write(&db, (struct event_row *[]){&e}, 1);
+    must(audit_close_lost(db.store, db.chain, &closed, &must_err));
+    audit_db_path(&db, "audit.key", path);
+    assert_int_equal(unlink(path), 0);
+    audit_db_start(&db);
+    assert_false(audit_close_lost(db.store, db.chain, &closed, &must_err));
+    assert_int_equal(must_err.code, ERR_CONFIG);
+    audit_db_close(&db);
+}
