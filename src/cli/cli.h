@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands from a table: parsing, help and the printed reference use the same rows.
+ * stdout is data, stderr is talk; exit statuses come from the error table. */
+#ifndef HOLDFAST_CLI_CLI_H
+#define HOLDFAST_CLI_CLI_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+
+#define CLI_MAX_FLAGS 16
+#define CLI_MAX_ARGS 16
+
+struct cli;
+
+struct cli_flag {
+    const char *name;  /* "--data" */
+    const char *value; /* "DIR"; NULL for a switch */
+    const char *help;
+};
+
+struct cli_command {
+    const char *name;
+    const char *group;   /* "Run", "Look", "Help" */
+    const char *usage;   /* what follows the name */
+    const char *summary; /* one line */
+    const char *examples[2];
+    const struct cli_flag *flags; /* ends with name == NULL; every command also takes --help */
+    int (*run)(struct cli *cli);
+};
+extern const struct cli_command cli_commands[]; /* ends with name == NULL */
+
+struct cli {
+    const struct cli_command *command;
+    struct arena *mem;
+    const char *args[CLI_MAX_ARGS]; /* positional */
+    int n_args;
+    struct {
+        const char *name, *value;
+    } given[CLI_MAX_FLAGS];
+    int n_given;
+};
+
+/* argv to an exit status. */
+int cli_main(int argc, char **argv);
+/* Value of a flag ("--data"), "" for a switch, NULL when not given; the last one counts. */
+const char *cli_flag(const struct cli *cli, const char *name);
+/* Says the error on stderr (as JSON with --json) and returns its exit status. */
+int cli_fail(const struct cli *cli, const struct error *err);
+/* A usage error: the text, the usage line, exit status 2. */
+int cli_usage(const struct cli *cli, const char *fmt, ...) printf_like(2, 3);
+/* Colour on this stream?  NO_COLOR, TERM=dumb and pipes say no; CLICOLOR_FORCE says yes. */
+bool cli_colour(int fd);
+/* Fills *ret with the arguments; false (after saying why) on unknown flags, with *ret_status set. */
+must_check bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, char **argv,
+                          int *ret_status);
+const struct cli_command *cli_command_find(const char *name);
+void cli_help_command(const struct cli_command *c, struct buf *out);
+void cli_help_all(struct buf *out);
+void cli_help_markdown(struct buf *out); /* docs/generated/cli.md */
+
+int cmd_up(struct cli *cli);
+int cmd_config(struct cli *cli);
+int cmd_audit(struct cli *cli);
+int cmd_version(struct cli *cli);
+int cmd_help(struct cli *cli);
+
+#endif

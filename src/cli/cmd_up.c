@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holdfast up. */
+#include "base/log.h"
+#include "cli/cli.h"
+#include "gateway.h"
+
+#include <stdlib.h>
+
+int cmd_up(struct cli *cli)
+{
+    struct gateway_options options = {0};
+    enum log_level level = LOG_INFO;
+    const char *wanted = cli_flag(cli, "--log-level");
+    struct error err;
+
+    if (cli->n_args)
+        return cli_usage(cli, "up takes no argument \"%s\"", cli->args[0]);
+    if (!wanted)
+        wanted = getenv("HOLDFAST_LOG_LEVEL");
+    if (wanted && !log_level_parse(str_of(wanted), &level))
+        return cli_usage(cli, "--log-level is debug, info, warn or error");
+    log_setup(level, -1);
+    options.source = (struct config_source){
+        .file = str_of(cli_flag(cli, "--config")),
+        .listen = str_of(cli_flag(cli, "--listen")),
+        .must_exist = cli_flag(cli, "--config") != NULL,
+    };
+    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &options.data_dir, &err) ||
+        !config_load(&options.source, &options.config, &err))
+        return cli_fail(cli, &err);
+    return gateway_run(&options);
+}

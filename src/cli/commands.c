@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command table, and the help printed from it. */
+#include "cli/cli.h"
+
+#define CONFIG_FLAG {"--config", "FILE", "configuration to use instead of the one found"}
+#define DATA_FLAG {"--data", "DIR", "data directory"}
+#define JSON_FLAG {"--json", NULL, "print JSON (one object a line for lists)"}
+#define END {NULL, NULL, NULL}
+
+static const struct cli_flag up_flags[] = {
+    CONFIG_FLAG,
+    {"--listen", "HOST:PORT", "address to listen on; loopback only"},
+    DATA_FLAG,
+    {"--log-level", "LEVEL", "debug, info, warn or error"},
+    END,
+};
+static const struct cli_flag config_flags[] = {CONFIG_FLAG, JSON_FLAG, END};
+static const struct cli_flag json_flags[] = {JSON_FLAG, END};
+static const struct cli_flag help_flags[] = {
+    {"--markdown", NULL, "print the reference page of config or cli"}, END};
+static const struct cli_flag audit_flags[] = {
+    {"-n", "N", "how many (tail)"},
+    {"--follow", NULL, "go on with new ones (tail)"},
+    {"--session", "ID", "only this session (row id)"},
+    {"--server", "NAME", "only this server"},
+    {"--tool", "NAME", "only this tool"},
+    {"--outcome", "WORD", "only this outcome: ok, tool_error, error, timeout, cancelled, refused, "
+                          "upstream_lost, indeterminate, open"},
+    {"--since", "DURATION", "not older than this: 30m, 24h"},
+    {"--limit", "N", "at most so many (list)"},
+    DATA_FLAG,
+    {"--url", "URL", "ask a Holdfast that listens there"},
+    JSON_FLAG,
+    END,
+};
+
+const struct cli_command cli_commands[] = {
+    {
+        .name = "up",
+        .group = "Run",
+        .usage = "[--config FILE] [--listen HOST:PORT] [--data DIR]",
+        .summary = "Serve MCP until stopped.",
+        .examples = {"holdfast up", "holdfast up --config ./holdfast.json --listen 127.0.0.1:8080"},
+        .flags = up_flags,
+        .run = cmd_up,
+    },
+    {
+        .name = "config",
+        .group = "Run",
+        .usage = "check|show [--config FILE]",
+        .summary = "Check the configuration, or print what is in effect.",
+        .examples = {"holdfast config check", "holdfast config show --config ./holdfast.json"},
+        .flags = config_flags,
+        .run = cmd_config,
+    },
+    {
+        .name = "audit",
+        .group = "Look",
+        .usage = "tail|list|show ID|verify [flags]",
+        .summary = "Read the record of tool calls, and prove that it is whole.",
+        .examples = {"holdfast audit list --since 1h --outcome tool_error", "holdfast audit verify"},
+        .flags = audit_flags,
+        .run = cmd_audit,
+    },
+    {
+        .name = "version",
+        .group = "Help",
+        .usage = "[--json]",
+        .summary = "Print the version.",
+        .examples = {"holdfast version", "holdfast version --json"},
+        .flags = json_flags,
+        .run = cmd_version,
+    },
+    {
+        .name = "help",
+        .group = "Help",
+        .usage = "[COMMAND | ERROR-CODE | exit-codes | environment]",
+        .summary = "Explain a command, an error code, exit codes or the environment.",
+        .examples = {"holdfast help up", "holdfast help session_not_found"},
+        .flags = help_flags,
+        .run = cmd_help,
+    },
+    {.name = NULL},
+};
+
+void cli_help_command(const struct cli_command *c, struct buf *out)
+{
+    buf_addf(out, "%s\n\nusage: holdfast %s %s\n", c->summary, c->name, c->usage);
+    if (c->flags && c->flags->name)
+        buf_addz(out, "\nflags:\n");
+    for (const struct cli_flag *f = c->flags; f && f->name; f++)
+        buf_addf(out, "  %-12s %-10s %s\n", f->name, f->value ? f->value : "", f->help);
+    buf_addz(out, "\nexamples:\n");
+    for (size_t i = 0; i < countof(c->examples); i++)
+        if (c->examples[i])
+            buf_addf(out, "  %s\n", c->examples[i]);
+}
+
+void cli_help_all(struct buf *out)
+{
+    static const char *const groups[] = {"Run", "Look", "Help"};
+    buf_addz(out, "Holdfast: the session layer for MCP.\n\nusage: holdfast COMMAND [flags]\n");
+    for (size_t g = 0; g < countof(groups); g++) {
+        buf_addf(out, "\n%s:\n", groups[g]);
+        for (const struct cli_command *c = cli_commands; c->name; c++)
+            if (strcmp(c->group, groups[g]) == 0)
+                buf_addf(out, "  %-10s %s\n", c->name, c->summary);
+    }
+    buf_addz(out, "\nholdfast help COMMAND says more; holdfast help exit-codes and environment too.\n");
+}
+
+void cli_help_markdown(struct buf *out)
+{
+    buf_addz(out, "# Commands\n\nPrinted by `holdfast help --markdown cli`.\n");
+    for (const struct cli_command *c = cli_commands; c->name; c++) {
+        buf_addf(out, "\n## holdfast %s\n\n%s\n\n```\nholdfast %s %s\n```\n", c->name, c->summary, c->name,
+                 c->usage);
+        if (c->flags && c->flags->name)
+            buf_addz(out, "\n| flag | value | meaning |\n|---|---|---|\n");
+        for (const struct cli_flag *f = c->flags; f && f->name; f++)
+            buf_addf(out, "| `%s` | %s | %s |\n", f->name, f->value ? f->value : "", f->help);
+        buf_addf(out, "\n```\n%s\n%s\n```\n", c->examples[0], c->examples[1]);
+    }
+}
