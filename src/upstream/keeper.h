@@ -12,14 +12,19 @@
 
 struct keeper;
 
-/* Forks; call while the process has one thread.  *ret has no loop yet. */
+/* Forks; call while the process has one thread.  *ret has no loop yet.  From here on the process
+ * ignores SIGPIPE: a child that closed its stdin must not end it. */
 must_check bool keeper_start(struct keeper **ret, struct error *err);
-void keeper_attach(struct keeper *k, struct loop *loop); /* from now on callbacks come from the loop */
-void keeper_stop(struct keeper *k); /* closes the socket and waits (bounded) for the keeper to end */
+/* From now on callbacks come from the loop. */
+void keeper_attach(struct keeper *k, struct loop *loop);
+/* Closes the socket, waits (bounded) for the keeper and all children to end, frees.  No callback
+ * comes any more.  Not from inside one of its callbacks, after every struct child was freed, and
+ * before its loop is. */
+void keeper_stop(struct keeper *k);
 int keeper_pid(const struct keeper *k);
 
 struct keeper_child {
-    unsigned id;  /* ours; pids may be reused */
+    unsigned id; /* ours; pids may be reused */
     int pid;
     int in, out, err; /* our ends: write, read, read; taken by the caller in on_started */
 };
@@ -27,10 +32,13 @@ struct keeper_events {
     /* Either on_started, or on_failed (bad command, no such file, limits); the latter is final. */
     void (*on_started)(void *arg, const struct keeper_child *child);
     void (*on_failed)(void *arg, const struct error *err);
+    /* After on_started: the child and all that it ever started are gone. */
     void (*on_exited)(void *arg, int wait_status);
 };
-/* Asks for a child; returns its id.  Command, args, env and cwd come from the configuration alone. */
-unsigned keeper_spawn(struct keeper *k, const struct server_config *server, const struct keeper_events *events, void *arg);
+/* Asks for a child; returns its id.  Command, args, env and cwd come from the configuration
+ * alone, which is not kept. */
+unsigned keeper_spawn(struct keeper *k, const struct server_config *server,
+                      const struct keeper_events *events, void *arg);
 /* Signals the child's whole group. */
 void keeper_kill(struct keeper *k, unsigned id, int signum);
 /* No more callbacks for this child; the keeper kills its group with SIGKILL and reaps it. */

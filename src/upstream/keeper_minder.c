@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A minder stands between the keeper and one child: keeper → minder → child → whatever it starts.
+ *
+ * It is a subreaper, so everything the child ever starts stays below it, however often that forks,
+ * calls setsid() or outlives its parents; with one subreaper for all children an orphan could not
+ * be told from another child's.  When the child ends, or the keeper says so or dies, the minder
+ * kills all below it.
+ *
+ * The minder never reaps the child itself: it leaves the zombie, which the kernel then hands to the
+ * keeper.  So the keeper gets the true wait status, and may signal the child's group until the very
+ * moment it learns of the end, without fear of a reused pid.
+ *
+ * Forks here are _Fork(): libraries of Holdfast (libuv) may have left fork handlers, which would
+ * close descriptors by numbers that the keeper has long given to its pipes.
+ *
+ * Also here: what the child does between fork and exec.  No shell, no inherited descriptors. */
+#include "upstream/keeper_wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHILD_PATH_MAX 4096
+#define CHILD_NOFILE_SOFT 1024 /* select() in old programs breaks above */
+#define CHILD_NOFILE_HARD 65536
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+enum { STATUS_FD = 3 };
+
+static void status_write(int fd, pid_t pid, enum keeper_stage stage, int errnum)
+{
+    struct minder_record record = {.pid = pid, .stage = stage, .errnum = errnum};
+    ssize_t n = write(fd, &record, sizeof(record));
+    (void)n; /* the keeper is gone: PDEATHSIG is on its way */
+}
+
+static never_returns void child_fail(enum keeper_stage stage, int errnum)
+{
+    status_write(STATUS_FD, 0, stage, errnum);
+    _exit(127);
+}
+
+/* Stdio in place, the status pipe at 3 (gone with exec), nothing else. */
+static bool child_setup_fds(const struct minder_plan *plan)
+{
+    return dup2(plan->in, 0) >= 0 && dup2(plan->out, 1) >= 0 && dup2(plan->err, 2) >= 0 &&
+           dup3(plan->status, STATUS_FD, O_CLOEXEC) >= 0 && close_range(STATUS_FD + 1, ~0U, 0) == 0;
+}
+
+static bool child_setup_limits(void)
+{
+    const struct rlimit no_core = {0, 0};
+    struct rlimit nofile;
+    if (setrlimit(RLIMIT_CORE, &no_core) || getrlimit(RLIMIT_NOFILE, &nofile))
+        return false;
+    if (nofile.rlim_max > CHILD_NOFILE_HARD)
+        nofile.rlim_max = CHILD_NOFILE_HARD;
+    nofile.rlim_cur = nofile.rlim_max < CHILD_NOFILE_SOFT ? nofile.rlim_max : CHILD_NOFILE_SOFT;
+    return setrlimit(RLIMIT_NOFILE, &nofile) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
+
+static void child_reset_signals(void)
+{
+    sigset_t none;
+    for (int s = 1; s < NSIG; s++)
+        signal(s, SIG_DFL); /* KILL and STOP refuse, which is fine */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static const char *child_path_variable(char **env)
+{
+    for (; *env; env++)
+        if (strncmp(*env, "PATH=", 5) == 0)
+            return *env + 5;
+    return DEFAULT_PATH;
+}
+
+/* Returns only on failure. */
+static void child_exec_file(const char *file, const struct minder_plan *plan)
+{
+    execve(file, plan->argv, plan->env);
+    if (errno == ENOENT && access(file, F_OK) == 0)
+        child_fail(KEEPER_STAGE_INTERPRETER, ENOENT);
+}
+
+/* The search of execvp(), but in the child's own PATH, without the current directory for an empty
+ * element, and without handing unknown files to a shell. */
+static never_returns void child_exec_in_path(const struct minder_plan *plan)
+{
+    const char *rest = child_path_variable(plan->env);
+    char file[CHILD_PATH_MAX];
+    bool denied = false;
+    while (*rest) {
+        int n = (int)strcspn(rest, ":");
+        int len = snprintf(file, sizeof(file), "%.*s/%s", n, rest, plan->argv[0]);
+        rest += rest[n] ? n + 1 : n;
+        if (n == 0 || len >= (int)sizeof(file))
+            continue;
+        child_exec_file(file, plan);
+        denied |= errno == EACCES && access(file, F_OK) == 0;
+        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+            child_fail(KEEPER_STAGE_EXEC, errno);
+    }
+    child_fail(denied ? KEEPER_STAGE_EXEC : KEEPER_STAGE_FIND, denied ? EACCES : ENOENT);
+}
+
+static never_returns void child_become(const struct minder_plan *plan)
+{
+    if (!child_setup_fds(plan)) {
+        status_write(plan->status, 0, KEEPER_STAGE_SETUP, errno);
+        _exit(127);
+    }
+    /* A session, not only a group: no terminal to read passwords from or to be stopped by. */
+    if (setsid() < 0 || !child_setup_limits())
+        child_fail(KEEPER_STAGE_SETUP, errno);
+    if (*plan->cwd && chdir(plan->cwd))
+        child_fail(KEEPER_STAGE_CHDIR, errno);
+    child_reset_signals();
+    if (!strchr(plan->argv[0], '/'))
+        child_exec_in_path(plan);
+    child_exec_file(plan->argv[0], plan);
+    child_fail(KEEPER_STAGE_EXEC, errno);
+}
+
+static int64_t minder_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Reaps orphans that ended, and stops at the child: true when that one has ended. */
+static bool minder_child_has_ended(pid_t child)
+{
+    for (;;) {
+        siginfo_t info = {0};
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == 0)
+            break;
+        if (info.si_pid == child)
+            return true;
+        waitpid(info.si_pid, NULL, WNOHANG);
+    }
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == child;
+}
+
+/* Zombies need no care: they go to the keeper, which reaps whatever it is given. */
+static void minder_kill_all(pid_t child)
+{
+    const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+    int64_t until = minder_now_ms() + KEEPER_END_MS;
+    sigset_t chld;
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    while (minder_now_ms() < until) {
+        kill(-child, SIGKILL); /* at one stroke; a fork bomb cannot slip through its own group */
+        if (tree_kill_descendants() == 0)
+            return;
+        sigtimedwait(&chld, NULL, &pause);
+    }
+}
+
+static never_returns void minder_watch(pid_t child)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, MINDER_END_SIGNAL);
+    while (!minder_child_has_ended(child))
+        if (sigwaitinfo(&set, NULL) == MINDER_END_SIGNAL)
+            break;
+    minder_kill_all(child);
+    _exit(0);
+}
+
+static never_returns void minder_main(const struct minder_plan *plan, pid_t keeper)
+{
+    prctl(PR_SET_PDEATHSIG, MINDER_END_SIGNAL);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_NAME, "holdfast-minder");
+    if (getppid() != keeper) /* it died before PDEATHSIG was set */
+        _exit(1);
+    pid_t child = _Fork();
+    if (child == 0)
+        child_become(plan);
+    if (child < 0) {
+        status_write(plan->status, 0, KEEPER_STAGE_FORK, errno);
+        _exit(1);
+    }
+    status_write(plan->status, child, KEEPER_STAGE_NONE, 0);
+    close_range(3, ~0U, 0); /* holding any of these would hide an end of file */
+    minder_watch(child);
+}
+
+pid_t minder_fork(const struct minder_plan *plan)
+{
+    pid_t keeper = getpid();
+    pid_t pid = _Fork();
+    if (pid == 0)
+        minder_main(plan, keeper);
+    return pid;
+}
