@@ -12,24 +12,33 @@
 #define CHILD_MAX_LINE (4 * 1024 * 1024)
 #define CHILD_MAX_QUEUE (1024 * 1024)
 #define CHILD_STDERR_RING (64 * 1024)
+#define CHILD_MAX_BAD_LINES 100  /* in a row, on stdout */
+#define CHILD_LOG_LINES_PER_S 20 /* of stderr, the rest is counted */
 
 struct child;
 struct child_events {
-    void (*on_line)(void *arg, struct str line); /* looks like JSON ('{' or '['); lives only for the call */
+    /* Looks like JSON ('{' or '['); lives only for the call. */
+    void (*on_line)(void *arg, struct str line);
     /* Once, at the end: exited, failed to start, line too long, too many bad lines.  The child is
      * already being disposed of; the user calls child_free(). */
     void (*on_end)(void *arg, const struct error *why);
 };
 struct child *child_start(struct loop *loop, struct keeper *k, const struct server_config *server,
                           const struct child_events *events, void *arg) must_check;
-/* One message without its LF.  Before the process is up it is queued.  false: the queue is full
- * (CHILD_MAX_QUEUE beyond the first message) or the child is ending. */
+/* One message without its LF.  Before the process is up it is queued.  false, and nothing of it is
+ * sent: the queue is full (CHILD_MAX_QUEUE beyond the first message, LFs counted), the message is
+ * longer than two CHILD_MAX_LINE, or the child is ending. */
 must_check bool child_write(struct child *c, const struct iovec *parts, int n);
-/* Closes stdin; 5 s later SIGTERM, 5 s later SIGKILL to the group; on_end follows. */
+/* Closes stdin once what was written is out; 5 s later SIGTERM, 5 s later SIGKILL to the group;
+ * on_end follows, with ERR_CANCELLED.  Lines still come until then. */
 void child_end(struct child *c);
-void child_free(struct child *c); /* at any time; kills the group if it still lives; no more callbacks */
+/* At any time; kills the group if it still lives; no more callbacks.  NULL is fine. */
+void child_free(struct child *c);
 int child_pid(const struct child *c); /* 0 until started */
-struct str child_stderr_tail(const struct child *c, size_t max); /* newest bytes; valid until the next turn */
+/* Newest bytes; valid until the next turn. */
+struct str child_stderr_tail(const struct child *c, size_t max);
+/* For tests: how long after child_end() each step comes. */
+void child_set_end_steps(struct child *c, int64_t term_ms, int64_t kill_ms);
 uint64_t child_dropped_lines(const struct child *c); /* non-JSON stdout */
 bool child_is_up(const struct child *c);
 

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ring is a plain buffer of twice its size whose older half is dropped when full: each byte is
+ * moved at most once, and the newest bytes are always in one piece.
+ *
+ * Lines go to the log, CHILD_LOG_LINES_PER_S of them in a second; what is left out is counted and
+ * the count is logged when that second is over.  A line is cut at STDERR_LOG_LINE bytes, which is
+ * also all that is kept of one that never ends. */
+#include "upstream/child_stderr.h"
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "upstream/child.h"
+
+#include <stdlib.h>
+
+#define STDERR_LOG_LINE 1000
+#define STDERR_WINDOW_MS 1000
+
+struct child_stderr {
+    const char *server;
+    struct buf ring;   /* newest CHILD_STDERR_RING to 2 × CHILD_STDERR_RING bytes */
+    struct buf line;   /* the unfinished line, cut */
+    int64_t window_ms; /* when the present second began */
+    unsigned in_window;
+    uint64_t left_out; /* in the present second */
+    uint64_t logged, suppressed;
+    struct loop_timer *window_end;
+};
+
+static void say_left_out(struct child_stderr *s)
+{
+    if (s->left_out)
+        log_info("server stderr: more lines left out", LZ("server", s->server),
+                 LI("lines", s->left_out));
+    s->left_out = 0;
+}
+
+static void on_window_end(void *arg)
+{
+    say_left_out(arg);
+}
+
+struct child_stderr *child_stderr_new(struct loop *loop, const char *server)
+{
+    struct child_stderr *s = xcalloc(1, sizeof(*s));
+    s->server = server;
+    buf_init(&s->ring, 2 * CHILD_STDERR_RING);
+    buf_init(&s->line, STDERR_LOG_LINE);
+    s->window_end = loop_timer_new(loop, on_window_end, s);
+    return s;
+}
+
+void child_stderr_free(struct child_stderr *s)
+{
+    if (!s)
+        return;
+    say_left_out(s);
+    loop_timer_free(s->window_end);
+    buf_release(&s->ring);
+    buf_release(&s->line);
+    free(s);
+}
+
+static void log_stderr_line(struct child_stderr *s, int64_t now_ms)
+{
+    if (now_ms - s->window_ms >= STDERR_WINDOW_MS) {
+        say_left_out(s);
+        s->window_ms = now_ms;
+        s->in_window = 0;
+    }
+    if (s->in_window < CHILD_LOG_LINES_PER_S) {
+        s->in_window++;
+        s->logged++;
+        log_info("server stderr", LZ("server", s->server), LS("line", buf_str(&s->line)));
+        return;
+    }
+    if (s->left_out++ == 0)
+        loop_timer_start(s->window_end, s->window_ms + STDERR_WINDOW_MS - now_ms, 0);
+    s->suppressed++;
+}
+
+static void take_log_lines(struct child_stderr *s, struct str bytes, int64_t now_ms)
+{
+    while (bytes.n) {
+        size_t n = str_find(bytes, '\n');
+        size_t room = STDERR_LOG_LINE - s->line.n;
+        buf_add(&s->line, bytes.p, n < room ? n : room);
+        if (n == bytes.n)
+            return;
+        if (s->line.n && s->line.p[s->line.n - 1] == '\r')
+            s->line.n--;
+        if (s->line.n)
+            log_stderr_line(s, now_ms);
+        buf_reset(&s->line);
+        bytes = str_n(bytes.p + n + 1, bytes.n - n - 1);
+    }
+}
+
+void child_stderr_take(struct child_stderr *s, struct str bytes, int64_t now_ms)
+{
+    take_log_lines(s, bytes, now_ms);
+    if (bytes.n > CHILD_STDERR_RING)
+        bytes = str_n(bytes.p + bytes.n - CHILD_STDERR_RING, CHILD_STDERR_RING);
+    if (s->ring.n + bytes.n > 2 * CHILD_STDERR_RING)
+        buf_consume(&s->ring, s->ring.n + bytes.n - CHILD_STDERR_RING);
+    buf_add(&s->ring, bytes.p, bytes.n);
+}
+
+void child_stderr_flush(struct child_stderr *s, int64_t now_ms)
+{
+    if (s->line.n)
+        log_stderr_line(s, now_ms);
+    buf_reset(&s->line);
+}
+
+struct str child_stderr_newest(const struct child_stderr *s, size_t max)
+{
+    struct str all = buf_str(&s->ring);
+    if (max > CHILD_STDERR_RING)
+        max = CHILD_STDERR_RING;
+    return all.n > max ? str_n(all.p + all.n - max, max) : all;
+}
+
+static bool is_blank(char c)
+{
+    return c == '\n' || c == '\r' || c == ' ' || c == '\t';
+}
+
+void child_stderr_last_line(const struct child_stderr *s, char *ret_text, size_t size)
+{
+    struct str all = child_stderr_newest(s, CHILD_STDERR_RING);
+    struct buf escaped;
+    while (all.n && is_blank(all.p[all.n - 1]))
+        all.n--;
+    size_t start = all.n;
+    while (start && all.p[start - 1] != '\n')
+        start--;
+    buf_init(&escaped, 16 * size); /* one byte may become "\u202e" */
+    if (all.n)
+        log_escape(&escaped, str_n(all.p + start, all.n - start), size);
+    struct str text = buf_str(&escaped);
+    if (text.n >= size) {
+        text.n = size - 1;
+        while (text.n && ((unsigned char)text.p[text.n] & 0xc0) == 0x80)
+            text.n--; /* not through the middle of a character */
+    }
+    memcpy(ret_text, text.p, text.n);
+    ret_text[text.n] = '\0';
+    buf_release(&escaped);
+}
+
+uint64_t child_stderr_logged(const struct child_stderr *s)
+{
+    return s->logged;
+}
+
+uint64_t child_stderr_suppressed(const struct child_stderr *s)
+{
+    return s->suppressed;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a child writes to stderr: the newest 64 KiB kept, its lines logged at a bounded rate.
+ * Always taken, whatever it holds, so that a talkative child can never block on us. */
+#ifndef HOLDFAST_UPSTREAM_CHILD_STDERR_H
+#define HOLDFAST_UPSTREAM_CHILD_STDERR_H
+
+#include "base/str.h"
+#include "io/loop.h"
+
+struct child_stderr;
+/* `server` is borrowed. */
+struct child_stderr *child_stderr_new(struct loop *loop, const char *server) must_check;
+void child_stderr_free(struct child_stderr *s);
+void child_stderr_take(struct child_stderr *s, struct str bytes, int64_t now_ms);
+void child_stderr_flush(struct child_stderr *s, int64_t now_ms); /* logs an unfinished line */
+struct str child_stderr_newest(const struct child_stderr *s, size_t max); /* until the next take */
+/* The last line with something on it, escaped; "" when there is none. */
+void child_stderr_last_line(const struct child_stderr *s, char *ret_text, size_t size);
+uint64_t child_stderr_logged(const struct child_stderr *s); /* lines, for tests */
+uint64_t child_stderr_suppressed(const struct child_stderr *s);
+
+#endif
