@@ -224,6 +224,15 @@ static void on_anchored(void *arg)
     loop_stop(g->sv.loop);
 }
 
+/* With calls still under way nothing can be taken apart in order; nothing has to be: what was
+ * acknowledged is committed, the keeper ends every child when we are gone, and the next start closes
+ * the open intents as indeterminate. */
+static never_returns void leave_now(int status)
+{
+    log_stop();
+    _exit(status);
+}
+
 /* Stops when nothing is under way any more, or time is up. */
 static void on_drain_tick(void *arg)
 {
@@ -232,8 +241,10 @@ static void on_drain_tick(void *arg)
 
     if (g->anchoring || (g->sv.exchanges > 0 && !late))
         return;
-    if (late)
+    if (g->sv.exchanges > 0) {
         log_warn("stopping with requests still under way", LI("requests", g->sv.exchanges));
+        leave_now(1);
+    }
     g->anchoring = true;
     audit_anchor(g->sv.audit, on_anchored, g);
 }
@@ -244,8 +255,7 @@ static void on_terminate(void *arg, int signum)
 
     if (g->sv.draining) {
         log_warn("second signal: stopping at once", LI("signal", signum));
-        loop_stop(g->sv.loop);
-        return;
+        leave_now(signum == SIGINT ? 130 : 1);
     }
     log_info("stopping: finishing what is under way", LI("signal", signum), LI("requests", g->sv.exchanges));
     g->sv.draining = true;

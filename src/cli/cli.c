@@ -125,12 +125,14 @@ static bool take_flag(struct cli *cli, int argc, char **argv, int *at, int *ret_
     }
     if (f->value && !value && *at + 1 < argc)
         value = argv[++*at];
-    if (!f->value == !value || cli->n_given == CLI_MAX_FLAGS) {
-        if (f->value || value) {
-            *ret_status = cli_usage(cli, f->value ? "%s needs a value: %s" : "%s takes no value", f->name,
-                                    f->value ? f->value : "");
-            return false;
-        }
+    if (!f->value != !value) {
+        *ret_status = f->value ? cli_usage(cli, "%s needs a value: %s", f->name, f->value)
+                               : cli_usage(cli, "%s takes no value", f->name);
+        return false;
+    }
+    if (cli->n_given == CLI_MAX_FLAGS) {
+        *ret_status = cli_usage(cli, "too many flags");
+        return false;
     }
     cli->given[cli->n_given].name = f->name;
     cli->given[cli->n_given++].value = value ? value : "";

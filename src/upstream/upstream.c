@@ -18,6 +18,7 @@ static void on_tick(void *arg);
 struct upstreams *upstreams_new(const struct upstreams_config *config)
 {
     struct upstreams *s = xcalloc(1, sizeof(*s));
+    s->refs = 1;
     s->loop = config->loop;
     s->keeper = config->keeper;
     s->sink = config->sink;
@@ -40,11 +41,22 @@ static const struct upstream_ops *ops_for(enum server_kind kind)
     return table[kind];
 }
 
+/* The set outlives its upstreams, and they their links, which are freed at the end of a turn. */
+static void set_unref(struct upstreams *s)
+{
+    if (--s->refs)
+        return;
+    deadline_class_release(&s->wait_deadlines);
+    map_release(&s->ledger);
+    free(s);
+}
+
 static struct upstream *upstream_new(struct upstreams *s, struct config *config,
                                      const struct server_config *server)
 {
     struct upstream *u = xcalloc(1, sizeof(*u));
     u->set = s;
+    s->refs++;
     u->refs = 1;
     u->config_ref = config_ref(config);
     u->config = server;
@@ -74,6 +86,7 @@ void upstream_unref(struct upstream *u)
     catalog_unref(u->catalog);
     map_release(&u->links);
     config_unref(u->config_ref);
+    set_unref(u->set);
     free(u);
 }
 
@@ -130,9 +143,7 @@ void upstreams_free(struct upstreams *s)
         retire(list_entry(n, struct upstream, node));
     list_each (&s->retired, r)
         finish_retired(list_entry(r, struct upstream, node), true);
-    deadline_class_release(&s->wait_deadlines);
-    map_release(&s->ledger);
-    free(s);
+    set_unref(s);
 }
 
 struct upstream *upstreams_find(struct upstreams *s, struct str name)
@@ -356,6 +367,7 @@ static void on_serve(struct loop_task *task)
     struct upstreams *s = container_of(task, struct upstreams, serve);
     s->serve_queued = false;
     serve_queues(s);
+    set_unref(s);
 }
 
 /* At the end of the turn: who ends a link may be walking the lists that serving changes. */
@@ -364,6 +376,7 @@ void upstream_place_freed(struct upstreams *s)
     if (s->serve_queued)
         return;
     s->serve_queued = true;
+    s->refs++;
     s->serve.fn = on_serve;
     loop_defer(s->loop, &s->serve);
 }

@@ -77,6 +77,7 @@ struct upstream {
 };
 
 struct upstreams {
+    unsigned refs;
     struct loop *loop;
     struct keeper *keeper;
     struct upstream_sink sink;
