@@ -318,6 +318,8 @@ static void stop(struct gateway *g)
     loop_timer_free(g->lease);
     if (sv->upstreams)
         upstreams_free(sv->upstreams);
+    if (g->keeper)
+        keeper_stop(g->keeper);
     if (sv->lanes)
         lanes_free(sv->lanes);
     if (sv->sessions)
@@ -332,8 +334,6 @@ static void stop(struct gateway *g)
         end_writer(g);
     chain_free(g->chain);
     tls_free(g->tls);
-    if (g->keeper)
-        keeper_stop(g->keeper);
     config_unref(sv->config);
     log_stop();
     datadir_release(g->datadir);
