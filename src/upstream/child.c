@@ -497,6 +497,29 @@ void child_free(struct child *c)
     loop_defer(c->loop, &c->freeing);
 }
 
+static void on_retired_line(void *arg unused_arg, struct str line unused_arg)
+{
+}
+
+static void on_retired_end(void *arg, const struct error *why unused_arg)
+{
+    child_free(arg);
+}
+
+static const struct child_events retired_events = {.on_line = on_retired_line,
+                                                   .on_end = on_retired_end};
+
+void child_retire(struct child *c)
+{
+    if (!c || c->state == CHILD_ENDED) {
+        child_free(c);
+        return;
+    }
+    c->events = retired_events;
+    c->arg = c;
+    child_end(c);
+}
+
 int child_pid(const struct child *c)
 {
     return c->pid;

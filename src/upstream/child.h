@@ -34,6 +34,9 @@ must_check bool child_write(struct child *c, const struct iovec *parts, int n);
 void child_end(struct child *c);
 /* At any time; kills the group if it still lives; no more callbacks.  NULL is fine. */
 void child_free(struct child *c);
+/* child_free() for a child that did nothing wrong: no more callbacks, and it ends as by child_end()
+ * while its pipes are still read.  What is left of it goes with keeper_stop(). */
+void child_retire(struct child *c);
 int child_pid(const struct child *c); /* 0 until started */
 /* Newest bytes; valid until the next turn. */
 struct str child_stderr_tail(const struct child *c, size_t max);

@@ -3,8 +3,8 @@
  *
  * Orders never block: what the socket does not take waits in a queue.  Every spawn ends in exactly
  * one of: on_failed; on_started and later on_exited; keeper_forget() by its user.  That also holds
- * when the keeper itself dies: it takes its children along, so those waiting hear on_failed and
- * those running on_exited with SIGKILL.  It is not restarted, because forking is safe only
+ * when the keeper is stopped or dies: it takes its children along, so those waiting hear on_failed
+ * and those running on_exited with SIGKILL.  It is not restarted, because forking is safe only
  * while there is one thread.
  *
  * Failures found here (a command too long, a dead keeper) are reported from a timer of the loop,
@@ -146,11 +146,13 @@ static void on_failer(void *arg)
     struct keeper *k = arg;
     unsigned last = k->last_id;
     struct list *node;
-    while ((node = list_first(&k->failing))) {
+    while ((node = list_pop(&k->failing))) {
         struct keeper_record *r = list_entry(node, struct keeper_record, link);
         struct error why = r->failure;
-        if (r->id > last)
+        if (r->id > last) {
+            list_push_front(&k->failing, &r->link);
             break;
+        }
         record_fail(r, &why);
     }
 }
@@ -189,24 +191,36 @@ static void queue_order(struct keeper *k, enum keeper_verb verb, unsigned id, in
         queue_packet(k, str_n((const char *)&order, sizeof(order)));
 }
 
-static void keeper_died(struct keeper *k)
+/* Nobody is left who could tell these of their end. */
+static void end_records(struct list *records, const char *why_not)
 {
     struct list *node;
     struct error why;
-    log_error("keeper process ended; servers run by command are gone until Holdfast is restarted",
-              LI("pid", k->pid));
-    loop_fd_free(k->watch);
-    k->watch = NULL;
-    close(k->fd);
-    k->fd = -1;
-    error_set(&why, ERR_UNAVAILABLE, "the keeper process ended; restart Holdfast");
-    while ((node = list_first(&k->records))) {
+    error_set(&why, ERR_UNAVAILABLE, "%s", why_not);
+    while ((node = list_pop(records))) {
         struct keeper_record *r = list_entry(node, struct keeper_record, link);
         if (r->started)
             record_exit(r, SIGKILL);
         else
             record_fail(r, &why);
     }
+}
+
+static void keeper_hang_up(struct keeper *k)
+{
+    loop_fd_free(k->watch);
+    k->watch = NULL;
+    if (k->fd >= 0)
+        close(k->fd);
+    k->fd = -1;
+}
+
+static void keeper_died(struct keeper *k)
+{
+    log_error("keeper process ended; servers run by command are gone until Holdfast is restarted",
+              LI("pid", k->pid));
+    keeper_hang_up(k);
+    end_records(&k->records, "the keeper process ended; restart Holdfast");
 }
 
 /* What went wrong, and what to do about it, in or with mcpServers.NAME. */
@@ -468,27 +482,17 @@ static void wait_for_end(pid_t pid)
         continue;
 }
 
-static void free_records(struct list *records)
-{
-    struct list *node;
-    while ((node = list_first(records)))
-        record_free(list_entry(node, struct keeper_record, link));
-}
-
 void keeper_stop(struct keeper *k)
 {
     struct list *node;
     if (!k)
         return;
-    if (k->watch)
-        loop_fd_free(k->watch);
-    loop_timer_free(k->failer);
-    if (k->fd >= 0)
-        close(k->fd);
+    keeper_hang_up(k);
     wait_for_end(k->pid);
+    end_records(&k->records, "Holdfast is stopping; start it again");
+    end_records(&k->failing, "Holdfast is stopping; start it again");
+    loop_timer_free(k->failer);
     while ((node = list_pop(&k->packets)))
         free(list_entry(node, struct keeper_packet, link));
-    free_records(&k->records);
-    free_records(&k->failing);
     free(k);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keeper: a process forked before any thread, subreaper of all children, which starts them (own
  * process group, limits, clean environment, no shell) and hands their pipes back by SCM_RIGHTS.
- * When its socket to Holdfast closes, for whatever reason, it kills every descendant and exits. */
+ * When its socket to Holdfast closes, for whatever reason, it kills every descendant and exits:
+ * half a second after SIGTERM by SIGKILL. */
 #ifndef HOLDFAST_UPSTREAM_KEEPER_H
 #define HOLDFAST_UPSTREAM_KEEPER_H
 
@@ -17,9 +18,9 @@ struct keeper;
 must_check bool keeper_start(struct keeper **ret, struct error *err);
 /* From now on callbacks come from the loop. */
 void keeper_attach(struct keeper *k, struct loop *loop);
-/* Closes the socket, waits (bounded) for the keeper and all children to end, frees.  No callback
- * comes any more.  Not from inside one of its callbacks, after every struct child was freed, and
- * before its loop is. */
+/* Closes the socket, waits (bounded) for the keeper and all children to end, calls on_exited (or
+ * on_failed) for those that are left, frees.  Not from inside one of its callbacks, and before its
+ * loop is freed. */
 void keeper_stop(struct keeper *k);
 int keeper_pid(const struct keeper *k);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keeper's own process: takes orders from one socket, starts children through minders, reports
- * their ends, and when the socket closes kills all that descends from it and leaves.
+ * their ends, and when the socket closes ends all that descends from it and leaves.
  *
  * It is forked while Holdfast has one thread and stays single-threaded, so it may fork plainly.  It
  * keeps nothing of Holdfast but the socket and stderr: no listening sockets, no database, not even
@@ -410,23 +410,41 @@ static int64_t keeper_now_ms(void)
     return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* As a subreaper we have no children exactly when nothing descends from us any more. */
-static never_returns void kill_all_and_exit(void)
+static void wait_for_child(int ms)
 {
-    int64_t until = keeper_now_ms() + KEEPER_END_MS;
-    while (keeper_now_ms() < until) {
-        struct pollfd ended = {.fd = SIGNAL_FD, .events = POLLIN};
-        struct signalfd_siginfo info;
-        tree_kill_descendants();
-        pid_t pid;
-        do
-            pid = waitpid(-1, NULL, WNOHANG);
-        while (pid > 0);
-        if (pid < 0 && errno == ECHILD)
-            _exit(0);
-        poll(&ended, 1, 10);
-        ssize_t n = read(SIGNAL_FD, &info, sizeof(info));
-        (void)n;
+    struct pollfd ended = {.fd = SIGNAL_FD, .events = POLLIN};
+    struct signalfd_siginfo info;
+    poll(&ended, 1, ms);
+    ssize_t n = read(SIGNAL_FD, &info, sizeof(info));
+    (void)n;
+}
+
+/* As a subreaper we have no children exactly when nothing descends from us any more. */
+static void exit_when_alone(void)
+{
+    pid_t pid;
+    do
+        pid = waitpid(-1, NULL, WNOHANG);
+    while (pid > 0);
+    if (pid < 0 && errno == ECHILD)
+        _exit(0);
+}
+
+/* Their stdin is closed by now; SIGTERM is for those who do not care. */
+static never_returns void kill_all_and_exit(struct keeper_process *k)
+{
+    int64_t now = keeper_now_ms(), grace = now + KEEPER_GRACE_MS, until = now + KEEPER_END_MS;
+    list_each(&k->entries, it)
+    {
+        struct entry *e = list_entry(it, struct entry, link);
+        if (e->child)
+            kill(-e->child, SIGTERM);
+    }
+    for (; now < until; now = keeper_now_ms()) {
+        if (now >= grace)
+            tree_kill_descendants();
+        exit_when_alone();
+        wait_for_child(now < grace ? (int)(grace - now) : 10);
     }
     _exit(1);
 }
@@ -503,5 +521,5 @@ void keeper_process_run(int fd)
             sweep_strays(&k);
         drop_finished(&k);
     }
-    kill_all_and_exit();
+    kill_all_and_exit(&k);
 }

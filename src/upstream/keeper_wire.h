@@ -17,6 +17,8 @@
 #define KEEPER_MAX_CHILDREN 128 /* twice what one node runs; those still dying count too */
 /* How long the keeper and its minders go on killing before they leave the rest to init. */
 #define KEEPER_END_MS 5000
+/* Between SIGTERM and SIGKILL once Holdfast is gone: what a database needs to close its log. */
+#define KEEPER_GRACE_MS 500
 
 enum keeper_verb { KEEPER_SPAWN = 1, KEEPER_KILL, KEEPER_FORGET };
 /* A spawn is followed by NUL-terminated strings: command, cwd (may be empty), args, "NAME=VALUE"s.

@@ -42,7 +42,7 @@ static void stdio_abandon(struct link *l unused_arg, struct pending *p unused_ar
 
 static void stdio_close(struct link *l)
 {
-    child_free(l->wire);
+    child_retire(l->wire);
     l->wire = NULL;
 }
 

@@ -95,6 +95,23 @@ static void mode_stubborn(const char *arg)
         pause();
 }
 
+static void on_term(int signum)
+{
+    static const char text[] = "{\"tidied\":true}\n";
+    (void)signum;
+    _exit(write(1, text, sizeof(text) - 1) < 0);
+}
+
+/* Has something to do at SIGTERM, and ignores EOF. */
+static void mode_tidy(const char *arg)
+{
+    (void)arg;
+    signal(SIGTERM, on_term);
+    say("{\"ready\":true}");
+    for (;;)
+        pause();
+}
+
 /* Leaves a daemon behind: two forks and setsid(), pipes let go. */
 static void mode_daemon(const char *arg)
 {
@@ -259,6 +276,7 @@ static const struct {
     {"echo", mode_echo},
     {"inherited", mode_inherited},
     {"stubborn", mode_stubborn},
+    {"tidy", mode_tidy},
     {"daemon", mode_daemon},
     {"stderr", mode_stderr},
     {"stderr-endless", mode_stderr_endless},

@@ -475,6 +475,37 @@ TEST(test_child__may_be_freed_at_any_time)
     world_close(&w);
 }
 
+TEST(test_child__retired_ends_by_itself_without_a_word)
+{
+    struct world w;
+    struct talk t, stubborn, late, over;
+    world_open(&w);
+    talk_begin(&w, &over, "exit", "0");
+    wait_end(&over);
+    child_retire(over.child);
+    talk_begin(&w, &t, "echo", NULL);
+    child_set_end_steps(t.child, PEER_WAIT_MS, PEER_WAIT_MS); /* EOF must do */
+    wait_up(&t);
+    talk_begin(&w, &stubborn, "stubborn", NULL);
+    wait_line(&stubborn);
+    assert_true(write_text(&t, "[1]"));
+    child_retire(t.child);
+    child_retire(stubborn.child);
+    assert_true(wait_for(w.loop, keeper_is_idle, &w, PEER_WAIT_MS));
+    talk_begin(&w, &late, "stubborn", NULL);
+    wait_line(&late);
+    int child = process_watch(child_pid(late.child));
+    child_retire(late.child);
+    world_close(&w); /* takes along what is still retiring */
+    assert_true(process_ended(&child, 0));
+    assert_int_equal(t.n_lines + (size_t)t.ends, 0);
+    assert_int_equal(stubborn.ends + late.ends, 0);
+    buf_release(&t.lines);
+    buf_release(&over.lines);
+    buf_release(&stubborn.lines);
+    buf_release(&late.lines);
+}
+
 TEST(test_child__death_of_the_keeper_is_its_end)
 {
     struct world w;

@@ -370,7 +370,7 @@ TEST(test_keeper__nothing_outlives_a_killed_owner)
     kill(owner, SIGKILL);
     waitpid(owner, NULL, 0);
     for (int i = 0; i < 3; i++)
-        assert_true(process_ended(&watched[i], KEEPER_END_MS));
+        assert_true(process_ended(&watched[i], KEEPER_GRACE_MS + 500));
     close(report[0]);
     close(report[1]);
 }
@@ -610,5 +610,19 @@ TEST(test_keeper__stop_waits_for_the_end_of_all)
     assert_true(process_ended(&keeper, 0));
     assert_true(process_ended(&child, 0));
     assert_true(process_ended(&grandchild, 0));
+    assert_int_equal(s.exited, 1);
+    spawn_close(&s);
+}
+
+TEST(test_keeper__stop_gives_children_a_moment_to_end_by_themselves)
+{
+    struct world w;
+    struct spawn s;
+    world_open(&w);
+    spawn(&w, &s, peer_server("tidy", NULL));
+    wait_started(&s);
+    read_until(&s, "{\"ready\":true}\n");
+    world_close(&w);
+    read_until(&s, "{\"tidied\":true}\n");
     spawn_close(&s);
 }
