@@ -201,12 +201,12 @@ bool js_bind_parse_fault(struct str file, const struct js_fault *fault, enum err
     return error_wrap(err, "%.*s:%u:%u", STR_ARG(file), fault->line, fault->column);
 }
 
-static struct input input_of(const struct js_binding *b, const struct js_node *v)
+static bool input_of(const struct js_binding *b, const struct js_node *v, struct input *ret,
+                     struct error *err)
 {
-    struct input in = {.type = (enum js_type)v->type};
-
-    in.text = in.type == JS_STRING ? js_text(b->doc, v, b->mem) : js_raw(b->doc, v);
-    return in;
+    *ret = (struct input){.type = (enum js_type)v->type};
+    ret->text = ret->type == JS_STRING ? js_text(b->doc, v, b->mem) : js_raw(b->doc, v);
+    return ret->type != JS_STRING || !b->text || b->text(b, v, &ret->text, err);
 }
 
 static bool read_strings(const struct js_binding *b, const struct js_field *f,
@@ -225,7 +225,9 @@ static bool read_strings(const struct js_binding *b, const struct js_field *f,
     list = arena_zalloc(b->mem, n * sizeof(*list));
     n = 0;
     for (const struct js_node *e = js_first(b->doc, v); e; e = js_next(b->doc, v, e)) {
-        struct input in = input_of(b, e);
+        struct input in;
+        if (!input_of(b, e, &in, err))
+            return false;
         if (!put_string(f, &in, &list[n++], b->mem))
             return refuse(b, f, e, err);
     }
@@ -250,7 +252,8 @@ static bool read_field(const struct js_binding *b, const struct js_field *f,
     case JS_BIND_STRINGS:
         return read_strings(b, f, v, dest, err);
     default:
-        in = input_of(b, v);
+        if (!input_of(b, v, &in, err))
+            return false;
         return kinds[f->kind].put(f, &in, dest + f->offset, b->mem) || refuse(b, f, v, err);
     }
 }
@@ -282,7 +285,8 @@ static bool refuse_unknown(const struct js_binding *b, const struct js_field *fi
     buf_init(&known, SIZE_MAX);
     log_escape(&shown, name, 64);
     for (const struct js_field *f = fields; f->name; f++)
-        buf_addf(&known, "%s%s", f == fields ? "" : ", ", f->name);
+        if (f->kind != JS_BIND_IGNORED) /* of no use to whoever looks for the right key */
+            buf_addf(&known, "%s%s", known.n == 0 ? "" : ", ", f->name);
     if (near)
         js_bind_fault(b, key, err, "unknown key \"%s\"; did you mean \"%s\"?", buf_str(&shown).p,
                       near);

@@ -68,7 +68,11 @@ struct js_binding {
     /* Called for each known key that is present, after it was read; may be NULL. */
     void (*seen)(const struct js_binding *b, const struct js_field *field,
                  const struct js_node *key);
-    void *user; /* for `read` and `seen` */
+    /* Called for each string value that is bound, unescaped: may put another text (in b->mem) in its
+     * place, or refuse it.  Keys and ignored values do not pass here.  May be NULL. */
+    bool (*text)(const struct js_binding *b, const struct js_node *value, struct str *text,
+                 struct error *err);
+    void *user; /* for `read`, `seen` and `text` */
 };
 
 /* Reads `object` into `dest`.  Fields that are absent keep what `dest` holds.  On failure `dest` may

@@ -303,3 +303,44 @@ TEST(test_js_bind_parse_fault__names_the_place)
     assert_string_equal(err.text, "line 2, column 5: a colon must follow the key");
     done();
 }
+
+static bool shout(const struct js_binding *b, const struct js_node *v, struct str *text,
+                  struct error *e)
+{
+    if (str_eq(*text, STR("no")))
+        return js_bind_fault(b, v, e, "not this");
+    if (str_eq(*text, STR("long")))
+        *text = arena_dup(b->mem, STR("1h"));
+    return true;
+}
+
+TEST(test_js_bind__string_values_pass_the_text_hook)
+{
+    binding = (struct js_binding){.file = STR("f.json"), .text = shout};
+    assert_true(bind_to("{\"listen\":\"long\",\"wait\":\"long\",\"origins\":[\"a\",\"long\"],"
+                        "\"old\":\"no\"}",
+                        fields));
+    assert_str(thing.listen, "1h");
+    assert_int_equal(thing.wait_ms, 3600000);
+    assert_str(thing.origins[0], "a");
+    assert_str(thing.origins[1], "1h");
+    assert_false(bind_to("{\"listen\":\"no\"}", fields));
+    assert_string_equal(err.text, "f.json:1:11: not this");
+    assert_false(bind_to("{\"origins\":[\"a\",\"no\"]}", fields));
+    assert_string_equal(err.text, "f.json:1:17: not this");
+    done();
+}
+
+TEST(test_js_bind__ignored_keys_are_not_offered)
+{
+    static const struct js_field rows[] = {
+        {.name = "old", .kind = JS_BIND_IGNORED},
+        {.name = "on", .kind = JS_BIND_BOOL, AT(on)},
+        {0},
+    };
+
+    binding = (struct js_binding){.file = STR("f.json")};
+    assert_false(bind_to("{\"zzzzzz\":1}", rows));
+    assert_string_equal(err.text, "f.json:1:2: unknown key \"zzzzzz\"; the keys here are on");
+    done();
+}
