@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of config/ share while a text is being read: the state of one reading, the tables
+ * of options.c, and the readers those tables name.
+ *
+ *   load.c ──text──> config.c ──entries──> server.c
+ *                        └──── options.c (tables) ──> value.c (checked values) ──> expand.c
+ *
+ * `struct reading` is the binding's `user` everywhere below config_parse(). */
+#ifndef HOLDFAST_CONFIG_CONFIG_IMPL_H
+#define HOLDFAST_CONFIG_CONFIG_IMPL_H
+
+#include "config/config.h"
+#include "json/bind.h"
+
+#define CONFIG_FILE_MAX (1u << 20)
+#define CONFIG_SERVERS_MAX 1000
+#define CONFIG_NAME_MAX 64
+#define CONFIG_CARRIERS_MAX 16
+#define CONFIG_CARRIER_KEY_MAX 128
+#define CONFIG_PAIRS_MAX 256
+#define CONFIG_EXPANDED_ONE_MAX (64u << 10) /* one value after expansion */
+#define CONFIG_EXPANDED_ALL_MAX (4u << 20)  /* all values of a file that contain a variable */
+
+/* Defaults of options that have readers of their own. */
+#define CONFIG_LISTEN_DEFAULT "127.0.0.1:4653"
+#define CONFIG_META_DEFAULT                                                                        \
+    "[\"session_id\", \"openai/session\", \"vscode.conversationId\", "                             \
+    "[\"x-codex-turn-metadata\", \"session_id\"], \"threadId\", \"sessionID\"]"
+
+/* Something to be said once at start.  Notes about a key of server entries gather the servers. */
+struct note {
+    struct note *next;
+    const struct js_field *field; /* NULL: `text` is all there is */
+    struct str text;              /* with a field: the servers, or the first few of them */
+    size_t n_servers;
+};
+
+struct reading {
+    struct config *config;
+    struct str server; /* the entry being read, absent outside; for messages */
+    size_t expanded;   /* bytes of values that contained a variable */
+    struct note *notes, **notes_end;
+};
+
+static inline struct reading *reading_of(const struct js_binding *b)
+{
+    return b->user;
+}
+
+/* A server entry while it is read: what other clients write beside what is kept. */
+struct server_draft {
+    struct server_config server;
+    bool disabled, enabled;
+    struct str type; /* "type" or "transport" */
+};
+
+/* Options of features to come are checked as to shape into one of these, and dropped. */
+struct config_later {
+    struct str text, more;
+    struct str *list, *others;
+    size_t n_list, n_others;
+    int64_t number;
+    int choice, client_id;
+    bool yes;
+};
+
+/* options.c.  A row's `data`, when set, is the full name of an option that is not used yet. */
+extern const struct js_field option_fields[]; /* of "holdfast", into struct config */
+extern const struct js_field server_fields[]; /* of one entry, into struct server_draft */
+
+/* value.c: JS_BIND_CUSTOM readers. */
+bool option_read_listen(const struct js_binding *b, const struct js_field *f,
+                        const struct js_node *v, void *place, struct error *err);
+bool option_read_auth(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                      void *place, struct error *err);
+bool option_read_switch(const struct js_binding *b, const struct js_field *f,
+                        const struct js_node *v, void *place, struct error *err);
+bool option_read_tls(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                     void *place, struct error *err);
+bool option_read_url(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                     void *place, struct error *err);
+bool option_read_url_alias(const struct js_binding *b, const struct js_field *f,
+                           const struct js_node *v, void *place, struct error *err);
+bool option_read_origins(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err);
+bool option_read_proxies(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err);
+bool option_read_named(const struct js_binding *b, const struct js_field *f,
+                       const struct js_node *v, void *place, struct error *err);
+bool option_read_shape(const struct js_binding *b, const struct js_field *f,
+                       const struct js_node *v, void *place, struct error *err);
+/* value_server.c: likewise, of server entries and carriers. */
+bool option_read_program(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err);
+bool option_read_env(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                     void *place, struct error *err);
+bool option_read_headers(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err);
+bool option_read_credential_as(const struct js_binding *b, const struct js_field *f,
+                               const struct js_node *v, void *place, struct error *err);
+bool option_read_flag(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                      void *place, struct error *err);
+bool option_read_type(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                      void *place, struct error *err);
+bool option_read_meta_carriers(const struct js_binding *b, const struct js_field *f,
+                               const struct js_node *v, void *place, struct error *err);
+bool option_read_header_carriers(const struct js_binding *b, const struct js_field *f,
+                                 const struct js_node *v, void *place, struct error *err);
+
+/* What those readers share.  A string, expanded and copied; `what` names it in a refusal. */
+must_check bool value_string(const struct js_binding *b, const struct js_node *v, const char *what,
+                             struct str *ret, struct error *err);
+/* Checks one entry of a list; the fault names the entry. */
+typedef bool (*value_check)(const struct js_binding *b, const struct js_field *f,
+                            const struct js_node *v, struct str text, struct error *err);
+must_check bool value_list(const struct js_binding *b, const struct js_field *f,
+                           const struct js_node *v, void *place, value_check check,
+                           struct error *err);
+bool value_is_header_name(struct str name);
+bool value_is_name(struct str name); /* token characters, 1 to 64 bytes */
+must_check bool value_check_listen(struct str text, struct error *err);
+
+/* expand.c: js_binding.text of the configuration: variables become their values. */
+bool expand_text(const struct js_binding *b, const struct js_node *v, struct str *text,
+                 struct error *err);
+
+/* note.c */
+void note_add(struct reading *r, const char *fmt, ...) printf_like(2, 3);
+/* js_binding.seen: notes keys that are accepted and not used. */
+void note_seen(const struct js_binding *b, const struct js_field *f, const struct js_node *key);
+void notes_finish(struct reading *r);
+
+/* server.c */
+must_check bool servers_read(const struct js_binding *b, const struct js_node *servers,
+                             struct error *err);
+void servers_finish(struct config *c); /* adds the sample when there is none */
+
+/* definition.c */
+void definition_compute(struct server_config *s);
+
+/* value_server.c: the carriers read when none are configured. */
+void carriers_default(struct config *c);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The digest of a server's definition: reload leaves a server alone whose digest is unchanged.
+ * Every part is written with its length before it, and an absent text differs from an empty one, so
+ * no two definitions write the same bytes. */
+#include "config/config_impl.h"
+
+#include "crypto/hash.h"
+
+static void put_number(struct buf *out, uint64_t v)
+{
+    unsigned char bytes[8];
+
+    for (unsigned i = 0; i < 8; i++)
+        bytes[i] = (unsigned char)(v >> (8 * i));
+    buf_add(out, bytes, sizeof(bytes));
+}
+
+static void put_text(struct buf *out, struct str s)
+{
+    put_number(out, s.p ? s.n : UINT64_MAX);
+    buf_addstr(out, s);
+}
+
+static void put_pairs(struct buf *out, const struct config_pair *pairs, size_t n)
+{
+    put_number(out, n);
+    for (size_t i = 0; i < n; i++) {
+        put_text(out, pairs[i].name);
+        put_text(out, pairs[i].value);
+    }
+}
+
+void definition_compute(struct server_config *s)
+{
+    struct buf out;
+
+    buf_init(&out, SIZE_MAX);
+    put_text(&out, s->name);
+    put_number(&out, s->kind);
+    put_text(&out, s->command);
+    put_number(&out, s->n_args);
+    for (size_t i = 0; i < s->n_args; i++)
+        put_text(&out, s->args[i]);
+    put_pairs(&out, s->env, s->n_env);
+    put_text(&out, s->cwd);
+    put_text(&out, s->url);
+    put_pairs(&out, s->headers, s->n_headers);
+    put_number(&out, s->share);
+    put_number(&out, s->handles);
+    put_number(&out, s->audit);
+    put_number(&out, s->era);
+    put_number(&out, s->pin);
+    put_number(&out, (uint64_t)s->timeout_ms);
+    sha256(buf_str(&out), s->definition);
+    crypto_wipe(out.p, out.n); /* headers and env hold secrets */
+    buf_release(&out);
+}

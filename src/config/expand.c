@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables in string values: ${VAR}, ${env:VAR}, and ${VAR:-default} where VAR is unset or empty.
+ * $${ stands for a plain ${.  What a variable holds is not looked at again, so a value can never
+ * name another variable.  A variable that is not set is an error: starting a server with half of
+ * its credentials is worse than not starting it. */
+#include "config/config_impl.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+
+#define VARIABLE_MAX 128
+
+struct variable {
+    struct str name;
+    struct str fallback; /* absent: none */
+};
+
+static bool is_variable_name(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool letter = ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_';
+        if (!letter && (i == 0 || c < '0' || c > '9'))
+            return false;
+    }
+    return s.n > 0 && s.n <= VARIABLE_MAX;
+}
+
+/* `inside` is what stands between the braces. */
+static bool parse_variable(struct str inside, struct variable *ret)
+{
+    size_t name_end = 0;
+
+    *ret = (struct variable){0};
+    if (str_starts(inside, STR("env:")))
+        inside = str_n(inside.p + 4, inside.n - 4);
+    name_end = str_find(inside, ':');
+    ret->name = str_n(inside.p, name_end);
+    if (name_end < inside.n) {
+        struct str rest = str_n(inside.p + name_end, inside.n - name_end);
+        if (!str_starts(rest, STR(":-")))
+            return false;
+        ret->fallback = str_n(rest.p + 2, rest.n - 2);
+    }
+    return is_variable_name(ret->name);
+}
+
+static bool fault(const struct js_binding *b, const struct js_node *v, struct error *err,
+                  const char *what, struct str about)
+{
+    struct str server = reading_of(b)->server;
+    struct buf shown;
+
+    buf_init(&shown, SIZE_MAX);
+    log_escape(&shown, about, VARIABLE_MAX);
+    if (server.p)
+        js_bind_fault(b, v, err, "server \"%.*s\": %.*s %s", STR_ARG(server),
+                      STR_ARG(buf_str(&shown)), what);
+    else
+        js_bind_fault(b, v, err, "%.*s %s", STR_ARG(buf_str(&shown)), what);
+    buf_release(&shown);
+    return false;
+}
+
+static bool too_long(const struct js_binding *b, const struct js_node *v, struct error *err)
+{
+    return fault(b, v, err, "makes the value too long; set it to something shorter",
+                 STR("a variable"));
+}
+
+/* Adds the value of the variable at the front of *rest and moves past it. */
+static bool expand_one(const struct js_binding *b, const struct js_node *v, struct str *rest,
+                       struct buf *out, struct error *err)
+{
+    size_t end = str_find(*rest, '}');
+    char name[VARIABLE_MAX + 1];
+    struct variable var;
+    struct str value;
+
+    if (end == rest->n)
+        return fault(b, v, err, "has no closing brace; write $${ for a plain ${", *rest);
+    if (!parse_variable(str_n(rest->p + 2, end - 2), &var))
+        return fault(b, v, err,
+                     "is no environment variable; write ${NAME} or ${NAME:-default}, or $${ for a "
+                     "plain ${",
+                     str_n(rest->p, end + 1));
+    memcpy(name, var.name.p, var.name.n);
+    name[var.name.n] = '\0';
+    value = str_of(getenv(name));
+    if (var.fallback.p && value.n == 0)
+        value = var.fallback;
+    if (!value.p)
+        return fault(b, v, err, "is not set in the environment; set it, or write ${NAME:-default}",
+                     var.name);
+    *rest = str_n(rest->p + end + 1, rest->n - end - 1);
+    return buf_try_add(out, value.p, value.n) || too_long(b, v, err);
+}
+
+static bool expand_all(const struct js_binding *b, const struct js_node *v, struct str rest,
+                       struct buf *out, struct error *err)
+{
+    while (rest.n > 0) {
+        size_t skip = 1;
+        if (str_starts(rest, STR("${"))) {
+            if (!expand_one(b, v, &rest, out, err))
+                return false;
+            continue;
+        }
+        if (str_starts(rest, STR("$${")))
+            rest = str_n(rest.p + 1, rest.n - 1), skip = 2;
+        if (!buf_try_add(out, rest.p, skip))
+            return too_long(b, v, err);
+        rest = str_n(rest.p + skip, rest.n - skip);
+    }
+    return true;
+}
+
+bool expand_text(const struct js_binding *b, const struct js_node *v, struct str *text,
+                 struct error *err)
+{
+    struct reading *r = reading_of(b);
+    struct buf out;
+    bool ok;
+
+    if (!memmem(text->p, text->n, "${", 2))
+        return true;
+    buf_init(&out, CONFIG_EXPANDED_ONE_MAX);
+    ok = expand_all(b, v, *text, &out, err);
+    r->expanded += out.n;
+    if (ok && r->expanded > CONFIG_EXPANDED_ALL_MAX)
+        ok = too_long(b, v, err);
+    if (ok)
+        *text = arena_dup(b->mem, buf_str(&out));
+    buf_release(&out);
+    return ok;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the configuration and the data are: the search for the file, reading it, and the name of
+ * the data directory.  A file that was named must exist; those that are merely looked for may not,
+ * but one that exists and cannot be read is an error rather than skipped: it may hold what matters.
+ */
+#include "config/config_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* XDG: relative paths in these variables are to be ignored. */
+static struct str absolute_env(const char *name)
+{
+    struct str s = str_of(getenv(name));
+
+    return s.n > 0 && s.p[0] == '/' ? s : STR_NONE;
+}
+
+/* $VARIABLE/rest, else $HOME/home_part/rest, else absent. */
+static struct str xdg_path(struct arena *mem, const char *variable, const char *home_part,
+                           const char *rest)
+{
+    struct str base = absolute_env(variable), home = absolute_env("HOME");
+
+    if (base.p)
+        return arena_printf(mem, "%.*s/%s", STR_ARG(base), rest);
+    if (home.p)
+        return arena_printf(mem, "%.*s/%s/%s", STR_ARG(home), home_part, rest);
+    return STR_NONE;
+}
+
+/* *ret_missing instead of an error when there is no such file. */
+static bool open_file(const char *path, int *ret_fd, bool *ret_missing, struct error *err)
+{
+    /* Non-blocking: a FIFO must not make us wait. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+
+    *ret_missing = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+    if (*ret_missing)
+        return true;
+    if (fd < 0)
+        return error_sys(err, ERR_CONFIG, errno, "cannot open %s", path);
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return error_set(err, ERR_CONFIG, "%s is not a regular file; name one", path);
+    }
+    *ret_fd = fd;
+    return true;
+}
+
+/* Reads to the end; the ceiling is one byte more than config_parse() takes, so that it can say so.
+ */
+static bool read_all(int fd, const char *path, struct buf *out, struct error *err)
+{
+    for (;;) {
+        size_t room = CONFIG_FILE_MAX + 1 - out->n;
+        size_t want = room < 16384 ? room : 16384;
+        ssize_t n = want ? read(fd, buf_room(out, want), want) : 0;
+        if (n == 0)
+            return true;
+        if (n > 0)
+            buf_grown(out, (size_t)n);
+        else if (errno != EINTR)
+            return error_sys(err, ERR_CONFIG, errno, "cannot read %s", path);
+    }
+}
+
+static bool load_file(const char *path, const struct config_source *source, bool *ret_missing,
+                      struct config **ret, struct error *err)
+{
+    struct buf text;
+    int fd = -1;
+    bool ok;
+
+    if (!open_file(path, &fd, ret_missing, err))
+        return false;
+    if (*ret_missing)
+        return true;
+    buf_init(&text, CONFIG_FILE_MAX + 1);
+    ok = read_all(fd, path, &text, err) &&
+         config_parse(buf_str(&text), str_of(path), source, ret, err);
+    close(fd);
+    buf_release(&text);
+    return ok;
+}
+
+static bool load_named(struct str file, bool must_exist, const struct config_source *source,
+                       struct arena *mem, struct config **ret, struct error *err)
+{
+    const char *path = arena_dup(mem, file).p;
+    bool missing;
+
+    if (!load_file(path, source, &missing, ret, err))
+        return false;
+    if (missing && must_exist)
+        return error_set(err, ERR_CONFIG, "there is no file %s; create it or name another", path);
+    return !missing || config_parse(STR_NONE, STR_NONE, source, ret, err);
+}
+
+static bool search(const struct config_source *source, struct arena *mem, struct config **ret,
+                   struct error *err)
+{
+    struct str candidates[] = {
+        STR("holdfast.json"),
+        xdg_path(mem, "XDG_CONFIG_HOME", ".config", "holdfast/holdfast.json"),
+        STR("/etc/holdfast/holdfast.json"),
+    };
+    bool missing;
+
+    for (size_t i = 0; i < countof(candidates); i++) {
+        if (!candidates[i].p)
+            continue;
+        if (!load_file(candidates[i].p, source, &missing, ret, err))
+            return false;
+        if (!missing)
+            return true;
+    }
+    return config_parse(STR_NONE, STR_NONE, source, ret, err);
+}
+
+bool config_load(const struct config_source *source, struct config **ret, struct error *err)
+{
+    struct str from_env = str_of(getenv("HOLDFAST_CONFIG"));
+    struct arena *mem = arena_new(SIZE_MAX);
+    bool ok;
+
+    if (source && source->file.p)
+        ok = load_named(source->file, source->must_exist, source, mem, ret, err);
+    else if (from_env.n > 0)
+        ok = load_named(from_env, true, source, mem, ret, err);
+    else
+        ok = search(source, mem, ret, err);
+    arena_free(mem);
+    return ok;
+}
+
+bool config_data_dir(struct str flag, struct arena *mem, struct str *ret, struct error *err)
+{
+    struct str state = absolute_env("STATE_DIRECTORY"); /* set by the system service manager */
+    struct str home;
+
+    if (flag.p && flag.n == 0)
+        return error_set(err, ERR_CONFIG, "--data is empty; name a directory");
+    if (flag.p) {
+        *ret = arena_dup(mem, flag);
+        return true;
+    }
+    if (state.p && !absolute_env("XDG_DATA_HOME").p) {
+        *ret = arena_dup(mem, str_split(&state, ':'));
+        return true;
+    }
+    home = xdg_path(mem, "XDG_DATA_HOME", ".local/share", "holdfast");
+    *ret = home.p ? home : STR("/var/lib/holdfast"); /* no home: a system service */
+    return true;
+}

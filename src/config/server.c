@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Server entries, in the shape that all MCP clients share: their names, what must and must not
+ * stand together in one entry, and the built-in sample when there is none.  An entry that is
+ * disabled is not looked into: what it names may well be missing here. */
+#include "config/config_impl.h"
+
+#include "base/log.h"
+
+/* Path segments of ours, and servers of our own. */
+static const char *const reserved[] = {
+    "p", "k", "messages", "docs", "session", "sample", "server-card",
+};
+
+static const char *name_complaint(struct str name)
+{
+    if (!value_is_name(name))
+        return "must have 1 to 64 letters, digits and . _ -";
+    if (memmem(name.p, name.n, "__", 2) || name.p[name.n - 1] == '_')
+        return "must not contain __ or end with _, which parts it from the tool's name";
+    if (str_eq(name, STR(".")) || str_eq(name, STR("..")))
+        return "means something else in a URL";
+    for (size_t i = 0; i < countof(reserved); i++)
+        if (str_eq(name, str_of(reserved[i])))
+            return "is reserved";
+    return NULL;
+}
+
+static bool check_name(const struct js_binding *b, const struct js_node *key, struct str name,
+                       struct error *err)
+{
+    const char *complaint = name_complaint(name);
+    struct buf shown;
+
+    if (!complaint)
+        return true;
+    buf_init(&shown, SIZE_MAX);
+    log_escape(&shown, name, CONFIG_NAME_MAX + 1);
+    js_bind_fault(b, key, err, "the server name \"%.*s\" %s; choose another",
+                  STR_ARG(buf_str(&shown)), complaint);
+    buf_release(&shown);
+    return false;
+}
+
+static bool is_disabled(const struct js_binding *b, const struct js_node *entry)
+{
+    return js_type_is(js_get(b->doc, entry, STR("disabled")), JS_TRUE) ||
+           js_type_is(js_get(b->doc, entry, STR("enabled")), JS_FALSE);
+}
+
+/* What other clients call the two kinds. */
+static const struct {
+    const char *name;
+    enum server_kind kind;
+} types[] = {
+    {"stdio", SERVER_STDIO},         {"local", SERVER_STDIO},
+    {"http", SERVER_HTTP},           {"streamable-http", SERVER_HTTP},
+    {"streamableHttp", SERVER_HTTP}, {"streamable_http", SERVER_HTTP},
+    {"http-first", SERVER_HTTP},     {"sse", SERVER_HTTP},
+    {"remote", SERVER_HTTP},
+};
+
+static void note_type(struct reading *r, const struct server_draft *d)
+{
+    if (!d->type.p)
+        return;
+    for (size_t i = 0; i < countof(types); i++)
+        if (str_eq(d->type, str_of(types[i].name)) && types[i].kind == d->server.kind)
+            return;
+    note_add(r, "the type of server %.*s is not what its \"%s\" says; the type has no effect",
+             STR_ARG(r->server), d->server.kind == SERVER_HTTP ? "url" : "command");
+}
+
+static void note_misfits(struct reading *r, const struct server_config *s)
+{
+    bool http = s->kind == SERVER_HTTP;
+    const struct {
+        const char *key;
+        bool given;
+    } misfits[] = {
+        {"args", http && s->n_args},
+        {"env", http && s->n_env},
+        {"cwd", http && s->cwd.p},
+        {"headers", !http && s->n_headers},
+    };
+
+    for (size_t i = 0; i < countof(misfits); i++)
+        if (misfits[i].given)
+            note_add(r, "\"%s\" of server %.*s has no effect beside \"%s\"", misfits[i].key,
+                     STR_ARG(s->name), http ? "url" : "command");
+}
+
+static bool read_entry(const struct js_binding *b, const struct js_node *key, struct error *err)
+{
+    const struct js_node *entry = js_value_of(key);
+    struct reading *r = reading_of(b);
+    struct server_config *s = &r->config->servers[r->config->n_servers];
+    struct server_draft draft = {.enabled = true};
+
+    js_bind_defaults(server_fields, &draft, b->mem);
+    if (!js_bind(b, entry, server_fields, &draft, err))
+        return false;
+    if (!draft.server.command.p == !draft.server.url.p)
+        return js_bind_fault(b, key, err, "server \"%.*s\" needs \"command\" or \"url\"%s",
+                             STR_ARG(r->server), draft.server.url.p ? ", not both" : "");
+    *s = draft.server;
+    s->name = r->server;
+    s->kind = draft.server.url.p ? SERVER_HTTP : SERVER_STDIO;
+    draft.server.kind = s->kind;
+    note_type(r, &draft);
+    note_misfits(r, s);
+    definition_compute(s);
+    r->config->n_servers++;
+    return true;
+}
+
+static bool read_one(const struct js_binding *b, const struct js_node *key, struct error *err)
+{
+    struct reading *r = reading_of(b);
+    struct str name = arena_dup(b->mem, js_text(b->doc, key, b->mem));
+    bool ok;
+
+    if (!check_name(b, key, name, err))
+        return false;
+    if (is_disabled(b, js_value_of(key))) {
+        note_add(r, "server %.*s is disabled and is left out", STR_ARG(name));
+        return true;
+    }
+    r->server = name;
+    ok = read_entry(b, key, err);
+    r->server = STR_NONE;
+    return ok;
+}
+
+bool servers_read(const struct js_binding *b, const struct js_node *servers, struct error *err)
+{
+    struct config *c = reading_of(b)->config;
+    const struct js_node *key;
+    size_t n = 0;
+
+    if (servers->type != JS_OBJECT)
+        return js_bind_fault(b, servers, err,
+                             "the servers must be an object: { \"NAME\": { \"command\": … } }");
+    for (key = js_first(b->doc, servers); key; key = js_next(b->doc, servers, js_value_of(key)))
+        n++;
+    if (n > CONFIG_SERVERS_MAX)
+        return js_bind_fault(b, servers, err, "there are %zu servers; at most %d are taken", n,
+                             CONFIG_SERVERS_MAX);
+    c->servers = arena_zalloc(c->mem, n * sizeof(*c->servers));
+    for (key = js_first(b->doc, servers); key; key = js_next(b->doc, servers, js_value_of(key)))
+        if (!read_one(b, key, err))
+            return false;
+    return true;
+}
+
+void servers_finish(struct config *c)
+{
+    struct server_draft draft = {.enabled = true};
+
+    if (c->n_servers > 0)
+        return;
+    js_bind_defaults(server_fields, &draft, c->mem);
+    c->servers = arena_new_of(c->mem, struct server_config);
+    c->n_servers = 1;
+    *c->servers = draft.server;
+    c->servers->name = STR("sample");
+    c->servers->kind = SERVER_BUILTIN;
+    c->servers->era = ERA_LEGACY;
+    definition_compute(c->servers);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readers of options of server entries, and of carriers: programs, environments, header fields.
+ * Names and values are checked here, once, so that whoever sends or starts with them need not. */
+#include "config/config_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Headers an upstream request gets from us; a second one would change what the request means. */
+static const char *const own_headers[] = {
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+};
+/* Headers that cannot name a session: they are credentials, or already mean something else. */
+static const char *const no_carriers[] = {
+    "authorization",       "cookie",    "mcp-client-id", "mcp-session-id",
+    "proxy-authorization", "x-api-key",
+};
+
+static bool is_among(const char *const *names, size_t n, struct str name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_ieq(str_of(names[i]), name))
+            return true;
+    return false;
+}
+
+bool value_is_header_name(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        unsigned char c = (unsigned char)name.p[i];
+        if (c <= ' ' || c >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", c))
+            return false;
+    }
+    return name.n > 0 && name.n <= CONFIG_CARRIER_KEY_MAX;
+}
+
+/* Bytes that cannot end the field; no blanks at the ends, which the other side would drop. */
+static bool is_header_value(struct str value)
+{
+    for (size_t i = 0; i < value.n; i++) {
+        unsigned char c = (unsigned char)value.p[i];
+        if ((c < ' ' && c != '\t') || c == 0x7f)
+            return false;
+    }
+    return str_trim(value).n == value.n;
+}
+
+bool option_read_program(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err)
+{
+    char what[80];
+    struct str text;
+
+    snprintf(what, sizeof(what), "\"%s\"", f->name);
+    if (!value_string(b, v, what, &text, err))
+        return false;
+    if (text.n == 0)
+        return js_bind_fault(b, v, err, "\"%s\" is empty; give it a value or leave it out",
+                             f->name);
+    *(struct str *)place = text;
+    return true;
+}
+
+typedef bool (*pair_check)(const struct js_binding *b, const struct js_node *key,
+                           const struct config_pair *pair, struct error *err);
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct config_pair *x = a, *y = b;
+
+    return str_cmp(x->name, y->name);
+}
+
+/* An object of strings as a sorted array: two files that differ in order only mean the same. */
+static bool read_pairs(const struct js_binding *b, const struct js_field *f,
+                       const struct js_node *v, void *place, pair_check check, struct error *err)
+{
+    size_t n = 0, *count = (size_t *)(void *)((char *)place - f->offset + f->count_offset);
+    const struct js_node *key, *value;
+    struct config_pair *pairs;
+    char what[80];
+
+    snprintf(what, sizeof(what), "an entry of \"%s\"", f->name);
+    if (v->type != JS_OBJECT)
+        return js_bind_fault(b, v, err, "\"%s\" must be an object of strings", f->name);
+    for (key = js_first(b->doc, v); key; key = js_next(b->doc, v, js_value_of(key)))
+        n++;
+    if (n > CONFIG_PAIRS_MAX)
+        return js_bind_fault(b, v, err, "\"%s\" has %zu entries; at most %d are taken", f->name, n,
+                             CONFIG_PAIRS_MAX);
+    pairs = arena_zalloc(b->mem, n * sizeof(*pairs));
+    n = 0;
+    for (key = js_first(b->doc, v); key; key = js_next(b->doc, v, value)) {
+        value = js_value_of(key);
+        pairs[n].name = arena_dup(b->mem, js_text(b->doc, key, b->mem));
+        if (!value_string(b, value, what, &pairs[n].value, err) || !check(b, key, &pairs[n], err))
+            return false;
+        n++;
+    }
+    if (n > 1)
+        qsort(pairs, n, sizeof(*pairs), compare_pairs);
+    *(struct config_pair **)place = pairs;
+    *count = n;
+    return true;
+}
+
+static bool check_variable(const struct js_binding *b, const struct js_node *key,
+                           const struct config_pair *pair, struct error *err)
+{
+    bool ok = pair->name.n > 0 && str_find(pair->name, '=') == pair->name.n &&
+              str_find(pair->name, '\0') == pair->name.n;
+
+    return ok || js_bind_fault(b, key, err,
+                               "names in \"env\" must not be empty or contain = or NUL; choose "
+                               "another");
+}
+
+bool option_read_env(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                     void *place, struct error *err)
+{
+    return read_pairs(b, f, v, place, check_variable, err);
+}
+
+static bool check_header(const struct js_binding *b, const struct js_node *key,
+                         const struct config_pair *pair, struct error *err)
+{
+    if (!value_is_header_name(pair->name))
+        return js_bind_fault(b, key, err,
+                             "names in \"headers\" have 1 to %d token characters, no blanks or "
+                             "colons; correct this one",
+                             CONFIG_CARRIER_KEY_MAX);
+    if (is_among(own_headers, countof(own_headers), pair->name))
+        return js_bind_fault(b, key, err, "the header %.*s is set by Holdfast itself; remove it",
+                             STR_ARG(pair->name));
+    if (!is_header_value(pair->value))
+        return js_bind_fault(b, js_value_of(key), err,
+                             "the value of the header %.*s must not contain control characters or "
+                             "begin or end with a blank",
+                             STR_ARG(pair->name));
+    return true;
+}
+
+bool option_read_headers(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err)
+{
+    const struct js_node *key, *other;
+
+    if (!read_pairs(b, f, v, place, check_header, err))
+        return false;
+    /* Equal keys were refused by the reader; header names also have no case. */
+    for (key = js_first(b->doc, v); key; key = js_next(b->doc, v, js_value_of(key)))
+        for (other = js_first(b->doc, v); other != key;
+             other = js_next(b->doc, v, js_value_of(other)))
+            if (str_ieq(js_text(b->doc, key, b->mem), js_text(b->doc, other, b->mem)))
+                return js_bind_fault(b, key, err, "this header is given twice; keep one of them");
+    return true;
+}
+
+bool option_read_credential_as(const struct js_binding *b, const struct js_field *f unused_arg,
+                               const struct js_node *v, void *place, struct error *err)
+{
+    struct str text, where;
+    bool ok;
+
+    if (!value_string(b, v, "\"as\"", &text, err))
+        return false;
+    where = text;
+    str_split(&where, ':');
+    ok = where.n > 0 && ((str_starts(text, STR("header:")) && value_is_header_name(where)) ||
+                         (str_starts(text, STR("env:")) && str_find(where, '=') == where.n) ||
+                         str_starts(text, STR("meta:")));
+    if (!ok)
+        return js_bind_fault(b, v, err,
+                             "\"as\" must be header:NAME, env:NAME or meta:KEY, such as "
+                             "\"header:Authorization\"");
+    *(struct str *)place = text;
+    return true;
+}
+
+bool option_read_flag(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                      void *place, struct error *err)
+{
+    if (v->type != JS_TRUE && v->type != JS_FALSE)
+        return js_bind_fault(b, v, err, "\"%s\" must be true or false", f->name);
+    *(bool *)place = v->type == JS_TRUE;
+    return true;
+}
+
+bool option_read_type(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                      void *place, struct error *err)
+{
+    char what[80];
+
+    snprintf(what, sizeof(what), "\"%s\"", f->name);
+    return value_string(b, v, what, place, err);
+}
+
+static bool carrier_key(const struct js_binding *b, const struct js_node *v, struct str *ret,
+                        struct error *err)
+{
+    if (!value_string(b, v, "a key of _meta", ret, err))
+        return false;
+    if (ret->n == 0 || ret->n > CONFIG_CARRIER_KEY_MAX)
+        return js_bind_fault(b, v, err, "a key of _meta has 1 to %d bytes; correct this one",
+                             CONFIG_CARRIER_KEY_MAX);
+    return true;
+}
+
+static bool read_path(const struct js_binding *b, const struct js_node *v, struct meta_carrier *ret,
+                      struct error *err)
+{
+    *ret = (struct meta_carrier){0};
+    if (v->type != JS_ARRAY) {
+        ret->n = 1;
+        return carrier_key(b, v, &ret->path[0], err);
+    }
+    for (const struct js_node *e = js_first(b->doc, v); e; e = js_next(b->doc, v, e)) {
+        if (ret->n == countof(ret->path))
+            return js_bind_fault(b, e, err, "a path into _meta has at most %zu keys",
+                                 countof(ret->path));
+        if (!carrier_key(b, e, &ret->path[ret->n++], err))
+            return false;
+    }
+    return ret->n > 0 || js_bind_fault(b, v, err, "a path into _meta needs at least one key");
+}
+
+static struct str carrier_label(const struct meta_carrier *m, struct arena *mem)
+{
+    struct buf label;
+    struct str ret;
+
+    buf_init(&label, SIZE_MAX);
+    buf_addz(&label, "meta:");
+    for (size_t i = 0; i < m->n; i++) {
+        buf_addz(&label, i ? "." : "");
+        buf_addstr(&label, m->path[i]);
+    }
+    ret = arena_dup(mem, buf_str(&label));
+    buf_release(&label);
+    return ret;
+}
+
+bool option_read_meta_carriers(const struct js_binding *b, const struct js_field *f,
+                               const struct js_node *v, void *place, struct error *err)
+{
+    struct meta_carrier list[CONFIG_CARRIERS_MAX], *kept;
+    size_t n = 0;
+
+    if (v->type != JS_ARRAY)
+        return js_bind_fault(b, v, err, "\"%s\" must be an array of strings or arrays of strings",
+                             f->name);
+    for (const struct js_node *e = js_first(b->doc, v); e; e = js_next(b->doc, v, e)) {
+        if (n == CONFIG_CARRIERS_MAX)
+            return js_bind_fault(b, e, err, "\"%s\" takes at most %d entries", f->name,
+                                 CONFIG_CARRIERS_MAX);
+        if (!read_path(b, e, &list[n], err))
+            return false;
+        list[n].label = carrier_label(&list[n], b->mem);
+        for (size_t i = 0; i < n; i++) /* sessions are found by label and value */
+            if (str_eq(list[i].label, list[n].label))
+                return js_bind_fault(b, e, err, "this key is given twice; keep one of them");
+        n++;
+    }
+    kept = arena_zalloc(b->mem, n * sizeof(*kept));
+    memcpy(kept, list, n * sizeof(*kept));
+    *(struct meta_carrier **)place = kept;
+    *(size_t *)(void *)((char *)place - f->offset + f->count_offset) = n;
+    return true;
+}
+
+void carriers_default(struct config *c)
+{
+    static const struct js_field row = {
+        .name = "meta",
+        .offset = offsetof(struct config, meta_carriers),
+        .count_offset = offsetof(struct config, n_meta_carriers),
+    };
+    struct js_binding b = {.mem = c->mem, .code = ERR_CONFIG};
+    struct error err;
+    struct js_doc doc;
+
+    b.doc = &doc;
+    if (!js_parse(STR(CONFIG_META_DEFAULT), &js_limits_config, c->mem, &doc, NULL) ||
+        !option_read_meta_carriers(&b, &row, js_root(&doc), &c->meta_carriers, &err))
+        die("the default carriers are not acceptable; this is a bug, please report it");
+}
+
+static bool check_header_carrier(const struct js_binding *b, const struct js_field *f,
+                                 const struct js_node *v, struct str text, struct error *err)
+{
+    if (!value_is_header_name(text))
+        return js_bind_fault(
+            b, v, err, "\"%s\" takes names of headers such as \"X-Conversation-Id\"", f->name);
+    if (is_among(no_carriers, countof(no_carriers), text))
+        return js_bind_fault(b, v, err,
+                             "the header %.*s has a meaning of its own and cannot name a session; "
+                             "remove it",
+                             STR_ARG(text));
+    return true;
+}
+
+bool option_read_header_carriers(const struct js_binding *b, const struct js_field *f,
+                                 const struct js_node *v, void *place, struct error *err)
+{
+    return value_list(b, f, v, place, check_header_carrier, err);
+}

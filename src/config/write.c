@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The effective configuration as JSON, printed from the option table: every option with the value
+ * in force, so that reading it again gives the same configuration, but for secrets, which are
+ * masked. The built-in sample is left out: it is there because nothing else is. */
+#include "config/config_impl.h"
+
+#include "json/write.h"
+
+#include <stdio.h>
+
+#define MASK "***"
+
+/* Parts of names, without case and separators, of what nobody should see. */
+static const char *const secret_words[] = {
+    "auth",     "apikey",     "bearer",     "cookie", "credential", "passwd",
+    "password", "passphrase", "privatekey", "secret", "signature",  "token",
+};
+
+static bool looks_secret(struct str name)
+{
+    char plain[128];
+    size_t n = 0;
+
+    for (size_t i = 0; i < name.n && n < sizeof(plain) - 1; i++) {
+        char c = name.p[i];
+        if (c != '_' && c != '-' && c != '.')
+            plain[n++] = c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+    }
+    for (size_t i = 0; i < countof(secret_words); i++)
+        if (memmem(plain, n, secret_words[i], strlen(secret_words[i])))
+            return true;
+    return n >= 3 && memcmp(plain + n - 3, "key", 3) == 0;
+}
+
+/* A plain ${ must be read back as one. */
+static void write_text(struct js_writer *w, struct str s)
+{
+    struct buf out;
+
+    buf_init(&out, SIZE_MAX);
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '$' && i + 1 < s.n && s.p[i + 1] == '{')
+            buf_addc(&out, '$');
+        buf_addc(&out, s.p[i]);
+    }
+    js_string(w, buf_str(&out));
+    buf_release(&out);
+}
+
+struct unit {
+    const char *name;
+    int64_t value;
+};
+static const struct unit time_units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000},
+                                         {"s", 1000},     {"ms", 1},      {NULL, 0}};
+static const struct unit size_units[] = {
+    {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}, {NULL, 0}};
+
+/* In the largest unit that leaves no rest. */
+static void write_units(struct js_writer *w, const struct unit *u, int64_t v)
+{
+    char text[32];
+
+    while (v % u->value != 0 || (v == 0 && u[1].name))
+        u++;
+    snprintf(text, sizeof(text), "%lld%s", (long long)(v / u->value), u->name);
+    js_string(w, str_of(text));
+}
+
+static void write_strings(struct js_writer *w, const struct str *list, size_t n)
+{
+    js_array(w);
+    for (size_t i = 0; i < n; i++)
+        write_text(w, list[i]);
+    js_array_end(w);
+}
+
+/* "--token=abc" and "--token abc" are how secrets get into arguments. */
+static void write_args(struct js_writer *w, const struct str *args, size_t n)
+{
+    bool mask_next = false;
+
+    js_array(w);
+    for (size_t i = 0; i < n; i++) {
+        size_t equals = str_find(args[i], '=');
+        bool secret = looks_secret(str_n(args[i].p, equals));
+        if (mask_next)
+            js_string(w, STR(MASK));
+        else if (secret && equals < args[i].n)
+            js_string(w, STR(MASK));
+        else
+            write_text(w, args[i]);
+        mask_next =
+            !mask_next && secret && equals == args[i].n && args[i].n > 0 && args[i].p[0] == '-';
+    }
+    js_array_end(w);
+}
+
+static size_t count_of(const struct js_field *f, const void *place)
+{
+    return *(const size_t *)(const void *)((const char *)place - f->offset + f->count_offset);
+}
+
+static void write_field_string(struct js_writer *w, const struct js_field *f unused_arg,
+                               const void *place)
+{
+    write_text(w, *(const struct str *)place);
+}
+
+/* The query of a URL is where keys travel that have no header. */
+static void write_url(struct js_writer *w, const struct js_field *f unused_arg, const void *place)
+{
+    struct str url = *(const struct str *)place;
+    size_t query = str_find(url, '?');
+    struct buf out;
+
+    buf_init(&out, SIZE_MAX);
+    buf_add(&out, url.p, query);
+    if (query < url.n)
+        buf_addz(&out, "?" MASK);
+    write_text(w, buf_str(&out));
+    buf_release(&out);
+}
+
+static void write_switch(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    js_string(w, str_of(f->names[*(const bool *)place]));
+}
+
+static void write_list(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    write_strings(w, *(struct str *const *)place, count_of(f, place));
+}
+
+static void write_pairs(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    const struct config_pair *pairs = *(struct config_pair *const *)place;
+
+    js_object(w);
+    for (size_t i = 0; i < count_of(f, place); i++) {
+        js_key(w, pairs[i].name);
+        if (looks_secret(pairs[i].name))
+            js_string(w, STR(MASK));
+        else
+            write_text(w, pairs[i].value);
+    }
+    js_object_end(w);
+}
+
+static void write_carriers(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    const struct meta_carrier *list = *(struct meta_carrier *const *)place;
+
+    js_array(w);
+    for (size_t i = 0; i < count_of(f, place); i++) {
+        if (list[i].n == 1)
+            write_text(w, list[i].path[0]);
+        else
+            write_strings(w, list[i].path, list[i].n);
+    }
+    js_array_end(w);
+}
+
+/* What a reader of options.c has put in place; a reader that is not here keeps nothing. */
+static const struct writer {
+    js_bind_read read;
+    enum { IS_STRING, IS_LIST, IS_ALWAYS } absence; /* when there is nothing to write */
+    void (*write)(struct js_writer *w, const struct js_field *f, const void *place);
+} writers[] = {
+    {option_read_listen, IS_STRING, write_field_string},
+    {option_read_program, IS_STRING, write_field_string},
+    {option_read_url, IS_STRING, write_url},
+    {option_read_auth, IS_ALWAYS, write_switch},
+    {option_read_switch, IS_ALWAYS, write_switch},
+    {option_read_origins, IS_LIST, write_list},
+    {option_read_proxies, IS_LIST, write_list},
+    {option_read_header_carriers, IS_LIST, write_list},
+    {option_read_env, IS_LIST, write_pairs},
+    {option_read_headers, IS_LIST, write_pairs},
+    {option_read_meta_carriers, IS_ALWAYS, write_carriers},
+};
+
+static void write_fields(struct js_writer *w, const struct js_field *fields, const char *from);
+
+static void write_custom(struct js_writer *w, const struct js_field *f, const char *from)
+{
+    const void *place = from + f->offset;
+
+    if (f->read == option_read_tls && ((const struct config *)(const void *)from)->tls_cert.p) {
+        js_key(w, str_of(f->name));
+        js_object(w);
+        write_fields(w, f->fields, from);
+        js_object_end(w);
+    }
+    for (size_t i = 0; i < countof(writers); i++) {
+        const struct writer *t = &writers[i];
+        if (t->read != f->read || (t->absence == IS_STRING && !((const struct str *)place)->p) ||
+            (t->absence == IS_LIST && count_of(f, place) == 0))
+            continue;
+        js_key(w, str_of(f->name));
+        t->write(w, f, place);
+    }
+}
+
+static void write_plain(struct js_writer *w, const struct js_field *f, const char *from)
+{
+    const void *place = from + f->offset;
+
+    switch (f->kind) {
+    case JS_BIND_STRING:
+        write_text(w, *(const struct str *)place);
+        break;
+    case JS_BIND_BOOL:
+        js_bool(w, *(const bool *)place);
+        break;
+    case JS_BIND_INT:
+        js_int(w, *(const int64_t *)place);
+        break;
+    case JS_BIND_UINT:
+        js_int(w, *(const unsigned *)place);
+        break;
+    case JS_BIND_DURATION:
+        write_units(w, time_units, *(const int64_t *)place);
+        break;
+    case JS_BIND_SIZE:
+        write_units(w, size_units, (int64_t) * (const size_t *)place);
+        break;
+    case JS_BIND_ENUM:
+        js_string(w, str_of(f->names[*(const int *)place]));
+        break;
+    case JS_BIND_STRINGS: /* of server entries only */
+        write_args(w, *(struct str *const *)place, count_of(f, place));
+        break;
+    default:
+        js_object(w);
+        write_fields(w, f->fields, from + f->offset);
+        js_object_end(w);
+    }
+}
+
+static void write_fields(struct js_writer *w, const struct js_field *fields, const char *from)
+{
+    for (const struct js_field *f = fields; f->name; f++) {
+        const void *place = from + f->offset;
+        bool absent = (f->kind == JS_BIND_STRINGS && count_of(f, place) == 0) ||
+                      (f->kind == JS_BIND_STRING && !((const struct str *)place)->p);
+
+        if (f->kind == JS_BIND_CUSTOM) {
+            write_custom(w, f, from);
+        } else if (f->kind != JS_BIND_IGNORED && !absent) {
+            js_key(w, str_of(f->name));
+            write_plain(w, f, from);
+        }
+    }
+}
+
+void config_write(const struct config *c, struct buf *out)
+{
+    struct js_writer w;
+
+    js_begin(&w, out);
+    w.pretty = true;
+    js_object(&w);
+    js_key(&w, STR("mcpServers"));
+    js_object(&w);
+    for (size_t i = 0; i < c->n_servers; i++) {
+        struct server_draft draft = {.server = c->servers[i]};
+        if (c->servers[i].kind == SERVER_BUILTIN)
+            continue;
+        js_key(&w, c->servers[i].name);
+        js_object(&w);
+        write_fields(&w, server_fields, (const char *)&draft);
+        js_object_end(&w);
+    }
+    js_object_end(&w);
+    js_key(&w, STR("holdfast"));
+    js_object(&w);
+    write_fields(&w, option_fields, (const char *)c);
+    js_object_end(&w);
+    js_object_end(&w);
+}

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a configuration: what is accepted, what is refused and in which words, and what is noted.
+ */
+#include "test.h"
+
+#include "config/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct config *config;
+static struct error err;
+
+static bool parse(const char *text)
+{
+    config_unref(config);
+    config = NULL;
+    memset(&err, 0, sizeof(err));
+    return config_parse(str_of(text), STR("h.json"), NULL, &config, &err);
+}
+
+static void accepted(const char *text)
+{
+    bool ok = parse(text);
+    if (!ok)
+        print_error("%s\n", err.text);
+    assert_true(ok);
+}
+
+static void refused(const char *text, const char *message)
+{
+    assert_false(parse(text));
+    assert_string_equal(err.text, message);
+    assert_int_equal(err.code, ERR_CONFIG);
+    assert_int_equal(error_info(err.code)->exit_status, 7);
+    assert_null(config);
+}
+
+static bool has_note(const char *text)
+{
+    for (size_t i = 0; i < config->n_notes; i++)
+        if (str_eq(config->notes[i], str_of(text)))
+            return true;
+    for (size_t i = 0; i < config->n_notes; i++)
+        print_error("note: %.*s\n", STR_ARG(config->notes[i]));
+    return false;
+}
+
+static void done(void)
+{
+    config_unref(config);
+    config = NULL;
+}
+
+TEST(test_config__an_empty_object_gives_the_documented_defaults)
+{
+    accepted("{}");
+    assert_str(config->listen, "127.0.0.1:4653");
+    assert_str(config->file, "h.json");
+    assert_false(config->auth_required);
+    assert_false(config->client_id_required);
+    assert_true(config->metrics);
+    assert_null(config->tls_cert.p);
+    assert_null(config->public_url.p);
+    assert_int_equal(config->n_origins, 0);
+    assert_int_equal(config->n_trusted_proxies, 0);
+    assert_int_equal(config->session_max_per_tenant, 100);
+    assert_int_equal(config->session_default_ttl_ms, 24 * 3600000);
+    assert_int_equal(config->session_idle_ms, 30 * 60000);
+    assert_int_equal(config->cleanup_interval_ms, 5 * 60000);
+    assert_int_equal(config->cleanup_batch, 100);
+    assert_true(config->cache_enabled);
+    assert_int_equal(config->cache_ttl_ms, 5 * 60000);
+    assert_str(config->cache_prefix, "session:");
+    assert_int_equal(config->limit_body, 4 << 20);
+    assert_int_equal(config->limit_audit_body, 16 << 10);
+    assert_int_equal(config->n_header_carriers, 0);
+    assert_int_equal(config->n_notes, 0);
+    done();
+}
+
+TEST(test_config__default_carriers_are_those_of_known_clients)
+{
+    static const char *const labels[] = {
+        "meta:session_id",
+        "meta:openai/session",
+        "meta:vscode.conversationId",
+        "meta:x-codex-turn-metadata.session_id",
+        "meta:threadId",
+        "meta:sessionID",
+    };
+
+    accepted("{}");
+    assert_int_equal(config->n_meta_carriers, countof(labels));
+    for (size_t i = 0; i < countof(labels); i++) {
+        assert_str(config->meta_carriers[i].label, labels[i]);
+        assert_int_equal(config->meta_carriers[i].n, i == 3 ? 2 : 1);
+    }
+    assert_str(config->meta_carriers[2].path[0], "vscode.conversationId");
+    assert_str(config->meta_carriers[3].path[1], "session_id");
+    done();
+}
+
+TEST(test_config__without_servers_there_is_the_sample)
+{
+    static const char *const texts[] = {"{}", "{\"mcpServers\": {}}",
+                                        "{\"mcpServers\": {\"x\": {\"disabled\": true}}}"};
+
+    for (size_t i = 0; i < countof(texts); i++) {
+        accepted(texts[i]);
+        assert_int_equal(config->n_servers, 1);
+        assert_str(config->servers[0].name, "sample");
+        assert_int_equal(config->servers[0].kind, SERVER_BUILTIN);
+        assert_int_equal(config->servers[0].era, ERA_LEGACY);
+        assert_int_equal(config->servers[0].share, SHARE_SESSION);
+        assert_int_equal(config->servers[0].handles, HANDLES_AUTO);
+        assert_int_equal(config->servers[0].audit, AUDIT_REDACTED);
+        assert_int_equal(config->servers[0].timeout_ms, 60000);
+    }
+    done();
+}
+
+TEST(test_config__absent_text_is_the_defaults_without_a_file)
+{
+    assert_true(config_parse(STR_NONE, STR_NONE, NULL, &config, &err));
+    assert_null(config->file.p);
+    assert_str(config->servers[0].name, "sample");
+    done();
+}
+
+TEST(test_config__every_key_of_the_reference_is_read)
+{
+    accepted(
+        "{ // comments\n"
+        "\"mcpServers\": { \"files\": { \"command\": \"npx\", \"args\": [\"-y\", \"f\",],\n"
+        "   \"env\": {\"B\": \"2\", \"A\": \"1\"}, \"cwd\": \"/srv\" },\n"
+        " \"x\": { \"url\": \"https://h/mcp\", \"headers\": {\"Authorization\": \"Bearer t\"},\n"
+        "   \"share\": \"all\", \"handles\": \"never\", \"pin\": true, \"audit\": \"digest\",\n"
+        "   \"era\": \"modern\", \"timeout\": 5,\n"
+        "   \"credential\": {\"service\": \"github\", \"as\": \"header:Authorization\"} } },\n"
+        "/* ours */ \"holdfast\": { \"listen\": \"[::1]:0\", \"auth\": \"none\",\n"
+        " \"tls\": {\"cert\": \"c.pem\", \"key\": \"k.pem\"},\n"
+        " \"trusted_proxies\": [\"10.0.0.0/8\", \"::1\"], \"public_url\": "
+        "\"https://mcp.example\",\n"
+        " \"origins\": [\"https://a.example\"], \"client_id\": \"required\", \"metrics\": false,\n"
+        " \"carriers\": {\"meta\": [\"a\", [\"b\", \"c\"]], \"headers\": [\"X-Conv\"]},\n"
+        " \"session\": {\"cache\": {\"enabled\": false, \"ttl\": \"1m\", \"prefix\": \"s:\"},\n"
+        "  \"limits\": {\"max_per_tenant\": 7, \"default_ttl\": \"1h\", \"idle_timeout\": "
+        "\"1m\"},\n"
+        "  \"cleanup\": {\"interval\": \"10s\", \"batch_size\": 5}},\n"
+        " \"tenants\": {\"acme\": {\"max_sessions\": 1000, \"sessions\": true}},\n"
+        " \"profiles\": {\"p1\": {\"servers\": [\"x\"], \"toolsets\": [], \"mode\": \"search\",\n"
+        "   \"client_id\": \"optional\"}},\n"
+        " \"toolsets\": {\"t\": {\"name\": \"T\", \"description\": \"d\", \"tools\": "
+        "[\"files__r*\"]}},\n"
+        " \"docs\": {\"Lens\": {\"path\": \"/v\", \"agent\": \"suggest\"}},\n"
+        " \"limits\": {\"body\": \"1MiB\", \"audit_body\": \"8KiB\"} }, }");
+    const struct server_config *files = config_server(config, STR("files"));
+    const struct server_config *x = config_server(config, STR("x"));
+    assert_int_equal(config->n_servers, 2);
+    assert_int_equal(files->kind, SERVER_STDIO);
+    assert_str(files->command, "npx");
+    assert_int_equal(files->n_args, 2);
+    assert_str(files->args[1], "f");
+    assert_int_equal(files->n_env, 2);
+    assert_str(files->env[0].name, "A");
+    assert_str(files->env[1].value, "2");
+    assert_str(files->cwd, "/srv");
+    assert_int_equal(x->kind, SERVER_HTTP);
+    assert_str(x->url, "https://h/mcp");
+    assert_str(x->headers[0].value, "Bearer t");
+    assert_int_equal(x->share, SHARE_ALL);
+    assert_int_equal(x->handles, HANDLES_NEVER);
+    assert_int_equal(x->audit, AUDIT_DIGEST);
+    assert_int_equal(x->era, ERA_MODERN);
+    assert_true(x->pin);
+    assert_int_equal(x->timeout_ms, 5000);
+    assert_null(config_server(config, STR("sample")));
+    assert_str(config->listen, "[::1]:0");
+    assert_str(config->tls_key, "k.pem");
+    assert_str(config->trusted_proxies[1], "::1");
+    assert_str(config->public_url, "https://mcp.example");
+    assert_str(config->origins[0], "https://a.example");
+    assert_true(config->client_id_required);
+    assert_false(config->metrics);
+    assert_int_equal(config->n_meta_carriers, 2);
+    assert_str(config->meta_carriers[1].label, "meta:b.c");
+    assert_str(config->header_carriers[0], "X-Conv");
+    assert_false(config->cache_enabled);
+    assert_int_equal(config->session_max_per_tenant, 7);
+    assert_int_equal(config->session_default_ttl_ms, 3600000);
+    assert_int_equal(config->session_idle_ms, 60000);
+    assert_int_equal(config->cleanup_interval_ms, 10000);
+    assert_int_equal(config->cleanup_batch, 5);
+    assert_int_equal(config->limit_body, 1 << 20);
+    assert_int_equal(config->limit_audit_body, 8 << 10);
+    done();
+}
+
+TEST(test_config__faults_name_their_place_and_the_way_out)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"{\n  \"holdfast\": { \"lisen\": \"x\" }\n}",
+         "h.json:2:17: unknown key \"lisen\"; did you mean \"listen\"?"},
+        {"{\"holdfast\": {\n\"session\": {\"limits\": {\"max_per_tenants\": 1}}}}",
+         "h.json:2:24: unknown key \"max_per_tenants\"; did you mean \"max_per_tenant\"?"},
+        {"{\"mcpServers\": {\"x\": {\"comand\": \"a\"}}}",
+         "h.json:1:23: unknown key \"comand\"; did you mean \"command\"?"},
+        {"{\"mcpserver\": {}}", "h.json:1:2: unknown key \"mcpserver\"; did you mean "
+                                "\"mcpServers\"?"},
+        {"{\"listen\": \"127.0.0.1:1\"}",
+         "h.json:1:2: \"listen\" belongs inside \"holdfast\"; move it there"},
+        {"[]", "h.json:1:1: a configuration is an object, not an array; put it in { }"},
+        {"{\"holdfast\": 3}", "h.json:1:14: an object must stand here, not a number"},
+        {"{\"mcpServers\": []}",
+         "h.json:1:16: the servers must be an object: { \"NAME\": { \"command\": … } }"},
+        {"{\"mcpServers\": {}, \"servers\": {}}",
+         "h.json:1:20: \"mcpServers\" and \"servers\" mean the same; keep one of them"},
+        {"{\"mcpServers\": {\"x\": {}}}", "h.json:1:17: server \"x\" needs \"command\" or \"url\""},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"url\": \"http://h\"}}}",
+         "h.json:1:17: server \"x\" needs \"command\" or \"url\", not both"},
+        {"{\"mcpServers\": {\"x\": {\"url\": \"ftp://h\"}}}",
+         "h.json:1:30: \"url\" must begin with http:// or https://"},
+        {"{\"mcpServers\": {\"x\": {\"url\": \"http://u:p@h\"}}}",
+         "h.json:1:30: \"url\" must not contain a user or password; send them as a header"},
+        {"{\"mcpServers\": {\"x\": {\"url\": \"http:///a\"}}}",
+         "h.json:1:30: \"url\" names no host"},
+        {"{\"mcpServers\": {\"x\": {\"url\": \"http://a\", \"httpUrl\": \"http://b\"}}}",
+         "h.json:1:53: \"httpUrl\" gives a second URL; keep one of them"},
+        {"{\"mcpServers\": {\"x\": {\"url\": \"http://h\", \"headers\": {\"A b\": \"c\"}}}}",
+         "h.json:1:54: names in \"headers\" have 1 to 128 token characters, no blanks or colons; "
+         "correct this one"},
+        {"{\"mcpServers\": {\"x\": {\"url\": \"http://h\", \"headers\": {\"A\": \"c\\r\\nB: "
+         "d\"}}}}",
+         "h.json:1:59: the value of the header A must not contain control characters or begin or "
+         "end with a blank"},
+        {"{\"mcpServers\": {\"x\": {\"url\": \"http://h\", \"headers\": {\"A\": \"1\", \"a\": "
+         "\"2\"}}}}",
+         "h.json:1:64: this header is given twice; keep one of them"},
+        {"{\"mcpServers\": {\"x\": {\"url\": \"http://h\", \"headers\": {\"Host\": \"c\"}}}}",
+         "h.json:1:54: the header Host is set by Holdfast itself; remove it"},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"env\": {\"A=B\": \"c\"}}}}",
+         "h.json:1:47: names in \"env\" must not be empty or contain = or NUL; choose another"},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"env\": {\"A\": 1}}}}",
+         "h.json:1:52: an entry of \"env\" must be a string, not a number"},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"\"}}}",
+         "h.json:1:34: \"command\" is empty; give it a value or leave it out"},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\\u0000b\"}}}",
+         "h.json:1:34: \"command\" must not contain a NUL byte"},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"share\": \"each\"}}}",
+         "h.json:1:48: \"share\" must be \"session\" or \"all\""},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"timeout\": \"5 apples\"}}}",
+         "h.json:1:50: \"timeout\" must be a duration such as \"30m\", or a number of seconds, "
+         "from "
+         "1 to 86400000 ms"},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"disabled\": 1}}}",
+         "h.json:1:51: \"disabled\" must be true or false"},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"credential\": {\"service\": \"g\"}}}}",
+         "h.json:1:53: \"as\" is missing; add it"},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"credential\": {\"service\": \"g\", "
+         "\"as\": "
+         "\"cookie:a\"}}}}",
+         "h.json:1:76: \"as\" must be header:NAME, env:NAME or meta:KEY, such as "
+         "\"header:Authorization\""},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\"}, \"x\": {\"command\": \"b\"}}}",
+         "h.json:1:40: this key stands twice in one object"},
+        {"{\"holdfast\": {\"auth\": \"required\"}}",
+         "h.json:1:23: authentication is not available yet; write \"auth\": \"none\" and listen on "
+         "a loopback address"},
+        {"{\"holdfast\": {\"auth\": \"some\"}}",
+         "h.json:1:23: \"auth\" must be \"none\" or \"required\""},
+        {"{\"holdfast\": {\"tls\": {\"cert\": \"c\"}}}",
+         "h.json:1:22: \"tls\" needs both \"cert\" and \"key\"; add the other"},
+        {"{\"holdfast\": {\"origins\": [\"https://a/b\"]}}",
+         "h.json:1:27: \"origins\" takes origins such as \"https://example.com\" or "
+         "\"http://localhost:3000\", with no path and no *"},
+        {"{\"holdfast\": {\"trusted_proxies\": [\"10.0.0.0/33\"]}}",
+         "h.json:1:35: \"trusted_proxies\" takes addresses such as \"10.0.0.1\" and networks such "
+         "as \"10.0.0.0/8\""},
+        {"{\"holdfast\": {\"carriers\": {\"meta\": [\"a.b\", [\"a\", \"b\"]]}}}",
+         "h.json:1:44: this key is given twice; keep one of them"},
+        {"{\"holdfast\": {\"carriers\": {\"meta\": [[]]}}}",
+         "h.json:1:37: a path into _meta needs at least one key"},
+        {"{\"holdfast\": {\"carriers\": {\"meta\": [\"\"]}}}",
+         "h.json:1:37: a key of _meta has 1 to 128 bytes; correct this one"},
+        {"{\"holdfast\": {\"carriers\": {\"headers\": [\"authorization\"]}}}",
+         "h.json:1:40: the header authorization has a meaning of its own and cannot name a "
+         "session; "
+         "remove it"},
+        {"{\"holdfast\": {\"docs\": {\"Lens\": {\"agent\": \"read\"}}}}",
+         "h.json:1:32: \"path\" is missing; add it"},
+        {"{\"holdfast\": {\"tenants\": {\"a b\": {}}}}",
+         "h.json:1:27: names in \"tenants\" have 1 to 64 letters, digits and . _ -; choose "
+         "another"},
+        {"{\"holdfast\": {\"limits\": {\"body\": \"4 MiB\"}}}",
+         "h.json:1:34: \"body\" must be a size such as \"4MiB\", or a number of bytes, from 1024 "
+         "to "
+         "67108864 bytes"},
+    };
+
+    for (size_t i = 0; i < countof(cases); i++)
+        refused(cases[i].text, cases[i].message);
+    done();
+}
+
+TEST(test_config__only_loopback_can_be_listened_on)
+{
+    static const char *const good[] = {"127.0.0.1:0", "127.9.9.9:65535", "localhost:4653",
+                                       "[::1]:4653"};
+    static const char *const foreign[] = {"0.0.0.0:4653", "192.168.1.2:80", "[::]:80",
+                                          "[2001:db8::1]:80"};
+    static const char *const malformed[] = {
+        "4653",    ":4653",      "127.0.0.1",      "127.0.0.1:65536", "::1:80", "[::1]",
+        "[::1]80", "127.0.0.1:", "[127.0.0.1]:80", "[::1:80",         ""};
+    char text[128], message[256];
+
+    for (size_t i = 0; i < countof(good); i++) {
+        snprintf(text, sizeof(text), "{\"holdfast\": {\"listen\": \"%s\"}}", good[i]);
+        accepted(text);
+        assert_str(config->listen, good[i]);
+    }
+    for (size_t i = 0; i < countof(foreign); i++) {
+        snprintf(text, sizeof(text), "{\"holdfast\": {\"listen\": \"%s\"}}", foreign[i]);
+        refused(text, "h.json:1:25: \"listen\": authentication is not available yet, so only "
+                      "loopback addresses such as 127.0.0.1 or [::1] can be listened on");
+    }
+    snprintf(message, sizeof(message), "%s",
+             "h.json:1:25: \"listen\": the address to listen on must be written HOST:PORT, such as "
+             "127.0.0.1:4653 or [::1]:4653");
+    for (size_t i = 0; i < countof(malformed); i++) {
+        snprintf(text, sizeof(text), "{\"holdfast\": {\"listen\": \"%s\"}}", malformed[i]);
+        refused(text, message);
+    }
+    refused("{\"holdfast\": {\"listen\": \"example.com:80\"}}",
+            "h.json:1:25: \"listen\": the address to listen on must be a number such as 127.0.0.1, "
+            "or localhost, not another name");
+    done();
+}
+
+TEST(test_config__the_flag_wins_over_the_file_and_is_checked_too)
+{
+    struct config_source source = {.listen = STR("127.0.0.1:9")};
+    struct str text = STR("{\"holdfast\": {\"listen\": \"127.0.0.1:8\"}}");
+
+    assert_true(config_parse(text, STR("h.json"), &source, &config, &err));
+    assert_str(config->listen, "127.0.0.1:9");
+    done();
+    source.listen = STR("0.0.0.0:9");
+    assert_false(config_parse(text, STR("h.json"), &source, &config, &err));
+    assert_string_equal(err.text, "--listen: authentication is not available yet, so only loopback "
+                                  "addresses such as 127.0.0.1 or [::1] can be listened on");
+}
+
+TEST(test_config__server_names_become_path_segments_and_prefixes)
+{
+    static const char *const good[] = {"a", "A-b.c_d", "_x", "docs2", "9"};
+    static const struct {
+        const char *name, *complaint;
+    } bad[] = {
+        {"a__b", "must not contain __ or end with _, which parts it from the tool's name"},
+        {"a_", "must not contain __ or end with _, which parts it from the tool's name"},
+        {"", "must have 1 to 64 letters, digits and . _ -"},
+        {"a b", "must have 1 to 64 letters, digits and . _ -"},
+        {"a/b", "must have 1 to 64 letters, digits and . _ -"},
+        {"..", "means something else in a URL"},
+        {"p", "is reserved"},
+        {"k", "is reserved"},
+        {"messages", "is reserved"},
+        {"docs", "is reserved"},
+        {"session", "is reserved"},
+        {"sample", "is reserved"},
+        {"server-card", "is reserved"},
+    };
+    char text[256], message[256];
+
+    for (size_t i = 0; i < countof(good); i++) {
+        snprintf(text, sizeof(text), "{\"mcpServers\": {\"%s\": {\"command\": \"c\"}}}", good[i]);
+        accepted(text);
+        assert_str(config->servers[0].name, good[i]);
+    }
+    for (size_t i = 0; i < countof(bad); i++) {
+        snprintf(text, sizeof(text), "{\"mcpServers\": {\"%s\": {\"command\": \"c\"}}}",
+                 bad[i].name);
+        snprintf(message, sizeof(message), "h.json:1:17: the server name \"%s\" %s; choose another",
+                 bad[i].name, bad[i].complaint);
+        refused(text, message);
+    }
+    snprintf(text, sizeof(text), "{\"mcpServers\": {\"%064d\": {\"command\": \"c\"}}}", 0);
+    accepted(text);
+    snprintf(text, sizeof(text), "{\"mcpServers\": {\"%065d\": {\"command\": \"c\"}}}", 0);
+    assert_false(parse(text));
+    done();
+}
+
+TEST(test_config__keys_of_other_clients_are_accepted_and_named_once)
+{
+    accepted(
+        "{\"$schema\": \"x\", \"inputs\": [], \"servers\": {"
+        "\"a\": {\"type\": \"stdio\", \"command\": \"c\", \"autoApprove\": [], \"envFile\": 1},"
+        "\"b\": {\"transport\": \"sse\", \"httpUrl\": \"http://h\", \"autoApprove\": true},"
+        "\"c\": {\"type\": \"http\", \"command\": \"c\", \"env\": null},"
+        "\"d\": {\"url\": \"http://h\", \"env\": {\"A\": \"b\"}, \"enabled\": true},"
+        "\"e\": {\"enabled\": false, \"command\": \"${NOT_SET_AT_ALL}\"}}}");
+    assert_int_equal(config->n_servers, 4);
+    assert_true(has_note("the top-level key \"$schema\" has no effect here"));
+    assert_true(has_note("the top-level key \"inputs\" has no effect here"));
+    assert_true(has_note("\"autoApprove\" of servers a, b is a key of other clients and has no "
+                         "effect here"));
+    assert_true(has_note("\"envFile\" of server a is a key of other clients and has no effect "
+                         "here"));
+    assert_true(has_note("the type of server c is not what its \"command\" says; the type has no "
+                         "effect"));
+    assert_true(has_note("\"env\" of server d has no effect beside \"url\""));
+    assert_true(has_note("server e is disabled and is left out"));
+    assert_int_equal(config->n_notes, 7);
+    done();
+}
+
+TEST(test_config__many_servers_with_one_key_make_one_short_note)
+{
+    accepted(
+        "{\"mcpServers\": {\"a\": {\"command\": \"c\", \"icon\": 1},"
+        "\"b\": {\"command\": \"c\", \"icon\": 1}, \"c\": {\"command\": \"c\", \"icon\": 1},"
+        "\"d\": {\"command\": \"c\", \"icon\": 1}, \"e\": {\"command\": \"c\", \"icon\": 1},"
+        "\"f\": {\"command\": \"c\", \"icon\": 1}, \"g\": {\"command\": \"c\", \"icon\": 1}}}");
+    assert_int_equal(config->n_notes, 1);
+    assert_true(has_note("\"icon\" of servers a, b, c, d, e and 2 more is a key of other clients "
+                         "and has no effect here"));
+    done();
+}
+
+TEST(test_config__features_to_come_are_noted_never_silent)
+{
+    accepted("{\"mcpServers\": {\"a\": {\"command\": \"c\", \"credential\": {\"service\": \"g\", "
+             "\"as\": \"env:G\"}}}, \"holdfast\": {\"tenants\": {}, \"profiles\": {}, "
+             "\"toolsets\": {}, \"docs\": {}, \"session\": {\"cache\": {}}}}");
+    assert_true(has_note("\"credential\" of server a is accepted but not used yet"));
+    assert_true(has_note("\"holdfast.tenants\" is accepted but not used yet"));
+    assert_true(has_note("\"holdfast.profiles\" is accepted but not used yet"));
+    assert_true(has_note("\"holdfast.toolsets\" is accepted but not used yet"));
+    assert_true(has_note("\"holdfast.docs\" is accepted but not used yet"));
+    assert_true(has_note("\"holdfast.session.cache\" is accepted but not used yet"));
+    assert_int_equal(config->n_notes, 6);
+    done();
+}
+
+TEST(test_config__bounds_hold_at_the_limit_and_not_past_it)
+{
+    static const struct {
+        const char *path;
+        const char *good[2], *bad[2];
+    } cases[] = {
+        {"{\"holdfast\":{\"session\":{\"limits\":{\"max_per_tenant\":%s}}}}",
+         {"1", "10000000"},
+         {"0", "10000001"}},
+        {"{\"holdfast\":{\"session\":{\"limits\":{\"default_ttl\":%s}}}}",
+         {"1", "\"30d\""},
+         {"\"999ms\"", "\"30d1ms\""}},
+        {"{\"holdfast\":{\"session\":{\"limits\":{\"idle_timeout\":%s}}}}",
+         {"1", "\"30d\""},
+         {"\"999ms\"", "\"30d1ms\""}},
+        {"{\"holdfast\":{\"session\":{\"cleanup\":{\"interval\":%s}}}}",
+         {"\"100ms\"", "\"24h\""},
+         {"\"99ms\"", "\"24h1ms\""}},
+        {"{\"holdfast\":{\"session\":{\"cleanup\":{\"batch_size\":%s}}}}",
+         {"1", "10000"},
+         {"0", "10001"}},
+        {"{\"holdfast\":{\"session\":{\"cache\":{\"ttl\":%s}}}}",
+         {"1", "\"1d\""},
+         {"0", "\"1d1ms\""}},
+        {"{\"holdfast\":{\"limits\":{\"body\":%s}}}", {"1024", "\"64MiB\""}, {"1023", "67108865"}},
+        {"{\"holdfast\":{\"limits\":{\"audit_body\":%s}}}",
+         {"\"1KiB\"", "\"1MiB\""},
+         {"1023", "1048577"}},
+        {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"timeout\":%s}}}",
+         {"\"1ms\"", "86400"},
+         {"0", "86401"}},
+    };
+    char text[256];
+
+    for (size_t i = 0; i < countof(cases); i++)
+        for (size_t j = 0; j < 2; j++) {
+            snprintf(text, sizeof(text), cases[i].path, cases[i].good[j]);
+            accepted(text);
+            snprintf(text, sizeof(text), cases[i].path, cases[i].bad[j]);
+            assert_false(parse(text));
+            assert_non_null(strstr(err.text, "must be"));
+        }
+    done();
+}
+
+/* prefix, then n times item with commas between, then suffix; item may hold one %zu. */
+static char *repeated(const char *prefix, const char *item, size_t n, const char *suffix)
+{
+    size_t room = strlen(prefix) + strlen(suffix) + n * (strlen(item) + 24) + 1, at;
+    char *text = malloc(room);
+
+    at = (size_t)snprintf(text, room, "%s", prefix);
+    for (size_t i = 0; i < n; i++) {
+        at += (size_t)snprintf(text + at, room - at, "%s", i ? "," : "");
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        at += (size_t)snprintf(text + at, room - at, item, i);
+#pragma GCC diagnostic pop
+    }
+    snprintf(text + at, room - at, "%s", suffix);
+    return text;
+}
+
+TEST(test_config__lists_have_a_most)
+{
+    static const struct {
+        const char *prefix, *item, *suffix;
+        size_t most;
+    } cases[] = {
+        {"{\"mcpServers\":{", "\"s%zu\":{\"command\":\"c\"}", "}}", 1000},
+        {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"args\":[", "\"a%zu\"", "]}}}", 1000},
+        {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"env\":{", "\"a%zu\":\"\"", "}}}}", 256},
+        {"{\"mcpServers\":{\"x\":{\"url\":\"http://h\",\"headers\":{", "\"a%zu\":\"\"", "}}}}",
+         256},
+        {"{\"holdfast\":{\"origins\":[", "\"https://h%zu\"", "]}}", 1000},
+        {"{\"holdfast\":{\"carriers\":{\"meta\":[", "\"k%zu\"", "]}}}", 16},
+        {"{\"holdfast\":{\"carriers\":{\"headers\":[", "\"k%zu\"", "]}}}", 16},
+        {"{\"holdfast\":{\"carriers\":{\"meta\":[[", "\"k%zu\"", "]]}}}", 4},
+    };
+
+    for (size_t i = 0; i < countof(cases); i++) {
+        char *text = repeated(cases[i].prefix, cases[i].item, cases[i].most, cases[i].suffix);
+        accepted(text);
+        free(text);
+        text = repeated(cases[i].prefix, cases[i].item, cases[i].most + 1, cases[i].suffix);
+        assert_false(parse(text));
+        assert_non_null(strstr(err.text, "at most"));
+        free(text);
+    }
+    done();
+}
+
+TEST(test_config__a_text_has_a_most)
+{
+    size_t most = 1 << 20;
+    char *text = malloc(most + 1);
+
+    memset(text, ' ', most + 1);
+    memcpy(text, "{}", 2);
+    assert_true(config_parse(str_n(text, most), STR("h.json"), NULL, &config, &err));
+    done();
+    assert_false(config_parse(str_n(text, most + 1), STR("h.json"), NULL, &config, &err));
+    assert_string_equal(err.text, "h.json is larger than 1 MiB; shorten it");
+    free(text);
+}
+
+TEST(test_config__an_exchange_keeps_the_configuration_it_began_with)
+{
+    struct config *kept;
+
+    accepted("{}");
+    kept = config_ref(config);
+    config_unref(config);
+    config = NULL;
+    assert_str(kept->listen, "127.0.0.1:4653");
+    config_unref(kept);
+    config_unref(NULL);
+}
