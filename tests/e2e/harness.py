@@ -305,7 +305,7 @@ class Connection:
             self.send(data)
         return self.drain()
 
-    def drain(self, timeout=DEADLINE_S):
+    def drain(self, timeout=10.0):
         self.socket.settimeout(timeout)
         with contextlib.suppress(ConnectionResetError):
             while self.more():
