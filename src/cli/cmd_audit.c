@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holdfast audit tail|list|show|verify: reads the record of calls, from the running daemon when
+ * there is one, else from the database.  Lists go to stdout as aligned columns or, with --json, as
+ * one object a line; a broken chain is exit status 8. */
+#include "cli/cli.h"
+
+#include "audit/chain.h"
+#include "audit/event_id.h"
+#include "audit/event_json.h"
+#include "audit/executions.h"
+#include "base/clock.h"
+#include "cli/audit_view.h"
+#include "cli/control.h"
+#include "cli/datadir.h"
+#include "config/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TAIL_DEFAULT 20
+#define LIST_DEFAULT 50
+#define ROWS_MAX 10000
+#define POLL_MS 500
+
+struct audit_cmd {
+    struct cli *cli;
+    bool json, colour;
+    struct str data_dir;     /* absent with --url */
+    struct control *control; /* NULL: nobody runs, the store is read */
+    struct event_source *source;
+    struct buf out;
+    struct audit_widths widths;
+};
+
+/* Everything gathered goes out at once; false when nobody reads any more. */
+static bool print(struct audit_cmd *c)
+{
+    struct str text = buf_str(&c->out);
+    bool ok = fwrite(text.p, 1, text.n, stdout) == text.n && fflush(stdout) == 0;
+    buf_reset(&c->out);
+    return ok;
+}
+
+static bool open_store(struct audit_cmd *c, struct error *err)
+{
+    struct store_config config = {.path = datadir_path(c->data_dir, "holdfast.db", c->cli->mem),
+                                  .read_only = true};
+    struct store *store;
+    if (access(config.path.p, F_OK) != 0)
+        return error_set(err, ERR_NOT_FOUND,
+                         "there is no database in %.*s; name the right directory with --data, or "
+                         "start `holdfast up`",
+                         STR_ARG(c->data_dir));
+    if (!store_open_sqlite(&config, &store, err))
+        return false;
+    c->source = event_source_of_store(store);
+    return true;
+}
+
+static bool open_source(struct audit_cmd *c, struct error *err)
+{
+    struct str url = str_of(cli_flag(c->cli, "--url"));
+    if (url.p) {
+        if (!control_open_url(url, &c->control, err))
+            return false;
+    } else {
+        if (!config_data_dir(str_of(cli_flag(c->cli, "--data")), c->cli->mem, &c->data_dir, err))
+            return false;
+        if (datadir_owner(c->data_dir) == 0)
+            return open_store(c, err);
+        if (!control_open_socket(c->data_dir, &c->control, err))
+            return false;
+    }
+    c->source = event_source_of_daemon(control_get, c->control);
+    return true;
+}
+
+/* Reads a number flag; false when it is none of 1 to ROWS_MAX. */
+static bool number_flag(const struct cli *cli, const char *name, unsigned otherwise, unsigned *ret,
+                        struct error *err)
+{
+    struct str text = str_of(cli_flag(cli, name));
+    uint64_t value = otherwise;
+    if (text.p && (!str_to_u64(text, ROWS_MAX, &value) || value == 0))
+        return error_set(err, ERR_USAGE, "%s takes a number from 1 to %d", name, ROWS_MAX);
+    *ret = (unsigned)value;
+    return true;
+}
+
+static bool read_filter(const struct cli *cli, struct execution_filter *ret, struct error *err)
+{
+    struct str since = str_of(cli_flag(cli, "--since"));
+    int64_t ms = 0;
+    *ret = (struct execution_filter){
+        .events = {.kind = -1,
+                   .server = str_of(cli_flag(cli, "--server")),
+                   .tool = str_of(cli_flag(cli, "--tool"))},
+        .session = str_of(cli_flag(cli, "--session")),
+        .outcome = str_of(cli_flag(cli, "--outcome")),
+    };
+    if (since.p && !clock_parse_duration(since, &ms))
+        return error_set(err, ERR_USAGE, "--since takes a duration such as 30m, 24h or 7d");
+    if (since.p)
+        ret->events.since_ms = clock_wall_ms() - ms;
+    return true;
+}
+
+static void add_json_rows(struct audit_cmd *c, const struct execution *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct js_writer w;
+        js_begin(&w, &c->out);
+        execution_to_json(&rows[i], &w);
+        buf_addc(&c->out, '\n');
+    }
+}
+
+static bool print_rows(struct audit_cmd *c, const struct execution *rows, size_t n, bool head)
+{
+    if (c->json)
+        add_json_rows(c, rows, n);
+    else
+        audit_view_rows(&c->out, rows, n, &c->widths, head, c->colour);
+    return print(c);
+}
+
+static bool run_list(struct audit_cmd *c, struct error *err)
+{
+    struct execution_filter filter;
+    struct execution *rows;
+    size_t n;
+    if (!read_filter(c->cli, &filter, err) ||
+        !number_flag(c->cli, "--limit", LIST_DEFAULT, &filter.limit, err) ||
+        !executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err))
+        return false;
+    if (n == 0 && !c->json)
+        fprintf(stderr, "no calls match; widen the search with a longer --since or fewer flags\n");
+    else
+        print_rows(c, rows, n, true);
+    return true;
+}
+
+/* An execution as its outcome or note tells it: each carries what its intent did. */
+static bool ended_execution(const struct event_row *e, const struct execution_filter *f,
+                            struct execution *ret)
+{
+    if (e->kind != EVENT_OUTCOME && e->kind != EVENT_NOTE)
+        return false;
+    *ret = (struct execution){.event = *e,
+                              .outcome_id = e->id,
+                              .outcome = e->outcome,
+                              .error = e->error,
+                              .duration_us = e->duration_us};
+    ret->event.id = e->exec;
+    ret->event.at_ms = e->at_ms - e->duration_us / 1000;
+    return (!f->outcome.p || str_eq(f->outcome, e->outcome)) &&
+           (!f->session.p || str_starts(e->session_id, f->session));
+}
+
+/* Ends only with an error, a reader that went away, or a signal. */
+static bool follow(struct audit_cmd *c, const struct execution_filter *filter, int64_t after,
+                   struct error *err)
+{
+    struct event_filter events = filter->events;
+    events.before = 0;
+    for (;;) {
+        struct arena *mem = arena_new(SIZE_MAX / 4);
+        struct event_row *rows;
+        size_t n = 0;
+        events.after = after;
+        bool ok = event_source_page(c->source, &events, 200, mem, &rows, &n, err), heard = true;
+        for (size_t i = 0; ok && heard && i < n; i++) {
+            struct execution x;
+            after = rows[i].id;
+            if (ended_execution(&rows[i], filter, &x))
+                heard = print_rows(c, &x, 1, false);
+        }
+        arena_free(mem);
+        if (!ok || !heard)
+            return ok;
+        if (n == 0)
+            nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+    }
+}
+
+/* What is newer than this has not been listed. */
+static bool newest_event(struct audit_cmd *c, int64_t *ret_id, struct error *err)
+{
+    struct event_filter filter = {.kind = -1, .newest_first = true};
+    struct event_row *rows;
+    size_t n;
+    if (!event_source_page(c->source, &filter, 1, c->cli->mem, &rows, &n, err))
+        return false;
+    *ret_id = n ? rows[0].id : 0;
+    return true;
+}
+
+static bool run_tail(struct audit_cmd *c, struct error *err)
+{
+    struct execution_filter filter;
+    struct execution *rows;
+    size_t n;
+    int64_t newest;
+    if (!read_filter(c->cli, &filter, err) ||
+        !number_flag(c->cli, "-n", TAIL_DEFAULT, &filter.limit, err) ||
+        !newest_event(c, &newest, err))
+        return false;
+    filter.events.before = newest + 1;
+    if (!executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err))
+        return false;
+    for (size_t i = 0; i < n / 2; i++) {
+        struct execution x = rows[i];
+        rows[i] = rows[n - 1 - i];
+        rows[n - 1 - i] = x;
+    }
+    bool heard = print_rows(c, rows, n, true);
+    return !heard || !cli_flag(c->cli, "--follow") || follow(c, &filter, newest, err);
+}
+
+static bool run_show(struct audit_cmd *c, struct error *err)
+{
+    int64_t id;
+    struct execution x;
+    struct event_row *events;
+    size_t n;
+    if (c->cli->n_args != 2 || !event_id_parse(str_of(c->cli->args[1]), &id))
+        return error_set(err, ERR_USAGE,
+                         "say which: audit show 3.1234; `holdfast audit list` shows the ids");
+    if (!execution_get(c->source, id, c->cli->mem, &x, &events, &n, err))
+        return false;
+    if (c->json) {
+        struct js_writer w;
+        js_begin(&w, &c->out);
+        js_object(&w);
+        js_key(&w, STR("execution"));
+        execution_to_json(&x, &w);
+        js_key(&w, STR("events"));
+        js_array(&w);
+        for (size_t i = 0; i < n; i++)
+            event_to_json(&events[i], &w);
+        js_array_end(&w);
+        js_object_end(&w);
+        buf_addc(&c->out, '\n');
+    } else {
+        audit_view_execution(&c->out, &x, events, n, c->colour);
+    }
+    print(c);
+    return true;
+}
+
+/* The second sink as it is now; absent when there is none. */
+static bool map_anchors(struct audit_cmd *c, struct str *ret, struct error *err)
+{
+    struct str path = datadir_path(c->data_dir, "audit-anchors.jsonl", c->cli->mem);
+    struct stat st;
+    int fd = open(path.p, O_RDONLY | O_CLOEXEC);
+    *ret = STR_NONE;
+    if (fd < 0 && errno == ENOENT)
+        return true;
+    bool ok = fd >= 0 && fstat(fd, &st) == 0;
+    if (ok && st.st_size > 0) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        ok = p != MAP_FAILED;
+        if (ok)
+            *ret = str_n(p, (size_t)st.st_size);
+    }
+    int saved = errno;
+    if (fd >= 0)
+        close(fd);
+    return ok || error_sys(err, ERR_CONFIG, saved,
+                           "the anchor file %s cannot be read; run this as its owner", path.p);
+}
+
+static enum event_walk verify_event(void *arg, const struct event_row *e, struct error *err)
+{
+    return chain_verify_event(arg, e, err) ? EVENT_WALK_ON : EVENT_WALK_FAIL;
+}
+
+static void add_report(struct audit_cmd *c, const struct chain_report *r)
+{
+    char time[CLOCK_TEXT] = "";
+    struct js_writer w;
+    if (r->last_anchor_ms)
+        clock_format(r->last_anchor_ms, time);
+    if (c->json) {
+        js_begin(&w, &c->out);
+        js_object(&w);
+        js_kv_bool(&w, "ok", true);
+        js_kv_int(&w, "events", (int64_t)r->events);
+        js_kv_int(&w, "writers", (int64_t)r->writers);
+        js_kv_int(&w, "anchors", (int64_t)r->anchors);
+        js_kv_int(&w, "bodies_deleted", (int64_t)r->bodies_deleted);
+        js_kv_string(&w, "last_anchor", r->last_anchor_ms ? str_of(time) : STR_NONE);
+        js_object_end(&w);
+    } else {
+        buf_addf(&c->out, "chain ok: %zu events, %zu writers, ", r->events, r->writers);
+        buf_addf(&c->out, r->last_anchor_ms ? "last anchor %s" : "no anchor yet%s", time);
+        if (r->bodies_deleted)
+            buf_addf(&c->out, ", %zu bodies deleted", r->bodies_deleted);
+    }
+    buf_addc(&c->out, '\n');
+}
+
+/* The anchors are read before the events: each was written after the events it vouches for, so none
+ * can speak of an event that the walk does not reach. */
+static bool run_verify(struct audit_cmd *c, struct error *err)
+{
+    struct event_filter filter = {.kind = -1, .with_bodies = true};
+    struct chain *chain;
+    struct str anchors;
+    if (!c->data_dir.p)
+        return error_set(err, ERR_USAGE,
+                         "verify needs the key beside the database: run it there with --data DIR");
+    if (!chain_open(datadir_path(c->data_dir, "audit.key", c->cli->mem), false, 0, &chain, err))
+        return false;
+    if (!map_anchors(c, &anchors, err)) {
+        chain_free(chain);
+        return false;
+    }
+    struct chain_verifier *v = chain_verifier_new(chain);
+    bool ok = event_source_walk(c->source, &filter, verify_event, v, err) &&
+              chain_verify_end(v, anchors, err);
+    if (ok) {
+        struct chain_report report = chain_verified(v);
+        add_report(c, &report);
+        print(c);
+    }
+    if (anchors.p)
+        munmap((void *)anchors.p, anchors.n);
+    chain_verifier_free(v);
+    chain_free(chain);
+    return ok;
+}
+
+static const struct {
+    const char *name;
+    bool (*run)(struct audit_cmd *c, struct error *err);
+} verbs[] = {
+    {"tail", run_tail},
+    {"list", run_list},
+    {"show", run_show},
+    {"verify", run_verify},
+};
+
+int cmd_audit(struct cli *cli)
+{
+    struct audit_cmd c = {
+        .cli = cli, .json = cli_flag(cli, "--json") != NULL, .colour = cli_colour(STDOUT_FILENO)};
+    struct error err;
+    size_t i = 0;
+    while (i < countof(verbs) && (cli->n_args == 0 || strcmp(cli->args[0], verbs[i].name) != 0))
+        i++;
+    if (i == countof(verbs))
+        return cli_usage(cli, "say audit tail, audit list, audit show ID or audit verify");
+    if (cli->n_args > 1 && verbs[i].run != run_show)
+        return cli_usage(cli, "audit %s takes flags only", verbs[i].name);
+    buf_init(&c.out, SIZE_MAX / 4);
+    bool ok = open_source(&c, &err) && verbs[i].run(&c, &err);
+    event_source_close(c.source);
+    control_close(c.control);
+    buf_release(&c.out);
+    if (!ok && err.code == ERR_USAGE)
+        return cli_usage(cli, "%s", err.text);
+    return ok ? 0 : cli_fail(cli, &err);
+}
