@@ -370,7 +370,7 @@ TEST(test_keeper__nothing_outlives_a_killed_owner)
     kill(owner, SIGKILL);
     waitpid(owner, NULL, 0);
     for (int i = 0; i < 3; i++)
-        assert_true(process_ended(&watched[i], KEEPER_GRACE_MS + 500));
+        assert_true(process_ended(&watched[i], KEEPER_END_MS));
     close(report[0]);
     close(report[1]);
 }
