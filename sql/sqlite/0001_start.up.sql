@@ -62,7 +62,8 @@ CREATE TABLE edge_mcp_sessions (
     carrier                    TEXT,
     carrier_key                TEXT,
     ttl_ms                     INTEGER NOT NULL DEFAULT 0,
-    version                    INTEGER NOT NULL DEFAULT 1
+    version                    INTEGER NOT NULL DEFAULT 1,
+    last_execution             INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX idx_edge_sessions_handle ON edge_mcp_sessions (tenant_id, session_id);
 CREATE UNIQUE INDEX idx_edge_sessions_key ON edge_mcp_sessions (tenant_id, owner, carrier, carrier_key)
@@ -123,7 +124,9 @@ CREATE TABLE events (
 ) STRICT;
 
 -- A projection of intent and outcome events, filled by the fold; may be rebuilt from them.  Bodies
--- are not copied: `id` and `outcome_event` say where they are.
+-- are not copied: `id` and `outcome_event` say where they are.  The executions of a session hang
+-- together by `previous`, from the session's last_execution backwards: an index on session_id would
+-- cost more than all the rest of the fold.
 CREATE TABLE session_tool_executions (
     id            INTEGER PRIMARY KEY,
     session_id    TEXT,
@@ -139,9 +142,9 @@ CREATE TABLE session_tool_executions (
     outcome       TEXT,
     outcome_event INTEGER,
     parent        INTEGER NOT NULL DEFAULT 0,
+    previous      INTEGER,
     closed        INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1))
 ) STRICT;
-CREATE INDEX idx_tool_exec_session ON session_tool_executions (session_id, id);
 CREATE INDEX idx_tool_exec_open ON session_tool_executions (id) WHERE closed = 0;
 
 -- How far the events of each (writer, tenant) are folded, and the head of that chain there.

@@ -16,11 +16,12 @@
 #include <time.h>
 
 #define FOLD_EVERY_US 1000000
-#define FOLD_SLICE 2000
+/* Events folded at once, and as many are folded at the latest while their pages are still warm. */
+#define FOLD_SLICE 1000
 #define PROBE_EVERY_US 1000000
 #define COMPANY_STEP_US 50
 /* Slices folded while stopping; what is left then is folded at the next start. */
-#define FOLD_LAST_SLICES 64
+#define FOLD_LAST_SLICES 128
 
 struct writer {
     struct lane *lane;
@@ -31,6 +32,7 @@ struct writer {
     struct store_op *ops;
     struct finished barriers; /* jobs without ops, waiting for the fold */
     int64_t fold_due_us;      /* 0: nothing to fold */
+    size_t unfolded;          /* events appended since, about */
     int64_t probe_due_us;     /* 0: healthy */
 };
 
@@ -118,10 +120,10 @@ static bool write_ops(struct writer *w, size_t n, struct error *err)
 static bool try_jobs(struct writer *w, struct write_job **jobs, size_t n, struct error *err)
 {
     size_t n_ops = 0;
-    bool has_events = false;
+    size_t n_events = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < jobs[i]->n; k++) {
-            has_events = has_events || jobs[i]->ops[k].kind == OP_EVENT_APPEND;
+            n_events += jobs[i]->ops[k].kind == OP_EVENT_APPEND;
             w->ops[n_ops++] = jobs[i]->ops[k];
         }
     if (n_ops && !write_ops(w, n_ops, err))
@@ -134,7 +136,8 @@ static bool try_jobs(struct writer *w, struct write_job **jobs, size_t n, struct
     }
     atomic_fetch_add(&w->l->batches, n_ops > 0);
     atomic_fetch_add(&w->l->ops, n_ops);
-    if (has_events && !w->fold_due_us)
+    w->unfolded += n_events;
+    if (n_events && !w->fold_due_us)
         w->fold_due_us = lane_now_us() + FOLD_EVERY_US;
     return true;
 }
@@ -190,13 +193,15 @@ static bool fold_slice(struct writer *w)
     bool left = false;
     if (!store_fold(w->lane->store, FOLD_SLICE, &left, &err)) {
         w->fold_due_us = lane_now_us() + FOLD_EVERY_US;
+        w->unfolded = 0;
         if (err.code == ERR_UNAVAILABLE)
             set_health(w, false);
         release_barriers(w, &err);
         return false;
     }
+    w->unfolded = left && w->unfolded > FOLD_SLICE ? w->unfolded - FOLD_SLICE : 0;
     if (left)
-        return true; /* still due: the next slice follows the next batch */
+        return true; /* the next slice follows the next batch */
     w->fold_due_us = 0;
     release_barriers(w, NULL);
     return true;
@@ -204,7 +209,8 @@ static bool fold_slice(struct writer *w)
 
 static bool fold_is_due(const struct writer *w, int64_t now_us)
 {
-    return w->barriers.n || (w->fold_due_us && now_us >= w->fold_due_us);
+    return w->barriers.n || w->unfolded >= FOLD_SLICE ||
+           (w->fold_due_us && now_us >= w->fold_due_us);
 }
 
 static void run_upkeep(struct writer *w)

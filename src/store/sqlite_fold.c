@@ -13,6 +13,8 @@
 
 #include <stdlib.h>
 
+#include "base/map.h"
+
 #define FOLD_ARENA (64 << 20)
 
 static struct sq_unfolded *unfolded_entry(struct sqlite_store *s, int64_t writer)
@@ -79,22 +81,43 @@ static bool any_pending(const struct sqlite_store *s)
     return false;
 }
 
-/* What one slice works on. */
+/* What a slice means to one session. */
 struct use {
-    struct str session_id, tenant;
+    int64_t rowid; /* 0: there is no such session */
     int64_t at_ms, executions;
+    int64_t last_execution;
 };
+
 struct slice {
     struct arena *mem;
     size_t max;
-    struct event_row *events;
+    struct event_row *events; /* only what the projections need */
     size_t n;
     struct event_row **execs; /* intents and outcomes by (exec, id) */
     size_t n_execs;
-    struct use *uses; /* at most two for each event */
+    struct map by_session; /* "tenant\0session" → struct use */
+    struct use **uses;     /* at most one for each event */
     size_t n_uses;
     struct sq_unfolded *after; /* entries of s->unfolded as they will be once this is committed */
 };
+
+/* In the order of SQ_EVENTS_TAIL. */
+static void read_tail(struct sq_row *r, struct event_row *e)
+{
+    struct str *texts[] = {&e->owner, &e->session_id, &e->server, &e->method,
+                           &e->tool,  &e->outcome,    &e->error};
+    e->id = sq_get_int(r);
+    e->tenant = sq_get_bytes(r);
+    e->seq = sq_get_int(r);
+    e->at_ms = sq_get_int(r);
+    e->kind = (enum event_kind)sq_get_int(r);
+    e->exec = sq_get_int(r);
+    e->parent = sq_get_int(r);
+    for (size_t i = 0; i < countof(texts); i++)
+        *texts[i] = sq_get_bytes(r);
+    e->duration_us = sq_get_int(r);
+    sq_get_sha(r, e->mac);
+}
 
 static bool load_writer(struct sqlite_store *s, struct slice *sl, struct sq_unfolded *u,
                         struct error *err)
@@ -113,7 +136,7 @@ static bool load_writer(struct sqlite_store *s, struct slice *sl, struct sq_unfo
         if (!row)
             break;
         struct sq_row r = {.st = st, .mem = sl->mem};
-        sq_read_event(&r, &sl->events[sl->n]);
+        read_tail(&r, &sl->events[sl->n]);
     }
     sq_reset(st);
     if (sl->n > first)
@@ -148,12 +171,9 @@ static int by_exec(const void *a, const void *b)
     return order ? order : compare(x->id, y->id);
 }
 
-static int by_session(const void *a, const void *b)
+static int by_rowid(const void *a, const void *b)
 {
-    const struct use *x = a;
-    const struct use *y = b;
-    int order = str_cmp(x->session_id, y->session_id);
-    return order ? order : str_cmp(x->tenant, y->tenant);
+    return compare((*(struct use *const *)a)->rowid, (*(struct use *const *)b)->rowid);
 }
 
 static int by_chain(const void *a, const void *b)
@@ -166,24 +186,15 @@ static int by_chain(const void *a, const void *b)
     return order ? order : compare(x->id, y->id);
 }
 
-static void add_use(struct slice *sl, const struct event_row *e, int64_t executions)
-{
-    if (e->session_id.p)
-        sl->uses[sl->n_uses++] = (struct use){e->session_id, e->tenant, e->at_ms, executions};
-}
-
 /* Sorts out what each event means to the projections. */
 static void sift(struct slice *sl)
 {
     sl->execs = arena_alloc(sl->mem, sl->n * sizeof(struct event_row *) + 1);
-    sl->uses = arena_alloc(sl->mem, 2 * sl->n * sizeof(struct use) + 1);
+    sl->uses = arena_alloc(sl->mem, sl->n * sizeof(struct use *) + 1);
     qsort(sl->events, sl->n, sizeof(struct event_row), by_chain);
     for (size_t i = 0; i < sl->n; i++) {
         struct event_row *e = &sl->events[i];
-        if (e->kind != EVENT_INTENT && e->kind != EVENT_OUTCOME && e->kind != EVENT_NOTE)
-            continue;
-        add_use(sl, e, 0);
-        if (e->kind == EVENT_NOTE)
+        if (e->kind != EVENT_INTENT && e->kind != EVENT_OUTCOME)
             continue;
         if (e->exec == 0)
             e->exec = e->id;
@@ -192,8 +203,49 @@ static void sift(struct slice *sl)
     qsort(sl->execs, sl->n_execs, sizeof(struct event_row *), by_exec);
 }
 
+static struct str use_key(struct slice *sl, const struct event_row *e)
+{
+    char *key = arena_alloc(sl->mem, e->tenant.n + 1 + e->session_id.n);
+    memcpy(key, e->tenant.p, e->tenant.n);
+    key[e->tenant.n] = '\0';
+    memcpy(key + e->tenant.n + 1, e->session_id.p, e->session_id.n);
+    return str_n(key, e->tenant.n + 1 + e->session_id.n);
+}
+
+/* What the slice knows of the event's session so far. */
+static bool use_of(struct sqlite_store *s, struct slice *sl, const struct event_row *e,
+                   struct use **ret, struct error *err)
+{
+    struct str key = use_key(sl, e);
+    struct use *use = map_get(&sl->by_session, key);
+    bool row = false;
+    *ret = use;
+    if (use)
+        return true;
+    sqlite3_stmt *st = sq_prepare(s, SQ_SESSION_CHAIN, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, e->session_id);
+    sq_text(&b, e->tenant);
+    if (!sq_step(s, st, &row, err))
+        return false;
+    use = arena_new_of(sl->mem, struct use);
+    if (row) {
+        struct sq_row r = {.st = st};
+        use->rowid = sq_get_int(&r);
+        use->last_execution = sq_get_int(&r);
+    }
+    sq_reset(st);
+    map_put(&sl->by_session, key, use);
+    sl->uses[sl->n_uses++] = use;
+    *ret = use;
+    return true;
+}
+
 static bool exec_insert(struct sqlite_store *s, const struct event_row *e,
-                        const struct event_row *outcome, bool *ret_new, struct error *err)
+                        const struct event_row *outcome, struct use *use, bool *ret_new,
+                        struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(s, SQ_EXEC_INSERT, err);
     if (!st)
@@ -208,6 +260,7 @@ static bool exec_insert(struct sqlite_store *s, const struct event_row *e,
     sq_text(&b, e->server);
     sq_text(&b, e->method);
     sq_int(&b, e->parent);
+    sq_time(&b, use ? use->last_execution : 0);
     sq_text(&b, outcome ? outcome->error : STR_NONE);
     sq_time(&b, outcome ? outcome->duration_us : 0);
     sq_text(&b, outcome ? outcome->outcome : STR_NONE);
@@ -216,6 +269,10 @@ static bool exec_insert(struct sqlite_store *s, const struct event_row *e,
     if (!sq_run(s, st, err))
         return false;
     *ret_new = sqlite3_changes(s->db) > 0;
+    if (*ret_new && use) {
+        use->executions++;
+        use->last_execution = e->exec;
+    }
     return true;
 }
 
@@ -241,20 +298,21 @@ static bool exec_close(struct sqlite_store *s, const struct event_row *outcome, 
 static bool fold_exec(struct sqlite_store *s, struct slice *sl, const struct event_row *intent,
                       const struct event_row *outcome, struct error *err)
 {
+    const struct event_row *e = intent ? intent : outcome;
+    struct use *use = NULL;
     bool is_new = false;
     bool closed = false;
-    if (intent && !exec_insert(s, intent, outcome, &is_new, err))
+    if (e->session_id.p && !use_of(s, sl, e, &use, err))
         return false;
-    if (outcome && !is_new) {
-        if (!exec_close(s, outcome, &closed, err))
-            return false;
-        if (!closed && !intent && !str_eq(outcome->outcome, STR("refused")) &&
-            !exec_insert(s, outcome, outcome, &is_new, err))
-            return false;
-    }
-    if (is_new)
-        add_use(sl, intent ? intent : outcome, 1);
-    return true;
+    if (intent && !exec_insert(s, intent, outcome, use, &is_new, err))
+        return false;
+    if (!outcome || is_new)
+        return true;
+    if (!exec_close(s, outcome, &closed, err))
+        return false;
+    if (closed || intent || str_eq(outcome->outcome, STR("refused")))
+        return true;
+    return exec_insert(s, outcome, outcome, use, &is_new, err);
 }
 
 static bool fold_execs(struct sqlite_store *s, struct slice *sl, struct error *err)
@@ -276,25 +334,39 @@ static bool fold_execs(struct sqlite_store *s, struct slice *sl, struct error *e
     return true;
 }
 
+/* When each session was last used, by whatever it did. */
+static bool gather_uses(struct sqlite_store *s, struct slice *sl, struct error *err)
+{
+    for (size_t i = 0; i < sl->n; i++) {
+        const struct event_row *e = &sl->events[i];
+        struct use *use = NULL;
+        if (!e->session_id.p ||
+            (e->kind != EVENT_INTENT && e->kind != EVENT_OUTCOME && e->kind != EVENT_NOTE))
+            continue;
+        if (!use_of(s, sl, e, &use, err))
+            return false;
+        if (e->at_ms > use->at_ms)
+            use->at_ms = e->at_ms;
+    }
+    return true;
+}
+
 static bool fold_uses(struct sqlite_store *s, struct slice *sl, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(s, SQ_SESSION_USED, err);
-    if (!st)
+    if (!st || !gather_uses(s, sl, err))
         return false;
-    qsort(sl->uses, sl->n_uses, sizeof(struct use), by_session);
-    for (size_t i = 0; i < sl->n_uses;) {
-        struct use sum = sl->uses[i];
-        for (i++; i < sl->n_uses && by_session(&sum, &sl->uses[i]) == 0; i++) {
-            sum.executions += sl->uses[i].executions;
-            if (sl->uses[i].at_ms > sum.at_ms)
-                sum.at_ms = sl->uses[i].at_ms;
-        }
+    qsort(sl->uses, sl->n_uses, sizeof(struct use *), by_rowid);
+    for (size_t i = 0; i < sl->n_uses; i++) {
+        const struct use *use = sl->uses[i];
         struct sq_bind b = {.st = st};
-        sq_text(&b, sum.session_id);
-        sq_text(&b, sum.tenant);
-        sq_int(&b, sum.executions);
-        sq_int(&b, sum.at_ms);
+        if (!use->rowid)
+            continue;
+        sq_int(&b, use->rowid);
+        sq_int(&b, use->executions);
+        sq_int(&b, use->at_ms);
         sq_int(&b, SESSION_LIFE_MAX_MS);
+        sq_time(&b, use->last_execution);
         if (!sq_run(s, st, err))
             return false;
     }
@@ -361,8 +433,9 @@ bool sq_fold(struct store *store, unsigned max, bool *ret_left, struct error *er
         return true;
     }
     struct slice sl = {.mem = arena_new(FOLD_ARENA), .max = max ? max : 1};
-    sl.events = arena_alloc(sl.mem, sl.max * sizeof(struct event_row));
+    sl.events = arena_zalloc(sl.mem, sl.max * sizeof(struct event_row));
     bool ok = fold_once(s, &sl, err);
+    map_release(&sl.by_session);
     arena_free(sl.mem);
     if (ok)
         *ret_left = any_pending(s);

@@ -64,6 +64,7 @@ enum sq_statement {
     SQ_EXEC_INSERT,
     SQ_EXEC_CLOSE,
     SQ_EXEC_OUTCOME,
+    SQ_SESSION_CHAIN,
     SQ_SESSION_USED,
     SQ_OPEN_INTENTS,
     SQ_COUNTS,

@@ -132,7 +132,9 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_EVENTS_PAIR_UP] = EVENTS_WHERE EVENTS_PAIR "ORDER BY id LIMIT ?13",
     [SQ_EVENTS_PAIR_DOWN] = EVENTS_WHERE EVENTS_PAIR "ORDER BY id DESC LIMIT ?13",
     [SQ_EVENTS_TAIL] =
-        "SELECT " EVENT_HEAD ", NULL FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
+        "SELECT id, tenant, seq, at_ms, kind, exec, parent, owner, session_id, server, method, "
+        "tool, "
+        "outcome, error, duration_us, mac FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
     [SQ_EVENTS_TAIL_HEADS] =
         "SELECT id, tenant, seq, mac FROM events WHERE id > ? AND id <= ? ORDER BY id",
     [SQ_EVENTS_TAIL_COUNT] = "SELECT count(*) FROM events WHERE id > ? AND id <= ?",
@@ -156,8 +158,9 @@ const char *const sq_texts[SQ_COUNT] = {
         "mac = excluded.mac, events = events + excluded.events",
     [SQ_EXEC_INSERT] =
         "INSERT INTO session_tool_executions (id, session_id, tool_name, executed_at, tenant_id, "
-        "owner, server, method, parent, error, duration_us, outcome, outcome_event, closed) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
+        "owner, server, method, parent, previous, error, duration_us, outcome, outcome_event, "
+        "closed) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
     /* What was only guessed to be lost may still turn out to have ended otherwise. */
     [SQ_EXEC_CLOSE] =
         "UPDATE session_tool_executions SET error = ?2, duration_us = ?3, outcome = ?4, "
@@ -165,13 +168,15 @@ const char *const sq_texts[SQ_COUNT] = {
         "'indeterminate')",
     [SQ_EXEC_OUTCOME] =
         "SELECT outcome_event FROM session_tool_executions WHERE id = ? AND closed = 1",
+    [SQ_SESSION_CHAIN] =
+        "SELECT rowid, last_execution FROM edge_mcp_sessions WHERE id = ? AND tenant_id = ?",
     [SQ_SESSION_USED] =
-        "UPDATE edge_mcp_sessions SET tool_execution_count = tool_execution_count + ?3, "
-        "expires_at = CASE WHEN ?4 > last_activity_at AND ?4 < expires_at "
+        "UPDATE edge_mcp_sessions SET tool_execution_count = tool_execution_count + ?2, "
+        "expires_at = CASE WHEN ?3 > last_activity_at AND ?3 < expires_at "
         "AND ttl_ms = 0 AND " LIVE
-        " THEN min(expires_at + ?4 - last_activity_at, max(expires_at, created_at + ?5)) "
-        "ELSE expires_at END, last_activity_at = max(last_activity_at, ?4) "
-        "WHERE id = ?1 AND tenant_id = ?2",
+        " THEN min(expires_at + ?3 - last_activity_at, max(expires_at, created_at + ?4)) "
+        "ELSE expires_at END, last_activity_at = max(last_activity_at, ?3), last_execution = ?5 "
+        "WHERE rowid = ?1",
     [SQ_OPEN_INTENTS] =
         "SELECT e.id, tenant, seq, at_ms, kind, exec, e.parent, e.owner, e.session_id, transport, "
         "carrier, e.server, e.method, tool, era, e.outcome, e.error, e.duration_us, body_len, "

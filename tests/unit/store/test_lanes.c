@@ -17,7 +17,7 @@ struct scripted {
     struct store base;
     unsigned writes, probes;
     size_t sizes[64]; /* ops of each write */
-    unsigned downs; /* this many writes fail, then all is well */
+    unsigned downs;   /* this many writes fail, then all is well */
     sem_t probed;
 };
 
