@@ -72,6 +72,8 @@ void config_unref(struct config *c);
 const struct server_config *config_server(const struct config *c, struct str name);
 /* Effective configuration as JSON, secrets masked (headers, env values whose name looks secret). */
 void config_write(const struct config *c, struct buf *out);
+/* The reference of all options as Markdown, from the same table that reads them. */
+void config_write_reference(struct buf *out);
 /* The data directory of INTERFACE §1; created 0700 by its owner. `flag` absent: the default. */
 must_check bool config_data_dir(struct str flag, struct arena *mem, struct str *ret, struct error *err);
 

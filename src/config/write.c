@@ -242,7 +242,7 @@ static void write_fields(struct js_writer *w, const struct js_field *fields, con
 {
     for (const struct js_field *f = fields; f->name; f++) {
         const void *place = from + f->offset;
-        bool absent = (f->kind == JS_BIND_STRINGS && count_of(f, place) == 0) ||
+        bool absent = f->data || (f->kind == JS_BIND_STRINGS && count_of(f, place) == 0) ||
                       (f->kind == JS_BIND_STRING && !((const struct str *)place)->p);
 
         if (f->kind == JS_BIND_CUSTOM) {

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reference of the configuration as Markdown, printed from the option table so that it cannot
+ * say anything but what is read. */
+#include "config/config_impl.h"
+
+#include <inttypes.h>
+
+struct unit {
+    const char *name;
+    int64_t value;
+};
+static const struct unit time_units[] = {
+    {"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+static const struct unit size_units[] = {
+    {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}};
+static const struct unit no_units[] = {{"", 1}};
+
+/* What is said of each kind, and in which units its bounds are. */
+static const struct {
+    const char *what;
+    const struct unit *units;
+} kinds[] = {
+    [JS_BIND_STRING] = {"a string", no_units},
+    [JS_BIND_BOOL] = {"`true`, `false`", no_units},
+    [JS_BIND_INT] = {"a whole number", no_units},
+    [JS_BIND_UINT] = {"a whole number", no_units},
+    [JS_BIND_DURATION] = {"a duration", time_units},
+    [JS_BIND_SIZE] = {"a size", size_units},
+    [JS_BIND_ENUM] = {"", no_units},
+    [JS_BIND_STRINGS] = {"an array of strings", no_units},
+    [JS_BIND_OBJECT] = {"an object", no_units},
+    [JS_BIND_CUSTOM] = {"a string", no_units},
+    [JS_BIND_IGNORED] = {"anything", no_units},
+};
+
+/* Of readers that take something else than a string. */
+static const struct {
+    js_bind_read read;
+    const char *what;
+} shapes[] = {
+    {option_read_listen, "an address"},
+    {option_read_url, "a URL"},
+    {option_read_url_alias, "a URL"},
+    {option_read_flag, "`true`, `false`"},
+    {option_read_tls, "an object"},
+    {option_read_shape, "an object"},
+    {option_read_named, "an object of objects"},
+    {option_read_env, "an object of strings"},
+    {option_read_headers, "an object of strings"},
+    {option_read_meta_carriers, "an array of strings and arrays"},
+    {option_read_header_carriers, "an array of strings"},
+    {option_read_origins, "an array of strings"},
+    {option_read_proxies, "an array of strings"},
+};
+
+static void write_bound(struct buf *out, const struct unit *u, int64_t v)
+{
+    while (v % u->value != 0)
+        u++;
+    buf_addf(out, "%" PRId64 "%s", v / u->value, u->name);
+}
+
+static void write_kind(struct buf *out, const struct js_field *f)
+{
+    const char *what = kinds[f->kind].what;
+
+    for (size_t i = 0; f->names && f->names[i]; i++)
+        buf_addf(out, "%s`%s`", i ? ", " : "", f->names[i]);
+    if (f->names)
+        return;
+    for (size_t i = 0; i < countof(shapes); i++)
+        if (f->kind == JS_BIND_CUSTOM && f->read == shapes[i].read)
+            what = shapes[i].what;
+    buf_addz(out, what);
+    if (!f->max)
+        return;
+    buf_addz(out, ", ");
+    write_bound(out, kinds[f->kind].units, f->min);
+    buf_addz(out, " to ");
+    write_bound(out, kinds[f->kind].units, f->max);
+}
+
+static void write_row(struct buf *out, struct str path, const struct js_field *f)
+{
+    buf_addf(out, "| `%.*s` | ", STR_ARG(path));
+    write_kind(out, f);
+    if (f->default_text)
+        buf_addf(out, " | `%s` | ", f->default_text);
+    else
+        buf_addz(out, " |  | ");
+    buf_addf(out, "%s%s%s |\n", f->help ? f->help : "", f->required ? " Required." : "",
+             f->data ? " Not used yet." : "");
+}
+
+static void write_rows(struct buf *out, struct arena *mem, struct str prefix,
+                       const struct js_field *fields)
+{
+    for (const struct js_field *f = fields; f->name; f++) {
+        bool named = f->kind == JS_BIND_CUSTOM && f->read == option_read_named;
+        struct str path = arena_printf(mem, "%.*s.%s", STR_ARG(prefix), f->name);
+
+        if (f->kind == JS_BIND_IGNORED)
+            continue;
+        if (f->kind != JS_BIND_OBJECT)
+            write_row(out, path, f);
+        if (f->fields)
+            write_rows(out, mem, named ? arena_printf(mem, "%.*s.NAME", STR_ARG(path)) : path,
+                       f->fields);
+    }
+}
+
+void config_write_reference(struct buf *out)
+{
+    struct arena *mem = arena_new(SIZE_MAX);
+    const char *before = "";
+
+    buf_addz(out, "| key | takes | default | |\n|---|---|---|---|\n");
+    write_rows(out, mem, STR("mcpServers.NAME"), server_fields);
+    write_rows(out, mem, STR("holdfast"), option_fields);
+    buf_addz(out,
+             "\nKeys of other clients that are accepted in a server entry and have no effect: ");
+    for (const struct js_field *f = server_fields; f->name; f++) {
+        if (f->kind != JS_BIND_IGNORED)
+            continue;
+        buf_addf(out, "%s`%s`", before, f->name);
+        before = ", ";
+    }
+    buf_addz(out, ".\n");
+    arena_free(mem);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables in values: every form, where they are looked for, and what happens without them. */
+#include "test.h"
+
+#include "config/config_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct config *config;
+static struct error err;
+
+static bool parse(const char *text)
+{
+    config_unref(config);
+    config = NULL;
+    setenv("HF_TEST_A", "alpha", 1);
+    setenv("HF_TEST_EMPTY", "", 1);
+    setenv("HF_TEST_NESTED", "${HF_TEST_A}", 1);
+    unsetenv("HF_TEST_UNSET");
+    return config_parse(str_of(text), STR("h.json"), NULL, &config, &err);
+}
+
+static void done(void)
+{
+    config_unref(config);
+    config = NULL;
+}
+
+TEST(test_expand__forms)
+{
+    static const struct {
+        const char *written, *meant;
+    } cases[] = {
+        {"${HF_TEST_A}", "alpha"},
+        {"${env:HF_TEST_A}", "alpha"},
+        {"a-${HF_TEST_A}-${HF_TEST_A}", "a-alpha-alpha"},
+        {"${HF_TEST_UNSET:-d}", "d"},
+        {"${env:HF_TEST_UNSET:-d}", "d"},
+        {"${HF_TEST_EMPTY:-d}", "d"},
+        {"x${HF_TEST_EMPTY}", "x"},
+        {"x${HF_TEST_UNSET:-}", "x"},
+        {"${HF_TEST_UNSET:-a:-b}", "a:-b"},
+        {"${HF_TEST_A:-d}", "alpha"},
+        {"${HF_TEST_NESTED}", "${HF_TEST_A}"},
+        {"$${HF_TEST_A}", "${HF_TEST_A}"},
+        {"$$${HF_TEST_A}", "$${HF_TEST_A}"},
+        {"$HF_TEST_A $ {} $", "$HF_TEST_A $ {} $"},
+        {"\\u0024{HF_TEST_A}", "alpha"},
+    };
+    char text[256];
+
+    for (size_t i = 0; i < countof(cases); i++) {
+        snprintf(text, sizeof(text), "{\"mcpServers\":{\"x\":{\"command\":\"%s\"}}}",
+                 cases[i].written);
+        assert_true(parse(text));
+        assert_str(config->servers[0].command, cases[i].meant);
+    }
+    done();
+}
+
+TEST(test_expand__faults_name_place_server_and_variable)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\n  \"env\":{\"T\":\"a${HF_TEST_UNSET}\"}}}}",
+         "h.json:2:14: server \"x\": HF_TEST_UNSET is not set in the environment; set it, or write "
+         "${NAME:-default}"},
+        {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"args\":[\"a\",\"${HF_TEST_UNSET}\"]}}}",
+         "h.json:1:47: server \"x\": HF_TEST_UNSET is not set in the environment; set it, or write "
+         "${NAME:-default}"},
+        {"{\"holdfast\":{\"listen\":\"${HF_TEST_UNSET}\"}}",
+         "h.json:1:23: HF_TEST_UNSET is not set in the environment; set it, or write "
+         "${NAME:-default}"},
+        {"{\"holdfast\":{\"listen\":\"${HF_TEST_A\"}}",
+         "h.json:1:23: ${HF_TEST_A has no closing brace; write $${ for a plain ${"},
+        {"{\"holdfast\":{\"listen\":\"${input:token}\"}}",
+         "h.json:1:23: ${input:token} is no environment variable; write ${NAME} or "
+         "${NAME:-default}, or $${ for a plain ${"},
+        {"{\"holdfast\":{\"listen\":\"${}\"}}",
+         "h.json:1:23: ${} is no environment variable; write ${NAME} or ${NAME:-default}, or $${ "
+         "for a plain ${"},
+        {"{\"holdfast\":{\"listen\":\"${1A}\"}}",
+         "h.json:1:23: ${1A} is no environment variable; write ${NAME} or ${NAME:-default}, or $${ "
+         "for a plain ${"},
+    };
+
+    for (size_t i = 0; i < countof(cases); i++) {
+        assert_false(parse(cases[i].text));
+        assert_string_equal(err.text, cases[i].message);
+        assert_int_equal(err.code, ERR_CONFIG);
+    }
+}
+
+TEST(test_expand__reaches_every_kind_of_string_and_no_key)
+{
+    setenv("HF_TEST_SHARE", "all", 1);
+    setenv("HF_TEST_TIME", "7s", 1);
+    setenv("HF_TEST_URL", "http://h", 1);
+    setenv("HF_TEST_BODY", "2MiB", 1);
+    assert_true(
+        parse("{\"mcpServers\":{\"x\":{\"url\":\"${HF_TEST_URL}/m\",\"share\":\"${HF_TEST_SHARE}\","
+              "\"timeout\":\"${HF_TEST_TIME}\",\"headers\":{\"X\":\"${HF_TEST_A}\"}},"
+              "\"y\":{\"command\":\"c\",\"env\":{\"${HF_TEST_UNSET}\":\"v\"},"
+              "\"description\":\"${HF_TEST_UNSET}\"}},"
+              "\"holdfast\":{\"limits\":{\"body\":\"${HF_TEST_BODY}\"},"
+              "\"carriers\":{\"meta\":[[\"${HF_TEST_A}\"]]}}}"));
+    assert_str(config->servers[0].url, "http://h/m");
+    assert_int_equal(config->servers[0].share, SHARE_ALL);
+    assert_int_equal(config->servers[0].timeout_ms, 7000);
+    assert_str(config->servers[0].headers[0].value, "alpha");
+    assert_str(config->servers[1].env[0].name, "${HF_TEST_UNSET}");
+    assert_int_equal(config->limit_body, 2 << 20);
+    assert_str(config->meta_carriers[0].label, "meta:alpha");
+    done();
+}
+
+TEST(test_expand__what_a_variable_brings_is_checked_like_anything_else)
+{
+    setenv("HF_TEST_URL", "http://h\r\nX: y", 1);
+    assert_false(parse("{\"mcpServers\":{\"x\":{\"url\":\"${HF_TEST_URL}\"}}}"));
+    assert_false(parse("{\"mcpServers\":{\"x\":{\"url\":\"http://h\",\"headers\":{\"A\":"
+                       "\"${HF_TEST_URL}\"}}}}"));
+    assert_null(strstr(err.text, "X: y"));
+}
+
+static void set_long(size_t n)
+{
+    char *value = malloc(n + 1);
+
+    memset(value, 'a', n);
+    value[n] = '\0';
+    setenv("HF_TEST_LONG", value, 1);
+    free(value);
+}
+
+TEST(test_expand__one_value_has_a_most)
+{
+    const char *text = "{\"mcpServers\":{\"x\":{\"command\":\"${HF_TEST_LONG}\"}}}";
+
+    set_long(CONFIG_EXPANDED_ONE_MAX);
+    assert_true(parse(text));
+    assert_int_equal(config->servers[0].command.n, CONFIG_EXPANDED_ONE_MAX);
+    set_long(CONFIG_EXPANDED_ONE_MAX + 1);
+    assert_false(parse(text));
+    assert_string_equal(err.text, "h.json:1:31: server \"x\": a variable makes the value too long; "
+                                  "set it to something shorter");
+    done();
+}
+
+TEST(test_expand__all_values_together_have_a_most)
+{
+    enum { FIT = CONFIG_EXPANDED_ALL_MAX / CONFIG_EXPANDED_ONE_MAX };
+    char text[4096];
+
+    set_long(CONFIG_EXPANDED_ONE_MAX);
+    for (int extra = 0; extra < 2; extra++) {
+        size_t at = (size_t)snprintf(text, sizeof(text),
+                                     "{\"mcpServers\":{\"x\":{\"command\":\"c\",\"args\":[");
+        for (int i = 0; i < FIT; i++)
+            at += (size_t)snprintf(text + at, sizeof(text) - at, "\"${HF_TEST_LONG}\",");
+        snprintf(text + at, sizeof(text) - at, "%s]}}}", extra ? "\"${HF_TEST_UNSET:-x}\"" : "");
+        assert_int_equal(parse(text), extra == 0);
+    }
+    done();
+}
