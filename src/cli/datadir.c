@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ownership is an flock on DATA/lock: it goes with the process however that ends, so there is no stale
- * lock to clean up.  The pid inside is only for messages. */
+/* Ownership is an flock on DATA/lock: it goes with the process however that ends, so there is no
+ * stale lock to clean up.  The pid inside is only for messages. */
 #include "cli/datadir.h"
 
 #include <errno.h>
@@ -10,7 +10,11 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
+
+#define LOCK_ATTEMPTS 10
+#define LOCK_PAUSE_NS 10000000
 
 struct datadir {
     int lock;
@@ -25,8 +29,9 @@ bool datadir_socket(struct str dir, struct arena *mem, struct str *ret, struct e
 {
     struct str path = datadir_path(dir, "holdfast.sock", mem);
     if (path.n >= sizeof(((struct sockaddr_un *)0)->sun_path))
-        return error_set(err, ERR_CONFIG,
-                         "the data directory's path is too long for a socket inside it; use a shorter --data");
+        return error_set(
+            err, ERR_CONFIG,
+            "the data directory's path is too long for a socket inside it; use a shorter --data");
     *ret = path;
     return true;
 }
@@ -37,8 +42,9 @@ static bool make_dirs(const char *path, struct error *err)
     char part[4096];
     size_t n = strlen(path);
 
-    if (n >= sizeof(part))
-        return error_set(err, ERR_CONFIG, "the data directory's path is too long; use a shorter --data");
+    if (n == 0 || n >= sizeof(part))
+        return error_set(err, ERR_CONFIG, "the data directory's path is %s; give another --data",
+                         n ? "too long" : "empty");
     for (size_t i = 1; i <= n; i++) {
         if (path[i] != '/' && path[i] != '\0')
             continue;
@@ -50,6 +56,25 @@ static bool make_dirs(const char *path, struct error *err)
     return true;
 }
 
+/* Whoever may write here may put his own database or socket in the place of ours. */
+static bool check_private(const char *path, struct error *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return error_sys(err, ERR_CONFIG, errno, "cannot look at the data directory %s", path);
+    if (!S_ISDIR(st.st_mode))
+        return error_set(err, ERR_CONFIG, "%s is no directory; give another --data", path);
+    if (st.st_mode & S_IWOTH)
+        return error_set(
+            err, ERR_CONFIG,
+            "everybody may write to the data directory %s; chmod o-w it, or give another "
+            "--data",
+            path);
+    return true;
+}
+
+/* 0 when there is no number in it (yet). */
 static int read_pid(int fd)
 {
     char text[32];
@@ -60,39 +85,59 @@ static int read_pid(int fd)
     return (int)strtol(text, NULL, 10);
 }
 
+/* A command that asks who the owner is holds the lock for a moment: that is no reason to refuse. */
+static bool take_lock(int fd, struct error *err)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+
+    for (int attempt = 0;; attempt++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return error_sys(err, ERR_CONFIG, errno, "cannot lock the data directory");
+        if (attempt == LOCK_ATTEMPTS)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    return error_set(
+        err, ERR_CONFIG,
+        "another Holdfast (pid %d) uses this data directory; stop it, or give another --data",
+        read_pid(fd));
+}
+
+static bool write_pid(int fd, struct error *err)
+{
+    char text[32];
+    int n = snprintf(text, sizeof(text), "%d\n", getpid());
+
+    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) == n)
+        return true;
+    return error_sys(err, ERR_CONFIG, errno,
+                     "cannot write to the data directory; is the disk full, or read-only?");
+}
+
 bool datadir_own(struct str dir, struct datadir **ret, struct error *err)
 {
     struct arena *mem = arena_new(64 * 1024);
-    struct str path = datadir_path(dir, "lock", mem);
-    char pid[32];
-    bool ok = false;
+    const char *path = datadir_path(dir, "lock", mem).p, *top = arena_dup(mem, dir).p;
+    int fd = -1;
+    bool ok = make_dirs(top ? top : "", err) && check_private(top, err);
 
-    if (!make_dirs(arena_dup(mem, dir).p, err)) {
-        arena_free(mem);
+    if (ok) {
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        ok = fd >= 0 ||
+             error_sys(err, ERR_CONFIG, errno, "cannot open %s; is the directory yours?", path);
+    }
+    ok = ok && take_lock(fd, err) && write_pid(fd, err);
+    arena_free(mem);
+    if (!ok) {
+        if (fd >= 0)
+            close(fd);
         return false;
     }
-    int fd = open(path.p, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        error_sys(err, ERR_CONFIG, errno, "cannot open %s; is the directory yours?", path.p);
-    } else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        error_set(err, ERR_CONFIG,
-                  "another Holdfast (pid %d) uses this data directory; stop it, or give another --data",
-                  read_pid(fd));
-        close(fd);
-    } else {
-        int n = snprintf(pid, sizeof(pid), "%d\n", getpid());
-        ok = ftruncate(fd, 0) == 0 && pwrite(fd, pid, (size_t)n, 0) == n;
-        if (!ok) {
-            error_sys(err, ERR_CONFIG, errno, "cannot write %s", path.p);
-            close(fd);
-        }
-    }
-    if (ok) {
-        *ret = xcalloc(1, sizeof(**ret));
-        (*ret)->lock = fd;
-    }
-    arena_free(mem);
-    return ok;
+    *ret = xcalloc(1, sizeof(**ret));
+    (*ret)->lock = fd;
+    return true;
 }
 
 void datadir_release(struct datadir *d)
@@ -112,8 +157,10 @@ int datadir_owner(struct str dir)
     arena_free(mem);
     if (fd < 0)
         return 0;
-    if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+    if (flock(fd, LOCK_SH | LOCK_NB) < 0) {
         pid = read_pid(fd);
+        pid = pid > 0 ? pid : -1;
+    }
     close(fd);
     return pid;
 }

@@ -7,14 +7,16 @@
 #include "base/error.h"
 
 struct datadir;
-/* Makes the directory (0700) if need be and locks it; ERR_CONFIG when another process owns it. */
+/* Makes the directory (0700) if need be and locks it; ERR_CONFIG when another process owns it, or
+ * when everybody may write there. */
 must_check bool datadir_own(struct str dir, struct datadir **ret, struct error *err);
 void datadir_release(struct datadir *d); /* NULL is fine */
-/* The pid of the living owner, or 0. */
+/* The pid of the living owner; 0 when there is none, -1 when it has not written its pid yet. */
 int datadir_owner(struct str dir);
 /* "DIR/name", NUL-terminated, in mem. */
 struct str datadir_path(struct str dir, const char *name, struct arena *mem);
 /* DIR/holdfast.sock, checked against the length a socket name may have. */
-must_check bool datadir_socket(struct str dir, struct arena *mem, struct str *ret, struct error *err);
+must_check bool datadir_socket(struct str dir, struct arena *mem, struct str *ret,
+                               struct error *err);
 
 #endif
