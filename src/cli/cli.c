@@ -66,7 +66,8 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
 
 bool cli_colour(int fd)
 {
-    const char *force = getenv("CLICOLOR_FORCE"), *none = getenv("NO_COLOR"), *term = getenv("TERM");
+    const char *force = getenv("CLICOLOR_FORCE"), *none = getenv("NO_COLOR"),
+               *term = getenv("TERM");
     if (none && *none)
         return false;
     if (force && *force && strcmp(force, "0") != 0)
@@ -82,35 +83,37 @@ static const struct cli_flag *flag_find(const struct cli_command *c, struct str 
     return NULL;
 }
 
-static const char *nearest_flag(const struct cli_command *c, struct str name)
+struct cli_nearest cli_nearest_to(struct str word)
 {
-    const char *best = NULL;
-    unsigned least = 4;
-    for (const struct cli_flag *f = c->flags; f && f->name; f++) {
-        unsigned d = str_distance(str_of(f->name), name, least);
-        if (d < least) {
-            least = d;
-            best = f->name;
-        }
-    }
-    return best;
+    /* A quarter of a word may be wrong: "verison" is version, "xyz" is not up. */
+    return (struct cli_nearest){.word = word,
+                                .distance = (unsigned)(word.n < 64 ? word.n : 64) / 4 + 2};
 }
 
-static const char *nearest_command(const char *name)
+void cli_nearest_offer(struct cli_nearest *n, const char *name)
 {
-    const char *best = NULL;
-    unsigned least = 4;
-    for (const struct cli_command *c = cli_commands; c->name; c++) {
-        unsigned d = str_distance(str_of(c->name), str_of(name), least);
-        if (d < least) {
-            least = d;
-            best = c->name;
-        }
+    unsigned d = str_distance(str_of(name), n->word, n->distance);
+    if (d < n->distance) {
+        n->distance = d;
+        n->name = name;
     }
-    return best;
 }
 
-/* One argument that begins with "--": "--flag", "--flag=value" or "--flag value". */
+static int unknown_flag(const struct cli *cli, struct str name)
+{
+    struct cli_nearest near = cli_nearest_to(name);
+    for (const struct cli_flag *f = cli->command->flags; f && f->name; f++)
+        cli_nearest_offer(&near, f->name);
+    cli_nearest_offer(&near, "--help");
+    if (near.name)
+        return cli_usage(cli, "unknown flag %.*s; did you mean %s?", STR_ARG(name), near.name);
+    return cli_usage(cli, "unknown flag %.*s; see holdfast %s --help", STR_ARG(name),
+                     cli->command->name);
+}
+
+/* One argument that begins with "-": "--flag", "--flag=value" or "--flag value".  A value that
+ * itself begins with "--" must be given with "=": it is more likely a flag after a forgotten value.
+ */
 static bool take_flag(struct cli *cli, int argc, char **argv, int *at, int *ret_status)
 {
     struct str rest = str_of(argv[*at]), name = str_split(&rest, '=');
@@ -118,49 +121,54 @@ static bool take_flag(struct cli *cli, int argc, char **argv, int *at, int *ret_
     const char *value = rest.p;
 
     if (!f) {
-        const char *near = nearest_flag(cli->command, name);
-        *ret_status = near ? cli_usage(cli, "unknown flag %.*s; did you mean %s?", STR_ARG(name), near)
-                           : cli_usage(cli, "unknown flag %.*s", STR_ARG(name));
+        *ret_status = unknown_flag(cli, name);
         return false;
     }
-    if (f->value && !value && *at + 1 < argc)
+    if (f->value && !value && *at + 1 < argc && strncmp(argv[*at + 1], "--", 2) != 0)
         value = argv[++*at];
-    if (!f->value != !value) {
-        *ret_status = f->value ? cli_usage(cli, "%s needs a value: %s", f->name, f->value)
-                               : cli_usage(cli, "%s takes no value", f->name);
-        return false;
+    if (f->value && !value)
+        *ret_status = cli_usage(cli, "%s needs a value: %s %s", f->name, f->name, f->value);
+    else if (!f->value && value)
+        *ret_status = cli_usage(cli, "%s takes no value; write %s alone", f->name, f->name);
+    else if (cli->n_given == CLI_MAX_FLAGS)
+        *ret_status = cli_usage(cli, "too many flags; at most %d are taken", CLI_MAX_FLAGS);
+    else {
+        cli->given[cli->n_given].name = f->name;
+        cli->given[cli->n_given++].value = value ? value : "";
+        return true;
     }
-    if (cli->n_given == CLI_MAX_FLAGS) {
-        *ret_status = cli_usage(cli, "too many flags");
-        return false;
-    }
-    cli->given[cli->n_given].name = f->name;
-    cli->given[cli->n_given++].value = value ? value : "";
-    return true;
+    return false;
 }
 
-bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, char **argv, int *ret_status)
+/* -h or --help: the row itself, on stdout. */
+static int say_help(const struct cli_command *command)
+{
+    struct buf out;
+    buf_init(&out, 64 * 1024);
+    cli_help_command(command, &out);
+    fputs(out.p, stdout);
+    buf_release(&out);
+    return 0;
+}
+
+bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, char **argv,
+               int *ret_status)
 {
     bool flags = true;
 
     ret->command = command;
     for (int i = 0; i < argc; i++) {
-        if (flags && strcmp(argv[i], "--") == 0) {
+        bool is_flag = flags && argv[i][0] == '-' && argv[i][1];
+        if (is_flag && strcmp(argv[i], "--") == 0) {
             flags = false;
-        } else if (flags && argv[i][0] == '-' && argv[i][1]) {
-            if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
-                struct buf out;
-                buf_init(&out, 64 * 1024);
-                cli_help_command(command, &out);
-                fputs(out.p, stdout);
-                buf_release(&out);
-                *ret_status = 0;
-                return false;
-            }
+        } else if (is_flag && (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)) {
+            *ret_status = say_help(command);
+            return false;
+        } else if (is_flag) {
             if (!take_flag(ret, argc, argv, &i, ret_status))
                 return false;
         } else if (ret->n_args == CLI_MAX_ARGS) {
-            *ret_status = cli_usage(ret, "too many arguments");
+            *ret_status = cli_usage(ret, "too many arguments; at most %d are taken", CLI_MAX_ARGS);
             return false;
         } else {
             ret->args[ret->n_args++] = argv[i];
@@ -171,12 +179,16 @@ bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, cha
 
 static int unknown_command(const char *name)
 {
+    struct cli_nearest near = cli_nearest_to(str_of(name));
     struct error err;
-    const char *near = nearest_command(name);
-    if (near)
-        error_set(&err, ERR_USAGE, "there is no command \"%s\"; did you mean \"%s\"?", name, near);
+
+    for (const struct cli_command *c = cli_commands; c->name; c++)
+        cli_nearest_offer(&near, c->name);
+    if (near.name)
+        error_set(&err, ERR_USAGE, "there is no command \"%.100s\"; did you mean \"%s\"?", name,
+                  near.name);
     else
-        error_set(&err, ERR_USAGE, "there is no command \"%s\"; see holdfast help", name);
+        error_set(&err, ERR_USAGE, "there is no command \"%.100s\"; see holdfast help", name);
     return cli_fail(NULL, &err);
 }
 

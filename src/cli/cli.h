@@ -51,9 +51,18 @@ int cli_fail(const struct cli *cli, const struct error *err);
 int cli_usage(const struct cli *cli, const char *fmt, ...) printf_like(2, 3);
 /* Colour on this stream?  NO_COLOR, TERM=dumb and pipes say no; CLICOLOR_FORCE says yes. */
 bool cli_colour(int fd);
-/* Fills *ret with the arguments; false (after saying why) on unknown flags, with *ret_status set. */
+/* Fills *ret with the arguments; false (after saying why) on unknown flags, with *ret_status set.
+ */
 must_check bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, char **argv,
                           int *ret_status);
+/* Did you mean: offer every candidate, then look at `name`, which is NULL when none is near. */
+struct cli_nearest {
+    struct str word;
+    const char *name;
+    unsigned distance;
+};
+struct cli_nearest cli_nearest_to(struct str word);
+void cli_nearest_offer(struct cli_nearest *n, const char *name);
 const struct cli_command *cli_command_find(const char *name);
 void cli_help_command(const struct cli_command *c, struct buf *out);
 void cli_help_all(struct buf *out);
