@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holdfast help: commands, error codes, exit codes, environment, and the printed reference pages;
+ * all from tables. */
+#include "cli/cli.h"
+#include "config/config.h"
+
+#include <stdio.h>
+
+struct row {
+    const char *name, *help;
+};
+
+static const struct row exit_codes[] = {
+    {"0", "done"},
+    {"1", "failed for another reason"},
+    {"2", "the command line is not understood"},
+    {"3", "not authenticated, or not allowed"},
+    {"4", "not reachable"},
+    {"5", "the tool reported an error"},
+    {"6", "conflict"},
+    {"7", "bad configuration, or start refused"},
+    {"8", "the audit chain is broken"},
+    {"130", "interrupted"},
+    {NULL, NULL},
+};
+
+static const struct row environment[] = {
+    {"HOLDFAST_CONFIG", "configuration file, when --config is not given"},
+    {"HOLDFAST_LOG_LEVEL", "debug, info, warn or error, when --log-level is not given"},
+    {"XDG_CONFIG_HOME", "where holdfast/holdfast.json is looked for; ~/.config when not set"},
+    {"XDG_DATA_HOME",
+     "where the data directory holdfast is, when --data is not given; ~/.local/share "
+     "when not set"},
+    {"STATE_DIRECTORY", "the data directory, when a service manager sets it"},
+    {"NO_COLOR", "no colour, whatever the output is"},
+    {"CLICOLOR_FORCE", "colour although the output is no terminal"},
+    {NULL, NULL},
+};
+
+static const struct topic {
+    const char *name;
+    const struct row *rows;
+    int width;
+} topics[] = {
+    {"exit-codes", exit_codes, 5},
+    {"environment", environment, 20},
+    {NULL, NULL, 0},
+};
+
+static const struct page {
+    const char *name;
+    void (*write)(struct buf *out);
+} pages[] = {
+    {"config", config_write_reference},
+    {"cli", cli_help_markdown},
+};
+
+static void add_error(const struct error_info *info, struct buf *out)
+{
+    buf_addf(out, "error %s: %s.\n\n%s\n\nHTTP %d, JSON-RPC %d, exit status %d.\n", info->name,
+             info->sentence, info->help, info->http_status, info->jsonrpc, info->exit_status);
+}
+
+/* A word may be the name of a command and of an error: both are meant. */
+static bool add_topic(const char *word, struct buf *out)
+{
+    const struct cli_command *command = cli_command_find(word);
+    const struct error_info *info = error_info_by_name(word);
+
+    if (command)
+        cli_help_command(command, out);
+    if (command && info)
+        buf_addc(out, '\n');
+    if (info)
+        add_error(info, out);
+    for (const struct topic *t = topics; t->name; t++)
+        for (const struct row *r = t->rows; strcmp(t->name, word) == 0 && r->name; r++)
+            buf_addf(out, "%-*s %s\n", t->width, r->name, r->help);
+    return out->n > 0;
+}
+
+static bool add_page(const char *word, struct buf *out)
+{
+    for (size_t i = 0; i < countof(pages); i++)
+        if (strcmp(pages[i].name, word) == 0)
+            pages[i].write(out);
+    return out->n > 0;
+}
+
+static int unknown_topic(const struct cli *cli, const char *word)
+{
+    struct cli_nearest near = cli_nearest_to(str_of(word));
+
+    for (const struct cli_command *c = cli_commands; c->name; c++)
+        cli_nearest_offer(&near, c->name);
+    for (const struct topic *t = topics; t->name; t++)
+        cli_nearest_offer(&near, t->name);
+    for (int code = ERR_NONE + 1; code < ERR_COUNT; code++)
+        cli_nearest_offer(&near, error_info((enum err_code)code)->name);
+    if (near.name)
+        return cli_usage(cli, "there is no help on \"%.100s\"; did you mean \"%s\"?", word,
+                         near.name);
+    return cli_usage(cli, "there is no help on \"%.100s\"; holdfast help lists the commands", word);
+}
+
+int cmd_help(struct cli *cli)
+{
+    bool markdown = cli_flag(cli, "--markdown") != NULL;
+    const char *word = cli->n_args ? cli->args[0] : NULL;
+    struct buf out;
+    int status = 0;
+
+    if (cli->n_args > 1)
+        return cli_usage(cli, "help explains one thing at a time");
+    buf_init(&out, 1024 * 1024);
+    if (markdown && !(word && add_page(word, &out)))
+        status = cli_usage(cli, "--markdown prints the page of config or cli");
+    else if (!markdown && !word)
+        cli_help_all(&out);
+    else if (!markdown && !add_topic(word, &out))
+        status = unknown_topic(cli, word);
+    if (!status)
+        fputs(out.p, stdout);
+    buf_release(&out);
+    return status;
+}
