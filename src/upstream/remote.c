@@ -41,8 +41,9 @@ struct post { /* one POST on its way */
     struct http_call *call;
     struct sse_reader sse;
     int status;
-    bool is_stream, is_json;
-    struct error failed; /* a stream that went wrong */
+    bool is_stream;
+    bool busy; /* inside one of its callbacks: whoever drops it now leaves it to that callback */
+    bool dead; /* dropped meanwhile */
 };
 
 static struct post *post_new(struct link *l, struct pending *p)
@@ -65,10 +66,22 @@ static void post_free(struct post *post)
     free(post);
 }
 
+/* Ends the POST without an answer. */
+static void post_drop(struct post *post)
+{
+    if (post->busy) {
+        list_remove(&post->node);
+        post->dead = true;
+        return;
+    }
+    http_call_cancel(post->call);
+    post_free(post);
+}
+
 /* Still waited for?  The pending may have been answered and be gone. */
 static bool post_is_open(const struct post *post)
 {
-    return post->link && post->pending && pending_find(post->link, post->id) == post->pending;
+    return !post->dead && post->link && post->pending && pending_find(post->link, post->id) == post->pending;
 }
 
 static void keep_session(struct link *l, const struct http_head *head)
@@ -88,7 +101,6 @@ static bool on_head(void *arg, const struct http_head *head)
     struct str type = http_header_get(head, STR("content-type"));
 
     post->status = head->status;
-    post->is_json = str_starts(type, STR("application/json"));
     if (post->link && post->pending == &post->link->handshake && head->status == 200)
         keep_session(post->link, head);
     if (head->status == 200 && str_starts(type, STR("text/event-stream"))) {
@@ -101,7 +113,7 @@ static bool on_head(void *arg, const struct http_head *head)
 static bool on_event(void *arg, const struct sse_event *e)
 {
     struct post *post = arg;
-    if (post->link && e->data.n && str_eq(e->type, STR("message")))
+    if (post->link && !post->dead && e->data.n && str_eq(e->type, STR("message")))
         link_receive(post->link, post_is_open(post) ? post->pending : NULL, e->data);
     return true;
 }
@@ -109,12 +121,17 @@ static bool on_event(void *arg, const struct sse_event *e)
 static bool on_body(void *arg, struct str bytes)
 {
     struct post *post = arg;
-    if (sse_feed(&post->sse, bytes, on_event, post))
-        return true;
     struct error err;
-    error_set(&err, ERR_UPSTREAM, "the server sent an event larger than 16 MiB");
-    if (post_is_open(post))
+
+    post->busy = true;
+    bool fits = sse_feed(&post->sse, bytes, on_event, post);
+    if (!fits && post_is_open(post)) {
+        error_set(&err, ERR_UPSTREAM, "the server sent an event larger than 16 MiB");
         pending_fail(post->pending, &err);
+    }
+    post->busy = false;
+    if (fits && !post->dead)
+        return true;
     post_free(post);
     return false;
 }
@@ -186,6 +203,7 @@ static void on_done(void *arg, struct str body, const struct error *err, bool se
 {
     struct post *post = arg;
 
+    post->busy = true;
     if (post_is_open(post)) {
         if (err) {
             struct error why = *err;
@@ -305,9 +323,7 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
 
 static void remote_abandon(struct link *l unused_arg, struct pending *p)
 {
-    struct post *post = p->wire;
-    http_call_cancel(post->call);
-    post_free(post);
+    post_drop(p->wire);
 }
 
 /* Best effort: tells the server that its session is over.  Nobody waits for the answer. */
@@ -331,11 +347,8 @@ static void say_goodbye(struct link *l)
 static void remote_close(struct link *l)
 {
     struct remote_link *r = l->wire;
-    list_each (&r->posts, n) {
-        struct post *post = list_entry(n, struct post, node);
-        http_call_cancel(post->call);
-        post_free(post);
-    }
+    list_each (&r->posts, n)
+        post_drop(list_entry(n, struct post, node));
     say_goodbye(l);
     free(r);
     l->wire = NULL;

@@ -269,9 +269,11 @@ static bool make_place(struct upstream *u, struct str owner)
     static const struct error idle = {.code = ERR_NONE};
     struct link *victim = NULL;
 
-    if (!u->ops->has_process)
-        return true;
-    if (link_owner_count(u, owner) >= LINK_PER_OWNER)
+    if (!u->ops->has_process) {
+        if (u->links.n < LINK_LIGHT_MAX)
+            return true;
+        victim = idle_link(u, NULL);
+    } else if (link_owner_count(u, owner) >= LINK_PER_OWNER)
         victim = idle_link(u, &owner);
     else if (u->processes >= LINK_PER_UPSTREAM)
         victim = idle_link(u, NULL);
@@ -386,9 +388,10 @@ static void end_idle(struct upstream *u, int64_t now)
     static const struct error idle = {.code = ERR_NONE};
     list_each (&u->lru, n) {
         struct link *l = list_entry(n, struct link, lru);
-        if (l->state != LINK_OPEN || l->in_flight || now - l->last_used_ms < LINK_IDLE_MS)
-            continue;
-        if (l->counts || !link_is_stateful(l))
+        int64_t patience = l->counts ? LINK_IDLE_MS : LINK_LIGHT_IDLE_MS;
+        if (now - l->last_used_ms < patience)
+            break; /* least recently used first: the rest is younger */
+        if (l->state == LINK_OPEN && !l->in_flight)
             link_end(l, &idle);
     }
 }

@@ -96,6 +96,8 @@ struct upstreams {
 #define LINK_PER_UPSTREAM 32
 #define LINK_PER_NODE 64
 #define LINK_IDLE_MS (5 * 60 * 1000)
+#define LINK_LIGHT_MAX 4096 /* of one upstream that needs no process */
+#define LINK_LIGHT_IDLE_MS (24 * 3600 * 1000)
 #define LINK_WAIT_MS 5000
 #define RETIRE_MS 30000
 
