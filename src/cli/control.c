@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DEADLINE_MS 30000
@@ -22,6 +23,7 @@
 struct control {
     struct conn_address to;
     char host[300];
+    int64_t deadline_ms;
 };
 
 bool control_open_socket(struct str data_dir, struct control **ret, struct error *err)
@@ -33,6 +35,7 @@ bool control_open_socket(struct str data_dir, struct control **ret, struct error
               address_parse(arena_printf(mem, "unix:%.*s", STR_ARG(socket)), &c->to, err);
 
     memcpy(c->host, "localhost", 10);
+    c->deadline_ms = DEADLINE_MS;
     arena_free(mem);
     if (!ok) {
         free(c);
@@ -44,20 +47,26 @@ bool control_open_socket(struct str data_dir, struct control **ret, struct error
 
 bool control_open_url(struct str url, struct control **ret, struct error *err)
 {
-    struct control *c = xcalloc(1, sizeof(*c));
+    struct control c = {.deadline_ms = DEADLINE_MS};
     struct http_url parts;
 
     if (!http_url_parse(url, &parts, err)) {
-        free(c);
-        return false;
+        err->code = ERR_USAGE;
+        return error_wrap(err, "--url");
     }
-    snprintf(c->host, sizeof(c->host), "%.*s:%u", STR_ARG(parts.host), parts.port);
-    if (parts.is_tls || !address_parse(str_of(c->host), &c->to, err)) {
-        free(c);
-        return error_set(err, ERR_USAGE, "--url takes http:// and a numeric host or localhost");
-    }
-    *ret = c;
+    snprintf(c.host, sizeof(c.host), "%.*s:%u", STR_ARG(parts.host), parts.port);
+    if (parts.is_tls || parts.target.n != 1 || !address_parse(str_of(c.host), &c.to, err))
+        return error_set(err, ERR_USAGE,
+                         "--url takes http://, a numeric host or localhost, and a port, such as "
+                         "http://127.0.0.1:4653");
+    *ret = xcalloc(1, sizeof(**ret));
+    **ret = c;
     return true;
+}
+
+void control_set_deadline(struct control *c, int64_t ms)
+{
+    c->deadline_ms = ms;
 }
 
 void control_close(struct control *c)
@@ -72,7 +81,25 @@ static bool wait_for(int fd, short events, int64_t until_ms, struct error *err)
     int n = left > 0 ? poll(&p, 1, (int)left) : 0;
     if (n > 0 || (n < 0 && errno == EINTR))
         return true;
-    return error_set(err, ERR_UNREACHABLE, "Holdfast did not answer within 30 s; is it stopped or overloaded?");
+    return error_set(err, ERR_UNREACHABLE,
+                     "Holdfast did not answer in time; is it stopped or overloaded?");
+}
+
+/* A unix socket with a full backlog says EAGAIN and cannot be waited for. */
+static bool reach(int fd, const struct conn_address *to, int64_t until_ms, struct error *err)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+
+    while (connect(fd, (const struct sockaddr *)&to->sa, to->len) < 0 && errno != EINPROGRESS) {
+        if (errno != EAGAIN && errno != EINTR)
+            return error_sys(err, ERR_UNREACHABLE, errno,
+                             "cannot reach Holdfast; is it starting, or stopped?");
+        if (clock_mono_ms() >= until_ms)
+            return error_set(err, ERR_UNREACHABLE,
+                             "Holdfast takes no more connections just now; try again");
+        nanosleep(&pause, NULL);
+    }
+    return wait_for(fd, POLLOUT, until_ms, err);
 }
 
 static bool send_all(int fd, struct str bytes, int64_t until_ms, struct error *err)
@@ -105,55 +132,110 @@ static bool read_all(int fd, struct buf *in, int64_t until_ms, struct error *err
     }
 }
 
-/* An answer that is no 200 carries {"error": "…"}. */
-static bool refuse(const struct http_head *head, struct str body, struct arena *mem, struct error *err)
+static enum err_code code_of_status(int status)
 {
-    struct js_doc doc;
-    struct str text = STR_NONE;
-    enum err_code code = head->status == 401 || head->status == 403 ? ERR_UNAUTHENTICATED : ERR_BAD_INPUT;
-    if (js_parse(body, &js_limits_upstream, mem, &doc, NULL))
-        text = js_text(&doc, js_get(&doc, js_root(&doc), STR("error")), mem);
-    return error_set(err, code, "Holdfast answered %d: %.*s", head->status, (int)(text.n < 300 ? text.n : 300),
-                     text.p ? text.p : "");
+    static const struct {
+        int status;
+        enum err_code code;
+    } rows[] = {
+        {401, ERR_UNAUTHENTICATED}, {403, ERR_DENIED}, {404, ERR_NOT_FOUND},   {409, ERR_CONFLICT},
+        {413, ERR_TOO_LARGE},       {429, ERR_LIMIT},  {503, ERR_UNAVAILABLE},
+    };
+    for (size_t i = 0; i < countof(rows); i++)
+        if (rows[i].status == status)
+            return rows[i].code;
+    return status >= 500 ? ERR_INTERNAL : ERR_BAD_INPUT;
 }
 
-static bool take_answer(struct buf *in, struct arena *mem, struct str *ret_body, struct error *err)
+/* An answer that is no 200 is a problem document: {"code", "detail", "error"}. */
+static bool refuse(int status, struct str body, struct arena *mem, struct error *err)
+{
+    const struct error_info *info = NULL;
+    struct str text = STR_NONE;
+    struct js_doc doc;
+
+    if (js_parse(body, &js_limits_upstream, mem, &doc, NULL)) {
+        const struct js_node *root = js_root(&doc);
+        struct str code = js_text(&doc, js_get(&doc, root, STR("code")), mem);
+        text = js_text(&doc, js_get(&doc, root, STR("detail")), mem);
+        if (!text.p)
+            text = js_text(&doc, js_get(&doc, root, STR("error")), mem);
+        info = code.p ? error_info_by_name(arena_dup(mem, code).p) : NULL;
+    }
+    if (!text.p)
+        text = str_of(http_reason(status));
+    return error_set(err, info && info->code != ERR_NONE ? info->code : code_of_status(status),
+                     "Holdfast answered %d: %.*s", status, (int)(text.n < 300 ? text.n : 300),
+                     text.p);
+}
+
+static bool gather_chunks(struct str bytes, struct arena *mem, struct str *ret, struct error *err)
+{
+    struct http_chunks chunks;
+    struct http_fault fault;
+    char *body = arena_alloc(mem, bytes.n + 1);
+    size_t n = 0;
+    enum http_parse verdict = HTTP_PARSE_MORE;
+
+    http_chunks_init(&chunks);
+    while (bytes.n && verdict == HTTP_PARSE_MORE) {
+        size_t used;
+        struct str data;
+        verdict = http_chunks_feed(&chunks, bytes, &used, &data, &fault);
+        if (verdict == HTTP_PARSE_BAD)
+            break;
+        if (data.n)
+            memcpy(body + n, data.p, data.n);
+        n += data.n;
+        bytes = str_n(bytes.p + used, bytes.n - used);
+    }
+    if (verdict != HTTP_PARSE_OK || bytes.n)
+        return error_set(err, ERR_UNREACHABLE, "Holdfast broke off its answer; try again");
+    body[n] = '\0';
+    *ret = str_n(body, n);
+    return true;
+}
+
+static bool take_answer(struct str in, struct arena *mem, struct str *ret_body, struct error *err)
 {
     struct http_head *head = arena_new_of(mem, struct http_head);
     struct http_fault fault;
     size_t used;
 
-    if (http_parse_response(buf_str(in), false, head, &used, &fault) != HTTP_PARSE_OK)
-        return error_set(err, ERR_UNREACHABLE, "what answered does not speak HTTP; is that Holdfast?");
-    struct str body = str_n(in->p + used, in->n - used);
-    if (head->framing == HTTP_LENGTH && body.n != head->content_length)
+    do {
+        if (http_parse_response(in, false, head, &used, &fault) != HTTP_PARSE_OK)
+            return error_set(err, ERR_UNREACHABLE,
+                             "what answered does not speak HTTP; is that Holdfast?");
+        in = str_n(in.p + used, in.n - used);
+    } while (head->status < 200);
+    struct str body = STR("");
+    if (head->framing == HTTP_CHUNKED && !gather_chunks(in, mem, &body, err))
+        return false;
+    if (head->framing == HTTP_LENGTH && in.n != head->content_length)
         return error_set(err, ERR_UNREACHABLE, "Holdfast broke off its answer; try again");
+    if (head->framing == HTTP_LENGTH || head->framing == HTTP_UNTIL_CLOSE)
+        body = in;
     if (head->status != 200)
-        return refuse(head, body, mem, err);
+        return refuse(head->status, body, mem, err);
     *ret_body = arena_dup(mem, body);
     return true;
 }
 
-bool control_get(void *arg, struct str path, struct arena *mem, struct str *ret_body, struct error *err)
+bool control_get(void *arg, struct str path, struct arena *mem, struct str *ret_body,
+                 struct error *err)
 {
     struct control *c = arg;
-    int64_t until = clock_mono_ms() + DEADLINE_MS;
+    int64_t until = clock_mono_ms() + c->deadline_ms;
     int fd = socket(c->to.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct buf in;
-    bool ok;
 
     if (fd < 0)
         return error_sys(err, ERR_INTERNAL, errno, "cannot open a socket");
-    if (connect(fd, (struct sockaddr *)&c->to.sa, c->to.len) < 0 && errno != EINPROGRESS) {
-        int reason = errno;
-        close(fd);
-        return error_sys(err, ERR_UNREACHABLE, reason, "cannot reach Holdfast");
-    }
     buf_init(&in, MAX_ANSWER);
-    struct str request = arena_printf(mem, "GET %.*s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n",
-                                      STR_ARG(path), c->host);
-    ok = wait_for(fd, POLLOUT, until, err) && send_all(fd, request, until, err) &&
-         read_all(fd, &in, until, err) && take_answer(&in, mem, ret_body, err);
+    struct str request = arena_printf(
+        mem, "GET %.*s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", STR_ARG(path), c->host);
+    bool ok = reach(fd, &c->to, until, err) && send_all(fd, request, until, err) &&
+              read_all(fd, &in, until, err) && take_answer(buf_str(&in), mem, ret_body, err);
     buf_release(&in);
     close(fd);
     return ok;
