@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "json/write.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,21 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
     if (cli->command && !cli_flag(cli, "--json"))
         fprintf(stderr, "usage: holdfast %s %s\n", cli->command->name, cli->command->usage);
     return status;
+}
+
+int cli_print(const struct cli *cli, const struct buf *data)
+{
+    struct error err;
+    struct str text = buf_str(data);
+    bool ended = text.n && text.p[text.n - 1] == '\n';
+
+    fwrite(text.p, 1, text.n, stdout);
+    if (!ended)
+        fputc('\n', stdout);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    error_sys(&err, ERR_INTERNAL, errno, "cannot write what was asked for");
+    return cli_fail(cli, &err);
 }
 
 bool cli_colour(int fd)
@@ -140,15 +156,16 @@ static bool take_flag(struct cli *cli, int argc, char **argv, int *at, int *ret_
     return false;
 }
 
-/* -h or --help: the row itself, on stdout. */
-static int say_help(const struct cli_command *command)
+/* -h or --help: the row itself. */
+static int say_help(const struct cli *cli)
 {
     struct buf out;
+
     buf_init(&out, 64 * 1024);
-    cli_help_command(command, &out);
-    fputs(out.p, stdout);
+    cli_help_command(cli->command, &out);
+    int status = cli_print(cli, &out);
     buf_release(&out);
-    return 0;
+    return status;
 }
 
 bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, char **argv,
@@ -162,7 +179,7 @@ bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, cha
         if (is_flag && strcmp(argv[i], "--") == 0) {
             flags = false;
         } else if (is_flag && (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)) {
-            *ret_status = say_help(command);
+            *ret_status = say_help(ret);
             return false;
         } else if (is_flag) {
             if (!take_flag(ret, argc, argv, &i, ret_status))

@@ -49,6 +49,9 @@ const char *cli_flag(const struct cli *cli, const char *name);
 int cli_fail(const struct cli *cli, const struct error *err);
 /* A usage error: the text, the usage line, exit status 2. */
 int cli_usage(const struct cli *cli, const char *fmt, ...) printf_like(2, 3);
+/* Data to stdout, ended by a newline; the exit status: 0, or 1 (said on stderr) when not all went
+ * out. */
+int cli_print(const struct cli *cli, const struct buf *data);
 /* Colour on this stream?  NO_COLOR, TERM=dumb and pipes say no; CLICOLOR_FORCE says yes. */
 bool cli_colour(int fd);
 /* Fills *ret with the arguments; false (after saying why) on unknown flags, with *ret_status set.
@@ -67,6 +70,8 @@ const struct cli_command *cli_command_find(const char *name);
 void cli_help_command(const struct cli_command *c, struct buf *out);
 void cli_help_all(struct buf *out);
 void cli_help_markdown(struct buf *out); /* docs/generated/cli.md */
+/* docs/generated/NAME.md: "config" or "cli"; false when there is no such page. */
+must_check bool cli_help_page(const char *name, struct buf *out);
 
 int cmd_up(struct cli *cli);
 int cmd_config(struct cli *cli);

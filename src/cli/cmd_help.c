@@ -4,8 +4,6 @@
 #include "cli/cli.h"
 #include "config/config.h"
 
-#include <stdio.h>
-
 struct row {
     const char *name, *help;
 };
@@ -47,12 +45,30 @@ static const struct topic {
     {NULL, NULL, 0},
 };
 
+static const char config_page_head[] =
+    "# Configuration\n\n"
+    "Printed by `holdfast help --markdown config`.\n\n"
+    "The file is `--config FILE`, else `HOLDFAST_CONFIG`, `./holdfast.json`,\n"
+    "`$XDG_CONFIG_HOME/holdfast/holdfast.json` or `/etc/holdfast/holdfast.json`, the first there "
+    "is; with "
+    "none,\nthe defaults below. It is JSON with comments and trailing commas. `servers` may stand "
+    "for\n"
+    "`mcpServers`.\n\n"
+    "In strings `${VAR}` and `${env:VAR}` become the value of an environment variable, which must "
+    "be set;\n"
+    "`${VAR:-default}` needs none; `$${` is a plain `${`. Durations are written `30m`, `24h`, "
+    "`1h30m`, or\n"
+    "as a number of seconds; sizes `4MiB`, `16KiB`, or as a number of bytes.\n\n"
+    "`holdfast config check` says what is wrong and where; `holdfast config show` prints what is "
+    "in\n"
+    "effect, without secrets.\n\n";
+
 static const struct page {
-    const char *name;
+    const char *name, *head;
     void (*write)(struct buf *out);
 } pages[] = {
-    {"config", config_write_reference},
-    {"cli", cli_help_markdown},
+    {"config", config_page_head, config_write_reference},
+    {"cli", "", cli_help_markdown},
 };
 
 static void add_error(const struct error_info *info, struct buf *out)
@@ -79,12 +95,16 @@ static bool add_topic(const char *word, struct buf *out)
     return out->n > 0;
 }
 
-static bool add_page(const char *word, struct buf *out)
+bool cli_help_page(const char *name, struct buf *out)
 {
-    for (size_t i = 0; i < countof(pages); i++)
-        if (strcmp(pages[i].name, word) == 0)
+    for (size_t i = 0; i < countof(pages); i++) {
+        if (strcmp(pages[i].name, name) == 0) {
+            buf_addz(out, pages[i].head);
             pages[i].write(out);
-    return out->n > 0;
+            return true;
+        }
+    }
+    return false;
 }
 
 static int unknown_topic(const struct cli *cli, const char *word)
@@ -113,14 +133,14 @@ int cmd_help(struct cli *cli)
     if (cli->n_args > 1)
         return cli_usage(cli, "help explains one thing at a time");
     buf_init(&out, 1024 * 1024);
-    if (markdown && !(word && add_page(word, &out)))
+    if (markdown && !(word && cli_help_page(word, &out)))
         status = cli_usage(cli, "--markdown prints the page of config or cli");
     else if (!markdown && !word)
         cli_help_all(&out);
     else if (!markdown && !add_topic(word, &out))
         status = unknown_topic(cli, word);
     if (!status)
-        fputs(out.p, stdout);
+        status = cli_print(cli, &out);
     buf_release(&out);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast up. */
+/* holdfast up: everything that can be refused is refused here, before a directory is made or a port
+ * taken; the rest is gateway.c. */
 #include "base/log.h"
 #include "cli/cli.h"
 #include "gateway.h"
@@ -14,11 +15,12 @@ int cmd_up(struct cli *cli)
     struct error err;
 
     if (cli->n_args)
-        return cli_usage(cli, "up takes no argument \"%s\"", cli->args[0]);
+        return cli_usage(cli, "up takes no argument \"%.100s\"", cli->args[0]);
     if (!wanted)
         wanted = getenv("HOLDFAST_LOG_LEVEL");
     if (wanted && !log_level_parse(str_of(wanted), &level))
-        return cli_usage(cli, "--log-level is debug, info, warn or error");
+        return cli_usage(cli, "the log level is debug, info, warn or error, not \"%.100s\"",
+                         wanted);
     log_setup(level, -1);
     options.source = (struct config_source){
         .file = str_of(cli_flag(cli, "--config")),

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pages in docs/generated/ are what the tables print today; tools/gen-docs prints them anew. */
+#include "cli/cli.h"
+#include "test.h"
+
+#include <stdio.h>
+
+/* The page beside this very file's tree. */
+static void read_page(const char *name, struct buf *out)
+{
+    static const char here[] = "tests/unit/cli/test_reference.c";
+    struct buf path;
+    char scratch[4096];
+    size_t n, top = strlen(__FILE__) - strlen(here);
+
+    buf_init(&path, 4096);
+    buf_add(&path, __FILE__, top);
+    buf_addf(&path, "docs/generated/%s.md", name);
+    FILE *f = fopen(path.p, "r");
+    assert_non_null(f);
+    while ((n = fread(scratch, 1, sizeof(scratch), f)) > 0)
+        buf_add(out, scratch, n);
+    fclose(f);
+    buf_release(&path);
+}
+
+static void check_page(const char *name)
+{
+    struct buf kept, printed;
+
+    buf_init(&kept, 1 << 20);
+    buf_init(&printed, 1 << 20);
+    read_page(name, &kept);
+    assert_true(cli_help_page(name, &printed));
+    if (!str_eq(buf_str(&kept), buf_str(&printed)))
+        fail_msg("docs/generated/%s.md is not what the tables say; run tools/gen-docs", name);
+    buf_release(&kept);
+    buf_release(&printed);
+}
+
+TEST(test_reference__of_commands_is_current)
+{
+    check_page("cli");
+}
+
+TEST(test_reference__of_configuration_is_current)
+{
+    check_page("config");
+}
