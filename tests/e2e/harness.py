@@ -141,7 +141,7 @@ class Holdfast:
         with Connection(self.port) as connection:
             return connection.request(method, path, headers, body)
 
-    def client(self, path='/mcp', **options):
+    def client(self, path='/mcp/sample', **options):
         return Client(self, path, **options)
 
     def kill(self):
@@ -431,7 +431,7 @@ class Reply:
 class Client:
     """An MCP client.  modern=True speaks 2026-07-28: envelope in _meta, mirrored headers, no session."""
 
-    def __init__(self, holdfast, path='/mcp', modern=False, headers=None, first_id=0, envelope=None):
+    def __init__(self, holdfast, path='/mcp/sample', modern=False, headers=None, first_id=0, envelope=None):
         self.holdfast, self.path, self.modern = holdfast, path, modern
         self.fixed = dict(headers or {})
         self.envelope = dict(ENVELOPE if envelope is None else envelope)

@@ -28,14 +28,14 @@ def test_unknown_session__is_404_with_the_requests_id(holdfast, ident):
 def test_unknown_session__on_get_and_delete_is_404(holdfast):
     hf = holdfast()
     headers = {'Mcp-Session-Id': 'never-issued', 'Accept': 'text/event-stream'}
-    assert hf.request('GET', '/mcp', headers).status == 404
-    assert hf.request('DELETE', '/mcp', headers).status == 404
+    assert hf.request('GET', '/mcp/sample', headers).status == 404
+    assert hf.request('DELETE', '/mcp/sample', headers).status == 404
 
 
 def test_session__works_only_on_the_endpoint_that_issued_it(holdfast, stdio_server):
     entry, _ = stdio_server('up')
     hf = holdfast({'up': entry})
-    client = hf.client('/mcp').connect()
+    client = hf.client('/mcp/sample').connect()
     reply = hf.client('/mcp/up').rpc('tools/list', headers={'Mcp-Session-Id': client.session})
     assert reply.status == 404 and reply.error == GONE
 

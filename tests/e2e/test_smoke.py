@@ -9,8 +9,8 @@ from harness import LEGACY_VERSIONS, Connection, wait_for
 def test_start__without_a_configuration_serves_the_sample(holdfast):
     client = holdfast().client()
     names = [t['name'] for t in client.rpc('tools/list').result['tools']]
-    assert 'sample__echo' in names and 'sample__counter' in names
-    reply = client.call('sample__echo', {'text': 'hello'})
+    assert 'echo' in names and 'counter' in names
+    reply = client.call('echo', {'message': 'hello'})
     assert reply.status == 200 and 'hello' in reply.text
 
 
@@ -69,7 +69,6 @@ def test_call__works_with_no_session_at_all(holdfast, stdio_server):
     entry, _ = stdio_server()
     hf = holdfast({'rec': entry})
     assert hf.client('/mcp/rec').call('echo', {'text': 'alone'}).text == 'alone'
-    assert hf.client('/mcp').call('rec__echo', {'text': 'prefixed'}).text == 'prefixed'
 
 
 def test_tool_error__stays_an_iserror_result(holdfast, stdio_server):
@@ -105,7 +104,7 @@ def test_keep_alive__serves_many_requests_on_one_connection(holdfast):
     with Connection(hf.port) as connection:
         for n in range(50):
             body = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % n
-            reply = connection.request('POST', '/mcp', {}, body)
+            reply = connection.request('POST', '/mcp/sample', {}, body)
             assert reply.status == 200 and reply.json()['id'] == n
 
 
