@@ -244,8 +244,10 @@ bool client_call_body(struct http_call *call, struct str bytes)
 
     call->depth++;
     goes_on = call->events->on_body(call->arg, bytes);
-    if (!goes_on)
-        client_call_drop(call);
+    if (!goes_on && !call->is_over) {
+        call->is_over = true;
+        detach(call);
+    }
     goes_on = !call->is_over;
     end_callback(call);
     return goes_on;

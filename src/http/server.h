@@ -18,24 +18,24 @@ struct http_server;
 struct tls_context;
 
 struct http_request {
-    struct arena *mem;            /* this request's; spans below live in it */
+    struct arena *mem; /* this request's; spans below live in it */
     struct http_head *head;
-    struct str body;              /* whole, de-chunked; empty without one */
+    struct str body; /* whole, de-chunked; empty without one */
     struct conn_address peer;
     bool is_tls, is_unix;
-    unsigned peer_uid;            /* with is_unix: SO_PEERCRED */
-    int64_t began_us;             /* clock_mono_us() at the first byte of the head */
-    void *user;                   /* the handler's */
+    unsigned peer_uid;                        /* with is_unix: SO_PEERCRED */
+    int64_t began_us;                         /* clock_mono_us() at the first byte of the head */
+    void *user;                               /* the handler's */
     void (*on_abort)(struct http_request *r); /* set by a handler that answers later; may be NULL */
 };
 
 struct http_server_config {
-    size_t max_body;              /* 4 MiB: 413 from Content-Length before reading, chunked counted */
+    size_t max_body; /* 4 MiB: 413 from Content-Length before reading, chunked counted */
     int64_t head_ms, idle_ms, write_stall_ms; /* 10 s, 60 s, 30 s */
-    int64_t body_grace_ms;        /* 5 s, afterwards at least body_min_rate bytes/s */
-    unsigned body_min_rate;       /* 512 */
-    unsigned max_connections;     /* above it: accept is paused */
-    size_t body_budget;           /* bytes of all bodies in flight; above it: 503 + Retry-After */
+    int64_t body_grace_ms;                    /* 5 s, afterwards at least body_min_rate bytes/s */
+    unsigned body_min_rate;                   /* 512 */
+    unsigned max_connections;                 /* above it: accept is paused */
+    size_t body_budget; /* bytes of all bodies in flight; above it: 503 + Retry-After */
 };
 extern const struct http_server_config http_server_defaults;
 
@@ -45,7 +45,8 @@ typedef int http_gate_fn(void *arg, struct http_request *r, struct str *ret_body
 typedef void http_handler_fn(void *arg, struct http_request *r);
 
 struct http_server *http_server_new(struct loop *loop, const struct http_server_config *config,
-                                    http_gate_fn *gate, http_handler_fn *handler, void *arg) must_check;
+                                    http_gate_fn *gate, http_handler_fn *handler,
+                                    void *arg) must_check;
 /* Takes a listening fd. */
 void http_server_listen(struct http_server *s, int fd, struct tls_context *tls, bool is_unix);
 void http_server_stop_listening(struct http_server *s);
@@ -57,16 +58,18 @@ void http_server_free(struct http_server *s);           /* closes what is left *
 /* `headers` is raw lines "Name: value\r\n…" or absent; Content-Type and Content-Length are written
  * from the arguments (no Content-Type when `type` is NULL; no body on 202/204).  The request may be
  * freed before this returns: do not touch it afterwards. */
-void http_reply(struct http_request *r, int status, const char *type, struct str headers, struct str body);
+void http_reply(struct http_request *r, int status, const char *type, struct str headers,
+                struct str body);
 /* The same with the body in parts, written with one writev. */
 struct iovec;
 void http_reply_parts(struct http_request *r, int status, const char *type, struct str headers,
                       const struct iovec *parts, int n);
 /* A streamed answer (chunked).  `max_queue` bounds what waits for a slow reader. */
-void http_stream_begin(struct http_request *r, int status, const char *type, struct str headers, size_t max_queue);
+void http_stream_begin(struct http_request *r, int status, const char *type, struct str headers,
+                       size_t max_queue);
 /* false: the queue is full; nothing was added. */
 must_check bool http_stream_write(struct http_request *r, struct str bytes);
-void http_stream_end(struct http_request *r); /* frees the request */
+void http_stream_end(struct http_request *r);   /* frees the request */
 void http_stream_abort(struct http_request *r); /* closes the connection; frees the request */
 size_t http_stream_queued(const struct http_request *r);
 bool http_request_aborted(const struct http_request *r);

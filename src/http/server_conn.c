@@ -337,6 +337,7 @@ static size_t take_sized_body(struct server_conn *c, struct str bytes)
     struct server_request *r = c->req;
     size_t n = bytes.n < c->body_left ? bytes.n : (size_t)c->body_left;
 
+    assert(r && c->body_to);
     memcpy(c->body_to, bytes.p, n);
     c->body_to += n;
     c->body_left -= n;
@@ -357,6 +358,7 @@ static size_t take_chunked_body(struct server_conn *c, struct str bytes)
     size_t used;
     enum http_parse verdict = http_chunks_feed(&c->chunks, bytes, &used, &data, &fault);
 
+    assert(r);
     if (verdict == HTTP_PARSE_BAD) {
         refuse_with(c, fault.status, fault.reason);
         return bytes.n;

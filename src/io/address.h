@@ -20,7 +20,8 @@ void address_format(const struct conn_address *a, char *ret_text, size_t n);
 /* Any host name, in brackets or not.  `done` comes from the loop, exactly once unless cancelled. */
 struct address_lookup;
 struct address_lookup *address_resolve(struct loop *loop, struct str host, uint16_t port,
-                                       void (*done)(void *arg, const struct conn_address *a, const struct error *e),
+                                       void (*done)(void *arg, const struct conn_address *a,
+                                                    const struct error *e),
                                        void *arg) must_check;
 void address_resolve_cancel(struct address_lookup *l);
 /* Listening socket: SO_REUSEADDR, non-blocking, close-on-exec.  Mode for unix sockets is 0600. */

@@ -190,33 +190,18 @@ static bool write_tls(struct conn *c, const struct iovec *part, size_t *ret_n, s
     return true;
 }
 
-static void join(char *to, const struct iovec *parts, int n)
-{
-    for (int i = 0; i < n; i++) {
-        memcpy(to, parts[i].iov_base, parts[i].iov_len);
-        to += parts[i].iov_len;
-    }
-}
-
-/* Both kinds of joined write live in functions of their own to keep large frames off the others. */
+/* In a function of its own to keep its large frame off the others. */
 static bool write_joined(struct conn *c, const struct iovec *parts, int n, size_t total,
                          size_t *ret_n, struct error *err)
 {
-    char joined[SMALL_MESSAGE];
+    char joined[TLS_RECORD], *end = joined;
     struct iovec one = {joined, total};
 
-    join(joined, parts, n);
-    return write_plain(c, &one, 1, ret_n, err);
-}
-
-static bool write_joined_tls(struct conn *c, const struct iovec *parts, int n, size_t total,
-                             size_t *ret_n, struct error *err)
-{
-    char joined[TLS_RECORD];
-    struct iovec one = {joined, total};
-
-    join(joined, parts, n);
-    return write_tls(c, &one, ret_n, err);
+    for (int i = 0; i < n; i++) {
+        memcpy(end, parts[i].iov_base, parts[i].iov_len);
+        end += parts[i].iov_len;
+    }
+    return c->tls ? write_tls(c, &one, ret_n, err) : write_plain(c, &one, 1, ret_n, err);
 }
 
 static bool write_direct(struct conn *c, const struct iovec *parts, int n, size_t total,
@@ -225,7 +210,7 @@ static bool write_direct(struct conn *c, const struct iovec *parts, int n, size_
     if (c->tls && n == 1)
         return write_tls(c, parts, ret_n, err);
     if (c->tls && total <= TLS_RECORD)
-        return write_joined_tls(c, parts, n, total, ret_n, err);
+        return write_joined(c, parts, n, total, ret_n, err);
     if (c->tls) { /* long and in parts: through the queue, in full records */
         *ret_n = 0;
         return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One socket (TCP, unix) or pair of pipes: read into a shared scratch, try-write first with a bounded
- * queue behind it, the same verbs over TLS.  Deadlines belong to whoever uses the conn.
+/* One socket (TCP, unix) or pair of pipes: read into a shared scratch, try-write first with a
+ * bounded queue behind it, the same verbs over TLS.  Deadlines belong to whoever uses the conn.
  *
  * Life: conn_adopt/conn_dial → callbacks … → conn_close (by its user, once).  After conn_close no
  * callback comes; memory is released at the end of the turn. */
@@ -17,11 +17,11 @@ struct conn;
 struct tls_context;
 
 struct conn_events {
-    void (*on_open)(void *arg);                         /* dialled (and TLS shaken); may be NULL when adopted */
+    void (*on_open)(void *arg); /* dialled (and TLS shaken); may be NULL when adopted */
     /* Bytes arrived; they are gone when this returns.  The callee copies what it needs. */
     void (*on_bytes)(void *arg, struct str bytes);
-    void (*on_eof)(void *arg);                          /* peer finished writing */
-    void (*on_drained)(void *arg);                      /* the write queue became empty; may be NULL */
+    void (*on_eof)(void *arg);     /* peer finished writing */
+    void (*on_drained)(void *arg); /* the write queue became empty; may be NULL */
     void (*on_error)(void *arg, const struct error *e); /* dead; the user still calls conn_close */
 };
 
@@ -30,9 +30,11 @@ struct conn_events {
 struct conn *conn_adopt(struct loop *loop, int fd, struct tls_context *tls,
                         const struct conn_events *events, void *arg) must_check;
 struct conn_address; /* resolved: io/address.h */
-/* Starts connecting; on_open or on_error follows from the loop. `server_name` for TLS verification. */
+/* Starts connecting; on_open or on_error follows from the loop. `server_name` for TLS verification.
+ */
 struct conn *conn_dial(struct loop *loop, const struct conn_address *to, struct tls_context *tls,
-                       const char *server_name, const struct conn_events *events, void *arg) must_check;
+                       const char *server_name, const struct conn_events *events,
+                       void *arg) must_check;
 void conn_close(struct conn *c); /* NULL is fine */
 /* Writes now what fits, queues the rest.  false when bytes wait already and the queue would pass
  * `max_queue`: the message is then not queued at all and the caller decides (a full stream is

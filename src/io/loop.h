@@ -14,20 +14,24 @@ void loop_run(struct loop *loop);  /* until loop_stop() */
 void loop_stop(struct loop *loop); /* any thread, and signal handlers through loop_on_signal */
 /* Everything must have been stopped before; tasks still posted or deferred are run first. */
 void loop_free(struct loop *loop);
-/* One turn: waits for at least one event and handles all there are.  For tests and small commands. */
+/* One turn: waits for at least one event and handles all there are.  For tests and small commands.
+ */
 void loop_turn(struct loop *loop);
 /* Monotonic, as of the first event of this turn: stays the same for all of it. */
 int64_t loop_now_ms(const struct loop *loop);
 int64_t loop_now_us(const struct loop *loop);
-/* The shared read buffer.  Whoever reads into it hands the bytes on before returning to the loop. */
+/* The shared read buffer.  Whoever reads into it hands the bytes on before returning to the loop.
+ */
 #define LOOP_SCRATCH (64 * 1024)
 char *loop_scratch(struct loop *loop);
 
-/* A file descriptor.  `fn` gets LOOP_READ and/or LOOP_WRITE (errors and hang-up show as LOOP_READ). */
+/* A file descriptor.  `fn` gets LOOP_READ and/or LOOP_WRITE (errors and hang-up show as LOOP_READ).
+ */
 enum { LOOP_READ = 1, LOOP_WRITE = 2 };
 struct loop_fd;
 /* NULL when the kernel cannot poll it (a regular file, a closed number). */
-struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int events), void *arg) must_check;
+struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int events),
+                            void *arg) must_check;
 void loop_fd_want(struct loop_fd *w, int events); /* 0 pauses; no cost when unchanged */
 void loop_fd_free(struct loop_fd *w); /* no callback afterwards; does not close the fd */
 
@@ -41,8 +45,8 @@ void loop_post(struct loop *loop, struct loop_task *task);
  * deferred by deferred tasks run in the same go. */
 void loop_defer(struct loop *loop, struct loop_task *task);
 
-/* A short blocking job on the shared pool (name lookups, small files): `run` there, then `done` from
- * the loop.  Always both; long jobs belong to io/worker.h. */
+/* A short blocking job on the shared pool (name lookups, small files): `run` there, then `done`
+ * from the loop.  Always both; long jobs belong to io/worker.h. */
 void loop_work(struct loop *loop, void (*run)(void *arg), void (*done)(void *arg), void *arg);
 
 /* A timer. */

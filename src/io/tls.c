@@ -36,16 +36,19 @@ static const char *complaint(const char *otherwise)
     return reason ? reason : otherwise;
 }
 
-static bool context_new(const SSL_METHOD *method, bool is_client, struct tls_context **ret,
-                        struct error *err)
+/* NULL, with *err filled, when the library refuses. */
+static struct tls_context *context_new(const SSL_METHOD *method, bool is_client, struct error *err)
 {
     struct tls_context *t;
-    SSL_CTX *ctx = SSL_CTX_new(method);
+    SSL_CTX *ctx;
 
-    if (!ctx)
-        return error_set(err, ERR_INTERNAL,
-                         "OpenSSL refuses a context (%s): check its configuration",
-                         complaint("no reason given"));
+    ERR_clear_error();
+    ctx = SSL_CTX_new(method);
+    if (!ctx) {
+        error_set(err, ERR_INTERNAL, "OpenSSL refuses a context (%s): check its configuration",
+                  complaint("no reason given"));
+        return NULL;
+    }
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
@@ -53,17 +56,15 @@ static bool context_new(const SSL_METHOD *method, bool is_client, struct tls_con
     t = xcalloc(1, sizeof(*t));
     t->ctx = ctx;
     t->is_client = is_client;
-    *ret = t;
-    return true;
+    return t;
 }
 
 bool tls_server_new(const char *cert_file, const char *key_file, struct tls_context **ret,
                     struct error *err)
 {
-    struct tls_context *t = NULL;
+    struct tls_context *t = context_new(TLS_server_method(), false, err);
 
-    ERR_clear_error();
-    if (!context_new(TLS_server_method(), false, &t, err))
+    if (!t)
         return false;
     SSL_CTX_set_options(t->ctx, SSL_OP_CIPHER_SERVER_PREFERENCE);
     if (SSL_CTX_use_certificate_chain_file(t->ctx, cert_file) != 1)
@@ -84,11 +85,10 @@ bool tls_server_new(const char *cert_file, const char *key_file, struct tls_cont
 
 bool tls_client_new(const char *ca_file, struct tls_context **ret, struct error *err)
 {
-    struct tls_context *t = NULL;
+    struct tls_context *t = context_new(TLS_client_method(), true, err);
     int ok;
 
-    ERR_clear_error();
-    if (!context_new(TLS_client_method(), true, &t, err))
+    if (!t)
         return false;
     SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
     ok = ca_file ? SSL_CTX_load_verify_locations(t->ctx, ca_file, NULL)
