@@ -198,7 +198,9 @@ void loop_free(struct loop *loop)
     uv_close((uv_handle_t *)&loop->before_poll, NULL);
     uv_close((uv_handle_t *)&loop->after_poll, NULL);
     uv_close((uv_handle_t *)&loop->sweep, NULL);
-    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    /* A stop that nobody ran into yet must not cut the closing short. */
+    while (uv_run(&loop->uv, UV_RUN_DEFAULT) != 0)
+        ;
     if (uv_loop_close(&loop->uv) != 0)
         die("an event loop was freed while something still used it; this is a bug, please report "
             "it");

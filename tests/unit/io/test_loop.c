@@ -317,3 +317,11 @@ TEST(test_loop_on_signal__is_called_from_the_loop)
     assert_string_equal(trail, "s");
     loop_free(loop);
 }
+
+TEST(test_loop_free__a_stop_that_nobody_ran_into_does_no_harm)
+{
+    struct loop *loop = loop_new();
+
+    loop_stop(loop);
+    loop_free(loop);
+}
