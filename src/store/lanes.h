@@ -9,8 +9,8 @@
  * The write lane also folds what was appended, at least once a second, in slices between batches.
  *
  * Jobs are intrusive and belong to the lanes until `done` is called on the loop thread, which comes
- * for jobs of one lane in the order they were handed in.  Every queue is bounded: a job past the bound
- * is refused at once (lane_*() returns false), and its `done` is never called. */
+ * for jobs of one lane in the order they were handed in.  Every queue is bounded: a job past the
+ * bound is refused at once (lane_*() returns false), and its `done` is never called. */
 #ifndef HOLDFAST_STORE_LANES_H
 #define HOLDFAST_STORE_LANES_H
 
@@ -22,12 +22,13 @@ struct lanes;
 struct write_job {
     struct loop_task task; /* the lanes' */
     struct write_job *next;
-    struct store_op *ops;   /* one transaction, never split; 1 to max_batch of them */
-    size_t n;               /* 0: nothing to write; done once all that was committed before is folded */
-    void (*prepare)(struct write_job *job); /* on the write lane before the batch: redaction, digests; may be NULL */
+    struct store_op *ops; /* one transaction, never split; 1 to max_batch of them */
+    size_t n; /* 0: nothing to write; done once all that was committed before is folded */
+    void (*prepare)(struct write_job *job); /* on the write lane before the batch: redaction,
+                                               digests; may be NULL */
     void (*done)(struct write_job *job);    /* on the loop; `ok`, verdicts and `err` are set */
     bool ok;
-    struct error err;                       /* when !ok: nothing of this job was written */
+    struct error err; /* when !ok: nothing of this job was written */
 };
 
 struct read_job {
@@ -37,32 +38,34 @@ struct read_job {
     bool (*run)(struct read_job *job, struct store *store);
     void (*done)(struct read_job *job); /* on the loop */
     bool ok;
-    struct error err;                   /* filled by run */
+    struct error err; /* filled by run */
 };
 
 /* Seen by the write lane around each transaction: audit numbers and chains events here.  `assign`
  * is called with the ops of one transaction just before it; then exactly one of commit/rollback
- * (rollback, too, when assign itself failed).  A batch that fails for one of its jobs is written again
- * in halves, each with its own assign. */
+ * (rollback, too, when assign itself failed).  A batch that fails for one of its jobs is written
+ * again in halves, each with its own assign. */
 struct write_hook {
     void *arg;
-    bool (*assign)(void *arg, struct store *store, struct store_op *ops, size_t n, struct error *err);
+    bool (*assign)(void *arg, struct store *store, struct store_op *ops, size_t n,
+                   struct error *err);
     void (*commit)(void *arg);
     void (*rollback)(void *arg);
 };
 
 struct lanes_config {
-    struct store *write;  /* taken: closed by lanes_free */
-    struct store *lookup; /* taken; may equal write for the memory store (then serialised inside it) */
-    struct store *query;  /* taken; likewise */
+    struct store *write; /* taken: closed by lanes_free */
+    struct store
+        *lookup; /* taken; may equal write for the memory store (then serialised inside it) */
+    struct store *query;    /* taken; likewise */
     struct write_hook hook; /* may be zero */
-    size_t max_queue;     /* jobs per lane not yet done; 0: 65,536 */
-    unsigned max_batch;   /* ops per transaction; 0: 512 */
-    int64_t company_us;   /* longest wait for company; 0: 1000; negative: never wait */
+    size_t max_queue;       /* jobs per lane not yet done; 0: 65,536 */
+    unsigned max_batch;     /* ops per transaction; 0: 512 */
+    int64_t company_us;     /* longest wait for company; 0: 1000; negative: never wait */
 };
 struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config) must_check;
-/* Finishes what is queued, then joins the threads; done callbacks still queued are run.  On the loop
- * thread; what they hand in now is refused. */
+/* Finishes what is queued, then joins the threads; done callbacks still queued are run.  On the
+ * loop thread; what they hand in now is refused. */
 void lanes_free(struct lanes *l);
 must_check bool lane_write(struct lanes *l, struct write_job *job);
 must_check bool lane_lookup(struct lanes *l, struct read_job *job);
@@ -75,7 +78,11 @@ void lanes_set_in_flight(struct lanes *l, unsigned n);
  * until it writes again, which is tried every second. */
 bool lanes_healthy(const struct lanes *l);
 /* Queues hold jobs not yet done; failures counts jobs. */
-struct lane_stats { size_t write_queue, lookup_queue, query_queue; uint64_t batches, ops, failures; int64_t last_batch_us; };
+struct lane_stats {
+    size_t write_queue, lookup_queue, query_queue;
+    uint64_t batches, ops, failures;
+    int64_t last_batch_us;
+};
 void lanes_stats(const struct lanes *l, struct lane_stats *ret);
 
 #endif

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows the store keeps, as plain structs of spans.  Everything above fills or reads these; only
- * backends know SQL.  An absent str is NULL in the database.  Times are wall milliseconds, 0 = never. */
+ * backends know SQL.  An absent str is NULL in the database.  Times are wall milliseconds, 0 =
+ * never. */
 #ifndef HOLDFAST_STORE_ROWS_H
 #define HOLDFAST_STORE_ROWS_H
 
 #include "base/principal.h"
 #include "base/str.h"
 
-/* Event ids are our own 64-bit numbers: writer number << 40 | count of that writer.  Shown as "3.1234". */
+/* Event ids are our own 64-bit numbers: writer number << 40 | count of that writer.  Shown as
+ * "3.1234". */
 #define EVENT_WRITER_SHIFT 40
 #define EVENT_COUNT_MASK ((INT64_C(1) << EVENT_WRITER_SHIFT) - 1)
 
 enum session_status { SESSION_ACTIVE, SESSION_IDLE, SESSION_EXPIRED, SESSION_TERMINATED };
 /* How the session came to be; decides whether it counts against the tenant's limit. */
-enum session_origin { ORIGIN_REST, ORIGIN_TOOL, ORIGIN_TRANSPORT, ORIGIN_DERIVED, ORIGIN_KEYED, ORIGIN_INJECTED };
+enum session_origin {
+    ORIGIN_REST,
+    ORIGIN_TOOL,
+    ORIGIN_TRANSPORT,
+    ORIGIN_DERIVED,
+    ORIGIN_KEYED,
+    ORIGIN_INJECTED
+};
 /* As stored and shown: "active", "rest" … */
 const char *session_status_name(enum session_status status);
 const char *session_origin_name(enum session_origin origin);
@@ -26,8 +35,8 @@ must_check bool session_origin_parse(struct str name, enum session_origin *ret);
 #define TRANSPORT_IDLE_MS (INT64_C(24) * 3600 * 1000)
 
 struct session_row {
-    struct str id;          /* UUIDv7 text: the row's own name */
-    struct str handle;      /* "ses_…" or a REST caller's session_id; unique per tenant */
+    struct str id;     /* UUIDv7 text: the row's own name */
+    struct str handle; /* "ses_…" or a REST caller's session_id; unique per tenant */
     struct str tenant, owner;
     struct str user_id;
     struct str edge_mcp_id; /* never absent */
@@ -35,20 +44,21 @@ struct session_row {
     enum session_status status;
     enum session_origin origin;
     bool initialized;
-    bool provisional;       /* stored, short-lived, uncounted */
-    bool counted;           /* against the tenant's limit */
-    struct str carrier;     /* what named it: "header", "meta:session_id", "client-id", "derived" … */
-    struct str carrier_key; /* for keyed and derived sessions: (owner, carrier, carrier_key) is unique while live */
+    bool provisional;   /* stored, short-lived, uncounted */
+    bool counted;       /* against the tenant's limit */
+    struct str carrier; /* what named it: "header", "meta:session_id", "client-id", "derived" … */
+    struct str carrier_key; /* for keyed and derived sessions: (owner, carrier, carrier_key) is
+                               unique while live */
     struct str core_session_id;
     struct str connection_metadata; /* JSON */
     struct str context_id;
     struct str sealed_auth; /* ciphertext, later */
     int64_t created_ms, last_activity_ms, expires_ms, terminated_ms;
-    int64_t ttl_ms;         /* explicit ttl; 0 = sliding: use moves expires_ms along by as much as
-                             * last_activity_ms moved, up to created_ms + SESSION_LIFE_MAX_MS */
+    int64_t ttl_ms; /* explicit ttl; 0 = sliding: use moves expires_ms along by as much as
+                     * last_activity_ms moved, up to created_ms + SESSION_LIFE_MAX_MS */
     struct str termination_reason;
     int64_t tool_count, tokens_used;
-    int64_t version;        /* from 1, bumped by every verb that writes the row, not by the fold */
+    int64_t version; /* from 1, bumped by every verb that writes the row, not by the fold */
 };
 /* Active or idle, and not past its end. */
 bool session_row_is_live(const struct session_row *row, int64_t now_ms);
@@ -56,51 +66,55 @@ bool session_row_is_live(const struct session_row *row, int64_t now_ms);
 void session_row_settle(struct session_row *row, int64_t now_ms);
 
 struct transport_row {
-    uint8_t id_hash[32];    /* SHA-256 of the Mcp-Session-Id */
+    uint8_t id_hash[32]; /* SHA-256 of the Mcp-Session-Id */
     struct str tenant, owner;
-    struct str endpoint;    /* "/mcp/files" */
+    struct str endpoint; /* "/mcp/files" */
     struct str protocol_version;
     struct str initialize_params; /* the client's bytes, as they came */
-    struct str session_id;  /* linked session (row id), absent until the first call */
+    struct str session_id;        /* linked session (row id), absent until the first call */
     int64_t created_ms, last_used_ms;
-    int64_t ended_ms;       /* DELETE */
+    int64_t ended_ms; /* DELETE */
 };
 
-/* (session, server) → who served it last.  A row whose writer or child is gone means state was lost. */
+/* (session, server) → who served it last.  A row whose writer or child is gone means state was
+ * lost. */
 struct link_row {
     struct str session_id, server;
-    int64_t writer;         /* writer number that holds the live end, 0 when it ended */
-    struct str remote_id;   /* an HTTP upstream's own Mcp-Session-Id */
+    int64_t writer;       /* writer number that holds the live end, 0 when it ended */
+    struct str remote_id; /* an HTTP upstream's own Mcp-Session-Id */
     int64_t opened_ms, ended_ms;
     struct str end_reason;
 };
 
 enum event_kind {
-    EVENT_INTENT, EVENT_OUTCOME, EVENT_NOTE, /* executions */
-    EVENT_ANCHOR,                            /* chains all heads */
-    EVENT_WRITER,                            /* a start or stop */
-    EVENT_SESSION,                           /* created, ended */
+    EVENT_INTENT,
+    EVENT_OUTCOME,
+    EVENT_NOTE,    /* executions */
+    EVENT_ANCHOR,  /* chains all heads */
+    EVENT_WRITER,  /* a start or stop */
+    EVENT_SESSION, /* created, ended */
     EVENT_SYSTEM,
 };
 
-/* One append-only record.  The MAC covers every field but `body` (whose digest it covers), so a body
- * may be deleted later without breaking the chain. */
+/* One append-only record.  The MAC covers every field but `body` (whose digest it covers), so a
+ * body may be deleted later without breaking the chain. */
 struct event_row {
-    int64_t id;             /* see EVENT_WRITER_SHIFT; set by the write lane */
+    int64_t id; /* see EVENT_WRITER_SHIFT; set by the write lane */
     struct str tenant;
-    int64_t seq;            /* per (tenant, writer), from 1; set by the write lane */
+    int64_t seq; /* per (tenant, writer), from 1; set by the write lane */
     int64_t at_ms;
     enum event_kind kind;
-    int64_t exec;           /* the intent's id, on intent (own id), outcome and note; else 0 */
-    int64_t parent;         /* exec of which this is a retry, else 0 */
+    int64_t exec;   /* the intent's id, on intent (own id), outcome and note; else 0 */
+    int64_t parent; /* exec of which this is a retry, else 0 */
     struct str owner;
-    struct str session_id;  /* row id */
-    struct str transport;   /* 8 hex digits of the hash, for people */
+    struct str session_id; /* row id */
+    struct str transport;  /* 8 hex digits of the hash, for people */
     struct str carrier;
     struct str server, method, tool;
-    struct str era;         /* "2025-11-25>2026-07-28": client side > upstream side */
-    struct str outcome;     /* ok tool_error error timeout cancelled refused upstream_lost indeterminate */
-    struct str error;       /* one sentence */
+    struct str era; /* "2025-11-25>2026-07-28": client side > upstream side */
+    struct str
+        outcome; /* ok tool_error error timeout cancelled refused upstream_lost indeterminate */
+    struct str error; /* one sentence */
     int64_t duration_us;
     int64_t body_len;       /* of the original bytes */
     uint8_t body_sha[32];   /* of the original bytes; zero when body_len < 0 (no body) */
@@ -110,7 +124,7 @@ struct event_row {
 };
 
 struct writer_row {
-    int64_t number;         /* given by the store, from 1 */
+    int64_t number; /* given by the store, from 1 */
     struct str uuid, node;
     int64_t started_ms, lease_until_ms, ended_ms;
 };

@@ -9,16 +9,31 @@ struct store_ops {
     const char *name;
     void (*close)(struct store *s);
     bool (*write)(struct store *s, struct store_op *ops, size_t n, struct error *err);
-    bool (*session_by_handle)(struct store *s, const struct principal *who, struct str handle, struct arena *mem, struct session_row **ret_row, struct error *err);
-    bool (*session_by_id)(struct store *s, const struct principal *who, struct str id, struct arena *mem, struct session_row **ret_row, struct error *err);
-    bool (*session_by_key)(struct store *s, const struct principal *who, struct str carrier, struct str key, struct arena *mem, struct session_row **ret_row, struct error *err);
-    bool (*transport_get)(struct store *s, const struct principal *who, const uint8_t id_hash[32], struct arena *mem, struct transport_row **ret_row, struct error *err);
-    bool (*links_of)(struct store *s, const struct principal *who, struct str session_id, struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err);
-    bool (*sessions_page)(struct store *s, const struct principal *who, struct str before, unsigned limit, struct arena *mem, struct session_row **ret_rows, size_t *ret_n, struct error *err);
-    bool (*events_page)(struct store *s, const struct event_filter *filter, unsigned limit, struct arena *mem, struct event_row **ret_rows, size_t *ret_n, struct error *err);
-    bool (*chain_heads)(struct store *s, struct arena *mem, struct chain_head **ret_heads, size_t *ret_n, struct error *err);
-    bool (*writer_start)(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
-    bool (*open_intents)(struct store *s, int64_t now_ms, int64_t after, unsigned limit, struct arena *mem, struct event_row **ret_rows, size_t *ret_n, struct error *err);
+    bool (*session_by_handle)(struct store *s, const struct principal *who, struct str handle,
+                              struct arena *mem, struct session_row **ret_row, struct error *err);
+    bool (*session_by_id)(struct store *s, const struct principal *who, struct str id,
+                          struct arena *mem, struct session_row **ret_row, struct error *err);
+    bool (*session_by_key)(struct store *s, const struct principal *who, struct str carrier,
+                           struct str key, struct arena *mem, struct session_row **ret_row,
+                           struct error *err);
+    bool (*transport_get)(struct store *s, const struct principal *who, const uint8_t id_hash[32],
+                          struct arena *mem, struct transport_row **ret_row, struct error *err);
+    bool (*links_of)(struct store *s, const struct principal *who, struct str session_id,
+                     struct arena *mem, struct link_row **ret_rows, size_t *ret_n,
+                     struct error *err);
+    bool (*sessions_page)(struct store *s, const struct principal *who, struct str before,
+                          unsigned limit, struct arena *mem, struct session_row **ret_rows,
+                          size_t *ret_n, struct error *err);
+    bool (*events_page)(struct store *s, const struct event_filter *filter, unsigned limit,
+                        struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                        struct error *err);
+    bool (*chain_heads)(struct store *s, struct arena *mem, struct chain_head **ret_heads,
+                        size_t *ret_n, struct error *err);
+    bool (*writer_start)(struct store *s, struct writer_row *row, bool exclusive,
+                         struct error *err);
+    bool (*open_intents)(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
+                         struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                         struct error *err);
     bool (*fold)(struct store *s, unsigned max, bool *ret_left, struct error *err);
     bool (*counts)(struct store *s, struct store_counts *ret, struct error *err);
     bool (*reap)(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n, struct error *err);
