@@ -135,6 +135,14 @@ must_check bool servers_read(const struct js_binding *b, const struct js_node *s
                              struct error *err);
 void servers_finish(struct config *c); /* adds the sample when there is none */
 
+/* write.c: "30m", "4MiB": in the largest unit that leaves no rest; the last unit is 1. */
+struct config_unit {
+    const char *name;
+    int64_t value;
+};
+extern const struct config_unit config_time_units[], config_size_units[];
+void config_add_units(struct buf *out, const struct config_unit *units, int64_t v);
+
 /* definition.c */
 void definition_compute(struct server_config *s);
 

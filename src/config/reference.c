@@ -3,29 +3,19 @@
  * say anything but what is read. */
 #include "config/config_impl.h"
 
-#include <inttypes.h>
-
-struct unit {
-    const char *name;
-    int64_t value;
-};
-static const struct unit time_units[] = {
-    {"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
-static const struct unit size_units[] = {
-    {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}};
-static const struct unit no_units[] = {{"", 1}};
+static const struct config_unit no_units[] = {{"", 1}};
 
 /* What is said of each kind, and in which units its bounds are. */
 static const struct {
     const char *what;
-    const struct unit *units;
+    const struct config_unit *units;
 } kinds[] = {
     [JS_BIND_STRING] = {"a string", no_units},
     [JS_BIND_BOOL] = {"`true`, `false`", no_units},
     [JS_BIND_INT] = {"a whole number", no_units},
     [JS_BIND_UINT] = {"a whole number", no_units},
-    [JS_BIND_DURATION] = {"a duration", time_units},
-    [JS_BIND_SIZE] = {"a size", size_units},
+    [JS_BIND_DURATION] = {"a duration", config_time_units},
+    [JS_BIND_SIZE] = {"a size", config_size_units},
     [JS_BIND_ENUM] = {"", no_units},
     [JS_BIND_STRINGS] = {"an array of strings", no_units},
     [JS_BIND_OBJECT] = {"an object", no_units},
@@ -53,13 +43,6 @@ static const struct {
     {option_read_proxies, "an array of strings"},
 };
 
-static void write_bound(struct buf *out, const struct unit *u, int64_t v)
-{
-    while (v % u->value != 0)
-        u++;
-    buf_addf(out, "%" PRId64 "%s", v / u->value, u->name);
-}
-
 static void write_kind(struct buf *out, const struct js_field *f)
 {
     const char *what = kinds[f->kind].what;
@@ -75,9 +58,9 @@ static void write_kind(struct buf *out, const struct js_field *f)
     if (!f->max)
         return;
     buf_addz(out, ", ");
-    write_bound(out, kinds[f->kind].units, f->min);
+    config_add_units(out, kinds[f->kind].units, f->min);
     buf_addz(out, " to ");
-    write_bound(out, kinds[f->kind].units, f->max);
+    config_add_units(out, kinds[f->kind].units, f->max);
 }
 
 static void write_row(struct buf *out, struct str path, const struct js_field *f)

@@ -6,8 +6,6 @@
 
 #include "json/write.h"
 
-#include <stdio.h>
-
 #define MASK "***"
 
 /* Parts of names, without case and separators, of what nobody should see. */
@@ -47,24 +45,26 @@ static void write_text(struct js_writer *w, struct str s)
     buf_release(&out);
 }
 
-struct unit {
-    const char *name;
-    int64_t value;
-};
-static const struct unit time_units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000},
-                                         {"s", 1000},     {"ms", 1},      {NULL, 0}};
-static const struct unit size_units[] = {
-    {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}, {NULL, 0}};
+const struct config_unit config_time_units[] = {
+    {"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+const struct config_unit config_size_units[] = {
+    {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}};
 
-/* In the largest unit that leaves no rest. */
-static void write_units(struct js_writer *w, const struct unit *u, int64_t v)
+void config_add_units(struct buf *out, const struct config_unit *u, int64_t v)
 {
-    char text[32];
-
-    while (v % u->value != 0 || (v == 0 && u[1].name))
+    while (v % u->value != 0)
         u++;
-    snprintf(text, sizeof(text), "%lld%s", (long long)(v / u->value), u->name);
-    js_string(w, str_of(text));
+    buf_addf(out, "%lld%s", (long long)(v / u->value), u->name);
+}
+
+static void write_units(struct js_writer *w, const struct config_unit *units, int64_t v)
+{
+    struct buf text;
+
+    buf_init(&text, SIZE_MAX);
+    config_add_units(&text, units, v);
+    js_string(w, buf_str(&text));
+    buf_release(&text);
 }
 
 static void write_strings(struct js_writer *w, const struct str *list, size_t n)
@@ -220,10 +220,10 @@ static void write_plain(struct js_writer *w, const struct js_field *f, const cha
         js_int(w, *(const unsigned *)place);
         break;
     case JS_BIND_DURATION:
-        write_units(w, time_units, *(const int64_t *)place);
+        write_units(w, config_time_units, *(const int64_t *)place);
         break;
     case JS_BIND_SIZE:
-        write_units(w, size_units, (int64_t) * (const size_t *)place);
+        write_units(w, config_size_units, (int64_t) * (const size_t *)place);
         break;
     case JS_BIND_ENUM:
         js_string(w, str_of(f->names[*(const int *)place]));
