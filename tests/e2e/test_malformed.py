@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bytes that no good client sends: each gets its one refusal, and the program is unharmed afterwards."""
 import json
+import re
 import time
 
 import pytest
@@ -32,7 +33,7 @@ def unharmed(hf):
 
 
 def post(headers, body, version=b'1.1'):
-    return b'POST /mcp/sample HTTP/' + version + b'\r\n' + HOST + JSON + headers + b'\r\n' + body
+    return b'POST /mcp/up HTTP/' + version + b'\r\n' + HOST + JSON + headers + b'\r\n' + body
 
 
 def get(headers, path=b'/healthz'):
@@ -41,7 +42,7 @@ def get(headers, path=b'/healthz'):
 
 def statuses(answer):
     """Status codes of all responses in the bytes."""
-    return [int(part[:3]) for part in answer.split(b'HTTP/1.1 ')[1:]]
+    return [int(code) for code in re.findall(rb'(?:\A|\r\n\r\n[^\r\n]*?)HTTP/1\.1 (\d{3}) ', answer)]
 
 
 def chunked(*chunks):
@@ -141,7 +142,7 @@ def test_body_on_get__never_becomes_the_next_request(hf):
 
 
 def test_underscore_twin__of_a_header_is_never_honoured(hf):
-    reply = hf.request('POST', '/mcp/sample', {'Mcp_Session_Id': 'never-issued'}, PING)
+    reply = hf.request('POST', '/mcp/up', {'Mcp_Session_Id': 'never-issued'}, PING)
     assert reply.status in (200, 400)
 
 
@@ -179,7 +180,7 @@ def test_body__chunked_above_the_limit_is_413(hf):
 
 def test_body__of_exactly_the_limit_is_read(hf):
     with Connection(hf.port) as connection:
-        reply = connection.request('POST', '/mcp/sample', {}, PING.rjust(4 * 1024 * 1024))
+        reply = connection.request('POST', '/mcp/up', {}, PING.rjust(4 * 1024 * 1024))
     assert reply.status == 200
 
 
@@ -209,29 +210,29 @@ def test_expect_continue__is_answered_or_refused(hf):
 
 
 def test_content_encoding__is_415(hf):
-    assert hf.request('POST', '/mcp/sample', {'Content-Encoding': 'gzip'}, PING).status == 415
+    assert hf.request('POST', '/mcp/up', {'Content-Encoding': 'gzip'}, PING).status == 415
 
 
 @pytest.mark.parametrize('kind', ['text/plain', 'application/x-www-form-urlencoded', None, 'application/jsonx', 'text/json'])
 def test_content_type__other_than_json_is_415(hf, kind):
-    assert hf.request('POST', '/mcp/sample', {'Content-Type': kind}, PING).status == 415
+    assert hf.request('POST', '/mcp/up', {'Content-Type': kind}, PING).status == 415
 
 
 def test_content_type__with_charset_is_json(hf):
-    assert hf.request('POST', '/mcp/sample', {'Content-Type': 'Application/JSON; charset=UTF-8'}, PING).status == 200
+    assert hf.request('POST', '/mcp/up', {'Content-Type': 'Application/JSON; charset=UTF-8'}, PING).status == 200
 
 
 @pytest.mark.parametrize('headers', [{'Origin': 'https://evil.example.com'}, {'Host': 'evil.example.com'},
                                      {'Host': 'localhost.evil.com'}, {'Origin': 'null'}], ids=str)
 def test_foreign_origin_or_host__is_refused_on_every_path(hf, headers):
-    for method, path, body in (('GET', '/healthz', b''), ('POST', '/mcp/sample', PING), ('GET', '/mcp/sample', b'')):
+    for method, path, body in (('GET', '/healthz', b''), ('POST', '/mcp/up', PING), ('GET', '/mcp/up', b'')):
         status = hf.request(method, path, headers, body).status
         assert status in (400, 403, 421), (method, path)
 
 
 @pytest.mark.parametrize('verb', ['TRACE', 'CONNECT', 'OPTIONS', 'BREW', 'PUT'])
 def test_odd_verbs__are_never_served(hf, verb):
-    assert hf.request(verb, '/mcp/sample').status in (204, 400, 404, 405, 501)
+    assert hf.request(verb, '/mcp/up').status in (204, 400, 404, 405, 501)
 
 
 def test_upgrade__is_never_a_tunnel(hf):
