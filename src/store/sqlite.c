@@ -47,8 +47,8 @@ static const char *const reopen_probes[] = {
     "PRAGMA quick_check('fold_state')",
     "PRAGMA quick_check('writers')",
     "PRAGMA quick_check('tenants')",
-    "SELECT CASE WHEN count(id) + count(mac) + count(seq) >= 0 THEN 'ok' END "
-    "FROM (SELECT * FROM events ORDER BY id DESC LIMIT 100)",
+    ("SELECT CASE WHEN count(id) + count(mac) + count(seq) >= 0 THEN 'ok' END "
+     "FROM (SELECT * FROM events ORDER BY id DESC LIMIT 100)"),
 };
 
 /* What a result code means to an operator.  Codes that are not listed are about the statement. */

@@ -276,7 +276,7 @@ static bool exec_insert(struct sqlite_store *s, const struct event_row *e,
     return true;
 }
 
-static bool exec_close(struct sqlite_store *s, const struct event_row *outcome, bool *ret_closed,
+static bool exec_close(struct sqlite_store *s, const struct event_row *outcome, bool *ret_found,
                        struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(s, SQ_EXEC_CLOSE, err);
@@ -290,7 +290,7 @@ static bool exec_close(struct sqlite_store *s, const struct event_row *outcome, 
     sq_int(&b, outcome->id);
     if (!sq_run(s, st, err))
         return false;
-    *ret_closed = sqlite3_changes(s->db) > 0;
+    *ret_found = sqlite3_changes(s->db) > 0;
     return true;
 }
 
@@ -301,35 +301,32 @@ static bool fold_exec(struct sqlite_store *s, struct slice *sl, const struct eve
     const struct event_row *e = intent ? intent : outcome;
     struct use *use = NULL;
     bool is_new = false;
-    bool closed = false;
+    bool found = false;
     if (e->session_id.p && !use_of(s, sl, e, &use, err))
         return false;
     if (intent && !exec_insert(s, intent, outcome, use, &is_new, err))
         return false;
     if (!outcome || is_new)
         return true;
-    if (!exec_close(s, outcome, &closed, err))
+    if (!exec_close(s, outcome, &found, err))
         return false;
-    if (closed || intent || str_eq(outcome->outcome, STR("refused")))
+    if (found || str_eq(outcome->outcome, STR("refused")))
         return true;
     return exec_insert(s, outcome, outcome, use, &is_new, err);
 }
 
+/* An intent and the outcome right behind it are one row written once; further outcomes, should
+ * there be any, find it there. */
 static bool fold_execs(struct sqlite_store *s, struct slice *sl, struct error *err)
 {
-    for (size_t i = 0; i < sl->n_execs;) {
-        const struct event_row *intent = NULL;
-        const struct event_row *outcome = NULL;
-        int64_t exec = sl->execs[i]->exec;
-        for (; i < sl->n_execs && sl->execs[i]->exec == exec; i++) {
-            const struct event_row *e = sl->execs[i];
-            if (e->kind == EVENT_INTENT)
-                intent = e;
-            else if (!outcome || str_eq(outcome->outcome, STR("indeterminate")))
-                outcome = e;
-        }
-        if (!fold_exec(s, sl, intent, outcome, err))
+    for (size_t i = 0; i < sl->n_execs; i++) {
+        const struct event_row *e = sl->execs[i];
+        const struct event_row *next = i + 1 < sl->n_execs ? sl->execs[i + 1] : NULL;
+        bool intent = e->kind == EVENT_INTENT;
+        bool pair = intent && next && next->exec == e->exec && next->kind == EVENT_OUTCOME;
+        if (!fold_exec(s, sl, intent ? e : NULL, pair ? next : intent ? NULL : e, err))
             return false;
+        i += pair;
     }
     return true;
 }

@@ -23,6 +23,10 @@
     "EXISTS (SELECT 1 FROM edge_mcp_sessions WHERE id = " id " AND tenant_id = " tenant            \
     " AND owner = " owner ")"
 
+#define IF_OPEN(column, value)                                                                     \
+    column " = CASE WHEN closed = 0 OR outcome = 'indeterminate' THEN " value " ELSE " column " E" \
+                                                                                              "ND"
+
 #define EVENT_HEAD                                                                                 \
     "id, tenant, seq, at_ms, kind, exec, parent, owner, session_id, transport, carrier, server, "  \
     "method, tool, era, outcome, error, duration_us, body_len, body_sha, stored_sha, mac"
@@ -161,13 +165,14 @@ const char *const sq_texts[SQ_COUNT] = {
         "owner, server, method, parent, previous, error, duration_us, outcome, outcome_event, "
         "closed) "
         "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
-    /* What was only guessed to be lost may still turn out to have ended otherwise. */
-    [SQ_EXEC_CLOSE] =
-        "UPDATE session_tool_executions SET error = ?2, duration_us = ?3, outcome = ?4, "
-        "outcome_event = ?5, closed = 1 WHERE id = ?1 AND (closed = 0 OR outcome = "
-        "'indeterminate')",
-    [SQ_EXEC_OUTCOME] =
-        "SELECT outcome_event FROM session_tool_executions WHERE id = ? AND closed = 1",
+    /* What was only guessed to be lost may still turn out to have ended otherwise.  With more than
+     * one outcome, where they all are is no longer one number. */
+    [SQ_EXEC_CLOSE] = "UPDATE session_tool_executions SET " IF_OPEN("error", "?2") ", " IF_OPEN(
+        "duration_us", "?3") ", " IF_OPEN("outcome", "?4") ", "
+                                                           "outcome_event = CASE WHEN closed = 0 "
+                                                           "THEN ?5 END, closed = 1 WHERE id = ?1",
+    [SQ_EXEC_OUTCOME] = "SELECT outcome_event FROM session_tool_executions WHERE id = ? "
+                        "AND outcome_event IS NOT NULL",
     [SQ_SESSION_CHAIN] =
         "SELECT rowid, last_execution FROM edge_mcp_sessions WHERE id = ? AND tenant_id = ?",
     [SQ_SESSION_USED] =

@@ -244,6 +244,30 @@ TEST(test_events_page__filters_and_orders_alike_before_and_after_the_fold)
     on_every_store(filters_filter);
 }
 
+/* Found lost, then heard of after all; and told twice. */
+static void every_outcome_is_shown(struct fixture *f)
+{
+    const struct event_filter first = {.kind = -1, .exec = event_id(1, 1)};
+    const struct event_filter second = {.kind = -1, .exec = event_id(1, 2)};
+    append(f, intent(event_id(1, 1), "s1"));
+    append(f, intent(event_id(1, 2), "s1"));
+    append(f, outcome(event_id(2, 1), event_id(1, 1), "s1", "indeterminate"));
+    append(f, outcome(event_id(2, 2), event_id(1, 1), "s1", "ok"));
+    append(f, outcome(event_id(2, 3), event_id(1, 2), "s1", "ok"));
+    expect(f, first, 3, event_id(1, 1), event_id(2, 2));
+    fold_all(f);
+    expect(f, first, 3, event_id(1, 1), event_id(2, 2));
+    expect(f, second, 2, event_id(1, 2), event_id(2, 3));
+    append(f, outcome(event_id(2, 4), event_id(1, 2), "s1", "ok"));
+    fold_all(f);
+    expect(f, second, 3, event_id(1, 2), event_id(2, 4));
+    assert_int_equal(counts(f).executions_open, 0);
+}
+TEST(test_events_page__shows_every_outcome_of_an_execution)
+{
+    on_every_store(every_outcome_is_shown);
+}
+
 static void pages_continue(struct fixture *f)
 {
     struct event_row *rows = NULL;

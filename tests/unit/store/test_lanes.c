@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "test.h"
 
@@ -339,6 +340,21 @@ TEST(test_lanes_free__finishes_what_is_queued_and_refuses_what_comes)
     }
 }
 
+static void tell_held(struct write_job *write)
+{
+    sem_post(&container_of(write, struct job, write)->f->held);
+}
+
+static bool held_within_ms(struct fixture *f, int ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += ms * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    return sem_timedwait(&f->held, &until) == 0;
+}
+
 /* The wait for company is far longer than the test may take: it must end because company came. */
 TEST(test_lane_write__waits_for_company_while_many_calls_are_in_flight)
 {
@@ -348,7 +364,9 @@ TEST(test_lane_write__waits_for_company_while_many_calls_are_in_flight)
     lanes_set_in_flight(f.lanes, 4);
     init_job(&f, &jobs[0], 1);
     init_job(&f, &jobs[1], 1);
+    jobs[0].write.prepare = tell_held;
     assert_true(lane_write(f.lanes, &jobs[0].write));
+    assert_false(held_within_ms(&f, 30));
     assert_true(lane_write(f.lanes, &jobs[1].write));
     run_until(&f, 2);
     assert_int_equal(f.store.writes, 1);

@@ -324,6 +324,46 @@ TEST(test_sqlite_fold__chains_the_executions_of_a_session)
     files_release(&f);
 }
 
+static void append_outcome(struct store *s, int64_t id, int64_t exec, const char *how)
+{
+    struct error err;
+    bool left = false;
+    struct event_row e = {.id = id,
+                          .tenant = STR("t"),
+                          .seq = id,
+                          .kind = EVENT_OUTCOME,
+                          .exec = exec,
+                          .outcome = str_of(how)};
+    struct store_op op = {OP_EVENT_APPEND, NULL, {.event = &e}};
+    assert_true(store_write(s, &op, 1, &err));
+    if (id % 2)
+        assert_true(store_fold(s, 10, &left, &err));
+}
+
+TEST(test_sqlite_fold__only_a_guess_gives_way_to_a_later_outcome)
+{
+    struct files f;
+    struct error err;
+    bool left = false;
+    files_init(&f);
+    struct store *s = files_open(&f, false);
+    for (int i = 1; i <= 4; i++)
+        assert_true(append(s, i, &err));
+    append_outcome(s, 10, 1, "indeterminate");
+    append_outcome(s, 11, 1, "ok"); /* folded together */
+    append_outcome(s, 13, 2, "indeterminate");
+    append_outcome(s, 15, 2, "ok"); /* one after the other */
+    append_outcome(s, 16, 3, "ok");
+    append_outcome(s, 17, 3, "error");
+    append_outcome(s, 19, 4, "ok");
+    append_outcome(s, 21, 4, "indeterminate");
+    assert_true(store_fold(s, 10, &left, &err));
+    store_close(s);
+    assert_int_equal(
+        files_ask(&f, "SELECT count(*) FROM session_tool_executions WHERE outcome = 'ok'"), 4);
+    files_release(&f);
+}
+
 /* The counter that answers the limit is kept by triggers: it must equal the rows it stands for. */
 TEST(test_sqlite_limit__counter_equals_the_rows_it_stands_for)
 {
