@@ -36,6 +36,10 @@ class Upstream(ThreadingHTTPServer):
         self.sessions = {}
         self.streams = {}
 
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # a client that was killed is no news
+            super().handle_error(request, client_address)
+
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'

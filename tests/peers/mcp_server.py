@@ -39,6 +39,7 @@ TOOLS = [
     ('say', 'Sends a notification (method, params), then a result.',
      {'method': {'type': 'string'}, 'params': {'type': 'object'}}, {}),
     ('crash', 'Ends the process without an answer.', {}, {}),
+    ('mute', 'Closes standard output without an answer.', {}, {}),
 ]
 
 
@@ -134,6 +135,9 @@ class Server:
 
     def tool_crash(self, state, arguments, message, send):
         os._exit(3)
+
+    def tool_mute(self, state, arguments, message, send):
+        os.close(1)
 
     # -- methods
 

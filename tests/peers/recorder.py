@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""recorder.py FILE [--era legacy|modern|both] [--exit-on-probe] [--page N]: an MCP server on stdio that
-appends every received line to FILE verbatim, and to FILE.starts one line per process.
+"""recorder.py FILE [--era legacy|modern|both] [--exit-on-probe] [--page N] [--garbage N] [--stderr N]
+[--exit-at-start]: an MCP server on stdio that appends every received line to FILE verbatim, and to
+FILE.starts one line per process.
 
---exit-on-probe ends the process on a first message that is not initialize, as some servers do."""
+--exit-on-probe ends the process on a first message that is not initialize, as some servers do.
+--garbage N writes N lines that are no messages before every message, --stderr N as many bytes to
+stderr.  --exit-at-start ends the process at once."""
 import argparse
 import json
 import os
@@ -11,6 +14,11 @@ import sys
 import threading
 
 from mcp_server import MODERN, Server, State, append, claim, dump
+
+
+GARBAGE = (b'Server listening...', b'\x1b[31mnpm warn\x1b[0m deprecated', b'{not json', b'\xff\xfe\x00', b'', b'[]',
+           b'{"jsonrpc":"2.0","id":"never asked","result":{}}', b'{"jsonrpc":"2.0","id":999999999,"result":{}}',
+           b'42', b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}')
 
 
 class Stdio:
@@ -23,6 +31,11 @@ class Stdio:
 
     def send(self, text):
         with self.lock:
+            for n in range(self.args.garbage):
+                sys.stdout.buffer.write(GARBAGE[n % len(GARBAGE)] + b'\n')
+            left = self.args.stderr
+            while left > 0:
+                left -= os.write(2, (b'e' * 99 + b'\n') * (min(left, 65536) // 100 + 1))
             sys.stdout.buffer.write(text.encode() + b'\n')
             sys.stdout.buffer.flush()
 
@@ -52,6 +65,8 @@ class Stdio:
 
     def run(self):
         append(self.args.file + '.starts', b'%d\n' % os.getpid())
+        if self.args.exit_at_start:
+            sys.exit('told to exit')
         for line in sys.stdin.buffer:
             append(self.args.file, line)
             self.take(line)
@@ -62,7 +77,10 @@ def main():
     parser.add_argument('file')
     parser.add_argument('--era', choices=('legacy', 'modern', 'both'), default='legacy')
     parser.add_argument('--exit-on-probe', action='store_true')
+    parser.add_argument('--exit-at-start', action='store_true')
     parser.add_argument('--page', type=int, default=0)
+    parser.add_argument('--garbage', type=int, default=0)
+    parser.add_argument('--stderr', type=int, default=0)
     Stdio(parser.parse_args()).run()
 
 

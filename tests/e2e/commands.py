@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator has: commands, the control socket, /proc, and the events read whole."""
+import json
+import os
+import socket
+import subprocess
+
+import harness
+from harness import DEADLINE_S, SANITIZER, Connection
+
+
+class UnixConnection(Connection):
+    """The same strict reader over DATA/holdfast.sock."""
+
+    def __init__(self, path, timeout=DEADLINE_S):  # pylint: disable=super-init-not-called
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(timeout)
+        self.socket.connect(path)
+        self.port, self.rest = 0, b''
+
+
+def control(hf, path):
+    """GET over the control socket; gives the Response."""
+    with UnixConnection(os.path.join(hf.data, 'holdfast.sock')) as connection:
+        return connection.request('GET', path, {'Host': 'localhost'})
+
+
+def command_env(hf, **more):
+    env = {**os.environ, 'ASAN_OPTIONS': 'detect_leaks=1:exitcode=99', 'LSAN_OPTIONS': 'exitcode=99',
+           'UBSAN_OPTIONS': 'print_stacktrace=1:halt_on_error=1:exitcode=99', 'HOME': hf.folder, **more}
+    for name in ('HOLDFAST_CONFIG', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'HOLDFAST_FAULT'):
+        env.pop(name, None)
+    return env
+
+
+def run(hf, *args, data=None, env=None):
+    """Runs `holdfast ARGS --data DATA` to its end: the finished process, texts decoded."""
+    done = subprocess.run([harness.BINARY, *args, '--data', data or hf.data], cwd=hf.folder, stdin=subprocess.DEVNULL,
+                          env=command_env(hf, **(env or {})), capture_output=True, timeout=60, check=False)
+    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+    assert not SANITIZER.search(done.stderr), done.stderr
+    return done
+
+
+def run_json(hf, *args, data=None):
+    """The objects that a command prints with --json, one a line."""
+    done = run(hf, *args, '--json', data=data)
+    assert done.returncode == 0, f'{args}: {done.returncode}\n{done.stderr}'
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def events(hf, after=None, bodies=True):
+    """Every event after the one named, oldest first, from the running program."""
+    found = []
+    while True:
+        more = control(hf, f'/control/events?limit=200&bodies={int(bodies)}' + (f'&after={after}' if after else ''))
+        assert more.status == 200, repr(more)
+        page = more.json()['events']
+        found += page
+        if len(page) < 200:
+            return found
+        after = page[-1]['id']
+
+
+class Executions:
+    """Intents with their outcomes, gathered from events as they come."""
+
+    def __init__(self):
+        self.intents, self.outcomes, self.last = {}, {}, None
+
+    def read(self, hf):
+        for event in events(hf, self.last):
+            self.last = event['id']
+            if event['kind'] == 'intent':
+                self.intents[event['id']] = event
+            elif event['kind'] == 'outcome':
+                assert event['exec'] not in self.outcomes, f'two outcomes: {event}'
+                self.outcomes[event['exec']] = event
+        return self
+
+    def outcome(self, ident):
+        return self.outcomes[ident]['outcome'] if ident in self.outcomes else 'open'
+
+    def of_tool(self, tool):
+        """[(intent, outcome word)] of one tool, oldest first."""
+        return [(e, self.outcome(i)) for i, e in self.intents.items() if e.get('tool') == tool]
+
+
+def outcomes(hf, tool):
+    return [word for _, word in Executions().read(hf).of_tool(tool)]
+
+
+def process_state(pid):
+    """(state letter, parent) of a process, or None when it is gone."""
+    try:
+        with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as file:
+            fields = file.read().rsplit(')', 1)[1].split()
+    except OSError:
+        return None
+    return fields[0], int(fields[1])
+
+
+def is_alive(pid):
+    state = process_state(pid)
+    return state is not None and state[0] != 'Z'
+
+
+def children_of(pid):
+    found = []
+    for entry in os.listdir('/proc'):
+        state = process_state(entry) if entry.isdigit() else None
+        if state and state[1] == pid and state[0] != 'Z':
+            found.append(int(entry))
+    return found
+
+
+def marked(mark):
+    """Live processes whose environment holds the mark: descendants, whoever their parent is by now."""
+    found = []
+    for entry in os.listdir('/proc'):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f'/proc/{entry}/environ', 'rb') as file:
+                if mark.encode() in file.read():
+                    found.append(int(entry))
+        except OSError:
+            continue
+    return found
