@@ -267,8 +267,10 @@ static void on_begun(struct exec *x, const struct error *err)
     }
     if (c->replaces)
         session_forget(c->replaces);
-    if (c->links_transport)
+    if (c->links_transport) {
         transport_link(c->transport, c->session);
+        c->transport->link_stored = true;
+    }
     struct session_link *l = session_link_of(c->session, upstream_name(c->up));
     if (l)
         l->stored = true;

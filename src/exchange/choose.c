@@ -172,8 +172,11 @@ static enum step_result use_request(struct exchange *x)
         x->carrier = carrier_in_meta(x->config, &x->msg, x->mem);
         if (!x->carrier.name.p)
             x->carrier = carrier_in_headers(x->config, x->http->head, x->mem);
-        if (!x->carrier.name.p && x->transport)
-            return birth(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
+        if (!x->carrier.name.p && x->transport) {
+            birth(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
+            transport_link(x->transport, x->session);
+            return STEP_NEXT;
+        }
         if (!x->carrier.name.p && x->injects) {
             x->tells_handle = true;
             return birth(x, ORIGIN_INJECTED, STR("argument"), STR_NONE);
@@ -185,6 +188,17 @@ static enum step_result use_request(struct exchange *x)
         x->carrier = (struct carrier){STR("derived"), client.n && client.n <= 200 ? client : STR("-")};
     }
     return use_key(x, origin);
+}
+
+/* While this request waited for the catalog, another may have linked their transport. */
+static void use_linked(struct exchange *x)
+{
+    struct session *linked = x->transport ? x->transport->session : NULL;
+
+    if (x->session || x->carrier.name.p || !linked || session_is_over(linked, clock_wall_ms()))
+        return;
+    session_ref(linked);
+    x->session = linked;
 }
 
 enum step_result exchange_choose_session(struct exchange *x)
@@ -199,10 +213,14 @@ enum step_result exchange_choose_session(struct exchange *x)
         x->injects = exchange_injects_handles(x) && tool && !tool->owns_session_id;
     if (js_type_is(named, JS_STRING) && (builtin || x->injects))
         result = use_argument(x, js_text(&x->msg.doc, named, x->mem));
-    else if (!x->session)
-        result = use_request(x);
-    if (result == STEP_NEXT)
-        x->call.links_transport = x->transport && x->transport->session != x->session &&
-                                  !(x->transport->session && js_type_is(named, JS_STRING));
+    else {
+        use_linked(x);
+        if (!x->session)
+            result = use_request(x);
+    }
+    if (result == STEP_NEXT && x->transport)
+        x->call.links_transport = x->transport->session == x->session
+                                      ? !x->transport->link_stored
+                                      : !(x->transport->session && js_type_is(named, JS_STRING));
     return result;
 }

@@ -92,19 +92,35 @@ static struct session *session_from_row(struct session_query *q)
     return s;
 }
 
-static void take_transport(struct session_query *q, struct session *session)
+/* While the row was looked for, another call may have made it resident and gone on with it. */
+static void take_transport(struct session_query *q)
 {
     struct transport *t = map_get(
         &q->home->names, sessions_key(q->mem, 't', q->who->tenant, q->who->owner,
                                       str_n((char *)q->hash, sizeof(q->hash)), STR_NONE));
     if (t) {
         transport_ref(t);
+        if (t->session) {
+            session_ref(t->session);
+            session_unref(q->session);
+            q->session = t->session;
+        }
     } else {
         t = transport_new(q->home, q->transport_row);
-        if (session)
-            transport_link(t, session);
+        if (q->session) {
+            transport_link(t, q->session);
+            t->link_stored = true;
+        }
     }
     q->transport = t;
+}
+
+/* The same for a session: of calls that name a new one at once, the first has made it by now. */
+static void take_resident(struct session_query *q)
+{
+    q->session = map_get(&q->home->names, cache_key(q));
+    if (q->session)
+        session_ref(q->session);
 }
 
 /* What is over reads as missing. */
@@ -130,8 +146,10 @@ static void lookup_done(struct read_job *job)
     if (q->ok && q->session_row && q->session_row->status != SESSION_EXPIRED &&
         q->session_row->status != SESSION_TERMINATED)
         q->session = session_from_row(q);
+    else if (q->ok && q->by != BY_TRANSPORT)
+        take_resident(q);
     if (q->ok && q->transport_row && !q->transport_row->ended_ms)
-        take_transport(q, q->session);
+        take_transport(q);
     drop_what_is_over(q);
     arena_free(q->mem);
     q->mem = NULL;

@@ -288,6 +288,7 @@ void transport_link(struct transport *t, struct session *session)
     session_ref(session);
     session_unref(t->session);
     t->session = session;
+    t->link_stored = false;
 }
 
 void transport_forget(struct transport *t)

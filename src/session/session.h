@@ -49,6 +49,7 @@ struct transport {
     const struct mcp_version *version;
     struct str initialize_params; /* the client's bytes */
     struct session *session;      /* linked; NULL until the first call */
+    bool link_stored;             /* the row says so too */
     bool ended;
     int64_t last_used_ms, touched_ms;
     struct list lru;
@@ -89,6 +90,7 @@ void session_forget(struct session *s); /* it ended: no name finds it any more *
 /* One reference; visible to lookups from now on (its row is committed by then). */
 struct transport *transport_new(struct sessions *s, const struct transport_row *row) must_check;
 void transport_fill_row(const struct transport *t, struct transport_row *ret);
+/* In memory, so that calls made at once share the session; whoever commits it sets link_stored. */
 void transport_link(struct transport *t, struct session *session);
 void transport_forget(struct transport *t);
 /* Notes the use, and writes it down at most every five minutes. */
