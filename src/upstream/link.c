@@ -73,7 +73,6 @@ void link_opened(struct link *l)
 {
     assert(l->state == LINK_OPENING);
     l->state = LINK_OPEN;
-    upstream_note_success(l->up);
     wake_waiters(l, NULL);
 }
 
@@ -102,7 +101,8 @@ void link_end(struct link *l, const struct error *why)
 
     if (l->state == LINK_ENDED)
         return;
-    bool was_opening = l->state == LINK_OPENING;
+    /* A modern link opens without a word, so a process that never spoke did not start either. */
+    bool failed_start = l->state == LINK_OPENING || (l->counts && !l->has_answered);
     l->state = LINK_ENDED;
     if (!l->is_probe) {
         map_remove(&u->links, l->key);
@@ -114,7 +114,7 @@ void link_end(struct link *l, const struct error *why)
     u->ops->close(l);
     if (err.code == ERR_NONE)
         error_set(&err, ERR_UNREACHABLE, "%.*s was ended while idle", STR_ARG(u->config->name));
-    else if (was_opening && !l->is_probe)
+    else if (failed_start && !l->is_probe)
         upstream_note_failure(u, why);
     for (struct list *n = list_first(&l->pendings); n; n = list_first(&l->pendings))
         pending_fail(list_entry(n, struct pending, node), &err);
@@ -176,10 +176,13 @@ struct pending *pending_find(struct link *l, uint64_t id)
 struct pending *pending_take(struct link *l, uint64_t id)
 {
     struct pending *p = pending_find(l, id);
-    if (p) {
-        l->timeouts = 0;
-        forget(p);
-    }
+    if (!p)
+        return NULL;
+    if (!l->has_answered && !l->is_probe)
+        upstream_note_success(l->up);
+    l->has_answered = true;
+    l->timeouts = 0;
+    forget(p);
     return p;
 }
 

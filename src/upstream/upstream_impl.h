@@ -23,6 +23,7 @@ struct link {
     struct list pendings;        /* struct pending, oldest first */
     unsigned in_flight;
     unsigned timeouts;           /* in a row */
+    bool has_answered;           /* anything at all: the start worked */
     int64_t last_used_ms;
     struct list lru;             /* in its upstream, least recently used first */
     struct pending handshake;    /* initialize */

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Child processes: how many there may be, and what bad ones may do."""
+import json
+import threading
+import time
+
+import pytest
+
+from commands import Executions, is_alive, outcomes
+from harness import LONG, Connection, wait_for
+
+LOST = '[holdfast: up was restarted; its earlier state is lost]'
+
+
+def sessions(hf, n):
+    return [hf.client('/mcp/up').connect() for _ in range(n)]
+
+
+def live(record):
+    return [pid for pid in record.starts() if is_alive(pid)]
+
+
+def begin(client, tool, arguments=None, ident='busy'):
+    """Sends a call and leaves it under way; gives its connection."""
+    connection = Connection(client.holdfast.port)
+    params = {'name': tool, 'arguments': arguments or {}}
+    body = json.dumps({'jsonrpc': '2.0', 'id': ident, 'method': 'tools/call', 'params': params}).encode()
+    connection.send(connection.head_bytes('POST', client.path, client.headers_for('tools/call', params), body) + body)
+    return connection
+
+
+def cancel(client, ident='busy'):
+    assert client.notify('notifications/cancelled', {'requestId': ident}).status == 202
+
+
+# How many.
+
+def test_fifth_session__ends_the_least_recently_used_idle_child(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    clients = sessions(hf, 5)
+    for client in clients[:4]:
+        assert client.call('counter').text == '1'
+    assert clients[0].call('counter').text == '2'  # now clients[1] is the oldest
+    wait_for(lambda: len(live(record)) == 4, 'four children')
+    fifth = clients[4].call('counter')
+    assert fifth.text == '1' and 'holdfast/state-lost' not in fifth.result.get('_meta', {})
+    wait_for(lambda: len(live(record)) == 4, 'four children again')
+    for n in (0, 2, 3):
+        assert clients[n].call('counter').text == ('3' if n == 0 else '2')
+    reply = clients[1].call('counter')
+    assert reply.text == '1'
+    lost = reply.result['_meta']['holdfast/state-lost']
+    assert lost['server'] == 'up' and lost['reason'] == 'child_restarted' and lost['at']
+    assert reply.result['content'][-1]['text'] == LOST
+    assert 'holdfast/state-lost' not in clients[1].call('counter').result.get('_meta', {})
+
+
+def test_full_house__waits_five_seconds_and_is_refused_by_name(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    clients = sessions(hf, 5)
+    busy = [begin(client, 'hang') for client in clients[:4]]
+    record.wait('tools/call', 4)
+    began = time.monotonic()
+    reply = clients[4].call('echo', {'text': 'x'}, ident='fifth')
+    waited = time.monotonic() - began
+    assert 4.5 < waited < 9 and reply.status == 200 and reply.json['id'] == 'fifth'
+    assert reply.code == -32000 and 'up' in reply.error['message'] and 'busy' in reply.error['message']
+    assert len(record.of('tools/call')) == 4
+    assert outcomes(hf, 'echo') == ['refused']
+    for client, connection in zip(clients, busy):
+        cancel(client)
+        connection.close()
+
+
+def test_full_house__gives_a_place_that_comes_free(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    clients = sessions(hf, 5)
+    busy = [begin(client, 'hang') for client in clients[:4]]
+    record.wait('tools/call', 4)
+    waiting = begin(clients[4], 'counter')
+    cancel(clients[2])
+    reply = waiting.read_response()
+    assert reply.status == 200 and reply.json()['result']['content'][0]['text'] == '1'
+    for n in (0, 1, 3):
+        cancel(clients[n])
+    for connection in busy:
+        connection.close()
+
+
+def test_sessions__do_not_wait_for_each_other(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    slow, quick = sessions(hf, 2)
+    connection = begin(slow, 'hang')
+    record.wait('tools/call')
+    for n in range(1, 4):
+        assert quick.call('counter').text == str(n)
+    assert quick.call('crash').json.get('error')
+    assert not connection.is_closed(0.2)
+    assert hf.client('/mcp/up').connect().call('counter').text == '1'
+    cancel(slow)
+    assert slow.call('counter').text == '1'  # the hung child itself lives on
+    assert quick.call('counter').result['_meta']['holdfast/state-lost']
+    connection.close()
+
+
+# What bad ones may do.
+
+def test_no_answer__is_a_timeout_in_words_and_in_the_record(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never', timeout=1)
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    assert client.call('counter').text == '1'
+    began = time.monotonic()
+    reply = client.call('hang', ident='t')
+    assert 0.8 < time.monotonic() - began < 5
+    assert reply.status == 200 and reply.json['id'] == 't' and 'within 1 s' in reply.error['message']
+    assert outcomes(hf, 'hang') == ['timeout']
+    sent = json.loads(record.of('tools/call')[-1])['id']
+    assert json.loads(record.wait('notifications/cancelled')[-1])['params']['requestId'] == sent
+    assert client.call('counter').text == '2'  # one silence does not cost the state
+
+
+def test_no_answer__three_times_ends_the_child(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never', timeout=1)
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    client.call('counter')
+    pid = record.starts()[-1]
+    threads = [threading.Thread(target=client.call, args=('hang', {}), kwargs={'ident': f'h{n}'}) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    wait_for(lambda: not is_alive(pid), 'the silent child to end')
+    reply = client.call('counter')
+    assert reply.text == '1' and reply.result['_meta']['holdfast/state-lost']
+
+
+def test_exit_in_a_call__is_upstream_lost(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    reply = client.call('crash', ident='c')
+    assert reply.status == 200 and reply.json['id'] == 'c' and reply.code == -32000
+    assert 'exited with status 3' in reply.error['message']
+    assert outcomes(hf, 'crash') == ['upstream_lost']
+    assert len(record.of('tools/call')) == 1, 'a tool that is not read-only was sent twice'
+
+
+def test_exit_in_a_call__takes_the_other_calls_of_that_child_along(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    hanging = [begin(client, 'hang', ident=f'h{n}') for n in range(3)]
+    record.wait('tools/call', 3)
+    client.call('crash')
+    for n, connection in enumerate(hanging):
+        reply = connection.read_response()
+        assert reply.status == 200 and reply.json()['id'] == f'h{n}' and 'error' in reply.json()
+        connection.close()
+    assert outcomes(hf, 'hang') == ['upstream_lost'] * 3
+
+
+def test_crash_loop__backs_off(holdfast, stdio_server):
+    entry, record = stdio_server('up', '--exit-at-start', handles='never')
+    hf = holdfast({'up': entry})
+    lasts = 60 if LONG else 4
+    end, calls = time.monotonic() + lasts, 0
+    while time.monotonic() < end:
+        reply = hf.client('/mcp/up').call('echo', ident='down')
+        calls += 1
+        assert reply.json['id'] == 'down' and 'up' in reply.error['message'], repr(reply)
+        time.sleep(0.02)
+    # The waits double from 0.2 s: five tries in the first 4 s, nine in a minute, two processes each.
+    assert calls > 3 * len(record.starts()) and len(record.starts()) <= (20 if LONG else 12)
+    assert 'told to exit' in reply.error['message'] or 'exited with status 1' in reply.error['message']
+
+
+def test_crash_loop__does_not_touch_other_servers(holdfast, stdio_server):
+    (bad, _), (good, _) = stdio_server('bad', '--exit-at-start'), stdio_server('good', handles='never')
+    hf = holdfast({'bad': bad, 'good': good})
+    client = hf.client('/mcp/good').connect()
+    for n in range(1, 6):
+        assert 'error' in hf.client('/mcp/bad').call('echo').json
+        assert client.call('counter').text == str(n)
+
+
+def test_server_that_recovers__is_used_again(holdfast, stdio_server, tmp_path):
+    entry, _ = stdio_server('up', handles='never')
+    gate = tmp_path / 'gate'
+    entry['args'] = ['-c', f'test -e {gate} || exit 1; exec "$@"', 'sh', entry['command'], *entry['args']]
+    entry['command'] = '/bin/sh'
+    hf = holdfast({'up': entry})
+    assert 'error' in hf.client('/mcp/up').call('echo').json
+    gate.touch()
+    wait_for(lambda: 'result' in hf.client('/mcp/up').call('echo', {'text': 'x'}).json, 'the server to be tried again')
+
+
+def test_command_that_does_not_exist__is_told(holdfast):
+    hf = holdfast({'up': {'command': '/no/such/command'}})
+    reply = hf.client('/mcp/up').call('echo')
+    assert '/no/such/command' in reply.error['message'] or 'No such file' in reply.error['message'], repr(reply)
+
+
+def test_garbage_on_stdout__is_dropped(holdfast, stdio_server):
+    entry, _ = stdio_server('up', '--garbage', '50', handles='never')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    assert [client.call('counter').text for _ in range(3)] == ['1', '2', '3']
+    reply = client.call('slow', {'steps': 2}, meta={'progressToken': 'p'})
+    assert reply.text == '2 steps' and all(m['params']['progressToken'] == 'p' for m in reply.before)
+    assert hf.wait_log(lambda l: 'not JSON' in str(l.get('msg')), 'a word about it')['server'] == 'up'
+
+
+def test_stderr_flood__is_drained_and_bounded(holdfast, stdio_server):
+    entry, _ = stdio_server('up', '--stderr', '4000000', handles='never')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    assert [client.call('counter').text for _ in range(3)] == ['1', '2', '3']
+    assert sum(len(str(line)) for line in hf.log()) < 2000000
+
+
+def test_closed_stdout__ends_the_child_and_the_call(holdfast, stdio_server):
+    entry, _ = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    assert client.call('counter').text == '1'
+    reply = client.call('mute')
+    assert 'error' in reply.json
+    assert client.call('counter').text == '1'
+
+
+@pytest.mark.parametrize('size,fits', [(4 * 1024 * 1024 - 200, True), (4 * 1024 * 1024 + 1, False)])
+def test_line__longer_than_the_limit_ends_the_child(holdfast, stdio_server, size, fits):
+    entry, _ = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    reply = client.call('big', {'n': size})
+    if fits:
+        assert len(reply.text) == size
+    else:
+        assert 'longer' in reply.error['message'], repr(reply)
+        assert client.call('counter').text == '1'
