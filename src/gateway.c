@@ -233,13 +233,15 @@ static never_returns void leave_now(int status)
     _exit(status);
 }
 
-/* Stops when nothing is under way any more, or time is up. */
+/* Stops when nothing is under way any more and every answer has left, or time is up. */
 static void on_drain_tick(void *arg)
 {
     struct gateway *g = arg;
     bool late = clock_mono_ms() >= g->drain_until_ms;
 
-    if (g->anchoring || (g->sv.exchanges > 0 && !late))
+    if (!g->anchoring)
+        http_server_drain(g->server); /* connections that have become idle since */
+    if (g->anchoring || ((g->sv.exchanges > 0 || http_server_flushing(g->server) > 0) && !late))
         return;
     if (g->sv.exchanges > 0) {
         log_warn("stopping with requests still under way", LI("requests", g->sv.exchanges));

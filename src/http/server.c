@@ -151,6 +151,17 @@ unsigned http_server_open(const struct http_server *s)
     return s->n_open;
 }
 
+unsigned http_server_flushing(const struct http_server *s)
+{
+    unsigned n = 0;
+
+    list_each(&s->conns, it)
+    {
+        n += list_entry(it, struct server_conn, link)->state == SERVER_FLUSHING;
+    }
+    return n;
+}
+
 static void on_release(struct loop_task *task)
 {
     struct http_server *s = container_of(task, struct http_server, release);
