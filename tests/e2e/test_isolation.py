@@ -47,6 +47,14 @@ def test_colliding_ids__in_one_session_never_cross(holdfast, stdio_server):
         assert all(pool.map(one, range(60)))
 
 
+def test_first_calls__that_arrive_together_share_one_session(holdfast, stdio_server):
+    entry, _ = stdio_server('up')
+    client = holdfast({'up': entry}).client('/mcp/up').connect()
+    with concurrent.futures.ThreadPoolExecutor(max_workers=20) as pool:
+        counts = list(pool.map(lambda n: int(client.call('counter', ident=n).text), range(20)))
+    assert sorted(counts) == list(range(1, 21))
+
+
 def test_sessions__count_apart_and_so_does_the_call_without_one(holdfast, stdio_server):
     entry, record = stdio_server('up', handles='never')
     hf = holdfast({'up': entry})
