@@ -331,6 +331,9 @@ def measure(args, report, folder, running):
     if 'single' in args.only:
         compare(report, 'tools/call, 504-byte bodies, 1 connection', subjects, upstream, 1 if quick else 3,
                 connections=1, seconds=1 if quick else 3, body=504)
+    # Alone from here on: pages that two processes of the program share would not count as private.
+    for one in running[1:]:
+        one.stop()
     if 'start' in args.only:
         measure_start(report, folder, upstream)
     if 'sessions' in args.only:
