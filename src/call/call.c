@@ -66,18 +66,15 @@ static void call_send(struct call *c, struct link *l);
 static struct link_identity link_identity_of(const struct call *c)
 {
     const struct server_config *config = upstream_config(c->up);
-    struct link_identity who = {0};
+    const struct session *s = c->session;
+    struct link_identity who = {.key = s->link_key, .owner = s->owner_key};
 
-    who.owner = arena_printf(c->mem, "%.*s/%.*s", STR_ARG(c->who->tenant), STR_ARG(c->who->owner));
-    if (config->share == SHARE_ALL || (config->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN)) {
+    if (config->share == SHARE_ALL || (config->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN))
         who.key = STR("all");
-    } else if (c->session->origin == ORIGIN_DERIVED) {
-        who.key = arena_printf(c->mem, "o:%.*s", STR_ARG(who.owner));
-    } else {
-        who.key = arena_printf(c->mem, "s:%.*s", STR_ARG(c->session->id));
-        if (c->transport && c->client_era == MCP_LEGACY)
-            who.initialize_params = c->transport->initialize_params;
-    }
+    else if (s->origin == ORIGIN_DERIVED)
+        who.key = s->owner_key;
+    else if (c->transport && c->client_era == MCP_LEGACY)
+        who.initialize_params = c->transport->initialize_params;
     return who;
 }
 
@@ -198,6 +195,7 @@ static void call_send(struct call *c, struct link *l)
     c->pending.on_fail = on_fail;
     c->pending.on_progress = on_progress;
     buf_init(&text, MAX_REQUEST);
+    (void)buf_room(&text, c->request->doc.text.n + 256); /* one allocation in the common case */
     bridge_write_request(&b, &text);
     struct outgoing m = {
         .method = c->request->method,
@@ -321,12 +319,15 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
     return n;
 }
 
-static struct str short_transport(const struct call *c)
+/* "2025-11-25>2026-07-28": what the client speaks, what the upstream does. */
+static struct str both_eras(const struct call *c)
 {
-    if (!c->transport)
-        return STR_NONE;
-    const uint8_t *h = c->transport->id_hash;
-    return arena_printf(c->mem, "%02x%02x%02x%02x", h[0], h[1], h[2], h[3]);
+    struct str from = c->client_version, to = c->catalog->version;
+    char *p = arena_alloc(c->mem, from.n + 1 + to.n);
+    memcpy(p, from.p, from.n);
+    p[from.n] = '>';
+    memcpy(p + from.n + 1, to.p, to.n);
+    return str_n(p, from.n + 1 + to.n);
 }
 
 static void call_begin(struct call *c, int64_t parent)
@@ -336,12 +337,12 @@ static void call_begin(struct call *c, int64_t parent)
     struct exec_what what = {
         .who = c->who,
         .session_id = c->session->id,
-        .transport = short_transport(c),
+        .transport = c->transport ? str_n(c->transport->shown, 8) : STR_NONE,
         .carrier = c->session->carrier,
         .server = upstream_name(c->up),
         .method = c->request->method,
         .tool = c->tool,
-        .era = arena_printf(c->mem, "%.*s>%.*s", STR_ARG(c->client_version), STR_ARG(c->catalog->version)),
+        .era = both_eras(c),
         .body = mcp_params_raw(c->request),
         .mode = upstream_config(c->up)->audit,
         .parent = parent,

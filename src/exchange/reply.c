@@ -15,10 +15,9 @@
 
 static void write_id(struct exchange *x, bool null_when_absent)
 {
-    if (x->id.p)
-        buf_addf(&x->out, ",\"id\":%.*s", STR_ARG(x->id));
-    else if (null_when_absent)
-        buf_addz(&x->out, ",\"id\":null");
+    if (x->id.p || null_when_absent)
+        buf_addstr(&x->out, STR(",\"id\":"));
+    buf_addstr(&x->out, x->id.p ? x->id : null_when_absent ? STR("null") : STR(""));
 }
 
 static enum step_result refuse(struct exchange *x, int status, int code, struct str data,
@@ -137,6 +136,7 @@ static void write_answer(struct exchange *x)
         b.lost_at = arena_dup(x->mem, str_of(at));
     }
     x->status = status_of_answer(x, &c->answer);
+    (void)buf_room(&x->out, c->answer.doc.text.n + x->id.n + 256);
     bridge_write_result(&b, &x->out);
 }
 

@@ -8,6 +8,14 @@ static const struct str envelope_names[] = {
 };
 static const struct str params_names[] = {{"name", 4}, {"arguments", 9}, {"_meta", 5}, {"uri", 3}};
 
+static bool has_capital(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] >= 'A' && s.p[i] <= 'Z')
+            return true;
+    return false;
+}
+
 /* "Method" beside or instead of "method" would be read by some servers and not by others. */
 static bool has_case_twin(const struct js_doc *doc, const struct js_node *object,
                           const struct str *names, size_t n, struct arena *mem)
@@ -16,6 +24,8 @@ static bool has_case_twin(const struct js_doc *doc, const struct js_node *object
         return false;
     for (const struct js_node *key = js_first(doc, object); key;
          key = js_next(doc, object, js_value_of(key))) {
+        if (!key->escaped && !has_capital(js_raw(doc, key)))
+            continue;
         struct str text = js_text(doc, key, mem);
         for (size_t i = 0; i < n; i++)
             if (text.n == names[i].n && !str_eq(text, names[i]) && str_ieq(text, names[i]))
@@ -29,29 +39,42 @@ static bool id_is_acceptable(const struct js_node *id)
     return js_type_is(id, JS_STRING) || js_type_is(id, JS_NUMBER);
 }
 
+/* One walk over the members: an envelope has few, and each is wanted. */
 static void find_parts(struct mcp_message *m, struct arena *mem)
 {
     const struct js_doc *d = &m->doc;
     const struct js_node *root = js_root(d);
-    const struct js_node *id = js_get(d, root, STR("id"));
 
-    m->method = js_text(d, js_get(d, root, STR("method")), mem);
-    m->params = js_get(d, root, STR("params"));
-    m->result = js_get(d, root, STR("result"));
-    m->error = js_get(d, root, STR("error"));
-    const struct js_node *meta = js_get(d, m->params, STR("_meta"));
-    m->meta = js_type_is(meta, JS_OBJECT) ? meta : NULL;
-    if (id && id_is_acceptable(id))
-        m->id = js_raw(d, id);
+    for (const struct js_node *key = js_first(d, root); key; key = js_next(d, root, js_value_of(key))) {
+        struct str name = js_text(d, key, mem);
+        const struct js_node *value = js_value_of(key);
+        if (str_eq(name, STR("id")))
+            m->id_node = value;
+        else if (str_eq(name, STR("method")))
+            m->method_node = value;
+        else if (str_eq(name, STR("params")))
+            m->params = value;
+        else if (str_eq(name, STR("result")))
+            m->result = value;
+        else if (str_eq(name, STR("error")))
+            m->error = value;
+        else if (str_eq(name, STR("jsonrpc")))
+            m->is_2_0 = js_is(d, value, STR("2.0"));
+    }
+    m->method = js_text(d, m->method_node, mem);
+    m->meta_node = js_get(d, m->params, STR("_meta"));
+    m->meta = js_type_is(m->meta_node, JS_OBJECT) ? m->meta_node : NULL;
+    if (m->id_node && id_is_acceptable(m->id_node))
+        m->id = js_raw(d, m->id_node);
     if (!m->method.p)
         m->kind = MCP_RESPONSE;
     else
-        m->kind = id ? MCP_REQUEST : MCP_NOTIFICATION;
+        m->kind = m->id_node ? MCP_REQUEST : MCP_NOTIFICATION;
 }
 
 static bool check_response(const struct mcp_message *m, struct error *err)
 {
-    if (js_get(&m->doc, js_root(&m->doc), STR("method")))
+    if (m->method_node)
         return error_set(err, ERR_BAD_INPUT, "\"method\" must be a string");
     if (!m->result == !m->error || !m->id.p)
         return error_set(err, ERR_BAD_INPUT,
@@ -63,16 +86,14 @@ static bool check_request(const struct mcp_message *m, struct arena *mem, struct
 {
     const struct js_doc *d = &m->doc;
     const struct js_node *root = js_root(d);
-    const struct js_node *id = js_get(d, root, STR("id"));
-    const struct js_node *meta = js_get(d, m->params, STR("_meta"));
 
     if (has_case_twin(d, root, envelope_names, countof(envelope_names), mem) ||
         has_case_twin(d, m->params, params_names, countof(params_names), mem))
         return error_set(err, ERR_BAD_INPUT,
                          "a member name differs from a JSON-RPC name only by case; use the exact name");
-    if (!js_is(d, js_get(d, root, STR("jsonrpc")), STR("2.0")))
+    if (!m->is_2_0)
         return error_set(err, ERR_BAD_INPUT, "\"jsonrpc\" must be \"2.0\"");
-    if (id && !id_is_acceptable(id))
+    if (m->id_node && !id_is_acceptable(m->id_node))
         return error_set(err, ERR_BAD_INPUT, "\"id\" must be a string or a number");
     if (m->kind == MCP_RESPONSE)
         return check_response(m, err);
@@ -80,7 +101,7 @@ static bool check_request(const struct mcp_message *m, struct arena *mem, struct
         return error_set(err, ERR_BAD_PARAMS, "\"method\" is not a method name");
     if (m->params && m->params->type != JS_OBJECT)
         return error_set(err, ERR_BAD_PARAMS, "\"params\" must be an object");
-    if (meta && meta->type != JS_OBJECT)
+    if (m->meta_node && !m->meta)
         return error_set(err, ERR_BAD_PARAMS, "\"_meta\" must be an object");
     return true;
 }

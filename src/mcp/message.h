@@ -15,6 +15,8 @@ struct mcp_message {
     struct str method; /* unescaped; absent on responses */
     const struct js_node *params, *meta; /* params._meta when it is an object */
     const struct js_node *result, *error;
+    const struct js_node *id_node, *method_node, *meta_node; /* as they stand, whatever their type */
+    bool is_2_0;
 };
 
 /* From a client: strict (no duplicate keys, no case-twins of envelope names, jsonrpc "2.0", id a

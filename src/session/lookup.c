@@ -13,18 +13,19 @@
 
 #define LOOKUP_BYTES (16u * 1024 * 1024)
 
-static struct str cache_key(struct session_query *q)
+static struct str cache_key(const struct session_query *q, char *room, size_t n)
 {
     struct str tenant = q->who->tenant, owner = q->who->owner;
     switch (q->by) {
     case BY_TRANSPORT:
-        return sessions_key(q->mem, 't', tenant, owner, str_n((char *)q->hash, sizeof(q->hash)), STR_NONE);
+        return sessions_key_in(room, n, 't', tenant, owner, str_n((const char *)q->hash, sizeof(q->hash)),
+                               STR_NONE);
     case BY_HANDLE:
-        return sessions_key(q->mem, 'h', tenant, owner, q->name, STR_NONE);
+        return sessions_key_in(room, n, 'h', tenant, owner, q->name, STR_NONE);
     case BY_KEY:
         break;
     }
-    return sessions_key(q->mem, 'k', tenant, owner, q->carrier, q->name);
+    return sessions_key_in(room, n, 'k', tenant, owner, q->carrier, q->name);
 }
 
 static bool read_session_and_links(struct session_query *q, struct store *store)
@@ -95,9 +96,8 @@ static struct session *session_from_row(struct session_query *q)
 /* While the row was looked for, another call may have made it resident and gone on with it. */
 static void take_transport(struct session_query *q)
 {
-    struct transport *t = map_get(
-        &q->home->names, sessions_key(q->mem, 't', q->who->tenant, q->who->owner,
-                                      str_n((char *)q->hash, sizeof(q->hash)), STR_NONE));
+    char room[KEY_ROOM];
+    struct transport *t = map_get(&q->home->names, cache_key(q, room, sizeof(room)));
     if (t) {
         transport_ref(t);
         if (t->session) {
@@ -158,6 +158,8 @@ static void lookup_done(struct read_job *job)
 
 bool session_find(struct sessions *home, struct session_query *q)
 {
+    char room[KEY_ROOM];
+
     q->home = home;
     q->session = NULL;
     q->transport = NULL;
@@ -165,10 +167,9 @@ bool session_find(struct sessions *home, struct session_query *q)
     q->transport_row = NULL;
     q->n_links = 0;
     q->ok = true;
-    q->mem = arena_new(LOOKUP_BYTES);
     if (q->by == BY_TRANSPORT)
         sha256(q->name, q->hash);
-    void *found = map_get(&home->names, cache_key(q));
+    void *found = map_get(&home->names, cache_key(q, room, sizeof(room)));
     if (found && q->by == BY_TRANSPORT) {
         q->transport = found;
         transport_ref(q->transport);
@@ -180,13 +181,14 @@ bool session_find(struct sessions *home, struct session_query *q)
         q->session = found;
         session_ref(q->session);
     } else {
+        q->mem = arena_new(LOOKUP_BYTES);
         q->job = (struct read_job){.run = run_lookup, .done = lookup_done};
         if (lane_lookup(home->lanes, &q->job))
             return false;
+        arena_free(q->mem);
+        q->mem = NULL;
         q->ok = error_set(&q->job.err, ERR_UNAVAILABLE, "too many lookups are waiting; try again shortly");
     }
     drop_what_is_over(q);
-    arena_free(q->mem);
-    q->mem = NULL;
     return true;
 }

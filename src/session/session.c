@@ -42,13 +42,14 @@ unsigned sessions_resident(const struct sessions *s)
     return s->n_sessions + s->n_transports;
 }
 
-struct str sessions_key(struct arena *mem, char kind, struct str tenant, struct str owner,
-                        struct str a, struct str b)
+struct str sessions_key_in(char *room, size_t n, char kind, struct str tenant, struct str owner,
+                           struct str a, struct str b)
 {
-    size_t n = 1 + tenant.n + 1 + owner.n + 1 + a.n + 1 + b.n;
-    char *p = arena_alloc(mem, n), *at = p;
     const struct str parts[] = {tenant, owner, a, b};
+    char *at = room;
 
+    if (n < 4 + tenant.n + owner.n + a.n + b.n)
+        return STR_NONE;
     *at++ = kind;
     for (size_t i = 0; i < countof(parts); i++) {
         if (i)
@@ -57,7 +58,14 @@ struct str sessions_key(struct arena *mem, char kind, struct str tenant, struct 
             memcpy(at, parts[i].p, parts[i].n);
         at += parts[i].n;
     }
-    return str_n(p, n);
+    return str_n(room, (size_t)(at - room));
+}
+
+struct str sessions_key(struct arena *mem, char kind, struct str tenant, struct str owner,
+                        struct str a, struct str b)
+{
+    size_t n = 4 + tenant.n + owner.n + a.n + b.n;
+    return sessions_key_in(arena_alloc(mem, n), n, kind, tenant, owner, a, b);
 }
 
 static void session_drop(struct session *s)
@@ -134,6 +142,8 @@ void session_enter_cache(struct session *s)
     struct sessions *home = s->home;
     s->key_by_id = sessions_key(s->mem, 'i', s->tenant, s->owner, s->id, STR_NONE);
     s->key_by_handle = sessions_key(s->mem, 'h', s->tenant, s->owner, s->handle, STR_NONE);
+    s->link_key = arena_printf(s->mem, "s:%.*s", STR_ARG(s->id));
+    s->owner_key = arena_printf(s->mem, "o:%.*s/%.*s", STR_ARG(s->tenant), STR_ARG(s->owner));
     map_put(&home->names, s->key_by_id, s);
     map_put(&home->names, s->key_by_handle, s);
     if (s->carrier_key.p) {
@@ -259,6 +269,7 @@ struct transport *transport_new(struct sessions *home, const struct transport_ro
     t->mem = arena_new(RESIDENT_BYTES);
     list_init(&t->lru);
     memcpy(t->id_hash, row->id_hash, sizeof(t->id_hash));
+    hex_encode(t->id_hash, 4, t->shown);
     t->tenant = arena_dup(t->mem, row->tenant);
     t->owner = arena_dup(t->mem, row->owner);
     t->endpoint = arena_dup(t->mem, row->endpoint);

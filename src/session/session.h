@@ -29,6 +29,8 @@ struct session {
     struct str id, handle, tenant, owner;
     struct str carrier, carrier_key;
     struct str key_by_id, key_by_handle, key_by_key; /* its names in the cache */
+    struct str link_key;     /* under which it has links of its own: "s:<id>" */
+    struct str owner_key;    /* under which its owner shares links: "o:<tenant>/<owner>" */
     enum session_origin origin;
     bool provisional, counted;
     bool stored;             /* the row is committed */
@@ -48,6 +50,7 @@ struct transport {
     struct str tenant, owner, endpoint;
     const struct mcp_version *version;
     struct str initialize_params; /* the client's bytes */
+    char shown[9];                /* first digits of the hash, for people */
     struct session *session;      /* linked; NULL until the first call */
     bool link_stored;             /* the row says so too */
     bool ended;

@@ -15,7 +15,13 @@ struct sessions {
     unsigned n_sessions, n_transports;
 };
 
-/* kind \ tenant \0 owner \0 a \0 b, in mem. */
+/* The longest name a lookup may have: handles and carrier names are bounded before they come here; a
+ * longer one is absent, and so found nowhere. */
+#define KEY_ROOM 2048
+/* kind, tenant \0 owner \0 a \0 b, in `room`; absent when it does not fit. */
+struct str sessions_key_in(char *room, size_t n, char kind, struct str tenant, struct str owner,
+                           struct str a, struct str b);
+/* The same, in mem. */
 struct str sessions_key(struct arena *mem, char kind, struct str tenant, struct str owner,
                         struct str a, struct str b);
 void session_enter_cache(struct session *s);

@@ -78,6 +78,8 @@ bool catalog_take_server(struct catalog *c, const struct js_doc *doc, const stru
                              STR_ARG(version));
         c->version = known->name;
     }
+    c->offers_tools =
+        js_type_is(js_get(doc, js_get(doc, result, STR("capabilities")), STR("tools")), JS_OBJECT);
     return keep_member(c, doc, result, STR("capabilities"), JS_OBJECT, &c->capabilities, err) &&
            keep_member(c, doc, result, STR("instructions"), JS_STRING, &c->instructions, err) &&
            keep_member(c, doc, info_home, info_key, JS_OBJECT, &c->server_info, err);
@@ -143,12 +145,7 @@ const struct catalog_tool *catalog_tool(const struct catalog *c, struct str name
 
 bool catalog_offers(const struct catalog *c, const char *capability)
 {
-    struct arena *mem = arena_new(CATALOG_MAX_BYTES);
-    struct js_doc doc;
-    bool offers = js_parse(c->capabilities, &js_limits_upstream, mem, &doc, NULL) &&
-                  js_type_is(js_get(&doc, js_root(&doc), str_of(capability)), JS_OBJECT);
-    arena_free(mem);
-    return offers;
+    return strcmp(capability, "tools") == 0 && c->offers_tools;
 }
 
 #define HANDLE_PROPERTY                                                                            \

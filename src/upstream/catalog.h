@@ -28,6 +28,7 @@ struct catalog {
     struct str capabilities;  /* raw JSON object */
     struct str server_info;   /* raw JSON object */
     struct str instructions;  /* raw JSON string, or absent */
+    bool offers_tools;        /* capabilities.tools is there */
     struct catalog_tool *tools;
     size_t n_tools, room;
     struct map by_name;
@@ -42,6 +43,7 @@ must_check bool catalog_take_server(struct catalog *c, const struct js_doc *doc,
 /* One page of a tools/list result; *ret_cursor is the raw next cursor (a JSON string) or absent. */
 must_check bool catalog_take_tools(struct catalog *c, const struct js_doc *doc, const struct js_node *result, struct str *ret_cursor, struct error *err);
 const struct catalog_tool *catalog_tool(const struct catalog *c, struct str name);
+/* Only "tools" is asked about so far. */
 bool catalog_offers(const struct catalog *c, const char *capability);
 /* `[tool,tool]`; with_handles adds the optional session_id property where it is injected. */
 void catalog_write_tools(const struct catalog *c, bool with_handles, struct buf *out);

@@ -284,11 +284,16 @@ static void add_era_lines(struct buf *lines, const struct link *l, const struct 
 
     buf_add(lines, r->head, r->head_n);
     if (l->era == MCP_LEGACY) {
-        if (l->version && l->version->version_header)
-            buf_addf(lines, "MCP-Protocol-Version: %.*s\r\n", STR_ARG(l->version->name));
+        if (l->version && l->version->version_header) {
+            buf_addstr(lines, STR("MCP-Protocol-Version: "));
+            buf_addstr(lines, l->version->name);
+            buf_addstr(lines, STR("\r\n"));
+        }
         return;
     }
-    buf_addf(lines, "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: %.*s\r\n", STR_ARG(m->method));
+    buf_addstr(lines, STR("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: "));
+    buf_addstr(lines, m->method);
+    buf_addstr(lines, STR("\r\n"));
     if (m->name.p) {
         buf_addz(lines, "Mcp-Name: ");
         mcp_header_encode(lines, m->name);
@@ -308,6 +313,7 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
     struct post *post = post_new(l, p);
     struct iovec part = {.iov_base = (void *)m->text.p, .iov_len = m->text.n};
     buf_init(&lines, 256 * 1024);
+    (void)buf_room(&lines, r->common.n + 512);
     buf_addstr(&lines, r->common);
     add_era_lines(&lines, l, m);
     int64_t timeout = m->timeout_ms ? m->timeout_ms : l->up->config->timeout_ms;
