@@ -21,6 +21,7 @@
 #include "io/tls.h"
 #include "rest/front.h"
 #include "servers/sample.h"
+#include "session/reaper.h"
 #include "upstream/keeper.h"
 
 #include <signal.h>
@@ -44,6 +45,7 @@ struct gateway {
     struct services sv;
     struct http_server *server;
     struct tls_context *tls;
+    struct reaper *reaper;
     struct loop_timer *lease, *drain;
     struct write_job lease_job;
     struct store_op lease_op;
@@ -148,6 +150,7 @@ static bool start_services(struct gateway *g, struct error *err)
     builtin_register(&server_sample);
     sv->upstreams = upstreams_new(&upstreams);
     upstreams_apply(sv->upstreams, sv->config);
+    g->reaper = reaper_new(sv->loop, sv->lanes, sv->config);
     g->lease = loop_timer_new(sv->loop, on_lease, g);
     loop_timer_start(g->lease, LEASE_RENEW_MS, LEASE_RENEW_MS);
     operate_start(sv);
@@ -324,6 +327,7 @@ static void stop(struct gateway *g)
         keeper_stop(g->keeper);
     if (sv->lanes)
         lanes_free(sv->lanes);
+    reaper_free(g->reaper);
     if (sv->sessions)
         sessions_free(sv->sessions);
     if (sv->calls)
@@ -348,6 +352,10 @@ int gateway_run(const struct gateway_options *options)
     struct error err = {.code = ERR_NONE};
 
     g.sv.config = options->config;
+    if (options->config->file.p) { /* reload reads the same file, and says so when it is gone */
+        g.options.source.file = arena_dup(g.mem, options->config->file);
+        g.options.source.must_exist = true;
+    }
     harden();
     for (size_t i = 0; i < options->config->n_notes; i++)
         log_info("configuration", LS("note", options->config->notes[i]));

@@ -118,7 +118,8 @@ static void take_transport(struct session_query *q)
 /* The same for a session: of calls that name a new one at once, the first has made it by now. */
 static void take_resident(struct session_query *q)
 {
-    q->session = map_get(&q->home->names, cache_key(q));
+    char room[KEY_ROOM];
+    q->session = map_get(&q->home->names, cache_key(q, room, sizeof(room)));
     if (q->session)
         session_ref(q->session);
 }
