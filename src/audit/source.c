@@ -64,12 +64,12 @@ bool event_source_page(struct event_source *s, const struct event_filter *filter
     return daemon_page(s, filter, limit, mem, ret_rows, ret_n, err);
 }
 
-static enum event_walk walk_page(const struct event_row *rows, size_t n,
+static enum event_walk walk_page(const struct event_row *rows, size_t n, unsigned limit,
                                  enum event_walk (*each)(void *arg, const struct event_row *e,
                                                          struct error *err),
                                  void *arg, struct error *err)
 {
-    enum event_walk how = n == EVENTS_PAGE_MAX ? EVENT_WALK_ON : EVENT_WALK_STOP;
+    enum event_walk how = n == limit ? EVENT_WALK_ON : EVENT_WALK_STOP;
     for (size_t i = 0; i < n; i++) {
         enum event_walk said = each(arg, &rows[i], err);
         if (said != EVENT_WALK_ON)
@@ -78,23 +78,41 @@ static enum event_walk walk_page(const struct event_row *rows, size_t n,
     return how;
 }
 
+/* A busy machine is no reason to stop half way: a page that took too long is asked for in halves.
+ */
+static bool fetch_page(struct event_source *s, const struct event_filter *filter, unsigned *limit,
+                       struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                       struct error *err)
+{
+    struct error why;
+    while (!event_source_page(s, filter, *limit, mem, ret_rows, ret_n, &why)) {
+        if (why.code != ERR_TIMEOUT || *limit == 1) {
+            *err = why;
+            return false;
+        }
+        *limit /= 2;
+    }
+    return true;
+}
+
 bool event_source_walk(struct event_source *s, const struct event_filter *filter,
                        enum event_walk (*each)(void *arg, const struct event_row *e,
                                                struct error *err),
                        void *arg, struct error *err)
 {
     struct event_filter next = *filter;
+    unsigned limit = EVENTS_PAGE_MAX;
     for (enum event_walk how = EVENT_WALK_ON; how == EVENT_WALK_ON;) {
         struct arena *mem = arena_new(SIZE_MAX / 4);
         struct event_row *rows;
         size_t n = 0;
-        if (!event_source_page(s, &next, EVENTS_PAGE_MAX, mem, &rows, &n, err))
+        if (!fetch_page(s, &next, &limit, mem, &rows, &n, err))
             how = EVENT_WALK_FAIL;
         else if (n == 0)
             how = EVENT_WALK_STOP;
         else {
             int64_t last = rows[n - 1].id;
-            how = walk_page(rows, n, each, arg, err);
+            how = walk_page(rows, n, limit, each, arg, err);
             if (next.newest_first)
                 next.before = last;
             else

@@ -139,7 +139,7 @@ static enum err_code code_of_status(int status)
         enum err_code code;
     } rows[] = {
         {401, ERR_UNAUTHENTICATED}, {403, ERR_DENIED}, {404, ERR_NOT_FOUND},   {409, ERR_CONFLICT},
-        {413, ERR_TOO_LARGE},       {429, ERR_LIMIT},  {503, ERR_UNAVAILABLE},
+        {413, ERR_TOO_LARGE},       {429, ERR_LIMIT},  {503, ERR_UNAVAILABLE}, {504, ERR_TIMEOUT},
     };
     for (size_t i = 0; i < countof(rows); i++)
         if (rows[i].status == status)

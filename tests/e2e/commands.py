@@ -51,13 +51,16 @@ def run_json(hf, *args, data=None):
 
 def events(hf, after=None, bodies=True):
     """Every event after the one named, oldest first, from the running program."""
-    found = []
+    found, limit = [], 200
     while True:
-        more = control(hf, f'/control/events?limit=200&bodies={int(bodies)}' + (f'&after={after}' if after else ''))
+        more = control(hf, f'/control/events?limit={limit}&bodies={int(bodies)}' + (f'&after={after}' if after else ''))
+        if more.status == 504 and limit > 1:  # the machine is busy
+            limit //= 2
+            continue
         assert more.status == 200, repr(more)
         page = more.json()['events']
         found += page
-        if len(page) < 200:
+        if len(page) < limit:
             return found
         after = page[-1]['id']
 

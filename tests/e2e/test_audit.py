@@ -173,6 +173,16 @@ def test_follow__goes_on_with_new_ones(holdfast, stdio_server):
         tail.stderr.close()
 
 
+def test_slow_pages__are_asked_for_in_halves(holdfast, stdio_server):
+    entry, _ = stdio_server('up', handles='never', share='all')
+    hf = holdfast({'up': entry}, env={'HOLDFAST_FAULT': ','.join(f'store.page:{n}' for n in (1, 3, 4, 6))})
+    for n in range(150):
+        hf.client('/mcp/up').call('echo', {'text': str(n)})
+    assert len(run_json(hf, 'audit', 'list', '--limit', '1000')) == 150
+    done = run(hf, 'audit', 'verify')
+    assert done.returncode == 0 and int(re.search(r'(\d+) events', done.stdout)[1]) >= 300, done
+
+
 # Tampering.
 
 @pytest.fixture(scope='module')
