@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tour of the README is run as it stands: what it prints is what a newcomer sees."""
+import os
+import re
+import subprocess
+
+import harness
+
+README = os.path.join(os.path.dirname(__file__), '..', '..', 'README.md')
+
+
+def tour():
+    """[(command, expected output)] of the console blocks, in order."""
+    with open(README, encoding='utf-8') as text:
+        blocks = re.findall(r'```console\n(.*?)```', text.read(), re.S)
+    steps = []
+    for line in '\n'.join(blocks).split('\n'):
+        if line.startswith('$ '):
+            steps.append([line[2:], ''])
+        elif line.strip():
+            steps[-1][1] += line + '\n'
+    return steps
+
+
+def matches(expected, printed):
+    """`…` stands for anything, blanks for any blanks."""
+    pattern = re.sub(r'(\\ )+', r'\\s+', re.escape(expected.strip())).replace('…', r'[\s\S]*?')
+    return re.search(pattern, printed) is not None if expected else printed == ''
+
+
+def test_tour__prints_what_it_says(holdfast):
+    hf = holdfast()
+    steps = tour()
+    assert len(steps) >= 7
+    definitions = 'shopt -s expand_aliases\n'
+    for command, expected in steps:
+        command = command.replace('127.0.0.1:4653', f'127.0.0.1:{hf.port}')
+        command = command.replace('build/holdfast', harness.BINARY).replace('.cache/run', str(hf.data))
+        if command.startswith('alias '):
+            definitions += command + '\n'
+        done = subprocess.run(['bash', '-c', definitions + command], capture_output=True, text=True, timeout=60,
+                              check=False)
+        assert done.returncode == 0, f'{command}: {done.stderr}'
+        assert matches(expected, done.stdout), f'{command}\nsaid {done.stdout!r}\nnot  {expected!r}'
+
+
+def test_first_lines__list_and_call_a_tool(holdfast):
+    hf = holdfast()
+    with open(README, encoding='utf-8') as text:
+        lines = re.findall(r'^    (curl .*)$', text.read(), re.M)[:2]
+    for line, expected in zip(lines, ('"tools":[', '"count":1'), strict=True):
+        out = subprocess.run(['bash', '-c', line.replace('127.0.0.1:4653', f'127.0.0.1:{hf.port}')],
+                             capture_output=True, text=True, timeout=60, check=True).stdout
+        assert expected in out
