@@ -108,6 +108,18 @@ static int status_of_answer(const struct exchange *x, const struct mcp_message *
     return code == -32601 ? 404 : code <= -32020 && code >= -32022 ? 400 : 200;
 }
 
+/* An error has no place to say it, and a client that is gone does not read it: then the next result does. */
+static bool tells_lost_state(struct exchange *x)
+{
+    struct call *c = &x->call;
+    struct session_link *l = session_link_of(c->session, upstream_name(c->up));
+
+    if (!c->state_lost || !l || !l->lost || c->answer.error)
+        return false;
+    l->lost = x->aborted;
+    return true;
+}
+
 static void write_answer(struct exchange *x)
 {
     struct call *c = &x->call;
@@ -129,7 +141,7 @@ static void write_answer(struct exchange *x)
     }
     if (x->tells_handle)
         b.handle = c->session->handle;
-    if (c->state_lost) {
+    if (tells_lost_state(x)) {
         clock_format(clock_wall_ms(), at);
         b.lost_server = upstream_name(c->up);
         b.lost_reason = str_of(c->lost_reason);

@@ -373,14 +373,12 @@ struct session_link *session_add_link(struct session *s, struct str server)
 enum link_news session_note_link(struct session *s, struct str server, uint64_t generation)
 {
     struct session_link *l = session_link_of(s, server);
-    enum link_news news = LINK_NEWS_SAME;
+    bool first = !l;
 
-    if (!l) {
+    if (first)
         l = session_add_link(s, server);
-        news = LINK_NEWS_FIRST;
-    } else if (l->generation != generation) {
-        news = LINK_NEWS_STATE_LOST;
-    }
+    else if (l->generation != generation)
+        l->lost = true;
     l->generation = generation;
-    return news;
+    return first ? LINK_NEWS_FIRST : l->lost ? LINK_NEWS_STATE_LOST : LINK_NEWS_SAME;
 }

@@ -20,6 +20,7 @@ struct session_link {
     struct str server;
     uint64_t generation; /* 0: only the store remembers it, from before we started */
     bool stored;         /* a row says that this writer serves it */
+    bool lost;           /* state went with an earlier one, and no result has said so yet */
 };
 
 struct session {

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from commands import Executions, is_alive, outcomes
+from commands import is_alive, outcomes
 from harness import LONG, Connection, wait_for
 
 LOST = '[holdfast: up was restarted; its earlier state is lost]'
@@ -163,6 +163,31 @@ def test_exit_in_a_call__takes_the_other_calls_of_that_child_along(holdfast, std
         assert reply.status == 200 and reply.json()['id'] == f'h{n}' and 'error' in reply.json()
         connection.close()
     assert outcomes(hf, 'hang') == ['upstream_lost'] * 3
+
+
+def test_lost_state__is_told_with_the_next_result_not_spent_on_an_error(holdfast, stdio_server):
+    entry, _ = stdio_server('up', handles='never', timeout=1)
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    assert client.call('counter').text == '1'
+    hf.restart()
+    assert client.call('error').error['message'] == 'told to fail'
+    assert 'within 1 s' in client.call('hang').error['message']
+    connection = begin(client, 'slow', {'steps': 1, 'delay_ms': 100})
+    connection.close()
+    wait_for(lambda: outcomes(hf, 'slow') == ['ok'], 'the outcome of a call whose client has gone')
+    reply = client.call('fail')
+    assert reply.result['isError'] is True and reply.result['content'][-1]['text'] == LOST
+    assert 'holdfast/state-lost' not in client.call('counter').result.get('_meta', {})
+
+
+def test_silent_server__is_given_up_in_words(holdfast):
+    hf = holdfast({'up': {'command': 'sleep', 'args': ['600'], 'timeout': 1}})
+    began = time.monotonic()
+    reply = hf.client('/mcp/up').call('echo', ident='s')
+    assert time.monotonic() - began < 10
+    assert reply.json['id'] == 's' and 'up' in reply.error['message'] and 'within 1 s' in reply.error['message']
+    assert hf.get('/readyz').status == 200
 
 
 def test_crash_loop__backs_off(holdfast, stdio_server):
