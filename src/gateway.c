@@ -6,7 +6,8 @@
  *   stop:  SIGTERM: no new connections, calls under way finish (at most 25 s) → upstreams → audit
  *          anchor → lanes drained → store closed → keeper
  *
- * SIGHUP reads the configuration again and swaps it whole, or says why not and keeps the old one. */
+ * SIGHUP reads the configuration again and swaps it whole, or says why not and keeps the old one.
+ */
 #include "gateway.h"
 
 #include "audit/audit.h"
@@ -146,7 +147,8 @@ static bool start_services(struct gateway *g, struct error *err)
         .max_resident = 10000,
     };
     sv->sessions = sessions_new(&sessions);
-    struct upstreams_config upstreams = {.loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink()};
+    struct upstreams_config upstreams = {
+        .loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink()};
     builtin_register(&server_sample);
     sv->upstreams = upstreams_new(&upstreams);
     upstreams_apply(sv->upstreams, sv->config);
@@ -168,7 +170,9 @@ static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct 
     if (!address_parse(where, &address, err))
         return false;
     if (!address_is_loopback(&address))
-        return error_set(err, ERR_CONFIG, "only loopback addresses can be listened on until there is authentication");
+        return error_set(
+            err, ERR_CONFIG,
+            "only loopback addresses can be listened on until there is authentication");
     if (!address_listen(&address, &fd, err))
         return false;
     if (!is_unix) {
@@ -228,8 +232,8 @@ static void on_anchored(void *arg)
 }
 
 /* With calls still under way nothing can be taken apart in order; nothing has to be: what was
- * acknowledged is committed, the keeper ends every child when we are gone, and the next start closes
- * the open intents as indeterminate. */
+ * acknowledged is committed, the keeper ends every child when we are gone, and the next start
+ * closes the open intents as indeterminate. */
 static never_returns void leave_now(int status)
 {
     log_stop();
@@ -262,7 +266,8 @@ static void on_terminate(void *arg, int signum)
         log_warn("second signal: stopping at once", LI("signal", signum));
         leave_now(signum == SIGINT ? 130 : 1);
     }
-    log_info("stopping: finishing what is under way", LI("signal", signum), LI("requests", g->sv.exchanges));
+    log_info("stopping: finishing what is under way", LI("signal", signum),
+             LI("requests", g->sv.exchanges));
     g->sv.draining = true;
     g->drain_until_ms = clock_mono_ms() + DRAIN_MS;
     http_server_stop_listening(g->server);

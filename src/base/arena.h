@@ -13,8 +13,8 @@ struct arena *arena_new(size_t max) must_check;
 void arena_free(struct arena *a); /* NULL is fine; runs clean-up hooks, last added first */
 /* As if freed and made anew, but keeps its first page: for objects that are recycled. */
 void arena_reset(struct arena *a);
-void *arena_alloc(struct arena *a, size_t n) must_check;  /* aligned to 16, not zeroed */
-void *arena_zalloc(struct arena *a, size_t n) must_check; /* zeroed */
+void *arena_alloc(struct arena *a, size_t n) must_check;     /* aligned to 16, not zeroed */
+void *arena_zalloc(struct arena *a, size_t n) must_check;    /* zeroed */
 void *arena_try_alloc(struct arena *a, size_t n) must_check; /* NULL past the ceiling */
 /* Grows or shrinks an allocation of old_n bytes, in place when it is the newest one; p may be NULL.
  * The first min(old_n, n) bytes are kept.  NULL, and nothing changed, past the ceiling. */

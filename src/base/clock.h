@@ -6,8 +6,8 @@
 
 #include "base/str.h"
 
-int64_t clock_wall_ms(void);  /* since 1970, UTC */
-int64_t clock_mono_ms(void);  /* CLOCK_BOOTTIME: counts through suspend */
+int64_t clock_wall_ms(void); /* since 1970, UTC */
+int64_t clock_mono_ms(void); /* CLOCK_BOOTTIME: counts through suspend */
 int64_t clock_mono_us(void);
 void clock_set_fake(int64_t wall_ms, int64_t mono_ms); /* tests: freeze both */
 void clock_advance_fake(int64_t ms);

@@ -2,7 +2,8 @@
 /* The error type, and the one table from code to HTTP status, JSON-RPC code, exit status.
  * Functions that can fail return bool (true for success) and fill a caller-owned struct error only
  * on failure.  error_set() and error_wrap() return false, so `return error_set(...)` is one line.
- * Text is one sentence for its reader and says what to do next; no ids, tokens or payloads in it. */
+ * Text is one sentence for its reader and says what to do next; no ids, tokens or payloads in it.
+ */
 #ifndef HOLDFAST_BASE_ERROR_H
 #define HOLDFAST_BASE_ERROR_H
 
@@ -10,24 +11,24 @@
 
 enum err_code {
     ERR_NONE,
-    ERR_PARSE,           /* bytes are not JSON */
-    ERR_BAD_INPUT,       /* understood but not acceptable */
-    ERR_BAD_PARAMS,      /* JSON-RPC invalid params */
-    ERR_NO_METHOD,       /* JSON-RPC method not found */
-    ERR_USAGE,           /* command line */
+    ERR_PARSE,      /* bytes are not JSON */
+    ERR_BAD_INPUT,  /* understood but not acceptable */
+    ERR_BAD_PARAMS, /* JSON-RPC invalid params */
+    ERR_NO_METHOD,  /* JSON-RPC method not found */
+    ERR_USAGE,      /* command line */
     ERR_UNAUTHENTICATED,
     ERR_DENIED,
     ERR_NOT_FOUND,
     ERR_SESSION_NOT_FOUND, /* unknown, expired or foreign transport id */
     ERR_CONFLICT,
     ERR_TOO_LARGE,
-    ERR_LIMIT,           /* a quota of ours */
-    ERR_UNAVAILABLE,     /* the store, or we are stopping */
-    ERR_UNREACHABLE,     /* an upstream cannot be reached or broke off */
-    ERR_UPSTREAM,        /* an upstream answered nonsense */
+    ERR_LIMIT,       /* a quota of ours */
+    ERR_UNAVAILABLE, /* the store, or we are stopping */
+    ERR_UNREACHABLE, /* an upstream cannot be reached or broke off */
+    ERR_UPSTREAM,    /* an upstream answered nonsense */
     ERR_TIMEOUT,
     ERR_CANCELLED,
-    ERR_TOOL,            /* isError, for commands */
+    ERR_TOOL, /* isError, for commands */
     ERR_CONFIG,
     ERR_CHAIN_BROKEN,
     ERR_INTERRUPTED,
@@ -42,7 +43,7 @@ struct error {
 
 struct error_info {
     enum err_code code;
-    const char *name;     /* lower_snake_case, as in problem+json and `holdfast help CODE` */
+    const char *name; /* lower_snake_case, as in problem+json and `holdfast help CODE` */
     int http_status;
     int jsonrpc;
     int exit_status;
@@ -54,7 +55,8 @@ bool error_set(struct error *err, enum err_code code, const char *fmt, ...) prin
 /* Puts "context: " before the text; the code stays. */
 bool error_wrap(struct error *err, const char *fmt, ...) printf_like(2, 3);
 /* "…: strerror(errno)" */
-bool error_sys(struct error *err, enum err_code code, int errnum, const char *fmt, ...) printf_like(4, 5);
+bool error_sys(struct error *err, enum err_code code, int errnum, const char *fmt, ...)
+    printf_like(4, 5);
 const struct error_info *error_info(enum err_code code);
 const struct error_info *error_info_by_name(const char *name); /* NULL when there is none */
 

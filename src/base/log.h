@@ -25,12 +25,17 @@ struct log_field {
 #define LI(k, i) ((struct log_field){(k), STR_NONE, (int64_t)(i)})
 
 void log_line(enum log_level level, const char *message, const struct log_field *fields, size_t n);
-#define LOG_FIELDS_(...) (const struct log_field[]){{NULL, STR_NONE, 0}, ##__VA_ARGS__}
+#define LOG_FIELDS_(...)                                                                           \
+    (const struct log_field[])                                                                     \
+    {                                                                                              \
+        {NULL, STR_NONE, 0}, ##__VA_ARGS__                                                         \
+    }
 #define LOG_COUNT_(...) (sizeof(LOG_FIELDS_(__VA_ARGS__)) / sizeof(struct log_field))
 #define log_at_(level, message, ...)                                                               \
     do {                                                                                           \
         if ((level) >= log_threshold)                                                              \
-            log_line((level), (message), LOG_FIELDS_(__VA_ARGS__) + 1, LOG_COUNT_(__VA_ARGS__) - 1); \
+            log_line((level), (message), LOG_FIELDS_(__VA_ARGS__) + 1,                             \
+                     LOG_COUNT_(__VA_ARGS__) - 1);                                                 \
     } while (0)
 #define log_debug(message, ...) log_at_(LOG_DEBUG, message, ##__VA_ARGS__)
 #define log_info(message, ...) log_at_(LOG_INFO, message, ##__VA_ARGS__)
@@ -46,7 +51,8 @@ void log_stop(void);  /* flushes (bounded wait) and joins */
 uint64_t log_dropped(void);
 /* Tests: lines go there instead of stderr; call log_setup() after it. */
 void log_set_fd(int fd);
-/* Escapes control bytes, DEL, C1, bidi controls and invalid UTF-8 for terminals; used by commands too. */
+/* Escapes control bytes, DEL, C1, bidi controls and invalid UTF-8 for terminals; used by commands
+ * too. */
 void log_escape(struct buf *out, struct str s, size_t max);
 
 #endif

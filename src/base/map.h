@@ -14,8 +14,8 @@ struct map_slot {
 };
 struct map {
     struct map_slot *slots;
-    size_t n;    /* entries */
-    size_t cap;  /* power of two, or 0 */
+    size_t n;   /* entries */
+    size_t cap; /* power of two, or 0 */
 };
 
 void map_init(struct map *m); /* a zeroed map is an initialised one too */

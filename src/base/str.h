@@ -41,7 +41,8 @@ int str_cmp(struct str a, struct str b);
 struct str str_trim(struct str s); /* SP and HTAB off both ends */
 /* Position of the first `c`, or s.n. */
 size_t str_find(struct str s, char c);
-/* Cuts *rest at the first `sep`: returns the part before, leaves the part after (absent at the end). */
+/* Cuts *rest at the first `sep`: returns the part before, leaves the part after (absent at the
+ * end). */
 struct str str_split(struct str *rest, char sep);
 /* Decimal digits only, no sign, no blanks, <= max; *ret untouched on failure. */
 must_check bool str_to_u64(struct str s, uint64_t max, uint64_t *ret);

@@ -27,11 +27,11 @@ bool bridge_wants_progress(const struct mcp_message *m)
 
 static struct str envelope(const struct bridge_request *b, struct arena *mem)
 {
-    return arena_printf(mem, "\"" MCP_KEY_VERSION "\":\"2026-07-28\",\"" MCP_KEY_CAPABILITIES
-                             "\":%.*s%s%.*s",
-                        b->capabilities.p ? (int)b->capabilities.n : 2,
-                        b->capabilities.p ? b->capabilities.p : "{}",
-                        b->client_info.p ? ",\"" MCP_KEY_CLIENT_INFO "\":" : "", STR_ARG(b->client_info));
+    return arena_printf(
+        mem, "\"" MCP_KEY_VERSION "\":\"2026-07-28\",\"" MCP_KEY_CAPABILITIES "\":%.*s%s%.*s",
+        b->capabilities.p ? (int)b->capabilities.n : 2,
+        b->capabilities.p ? b->capabilities.p : "{}",
+        b->client_info.p ? ",\"" MCP_KEY_CLIENT_INFO "\":" : "", STR_ARG(b->client_info));
 }
 
 static void cross_meta(const struct bridge_request *b, struct js_splice *s, struct arena *mem)
@@ -116,12 +116,14 @@ static void add_lines(const struct bridge_result *b, struct js_splice *s)
         return;
     if (b->lost_server.p)
         js_splice_element(s, content,
-                          text_block(b->mem, arena_printf(b->mem, "[holdfast: %.*s was restarted; its "
-                                                                  "earlier state is lost]",
+                          text_block(b->mem, arena_printf(b->mem,
+                                                          "[holdfast: %.*s was restarted; its "
+                                                          "earlier state is lost]",
                                                           STR_ARG(b->lost_server))));
     if (b->handle.p)
-        js_splice_element(s, content,
-                          text_block(b->mem, arena_printf(b->mem, "[session: %.*s]", STR_ARG(b->handle))));
+        js_splice_element(
+            s, content,
+            text_block(b->mem, arena_printf(b->mem, "[session: %.*s]", STR_ARG(b->handle))));
 }
 
 static struct str extra_meta(const struct bridge_result *b, bool has_server_info)
@@ -131,8 +133,11 @@ static struct str extra_meta(const struct bridge_result *b, bool has_server_info
     if (b->from == MCP_LEGACY && b->to == MCP_MODERN && b->server_info.p && !has_server_info)
         buf_addf(&extra, "\"" MCP_KEY_SERVER_INFO "\":%.*s", STR_ARG(b->server_info));
     if (b->lost_server.p)
-        buf_addf(&extra, "%s\"holdfast/state-lost\":{\"server\":\"%.*s\",\"reason\":\"%.*s\",\"at\":\"%.*s\"}",
-                 extra.n ? "," : "", STR_ARG(b->lost_server), STR_ARG(b->lost_reason), STR_ARG(b->lost_at));
+        buf_addf(
+            &extra,
+            "%s\"holdfast/state-lost\":{\"server\":\"%.*s\",\"reason\":\"%.*s\",\"at\":\"%.*s\"}",
+            extra.n ? "," : "", STR_ARG(b->lost_server), STR_ARG(b->lost_reason),
+            STR_ARG(b->lost_at));
     if (b->handle.p) {
         buf_addf(&extra, "%s\"holdfast/session\":", extra.n ? "," : "");
         js_quote(&extra, b->handle);
@@ -164,8 +169,7 @@ static void restamp(const struct bridge_result *b, struct js_splice *s)
     const struct js_node *result = b->m->result;
     const struct js_node *meta = js_get(d, result, STR("_meta"));
     bool to_legacy = b->from == MCP_MODERN && b->to == MCP_LEGACY;
-    struct str extra =
-        extra_meta(b, js_get(d, meta, STR(MCP_KEY_SERVER_INFO)) != NULL);
+    struct str extra = extra_meta(b, js_get(d, meta, STR(MCP_KEY_SERVER_INFO)) != NULL);
     struct result_drops drops = {.result_type = to_legacy};
 
     if (to_legacy && js_type_is(meta, JS_OBJECT)) {

@@ -2,12 +2,13 @@
 /* What crosses between the eras, and the one place where a message is re-stamped on its way.
  *
  * Towards an upstream: the JSON-RPC id and _meta.progressToken become ours.  Same era: every other
- * byte of params stays.  Modern → legacy: the envelope keys (io.modelcontextprotocol/…) leave _meta,
- * and an empty _meta leaves with them.  Legacy → modern: the envelope is added.
+ * byte of params stays.  Modern → legacy: the envelope keys (io.modelcontextprotocol/…) leave
+ * _meta, and an empty _meta leaves with them.  Legacy → modern: the envelope is added.
  *
- * Towards a client: the id is the client's own bytes.  Same era: every other byte of the result stays.
- * Legacy → modern: resultType and _meta serverInfo are added.  Modern → legacy: they are taken out.
- * Added where INTERFACE says so: the handle line, the state-lost line, and their _meta keys. */
+ * Towards a client: the id is the client's own bytes.  Same era: every other byte of the result
+ * stays. Legacy → modern: resultType and _meta serverInfo are added.  Modern → legacy: they are
+ * taken out. Added where INTERFACE says so: the handle line, the state-lost line, and their _meta
+ * keys. */
 #ifndef HOLDFAST_BRIDGE_BRIDGE_H
 #define HOLDFAST_BRIDGE_BRIDGE_H
 
@@ -16,10 +17,10 @@
 #include "mcp/version.h"
 
 struct bridge_request {
-    const struct mcp_message *m;  /* the client's */
+    const struct mcp_message *m; /* the client's */
     enum mcp_era from, to;
-    uint64_t id;                  /* ours, also the progress token where the client gave one */
-    bool drop_session_id;         /* an injected argument that is ours, not the tool's */
+    uint64_t id;          /* ours, also the progress token where the client gave one */
+    bool drop_session_id; /* an injected argument that is ours, not the tool's */
     struct str capabilities, client_info; /* legacy → modern: raw JSON; absent: {} and none */
 };
 void bridge_write_request(const struct bridge_request *b, struct buf *out);
@@ -27,11 +28,11 @@ void bridge_write_request(const struct bridge_request *b, struct buf *out);
 bool bridge_wants_progress(const struct mcp_message *m);
 
 struct bridge_result {
-    const struct mcp_message *m;  /* the upstream's */
+    const struct mcp_message *m; /* the upstream's */
     enum mcp_era from, to;
-    struct str id;                /* the client's bytes */
-    struct str server_info;       /* raw JSON, or absent */
-    struct str handle;            /* to be told as [session: …]; absent: not */
+    struct str id;                                /* the client's bytes */
+    struct str server_info;                       /* raw JSON, or absent */
+    struct str handle;                            /* to be told as [session: …]; absent: not */
     struct str lost_server, lost_reason, lost_at; /* state lost; absent: not */
     struct arena *mem;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call's life; the diagram is in call.h.  Every path ends in call_answered() once and, unless it
- * was refused before anything was written, in exec_end() once per attempt. */
+/* One call's life; the diagram is in call.h.  Every path ends in call_answered() once and, unless
+ * it was refused before anything was written, in exec_end() once per attempt. */
 #include "call/call.h"
 
 #include "base/clock.h"
@@ -69,7 +69,8 @@ static struct link_identity link_identity_of(const struct call *c)
     const struct session *s = c->session;
     struct link_identity who = {.key = s->link_key, .owner = s->owner_key};
 
-    if (config->share == SHARE_ALL || (config->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN))
+    if (config->share == SHARE_ALL ||
+        (config->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN))
         who.key = STR("all");
     else if (s->origin == ORIGIN_DERIVED)
         who.key = s->owner_key;
@@ -105,7 +106,8 @@ static void on_attempt_over(struct exec *x, const struct error *err)
 /* Each attempt has its own audit row: the first is closed before the second begins. */
 static void call_again(struct call *c, const struct error *why)
 {
-    struct exec_result result = {.outcome = STR("upstream_lost"), .error = arena_dup(c->mem, str_of(why->text))};
+    struct exec_result result = {.outcome = STR("upstream_lost"),
+                                 .error = arena_dup(c->mem, str_of(why->text))};
     log_debug("sending a call again", LS("server", upstream_name(c->up)), LZ("why", why->text));
     c->state = CALL_BEGINNING;
     exec_end(c->home->audit, &c->exec, &result, on_attempt_over);
@@ -288,7 +290,8 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
             .terminated_ms = clock_wall_ms(),
             .termination_reason = STR("idle gap"),
         };
-        ops[n++] = (struct store_op){.kind = OP_SESSION_END, .who = c->who, .session = &c->replaced_row};
+        ops[n++] =
+            (struct store_op){.kind = OP_SESSION_END, .who = c->who, .session = &c->replaced_row};
     }
     if (!c->session->stored || c->names_session) {
         session_fill_row(c->session, &c->session_row);
@@ -304,7 +307,8 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
     if (c->links_transport) {
         transport_fill_row(c->transport, &c->transport_row);
         c->transport_row.session_id = c->session->id;
-        ops[n++] = (struct store_op){.kind = OP_TRANSPORT_LINK, .who = c->who, .transport = &c->transport_row};
+        ops[n++] = (struct store_op){
+            .kind = OP_TRANSPORT_LINK, .who = c->who, .transport = &c->transport_row};
     }
     bool stateless = upstream_config(c->up)->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN;
     if (!stateless && (!link || !link->stored)) {

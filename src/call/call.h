@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call: our side of one tools/call to an upstream, from its durable intent to its durable outcome.
- * It belongs to an exchange's memory but not to its fate: a legacy client that goes away does not stop
- * it.
+/* A call: our side of one tools/call to an upstream, from its durable intent to its durable
+ * outcome. It belongs to an exchange's memory but not to its fate: a legacy client that goes away
+ * does not stop it.
  *
- *   BEGINNING ──intent durable──> LINKING ──link open──> SENT ──answer──> ANSWERED ──call_settle()──>
- *       │                            │                     │                 ENDING ──outcome durable──> DONE
- *       └──store down: REFUSED       └────── failure ──────┴──> ANSWERED (or once more from BEGINNING,
- *                                                               with its own audit row, where allowed) */
+ *   BEGINNING ──intent durable──> LINKING ──link open──> SENT ──answer──> ANSWERED
+ * ──call_settle()──> │                            │                     │                 ENDING
+ * ──outcome durable──> DONE └──store down: REFUSED       └────── failure ──────┴──> ANSWERED (or
+ * once more from BEGINNING, with its own audit row, where allowed) */
 #ifndef HOLDFAST_CALL_CALL_H
 #define HOLDFAST_CALL_CALL_H
 
@@ -35,23 +35,24 @@ unsigned calls_in_flight(const struct calls *c);
 struct call {
     struct calls *home;
     enum call_state state;
-    struct arena *mem;               /* borrowed: the exchange's */
+    struct arena *mem; /* borrowed: the exchange's */
     /* What it is about; set by the caller before call_start(), references are the call's. */
     const struct principal *who;
     const struct mcp_message *request;
     enum mcp_era client_era;
-    struct str client_version;       /* for the audit row */
+    struct str client_version; /* for the audit row */
     struct str tool;
     struct upstream *up;
     struct catalog *catalog;
     struct session *session;
-    struct transport *transport;     /* NULL: none */
-    struct session *replaces;        /* a derived session whose idle gap has passed; ended with our birth */
-    bool links_transport;            /* first call: link the transport to the session */
-    bool names_session;              /* a handle named a provisional session: it becomes durable */
+    struct transport *transport; /* NULL: none */
+    struct session
+        *replaces;        /* a derived session whose idle gap has passed; ended with our birth */
+    bool links_transport; /* first call: link the transport to the session */
+    bool names_session;   /* a handle named a provisional session: it becomes durable */
     bool drop_session_id;
     int64_t max_counted;
-    struct str header_lines;         /* towards a modern HTTP upstream: Mcp-Param-* */
+    struct str header_lines; /* towards a modern HTTP upstream: Mcp-Param-* */
     /* Told from the loop.  on_answer: state is ANSWERED or REFUSED.  on_settled: DONE. */
     void (*on_answer)(struct call *c);
     void (*on_settled)(struct call *c);
@@ -62,8 +63,8 @@ struct call {
     struct arena *answer_mem;
     bool has_answer;
     struct error err;
-    bool session_over_limit;         /* err is the limit's text, for an isError result */
-    struct error audit_err;          /* the outcome could not be made durable */
+    bool session_over_limit; /* err is the limit's text, for an isError result */
+    struct error audit_err;  /* the outcome could not be made durable */
     bool state_lost;
     const char *lost_reason;
     /* private */
@@ -81,13 +82,14 @@ struct call {
 };
 
 void call_start(struct calls *home, struct call *c);
-/* The answer is there: makes the outcome durable, then on_settled.  At once for a refused call (still
- * from the loop). */
+/* The answer is there: makes the outcome durable, then on_settled.  At once for a refused call
+ * (still from the loop). */
 void call_settle(struct call *c);
 /* The client wants it no more: the upstream is told, the answer becomes ERR_CANCELLED. */
 void call_cancel(struct call *c, struct str reason);
 /* The call of this transport with this client id (its raw bytes), or NULL. */
-struct call *calls_find(struct calls *home, const struct transport *t, struct str client_id, struct arena *mem);
+struct call *calls_find(struct calls *home, const struct transport *t, struct str client_id,
+                        struct arena *mem);
 void call_release(struct call *c); /* drops references; only in CALL_NEW, DONE */
 
 #endif

@@ -2,16 +2,26 @@
 /* The command table, and the help printed from it. */
 #include "cli/cli.h"
 
-#define CONFIG_FLAG {"--config", "FILE", "configuration to use instead of the one found"}
-#define DATA_FLAG {"--data", "DIR", "data directory"}
-#define JSON_FLAG {"--json", NULL, "print JSON (one object a line for lists)"}
-#define END {NULL, NULL, NULL}
+#define CONFIG_FLAG                                                                                \
+    {                                                                                              \
+        "--config", "FILE", "configuration to use instead of the one found"                        \
+    }
+#define DATA_FLAG                                                                                  \
+    {                                                                                              \
+        "--data", "DIR", "data directory"                                                          \
+    }
+#define JSON_FLAG                                                                                  \
+    {                                                                                              \
+        "--json", NULL, "print JSON (one object a line for lists)"                                 \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        NULL, NULL, NULL                                                                           \
+    }
 
 static const struct cli_flag up_flags[] = {
-    CONFIG_FLAG,
-    {"--listen", "HOST:PORT", "address to listen on; loopback only"},
-    DATA_FLAG,
-    {"--log-level", "LEVEL", "debug, info, warn or error"},
+    CONFIG_FLAG, {"--listen", "HOST:PORT", "address to listen on; loopback only"},
+    DATA_FLAG,   {"--log-level", "LEVEL", "debug, info, warn or error"},
     END,
 };
 static const struct cli_flag config_flags[] = {CONFIG_FLAG, JSON_FLAG, END};
@@ -24,8 +34,9 @@ static const struct cli_flag audit_flags[] = {
     {"--session", "ID", "only this session (row id)"},
     {"--server", "NAME", "only this server"},
     {"--tool", "NAME", "only this tool"},
-    {"--outcome", "WORD", "only this outcome: ok, tool_error, error, timeout, cancelled, refused, "
-                          "upstream_lost, indeterminate, open"},
+    {"--outcome", "WORD",
+     "only this outcome: ok, tool_error, error, timeout, cancelled, refused, "
+     "upstream_lost, indeterminate, open"},
     {"--since", "DURATION", "not older than this: 30m, 24h"},
     {"--limit", "N", "at most so many (list)"},
     DATA_FLAG,
@@ -58,7 +69,8 @@ const struct cli_command cli_commands[] = {
         .group = "Look",
         .usage = "tail|list|show ID|verify [flags]",
         .summary = "Read the record of tool calls, and prove that it is whole.",
-        .examples = {"holdfast audit list --since 1h --outcome tool_error", "holdfast audit verify"},
+        .examples = {"holdfast audit list --since 1h --outcome tool_error",
+                     "holdfast audit verify"},
         .flags = audit_flags,
         .run = cmd_audit,
     },
@@ -106,15 +118,16 @@ void cli_help_all(struct buf *out)
             if (strcmp(c->group, groups[g]) == 0)
                 buf_addf(out, "  %-10s %s\n", c->name, c->summary);
     }
-    buf_addz(out, "\nholdfast help COMMAND says more; holdfast help exit-codes and environment too.\n");
+    buf_addz(out,
+             "\nholdfast help COMMAND says more; holdfast help exit-codes and environment too.\n");
 }
 
 void cli_help_markdown(struct buf *out)
 {
     buf_addz(out, "# Commands\n\nPrinted by `holdfast help --markdown cli`.\n");
     for (const struct cli_command *c = cli_commands; c->name; c++) {
-        buf_addf(out, "\n## holdfast %s\n\n%s\n\n```\nholdfast %s %s\n```\n", c->name, c->summary, c->name,
-                 c->usage);
+        buf_addf(out, "\n## holdfast %s\n\n%s\n\n```\nholdfast %s %s\n```\n", c->name, c->summary,
+                 c->name, c->usage);
         if (c->flags && c->flags->name)
             buf_addz(out, "\n| flag | value | meaning |\n|---|---|---|\n");
         for (const struct cli_flag *f = c->flags; f && f->name; f++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The typed, immutable configuration.  Counted: an exchange keeps the one it began with; reload swaps
- * the whole (loop thread only).  Read from JSON with comments and trailing commas through the table in
- * options.c, which also prints the reference. */
+/* The typed, immutable configuration.  Counted: an exchange keeps the one it began with; reload
+ * swaps the whole (loop thread only).  Read from JSON with comments and trailing commas through the
+ * table in options.c, which also prints the reference. */
 #ifndef HOLDFAST_CONFIG_CONFIG_H
 #define HOLDFAST_CONFIG_CONFIG_H
 
@@ -9,7 +9,9 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-struct config_pair { struct str name, value; };
+struct config_pair {
+    struct str name, value;
+};
 enum server_share { SHARE_SESSION, SHARE_ALL };
 enum server_handles { HANDLES_AUTO, HANDLES_ALWAYS, HANDLES_NEVER };
 enum server_audit { AUDIT_FULL, AUDIT_REDACTED, AUDIT_DIGEST, AUDIT_NONE };
@@ -19,42 +21,60 @@ enum server_kind { SERVER_STDIO, SERVER_HTTP, SERVER_BUILTIN };
 struct server_config {
     struct str name;
     enum server_kind kind;
-    struct str command; struct str *args; size_t n_args;
-    struct config_pair *env; size_t n_env;
+    struct str command;
+    struct str *args;
+    size_t n_args;
+    struct config_pair *env;
+    size_t n_env;
     struct str cwd;
-    struct str url; struct config_pair *headers; size_t n_headers;
+    struct str url;
+    struct config_pair *headers;
+    size_t n_headers;
     enum server_share share;
     enum server_handles handles;
     enum server_audit audit;
     enum server_era era;
     bool pin;
-    int64_t timeout_ms;            /* per call, default 60 s; "timeout" accepts seconds or a duration */
-    uint8_t definition[32];        /* digest of everything above: same ⇒ untouched by reload */
+    int64_t timeout_ms;     /* per call, default 60 s; "timeout" accepts seconds or a duration */
+    uint8_t definition[32]; /* digest of everything above: same ⇒ untouched by reload */
 };
 
-struct meta_carrier { struct str path[4]; size_t n; struct str label; }; /* label: "meta:a.b" */
+struct meta_carrier {
+    struct str path[4];
+    size_t n;
+    struct str label;
+}; /* label: "meta:a.b" */
 
 struct config {
     unsigned refs;
     struct arena *mem;
-    struct str file;               /* absent: built-in defaults */
-    struct str listen;             /* "127.0.0.1:4653" */
+    struct str file;   /* absent: built-in defaults */
+    struct str listen; /* "127.0.0.1:4653" */
     bool auth_required;
     struct str tls_cert, tls_key;
     struct str public_url;
-    struct str *origins; size_t n_origins;
-    struct str *trusted_proxies; size_t n_trusted_proxies;
+    struct str *origins;
+    size_t n_origins;
+    struct str *trusted_proxies;
+    size_t n_trusted_proxies;
     bool client_id_required;
     bool metrics;
-    struct meta_carrier *meta_carriers; size_t n_meta_carriers;
-    struct str *header_carriers; size_t n_header_carriers;
+    struct meta_carrier *meta_carriers;
+    size_t n_meta_carriers;
+    struct str *header_carriers;
+    size_t n_header_carriers;
     int64_t session_default_ttl_ms, session_idle_ms;
     int64_t session_max_per_tenant;
-    int64_t cleanup_interval_ms; unsigned cleanup_batch;
-    bool cache_enabled; int64_t cache_ttl_ms; struct str cache_prefix;
+    int64_t cleanup_interval_ms;
+    unsigned cleanup_batch;
+    bool cache_enabled;
+    int64_t cache_ttl_ms;
+    struct str cache_prefix;
     size_t limit_body, limit_audit_body;
-    struct server_config *servers; size_t n_servers;
-    struct str *notes; size_t n_notes; /* accepted but unused keys etc., said once at start */
+    struct server_config *servers;
+    size_t n_servers;
+    struct str *notes;
+    size_t n_notes; /* accepted but unused keys etc., said once at start */
 };
 
 struct config_source {
@@ -64,9 +84,11 @@ struct config_source {
 };
 /* Finds, reads, expands, checks.  Errors are ERR_CONFIG and name file:line:column and the nearest
  * valid key.  The result has one reference. */
-must_check bool config_load(const struct config_source *source, struct config **ret, struct error *err);
+must_check bool config_load(const struct config_source *source, struct config **ret,
+                            struct error *err);
 /* Parses text as if it stood in `file`; for tests, fuzzing and reload. */
-must_check bool config_parse(struct str text, struct str file, const struct config_source *source, struct config **ret, struct error *err);
+must_check bool config_parse(struct str text, struct str file, const struct config_source *source,
+                             struct config **ret, struct error *err);
 struct config *config_ref(struct config *c);
 void config_unref(struct config *c);
 const struct server_config *config_server(const struct config *c, struct str name);
@@ -75,6 +97,7 @@ void config_write(const struct config *c, struct buf *out);
 /* The reference of all options as Markdown, from the same table that reads them. */
 void config_write_reference(struct buf *out);
 /* The data directory of INTERFACE §1; created 0700 by its owner. `flag` absent: the default. */
-must_check bool config_data_dir(struct str flag, struct arena *mem, struct str *ret, struct error *err);
+must_check bool config_data_dir(struct str flag, struct arena *mem, struct str *ret,
+                                struct error *err);
 
 #endif

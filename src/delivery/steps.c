@@ -4,8 +4,8 @@
  *   decode ──> owner ──> hand over
  *
  * decode: one validating scan; what is not JSON-RPC is counted and dropped.
- * owner:  a response belongs to the pending whose id it carries, and takes it out of the ledger, so a
- *         second answer finds nobody; progress belongs to the pending whose token it carries; other
+ * owner:  a response belongs to the pending whose id it carries, and takes it out of the ledger, so
+ * a second answer finds nobody; progress belongs to the pending whose token it carries; other
  *         notifications belong to the upstream itself; requests to a client are answered by us.
  * hand over: to the pending's callbacks: a call, a probe, or a handshake. */
 #include "delivery/delivery.h"
@@ -19,7 +19,7 @@ struct delivery {
     struct link *link;
     struct pending *about; /* whose own stream carried it, or NULL */
     struct str text;
-    struct arena *mem;     /* NULL once somebody has taken it */
+    struct arena *mem; /* NULL once somebody has taken it */
     struct mcp_message m;
 };
 
@@ -28,8 +28,9 @@ static void drop(const struct delivery *d, const char *why)
     static struct metric *dropped;
     struct str labels[] = {upstream_name(link_upstream(d->link)), str_of(why)};
     if (!dropped)
-        dropped = metric_register(METRIC_COUNTER, "holdfast_upstream_dropped_total",
-                                  "Messages from upstreams that belong to nobody.", "server,reason", 256);
+        dropped =
+            metric_register(METRIC_COUNTER, "holdfast_upstream_dropped_total",
+                            "Messages from upstreams that belong to nobody.", "server,reason", 256);
     metric_add(metric_cell(dropped, labels, countof(labels)), 1);
     log_debug("dropped a message from a server", LS("server", labels[0]), LZ("why", why));
 }
@@ -100,9 +101,10 @@ static void answer_request(struct delivery *d)
     buf_init(&text, MAX_MESSAGE);
     buf_addz(&text, "{\"jsonrpc\":\"2.0\",\"id\":");
     buf_addstr(&text, d->m.id.p ? d->m.id : STR("null"));
-    buf_addz(&text, ping ? ",\"result\":{}}"
-                         : ",\"error\":{\"code\":-32601,\"message\":\"Holdfast does not pass requests to "
-                           "clients on yet; answer the call without asking\"}}");
+    buf_addz(&text,
+             ping ? ",\"result\":{}}"
+                  : ",\"error\":{\"code\":-32601,\"message\":\"Holdfast does not pass requests to "
+                    "clients on yet; answer the call without asking\"}}");
     struct outgoing m = {.method = STR("response"), .text = buf_str(&text)};
     if (!upstream_send(d->link, &token, NULL, &m, &err))
         drop(d, "unanswerable");

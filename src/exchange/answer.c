@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is answered here: the handshakes and lists from the catalog, ping, cancellation, the end of a
- * transport.  None of these starts a child. */
+/* What is answered here: the handshakes and lists from the catalog, ping, cancellation, the end of
+ * a transport.  None of these starts a child. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
@@ -19,7 +19,8 @@ static void write_server_info(const struct exchange *x, struct buf *out)
 
 static void write_common(const struct exchange *x, struct buf *out)
 {
-    buf_addf(out, "\"capabilities\":{%s}", catalog_offers(x->catalog, "tools") ? "\"tools\":{}" : "");
+    buf_addf(out, "\"capabilities\":{%s}",
+             catalog_offers(x->catalog, "tools") ? "\"tools\":{}" : "");
     if (x->catalog->instructions.p)
         buf_addf(out, ",\"instructions\":%.*s", STR_ARG(x->catalog->instructions));
 }
@@ -27,8 +28,10 @@ static void write_common(const struct exchange *x, struct buf *out)
 /* What every modern result of a list or a discover ends with. */
 static void write_modern_tail(const struct exchange *x, struct buf *out)
 {
-    buf_addf(out, ",\"ttlMs\":%d,\"cacheScope\":\"private\",\"resultType\":\"complete\",\"_meta\":{\""
-                  MCP_KEY_SERVER_INFO "\":", LIST_TTL_MS);
+    buf_addf(out,
+             ",\"ttlMs\":%d,\"cacheScope\":\"private\",\"resultType\":\"complete\",\"_meta\":{"
+             "\"" MCP_KEY_SERVER_INFO "\":",
+             LIST_TTL_MS);
     write_server_info(x, out);
     buf_addz(out, "}}");
 }
@@ -45,7 +48,8 @@ static enum step_result answer_discover(struct exchange *x)
 static enum step_result answer_tools(struct exchange *x)
 {
     if (mcp_param(&x->msg, STR("cursor")))
-        return exchange_refuse(x, 200, -32602, "Invalid cursor: this list has one page; leave the cursor out");
+        return exchange_refuse(x, 200, -32602,
+                               "Invalid cursor: this list has one page; leave the cursor out");
     struct buf *out = exchange_begin_result(x);
     buf_addz(out, "{\"tools\":");
     catalog_write_tools(x->catalog, exchange_injects_handles(x), out);
@@ -138,7 +142,8 @@ static enum step_result answer_initialize(struct exchange *x)
 static enum step_result answer_delete(struct exchange *x)
 {
     if (!x->transport)
-        return exchange_refuse(x, 400, -32600, "DELETE takes an Mcp-Session-Id; a handle is ended over REST");
+        return exchange_refuse(x, 400, -32600,
+                               "DELETE takes an Mcp-Session-Id; a handle is ended over REST");
     if (!x->job.done) {
         transport_fill_row(x->transport, &x->transport_row);
         x->transport_row.ended_ms = clock_wall_ms();

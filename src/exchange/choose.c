@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which session a call belongs to.  Carriers in order: the tool argument session_id (built-ins and
  * injected handles) → the session linked to the transport → the handle in header or query → _meta
- * keys → headers and client id → derived (owner, client, 30 minutes idle).  The transport is linked by
- * its first call. */
+ * keys → headers and client id → derived (owner, client, 30 minutes idle).  The transport is linked
+ * by its first call. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
@@ -15,7 +15,8 @@ static void on_query(struct session_query *q)
 }
 
 /* Asks; NEXT when the answer is there (x->query), WAIT when it will come. */
-static enum step_result ask(struct exchange *x, enum session_by by, struct str carrier, struct str name)
+static enum step_result ask(struct exchange *x, enum session_by by, struct str carrier,
+                            struct str name)
 {
     x->query = (struct session_query){
         .by = by,
@@ -59,19 +60,21 @@ enum step_result exchange_find_transport(struct exchange *x)
     if (x->era == MCP_MODERN || x->method->service == SERVE_INITIALIZE)
         return STEP_NEXT;
     if (!carrier_transport_id(x->http->head, x->mem, &id))
-        return exchange_refuse(x, 400, -32600,
-                               "Mcp-Session-Id and ?session_id= are given more than once or differ; send one");
+        return exchange_refuse(
+            x, 400, -32600,
+            "Mcp-Session-Id and ?session_id= are given more than once or differ; send one");
     if (!id.p)
-        return x->has_message ? STEP_NEXT
-                              : exchange_refuse(x, 400, -32600, "DELETE needs the Mcp-Session-Id to end");
+        return x->has_message
+                   ? STEP_NEXT
+                   : exchange_refuse(x, 400, -32600, "DELETE needs the Mcp-Session-Id to end");
     log_debug("request names a session", LS("session_id", id));
     if (ask(x, token_looks_like_handle(id) ? BY_HANDLE : BY_TRANSPORT, STR_NONE, id) == STEP_WAIT)
         return STEP_WAIT;
     return take_transport(x);
 }
 
-/* Injection: a legacy server that keeps a session per caller, and a request that has no other way to
- * name one.  Decided from the request alone. */
+/* Injection: a legacy server that keeps a session per caller, and a request that has no other way
+ * to name one.  Decided from the request alone. */
 bool exchange_injects_handles(const struct exchange *x)
 {
     const struct server_config *s = upstream_config(x->up);
@@ -93,7 +96,8 @@ static struct str client_member(const struct exchange *x, const char *name)
         const struct js_node *info = js_get(&x->msg.doc, x->msg.meta, STR(MCP_KEY_CLIENT_INFO));
         return js_text(&x->msg.doc, js_get(&x->msg.doc, info, str_of(name)), x->mem);
     }
-    if (!x->transport || !js_parse(x->transport->initialize_params, &js_limits_request, x->mem, &doc, NULL))
+    if (!x->transport ||
+        !js_parse(x->transport->initialize_params, &js_limits_request, x->mem, &doc, NULL))
         return STR_NONE;
     const struct js_node *info = js_get(&doc, js_root(&doc), STR("clientInfo"));
     return js_text(&doc, js_get(&doc, info, str_of(name)), x->mem);
@@ -131,8 +135,9 @@ static enum step_result use_argument(struct exchange *x, struct str handle)
         return exchange_fail(x, &x->query.job.err);
     if (!x->query.session) {
         struct buf *out = exchange_begin_result(x);
-        buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":\"Session not found or expired. Call "
-                      "again without session_id to begin a new one.\"}],\"isError\":true");
+        buf_addz(out,
+                 "{\"content\":[{\"type\":\"text\",\"text\":\"Session not found or expired. Call "
+                 "again without session_id to begin a new one.\"}],\"isError\":true");
         buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
         return exchange_end_result(x);
     }
@@ -185,7 +190,8 @@ static enum step_result use_request(struct exchange *x)
     if (!x->carrier.name.p || str_eq(x->carrier.label, STR("derived"))) {
         struct str client = client_member(x, "name");
         origin = ORIGIN_DERIVED;
-        x->carrier = (struct carrier){STR("derived"), client.n && client.n <= 200 ? client : STR("-")};
+        x->carrier =
+            (struct carrier){STR("derived"), client.n && client.n <= 200 ? client : STR("-")};
     }
     return use_key(x, origin);
 }

@@ -65,10 +65,11 @@ static enum step_result check_envelope(struct exchange *x)
                                    ? ""
                                    : " and \"" MCP_KEY_CAPABILITIES "\"");
     if (!js_type_is(claim(x, MCP_KEY_CAPABILITIES), JS_OBJECT))
-        return exchange_refuse(x, 400, -32602, "params._meta lacks the object \"" MCP_KEY_CAPABILITIES "\"");
-    if (info && !is_client_info(x, info))
         return exchange_refuse(x, 400, -32602,
-                               "\"" MCP_KEY_CLIENT_INFO "\" must be an object with name and version");
+                               "params._meta lacks the object \"" MCP_KEY_CAPABILITIES "\"");
+    if (info && !is_client_info(x, info))
+        return exchange_refuse(
+            x, 400, -32602, "\"" MCP_KEY_CLIENT_INFO "\" must be an object with name and version");
     if (level && !is_log_level(x, level))
         return exchange_refuse(x, 400, -32602, "\"" MCP_KEY_LOG_LEVEL "\" is not a log level");
     return STEP_NEXT;
@@ -83,7 +84,8 @@ static enum step_result check_version(struct exchange *x)
     struct buf data;
 
     if (!header.p || !str_eq(header, asked))
-        return exchange_refuse(x, 400, -32020, "the MCP-Protocol-Version header must equal the version in _meta");
+        return exchange_refuse(x, 400, -32020,
+                               "the MCP-Protocol-Version header must equal the version in _meta");
     if (v && v->era == MCP_MODERN) {
         x->version = v;
         return STEP_NEXT;
@@ -92,7 +94,8 @@ static enum step_result check_version(struct exchange *x)
     buf_addz(&data, "{\"supported\":" MCP_SUPPORTED_MODERN ",\"requested\":");
     js_quote(&data, asked);
     buf_addc(&data, '}');
-    enum step_result result = exchange_refuse_data(x, 400, -32022, buf_str(&data), "Unsupported protocol version");
+    enum step_result result =
+        exchange_refuse_data(x, 400, -32022, buf_str(&data), "Unsupported protocol version");
     buf_release(&data);
     return result;
 }
@@ -106,21 +109,25 @@ static enum step_result check_mirrors(struct exchange *x)
     struct str decoded = STR_NONE;
 
     if (!method.p || !str_eq(method, x->msg.method))
-        return exchange_refuse(x, 400, -32020, "the Mcp-Method header must equal the method in the body");
+        return exchange_refuse(x, 400, -32020,
+                               "the Mcp-Method header must equal the method in the body");
     if (!known || !known->name_param.p)
         return STEP_NEXT;
     struct str in_body = mcp_param_text(&x->msg, known->name_param, x->mem);
     if (name.p && !mcp_header_decode(name, x->mem, &decoded))
-        return exchange_refuse(x, 400, -32020, "the Mcp-Name header is not valid base64 inside its sentinel");
+        return exchange_refuse(x, 400, -32020,
+                               "the Mcp-Name header is not valid base64 inside its sentinel");
     if (name.p ? !in_body.p || !str_eq(decoded, in_body) : in_body.p != NULL)
-        return exchange_refuse(x, 400, -32020, "the Mcp-Name header must equal params.%.*s in the body",
+        return exchange_refuse(x, 400, -32020,
+                               "the Mcp-Name header must equal params.%.*s in the body",
                                STR_ARG(known->name_param));
     return STEP_NEXT;
 }
 
 static enum step_result climb_ladder(struct exchange *x)
 {
-    enum step_result (*const rungs[])(struct exchange *) = {check_envelope, check_version, check_mirrors};
+    enum step_result (*const rungs[])(struct exchange *) = {check_envelope, check_version,
+                                                            check_mirrors};
 
     x->era = MCP_MODERN;
     for (size_t i = 0; i < countof(rungs); i++)
@@ -142,14 +149,16 @@ static enum step_result decode_request(struct exchange *x)
 
     if (initialize && (!pv || (claimed && claimed->era == MCP_LEGACY))) {
         if (header_is_modern(x))
-            return exchange_refuse(x, 400, -32020,
-                                   "initialize belongs to the legacy versions, the header names a modern one");
+            return exchange_refuse(
+                x, 400, -32020,
+                "initialize belongs to the legacy versions, the header names a modern one");
     } else if (pv) {
         return climb_ladder(x);
     } else if (header_is_modern(x)) {
         return check_envelope(x);
     } else if (header.p && !mcp_version_find(header)) {
-        return exchange_refuse(x, 400, -32600, "Unsupported protocol version in MCP-Protocol-Version");
+        return exchange_refuse(x, 400, -32600,
+                               "Unsupported protocol version in MCP-Protocol-Version");
     }
     x->method = mcp_method_find(x->msg.method, MCP_LEGACY);
     if (!x->method)
@@ -160,7 +169,8 @@ static enum step_result decode_request(struct exchange *x)
 static enum step_result decode_notification(struct exchange *x)
 {
     bool modern = claim(x, MCP_KEY_VERSION) || header_is_modern(x);
-    const struct mcp_method *known = mcp_method_find(x->msg.method, modern ? MCP_MODERN : MCP_LEGACY);
+    const struct mcp_method *known =
+        mcp_method_find(x->msg.method, modern ? MCP_MODERN : MCP_LEGACY);
 
     x->era = modern ? MCP_MODERN : MCP_LEGACY;
     x->method = known && known->service == SERVE_CANCELLED ? known : &accepted;

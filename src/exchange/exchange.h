@@ -21,7 +21,7 @@ struct services {
     struct audit *audit;
     struct calls *calls;
     bool draining;
-    unsigned exchanges;    /* under way */
+    unsigned exchanges; /* under way */
 };
 
 enum step_result {
@@ -38,14 +38,14 @@ struct exchange {
     struct config *config;
     unsigned step;
     bool running, resumed;
-    bool aborted;                 /* the client went away */
+    bool aborted; /* the client went away */
     int64_t began_us;
     /* message */
-    struct str server;            /* from the path */
-    struct str endpoint;          /* "/mcp/files" */
-    bool has_message;             /* a POST */
+    struct str server;   /* from the path */
+    struct str endpoint; /* "/mcp/files" */
+    bool has_message;    /* a POST */
     struct mcp_message msg;
-    struct str id;                /* the client's bytes, for errors too; absent: none could be made out */
+    struct str id; /* the client's bytes, for errors too; absent: none could be made out */
     enum mcp_era era;
     const struct mcp_version *version; /* what the client speaks */
     const struct mcp_method *method;
@@ -57,14 +57,14 @@ struct exchange {
     struct upstream *up;
     struct catalog *catalog;
     struct catalog_want want;
-    struct carrier carrier;       /* the one being looked up */
+    struct carrier carrier; /* the one being looked up */
     struct str tool;
-    bool injects;                 /* this request gets the handle treatment */
-    bool tells_handle;            /* its result carries the handle */
+    bool injects;      /* this request gets the handle treatment */
+    bool tells_handle; /* its result carries the handle */
     /* call */
     struct call call;
     bool has_call;
-    bool streaming;               /* the reply has become an event stream */
+    bool streaming; /* the reply has become an event stream */
     /* answers that must be stored first */
     struct write_job job;
     struct store_op op;
@@ -72,7 +72,7 @@ struct exchange {
     char transport_id[TRANSPORT_ID_LENGTH + 1];
     /* reply */
     int status;
-    struct buf out;               /* JSON; empty: no body */
+    struct buf out; /* JSON; empty: no body */
     struct str headers;
 };
 
@@ -82,6 +82,8 @@ void exchange_resume(struct exchange *x); /* what it waited for has happened */
 
 /* decode.c: bytes to message, era and method; the ladder of refusals. */
 enum step_result exchange_decode(struct exchange *x);
+/* identify.c: who is calling. */
+enum step_result exchange_identify(struct exchange *x);
 /* choose.c: which session a call belongs to. */
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_choose_session(struct exchange *x);
@@ -89,12 +91,15 @@ bool exchange_injects_handles(const struct exchange *x);
 /* answer.c: what is answered here. */
 enum step_result exchange_answer(struct exchange *x);
 /* reply.c */
-enum step_result exchange_refuse(struct exchange *x, int status, int code, const char *fmt, ...) printf_like(4, 5);
-enum step_result exchange_refuse_data(struct exchange *x, int status, int code, struct str data, const char *fmt, ...) printf_like(5, 6);
+enum step_result exchange_refuse(struct exchange *x, int status, int code, const char *fmt, ...)
+    printf_like(4, 5);
+enum step_result exchange_refuse_data(struct exchange *x, int status, int code, struct str data,
+                                      const char *fmt, ...) printf_like(5, 6);
 /* By the error table: for our own refusals. */
 enum step_result exchange_fail(struct exchange *x, const struct error *err);
 enum step_result exchange_accept(struct exchange *x); /* 202 */
-/* `{"jsonrpc":"2.0","id":…,"result":` begun in x->out; the caller writes the result, then exchange_end_result. */
+/* `{"jsonrpc":"2.0","id":…,"result":` begun in x->out; the caller writes the result, then
+ * exchange_end_result. */
 struct buf *exchange_begin_result(struct exchange *x);
 enum step_result exchange_end_result(struct exchange *x);
 void exchange_write_call_reply(struct exchange *x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments mirrored in headers: a property with `x-mcp-header: "Region"` travels also as
- * Mcp-Param-Region.  A modern client's headers are checked against its body (−32020); towards a modern
- * upstream the same lines are written from the body, so what we checked is what it sees. */
+ * Mcp-Param-Region.  A modern client's headers are checked against its body (−32020); towards a
+ * modern upstream the same lines are written from the body, so what we checked is what it sees. */
 #include "exchange/exchange.h"
 
 #include "mcp/header.h"
@@ -62,7 +62,8 @@ static void mirror_one(struct mirror *m, struct str name, const struct js_node *
     if (x->era == MCP_MODERN) {
         if (!header.p)
             m->fault = "lacks an Mcp-Param header for an argument that its tool mirrors";
-        else if (!mcp_header_decode(header, x->mem, &decoded) || !same_value(argument, decoded, body))
+        else if (!mcp_header_decode(header, x->mem, &decoded) ||
+                 !same_value(argument, decoded, body))
             m->fault = "has an Mcp-Param header that differs from the argument in the body";
     }
     if (body.n > 4096)
@@ -89,12 +90,14 @@ static void walk(struct mirror *m, const struct js_node *schema, const struct js
 {
     const struct js_node *properties = js_get(m->schema, schema, STR("properties"));
 
-    if (!js_type_is(properties, JS_OBJECT) || !js_type_is(arguments, JS_OBJECT) || depth > MAX_DEPTH)
+    if (!js_type_is(properties, JS_OBJECT) || !js_type_is(arguments, JS_OBJECT) ||
+        depth > MAX_DEPTH)
         return;
     for (const struct js_node *key = js_first(m->schema, properties); key && !m->fault;
          key = js_next(m->schema, properties, js_value_of(key))) {
         const struct js_node *property = js_value_of(key);
-        struct str name = js_text(m->schema, js_get(m->schema, property, STR("x-mcp-header")), m->x->mem);
+        struct str name =
+            js_text(m->schema, js_get(m->schema, property, STR("x-mcp-header")), m->x->mem);
         const struct js_node *argument =
             js_get(&m->x->msg.doc, arguments, js_text(m->schema, key, m->x->mem));
         if (is_token(name))
@@ -116,7 +119,8 @@ enum step_result exchange_check_params(struct exchange *x)
         return STEP_NEXT;
     m.schema = &schema;
     buf_init(&m.lines, 1024 * 1024);
-    walk(&m, js_get(&schema, js_root(&schema), STR("inputSchema")), mcp_param(&x->msg, STR("arguments")), 0);
+    walk(&m, js_get(&schema, js_root(&schema), STR("inputSchema")),
+         mcp_param(&x->msg, STR("arguments")), 0);
     if (!m.fault && m.lines.n)
         x->call.header_lines = arena_dup(x->mem, buf_str(&m.lines));
     buf_release(&m.lines);

@@ -31,10 +31,11 @@ static void fill(struct cells *c, const struct mcp_method *method, int class)
     struct str labels[] = {name, str_of(status)};
 
     if (!requests) {
-        requests = metric_register(METRIC_COUNTER, "holdfast_requests_total", "MCP requests answered.",
-                                   "method,status", 128);
+        requests = metric_register(METRIC_COUNTER, "holdfast_requests_total",
+                                   "MCP requests answered.", "method,status", 128);
         durations = metric_register(METRIC_HISTOGRAM, "mcp_server_operation_duration_seconds",
-                                    "From the first byte of a request to its reply.", "mcp_method_name", 32);
+                                    "From the first byte of a request to its reply.",
+                                    "mcp_method_name", 32);
     }
     c->count[class] = metric_cell(requests, labels, 2);
     if (!c->duration)

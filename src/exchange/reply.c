@@ -71,8 +71,8 @@ enum step_result exchange_fail(struct exchange *x, const struct error *err)
         x->headers = STR("Retry-After: 1\r\n");
     if (err->code == ERR_UNAUTHENTICATED)
         x->headers = STR("WWW-Authenticate: Bearer\r\n");
-    return refuse(x, is_upstream_trouble(err->code) ? 200 : info->http_status, info->jsonrpc, STR_NONE,
-                  str_of(err->text));
+    return refuse(x, is_upstream_trouble(err->code) ? 200 : info->http_status, info->jsonrpc,
+                  STR_NONE, str_of(err->text));
 }
 
 enum step_result exchange_accept(struct exchange *x)
@@ -134,9 +134,10 @@ static void write_answer(struct exchange *x)
     };
 
     if (x->era == MCP_LEGACY && bridge_is_input_required(&c->answer)) {
-        exchange_refuse(x, 200, -32603,
-                        "this tool asks for input in the way of 2026-07-28, which Holdfast does not "
-                        "translate for older clients yet; use a 2026-07-28 client");
+        exchange_refuse(
+            x, 200, -32603,
+            "this tool asks for input in the way of 2026-07-28, which Holdfast does not "
+            "translate for older clients yet; use a 2026-07-28 client");
         return;
     }
     if (x->tells_handle)
@@ -181,7 +182,8 @@ void exchange_write_call_reply(struct exchange *x)
 static bool takes_events(const struct exchange *x)
 {
     struct str accept = http_header_get(x->http->head, STR("accept"));
-    return accept.p && (http_list_has(accept, STR("text/event-stream")) || http_list_has(accept, STR("*/*")));
+    return accept.p &&
+           (http_list_has(accept, STR("text/event-stream")) || http_list_has(accept, STR("*/*")));
 }
 
 /* Progress opens the stream.  A slow reader loses progress, never the result. */

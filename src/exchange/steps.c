@@ -2,7 +2,7 @@
 /* THE SPINE.  One client request, from a whole HTTP message to its reply, as a table of steps:
  *
  *   message    bytes → JSON-RPC message, era, method             (decode.c)
- *   identify   who is calling, or 401
+ *   identify   who is calling, or 401                            (identify.c)
  *   transport  the legacy Mcp-Session-Id, or 404                 (choose.c, session/lookup.c)
  *   route      path → upstream, and what it offers               (upstream/)
  *   session    which durable session a call belongs to           (choose.c)
@@ -20,7 +20,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "exchange/measure.h"
-#include "identity/identity.h"
 
 #include <assert.h>
 
@@ -35,16 +34,7 @@ static enum step_result step_message(struct exchange *x)
 
 static enum step_result step_identify(struct exchange *x)
 {
-    struct error err;
-    struct str client = http_header_get(x->http->head, STR("mcp-client-id"));
-
-    if (!identify(x->config, x->http, &x->who, &err))
-        return exchange_fail(x, &err);
-    if (x->config->client_id_required && !client.p)
-        return exchange_refuse(x, 400, -32600, "Missing required mcp-client-id header");
-    if (x->config->client_id_required && !client.n)
-        return exchange_refuse(x, 400, -32600, "mcp-client-id header must not be empty");
-    return STEP_NEXT;
+    return exchange_identify(x);
 }
 
 static enum step_result step_transport(struct exchange *x)
@@ -74,11 +64,13 @@ static enum step_result step_route(struct exchange *x)
     if (!x->up) {
         x->up = upstreams_find(x->sv->upstreams, x->server);
         if (!x->up)
-            return exchange_refuse(x, 404, -32000,
-                                   "No server of this name is configured; see \"mcpServers\" in the configuration");
+            return exchange_refuse(
+                x, 404, -32000,
+                "No server of this name is configured; see \"mcpServers\" in the configuration");
         upstream_ref(x->up);
     }
-    if (x->method->service == SERVE_PING || x->method->service == SERVE_CANCELLED || !x->has_message)
+    if (x->method->service == SERVE_PING || x->method->service == SERVE_CANCELLED ||
+        !x->has_message)
         return STEP_NEXT;
     x->want.done = on_catalog;
     if (!upstream_catalog(x->up, x->method->service == SERVE_TOOLS_LIST, &x->want, &c, &err))

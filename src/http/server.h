@@ -55,7 +55,7 @@ void http_server_drain(struct http_server *s);
 unsigned http_server_open(const struct http_server *s); /* connections */
 /* Connections whose answer has not yet been taken whole by the kernel. */
 unsigned http_server_flushing(const struct http_server *s);
-void http_server_free(struct http_server *s);           /* closes what is left */
+void http_server_free(struct http_server *s); /* closes what is left */
 
 /* `headers` is raw lines "Name: value\r\n…" or absent; Content-Type and Content-Length are written
  * from the arguments (no Content-Type when `type` is NULL; no body on 202/204).  The request may be

@@ -18,12 +18,15 @@ bool identify(const struct config *c unused_arg, const struct http_request *r,
               struct principal *ret, struct error *err)
 {
     if (r->is_unix && r->peer_uid != geteuid() && r->peer_uid != 0)
-        return error_set(err, ERR_UNAUTHENTICATED,
-                         "the control socket is for the user who runs Holdfast; run the command as that user");
-    if (http_header_get(r->head, STR("authorization")).p || http_header_get(r->head, STR("x-api-key")).p)
-        return error_set(err, ERR_UNAUTHENTICATED,
-                         "this credential is not known here; leave the Authorization or X-API-Key header "
-                         "out, as a loopback listener needs none");
+        return error_set(
+            err, ERR_UNAUTHENTICATED,
+            "the control socket is for the user who runs Holdfast; run the command as that user");
+    if (http_header_get(r->head, STR("authorization")).p ||
+        http_header_get(r->head, STR("x-api-key")).p)
+        return error_set(
+            err, ERR_UNAUTHENTICATED,
+            "this credential is not known here; leave the Authorization or X-API-Key header "
+            "out, as a loopback listener needs none");
     *ret = local_admin;
     return true;
 }
@@ -80,7 +83,8 @@ bool host_is_allowed(const struct config *c, struct str authority)
         return false;
     if (is_loopback_name(host))
         return true;
-    return c->public_url.p && http_url_parse(c->public_url, &url, &ignored) && str_ieq(url.host, host);
+    return c->public_url.p && http_url_parse(c->public_url, &url, &ignored) &&
+           str_ieq(url.host, host);
 }
 
 bool origin_is_allowed(const struct config *c, struct str origin)

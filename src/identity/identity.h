@@ -9,9 +9,10 @@
 #include "config/config.h"
 #include "http/server.h"
 
-must_check bool identify(const struct config *c, const struct http_request *r, struct principal *ret,
-                         struct error *err);
-/* DNS rebinding (threats H10): the Host must be a name of ours, an Origin, when present, one we allow. */
+must_check bool identify(const struct config *c, const struct http_request *r,
+                         struct principal *ret, struct error *err);
+/* DNS rebinding (threats H10): the Host must be a name of ours, an Origin, when present, one we
+ * allow. */
 bool host_is_allowed(const struct config *c, struct str host);
 bool origin_is_allowed(const struct config *c, struct str origin);
 

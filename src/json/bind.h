@@ -11,9 +11,9 @@
  *       {.name = "limits", .kind = JS_BIND_OBJECT, .fields = limit_fields},
  *       {0},
  *   };
- *   struct js_binding b = {.doc = &doc, .mem = mem, .file = STR("holdfast.json"), .code = ERR_CONFIG};
- *   js_bind_defaults(fields, config, mem);
- *   return js_bind(&b, js_root(&doc), fields, config, err);
+ *   struct js_binding b = {.doc = &doc, .mem = mem, .file = STR("holdfast.json"), .code =
+ * ERR_CONFIG}; js_bind_defaults(fields, config, mem); return js_bind(&b, js_root(&doc), fields,
+ * config, err);
  *
  * Errors name file:line:column when `file` is given, and the key always.  What is kept is copied
  * into `mem`; the document may go away afterwards. */
@@ -61,25 +61,25 @@ struct js_field {
 struct js_binding {
     const struct js_doc *doc;
     struct arena *mem;
-    struct str file;      /* absent: messages carry no position */
-    enum err_code code;   /* of what is refused: ERR_CONFIG, ERR_BAD_PARAMS, … */
-    bool unknown_ok;      /* unknown keys are passed over instead of refused */
-    bool null_is_absent;  /* `null` counts as not given */
+    struct str file;     /* absent: messages carry no position */
+    enum err_code code;  /* of what is refused: ERR_CONFIG, ERR_BAD_PARAMS, … */
+    bool unknown_ok;     /* unknown keys are passed over instead of refused */
+    bool null_is_absent; /* `null` counts as not given */
     /* Called for each known key that is present, after it was read; may be NULL. */
     void (*seen)(const struct js_binding *b, const struct js_field *field,
                  const struct js_node *key);
-    /* Called for each string value that is bound, unescaped: may put another text (in b->mem) in its
-     * place, or refuse it.  Keys and ignored values do not pass here.  May be NULL. */
+    /* Called for each string value that is bound, unescaped: may put another text (in b->mem) in
+     * its place, or refuse it.  Keys and ignored values do not pass here.  May be NULL. */
     bool (*text)(const struct js_binding *b, const struct js_node *value, struct str *text,
                  struct error *err);
     void *user; /* for `read`, `seen` and `text` */
 };
 
-/* Reads `object` into `dest`.  Fields that are absent keep what `dest` holds.  On failure `dest` may
- * be half filled: drop it. */
+/* Reads `object` into `dest`.  Fields that are absent keep what `dest` holds.  On failure `dest`
+ * may be half filled: drop it. */
 must_check bool js_bind(const struct js_binding *b, const struct js_node *object,
                         const struct js_field *fields, void *dest, struct error *err);
-/* Puts every default_text in place, nested tables included; a bad one is our mistake and aborts.  Of
+/* Puts every default_text in place, nested tables included; a bad one is our mistake and aborts. Of
  * JS_BIND_CUSTOM fields it is documentation only. */
 void js_bind_defaults(const struct js_field *fields, void *dest, struct arena *mem);
 /* One field from plain text, as in an environment variable or flag: lists are split at commas.

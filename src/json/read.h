@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strict JSON reader (RFC 8259, UTF-8 checked, lone surrogate escapes refused) that builds a tape of
- * spans over the original bytes: nothing is copied or converted until asked for, so any part of a
- * message can be forwarded exactly as it came (key order, 2^53+, escapes, white space).
+/* Strict JSON reader (RFC 8259, UTF-8 checked, lone surrogate escapes refused) that builds a tape
+ * of spans over the original bytes: nothing is copied or converted until asked for, so any part of
+ * a message can be forwarded exactly as it came (key order, 2^53+, escapes, white space).
  *
  * The tape is an array of nodes in document order.  Members of an object are a key node (a string)
  * followed by its value node; `next` of a node is the index just past everything inside it. */
@@ -32,10 +32,10 @@ enum js_flags {
     JS_RELAXED = 2,       /* // and / * * / comments and trailing commas: configuration only */
 };
 struct js_limits {
-    unsigned depth;    /* 64 */
-    uint32_t keys;     /* 10,000 keys in one object */
-    uint32_t nodes;    /* whole document */
-    unsigned flags;    /* enum js_flags */
+    unsigned depth; /* 64 */
+    uint32_t keys;  /* 10,000 keys in one object */
+    uint32_t nodes; /* whole document */
+    unsigned flags; /* enum js_flags */
 };
 extern const struct js_limits js_limits_request;  /* depth 64, 10k keys, no duplicates */
 extern const struct js_limits js_limits_upstream; /* same, duplicates tolerated */
@@ -45,9 +45,9 @@ extern const struct js_limits js_limits_config;   /* relaxed, no duplicates */
 struct js_fault {
     size_t offset;
     unsigned line, column;
-    bool duplicate;      /* the fault is a duplicate key: -32600 rather than -32700 */
-    bool limit;          /* depth, keys or nodes passed: likewise */
-    const char *reason;  /* a literal */
+    bool duplicate;     /* the fault is a duplicate key: -32600 rather than -32700 */
+    bool limit;         /* depth, keys or nodes passed: likewise */
+    const char *reason; /* a literal */
 };
 
 /* Nodes are allocated in `mem`.  On failure *ret_doc is untouched and, when not NULL, *ret_fault
@@ -76,7 +76,8 @@ static inline const struct js_node *js_value_of(const struct js_node *key)
  * or has no such key. */
 const struct js_node *js_get(const struct js_doc *d, const struct js_node *object, struct str key);
 /* The key node of that member, for splicing; NULL likewise. */
-const struct js_node *js_get_key(const struct js_doc *d, const struct js_node *object, struct str key);
+const struct js_node *js_get_key(const struct js_doc *d, const struct js_node *object,
+                                 struct str key);
 /* Compares a string node with bytes, after unescaping. */
 bool js_is(const struct js_doc *d, const struct js_node *v, struct str text);
 /* The unescaped text of a string node: a view into the document when nothing is escaped, else a

@@ -50,7 +50,8 @@ unsigned js_splice_remove(struct js_splice *s, const struct js_node *object,
         kept++;
     }
     if (run)
-        add_edit(s, (struct js_splice_edit){stays ? stays->end : run->start, last->end, STR(""), false});
+        add_edit(
+            s, (struct js_splice_edit){stays ? stays->end : run->start, last->end, STR(""), false});
     return kept;
 }
 
@@ -61,7 +62,8 @@ static bool has_company(const struct js_splice *s, const struct js_node *contain
         const struct js_node *value = container->type == JS_OBJECT ? js_value_of(n) : n;
         bool gone = false;
         for (unsigned i = 0; i < s->n; i++)
-            gone |= !s->edits[i].with.n && s->edits[i].start <= n->start && s->edits[i].end >= value->end;
+            gone |= !s->edits[i].with.n && s->edits[i].start <= n->start &&
+                    s->edits[i].end >= value->end;
         if (!gone)
             return true;
         n = js_next(s->doc, container, value);

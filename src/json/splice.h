@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edits on a parsed document that leave every other byte as it was: replace a value, take members out,
- * add a member or an element at the end. */
+/* Edits on a parsed document that leave every other byte as it was: replace a value, take members
+ * out, add a member or an element at the end. */
 #ifndef HOLDFAST_JSON_SPLICE_H
 #define HOLDFAST_JSON_SPLICE_H
 
@@ -25,7 +25,8 @@ void js_splice_replace(struct js_splice *s, const struct js_node *value, struct 
  * Once per object, before anything is added to it. */
 unsigned js_splice_remove(struct js_splice *s, const struct js_node *object,
                           bool (*drop)(void *arg, struct str raw_key), void *arg);
-/* `member` is `"key":value`, `element` a value; added last.  Several to one container keep their order. */
+/* `member` is `"key":value`, `element` a value; added last.  Several to one container keep their
+ * order. */
 void js_splice_member(struct js_splice *s, const struct js_node *object, struct str member);
 void js_splice_element(struct js_splice *s, const struct js_node *array, struct str element);
 /* Writes `value` with the edits that fall inside it; edits may be given in any order but must not

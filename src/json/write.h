@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* begin / add / end writer onto a buf.  Commas are its business; raw bytes pass through as they are. */
+/* begin / add / end writer onto a buf.  Commas are its business; raw bytes pass through as they
+ * are. */
 #ifndef HOLDFAST_JSON_WRITE_H
 #define HOLDFAST_JSON_WRITE_H
 

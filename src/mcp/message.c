@@ -45,7 +45,8 @@ static void find_parts(struct mcp_message *m, struct arena *mem)
     const struct js_doc *d = &m->doc;
     const struct js_node *root = js_root(d);
 
-    for (const struct js_node *key = js_first(d, root); key; key = js_next(d, root, js_value_of(key))) {
+    for (const struct js_node *key = js_first(d, root); key;
+         key = js_next(d, root, js_value_of(key))) {
         struct str name = js_text(d, key, mem);
         const struct js_node *value = js_value_of(key);
         if (str_eq(name, STR("id")))
@@ -89,8 +90,9 @@ static bool check_request(const struct mcp_message *m, struct arena *mem, struct
 
     if (has_case_twin(d, root, envelope_names, countof(envelope_names), mem) ||
         has_case_twin(d, m->params, params_names, countof(params_names), mem))
-        return error_set(err, ERR_BAD_INPUT,
-                         "a member name differs from a JSON-RPC name only by case; use the exact name");
+        return error_set(
+            err, ERR_BAD_INPUT,
+            "a member name differs from a JSON-RPC name only by case; use the exact name");
     if (!m->is_2_0)
         return error_set(err, ERR_BAD_INPUT, "\"jsonrpc\" must be \"2.0\"");
     if (m->id_node && !id_is_acceptable(m->id_node))
@@ -121,7 +123,8 @@ bool mcp_parse_request(struct str text, struct arena *mem, struct mcp_message *r
     *ret_is_batch = js_root(&m.doc)->type == JS_ARRAY;
     if (js_root(&m.doc)->type != JS_OBJECT)
         return error_set(err, ERR_BAD_INPUT, "the body must be one JSON-RPC object%s",
-                         *ret_is_batch ? "; arrays belong to protocol version 2025-03-26 only" : "");
+                         *ret_is_batch ? "; arrays belong to protocol version 2025-03-26 only"
+                                       : "");
     find_parts(&m, mem);
     *ret_id = m.id;
     if (!check_request(&m, mem, err))

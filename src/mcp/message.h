@@ -11,17 +11,18 @@ enum mcp_kind { MCP_REQUEST, MCP_NOTIFICATION, MCP_RESPONSE };
 struct mcp_message {
     struct js_doc doc;
     enum mcp_kind kind;
-    struct str id;     /* exact bytes, quotes included; absent on notifications */
-    struct str method; /* unescaped; absent on responses */
+    struct str id;                       /* exact bytes, quotes included; absent on notifications */
+    struct str method;                   /* unescaped; absent on responses */
     const struct js_node *params, *meta; /* params._meta when it is an object */
     const struct js_node *result, *error;
-    const struct js_node *id_node, *method_node, *meta_node; /* as they stand, whatever their type */
+    const struct js_node *id_node, *method_node,
+        *meta_node; /* as they stand, whatever their type */
     bool is_2_0;
 };
 
 /* From a client: strict (no duplicate keys, no case-twins of envelope names, jsonrpc "2.0", id a
- * string or a number).  On failure *ret_id holds the id's bytes when they could be made out, else is
- * absent; an array fails with ERR_BAD_INPUT and *ret_is_batch set. */
+ * string or a number).  On failure *ret_id holds the id's bytes when they could be made out, else
+ * is absent; an array fails with ERR_BAD_INPUT and *ret_is_batch set. */
 must_check bool mcp_parse_request(struct str text, struct arena *mem, struct mcp_message *ret,
                                   struct str *ret_id, bool *ret_is_batch, struct error *err);
 /* From an upstream: one validating scan, tolerant of what does not matter. */

@@ -2,7 +2,10 @@
 /* The table of protocol revisions. */
 #include "mcp/version.h"
 
-#define NAME(text) {text, sizeof(text) - 1}
+#define NAME(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
 
 const struct mcp_version mcp_versions[] = {
     {.name = NAME("2024-10-07"), .era = MCP_LEGACY},

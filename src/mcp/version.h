@@ -15,10 +15,11 @@ struct mcp_version {
     bool priming_event;  /* streams open with an empty event */
 };
 
-extern const struct mcp_version mcp_versions[];              /* oldest first, ends with an absent name */
+extern const struct mcp_version mcp_versions[]; /* oldest first, ends with an absent name */
 const struct mcp_version *mcp_version_find(struct str name); /* NULL when unknown */
 const struct mcp_version *mcp_version_latest(enum mcp_era era);
-/* What we answer an initialize asking for `asked`: the same when we speak it, else our newest legacy. */
+/* What we answer an initialize asking for `asked`: the same when we speak it, else our newest
+ * legacy. */
 const struct mcp_version *mcp_version_negotiate(struct str asked);
 const char *mcp_era_name(enum mcp_era era);
 

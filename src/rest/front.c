@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The route table, and what is checked on a head before a body is read: Host, Origin, fetch metadata,
- * route, content type.  Everything that passes goes to one row's handler. */
+/* The route table, and what is checked on a head before a body is read: Host, Origin, fetch
+ * metadata, route, content type.  Everything that passes goes to one row's handler. */
 #include "rest/front.h"
 
 #include "identity/identity.h"
@@ -20,7 +20,8 @@ static const struct http_route routes[] = {
     {"GET", "/readyz", front_readyz, "The store writes and no stop is under way.", 0},
     {"GET", "/metrics", front_metrics, "Prometheus text.", 0},
     {"GET", "/control/events", front_control_events, "Audit events, for commands.", ROUTE_CONTROL},
-    {"GET", "/control/status", front_control_status, "Servers and counts, for commands.", ROUTE_CONTROL},
+    {"GET", "/control/status", front_control_status, "Servers and counts, for commands.",
+     ROUTE_CONTROL},
 };
 
 static struct str refusal(struct http_request *r, const char *text)
@@ -48,7 +49,8 @@ static bool is_json(struct str type)
     if (!rest.p)
         return true;
     rest = str_trim(rest);
-    return rest.n == 0 || str_ieq(rest, STR("charset=utf-8")) || str_ieq(rest, STR("charset=\"utf-8\""));
+    return rest.n == 0 || str_ieq(rest, STR("charset=utf-8")) ||
+           str_ieq(rest, STR("charset=\"utf-8\""));
 }
 
 static int check_names(const struct config *c, struct http_request *r, struct str *ret_body)
@@ -59,7 +61,8 @@ static int check_names(const struct config *c, struct http_request *r, struct st
     if (r->is_unix)
         return 0;
     if (!host_is_allowed(c, r->head->host)) {
-        *ret_body = refusal(r, "this Host is not one of ours; use a loopback name, or set \"public_url\"");
+        *ret_body =
+            refusal(r, "this Host is not one of ours; use a loopback name, or set \"public_url\"");
         return 403;
     }
     if (origin.p && !origin_is_allowed(c, origin)) {
@@ -109,6 +112,7 @@ void front_handle(void *arg, struct http_request *r)
         front_refuse(r, 405, arena_printf(r->mem, "Allow: %.*s\r\n", STR_ARG(allow)),
                      "this path does not take that method; the Allow header names those it takes");
     } else {
-        front_refuse(r, status, STR_NONE, "there is nothing here; MCP servers are under /mcp/{server}");
+        front_refuse(r, status, STR_NONE,
+                     "there is nothing here; MCP servers are under /mcp/{server}");
     }
 }

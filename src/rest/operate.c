@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /healthz, /readyz, /metrics.  Gauges that mirror somebody's state are filled at each scrape, so the
- * request path does not keep them. */
+/* /healthz, /readyz, /metrics.  Gauges that mirror somebody's state are filled at each scrape, so
+ * the request path does not keep them. */
 #include "rest/front.h"
 
 #include "base/log.h"
 #include "base/metric.h"
 
-static struct metric *in_flight, *links, *resident, *upstream_up, *queues, *stall, *log_lost, *batches;
+static struct metric *in_flight, *links, *resident, *upstream_up, *queues, *stall, *log_lost,
+    *batches;
 
 void operate_start(struct services *sv unused_arg)
 {
-    in_flight = metric_register(METRIC_GAUGE, "holdfast_calls_in_flight", "Calls under way.", "", 1);
-    links = metric_register(METRIC_GAUGE, "holdfast_upstream_links", "Live children and remote sessions.", "", 1);
+    in_flight =
+        metric_register(METRIC_GAUGE, "holdfast_calls_in_flight", "Calls under way.", "", 1);
+    links = metric_register(METRIC_GAUGE, "holdfast_upstream_links",
+                            "Live children and remote sessions.", "", 1);
     resident = metric_register(METRIC_GAUGE, "holdfast_sessions_resident",
                                "Sessions and transports held in memory.", "", 1);
     upstream_up = metric_register(METRIC_GAUGE, "holdfast_upstream_up",
                                   "1 up, 0 down, -1 not used yet.", "server", 256);
-    queues = metric_register(METRIC_GAUGE, "holdfast_lane_queue", "Jobs waiting for a store lane.", "lane", 4);
+    queues = metric_register(METRIC_GAUGE, "holdfast_lane_queue", "Jobs waiting for a store lane.",
+                             "lane", 4);
     stall = metric_register(METRIC_GAUGE, "holdfast_loop_stall_microseconds",
                             "Longest turn of the loop since the last scrape.", "", 1);
-    log_lost = metric_register(METRIC_GAUGE, "holdfast_log_lines_dropped", "Log lines dropped.", "", 1);
-    batches = metric_register(METRIC_GAUGE, "holdfast_store_writes", "Batches, ops and failures of the write lane.",
-                              "what", 4);
+    log_lost =
+        metric_register(METRIC_GAUGE, "holdfast_log_lines_dropped", "Log lines dropped.", "", 1);
+    batches = metric_register(METRIC_GAUGE, "holdfast_store_writes",
+                              "Batches, ops and failures of the write lane.", "what", 4);
 }
 
 static void set(struct metric *m, const char *label, int64_t value)
@@ -34,7 +39,9 @@ static void set_upstream(void *arg unused_arg, struct upstream *u)
 {
     struct str labels[] = {upstream_name(u)};
     const char *state = upstream_state(u);
-    metric_set(metric_cell(upstream_up, labels, 1), state[0] == 'u' && state[1] == 'p' ? 1 : state[0] == 'd' ? 0 : -1);
+    metric_set(metric_cell(upstream_up, labels, 1), state[0] == 'u' && state[1] == 'p' ? 1
+                                                    : state[0] == 'd'                  ? 0
+                                                                                       : -1);
 }
 
 static void fill(struct services *sv)
@@ -71,7 +78,8 @@ void front_metrics(void *arg, struct http_request *r, const struct route_match *
     buf_release(&out);
 }
 
-void front_healthz(void *arg unused_arg, struct http_request *r, const struct route_match *m unused_arg)
+void front_healthz(void *arg unused_arg, struct http_request *r,
+                   const struct route_match *m unused_arg)
 {
     http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ok\"}\n"));
 }

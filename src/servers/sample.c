@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 #define SESSION_PROPERTY                                                                           \
-    "\"session_id\":{\"type\":\"string\",\"description\":\"A session handle (ses_...), to count in " \
+    "\"session_id\":{\"type\":\"string\",\"description\":\"A session handle (ses_...), to count "  \
+    "in "                                                                                          \
     "that session. A session ends after 24 hours without use.\"}"
 
 static void run_echo(struct builtin_call *call)
@@ -27,7 +28,8 @@ static void run_counter(struct builtin_call *call)
         *call->state = count = xcalloc(1, sizeof(*count));
     ++*count;
     buf_addf(call->result,
-             "{\"content\":[{\"type\":\"text\",\"text\":\"%lld\"}],\"structuredContent\":{\"count\":%lld},"
+             "{\"content\":[{\"type\":\"text\",\"text\":\"%lld\"}],\"structuredContent\":{"
+             "\"count\":%lld},"
              "\"isError\":false}",
              (long long)*count, (long long)*count);
 }
@@ -36,7 +38,8 @@ static const struct builtin_tool tools[] = {
     {
         .name = "echo",
         .definition = "{\"name\":\"echo\",\"description\":\"Returns the message it is given.\","
-                      "\"inputSchema\":{\"type\":\"object\",\"properties\":{\"message\":{\"type\":\"string\"}},"
+                      "\"inputSchema\":{\"type\":\"object\",\"properties\":{\"message\":{\"type\":"
+                      "\"string\"}},"
                       "\"required\":[\"message\"]},\"annotations\":{\"readOnlyHint\":true}}",
         .run = run_echo,
     },
@@ -44,7 +47,8 @@ static const struct builtin_tool tools[] = {
         .name = "counter",
         .definition = "{\"name\":\"counter\",\"description\":\"Counts the calls of this session.\","
                       "\"inputSchema\":{\"type\":\"object\",\"properties\":{" SESSION_PROPERTY "}},"
-                      "\"outputSchema\":{\"type\":\"object\",\"properties\":{\"count\":{\"type\":\"integer\"}},"
+                      "\"outputSchema\":{\"type\":\"object\",\"properties\":{\"count\":{\"type\":"
+                      "\"integer\"}},"
                       "\"required\":[\"count\"]}}",
         .run = run_counter,
     },

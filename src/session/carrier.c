@@ -49,7 +49,8 @@ struct carrier carrier_in_headers(const struct config *c, const struct http_head
         struct str value = http_header_get(head, c->header_carriers[i]);
         if (value.n)
             return (struct carrier){
-                arena_printf(mem, "header:%.*s", STR_ARG(c->header_carriers[i])), bounded(value, mem)};
+                arena_printf(mem, "header:%.*s", STR_ARG(c->header_carriers[i])),
+                bounded(value, mem)};
     }
     struct str client = http_header_get(head, STR("mcp-client-id"));
     if (client.n)
@@ -61,7 +62,8 @@ bool carrier_transport_id(const struct http_head *head, struct arena *mem, struc
 {
     struct str header = http_header_get(head, STR("mcp-session-id"));
     unsigned in_query = 0;
-    struct str query = head->query.p ? http_query_get(head->query, STR("session_id"), &in_query) : STR_NONE;
+    struct str query =
+        head->query.p ? http_query_get(head->query, STR("session_id"), &in_query) : STR_NONE;
 
     if (in_query > 1 || http_header_count(head, STR("mcp-session-id")) > 1)
         return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Carriers: where a request names its session.  This file only reads names; whose they are is checked
- * by the lookup.  A name never authenticates. */
+/* Carriers: where a request names its session.  This file only reads names; whose they are is
+ * checked by the lookup.  A name never authenticates. */
 #ifndef HOLDFAST_SESSION_CARRIER_H
 #define HOLDFAST_SESSION_CARRIER_H
 
@@ -10,14 +10,18 @@
 
 struct carrier {
     struct str label; /* "meta:session_id", "client-id", "header:x-thread" … */
-    struct str name;  /* the value; long ones are replaced by their digest.  Absent: no such carrier */
+    struct str
+        name; /* the value; long ones are replaced by their digest.  Absent: no such carrier */
 };
 
 /* The first configured _meta key that has a value. */
-struct carrier carrier_in_meta(const struct config *c, const struct mcp_message *m, struct arena *mem);
+struct carrier carrier_in_meta(const struct config *c, const struct mcp_message *m,
+                               struct arena *mem);
 /* The first configured header that has a value, then mcp-client-id. */
-struct carrier carrier_in_headers(const struct config *c, const struct http_head *head, struct arena *mem);
+struct carrier carrier_in_headers(const struct config *c, const struct http_head *head,
+                                  struct arena *mem);
 /* Mcp-Session-Id or ?session_id= of a legacy request; false when both stand there and differ. */
-must_check bool carrier_transport_id(const struct http_head *head, struct arena *mem, struct str *ret);
+must_check bool carrier_transport_id(const struct http_head *head, struct arena *mem,
+                                     struct str *ret);
 
 #endif

@@ -18,8 +18,8 @@ static struct str cache_key(const struct session_query *q, char *room, size_t n)
     struct str tenant = q->who->tenant, owner = q->who->owner;
     switch (q->by) {
     case BY_TRANSPORT:
-        return sessions_key_in(room, n, 't', tenant, owner, str_n((const char *)q->hash, sizeof(q->hash)),
-                               STR_NONE);
+        return sessions_key_in(room, n, 't', tenant, owner,
+                               str_n((const char *)q->hash, sizeof(q->hash)), STR_NONE);
     case BY_HANDLE:
         return sessions_key_in(room, n, 'h', tenant, owner, q->name, STR_NONE);
     case BY_KEY:
@@ -32,7 +32,8 @@ static bool read_session_and_links(struct session_query *q, struct store *store)
 {
     if (!q->session_row)
         return true;
-    return store_links_of(store, q->who, q->session_row->id, q->mem, &q->links, &q->n_links, &q->job.err);
+    return store_links_of(store, q->who, q->session_row->id, q->mem, &q->links, &q->n_links,
+                          &q->job.err);
 }
 
 /* On the lookup lane. */
@@ -45,13 +46,15 @@ static bool run_lookup(struct read_job *job, struct store *store)
         return store_session_by_handle(store, q->who, q->name, q->mem, &q->session_row, err) &&
                read_session_and_links(q, store);
     if (q->by == BY_KEY)
-        return store_session_by_key(store, q->who, q->carrier, q->name, q->mem, &q->session_row, err) &&
+        return store_session_by_key(store, q->who, q->carrier, q->name, q->mem, &q->session_row,
+                                    err) &&
                read_session_and_links(q, store);
     if (!store_transport_get(store, q->who, q->hash, q->mem, &q->transport_row, err))
         return false;
     if (!q->transport_row || !q->transport_row->session_id.p)
         return true;
-    return store_session_by_id(store, q->who, q->transport_row->session_id, q->mem, &q->session_row, err) &&
+    return store_session_by_id(store, q->who, q->transport_row->session_id, q->mem, &q->session_row,
+                               err) &&
            read_session_and_links(q, store);
 }
 
@@ -188,7 +191,8 @@ bool session_find(struct sessions *home, struct session_query *q)
             return false;
         arena_free(q->mem);
         q->mem = NULL;
-        q->ok = error_set(&q->job.err, ERR_UNAVAILABLE, "too many lookups are waiting; try again shortly");
+        q->ok = error_set(&q->job.err, ERR_UNAVAILABLE,
+                          "too many lookups are waiting; try again shortly");
     }
     drop_what_is_over(q);
     return true;

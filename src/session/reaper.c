@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One timer; each round is a batch on the write lane, followed at once by the next while batches come
- * back full, so that no round holds the lane for long. */
+/* One timer; each round is a batch on the write lane, followed at once by the next while batches
+ * come back full, so that no round holds the lane for long. */
 #include "session/reaper.h"
 
 #include "base/clock.h"
@@ -33,7 +33,8 @@ static void done(struct read_job *job)
     r->busy = false;
     if (!job->ok) {
         metric_add(r->failures, 1);
-        log_warn("cleanup failed; it is tried again at the next interval", LZ("why", job->err.text));
+        log_warn("cleanup failed; it is tried again at the next interval",
+                 LZ("why", job->err.text));
         return;
     }
     metric_add(r->expired, (int64_t)r->reaped);
@@ -62,8 +63,9 @@ struct reaper *reaper_new(struct loop *loop, struct lanes *lanes, const struct c
     struct reaper *r = xcalloc(1, sizeof(*r));
     r->lanes = lanes;
     r->batch = c->cleanup_batch;
-    r->expired = metric_cell(metric_register(METRIC_COUNTER, "sessions_expired_total", "Sessions that expired.", "", 1),
-                             NULL, 0);
+    r->expired = metric_cell(
+        metric_register(METRIC_COUNTER, "sessions_expired_total", "Sessions that expired.", "", 1),
+        NULL, 0);
     r->failures = metric_cell(metric_register(METRIC_COUNTER, "holdfast_cleanup_failures_total",
                                               "Cleanup rounds that failed.", "", 1),
                               NULL, 0);

@@ -9,7 +9,8 @@
 #include "store/lanes.h"
 
 struct reaper;
-struct reaper *reaper_new(struct loop *loop, struct lanes *lanes, const struct config *c) must_check;
+struct reaper *reaper_new(struct loop *loop, struct lanes *lanes,
+                          const struct config *c) must_check;
 void reaper_free(struct reaper *r); /* after lanes_free */
 
 #endif

@@ -89,10 +89,8 @@ static void transport_drop(struct transport *t)
 
 void sessions_free(struct sessions *s)
 {
-    list_each (&s->idle_transports, t)
-        transport_drop(list_entry(t, struct transport, lru));
-    list_each (&s->idle_sessions, n)
-        session_drop(list_entry(n, struct session, lru));
+    list_each(&s->idle_transports, t) transport_drop(list_entry(t, struct transport, lru));
+    list_each(&s->idle_sessions, n) session_drop(list_entry(n, struct session, lru));
     map_release(&s->names);
     free((char *)s->node.p);
     free(s);
@@ -199,9 +197,15 @@ struct str client_type_of(struct str name)
         const char *part;
         struct str type;
     } table[] = {
-        {"claude-code", {"claude-code", 11}}, {"vscode", {"ide", 3}}, {"visual studio", {"ide", 3}},
-        {"cursor", {"ide", 3}},               {"jetbrains", {"ide", 3}}, {"windsurf", {"ide", 3}},
-        {"zed", {"ide", 3}},                  {"codex", {"cli", 3}},  {"-cli", {"cli", 3}},
+        {"claude-code", {"claude-code", 11}},
+        {"vscode", {"ide", 3}},
+        {"visual studio", {"ide", 3}},
+        {"cursor", {"ide", 3}},
+        {"jetbrains", {"ide", 3}},
+        {"windsurf", {"ide", 3}},
+        {"zed", {"ide", 3}},
+        {"codex", {"cli", 3}},
+        {"-cli", {"cli", 3}},
         {"agent", {"agent", 5}},
     };
     char lower[64];
@@ -218,7 +222,8 @@ struct str client_type_of(struct str name)
 
 static int64_t end_of(const struct session *s)
 {
-    int64_t idle = s->last_used_ms + (s->provisional ? SESSION_PROVISIONAL_MS : SESSION_IDLE_END_MS);
+    int64_t idle =
+        s->last_used_ms + (s->provisional ? SESSION_PROVISIONAL_MS : SESSION_IDLE_END_MS);
     int64_t cap = s->created_ms + SESSION_MAX_LIFE_MS;
     if (s->ttl_ms)
         return s->expires_ms;
@@ -333,7 +338,8 @@ static void write_touch(struct transport *t)
     touch->who.owner = arena_dup(touch->mem, t->owner);
     memcpy(touch->row.id_hash, t->id_hash, sizeof(t->id_hash));
     touch->row.last_used_ms = t->last_used_ms;
-    touch->op = (struct store_op){.kind = OP_TRANSPORT_TOUCH, .who = &touch->who, .transport = &touch->row};
+    touch->op =
+        (struct store_op){.kind = OP_TRANSPORT_TOUCH, .who = &touch->who, .transport = &touch->row};
     touch->job = (struct write_job){.ops = &touch->op, .n = 1, .done = touch_done};
     if (!lane_write(t->home->lanes, &touch->job))
         touch_done(&touch->job);

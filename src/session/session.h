@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions and transports as the loop holds them: a bounded cache of rows in use.  The store is the
  * truth; anything here may be dropped while nobody refers to it and is loaded again on first use.
- * Entries are kept by (kind, tenant, owner, name), so another's name is a miss like an unknown one. */
+ * Entries are kept by (kind, tenant, owner, name), so another's name is a miss like an unknown one.
+ */
 #ifndef HOLDFAST_SESSION_SESSION_H
 #define HOLDFAST_SESSION_SESSION_H
 
@@ -14,7 +15,8 @@
 
 struct sessions;
 
-/* (session, server): which live end it last used.  A different one now means that state was lost. */
+/* (session, server): which live end it last used.  A different one now means that state was lost.
+ */
 struct session_link {
     struct session_link *next;
     struct str server;
@@ -30,16 +32,16 @@ struct session {
     struct str id, handle, tenant, owner;
     struct str carrier, carrier_key;
     struct str key_by_id, key_by_handle, key_by_key; /* its names in the cache */
-    struct str link_key;     /* under which it has links of its own: "s:<id>" */
-    struct str owner_key;    /* under which its owner shares links: "o:<tenant>/<owner>" */
+    struct str link_key;  /* under which it has links of its own: "s:<id>" */
+    struct str owner_key; /* under which its owner shares links: "o:<tenant>/<owner>" */
     enum session_origin origin;
     bool provisional, counted;
-    bool stored;             /* the row is committed */
+    bool stored; /* the row is committed */
     bool ended;
     int64_t created_ms, last_used_ms, expires_ms, ttl_ms;
     struct str client_name, client_type, client_version;
     struct session_link *links;
-    struct list lru;         /* on the idle list while refs == 0 */
+    struct list lru; /* on the idle list while refs == 0 */
 };
 
 struct transport {
@@ -61,9 +63,9 @@ struct transport {
 
 struct sessions_config {
     struct lanes *lanes;
-    struct str node;         /* edge_mcp_id of sessions born of MCP traffic; copied */
+    struct str node; /* edge_mcp_id of sessions born of MCP traffic; copied */
     int64_t writer;
-    unsigned max_resident;   /* of each kind */
+    unsigned max_resident; /* of each kind */
 };
 struct sessions *sessions_new(const struct sessions_config *config) must_check;
 void sessions_free(struct sessions *s);
@@ -72,7 +74,7 @@ int64_t sessions_writer(const struct sessions *s);
 unsigned sessions_resident(const struct sessions *s);
 
 void session_ref(struct session *s);
-void session_unref(struct session *s);     /* NULL is fine */
+void session_unref(struct session *s); /* NULL is fine */
 void transport_ref(struct transport *t);
 void transport_unref(struct transport *t); /* NULL is fine */
 
@@ -104,20 +106,21 @@ bool transport_is_over(const struct transport *t, int64_t now_ms);
 /* What using `server` through a link of `generation` means for this session. */
 enum link_news { LINK_NEWS_FIRST, LINK_NEWS_SAME, LINK_NEWS_STATE_LOST };
 enum link_news session_note_link(struct session *s, struct str server, uint64_t generation);
-struct session_link *session_link_of(struct session *s, struct str server); /* NULL: never used it */
+struct session_link *session_link_of(struct session *s,
+                                     struct str server); /* NULL: never used it */
 
 /* A lookup, resident first, then by the lookup lane.  Embedded in whoever asks. */
 enum session_by { BY_TRANSPORT, BY_HANDLE, BY_KEY };
 struct session_query {
     enum session_by by;
     const struct principal *who;
-    struct str name;     /* Mcp-Session-Id, handle, or the key under `carrier` */
-    struct str carrier;  /* with BY_KEY */
+    struct str name;    /* Mcp-Session-Id, handle, or the key under `carrier` */
+    struct str carrier; /* with BY_KEY */
     void (*done)(struct session_query *q);
     /* Out; absent things are NULL.  References are the caller's. */
     struct session *session;
     struct transport *transport;
-    bool ok;             /* false: the store failed, see job.err */
+    bool ok; /* false: the store failed, see job.err */
     /* private */
     struct sessions *home;
     struct read_job job;

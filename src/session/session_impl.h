@@ -10,13 +10,14 @@ struct sessions {
     struct str node;
     int64_t writer;
     unsigned max_resident;
-    struct map names; /* key → struct session or struct transport, told apart by the key's first byte */
+    struct map
+        names; /* key → struct session or struct transport, told apart by the key's first byte */
     struct list idle_sessions, idle_transports;
     unsigned n_sessions, n_transports;
 };
 
-/* The longest name a lookup may have: handles and carrier names are bounded before they come here; a
- * longer one is absent, and so found nowhere. */
+/* The longest name a lookup may have: handles and carrier names are bounded before they come here;
+ * a longer one is absent, and so found nowhere. */
 #define KEY_ROOM 2048
 /* kind, tenant \0 owner \0 a \0 b, in `room`; absent when it does not fit. */
 struct str sessions_key_in(char *room, size_t n, char kind, struct str tenant, struct str owner,

@@ -25,7 +25,7 @@
 
 #define IF_OPEN(column, value)                                                                     \
     column " = CASE WHEN closed = 0 OR outcome = 'indeterminate' THEN " value " ELSE " column " E" \
-                                                                                              "ND"
+           "ND"
 
 #define EVENT_HEAD                                                                                 \
     "id, tenant, seq, at_ms, kind, exec, parent, owner, session_id, transport, carrier, server, "  \

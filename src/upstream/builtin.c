@@ -94,8 +94,9 @@ static void answer_initialize(struct link *l, const struct mcp_message *m, struc
     struct buf *out = answer_begin(l, m->id, "result");
     struct str asked = mcp_param_text(m, STR("protocolVersion"), mem);
 
-    buf_addf(out, "{\"protocolVersion\":\"%.*s\",\"capabilities\":{\"tools\":{}},\"serverInfo\":"
-                  "{\"name\":\"holdfast-%s\",\"version\":\"%s\"},\"instructions\":",
+    buf_addf(out,
+             "{\"protocolVersion\":\"%.*s\",\"capabilities\":{\"tools\":{}},\"serverInfo\":"
+             "{\"name\":\"holdfast-%s\",\"version\":\"%s\"},\"instructions\":",
              STR_ARG(mcp_version_negotiate(asked)->name), b->server->name, HOLDFAST_VERSION);
     js_quote(out, str_of(b->server->instructions));
     buf_addz(out, "}}");
@@ -132,8 +133,8 @@ static void answer_call(struct link *l, const struct mcp_message *m, struct aren
         buf_addc(out, '}');
         return;
     }
-    buf_addz(answer_begin(l, m->id, "error"),
-             "{\"code\":-32602,\"message\":\"Unknown tool; call tools/list to see the tools of this server\"}}");
+    buf_addz(answer_begin(l, m->id, "error"), "{\"code\":-32602,\"message\":\"Unknown tool; call "
+                                              "tools/list to see the tools of this server\"}}");
 }
 
 static void builtin_open(struct link *l)
@@ -177,7 +178,8 @@ static void builtin_abandon(struct link *l unused_arg, struct pending *p unused_
 static void builtin_close(struct link *l)
 {
     struct builtin_link *b = l->wire;
-    list_each (&b->answers, n) {
+    list_each(&b->answers, n)
+    {
         list_remove(n);
         list_entry(n, struct answer, node)->link = NULL;
     }

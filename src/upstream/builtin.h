@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Built-in MCP servers: tables of tools run in this process, reached like any other upstream, so that
- * sessions, audit and eras need to know nothing special about them. */
+/* Built-in MCP servers: tables of tools run in this process, reached like any other upstream, so
+ * that sessions, audit and eras need to know nothing special about them. */
 #ifndef HOLDFAST_UPSTREAM_BUILTIN_H
 #define HOLDFAST_UPSTREAM_BUILTIN_H
 
@@ -12,7 +12,7 @@ struct builtin_call {
     const struct js_node *arguments; /* an object, or NULL */
     void **state;                    /* this link's own, NULL at first; freed with the link */
     struct arena *mem;
-    struct buf *result;              /* write a CallToolResult object here */
+    struct buf *result; /* write a CallToolResult object here */
 };
 
 struct builtin_tool {

@@ -73,9 +73,10 @@ bool catalog_take_server(struct catalog *c, const struct js_doc *doc, const stru
         struct str version = js_text(doc, js_get(doc, result, STR("protocolVersion")), c->mem);
         const struct mcp_version *known = version.p ? mcp_version_find(version) : NULL;
         if (!known || known->era != MCP_LEGACY)
-            return error_set(err, ERR_UPSTREAM,
-                             "the server chose protocol version \"%.*s\", which Holdfast does not speak",
-                             STR_ARG(version));
+            return error_set(
+                err, ERR_UPSTREAM,
+                "the server chose protocol version \"%.*s\", which Holdfast does not speak",
+                STR_ARG(version));
         c->version = known->name;
     }
     c->offers_tools =
@@ -105,7 +106,8 @@ static bool take_tool(struct catalog *c, const struct js_doc *doc, const struct 
     if (map_get(&c->by_name, name))
         return true; /* the first definition of a name stands */
     if (c->n_tools == CATALOG_MAX_TOOLS)
-        return error_set(err, ERR_TOO_LARGE, "the server lists more than %d tools", CATALOG_MAX_TOOLS);
+        return error_set(err, ERR_TOO_LARGE, "the server lists more than %d tools",
+                         CATALOG_MAX_TOOLS);
     slot = next_slot(c);
     *slot = (struct catalog_tool){.name = arena_dup(c->mem, name)};
     if (!keep(c, js_raw(doc, tool), &slot->raw, err))
@@ -129,7 +131,8 @@ bool catalog_take_tools(struct catalog *c, const struct js_doc *doc, const struc
     const struct js_node *cursor = js_get(doc, result, STR("nextCursor"));
 
     if (!js_type_is(tools, JS_ARRAY))
-        return error_set(err, ERR_UPSTREAM, "the server's tools/list result has no array \"tools\"");
+        return error_set(err, ERR_UPSTREAM,
+                         "the server's tools/list result has no array \"tools\"");
     for (const struct js_node *t = js_first(doc, tools); t; t = js_next(doc, tools, t))
         if (!take_tool(c, doc, t, err))
             return false;

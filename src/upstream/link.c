@@ -2,10 +2,10 @@
 /* Links and the ledger: one live end of an upstream, the requests on their way through it, and the
  * handshake that opens a legacy one.
  *
- * Invariants: a pending is in the ledger exactly while it is on its link's list; it leaves both with
- * its first answer, its failure, its deadline or its cancellation, whichever comes first, and then
- * exactly one of its callbacks runs (none for a cancellation).  A link that has ended is in no map
- * and is freed at the end of the turn. */
+ * Invariants: a pending is in the ledger exactly while it is on its link's list; it leaves both
+ * with its first answer, its failure, its deadline or its cancellation, whichever comes first, and
+ * then exactly one of its callbacks runs (none for a cancellation).  A link that has ended is in no
+ * map and is freed at the end of the turn. */
 #include "upstream/upstream_impl.h"
 
 #include "base/log.h"
@@ -130,7 +130,8 @@ static void on_deadline(struct deadline *d)
     struct link *l = p->link;
     struct error err;
 
-    error_set(&err, ERR_TIMEOUT, "%.*s did not answer within %lld s; try again, or raise its \"timeout\"",
+    error_set(&err, ERR_TIMEOUT,
+              "%.*s did not answer within %lld s; try again, or raise its \"timeout\"",
               STR_ARG(l->up->config->name), (long long)(l->up->config->timeout_ms / 1000));
     l->timeouts++;
     pending_cancel(p, STR("timeout"));
@@ -264,7 +265,8 @@ static void on_handshake_reply(struct pending *p, struct mcp_message *m, struct 
         l->says_modern = names_modern(m);
         struct str why = js_text(&m->doc, js_get(&m->doc, m->error, STR("message")), mem);
         error_set(&err, ERR_UPSTREAM, "%.*s refused to start a session: %.*s",
-                  STR_ARG(l->up->config->name), (int)(why.n < 200 ? why.n : 200), why.p ? why.p : "");
+                  STR_ARG(l->up->config->name), (int)(why.n < 200 ? why.n : 200),
+                  why.p ? why.p : "");
         link_end(l, &err);
     } else if (!known || known->era != MCP_LEGACY) {
         error_set(&err, ERR_UPSTREAM, "%.*s chose a protocol version that Holdfast does not speak",
@@ -307,7 +309,8 @@ void link_up(struct link *l)
              (unsigned long long)l->handshake.id);
     buf_addstr(&text, l->initialize_params.p ? l->initialize_params : STR(OUR_INITIALIZE_PARAMS));
     buf_addc(&text, '}');
-    struct outgoing m = {.method = STR("initialize"), .text = buf_str(&text), .timeout_ms = HANDSHAKE_MS};
+    struct outgoing m = {
+        .method = STR("initialize"), .text = buf_str(&text), .timeout_ms = HANDSHAKE_MS};
     if (!upstream_send(l, &token, &l->handshake, &m, &err))
         link_end(l, &err);
     buf_release(&text);

@@ -4,7 +4,8 @@
  *
  *   DISCOVER ──discover result──────────────────────> TOOLS ──last page──> catalog
  *      └──any other answer, silence, exit──> SHAKE ────^  (a fresh process; threats C11)
- *                                              └──-32022 naming a modern version──> DISCOVER, patiently
+ *                                              └──-32022 naming a modern version──> DISCOVER,
+ * patiently
  *
  * Towards HTTP, 401, 403, 5xx and broken connections are trouble, not evidence of an era. */
 #include "upstream/upstream_impl.h"
@@ -29,11 +30,11 @@ struct probe {
     struct link_wait wait;
     struct pending ask;
     bool asking;
-    bool patient;              /* legacy was refused already: silence is no answer any more */
+    bool patient; /* legacy was refused already: silence is no answer any more */
     struct catalog *catalog;
     unsigned pages;
-    struct loop_timer *timer;  /* silence on a discover */
-    struct loop_timer *limit;  /* the whole probe */
+    struct loop_timer *timer; /* silence on a discover */
+    struct loop_timer *limit; /* the whole probe */
     struct loop_task reap;
 };
 
@@ -41,7 +42,8 @@ static void probe_open(struct probe *p, enum probe_state state);
 
 #define ENVELOPE                                                                                   \
     "\"_meta\":{\"" MCP_KEY_VERSION "\":\"2026-07-28\",\"" MCP_KEY_CAPABILITIES                    \
-    "\":{},\"" MCP_KEY_CLIENT_INFO "\":{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION "\"}}"
+    "\":{},\"" MCP_KEY_CLIENT_INFO "\":{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION     \
+    "\"}}"
 
 static void probe_close_link(struct probe *p)
 {
@@ -80,8 +82,9 @@ static void probe_finish(struct probe *p, const struct error *err)
         catalog_unref(u->catalog);
         u->catalog = p->catalog;
         u->catalog_stale = false;
-        log_info("server probed", LS("server", u->config->name), LZ("era", mcp_era_name(p->catalog->era)),
-                 LS("version", p->catalog->version), LI("tools", p->catalog->n_tools));
+        log_info("server probed", LS("server", u->config->name),
+                 LZ("era", mcp_era_name(p->catalog->era)), LS("version", p->catalog->version),
+                 LI("tools", p->catalog->n_tools));
     } else {
         catalog_unref(p->catalog);
         if (!u->retired)
@@ -147,7 +150,8 @@ static void go_legacy(struct probe *p, const struct error *err)
         if (err)
             probe_finish(p, err);
         else
-            probe_fail(p, ERR_UPSTREAM, "does not answer server/discover, though its era is modern");
+            probe_fail(p, ERR_UPSTREAM,
+                       "does not answer server/discover, though its era is modern");
         return;
     }
     probe_close_link(p);
@@ -161,7 +165,8 @@ static bool is_discover_result(const struct mcp_message *m)
     const struct js_node *versions = js_get(&m->doc, m->result, STR("supportedVersions"));
     if (!js_type_is(versions, JS_ARRAY))
         return false;
-    for (const struct js_node *v = js_first(&m->doc, versions); v; v = js_next(&m->doc, versions, v))
+    for (const struct js_node *v = js_first(&m->doc, versions); v;
+         v = js_next(&m->doc, versions, v))
         if (js_is(&m->doc, v, mcp_version_latest(MCP_MODERN)->name))
             return true;
     return false;
@@ -209,8 +214,8 @@ static void on_fail(struct pending *ask, const struct error *err, bool left unus
 {
     struct probe *p = container_of(ask, struct probe, ask);
     p->asking = false;
-    /* On a pipe, dying of an unknown first message is what some legacy servers do.  Over HTTP only a
-     * plain refusal (ERR_NO_METHOD) is; see remote.c. */
+    /* On a pipe, dying of an unknown first message is what some legacy servers do.  Over HTTP only
+     * a plain refusal (ERR_NO_METHOD) is; see remote.c. */
     if (p->state == PROBE_DISCOVER && (p->up->ops->has_process || err->code == ERR_NO_METHOD))
         go_legacy(p, err);
     else
@@ -252,7 +257,8 @@ static void on_link(struct link_wait *w, struct link *l unused_arg, const struct
         ask_tools(p, STR_NONE);
     } else if (probe_ask(p, STR("server/discover"), STR("{" ENVELOPE "}"))) {
         int64_t ms = p->up->ops->has_process ? DISCOVER_PIPE_MS : DISCOVER_HTTP_MS;
-        loop_timer_start(p->timer, p->patient || p->up->config->era == ERA_MODERN ? PATIENT_MS : ms, 0);
+        loop_timer_start(p->timer, p->patient || p->up->config->era == ERA_MODERN ? PATIENT_MS : ms,
+                         0);
     }
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links to Streamable HTTP servers, both eras.  Every message is a POST of its own; answers come as
- * one JSON object or as a stream of events on that POST.  A legacy server may give a session id with
- * its initialize answer: that id is the link.
+ * one JSON object or as a stream of events on that POST.  A legacy server may give a session id
+ * with its initialize answer: that id is the link.
  *
- * What a status means is said in one place, judge(): a JSON-RPC error object in any body is an answer;
- * 404 on a session is a lost session; 2xx and 4xx nonsense to a probe say "not this era"; the rest is
- * trouble. */
+ * What a status means is said in one place, judge(): a JSON-RPC error object in any body is an
+ * answer; 404 on a session is a lost session; 2xx and 4xx nonsense to a probe say "not this era";
+ * the rest is trouble. */
 #include "upstream/upstream_impl.h"
 
 #include "base/log.h"
@@ -81,7 +81,8 @@ static void post_drop(struct post *post)
 /* Still waited for?  The pending may have been answered and be gone. */
 static bool post_is_open(const struct post *post)
 {
-    return !post->dead && post->link && post->pending && pending_find(post->link, post->id) == post->pending;
+    return !post->dead && post->link && post->pending &&
+           pending_find(post->link, post->id) == post->pending;
 }
 
 static void keep_session(struct link *l, const struct http_head *head)
@@ -147,7 +148,8 @@ static bool answer_with_error(struct post *post, struct str body)
     if (mcp_parse_upstream(body, mem, &m, &ignored) && js_type_is(m.error, JS_OBJECT)) {
         struct buf text;
         buf_init(&text, MAX_MESSAGE + 128);
-        buf_addf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"error\":", (unsigned long long)post->id);
+        buf_addf(&text,
+                 "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"error\":", (unsigned long long)post->id);
         buf_addstr(&text, js_raw(&m.doc, m.error));
         buf_addc(&text, '}');
         link_receive(post->link, post->pending, buf_str(&text));
@@ -188,9 +190,10 @@ static void fail_by_status(struct post *post)
         error_set(&err, ERR_NO_METHOD, "%.*s does not speak 2026-07-28", STR_ARG(name));
         break;
     case ERR_DENIED:
-        error_set(&err, ERR_UPSTREAM,
-                  "%.*s answered %d: it wants a credential; put one under \"headers\" of the server",
-                  STR_ARG(name), post->status);
+        error_set(
+            &err, ERR_UPSTREAM,
+            "%.*s answered %d: it wants a credential; put one under \"headers\" of the server",
+            STR_ARG(name), post->status);
         break;
     default:
         error_set(&err, ERR_UPSTREAM, "%.*s answered HTTP %d without a JSON-RPC message",
@@ -219,8 +222,8 @@ static void on_done(void *arg, struct str body, const struct error *err, bool se
             bool ok = post->status / 100 == 2 && body.n;
             if (ok)
                 link_receive(post->link, post->pending, body);
-            if (post_is_open(post) && !(judge(post) == ERR_UPSTREAM && body.n && !ok &&
-                                        answer_with_error(post, body)))
+            if (post_is_open(post) &&
+                !(judge(post) == ERR_UPSTREAM && body.n && !ok && answer_with_error(post, body)))
                 fail_by_status(post);
         }
     }
@@ -353,8 +356,7 @@ static void say_goodbye(struct link *l)
 static void remote_close(struct link *l)
 {
     struct remote_link *r = l->wire;
-    list_each (&r->posts, n)
-        post_drop(list_entry(n, struct post, node));
+    list_each(&r->posts, n) post_drop(list_entry(n, struct post, node));
     say_goodbye(l);
     free(r);
     l->wire = NULL;

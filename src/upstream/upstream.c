@@ -92,7 +92,8 @@ void upstream_unref(struct upstream *u)
 
 static void end_links(struct upstream *u, bool idle_only, const struct error *why)
 {
-    list_each (&u->lru, n) {
+    list_each(&u->lru, n)
+    {
         struct link *l = list_entry(n, struct link, lru);
         if (!idle_only || (l->in_flight == 0 && list_empty(&l->waiters)))
             link_end(l, why);
@@ -123,7 +124,8 @@ static void finish_retired(struct upstream *u, bool now)
 
 void upstreams_apply(struct upstreams *s, struct config *config)
 {
-    list_each (&s->all, n) {
+    list_each(&s->all, n)
+    {
         struct upstream *u = list_entry(n, struct upstream, node);
         const struct server_config *now = config_server(config, u->config->name);
         if (!now || memcmp(now->definition, u->config->definition, sizeof(now->definition)) != 0)
@@ -132,23 +134,21 @@ void upstreams_apply(struct upstreams *s, struct config *config)
     for (size_t i = 0; i < config->n_servers; i++)
         if (!upstreams_find(s, config->servers[i].name))
             upstream_new(s, config, &config->servers[i]);
-    list_each (&s->retired, r)
-        finish_retired(list_entry(r, struct upstream, node), false);
+    list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), false);
 }
 
 void upstreams_free(struct upstreams *s)
 {
     loop_timer_free(s->tick);
-    list_each (&s->all, n)
-        retire(list_entry(n, struct upstream, node));
-    list_each (&s->retired, r)
-        finish_retired(list_entry(r, struct upstream, node), true);
+    list_each(&s->all, n) retire(list_entry(n, struct upstream, node));
+    list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), true);
     set_unref(s);
 }
 
 struct upstream *upstreams_find(struct upstreams *s, struct str name)
 {
-    list_each (&s->all, n) {
+    list_each(&s->all, n)
+    {
         struct upstream *u = list_entry(n, struct upstream, node);
         if (str_eq(u->config->name, name))
             return u;
@@ -158,8 +158,7 @@ struct upstream *upstreams_find(struct upstreams *s, struct str name)
 
 void upstreams_each(struct upstreams *s, void (*fn)(void *arg, struct upstream *u), void *arg)
 {
-    list_each (&s->all, n)
-        fn(arg, list_entry(n, struct upstream, node));
+    list_each(&s->all, n) fn(arg, list_entry(n, struct upstream, node));
 }
 
 struct loop *upstreams_loop(struct upstreams *s)
@@ -235,14 +234,14 @@ static bool refuse_in_backoff(struct upstream *u, struct error *err)
 unsigned link_owner_count(struct upstream *u, struct str owner)
 {
     unsigned count = 0;
-    list_each (&u->lru, n)
-        count += str_eq(list_entry(n, struct link, lru)->owner, owner);
+    list_each(&u->lru, n) count += str_eq(list_entry(n, struct link, lru)->owner, owner);
     return count;
 }
 
 static struct link *idle_link(struct upstream *u, const struct str *owner)
 {
-    list_each (&u->lru, n) {
+    list_each(&u->lru, n)
+    {
         struct link *l = list_entry(n, struct link, lru);
         if (l->state == LINK_OPEN && l->in_flight == 0 && list_empty(&l->waiters) &&
             (!owner || str_eq(l->owner, *owner)))
@@ -254,7 +253,8 @@ static struct link *idle_link(struct upstream *u, const struct str *owner)
 static struct link *idle_link_anywhere(struct upstreams *s)
 {
     struct link *oldest = NULL;
-    list_each (&s->all, n) {
+    list_each(&s->all, n)
+    {
         struct upstream *u = list_entry(n, struct upstream, node);
         struct link *l = u->ops->has_process ? idle_link(u, NULL) : NULL;
         if (l && (!oldest || l->last_used_ms < oldest->last_used_ms))
@@ -356,7 +356,8 @@ static void serve_waiting(struct upstream *u, struct link_wait *w)
 
 static void serve_queues(struct upstreams *s)
 {
-    list_each (&s->all, n) {
+    list_each(&s->all, n)
+    {
         struct upstream *u = list_entry(n, struct upstream, node);
         struct list *first = list_first(&u->queue);
         if (first)
@@ -386,7 +387,8 @@ void upstream_place_freed(struct upstreams *s)
 static void end_idle(struct upstream *u, int64_t now)
 {
     static const struct error idle = {.code = ERR_NONE};
-    list_each (&u->lru, n) {
+    list_each(&u->lru, n)
+    {
         struct link *l = list_entry(n, struct link, lru);
         int64_t patience = l->counts ? LINK_IDLE_MS : LINK_LIGHT_IDLE_MS;
         if (now - l->last_used_ms < patience)
@@ -401,10 +403,8 @@ static void on_tick(void *arg)
     struct upstreams *s = arg;
     int64_t now = loop_now_ms(s->loop);
 
-    list_each (&s->all, n)
-        end_idle(list_entry(n, struct upstream, node), now);
-    list_each (&s->retired, r)
-        finish_retired(list_entry(r, struct upstream, node), false);
+    list_each(&s->all, n) end_idle(list_entry(n, struct upstream, node), now);
+    list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), false);
     serve_queues(s);
 }
 

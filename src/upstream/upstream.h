@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Upstreams: the configured servers, the live links to them, and the one door through which anything
- * leaves for them.
+/* Upstreams: the configured servers, the live links to them, and the one door through which
+ * anything leaves for them.
  *
  *   upstreams ── one per configured server ──> upstream ── one per session (or shared) ──> link
  *
- * A link is one live end: a child process, a remote session, or a built-in's state.  Only a call (or
- * the probe that fills the catalog) opens one.  Loop thread only. */
+ * A link is one live end: a child process, a remote session, or a built-in's state.  Only a call
+ * (or the probe that fills the catalog) opens one.  Loop thread only. */
 #ifndef HOLDFAST_UPSTREAM_UPSTREAM_H
 #define HOLDFAST_UPSTREAM_UPSTREAM_H
 
@@ -24,7 +24,8 @@ struct builtin;
 
 /* Where messages from upstreams go: set once, by delivery. */
 struct upstream_sink {
-    /* `about`: the pending whose own stream carried it (HTTP), or NULL.  `text` lives only for the call. */
+    /* `about`: the pending whose own stream carried it (HTTP), or NULL.  `text` lives only for the
+     * call. */
     void (*on_message)(void *arg, struct link *l, struct pending *about, struct str text);
     void *arg;
 };
@@ -35,8 +36,8 @@ struct upstreams_config {
     struct upstream_sink sink;
 };
 struct upstreams *upstreams_new(const struct upstreams_config *config) must_check;
-/* Starts from nothing or swaps: servers with the same definition stay untouched, changed and removed
- * ones finish their calls (at most 30 s) and end. */
+/* Starts from nothing or swaps: servers with the same definition stay untouched, changed and
+ * removed ones finish their calls (at most 30 s) and end. */
 void upstreams_apply(struct upstreams *s, struct config *config);
 void upstreams_free(struct upstreams *s);
 struct upstream *upstreams_find(struct upstreams *s, struct str name); /* NULL: not configured */
@@ -50,12 +51,12 @@ struct str upstream_name(const struct upstream *u);
 const struct server_config *upstream_config(const struct upstream *u);
 /* "up", "down: why" or "unknown" for health pages. */
 const char *upstream_state(const struct upstream *u);
-void upstream_ref(struct upstream *u);   /* keeps the memory past a reload */
+void upstream_ref(struct upstream *u); /* keeps the memory past a reload */
 void upstream_unref(struct upstream *u);
 
-/* Sets *ret to the catalog (borrowed until the end of this turn) when it is known; else to NULL, and
- * `want` is called from the loop once a probe has ended.  fresh: a list the upstream said has changed
- * will not do.  false: refused now, the server is in back-off after failures. */
+/* Sets *ret to the catalog (borrowed until the end of this turn) when it is known; else to NULL,
+ * and `want` is called from the loop once a probe has ended.  fresh: a list the upstream said has
+ * changed will not do.  false: refused now, the server is in back-off after failures. */
 struct catalog_want {
     struct list link;
     void (*done)(struct catalog_want *w, struct catalog *c, const struct error *err);
@@ -67,21 +68,23 @@ void upstream_catalog_stale(struct upstream *u); /* list_changed: probe again at
 
 /* Whose link: the key decides who shares it. */
 struct link_identity {
-    struct str key;               /* "s:<session row>", "o:<tenant>/<owner>", "all" */
-    struct str owner;             /* tenant/owner, for the limit of 4 children per owner */
-    struct str initialize_params; /* the client's own, to open a legacy upstream with; absent: ours */
+    struct str key;   /* "s:<session row>", "o:<tenant>/<owner>", "all" */
+    struct str owner; /* tenant/owner, for the limit of 4 children per owner */
+    struct str
+        initialize_params; /* the client's own, to open a legacy upstream with; absent: ours */
 };
 struct link_wait {
-    struct list link;          /* on a link's waiters, or in line for a place */
-    struct deadline deadline;  /* set while in line */
+    struct list link;         /* on a link's waiters, or in line for a place */
+    struct deadline deadline; /* set while in line */
     struct upstream *up;
-    struct link_identity who;  /* spans kept by the caller while it waits */
+    struct link_identity who; /* spans kept by the caller while it waits */
     void (*done)(struct link_wait *w, struct link *l, const struct error *err);
 };
 /* Sets *ret to the open link; else to NULL, and wait->done is called from the loop when it is open
- * (err NULL), cannot be opened, or no place came free within 5 s.  false: refused now (back-off). */
-must_check bool upstream_link(struct upstream *u, const struct link_identity *who, struct link_wait *wait,
-                              struct link **ret, struct error *err);
+ * (err NULL), cannot be opened, or no place came free within 5 s.  false: refused now (back-off).
+ */
+must_check bool upstream_link(struct upstream *u, const struct link_identity *who,
+                              struct link_wait *wait, struct link **ret, struct error *err);
 void link_wait_cancel(struct link_wait *w);
 struct upstream *link_upstream(const struct link *l);
 uint64_t link_generation(const struct link *l); /* unlike for every link ever opened */
@@ -90,15 +93,15 @@ enum mcp_era link_era(const struct link *l);
 bool link_is_stateful(const struct link *l);
 struct str link_remote_id(const struct link *l);
 
-/* One request on its way, embedded in whoever sent it.  Ids are ours and single-use: the first answer
- * takes the entry out of the ledger. */
+/* One request on its way, embedded in whoever sent it.  Ids are ours and single-use: the first
+ * answer takes the entry out of the ledger. */
 struct pending {
     uint64_t id;
     struct link *link;
-    struct list node;    /* on its link */
+    struct list node; /* on its link */
     struct deadline deadline;
-    void *wire;          /* the transport's own */
-    bool left;           /* bytes may have reached the upstream */
+    void *wire; /* the transport's own */
+    bool left;  /* bytes may have reached the upstream */
     /* `m` and its memory are taken by the callee. */
     void (*on_reply)(struct pending *p, struct mcp_message *m, struct arena *mem);
     /* `left` false: not one byte left us, it may be sent again. */
@@ -110,19 +113,20 @@ uint64_t upstream_next_id_for(struct upstream *u);
 
 struct outgoing {
     struct str method;
-    struct str name;          /* mirrored in Mcp-Name towards modern HTTP; absent for none */
-    struct str text;          /* the whole JSON-RPC message */
-    struct str header_lines;  /* further headers towards HTTP, "Name: value\r\n…"; absent for none */
-    int64_t timeout_ms;       /* 0: the server's own */
+    struct str name;         /* mirrored in Mcp-Name towards modern HTTP; absent for none */
+    struct str text;         /* the whole JSON-RPC message */
+    struct str header_lines; /* further headers towards HTTP, "Name: value\r\n…"; absent for none */
+    int64_t timeout_ms;      /* 0: the server's own */
 };
-/* The only door: asserts that the token may leave.  `p` NULL for notifications; otherwise p->id, the
- * callbacks, and an id in `text` that says the same.  false: nothing left, p is untouched. */
+/* The only door: asserts that the token may leave.  `p` NULL for notifications; otherwise p->id,
+ * the callbacks, and an id in `text` that says the same.  false: nothing left, p is untouched. */
 must_check bool upstream_send(struct link *l, const struct exec *token, struct pending *p,
                               const struct outgoing *m, struct error *err);
 /* Stop waiting: the entry leaves the ledger, no callback follows, the upstream is told (legacy:
  * notifications/cancelled; modern HTTP: the stream is closed). */
 void pending_cancel(struct pending *p, struct str reason);
-/* Takes the entry that answers to `id` on this link, or NULL (unknown, foreign, answered before). */
+/* Takes the entry that answers to `id` on this link, or NULL (unknown, foreign, answered before).
+ */
 struct pending *pending_take(struct link *l, uint64_t id);
 /* The same without taking, for progress. */
 struct pending *pending_find(struct link *l, uint64_t id);

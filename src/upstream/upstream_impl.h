@@ -16,25 +16,25 @@ struct link {
     enum link_state state;
     enum mcp_era era;
     uint64_t generation;
-    struct str key, owner;       /* owned, in mem */
+    struct str key, owner; /* owned, in mem */
     struct str initialize_params;
     struct arena *mem;
-    struct list waiters;         /* struct link_wait */
-    struct list pendings;        /* struct pending, oldest first */
+    struct list waiters;  /* struct link_wait */
+    struct list pendings; /* struct pending, oldest first */
     unsigned in_flight;
-    unsigned timeouts;           /* in a row */
-    bool has_answered;           /* anything at all: the start worked */
+    unsigned timeouts; /* in a row */
+    bool has_answered; /* anything at all: the start worked */
     int64_t last_used_ms;
-    struct list lru;             /* in its upstream, least recently used first */
-    struct pending handshake;    /* initialize */
+    struct list lru;          /* in its upstream, least recently used first */
+    struct pending handshake; /* initialize */
     struct loop_task start, reap;
-    struct catalog *fill;        /* a probe's: takes what the handshake says; borrowed */
-    bool says_modern;            /* refused initialize, naming modern versions */
-    bool is_probe;               /* counts against no limit, never shared */
-    bool counts;                 /* holds a process: counts against the limits */
+    struct catalog *fill;              /* a probe's: takes what the handshake says; borrowed */
+    bool says_modern;                  /* refused initialize, naming modern versions */
+    bool is_probe;                     /* counts against no limit, never shared */
+    bool counts;                       /* holds a process: counts against the limits */
     const struct mcp_version *version; /* negotiated (legacy) */
-    void *wire;                  /* the transport's */
-    struct str remote_id;        /* an HTTP upstream's own session, in mem */
+    void *wire;                        /* the transport's */
+    struct str remote_id;              /* an HTTP upstream's own session, in mem */
 };
 
 struct upstream_ops {
@@ -46,7 +46,7 @@ struct upstream_ops {
     bool (*send)(struct link *l, struct pending *p, const struct outgoing *m, struct error *err);
     /* p was taken out of the ledger without an answer: drop its wire. */
     void (*abandon)(struct link *l, struct pending *p);
-    void (*close)(struct link *l); /* drop l->wire; no callbacks afterwards */
+    void (*close)(struct link *l);      /* drop l->wire; no callbacks afterwards */
     void (*forget)(struct upstream *u); /* drop u->wire; may be NULL */
 };
 extern const struct upstream_ops upstream_stdio, upstream_remote, upstream_builtin;
@@ -58,23 +58,23 @@ struct upstream {
     struct config *config_ref;
     const struct server_config *config;
     const struct upstream_ops *ops;
-    struct map links;            /* key → struct link */
-    struct list lru;             /* struct link */
-    unsigned processes;          /* links that count */
-    unsigned calls;              /* pendings of all links */
+    struct map links;   /* key → struct link */
+    struct list lru;    /* struct link */
+    unsigned processes; /* links that count */
+    unsigned calls;     /* pendings of all links */
     bool retired;
-    struct list node;            /* in the set */
-    struct list queue;           /* struct link_wait in line for a place */
+    struct list node;                     /* in the set */
+    struct list queue;                    /* struct link_wait in line for a place */
     struct deadline_class call_deadlines; /* config->timeout_ms */
     /* probe */
     struct catalog *catalog;
     bool catalog_stale;
     struct list catalog_wants;
     struct probe *probe;
-    struct error last_error;     /* code ERR_NONE when the last thing went well */
-    unsigned failures;           /* starts that failed in a row */
+    struct error last_error; /* code ERR_NONE when the last thing went well */
+    unsigned failures;       /* starts that failed in a row */
     int64_t retry_at_ms;
-    void *wire;                  /* the transport's: a connection pool, a built-in's table */
+    void *wire; /* the transport's: a connection pool, a built-in's table */
 };
 
 struct upstreams {
@@ -82,14 +82,14 @@ struct upstreams {
     struct loop *loop;
     struct keeper *keeper;
     struct upstream_sink sink;
-    struct list all;             /* struct upstream, current ones */
+    struct list all; /* struct upstream, current ones */
     struct list retired;
-    struct map ledger;           /* our id → struct pending */
+    struct map ledger; /* our id → struct pending */
     uint64_t next_id, next_generation;
     unsigned processes, links;
     struct deadline_class wait_deadlines; /* 5 s in line for a place */
-    struct loop_timer *tick;     /* idle links, retired upstreams, back-off */
-    struct loop_task serve;      /* gives freed places to those in line, at the end of the turn */
+    struct loop_timer *tick;              /* idle links, retired upstreams, back-off */
+    struct loop_task serve; /* gives freed places to those in line, at the end of the turn */
     bool serve_queued;
 };
 
@@ -103,7 +103,8 @@ struct upstreams {
 #define RETIRE_MS 30000
 
 /* link.c */
-struct link *link_new(struct upstream *u, const struct link_identity *who, enum mcp_era era, bool is_probe);
+struct link *link_new(struct upstream *u, const struct link_identity *who, enum mcp_era era,
+                      bool is_probe);
 void link_up(struct link *l);       /* the transport is there: shakes hands when legacy */
 void link_up_later(struct link *l); /* the same at the end of this turn */
 void link_opened(struct link *l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmocka with tests found by symbol: write TEST(test_thing__claim) { … } and nothing else; the main()
- * is generated from the file by tests/support/gen_main.py. */
+/* cmocka with tests found by symbol: write TEST(test_thing__claim) { … } and nothing else; the
+ * main() is generated from the file by tests/support/gen_main.py. */
 #ifndef HOLDFAST_TESTS_TEST_H
 #define HOLDFAST_TESTS_TEST_H
 

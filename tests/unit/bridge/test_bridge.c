@@ -26,7 +26,8 @@ static void end(void)
     arena_free(mem);
 }
 
-static void check_request(const char *in, enum mcp_era from, enum mcp_era to, bool drop, const char *expected)
+static void check_request(const char *in, enum mcp_era from, enum mcp_era to, bool drop,
+                          const char *expected)
 {
     begin();
     struct mcp_message m = parse(in);
@@ -36,20 +37,24 @@ static void check_request(const char *in, enum mcp_era from, enum mcp_era to, bo
     end();
 }
 
-#define CALL(params) "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"tools/call\",\"params\":" params "}"
-#define SENT(params) "{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/call\",\"params\":" params "}"
+#define CALL(params)                                                                               \
+    "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"tools/call\",\"params\":" params "}"
+#define SENT(params)                                                                               \
+    "{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/call\",\"params\":" params "}"
 #define ENVELOPE                                                                                   \
     "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","                                  \
     "\"io.modelcontextprotocol/clientCapabilities\":{}"
 
 TEST(test_bridge_request__same_era_changes_the_id_and_the_token_alone)
 {
-    check_request(CALL("{ \"arguments\":{\"n\":12345678901234567890, \"s\":\"\\u00e9\"},\"name\":\"a\","
-                       "\"_meta\":{\"z\":1e400,\"progressToken\":\"p\",\"a\":{}} }"),
-                  MCP_LEGACY, MCP_LEGACY, false,
-                  SENT("{ \"arguments\":{\"n\":12345678901234567890, \"s\":\"\\u00e9\"},\"name\":\"a\","
-                       "\"_meta\":{\"z\":1e400,\"progressToken\":77,\"a\":{}} }"));
-    check_request(CALL("{\"name\":\"a\"}"), MCP_LEGACY, MCP_LEGACY, false, SENT("{\"name\":\"a\"}"));
+    check_request(
+        CALL("{ \"arguments\":{\"n\":12345678901234567890, \"s\":\"\\u00e9\"},\"name\":\"a\","
+             "\"_meta\":{\"z\":1e400,\"progressToken\":\"p\",\"a\":{}} }"),
+        MCP_LEGACY, MCP_LEGACY, false,
+        SENT("{ \"arguments\":{\"n\":12345678901234567890, \"s\":\"\\u00e9\"},\"name\":\"a\","
+             "\"_meta\":{\"z\":1e400,\"progressToken\":77,\"a\":{}} }"));
+    check_request(CALL("{\"name\":\"a\"}"), MCP_LEGACY, MCP_LEGACY, false,
+                  SENT("{\"name\":\"a\"}"));
     check_request(CALL("{\"name\":\"a\",\"_meta\":{}}"), MCP_LEGACY, MCP_LEGACY, false,
                   SENT("{\"name\":\"a\",\"_meta\":{}}"));
     check_request(CALL("{\"name\":\"a\",\"_meta\":{" ENVELOPE "}}"), MCP_MODERN, MCP_MODERN, false,
@@ -62,9 +67,10 @@ TEST(test_bridge_request__to_legacy_the_envelope_leaves)
                   SENT("{\"name\":\"a\"}"));
     check_request(CALL("{\"name\":\"a\",\"_meta\":{" ENVELOPE "}}"), MCP_MODERN, MCP_LEGACY, false,
                   SENT("{\"name\":\"a\"}"));
-    check_request(CALL("{\"name\":\"a\",\"_meta\":{\"v/x\":[1 ],\"progressToken\":0," ENVELOPE "}}"),
-                  MCP_MODERN, MCP_LEGACY, false,
-                  SENT("{\"name\":\"a\",\"_meta\":{\"v/x\":[1 ],\"progressToken\":77}}"));
+    check_request(
+        CALL("{\"name\":\"a\",\"_meta\":{\"v/x\":[1 ],\"progressToken\":0," ENVELOPE "}}"),
+        MCP_MODERN, MCP_LEGACY, false,
+        SENT("{\"name\":\"a\",\"_meta\":{\"v/x\":[1 ],\"progressToken\":77}}"));
 }
 
 TEST(test_bridge_request__to_modern_the_envelope_is_added)
@@ -73,14 +79,16 @@ TEST(test_bridge_request__to_modern_the_envelope_is_added)
                   SENT("{\"name\":\"a\",\"_meta\":{" ENVELOPE "}}"));
     check_request(CALL("{\"name\":\"a\",\"_meta\":{\"k\":1}}"), MCP_LEGACY, MCP_MODERN, false,
                   SENT("{\"name\":\"a\",\"_meta\":{\"k\":1," ENVELOPE "}}"));
-    check_request("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}", MCP_LEGACY, MCP_MODERN, false,
-                  "{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/list\",\"params\":{\"_meta\":{" ENVELOPE "}}}");
+    check_request(
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}", MCP_LEGACY, MCP_MODERN, false,
+        "{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/list\",\"params\":{\"_meta\":{" ENVELOPE
+        "}}}");
 }
 
 TEST(test_bridge_request__an_injected_handle_stays_with_us)
 {
-    check_request(CALL("{\"name\":\"a\",\"arguments\":{\"x\":1,\"session_id\":\"ses_1\"}}"), MCP_LEGACY,
-                  MCP_LEGACY, true, SENT("{\"name\":\"a\",\"arguments\":{\"x\":1}}"));
+    check_request(CALL("{\"name\":\"a\",\"arguments\":{\"x\":1,\"session_id\":\"ses_1\"}}"),
+                  MCP_LEGACY, MCP_LEGACY, true, SENT("{\"name\":\"a\",\"arguments\":{\"x\":1}}"));
 }
 
 static void check_result(const char *in, struct bridge_result b, const char *expected)
@@ -101,21 +109,26 @@ static void check_result(const char *in, struct bridge_result b, const char *exp
 TEST(test_bridge_result__same_era_keeps_every_byte)
 {
     struct bridge_result same = {.from = MCP_LEGACY, .to = MCP_LEGACY, .server_info = STR("{}")};
-    check_result(RESULT("{ \"content\" :[],\"_meta\":{\"b\":9007199254740993,\"a\":\"\\/\"}}"), same,
+    check_result(RESULT("{ \"content\" :[],\"_meta\":{\"b\":9007199254740993,\"a\":\"\\/\"}}"),
+                 same,
                  GIVEN("{ \"content\" :[],\"_meta\":{\"b\":9007199254740993,\"a\":\"\\/\"}}"));
     same.from = same.to = MCP_MODERN;
-    check_result(RESULT("{\"resultType\":\"complete\"}"), same, GIVEN("{\"resultType\":\"complete\"}"));
+    check_result(RESULT("{\"resultType\":\"complete\"}"), same,
+                 GIVEN("{\"resultType\":\"complete\"}"));
 }
 
 TEST(test_bridge_result__to_modern_says_what_it_is)
 {
-    struct bridge_result b = {.from = MCP_LEGACY, .to = MCP_MODERN, .server_info = STR("{\"name\":\"s\"}")};
-    check_result(RESULT("{\"content\":[]}"), b,
-                 GIVEN("{\"content\":[],\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"s\"}},"
-                       "\"resultType\":\"complete\"}"));
-    check_result(RESULT("{\"_meta\":{\"k\":1},\"content\":[]}"), b,
-                 GIVEN("{\"_meta\":{\"k\":1,\"io.modelcontextprotocol/serverInfo\":{\"name\":\"s\"}},"
-                       "\"content\":[],\"resultType\":\"complete\"}"));
+    struct bridge_result b = {
+        .from = MCP_LEGACY, .to = MCP_MODERN, .server_info = STR("{\"name\":\"s\"}")};
+    check_result(
+        RESULT("{\"content\":[]}"), b,
+        GIVEN("{\"content\":[],\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"s\"}},"
+              "\"resultType\":\"complete\"}"));
+    check_result(
+        RESULT("{\"_meta\":{\"k\":1},\"content\":[]}"), b,
+        GIVEN("{\"_meta\":{\"k\":1,\"io.modelcontextprotocol/serverInfo\":{\"name\":\"s\"}},"
+              "\"content\":[],\"resultType\":\"complete\"}"));
 }
 
 TEST(test_bridge_result__to_legacy_takes_it_out_again)
@@ -140,19 +153,23 @@ TEST(test_bridge_result__state_lost_and_handle_are_the_last_lines)
         .lost_reason = STR("child_restarted"),
         .lost_at = STR("T"),
     };
-    check_result(RESULT("{\"content\":[{\"type\":\"text\",\"text\":\"1\"}]}"), b,
-                 GIVEN("{\"content\":[{\"type\":\"text\",\"text\":\"1\"},{\"type\":\"text\",\"text\":"
-                       "\"[holdfast: files was restarted; its earlier state is lost]\"},{\"type\":\"text\","
-                       "\"text\":\"[session: ses_x]\"}],\"_meta\":{\"holdfast/state-lost\":{\"server\":\"files\","
-                       "\"reason\":\"child_restarted\",\"at\":\"T\"},\"holdfast/session\":\"ses_x\"}}"));
+    check_result(
+        RESULT("{\"content\":[{\"type\":\"text\",\"text\":\"1\"}]}"), b,
+        GIVEN("{\"content\":[{\"type\":\"text\",\"text\":\"1\"},{\"type\":\"text\",\"text\":"
+              "\"[holdfast: files was restarted; its earlier state is lost]\"},{\"type\":\"text\","
+              "\"text\":\"[session: "
+              "ses_x]\"}],\"_meta\":{\"holdfast/state-lost\":{\"server\":\"files\","
+              "\"reason\":\"child_restarted\",\"at\":\"T\"},\"holdfast/session\":\"ses_x\"}}"));
 }
 
 TEST(test_bridge_error__modern_codes_do_not_reach_legacy_clients)
 {
     struct bridge_result b = {.from = MCP_MODERN, .to = MCP_LEGACY};
-    check_result("{\"jsonrpc\":\"2.0\",\"id\":77,\"error\":{\"code\":-32021,\"message\":\"m\"}}", b,
-                 "{\"jsonrpc\":\"2.0\",\"id\":\"c\\u0031\",\"error\":{\"code\":-32603,\"message\":\"m\"}}");
+    check_result(
+        "{\"jsonrpc\":\"2.0\",\"id\":77,\"error\":{\"code\":-32021,\"message\":\"m\"}}", b,
+        "{\"jsonrpc\":\"2.0\",\"id\":\"c\\u0031\",\"error\":{\"code\":-32603,\"message\":\"m\"}}");
     b.to = MCP_MODERN;
-    check_result("{\"jsonrpc\":\"2.0\",\"id\":77,\"error\":{\"code\":-32021,\"message\":\"m\"}}", b,
-                 "{\"jsonrpc\":\"2.0\",\"id\":\"c\\u0031\",\"error\":{\"code\":-32021,\"message\":\"m\"}}");
+    check_result(
+        "{\"jsonrpc\":\"2.0\",\"id\":77,\"error\":{\"code\":-32021,\"message\":\"m\"}}", b,
+        "{\"jsonrpc\":\"2.0\",\"id\":\"c\\u0031\",\"error\":{\"code\":-32021,\"message\":\"m\"}}");
 }

@@ -64,7 +64,8 @@ TEST(test_splice__edits_inside_a_value_leave_its_surroundings)
     js_splice_replace(&s, js_get(&doc, meta, STR("t")), STR("7"));
     buf_init(&out, 1 << 20);
     js_splice_write(&s, js_root(&doc), &out);
-    assert_string_equal(out.p, "{\"p\":{\"m\":{\"t\":7, \"k\":12345678901234567890}},\"l\":[ 1,2]}");
+    assert_string_equal(out.p,
+                        "{\"p\":{\"m\":{\"t\":7, \"k\":12345678901234567890}},\"l\":[ 1,2]}");
     buf_reset(&out);
     js_splice_write(&s, meta, &out);
     assert_string_equal(out.p, "{\"t\":7, \"k\":12345678901234567890}");

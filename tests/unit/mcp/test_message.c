@@ -27,8 +27,10 @@ TEST(test_message__refuses_what_two_readers_could_read_differently)
     } table[] = {
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"method\":\"b\"}", ERR_BAD_INPUT},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"Method\":\"b\"}", ERR_BAD_INPUT},
-        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":{\"Name\":\"b\"}}", ERR_BAD_INPUT},
-        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":{\"x\":{\"k\":1,\"k\":2}}}", ERR_BAD_INPUT},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":{\"Name\":\"b\"}}",
+         ERR_BAD_INPUT},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":{\"x\":{\"k\":1,\"k\":2}}}",
+         ERR_BAD_INPUT},
         {"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"a\"}", ERR_BAD_INPUT},
         {"{\"id\":1,\"method\":\"a\"}", ERR_BAD_INPUT},
         {"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"a\"}", ERR_BAD_INPUT},
@@ -36,7 +38,8 @@ TEST(test_message__refuses_what_two_readers_could_read_differently)
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":7}", ERR_BAD_INPUT},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\\u0000b\"}", ERR_BAD_PARAMS},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":[]}", ERR_BAD_PARAMS},
-        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":{\"_meta\":1}}", ERR_BAD_PARAMS},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":{\"_meta\":1}}",
+         ERR_BAD_PARAMS},
         {"[]", ERR_BAD_INPUT},
         {"\"x\"", ERR_BAD_INPUT},
         {"{", ERR_PARSE},
@@ -58,13 +61,15 @@ TEST(test_message__keeps_the_id_byte_for_byte_even_when_it_refuses)
     assert_str(id, "0");
     assert_true(parses("{\"jsonrpc\":\"2.0\",\"id\":\"\\u0041\",\"method\":\"a\"}", &code, &id));
     assert_str(id, "\"\\u0041\"");
-    assert_false(parses("{\"jsonrpc\":\"2.0\",\"id\":1.50,\"method\":\"a\",\"params\":3}", &code, &id));
+    assert_false(
+        parses("{\"jsonrpc\":\"2.0\",\"id\":1.50,\"method\":\"a\",\"params\":3}", &code, &id));
     assert_str(id, "1.50");
 }
 
 TEST(test_header__sentinel_goes_there_and_back)
 {
-    static const char *const values[] = {"plain", " lead", "trail ", "h\xc3\xa9", "=?base64?x?=", "a\nb"};
+    static const char *const values[] = {"plain",     " lead",        "trail ",
+                                         "h\xc3\xa9", "=?base64?x?=", "a\nb"};
     for (size_t i = 0; i < countof(values); i++) {
         struct arena *mem = arena_new(1 << 16);
         struct buf b;
