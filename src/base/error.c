@@ -104,8 +104,9 @@ bool error_wrap(struct error *err, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(context, sizeof(context) - 2, fmt, args);
     va_end(args);
-    strcat(context, ": ");
     n = strlen(context);
+    memcpy(context + n, ": ", 3);
+    n += 2;
     keep = strlen(err->text);
     if (keep > sizeof(err->text) - 1 - n)
         keep = sizeof(err->text) - 1 - n;
