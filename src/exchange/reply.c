@@ -108,7 +108,8 @@ static int status_of_answer(const struct exchange *x, const struct mcp_message *
     return code == -32601 ? 404 : code <= -32020 && code >= -32022 ? 400 : 200;
 }
 
-/* An error has no place to say it, and a client that is gone does not read it: then the next result does. */
+/* An error has no place to say it, and a client that is gone does not read it: then the next result
+ * does. */
 static bool tells_lost_state(struct exchange *x)
 {
     struct call *c = &x->call;
