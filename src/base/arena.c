@@ -78,15 +78,26 @@ static void chunk_free(struct chunk *c)
 }
 
 /* The arena itself is the first thing in its first chunk, so a small exchange is one malloc. */
-struct arena *arena_new(size_t max)
+static struct arena *arena_begin(size_t max, size_t first)
 {
-    struct chunk *c = chunk_new(CHUNK_FIRST - sizeof(struct chunk));
+    struct chunk *c = chunk_new(first);
     struct arena *a = (struct arena *)c->data;
 
     ASAN_UNPOISON_MEMORY_REGION(a, sizeof(*a));
     c->used = round_up(sizeof(*a)) + GAP;
     *a = (struct arena){.newest = c, .max = max, .next_size = 2 * CHUNK_FIRST};
     return a;
+}
+
+struct arena *arena_new(size_t max)
+{
+    return arena_begin(max, CHUNK_FIRST - sizeof(struct chunk));
+}
+
+struct arena *arena_new_for(size_t max, size_t bytes, unsigned pieces)
+{
+    return arena_begin(max, round_up(sizeof(struct arena)) + GAP + round_up(bytes) +
+                                (size_t)pieces * (ALIGN + GAP));
 }
 
 static void run_hooks(struct arena *a)

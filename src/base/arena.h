@@ -10,6 +10,8 @@ struct arena;
 
 /* `max` is the ceiling for arena_try_alloc(); arena_alloc() is for sizes we control. */
 struct arena *arena_new(size_t max) must_check;
+/* For what is kept long and in numbers: room for just so many bytes in so many pieces at first. */
+struct arena *arena_new_for(size_t max, size_t bytes, unsigned pieces) must_check;
 void arena_free(struct arena *a); /* NULL is fine; runs clean-up hooks, last added first */
 /* As if freed and made anew, but keeps its first page: for objects that are recycled. */
 void arena_reset(struct arena *a);

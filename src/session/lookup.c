@@ -71,7 +71,7 @@ static struct session *session_from_row(struct session_query *q)
     s = xcalloc(1, sizeof(*s));
     s->home = q->home;
     s->refs = 1;
-    s->mem = arena_new(LOOKUP_BYTES);
+    s->mem = session_arena(row->tenant, row->owner, row->carrier_key, row->client_name);
     list_init(&s->lru);
     s->id = arena_dup(s->mem, row->id);
     s->handle = arena_dup(s->mem, row->handle);

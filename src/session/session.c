@@ -134,6 +134,12 @@ void transport_unref(struct transport *t)
         transport_drop(list_entry(list_first(&t->home->idle_transports), struct transport, lru));
 }
 
+/* Room for a session's texts and names in one piece; links come later and on top. */
+struct arena *session_arena(struct str tenant, struct str owner, struct str key, struct str client)
+{
+    return arena_new_for(RESIDENT_BYTES, 5 * (tenant.n + owner.n) + 2 * key.n + client.n + 400, 14);
+}
+
 /* Puts a session under its names; mem, id, handle, tenant, owner and carrier are set. */
 void session_enter_cache(struct session *s)
 {
@@ -169,7 +175,8 @@ struct session *session_new(struct sessions *home, const struct session_birth *b
 
     s->home = home;
     s->refs = 1;
-    s->mem = arena_new(RESIDENT_BYTES);
+    s->mem = session_arena(birth->who->tenant, birth->who->owner, birth->carrier_key,
+                           birth->client_name);
     list_init(&s->lru);
     random_uuid7(id);
     token_handle(handle);
@@ -271,7 +278,10 @@ struct transport *transport_new(struct sessions *home, const struct transport_ro
     struct transport *t = xcalloc(1, sizeof(*t));
     t->home = home;
     t->refs = 1;
-    t->mem = arena_new(RESIDENT_BYTES);
+    t->mem = arena_new_for(RESIDENT_BYTES,
+                           2 * (row->tenant.n + row->owner.n) + row->endpoint.n +
+                               row->initialize_params.n + sizeof(t->id_hash) + 8,
+                           5);
     list_init(&t->lru);
     memcpy(t->id_hash, row->id_hash, sizeof(t->id_hash));
     hex_encode(t->id_hash, 4, t->shown);

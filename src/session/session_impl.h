@@ -25,6 +25,7 @@ struct str sessions_key_in(char *room, size_t n, char kind, struct str tenant, s
 /* The same, in mem. */
 struct str sessions_key(struct arena *mem, char kind, struct str tenant, struct str owner,
                         struct str a, struct str b);
+struct arena *session_arena(struct str tenant, struct str owner, struct str key, struct str client);
 void session_enter_cache(struct session *s);
 struct session_link *session_add_link(struct session *s, struct str server);
 struct str client_type_of(struct str client_name);
