@@ -34,7 +34,7 @@ bool identify(const struct config *c unused_arg, const struct http_request *r,
 /* Splits "host:port", "[v6]:port" or "host"; false when the port is not a port. */
 static bool split_host(struct str authority, struct str *ret_host)
 {
-    struct str host = authority, port = STR_NONE;
+    struct str host, port = STR_NONE;
     uint64_t number;
 
     if (authority.n && authority.p[0] == '[') {

@@ -19,7 +19,7 @@
 /* Events folded at once, and as many are folded at the latest while their pages are still warm. */
 #define FOLD_SLICE 1000
 #define PROBE_EVERY_US 1000000
-#define COMPANY_STEP_US 100
+#define COMPANY_STEP_US 50
 /* Slices folded while stopping; what is left then is folded at the next start. */
 #define FOLD_LAST_SLICES 128
 
@@ -73,7 +73,7 @@ static void await_company(struct writer *w)
         bool full = false;
         size_t jobs = count_batch(w, &full);
         unsigned in_flight = atomic_load_explicit(&w->l->in_flight, memory_order_relaxed);
-        if (full || 8 * jobs >= 7 * in_flight || lane_now_us() >= until_us ||
+        if (full || in_flight <= 2 * jobs || lane_now_us() >= until_us ||
             atomic_load(&w->l->stopping))
             return;
         nanosleep(&step, NULL);
