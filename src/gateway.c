@@ -35,6 +35,7 @@
 #define LEASE_MS 15000
 #define LEASE_RENEW_MS 5000
 #define DRAIN_MS 25000
+#define MOST_SAID 20
 
 struct gateway {
     struct gateway_options options;
@@ -161,6 +162,17 @@ static bool start_services(struct gateway *g, struct error *err)
 
 /* Listeners. */
 
+/* Where to point a client, for whoever reads the first lines. */
+static void say_endpoints(const struct gateway *g, const char *address)
+{
+    for (size_t i = 0; i < g->sv.config->n_servers && i < MOST_SAID; i++) {
+        struct str name = g->sv.config->servers[i].name;
+        struct str url =
+            arena_printf(g->mem, "http%s://%s/mcp/%.*s", g->tls ? "s" : "", address, STR_ARG(name));
+        log_info("serving", LS("server", name), LS("url", url));
+    }
+}
+
 static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct error *err)
 {
     struct conn_address address;
@@ -173,14 +185,17 @@ static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct 
         return error_set(
             err, ERR_CONFIG,
             "only loopback addresses can be listened on until there is authentication");
-    if (!address_listen(&address, &fd, err))
+    if (!address_listen(&address, &fd, err)) {
+        err->code = ERR_CONFIG; /* a refused start, whatever the kernel's reason */
         return false;
+    }
     if (!is_unix) {
         address.len = sizeof(address.sa);
         if (getsockname(fd, (struct sockaddr *)&address.sa, &address.len) < 0)
             return error_set(err, ERR_INTERNAL, "the listening socket has no name");
         address_format(&address, text, sizeof(text));
         log_info("listening", LZ("address", text));
+        say_endpoints(g, text);
     }
     http_server_listen(g->server, fd, is_unix ? NULL : g->tls, is_unix);
     return true;

@@ -143,6 +143,7 @@ bool hex_decode(struct str hex, uint8_t *ret, size_t n)
         if (hex_digit(hex.p[i]) < 0)
             return false;
     for (size_t i = 0; i < n; i++)
-        ret[i] = (uint8_t)(hex_digit(hex.p[2 * i]) << 4 | hex_digit(hex.p[2 * i + 1]));
+        ret[i] = (uint8_t)((unsigned)hex_digit(hex.p[2 * i]) << 4 |
+                           (unsigned)hex_digit(hex.p[2 * i + 1]));
     return true;
 }
