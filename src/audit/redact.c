@@ -326,7 +326,7 @@ struct str redact_body(struct redactor *r, struct str body, bool secrets, size_t
     if (!body.p || cap < REDACT_LEAST_CAP)
         return STR_NONE;
     struct str kept = body;
-    if (secrets) {
+    if (secrets && !(body.n <= cap && redact_is_plain(body))) {
         buf_reset(&r->text);
         struct walk w = {.in = body, .cap = cap, .out = &r->text};
         walk_body(&w);

@@ -76,43 +76,54 @@ static int check_names(const struct config *c, struct http_request *r, struct st
     return 0;
 }
 
+/* What the gate found for a head is what the handler serves: looked up once. */
+struct found {
+    const struct http_route *route; /* NULL: `status` says why */
+    struct route_match match;
+    int status;
+    struct str allow;
+};
+
+static struct found *find(struct http_request *r)
+{
+    struct found *f = arena_new_of(r->mem, struct found);
+    f->status = 404;
+    f->route = router_find(routes, countof(routes), r, &f->match, &f->status, &f->allow);
+    if (f->route && (f->route->flags & ROUTE_CONTROL) && !r->is_unix) {
+        f->route = NULL;
+        f->status = 404;
+    }
+    r->user = f;
+    return f;
+}
+
 int front_gate(void *arg, struct http_request *r, struct str *ret_body)
 {
     struct services *sv = arg;
-    struct route_match m;
-    struct str allow;
     int status = check_names(sv->config, r, ret_body);
 
     if (status)
         return status;
-    const struct http_route *route = router_find(routes, countof(routes), r, &m, &status, &allow);
-    if (!route)
-        return 0; /* the handler says 404 or 405, with Allow */
-    if ((route->flags & ROUTE_JSON) && !is_json(http_header_get(r->head, STR("content-type")))) {
+    const struct http_route *route = find(r)->route;
+    if (route && (route->flags & ROUTE_JSON) &&
+        !is_json(http_header_get(r->head, STR("content-type")))) {
         *ret_body = refusal(r, "send Content-Type: application/json");
         return 415;
     }
-    return 0;
+    return 0; /* 404 and 405 are the handler's to say, with Allow */
 }
 
 void front_handle(void *arg, struct http_request *r)
 {
-    struct route_match m;
-    struct str allow = STR_NONE;
-    int status = 404;
-    const struct http_route *route = router_find(routes, countof(routes), r, &m, &status, &allow);
+    struct found *f = r->user;
 
-    if (route && (route->flags & ROUTE_CONTROL) && !r->is_unix) {
-        route = NULL;
-        status = 404;
-    }
-    if (route) {
-        route->fn(arg, r, &m);
-    } else if (status == 405) {
-        front_refuse(r, 405, arena_printf(r->mem, "Allow: %.*s\r\n", STR_ARG(allow)),
+    r->user = NULL;
+    if (f->route)
+        f->route->fn(arg, r, &f->match);
+    else if (f->status == 405)
+        front_refuse(r, 405, arena_printf(r->mem, "Allow: %.*s\r\n", STR_ARG(f->allow)),
                      "this path does not take that method; the Allow header names those it takes");
-    } else {
-        front_refuse(r, status, STR_NONE,
+    else
+        front_refuse(r, f->status, STR_NONE,
                      "there is nothing here; MCP servers are under /mcp/{server}");
-    }
 }
