@@ -60,7 +60,7 @@ struct call *calls_find(struct calls *home, const struct transport *t, struct st
 }
 
 static void call_begin(struct call *c, int64_t parent);
-static void call_send(struct call *c, struct link *l);
+static void call_send(struct call *c, struct link *l, bool was_open);
 
 /* Who shares the live end: everybody, the owner's carrier-less calls, or this session alone. */
 static struct link_identity link_identity_of(const struct call *c)
@@ -153,14 +153,14 @@ static void on_progress(struct pending *p, const struct mcp_message *m)
         c->on_progress(c, m);
 }
 
-static void note_link(struct call *c, struct link *l)
+static void note_link(struct call *c, struct link *l, bool was_open)
 {
     struct str server = upstream_name(c->up);
     enum link_news news;
 
     if (!link_is_stateful(l))
         return;
-    news = session_note_link(c->session, server, link_generation(l));
+    news = session_note_link(c->session, server, link_generation(l), was_open);
     if (news == LINK_NEWS_STATE_LOST) {
         c->state_lost = true;
         c->lost_reason = link_remote_id(l).p ? "remote_session_lost" : "child_restarted";
@@ -179,7 +179,7 @@ static void add_client_words(const struct call *c, struct bridge_request *b)
         b->client_info = js_raw(&doc, info);
 }
 
-static void call_send(struct call *c, struct link *l)
+static void call_send(struct call *c, struct link *l, bool was_open)
 {
     struct bridge_request b = {
         .m = c->request,
@@ -190,7 +190,7 @@ static void call_send(struct call *c, struct link *l)
     struct buf text;
     struct error err;
 
-    note_link(c, l);
+    note_link(c, l, was_open);
     add_client_words(c, &b);
     c->pending.id = b.id = upstream_next_id_for(c->up);
     c->pending.on_reply = on_reply;
@@ -218,7 +218,7 @@ static void on_link(struct link_wait *w, struct link *l, const struct error *err
     if (err)
         call_failed(c, err);
     else
-        call_send(c, l);
+        call_send(c, l, false);
 }
 
 static void call_link(struct call *c)
@@ -232,7 +232,7 @@ static void call_link(struct call *c)
     if (!upstream_link(c->up, &who, &c->wait, &l, &err))
         call_failed(c, &err);
     else if (l)
-        call_send(c, l);
+        call_send(c, l, true);
 }
 
 /* The intent is durable, and the session's row with it. */

@@ -91,7 +91,7 @@ static struct session *session_from_row(struct session_query *q)
     s->expires_ms = row->expires_ms;
     s->ttl_ms = row->ttl_ms;
     for (size_t i = 0; i < q->n_links; i++)
-        session_add_link(s, q->links[i].server);
+        session_add_link(s, q->links[i].server)->stored = q->links[i].writer == q->home->writer;
     session_enter_cache(s);
     return s;
 }

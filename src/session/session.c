@@ -386,14 +386,15 @@ struct session_link *session_add_link(struct session *s, struct str server)
     return l;
 }
 
-enum link_news session_note_link(struct session *s, struct str server, uint64_t generation)
+enum link_news session_note_link(struct session *s, struct str server, uint64_t generation,
+                                 bool was_open)
 {
     struct session_link *l = session_link_of(s, server);
     bool first = !l;
 
     if (first)
         l = session_add_link(s, server);
-    else if (l->generation != generation)
+    else if (l->generation != generation && !(l->generation == 0 && l->stored && was_open))
         l->lost = true;
     l->generation = generation;
     return first ? LINK_NEWS_FIRST : l->lost ? LINK_NEWS_STATE_LOST : LINK_NEWS_SAME;

@@ -20,8 +20,8 @@ struct sessions;
 struct session_link {
     struct session_link *next;
     struct str server;
-    uint64_t generation; /* 0: only the store remembers it, from before we started */
-    bool stored;         /* a row says that this writer serves it */
+    uint64_t generation; /* 0: only the store remembers it */
+    bool stored;         /* a row says that we serve it, this process and no earlier one */
     bool lost;           /* state went with an earlier one, and no result has said so yet */
 };
 
@@ -103,9 +103,12 @@ void transport_forget(struct transport *t);
 void transport_used(struct transport *t);
 bool transport_is_over(const struct transport *t, int64_t now_ms);
 
-/* What using `server` through a link of `generation` means for this session. */
+/* What using `server` through a link of `generation` means for this session.  `was_open`: the link
+ * stood before this call.  A session that was dropped from memory meanwhile knows no generation,
+ * but a link of this very process that is still open is the one it used. */
 enum link_news { LINK_NEWS_FIRST, LINK_NEWS_SAME, LINK_NEWS_STATE_LOST };
-enum link_news session_note_link(struct session *s, struct str server, uint64_t generation);
+enum link_news session_note_link(struct session *s, struct str server, uint64_t generation,
+                                 bool was_open);
 struct session_link *session_link_of(struct session *s,
                                      struct str server); /* NULL: never used it */
 
