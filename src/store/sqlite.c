@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -229,8 +230,17 @@ static bool make_file(const char *path, struct error *err)
     return true;
 }
 
+/* Before SQLite is first used in this process; later calls change nothing. */
+static void configure_library(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS,
+                   0); /* nobody reads those counters, every allocation locked them */
+}
+
 static bool open_db(struct sqlite_store *s, struct error *err)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, configure_library);
     int flags = SQLITE_OPEN_NOMUTEX | (s->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
     if (s->read_only && access(s->path, F_OK) != 0)
         return error_set(err, ERR_NOT_FOUND,
