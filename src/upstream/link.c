@@ -130,9 +130,10 @@ static void on_deadline(struct deadline *d)
     struct link *l = p->link;
     struct error err;
 
+    long long ms = l->up->config->timeout_ms;
     error_set(&err, ERR_TIMEOUT,
-              "%.*s did not answer within %lld s; try again, or raise its \"timeout\"",
-              STR_ARG(l->up->config->name), (long long)(l->up->config->timeout_ms / 1000));
+              "%.*s did not answer within %lld %s; try again, or raise its \"timeout\"",
+              STR_ARG(l->up->config->name), ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s");
     l->timeouts++;
     pending_cancel(p, STR("timeout"));
     p->on_fail(p, &err, true);
