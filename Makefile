@@ -10,7 +10,7 @@ RUN_ARGS ?= --data $(DATA)
 
 build: ## build build/holdfast (release)
 	@tools/install-deps --check run
-	@tools/configure build -Dbuildtype=release
+	@tools/configure build -Dbuildtype=release -Db_lto=true
 	@ninja -C build
 
 run: ## install what is missing, build, and serve on 127.0.0.1:4653 (RUN_ARGS="--config FILE …")
