@@ -10,31 +10,45 @@
 #include "audit/redact.h"
 #include "audit/redact_impl.h"
 
-enum { SKIP = 1, ROLLED = 2, RAW = 4 };
+#include <pthread.h>
+
+/* What a byte means to the pass, beside the lower-case letter in its low eight bits. */
+enum { SPECIAL = 0x100, ENDS_WORD = 0x200 };
 
 #define WORD(a, b, c, d)                                                                           \
     ((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | (uint32_t)(d))
 
 /* Beginnings of the secret words, of Bearer, github_pat_, glpat- and xox?-. */
-static bool is_beginning(uint32_t word)
+static const uint32_t beginnings[] = {
+    WORD('p', 'a', 's', 's'), WORD('s', 'e', 'c', 'r'), WORD('a', 'u', 't', 'h'),
+    WORD('a', 'p', 'i', 'k'), WORD('c', 'o', 'o', 'k'), WORD('c', 'r', 'e', 'd'),
+    WORD('p', 'r', 'i', 'v'), WORD('t', 'o', 'k', 'e'), WORD('b', 'e', 'a', 'r'),
+    WORD('g', 'i', 't', 'h'), WORD('g', 'l', 'p', 'a'), WORD('x', 'o', 'x', 'b'),
+    WORD('x', 'o', 'x', 'p'),
+};
+
+#define SLOTS 1024
+static uint32_t slots[SLOTS]; /* the beginnings, each where its hash says */
+static uint16_t meaning[256];
+
+static unsigned slot_of(uint32_t word)
 {
-    switch (word) {
-    case WORD('p', 'a', 's', 's'):
-    case WORD('s', 'e', 'c', 'r'):
-    case WORD('a', 'u', 't', 'h'):
-    case WORD('a', 'p', 'i', 'k'):
-    case WORD('c', 'o', 'o', 'k'):
-    case WORD('c', 'r', 'e', 'd'):
-    case WORD('p', 'r', 'i', 'v'):
-    case WORD('t', 'o', 'k', 'e'):
-    case WORD('b', 'e', 'a', 'r'):
-    case WORD('g', 'i', 't', 'h'):
-    case WORD('g', 'l', 'p', 'a'):
-    case WORD('x', 'o', 'x', 'b'):
-    case WORD('x', 'o', 'x', 'p'):
-        return true;
-    default:
-        return false;
+    return (word * 2654435761u) >> 22;
+}
+
+static void prepare(void)
+{
+    for (unsigned c = 0; c < 256; c++)
+        meaning[c] = (uint16_t)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+    for (const char *p = "-_ .\\\"Ju"; *p; p++)
+        meaning[(unsigned char)*p] |= SPECIAL;
+    for (size_t i = 0; i < countof(beginnings); i++) {
+        unsigned last = beginnings[i] & 0xff;
+        if (slots[slot_of(beginnings[i])])
+            die("two beginnings share a slot; choose another factor");
+        slots[slot_of(beginnings[i])] = beginnings[i];
+        meaning[last] |= ENDS_WORD;
+        meaning[last - 32] |= ENDS_WORD;
     }
 }
 
@@ -50,39 +64,41 @@ static bool is_shape_end(const char *body, size_t at)
                (at >= 3 && p[-3] == 'g' && p[-2] == 'h');
     case 'J':
         return at >= 2 && p[-2] == 'e' && p[-1] == 'y';
-    default: /* u */
+    case 'u':
         return at >= 1 && p[-1] == '\\';
+    default:
+        return false;
     }
 }
 
-static const uint8_t classes[256] = {
-    ['s'] = ROLLED, ['S'] = ROLLED, ['r'] = ROLLED,     ['R'] = ROLLED,     ['h'] = ROLLED,
-    ['H'] = ROLLED, ['k'] = ROLLED, ['K'] = ROLLED,     ['d'] = ROLLED,     ['D'] = ROLLED,
-    ['v'] = ROLLED, ['V'] = ROLLED, ['e'] = ROLLED,     ['E'] = ROLLED,     ['a'] = ROLLED,
-    ['A'] = ROLLED, ['b'] = ROLLED, ['B'] = ROLLED,     ['p'] = ROLLED,     ['P'] = ROLLED,
-    ['J'] = RAW,    ['u'] = RAW,    ['-'] = SKIP | RAW, ['_'] = SKIP | RAW, [' '] = SKIP,
-    ['.'] = SKIP,   ['\\'] = SKIP,
-};
+static bool is_separator(unsigned char c)
+{
+    return c == '-' || c == '_' || c == ' ' || c == '.' || c == '\\';
+}
 
 bool redact_is_plain(struct str body)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint32_t word = 0;
     size_t quote = 0; /* where the last string began or ended: a long name is secret unread */
 
+    pthread_once(&once, prepare);
     for (size_t i = 0; i < body.n; i++) {
         unsigned char c = (unsigned char)body.p[i];
-        uint8_t class = classes[c];
-        if (c == '"') {
-            if (i - quote > REDACT_KEY_MAX)
+        uint16_t m = meaning[c];
+        if (m & SPECIAL) {
+            if (c == '"') {
+                if (i - quote > REDACT_KEY_MAX)
+                    return false;
+                quote = i;
+            } else if (is_shape_end(body.p, i)) {
                 return false;
-            quote = i;
+            }
+            if (is_separator(c))
+                continue;
         }
-        if ((class & RAW) && is_shape_end(body.p, i))
-            return false;
-        if (class & SKIP)
-            continue;
-        word = word << 8 | (c >= 'A' && c <= 'Z' ? c + 32u : c);
-        if ((class & ROLLED) && is_beginning(word))
+        word = word << 8 | (uint8_t)m;
+        if ((m & ENDS_WORD) && slots[slot_of(word)] == word)
             return false;
     }
     return body.n - quote <= REDACT_KEY_MAX;
