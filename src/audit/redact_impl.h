@@ -23,7 +23,8 @@ bool redact_shape_at(struct str text, size_t at, size_t *no_jwt_before, size_t *
 /* May a token begin with this byte?  Cheap, asked of every byte. */
 bool redact_shape_may_begin(char c);
 
-/* Nothing in these bytes could be touched by any rule; false only means that it has to be looked at. */
+/* Nothing in these bytes could be touched by any rule; false only means that it has to be looked
+ * at. */
 bool redact_is_plain(struct str body);
 
 #endif
