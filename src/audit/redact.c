@@ -267,12 +267,31 @@ static size_t escape_of(unsigned char c, bool valid, char ret[6])
     return 6;
 }
 
+/* How many bytes from `at` on may stand in a JSON string as they are, looking only at ASCII. */
+static size_t plain_run(struct str s, size_t at, size_t most)
+{
+    size_t n = 0;
+    while (n < most && at + n < s.n) {
+        unsigned char c = (unsigned char)s.p[at + n];
+        if (c < 0x20 || c > 0x7e || c == '"' || c == '\\')
+            break;
+        n++;
+    }
+    return n;
+}
+
 /* Appends `s` as the inside of a JSON string while it fits; returns how many bytes of it did. */
 static size_t add_escaped(struct buf *out, struct str s, size_t room)
 {
     size_t at = 0;
     char escape[6];
     while (at < s.n) {
+        size_t run = plain_run(s, at, room); /* most text is copied in long pieces */
+        buf_add(out, s.p + at, run);
+        room -= run;
+        at += run;
+        if (at == s.n || room == 0)
+            break;
         uint32_t code;
         size_t n = utf8_decode(s.p + at, s.p + s.n, &code);
         size_t length = escape_of((unsigned char)s.p[at], n > 0, escape);
@@ -321,22 +340,28 @@ static struct str write_string(struct redactor *r, struct str text, size_t lengt
     return buf_str(&r->out);
 }
 
+/* The body without its secrets; of a long one only a little more than the cap, which will be cut.
+ */
+static struct str without_secrets(struct redactor *r, struct str body, size_t cap)
+{
+    struct str head = str_n(body.p, body.n <= cap ? body.n : cap + 1);
+    struct walk w = {.in = body, .cap = cap, .out = &r->text};
+
+    if (redact_is_plain(head))
+        return head;
+    buf_reset(&r->text);
+    walk_body(&w);
+    if (w.copied == 0)
+        return str_n(body.p, w.at);
+    buf_add(&r->text, body.p + w.copied, w.at - w.copied);
+    return buf_str(&r->text);
+}
+
 struct str redact_body(struct redactor *r, struct str body, bool secrets, size_t cap)
 {
     if (!body.p || cap < REDACT_LEAST_CAP)
         return STR_NONE;
-    struct str kept = body;
-    if (secrets && !(body.n <= cap && redact_is_plain(body))) {
-        buf_reset(&r->text);
-        struct walk w = {.in = body, .cap = cap, .out = &r->text};
-        walk_body(&w);
-        if (w.copied > 0) {
-            buf_add(&r->text, body.p + w.copied, w.at - w.copied);
-            kept = buf_str(&r->text);
-        } else {
-            kept = str_n(body.p, w.at);
-        }
-    }
+    struct str kept = secrets ? without_secrets(r, body, cap) : body;
     if (kept.n > cap)
         return write_cut(r, kept, body.n, cap);
     return is_json(r, kept) ? kept : write_string(r, kept, body.n, cap);

@@ -76,11 +76,21 @@ static bool is_separator(unsigned char c)
     return c == '-' || c == '_' || c == ' ' || c == '.' || c == '\\';
 }
 
+/* A name too long to be read is taken for a secret one; a long text is not. */
+static bool may_end_name(struct str body, size_t quote)
+{
+    size_t at = quote + 1;
+    while (at < body.n &&
+           (body.p[at] == ' ' || body.p[at] == '\t' || body.p[at] == '\n' || body.p[at] == '\r'))
+        at++;
+    return at < body.n && body.p[at] == ':';
+}
+
 bool redact_is_plain(struct str body)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint32_t word = 0;
-    size_t quote = 0; /* where the last string began or ended: a long name is secret unread */
+    size_t quote = 0; /* where the last string began or ended */
 
     pthread_once(&once, prepare);
     for (size_t i = 0; i < body.n; i++) {
@@ -88,7 +98,7 @@ bool redact_is_plain(struct str body)
         uint16_t m = meaning[c];
         if (m & SPECIAL) {
             if (c == '"') {
-                if (i - quote > REDACT_KEY_MAX)
+                if (i - quote > REDACT_KEY_MAX && may_end_name(body, i))
                     return false;
                 quote = i;
             } else if (is_shape_end(body.p, i)) {
@@ -101,5 +111,5 @@ bool redact_is_plain(struct str body)
         if ((m & ENDS_WORD) && slots[slot_of(word)] == word)
             return false;
     }
-    return body.n - quote <= REDACT_KEY_MAX;
+    return true;
 }

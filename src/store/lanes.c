@@ -69,9 +69,24 @@ void lane_sleep(struct lane *lane, int64_t for_us)
     atomic_store(&lane->asleep, 0);
 }
 
+/* Whoever hands in counts first and looks whether to wake afterwards; here the wish is written down
+ * first and the count looked at afterwards: one of the two sees the other. */
+void lane_sleep_for_company(struct lane *lane, size_t queued, int64_t for_us)
+{
+    struct timespec timeout = {.tv_sec = for_us / 1000000, .tv_nsec = for_us % 1000000 * 1000};
+    atomic_store(&lane->wake_at, queued);
+    atomic_store(&lane->asleep, 1);
+    if (atomic_load(&lane->queued) < queued && !atomic_load(&lane->lanes->stopping))
+        futex(&lane->asleep, FUTEX_WAIT, 1, &timeout);
+    atomic_store(&lane->asleep, 0);
+    atomic_store(&lane->wake_at, 0);
+}
+
 static void lane_wake(struct lane *lane)
 {
-    if (atomic_load(&lane->asleep) && atomic_exchange(&lane->asleep, 0))
+    bool enough = atomic_load(&lane->queued) >= atomic_load(&lane->wake_at) ||
+                  atomic_load(&lane->lanes->stopping);
+    if (atomic_load(&lane->asleep) && enough && atomic_exchange(&lane->asleep, 0))
         futex(&lane->asleep, FUTEX_WAKE, 1, NULL);
 }
 

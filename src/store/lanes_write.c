@@ -19,7 +19,6 @@
 /* Events folded at once, and as many are folded at the latest while their pages are still warm. */
 #define FOLD_SLICE 1000
 #define PROBE_EVERY_US 1000000
-#define COMPANY_STEP_US 50
 /* Slices folded while stopping; what is left then is folded at the next start. */
 #define FOLD_LAST_SLICES 128
 
@@ -64,19 +63,21 @@ static size_t count_batch(const struct writer *w, bool *ret_full)
 }
 
 /* With many calls in flight, others are about to want a commit too: one fsync can serve them all.
- */
+ * Half of them is company enough; waiting for the last ones would make everybody wait for the
+ * slowest. */
 static void await_company(struct writer *w)
 {
-    const struct timespec step = {.tv_nsec = COMPANY_STEP_US * 1000};
     int64_t until_us = lane_now_us() + w->l->config.company_us;
-    for (;;) {
+    for (size_t before = SIZE_MAX;;) {
         bool full = false;
         size_t jobs = count_batch(w, &full);
         unsigned in_flight = atomic_load_explicit(&w->l->in_flight, memory_order_relaxed);
-        if (full || in_flight <= 2 * jobs || lane_now_us() >= until_us ||
-            atomic_load(&w->l->stopping))
+        int64_t left_us = until_us - lane_now_us();
+        if (full || in_flight <= 2 * jobs || left_us <= 0 || atomic_load(&w->l->stopping) ||
+            jobs == before) /* what is queued beside is upkeep, not company */
             return;
-        nanosleep(&step, NULL);
+        before = jobs;
+        lane_sleep_for_company(w->lane, (in_flight + 1) / 2, left_us);
         take_jobs(w);
     }
 }

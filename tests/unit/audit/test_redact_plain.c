@@ -55,7 +55,9 @@ TEST(test_redact_plain__a_name_of_the_limit_is_plain_and_one_longer_is_not)
         memset(body, 'n', sizeof(body));
         body[0] = '"';
         body[n + 1] = '"';
-        assert_int_equal(redact_is_plain(str_n(body, n + 2)), !more);
+        body[n + 2] = ':';
+        assert_int_equal(redact_is_plain(str_n(body, n + 3)), !more);
+        assert_true(redact_is_plain(str_n(body, n + 2))); /* a text, not a name */
     }
 }
 
