@@ -375,7 +375,8 @@ TEST(test_child__exit_tells_status_and_last_words)
     struct talk t;
     world_open(&w);
     talk_begin(&w, &t, "exit", "3");
-    child_set_end_steps(t.child, PEER_WAIT_MS, PEER_WAIT_MS); /* however slowly it dies, by itself */
+    child_set_end_steps(t.child, PEER_WAIT_MS,
+                        PEER_WAIT_MS); /* however slowly it dies, by itself */
     wait_end(&t);
     assert_text(&t.why, ERR_UNREACHABLE, "the server \"peer\" exited with status 3; it last wrote");
     assert_text(&t.why, ERR_UNREACHABLE, "cannot go on: \\x1b[31mno license");
