@@ -28,6 +28,7 @@ struct audit *audit_new(const struct audit_config *config)
     a->anchor_file =
         config->anchor_file.p ? strndup(config->anchor_file.p, config->anchor_file.n) : NULL;
     a->redactor = redactor_new();
+    redactor_trust_json(a->redactor);
     a->executions = metric_register(METRIC_COUNTER, "holdfast_executions_total",
                                     "Executions by server and outcome.", "server,outcome", 1000);
     struct metric *failures =

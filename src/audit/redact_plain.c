@@ -12,9 +12,6 @@
 
 #include <pthread.h>
 
-/* What a byte means to the pass, beside the lower-case letter in its low eight bits. */
-enum { SPECIAL = 0x100, ENDS_WORD = 0x200 };
-
 #define WORD(a, b, c, d)                                                                           \
     ((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | (uint32_t)(d))
 
@@ -29,7 +26,13 @@ static const uint32_t beginnings[] = {
 
 #define SLOTS 1024
 static uint32_t slots[SLOTS]; /* the beginnings, each where its hash says */
-static uint16_t meaning[256];
+
+/* What a byte does to the word of four: separators leave it alone, everything else is rolled in. */
+static struct {
+    uint8_t letter; /* lower case; 0 for separators */
+    uint8_t shift;  /* 8; 0 for separators */
+    bool special;   /* may end a shape */
+} bytes[256];
 
 static unsigned slot_of(uint32_t word)
 {
@@ -38,24 +41,25 @@ static unsigned slot_of(uint32_t word)
 
 static void prepare(void)
 {
-    for (unsigned c = 0; c < 256; c++)
-        meaning[c] = (uint16_t)(c >= 'A' && c <= 'Z' ? c + 32 : c);
-    for (const char *p = "-_ .\\\"Ju"; *p; p++)
-        meaning[(unsigned char)*p] |= SPECIAL;
+    for (unsigned c = 0; c < 256; c++) {
+        bytes[c].letter = (uint8_t)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+        bytes[c].shift = 8;
+    }
+    for (const char *p = "-_ .\\"; *p; p++)
+        bytes[(unsigned char)*p].letter = bytes[(unsigned char)*p].shift = 0;
+    for (const char *p = "-_J\\"; *p; p++)
+        bytes[(unsigned char)*p].special = true;
     for (size_t i = 0; i < countof(beginnings); i++) {
-        unsigned last = beginnings[i] & 0xff;
         if (slots[slot_of(beginnings[i])])
             die("two beginnings share a slot; choose another factor");
         slots[slot_of(beginnings[i])] = beginnings[i];
-        meaning[last] |= ENDS_WORD;
-        meaning[last - 32] |= ENDS_WORD;
     }
 }
 
 /* sk-, sk_live_, gh?_, eyJ, -----, and escapes that may spell any letter. */
-static bool is_shape_end(const char *body, size_t at)
+static bool is_shape_end(struct str body, size_t at)
 {
-    const char *p = body + at;
+    const char *p = body.p + at;
     switch (*p) {
     case '-':
         return (at >= 2 && p[-2] == 's' && p[-1] == 'k') || (at >= 1 && p[-1] == '-');
@@ -64,16 +68,9 @@ static bool is_shape_end(const char *body, size_t at)
                (at >= 3 && p[-3] == 'g' && p[-2] == 'h');
     case 'J':
         return at >= 2 && p[-2] == 'e' && p[-1] == 'y';
-    case 'u':
-        return at >= 1 && p[-1] == '\\';
-    default:
-        return false;
+    default: /* a backslash */
+        return at + 1 < body.n && p[1] == 'u';
     }
-}
-
-static bool is_separator(unsigned char c)
-{
-    return c == '-' || c == '_' || c == ' ' || c == '.' || c == '\\';
 }
 
 /* A name too long to be read is taken for a secret one; a long text is not. */
@@ -86,30 +83,30 @@ static bool may_end_name(struct str body, size_t quote)
     return at < body.n && body.p[at] == ':';
 }
 
+static bool has_long_name(struct str body)
+{
+    const char *last = body.p, *end = body.p + body.n;
+    for (const char *p = body.p; p < end && (p = memchr(p, '"', (size_t)(end - p))) != NULL; p++) {
+        if (p - last > REDACT_KEY_MAX && may_end_name(body, (size_t)(p - body.p)))
+            return true;
+        last = p;
+    }
+    return false;
+}
+
 bool redact_is_plain(struct str body)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint32_t word = 0;
-    size_t quote = 0; /* where the last string began or ended */
 
     pthread_once(&once, prepare);
     for (size_t i = 0; i < body.n; i++) {
         unsigned char c = (unsigned char)body.p[i];
-        uint16_t m = meaning[c];
-        if (m & SPECIAL) {
-            if (c == '"') {
-                if (i - quote > REDACT_KEY_MAX && may_end_name(body, i))
-                    return false;
-                quote = i;
-            } else if (is_shape_end(body.p, i)) {
-                return false;
-            }
-            if (is_separator(c))
-                continue;
-        }
-        word = word << 8 | (uint8_t)m;
-        if ((m & ENDS_WORD) && slots[slot_of(word)] == word)
+        if (unlikely(bytes[c].special) && is_shape_end(body, i))
+            return false;
+        word = word << bytes[c].shift | bytes[c].letter;
+        if (unlikely(slots[slot_of(word)] == word) && word)
             return false;
     }
-    return true;
+    return !has_long_name(body);
 }
