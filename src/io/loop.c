@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The event loop on libuv, used narrowly: uv_poll_t for our own non-blocking descriptors, one timer
- * for all deadlines, one uv_async_t behind a lock-free list for what other threads hand in.
+ * for all deadlines, one eventfd behind a lock-free list for what other threads hand in (uv_async_t
+ * would do, but its receiver spins while the sender is still inside write(2)).
  *
  * A turn begins with the first callback after the poll and ends when the deferred tasks have run:
  *
@@ -14,16 +15,21 @@
 #include "base/clock.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include <uv.h>
 
 #define SWEEP_MS 50
 
 struct loop {
     uv_loop_t uv;
-    uv_async_t wake;
+    uv_poll_t wake; /* on wake_fd */
+    int wake_fd;
     uv_prepare_t before_poll;
     uv_check_t after_poll;
     uv_timer_t sweep;
@@ -110,9 +116,8 @@ static void on_after_poll(uv_check_t *handle)
     turn_end(handle->data);
 }
 
-static void on_wake(uv_async_t *handle)
+static void run_posted(struct loop *loop)
 {
-    struct loop *loop = handle->data;
     struct loop_task *newest = atomic_exchange_explicit(&loop->posted, NULL, memory_order_acquire);
     struct loop_task *oldest = NULL;
 
@@ -132,6 +137,25 @@ static void on_wake(uv_async_t *handle)
         uv_stop(&loop->uv);
 }
 
+static void on_wake(uv_poll_t *handle, int status unused_arg, int events unused_arg)
+{
+    struct loop *loop = handle->data;
+    uint64_t count;
+
+    /* Emptied before the list is taken: whoever adds to it from now on wakes us again. */
+    if (read(loop->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+        die("the event descriptor of the loop cannot be read: %s", strerror(errno));
+    run_posted(loop);
+}
+
+static void wake_up(struct loop *loop)
+{
+    const uint64_t one = 1;
+    /* Full means that it is awake as often as it can count. */
+    if (write(loop->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+        die("the event descriptor of the loop cannot be written: %s", strerror(errno));
+}
+
 static void sweep_on_timer(uv_timer_t *timer);
 
 struct loop *loop_new(void)
@@ -143,12 +167,14 @@ struct loop *loop_new(void)
     signal(SIGPIPE, SIG_IGN);
     if (uv_loop_init(&loop->uv) != 0)
         die("cannot make an event loop; raise the limit of open files (ulimit -n)");
-    if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0)
+    loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (loop->wake_fd < 0 || uv_poll_init(&loop->uv, &loop->wake, loop->wake_fd) != 0)
         die("cannot make an event descriptor; raise the limit of open files (ulimit -n)");
     uv_prepare_init(&loop->uv, &loop->before_poll);
     uv_check_init(&loop->uv, &loop->after_poll);
     uv_timer_init(&loop->uv, &loop->sweep);
     loop->wake.data = loop->before_poll.data = loop->after_poll.data = loop->sweep.data = loop;
+    uv_poll_start(&loop->wake, UV_READABLE, on_wake);
     uv_prepare_start(&loop->before_poll, on_before_poll);
     uv_check_start(&loop->after_poll, on_after_poll);
     uv_unref((uv_handle_t *)&loop->before_poll);
@@ -175,7 +201,7 @@ void loop_turn(struct loop *loop)
 void loop_stop(struct loop *loop)
 {
     atomic_store(&loop->stop, true);
-    uv_async_send(&loop->wake);
+    wake_up(loop);
 }
 
 static void signal_on_closed(uv_handle_t *handle)
@@ -187,7 +213,7 @@ void loop_free(struct loop *loop)
 {
     if (!loop)
         return;
-    on_wake(&loop->wake);
+    run_posted(loop);
     turn_end(loop);
     list_each(&loop->signals, it)
     {
@@ -204,6 +230,7 @@ void loop_free(struct loop *loop)
     if (uv_loop_close(&loop->uv) != 0)
         die("an event loop was freed while something still used it; this is a bug, please report "
             "it");
+    close(loop->wake_fd);
     free(loop);
 }
 
@@ -292,7 +319,7 @@ void loop_post(struct loop *loop, struct loop_task *task)
                                                   memory_order_relaxed));
     /* Whoever made the list non-empty wakes the loop; the others ride along. */
     if (!head)
-        uv_async_send(&loop->wake);
+        wake_up(loop);
 }
 
 void loop_defer(struct loop *loop, struct loop_task *task)
