@@ -8,6 +8,7 @@
 #include "crypto/hash.h"
 
 #define LIST_TTL_MS 30000
+#define MAX_INITIALIZE (64 * 1024) /* kept with every transport, in memory too */
 
 static void write_server_info(const struct exchange *x, struct buf *out)
 {
@@ -111,6 +112,9 @@ static enum step_result answer_initialize(struct exchange *x)
         struct str asked = mcp_param_text(&x->msg, STR("protocolVersion"), x->mem);
         if (!asked.p || !js_type_is(params, JS_OBJECT))
             return exchange_refuse(x, 200, -32602, "initialize needs params.protocolVersion");
+        if (js_raw(&x->msg.doc, params).n > MAX_INITIALIZE)
+            return exchange_refuse(x, 200, -32602, "params of initialize have at most %d bytes",
+                                   MAX_INITIALIZE);
         x->version = mcp_version_negotiate(asked);
         token_transport_id(x->transport_id);
         *row = (struct transport_row){

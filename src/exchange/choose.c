@@ -133,14 +133,10 @@ static enum step_result use_argument(struct exchange *x, struct str handle)
     }
     if (!x->query.ok)
         return exchange_fail(x, &x->query.job.err);
-    if (!x->query.session) {
-        struct buf *out = exchange_begin_result(x);
-        buf_addz(out,
-                 "{\"content\":[{\"type\":\"text\",\"text\":\"Session not found or expired. Call "
-                 "again without session_id to begin a new one.\"}],\"isError\":true");
-        buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
-        return exchange_end_result(x);
-    }
+    if (!x->query.session)
+        return exchange_tool_error(x,
+                                   "Session not found or expired. Call again without session_id to "
+                                   "begin a new one.");
     x->session = x->query.session;
     x->call.drop_session_id = x->injects;
     x->call.names_session = x->session->provisional;

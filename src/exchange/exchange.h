@@ -97,6 +97,8 @@ enum step_result exchange_refuse_data(struct exchange *x, int status, int code, 
                                       const char *fmt, ...) printf_like(5, 6);
 /* By the error table: for our own refusals. */
 enum step_result exchange_fail(struct exchange *x, const struct error *err);
+/* A result with isError: what a model reads. */
+enum step_result exchange_tool_error(struct exchange *x, const char *text);
 enum step_result exchange_accept(struct exchange *x); /* 202 */
 /* `{"jsonrpc":"2.0","id":…,"result":` begun in x->out; the caller writes the result, then
  * exchange_end_result. */

@@ -154,14 +154,14 @@ static void write_answer(struct exchange *x)
     bridge_write_result(&b, &x->out);
 }
 
-static void write_over_limit(struct exchange *x, const char *text)
+enum step_result exchange_tool_error(struct exchange *x, const char *text)
 {
     struct buf *out = exchange_begin_result(x);
     buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":");
     js_quote(out, str_of(text));
     buf_addz(out, "}],\"isError\":true");
     buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
-    exchange_end_result(x);
+    return exchange_end_result(x);
 }
 
 void exchange_write_call_reply(struct exchange *x)
@@ -173,7 +173,7 @@ void exchange_write_call_reply(struct exchange *x)
                         "The call ran, but its outcome could not be recorded yet, so it is not "
                         "acknowledged; look it up with `holdfast audit list` before repeating it");
     else if (c->session_over_limit)
-        write_over_limit(x, c->err.text);
+        exchange_tool_error(x, c->err.text);
     else if (c->has_answer)
         write_answer(x);
     else

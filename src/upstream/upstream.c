@@ -26,6 +26,7 @@ struct upstreams *upstreams_new(const struct upstreams_config *config)
     list_init(&s->retired);
     map_init(&s->ledger);
     deadline_class_init(&s->wait_deadlines, s->loop, LINK_WAIT_MS);
+    deadline_class_init(&s->patient_deadlines, s->loop, HANDSHAKE_MS);
     s->tick = loop_timer_new(s->loop, on_tick, s);
     loop_timer_start(s->tick, TICK_MS, TICK_MS);
     return s;
@@ -47,6 +48,7 @@ static void set_unref(struct upstreams *s)
     if (--s->refs)
         return;
     deadline_class_release(&s->wait_deadlines);
+    deadline_class_release(&s->patient_deadlines);
     map_release(&s->ledger);
     free(s);
 }
@@ -161,11 +163,6 @@ void upstreams_each(struct upstreams *s, void (*fn)(void *arg, struct upstream *
     list_each(&s->all, n) fn(arg, list_entry(n, struct upstream, node));
 }
 
-struct loop *upstreams_loop(struct upstreams *s)
-{
-    return s->loop;
-}
-
 unsigned upstreams_links(const struct upstreams *s)
 {
     return s->links;
@@ -231,7 +228,7 @@ static bool refuse_in_backoff(struct upstream *u, struct error *err)
 
 /* Places for processes: 4 per owner and upstream, 32 per upstream, 64 on the node. */
 
-unsigned link_owner_count(struct upstream *u, struct str owner)
+static unsigned link_owner_count(struct upstream *u, struct str owner)
 {
     unsigned count = 0;
     list_each(&u->lru, n) count += str_eq(list_entry(n, struct link, lru)->owner, owner);

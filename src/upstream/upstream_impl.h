@@ -87,8 +87,9 @@ struct upstreams {
     struct map ledger; /* our id → struct pending */
     uint64_t next_id, next_generation;
     unsigned processes, links;
-    struct deadline_class wait_deadlines; /* 5 s in line for a place */
-    struct loop_timer *tick;              /* idle links, retired upstreams, back-off */
+    struct deadline_class wait_deadlines;    /* 5 s in line for a place */
+    struct deadline_class patient_deadlines; /* HANDSHAKE_MS */
+    struct loop_timer *tick;                 /* idle links, retired upstreams, back-off */
     struct loop_task serve; /* gives freed places to those in line, at the end of the turn */
     bool serve_queued;
 };
@@ -100,6 +101,7 @@ struct upstreams {
 #define LINK_LIGHT_MAX 4096 /* of one upstream that needs no process */
 #define LINK_LIGHT_IDLE_MS (24 * 3600 * 1000)
 #define LINK_WAIT_MS 5000
+#define HANDSHAKE_MS 60000 /* npx may have to fetch a server first */
 #define RETIRE_MS 30000
 
 /* link.c */
@@ -112,7 +114,6 @@ void link_opened(struct link *l);
 void link_end(struct link *l, const struct error *why);
 void link_receive(struct link *l, struct pending *about, struct str text);
 void pending_fail(struct pending *p, const struct error *err); /* from a transport */
-unsigned link_owner_count(struct upstream *u, struct str owner);
 /* upstream.c */
 void upstream_place_freed(struct upstreams *s);
 void upstream_note_failure(struct upstream *u, const struct error *err);

@@ -150,3 +150,20 @@ def test_modern_disconnect__cancels_at_the_upstream(holdfast, stdio_server):
 def test_modern_request__is_never_given_a_session(holdfast):
     reply = holdfast().client(modern=True).rpc('tools/list', headers={'Mcp-Session-Id': 'ignored'})
     assert reply.status == 200 and reply.header('Mcp-Session-Id') is None
+
+
+def test_initialize__params_of_64_kib_are_kept_and_one_byte_more_is_refused(holdfast):
+    hf = holdfast()
+    base = {'protocolVersion': '2025-11-25', 'capabilities': {}, 'clientInfo': {'name': 'n', 'version': '1'}, 'pad': ''}
+    for more in (0, 1):
+        params = dict(base)
+        params['pad'] = 'x' * (64 * 1024 - len(json.dumps(base, separators=(',', ':'))) + more)
+        body = json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': 'initialize', 'params': params}, separators=(',', ':'))
+        reply = hf.request('POST', '/mcp/sample', {'Content-Type': 'application/json'}, body.encode())
+        assert reply.status == 200 and (reply.json()['error']['code'] == -32602 if more else reply.header('mcp-session-id'))
+
+
+def test_handshake__has_its_own_patience(holdfast, stdio_server):
+    entry, _ = stdio_server('up', '--slow-start', '0.6', handles='never', timeout='250ms')
+    hf = holdfast({'up': entry})
+    assert hf.client('/mcp/up').connect().call('echo', {'text': 'slow to start'}).text == 'slow to start'
