@@ -129,7 +129,7 @@ static void on_deadline(struct deadline *d)
     struct link *l = p->link;
     struct error err;
 
-    long long ms = p->allowed_ms;
+    long long ms = l->up->config->timeout_ms;
     error_set(&err, ERR_TIMEOUT,
               "%.*s did not answer within %lld %s; try again, or raise its \"timeout\"",
               STR_ARG(l->up->config->name), ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s");
@@ -157,9 +157,7 @@ bool upstream_send(struct link *l, const struct exec *token, struct pending *p,
     list_init(&p->node);
     map_put(&l->up->set->ledger, pending_key(p), p);
     list_push(&l->pendings, &p->node);
-    p->allowed_ms = m->patient ? HANDSHAKE_MS : l->up->config->timeout_ms;
-    deadline_set(m->patient ? &l->up->set->patient_deadlines : &l->up->call_deadlines,
-                 &p->deadline);
+    deadline_set(&l->up->call_deadlines, &p->deadline);
     l->in_flight++;
     l->up->calls++;
     list_remove(&l->lru);
@@ -311,7 +309,7 @@ void link_up(struct link *l)
              (unsigned long long)l->handshake.id);
     buf_addstr(&text, l->initialize_params.p ? l->initialize_params : STR(OUR_INITIALIZE_PARAMS));
     buf_addc(&text, '}');
-    struct outgoing m = {.method = STR("initialize"), .text = buf_str(&text), .patient = true};
+    struct outgoing m = {.method = STR("initialize"), .text = buf_str(&text)};
     if (!upstream_send(l, &token, &l->handshake, &m, &err))
         link_end(l, &err);
     buf_release(&text);

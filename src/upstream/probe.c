@@ -118,7 +118,7 @@ static bool probe_ask(struct probe *p, struct str method, struct str params)
     buf_init(&text, 1024 * 1024);
     buf_addf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"%.*s\",\"params\":%.*s}",
              (unsigned long long)p->ask.id, STR_ARG(method), STR_ARG(params));
-    struct outgoing m = {.method = method, .text = buf_str(&text), .patient = true};
+    struct outgoing m = {.method = method, .text = buf_str(&text)};
     p->asking = sent = upstream_send(p->link, &token, &p->ask, &m, &err);
     buf_release(&text);
     if (!sent)

@@ -319,7 +319,7 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
     (void)buf_room(&lines, r->common.n + 512);
     buf_addstr(&lines, r->common);
     add_era_lines(&lines, l, m);
-    int64_t timeout = m->patient ? HANDSHAKE_MS : l->up->config->timeout_ms;
+    int64_t timeout = l->up->config->timeout_ms;
     if (p) {
         p->wire = post;
         p->left = true;

@@ -26,7 +26,6 @@ struct upstreams *upstreams_new(const struct upstreams_config *config)
     list_init(&s->retired);
     map_init(&s->ledger);
     deadline_class_init(&s->wait_deadlines, s->loop, LINK_WAIT_MS);
-    deadline_class_init(&s->patient_deadlines, s->loop, HANDSHAKE_MS);
     s->tick = loop_timer_new(s->loop, on_tick, s);
     loop_timer_start(s->tick, TICK_MS, TICK_MS);
     return s;
@@ -48,7 +47,6 @@ static void set_unref(struct upstreams *s)
     if (--s->refs)
         return;
     deadline_class_release(&s->wait_deadlines);
-    deadline_class_release(&s->patient_deadlines);
     map_release(&s->ledger);
     free(s);
 }

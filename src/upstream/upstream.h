@@ -99,9 +99,8 @@ struct pending {
     struct link *link;
     struct list node; /* on its link */
     struct deadline deadline;
-    void *wire;         /* the transport's own */
-    int64_t allowed_ms; /* until its deadline */
-    bool left;          /* bytes may have reached the upstream */
+    void *wire; /* the transport's own */
+    bool left;  /* bytes may have reached the upstream */
     /* `m` and its memory are taken by the callee. */
     void (*on_reply)(struct pending *p, struct mcp_message *m, struct arena *mem);
     /* `left` false: not one byte left us, it may be sent again. */
@@ -116,7 +115,6 @@ struct outgoing {
     struct str name;         /* mirrored in Mcp-Name towards modern HTTP; absent for none */
     struct str text;         /* the whole JSON-RPC message */
     struct str header_lines; /* further headers towards HTTP, "Name: value\r\n…"; absent for none */
-    bool patient; /* ours, not a caller's: HANDSHAKE_MS instead of the server's own timeout */
 };
 /* The only door: asserts that the token may leave.  `p` NULL for notifications; otherwise p->id,
  * the callbacks, and an id in `text` that says the same.  false: nothing left, p is untouched. */

@@ -87,9 +87,8 @@ struct upstreams {
     struct map ledger; /* our id → struct pending */
     uint64_t next_id, next_generation;
     unsigned processes, links;
-    struct deadline_class wait_deadlines;    /* 5 s in line for a place */
-    struct deadline_class patient_deadlines; /* HANDSHAKE_MS */
-    struct loop_timer *tick;                 /* idle links, retired upstreams, back-off */
+    struct deadline_class wait_deadlines; /* 5 s in line for a place */
+    struct loop_timer *tick;              /* idle links, retired upstreams, back-off */
     struct loop_task serve; /* gives freed places to those in line, at the end of the turn */
     bool serve_queued;
 };
@@ -101,7 +100,6 @@ struct upstreams {
 #define LINK_LIGHT_MAX 4096 /* of one upstream that needs no process */
 #define LINK_LIGHT_IDLE_MS (24 * 3600 * 1000)
 #define LINK_WAIT_MS 5000
-#define HANDSHAKE_MS 60000 /* npx may have to fetch a server first */
 #define RETIRE_MS 30000
 
 /* link.c */

@@ -161,9 +161,3 @@ def test_initialize__params_of_64_kib_are_kept_and_one_byte_more_is_refused(hold
         body = json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': 'initialize', 'params': params}, separators=(',', ':'))
         reply = hf.request('POST', '/mcp/sample', {'Content-Type': 'application/json'}, body.encode())
         assert reply.status == 200 and (reply.json()['error']['code'] == -32602 if more else reply.header('mcp-session-id'))
-
-
-def test_handshake__has_its_own_patience(holdfast, stdio_server):
-    entry, _ = stdio_server('up', '--slow-start', '0.6', handles='never', timeout='250ms')
-    hf = holdfast({'up': entry})
-    assert hf.client('/mcp/up').connect().call('echo', {'text': 'slow to start'}).text == 'slow to start'

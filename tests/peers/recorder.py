@@ -1,19 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """recorder.py FILE [--era legacy|modern|both] [--exit-on-probe] [--page N] [--garbage N] [--stderr N]
-[--exit-at-start] [--slow-start S]: an MCP server on stdio that appends every received line to FILE verbatim, and to
+[--exit-at-start]: an MCP server on stdio that appends every received line to FILE verbatim, and to
 FILE.starts one line per process.
 
 --exit-on-probe ends the process on a first message that is not initialize, as some servers do.
 --garbage N writes N lines that are no messages before every message, --stderr N as many bytes to
-stderr.  --exit-at-start ends the process at once, --slow-start S reads
-nothing for S seconds."""
+stderr.  --exit-at-start ends the process at once."""
 import argparse
 import json
 import os
 import sys
 import threading
-import time
 
 from mcp_server import MODERN, Server, State, append, claim, dump
 
@@ -83,10 +81,7 @@ def main():
     parser.add_argument('--page', type=int, default=0)
     parser.add_argument('--garbage', type=int, default=0)
     parser.add_argument('--stderr', type=int, default=0)
-    parser.add_argument('--slow-start', type=float, default=0)
-    args = parser.parse_args()
-    time.sleep(args.slow_start)
-    Stdio(args).run()
+    Stdio(parser.parse_args()).run()
 
 
 if __name__ == '__main__':
