@@ -11,7 +11,6 @@ nginx passes requests on to itself, so that it reads bodies to the end before it
 connects from its own loopback address (127.x.y.z), which is how the peers' logs are told apart.
 """
 import concurrent.futures
-import glob
 import os
 import random
 import re
@@ -23,9 +22,10 @@ import sys
 import tempfile
 import time
 
+import harness
+
 SEED = int(os.environ.get('SEED', '20261115'))
 GENERATED = int(os.environ.get('CASES', '700'))
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 GET = b'GET /a HTTP/1.1\r\nHost: a\r\n'
 POST = b'POST /b HTTP/1.1\r\nHost: a\r\n'
@@ -411,14 +411,9 @@ def compare(peer, readings, seen_by_case, used):
     return bad
 
 
-def find_node():
-    local = sorted(glob.glob(os.path.join(TOP, 'tests/node_modules/node-linux-*/bin/node')))
-    return local[0] if local else shutil.which('node')
-
-
 def main():
     program = os.path.join(sys.argv[1], 'tests/peers/http_check')
-    peers = [('nginx', shutil.which('nginx') or shutil.which('/usr/sbin/nginx'), ask_nginx), ('node', find_node(), ask_node)]
+    peers = [('nginx', shutil.which('nginx') or shutil.which('/usr/sbin/nginx'), ask_nginx), ('node', harness.node() or shutil.which('node'), ask_node)]
     for name, path, _ in peers:
         if not path:
             print('skipped: %s is not installed' % name)

@@ -17,6 +17,8 @@ import struct
 import subprocess
 import sys
 
+import harness
+
 SEED = 20260728
 DOCUMENTS = 3000
 MAX_DEPTH = 64
@@ -184,9 +186,9 @@ def find_driver(build):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    node, driver = shutil.which('node'), find_driver(sys.argv[1])
+    node, driver = harness.node() or shutil.which('node'), find_driver(sys.argv[1])
     if not node:
-        print('skipped: no node on PATH')
+        print('skipped: node is not installed')
         return 77
     if not driver:
         print('json_check is not in %s; build with -Dtests=true' % sys.argv[1])

@@ -5,6 +5,7 @@ Nothing here sleeps and hopes: a start is awaited by its log line and /readyz, a
 it prints, a recorded message by wait_for() with a deadline.  A sanitizer's report or an unexpected
 death of the program fails the test that used it (Holdfast.check)."""
 import contextlib
+import glob
 import json
 import os
 import re
@@ -21,6 +22,7 @@ BUILD = os.environ.get('HOLDFAST_BUILD', os.path.join(TOP, 'build-test'))
 BINARY = os.environ.get('HOLDFAST_BIN', os.path.join(BUILD, 'holdfast'))
 PEERS = os.path.join(TOP, 'tests/peers')
 PYTHON = '/usr/bin/python3'
+NODE_MODULES = os.path.join(TOP, 'tests/node_modules')
 LONG = bool(os.environ.get('HOLDFAST_LONG'))
 DEADLINE_S = 20.0
 
@@ -33,6 +35,28 @@ SANITIZER = re.compile(r'AddressSanitizer|LeakSanitizer|ThreadSanitizer|Undefine
 
 def dump(value):
     return json.dumps(value, separators=(',', ':'), ensure_ascii=False)
+
+
+def node():
+    """The Node 22 of tests/package.json, or None where `make test` could not install it."""
+    found = sorted(glob.glob(os.path.join(NODE_MODULES, 'node-linux-*/bin/node')))
+    return found[0] if found else None
+
+
+def npm_bin(name):
+    """The program that the npm package `name` installs, to be run with node(); None when it is not there.
+
+    A package with several programs is named by one of them ("conformance", "mcp-server-everything")."""
+    path = os.path.join(NODE_MODULES, '.bin', name)
+    if os.path.exists(path):
+        return os.path.realpath(path)
+    manifest = os.path.join(NODE_MODULES, name, 'package.json')
+    if not os.path.exists(manifest):
+        return None
+    with open(manifest, encoding='utf-8') as file:
+        programs = json.load(file).get('bin', {})
+    script = programs if isinstance(programs, str) else next(iter(programs.values()), None)
+    return os.path.join(NODE_MODULES, name, script) if script else None
 
 
 def wait_for(condition, what, timeout=DEADLINE_S):
