@@ -59,7 +59,7 @@ enum step_result exchange_find_transport(struct exchange *x)
         return take_transport(x);
     if (x->era == MCP_MODERN || x->method->service == SERVE_INITIALIZE)
         return STEP_NEXT;
-    if (!carrier_transport_id(x->http->head, x->mem, &id))
+    if (!carrier_transport_id(x->head, x->mem, &id))
         return exchange_refuse(
             x, 400, -32600,
             "Mcp-Session-Id and ?session_id= are given more than once or differ; send one");
@@ -86,7 +86,7 @@ bool exchange_injects_handles(const struct exchange *x)
     if (s->handles == HANDLES_ALWAYS)
         return true;
     return !x->transport && !x->session && !carrier_in_meta(x->config, m, x->mem).name.p &&
-           !carrier_in_headers(x->config, x->http->head, x->mem).name.p;
+           !carrier_in_headers(x->config, x->head, x->mem).name.p;
 }
 
 static struct str client_member(const struct exchange *x, const char *name)
@@ -172,7 +172,7 @@ static enum step_result use_request(struct exchange *x)
     if (!x->carrier.name.p) {
         x->carrier = carrier_in_meta(x->config, &x->msg, x->mem);
         if (!x->carrier.name.p)
-            x->carrier = carrier_in_headers(x->config, x->http->head, x->mem);
+            x->carrier = carrier_in_headers(x->config, x->head, x->mem);
         if (!x->carrier.name.p && x->transport) {
             birth(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
             transport_link(x->transport, x->session);

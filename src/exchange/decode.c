@@ -26,7 +26,7 @@ static const struct js_node *claim(const struct exchange *x, const char *key)
 
 static struct str version_header(const struct exchange *x)
 {
-    return http_header_get(x->http->head, STR("mcp-protocol-version"));
+    return http_header_get(x->head, STR("mcp-protocol-version"));
 }
 
 static bool header_is_modern(const struct exchange *x)
@@ -83,7 +83,7 @@ static enum step_result check_version(struct exchange *x)
     const struct mcp_version *v = mcp_version_find(asked);
     struct buf data;
 
-    if (!header.p || !str_eq(header, asked))
+    if (x->outlet->has_headers && (!header.p || !str_eq(header, asked)))
         return exchange_refuse(x, 400, -32020,
                                "the MCP-Protocol-Version header must equal the version in _meta");
     if (v && v->era == MCP_MODERN) {
@@ -103,11 +103,13 @@ static enum step_result check_version(struct exchange *x)
 /* Rungs 5 and 6: Mcp-Method and Mcp-Name mirror the body. */
 static enum step_result check_mirrors(struct exchange *x)
 {
-    struct str method = http_header_get(x->http->head, STR("mcp-method"));
-    struct str name = http_header_get(x->http->head, STR("mcp-name"));
+    struct str method = http_header_get(x->head, STR("mcp-method"));
+    struct str name = http_header_get(x->head, STR("mcp-name"));
     const struct mcp_method *known = mcp_method_find(x->msg.method, MCP_MODERN);
     struct str decoded = STR_NONE;
 
+    if (!x->outlet->has_headers)
+        return STEP_NEXT;
     if (!method.p || !str_eq(method, x->msg.method))
         return exchange_refuse(x, 400, -32020,
                                "the Mcp-Method header must equal the method in the body");
@@ -186,7 +188,7 @@ enum step_result exchange_decode(struct exchange *x)
         x->method = &end_transport;
         return STEP_NEXT;
     }
-    if (!mcp_parse_request(x->http->body, x->mem, &x->msg, &x->id, &is_batch, &err))
+    if (!mcp_parse_request(x->body, x->mem, &x->msg, &x->id, &is_batch, &err))
         return exchange_refuse(x, 400, error_info(err.code)->jsonrpc, "%s", err.text);
     if (x->msg.kind == MCP_RESPONSE) {
         x->method = &accepted;

@@ -5,6 +5,7 @@
 #define HOLDFAST_EXCHANGE_EXCHANGE_H
 
 #include "call/call.h"
+#include "exchange/outlet.h"
 #include "http/server.h"
 #include "mcp/method.h"
 #include "session/carrier.h"
@@ -33,7 +34,11 @@ enum step_result {
 
 struct exchange {
     struct services *sv;
-    struct http_request *http;
+    const struct outlet *outlet;
+    void *door;                   /* the outlet's own */
+    struct http_request *http;    /* NULL on a pipe */
+    const struct http_head *head; /* never NULL */
+    struct str body;
     struct arena *mem;
     struct config *config;
     unsigned step;
@@ -41,9 +46,10 @@ struct exchange {
     bool aborted; /* the client went away */
     int64_t began_us;
     /* message */
-    struct str server;   /* from the path */
+    struct str server;   /* from the path; absent: all of them */
     struct str endpoint; /* "/mcp/files" */
-    bool has_message;    /* a POST */
+    struct str verb;
+    bool has_message; /* a POST */
     struct mcp_message msg;
     struct str id; /* the client's bytes, for errors too; absent: none could be made out */
     enum mcp_era era;
@@ -51,6 +57,7 @@ struct exchange {
     const struct mcp_method *method;
     /* identify, transport, route, session */
     struct principal who;
+    bool is_known; /* `who` came with the arrival */
     struct session_query query;
     struct transport *transport;
     struct session *session;
@@ -76,8 +83,6 @@ struct exchange {
     struct str headers;
 };
 
-/* Takes the request: exactly one reply follows. */
-void exchange_start(struct services *sv, struct http_request *r, struct str server);
 void exchange_resume(struct exchange *x); /* what it waited for has happened */
 
 /* decode.c: bytes to message, era and method; the ladder of refusals. */
@@ -106,7 +111,6 @@ struct buf *exchange_begin_result(struct exchange *x);
 enum step_result exchange_end_result(struct exchange *x);
 void exchange_write_call_reply(struct exchange *x);
 void exchange_send_progress(struct call *c, const struct mcp_message *m);
-void exchange_send(struct exchange *x);
 /* headers.c: arguments mirrored in headers (x-mcp-header). */
 enum step_result exchange_check_params(struct exchange *x);
 

@@ -54,12 +54,12 @@ static void mirror_one(struct mirror *m, struct str name, const struct js_node *
 {
     struct exchange *x = m->x;
     struct str header_name = arena_printf(x->mem, "Mcp-Param-%.*s", STR_ARG(name));
-    struct str header = http_header_get(x->http->head, header_name), decoded = STR_NONE;
+    struct str header = http_header_get(x->head, header_name), decoded = STR_NONE;
     struct str body = argument ? value_text(x, argument) : STR_NONE;
 
     if (!body.p || m->n++ >= MAX_PARAMS)
         return;
-    if (x->era == MCP_MODERN) {
+    if (x->era == MCP_MODERN && x->outlet->has_headers) {
         if (!header.p)
             m->fault = "lacks an Mcp-Param header for an argument that its tool mirrors";
         else if (!mcp_header_decode(header, x->mem, &decoded) ||

@@ -8,10 +8,12 @@
 enum step_result exchange_identify(struct exchange *x)
 {
     struct error err;
-    struct str client = http_header_get(x->http->head, STR("mcp-client-id"));
+    struct str client = http_header_get(x->head, STR("mcp-client-id"));
 
-    if (!identify(x->config, x->http, &x->who, &err))
+    if (!x->is_known && !identify(x->config, x->http, &x->who, &err))
         return exchange_fail(x, &err);
+    if (!x->http)
+        return STEP_NEXT; /* a pipe has one client, and no headers */
     if (x->config->client_id_required && !client.p)
         return exchange_refuse(x, 400, -32600, "Missing required mcp-client-id header");
     if (x->config->client_id_required && !client.n)

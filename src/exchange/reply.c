@@ -5,13 +5,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "http/sse.h"
 #include "json/write.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-
-#define MAX_STREAM_QUEUE (256 * 1024)
 
 static void write_id(struct exchange *x, bool null_when_absent)
 {
@@ -180,61 +177,17 @@ void exchange_write_call_reply(struct exchange *x)
         exchange_fail(x, &c->err);
 }
 
-static bool takes_events(const struct exchange *x)
-{
-    struct str accept = http_header_get(x->http->head, STR("accept"));
-    return accept.p &&
-           (http_list_has(accept, STR("text/event-stream")) || http_list_has(accept, STR("*/*")));
-}
-
-/* Progress opens the stream.  A slow reader loses progress, never the result. */
+/* Progress goes out with the client's own token, where it gave one. */
 void exchange_send_progress(struct call *c, const struct mcp_message *m)
 {
     struct exchange *x = c->user;
     const struct js_node *token = js_get(&x->msg.doc, x->msg.meta, STR("progressToken"));
-    struct buf text, event;
+    struct buf text;
 
-    if (x->aborted || !token || !takes_events(x))
-        return;
-    if (!x->streaming) {
-        http_stream_begin(x->http, 200, "text/event-stream",
-                          STR("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"),
-                          64u * 1024 * 1024);
-        x->streaming = true;
-    }
-    if (http_stream_queued(x->http) > MAX_STREAM_QUEUE)
+    if (x->aborted || !token)
         return;
     buf_init(&text, 64u * 1024 * 1024);
-    buf_init(&event, 64u * 1024 * 1024);
     bridge_write_progress(m, js_raw(&x->msg.doc, token), &text);
-    sse_write(&event, STR("message"), STR_NONE, buf_str(&text));
-    if (!http_stream_write(x->http, buf_str(&event)))
-        log_debug("progress dropped: the reader is slow");
+    (void)x->outlet->send(x, buf_str(&text), OUTLET_PROGRESS);
     buf_release(&text);
-    buf_release(&event);
-}
-
-static void send_event(struct http_request *r, struct buf *out)
-{
-    struct buf event;
-    buf_init(&event, 128u * 1024 * 1024);
-    sse_write(&event, STR("message"), STR_NONE, buf_str(out));
-    if (http_stream_write(r, buf_str(&event)))
-        http_stream_end(r);
-    else
-        http_stream_abort(r);
-    buf_release(&event);
-}
-
-/* The exchange's memory is the request's and goes with it: what is needed is taken out first. */
-void exchange_send(struct exchange *x)
-{
-    struct http_request *r = x->http;
-    struct buf out = x->out;
-
-    if (x->streaming)
-        send_event(r, &out);
-    else
-        http_reply(r, x->status, out.n ? "application/json" : NULL, x->headers, buf_str(&out));
-    buf_release(&out);
 }

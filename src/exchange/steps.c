@@ -191,9 +191,8 @@ void exchange_resume(struct exchange *x)
 }
 
 /* A modern client that goes away has cancelled; a legacy one may come back for its answer. */
-static void on_abort(struct http_request *r)
+void exchange_gone(struct exchange *x)
 {
-    struct exchange *x = r->user;
     x->aborted = true;
     if (x->has_call && x->era == MCP_MODERN)
         call_cancel(&x->call, STR("client disconnected"));
@@ -201,8 +200,6 @@ static void on_abort(struct http_request *r)
 
 static void exchange_finish(struct exchange *x)
 {
-    struct http_request *r = x->http;
-
     measure_exchange(x);
     if (x->has_call)
         call_release(&x->call);
@@ -213,30 +210,38 @@ static void exchange_finish(struct exchange *x)
     transport_unref(x->transport);
     config_unref(x->config);
     x->sv->exchanges--;
-    if (x->aborted) {
-        buf_release(&x->out);
-        http_request_done(r);
-    } else {
-        exchange_send(x); /* and with it x is gone */
-    }
+    x->outlet->finish(x); /* and with it x is gone */
 }
 
-void exchange_start(struct services *sv, struct http_request *r, struct str server)
+void exchange_start(struct services *sv, const struct arrival *a)
 {
-    struct exchange *x = arena_new_of(r->mem, struct exchange);
+    struct exchange *x = arena_new_of(a->mem, struct exchange);
 
     x->sv = sv;
-    x->http = r;
-    x->mem = r->mem;
+    x->outlet = a->outlet;
+    x->door = a->door;
+    x->http = a->http;
+    x->head = a->head;
+    x->mem = a->mem;
+    x->body = a->body;
     x->config = config_ref(sv->config);
-    x->began_us = r->began_us;
-    x->server = server;
-    x->endpoint = r->head->path;
-    x->has_message = str_eq(r->head->method, STR("POST"));
+    x->began_us = a->http ? a->http->began_us : clock_mono_us();
+    x->server = a->server;
+    x->endpoint = a->endpoint;
+    x->verb = a->verb;
+    x->has_message = str_eq(a->verb, STR("POST"));
     x->version = mcp_version_find(STR("2025-03-26"));
+    if (a->who) {
+        x->who = *a->who;
+        x->is_known = true;
+    }
+    if (a->transport) {
+        transport_ref(a->transport);
+        x->transport = a->transport;
+    }
     buf_init(&x->out, 64u * 1024 * 1024);
-    r->user = x;
-    r->on_abort = on_abort;
     sv->exchanges++;
+    if (x->outlet->begin)
+        x->outlet->begin(x);
     exchange_run(x);
 }

@@ -10,7 +10,7 @@ enum { ROUTE_JSON = 1, ROUTE_CONTROL = 2 }; /* wants a JSON body; unix socket on
 
 static void handle_mcp(void *arg, struct http_request *r, const struct route_match *m)
 {
-    exchange_start(arg, r, m->params[0]);
+    exchange_start_http(arg, r, m->params[0]);
 }
 
 static const struct http_route routes[] = {

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Outlets: where the messages of one exchange go.  An exchange does not know whether its client is
+ * behind an HTTP request, a pipe, an element of a batch or a stream of 2024; its outlet does.
+ *
+ * Whoever has a client message makes an `arrival` and calls exchange_start(); exactly one finish()
+ * follows, with any number of send() before it. */
+#ifndef HOLDFAST_EXCHANGE_OUTLET_H
+#define HOLDFAST_EXCHANGE_OUTLET_H
+
+#include "base/arena.h"
+#include "base/principal.h"
+#include "http/server.h"
+
+struct exchange;
+struct transport;
+struct services;
+
+enum outlet_weight {
+    OUTLET_MUST,     /* results and requests: never dropped */
+    OUTLET_PROGRESS, /* a newer one may take its place */
+    OUTLET_MAY,      /* logs: dropped and counted when the reader is slow */
+};
+
+struct outlet {
+    const char *name;
+    bool has_headers; /* a modern request mirrors its body in headers */
+    /* x exists and has not run yet: to be remembered for exchange_gone(); may be NULL. */
+    void (*begin)(struct exchange *x);
+    /* A message before the result; false: this client cannot be told anything before it. */
+    bool (*send)(struct exchange *x, struct str json, enum outlet_weight weight);
+    /* The reply: x->status, x->headers, x->out.  Nobody touches x afterwards, as its memory may go
+     * with it. */
+    void (*finish)(struct exchange *x);
+};
+extern const struct outlet outlet_http;
+
+/* One client message as it came. */
+struct arrival {
+    const struct outlet *outlet;
+    void *door;                   /* the outlet's own, kept as x->door */
+    struct http_request *http;    /* NULL where there is none */
+    const struct http_head *head; /* where there are no headers: an empty one */
+    struct arena *mem;            /* the exchange's; lives until finish() */
+    struct str verb;              /* "POST", "GET", "DELETE" */
+    struct str body;
+    struct str server;           /* the path's; absent: all servers */
+    struct str endpoint;         /* "/mcp", "/mcp/files": where a transport id is valid */
+    const struct principal *who; /* known already; NULL: to be identified */
+    struct transport *transport; /* known already (a reference is taken), or NULL */
+};
+void exchange_start(struct services *sv, const struct arrival *a);
+/* The client went away.  finish() still follows, and sends nothing. */
+void exchange_gone(struct exchange *x);
+/* An HTTP request to an MCP endpoint. */
+void exchange_start_http(struct services *sv, struct http_request *r, struct str server);
+
+#endif
