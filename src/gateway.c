@@ -151,7 +151,9 @@ static bool start_services(struct gateway *g, struct error *err)
     struct upstreams_config upstreams = {
         .loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink()};
     builtin_register(&server_sample);
+    sv->hub = hub_new(sv->loop);
     sv->upstreams = upstreams_new(&upstreams);
+    hub_set_upstreams(sv->hub, sv->upstreams);
     upstreams_apply(sv->upstreams, sv->config);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->config);
     g->lease = loop_timer_new(sv->loop, on_lease, g);
@@ -343,6 +345,8 @@ static void stop(struct gateway *g)
     loop_timer_free(g->lease);
     if (sv->upstreams)
         upstreams_free(sv->upstreams);
+    if (sv->hub)
+        hub_free(sv->hub);
     if (g->keeper)
         keeper_stop(g->keeper);
     if (sv->lanes)

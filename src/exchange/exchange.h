@@ -5,6 +5,7 @@
 #define HOLDFAST_EXCHANGE_EXCHANGE_H
 
 #include "call/call.h"
+#include "delivery/hub.h"
 #include "exchange/outlet.h"
 #include "http/server.h"
 #include "mcp/method.h"
@@ -21,6 +22,7 @@ struct services {
     struct upstreams *upstreams;
     struct audit *audit;
     struct calls *calls;
+    struct hub *hub;
     bool draining;
     unsigned exchanges; /* under way */
 };
