@@ -162,6 +162,65 @@ static bool start_services(struct gateway *g, struct error *err)
     return true;
 }
 
+/* Certificates. */
+
+/* The listener's context, or NULL without TLS.  The authorities of upstreams are only tried: each
+ * upstream loads its own when it is first used, and somebody should hear of a mistake before. */
+static bool load_tls(const struct config *c, struct tls_context **ret, struct error *err)
+{
+    struct tls_context *own = NULL, *tried;
+
+    if (c->tls_cert.p && !tls_server_new(c->tls_cert.p, c->tls_key.p, &own, err))
+        return error_wrap(err, "holdfast.tls");
+    for (size_t i = 0; i < c->n_servers; i++) {
+        if (!c->servers[i].tls_ca.p)
+            continue;
+        if (!tls_client_new(c->servers[i].tls_ca.p, &tried, err)) {
+            tls_free(own);
+            return error_wrap(err, "mcpServers.%.*s.tls", STR_ARG(c->servers[i].name));
+        }
+        tls_free(tried);
+    }
+    *ret = own;
+    return true;
+}
+
+bool gateway_check_files(const struct config *config, struct error *err)
+{
+    struct tls_context *tls = NULL;
+
+    if (!load_tls(config, &tls, err))
+        return false;
+    tls_free(tls);
+    return true;
+}
+
+static void say_certificate(const struct gateway *g)
+{
+    char until[TLS_DATE_TEXT];
+
+    if (!g->tls)
+        return;
+    tls_server_until(g->tls, until);
+    log_info("serving TLS", LS("certificate", g->sv.config->tls_cert), LZ("until", until));
+}
+
+/* Open connections go on with the context they began with. */
+static void swap_tls(struct gateway *g, struct tls_context *fresh)
+{
+    if (!fresh != !g->tls) {
+        log_warn("\"tls\" is turned on or off only with a restart");
+        tls_free(fresh);
+        return;
+    }
+    if (!fresh)
+        return;
+    http_server_set_tls(g->server, fresh);
+    tls_free(g->tls);
+    g->tls = fresh;
+    say_certificate(g);
+}
+
 /* Listeners. */
 
 /* Where to point a client, for whoever reads the first lines. */
@@ -210,8 +269,9 @@ static bool start_listeners(struct gateway *g, struct error *err)
     struct str socket;
 
     config.max_body = c->limit_body;
-    if (c->tls_cert.p && !tls_server_new(c->tls_cert.p, c->tls_key.p, &g->tls, err))
+    if (!load_tls(c, &g->tls, err))
         return false;
+    say_certificate(g);
     g->server = http_server_new(g->sv.loop, &config, front_gate, front_handle, &g->sv);
     if (!datadir_socket(g->options.data_dir, g->mem, &socket, err))
         return false;
@@ -225,11 +285,13 @@ static bool start_listeners(struct gateway *g, struct error *err)
 static void on_hangup(void *arg, int signum unused_arg)
 {
     struct gateway *g = arg;
-    struct config *fresh;
+    struct tls_context *tls = NULL;
+    struct config *fresh = NULL;
     struct error err;
 
-    if (!config_load(&g->options.source, &fresh, &err)) {
+    if (!config_load(&g->options.source, &fresh, &err) || !load_tls(fresh, &tls, &err)) {
         log_error("the configuration was not reloaded; the old one stays", LZ("why", err.text));
+        config_unref(fresh);
         return;
     }
     if (!str_eq(fresh->listen, g->sv.config->listen))
@@ -239,6 +301,7 @@ static void on_hangup(void *arg, int signum unused_arg)
     upstreams_apply(g->sv.upstreams, fresh);
     config_unref(g->sv.config);
     g->sv.config = fresh;
+    swap_tls(g, tls);
     log_info("configuration reloaded", LI("servers", fresh->n_servers));
 }
 

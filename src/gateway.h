@@ -10,6 +10,8 @@ struct gateway_options {
     struct config_source source; /* where it came from: SIGHUP reads it again */
     struct str data_dir;
 };
+/* Whether a start would take the files that the configuration names: certificates and keys. */
+must_check bool gateway_check_files(const struct config *config, struct error *err);
 /* Runs until SIGTERM or SIGINT; returns the exit status. */
 int gateway_run(const struct gateway_options *options);
 

@@ -3,6 +3,7 @@
  * is accepted without effect is talk, so it goes to stderr, but for the JSON of check. */
 #include "cli/cli.h"
 #include "config/config.h"
+#include "gateway.h"
 #include "json/write.h"
 
 #include <stdio.h>
@@ -55,6 +56,10 @@ int cmd_config(struct cli *cli)
         return cli_usage(cli, "say config check or config show");
     if (!config_load(&source, &config, &err))
         return cli_fail(cli, &err);
+    if (check && !gateway_check_files(config, &err)) {
+        config_unref(config);
+        return cli_fail(cli, &err);
+    }
     buf_init(&out, 64u * 1024 * 1024);
     if (!check)
         config_write(config, &out);

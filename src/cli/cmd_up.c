@@ -30,5 +30,9 @@ int cmd_up(struct cli *cli)
     if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &options.data_dir, &err) ||
         !config_load(&options.source, &options.config, &err))
         return cli_fail(cli, &err);
+    if (!gateway_check_files(options.config, &err)) {
+        config_unref(options.config);
+        return cli_fail(cli, &err);
+    }
     return gateway_run(&options);
 }

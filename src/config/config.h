@@ -30,6 +30,7 @@ struct server_config {
     struct str url;
     struct config_pair *headers;
     size_t n_headers;
+    struct str tls_ca; /* absent: the system's authorities */
     enum server_share share;
     enum server_handles handles;
     enum server_audit audit;

@@ -77,6 +77,8 @@ bool option_read_switch(const struct js_binding *b, const struct js_field *f,
                         const struct js_node *v, void *place, struct error *err);
 bool option_read_tls(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                      void *place, struct error *err);
+bool option_read_file(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                      void *place, struct error *err);
 bool option_read_url(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                      void *place, struct error *err);
 bool option_read_url_alias(const struct js_binding *b, const struct js_field *f,
@@ -92,6 +94,8 @@ bool option_read_shape(const struct js_binding *b, const struct js_field *f,
 /* value_server.c: likewise, of server entries and carriers. */
 bool option_read_program(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
+bool option_read_server_tls(const struct js_binding *b, const struct js_field *f,
+                            const struct js_node *v, void *place, struct error *err);
 bool option_read_env(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                      void *place, struct error *err);
 bool option_read_headers(const struct js_binding *b, const struct js_field *f,

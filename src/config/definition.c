@@ -45,6 +45,7 @@ void definition_compute(struct server_config *s)
     put_text(&out, s->cwd);
     put_text(&out, s->url);
     put_pairs(&out, s->headers, s->n_headers);
+    put_text(&out, s->tls_ca);
     put_number(&out, s->share);
     put_number(&out, s->handles);
     put_number(&out, s->audit);

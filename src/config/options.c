@@ -34,10 +34,15 @@ static const char *const agent_names[] = {"suggest", "comment", "read", "write",
 
 static const struct js_field tls_fields[] = {
     {.name = "cert",
-     .kind = JS_BIND_STRING,
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_file,
      AT(tls_cert),
-     .help = "File with the certificate chain, PEM."},
-    {.name = "key", .kind = JS_BIND_STRING, AT(tls_key), .help = "File with its private key, PEM."},
+     .help = "File with the certificate and its chain, PEM, the server's own first."},
+    {.name = "key",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_file,
+     AT(tls_key),
+     .help = "File with its private key, PEM, without a passphrase and closed to others."},
     {0},
 };
 
@@ -234,7 +239,7 @@ const struct js_field option_fields[] = {
      .kind = JS_BIND_CUSTOM,
      .read = option_read_tls,
      .fields = tls_fields,
-     .help = "Serve TLS with this certificate and key."},
+     .help = "Serve TLS 1.2 and 1.3 with this certificate and key; both are read again on SIGHUP."},
     {.name = "trusted_proxies",
      .kind = JS_BIND_CUSTOM,
      .read = option_read_proxies,
@@ -307,6 +312,16 @@ static const struct js_field credential_fields[] = {
     {0},
 };
 
+static const struct js_field server_tls_fields[] = {
+    {.name = "ca",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_file,
+     OF_SERVER(tls_ca),
+     .help = "File with the authorities trusted for this server, PEM, in place of the system's; a "
+             "self-signed certificate is its own authority."},
+    {0},
+};
+
 #define FOREIGN(key)                                                                               \
     {                                                                                              \
         .name = key, .kind = JS_BIND_IGNORED                                                       \
@@ -339,6 +354,12 @@ const struct js_field server_fields[] = {
      .read = option_read_headers,
      SERVER_LIST(headers),
      .help = "Headers sent with every request to it."},
+    {.name = "tls",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_server_tls,
+     .fields = server_tls_fields,
+     .help = "How the certificate of an https:// server is checked. It always is: against the "
+             "system's authorities, or those that SSL_CERT_FILE and SSL_CERT_DIR name."},
     {.name = "share",
      .kind = JS_BIND_ENUM,
      OF_SERVER(share),

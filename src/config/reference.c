@@ -33,6 +33,8 @@ static const struct {
     {option_read_url_alias, "a URL"},
     {option_read_flag, "`true`, `false`"},
     {option_read_tls, "an object"},
+    {option_read_server_tls, "an object"},
+    {option_read_file, "a file name"},
     {option_read_shape, "an object"},
     {option_read_named, "an object of objects"},
     {option_read_env, "an object of strings"},

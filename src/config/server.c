@@ -77,16 +77,18 @@ static void note_misfits(struct reading *r, const struct server_config *s)
         const char *key;
         bool given;
     } misfits[] = {
-        {"args", http && s->n_args},
-        {"env", http && s->n_env},
-        {"cwd", http && s->cwd.p},
-        {"headers", !http && s->n_headers},
+        {"args", http && s->n_args},   {"env", http && s->n_env},
+        {"cwd", http && s->cwd.p},     {"headers", !http && s->n_headers},
+        {"tls", !http && s->tls_ca.p},
     };
 
     for (size_t i = 0; i < countof(misfits); i++)
         if (misfits[i].given)
             note_add(r, "\"%s\" of server %.*s has no effect beside \"%s\"", misfits[i].key,
                      STR_ARG(s->name), http ? "url" : "command");
+    if (http && s->tls_ca.p && !str_starts(s->url, STR("https://")))
+        note_add(r, "\"tls\" of server %.*s has no effect: its \"url\" is not https://",
+                 STR_ARG(s->name));
 }
 
 static bool read_entry(const struct js_binding *b, const struct js_node *key, struct error *err)

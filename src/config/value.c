@@ -161,6 +161,19 @@ bool option_read_auth(const struct js_binding *b, const struct js_field *f, cons
     return true;
 }
 
+bool option_read_file(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                      void *place, struct error *err)
+{
+    struct str file;
+
+    if (!field_string(b, f, v, &file, err))
+        return false;
+    if (file.n == 0)
+        return js_bind_fault(b, v, err, "\"%s\" is empty; name a file", f->name);
+    *(struct str *)place = file;
+    return true;
+}
+
 bool option_read_tls(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                      void *place unused_arg, struct error *err)
 {

@@ -155,6 +155,13 @@ static bool check_header(const struct js_binding *b, const struct js_node *key,
     return true;
 }
 
+/* Its field lies in the entry itself: the row has no place of its own. */
+bool option_read_server_tls(const struct js_binding *b, const struct js_field *f,
+                            const struct js_node *v, void *place, struct error *err)
+{
+    return js_bind(b, v, f->fields, place, err);
+}
+
 bool option_read_headers(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err)
 {

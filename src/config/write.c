@@ -169,6 +169,7 @@ static const struct writer {
 } writers[] = {
     {option_read_listen, IS_STRING, write_field_string},
     {option_read_program, IS_STRING, write_field_string},
+    {option_read_file, IS_STRING, write_field_string},
     {option_read_url, IS_STRING, write_url},
     {option_read_auth, IS_ALWAYS, write_switch},
     {option_read_switch, IS_ALWAYS, write_switch},
@@ -186,7 +187,9 @@ static void write_custom(struct js_writer *w, const struct js_field *f, const ch
 {
     const void *place = from + f->offset;
 
-    if (f->read == option_read_tls && ((const struct config *)(const void *)from)->tls_cert.p) {
+    if ((f->read == option_read_tls && ((const struct config *)(const void *)from)->tls_cert.p) ||
+        (f->read == option_read_server_tls &&
+         ((const struct server_draft *)(const void *)from)->server.tls_ca.p)) {
         js_key(w, str_of(f->name));
         js_object(w);
         write_fields(w, f->fields, from);

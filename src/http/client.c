@@ -448,10 +448,10 @@ static void fail_oldest(struct http_pool *p, const struct error *err)
 }
 
 /* Servers on localhost listen on one of two addresses: the other one is tried before anybody is
- * told. */
+ * told, unless somebody was there and it was TLS that failed. */
 static bool has_other_address(struct http_pool *p, const struct client_conn *c)
 {
-    if (!p->is_localhost)
+    if (!p->is_localhost || conn_is_reached(c->conn))
         return false;
     if (c->turn == p->turn && p->tried_both)
         return false;

@@ -123,6 +123,16 @@ void http_server_listen(struct http_server *s, int fd, struct tls_context *tls, 
     update_listeners(s);
 }
 
+void http_server_set_tls(struct http_server *s, struct tls_context *tls)
+{
+    list_each(&s->listeners, it)
+    {
+        struct listener *l = list_entry(it, struct listener, link);
+        if (l->tls)
+            l->tls = tls;
+    }
+}
+
 void http_server_stop_listening(struct http_server *s)
 {
     struct list *first;

@@ -49,6 +49,9 @@ struct http_server *http_server_new(struct loop *loop, const struct http_server_
                                     void *arg) must_check;
 /* Takes a listening fd. */
 void http_server_listen(struct http_server *s, int fd, struct tls_context *tls, bool is_unix);
+/* Connections accepted from now on use `tls`; those that are open go on as they began.  Only for
+ * listeners that had a context: plain ones stay plain. */
+void http_server_set_tls(struct http_server *s, struct tls_context *tls);
 void http_server_stop_listening(struct http_server *s);
 /* Closes idle connections now and the others after their current answer. */
 void http_server_drain(struct http_server *s);

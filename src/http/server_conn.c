@@ -515,9 +515,16 @@ static void on_drained(void *arg)
         deadline_clear(&c->deadline);
 }
 
+/* Whoever wrote http:// for https:// is told so, as other servers do. */
 static void on_error(void *arg, const struct error *e unused_arg)
 {
-    server_conn_close(arg);
+    struct server_conn *c = arg;
+
+    if (c->is_tls)
+        conn_tell_plain_http(c->conn, STR("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
+                                          "Content-Length: 47\r\nConnection: close\r\n\r\n"
+                                          "This port speaks TLS; use https:// in the URL.\n"));
+    server_conn_close(c);
 }
 
 static const struct conn_events conn_events = {

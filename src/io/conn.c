@@ -325,27 +325,37 @@ static void read_plain(struct conn *c)
     }
 }
 
-/* OpenSSL may hold bytes that the descriptor will not announce again, so this reads until it says
- * WANT, or leaves a note for conn_pause(false). */
-static void read_tls(struct conn *c)
+/* Fills the scratch from at most `room` bytes and hands them on. */
+static enum tls_step read_tls_once(struct conn *c, size_t room, struct error *err)
 {
     char *scratch = loop_scratch(c->loop);
     enum tls_step step = TLS_OK;
-    struct error err;
+    size_t all = 0, n;
 
-    while (step == TLS_OK && c->phase == OPEN && !c->is_paused && !c->is_broken) {
-        size_t all = 0, n;
-        while (all < LOOP_SCRATCH &&
-               (step = tls_session_read(c->tls, scratch + all, LOOP_SCRATCH - all, &n, &err)) ==
-                   TLS_OK)
-            all += n;
-        c->tls_read_needs_write = step == TLS_WANT_WRITE;
-        c->at_eof = step == TLS_EOF;
-        if (all) {
-            c->bytes_in += all;
-            c->events->on_bytes(c->arg, str_n(scratch, all));
-        }
+    while (all < room && step == TLS_OK) {
+        step = tls_session_read(c->tls, scratch + all, room - all, &n, err);
+        all += step == TLS_OK ? n : 0;
     }
+    c->tls_read_needs_write = step == TLS_WANT_WRITE;
+    c->at_eof = step == TLS_EOF;
+    c->bytes_in += all;
+    if (all)
+        c->events->on_bytes(c->arg, str_n(scratch, all));
+    return step;
+}
+
+/* One scratch for each readiness, as without TLS, so that a fast sender does not keep the others
+ * waiting.  What OpenSSL holds of a record already taken from the descriptor will not be announced
+ * again: it is read at once, or by conn_pause(false). */
+static void read_tls(struct conn *c)
+{
+    struct error err;
+    enum tls_step step = read_tls_once(c, LOOP_SCRATCH, &err);
+    size_t held;
+
+    while (step == TLS_OK && c->phase == OPEN && !c->is_paused && !c->is_broken &&
+           (held = tls_session_pending(c->tls)) > 0)
+        step = read_tls_once(c, held < LOOP_SCRATCH ? held : LOOP_SCRATCH, &err);
     if (c->phase != OPEN)
         return;
     update_want(c);
@@ -569,9 +579,28 @@ bool conn_is_broken(const struct conn *c)
     return c->is_broken;
 }
 
+bool conn_is_reached(const struct conn *c)
+{
+    return c->phase == SHAKING || c->phase == OPEN;
+}
+
 bool conn_is_tls(const struct conn *c)
 {
     return c->tls != NULL;
+}
+
+/* What has come is thrown away first: closed over unread bytes, the kernel would send a reset, and
+ * that destroys the text on its way. */
+void conn_tell_plain_http(struct conn *c, struct str text)
+{
+    char *scratch = loop_scratch(c->loop);
+
+    if (c->phase != SHAKING || !c->is_broken || !c->tls || !tls_session_met_http(c->tls))
+        return;
+    for (int i = 0; i < 4 && recv(c->fd, scratch, LOOP_SCRATCH, MSG_DONTWAIT) > 0; i++)
+        ;
+    if (send(c->fd, text.p, text.n, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+        shutdown(c->fd, SHUT_WR);
 }
 
 int conn_fd(const struct conn *c)

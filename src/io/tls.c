@@ -3,17 +3,25 @@
  * (SSL_set_fd), so bytes are not copied through memory BIOs; every wish for readiness comes out as
  * a tls_step and io/conn.c turns it into loop_fd_want().
  *
+ * What is checked when a context is made is what can be known then: a certificate that no client
+ * would take is refused at start and at reload, where somebody reads the message.
+ *
  * The library's error queue is per thread and must be empty before each call, or an old complaint
  * is taken for a new one: every verb here clears it first. */
 #include "io/tls.h"
 #include "io/tls_impl.h"
 
 #include <arpa/inet.h>
-#include <limits.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
@@ -24,8 +32,12 @@ struct tls_context {
 
 struct tls_session {
     SSL *ssl;
-    bool is_shaken, is_broken;
+    char *name; /* whom we expect; NULL on the accepting side */
+    bool is_shaken, is_broken, met_http;
 };
+
+static const unsigned char alpn_http[] = "\x08http/1.1";
+#define ALPN_HTTP_N (sizeof(alpn_http) - 1)
 
 /* The newest complaint of the library, or `otherwise`. */
 static const char *complaint(const char *otherwise)
@@ -59,6 +71,124 @@ static struct tls_context *context_new(const SSL_METHOD *method, bool is_client,
     return t;
 }
 
+/* A client that names protocols and not this one would misread all we say. */
+static int choose_protocol(SSL *ssl unused_arg, const unsigned char **out, unsigned char *n,
+                           const unsigned char *offered, unsigned n_offered, void *arg unused_arg)
+{
+    unsigned char *chosen;
+
+    if (SSL_select_next_proto(&chosen, n, alpn_http, ALPN_HTTP_N, offered, n_offered) !=
+        OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    *out = chosen;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* Says why a file cannot be used before the library says something vaguer. */
+static bool check_file(const char *what, const char *file, bool is_secret, struct error *err)
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not make us wait */
+    struct stat st = {0};
+    bool is_regular;
+
+    if (fd < 0 && errno == ENOENT)
+        return error_set(err, ERR_CONFIG,
+                         "there is no file %s for the %s: correct the path, best an absolute one",
+                         file, what);
+    if (fd < 0)
+        return error_set(err, ERR_CONFIG,
+                         "cannot read the %s %s (%s): let the user that runs Holdfast read it",
+                         what, file, strerror(errno));
+    is_regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    close(fd);
+    if (!is_regular)
+        return error_set(err, ERR_CONFIG, "the %s %s is not a regular file: give a PEM file", what,
+                         file);
+    if (is_secret && (st.st_mode & S_IRWXO))
+        return error_set(err, ERR_CONFIG, "the %s %s is open to everybody: run chmod o= %s", what,
+                         file, file);
+    return true;
+}
+
+/* Keys with a passphrase are refused: nobody is there to type it. */
+static int no_passphrase(char *to unused_arg, int n unused_arg, int is_writing unused_arg,
+                         void *arg)
+{
+    *(bool *)arg = true;
+    return -1;
+}
+
+static bool use_key(SSL_CTX *ctx, const char *cert_file, const char *key_file, struct error *err)
+{
+    bool is_locked = false, ok;
+    int reason;
+
+    SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
+    SSL_CTX_set_default_passwd_cb_userdata(ctx, &is_locked);
+    ok = SSL_CTX_use_PrivateKey_file(ctx, key_file, SSL_FILETYPE_PEM) == 1;
+    SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
+    if (ok)
+        return true;
+    reason = ERR_GET_REASON(ERR_peek_last_error());
+    if (is_locked)
+        return error_set(err, ERR_CONFIG,
+                         "the key %s has a passphrase: give one without, readable by Holdfast only",
+                         key_file);
+    if (reason == X509_R_KEY_VALUES_MISMATCH || reason == X509_R_KEY_TYPE_MISMATCH)
+        return error_set(err, ERR_CONFIG,
+                         "the key %s does not belong to the certificate %s: give the key it was "
+                         "made with, and the server's certificate first in its file",
+                         key_file, cert_file);
+    return error_set(err, ERR_CONFIG,
+                     "cannot use the key %s (%s): give the PEM key of the certificate", key_file,
+                     complaint("unreadable"));
+}
+
+static void print_date(const ASN1_TIME *date, char ret[TLS_DATE_TEXT])
+{
+    BIO *out = BIO_new(BIO_s_mem());
+    int n = out && ASN1_TIME_print(out, date) == 1 ? BIO_read(out, ret, TLS_DATE_TEXT - 1) : 0;
+
+    ret[n > 0 ? n : 0] = '\0';
+    BIO_free(out);
+}
+
+void tls_server_until(const struct tls_context *t, char ret_date[TLS_DATE_TEXT])
+{
+    print_date(X509_get0_notAfter(SSL_CTX_get0_certificate(t->ctx)), ret_date);
+}
+
+static bool check_dates(const X509 *cert, const char *file, struct error *err)
+{
+    char date[TLS_DATE_TEXT];
+
+    if (X509_cmp_current_time(X509_get0_notAfter(cert)) < 0) {
+        print_date(X509_get0_notAfter(cert), date);
+        return error_set(err, ERR_CONFIG, "the certificate %s has expired on %s: have it renewed",
+                         file, date);
+    }
+    if (X509_cmp_current_time(X509_get0_notBefore(cert)) > 0) {
+        print_date(X509_get0_notBefore(cert), date);
+        return error_set(err, ERR_CONFIG,
+                         "the certificate %s is not valid before %s: check the clock, or wait",
+                         file, date);
+    }
+    return true;
+}
+
+static bool use_files(SSL_CTX *ctx, const char *cert_file, const char *key_file, struct error *err)
+{
+    if (!check_file("certificate", cert_file, false, err) ||
+        !check_file("key", key_file, true, err))
+        return false;
+    if (SSL_CTX_use_certificate_chain_file(ctx, cert_file) != 1)
+        return error_set(err, ERR_CONFIG,
+                         "cannot use the certificate %s (%s): give a PEM file with the whole chain",
+                         cert_file, complaint("unreadable"));
+    return use_key(ctx, cert_file, key_file, err) &&
+           check_dates(SSL_CTX_get0_certificate(ctx), cert_file, err);
+}
+
 bool tls_server_new(const char *cert_file, const char *key_file, struct tls_context **ret,
                     struct error *err)
 {
@@ -67,20 +197,14 @@ bool tls_server_new(const char *cert_file, const char *key_file, struct tls_cont
     if (!t)
         return false;
     SSL_CTX_set_options(t->ctx, SSL_OP_CIPHER_SERVER_PREFERENCE);
-    if (SSL_CTX_use_certificate_chain_file(t->ctx, cert_file) != 1)
-        error_set(err, ERR_CONFIG,
-                  "cannot use the certificate %s (%s): give a PEM file with the whole chain",
-                  cert_file, complaint("unreadable"));
-    else if (SSL_CTX_use_PrivateKey_file(t->ctx, key_file, SSL_FILETYPE_PEM) != 1)
-        error_set(err, ERR_CONFIG,
-                  "cannot use the key %s (%s): give the PEM key of the certificate", key_file,
-                  complaint("unreadable"));
-    else {
-        *ret = t;
-        return true;
+    SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_OFF); /* tickets need no memory of ours */
+    SSL_CTX_set_alpn_select_cb(t->ctx, choose_protocol, NULL);
+    if (!use_files(t->ctx, cert_file, key_file, err)) {
+        tls_free(t);
+        return false;
     }
-    tls_free(t);
-    return false;
+    *ret = t;
+    return true;
 }
 
 bool tls_client_new(const char *ca_file, struct tls_context **ret, struct error *err)
@@ -90,7 +214,12 @@ bool tls_client_new(const char *ca_file, struct tls_context **ret, struct error 
 
     if (!t)
         return false;
+    if (ca_file && !check_file("authorities", ca_file, false, err)) {
+        tls_free(t);
+        return false;
+    }
     SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_alpn_protos(t->ctx, alpn_http, ALPN_HTTP_N);
     ok = ca_file ? SSL_CTX_load_verify_locations(t->ctx, ca_file, NULL)
                  : SSL_CTX_set_default_verify_paths(t->ctx);
     if (ok == 1) {
@@ -144,6 +273,8 @@ bool tls_session_new(struct tls_context *t, int fd, const char *server_name,
         SSL_set_accept_state(ssl);
     s = xcalloc(1, sizeof(*s));
     s->ssl = ssl;
+    if (server_name)
+        s->name = memcpy(xmalloc(strlen(server_name) + 1), server_name, strlen(server_name) + 1);
     *ret = s;
     return true;
 }
@@ -154,6 +285,7 @@ void tls_session_free(struct tls_session *s)
         return;
     tls_session_close_write(s);
     SSL_free(s->ssl);
+    free(s->name);
     free(s);
 }
 
@@ -164,16 +296,49 @@ void tls_session_close_write(struct tls_session *s)
         SSL_shutdown(s->ssl);
 }
 
+#define SET_CA "set \"tls\": {\"ca\": FILE} of this server"
+
+/* What to do about a certificate that is refused. */
+static const struct {
+    long verdict;
+    const char *advice;
+} advices[] = {
+    {X509_V_ERR_CERT_HAS_EXPIRED, "have it renewed"},
+    {X509_V_ERR_CERT_NOT_YET_VALID, "check the clocks of both machines"},
+    {X509_V_ERR_HOSTNAME_MISMATCH, "write a name it is made for into \"url\""},
+    {X509_V_ERR_IP_ADDRESS_MISMATCH, "write a name or address it is made for into \"url\""},
+    {X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, SET_CA " to this certificate, if it is the right one"},
+    {X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, SET_CA " to its authority, if that is a private one"},
+    {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+     SET_CA " to its authority, or have the server send its whole chain"},
+    {X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE,
+     SET_CA " to its authority, or have the server send its whole chain"},
+};
+
+static void refused_certificate(const struct tls_session *s, long verdict, struct error *err)
+{
+    const char *advice = "have it replaced";
+
+    for (size_t i = 0; i < countof(advices); i++)
+        if (advices[i].verdict == verdict)
+            advice = advices[i].advice;
+    error_set(err, ERR_UNREACHABLE, "the certificate of %s is refused (%s): %s",
+              s->name ? s->name : "the other side", X509_verify_cert_error_string(verdict), advice);
+}
+
 static enum tls_step failed(struct tls_session *s, struct error *err)
 {
     long verdict = SSL_get_verify_result(s->ssl);
+    int reason = ERR_GET_REASON(ERR_peek_last_error());
 
     s->is_broken = true;
+    s->met_http = !s->is_shaken && reason == SSL_R_HTTP_REQUEST;
     if (!s->is_shaken && verdict != X509_V_OK)
-        error_set(
-            err, ERR_UNREACHABLE,
-            "the certificate of the other side is not trusted (%s): check its name and authority",
-            X509_verify_cert_error_string(verdict));
+        refused_certificate(s, verdict, err);
+    else if (!s->is_shaken && s->name && reason == SSL_R_WRONG_VERSION_NUMBER)
+        error_set(err, ERR_UNREACHABLE,
+                  "%s does not speak TLS there: write http:// into \"url\", or correct the port",
+                  s->name);
     else
         error_set(err, ERR_UNREACHABLE,
                   "TLS failed (%s): check that the other side speaks TLS 1.2 or 1.3",
@@ -231,4 +396,14 @@ enum tls_step tls_session_write(struct tls_session *s, const char *from, size_t 
 bool tls_session_has_pending(const struct tls_session *s)
 {
     return SSL_has_pending(s->ssl) == 1;
+}
+
+size_t tls_session_pending(const struct tls_session *s)
+{
+    return (size_t)SSL_pending(s->ssl);
+}
+
+bool tls_session_met_http(const struct tls_session *s)
+{
+    return s->met_http;
 }

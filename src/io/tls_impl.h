@@ -20,6 +20,10 @@ enum tls_step tls_session_write(struct tls_session *s, const char *from, size_t 
                                 struct error *err);
 bool tls_session_has_pending(
     const struct tls_session *s); /* bytes the descriptor will not announce */
+/* How many of them can be read without touching the descriptor. */
+size_t tls_session_pending(const struct tls_session *s);
+/* The handshake failed because the other side sent an HTTP request in the clear. */
+bool tls_session_met_http(const struct tls_session *s);
 void tls_session_close_write(struct tls_session *s);
 
 #endif

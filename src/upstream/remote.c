@@ -247,7 +247,7 @@ static bool remote_of(struct upstream *u, struct remote **ret, struct error *err
     }
     r = xcalloc(1, sizeof(*r));
     if (!http_url_parse(u->config->url, &r->url, err) ||
-        (r->url.is_tls && !tls_client_new(NULL, &r->tls, err))) {
+        (r->url.is_tls && !tls_client_new(u->config->tls_ca.p, &r->tls, err))) {
         free(r);
         return false;
     }

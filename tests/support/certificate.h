@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <openssl/evp.h>
@@ -21,6 +22,7 @@ static inline void certificate_write(const char *path, X509 *cert, EVP_PKEY *key
 {
     FILE *out = fopen(path, "w");
     assert_non_null(out);
+    assert_int_equal(fchmod(fileno(out), key ? 0600 : 0644), 0);
     if (cert)
         assert_int_equal(PEM_write_X509(out, cert), 1);
     if (key)
@@ -28,8 +30,10 @@ static inline void certificate_write(const char *path, X509 *cert, EVP_PKEY *key
     fclose(out);
 }
 
-/* `names` is an alternative-name list: "DNS:localhost,IP:127.0.0.1". */
-static inline void certificate_make(struct certificate *c, const char *tag, const char *names)
+/* `names` is an alternative-name list: "DNS:localhost,IP:127.0.0.1".  Valid from and until so many
+ * seconds from now. */
+static inline void certificate_make_for(struct certificate *c, const char *tag, const char *names,
+                                        long from_s, long until_s)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = X509_new();
@@ -39,8 +43,8 @@ static inline void certificate_make(struct certificate *c, const char *tag, cons
     assert_non_null(san);
     X509_set_version(cert, 2);
     ASN1_INTEGER_set(X509_get_serialNumber(cert), 1);
-    X509_gmtime_adj(X509_getm_notBefore(cert), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(cert), 3600);
+    X509_gmtime_adj(X509_getm_notBefore(cert), from_s);
+    X509_gmtime_adj(X509_getm_notAfter(cert), until_s);
     X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC,
                                (const unsigned char *)"test", -1, -1, 0);
     X509_set_issuer_name(cert, X509_get_subject_name(cert));
@@ -55,6 +59,11 @@ static inline void certificate_make(struct certificate *c, const char *tag, cons
     X509_EXTENSION_free(san);
     X509_free(cert);
     EVP_PKEY_free(key);
+}
+
+static inline void certificate_make(struct certificate *c, const char *tag, const char *names)
+{
+    certificate_make_for(c, tag, names, -3600, 3600);
 }
 
 static inline void certificate_remove(struct certificate *c)

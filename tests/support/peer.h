@@ -19,6 +19,7 @@ struct peer {
     struct conn *conn;
     struct buf in;
     bool opened, eof, broken;
+    struct error err; /* with broken */
 };
 
 static inline void peer_on_open(void *arg)
@@ -35,7 +36,7 @@ static inline void peer_on_eof(void *arg)
 }
 static inline void peer_on_error(void *arg, const struct error *e)
 {
-    (void)e;
+    ((struct peer *)arg)->err = *e;
     ((struct peer *)arg)->broken = true;
 }
 static const struct conn_events peer_events = {.on_open = peer_on_open,

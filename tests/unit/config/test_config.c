@@ -273,6 +273,10 @@ TEST(test_config__faults_name_their_place_and_the_way_out)
          "h.json:1:23: \"auth\" must be \"none\" or \"required\""},
         {"{\"holdfast\": {\"tls\": {\"cert\": \"c\"}}}",
          "h.json:1:22: \"tls\" needs both \"cert\" and \"key\"; add the other"},
+        {"{\"holdfast\": {\"tls\": {\"cert\": \"c\", \"key\": \"\"}}}",
+         "h.json:1:43: \"key\" is empty; name a file"},
+        {"{\"mcpServers\": {\"x\": {\"url\": \"https://h\", \"tls\": {\"verify\": false}}}}",
+         "h.json:1:51: unknown key \"verify\"; the keys here are ca"},
         {"{\"holdfast\": {\"origins\": [\"https://a/b\"]}}",
          "h.json:1:27: \"origins\" takes origins such as \"https://example.com\" or "
          "\"http://localhost:3000\", with no path and no *"},
@@ -428,6 +432,20 @@ TEST(test_config__many_servers_with_one_key_make_one_short_note)
     assert_int_equal(config->n_notes, 1);
     assert_true(has_note("\"icon\" of servers a, b, c, d, e and 2 more is a key of other clients "
                          "and has no effect here"));
+    done();
+}
+
+TEST(test_config__tls_of_a_server_is_kept_and_noted_where_it_does_nothing)
+{
+    accepted("{\"mcpServers\": {\"a\": {\"url\": \"https://h\", \"tls\": {\"ca\": \"/ca.pem\"}},"
+             "\"b\": {\"url\": \"http://h\", \"tls\": {\"ca\": \"/ca.pem\"}},"
+             "\"c\": {\"command\": \"c\", \"tls\": {\"ca\": \"/ca.pem\"}},"
+             "\"d\": {\"url\": \"https://h\", \"tls\": {}}}}");
+    assert_str(config_server(config, STR("a"))->tls_ca, "/ca.pem");
+    assert_null(config_server(config, STR("d"))->tls_ca.p);
+    assert_true(has_note("\"tls\" of server b has no effect: its \"url\" is not https://"));
+    assert_true(has_note("\"tls\" of server c has no effect beside \"command\""));
+    assert_int_equal(config->n_notes, 2);
     done();
 }
 

@@ -87,7 +87,8 @@ TEST(test_config_write__is_read_back_to_the_same)
     setenv("HF_TEST_LITERAL", "${x} $${y}", 1);
     written("{\"mcpServers\":{\"a\":{\"command\":\"c\",\"args\":[\"$${x}\",\"${HF_TEST_LITERAL}\"],"
             "\"env\":{\"A\":\"\\u00e9\\n\"},\"cwd\":\"/\",\"timeout\":\"1500ms\",\"pin\":true},"
-            "\"b\":{\"url\":\"https://h/p\",\"headers\":{\"X-A\":\"b\"},\"era\":\"modern\"}},"
+            "\"b\":{\"url\":\"https://h/p\",\"headers\":{\"X-A\":\"b\"},\"era\":\"modern\","
+            "\"tls\":{\"ca\":\"/etc/ca.pem\"}}},"
             "\"holdfast\":{\"listen\":\"[::1]:1\",\"tls\":{\"cert\":\"c\",\"key\":\"k\"},"
             "\"origins\":[\"https://o\"],\"trusted_proxies\":[\"10.0.0.0/8\"],"
             "\"public_url\":\"https://p\",\"client_id\":\"required\",\"metrics\":false,"
@@ -101,6 +102,7 @@ TEST(test_config_write__is_read_back_to_the_same)
     buf_init(&twice, SIZE_MAX);
     config_write(again, &twice);
     assert_string_equal(twice.p, out.p);
+    assert_non_null(strstr(twice.p, "/etc/ca.pem"));
     buf_release(&twice);
     config_unref(again);
     done();
@@ -132,7 +134,8 @@ TEST(test_config_reference__has_every_option_with_default_and_bounds)
         "| `holdfast.limits.body` | a size, 1KiB to 64MiB | `4MiB` |",
         "| `holdfast.auth` | `none`, `required` | `none` |",
         "| `holdfast.docs.NAME.agent` | `suggest`, `comment`, `read`, `write` | `suggest` |",
-        "| `holdfast.tls.cert` | a string |  |",
+        "| `holdfast.tls.cert` | a file name |  |",
+        "| `mcpServers.NAME.tls.ca` | a file name |  |",
         "| `mcpServers.NAME.share` | `session`, `all` | `session` |",
         "| `mcpServers.NAME.credential.as` | a string |  |",
         "| `mcpServers.NAME.timeout` | a duration, 1ms to 1d | `60s` |",

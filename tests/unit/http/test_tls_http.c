@@ -102,6 +102,61 @@ TEST(test_https__round_trips_small_and_large_on_one_connection)
     teardown(&f);
 }
 
+TEST(test_https__plain_request_is_told_to_use_https)
+{
+    struct fixture f;
+    struct peer p;
+    char *big = malloc(100000);
+
+    memset(big, 'x', 100000);
+    setup(&f);
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "POST /mcp/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n");
+    peer_say_n(&p, big, 100000);
+    peer_wait_end(&p);
+    assert_true(peer_has(&p, "HTTP/1.1 400 Bad Request\r\n"));
+    assert_true(peer_has(&p, "use https://"));
+    peer_close(&p);
+    free(big);
+    teardown(&f);
+}
+
+TEST(test_https__new_context_serves_new_connections_and_leaves_the_others)
+{
+    struct fixture f;
+    struct certificate fresh;
+    struct tls_context *fresh_tls;
+    struct peer old, late;
+    struct error err;
+    const char *ask = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+    setup(&f);
+    peer_dial_tls(&old, f.loop, &f.at, f.client_tls, "localhost");
+    peer_say(&old, ask);
+    peer_wait(&old, "HTTP/1.1 200");
+    certificate_make(&fresh, "fresh", "DNS:localhost");
+    assert_true(tls_server_new(fresh.cert_file, fresh.key_file, &fresh_tls, &err));
+    http_server_set_tls(f.server, fresh_tls);
+    tls_free(f.server_tls);
+    f.server_tls = fresh_tls;
+    peer_dial_tls(&late, f.loop, &f.at, f.client_tls, "localhost");
+    peer_wait_end(&late);
+    assert_true(late.broken); /* it knows the first certificate only */
+    peer_close(&late);
+    peer_say(&old, ask);
+    while (peer_count(&old, "HTTP/1.1 200") < 2)
+        loop_turn(f.loop);
+    tls_free(f.client_tls);
+    assert_true(tls_client_new(fresh.cert_file, &f.client_tls, &err));
+    peer_dial_tls(&late, f.loop, &f.at, f.client_tls, "localhost");
+    peer_say(&late, ask);
+    peer_wait(&late, "HTTP/1.1 200");
+    peer_close(&late);
+    peer_close(&old);
+    certificate_remove(&fresh);
+    teardown(&f);
+}
+
 TEST(test_https__handshake_that_stalls_is_cut_at_the_head_deadline)
 {
     struct fixture f;

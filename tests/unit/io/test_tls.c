@@ -93,6 +93,8 @@ TEST(test_tls__wrong_name_is_refused)
         while (!f.near.opened && !f.near.broken)
             loop_turn(f.loop);
         assert_true(f.near.broken);
+        assert_non_null(strstr(f.near.err.text, names[i]));
+        assert_non_null(strstr(f.near.err.text, "mismatch"));
         teardown(&f);
     }
 }
@@ -111,6 +113,10 @@ TEST(test_tls__unknown_authority_is_refused)
     while (!f.near.opened && !f.near.broken)
         loop_turn(f.loop);
     assert_true(f.near.broken);
+    assert_string_equal(f.near.err.text,
+                        "the certificate of localhost is refused (self-signed certificate): set "
+                        "\"tls\": {\"ca\": FILE} of this server to this certificate, if it is the "
+                        "right one");
     certificate_remove(&other);
     teardown(&f);
 }
@@ -183,12 +189,98 @@ TEST(test_tls_new__missing_or_mixed_files_are_named)
     certificate_make(&b, "b", "DNS:b");
     assert_false(tls_server_new("/nonexistent.crt", a.key_file, &t, &err));
     assert_int_equal(err.code, ERR_CONFIG);
-    assert_non_null(strstr(err.text, "/nonexistent.crt"));
+    assert_non_null(strstr(err.text, "there is no file /nonexistent.crt"));
     assert_false(tls_server_new(a.cert_file, b.key_file, &t, &err));
     assert_non_null(strstr(err.text, b.key_file));
+    assert_non_null(strstr(err.text, "does not belong to the certificate"));
+    assert_false(tls_server_new(a.key_file, a.key_file, &t, &err));
+    assert_non_null(strstr(err.text, "cannot use the certificate"));
+    assert_false(tls_server_new(a.cert_file, a.cert_file, &t, &err));
+    assert_non_null(strstr(err.text, "open to everybody"));
+    assert_false(tls_server_new("/", a.key_file, &t, &err));
+    assert_non_null(strstr(err.text, "not a regular file"));
     assert_false(tls_client_new("/nonexistent.pem", &t, &err));
     assert_int_equal(err.code, ERR_CONFIG);
+    assert_false(tls_client_new(a.key_file, &t, &err));
+    assert_non_null(strstr(err.text, "cannot use the certificate authorities"));
     assert_null(t);
     certificate_remove(&a);
     certificate_remove(&b);
+}
+
+TEST(test_tls_server_new__key_that_others_can_read_is_refused)
+{
+    static const struct {
+        mode_t mode;
+        bool ok;
+    } rows[] = {{0600, true}, {0400, true}, {0640, true}, {0644, false}, {0602, false}};
+    struct tls_context *t = NULL;
+    struct certificate c;
+    struct error err;
+
+    certificate_make(&c, "modes", "DNS:a");
+    for (size_t i = 0; i < countof(rows); i++) {
+        assert_int_equal(chmod(c.key_file, rows[i].mode), 0);
+        assert_int_equal(tls_server_new(c.cert_file, c.key_file, &t, &err), rows[i].ok);
+        if (rows[i].ok)
+            tls_free(t);
+        else
+            assert_non_null(strstr(err.text, "chmod o= /tmp/"));
+    }
+    certificate_remove(&c);
+}
+
+TEST(test_tls_server_new__certificate_out_of_its_time_is_refused)
+{
+    static const struct {
+        long from_s, until_s;
+        const char *text;
+    } rows[] = {{-7200, -60, "has expired on"}, {3600, 7200, "is not valid before"}};
+
+    for (size_t i = 0; i < countof(rows); i++) {
+        struct tls_context *t = NULL;
+        struct certificate c;
+        struct error err;
+
+        certificate_make_for(&c, "dates", "DNS:a", rows[i].from_s, rows[i].until_s);
+        assert_false(tls_server_new(c.cert_file, c.key_file, &t, &err));
+        assert_int_equal(err.code, ERR_CONFIG);
+        assert_non_null(strstr(err.text, rows[i].text));
+        certificate_remove(&c);
+    }
+}
+
+TEST(test_tls_server_new__key_with_a_passphrase_is_refused_without_asking_for_it)
+{
+    struct tls_context *t = NULL;
+    struct certificate c;
+    struct error err;
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+
+    certificate_make(&c, "locked", "DNS:a");
+    FILE *out = fopen(c.key_file, "w");
+    assert_int_equal(
+        PEM_write_PrivateKey(out, key, EVP_aes_128_cbc(), (unsigned char *)"pass", 4, NULL, NULL),
+        1);
+    fclose(out);
+    assert_false(tls_server_new(c.cert_file, c.key_file, &t, &err));
+    assert_non_null(strstr(err.text, "has a passphrase"));
+    EVP_PKEY_free(key);
+    certificate_remove(&c);
+}
+
+TEST(test_tls__context_may_go_before_its_connections)
+{
+    struct fixture f;
+
+    setup(&f, "DNS:localhost");
+    dial(&f, "localhost");
+    tls_free(f.server);
+    tls_free(f.client);
+    f.server = f.client = NULL;
+    while (!f.near.opened || !f.far.opened)
+        loop_turn(f.loop);
+    peer_say(&f.near, "still here");
+    peer_wait(&f.far, "still here");
+    teardown(&f);
 }
