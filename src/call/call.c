@@ -116,7 +116,7 @@ static void call_again(struct call *c, const struct error *why)
 /* What may be sent again: what never left us, and tools that only read. */
 static bool may_go_again(const struct call *c, const struct error *err, bool left)
 {
-    const struct catalog_tool *tool = catalog_tool(c->catalog, c->tool);
+    const struct catalog_item *tool = catalog_tool(c->catalog, c->tool);
     if (c->attempts >= MAX_ATTEMPTS)
         return false;
     if (!left)

@@ -84,7 +84,7 @@ static void deliver_notification(struct delivery *d)
     if (str_eq(d->m.method, STR("notifications/progress")))
         deliver_progress(d);
     else if (str_eq(d->m.method, STR("notifications/tools/list_changed")))
-        upstream_catalog_stale(link_upstream(d->link));
+        upstream_changed(link_upstream(d->link), CATALOG_TOOLS);
     else
         drop(d, "notification");
 }

@@ -207,7 +207,7 @@ enum step_result exchange_choose_session(struct exchange *x)
 {
     const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
     const struct js_node *named = js_get(&x->msg.doc, arguments, STR("session_id"));
-    const struct catalog_tool *tool = catalog_tool(x->catalog, x->tool);
+    const struct catalog_item *tool = catalog_tool(x->catalog, x->tool);
     bool builtin = upstream_config(x->up)->kind == SERVER_BUILTIN;
     enum step_result result = STEP_NEXT;
 

@@ -109,7 +109,7 @@ static void walk(struct mirror *m, const struct js_node *schema, const struct js
 
 enum step_result exchange_check_params(struct exchange *x)
 {
-    const struct catalog_tool *tool = catalog_tool(x->catalog, x->tool);
+    const struct catalog_item *tool = catalog_tool(x->catalog, x->tool);
     struct mirror m = {.x = x};
     struct js_doc schema;
 

@@ -1,14 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Catalogs: reading what a probe got, and writing lists back out of the same bytes. */
+/* Catalogs: reading what a probe got, and finding things in it.  catalog_write.c writes lists back
+ * out of the same bytes. */
 #include "upstream/catalog.h"
 
 #include "base/clock.h"
-#include "json/splice.h"
 
 #include <stdlib.h>
 
-#define CATALOG_MAX_BYTES (16u * 1024 * 1024)
-#define CATALOG_MAX_TOOLS 10000
+#define NAME(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
+
+const struct catalog_kind_info catalog_kinds[CATALOG_KINDS] = {
+    [CATALOG_TOOLS] = {.method = NAME("tools/list"),
+                       .array_key = NAME("tools"),
+                       .changed = NAME("notifications/tools/list_changed"),
+                       .capability = "tools",
+                       .name_key = NAME("name")},
+    [CATALOG_PROMPTS] = {.method = NAME("prompts/list"),
+                         .array_key = NAME("prompts"),
+                         .changed = NAME("notifications/prompts/list_changed"),
+                         .capability = "prompts",
+                         .name_key = NAME("name")},
+    [CATALOG_RESOURCES] = {.method = NAME("resources/list"),
+                           .array_key = NAME("resources"),
+                           .changed = NAME("notifications/resources/list_changed"),
+                           .capability = "resources",
+                           .name_key = NAME("uri")},
+    [CATALOG_TEMPLATES] = {.method = NAME("resources/templates/list"),
+                           .array_key = NAME("resourceTemplates"),
+                           .changed = NAME("notifications/resources/list_changed"),
+                           .capability = "resources",
+                           .name_key = NAME("uriTemplate")},
+};
+
+static const char *const known_capabilities[] = {"tools", "prompts", "resources", "completions",
+                                                 "logging"};
 
 struct catalog *catalog_new(enum mcp_era era)
 {
@@ -20,7 +48,6 @@ struct catalog *catalog_new(enum mcp_era era)
     c->capabilities = STR("{}");
     c->server_info = STR_NONE;
     c->filled_ms = clock_mono_ms();
-    map_init(&c->by_name);
     return c;
 }
 
@@ -34,10 +61,18 @@ void catalog_unref(struct catalog *c)
 {
     if (!c || --c->refs)
         return;
-    map_release(&c->by_name);
+    for (int kind = 0; kind < CATALOG_KINDS; kind++)
+        catalog_clear_list(c, kind);
     arena_free(c->mem);
-    free(c->tools);
     free(c);
+}
+
+void catalog_clear_list(struct catalog *c, enum catalog_kind kind)
+{
+    struct catalog_list *list = &c->lists[kind];
+    map_release(&list->by_name);
+    free(list->items);
+    memset(list, 0, sizeof(*list));
 }
 
 static bool keep(struct catalog *c, struct str raw, struct str *ret, struct error *err)
@@ -56,6 +91,24 @@ static bool keep_member(struct catalog *c, const struct js_doc *doc, const struc
 {
     const struct js_node *v = js_get(doc, object, key);
     return !js_type_is(v, type) || keep(c, js_raw(doc, v), ret, err);
+}
+
+static void take_capabilities(struct catalog *c, const struct js_doc *doc,
+                              const struct js_node *capabilities)
+{
+    const struct js_node *resources = js_get(doc, capabilities, STR("resources"));
+
+    c->offers = c->announces = 0;
+    for (unsigned i = 0; i < countof(known_capabilities); i++)
+        if (js_type_is(js_get(doc, capabilities, str_of(known_capabilities[i])), JS_OBJECT))
+            c->offers |= 1u << i;
+    for (unsigned kind = 0; kind < CATALOG_KINDS; kind++) {
+        struct str name = str_of(catalog_kinds[kind].capability);
+        const struct js_node *capability = js_get(doc, capabilities, name);
+        if (js_type_is(js_get(doc, capability, STR("listChanged")), JS_TRUE))
+            c->announces |= 1u << kind;
+    }
+    c->subscribes = js_type_is(js_get(doc, resources, STR("subscribe")), JS_TRUE);
 }
 
 bool catalog_take_server(struct catalog *c, const struct js_doc *doc, const struct js_node *result,
@@ -79,113 +132,108 @@ bool catalog_take_server(struct catalog *c, const struct js_doc *doc, const stru
                 STR_ARG(version));
         c->version = known->name;
     }
-    c->offers_tools =
-        js_type_is(js_get(doc, js_get(doc, result, STR("capabilities")), STR("tools")), JS_OBJECT);
+    take_capabilities(c, doc, js_get(doc, result, STR("capabilities")));
     return keep_member(c, doc, result, STR("capabilities"), JS_OBJECT, &c->capabilities, err) &&
            keep_member(c, doc, result, STR("instructions"), JS_STRING, &c->instructions, err) &&
            keep_member(c, doc, info_home, info_key, JS_OBJECT, &c->server_info, err);
 }
 
-static struct catalog_tool *next_slot(struct catalog *c)
+static struct catalog_item *next_slot(struct catalog_list *list)
 {
-    if (c->n_tools == c->room) {
-        c->room = c->room ? c->room * 2 : 16;
-        c->tools = xrealloc(c->tools, c->room * sizeof(*c->tools));
+    if (list->n == list->room) {
+        list->room = list->room ? list->room * 2 : 16;
+        list->items = xrealloc(list->items, list->room * sizeof(*list->items));
     }
-    return &c->tools[c->n_tools];
+    return &list->items[list->n];
 }
 
-static bool take_tool(struct catalog *c, const struct js_doc *doc, const struct js_node *tool,
-                      struct error *err)
+static void read_tool(struct catalog_item *item, const struct js_doc *doc,
+                      const struct js_node *tool)
 {
-    struct str name = js_text(doc, js_get(doc, tool, STR("name")), c->mem);
-    struct catalog_tool *slot;
-
-    if (!name.n || memchr(name.p, 0, name.n))
-        return error_set(err, ERR_UPSTREAM, "the server lists a tool without a usable name");
-    if (map_get(&c->by_name, name))
-        return true; /* the first definition of a name stands */
-    if (c->n_tools == CATALOG_MAX_TOOLS)
-        return error_set(err, ERR_TOO_LARGE, "the server lists more than %d tools",
-                         CATALOG_MAX_TOOLS);
-    slot = next_slot(c);
-    *slot = (struct catalog_tool){.name = arena_dup(c->mem, name)};
-    if (!keep(c, js_raw(doc, tool), &slot->raw, err))
-        return false;
     const struct js_node *hints = js_get(doc, tool, STR("annotations"));
     const struct js_node *schema = js_get(doc, tool, STR("inputSchema"));
-    slot->read_only = js_type_is(js_get(doc, hints, STR("readOnlyHint")), JS_TRUE);
-    slot->owns_session_id =
+
+    item->read_only = js_type_is(js_get(doc, hints, STR("readOnlyHint")), JS_TRUE);
+    item->owns_session_id =
         js_get(doc, js_get(doc, schema, STR("properties")), STR("session_id")) != NULL;
-    slot->mirrors = memmem(slot->raw.p, slot->raw.n, "x-mcp-header", 12) != NULL;
-    c->n_tools++;
-    /* The index stands for "seen"; positions are looked up by walking, as the array may move. */
-    map_put(&c->by_name, slot->name, (void *)(uintptr_t)c->n_tools);
+    item->mirrors = memmem(item->raw.p, item->raw.n, "x-mcp-header", 12) != NULL;
+}
+
+static bool take_item(struct catalog *c, enum catalog_kind kind, const struct js_doc *doc,
+                      const struct js_node *node, struct error *err)
+{
+    const struct catalog_kind_info *info = &catalog_kinds[kind];
+    struct catalog_list *list = &c->lists[kind];
+    struct str name = js_text(doc, js_get(doc, node, info->name_key), c->mem);
+
+    if (!name.n || memchr(name.p, 0, name.n))
+        return error_set(err, ERR_UPSTREAM,
+                         "the server's %.*s has an entry without a usable \"%.*s\"",
+                         STR_ARG(info->method), STR_ARG(info->name_key));
+    if (map_get(&list->by_name, name))
+        return true; /* the first definition of a name stands */
+    if (list->n == CATALOG_MAX_ITEMS)
+        return error_set(err, ERR_TOO_LARGE, "the server's %.*s has more than %d entries",
+                         STR_ARG(info->method), CATALOG_MAX_ITEMS);
+    struct catalog_item *item = next_slot(list);
+    *item = (struct catalog_item){0};
+    if (!keep(c, name, &item->name, err) || !keep(c, js_raw(doc, node), &item->raw, err))
+        return false;
+    if (kind == CATALOG_TOOLS)
+        read_tool(item, doc, node);
+    list->n++;
+    /* Positions, not pointers: the array may move. */
+    map_put(&list->by_name, item->name, (void *)(uintptr_t)list->n);
     return true;
 }
 
-bool catalog_take_tools(struct catalog *c, const struct js_doc *doc, const struct js_node *result,
-                        struct str *ret_cursor, struct error *err)
+bool catalog_take_page(struct catalog *c, enum catalog_kind kind, const struct js_doc *doc,
+                       const struct js_node *result, struct str *ret_cursor, struct error *err)
 {
-    const struct js_node *tools = js_get(doc, result, STR("tools"));
+    const struct catalog_kind_info *info = &catalog_kinds[kind];
+    const struct js_node *array = js_get(doc, result, info->array_key);
     const struct js_node *cursor = js_get(doc, result, STR("nextCursor"));
+    struct str kept = STR_NONE;
 
-    if (!js_type_is(tools, JS_ARRAY))
-        return error_set(err, ERR_UPSTREAM,
-                         "the server's tools/list result has no array \"tools\"");
-    for (const struct js_node *t = js_first(doc, tools); t; t = js_next(doc, tools, t))
-        if (!take_tool(c, doc, t, err))
+    if (!js_type_is(array, JS_ARRAY))
+        return error_set(err, ERR_UPSTREAM, "the server's %.*s result has no array \"%.*s\"",
+                         STR_ARG(info->method), STR_ARG(info->array_key));
+    for (const struct js_node *t = js_first(doc, array); t; t = js_next(doc, array, t))
+        if (!take_item(c, kind, doc, t, err))
             return false;
-    *ret_cursor = STR_NONE;
-    return !js_type_is(cursor, JS_STRING) || keep(c, js_raw(doc, cursor), ret_cursor, err);
+    if (js_type_is(cursor, JS_STRING) && !keep(c, js_raw(doc, cursor), &kept, err))
+        return false;
+    *ret_cursor = kept;
+    return true;
 }
 
-const struct catalog_tool *catalog_tool(const struct catalog *c, struct str name)
+const struct catalog_item *catalog_find(const struct catalog *c, enum catalog_kind kind,
+                                        struct str name)
 {
-    uintptr_t index = (uintptr_t)map_get(&c->by_name, name);
-    return index ? &c->tools[index - 1] : NULL;
+    const struct catalog_list *list = &c->lists[kind];
+    uintptr_t position = (uintptr_t)map_get(&list->by_name, name);
+    return position ? &list->items[position - 1] : NULL;
+}
+
+const struct catalog_item *catalog_tool(const struct catalog *c, struct str name)
+{
+    return catalog_find(c, CATALOG_TOOLS, name);
 }
 
 bool catalog_offers(const struct catalog *c, const char *capability)
 {
-    return strcmp(capability, "tools") == 0 && c->offers_tools;
+    for (unsigned i = 0; i < countof(known_capabilities); i++)
+        if (strcmp(known_capabilities[i], capability) == 0)
+            return c->offers & 1u << i;
+    return false;
 }
 
-#define HANDLE_PROPERTY                                                                            \
-    "\"session_id\":{\"type\":\"string\",\"description\":\"The [session: ...] value from an "      \
-    "earlier result of this server, to go on with the same state. Leave it out to start afresh; "  \
-    "a session ends after 24 hours without use.\"}"
-
-/* Adds the optional session_id property to a tool's input schema, every other byte untouched. */
-static void write_with_handle(const struct catalog_tool *tool, struct buf *out)
+bool catalog_announces(const struct catalog *c, enum catalog_kind kind)
 {
-    struct arena *mem = arena_new(CATALOG_MAX_BYTES);
-    struct js_doc doc;
-
-    if (!js_parse(tool->raw, &js_limits_upstream, mem, &doc, NULL))
-        die("a tool definition that parsed once does not parse again");
-    const struct js_node *schema = js_get(&doc, js_root(&doc), STR("inputSchema"));
-    const struct js_node *properties = js_get(&doc, schema, STR("properties"));
-    struct js_splice splice;
-    js_splice_init(&splice, &doc);
-    if (js_type_is(properties, JS_OBJECT))
-        js_splice_member(&splice, properties, STR(HANDLE_PROPERTY));
-    else if (js_type_is(schema, JS_OBJECT) && !properties)
-        js_splice_member(&splice, schema, STR("\"properties\":{" HANDLE_PROPERTY "}"));
-    js_splice_write(&splice, js_root(&doc), out);
-    arena_free(mem);
+    return c->announces & 1u << kind;
 }
 
-void catalog_write_tools(const struct catalog *c, bool with_handles, struct buf *out)
+bool catalog_subscribes(const struct catalog *c)
 {
-    buf_addc(out, '[');
-    for (size_t i = 0; i < c->n_tools; i++) {
-        if (i)
-            buf_addc(out, ',');
-        if (with_handles && !c->tools[i].owns_session_id)
-            write_with_handle(&c->tools[i], out);
-        else
-            buf_addstr(out, c->tools[i].raw);
-    }
-    buf_addc(out, ']');
+    return c->subscribes;
 }

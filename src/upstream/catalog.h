@@ -12,12 +12,37 @@
 #include "json/read.h"
 #include "mcp/version.h"
 
-struct catalog_tool {
-    struct str name;      /* unescaped */
-    struct str raw;       /* the definition, exactly as it came */
+enum catalog_kind {
+    CATALOG_TOOLS,
+    CATALOG_PROMPTS,
+    CATALOG_RESOURCES,
+    CATALOG_TEMPLATES,
+    CATALOG_KINDS
+};
+
+/* Everything that tells one list from another. */
+struct catalog_kind_info {
+    struct str method;    /* "tools/list" */
+    struct str array_key; /* of its result: "tools" */
+    struct str changed; /* "notifications/tools/list_changed"; templates share that of resources */
+    const char *capability; /* "tools" */
+    struct str name_key;    /* of an item: "name", "uri", "uriTemplate" */
+};
+extern const struct catalog_kind_info catalog_kinds[CATALOG_KINDS];
+
+struct catalog_item {
+    struct str name; /* tools, prompts: name; resources: uri; templates: uriTemplate; unescaped */
+    struct str raw;  /* the object, exactly as it came */
+    /* Tools only. */
     bool read_only;       /* annotations.readOnlyHint */
     bool owns_session_id; /* its own schema has a property session_id: never injected */
     bool mirrors;         /* its schema speaks of x-mcp-header somewhere */
+};
+
+struct catalog_list {
+    struct catalog_item *items;
+    size_t n, room;
+    struct map by_name; /* → position + 1 */
 };
 
 struct catalog {
@@ -28,12 +53,15 @@ struct catalog {
     struct str capabilities; /* raw JSON object */
     struct str server_info;  /* raw JSON object */
     struct str instructions; /* raw JSON string, or absent */
-    bool offers_tools;       /* capabilities.tools is there */
-    struct catalog_tool *tools;
-    size_t n_tools, room;
-    struct map by_name;
+    unsigned offers;         /* a bit for each known capability that is there */
+    unsigned announces;      /* a bit for each kind whose capability says listChanged */
+    bool subscribes;         /* resources.subscribe */
+    struct catalog_list lists[CATALOG_KINDS];
     int64_t filled_ms; /* monotonic */
 };
+
+#define CATALOG_MAX_BYTES (16u * 1024 * 1024)
+#define CATALOG_MAX_ITEMS 10000 /* of one kind */
 
 struct catalog *catalog_new(enum mcp_era era) must_check; /* one reference */
 struct catalog *catalog_ref(struct catalog *c);
@@ -41,14 +69,35 @@ void catalog_unref(struct catalog *c);
 /* From an initialize result (legacy) or a discover result (modern). */
 must_check bool catalog_take_server(struct catalog *c, const struct js_doc *doc,
                                     const struct js_node *result, struct error *err);
-/* One page of a tools/list result; *ret_cursor is the raw next cursor (a JSON string) or absent. */
-must_check bool catalog_take_tools(struct catalog *c, const struct js_doc *doc,
-                                   const struct js_node *result, struct str *ret_cursor,
-                                   struct error *err);
-const struct catalog_tool *catalog_tool(const struct catalog *c, struct str name);
-/* Only "tools" is asked about so far. */
+/* One page of a list's result; *ret_cursor is the raw next cursor (a JSON string) or absent. */
+must_check bool catalog_take_page(struct catalog *c, enum catalog_kind kind,
+                                  const struct js_doc *doc, const struct js_node *result,
+                                  struct str *ret_cursor, struct error *err);
+/* Forgets what was taken of one list. */
+void catalog_clear_list(struct catalog *c, enum catalog_kind kind);
+
+const struct catalog_item *catalog_find(const struct catalog *c, enum catalog_kind kind,
+                                        struct str name); /* NULL: none */
+const struct catalog_item *catalog_tool(const struct catalog *c, struct str name);
+/* capability: "tools", "prompts", "resources", "completions", "logging". */
 bool catalog_offers(const struct catalog *c, const char *capability);
-/* `[tool,tool]`; with_handles adds the optional session_id property where it is injected. */
+/* The upstream says that it tells when this list changes. */
+bool catalog_announces(const struct catalog *c, enum catalog_kind kind);
+bool catalog_subscribes(const struct catalog *c); /* resources.subscribe */
+/* Could this template (RFC 6570) have produced this uri?  Matched conservatively: {x} is one or
+ * more characters without "/"; {+x}, {#x}, {.x}, {/x}, {;x}, {?x}, {&x} are anything. */
+bool catalog_template_matches(struct str uri_template, struct str uri);
+
+/* Which items to write, and how. */
+struct catalog_writing {
+    struct str prefix; /* "files__", put before the names of tools and prompts; absent for none */
+    bool with_handles; /* tools: the optional session_id property where it is injected */
+    size_t from, max;
+};
+/* Items [from, from + max) with commas between them, no brackets; returns how many. */
+size_t catalog_write_items(const struct catalog *c, enum catalog_kind kind,
+                           const struct catalog_writing *w, struct buf *out);
+/* `[tool,tool]`: all tools. */
 void catalog_write_tools(const struct catalog *c, bool with_handles, struct buf *out);
 
 #endif

@@ -142,6 +142,14 @@ static void on_deadline(struct deadline *d)
     }
 }
 
+void pending_hold(struct pending *p, bool held)
+{
+    if (held || p->patient)
+        deadline_clear(&p->deadline);
+    else
+        deadline_set(&p->link->up->call_deadlines, &p->deadline);
+}
+
 bool upstream_send(struct link *l, const struct exec *token, struct pending *p,
                    const struct outgoing *m, struct error *err)
 {
@@ -157,7 +165,7 @@ bool upstream_send(struct link *l, const struct exec *token, struct pending *p,
     list_init(&p->node);
     map_put(&l->up->set->ledger, pending_key(p), p);
     list_push(&l->pendings, &p->node);
-    deadline_set(&l->up->call_deadlines, &p->deadline);
+    pending_hold(p, false);
     l->in_flight++;
     l->up->calls++;
     list_remove(&l->lru);
@@ -172,6 +180,16 @@ struct pending *pending_find(struct link *l, uint64_t id)
 {
     struct pending *p = map_get(&l->up->set->ledger, str_n((const char *)&id, sizeof(id)));
     return p && p->link == l ? p : NULL;
+}
+
+struct pending *link_newest(struct link *l)
+{
+    for (struct list *n = l->pendings.prev; n != &l->pendings; n = n->prev) {
+        struct pending *p = list_entry(n, struct pending, node);
+        if (p->on_message)
+            return p;
+    }
+    return NULL;
 }
 
 struct pending *pending_take(struct link *l, uint64_t id)
@@ -351,4 +369,15 @@ bool link_is_stateful(const struct link *l)
 struct str link_remote_id(const struct link *l)
 {
     return l->remote_id;
+}
+
+struct str link_key(const struct link *l)
+{
+    return l->key;
+}
+
+bool link_is_shared(const struct link *l)
+{
+    return str_eq(l->key, STR("all")) || str_starts(l->key, STR("o:")) ||
+           str_eq(l->key, STR(LINK_KEY_WATCH));
 }

@@ -84,7 +84,7 @@ static void probe_finish(struct probe *p, const struct error *err)
         u->catalog_stale = false;
         log_info("server probed", LS("server", u->config->name),
                  LZ("era", mcp_era_name(p->catalog->era)), LS("version", p->catalog->version),
-                 LI("tools", p->catalog->n_tools));
+                 LI("tools", p->catalog->lists[CATALOG_TOOLS].n));
     } else {
         catalog_unref(p->catalog);
         if (!u->retired)
@@ -191,7 +191,7 @@ static void on_tools(struct probe *p, const struct mcp_message *m)
 
     if (m->error)
         probe_fail(p, ERR_UPSTREAM, "refused tools/list, though it says it has tools");
-    else if (!catalog_take_tools(p->catalog, &m->doc, m->result, &cursor, &err))
+    else if (!catalog_take_page(p->catalog, CATALOG_TOOLS, &m->doc, m->result, &cursor, &err))
         probe_finish(p, &err);
     else if (cursor.p)
         ask_tools(p, cursor);

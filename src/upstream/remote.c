@@ -319,13 +319,14 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
     (void)buf_room(&lines, r->common.n + 512);
     buf_addstr(&lines, r->common);
     add_era_lines(&lines, l, m);
-    int64_t timeout = l->up->config->timeout_ms;
+    /* A request's clock is its pending's, which may be stopped meanwhile. */
+    int64_t timeout = p ? 0 : l->up->config->timeout_ms;
     if (p) {
         p->wire = post;
         p->left = true;
     }
-    post->call = http_call_start(r->pool, "POST", r->url.target, buf_str(&lines), &part, 1,
-                                 timeout + 1000, &call_events, post);
+    post->call = http_call_start(r->pool, "POST", r->url.target, buf_str(&lines), &part, 1, timeout,
+                                 &call_events, post);
     buf_release(&lines);
     return true;
 }

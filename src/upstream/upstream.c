@@ -25,6 +25,7 @@ struct upstreams *upstreams_new(const struct upstreams_config *config)
     list_init(&s->all);
     list_init(&s->retired);
     map_init(&s->ledger);
+    watches_init(s);
     deadline_class_init(&s->wait_deadlines, s->loop, LINK_WAIT_MS);
     s->tick = loop_timer_new(s->loop, on_tick, s);
     loop_timer_start(s->tick, TICK_MS, TICK_MS);
@@ -48,6 +49,7 @@ static void set_unref(struct upstreams *s)
         return;
     deadline_class_release(&s->wait_deadlines);
     map_release(&s->ledger);
+    watches_release(s);
     free(s);
 }
 
@@ -432,7 +434,10 @@ void catalog_want_cancel(struct catalog_want *w)
     list_remove(&w->link);
 }
 
-void upstream_catalog_stale(struct upstream *u)
+void upstream_changed(struct upstream *u, enum catalog_kind kind)
 {
+    const struct upstream_sink *sink = &u->set->sink;
     u->catalog_stale = true;
+    if (sink->on_changed)
+        sink->on_changed(sink->arg, u, kind);
 }

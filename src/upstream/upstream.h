@@ -27,6 +27,8 @@ struct upstream_sink {
     /* `about`: the pending whose own stream carried it (HTTP), or NULL.  `text` lives only for the
      * call. */
     void (*on_message)(void *arg, struct link *l, struct pending *about, struct str text);
+    /* A list of this server changed (its catalog is stale already); may be NULL. */
+    void (*on_changed)(void *arg, struct upstream *u, enum catalog_kind kind);
     void *arg;
 };
 
@@ -63,7 +65,15 @@ struct catalog_want {
 must_check bool upstream_catalog(struct upstream *u, bool fresh, struct catalog_want *want,
                                  struct catalog **ret, struct error *err);
 void catalog_want_cancel(struct catalog_want *w);
-void upstream_catalog_stale(struct upstream *u); /* list_changed: probe again at the next need */
+/* Any link said so: marks the catalog stale and calls sink.on_changed. */
+void upstream_changed(struct upstream *u, enum catalog_kind kind);
+/* Somebody listens for changes of this server's lists (`server` absent: of all servers'): by +1 or
+ * -1, counted by name so that a reload keeps it.  While the count is above zero a "watch" link is
+ * kept where the server can tell and needs no process for it: legacy HTTP (our own initialize, GET
+ * stream), modern HTTP (subscriptions/listen for the announced list kinds).  Stdio servers are not
+ * started for it.  Watch links reconnect with back-off (1 s … 60 s) and end 30 s after the last
+ * listener. */
+void upstreams_watch(struct upstreams *s, struct str server, int by);
 
 /* Whose link: the key decides who shares it. */
 struct link_identity {
@@ -91,6 +101,9 @@ enum mcp_era link_era(const struct link *l);
 /* True when this link holds state that would be lost with it. */
 bool link_is_stateful(const struct link *l);
 struct str link_remote_id(const struct link *l);
+struct str link_key(const struct link *l);
+/* More than one session may be behind it: key "all", "o:…", or a watch. */
+bool link_is_shared(const struct link *l);
 
 /* One request on its way, embedded in whoever sent it.  Ids are ours and single-use: the first
  * answer takes the entry out of the ledger. */
@@ -99,13 +112,17 @@ struct pending {
     struct link *link;
     struct list node; /* on its link */
     struct deadline deadline;
-    void *wire; /* the transport's own */
-    bool left;  /* bytes may have reached the upstream */
+    void *wire;   /* the transport's own */
+    bool left;    /* bytes may have reached the upstream */
+    bool patient; /* no deadline: a subscription */
     /* `m` and its memory are taken by the callee. */
     void (*on_reply)(struct pending *p, struct mcp_message *m, struct arena *mem);
     /* `left` false: not one byte left us, it may be sent again. */
     void (*on_fail)(struct pending *p, const struct error *err, bool left);
     void (*on_progress)(struct pending *p, const struct mcp_message *m); /* may be NULL */
+    /* A message that is no progress, from this pending's own stream or judged to be about it; true
+     * when it was taken.  May be NULL. */
+    bool (*on_message)(struct pending *p, const struct mcp_message *m);
 };
 uint64_t upstream_next_id(struct upstreams *s);
 uint64_t upstream_next_id_for(struct upstream *u);
@@ -123,6 +140,10 @@ must_check bool upstream_send(struct link *l, const struct exec *token, struct p
 /* Stop waiting: the entry leaves the ledger, no callback follows, the upstream is told (legacy:
  * notifications/cancelled; modern HTTP: the stream is closed). */
 void pending_cancel(struct pending *p, struct str reason);
+/* Stops the clock of a pending while the client is being asked something, and starts it afresh. */
+void pending_hold(struct pending *p, bool held);
+/* The newest pending of this link that has on_message, or NULL. */
+struct pending *link_newest(struct link *l);
 /* Takes the entry that answers to `id` on this link, or NULL (unknown, foreign, answered before).
  */
 struct pending *pending_take(struct link *l, uint64_t id);

@@ -91,8 +91,11 @@ struct upstreams {
     struct loop_timer *tick;              /* idle links, retired upstreams, back-off */
     struct loop_task serve; /* gives freed places to those in line, at the end of the turn */
     bool serve_queued;
+    struct map watches;   /* server name → struct watch */
+    unsigned watches_all; /* listeners to every server */
 };
 
+#define LINK_KEY_WATCH "watch"
 #define LINK_PER_OWNER 4
 #define LINK_PER_UPSTREAM 32
 #define LINK_PER_NODE 64
@@ -116,6 +119,10 @@ void pending_fail(struct pending *p, const struct error *err); /* from a transpo
 void upstream_place_freed(struct upstreams *s);
 void upstream_note_failure(struct upstream *u, const struct error *err);
 void upstream_note_success(struct upstream *u);
+/* watch.c */
+void watches_init(struct upstreams *s);
+void watches_release(struct upstreams *s);
+bool upstream_is_watched(const struct upstream *u);
 /* probe.c */
 void probe_start(struct upstream *u);
 void probe_cancel(struct upstream *u);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists written back out of the catalog's bytes.  An item is changed in at most two places: its
+ * name gets a prefix, a tool's schema gets the optional property session_id; every other byte is as
+ * the server sent it. */
+#include "upstream/catalog.h"
+
+#include "json/splice.h"
+
+#define HANDLE_PROPERTY                                                                            \
+    "\"session_id\":{\"type\":\"string\",\"description\":\"The [session: ...] value from an "      \
+    "earlier result of this server, to go on with the same state. Leave it out to start afresh; "  \
+    "a session ends after 24 hours without use.\"}"
+
+static void splice_handle(struct js_splice *splice, const struct js_doc *doc)
+{
+    const struct js_node *schema = js_get(doc, js_root(doc), STR("inputSchema"));
+    const struct js_node *properties = js_get(doc, schema, STR("properties"));
+
+    if (js_type_is(properties, JS_OBJECT))
+        js_splice_member(splice, properties, STR(HANDLE_PROPERTY));
+    else if (js_type_is(schema, JS_OBJECT) && !properties)
+        js_splice_member(splice, schema, STR("\"properties\":{" HANDLE_PROPERTY "}"));
+}
+
+/* `prefix` goes right behind the opening quote, so escapes in the name stay as they are. */
+static void splice_prefix(struct js_splice *splice, const struct js_doc *doc, struct str prefix,
+                          struct arena *mem)
+{
+    const struct js_node *name = js_get(doc, js_root(doc), STR("name"));
+    struct str raw = js_raw(doc, name);
+    struct buf text;
+
+    buf_init(&text, CATALOG_MAX_BYTES);
+    buf_addc(&text, '"');
+    buf_addstr(&text, prefix);
+    buf_add(&text, raw.p + 1, raw.n - 1);
+    js_splice_replace(splice, name, arena_dup(mem, buf_str(&text)));
+    buf_release(&text);
+}
+
+static void write_changed(const struct catalog_item *item, struct str prefix, bool with_handle,
+                          struct buf *out)
+{
+    struct arena *mem = arena_new(CATALOG_MAX_BYTES * 4);
+    struct js_splice splice;
+    struct js_doc doc;
+
+    if (!js_parse(item->raw, &js_limits_upstream, mem, &doc, NULL))
+        die("a definition that parsed once does not parse again");
+    js_splice_init(&splice, &doc);
+    if (prefix.n)
+        splice_prefix(&splice, &doc, prefix, mem);
+    if (with_handle)
+        splice_handle(&splice, &doc);
+    js_splice_write(&splice, js_root(&doc), out);
+    arena_free(mem);
+}
+
+size_t catalog_write_items(const struct catalog *c, enum catalog_kind kind,
+                           const struct catalog_writing *w, struct buf *out)
+{
+    const struct catalog_list *list = &c->lists[kind];
+    bool named = kind == CATALOG_TOOLS || kind == CATALOG_PROMPTS;
+    struct str prefix = named ? w->prefix : STR_NONE;
+    size_t written = 0;
+
+    for (size_t i = w->from; i < list->n && written < w->max; i++, written++) {
+        const struct catalog_item *item = &list->items[i];
+        bool with_handle = w->with_handles && kind == CATALOG_TOOLS && !item->owns_session_id;
+        if (written)
+            buf_addc(out, ',');
+        if (prefix.n || with_handle)
+            write_changed(item, prefix, with_handle, out);
+        else
+            buf_addstr(out, item->raw);
+    }
+    return written;
+}
+
+void catalog_write_tools(const struct catalog *c, bool with_handles, struct buf *out)
+{
+    struct catalog_writing all = {.with_handles = with_handles, .max = SIZE_MAX};
+    buf_addc(out, '[');
+    catalog_write_items(c, CATALOG_TOOLS, &all, out);
+    buf_addc(out, ']');
+}
