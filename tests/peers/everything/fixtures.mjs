@@ -26,6 +26,10 @@ const embedded = (uri, mimeType, said) => ({ type: 'resource', resource: { uri, 
 /** Who hears of changes: the live legacy sessions, and the modern listens through `notify`. */
 export class Hub {
     notify = undefined;
+    /** Whether the SDK itself picks who listens, as it does on a modern pipe. */
+    isFiltered = false;
+    /** The keys of the latest calls of test_wait that ended by cancellation. */
+    cancelled = [];
     #servers = new Map();
 
     add(server) {
@@ -58,7 +62,7 @@ export class Hub {
     resourceUpdated(uri) {
         this.notify?.resourceUpdated(uri);
         this.#servers.forEach((watched, server) => {
-            if (watched.has(uri)) {
+            if (this.isFiltered || watched.has(uri)) {
                 server.server.sendResourceUpdated({ uri }).catch(() => {});
             }
         });
@@ -76,6 +80,17 @@ async function reportProgress(_, ctx) {
         }
     }
     return says('The work is done.');
+}
+
+/** Says that it has begun, and ends only when it is cancelled. */
+async function waitForCancel({ key }, ctx, { hub }) {
+    const { signal, _meta } = ctx.mcpReq;
+    if (_meta?.progressToken !== undefined) {
+        await ctx.mcpReq.notify({ method: 'notifications/progress', params: { progressToken: _meta.progressToken, progress: 1 } });
+    }
+    await new Promise(resolve => signal.aborted ? resolve() : signal.addEventListener('abort', resolve));
+    hub.cancelled = [...hub.cancelled.slice(-99), key];
+    return says('Nobody reads this.');
 }
 
 function logger(...lines) {
@@ -147,6 +162,15 @@ const plainTools = {
         run: () => ({ isError: true, ...says('This tool intentionally returns an error for testing') })
     },
     test_tool_with_progress: { description: 'Reports progress while it works', run: reportProgress },
+    test_wait: {
+        description: 'Works until it is cancelled',
+        inputSchema: z.object({ key: z.string().describe('What to call this call') }),
+        run: waitForCancel
+    },
+    test_cancellations: {
+        description: 'Names the calls of test_wait that were cancelled',
+        run: (_, ctx, { hub }) => says(...hub.cancelled)
+    },
     test_tool_with_logging: {
         description: 'Logs while it works',
         run: logger('Tool execution started', 'Tool processing data', 'Tool execution completed')

@@ -101,6 +101,7 @@ function listen(era, port) {
 
 async function talk(era) {
     const hub = new Hub();
+    hub.isFiltered = era === 'modern';
     const factory = () => {
         const server = newServer(hub);
         hub.add(server);
