@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "crypto/hash.h"
+#include "exchange/batch.h"
 
 #define LIST_TTL_MS 30000
 #define MAX_INITIALIZE (64 * 1024) /* kept with every transport, in memory too */
@@ -176,6 +177,8 @@ enum step_result exchange_answer(struct exchange *x)
         return answer_tools(x);
     case SERVE_CANCELLED:
         return answer_cancelled(x);
+    case SERVE_BATCH:
+        return exchange_answer_batch(x);
     case SERVE_ACCEPTED:
     case SERVE_CALL:
         break;

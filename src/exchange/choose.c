@@ -57,6 +57,11 @@ enum step_result exchange_find_transport(struct exchange *x)
 
     if (x->query.done) /* resumed: the lookup has come back */
         return take_transport(x);
+    if (x->transport) { /* it came with the arrival */
+        x->version = x->transport->version;
+        transport_used(x->transport);
+        return STEP_NEXT;
+    }
     if (x->era == MCP_MODERN || x->method->service == SERVE_INITIALIZE)
         return STEP_NEXT;
     if (!carrier_transport_id(x->head, x->mem, &id))

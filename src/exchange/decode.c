@@ -19,6 +19,12 @@ static const struct mcp_method accepted = {
     .modern = true,
 };
 
+static const struct mcp_method batch = {
+    .name = {"batch", 5},
+    .service = SERVE_BATCH,
+    .legacy = true,
+};
+
 static const struct js_node *claim(const struct exchange *x, const char *key)
 {
     return js_get(&x->msg.doc, x->msg.meta, str_of(key));
@@ -188,8 +194,11 @@ enum step_result exchange_decode(struct exchange *x)
         x->method = &end_transport;
         return STEP_NEXT;
     }
-    if (!mcp_parse_request(x->body, x->mem, &x->msg, &x->id, &is_batch, &err))
-        return exchange_refuse(x, 400, error_info(err.code)->jsonrpc, "%s", err.text);
+    if (!mcp_parse_request(x->body, x->mem, &x->msg, &x->id, &is_batch, &err)) {
+        x->method = &batch;
+        return is_batch ? STEP_NEXT
+                        : exchange_refuse(x, 400, error_info(err.code)->jsonrpc, "%s", err.text);
+    }
     if (x->msg.kind == MCP_RESPONSE) {
         x->method = &accepted;
         return STEP_NEXT;

@@ -73,7 +73,8 @@ struct exchange {
     /* call */
     struct call call;
     bool has_call;
-    bool streaming; /* the reply has become an event stream */
+    bool streaming;      /* the reply has become an event stream */
+    struct batch *batch; /* NULL unless the body is an array */
     /* answers that must be stored first */
     struct write_job job;
     struct store_op op;

@@ -64,7 +64,7 @@ static void http_finish(struct exchange *x)
         http_request_done(r);
     else if (!x->streaming)
         http_reply(r, x->status, out.n ? "application/json" : NULL, x->headers, buf_str(&out));
-    else if (write_event(x, buf_str(&out)))
+    else if (!out.n || write_event(x, buf_str(&out)))
         http_stream_end(r);
     else
         http_stream_abort(r);

@@ -25,7 +25,7 @@ static enum step_result refuse(struct exchange *x, int status, int code, struct 
         return exchange_accept(x); /* nobody waits for the answer to a notification */
     buf_reset(&x->out);
     buf_addz(&x->out, "{\"jsonrpc\":\"2.0\"");
-    write_id(x, !x->has_message);
+    write_id(x, !x->has_message || !x->http);
     buf_addf(&x->out, ",\"error\":{\"code\":%d,\"message\":", code);
     js_quote(&x->out, message);
     if (data.p)

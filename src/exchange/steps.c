@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "exchange/batch.h"
 #include "exchange/measure.h"
 
 #include <assert.h>
@@ -70,7 +71,7 @@ static enum step_result step_route(struct exchange *x)
         upstream_ref(x->up);
     }
     if (x->method->service == SERVE_PING || x->method->service == SERVE_CANCELLED ||
-        !x->has_message)
+        x->method->service == SERVE_BATCH || !x->has_message)
         return STEP_NEXT;
     x->want.done = on_catalog;
     if (!upstream_catalog(x->up, x->method->service == SERVE_TOOLS_LIST, &x->want, &c, &err))
@@ -194,6 +195,8 @@ void exchange_resume(struct exchange *x)
 void exchange_gone(struct exchange *x)
 {
     x->aborted = true;
+    if (x->batch)
+        batch_gone(x->batch);
     if (x->has_call && x->era == MCP_MODERN)
         call_cancel(&x->call, STR("client disconnected"));
 }

@@ -14,6 +14,7 @@ enum mcp_service {
     SERVE_CALL,       /* by the upstream, with a durable exec */
     SERVE_CANCELLED,  /* stops one of the caller's own calls */
     SERVE_ACCEPTED,   /* a notification that needs nothing done */
+    SERVE_BATCH,      /* an array of messages, each served by its own */
 };
 
 struct mcp_method {

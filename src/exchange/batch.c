@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A batch is an exchange that waits for others.  Its own steps find out who calls on which
+ * transport; then each item becomes an exchange of its own, with its own memory, audit row and
+ * fate, whose outlet is a place in the batch's reply.
+ *
+ *   POST [a, b, c] ── the batch ──┬── a ──> replies[0]
+ *                                 ├── b ──> replies[1]      all there: [0, 1, 2] as one array
+ *                                 └── c ──> replies[2]
+ *
+ * When an item has to say something before its result, the whole answer becomes an event stream:
+ * what is ready goes out at once, one event for each reply, and the rest as it comes.  The items'
+ * bytes are the batch's, which lives longer than they do. */
+#include "exchange/batch.h"
+
+struct batch_item {
+    struct batch *batch;
+    struct exchange *x; /* NULL before its start and after its end */
+    struct arena *mem;
+    struct buf reply; /* empty: none yet, none wanted, or sent already */
+};
+
+struct batch {
+    struct exchange *x;
+    size_t n, left;
+    struct batch_item *items;
+};
+
+static enum step_result refuse(struct exchange *x, const char *text)
+{
+    return exchange_refuse(x, 400, -32600, "%s", text);
+}
+
+/* Only what one exchange for each item could not find out. */
+static const char *refusal_of(const struct js_doc *d, const struct js_node *item)
+{
+    const struct js_node *meta = js_get(d, js_get(d, item, STR("params")), STR("_meta"));
+
+    if (js_is(d, js_get(d, item, STR("method")), STR("initialize")))
+        return "initialize must not be part of a batch; send it alone";
+    if (js_get(d, meta, STR(MCP_KEY_VERSION)))
+        return "requests of 2026-07-28 must not be part of a batch; send each alone";
+    return NULL;
+}
+
+static bool version_has_batches(const struct exchange *x)
+{
+    struct str header = http_header_get(x->head, STR("mcp-protocol-version"));
+    const struct mcp_version *v = header.p ? mcp_version_find(header) : NULL;
+
+    return x->transport && x->transport->version->batches && (!header.p || (v && v->batches));
+}
+
+static void flush(struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        struct batch_item *item = &b->items[i];
+        if (item->reply.n)
+            (void)b->x->outlet->send(b->x, buf_str(&item->reply), OUTLET_MUST);
+        buf_release(&item->reply);
+    }
+}
+
+static void item_begin(struct exchange *x)
+{
+    ((struct batch_item *)x->door)->x = x;
+}
+
+static bool item_send(struct exchange *x, struct str json, enum outlet_weight weight)
+{
+    struct batch *b = ((struct batch_item *)x->door)->batch;
+    bool was_streaming = b->x->streaming;
+    bool sent = b->x->outlet->send(b->x, json, weight);
+
+    if (b->x->streaming && !was_streaming)
+        flush(b);
+    return sent;
+}
+
+static void item_finish(struct exchange *x)
+{
+    struct batch_item *item = x->door;
+    struct batch *b = item->batch;
+    struct arena *mem = item->mem;
+
+    if (x->msg.kind == MCP_REQUEST)
+        item->reply = x->out;
+    else
+        buf_release(&x->out);
+    item->x = NULL;
+    item->mem = NULL;
+    arena_free(mem); /* and with it x */
+    b->left--;
+    if (b->left == 0)
+        exchange_resume(b->x);
+    else if (b->x->streaming)
+        flush(b);
+}
+
+static const struct outlet outlet_batch = {
+    .name = "batch",
+    .begin = item_begin,
+    .send = item_send,
+    .finish = item_finish,
+};
+
+static void start_item(struct batch *b, size_t i, struct str body)
+{
+    struct exchange *x = b->x;
+    struct batch_item *item = &b->items[i];
+
+    item->mem = arena_new(64u * 1024 * 1024);
+    struct arrival a = {
+        .outlet = &outlet_batch,
+        .door = item,
+        .head = x->head,
+        .mem = item->mem,
+        .verb = STR("POST"),
+        .body = body,
+        .server = x->server,
+        .endpoint = x->endpoint,
+        .who = &x->who,
+        .transport = x->transport,
+    };
+    exchange_start(x->sv, &a);
+}
+
+static enum step_result start_all(struct exchange *x)
+{
+    struct js_doc doc;
+    size_t n = 0;
+
+    if (!version_has_batches(x))
+        return refuse(x, "a batch needs a session negotiated at protocol version 2025-03-26; send "
+                         "one message in each request");
+    if (!js_parse(x->body, &js_limits_request, x->mem, &doc, NULL))
+        return refuse(x, "the batch is not acceptable JSON");
+    const struct js_node *root = js_root(&doc);
+    for (const struct js_node *v = js_first(&doc, root); v; v = js_next(&doc, root, v), n++) {
+        const char *why = refusal_of(&doc, v);
+        if (why)
+            return refuse(x, why);
+    }
+    if (n < 1 || n > BATCH_MAX_ITEMS)
+        return exchange_refuse(x, 400, -32600, "a batch has 1 to %d messages; send it in parts",
+                               BATCH_MAX_ITEMS);
+    struct batch *b = x->batch = arena_new_of(x->mem, struct batch);
+    b->x = x;
+    b->n = b->left = n;
+    b->items = arena_zalloc(x->mem, n * sizeof(*b->items));
+    n = 0;
+    for (const struct js_node *v = js_first(&doc, root); v; v = js_next(&doc, root, v), n++) {
+        b->items[n].batch = b;
+        start_item(b, n, js_raw(&doc, v));
+    }
+    return STEP_WAIT;
+}
+
+/* What a stream has not carried yet is its last event; it may be nothing. */
+static enum step_result gather(struct exchange *x)
+{
+    struct batch *b = x->batch;
+    size_t n = 0;
+
+    exchange_accept(x);
+    for (size_t i = 0; i < b->n; i++) {
+        struct buf *reply = &b->items[i].reply;
+        if (reply->n) {
+            if (!x->streaming)
+                buf_addc(&x->out, n ? ',' : '[');
+            buf_addstr(&x->out, buf_str(reply));
+            n++;
+        }
+        buf_release(reply);
+    }
+    if (n) {
+        x->status = 200;
+        if (!x->streaming)
+            buf_addc(&x->out, ']');
+    }
+    return STEP_REPLY;
+}
+
+enum step_result exchange_answer_batch(struct exchange *x)
+{
+    return x->batch && x->batch->left == 0 ? gather(x) : x->batch ? STEP_WAIT : start_all(x);
+}
+
+void batch_gone(struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->items[i].x)
+            exchange_gone(b->items[i].x);
+}
