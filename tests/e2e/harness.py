@@ -74,8 +74,9 @@ def wait_for(condition, what, timeout=DEADLINE_S):
 class Holdfast:
     """One data directory and the process that serves it; start, stop, kill -9 and start again."""
 
-    def __init__(self, folder, config=None, env=None, args=()):
-        self.folder, self.env, self.args = str(folder), env or {}, list(args)
+    def __init__(self, folder, config=None, env=None, args=(), tls=None):
+        """tls: the ssl.SSLContext to talk to it with, when it serves TLS."""
+        self.folder, self.env, self.args, self.tls = str(folder), env or {}, list(args), tls
         self.data = os.path.join(self.folder, 'data')
         self.config_file = os.path.join(self.folder, 'holdfast.json')
         self.port = 0
@@ -161,8 +162,11 @@ class Holdfast:
     def get(self, path, headers=None):
         return self.request('GET', path, headers)
 
+    def connection(self):
+        return Connection(self.port, tls=self.tls)
+
     def request(self, method, path, headers=None, body=b''):
-        with Connection(self.port) as connection:
+        with self.connection() as connection:
             return connection.request(method, path, headers, body)
 
     def client(self, path='/mcp/sample', **options):
@@ -245,9 +249,11 @@ class Response:
 class Connection:
     """One socket; requests leave as the very bytes given, responses are read strictly."""
 
-    def __init__(self, port, timeout=DEADLINE_S):
+    def __init__(self, port, timeout=DEADLINE_S, tls=None):
         self.socket = socket.create_connection(('127.0.0.1', port), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_hostname='localhost')
         self.port, self.rest = port, b''
 
     def __enter__(self):
@@ -490,7 +496,7 @@ class Client:
 
     def post(self, body, headers=None, connection=None):
         """Posts the very bytes on a connection of its own (or the one given); gives the open Stream."""
-        connection = connection or Connection(self.holdfast.port)
+        connection = connection or self.holdfast.connection()
         body = body if isinstance(body, bytes) else body.encode('utf-8')
         connection.send(connection.head_bytes('POST', self.path, headers or {}, body) + body)
         return Stream(connection)
@@ -608,6 +614,7 @@ class HttpServer:
     def __init__(self, folder, name='web', *args):
         self.record = Record(os.path.join(str(folder), name + '.record'))
         self.args, self.port, self.process = list(args), 0, None
+        self.origin = 'https://localhost' if '--tls' in args else 'http://127.0.0.1'
 
     def start(self):
         self.process = subprocess.Popen(
@@ -619,7 +626,7 @@ class HttpServer:
         return self
 
     def entry(self, **entry):
-        return {'url': f'http://127.0.0.1:{self.port}/mcp', **entry}
+        return {'url': f'{self.origin}:{self.port}/mcp', **entry}
 
     def stop(self):
         if self.process and self.process.poll() is None:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""http_upstream.py FILE [--era legacy|modern|both] [--sse] [--stateless] [--page N] [--port N]: an MCP
-server over Streamable HTTP.
+"""http_upstream.py FILE [--era legacy|modern|both] [--sse] [--stateless] [--page N] [--port N]
+[--tls CERT KEY]: an MCP server over Streamable HTTP.
 
 Prints "listening PORT".  Every request body is appended to FILE verbatim, each after an RS byte
 (0x1e), and its request line and headers to FILE.heads as a line of JSON.  Legacy requests need the
@@ -15,6 +15,7 @@ import re
 import secrets
 import select
 import socket
+import ssl
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -31,13 +32,18 @@ class Upstream(ThreadingHTTPServer):
     def __init__(self, args):
         super().__init__(('127.0.0.1', args.port), Handler)
         self.args = args
+        if args.tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*args.tls)
+            context.set_alpn_protocols(['h2', 'http/1.1'])
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.server_logic = Server('http-upstream', args.era, args.page)
         self.shared = State()
         self.sessions = {}
         self.streams = {}
 
     def handle_error(self, request, client_address):
-        if not isinstance(sys.exc_info()[1], ConnectionError):  # a client that was killed is no news
+        if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):  # a client that was killed is no news
             super().handle_error(request, client_address)
 
 
@@ -182,6 +188,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def is_gone(self):
         """Whether the client closed its connection while we were working for it."""
+        if self.server.args.tls:
+            return False  # TLS cannot be peeked at
         readable, _, _ = select.select([self.connection], [], [], 0)
         return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b''
 
@@ -225,6 +233,7 @@ def main():
     parser.add_argument('--stateless', action='store_true')
     parser.add_argument('--page', type=int, default=0)
     parser.add_argument('--port', type=int, default=0)
+    parser.add_argument('--tls', nargs=2, metavar=('CERT', 'KEY'))
     upstream = Upstream(parser.parse_args())
     print(f'listening {upstream.server_address[1]}', flush=True)
     try:
