@@ -186,3 +186,12 @@ void js_kv_raw(struct js_writer *w, const char *key, struct str json)
     js_key(w, str_of(key));
     js_raw_value(w, json);
 }
+
+void js_flatten(char *json, size_t n)
+{
+    static const char line_ends[] = {'\n', '\r'};
+
+    for (size_t i = 0; i < countof(line_ends); i++)
+        for (char *p = json; (p = memchr(p, line_ends[i], (size_t)(json + n - p))); p++)
+            *p = ' ';
+}

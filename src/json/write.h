@@ -32,5 +32,8 @@ void js_kv_bool(struct js_writer *w, const char *key, bool v);
 void js_kv_raw(struct js_writer *w, const char *key, struct str json);
 /* Appends "…" with quotes, without a writer. */
 void js_quote(struct buf *out, struct str s);
+/* Makes valid JSON one line, in place: CR and LF stand only between tokens, where a blank is as
+ * good.  Owed to every peer that frames messages by lines, else a message could carry another. */
+void js_flatten(char *json, size_t n);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "json/write.h"
 #include "upstream/child_stderr.h"
 
 #include <errno.h>
@@ -458,6 +459,7 @@ bool child_write(struct child *c, const struct iovec *parts, int n)
             memcpy(m->bytes + m->n, parts[i].iov_base, parts[i].iov_len);
         m->n += parts[i].iov_len;
     }
+    js_flatten(m->bytes, m->n);
     m->bytes[m->n++] = '\n';
     bool idle = list_empty(&c->messages);
     list_push(&c->messages, &m->link);

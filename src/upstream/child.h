@@ -25,9 +25,10 @@ struct child_events {
 };
 struct child *child_start(struct loop *loop, struct keeper *k, const struct server_config *server,
                           const struct child_events *events, void *arg) must_check;
-/* One message without its LF.  Before the process is up it is queued.  false, and nothing of it is
- * sent: the queue is full (CHILD_MAX_QUEUE beyond the first message, LFs counted), the message is
- * longer than two CHILD_MAX_LINE, or the child is ending. */
+/* One message, valid JSON, without its LF; line ends between its tokens become blanks.  Before the
+ * process is up it is queued.  false, and nothing of it is sent: the queue is full (CHILD_MAX_QUEUE
+ * beyond the first message, LFs counted), the message is longer than two CHILD_MAX_LINE, or the
+ * child is ending. */
 must_check bool child_write(struct child *c, const struct iovec *parts, int n);
 /* Closes stdin once what was written is out; 5 s later SIGTERM, 5 s later SIGKILL to the group;
  * on_end follows, with ERR_CANCELLED.  Lines still come until then. */

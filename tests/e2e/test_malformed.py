@@ -306,3 +306,15 @@ def test_abort__at_every_tenth_byte_harms_nobody(hf):
             connection.send(data[:cut])
     reply = hf.request('POST', '/mcp/up', {}, body)
     assert reply.status == 200
+
+
+def test_line_ends_in_a_body__never_become_messages_of_their_own(hf):
+    """JSON may have line ends between its tokens; a server on a pipe would read each line as a message."""
+    hidden = b'{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"counter","arguments":{}}}'
+    body = (b'{"jsonrpc":"2.0","id":1,\n"method":"tools/call","params":{"name":"echo","arguments":{"text":"whole","x":[\r\n'
+            + hidden + b'\r\n]}}}')
+    before = len(hf.record.of('tools/call'))
+    reply = hf.request('POST', '/mcp/up', {}, body)
+    assert reply.json()['result']['content'][0]['text'] == 'whole'
+    sent = hf.record.of('tools/call')[before:]
+    assert len(sent) == 1 and json.loads(sent[0])['params']['arguments']['x'][0]['id'] == 77

@@ -105,3 +105,14 @@ TEST(test_js_writer__sixty_three_levels)
     assert_memory_equal(out.p + 62, "[1,2]", 5);
     buf_release(&out);
 }
+
+TEST(test_js_flatten__leaves_one_line_and_every_other_byte)
+{
+    char text[] = "\n{\"a\\n\":\r\n\t1}\r", none[] = "[]";
+
+    js_flatten(text, sizeof(text) - 1);
+    assert_string_equal(text, " {\"a\\n\":  \t1} ");
+    js_flatten(none, 0);
+    js_flatten(none, 2);
+    assert_string_equal(none, "[]");
+}

@@ -159,8 +159,23 @@ TEST(test_child__lines_come_back_in_order_also_those_written_before_it_is_up)
     assert_false(child_is_up(t.child));
     assert_false(write_text(&t, "[5]"));
     wait_end(&t);
-    assert_str(buf_str(&t.lines), "{\"a\":1}\n[2]\n[3]\n[4]\n");
+    assert_str(buf_str(&t.lines), "{\"a\":1}\n[2]\n[3] \n[4]\n");
     assert_text(&t.why, ERR_CANCELLED, "was ended by Holdfast and exited with status 0");
+    talk_close(&t);
+    world_close(&w);
+}
+
+TEST(test_child__line_ends_between_tokens_do_not_make_a_second_message)
+{
+    struct world w;
+    struct talk t;
+    world_open(&w);
+    talk_begin(&w, &t, "echo", NULL);
+    assert_true(write_text(&t, "[1,\n{\"method\":\"smuggled\"}\r\n]"));
+    child_end(t.child);
+    wait_end(&t);
+    assert_int_equal(t.n_lines, 1);
+    assert_str(buf_str(&t.lines), "[1, {\"method\":\"smuggled\"}  ]\n");
     talk_close(&t);
     world_close(&w);
 }
