@@ -259,6 +259,13 @@ void http_call_cancel(struct http_call *call)
         client_call_drop(call);
 }
 
+void http_call_within(struct http_call *call, int64_t ms)
+{
+    if (call->is_over)
+        return;
+    deadline_set(wait_for(call->pool, ms), &call->deadline);
+}
+
 void http_call_pause(struct http_call *call, bool paused)
 {
     if (call->conn && !call->is_over)

@@ -51,6 +51,9 @@ struct http_call *http_call_start(struct http_pool *p, const char *method, struc
                                   void *arg) must_check;
 /* Ends it without a callback; the connection is closed unless the call had not been sent. */
 void http_call_cancel(struct http_call *c);
+/* From now on the call may take `ms` more, whatever its deadline was: the user has what it wanted,
+ * and only the end of the response is missing, which lets the connection be kept. */
+void http_call_within(struct http_call *c, int64_t ms);
 void http_call_pause(struct http_call *c, bool paused); /* back-pressure on a streamed body */
 
 struct http_url {

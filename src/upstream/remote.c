@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #define MAX_MESSAGE (16u * 1024 * 1024)
+#define LINGER_MS 500
 
 struct remote { /* upstream.wire */
     struct http_pool *pool;
@@ -42,6 +43,7 @@ struct post { /* one POST on its way */
     struct sse_reader sse;
     int status;
     bool is_stream;
+    bool ends_soon; /* answered: only the end of the stream is awaited, and not for long */
     bool busy; /* inside one of its callbacks: whoever drops it now leaves it to that callback */
     bool dead; /* dropped meanwhile */
 };
@@ -119,6 +121,15 @@ static bool on_event(void *arg, const struct sse_event *e)
     return true;
 }
 
+/* A stream should end with its answer.  One that does not would hold a connection for ever. */
+static void end_soon(struct post *post)
+{
+    if (!post->pending || post->ends_soon || post_is_open(post))
+        return;
+    post->ends_soon = true;
+    http_call_within(post->call, LINGER_MS);
+}
+
 static bool on_body(void *arg, struct str bytes)
 {
     struct post *post = arg;
@@ -131,8 +142,10 @@ static bool on_body(void *arg, struct str bytes)
         pending_fail(post->pending, &err);
     }
     post->busy = false;
-    if (fits && !post->dead)
+    if (fits && !post->dead) {
+        end_soon(post);
         return true;
+    }
     post_free(post);
     return false;
 }

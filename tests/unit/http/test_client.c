@@ -627,6 +627,28 @@ TEST(test_client__deadline_ends_a_sent_call_and_its_connection)
     teardown(&f);
 }
 
+TEST(test_client__a_call_told_to_end_within_a_time_ends_then_though_it_had_no_deadline)
+{
+    struct fixture f;
+    struct outcome a;
+
+    clock_set_fake(1000000, 1000000);
+    setup(&f);
+    outcome_init(&a, &f);
+    start(&a);
+    peer_at(&f, 0, "{\"a\":1}");
+    http_call_within(a.call, 500);
+    clock_advance_fake(499);
+    loop_turn(f.loop);
+    assert_false(a.is_done);
+    clock_advance_fake(1);
+    wait_done(&a);
+    assert_int_equal(a.err.code, ERR_TIMEOUT);
+    peer_wait_end(&f.peers[0]);
+    outcome_release(&a);
+    teardown(&f);
+}
+
 TEST(test_client__idle_connection_is_closed_at_its_deadline)
 {
     struct fixture f;
