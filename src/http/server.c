@@ -172,17 +172,21 @@ unsigned http_server_flushing(const struct http_server *s)
     return n;
 }
 
+static void request_destroy(struct server_request *r)
+{
+    buf_release(&r->chunked);
+    arena_free(r->pub.mem);
+    free(r->pub.head);
+    free(r);
+}
+
 static void on_release(struct loop_task *task)
 {
     struct http_server *s = container_of(task, struct http_server, release);
     struct list *first;
 
-    while ((first = list_pop(&s->free_requests))) {
-        struct server_request *r = list_entry(first, struct server_request, link);
-        buf_release(&r->chunked);
-        arena_free(r->pub.mem);
-        free(r);
-    }
+    while ((first = list_pop(&s->free_requests)))
+        request_destroy(list_entry(first, struct server_request, link));
     free(s);
 }
 
@@ -233,7 +237,7 @@ struct server_request *server_request_new(struct server_conn *c)
     } else {
         r = xcalloc(1, sizeof(*r));
         r->server = s;
-        r->pub.head = &r->head;
+        r->pub.head = xmalloc(sizeof(*r->pub.head));
         r->pub.mem = arena_new(s->config.max_body + HTTP_MAX_HEAD + REQUEST_SLACK);
         list_init(&r->link);
         buf_init(&r->chunked, s->config.max_body);
@@ -244,6 +248,7 @@ struct server_request *server_request_new(struct server_conn *c)
     r->pub.body = STR("");
     r->pub.user = NULL;
     r->pub.on_abort = NULL;
+    r->pub.on_drained = NULL;
     r->pub.is_tls = c->is_tls;
     r->pub.is_unix = c->is_unix;
     r->pub.peer_uid = c->peer_uid;
@@ -257,15 +262,14 @@ void server_request_free(struct server_request *r)
 {
     struct http_server *s = r->server;
 
-    s->body_bytes -= r->counted;
+    server_uncount_body(r);
     buf_release(&r->chunked);
-    if (likely(s->n_free_requests < MAX_FREE_REQUESTS)) {
+    if (likely(s->n_free_requests < MAX_FREE_REQUESTS && r->pub.mem)) {
         arena_reset(r->pub.mem);
         list_push_front(&s->free_requests, &r->link);
         s->n_free_requests++;
     } else {
-        arena_free(r->pub.mem);
-        free(r);
+        request_destroy(r);
     }
     server_unref(s);
 }
@@ -279,4 +283,10 @@ bool server_count_body(struct server_request *r, size_t n)
     s->body_bytes += n;
     r->counted += n;
     return true;
+}
+
+void server_uncount_body(struct server_request *r)
+{
+    r->server->body_bytes -= r->counted;
+    r->counted = 0;
 }

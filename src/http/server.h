@@ -27,6 +27,8 @@ struct http_request {
     int64_t began_us;                         /* clock_mono_us() at the first byte of the head */
     void *user;                               /* the handler's */
     void (*on_abort)(struct http_request *r); /* set by a handler that answers later; may be NULL */
+    void (*on_drained)(
+        struct http_request *r); /* nothing of a stream is queued any more; or NULL */
 };
 
 struct http_server_config {
@@ -76,6 +78,8 @@ void http_stream_begin(struct http_request *r, int status, const char *type, str
 must_check bool http_stream_write(struct http_request *r, struct str bytes);
 void http_stream_end(struct http_request *r);   /* frees the request */
 void http_stream_abort(struct http_request *r); /* closes the connection; frees the request */
+/* For a stream that may idle for long: gives back mem, head and body, which are gone afterwards. */
+void http_stream_slim(struct http_request *r);
 size_t http_stream_queued(const struct http_request *r);
 bool http_request_aborted(const struct http_request *r);
 /* The handler is finished with an aborted request. */

@@ -162,7 +162,7 @@ static void refuse(struct server_conn *c, int status, struct str headers, struct
     struct server_request *r = c->req;
     struct iovec part = {(char *)body.p, body.n};
     struct server_answer a = {status, "application/json", headers, &part, body.n ? 1 : 0};
-    bool keeps = r && c->state != SERVER_BODY && can_discard(c, &r->head);
+    bool keeps = r && c->state != SERVER_BODY && can_discard(c, r->pub.head);
 
     c->lingers = c->closes = !keeps;
     c->discarded = 0;
@@ -250,29 +250,30 @@ static void begin_body(struct server_conn *c)
         }
         c->body_to = arena_alloc(r->pub.mem, c->body_left + 1);
     }
-    if (r->head.expect_continue && r->head.minor == 1 && !conn_write(c->conn, &part, 1))
+    if (r->pub.head->expect_continue && r->pub.head->minor == 1 && !conn_write(c->conn, &part, 1))
         assert(!"the write queue of an answer is unbounded");
     c->body_credit = (int64_t)config->body_min_rate * config->body_grace_ms / 1000;
     enter(c, SERVER_BODY);
 }
 
-/* A head of `used` bytes stands at the front of `bytes` and was parsed into r->head.  Returns how
+/* A head of `used` bytes stands at the front of `bytes` and was parsed into its head.  Returns how
  * many bytes were used up: the head, and the body when all of it is there. */
 static size_t accept_head(struct server_conn *c, struct server_request *r, struct str bytes,
                           size_t used)
 {
-    size_t body_n = r->head.framing == HTTP_LENGTH && r->head.content_length <= bytes.n - used
-                        ? (size_t)r->head.content_length
+    struct http_head *head = r->pub.head;
+    size_t body_n = head->framing == HTTP_LENGTH && head->content_length <= bytes.n - used
+                        ? (size_t)head->content_length
                         : 0;
     char *copy = arena_alloc(r->pub.mem, used + body_n + 1);
 
     memcpy(copy, bytes.p, used + body_n);
     copy[used + body_n] = '\0';
-    move_spans(&r->head, str_n(bytes.p, used), copy);
+    move_spans(head, str_n(bytes.p, used), copy);
     c->req = r;
-    c->framing = r->head.framing;
-    c->body_left = r->head.content_length;
-    c->is_mute = str_eq(r->head.method, STR("HEAD"));
+    c->framing = head->framing;
+    c->body_left = head->content_length;
+    c->is_mute = str_eq(head->method, STR("HEAD"));
     c->closes = c->lingers = false;
     c->head_seen = c->head_tried = 0;
     if (c->framing == HTTP_CHUNKED)
@@ -316,7 +317,7 @@ static size_t take_head(struct server_conn *c, struct str bytes)
     if (!is_worth_parsing(c, bytes))
         return 0;
     r = server_request_new(c);
-    switch (http_parse_request(bytes, &r->head, &used, &fault)) {
+    switch (http_parse_request(bytes, r->pub.head, &used, &fault)) {
     case HTTP_PARSE_OK:
         return accept_head(c, r, bytes, used);
     case HTTP_PARSE_MORE:
@@ -344,7 +345,8 @@ static size_t take_sized_body(struct server_conn *c, struct str bytes)
     c->body_credit += (int64_t)n;
     if (c->body_left == 0) {
         *c->body_to = '\0';
-        r->pub.body = str_n(c->body_to - r->head.content_length, (size_t)r->head.content_length);
+        size_t n_body = (size_t)r->pub.head->content_length;
+        r->pub.body = str_n(c->body_to - n_body, n_body);
         dispatch(c);
     }
     return n;
@@ -512,7 +514,7 @@ static void on_drained(void *arg)
     if (c->state == SERVER_FLUSHING)
         after_answer(c);
     else if (c->state == SERVER_STREAMING)
-        deadline_clear(&c->deadline);
+        server_stream_drained(c);
 }
 
 /* Whoever wrote http:// for https:// is told so, as other servers do. */

@@ -39,8 +39,7 @@ struct http_server {
 /* One request from its head to its answer.  Recycled with its arena, so that none costs a malloc.
  */
 struct server_request {
-    struct http_request pub;
-    struct http_head head;
+    struct http_request pub; /* without mem and head once it is slim: then it is not recycled */
     struct http_server *server;
     struct server_conn *conn; /* NULL once the client is gone */
     struct list link;         /* on free_requests when not in use */
@@ -93,6 +92,7 @@ struct server_conn {
 struct server_request *server_request_new(struct server_conn *c);
 void server_request_free(struct server_request *r);
 must_check bool server_count_body(struct server_request *r, size_t n); /* false: over the budget */
+void server_uncount_body(struct server_request *r);
 void server_conn_gone(struct server_conn *c); /* off the list; accept may go on */
 void server_unref(struct http_server *s);
 
@@ -113,5 +113,6 @@ struct server_answer {
     int n_parts;
 };
 void server_write_answer(struct server_conn *c, const struct server_answer *a, bool closes);
+void server_stream_drained(struct server_conn *c);
 
 #endif

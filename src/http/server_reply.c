@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define MAX_HEAD_FIXED 512 /* status line, Date, Content-Type, Content-Length */
@@ -90,7 +91,7 @@ static struct iovec head_end(const struct server_conn *c, bool closes)
 
     if (closes)
         return (struct iovec){(char *)close_end, sizeof(close_end) - 1};
-    if (c->req && c->req->head.minor == 0)
+    if (c->req && c->req->pub.head->minor == 0)
         return (struct iovec){(char *)keep_end, sizeof(keep_end) - 1};
     return (struct iovec){(char *)end, sizeof(end) - 1};
 }
@@ -142,7 +143,7 @@ void http_reply_parts(struct http_request *pub, int status, const char *type, st
         return;
     }
     assert(c->state == SERVER_WAITING);
-    c->closes |= !r->head.keep_alive || c->server->is_draining;
+    c->closes |= !pub->head->keep_alive || c->server->is_draining;
     server_write_answer(c, &a, c->closes);
     server_conn_answered(c);
 }
@@ -167,8 +168,8 @@ void http_stream_begin(struct http_request *pub, int status, const char *type, s
     if (!c)
         return;
     assert(c->state == SERVER_WAITING);
-    c->is_raw_stream = r->head.minor == 0;
-    c->closes |= !r->head.keep_alive || c->is_raw_stream || c->server->is_draining;
+    c->is_raw_stream = pub->head->minor == 0;
+    c->closes |= !pub->head->keep_alive || c->is_raw_stream || c->server->is_draining;
     end = put_status(end, status);
     end = put_date(end, c->server);
     if (type)
@@ -215,6 +216,7 @@ void http_stream_end(struct http_request *pub)
         return;
     }
     assert(c->state == SERVER_STREAMING);
+    c->closes |= c->server->is_draining;
     conn_set_max_queue(c->conn, SIZE_MAX);
     if (!c->is_raw_stream && !c->is_mute && !conn_write(c->conn, &last, 1))
         assert(!"the write queue of an answer is unbounded");
@@ -232,6 +234,28 @@ void http_stream_abort(struct http_request *pub)
         server_conn_close(c);
     }
     server_request_free(r);
+}
+
+void http_stream_slim(struct http_request *pub)
+{
+    struct server_request *r = request_of(pub);
+
+    server_uncount_body(r);
+    buf_release(&r->chunked);
+    arena_free(pub->mem);
+    free(pub->head);
+    pub->mem = NULL;
+    pub->head = NULL;
+    pub->body = STR("");
+}
+
+void server_stream_drained(struct server_conn *c)
+{
+    struct http_request *pub = &c->req->pub;
+
+    deadline_clear(&c->deadline);
+    if (pub->on_drained)
+        pub->on_drained(pub);
 }
 
 size_t http_stream_queued(const struct http_request *pub)

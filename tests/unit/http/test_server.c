@@ -16,7 +16,7 @@ struct fixture {
     struct http_server_config config;
     struct conn_address at;
     struct http_request *held[128]; /* by "/hold" and "/stream" */
-    unsigned n_held, n_seen, n_aborted;
+    unsigned n_held, n_seen, n_aborted, n_drained;
     unsigned last_uid;
     struct buf last_body;
     bool sets_no_abort;
@@ -752,5 +752,76 @@ TEST(test_server__unix_socket_tells_who_is_there)
     assert_int_equal(f.last_uid, getuid());
     peer_close(&p);
     unlink(path);
+    teardown(&f);
+}
+
+TEST(test_server__a_slim_stream_goes_on_without_its_request)
+{
+    struct fixture f;
+    struct peer p;
+
+    setup(&f);
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "POST /stream HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc");
+    peer_wait(&p, "text/event-stream");
+    http_stream_slim(f.held[0]);
+    assert_null(f.held[0]->mem);
+    assert_null(f.held[0]->head);
+    assert_true(http_stream_write(f.held[0], STR("still here")));
+    peer_wait(&p, "still here");
+    http_stream_end(f.held[0]);
+    peer_wait(&p, "\r\n0\r\n\r\n");
+    peer_say(&p, "GET /next HTTP/1.1\r\n" HOST "\r\n");
+    peer_wait(&p, "/next|");
+    peer_close(&p);
+    teardown(&f);
+}
+
+TEST(test_server__a_stream_that_ends_while_draining_closes_its_connection)
+{
+    struct fixture f;
+    struct peer p;
+
+    setup(&f);
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "GET /stream HTTP/1.1\r\n" HOST "\r\n");
+    peer_wait(&p, "text/event-stream");
+    http_server_drain(f.server);
+    http_stream_end(f.held[0]);
+    peer_wait_end(&p);
+    assert_true(peer_has(&p, "0\r\n\r\n"));
+    peer_close(&p);
+    teardown(&f);
+}
+
+static void on_drained(struct http_request *r)
+{
+    struct fixture *f = r->user;
+    f->n_drained++;
+    assert_int_equal(http_stream_queued(r), 0);
+}
+
+TEST(test_server__a_stream_is_told_when_its_queue_is_empty_again)
+{
+    struct fixture f;
+    struct peer p;
+    struct buf big;
+
+    setup(&f);
+    buf_init(&big, 64 << 20);
+    for (int i = 0; i < (16 << 20) / 16; i++)
+        buf_addz(&big, "0123456789abcdef");
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "GET /stream HTTP/1.1\r\n" HOST "\r\n");
+    peer_wait(&p, "text/event-stream");
+    f.held[0]->on_drained = on_drained;
+    assert_true(http_stream_write(f.held[0], buf_str(&big)));
+    assert_true(http_stream_queued(f.held[0]) > 0);
+    while (!f.n_drained)
+        loop_turn(f.loop);
+    assert_int_equal(f.n_drained, 1);
+    http_stream_end(f.held[0]);
+    buf_release(&big);
+    peer_close(&p);
     teardown(&f);
 }
