@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection of a stream: the answer to a POST or GET that stays open.
+ *
+ *     stream_conn_open ──▶ written to ──▶ stream_conn_close ──▶ end of the turn: reported, r freed
+ *                              └──── the client leaves ──────────▶┘
+ *
+ * Invariants: a stream has at most one connection that is not closed; ids on a connection only
+ * rise, so the client's last one always says what it has; after close nothing is written.  Memory
+ * of r is given back only after on_gone has returned, since its owner may live in it. */
+#include "delivery/stream_impl.h"
+
+#include "http/sse.h"
+
+#include <stdlib.h>
+
+#define KEEP_OUT ((size_t)64 * 1024) /* of the shared buffer between writes */
+
+void stream_http_begin(struct http_request *r)
+{
+    http_stream_begin(r, 200, "text/event-stream",
+                      STR("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"),
+                      STREAM_MAX_QUEUE);
+}
+
+static void add_event(struct buf *out, const struct stream_event *e)
+{
+    char id[STREAM_ID_TEXT];
+
+    if (e->has_id) {
+        buf_addz(out, "id: ");
+        buf_add(out, id, stream_id_format(e->stream, e->number, id));
+        buf_addc(out, '\n');
+    }
+    buf_add(out, e->text->p, e->text->n);
+}
+
+/* What add_*() put into the shared buffer, in one piece. */
+static bool write_out(struct stream_conn *c)
+{
+    struct streams *all = c->stream->all;
+    bool is_taken = http_stream_write(c->r, buf_str(&all->out));
+
+    if (all->out.cap > KEEP_OUT) {
+        buf_release(&all->out);
+        buf_init(&all->out, SIZE_MAX);
+    }
+    if (is_taken)
+        deadline_set(&all->quiet, &c->quiet);
+    return is_taken;
+}
+
+static bool write_one(struct stream_conn *c, struct stream_event *e)
+{
+    struct stream *st = c->stream;
+
+    buf_reset(&st->all->out);
+    add_event(&st->all->out, e);
+    if (!write_out(c))
+        return false;
+    st->written = e->number;
+    return true;
+}
+
+/* The one progress that waited for the queue to empty; without room it is given up. */
+static void write_unsent(struct stream_conn *c)
+{
+    struct stream *st = c->stream;
+    struct stream_event *e = st->unsent;
+
+    st->unsent = NULL;
+    if (e && !write_one(c, e))
+        stream_event_drop(e, false);
+}
+
+bool stream_conn_write(struct stream_conn *c, struct stream_event *e)
+{
+    if (e->weight == STREAM_PROGRESS && http_stream_queued(c->r) > 0)
+        return false;
+    write_unsent(c);
+    return write_one(c, e);
+}
+
+static void on_drained(struct http_request *r)
+{
+    struct stream_conn *c = r->user;
+
+    if (!c->is_closed && c->stream->all)
+        write_unsent(c);
+}
+
+static void on_quiet(struct deadline *d)
+{
+    struct stream_conn *c = container_of(d, struct stream_conn, quiet);
+    struct streams *all = c->stream->all;
+
+    buf_reset(&all->out);
+    sse_write_comment(&all->out, STR("keep-alive"));
+    /* Bytes that still wait show a living connection as well as a comment would. */
+    if (http_stream_queued(c->r) > 0 || !write_out(c))
+        deadline_set(&all->quiet, &c->quiet);
+}
+
+/* The end of the turn in which the connection went. */
+static void on_gone(struct loop_task *task)
+{
+    struct stream_conn *c = container_of(task, struct stream_conn, gone);
+    struct stream *st = c->stream;
+    bool is_aborted = http_request_aborted(c->r);
+    bool is_theirs = c->is_reported && st->on_gone;
+
+    if (is_theirs)
+        st->on_gone(st->on_gone_arg, is_aborted);
+    if (is_aborted && !is_theirs)
+        http_request_done(c->r);
+    else if (!is_aborted && c->breaks_off)
+        http_stream_abort(c->r);
+    else if (!is_aborted)
+        http_stream_end(c->r);
+    free(c);
+    st->n_conns--;
+    stream_settle(st);
+}
+
+void stream_conn_close(struct stream_conn *c, bool breaks_off)
+{
+    struct stream *st = c->stream;
+    struct streams *all = st->all;
+
+    if (c->is_closed)
+        return;
+    c->is_closed = true;
+    c->breaks_off = breaks_off;
+    st->conn = NULL;
+    deadline_clear(&c->quiet);
+    all->n_connected--;
+    if (st->is_standalone)
+        deadline_set(&all->away, &st->away);
+    loop_defer(st->loop, &c->gone);
+}
+
+static void on_abort(struct http_request *r)
+{
+    stream_conn_close(r->user, false);
+}
+
+/* The priming event and everything after it, as one write: a queue that is empty takes any size, so
+ * a replay is never cut short by its own beginning. */
+static void replay(struct stream_conn *c, uint64_t after)
+{
+    struct stream *st = c->stream;
+    struct buf *out = &st->all->out;
+    char id[STREAM_ID_TEXT];
+
+    buf_reset(out);
+    if (st->transport->version->priming_event) {
+        size_t n = stream_id_format(st, after, id);
+        sse_write_retry(out, STREAM_RETRY_MS);
+        sse_write(out, STR_NONE, str_n(id, n), STR(""));
+    }
+    list_each(&st->events, it)
+    {
+        struct stream_event *e = list_entry(it, struct stream_event, in_stream);
+        if (e->number > after)
+            add_event(out, e);
+    }
+    st->unsent = NULL;
+    st->written = st->last;
+    if (!write_out(c))
+        stream_conn_close(c, true);
+}
+
+static void on_slim(struct loop_task *task)
+{
+    http_stream_slim(container_of(task, struct stream_conn, slim)->r);
+}
+
+void stream_conn_slim(struct stream_conn *c)
+{
+    c->slim.fn = on_slim;
+    loop_defer(c->stream->loop, &c->slim);
+}
+
+static struct stream_conn *conn_make(struct stream *st, struct http_request *r)
+{
+    struct stream_conn *c = xcalloc(1, sizeof(*c));
+
+    c->stream = st;
+    c->r = r;
+    c->gone.fn = on_gone;
+    deadline_init(&c->quiet, on_quiet);
+    st->n_conns++;
+    r->user = c;
+    r->on_abort = on_abort;
+    r->on_drained = on_drained;
+    return c;
+}
+
+struct stream_conn *stream_conn_open(struct stream *st, struct http_request *r, uint64_t after)
+{
+    struct stream_conn *c = conn_make(st, r);
+
+    if (st->conn)
+        stream_conn_close(st->conn, true);
+    deadline_clear(&st->away);
+    st->all->n_connected++;
+    st->conn = c;
+    if (http_request_aborted(r)) {
+        stream_conn_close(c, false);
+        return c;
+    }
+    stream_http_begin(r);
+    replay(c, after);
+    if (st->is_finished)
+        stream_conn_close(c, false);
+    return c;
+}
+
+struct stream_conn *stream_conn_open_shut(struct stream *st, struct http_request *r)
+{
+    struct stream_conn *c = conn_make(st, r);
+
+    c->is_closed = true;
+    stream_http_begin(r);
+    loop_defer(st->loop, &c->gone);
+    return c;
+}
