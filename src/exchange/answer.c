@@ -71,7 +71,9 @@ static enum step_result answer_ping(struct exchange *x)
 static enum step_result answer_cancelled(struct exchange *x)
 {
     const struct js_node *id = mcp_param(&x->msg, STR("requestId"));
-    if (id && x->transport) {
+    if (id && x->outlet->cancel) {
+        x->outlet->cancel(x, js_raw(&x->msg.doc, id));
+    } else if (id && x->transport) {
         struct call *c = calls_find(x->sv->calls, x->transport, js_raw(&x->msg.doc, id), x->mem);
         if (c)
             call_cancel(c, STR("client cancelled"));
@@ -133,7 +135,10 @@ static enum step_result answer_initialize(struct exchange *x)
     enum step_result stored = store_first(x);
     if (stored != STEP_NEXT)
         return stored;
-    transport_unref(transport_new(x->sv->sessions, row));
+    struct transport *t = transport_new(x->sv->sessions, row);
+    if (x->outlet->initialized)
+        x->outlet->initialized(x, t);
+    transport_unref(t);
     x->headers = arena_printf(x->mem, "Mcp-Session-Id: %s\r\n", x->transport_id);
     struct buf *out = exchange_begin_result(x);
     buf_addf(out, "{\"protocolVersion\":\"%.*s\",", STR_ARG(x->version->name));

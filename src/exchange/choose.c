@@ -51,17 +51,27 @@ static enum step_result take_transport(struct exchange *x)
     return STEP_NEXT;
 }
 
+/* It came with the arrival, and means nothing to a request that carries all it needs. */
+static enum step_result use_known(struct exchange *x)
+{
+    if (x->era == MCP_MODERN || x->method->service == SERVE_INITIALIZE) {
+        transport_unref(x->transport);
+        x->transport = NULL;
+        return STEP_NEXT;
+    }
+    x->version = x->transport->version;
+    transport_used(x->transport);
+    return STEP_NEXT;
+}
+
 enum step_result exchange_find_transport(struct exchange *x)
 {
     struct str id = STR_NONE;
 
     if (x->query.done) /* resumed: the lookup has come back */
         return take_transport(x);
-    if (x->transport) { /* it came with the arrival */
-        x->version = x->transport->version;
-        transport_used(x->transport);
-        return STEP_NEXT;
-    }
+    if (x->transport)
+        return use_known(x);
     if (x->era == MCP_MODERN || x->method->service == SERVE_INITIALIZE)
         return STEP_NEXT;
     if (!carrier_transport_id(x->head, x->mem, &id))
@@ -90,7 +100,8 @@ bool exchange_injects_handles(const struct exchange *x)
         return false;
     if (s->handles == HANDLES_ALWAYS)
         return true;
-    return !x->transport && !x->session && !carrier_in_meta(x->config, m, x->mem).name.p &&
+    return !x->transport && !x->session && !x->channel.p && !x->key.p &&
+           !carrier_in_meta(x->config, m, x->mem).name.p &&
            !carrier_in_headers(x->config, x->head, x->mem).name.p;
 }
 
@@ -175,7 +186,10 @@ static enum step_result use_request(struct exchange *x)
     enum session_origin origin = ORIGIN_KEYED;
 
     if (!x->carrier.name.p) {
-        x->carrier = carrier_in_meta(x->config, &x->msg, x->mem);
+        if (x->key.p && x->era == MCP_LEGACY)
+            x->carrier = (struct carrier){STR("messages"), x->key};
+        if (!x->carrier.name.p)
+            x->carrier = carrier_in_meta(x->config, &x->msg, x->mem);
         if (!x->carrier.name.p)
             x->carrier = carrier_in_headers(x->config, x->head, x->mem);
         if (!x->carrier.name.p && x->transport) {
@@ -183,6 +197,8 @@ static enum step_result use_request(struct exchange *x)
             transport_link(x->transport, x->session);
             return STEP_NEXT;
         }
+        if (!x->carrier.name.p && x->channel.p)
+            x->carrier = (struct carrier){STR("channel"), x->channel};
         if (!x->carrier.name.p && x->injects) {
             x->tells_handle = true;
             return birth(x, ORIGIN_INJECTED, STR("argument"), STR_NONE);
@@ -194,6 +210,8 @@ static enum step_result use_request(struct exchange *x)
         x->carrier =
             (struct carrier){STR("derived"), client.n && client.n <= 200 ? client : STR("-")};
     }
+    if (str_eq(x->carrier.label, STR("channel")))
+        origin = ORIGIN_TRANSPORT;
     return use_key(x, origin);
 }
 

@@ -59,7 +59,8 @@ struct exchange {
     const struct mcp_method *method;
     /* identify, transport, route, session */
     struct principal who;
-    bool is_known; /* `who` came with the arrival */
+    bool is_known;           /* `who` came with the arrival */
+    struct str key, channel; /* of the arrival */
     struct session_query query;
     struct transport *transport;
     struct session *session;

@@ -31,6 +31,12 @@ struct outlet {
     /* The reply: x->status, x->headers, x->out.  Nobody touches x afterwards, as its memory may go
      * with it. */
     void (*finish)(struct exchange *x);
+    /* May be NULL: the client has initialised, and its transport is stored.  For channels that stay
+     * and carry the transport themselves. */
+    void (*initialized)(struct exchange *x, struct transport *t);
+    /* May be NULL: x wants the request with this id (raw bytes) cancelled, where the channel and
+     * not the transport knows whose it is.  That request is not answered any more. */
+    void (*cancel)(struct exchange *x, struct str id);
 };
 extern const struct outlet outlet_http;
 
@@ -47,6 +53,8 @@ struct arrival {
     struct str endpoint;         /* "/mcp", "/mcp/files": where a transport id is valid */
     const struct principal *who; /* known already; NULL: to be identified */
     struct transport *transport; /* known already (a reference is taken), or NULL */
+    struct str key;     /* names the session as /mcp/messages?session_id= does; or absent */
+    struct str channel; /* of a channel that stays: its session when nothing else names one */
 };
 void exchange_start(struct services *sv, const struct arrival *a);
 /* The client went away.  finish() still follows, and sends nothing. */

@@ -17,7 +17,6 @@
  * know.  Every exchange, good, bad or abandoned, ends in exchange_finish(). */
 #include "exchange/exchange.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "exchange/batch.h"
 #include "exchange/measure.h"
@@ -214,37 +213,4 @@ static void exchange_finish(struct exchange *x)
     config_unref(x->config);
     x->sv->exchanges--;
     x->outlet->finish(x); /* and with it x is gone */
-}
-
-void exchange_start(struct services *sv, const struct arrival *a)
-{
-    struct exchange *x = arena_new_of(a->mem, struct exchange);
-
-    x->sv = sv;
-    x->outlet = a->outlet;
-    x->door = a->door;
-    x->http = a->http;
-    x->head = a->head;
-    x->mem = a->mem;
-    x->body = a->body;
-    x->config = config_ref(sv->config);
-    x->began_us = a->http ? a->http->began_us : clock_mono_us();
-    x->server = a->server;
-    x->endpoint = a->endpoint;
-    x->verb = a->verb;
-    x->has_message = str_eq(a->verb, STR("POST"));
-    x->version = mcp_version_find(STR("2025-03-26"));
-    if (a->who) {
-        x->who = *a->who;
-        x->is_known = true;
-    }
-    if (a->transport) {
-        transport_ref(a->transport);
-        x->transport = a->transport;
-    }
-    buf_init(&x->out, 64u * 1024 * 1024);
-    sv->exchanges++;
-    if (x->outlet->begin)
-        x->outlet->begin(x);
-    exchange_run(x);
 }

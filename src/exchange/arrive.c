@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How an exchange begins: what is known of a message on its arrival, whichever door it came through
+ * (an HTTP request, an item of a batch, a line of a pipe, a stream of 2024), and what is assumed
+ * until more is known.  From here on steps.c drives it. */
+#include "exchange/exchange.h"
+
+#include "base/clock.h"
+
+void exchange_start(struct services *sv, const struct arrival *a)
+{
+    struct exchange *x = arena_new_of(a->mem, struct exchange);
+
+    x->sv = sv;
+    x->outlet = a->outlet;
+    x->door = a->door;
+    x->http = a->http;
+    x->head = a->head;
+    x->mem = a->mem;
+    x->body = a->body;
+    x->config = config_ref(sv->config);
+    x->began_us = a->http ? a->http->began_us : clock_mono_us();
+    x->server = a->server;
+    x->endpoint = a->endpoint;
+    x->verb = a->verb;
+    x->key = a->key;
+    x->channel = a->channel;
+    x->has_message = str_eq(a->verb, STR("POST"));
+    x->version = mcp_version_find(STR("2025-03-26"));
+    if (a->who) {
+        x->who = *a->who;
+        x->is_known = true;
+    }
+    if (a->transport) {
+        transport_ref(a->transport);
+        x->transport = a->transport;
+    }
+    buf_init(&x->out, 64u * 1024 * 1024);
+    sv->exchanges++;
+    if (x->outlet->begin)
+        x->outlet->begin(x);
+    exchange_resume(x);
+}
