@@ -13,6 +13,9 @@ import {filesystem} from './server_filesystem.mjs';
 
 // Each: the features by name, and always(args), what its clients answer at any time.
 const PEERS = {'server-everything': everything, filesystem, ours};
+// Standard output is for our lines; the clients think aloud.
+console.log = console.info = console.debug = console.error;
+
 const FEATURE_MS = 12000;
 const common = {ping: (peer) => peer.client.ping().then(() => undefined)};
 
