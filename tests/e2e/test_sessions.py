@@ -96,13 +96,6 @@ def test_second_initialize__on_another_connection_is_another_session(holdfast):
     assert hf.client().connect().session != hf.client().connect().session
 
 
-def test_batch__is_refused_in_words(holdfast):
-    batch = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"ping"}]'
-    for version in ('2025-03-26', '2025-06-18'):
-        reply = holdfast().client().connect(version).rpc_bytes(batch, method='ping')
-        assert reply.status == 400 and reply.code == -32600
-
-
 def test_progress__reaches_the_client_with_its_own_token(holdfast, stdio_server):
     entry, record = stdio_server('up', share='all', handles='never')
     hf = holdfast({'up': entry})
