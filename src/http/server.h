@@ -82,6 +82,11 @@ void http_stream_abort(struct http_request *r); /* closes the connection; frees 
 void http_stream_slim(struct http_request *r);
 size_t http_stream_queued(const struct http_request *r);
 bool http_request_aborted(const struct http_request *r);
+/* Instead of an answer: the plain connection leaves the server, which forgets it and the request;
+ * the caller owns the descriptor, and what is said on it, 101 included.  The peer must have waited
+ * for that: bytes it sent early are lost.  -1: it cannot leave (TLS, bytes under way, no descriptor
+ * free); an answer is still owed. */
+must_check int http_request_detach(struct http_request *r);
 /* The handler is finished with an aborted request. */
 void http_request_done(struct http_request *r);
 

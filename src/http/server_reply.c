@@ -8,6 +8,7 @@
 #include "base/clock.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -256,6 +257,21 @@ void server_stream_drained(struct server_conn *c)
     deadline_clear(&c->deadline);
     if (pub->on_drained)
         pub->on_drained(pub);
+}
+
+int http_request_detach(struct http_request *pub)
+{
+    struct server_request *r = request_of(pub);
+    struct server_conn *c = r->conn;
+    int fd;
+
+    if (!c || c->is_tls || c->in.n || conn_queued(c->conn) || conn_is_broken(c->conn))
+        return -1;
+    assert(c->state == SERVER_WAITING);
+    fd = fcntl(conn_fd(c->conn), F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0)
+        http_stream_abort(pub); /* closes its own descriptor; the connection lives on in ours */
+    return fd;
 }
 
 size_t http_stream_queued(const struct http_request *pub)

@@ -825,3 +825,30 @@ TEST(test_server__a_stream_is_told_when_its_queue_is_empty_again)
     peer_close(&p);
     teardown(&f);
 }
+
+TEST(test_server_detach__the_connection_lives_on_without_the_server)
+{
+    struct fixture f;
+    struct peer p;
+    char byte;
+    int fd;
+
+    setup(&f);
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "GET /hold HTTP/1.1\r\n" HOST "\r\n");
+    while (!f.n_held)
+        loop_turn(f.loop);
+    fd = http_request_detach(f.held[0]);
+    assert_true(fd >= 0);
+    assert_int_equal(f.n_aborted, 0);
+    assert_int_equal(http_server_open(f.server), 0);
+    assert_int_equal(write(fd, "101", 3), 3);
+    peer_wait(&p, "101");
+    peer_say(&p, "x");
+    while (read(fd, &byte, 1) < 0 && errno == EAGAIN)
+        ;
+    assert_int_equal(byte, 'x');
+    close(fd);
+    peer_close(&p);
+    teardown(&f);
+}
