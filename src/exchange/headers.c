@@ -5,8 +5,8 @@
 #include "exchange/exchange.h"
 
 #include "mcp/header.h"
+#include "mcp/mirror.h"
 
-#define MAX_PARAMS 32
 #define MAX_DEPTH 8
 
 struct mirror {
@@ -57,7 +57,7 @@ static void mirror_one(struct mirror *m, struct str name, const struct js_node *
     struct str header = http_header_get(x->head, header_name), decoded = STR_NONE;
     struct str body = argument ? value_text(x, argument) : STR_NONE;
 
-    if (!body.p || m->n++ >= MAX_PARAMS)
+    if (!body.p || m->n++ >= MCP_MIRROR_MAX)
         return;
     if (x->era == MCP_MODERN && x->outlet->has_headers) {
         if (!header.p)
@@ -73,15 +73,6 @@ static void mirror_one(struct mirror *m, struct str name, const struct js_node *
     buf_addf(&m->lines, "%.*s: ", STR_ARG(header_name));
     mcp_header_encode(&m->lines, body);
     buf_addz(&m->lines, "\r\n");
-}
-
-static bool is_token(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if (!((s.p[i] >= 'a' && s.p[i] <= 'z') || (s.p[i] >= 'A' && s.p[i] <= 'Z') ||
-              (s.p[i] >= '0' && s.p[i] <= '9') || s.p[i] == '-' || s.p[i] == '_'))
-            return false;
-    return s.n > 0 && s.n <= 64;
 }
 
 /* Only through `properties`, as the specification says. */
@@ -100,7 +91,7 @@ static void walk(struct mirror *m, const struct js_node *schema, const struct js
             js_text(m->schema, js_get(m->schema, property, STR("x-mcp-header")), m->x->mem);
         const struct js_node *argument =
             js_get(&m->x->msg.doc, arguments, js_text(m->schema, key, m->x->mem));
-        if (is_token(name))
+        if (mcp_mirror_is_name(name))
             mirror_one(m, name, argument);
         else
             walk(m, property, argument, depth + 1);

@@ -3,6 +3,8 @@
  * sees (threats M3-M5); an upstream's is read once, for its id and its parts. */
 #include "mcp/message.h"
 
+#include "mcp/version.h"
+
 static const struct str envelope_names[] = {
     {"jsonrpc", 7}, {"id", 2}, {"method", 6}, {"params", 6}, {"result", 6}, {"error", 5},
 };
@@ -169,4 +171,19 @@ struct str mcp_params_raw(const struct mcp_message *m)
 bool mcp_id_ours(struct str raw, uint64_t *ret)
 {
     return str_to_u64(raw, UINT64_MAX, ret);
+}
+
+bool mcp_names_modern(const struct mcp_message *m)
+{
+    int64_t code = 0;
+    const struct js_node *data = js_get(&m->doc, m->error, STR("data"));
+    const struct js_node *list = js_get(&m->doc, data, STR("supported"));
+
+    if (!js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code) || code != -32022 ||
+        !js_type_is(list, JS_ARRAY))
+        return false;
+    for (const struct js_node *v = js_first(&m->doc, list); v; v = js_next(&m->doc, list, v))
+        if (js_is(&m->doc, v, mcp_version_latest(MCP_MODERN)->name))
+            return true;
+    return false;
 }

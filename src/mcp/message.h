@@ -33,6 +33,8 @@ const struct js_node *mcp_param(const struct mcp_message *m, struct str name);
 struct str mcp_param_text(const struct mcp_message *m, struct str name, struct arena *mem);
 /* The raw bytes of params, or absent. */
 struct str mcp_params_raw(const struct mcp_message *m);
+/* An error -32022 whose data.supported has a modern version that we speak. */
+bool mcp_names_modern(const struct mcp_message *m);
 /* Ids towards upstreams are our own plain integers: reads one back. */
 must_check bool mcp_id_ours(struct str raw, uint64_t *ret);
 

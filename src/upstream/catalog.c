@@ -159,12 +159,33 @@ static void read_tool(struct catalog_item *item, const struct js_doc *doc,
     item->mirrors = memmem(item->raw.p, item->raw.n, "x-mcp-header", 12) != NULL;
 }
 
+static bool add_item(struct catalog *c, enum catalog_kind kind, struct str name, struct str raw,
+                     struct catalog_item **ret, struct error *err)
+{
+    struct catalog_list *list = &c->lists[kind];
+    struct catalog_item *item;
+
+    if (list->n == CATALOG_MAX_ITEMS)
+        return error_set(err, ERR_TOO_LARGE, "the server's %.*s has more than %d entries",
+                         STR_ARG(catalog_kinds[kind].method), CATALOG_MAX_ITEMS);
+    item = next_slot(list);
+    *item = (struct catalog_item){0};
+    if (!keep(c, name, &item->name, err) || !keep(c, raw, &item->raw, err))
+        return false;
+    list->n++;
+    /* Positions, not pointers: the array may move. */
+    map_put(&list->by_name, item->name, (void *)(uintptr_t)list->n);
+    *ret = item;
+    return true;
+}
+
 static bool take_item(struct catalog *c, enum catalog_kind kind, const struct js_doc *doc,
                       const struct js_node *node, struct error *err)
 {
     const struct catalog_kind_info *info = &catalog_kinds[kind];
     struct catalog_list *list = &c->lists[kind];
     struct str name = js_text(doc, js_get(doc, node, info->name_key), c->mem);
+    struct catalog_item *item;
 
     if (!name.n || memchr(name.p, 0, name.n))
         return error_set(err, ERR_UPSTREAM,
@@ -172,18 +193,10 @@ static bool take_item(struct catalog *c, enum catalog_kind kind, const struct js
                          STR_ARG(info->method), STR_ARG(info->name_key));
     if (map_get(&list->by_name, name))
         return true; /* the first definition of a name stands */
-    if (list->n == CATALOG_MAX_ITEMS)
-        return error_set(err, ERR_TOO_LARGE, "the server's %.*s has more than %d entries",
-                         STR_ARG(info->method), CATALOG_MAX_ITEMS);
-    struct catalog_item *item = next_slot(list);
-    *item = (struct catalog_item){0};
-    if (!keep(c, name, &item->name, err) || !keep(c, js_raw(doc, node), &item->raw, err))
+    if (!add_item(c, kind, name, js_raw(doc, node), &item, err))
         return false;
     if (kind == CATALOG_TOOLS)
         read_tool(item, doc, node);
-    list->n++;
-    /* Positions, not pointers: the array may move. */
-    map_put(&list->by_name, item->name, (void *)(uintptr_t)list->n);
     return true;
 }
 
@@ -205,6 +218,40 @@ bool catalog_take_page(struct catalog *c, enum catalog_kind kind, const struct j
         return false;
     *ret_cursor = kept;
     return true;
+}
+
+bool catalog_copy_list(struct catalog *c, const struct catalog *from, enum catalog_kind kind,
+                       struct error *err)
+{
+    const struct catalog_list *list = &from->lists[kind];
+
+    for (size_t i = 0; i < list->n; i++) {
+        const struct catalog_item *old = &list->items[i];
+        struct catalog_item *item;
+        if (!add_item(c, kind, old->name, old->raw, &item, err))
+            return false;
+        item->read_only = old->read_only;
+        item->owns_session_id = old->owns_session_id;
+        item->mirrors = old->mirrors;
+    }
+    return true;
+}
+
+void catalog_filter(struct catalog *c, enum catalog_kind kind,
+                    bool (*stays)(void *arg, const struct catalog_item *item), void *arg)
+{
+    struct catalog_list *list = &c->lists[kind];
+    size_t n = list->n;
+
+    map_release(&list->by_name);
+    map_init(&list->by_name);
+    list->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!stays(arg, &list->items[i]))
+            continue;
+        list->items[list->n++] = list->items[i];
+        map_put(&list->by_name, list->items[list->n - 1].name, (void *)(uintptr_t)list->n);
+    }
 }
 
 const struct catalog_item *catalog_find(const struct catalog *c, enum catalog_kind kind,

@@ -75,6 +75,12 @@ must_check bool catalog_take_page(struct catalog *c, enum catalog_kind kind,
                                   struct str *ret_cursor, struct error *err);
 /* Forgets what was taken of one list. */
 void catalog_clear_list(struct catalog *c, enum catalog_kind kind);
+/* Appends the list of another catalog to this one's. */
+must_check bool catalog_copy_list(struct catalog *c, const struct catalog *from,
+                                  enum catalog_kind kind, struct error *err);
+/* Takes out the items that `stays` does not want. */
+void catalog_filter(struct catalog *c, enum catalog_kind kind,
+                    bool (*stays)(void *arg, const struct catalog_item *item), void *arg);
 
 const struct catalog_item *catalog_find(const struct catalog *c, enum catalog_kind kind,
                                         struct str name); /* NULL: none */

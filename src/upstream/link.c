@@ -232,8 +232,31 @@ void pending_cancel(struct pending *p, struct str reason)
         tell_cancelled(l, p->id, reason);
 }
 
+/* Many servers say that their lists changed whenever somebody starts a session.  If that were told
+ * on from the probe's, clients would list, and so probe, for ever. */
+static bool probe_keeps(struct link *l, struct str text)
+{
+    struct mcp_message m;
+    struct error ignored;
+    unsigned kinds = 0;
+
+    if (!memmem(text.p, text.n, "/list_changed", 13))
+        return false;
+    struct arena *mem = arena_new(4 * CATALOG_MAX_BYTES);
+    if (mcp_parse_upstream(text, mem, &m, &ignored) && m.kind == MCP_NOTIFICATION)
+        for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
+            if (str_eq(m.method, catalog_kinds[kind].changed))
+                kinds |= 1u << kind;
+    arena_free(mem);
+    if (kinds)
+        probe_notice(l->up, kinds);
+    return kinds != 0;
+}
+
 void link_receive(struct link *l, struct pending *about, struct str text)
 {
+    if (l->is_probe && probe_keeps(l, text))
+        return;
     l->up->set->sink.on_message(l->up->set->sink.arg, l, about, text);
 }
 
@@ -254,22 +277,6 @@ static void send_initialized(struct link *l)
     link_opened(l);
 }
 
-/* -32022 whose data.supported has a version of the modern era that we speak. */
-static bool names_modern(const struct mcp_message *m)
-{
-    int64_t code = 0;
-    const struct js_node *data = js_get(&m->doc, m->error, STR("data"));
-    const struct js_node *list = js_get(&m->doc, data, STR("supported"));
-
-    if (!js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code) || code != -32022 ||
-        !js_type_is(list, JS_ARRAY))
-        return false;
-    for (const struct js_node *v = js_first(&m->doc, list); v; v = js_next(&m->doc, list, v))
-        if (js_is(&m->doc, v, mcp_version_latest(MCP_MODERN)->name))
-            return true;
-    return false;
-}
-
 static void on_handshake_reply(struct pending *p, struct mcp_message *m, struct arena *mem)
 {
     struct link *l = container_of(p, struct link, handshake);
@@ -280,7 +287,7 @@ static void on_handshake_reply(struct pending *p, struct mcp_message *m, struct 
     if (l->fill && m->result && !catalog_take_server(l->fill, &m->doc, m->result, &err)) {
         link_end(l, &err);
     } else if (m->error) {
-        l->says_modern = names_modern(m);
+        l->says_modern = mcp_names_modern(m);
         struct str why = js_text(&m->doc, js_get(&m->doc, m->error, STR("message")), mem);
         error_set(&err, ERR_UPSTREAM, "%.*s refused to start a session: %.*s",
                   STR_ARG(l->up->config->name), (int)(why.n < 200 ? why.n : 200),

@@ -2,15 +2,20 @@
 /* The probe: which era an upstream speaks, and what it offers.  One per upstream, on a link of its
  * own that counts against nothing and ends with it.
  *
- *   DISCOVER ──discover result──────────────────────> TOOLS ──last page──> catalog
+ *   DISCOVER ──discover result──────────────────────> LISTS ──last page of the last──> catalog
  *      └──any other answer, silence, exit──> SHAKE ────^  (a fresh process; threats C11)
  *                                              └──-32022 naming a modern version──> DISCOVER,
  * patiently
  *
- * Towards HTTP, 401, 403, 5xx and broken connections are trouble, not evidence of an era. */
+ * Towards HTTP, 401, 403, 5xx and broken connections are trouble, not evidence of an era.
+ *
+ * A server without its tools is of no use, so trouble with tools/list fails the probe; any other
+ * list that cannot be read is empty, with a warning.  After a list_changed only the lists that it
+ * is about are read, the others are copied from the present catalog. */
 #include "upstream/upstream_impl.h"
 
 #include "base/log.h"
+#include "mcp/mirror.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +24,10 @@
 #define DISCOVER_HTTP_MS 10000
 #define PATIENT_MS 30000
 #define PROBE_MS 90000
-#define MAX_PAGES 100
+#define MAX_PAGES 100 /* of one list */
+#define MAX_ROUNDS 3  /* of lists that change while they are being read */
 
-enum probe_state { PROBE_DISCOVER, PROBE_SHAKE, PROBE_TOOLS };
+enum probe_state { PROBE_DISCOVER, PROBE_SHAKE, PROBE_LISTS };
 
 struct probe {
     struct upstream *up;
@@ -30,9 +36,14 @@ struct probe {
     struct link_wait wait;
     struct pending ask;
     bool asking;
-    bool patient; /* legacy was refused already: silence is no answer any more */
+    bool patient;     /* legacy was refused already: silence is no answer any more */
+    bool asked_twice; /* discover was repeated with the version that -32022 named */
     struct catalog *catalog;
-    unsigned pages;
+    unsigned stale;         /* bits by kind: what the upstream said has changed; 0: unknown, all */
+    unsigned todo;          /* bits: lists still to be read */
+    unsigned again;         /* bits: lists that changed after they were begun */
+    enum catalog_kind kind; /* the list being read */
+    unsigned pages, rounds;
     struct loop_timer *timer; /* silence on a discover */
     struct loop_timer *limit; /* the whole probe */
     struct loop_task reap;
@@ -81,12 +92,14 @@ static void probe_finish(struct probe *p, const struct error *err)
         upstream_note_success(u);
         catalog_unref(u->catalog);
         u->catalog = p->catalog;
-        u->catalog_stale = false;
         log_info("server probed", LS("server", u->config->name),
                  LZ("era", mcp_era_name(p->catalog->era)), LS("version", p->catalog->version),
-                 LI("tools", p->catalog->lists[CATALOG_TOOLS].n));
+                 LI("tools", p->catalog->lists[CATALOG_TOOLS].n),
+                 LI("prompts", p->catalog->lists[CATALOG_PROMPTS].n),
+                 LI("resources", p->catalog->lists[CATALOG_RESOURCES].n));
     } else {
         catalog_unref(p->catalog);
+        u->catalog_stale |= p->stale;
         if (!u->retired)
             upstream_note_failure(u, err);
     }
@@ -109,7 +122,7 @@ static void probe_fail(struct probe *p, enum err_code code, const char *what)
 
 static bool probe_ask(struct probe *p, struct str method, struct str params)
 {
-    struct exec token = exec_housekeeping(p->state == PROBE_TOOLS ? EXEC_LIST : EXEC_PROBE);
+    struct exec token = exec_housekeeping(p->state == PROBE_LISTS ? EXEC_LIST : EXEC_PROBE);
     struct error err;
     struct buf text;
     bool sent;
@@ -126,21 +139,104 @@ static bool probe_ask(struct probe *p, struct str method, struct str params)
     return sent;
 }
 
-static void ask_tools(struct probe *p, struct str cursor)
+/* Towards a modern server over HTTP, a tool is only usable when its mirrored arguments are. */
+static bool mirrors_well(void *arg, const struct catalog_item *tool)
 {
-    char params[4096];
-    bool modern = p->catalog->era == MCP_MODERN;
+    const struct probe *p = arg;
+    const char *fault = "it cannot be read";
+    struct js_doc doc;
 
-    p->state = PROBE_TOOLS;
-    if (!catalog_offers(p->catalog, "tools")) {
-        probe_finish(p, NULL);
-    } else if (++p->pages > MAX_PAGES || cursor.n > 2048) {
-        probe_fail(p, ERR_UPSTREAM, "lists tools on more pages than Holdfast reads (100)");
-    } else {
-        int n = snprintf(params, sizeof(params), "{%s%.*s%s%s}", cursor.p ? "\"cursor\":" : "",
-                         STR_ARG(cursor), cursor.p && modern ? "," : "", modern ? ENVELOPE : "");
-        probe_ask(p, STR("tools/list"), str_n(params, (size_t)n));
+    if (!tool->mirrors)
+        return true;
+    struct arena *mem = arena_new(4 * CATALOG_MAX_BYTES);
+    if (js_parse(tool->raw, &js_limits_upstream, mem, &doc, NULL))
+        fault = mcp_mirror_fault(&doc, js_get(&doc, js_root(&doc), STR("inputSchema")), mem);
+    arena_free(mem);
+    if (fault)
+        log_warn("left out a tool with invalid mirrored arguments",
+                 LS("server", p->up->config->name), LS("tool", tool->name), LZ("why", fault));
+    return !fault;
+}
+
+static void probe_finish_lists(struct probe *p)
+{
+    if (p->catalog->era == MCP_MODERN && !p->up->ops->has_process)
+        catalog_filter(p->catalog, CATALOG_TOOLS, mirrors_well, p);
+    probe_finish(p, NULL);
+}
+
+static void next_list(struct probe *p);
+
+static void list_failed(struct probe *p, const struct error *err)
+{
+    if (p->kind == CATALOG_TOOLS) {
+        probe_finish(p, err);
+        return;
     }
+    log_warn("a list of a server could not be read; it is served empty",
+             LS("server", p->up->config->name), LS("list", catalog_kinds[p->kind].method),
+             LZ("why", err->text));
+    catalog_clear_list(p->catalog, p->kind);
+    if (p->link->state == LINK_ENDED)
+        probe_finish_lists(p);
+    else
+        next_list(p);
+}
+
+static void ask_page(struct probe *p, struct str cursor)
+{
+    const struct catalog_kind_info *info = &catalog_kinds[p->kind];
+    bool modern = p->catalog->era == MCP_MODERN;
+    char params[4096];
+
+    if (++p->pages > MAX_PAGES || cursor.n > 2048) {
+        struct error err;
+        error_set(&err, ERR_UPSTREAM, "%.*s has more pages of %.*s than Holdfast reads (%d)",
+                  STR_ARG(p->up->config->name), STR_ARG(info->method), MAX_PAGES);
+        list_failed(p, &err);
+        return;
+    }
+    int n = snprintf(params, sizeof(params), "{%s%.*s%s%s}", cursor.p ? "\"cursor\":" : "",
+                     STR_ARG(cursor), cursor.p && modern ? "," : "", modern ? ENVELOPE : "");
+    probe_ask(p, info->method, str_n(params, (size_t)n));
+}
+
+static void next_list(struct probe *p)
+{
+    if (!p->todo && p->again && ++p->rounds < MAX_ROUNDS) {
+        p->todo = p->again;
+        p->again = 0;
+        for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
+            if (p->todo & 1u << kind)
+                catalog_clear_list(p->catalog, kind);
+    }
+    for (unsigned kind = 0; kind < CATALOG_KINDS; kind++) {
+        if (!(p->todo & 1u << kind))
+            continue;
+        p->todo &= ~(1u << kind);
+        if (!catalog_offers(p->catalog, catalog_kinds[kind].capability))
+            continue;
+        p->kind = kind;
+        p->pages = 0;
+        ask_page(p, STR_NONE);
+        return;
+    }
+    probe_finish_lists(p);
+}
+
+static void begin_lists(struct probe *p)
+{
+    struct error ignored;
+
+    p->state = PROBE_LISTS;
+    p->todo = p->up->catalog && p->stale ? p->stale : CATALOG_ALL;
+    for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
+        if (!(p->todo & 1u << kind) &&
+            !catalog_copy_list(p->catalog, p->up->catalog, kind, &ignored)) {
+            catalog_clear_list(p->catalog, kind);
+            p->todo |= 1u << kind;
+        }
+    next_list(p);
 }
 
 /* `err`: why the modern way did not work out, or NULL when the server simply said no. */
@@ -172,31 +268,54 @@ static bool is_discover_result(const struct mcp_message *m)
     return false;
 }
 
+static void ask_discover(struct probe *p)
+{
+    bool patient = p->patient || p->up->config->era == ERA_MODERN;
+    int64_t ms = p->up->ops->has_process ? DISCOVER_PIPE_MS : DISCOVER_HTTP_MS;
+
+    if (probe_ask(p, STR("server/discover"), STR("{" ENVELOPE "}")))
+        loop_timer_start(p->timer, patient ? PATIENT_MS : ms, 0);
+}
+
 static void on_discovered(struct probe *p, const struct mcp_message *m)
 {
     struct error err;
     loop_timer_stop(p->timer);
-    if (!is_discover_result(m))
+    if (mcp_names_modern(m) && !p->asked_twice) {
+        p->asked_twice = true;
+        ask_discover(p);
+    } else if (!is_discover_result(m)) {
         go_legacy(p, NULL);
-    else if (!catalog_take_server(p->catalog, &m->doc, m->result, &err))
+    } else if (!catalog_take_server(p->catalog, &m->doc, m->result, &err)) {
         probe_finish(p, &err);
-    else
-        ask_tools(p, STR_NONE);
+    } else {
+        begin_lists(p);
+    }
 }
 
-static void on_tools(struct probe *p, const struct mcp_message *m)
+static void on_page(struct probe *p, const struct mcp_message *m)
 {
+    int64_t code = 0;
     struct str cursor;
     struct error err;
 
-    if (m->error)
-        probe_fail(p, ERR_UPSTREAM, "refused tools/list, though it says it has tools");
-    else if (!catalog_take_page(p->catalog, CATALOG_TOOLS, &m->doc, m->result, &cursor, &err))
-        probe_finish(p, &err);
-    else if (cursor.p)
-        ask_tools(p, cursor);
-    else
-        probe_finish(p, NULL);
+    if (m->error) {
+        /* Many servers have resources without templates and say so in this way. */
+        if (p->kind == CATALOG_TEMPLATES &&
+            js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code) && code == -32601) {
+            next_list(p);
+            return;
+        }
+        error_set(&err, ERR_UPSTREAM, "%.*s refused %.*s, though it says it has that list",
+                  STR_ARG(p->up->config->name), STR_ARG(catalog_kinds[p->kind].method));
+        list_failed(p, &err);
+    } else if (!catalog_take_page(p->catalog, p->kind, &m->doc, m->result, &cursor, &err)) {
+        list_failed(p, &err);
+    } else if (cursor.p) {
+        ask_page(p, cursor);
+    } else {
+        next_list(p);
+    }
 }
 
 static void on_reply(struct pending *ask, struct mcp_message *m, struct arena *mem)
@@ -206,7 +325,7 @@ static void on_reply(struct pending *ask, struct mcp_message *m, struct arena *m
     if (p->state == PROBE_DISCOVER)
         on_discovered(p, m);
     else
-        on_tools(p, m);
+        on_page(p, m);
     arena_free(mem);
 }
 
@@ -218,6 +337,8 @@ static void on_fail(struct pending *ask, const struct error *err, bool left unus
      * a plain refusal (ERR_NO_METHOD) is; see remote.c. */
     if (p->state == PROBE_DISCOVER && (p->up->ops->has_process || err->code == ERR_NO_METHOD))
         go_legacy(p, err);
+    else if (p->state == PROBE_LISTS)
+        list_failed(p, err);
     else
         probe_finish(p, err);
 }
@@ -234,7 +355,15 @@ static void on_silence(void *arg)
 
 static void on_limit(void *arg)
 {
-    probe_fail(arg, ERR_TIMEOUT, "did not finish starting within 90 s; see its log lines");
+    struct probe *p = arg;
+    if (p->state == PROBE_LISTS && p->kind != CATALOG_TOOLS) {
+        log_warn("a server took more than 90 s to tell its lists; the rest is served empty",
+                 LS("server", p->up->config->name));
+        catalog_clear_list(p->catalog, p->kind);
+        probe_finish_lists(p);
+        return;
+    }
+    probe_fail(p, ERR_TIMEOUT, "did not finish starting within 90 s; see its log lines");
 }
 
 static void on_link(struct link_wait *w, struct link *l unused_arg, const struct error *err)
@@ -254,11 +383,9 @@ static void on_link(struct link_wait *w, struct link *l unused_arg, const struct
         else
             probe_finish(p, err);
     } else if (p->state == PROBE_SHAKE) {
-        ask_tools(p, STR_NONE);
-    } else if (probe_ask(p, STR("server/discover"), STR("{" ENVELOPE "}"))) {
-        int64_t ms = p->up->ops->has_process ? DISCOVER_PIPE_MS : DISCOVER_HTTP_MS;
-        loop_timer_start(p->timer, p->patient || p->up->config->era == ERA_MODERN ? PATIENT_MS : ms,
-                         0);
+        begin_lists(p);
+    } else {
+        ask_discover(p);
     }
 }
 
@@ -278,6 +405,8 @@ void probe_start(struct upstream *u)
     bool legacy = u->config->era == ERA_LEGACY;
 
     p->up = u;
+    p->stale = u->catalog_stale;
+    u->catalog_stale = 0; /* what changes from now on is news */
     u->probe = p;
     p->wait.done = on_link;
     list_init(&p->wait.link);
@@ -295,4 +424,10 @@ void probe_cancel(struct upstream *u)
 {
     if (u->probe)
         probe_fail(u->probe, ERR_UNREACHABLE, "was removed from the configuration");
+}
+
+void probe_notice(struct upstream *u, unsigned kinds)
+{
+    if (u->probe)
+        u->probe->again |= kinds & ~u->probe->todo;
 }

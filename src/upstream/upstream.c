@@ -434,10 +434,16 @@ void catalog_want_cancel(struct catalog_want *w)
     list_remove(&w->link);
 }
 
+unsigned catalog_bits(enum catalog_kind kind)
+{
+    unsigned resources = 1u << CATALOG_RESOURCES | 1u << CATALOG_TEMPLATES;
+    return 1u << kind & resources ? resources : 1u << kind;
+}
+
 void upstream_changed(struct upstream *u, enum catalog_kind kind)
 {
     const struct upstream_sink *sink = &u->set->sink;
-    u->catalog_stale = true;
+    u->catalog_stale |= catalog_bits(kind);
     if (sink->on_changed)
         sink->on_changed(sink->arg, u, kind);
 }

@@ -68,7 +68,7 @@ struct upstream {
     struct deadline_class call_deadlines; /* config->timeout_ms */
     /* probe */
     struct catalog *catalog;
-    bool catalog_stale;
+    unsigned catalog_stale; /* bits by kind */
     struct list catalog_wants;
     struct probe *probe;
     struct error last_error; /* code ERR_NONE when the last thing went well */
@@ -126,5 +126,10 @@ bool upstream_is_watched(const struct upstream *u);
 /* probe.c */
 void probe_start(struct upstream *u);
 void probe_cancel(struct upstream *u);
+/* The probe's own link says that these lists (bits) changed: read once more, told to nobody. */
+void probe_notice(struct upstream *u, unsigned kinds);
+#define CATALOG_ALL ((1u << CATALOG_KINDS) - 1)
+/* The lists, as bits, that a list_changed about `kind` is about. */
+unsigned catalog_bits(enum catalog_kind kind);
 
 #endif
