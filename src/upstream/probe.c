@@ -214,8 +214,6 @@ static void next_list(struct probe *p)
         if (!(p->todo & 1u << kind))
             continue;
         p->todo &= ~(1u << kind);
-        if (!catalog_offers(p->catalog, catalog_kinds[kind].capability))
-            continue;
         p->kind = kind;
         p->pages = 0;
         ask_page(p, STR_NONE);
@@ -230,12 +228,15 @@ static void begin_lists(struct probe *p)
 
     p->state = PROBE_LISTS;
     p->todo = p->up->catalog && p->stale ? p->stale : CATALOG_ALL;
-    for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
-        if (!(p->todo & 1u << kind) &&
-            !catalog_copy_list(p->catalog, p->up->catalog, kind, &ignored)) {
+    for (unsigned kind = 0; kind < CATALOG_KINDS; kind++) {
+        if (!catalog_offers(p->catalog, catalog_kinds[kind].capability)) {
+            p->todo &= ~(1u << kind);
+        } else if (!(p->todo & 1u << kind) &&
+                   !catalog_copy_list(p->catalog, p->up->catalog, kind, &ignored)) {
             catalog_clear_list(p->catalog, kind);
             p->todo |= 1u << kind;
         }
+    }
     next_list(p);
 }
 
@@ -428,6 +429,11 @@ void probe_cancel(struct upstream *u)
 
 void probe_notice(struct upstream *u, unsigned kinds)
 {
-    if (u->probe)
-        u->probe->again |= kinds & ~u->probe->todo;
+    struct probe *p = u->probe;
+    if (!p || p->state != PROBE_LISTS)
+        return;
+    for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
+        if (kinds & ~p->todo & 1u << kind &&
+            catalog_offers(p->catalog, catalog_kinds[kind].capability))
+            p->again |= 1u << kind;
 }

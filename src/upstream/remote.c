@@ -150,7 +150,20 @@ static bool on_body(void *arg, struct str bytes)
     return false;
 }
 
-/* A body with an `error` object answers the request whatever its status and id say. */
+static enum err_code judge(const struct post *post)
+{
+    const struct link *l = post->link;
+    if (post->status == 404 && l->remote_id.p)
+        return ERR_SESSION_NOT_FOUND;
+    if (post->status == 401 || post->status == 403)
+        return ERR_DENIED;
+    if (l->is_probe && l->era == MCP_MODERN && post->status < 500 && post->status / 100 != 3)
+        return ERR_NO_METHOD;
+    return ERR_UPSTREAM;
+}
+
+/* A body with an `error` object answers the request whatever its status and id say, unless the
+ * status says more; a version named to a probe is the answer too. */
 static bool answer_with_error(struct post *post, struct str body)
 {
     struct arena *mem = arena_new(MAX_MESSAGE);
@@ -158,7 +171,8 @@ static bool answer_with_error(struct post *post, struct str body)
     struct error ignored;
     bool answered = false;
 
-    if (mcp_parse_upstream(body, mem, &m, &ignored) && js_type_is(m.error, JS_OBJECT)) {
+    if (mcp_parse_upstream(body, mem, &m, &ignored) && js_type_is(m.error, JS_OBJECT) &&
+        (judge(post) == ERR_UPSTREAM || mcp_names_modern(&m))) {
         struct buf text;
         buf_init(&text, MAX_MESSAGE + 128);
         buf_addf(&text,
@@ -171,18 +185,6 @@ static bool answer_with_error(struct post *post, struct str body)
     }
     arena_free(mem);
     return answered;
-}
-
-static enum err_code judge(const struct post *post)
-{
-    const struct link *l = post->link;
-    if (post->status == 404 && l->remote_id.p)
-        return ERR_SESSION_NOT_FOUND;
-    if (post->status == 401 || post->status == 403)
-        return ERR_DENIED;
-    if (l->is_probe && l->era == MCP_MODERN && post->status < 500 && post->status / 100 != 3)
-        return ERR_NO_METHOD;
-    return ERR_UPSTREAM;
 }
 
 static void fail_by_status(struct post *post)
@@ -235,8 +237,7 @@ static void on_done(void *arg, struct str body, const struct error *err, bool se
             bool ok = post->status / 100 == 2 && body.n;
             if (ok)
                 link_receive(post->link, post->pending, body);
-            if (post_is_open(post) &&
-                !(judge(post) == ERR_UPSTREAM && body.n && !ok && answer_with_error(post, body)))
+            if (post_is_open(post) && !(body.n && !ok && answer_with_error(post, body)))
                 fail_by_status(post);
         }
     }
