@@ -95,32 +95,14 @@ BEGIN
     UPDATE tenants SET counted_sessions = counted_sessions - 1 WHERE id = old.tenant_id;
 END;
 
--- The truth: append-only, no index but its key.  The body comes last, so that what is read without
--- bodies does not touch its overflow pages.
+-- The truth: append-only, no index but its key.  A record is every field of the event but its body,
+-- as bytes (store/record.h); the seal covers just these bytes.  The body comes last, so that what is
+-- read without bodies does not touch its overflow pages.
 CREATE TABLE events (
-    id          INTEGER PRIMARY KEY,
-    tenant      TEXT NOT NULL,
-    seq         INTEGER NOT NULL,
-    at_ms       INTEGER NOT NULL,
-    kind        INTEGER NOT NULL,
-    exec        INTEGER NOT NULL,
-    parent      INTEGER NOT NULL,
-    owner       TEXT,
-    session_id  TEXT,
-    transport   TEXT,
-    carrier     TEXT,
-    server      TEXT,
-    method      TEXT,
-    tool        TEXT,
-    era         TEXT,
-    outcome     TEXT,
-    error       TEXT,
-    duration_us INTEGER NOT NULL,
-    body_len    INTEGER NOT NULL,
-    body_sha    BLOB,
-    stored_sha  BLOB,
-    mac         BLOB,
-    body        BLOB
+    id     INTEGER PRIMARY KEY,
+    mac    BLOB,
+    record BLOB NOT NULL,
+    body   BLOB
 ) STRICT;
 
 -- A projection of intent and outcome events, filled by the fold; may be rebuilt from them.  Bodies

@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "crypto/hash.h"
 #include "json/write.h"
+#include "store/record.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -47,6 +48,7 @@ struct chain {
     bool stale;     /* the store may hold other heads than we think */
     bool anchoring; /* this transaction holds an anchor */
     struct buf scratch;
+    struct arena *records; /* of the events of this transaction */
 };
 
 bool chain_open(struct str key_file, bool create, int64_t writer, struct chain **ret,
@@ -62,7 +64,8 @@ bool chain_open(struct str key_file, bool create, int64_t writer, struct chain *
     c->stale = true;
     map_init(&c->by_key);
     list_init(&c->heads);
-    buf_init(&c->scratch, SIZE_MAX / 4); /* rows bound it */
+    buf_init(&c->scratch, SIZE_MAX / 4);  /* rows bound it */
+    c->records = arena_new(SIZE_MAX / 4); /* likewise */
     *ret = c;
     return true;
 }
@@ -76,6 +79,7 @@ void chain_free(struct chain *c)
     map_release(&c->by_key);
     hmac_key_free(c->hmac);
     buf_release(&c->scratch);
+    arena_free(c->records);
     free(c);
 }
 
@@ -92,35 +96,31 @@ static void add_int(struct buf *out, int64_t value)
     buf_add(out, bytes, sizeof(bytes));
 }
 
-/* -1 for an absent one, so that absent and empty differ. */
-static void add_str(struct buf *out, struct str s)
+/* The seal of the event whose record this is, behind `previous`.  The label changes when what is
+ * sealed does. */
+static void seal(struct chain *c, const uint8_t previous[SHA256_BYTES], int64_t id,
+                 struct str record, uint8_t ret[SHA256_BYTES])
 {
-    add_int(out, s.p ? (int64_t)s.n : -1);
-    if (s.p)
-        buf_addstr(out, s);
+    struct buf *head = &c->scratch;
+    buf_reset(head);
+    buf_addz(head, "holdfast event 2");
+    buf_add(head, previous, SHA256_BYTES);
+    add_int(head, id);
+    const struct str parts[] = {buf_str(head), record};
+    hmac_sha256(c->hmac, parts, countof(parts), ret);
 }
 
-/* Every field but the body and the MAC itself, each of fixed length or preceded by its length, so
- * that no two different events read the same.  The label changes when the fields do. */
+static struct str record_of(struct arena *mem, const struct event_row *e)
+{
+    char *bytes = arena_alloc(mem, record_room(e));
+    return str_n(bytes, record_write(e, bytes));
+}
+
 void chain_mac(struct chain *c, const uint8_t previous[SHA256_BYTES], const struct event_row *e,
                uint8_t ret[SHA256_BYTES])
 {
-    struct buf *out = &c->scratch;
-    const int64_t numbers[] = {e->id,   e->seq,    e->at_ms,       e->kind,
-                               e->exec, e->parent, e->duration_us, e->body_len};
-    const struct str texts[] = {e->tenant,  e->owner,   e->session_id, e->transport,
-                                e->carrier, e->server,  e->method,     e->tool,
-                                e->era,     e->outcome, e->error};
-    buf_reset(out);
-    buf_addz(out, "holdfast event 1");
-    for (size_t i = 0; i < countof(numbers); i++)
-        add_int(out, numbers[i]);
-    for (size_t i = 0; i < countof(texts); i++)
-        add_str(out, texts[i]);
-    buf_add(out, e->body_sha, SHA256_BYTES);
-    buf_add(out, e->stored_sha, SHA256_BYTES);
-    const struct str parts[] = {str_n((const char *)previous, SHA256_BYTES), buf_str(out)};
-    hmac_sha256(c->hmac, parts, countof(parts), ret);
+    seal(c, previous, e->id, record_of(c->records, e), ret);
+    arena_reset(c->records);
 }
 
 static struct head *head_new(struct chain *c, int64_t writer, struct str key, size_t tenant_at)
@@ -254,8 +254,10 @@ static bool number_event(struct chain *c, struct store *store, struct event_row 
     bool committed = false;
     if (e->id != 0 && !find_committed(c, store, e, &committed, err))
         return false;
-    if (committed)
+    if (committed) {
+        e->record = record_of(c->records, e);
         return true;
+    }
     struct head *h = touch(c, e->tenant);
     e->id = h->new_id = event_id_make(c->writer, ++c->new_count);
     e->seq = ++h->new_seq;
@@ -263,7 +265,8 @@ static bool number_event(struct chain *c, struct store *store, struct event_row 
         e->exec = e->id;
     if (e->kind == EVENT_ANCHOR)
         c->anchoring = true;
-    chain_mac(c, h->new_mac, e, e->mac);
+    e->record = record_of(c->records, e);
+    seal(c, h->new_mac, e->id, e->record, e->mac);
     memcpy(h->new_mac, e->mac, sizeof(e->mac));
     return true;
 }
@@ -282,6 +285,7 @@ static bool on_assign(void *arg, struct store *store, struct store_op *ops, size
     if (c->stale && !chain_load(c, store, err))
         return false;
     forget(c);
+    arena_reset(c->records);
     for (size_t i = 0; i < n; i++) {
         if (ops[i].kind == OP_EVENT_APPEND && !number_event(c, store, ops[i].event, err)) {
             on_rollback(c);

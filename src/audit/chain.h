@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers and chains events per (tenant, writer): mac(n) = HMAC(key, mac(n-1) | every field of
- * event n but its body, whose digest it covers).  The key lives outside the database
- * (DATA/audit.key, 0600). Owned by the write lane once the lanes run. */
+/* Numbers and chains events per (tenant, writer): mac(n) = HMAC(key, mac(n-1) | id | record of
+ * event n), the record being every field but the body, whose digest it holds (store/record.h).  The
+ * key lives outside the database (DATA/audit.key, 0600).  Owned by the write lane once the lanes
+ * run. */
 #ifndef HOLDFAST_AUDIT_CHAIN_H
 #define HOLDFAST_AUDIT_CHAIN_H
 

@@ -43,6 +43,7 @@ static void event_insert(struct memory_store *s, const struct event_row *e)
     memmove(&s->events[i + 1], &s->events[i], (s->n_events - i) * sizeof(struct mem_event));
     s->n_events++;
     s->events[i] = (struct mem_event){.row = *e};
+    s->events[i].row.record = STR_NONE; /* its bytes are the caller's */
     mem_copy_texts(s->mem, &s->events[i].row, event_texts, countof(event_texts));
     if (i < s->first_unfolded)
         s->first_unfolded = i;

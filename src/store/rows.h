@@ -121,6 +121,8 @@ struct event_row {
     struct str body;        /* redacted and cut; absent when not kept */
     uint8_t stored_sha[32]; /* of `body` as stored; zero when absent */
     uint8_t mac[32];
+    struct str record; /* the event as bytes (store/record.h) while it is being appended, from
+                        * whoever sealed it; absent: the store makes them */
 };
 
 struct writer_row {

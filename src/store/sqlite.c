@@ -48,7 +48,7 @@ static const char *const reopen_probes[] = {
     "PRAGMA quick_check('fold_state')",
     "PRAGMA quick_check('writers')",
     "PRAGMA quick_check('tenants')",
-    ("SELECT CASE WHEN count(id) + count(mac) + count(seq) >= 0 THEN 'ok' END "
+    ("SELECT CASE WHEN count(id) + count(mac) + count(record) >= 0 THEN 'ok' END "
      "FROM (SELECT * FROM events ORDER BY id DESC LIMIT 100)"),
 };
 
@@ -368,6 +368,7 @@ static void sq_close(struct store *store)
     struct sqlite_store *s = sq_of(store);
     close_db(s);
     free(s->unfolded);
+    buf_release(&s->record);
     free(s->path);
     free(s->sql_dir);
     free(s);
@@ -425,6 +426,7 @@ bool store_open_sqlite(const struct store_config *config, struct store **ret, st
     s->path = copy_of(config->path);
     s->sql_dir = config->sql_dir ? copy_of(str_of(config->sql_dir)) : NULL;
     s->read_only = config->read_only;
+    buf_init(&s->record, SIZE_MAX / 4); /* rows bound it */
     if (!open_db(s, err) || !settle_schema(s, err)) {
         sq_close(&s->base);
         return false;

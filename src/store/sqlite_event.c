@@ -10,47 +10,45 @@
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "store/record.h"
 
-static void bind_event(struct sq_bind *b, const struct event_row *e)
+static struct str record_of(struct sqlite_store *s, const struct event_row *e)
 {
-    const struct str texts[] = {e->owner,  e->session_id, e->transport, e->carrier, e->server,
-                                e->method, e->tool,       e->era,       e->outcome, e->error};
-    sq_int(b, e->id);
-    sq_text(b, e->tenant);
-    sq_int(b, e->seq);
-    sq_int(b, e->at_ms);
-    sq_int(b, e->kind);
-    sq_int(b, e->exec);
-    sq_int(b, e->parent);
+    if (e->record.p)
+        return e->record;
+    buf_reset(&s->record);
+    size_t n = record_write(e, buf_room(&s->record, record_room(e)));
+    buf_grown(&s->record, n);
+    return buf_str(&s->record);
+}
+
+void sq_peek_event(struct sq_row *r, struct event_row *e)
+{
+    uint8_t mac[32];
+    int64_t id = sq_get_int(r);
+    sq_get_sha(r, mac);
+    struct str record = sq_peek_bytes(r);
+    if (!record_read(id, record, e))
+        *e = (struct event_row){.id = id, .tenant = STR("")};
+    memcpy(e->mac, mac, sizeof(mac));
+    e->body = sq_peek_bytes(r);
+}
+
+static void keep_event(struct arena *mem, const struct event_row *from, struct event_row *to)
+{
+    struct str *const texts[] = {&to->tenant,  &to->owner,   &to->session_id, &to->transport,
+                                 &to->carrier, &to->server,  &to->method,     &to->tool,
+                                 &to->era,     &to->outcome, &to->error,      &to->body};
+    *to = *from;
     for (size_t i = 0; i < countof(texts); i++)
-        sq_text(b, texts[i]);
-    sq_int(b, e->duration_us);
-    sq_int(b, e->body_len);
-    sq_sha(b, e->body_sha);
-    sq_sha(b, e->stored_sha);
-    sq_sha(b, e->mac);
-    sq_blob(b, e->body);
+        *texts[i] = arena_dup(mem, *texts[i]);
 }
 
 void sq_read_event(struct sq_row *r, struct event_row *e)
 {
-    struct str *texts[] = {&e->owner,  &e->session_id, &e->transport, &e->carrier, &e->server,
-                           &e->method, &e->tool,       &e->era,       &e->outcome, &e->error};
-    e->id = sq_get_int(r);
-    e->tenant = sq_get_bytes(r);
-    e->seq = sq_get_int(r);
-    e->at_ms = sq_get_int(r);
-    e->kind = (enum event_kind)sq_get_int(r);
-    e->exec = sq_get_int(r);
-    e->parent = sq_get_int(r);
-    for (size_t i = 0; i < countof(texts); i++)
-        *texts[i] = sq_get_bytes(r);
-    e->duration_us = sq_get_int(r);
-    e->body_len = sq_get_int(r);
-    sq_get_sha(r, e->body_sha);
-    sq_get_sha(r, e->stored_sha);
-    sq_get_sha(r, e->mac);
-    e->body = sq_get_bytes(r);
+    struct event_row peeked;
+    sq_peek_event(r, &peeked);
+    keep_event(r->mem, &peeked, e);
 }
 
 /* An id that is taken must be taken by this very event: a commit of unknown fate is repeated, but
@@ -79,38 +77,20 @@ static bool check_repeated(struct sqlite_store *s, const struct event_row *e, st
                      e->id >> EVENT_WRITER_SHIFT, e->id & EVENT_COUNT_MASK);
 }
 
-static bool append_rows(struct sqlite_store *s, enum sq_statement which,
-                        struct event_row *const *events, size_t n, struct error *err)
+bool sq_event_append(struct sqlite_store *s, const struct event_row *e, struct error *err)
 {
-    sqlite3_stmt *st = sq_prepare(s, which, err);
+    sqlite3_stmt *st = sq_prepare(s, SQ_EVENT_INSERT, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
-    for (size_t i = 0; i < n; i++) {
-        bind_event(&b, events[i]);
-        sq_fold_mark(s, events[i]->id);
-    }
+    sq_int(&b, e->id);
+    sq_sha(&b, e->mac);
+    sq_blob(&b, record_of(s, e));
+    sq_blob(&b, e->body);
+    sq_fold_mark(s, e->id);
     if (!sq_run(s, st, err))
         return false;
-    if ((size_t)sqlite3_changes(s->db) == n)
-        return true;
-    for (size_t i = 0; i < n; i++)
-        if (!check_repeated(s, events[i], err))
-            return false;
-    return true;
-}
-
-bool sq_events_append(struct sqlite_store *s, struct event_row *const *events, size_t n,
-                      struct error *err)
-{
-    size_t i = 0;
-    for (; i + SQ_EVENT_ROWS <= n; i += SQ_EVENT_ROWS)
-        if (!append_rows(s, SQ_EVENT_INSERT_MANY, events + i, SQ_EVENT_ROWS, err))
-            return false;
-    for (; i < n; i++)
-        if (!append_rows(s, SQ_EVENT_INSERT, events + i, 1, err))
-            return false;
-    return true;
+    return sqlite3_changes(s->db) == 1 || check_repeated(s, e, err);
 }
 
 /* Reads the single number of a one-parameter statement; *ret_found false when there is no row. */
@@ -145,58 +125,85 @@ bool sq_watermark(struct sqlite_store *s, int64_t writer, int64_t *ret_id, struc
     return true;
 }
 
+static bool is_note(struct sqlite_store *s, int64_t id, bool *ret, struct error *err)
+{
+    bool row = false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_EVENTS_UP, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, false);
+    sq_int(&b, id - 1);
+    sq_int(&b, id + 1);
+    if (!sq_step(s, st, &row, err))
+        return false;
+    struct sq_row r = {.st = st};
+    struct event_row e = {0};
+    if (row)
+        sq_peek_event(&r, &e);
+    *ret = row && e.kind == EVENT_NOTE;
+    sq_reset(st);
+    return true;
+}
+
 /* Where the events of one execution are.  *ret_second is 0 when only a scan can tell; a note stands
  * alone, a closed execution has its outcome's id in the projection. */
 static bool find_pair(struct sqlite_store *s, int64_t exec, int64_t *ret_second, struct error *err)
 {
     bool found = false;
-    int64_t value = 0;
+    int64_t outcome = 0;
     *ret_second = 0;
-    if (!select_number(s, SQ_EXEC_OUTCOME, exec, &found, &value, err))
+    if (!select_number(s, SQ_EXEC_OUTCOME, exec, &found, &outcome, err))
         return false;
-    if (found) {
-        *ret_second = value;
-        return true;
-    }
-    if (!select_number(s, SQ_EVENT_KIND, exec, &found, &value, err))
+    if (!found && !is_note(s, exec, &found, err))
         return false;
-    if (found && value == EVENT_NOTE)
-        *ret_second = exec;
+    if (found)
+        *ret_second = outcome ? outcome : exec;
     return true;
 }
 
-static void bind_filter(sqlite3_stmt *st, const struct event_filter *f, int64_t second,
-                        unsigned limit)
+static void bind_range(sqlite3_stmt *st, const struct event_filter *f, int64_t second)
 {
     struct sq_bind b = {.st = st};
     int64_t after = f->exec && !second && f->after < f->exec ? f->exec - 1 : f->after;
     sq_int(&b, f->with_bodies);
     sq_int(&b, after);
     sq_int(&b, f->before ? f->before : INT64_MAX);
-    sq_text(&b, f->tenant);
-    sq_int(&b, f->since_ms);
-    sq_text(&b, f->session_id);
-    sq_text(&b, f->server);
-    sq_text(&b, f->tool);
-    sq_text(&b, f->outcome);
-    sq_int(&b, f->kind);
-    sq_int(&b, f->exec);
-    sq_time(&b, second);
-    sq_int(&b, limit);
+    if (second) {
+        sq_int(&b, f->exec);
+        sq_int(&b, second);
+    }
 }
 
-static bool read_events(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit, struct arena *mem,
-                        struct event_row **ret_rows, size_t *ret_n, struct error *err)
+static bool text_matches(struct str want, struct str have)
+{
+    return !want.p || (have.p && str_eq(want, have));
+}
+
+static bool matches(const struct event_filter *f, const struct event_row *e)
+{
+    return e->at_ms >= f->since_ms && (!f->exec || e->exec == f->exec) &&
+           (f->kind < 0 || (int)e->kind == f->kind) && text_matches(f->tenant, e->tenant) &&
+           text_matches(f->session_id, e->session_id) && text_matches(f->server, e->server) &&
+           text_matches(f->tool, e->tool) && text_matches(f->outcome, e->outcome);
+}
+
+static bool read_events(struct sqlite_store *s, sqlite3_stmt *st, const struct event_filter *f,
+                        unsigned limit, struct arena *mem, struct event_row **ret_rows,
+                        size_t *ret_n, struct error *err)
 {
     struct event_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
     size_t n = 0;
-    for (bool row = true; n < limit; n++) {
+    for (bool row = true; n < limit;) {
         if (!sq_step(s, st, &row, err))
             return false;
         if (!row)
             break;
-        struct sq_row r = {.st = st, .mem = mem};
-        sq_read_event(&r, &rows[n]);
+        struct sq_row r = {.st = st};
+        struct event_row e;
+        sq_peek_event(&r, &e);
+        if (matches(f, &e))
+            keep_event(mem, &e, &rows[n++]);
     }
     sq_reset(st);
     *ret_rows = rows;
@@ -217,9 +224,9 @@ bool sq_events_page(struct store *store, const struct event_filter *f, unsigned 
     sqlite3_stmt *st = sq_prepare(s, texts[second != 0][f->newest_first], err);
     if (!st)
         return false;
-    bind_filter(st, f, second, limit);
+    bind_range(st, f, second);
     sq_page_begin(s);
-    bool ok = read_events(s, st, limit, mem, ret_rows, ret_n, err);
+    bool ok = read_events(s, st, f, limit, mem, ret_rows, ret_n, err);
     sq_page_end(s);
     return ok;
 }
@@ -275,25 +282,26 @@ static bool heads_tail(struct sqlite_store *s, struct heads *h, int64_t writer, 
 {
     int64_t watermark = 0;
     struct chain_head *head = NULL;
-    sqlite3_stmt *st = sq_prepare(s, SQ_EVENTS_TAIL_HEADS, err);
+    sqlite3_stmt *st = sq_prepare(s, SQ_EVENTS_TAIL, err);
     if (!st || !sq_watermark(s, writer, &watermark, err))
         return false;
     struct sq_bind b = {.st = st};
     sq_int(&b, watermark);
     sq_int(&b, writer << EVENT_WRITER_SHIFT | EVENT_COUNT_MASK);
+    sq_int(&b, -1);
     for (bool row = true;;) {
         if (!sq_step(s, st, &row, err))
             return false;
         if (!row)
             break;
         struct sq_row r = {.st = st};
-        int64_t id = sq_get_int(&r);
-        struct str tenant = sq_peek_bytes(&r);
-        if (!head || !str_eq(head->tenant, tenant))
-            head = head_of(h, writer, arena_dup(h->mem, tenant));
-        head->last_id = id;
-        head->seq = sq_get_int(&r);
-        sq_get_sha(&r, head->mac);
+        struct event_row e;
+        sq_peek_event(&r, &e);
+        if (!head || !str_eq(head->tenant, e.tenant))
+            head = head_of(h, writer, arena_dup(h->mem, e.tenant));
+        head->last_id = e.id;
+        head->seq = e.seq;
+        memcpy(head->mac, e.mac, sizeof(head->mac));
     }
     sq_reset(st);
     return true;

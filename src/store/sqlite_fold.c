@@ -101,24 +101,6 @@ struct slice {
     struct sq_unfolded *after; /* entries of s->unfolded as they will be once this is committed */
 };
 
-/* In the order of SQ_EVENTS_TAIL. */
-static void read_tail(struct sq_row *r, struct event_row *e)
-{
-    struct str *texts[] = {&e->owner, &e->session_id, &e->server, &e->method,
-                           &e->tool,  &e->outcome,    &e->error};
-    e->id = sq_get_int(r);
-    e->tenant = sq_get_bytes(r);
-    e->seq = sq_get_int(r);
-    e->at_ms = sq_get_int(r);
-    e->kind = (enum event_kind)sq_get_int(r);
-    e->exec = sq_get_int(r);
-    e->parent = sq_get_int(r);
-    for (size_t i = 0; i < countof(texts); i++)
-        *texts[i] = sq_get_bytes(r);
-    e->duration_us = sq_get_int(r);
-    sq_get_sha(r, e->mac);
-}
-
 static bool load_writer(struct sqlite_store *s, struct slice *sl, struct sq_unfolded *u,
                         struct error *err)
 {
@@ -136,7 +118,7 @@ static bool load_writer(struct sqlite_store *s, struct slice *sl, struct sq_unfo
         if (!row)
             break;
         struct sq_row r = {.st = st, .mem = sl->mem};
-        read_tail(&r, &sl->events[sl->n]);
+        sq_read_event(&r, &sl->events[sl->n]);
     }
     sq_reset(st);
     if (sl->n > first)

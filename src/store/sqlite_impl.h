@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "base/buf.h"
 #include "store/migrate.h"
 #include "store/store_impl.h"
 
@@ -43,16 +44,13 @@ enum sq_statement {
     SQ_LINK_END,
     SQ_LINKS_OF,
     SQ_EVENT_INSERT,
-    SQ_EVENT_INSERT_MANY,
     SQ_EVENT_MAC,
-    SQ_EVENT_KIND,
     SQ_EVENT_NEXT,
     SQ_EVENTS_UP,
     SQ_EVENTS_DOWN,
     SQ_EVENTS_PAIR_UP,
     SQ_EVENTS_PAIR_DOWN,
     SQ_EVENTS_TAIL,
-    SQ_EVENTS_TAIL_HEADS,
     SQ_EVENTS_TAIL_COUNT,
     SQ_WRITER_INSERT,
     SQ_WRITERS_LAPSE,
@@ -71,10 +69,6 @@ enum sq_statement {
     SQ_COUNT
 };
 extern const char *const sq_texts[SQ_COUNT];
-
-/* Rows of SQ_EVENT_INSERT_MANY, and bindings of each. */
-#define SQ_EVENT_ROWS 8
-#define SQ_EVENT_FIELDS 23
 
 /* A writer the fold has to look at while `pending`. */
 struct sq_unfolded {
@@ -97,6 +91,7 @@ struct sqlite_store {
     bool unfolded_known;
     struct sq_unfolded *unfolded; /* by writer, ascending */
     size_t n_unfolded, cap_unfolded;
+    struct buf record; /* of the event being appended, when its writer left it to us */
 };
 
 static inline struct sqlite_store *sq_of(struct store *s)
@@ -152,13 +147,17 @@ bool sq_write(struct store *s, struct store_op *ops, size_t n, struct error *err
 bool sq_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
 bool sq_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n, struct error *err);
 /* sqlite_event.c */
-must_check bool sq_events_append(struct sqlite_store *s, struct event_row *const *events, size_t n,
-                                 struct error *err);
+must_check bool sq_event_append(struct sqlite_store *s, const struct event_row *e,
+                                struct error *err);
 bool sq_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                     struct error *err);
 bool sq_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
                     size_t *ret_n, struct error *err);
+/* Reads id, mac, record and body; texts are valid until the next step.  An event whose record
+ * cannot be read has an id, a seal and no other fields: whoever verifies names it. */
+void sq_peek_event(struct sq_row *r, struct event_row *ret);
+/* Likewise, copied to r->mem. */
 void sq_read_event(struct sq_row *r, struct event_row *ret);
 /* The first event at or after `id`: *ret_id is 0 when there is none. */
 must_check bool sq_event_next(struct sqlite_store *s, int64_t id, int64_t *ret_id,

@@ -27,19 +27,9 @@
     column " = CASE WHEN closed = 0 OR outcome = 'indeterminate' THEN " value " ELSE " column " E" \
            "ND"
 
-#define EVENT_HEAD                                                                                 \
-    "id, tenant, seq, at_ms, kind, exec, parent, owner, session_id, transport, carrier, server, "  \
-    "method, tool, era, outcome, error, duration_us, body_len, body_sha, stored_sha, mac"
-#define EVENT_INSERT "INSERT INTO events (" EVENT_HEAD ", body) VALUES "
-#define EVENT_VALUES "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-#define FOUR_EVENTS EVENT_VALUES "," EVENT_VALUES "," EVENT_VALUES "," EVENT_VALUES
 #define EVENTS_WHERE                                                                               \
-    "SELECT " EVENT_HEAD ", CASE WHEN ?1 THEN body END FROM events WHERE id > ?2 AND id < ?3 "     \
-    "AND (?4 IS NULL OR tenant = ?4) AND at_ms >= ?5 AND (?6 IS NULL OR session_id = ?6) "         \
-    "AND (?7 IS NULL OR server = ?7) AND (?8 IS NULL OR tool = ?8) "                               \
-    "AND (?9 IS NULL OR outcome = ?9) AND (?10 < 0 OR kind = ?10) "
-#define EVENTS_OF_EXEC "AND (?11 = 0 OR exec = ?11) AND ?12 IS NULL "
-#define EVENTS_PAIR "AND exec = ?11 AND id IN (?11, ?12) "
+    "SELECT id, mac, record, CASE WHEN ?1 THEN body END FROM events WHERE id > ?2 AND id < ?3 "
+#define EVENTS_PAIR "AND id IN (?4, ?5) "
 
 const char *const sq_texts[SQ_COUNT] = {
     [SQ_BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -125,22 +115,16 @@ const char *const sq_texts[SQ_COUNT] = {
                     "FROM upstream_links WHERE session_id = ?3 AND " OWNED_SESSION(
                         "?3", "?1", "?2") " ORDER BY server",
 
-    [SQ_EVENT_INSERT] = EVENT_INSERT EVENT_VALUES " ON CONFLICT (id) DO NOTHING",
-    [SQ_EVENT_INSERT_MANY] =
-        EVENT_INSERT FOUR_EVENTS "," FOUR_EVENTS " ON CONFLICT (id) DO NOTHING",
+    [SQ_EVENT_INSERT] = "INSERT INTO events (id, mac, record, body) VALUES (?,?,?,?) "
+                        "ON CONFLICT (id) DO NOTHING",
     [SQ_EVENT_MAC] = "SELECT mac FROM events WHERE id = ?",
-    [SQ_EVENT_KIND] = "SELECT kind FROM events WHERE id = ?",
     [SQ_EVENT_NEXT] = "SELECT id FROM events WHERE id >= ? ORDER BY id LIMIT 1",
-    [SQ_EVENTS_UP] = EVENTS_WHERE EVENTS_OF_EXEC "ORDER BY id LIMIT ?13",
-    [SQ_EVENTS_DOWN] = EVENTS_WHERE EVENTS_OF_EXEC "ORDER BY id DESC LIMIT ?13",
-    [SQ_EVENTS_PAIR_UP] = EVENTS_WHERE EVENTS_PAIR "ORDER BY id LIMIT ?13",
-    [SQ_EVENTS_PAIR_DOWN] = EVENTS_WHERE EVENTS_PAIR "ORDER BY id DESC LIMIT ?13",
-    [SQ_EVENTS_TAIL] =
-        "SELECT id, tenant, seq, at_ms, kind, exec, parent, owner, session_id, server, method, "
-        "tool, "
-        "outcome, error, duration_us, mac FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
-    [SQ_EVENTS_TAIL_HEADS] =
-        "SELECT id, tenant, seq, mac FROM events WHERE id > ? AND id <= ? ORDER BY id",
+    [SQ_EVENTS_UP] = EVENTS_WHERE "ORDER BY id",
+    [SQ_EVENTS_DOWN] = EVENTS_WHERE "ORDER BY id DESC",
+    [SQ_EVENTS_PAIR_UP] = EVENTS_WHERE EVENTS_PAIR "ORDER BY id",
+    [SQ_EVENTS_PAIR_DOWN] = EVENTS_WHERE EVENTS_PAIR "ORDER BY id DESC",
+    [SQ_EVENTS_TAIL] = "SELECT id, mac, record, NULL FROM events WHERE id > ? AND id <= ? "
+                       "ORDER BY id LIMIT ?",
     [SQ_EVENTS_TAIL_COUNT] = "SELECT count(*) FROM events WHERE id > ? AND id <= ?",
 
     [SQ_WRITER_INSERT] =
@@ -183,9 +167,7 @@ const char *const sq_texts[SQ_COUNT] = {
         "ELSE expires_at END, last_activity_at = max(last_activity_at, ?3), last_execution = ?5 "
         "WHERE rowid = ?1",
     [SQ_OPEN_INTENTS] =
-        "SELECT e.id, tenant, seq, at_ms, kind, exec, e.parent, e.owner, e.session_id, transport, "
-        "carrier, e.server, e.method, tool, era, e.outcome, e.error, e.duration_us, body_len, "
-        "body_sha, stored_sha, mac, NULL "
+        "SELECT e.id, e.mac, e.record, NULL "
         "FROM session_tool_executions x JOIN events e ON e.id = x.id "
         "LEFT JOIN writers w ON w.number = x.id >> 40 "
         "WHERE x.closed = 0 AND x.id > ?2 AND (w.number IS NULL OR w.ended_at IS NOT NULL "

@@ -2,10 +2,7 @@
 /* The verbs that write, one function each, called through a table inside one transaction.  Refusals
  * that are part of normal life (limit, duplicate, missing) are read off what the statement did and
  * become verdicts; a false return means something nobody expected, and the whole batch is rolled
- * back.
- *
- * Events go last and together: nothing in a batch depends on them, and rows in one statement cost
- * less. */
+ * back. */
 #include "store/sqlite_impl.h"
 
 #include <stdlib.h>
@@ -372,6 +369,12 @@ static bool writer_change(struct batch *batch, struct store_op *op, struct error
     return run_verdict(batch, st, op, VERDICT_MISSING, err);
 }
 
+static bool event_append(struct batch *batch, struct store_op *op, struct error *err)
+{
+    op->verdict = VERDICT_OK;
+    return sq_event_append(batch->s, op->event, err);
+}
+
 static verb_fn *const verbs[OP_COUNT] = {
     [OP_SESSION_CREATE] = session_create,
     [OP_SESSION_NAME] = session_name,
@@ -382,28 +385,10 @@ static verb_fn *const verbs[OP_COUNT] = {
     [OP_TRANSPORT_END] = transport_end,
     [OP_LINK_PUT] = link_put,
     [OP_LINK_END] = link_end,
-    [OP_EVENT_APPEND] = NULL, /* gathered by apply_events() */
+    [OP_EVENT_APPEND] = event_append,
     [OP_WRITER_RENEW] = writer_change,
     [OP_WRITER_END] = writer_change,
 };
-
-static bool apply_events(struct sqlite_store *s, struct store_op *ops, size_t n, struct error *err)
-{
-    struct event_row *events[64];
-    size_t k = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (ops[i].kind != OP_EVENT_APPEND)
-            continue;
-        events[k++] = ops[i].event;
-        ops[i].verdict = VERDICT_OK;
-        if (k == countof(events)) {
-            if (!sq_events_append(s, events, k, err))
-                return false;
-            k = 0;
-        }
-    }
-    return sq_events_append(s, events, k, err);
-}
 
 static bool apply_all(struct sqlite_store *s, struct store_op *ops, size_t n, struct error *err)
 {
@@ -413,9 +398,9 @@ static bool apply_all(struct sqlite_store *s, struct store_op *ops, size_t n, st
         return st && sq_run(s, st, err);
     }
     for (size_t i = 0; i < n; i++)
-        if (verbs[ops[i].kind] && !verbs[ops[i].kind](&batch, &ops[i], err))
+        if (!verbs[ops[i].kind](&batch, &ops[i], err))
             return false;
-    return apply_events(s, ops, n, err);
+    return true;
 }
 
 bool sq_write(struct store *store, struct store_op *ops, size_t n, struct error *err)

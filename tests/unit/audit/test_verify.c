@@ -101,35 +101,29 @@ static int64_t random_event(void)
 static int64_t edit_column(char *sql, size_t n)
 {
     static const char *const sets[] = {
-        "tenant = tenant || 'x'",
-        "seq = seq + 1",
-        "at_ms = at_ms - 1",
-        "kind = kind + 1",
-        "exec = exec + 1",
-        "parent = parent + 1",
-        "owner = owner || ' '",
-        "owner = ifnull(owner, '') || 'x'",
-        "session_id = ifnull(session_id, '')||'0'",
-        "transport = ifnull(transport, '') || 'f'",
-        "carrier = ifnull(carrier, '') || 'x'",
-        "server = ifnull(server, '') || 'x'",
-        "method = ifnull(method, '') || 'x'",
-        "tool = ifnull(tool, '') || 'x'",
-        "era = ifnull(era, '') || '>'",
-        "outcome = ifnull(outcome, '') || 'x'",
-        "error = CASE WHEN error IS NULL THEN '' ELSE NULL END",
-        "duration_us = duration_us + 1",
-        "body_len = body_len + 1",
-        "body_sha = randomblob(32)",
-        "stored_sha = randomblob(32)",
         "mac = randomblob(32)",
+        "mac = NULL",
+        "record = CAST(record || x'00' AS BLOB)",
+        "record = substr(record, 1, length(record) - 1)",
+        "record = x''",
         "body = CAST(ifnull(body, '') || ' ' AS BLOB)",
     };
     int64_t id = random_event();
-    const char *set = sets[random_below(countof(sets))];
-    if (strncmp(set, "owner = owner", 13) == 0)
-        set = "owner = CASE WHEN owner IS NULL THEN '' ELSE NULL END";
-    snprintf(sql, n, "UPDATE events SET %s WHERE id = %lld", set, (long long)id);
+    snprintf(sql, n, "UPDATE events SET %s WHERE id = %lld", sets[random_below(countof(sets))],
+             (long long)id);
+    return id;
+}
+
+/* Any byte of the record, to any other value. */
+static int64_t edit_record(char *sql, size_t n)
+{
+    int64_t id = random_event();
+    unsigned at = 1 + (unsigned)random_below(60);
+    snprintf(sql, n,
+             "UPDATE events SET record = CAST(substr(record, 1, %u) || CASE substr(record, %u, 1) "
+             "WHEN x'%02x' THEN x'%02x' ELSE x'%02x' END || substr(record, %u) AS BLOB) "
+             "WHERE id = %lld",
+             at - 1, at, at * 7 & 0xff, (at * 7 + 1) & 0xff, at * 7 & 0xff, at + 1, (long long)id);
     return id;
 }
 
@@ -170,8 +164,8 @@ static int64_t cut_tail(char *sql, size_t n)
 
 TEST(test_verify__names_the_first_bad_event_after_any_tampering)
 {
-    static int64_t (*const deeds[])(char *sql, size_t n) = {edit_column, move_event, delete_event,
-                                                            swap_events, cut_tail};
+    static int64_t (*const deeds[])(char *sql, size_t n) = {edit_column,  edit_record, move_event,
+                                                            delete_event, swap_events, cut_tail};
     struct audit_db db;
     struct chain_report report;
     fill(&db);
@@ -216,7 +210,7 @@ TEST(test_verify__deleted_bodies_are_fine_and_counted)
     struct error err;
     fill(&db);
     copy_database(&db);
-    run_sql(&db, "UPDATE events SET body = NULL WHERE kind = 0");
+    run_sql(&db, "UPDATE events SET body = NULL WHERE substr(record, 3, 1) = x'00'");
     if (!verify(&db, "t.db", &report, &err))
         fail_msg("%s", err.text);
     assert_int_equal(report.bodies_deleted, WRITERS * 9);
