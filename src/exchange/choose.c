@@ -180,18 +180,29 @@ static enum step_result use_key(struct exchange *x, enum session_origin origin)
     return found ? STEP_NEXT : birth(x, origin, x->carrier.label, x->carrier.name);
 }
 
+/* What the request itself says.  A client id groups what has no transport; where there is one, it
+ * is a label: a client with two windows has two sessions (docs/decisions/0009). */
+static struct carrier carrier_of(const struct exchange *x)
+{
+    struct carrier c;
+
+    if (x->key.p && x->era == MCP_LEGACY)
+        return (struct carrier){STR("messages"), x->key};
+    c = carrier_in_meta(x->config, &x->msg, x->mem);
+    if (!c.name.p)
+        c = carrier_in_headers(x->config, x->head, x->mem);
+    if (x->transport && str_eq(c.label, STR("client-id")))
+        c = (struct carrier){STR_NONE, STR_NONE};
+    return c;
+}
+
 /* The next carrier in order, when neither argument, transport nor handle named a session. */
 static enum step_result use_request(struct exchange *x)
 {
     enum session_origin origin = ORIGIN_KEYED;
 
     if (!x->carrier.name.p) {
-        if (x->key.p && x->era == MCP_LEGACY)
-            x->carrier = (struct carrier){STR("messages"), x->key};
-        if (!x->carrier.name.p)
-            x->carrier = carrier_in_meta(x->config, &x->msg, x->mem);
-        if (!x->carrier.name.p)
-            x->carrier = carrier_in_headers(x->config, x->head, x->mem);
+        x->carrier = carrier_of(x);
         if (!x->carrier.name.p && x->transport) {
             birth(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
             transport_link(x->transport, x->session);
