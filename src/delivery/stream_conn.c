@@ -176,6 +176,8 @@ static void on_slim(struct loop_task *task)
 
 void stream_conn_slim(struct stream_conn *c)
 {
+    if (c->is_closed) /* all of r goes soon, before this would */
+        return;
     c->slim.fn = on_slim;
     loop_defer(c->stream->loop, &c->slim);
 }

@@ -63,8 +63,9 @@ static inline void fixture_handle(void *arg, struct http_request *r)
     assert_true(str_to_u64(http_query_get(r->head->query, STR("t"), NULL), MAX_TRANSPORTS - 1, &n));
     t = fixture_transport(f, (unsigned)n);
     if (str_eq(r->head->path, STR("/post"))) {
-        struct stream *st =
-            stream_new(f->streams, t, http_query_get(r->head->query, STR("id"), NULL));
+        char id[128];
+        int id_n = http_percent_decode(http_query_get(r->head->query, STR("id"), NULL), id, false);
+        struct stream *st = stream_new(f->streams, t, str_n(id, (size_t)id_n));
         f->held = r;
         f->post[f->n_post++] = st;
         stream_attach(st, r);
