@@ -38,12 +38,32 @@ async function v2() {
     };
 }
 
-function transportOf(kit, target) {
+// fetch that can lose a connection: when `line.cut` is set, the next event stream that answers a POST ends
+// after its first message, as if a proxy had dropped it.
+function cuttable(line) {
+    return async (url, init) => {
+        const response = await fetch(url, init);
+        const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
+        if (!line.cut || init?.method !== 'POST' || !isStream) return response;
+        line.cut = false;
+        let seen = '';
+        const cutter = new TransformStream({
+            transform(chunk, controller) {
+                controller.enqueue(chunk);
+                seen += Buffer.from(chunk).toString('latin1');
+                if (/^data: ?\{.*\n\r?\n/m.test(seen)) controller.terminate();
+            },
+        });
+        return new Response(response.body.pipeThrough(cutter), {status: response.status, headers: response.headers});
+    };
+}
+
+function transportOf(kit, target, line) {
     if (target.stdio) {
         const [command, ...args] = target.stdio.split(' ').filter(Boolean);
         return new kit.Stdio({command, args, env: process.env, stderr: 'inherit'});
     }
-    return target.sse ? new kit.Sse(new URL(target.sse)) : new kit.Http(new URL(target.url));
+    return target.sse ? new kit.Sse(new URL(target.sse)) : new kit.Http(new URL(target.url), {fetch: cuttable(line)});
 }
 
 // One client connected to one target.
@@ -59,7 +79,9 @@ export class Peer {
         const kit = await (name === 'sdk1' ? sdk1() : v2());
         const options = {capabilities: CAPABILITIES, ...(MODES[name] && {versionNegotiation: {mode: MODES[name]}})};
         const client = new kit.Client({name: `drive-${name}`, version: '1'}, options);
-        const peer = new Peer(kit, client, transportOf(kit, target), target.prefix ?? '', always);
+        const line = {cut: false};
+        const peer = new Peer(kit, client, transportOf(kit, target, line), target.prefix ?? '', always);
+        peer.line = line;
         peer.listen();
         await client.connect(peer.transport, {timeout: 15000});
         return peer;
@@ -102,6 +124,11 @@ export class Peer {
             this.waiting.push(look);
             look();
         });
+    }
+    // Fails unless the server said that it does `what` (such as "tools.listChanged").
+    advertised(what) {
+        const found = what.split('.').reduce((at, key) => at?.[key], this.client.getServerCapabilities());
+        if (!found) throw new Error(`the server does not advertise ${what}`);
     }
     mark() { return this.notices.length; }
 

@@ -60,6 +60,18 @@ async function progress(peer) {
     same(text(await progressed(peer, 'test_tool_with_progress', {}, [[0, 100], [50, 100], [100, 100]])), 'The work is done.', 'the result');
 }
 
+// The server drops its own stream before it answers; whoever called it comes back for the answer.
+async function reconnection(peer) {
+    same(text(await peer.call('test_reconnection')), 'The answer came after the stream had closed.', 'the result');
+}
+
+// The stream to this client is lost after its first message; the client comes back and misses nothing.
+async function resumption(peer) {
+    peer.line.cut = true;
+    const result = await progressed(peer, 'test_tool_with_progress', {}, [[0, 100], [50, 100], [100, 100]]);
+    same([text(result), peer.line.cut], ['The work is done.', false], 'the result, on a stream that was cut');
+}
+
 // The server names the calls that were cancelled while it waited in them.
 async function cancellation(peer) {
     const key = randomUUID();
@@ -106,6 +118,7 @@ async function mrtr(peer) {
 }
 
 async function subscriptions(peer) {
+    peer.advertised('resources.subscribe');
     const since = peer.mark();
     await peer.client.subscribeResource({uri: WATCHED});
     await peer.call('test_trigger_resource_update');
@@ -137,6 +150,7 @@ async function listen(peer) {
 }
 
 async function listChanged(peer) {
+    peer.advertised('tools.listChanged');
     const subscription = peer.isModern && await peer.client.listen({toolsListChanged: true}, {timeout: peer.noticeMs});
     await changedTools(peer);
     if (subscription) await subscription.close();
@@ -147,6 +161,7 @@ function lines(peer, since) {
 }
 
 async function logging(peer) {
+    peer.advertised('logging');
     if (peer.isModern) return loggingOfOneCall(peer);
     await peer.client.setLoggingLevel('info');
     const since = peer.mark();
@@ -170,6 +185,7 @@ async function loggingOfOneCall(peer) {
 
 export const ours = {
     always: () => ({'roots/list': {roots: [ROOT]}}),
-    tools, prompts, resources, templates, completion, progress, cancellation, elicitation, sampling, roots, mrtr, subscriptions, listen,
+    tools, prompts, resources, templates, completion, progress, reconnection, resumption, cancellation,
+    elicitation, sampling, roots, mrtr, subscriptions, listen,
     list_changed: listChanged, logging,
 };

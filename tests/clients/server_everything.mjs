@@ -105,6 +105,7 @@ async function roots(peer) {
 }
 
 async function subscriptions(peer) {
+    peer.advertised('resources.subscribe');
     const since = peer.mark();
     await peer.client.subscribeResource({uri: DOCUMENT});
     must(text(await peer.call('toggle-subscriber-updates')).startsWith('Started'), 'updates begin');
@@ -130,6 +131,7 @@ async function listen(peer) {
 }
 
 async function listChanged(peer) {
+    peer.advertised('resources.listChanged');
     const subscription = peer.isModern && await peer.client.listen({resourcesListChanged: true}, {timeout: peer.noticeMs});
     const since = peer.mark();
     const made = await peer.call('gzip-file-as-resource', {name: 'made.gz', data: 'data:text/plain,hello', outputType: 'resourceLink'});
@@ -143,6 +145,7 @@ async function listChanged(peer) {
 }
 
 async function logging(peer) {
+    peer.advertised('logging');
     await peer.client.setLoggingLevel('debug');
     const since = peer.mark();
     must(text(await peer.call('toggle-simulated-logging')).startsWith('Started'), 'logging begins');
