@@ -29,7 +29,7 @@ test-long: ## the same with long fuzzing and the long end-to-end tests
 bench: ## measure against nginx on this machine (BENCH_ARGS=--quick for a first look)
 	@tools/install-deps bench
 	@$(MAKE) --no-print-directory build
-	@ninja -C build bench/bench_load bench/bench_upstream
+	@ninja -C build bench/bench_load bench/bench_streams bench/bench_upstream
 	@/usr/bin/python3 bench/run.py $(BENCH_ARGS)
 
 lint: ## formatting, clang-tidy, include arrows, names in docs, banned calls

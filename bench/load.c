@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_load PORT PATH [--connections N] [--seconds T] [--warmup T] [--body B] [--sessions N]: the
- * load.
+/* bench_load PORT PATH [--connections N] [--seconds T] [--warmup T] [--body B] [--sessions N]
+ * [--modern 1]: the load.
  *
  * One thread, epoll; every connection is kept alive, has a session of its own (from its initialize)
  * and one request on the way, with a fresh JSON-RPC id that the answer must carry.  Prints one line
  * of JSON: calls, errors, calls/s and latency percentiles in microseconds.  With --sessions it only
- * makes N sessions by initialize, over the same connections, and prints how fast.
+ * makes N sessions by initialize, over the same connections, and prints how fast.  With --modern
+ * there are no sessions: every call carries its envelope, within the same --body, and its headers.
  *
  * An answer that is not a 200 with the id of its request counts as an error and is shown once: a
  * run with errors is no measurement. */
@@ -33,6 +34,7 @@ struct options {
     double seconds, warmup;
     size_t body;
     unsigned long sessions;
+    bool is_modern;
 };
 
 struct conn {
@@ -77,15 +79,22 @@ static void send_all(struct conn *c, const char *data, size_t n)
     }
 }
 
+#define MODERN_LINES                                                                               \
+    "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n"
+#define MODERN_META                                                                                \
+    "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","                       \
+    "\"io.modelcontextprotocol/clientCapabilities\":{}},"
+
 static void send_request(struct conn *c, const char *body, size_t n)
 {
     static char out[MAX_BODY + 2048];
-    int head =
-        snprintf(out, 2048,
-                 "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
-                 "Accept: application/json, text/event-stream\r\n%s%s%sContent-Length: %zu\r\n\r\n",
-                 options.path, options.port, c->session[0] ? "Mcp-Session-Id: " : "", c->session,
-                 c->session[0] ? "\r\nMCP-Protocol-Version: 2025-11-25\r\n" : "", n);
+    int head = snprintf(
+        out, 2048,
+        "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
+        "Accept: application/json, text/event-stream\r\n%s%s%s%sContent-Length: %zu\r\n\r\n",
+        options.path, options.port, options.is_modern ? MODERN_LINES : "",
+        c->session[0] ? "Mcp-Session-Id: " : "", c->session,
+        c->session[0] ? "\r\nMCP-Protocol-Version: 2025-11-25\r\n" : "", n);
     memcpy(out + head, body, n);
     c->sent_ns = now_ns();
     send_all(c, out, (size_t)head + n);
@@ -110,11 +119,11 @@ static void send_call(struct conn *c)
     static char body[MAX_BODY + 512];
     static const char tail[] = "\"}}}";
     c->id = next_id++;
-    int head =
-        snprintf(body, 512,
-                 "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"tools/call\",\"params\":{\"name\":"
-                 "\"echo\",\"arguments\":{\"text\":\"",
-                 (unsigned long long)c->id);
+    int head = snprintf(
+        body, 512,
+        "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"tools/call\",\"params\":{%s\"name\":"
+        "\"echo\",\"arguments\":{\"text\":\"",
+        (unsigned long long)c->id, options.is_modern ? MODERN_META : "");
     size_t fixed = (size_t)head + sizeof tail - 1;
     size_t pad = options.body > fixed ? options.body - fixed : 0;
     memcpy(body + head, padding, pad);
@@ -215,7 +224,13 @@ static struct conn *connect_one(int epoll)
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
     epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &event);
-    send_initialize(c);
+    if (options.is_modern) {
+        c->initialized = true;
+        initialized++;
+        send_call(c);
+    } else {
+        send_initialize(c);
+    }
     return c;
 }
 
@@ -257,7 +272,7 @@ static void read_options(int argc, char **argv)
 {
     if (argc < 3) {
         fprintf(stderr, "usage: bench_load PORT PATH [--connections N] [--seconds T] [--warmup T] "
-                        "[--body B] [--sessions N]\n");
+                        "[--body B] [--sessions N] [--modern 1]\n");
         exit(2);
     }
     options.port = (int)strtol(argv[1], NULL, 10);
@@ -274,6 +289,8 @@ static void read_options(int argc, char **argv)
             options.body = (size_t)value;
         else if (strcmp(argv[i], "--sessions") == 0)
             options.sessions = (unsigned long)value;
+        else if (strcmp(argv[i], "--modern") == 0)
+            options.is_modern = value != 0;
         else {
             fprintf(stderr, "unknown option or bad value: %s %s\n", argv[i], argv[i + 1]);
             exit(2);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py [--quick] [--save] [--only calls,bodies,single,sessions,start]: what Holdfast costs, beside nginx.
+"""run.py [--quick] [--save] [--only calls,bodies,single,eras,sessions,streams,start]: what Holdfast costs, beside nginx.
 
 Everything runs on this machine over loopback: one upstream (bench_upstream), one load (bench_load),
 and between them, in turn and in alternating order, nothing (direct), nginx as a plain proxy, Holdfast
@@ -27,7 +27,8 @@ import urllib.request
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(TOP, 'build')
 TICKS = os.sysconf('SC_CLK_TCK')
-PARTS = ('calls', 'bodies', 'single', 'sessions', 'start')
+PARTS = ('calls', 'bodies', 'single', 'eras', 'sessions', 'streams', 'start')
+MOST_STREAMS = 9990  # a listener takes 10,000 connections, and some are left for others
 
 NGINX = '''
 worker_processes 1; daemon off; error_log {dir}/error.log; pid {dir}/nginx.pid;
@@ -147,11 +148,11 @@ class Nginx(Process):
 
 
 class Holdfast(Process):
-    def __init__(self, folder, name, upstream, audit=None):
+    def __init__(self, folder, name, upstream, audit=None, era='legacy'):
         super().__init__(name, '/mcp/up')
         self.folder = os.path.join(folder, name.replace(' ', '-'))
         self.log = os.path.join(self.folder, 'log')
-        entry = {'url': f'http://127.0.0.1:{upstream.port}/mcp', 'era': 'legacy', 'handles': 'never'}
+        entry = {'url': f'http://127.0.0.1:{upstream.port}/mcp', 'era': era, 'handles': 'never'}
         if audit:
             entry['audit'] = audit
         self.config = {'mcpServers': {'up': entry}, 'holdfast': {}}
@@ -267,6 +268,73 @@ def compare(report, title, subjects, upstream, rounds, note='', **options):
     report.say(f'\nOther work on the machine: at most {foreign:.0%} of its CPU in any run.' + (f' {note}' if note else ''))
 
 
+def compare_eras(report, folder, subjects, upstream, running, rounds, **options):
+    """The same call in both eras, and from one to the other, beside nginx with the same bytes."""
+    legacy_up, nginx = {s.name: s for s in subjects}, subjects[1]
+    modern_up = {}
+    for name, audit in (('holdfast audit off', 'none'), ('holdfast audit on', None)):
+        modern_up[name] = Holdfast(folder, name + ' modern', upstream, audit, 'modern').start()
+        running.append(modern_up[name])
+    hops = [('nginx: legacy', nginx, 0), ('nginx: modern', nginx, 1)]
+    for name in modern_up:
+        hops += [(name + ': legacy → legacy', legacy_up[name], 0), (name + ': modern → modern', modern_up[name], 1)]
+        if name.endswith('off'):
+            hops += [(name + ': legacy → modern', modern_up[name], 0), (name + ': modern → legacy', legacy_up[name], 1)]
+    runs = {name: [] for name, _, _ in hops}
+    for number in range(rounds):
+        for name, subject, modern in hops if number % 2 == 0 else reversed(hops):
+            runs[name].append(load(subject, upstream, modern=modern, **options))
+            time.sleep(0.2)
+
+    def ratio(name, other):
+        return spread([a['cpu_us'] / b['cpu_us'] for a, b in zip(runs[name], runs[other]) if b['cpu_us']] or [0], '{:.2f}')
+    rows = []
+    for name, subject, modern in hops:
+        mine, same = runs[name], subject.name.replace(' modern', '')
+        base = 'nginx: legacy' if subject is nginx else same + ': legacy → legacy'
+        rows.append([name, spread([r['per_s'] for r in mine], '{:,.0f}'),
+                     f"{statistics.median(r['p50_us'] for r in mine):,.0f} / {statistics.median(r['p99_us'] for r in mine):,.0f}",
+                     spread([r['cpu_us'] for r in mine]), ratio(name, 'nginx: modern' if modern else 'nginx: legacy'),
+                     '–' if name == base else ratio(name, base)])
+    report.table('tools/call in both eras (client → upstream), 504-byte bodies, 64 connections',
+                 ['hop', 'calls/s', 'p50 / p99 µs', 'CPU µs per call', '× nginx, same bytes', '× legacy → legacy'], rows)
+
+
+def measure_streams(report, folder, upstream, counts):
+    """Idle GET streams: what each costs, and how soon all of them hear of a change."""
+    rows = []
+    for count in counts:
+        subject = Holdfast(folder, f'holdfast {count} streams', upstream, 'none').start()
+        settle(subject)
+        empty = private_kib(subject.pids())
+        child = subprocess.Popen([os.path.join(BUILD, 'bench/bench_streams'), str(subject.port), subject.path, str(count)],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        first = child.stdout.readline().split()
+        if first[:1] != ['open']:
+            status = child.wait()
+            subject.stop()
+            if status != 3:
+                sys.exit(f'{subject.name}: the run failed')
+            report.say('\nStreams were not measured: GET /mcp/{server} is not served.')
+            return
+        settle(subject)
+        full = private_kib(subject.pids())
+        rounds = []
+        for _ in range(5):
+            child.stdin.write('change\n')
+            child.stdin.flush()
+            rounds.append(json.loads(child.stdout.readline()))
+        child.stdin.close()
+        child.wait()
+        subject.stop()
+        rows.append([f'{count:,}', f'{count / float(first[1]):,.0f}', f'{empty / 1024:.1f}', f'{full / 1024:.1f}',
+                     f'{(full - empty) / count:.2f}', *(spread([r[key] / 1000 for r in rounds]) for key in
+                                                        ('first_us', 'middle_us', 'last_us'))])
+        shutil.rmtree(subject.folder)
+    report.table('Idle GET streams, a session each, and one list_changed of the upstream to all of them',
+                 ['streams', 'opened/s', 'MiB before', 'MiB after', 'KiB per stream', 'first ms', 'half ms', 'all ms'], rows)
+
+
 def settle(subject):
     """Waits until the subject's CPU rests, so that memory is that of an idle process."""
     for _ in range(100):
@@ -315,7 +383,7 @@ def measure(args, report, folder, running):
     upstream = Upstream('direct', '/mcp').start()
     running.append(upstream)
     subjects = [upstream]
-    if {'calls', 'bodies', 'single'} & set(args.only):
+    if {'calls', 'bodies', 'single', 'eras'} & set(args.only):
         for one in (Nginx(folder, upstream), Holdfast(folder, 'holdfast audit off', upstream, 'none'),
                     Holdfast(folder, 'holdfast audit on', upstream)):
             running.append(one)
@@ -331,6 +399,8 @@ def measure(args, report, folder, running):
     if 'single' in args.only:
         compare(report, 'tools/call, 504-byte bodies, 1 connection', subjects, upstream, 1 if quick else 3,
                 connections=1, seconds=1 if quick else 3, body=504)
+    if 'eras' in args.only:
+        compare_eras(report, folder, subjects, upstream, running, rounds, connections=64, seconds=seconds, body=504)
     # Alone from here on: pages that two processes of the program share would not count as private.
     for one in running[1:]:
         one.stop()
@@ -338,6 +408,8 @@ def measure(args, report, folder, running):
         measure_start(report, folder, upstream)
     if 'sessions' in args.only:
         measure_sessions(report, folder, upstream, (1000, 10000) if quick else (10000, 100000))
+    if 'streams' in args.only:
+        measure_streams(report, folder, upstream, (1000,) if quick else (1000, MOST_STREAMS))
 
 
 def main():

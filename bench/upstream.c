@@ -5,7 +5,8 @@
  * One thread, epoll, keep-alive, JSON answers; it prints "listening PORT".  It trusts its peers
  * (they are ours, on loopback) and so looks only for what it needs: the length of the body, the
  * method and the id.  tools/call is answered with a body as long as the request's, so that --body
- * of bench_load sets both directions. */
+ * of bench_load sets both directions.  It speaks both eras, each request being answered in its own;
+ * a call of the tool `change` says that the list of tools has changed before its result. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -59,25 +60,40 @@ static void find_id(const char *body, char *ret_id, size_t max)
         snprintf(ret_id, max, "%.*s", (int)n, at);
 }
 
-static bool reply(int fd, const char *extra, const char *body, size_t n)
+static bool reply_as(int fd, const char *type, const char *extra, const char *body, size_t n)
 {
     static char out[MAX_REQUEST + 4096];
-    int head = snprintf(
-        out, 4096,
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%sContent-Length: %zu\r\n\r\n", extra,
-        n);
+    int head =
+        snprintf(out, 4096, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\n%sContent-Length: %zu\r\n\r\n",
+                 type, extra, n);
     memcpy(out + head, body, n);
     return write_all(fd, out, (size_t)head + n);
 }
 
-static bool reply_call(int fd, const char *id, size_t wanted)
+static bool reply(int fd, const char *extra, const char *body, size_t n)
+{
+    return reply_as(fd, "application/json", extra, body, n);
+}
+
+static bool reply_change(int fd, const char *id)
+{
+    char body[512];
+    int n =
+        snprintf(body, sizeof body,
+                 "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"
+                 "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n",
+                 id);
+    return reply_as(fd, "text/event-stream", "", body, (size_t)n);
+}
+
+static bool reply_call(int fd, const char *id, size_t wanted, bool is_modern)
 {
     static char body[MAX_REQUEST];
     static const char tail[] = "\"}],\"isError\":false}}";
     int head = snprintf(body, 512,
-                        "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":"
+                        "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{%s\"content\":[{\"type\":"
                         "\"text\",\"text\":\"",
-                        id);
+                        id, is_modern ? "\"resultType\":\"complete\"," : "");
     size_t fixed = (size_t)head + sizeof tail - 1;
     size_t pad = wanted > fixed ? wanted - fixed : 0;
     memcpy(body + head, padding, pad);
@@ -92,23 +108,42 @@ static bool reply_text(int fd, const char *extra, const char *id, const char *re
     return reply(fd, extra, body, (size_t)n);
 }
 
+#define TOOLS                                                                                      \
+    "\"tools\":[{\"name\":\"echo\",\"inputSchema\":{\"type\":\"object\",\"properties\":{\"text\":" \
+    "{"                                                                                            \
+    "\"type\":\"string\"}}}},{\"name\":\"change\",\"inputSchema\":{\"type\":\"object\"}}]"
+#define LASTING "\"resultType\":\"complete\",\"ttlMs\":60000,\"cacheScope\":\"private\","
+
+static bool answer_modern(int fd, const char *id, const char *body)
+{
+    if (strstr(body, "\"server/discover\""))
+        return reply_text(fd, "", id,
+                          "\"result\":{" LASTING "\"supportedVersions\":[\"2026-07-28\"],"
+                          "\"capabilities\":{\"tools\":{}}}");
+    if (strstr(body, "\"tools/list\""))
+        return reply_text(fd, "", id, "\"result\":{" LASTING TOOLS "}");
+    return reply_text(fd, "", id, "\"error\":{\"code\":-32601,\"message\":\"Method not found\"}");
+}
+
 static bool answer(int fd, const char *body, size_t n)
 {
     char id[128], extra[64];
     find_id(body, id, sizeof id);
+    bool is_modern = strstr(body, "\"io.modelcontextprotocol/protocolVersion\"") != NULL;
     if (strstr(body, "\"tools/call\""))
-        return reply_call(fd, id, n);
+        return strstr(body, "\"name\":\"change\"") ? reply_change(fd, id)
+                                                   : reply_call(fd, id, n, is_modern);
+    if (is_modern)
+        return answer_modern(fd, id, body);
     if (strstr(body, "\"initialize\"")) {
         snprintf(extra, sizeof extra, "Mcp-Session-Id: bench-%lu\r\n", ++sessions);
         return reply_text(
             fd, extra, id,
-            "\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},"
-            "\"serverInfo\":{\"name\":\"bench\",\"version\":\"1\"}}");
+            "\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{"
+            "\"listChanged\":true}},\"serverInfo\":{\"name\":\"bench\",\"version\":\"1\"}}");
     }
     if (strstr(body, "\"tools/list\""))
-        return reply_text(fd, "", id,
-                          "\"result\":{\"tools\":[{\"name\":\"echo\",\"inputSchema\":{\"type\":"
-                          "\"object\",\"properties\":{\"text\":{\"type\":\"string\"}}}}]}");
+        return reply_text(fd, "", id, "\"result\":{" TOOLS "}");
     if (strstr(body, "\"ping\""))
         return reply_text(fd, "", id, "\"result\":{}");
     if (strcmp(id, "null") == 0) {
