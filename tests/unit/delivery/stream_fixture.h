@@ -211,6 +211,27 @@ static inline struct seen *client_events(struct client *c)
     return s;
 }
 
+static inline void sweep_on_due(struct deadline *d)
+{
+    d->due_ms = -1;
+}
+
+/* Turns the loop until every deadline that is due was acted upon. */
+static inline void sweep(struct fixture *f)
+{
+    struct deadline_class class;
+    struct deadline mine;
+
+    deadline_class_init(&class, f->loop, 0);
+    deadline_init(&mine, sweep_on_due);
+    for (int i = 0; i < 2; i++) { /* whatever the order within one sweep */
+        deadline_set(&class, &mine);
+        while (mine.due_ms >= 0)
+            loop_turn(f->loop);
+    }
+    deadline_class_release(&class);
+}
+
 static inline void wait_posts(struct fixture *f, unsigned n)
 {
     while (f->n_post < n)

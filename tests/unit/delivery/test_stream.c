@@ -123,8 +123,7 @@ TEST(test_stream__a_silent_connection_gets_a_comment_after_fifteen_seconds)
     while (streams_connected(f.streams) < 2)
         loop_turn(f.loop);
     clock_advance_fake(STREAM_QUIET_MS - 1);
-    for (int i = 0; i < 5; i++) /* the sweep runs every 50 ms */
-        loop_turn(f.loop);
+    sweep(&f);
     stream_send(f.post[0], STR("{}"), STREAM_MUST);
     client_wait(&busy, "data: {}");
     assert_false(peer_has(&silent.p, "keep-alive\n"));

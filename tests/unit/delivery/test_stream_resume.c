@@ -341,8 +341,7 @@ TEST(test_stream_resume__events_are_kept_five_minutes_and_then_said_to_be_gone)
         stream_unref(f.post[0]);
         f.n_post = 0;
         clock_advance_fake(STREAM_KEEP_MS - 1 + late);
-        for (int i = 0; i < 5; i++) /* the sweep runs every 50 ms */
-            loop_turn(f.loop);
+        sweep(&f);
         assert_int_equal(f.streams->kept_bytes == 0, late);
         assert_int_equal(f.streams->homes.n, !late); /* nothing is left behind */
         client_ask(&f, &c, "GET", "/get?t=1", seen->id[0]);
@@ -368,8 +367,7 @@ TEST(test_stream_resume__a_standalone_stream_waits_five_minutes_for_its_client)
     while (streams_connected(f.streams))
         loop_turn(f.loop);
     clock_advance_fake(STREAM_KEEP_MS - 1);
-    for (int i = 0; i < 5; i++)
-        loop_turn(f.loop);
+    sweep(&f);
     struct stream *st = streams_standalone(f.streams, f.transports[1]);
     assert_non_null(st);
     stream_send(st, STR("{\"n\":1}"), STREAM_MUST);
