@@ -24,6 +24,21 @@ async function conditional(peer) {
     includes(names, ['trigger-sampling-request', 'trigger-elicitation-request', 'get-roots-list'].map((n) => peer.name(n)), 'the tools');
 }
 
+// Holdfast's own: a modern client names its session by an argument that every tool has, and is told the name.
+async function handles(peer) {
+    const {tools: all} = await peer.client.listTools();
+    must(all.every((t) => t.inputSchema.properties?.session_id), 'every tool takes a session_id', all.map((t) => t.name));
+    const first = await peer.call('get-structured-content', {location: 'Chicago'});
+    const handle = first._meta?.['holdfast/session'];
+    must(/^ses_/.test(handle), 'the result names its session', first);
+    same(first.content.at(-1).text, `[session: ${handle}]`, 'the last block');
+    const began = await peer.call('toggle-simulated-logging', {session_id: handle});
+    must(text(began).startsWith('Started'), 'the session has no logging yet', began);
+    const ended = await peer.call('toggle-simulated-logging', {session_id: handle});
+    must(text(ended).startsWith('Stopped'), 'the same process serves the session', ended);
+    must(text(await peer.call('toggle-simulated-logging')).startsWith('Started'), 'a call without a session has its own process');
+}
+
 async function prompts(peer) {
     const names = (await peer.client.listPrompts()).prompts.map((p) => p.name);
     includes(names, ['simple-prompt', 'args-prompt', 'completable-prompt'].map((n) => peer.name(n)), 'the prompts');
@@ -160,6 +175,6 @@ async function logging(peer) {
 
 export const everything = {
     always: () => ({'roots/list': {roots: [ROOT]}}),
-    tools, conditional, prompts, resources, templates, completion, progress, cancellation, elicitation, 'elicitation-url': elicitationUrl,
+    tools, conditional, handles, prompts, resources, templates, completion, progress, cancellation, elicitation, 'elicitation-url': elicitationUrl,
     sampling, roots, subscriptions, listen, list_changed: listChanged, logging,
 };

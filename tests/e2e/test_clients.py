@@ -51,6 +51,7 @@ UPSTREAMS = {
     'everything-http': Upstream('server-everything', 'legacy', EVERYTHING_FEATURES, 1),
     'ours-legacy': Upstream('ours', 'legacy', OUR_FEATURES, 1),
     'ours-stdio': Upstream('ours', 'modern', OUR_FEATURES, 2),
+    'handles': Upstream('server-everything', 'legacy', {'modern': ('handles',)}, 2),
 }
 CLIENTS = {'sdk1': 'legacy', 'v2-legacy': 'legacy', 'v2-auto': 'modern', 'v2-modern': 'modern'}
 FRONTS = ('server', 'all', 'stdio')
@@ -80,7 +81,7 @@ class Cell(typing.NamedTuple):
 
 def cells():
     for upstream in UPSTREAMS:
-        for client in CLIENTS:
+        for client in CLIENTS if upstream != 'handles' else ():
             for front in FRONTS:
                 yield Cell(client, front, upstream)
     for client in ('sdk1', 'v2-legacy'):
@@ -89,6 +90,7 @@ def cells():
         yield Cell(client, 'direct', 'ours-legacy')
     for client in ('v2-auto', 'v2-modern'):
         yield Cell(client, 'direct', 'ours-modern')
+    yield Cell('v2-modern', 'server', 'handles')
 
 
 # What does not cross between the eras: refused with a sentence of ours, or not offered to begin with.
@@ -163,6 +165,7 @@ def start_servers(stack, folder):
         'everything-http': http('--import', os.path.join(harness.PEERS, 'on_loopback.mjs'), EVERYTHING, 'streamableHttp'),
         'ours-legacy': http(OURS, '--era', 'legacy'),
         'ours-stdio': pipe(OURS, '--stdio', '--era', 'modern'),
+        'handles': {**pipe(EVERYTHING, 'stdio'), 'handles': 'auto'},
     }
 
 
