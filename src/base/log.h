@@ -54,5 +54,7 @@ void log_set_fd(int fd);
 /* Escapes control bytes, DEL, C1, bidi controls and invalid UTF-8 for terminals; used by commands
  * too. */
 void log_escape(struct buf *out, struct str s, size_t max);
+/* The same into ret[size], cut between characters; always ends with a NUL. */
+void log_escape_cut(char *ret, size_t size, struct str s);
 
 #endif

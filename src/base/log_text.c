@@ -77,6 +77,25 @@ void log_escape(struct buf *out, struct str s, size_t max)
         buf_addz(out, "…");
 }
 
+void log_escape_cut(char *ret, size_t size, struct str s)
+{
+    struct buf escaped;
+    struct str text;
+
+    buf_init(&escaped, 16 * size); /* one byte may become "\u202e" */
+    log_escape(&escaped, s, size);
+    text = buf_str(&escaped);
+    if (text.n >= size) {
+        text.n = size - 1;
+        while (text.n && ((unsigned char)text.p[text.n] & 0xc0) == 0x80)
+            text.n--; /* not through the middle of a character */
+    }
+    if (text.n)
+        memcpy(ret, text.p, text.n);
+    ret[text.n] = '\0';
+    buf_release(&escaped);
+}
+
 static void add_json_string(struct buf *out, struct str s, size_t max)
 {
     const char *p = s.p, *end = s.p + (s.n > max ? max : s.n), *all = s.p + s.n;

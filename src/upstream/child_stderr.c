@@ -129,24 +129,12 @@ static bool is_blank(char c)
 void child_stderr_last_line(const struct child_stderr *s, char *ret_text, size_t size)
 {
     struct str all = child_stderr_newest(s, CHILD_STDERR_RING);
-    struct buf escaped;
     while (all.n && is_blank(all.p[all.n - 1]))
         all.n--;
     size_t start = all.n;
     while (start && all.p[start - 1] != '\n')
         start--;
-    buf_init(&escaped, 16 * size); /* one byte may become "\u202e" */
-    if (all.n)
-        log_escape(&escaped, str_n(all.p + start, all.n - start), size);
-    struct str text = buf_str(&escaped);
-    if (text.n >= size) {
-        text.n = size - 1;
-        while (text.n && ((unsigned char)text.p[text.n] & 0xc0) == 0x80)
-            text.n--; /* not through the middle of a character */
-    }
-    memcpy(ret_text, text.p, text.n);
-    ret_text[text.n] = '\0';
-    buf_release(&escaped);
+    log_escape_cut(ret_text, size, all.n ? str_n(all.p + start, all.n - start) : STR(""));
 }
 
 uint64_t child_stderr_logged(const struct child_stderr *s)
