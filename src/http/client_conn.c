@@ -91,6 +91,24 @@ static void fail_odd(struct client_conn *c, enum err_code code, const char *text
     fail(c, &err);
 }
 
+static void fail_too_large(struct client_conn *c)
+{
+    struct error err;
+
+    error_set(&err, ERR_TOO_LARGE, "its answer is larger than %zu bytes: ask it for less",
+              c->pool->config.max_body);
+    fail(c, &err);
+}
+
+static void fail_framing(struct client_conn *c, const struct http_fault *fault)
+{
+    struct error err;
+
+    error_set(&err, ERR_UPSTREAM, "the server breaks HTTP, look at what stands before it: %s",
+              fault->reason);
+    fail(c, &err);
+}
+
 /* The connection is free again, or gone, before the user hears of the response. */
 static void complete(struct client_conn *c, struct str body)
 {
@@ -113,7 +131,7 @@ static bool gather(struct client_conn *c, struct str data)
 {
     if (buf_try_add(&c->call->body, data.p, data.n))
         return true;
-    fail_odd(c, ERR_TOO_LARGE, "the answer of the server is larger than we take: ask it for less");
+    fail_too_large(c);
     return false;
 }
 
@@ -160,7 +178,7 @@ static void take_chunked(struct client_conn *c, struct str bytes)
         held = str_n(data.p, 0);
     }
     if (verdict == HTTP_PARSE_BAD)
-        fail_odd(c, ERR_UPSTREAM, fault.reason);
+        fail_framing(c, &fault);
     else if (verdict == HTTP_PARSE_OK && bytes.n)
         fail_odd(c, ERR_UPSTREAM, "the server sent bytes after its answer: it breaks HTTP");
     else if (verdict == HTTP_PARSE_OK)
@@ -191,9 +209,10 @@ static const char *objection(const struct client_conn *c, const struct http_head
     if (h->status == 101)
         return "the server switched protocols unasked: it breaks HTTP";
     if (h->status < 200)
-        return c->n_interim > CLIENT_MAX_INTERIM ? "the server sends interim answers without end"
-                                                 : NULL;
-    if (h->status >= 300 && h->status < 400)
+        return c->n_interim > CLIENT_MAX_INTERIM
+                   ? "the server sends interim answers without end: it breaks HTTP"
+                   : NULL;
+    if (h->status >= 300 && h->status < 400 && h->status != 304)
         return "the server redirects: put the address it redirects to into the configuration";
     if (coding.p && !str_ieq(coding, STR("identity")))
         return "the server compresses its answers unasked: turn that off";
@@ -217,8 +236,7 @@ static void take_final_head(struct client_conn *c, const struct http_head *h, st
         complete(c, STR(""));
     else if (h->framing == HTTP_LENGTH && !c->call->streams &&
              h->content_length > c->pool->config.max_body)
-        fail_odd(c, ERR_TOO_LARGE,
-                 "the answer of the server is larger than we take: ask it for less");
+        fail_too_large(c);
     else if (rest.n)
         take_body(c, rest);
 }
@@ -238,7 +256,7 @@ static size_t take_heads(struct client_conn *c, struct str bytes)
         case HTTP_PARSE_MORE:
             return at;
         case HTTP_PARSE_BAD:
-            fail_odd(c, ERR_UPSTREAM, fault.reason);
+            fail_framing(c, &fault);
             return bytes.n;
         case HTTP_PARSE_OK:
             break;
