@@ -41,14 +41,30 @@ static bool step_decode(struct delivery *d)
     /* The copy lives as long as the answer does; its reader's text is gone when we return. */
     char *copy = arena_try_alloc(d->mem, d->text.n + 1);
     if (!copy) {
+        link_note_odd(d->link, "it sent a message that is too large");
         drop(d, "too_large");
         return false;
     }
     memcpy(copy, d->text.p, d->text.n);
     if (mcp_parse_upstream(str_n(copy, d->text.n), d->mem, &d->m, &err))
         return true;
+    link_note_odd(d->link, err.text);
     drop(d, "not_json_rpc");
     return false;
+}
+
+/* True when the answer has a shape that no client could read: the asker hears of it instead. */
+static bool refuse_shape(const struct delivery *d, struct pending *p)
+{
+    const char *fault = mcp_response_fault(&d->m);
+    struct error err;
+
+    if (!fault)
+        return false;
+    error_set(&err, ERR_UPSTREAM, "%.*s answered with %s; report that to its authors",
+              STR_ARG(upstream_name(link_upstream(d->link))), fault);
+    p->on_fail(p, &err, true);
+    return true;
 }
 
 static void deliver_response(struct delivery *d)
@@ -57,10 +73,13 @@ static void deliver_response(struct delivery *d)
     struct pending *p = mcp_id_ours(d->m.id, &id) ? pending_find(d->link, id) : NULL;
 
     if (!p || (d->about && d->about != p)) {
+        link_note_odd(d->link, "it sent an answer to no open request");
         drop(d, "unknown_id");
         return;
     }
     pending_take(d->link, id);
+    if (refuse_shape(d, p))
+        return;
     struct arena *mem = d->mem;
     d->mem = NULL;
     p->on_reply(p, &d->m, mem);

@@ -142,15 +142,26 @@ bool mcp_parse_upstream(struct str text, struct arena *mem, struct mcp_message *
     struct mcp_message m = {0};
 
     if (!js_parse(text, &js_limits_upstream, mem, &m.doc, &fault))
-        return error_set(err, ERR_UPSTREAM, "the server sent something that is not JSON: %s",
-                         fault.reason);
+        return error_set(err, ERR_UPSTREAM, "it sent something that is not JSON: %s", fault.reason);
     if (js_root(&m.doc)->type != JS_OBJECT)
-        return error_set(err, ERR_UPSTREAM, "the server sent something that is no JSON-RPC object");
+        return error_set(err, ERR_UPSTREAM, "it sent something that is no JSON-RPC object");
     find_parts(&m, mem);
-    if (m.kind == MCP_RESPONSE && !m.result && !m.error)
-        return error_set(err, ERR_UPSTREAM, "the server sent neither a method nor a result");
     *ret = m;
     return true;
+}
+
+const char *mcp_response_fault(const struct mcp_message *m)
+{
+    int64_t code;
+
+    if (!m->error && !m->result)
+        return "neither a result nor an error";
+    if (!m->error)
+        return js_type_is(m->result, JS_OBJECT) ? NULL : "a result that is not an object";
+    if (!js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code) ||
+        !js_type_is(js_get(&m->doc, m->error, STR("message")), JS_STRING))
+        return "an error without an integer \"code\" and a \"message\"";
+    return NULL;
 }
 
 const struct js_node *mcp_param(const struct mcp_message *m, struct str name)

@@ -28,6 +28,9 @@ must_check bool mcp_parse_request(struct str text, struct arena *mem, struct mcp
 /* From an upstream: one validating scan, tolerant of what does not matter. */
 must_check bool mcp_parse_upstream(struct str text, struct arena *mem, struct mcp_message *ret,
                                    struct error *err);
+/* What is wrong with the shape of an upstream's response ("a result that is not an object"), or
+ * NULL: clients cannot be expected to take every shape. */
+const char *mcp_response_fault(const struct mcp_message *m);
 const struct js_node *mcp_param(const struct mcp_message *m, struct str name);
 /* params.NAME as text; absent when it is not a string. */
 struct str mcp_param_text(const struct mcp_message *m, struct str name, struct arena *mem);

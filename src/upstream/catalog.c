@@ -4,6 +4,7 @@
 #include "upstream/catalog.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <stdlib.h>
 
@@ -79,7 +80,8 @@ static bool keep(struct catalog *c, struct str raw, struct str *ret, struct erro
 {
     char *copy = arena_try_alloc(c->mem, raw.n + 1);
     if (!copy)
-        return error_set(err, ERR_TOO_LARGE, "the server's lists are larger than 16 MiB");
+        return error_set(err, ERR_UPSTREAM,
+                         "the server's lists are larger than 16 MiB; let it list less");
     memcpy(copy, raw.p, raw.n);
     copy[raw.n] = '\0';
     *ret = str_n(copy, raw.n);
@@ -111,6 +113,20 @@ static void take_capabilities(struct catalog *c, const struct js_doc *doc,
     c->subscribes = js_type_is(js_get(doc, resources, STR("subscribe")), JS_TRUE);
 }
 
+static bool refuse_version(struct str version, struct error *err)
+{
+    char shown[48];
+
+    if (!version.p)
+        return error_set(err, ERR_UPSTREAM,
+                         "the server named no protocol version; report that to its authors");
+    log_escape_cut(shown, sizeof(shown), version);
+    return error_set(err, ERR_UPSTREAM,
+                     "the server chose protocol version \"%s\", which Holdfast does not speak; see "
+                     "whether a newer release of it does better",
+                     shown);
+}
+
 bool catalog_take_server(struct catalog *c, const struct js_doc *doc, const struct js_node *result,
                          struct error *err)
 {
@@ -126,10 +142,7 @@ bool catalog_take_server(struct catalog *c, const struct js_doc *doc, const stru
         struct str version = js_text(doc, js_get(doc, result, STR("protocolVersion")), c->mem);
         const struct mcp_version *known = version.p ? mcp_version_find(version) : NULL;
         if (!known || known->era != MCP_LEGACY)
-            return error_set(
-                err, ERR_UPSTREAM,
-                "the server chose protocol version \"%.*s\", which Holdfast does not speak",
-                STR_ARG(version));
+            return refuse_version(version, err);
         c->version = known->name;
     }
     take_capabilities(c, doc, js_get(doc, result, STR("capabilities")));
@@ -166,7 +179,8 @@ static bool add_item(struct catalog *c, enum catalog_kind kind, struct str name,
     struct catalog_item *item;
 
     if (list->n == CATALOG_MAX_ITEMS)
-        return error_set(err, ERR_TOO_LARGE, "the server's %.*s has more than %d entries",
+        return error_set(err, ERR_UPSTREAM,
+                         "the server's %.*s has more than %d entries; let it list less",
                          STR_ARG(catalog_kinds[kind].method), CATALOG_MAX_ITEMS);
     item = next_slot(list);
     *item = (struct catalog_item){0};

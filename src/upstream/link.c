@@ -123,6 +123,17 @@ void link_end(struct link *l, const struct error *why)
     upstream_place_freed(u->set);
 }
 
+void link_note_odd(struct link *l, const char *what)
+{
+    l->n_odd++;
+    snprintf(l->odd, sizeof(l->odd), " (%.120s)", what);
+}
+
+const char *pending_odd(const struct pending *p)
+{
+    return p->link->n_odd != p->odd_before ? p->link->odd : "";
+}
+
 static void on_deadline(struct deadline *d)
 {
     struct pending *p = container_of(d, struct pending, deadline);
@@ -131,8 +142,9 @@ static void on_deadline(struct deadline *d)
 
     long long ms = l->up->config->timeout_ms;
     error_set(&err, ERR_TIMEOUT,
-              "%.*s did not answer within %lld %s; try again, or raise its \"timeout\"",
-              STR_ARG(l->up->config->name), ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s");
+              "%.*s did not answer within %lld %s%s; try again, or raise its \"timeout\"",
+              STR_ARG(l->up->config->name), ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s",
+              pending_odd(p));
     l->timeouts++;
     pending_cancel(p, STR("timeout"));
     p->on_fail(p, &err, true);
@@ -161,6 +173,7 @@ bool upstream_send(struct link *l, const struct exec *token, struct pending *p,
     p->link = l;
     p->wire = NULL;
     p->left = false;
+    p->odd_before = l->n_odd;
     deadline_init(&p->deadline, on_deadline);
     list_init(&p->node);
     map_put(&l->up->set->ledger, pending_key(p), p);
@@ -289,9 +302,10 @@ static void on_handshake_reply(struct pending *p, struct mcp_message *m, struct 
     } else if (m->error) {
         l->says_modern = mcp_names_modern(m);
         struct str why = js_text(&m->doc, js_get(&m->doc, m->error, STR("message")), mem);
-        error_set(&err, ERR_UPSTREAM, "%.*s refused to start a session: %.*s",
-                  STR_ARG(l->up->config->name), (int)(why.n < 200 ? why.n : 200),
-                  why.p ? why.p : "");
+        char shown[200];
+        log_escape_cut(shown, sizeof(shown), why);
+        error_set(&err, ERR_UPSTREAM, "%.*s refused to start a session: %s",
+                  STR_ARG(l->up->config->name), shown);
         link_end(l, &err);
     } else if (!known || known->era != MCP_LEGACY) {
         error_set(&err, ERR_UPSTREAM, "%.*s chose a protocol version that Holdfast does not speak",

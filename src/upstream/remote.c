@@ -20,6 +20,8 @@
 
 #define MAX_MESSAGE (16u * 1024 * 1024)
 #define LINGER_MS 500
+#define MAX_SESSION_ID 4096
+#define MAX_UNANSWERED 1024 /* posts of one link that nobody waits for */
 
 struct remote { /* upstream.wire */
     struct http_pool *pool;
@@ -30,8 +32,7 @@ struct remote { /* upstream.wire */
 
 struct remote_link { /* link.wire */
     struct list posts;
-    char head[1024]; /* session and version lines */
-    size_t head_n;
+    unsigned unanswered; /* posts that nobody waits for: notifications and our responses */
 };
 
 struct post { /* one POST on its way */
@@ -42,6 +43,7 @@ struct post { /* one POST on its way */
     struct http_call *call;
     struct sse_reader sse;
     int status;
+    char type[48]; /* its Content-Type, cut, fit to be shown */
     bool is_stream;
     bool ends_soon; /* answered: only the end of the stream is awaited, and not for long */
     bool busy; /* inside one of its callbacks: whoever drops it now leaves it to that callback */
@@ -55,13 +57,18 @@ static struct post *post_new(struct link *l, struct pending *p)
     post->pending = p;
     post->id = p ? p->id : 0;
     list_init(&post->node);
-    if (l)
-        list_push(&((struct remote_link *)l->wire)->posts, &post->node);
+    if (l) {
+        struct remote_link *r = l->wire;
+        list_push(&r->posts, &post->node);
+        r->unanswered += !p;
+    }
     return post;
 }
 
 static void post_free(struct post *post)
 {
+    if (!list_empty(&post->node)) /* so its link still stands */
+        ((struct remote_link *)post->link->wire)->unanswered -= !post->pending;
     list_remove(&post->node);
     if (post->is_stream)
         sse_reader_release(&post->sse);
@@ -87,15 +94,41 @@ static bool post_is_open(const struct post *post)
            pending_find(post->link, post->id) == post->pending;
 }
 
-static void keep_session(struct link *l, const struct http_head *head)
+static bool is_visible(struct str s)
 {
-    struct remote_link *r = l->wire;
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] < 0x21 || s.p[i] > 0x7e)
+            return false;
+    return true;
+}
+
+/* False when the server gave a session id that we could not send back as it is. */
+static bool keep_session(struct link *l, const struct http_head *head)
+{
     struct str id = http_header_get(head, STR("mcp-session-id"));
 
-    if (!id.n || id.n > 512 || l->era == MCP_MODERN)
-        return;
+    if (!id.n || l->era == MCP_MODERN)
+        return true;
+    if (id.n > MAX_SESSION_ID || !is_visible(id))
+        return false;
     l->remote_id = arena_dup(l->mem, id);
-    r->head_n = (size_t)snprintf(r->head, sizeof(r->head), "Mcp-Session-Id: %.*s\r\n", STR_ARG(id));
+    return true;
+}
+
+static void refuse_session(struct link *l)
+{
+    struct error err;
+
+    error_set(&err, ERR_UPSTREAM,
+              "%.*s gave a session id that is longer than %d bytes or not visible ASCII; report "
+              "that to its authors",
+              STR_ARG(l->up->config->name), MAX_SESSION_ID);
+    pending_fail(&l->handshake, &err);
+}
+
+static bool is_event_stream(struct str type)
+{
+    return str_ieq(str_trim(str_split(&type, ';')), STR("text/event-stream"));
 }
 
 static bool on_head(void *arg, const struct http_head *head)
@@ -104,9 +137,16 @@ static bool on_head(void *arg, const struct http_head *head)
     struct str type = http_header_get(head, STR("content-type"));
 
     post->status = head->status;
-    if (post->link && post->pending == &post->link->handshake && head->status == 200)
-        keep_session(post->link, head);
-    if (head->status == 200 && str_starts(type, STR("text/event-stream"))) {
+    log_escape_cut(post->type, sizeof(post->type), type);
+    if (post_is_open(post) && post->pending == &post->link->handshake && head->status == 200 &&
+        !keep_session(post->link, head)) {
+        post->busy = true;
+        refuse_session(post->link);
+        http_call_cancel(post->call);
+        post_free(post);
+        return false;
+    }
+    if (head->status == 200 && is_event_stream(type)) {
         sse_reader_init(&post->sse, MAX_MESSAGE);
         post->is_stream = true;
     }
@@ -138,7 +178,8 @@ static bool on_body(void *arg, struct str bytes)
     post->busy = true;
     bool fits = sse_feed(&post->sse, bytes, on_event, post);
     if (!fits && post_is_open(post)) {
-        error_set(&err, ERR_UPSTREAM, "the server sent an event larger than 16 MiB");
+        error_set(&err, ERR_UPSTREAM, "%.*s sent an event larger than %u bytes; ask it for less",
+                  STR_ARG(post->link->up->config->name), MAX_MESSAGE);
         pending_fail(post->pending, &err);
     }
     post->busy = false;
@@ -187,6 +228,24 @@ static bool answer_with_error(struct post *post, struct str body)
     return answered;
 }
 
+static const char *advice_on(int status)
+{
+    static const struct {
+        int status;
+        const char *text;
+    } table[] = {
+        {404, "check its \"url\""},
+        {405, "check its \"url\""},
+        {429, "try again later"},
+        {503, "try again later"},
+    };
+
+    for (size_t i = 0; i < countof(table); i++)
+        if (table[i].status == status)
+            return table[i].text;
+    return status / 100 == 2 ? "check that its \"url\" is an MCP endpoint" : "look at its log";
+}
+
 static void fail_by_status(struct post *post)
 {
     struct link *l = post->link;
@@ -196,7 +255,8 @@ static void fail_by_status(struct post *post)
 
     switch (judge(post)) {
     case ERR_SESSION_NOT_FOUND:
-        error_set(&err, ERR_SESSION_NOT_FOUND, "%.*s no longer knows its session", STR_ARG(name));
+        error_set(&err, ERR_SESSION_NOT_FOUND, "%.*s no longer knows its session; call again",
+                  STR_ARG(name));
         p->left = false; /* refused unread: it may be sent again on a new session */
         pending_fail(p, &err);
         link_end(l, &err);
@@ -211,8 +271,10 @@ static void fail_by_status(struct post *post)
             STR_ARG(name), post->status);
         break;
     default:
-        error_set(&err, ERR_UPSTREAM, "%.*s answered HTTP %d without a JSON-RPC message",
-                  STR_ARG(name), post->status);
+        error_set(&err, ERR_UPSTREAM,
+                  "%.*s answered HTTP %d (%s) without the JSON-RPC answer%s; %s", STR_ARG(name),
+                  post->status, *post->type ? post->type : "no content type", pending_odd(p),
+                  advice_on(post->status));
     }
     pending_fail(p, &err);
 }
@@ -225,13 +287,16 @@ static void on_done(void *arg, struct str body, const struct error *err, bool se
     if (post_is_open(post)) {
         if (err) {
             struct error why = *err;
+            if (why.code == ERR_TOO_LARGE) /* would blame the client */
+                why.code = ERR_UPSTREAM;
             error_wrap(&why, "%.*s", STR_ARG(post->link->up->config->name));
             post->pending->left = sent;
             pending_fail(post->pending, &why);
         } else if (post->is_stream) {
             struct error why;
-            error_set(&why, ERR_UNREACHABLE, "%.*s ended its stream without a result",
-                      STR_ARG(post->link->up->config->name));
+            error_set(&why, ERR_UNREACHABLE, "%.*s ended its stream without a result%s; %s",
+                      STR_ARG(post->link->up->config->name), pending_odd(post->pending),
+                      advice_on(500));
             pending_fail(post->pending, &why);
         } else {
             bool ok = post->status / 100 == 2 && body.n;
@@ -294,12 +359,19 @@ static void remote_open(struct link *l)
     link_up_later(l);
 }
 
+static void add_session_line(struct buf *lines, const struct link *l)
+{
+    if (!l->remote_id.p)
+        return;
+    buf_addz(lines, "Mcp-Session-Id: ");
+    buf_addstr(lines, l->remote_id);
+    buf_addz(lines, "\r\n");
+}
+
 /* The era's own header lines for this message. */
 static void add_era_lines(struct buf *lines, const struct link *l, const struct outgoing *m)
 {
-    const struct remote_link *r = l->wire;
-
-    buf_add(lines, r->head, r->head_n);
+    add_session_line(lines, l);
     if (l->era == MCP_LEGACY) {
         if (l->version && l->version->version_header) {
             buf_addstr(lines, STR("MCP-Protocol-Version: "));
@@ -327,6 +399,9 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
 
     if (!remote_of(l->up, &r, err))
         return false;
+    if (!p && ((struct remote_link *)l->wire)->unanswered >= MAX_UNANSWERED)
+        return error_set(err, ERR_UNREACHABLE, "%.*s does not take notifications (%d are waiting)",
+                         STR_ARG(l->up->config->name), MAX_UNANSWERED);
     struct post *post = post_new(l, p);
     struct iovec part = {.iov_base = (void *)m->text.p, .iov_len = m->text.n};
     buf_init(&lines, 256 * 1024);
@@ -354,7 +429,6 @@ static void remote_abandon(struct link *l unused_arg, struct pending *p)
 static void say_goodbye(struct link *l)
 {
     struct remote *r = l->up->wire;
-    struct remote_link *rl = l->wire;
     struct buf lines;
 
     if (!l->remote_id.p || !r)
@@ -362,7 +436,7 @@ static void say_goodbye(struct link *l)
     struct post *post = post_new(NULL, NULL);
     buf_init(&lines, 64 * 1024);
     buf_addstr(&lines, r->common);
-    buf_add(&lines, rl->head, rl->head_n);
+    add_session_line(&lines, l);
     post->call = http_call_start(r->pool, "DELETE", r->url.target, buf_str(&lines), NULL, 0, 5000,
                                  &call_events, post);
     buf_release(&lines);

@@ -112,9 +112,10 @@ struct pending {
     struct link *link;
     struct list node; /* on its link */
     struct deadline deadline;
-    void *wire;   /* the transport's own */
-    bool left;    /* bytes may have reached the upstream */
-    bool patient; /* no deadline: a subscription */
+    void *wire;          /* the transport's own */
+    bool left;           /* bytes may have reached the upstream */
+    bool patient;        /* no deadline: a subscription */
+    uint64_t odd_before; /* oddities of the link when this was sent */
     /* `m` and its memory are taken by the callee. */
     void (*on_reply)(struct pending *p, struct mcp_message *m, struct arena *mem);
     /* `left` false: not one byte left us, it may be sent again. */
@@ -144,6 +145,8 @@ void pending_cancel(struct pending *p, struct str reason);
 void pending_hold(struct pending *p, bool held);
 /* The newest pending of this link that has on_message, or NULL. */
 struct pending *link_newest(struct link *l);
+/* Something came that belongs to nobody (a sentence, copied): told by requests that fail later. */
+void link_note_odd(struct link *l, const char *what);
 /* Takes the entry that answers to `id` on this link, or NULL (unknown, foreign, answered before).
  */
 struct pending *pending_take(struct link *l, uint64_t id);

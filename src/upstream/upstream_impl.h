@@ -34,6 +34,8 @@ struct link {
     bool counts;                       /* holds a process: counts against the limits */
     const struct mcp_version *version; /* negotiated (legacy) */
     void *wire;                        /* the transport's */
+    uint64_t n_odd;                    /* messages that belonged to nobody */
+    char odd[128];                     /* what the last of them was */
     struct str remote_id;              /* an HTTP upstream's own session, in mem */
 };
 
@@ -115,6 +117,8 @@ void link_opened(struct link *l);
 void link_end(struct link *l, const struct error *why);
 void link_receive(struct link *l, struct pending *about, struct str text);
 void pending_fail(struct pending *p, const struct error *err); /* from a transport */
+/* " (it sent …)" when something odd came since the request was sent, else "". */
+const char *pending_odd(const struct pending *p);
 /* upstream.c */
 void upstream_place_freed(struct upstreams *s);
 void upstream_note_failure(struct upstream *u, const struct error *err);

@@ -104,3 +104,32 @@ TEST(test_version__initialize_is_answered_in_the_clients_version_or_our_newest_l
     assert_str(mcp_version_negotiate(STR("1999-01-01"))->name, "2025-11-25");
     assert_str(mcp_version_negotiate(STR("2026-07-28"))->name, "2025-11-25");
 }
+
+TEST(test_response__of_a_shape_that_no_client_could_read_is_named)
+{
+    static const struct {
+        const char *text, *fault;
+    } cases[] = {
+        {"{\"id\":1,\"result\":{}}", NULL},
+        {"{\"id\":1,\"error\":{\"code\":-32000,\"message\":\"\"}}", NULL},
+        {"{\"id\":1,\"result\":7,\"error\":{\"code\":1,\"message\":\"x\"}}", NULL},
+        {"{\"id\":1}", "neither"},
+        {"{\"id\":1,\"result\":[]}", "not an object"},
+        {"{\"id\":1,\"result\":null}", "not an object"},
+        {"{\"id\":1,\"error\":\"x\"}", "integer"},
+        {"{\"id\":1,\"error\":{\"code\":1.5,\"message\":\"x\"}}", "integer"},
+        {"{\"id\":1,\"error\":{\"code\":1}}", "message"},
+    };
+
+    for (size_t i = 0; i < countof(cases); i++) {
+        struct arena *mem = arena_new(1 << 16);
+        struct mcp_message m;
+        struct error err;
+        assert_true(mcp_parse_upstream(str_of(cases[i].text), mem, &m, &err));
+        const char *fault = mcp_response_fault(&m);
+        assert_int_equal(fault != NULL, cases[i].fault != NULL);
+        if (fault)
+            assert_non_null(strstr(fault, cases[i].fault));
+        arena_free(mem);
+    }
+}

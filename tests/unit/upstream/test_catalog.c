@@ -137,7 +137,7 @@ TEST(test_catalog__as_many_entries_as_allowed_and_no_more)
         buf_reset(&page);
         write_page(&page, kind, CATALOG_MAX_ITEMS, 1);
         assert_false(take_page(c, kind, buf_str(&page), &cursor, &err));
-        assert_int_equal(err.code, ERR_TOO_LARGE);
+        assert_int_equal(err.code, ERR_UPSTREAM);
         catalog_clear_list(c, kind);
         assert_int_equal(c->lists[kind].n, 0);
         assert_null(catalog_find(c, kind, STR("n1")));
