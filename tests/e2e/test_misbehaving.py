@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that misbehave (tests/peers/evil.py), each beside healthy ones: the call ends in words or in
+the right answer, the others do not notice, memory stays bounded, and the record says how it ended.
+
+One Holdfast serves every mode.  Modes that end by a deadline are all called at the start, so that
+their waits pass together; each test then collects its own."""
+import concurrent.futures
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import harness
+from commands import Executions, is_alive, marked
+from harness import LONG, PEERS, Connection, Reply, Stream, wait_for
+
+sys.path.insert(0, PEERS)
+import evil  # noqa: E402  pylint: disable=wrong-import-position
+
+GOOD = 'the right answer'
+SILENT = r'did not answer within 1 s'
+ODD = r' \(it sent %s\)'
+UNKNOWN_ID = ODD % 'an answer to no open request'
+NO_JSON = ODD % 'something that is not JSON: .*'
+NO_OBJECT = ODD % 'something that is no JSON-RPC object'
+ENDED = r'ended its stream without a result'
+BREAKS = r'breaks HTTP'
+TOO_LARGE = r'answer is larger than 16777216 bytes'
+EVENT_TOO_LARGE = r'sent an event larger than 16777216 bytes'
+AUTHORS = r'.*; report that to its authors'
+MIDDLE = r'closed the connection in the middle of its answer'
+REDIRECTS = r'redirects: put the address it redirects to into the configuration'
+MEMORY_MIB = 400  # with the sanitizer's shadow and red zones
+
+# What the client reads: GOOD, or what the error's message says; two where the transports differ.
+EXPECT = {
+    'good': GOOD,
+    'wrong-id': (ENDED + UNKNOWN_ID, SILENT + UNKNOWN_ID),
+    'string-id': (ENDED + UNKNOWN_ID, SILENT + UNKNOWN_ID),
+    'float-id': (ENDED + UNKNOWN_ID, SILENT + UNKNOWN_ID),
+    'null-id': (ENDED + UNKNOWN_ID, SILENT + UNKNOWN_ID),
+    'no-id': (ENDED + UNKNOWN_ID, SILENT + UNKNOWN_ID),
+    'forged-ids': GOOD,
+    'duplicate': GOOD,
+    'batch': (ENDED + NO_OBJECT, SILENT + NO_OBJECT),
+    'both-result-and-error': 'and an error',
+    'neither-result-nor-error': 'neither a result nor an error' + AUTHORS,
+    'result-is-a-number': 'a result that is not an object' + AUTHORS,
+    'error-is-a-string': 'an error without an integer "code" and a "message"' + AUTHORS,
+    'error-without-message': 'an error without an integer "code" and a "message"' + AUTHORS,
+    'garbage-json': (ENDED + NO_JSON, SILENT + NO_JSON),
+    'garbage-then-good': GOOD,
+    'deep': (ENDED + NO_JSON, SILENT + NO_JSON),
+    'many-nodes': GOOD,
+    'invalid-utf8': (ENDED + NO_JSON, SILENT + NO_JSON),
+    'raw-nul': (ENDED + NO_JSON, SILENT + NO_JSON),
+    'escaped-controls': GOOD,
+    'escaped-controls-in-error': 'red',
+    'sse-injection': GOOD,
+    'bad-request-ids': GOOD,
+    'ping-storm': GOOD,
+    'unknown-requests': GOOD,
+    'progress-flood': GOOD,
+    'log-flood': GOOD,
+    'list-changed-flood': GOOD,
+    'progress-after': GOOD,
+    'foreign-progress': GOOD,
+    'endless-progress': SILENT,
+    'hang': SILENT,
+    'late': GOOD,
+    'exit': ('closed the connection without an answer', 'exited with status 0'),
+    'cut': (MIDDLE, 'exited with status 0'),
+    'init-unknown-version': 'chose protocol version "1999-01-01", which Holdfast does not speak',
+    'init-version-is-ansi': r'chose protocol version "\\x1b\]52;c;',
+    'init-no-version': 'named no protocol version',
+    'init-number': 'a result that is not an object',
+    'init-error': 'refused to start a session: the licence of this server has expired',
+    'init-error-ansi': 'refused to start a session: \u00e9{90}',
+    'init-hang': SILENT,
+    'init-garbage': (ENDED + NO_JSON, SILENT + NO_JSON),
+    'init-exit': ('closed the connection without an answer', 'exited with status 0'),
+    'list-endless': 'more pages of tools/list than Holdfast reads',
+    'list-error': 'refused tools/list',
+    'list-not-an-array': 'tools/list result has no array "tools"',
+    'list-nameless': 'tools/list has an entry without a usable "name"',
+    'list-too-many': 'tools/list has more than 10000 entries',
+    'list-hang': SILENT,
+    'list-huge-cursor': 'more pages of tools/list than Holdfast reads',
+    'extra-bytes': BREAKS,
+    'two-responses': BREAKS,
+    'second-response-later': GOOD,
+    'interim-flood': BREAKS,
+    'interim-few': GOOD,
+    'switching': 'switched protocols unasked',
+    'length-and-chunked': BREAKS,
+    'two-lengths': BREAKS,
+    'length-negative': BREAKS,
+    'length-huge': TOO_LARGE,
+    '204-with-body': BREAKS,
+    '304-with-body': BREAKS,
+    'status-000': BREAKS,
+    'status-text': BREAKS,
+    'http-0.9': BREAKS,
+    'other-protocol': BREAKS,
+    'bare-lf': BREAKS,
+    'folded-header': BREAKS,
+    'nul-header': BREAKS,
+    'huge-head': BREAKS,
+    'many-headers': BREAKS,
+    'endless-head': BREAKS,
+    'chunk-size-bad': BREAKS,
+    'chunk-size-huge': BREAKS,
+    'chunk-no-end': BREAKS,
+    'chunked-trailing': BREAKS,
+    'gzip-coding': 'compresses its answers unasked',
+    'gzip-transfer': BREAKS,
+    'html-200': r'HTTP 200 \(text/html; charset=utf-8\) without the JSON-RPC answer.*check that its "url"',
+    'wrong-type': GOOD,
+    'sse-called-json': r'HTTP 200 \(application/json\) without the JSON-RPC answer',
+    'json-called-sse': ENDED,
+    'empty-200': r'HTTP 200 \(application/json\) without the JSON-RPC answer; check',
+    'accepted': r'HTTP 202 \(application/json\) without the JSON-RPC answer; check',
+    'short-body': MIDDLE,
+    'until-close': GOOD,
+    'accept-and-close': 'Connection reset by peer',
+    **{f'redirect-{n}': REDIRECTS for n in (301, 302, 303, 307, 308)},
+    'status-400': r'HTTP 400 \(text/html\) .*; look at its log',
+    'status-401': '401: it wants a credential; put one under "headers"',
+    'status-403': '403: it wants a credential; put one under "headers"',
+    'status-404': r'HTTP 404 \(text/html\) .*; check its "url"',
+    'status-429': r'HTTP 429 \(text/html\) .*; try again later',
+    'status-500': r'HTTP 500 \(text/html\) .*; look at its log',
+    'status-503': r'HTTP 503 \(text/html\) .*; try again later',
+    'status-500-with-error': 'it said why',
+    'status-400-null-id': 'it said why',
+    'session-illegal': 'gave a session id that is longer than 4096 bytes or not visible ASCII',
+    'session-long': 'gave a session id that is longer than 4096 bytes or not visible ASCII',
+    'session-twice': GOOD,
+    'session-lost': 'no longer knows its session',
+    'init-html': r'HTTP 200 \(text/html\) without the JSON-RPC answer',
+    'init-500': 'HTTP 500 .* without the JSON-RPC answer',
+    'init-redirect': REDIRECTS,
+    'initialized-refused': GOOD,
+    'json-limit': GOOD,
+    'json-above-limit': TOO_LARGE,
+    'json-chunked-above-limit': TOO_LARGE,
+    'json-1gib': TOO_LARGE,
+    'event-limit': GOOD,
+    'event-above-limit': EVENT_TOO_LARGE,
+    'event-1gib-line': EVENT_TOO_LARGE,
+    'event-no-blank-line': EVENT_TOO_LARGE,
+    'comment-flood': SILENT,
+    'event-forms': GOOD,
+    'event-one-byte-chunks': GOOD,
+    'event-other-type': ENDED,
+    'stream-empty': ENDED,
+    'stream-cut': MIDDLE,
+    'stream-stays': GOOD,
+    'stream-chatters': GOOD,
+    'hang-after-head': SILENT,
+    'drip-head': SILENT,
+    'drip-body': SILENT,
+    'drip-events': SILENT,
+    'exits-at-once': r'exited with status 1; it last wrote to stderr: .*\\u202e\\u009b\\x7f',
+    'stops-at-once': SILENT,
+    'reads-nothing-at-all': SILENT,
+    'stops-itself': SILENT,
+    'stops-reading': SILENT,
+    'stderr-256k': GOOD,
+    'stderr-64m': GOOD,
+    'prints-before': GOOD,
+    'bad-lines-99': GOOD,
+    'bad-lines-100': 'wrote 100 lines in a row to stdout that are not JSON',
+    'binary': 'wrote 100 lines in a row to stdout that are not JSON',
+    'crlf': GOOD,
+    'line-limit': GOOD,
+    'line-above-limit': 'wrote a line longer than 4194304 bytes',
+    'line-1gib': 'wrote a line longer than 4194304 bytes',
+    'closes-stdout': 'did not answer within 1 s|closed its stdout',
+    'closes-stdin': 'did not answer within 1 s|closed its stdin',
+    'grandchild': 'exited with status 5',
+    'grandchild-own-session': 'exited with status 5',
+    'segfault': r'was killed by signal 11 \(Segmentation fault\)',
+    'drip-line': SILENT,
+}
+OUTCOMES = [(SILENT, 'timeout'), ('closed the connection|Connection reset|ended its stream|no longer knows|exited with|was killed',
+                                  'upstream_lost')]
+
+
+def expected(name, on):
+    found = EXPECT[name]
+    return found if isinstance(found, str) else found[on == 'stdio']
+
+
+CASES = [(m.name, on) for m in evil.MODES.values() for on in m.on]
+IDS = [f'{on}-{name}'.replace('.', '-') for name, on in CASES]
+
+
+def server_name(name, on):
+    return f'{on}-{name}'.replace('.', '-')
+
+
+def is_slow(name, on):
+    return 'within 1 s' in expected(name, on)
+
+
+class World:
+    """Holdfast, the evil server, two healthy ones, and a listener that nobody should find."""
+
+    def __init__(self, folder):
+        self.folder, self.mark = folder, f'evil-{os.getpid()}-{time.monotonic_ns()}'
+        self.record = os.path.join(str(folder), 'evil.record')
+        self.other = socket.create_server(('127.0.0.1', 0))
+        self.other.setblocking(False)
+        env = {**os.environ, 'EVIL_FLOOD': '1000000' if LONG else '20000', 'EVIL_FORGED': '100001' if LONG else '20000'}
+        self.evil = subprocess.Popen(
+            [harness.PYTHON, '-S', '-E', os.path.join(PEERS, 'evil.py'), '--http', '--record', self.record,
+             '--other', str(self.other.getsockname()[1])], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env)
+        self.port = int(self.evil.stdout.readline().split()[1])
+        stdio, _ = harness.stdio_server(folder, 'healthy', handles='never')
+        self.web = harness.HttpServer(folder, 'healthy-web').start()
+        servers = {'healthy': stdio, 'healthy-web': self.web.entry(handles='never')}
+        servers.update({server_name(name, on): self.entry(name, on, env) for name, on in CASES})
+        # The quarantine would count as memory that is held.
+        self.holdfast = harness.Holdfast(folder, {'mcpServers': servers, 'holdfast': {}}, env={
+            'ASAN_OPTIONS': 'detect_leaks=1:exitcode=99:quarantine_size_mb=8'}).start()
+        self.healthy = [self.holdfast.client('/mcp/' + name).connect() for name in ('healthy', 'healthy-web')]
+        self.executions, self.lock = Executions(), threading.Lock()
+        self.base_mib = self.memory_mib()
+        self.pool = concurrent.futures.ThreadPoolExecutor(12)
+        self.early = {(name, on): self.pool.submit(self.call, name, on) for name, on in CASES if is_slow(name, on)}
+
+    def entry(self, name, on, env):
+        entry = {'handles': 'never', 'era': 'legacy', 'timeout': '1s' if is_slow(name, on) else '60s'}
+        if on == 'http':
+            return {**entry, 'url': f'http://127.0.0.1:{self.port}/{name}'}
+        return {**entry, 'command': harness.PYTHON,
+                'args': ['-S', '-E', os.path.join(PEERS, 'evil.py'), '--stdio', name, '--record', self.record],
+                'env': {n: env[n] for n in ('EVIL_FLOOD', 'EVIL_FORGED')} | {'EVIL_MARK': self.mark}}
+
+    def call(self, name, on, tool='do', arguments=None, ident='c'):
+        """One call with a progress token: what came, read to the end with as little work as floods need."""
+        client = self.holdfast.client('/mcp/' + server_name(name, on))
+        stream = client.open('tools/call', {'name': tool, 'arguments': arguments or {}, '_meta': {'progressToken': 'p'}}, ident)
+        try:
+            if not stream.is_sse:
+                return Reply(stream)
+            return StreamEnd(stream)
+        finally:
+            stream.close()
+
+    def result(self, name, on):
+        future = self.early.pop((name, on), None)
+        return future.result() if future else self.call(name, on)
+
+    def check_healthy(self):
+        """Both healthy servers count on from where they were: answered, once, by the same process."""
+        with self.lock:
+            for client in self.healthy:
+                count = getattr(client, 'count', 0) + 1
+                assert client.call('counter').text == str(count)
+                client.count = count
+
+    def memory_mib(self):
+        with open(f'/proc/{self.holdfast.process.pid}/status', encoding='utf-8') as file:
+            return next(int(line.split()[1]) for line in file if line.startswith('VmRSS')) // 1024
+
+    def calls(self, name):
+        """How often evil.py saw a tools/call of that mode, over both transports."""
+        with open(self.record, 'rb') as file:
+            return sum(line.split()[0] == name.encode() for line in file)
+
+    def outcomes(self, server):
+        with self.lock:
+            self.executions.read(self.holdfast)
+            return [self.executions.outcome(i) for i, e in self.executions.intents.items() if e.get('server') == server]
+
+    def close(self):
+        try:
+            self.pool.shutdown(cancel_futures=True)
+            self.holdfast.close()
+        finally:
+            self.web.stop()
+            self.evil.kill()
+            self.evil.wait()
+            self.evil.stdout.close()
+            self.other.close()
+
+
+class StreamEnd:
+    """The status and the last event of a stream; what came before it is only counted."""
+
+    def __init__(self, stream):
+        parts = [stream.buffer, *stream.parts]
+        events = [e for e in b''.join(parts).split(b'\n\n') if e]
+        data = b'\n'.join(line[6:] for line in events[-1].split(b'\n') if line.startswith(b'data: '))
+        self.status, self.n_before, self.json = stream.status, len(events) - 1, json.loads(data)
+        self.raw = data
+
+
+@pytest.fixture(scope='module')
+def world(tmp_path_factory):
+    one = World(tmp_path_factory.mktemp('misbehaving'))
+    yield one
+    one.close()
+
+
+def test_table__has_every_mode():
+    assert set(EXPECT) == set(evil.MODES) and len(EXPECT) >= 40
+    assert all(mode.what.endswith('.') for mode in evil.MODES.values())
+
+
+def test_healthy_servers__do_not_wait_for_those_that_hang(world):
+    """Runs first: the calls that end by a deadline are under way."""
+    hanging = len(world.early)
+    assert hanging > 30
+    world.check_healthy()
+    assert any(not future.done() for future in world.early.values())
+
+
+@pytest.mark.parametrize('name,on', CASES, ids=IDS)
+def test_mode__ends_in_words_or_in_the_right_answer(world, name, on):
+    wanted, reply = expected(name, on), world.result(name, on)
+    assert reply.status == 200 and reply.json['jsonrpc'] == '2.0' and reply.json['id'] == 'c', repr(reply)
+    assert b'forged' not in reply.raw, repr(reply)
+    if wanted == GOOD:
+        assert 'result' in reply.json, reply.json
+    else:
+        assert isinstance(reply.json['error']['code'], int), reply.json
+        assert re.search(wanted, reply.json['error']['message']), reply.json
+    world.check_healthy()
+    world.holdfast.check()
+    assert world.memory_mib() < world.base_mib + MEMORY_MIB
+    check_record(world, name, on, wanted, reply)
+
+
+def check_record(world, name, on, wanted, reply):
+    """Each call that began has its outcome; none was sent again, but for the one that was refused unread."""
+    words = world.outcomes(server_name(name, on))
+    if evil.MODES[name].at != 'tools/call' and wanted != GOOD:
+        assert words == []  # refused before there was a call
+        return
+    word = 'ok' if wanted == GOOD else next((w for pattern, w in OUTCOMES if pattern in wanted or
+                                             re.search(pattern, reply.json['error']['message'])), 'error')
+    assert words == ([word, word] if name == 'session-lost' else [word]), (words, reply.json)
