@@ -197,6 +197,8 @@ bool tls_server_new(const char *cert_file, const char *key_file, struct tls_cont
     if (!t)
         return false;
     SSL_CTX_set_options(t->ctx, SSL_OP_CIPHER_SERVER_PREFERENCE);
+    if (SSL_CTX_set_cipher_list(t->ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)
+        die("OpenSSL has no forward-secret cipher for TLS 1.2; install one that does");
     SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_OFF); /* tickets need no memory of ours */
     SSL_CTX_set_alpn_select_cb(t->ctx, choose_protocol, NULL);
     if (!use_files(t->ctx, cert_file, key_file, err)) {

@@ -116,6 +116,14 @@ def test_listener__refuses_tls_1_1(secure):
         Connection(hf.port, tls=unverified(ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1))
 
 
+def test_listener__refuses_ciphers_without_forward_secrecy(secure):
+    hf = secure()
+    context = unverified(ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2)
+    context.set_ciphers('AES128-GCM-SHA256:ECDHE-ECDSA-AES128-SHA:@SECLEVEL=0')
+    with pytest.raises(ssl.SSLError, match='(?i)handshake.failure'):
+        Connection(hf.port, tls=context)
+
+
 def test_listener__refuses_clients_that_want_another_protocol(secure, ours):
     hf = secure()
     context = ours.context()
