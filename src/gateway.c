@@ -148,10 +148,14 @@ static bool start_services(struct gateway *g, struct error *err)
         .max_resident = 10000,
     };
     sv->sessions = sessions_new(&sessions);
+    struct streams_config streams = {.loop = sv->loop, .writer = g->writer.number};
+    chain_derive(g->chain, "streams", streams.key);
+    sv->streams = streams_new(&streams);
+    sv->hub = hub_new(sv->loop, sv->streams);
+    deadline_class_init(&sv->slow_calls, sv->loop, EXCHANGE_SLOW_MS);
     struct upstreams_config upstreams = {
-        .loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink()};
+        .loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink(sv->hub)};
     builtin_register(&server_sample);
-    sv->hub = hub_new(sv->loop);
     sv->upstreams = upstreams_new(&upstreams);
     hub_set_upstreams(sv->hub, sv->upstreams);
     upstreams_apply(sv->upstreams, sv->config);
@@ -351,6 +355,8 @@ static void on_terminate(void *arg, int signum)
     g->sv.draining = true;
     g->drain_until_ms = clock_mono_ms() + DRAIN_MS;
     http_server_stop_listening(g->server);
+    streams_drain(g->sv.streams);
+    hub_end_subscribers(g->sv.hub);
     http_server_drain(g->server);
     g->drain = loop_timer_new(g->sv.loop, on_drain_tick, g);
     loop_timer_start(g->drain, 0, 20);
@@ -402,14 +408,20 @@ static void stop(struct gateway *g)
 {
     struct services *sv = &g->sv;
 
+    if (sv->streams)
+        streams_free(sv->streams);
     if (g->server)
         http_server_free(g->server);
     loop_timer_free(g->drain);
     loop_timer_free(g->lease);
+    if (sv->hub)
+        hub_drain(sv->hub);
     if (sv->upstreams)
         upstreams_free(sv->upstreams);
-    if (sv->hub)
+    if (sv->hub) {
         hub_free(sv->hub);
+        deadline_class_release(&sv->slow_calls);
+    }
     if (g->keeper)
         keeper_stop(g->keeper);
     if (sv->lanes)

@@ -377,3 +377,9 @@ void chain_anchor_line(const struct event_row *anchor, struct buf *out)
     js_object_end(&w);
     buf_addc(out, '\n');
 }
+
+void chain_derive(struct chain *c, const char *purpose, uint8_t ret[32])
+{
+    struct str parts[] = {STR("holdfast key for "), str_of(purpose)};
+    hmac_sha256(c->hmac, parts, countof(parts), ret);
+}

@@ -17,6 +17,8 @@ void chain_free(struct chain *c);
 struct write_hook chain_hook(struct chain *c);
 void chain_mac(struct chain *c, const uint8_t previous[32], const struct event_row *e,
                uint8_t ret[32]);
+/* A key of its own for another purpose, from the same secret: good across restarts. */
+void chain_derive(struct chain *c, const char *purpose, uint8_t ret[32]);
 /* Number of events appended by this writer so far (committed).  Any thread. */
 int64_t chain_count(const struct chain *c);
 /* Reads the heads anew from the store.  Called at start, so that the first anchor vouches for what

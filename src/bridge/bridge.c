@@ -34,6 +34,16 @@ static struct str envelope(const struct bridge_request *b, struct arena *mem)
         b->client_info.p ? ",\"" MCP_KEY_CLIENT_INFO "\":" : "", STR_ARG(b->client_info));
 }
 
+static struct str quoted(struct arena *mem, struct str text)
+{
+    struct buf b;
+    buf_init(&b, 64 * 1024);
+    js_quote(&b, text);
+    struct str raw = arena_dup(mem, buf_str(&b));
+    buf_release(&b);
+    return raw;
+}
+
 static void cross_meta(const struct bridge_request *b, struct js_splice *s, struct arena *mem)
 {
     const struct mcp_message *m = b->m;
@@ -70,6 +80,11 @@ void bridge_write_request(const struct bridge_request *b, struct buf *out)
         cross_meta(b, &s, mem = arena_new(MAX_MESSAGE));
     if (b->drop_session_id)
         js_splice_remove(&s, mcp_param(m, STR("arguments")), is_named, &session_id);
+    if (b->named) {
+        if (!mem)
+            mem = arena_new(MAX_MESSAGE);
+        js_splice_replace(&s, b->named, quoted(mem, b->name));
+    }
     if (token) {
         int n = snprintf(our_token, sizeof(our_token), "%llu", (unsigned long long)b->id);
         js_splice_replace(&s, token, str_n(our_token, (size_t)n));

@@ -19,8 +19,10 @@
 struct bridge_request {
     const struct mcp_message *m; /* the client's */
     enum mcp_era from, to;
-    uint64_t id;          /* ours, also the progress token where the client gave one */
-    bool drop_session_id; /* an injected argument that is ours, not the tool's */
+    uint64_t id;                 /* ours, also the progress token where the client gave one */
+    bool drop_session_id;        /* an injected argument that is ours, not the tool's */
+    const struct js_node *named; /* a name of ours in params, … */
+    struct str name;             /* … and what the upstream calls it */
     struct str capabilities, client_info; /* legacy → modern: raw JSON; absent: {} and none */
 };
 void bridge_write_request(const struct bridge_request *b, struct buf *out);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define MAX_REQUEST (8u * 1024 * 1024)
@@ -110,6 +111,10 @@ static void call_again(struct call *c, const struct error *why)
                                  .error = arena_dup(c->mem, str_of(why->text))};
     log_debug("sending a call again", LS("server", upstream_name(c->up)), LZ("why", why->text));
     c->state = CALL_BEGINNING;
+    if (c->kind != EXEC_DURABLE) {
+        call_begin(c, 0);
+        return;
+    }
     exec_end(c->home->audit, &c->exec, &result, on_attempt_over);
 }
 
@@ -117,11 +122,13 @@ static void call_again(struct call *c, const struct error *why)
 static bool may_go_again(const struct call *c, const struct error *err, bool left)
 {
     const struct catalog_item *tool = catalog_tool(c->catalog, c->tool);
+    bool only_reads = c->kind != EXEC_DURABLE || (tool && tool->read_only);
+
     if (c->attempts >= MAX_ATTEMPTS)
         return false;
     if (!left)
         return err->code == ERR_UNREACHABLE || err->code == ERR_SESSION_NOT_FOUND;
-    return err->code == ERR_UNREACHABLE && tool && tool->read_only;
+    return err->code == ERR_UNREACHABLE && only_reads;
 }
 
 static void on_fail(struct pending *p, const struct error *err, bool left)
@@ -153,6 +160,12 @@ static void on_progress(struct pending *p, const struct mcp_message *m)
         c->on_progress(c, m);
 }
 
+static bool on_message(struct pending *p, const struct mcp_message *m)
+{
+    struct call *c = container_of(p, struct call, pending);
+    return c->on_message && c->on_message(c, m);
+}
+
 static void note_link(struct call *c, struct link *l, bool was_open)
 {
     struct str server = upstream_name(c->up);
@@ -179,6 +192,27 @@ static void add_client_words(const struct call *c, struct bridge_request *b)
         b->client_info = js_raw(&doc, info);
 }
 
+/* A legacy server has one level for its whole session: told once, before the first call that wants
+ * it.  Nobody waits for the answer. */
+static void tell_log_level(const struct call *c, struct link *l)
+{
+    struct exec token = exec_housekeeping(EXEC_LIST);
+    const char *level = c->transport ? c->transport->log_level : NULL;
+    struct error ignored;
+    char text[160];
+
+    if (!level || link_era(l) != MCP_LEGACY || !catalog_offers(c->catalog, "logging") ||
+        !link_takes_level(l, level))
+        return;
+    int n = snprintf(text, sizeof(text),
+                     "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"logging/setLevel\",\"params\":"
+                     "{\"level\":\"%s\"}}",
+                     (unsigned long long)upstream_next_id_for(c->up), level);
+    struct outgoing m = {.method = STR("logging/setLevel"), .text = str_n(text, (size_t)n)};
+    if (!upstream_send(l, &token, NULL, &m, &ignored))
+        log_debug("a log level could not be passed on", LS("server", upstream_name(c->up)));
+}
+
 static void call_send(struct call *c, struct link *l, bool was_open)
 {
     struct bridge_request b = {
@@ -186,16 +220,20 @@ static void call_send(struct call *c, struct link *l, bool was_open)
         .from = c->client_era,
         .to = link_era(l),
         .drop_session_id = c->drop_session_id,
+        .named = c->named,
+        .name = c->tool,
     };
     struct buf text;
     struct error err;
 
     note_link(c, l, was_open);
     add_client_words(c, &b);
+    tell_log_level(c, l);
     c->pending.id = b.id = upstream_next_id_for(c->up);
     c->pending.on_reply = on_reply;
     c->pending.on_fail = on_fail;
     c->pending.on_progress = on_progress;
+    c->pending.on_message = on_message;
     buf_init(&text, MAX_REQUEST);
     (void)buf_room(&text, c->request->doc.text.n + 256); /* one allocation in the common case */
     bridge_write_request(&b, &text);
@@ -235,11 +273,9 @@ static void call_link(struct call *c)
         call_send(c, l, true);
 }
 
-/* The intent is durable, and the session's row with it. */
-static void on_begun(struct exec *x, const struct error *err)
+/* What had to be written first is durable: the intent, the session's row. */
+static void begun(struct call *c, const struct store_op *ops, const struct error *err)
 {
-    struct call *c = x->user;
-
     if (err) {
         c->err = *err;
         c->state = CALL_REFUSED;
@@ -253,7 +289,7 @@ static void on_begun(struct exec *x, const struct error *err)
         return;
     }
     for (size_t i = 0; i < c->n_extra; i++)
-        if (x->ops[i].verdict == VERDICT_LIMIT) {
+        if (ops[i].verdict == VERDICT_LIMIT) {
             struct error limit;
             error_set(&limit, ERR_LIMIT, "session limit exceeded for tenant");
             c->session_over_limit = true;
@@ -275,6 +311,30 @@ static void on_begun(struct exec *x, const struct error *err)
     if (l)
         l->stored = true;
     call_link(c);
+}
+
+static void on_begun(struct exec *x, const struct error *err)
+{
+    begun(x->user, x->ops, err);
+}
+
+/* Rows of a request that has no intent. */
+struct light {
+    struct call *call;
+    struct write_job job;
+    struct store_op ops[4];
+};
+
+static void on_light(struct write_job *job)
+{
+    struct light *light = container_of(job, struct light, job);
+    struct error err;
+
+    if (!job->ok) {
+        log_warn("the store refused a write", LZ("why", job->err.text));
+        error_set(&err, ERR_UNAVAILABLE, "the store cannot write right now; try again shortly");
+    }
+    begun(light->call, light->ops, job->ok ? NULL : &err);
 }
 
 /* Rows that must be there before the call leaves: in the intent's own transaction. */
@@ -334,11 +394,9 @@ static struct str both_eras(const struct call *c)
     return str_n(p, from.n + 1 + to.n);
 }
 
-static void call_begin(struct call *c, int64_t parent)
+static struct exec_what what_of(const struct call *c, int64_t parent)
 {
-    struct store_op ops[4];
-    c->n_extra = gather_ops(c, ops);
-    struct exec_what what = {
+    return (struct exec_what){
         .who = c->who,
         .session_id = c->session->id,
         .transport = c->transport ? str_n(c->transport->shown, 8) : STR_NONE,
@@ -351,8 +409,40 @@ static void call_begin(struct call *c, int64_t parent)
         .mode = upstream_config(c->up)->audit,
         .parent = parent,
     };
+}
+
+/* Without an intent only new rows are waited for. */
+static void begin_light(struct call *c, const struct store_op *ops)
+{
+    struct error err;
+
+    c->exec = c->kind == EXEC_NOTE ? exec_for_note() : exec_housekeeping(EXEC_SUBSCRIBE);
+    if (!c->n_extra) {
+        begun(c, NULL, NULL);
+        return;
+    }
+    struct light *light = arena_new_of(c->mem, struct light);
+    light->call = c;
+    memcpy(light->ops, ops, c->n_extra * sizeof(*ops));
+    light->job = (struct write_job){.ops = light->ops, .n = c->n_extra, .done = on_light};
+    if (lane_write(c->home->lanes, &light->job))
+        return;
+    error_set(&err, ERR_UNAVAILABLE, "too much is waiting for the store; try again shortly");
+    begun(c, NULL, &err);
+}
+
+static void call_begin(struct call *c, int64_t parent)
+{
+    struct store_op ops[4];
+
+    c->n_extra = gather_ops(c, ops);
     c->attempts++;
     c->state = CALL_BEGINNING;
+    if (c->kind != EXEC_DURABLE) {
+        begin_light(c, ops);
+        return;
+    }
+    struct exec_what what = what_of(c, parent);
     c->exec = (struct exec){.user = c};
     exec_begin(c->home->audit, &c->exec, &what, ops, c->n_extra, on_begun);
 }
@@ -425,6 +515,13 @@ void call_settle(struct call *c)
         result.body = js_raw(&c->answer.doc, body);
     } else {
         result.error = str_of(c->err.text);
+    }
+    if (c->kind != EXEC_DURABLE) {
+        struct exec_what what = what_of(c, 0);
+        if (c->kind == EXEC_NOTE)
+            exec_note(c->home->audit, &what, &result);
+        finish(c);
+        return;
     }
     exec_end(c->home->audit, &c->exec, &result, on_ended);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call: our side of one tools/call to an upstream, from its durable intent to its durable
- * outcome. It belongs to an exchange's memory but not to its fate: a legacy client that goes away
+/* A call: our side of one request to an upstream.  A tools/call goes from its durable intent to its
+ * durable outcome; what only reads is noted when it is over; a subscription leaves no row.  It
+ * belongs to an exchange's memory but not to its fate: a legacy client that goes away
  * does not stop it.
  *
  *   BEGINNING ──intent durable──> LINKING ──link open──> SENT ──answer──> ANSWERED
@@ -40,8 +41,10 @@ struct call {
     const struct principal *who;
     const struct mcp_message *request;
     enum mcp_era client_era;
-    struct str client_version; /* for the audit row */
-    struct str tool;
+    struct str client_version;   /* for the audit row */
+    enum exec_kind kind;         /* EXEC_DURABLE, EXEC_NOTE, EXEC_HOUSEKEEPING */
+    struct str tool;             /* as the upstream calls it: a tool, a prompt, a uri */
+    const struct js_node *named; /* where the client's name for it stands, when that is another */
     struct upstream *up;
     struct catalog *catalog;
     struct session *session;
@@ -57,6 +60,8 @@ struct call {
     void (*on_answer)(struct call *c);
     void (*on_settled)(struct call *c);
     void (*on_progress)(struct call *c, const struct mcp_message *m); /* may be NULL */
+    /* A request or notification of the server about this call; false: the client cannot be told. */
+    bool (*on_message)(struct call *c, const struct mcp_message *m); /* may be NULL */
     void *user;
     /* The answer: either a message or an error. */
     struct mcp_message answer;

@@ -3,9 +3,10 @@
 #ifndef HOLDFAST_DELIVERY_DELIVERY_H
 #define HOLDFAST_DELIVERY_DELIVERY_H
 
+#include "delivery/hub.h"
 #include "upstream/upstream.h"
 
 /* What upstreams_new() is given. */
-struct upstream_sink delivery_sink(void);
+struct upstream_sink delivery_sink(struct hub *hub);
 
 #endif

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hub: who hears what an upstream says outside of a client's own request.
+/* The hub: who hears what an upstream says outside of a client's own request, and the ledger of
+ * what servers have asked their clients.
  *
  * A client behind a transport is told through its listener when it has one (a pipe, a stream of
- * 2024), else through its standalone stream.  Loop thread only. */
+ * 2024), else through its standalone stream.  Each message goes to one place only, but for changed
+ * lists, which concern everybody.  Loop thread only. */
 #ifndef HOLDFAST_DELIVERY_HUB_H
 #define HOLDFAST_DELIVERY_HUB_H
 
 #include "base/list.h"
+#include "delivery/stream.h"
 #include "mcp/message.h"
 #include "session/session.h"
 #include "upstream/upstream.h"
 
 struct hub;
 
-struct hub *hub_new(struct loop *loop) must_check;
+struct hub *hub_new(struct loop *loop, struct streams *streams) must_check;
 void hub_set_upstreams(struct hub *h,
                        struct upstreams *upstreams); /* once, after upstreams_new() */
-void hub_free(struct hub *h);
+void hub_drain(struct hub *h); /* before the upstreams go: questions are dropped */
+void hub_free(struct hub *h);  /* after the streams, before the sessions */
 
 /* Somebody who is always there to be told: embedded in a pipe or a 2024 stream. */
 struct listener {
@@ -27,5 +31,43 @@ struct listener {
 };
 void hub_listen(struct hub *h, struct listener *l);
 void hub_unlisten(struct hub *h, struct listener *l);
+/* The same for a standalone stream, from its opening until it is gone. */
+void hub_stream_opened(struct hub *h, struct transport *t);
+void hub_stream_gone(struct hub *h, struct transport *t);
+/* The transport has a session now: what that session's links say is for it. */
+void hub_linked(struct hub *h, struct transport *t);
+
+/* A stream of changes that a modern client asked for: embedded in its exchange. */
+struct subscriber {
+    struct list node;
+    struct str endpoint; /* "/mcp" or "/mcp/{server}" */
+    bool kinds[CATALOG_KINDS];
+    void (*on_changed)(struct subscriber *s, enum catalog_kind kind);
+    void (*on_end)(struct subscriber *s); /* we stop: it unsubscribes and takes its leave */
+};
+void hub_subscribe(struct hub *h, struct subscriber *s);
+void hub_unsubscribe(struct hub *h, struct subscriber *s);
+void hub_end_subscribers(struct hub *h);
+
+/* A list changed: everybody on that server's endpoints is told. */
+void hub_changed(struct hub *h, struct upstream *u, enum catalog_kind kind);
+/* A message of this link to the client of its session; false: nobody listens there. */
+must_check bool hub_tell(struct hub *h, struct link *l, struct str json, bool droppable);
+
+/* A server's request, on its way to the client behind `t`: entered in the ledger under an id of
+ * ours and written to `out`.  about: the call it came with, whose clock stops meanwhile, or NULL.
+ * NULL: this client has 64 questions open already. */
+struct ask;
+must_check struct ask *hub_ask(struct hub *h, struct link *l, struct pending *about,
+                               const struct mcp_message *m, struct transport *t, struct buf *out);
+void hub_unask(struct ask *a); /* it could not be sent */
+/* The same to whoever listens for the link's session; false: nobody does. */
+must_check bool hub_ask_session(struct hub *h, struct link *l, const struct mcp_message *m);
+/* The client's answer: handed to the server that asked.  Unknown and foreign ids are dropped. */
+void hub_answer(struct hub *h, const struct transport *t, const struct mcp_message *m);
+/* The server takes a question back. */
+void hub_ask_cancelled(struct hub *h, struct link *l, const struct mcp_message *m);
+/* A client's notification about a question (progress) goes to the server that asked it. */
+void hub_progress(struct hub *h, const struct transport *t, const struct mcp_message *m);
 
 #endif

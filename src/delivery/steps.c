@@ -5,9 +5,12 @@
  *
  * decode: one validating scan; what is not JSON-RPC is counted and dropped.
  * owner:  a response belongs to the pending whose id it carries, and takes it out of the ledger, so
- * a second answer finds nobody; progress belongs to the pending whose token it carries; other
- *         notifications belong to the upstream itself; requests to a client are answered by us.
- * hand over: to the pending's callbacks: a call, a probe, or a handshake. */
+ *         a second answer finds nobody; progress belongs to the pending whose token it carries; a
+ *         changed list to everybody on that server; other notifications and requests to the pending
+ *         on whose stream they came, else to the newest call of a link that is one session's alone,
+ *         else to whoever listens for that session.
+ * hand over: to the pending's callbacks (a call, a probe, a handshake), or to the hub.  A request
+ *         that reaches nobody is answered with an error that says so. */
 #include "delivery/delivery.h"
 
 #include "base/log.h"
@@ -16,6 +19,7 @@
 #define MAX_MESSAGE (64u * 1024 * 1024)
 
 struct delivery {
+    struct hub *hub;
     struct link *link;
     struct pending *about; /* whose own stream carried it, or NULL */
     struct str text;
@@ -98,41 +102,85 @@ static void deliver_progress(struct delivery *d)
         drop(d, "unknown_progress");
 }
 
+static bool deliver_change(struct delivery *d)
+{
+    bool found = false;
+    for (enum catalog_kind k = 0; k < CATALOG_KINDS; k++)
+        if (k != CATALOG_TEMPLATES && str_eq(d->m.method, catalog_kinds[k].changed)) {
+            upstream_changed(link_upstream(d->link), k);
+            found = true;
+        }
+    return found;
+}
+
+/* Whose message it is when no stream of its own says so: on a pipe, the newest call's, as long as
+ * nobody else is behind that link. */
+static struct pending *owner_of(const struct delivery *d)
+{
+    if (d->about)
+        return d->about;
+    return link_is_shared(d->link) ? NULL : link_newest(d->link);
+}
+
+static bool tell_pending(struct delivery *d)
+{
+    struct pending *p = owner_of(d);
+    return p && p->on_message && p->on_message(p, &d->m);
+}
+
 static void deliver_notification(struct delivery *d)
 {
+    bool is_log = str_eq(d->m.method, STR("notifications/message"));
+
     if (str_eq(d->m.method, STR("notifications/progress")))
         deliver_progress(d);
-    else if (str_eq(d->m.method, STR("notifications/tools/list_changed")))
-        upstream_changed(link_upstream(d->link), CATALOG_TOOLS);
-    else
+    else if (str_eq(d->m.method, STR("notifications/cancelled")))
+        hub_ask_cancelled(d->hub, d->link, &d->m);
+    else if (deliver_change(d))
+        return;
+    else if ((is_log || d->about) && tell_pending(d))
+        return;
+    else if (!hub_tell(d->hub, d->link, d->text, is_log) && !tell_pending(d))
         drop(d, "notification");
 }
 
-/* Pings are ours to answer.  What asks the client for something is refused in words until it can be
- * passed on. */
-static void answer_request(struct delivery *d)
+static void answer(struct delivery *d, struct str rest)
 {
     struct exec token = exec_housekeeping(EXEC_CLIENT_RESPONSE);
-    bool ping = str_eq(d->m.method, STR("ping"));
     struct error err;
     struct buf text;
 
     buf_init(&text, MAX_MESSAGE);
     buf_addz(&text, "{\"jsonrpc\":\"2.0\",\"id\":");
     buf_addstr(&text, d->m.id.p ? d->m.id : STR("null"));
-    buf_addz(&text,
-             ping ? ",\"result\":{}}"
-                  : ",\"error\":{\"code\":-32601,\"message\":\"Holdfast does not pass requests to "
-                    "clients on yet; answer the call without asking\"}}");
+    buf_addc(&text, ',');
+    buf_addstr(&text, rest);
+    buf_addc(&text, '}');
     struct outgoing m = {.method = STR("response"), .text = buf_str(&text)};
     if (!upstream_send(d->link, &token, NULL, &m, &err))
         drop(d, "unanswerable");
     buf_release(&text);
 }
 
-static void on_message(void *arg unused_arg, struct link *l, struct pending *about, struct str text)
+/* Pings are ours to answer; the rest is for the client.  Only legacy servers may ask. */
+static void deliver_request(struct delivery *d)
 {
-    struct delivery d = {.link = l, .about = about, .text = text, .mem = arena_new(MAX_MESSAGE)};
+    if (str_eq(d->m.method, STR("ping")))
+        answer(d, STR("\"result\":{}"));
+    else if (link_era(d->link) == MCP_MODERN)
+        answer(d, STR("\"error\":{\"code\":-32601,\"message\":\"A 2026-07-28 server asks by "
+                      "input_required, not by requests\"}"));
+    else if (!tell_pending(d) && !hub_ask_session(d->hub, d->link, &d->m))
+        answer(d,
+               STR("\"error\":{\"code\":-32601,\"message\":\"The client behind this session cannot "
+                   "be asked: it has no stream open here, or speaks 2026-07-28, for which Holdfast "
+                   "does not translate requests yet\"}"));
+}
+
+static void on_message(void *arg, struct link *l, struct pending *about, struct str text)
+{
+    struct delivery d = {
+        .hub = arg, .link = l, .about = about, .text = text, .mem = arena_new(MAX_MESSAGE)};
 
     if (step_decode(&d)) {
         if (d.m.kind == MCP_RESPONSE)
@@ -140,12 +188,17 @@ static void on_message(void *arg unused_arg, struct link *l, struct pending *abo
         else if (d.m.kind == MCP_NOTIFICATION)
             deliver_notification(&d);
         else
-            answer_request(&d);
+            deliver_request(&d);
     }
     arena_free(d.mem);
 }
 
-struct upstream_sink delivery_sink(void)
+static void on_changed(void *arg, struct upstream *u, enum catalog_kind kind)
 {
-    return (struct upstream_sink){.on_message = on_message};
+    hub_changed(arg, u, kind);
+}
+
+struct upstream_sink delivery_sink(struct hub *hub)
+{
+    return (struct upstream_sink){.on_message = on_message, .on_changed = on_changed, .arg = hub};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is answered here: the handshakes and lists from the catalog, ping, cancellation, the end of
- * a transport.  None of these starts a child. */
+/* What is answered here (lists and handshakes have lists.c): ping, levels, cancellation, a client's
+ * answers and notifications, the standalone stream, the end of a transport.  None of these starts a
+ * child. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
@@ -8,59 +9,7 @@
 #include "crypto/hash.h"
 #include "exchange/batch.h"
 
-#define LIST_TTL_MS 30000
 #define MAX_INITIALIZE (64 * 1024) /* kept with every transport, in memory too */
-
-static void write_server_info(const struct exchange *x, struct buf *out)
-{
-    if (x->catalog->server_info.p)
-        buf_addstr(out, x->catalog->server_info);
-    else
-        buf_addz(out, "{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION "\"}");
-}
-
-static void write_common(const struct exchange *x, struct buf *out)
-{
-    buf_addf(out, "\"capabilities\":{%s}",
-             catalog_offers(x->catalog, "tools") ? "\"tools\":{}" : "");
-    if (x->catalog->instructions.p)
-        buf_addf(out, ",\"instructions\":%.*s", STR_ARG(x->catalog->instructions));
-}
-
-/* What every modern result of a list or a discover ends with. */
-static void write_modern_tail(const struct exchange *x, struct buf *out)
-{
-    buf_addf(out,
-             ",\"ttlMs\":%d,\"cacheScope\":\"private\",\"resultType\":\"complete\",\"_meta\":{"
-             "\"" MCP_KEY_SERVER_INFO "\":",
-             LIST_TTL_MS);
-    write_server_info(x, out);
-    buf_addz(out, "}}");
-}
-
-static enum step_result answer_discover(struct exchange *x)
-{
-    struct buf *out = exchange_begin_result(x);
-    buf_addz(out, "{\"supportedVersions\":" MCP_SUPPORTED_MODERN ",");
-    write_common(x, out);
-    write_modern_tail(x, out);
-    return exchange_end_result(x);
-}
-
-static enum step_result answer_tools(struct exchange *x)
-{
-    if (mcp_param(&x->msg, STR("cursor")))
-        return exchange_refuse(x, 200, -32602,
-                               "Invalid cursor: this list has one page; leave the cursor out");
-    struct buf *out = exchange_begin_result(x);
-    buf_addz(out, "{\"tools\":");
-    catalog_write_tools(x->catalog, exchange_injects_handles(x), out);
-    if (x->era == MCP_MODERN)
-        write_modern_tail(x, out);
-    else
-        buf_addc(out, '}');
-    return exchange_end_result(x);
-}
 
 static enum step_result answer_ping(struct exchange *x)
 {
@@ -71,13 +20,56 @@ static enum step_result answer_ping(struct exchange *x)
 static enum step_result answer_cancelled(struct exchange *x)
 {
     const struct js_node *id = mcp_param(&x->msg, STR("requestId"));
-    if (id && x->outlet->cancel) {
+    struct call *c = NULL;
+
+    if (id && x->outlet->cancel)
         x->outlet->cancel(x, js_raw(&x->msg.doc, id));
-    } else if (id && x->transport) {
-        struct call *c = calls_find(x->sv->calls, x->transport, js_raw(&x->msg.doc, id), x->mem);
-        if (c)
-            call_cancel(c, STR("client cancelled"));
+    else if (id && x->transport)
+        c = calls_find(x->sv->calls, x->transport, js_raw(&x->msg.doc, id), x->mem);
+    if (c)
+        call_cancel(c, STR("client cancelled"));
+    return exchange_accept(x);
+}
+
+static enum step_result answer_level(struct exchange *x)
+{
+    const char *level = mcp_level(mcp_param_text(&x->msg, STR("level"), x->mem));
+    if (!level)
+        return exchange_refuse(x, 200, -32602, "logging/setLevel needs params.level, a log level");
+    if (x->transport)
+        x->transport->log_level = level;
+    return answer_ping(x);
+}
+
+/* A client's notification for the servers its session uses. */
+static void relay(struct exchange *x)
+{
+    struct session *s = x->transport ? x->transport->session : NULL;
+    struct exec token = exec_housekeeping(EXEC_CLIENT_RESPONSE);
+    struct outgoing m = {.method = x->msg.method, .text = x->body};
+    struct error ignored;
+
+    for (struct session_link *n = s ? s->links : NULL; n; n = n->next) {
+        struct upstream *u = upstreams_find(x->sv->upstreams, n->server);
+        struct link *l = u ? upstream_find_link(u, s->link_key, n->generation) : NULL;
+        if (l && link_era(l) == MCP_LEGACY && !upstream_send(l, &token, NULL, &m, &ignored))
+            log_debug("a notification could not be passed on", LS("server", n->server));
     }
+}
+
+static enum step_result answer_relayed(struct exchange *x)
+{
+    if (str_eq(x->msg.method, STR("notifications/progress")))
+        hub_progress(x->sv->hub, x->transport, &x->msg);
+    else
+        relay(x);
+    return exchange_accept(x);
+}
+
+static enum step_result answer_response(struct exchange *x)
+{
+    if (x->transport)
+        hub_answer(x->sv->hub, x->transport, &x->msg);
     return exchange_accept(x);
 }
 
@@ -140,12 +132,7 @@ static enum step_result answer_initialize(struct exchange *x)
         x->outlet->initialized(x, t);
     transport_unref(t);
     x->headers = arena_printf(x->mem, "Mcp-Session-Id: %s\r\n", x->transport_id);
-    struct buf *out = exchange_begin_result(x);
-    buf_addf(out, "{\"protocolVersion\":\"%.*s\",", STR_ARG(x->version->name));
-    write_common(x, out);
-    buf_addz(out, ",\"serverInfo\":");
-    write_server_info(x, out);
-    buf_addc(out, '}');
+    exchange_write_initialized(x);
     return exchange_end_result(x);
 }
 
@@ -162,6 +149,7 @@ static enum step_result answer_delete(struct exchange *x)
     enum step_result stored = store_first(x);
     if (stored != STEP_NEXT)
         return stored;
+    streams_forget(x->sv->streams, x->transport);
     transport_forget(x->transport);
     x->status = 204;
     return STEP_REPLY;
@@ -169,24 +157,20 @@ static enum step_result answer_delete(struct exchange *x)
 
 enum step_result exchange_answer(struct exchange *x)
 {
-    if (!x->has_message)
-        return answer_delete(x);
-    switch (x->method->service) {
-    case SERVE_INITIALIZE:
-        return answer_initialize(x);
-    case SERVE_PING:
-        return answer_ping(x);
-    case SERVE_DISCOVER:
-        return answer_discover(x);
-    case SERVE_TOOLS_LIST:
-        return answer_tools(x);
-    case SERVE_CANCELLED:
-        return answer_cancelled(x);
-    case SERVE_BATCH:
-        return exchange_answer_batch(x);
-    case SERVE_ACCEPTED:
-    case SERVE_CALL:
-        break;
-    }
-    return exchange_accept(x);
+    static enum step_result (*const answers[])(struct exchange * x) = {
+        [SERVE_INITIALIZE] = answer_initialize,
+        [SERVE_PING] = answer_ping,
+        [SERVE_DISCOVER] = exchange_answer_discover,
+        [SERVE_LIST] = exchange_answer_list,
+        [SERVE_SET_LEVEL] = answer_level,
+        [SERVE_LISTEN] = exchange_answer_listen,
+        [SERVE_CANCELLED] = answer_cancelled,
+        [SERVE_RELAYED] = answer_relayed,
+        [SERVE_ANSWERED] = answer_response,
+        [SERVE_ACCEPTED] = exchange_accept,
+        [SERVE_STREAM] = exchange_answer_stream,
+        [SERVE_END] = answer_delete,
+        [SERVE_BATCH] = exchange_answer_batch,
+    };
+    return answers[x->method->service](x);
 }

@@ -81,7 +81,8 @@ enum step_result exchange_find_transport(struct exchange *x)
     if (!id.p)
         return x->has_message
                    ? STEP_NEXT
-                   : exchange_refuse(x, 400, -32600, "DELETE needs the Mcp-Session-Id to end");
+                   : exchange_refuse(x, 400, -32600, "%.*s is about a session; send its Mcp-Session-Id",
+                                     STR_ARG(x->verb));
     log_debug("request names a session", LS("session_id", id));
     if (ask(x, token_looks_like_handle(id) ? BY_HANDLE : BY_TRANSPORT, STR_NONE, id) == STEP_WAIT)
         return STEP_WAIT;
@@ -90,12 +91,13 @@ enum step_result exchange_find_transport(struct exchange *x)
 
 /* Injection: a legacy server that keeps a session per caller, and a request that has no other way
  * to name one.  Decided from the request alone. */
-bool exchange_injects_handles(const struct exchange *x)
+bool exchange_injects_handles(const struct exchange *x, const struct upstream *up,
+                              const struct catalog *catalog)
 {
-    const struct server_config *s = upstream_config(x->up);
+    const struct server_config *s = upstream_config(up);
     const struct mcp_message *m = &x->msg;
 
-    if (s->kind == SERVER_BUILTIN || s->share != SHARE_SESSION || x->catalog->era != MCP_LEGACY ||
+    if (s->kind == SERVER_BUILTIN || s->share != SHARE_SESSION || catalog->era != MCP_LEGACY ||
         s->handles == HANDLES_NEVER)
         return false;
     if (s->handles == HANDLES_ALWAYS)
@@ -206,6 +208,7 @@ static enum step_result use_request(struct exchange *x)
         if (!x->carrier.name.p && x->transport) {
             birth(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
             transport_link(x->transport, x->session);
+            hub_linked(x->sv->hub, x->transport);
             return STEP_NEXT;
         }
         if (!x->carrier.name.p && x->channel.p)
@@ -241,13 +244,15 @@ enum step_result exchange_choose_session(struct exchange *x)
 {
     const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
     const struct js_node *named = js_get(&x->msg.doc, arguments, STR("session_id"));
-    const struct catalog_item *tool = catalog_tool(x->catalog, x->tool);
+    const struct catalog_item *tool =
+        x->method->service == SERVE_CALL ? catalog_tool(x->catalog, x->tool) : NULL;
     bool builtin = upstream_config(x->up)->kind == SERVER_BUILTIN;
     enum step_result result = STEP_NEXT;
 
     if (!x->injects)
-        x->injects = exchange_injects_handles(x) && tool && !tool->owns_session_id;
-    if (js_type_is(named, JS_STRING) && (builtin || x->injects))
+        x->injects =
+            tool && !tool->owns_session_id && exchange_injects_handles(x, x->up, x->catalog);
+    if (js_type_is(named, JS_STRING) && tool && (builtin || x->injects))
         result = use_argument(x, js_text(&x->msg.doc, named, x->mem));
     else {
         use_linked(x);

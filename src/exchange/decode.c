@@ -6,25 +6,6 @@
 #include "json/write.h"
 #include "mcp/header.h"
 
-/* DELETE has no message: it ends the transport. */
-static const struct mcp_method end_transport = {
-    .name = {"DELETE", 6},
-    .service = SERVE_ACCEPTED,
-    .legacy = true,
-};
-static const struct mcp_method accepted = {
-    .name = {"notification", 12},
-    .service = SERVE_ACCEPTED,
-    .legacy = true,
-    .modern = true,
-};
-
-static const struct mcp_method batch = {
-    .name = {"batch", 5},
-    .service = SERVE_BATCH,
-    .legacy = true,
-};
-
 static const struct js_node *claim(const struct exchange *x, const char *key)
 {
     return js_get(&x->msg.doc, x->msg.meta, str_of(key));
@@ -40,16 +21,6 @@ static bool header_is_modern(const struct exchange *x)
     struct str header = version_header(x);
     const struct mcp_version *v = header.p ? mcp_version_find(header) : NULL;
     return v && v->era == MCP_MODERN;
-}
-
-static bool is_log_level(const struct exchange *x, const struct js_node *v)
-{
-    static const char *const levels[] = {"debug", "info",     "notice", "warning",
-                                         "error", "critical", "alert",  "emergency"};
-    for (size_t i = 0; i < countof(levels); i++)
-        if (js_is(&x->msg.doc, v, str_of(levels[i])))
-            return true;
-    return false;
 }
 
 static bool is_client_info(const struct exchange *x, const struct js_node *v)
@@ -76,7 +47,7 @@ static enum step_result check_envelope(struct exchange *x)
     if (info && !is_client_info(x, info))
         return exchange_refuse(
             x, 400, -32602, "\"" MCP_KEY_CLIENT_INFO "\" must be an object with name and version");
-    if (level && !is_log_level(x, level))
+    if (level && !mcp_level(js_text(&x->msg.doc, level, x->mem)))
         return exchange_refuse(x, 400, -32602, "\"" MCP_KEY_LOG_LEVEL "\" is not a log level");
     return STEP_NEXT;
 }
@@ -181,7 +152,32 @@ static enum step_result decode_notification(struct exchange *x)
         mcp_method_find(x->msg.method, modern ? MCP_MODERN : MCP_LEGACY);
 
     x->era = modern ? MCP_MODERN : MCP_LEGACY;
-    x->method = known && known->service == SERVE_CANCELLED ? known : &accepted;
+    x->method = known ? known : &mcp_method_notification;
+    return STEP_NEXT;
+}
+
+/* The modern era has neither streams of their own nor sessions to end. */
+static enum step_result refuse_verb(struct exchange *x)
+{
+    x->headers = STR("Allow: POST\r\n");
+    return exchange_refuse(x, 405, -32600, "2026-07-28 has only POST; subscriptions/listen opens a "
+                                           "stream");
+}
+
+/* What names the thing it is about: params.name, or params.uri. */
+static enum step_result check_subject(struct exchange *x)
+{
+    bool by_uri = x->method->target == TARGET_URI;
+    const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
+
+    if (!mcp_method_forwards(x->method) || x->method->target == TARGET_REF)
+        return STEP_NEXT;
+    x->tool = mcp_param_text(&x->msg, by_uri ? STR("uri") : STR("name"), x->mem);
+    if (!x->tool.n || memchr(x->tool.p, 0, x->tool.n))
+        return exchange_refuse(x, 200, -32602, "%.*s needs params.%s, a string",
+                               STR_ARG(x->method->name), by_uri ? "uri" : "name");
+    if (x->method->service == SERVE_CALL && arguments && arguments->type != JS_OBJECT)
+        return exchange_refuse(x, 200, -32602, "params.arguments must be an object");
     return STEP_NEXT;
 }
 
@@ -191,28 +187,20 @@ enum step_result exchange_decode(struct exchange *x)
     bool is_batch;
 
     if (!x->has_message) {
-        x->method = &end_transport;
-        return STEP_NEXT;
+        x->method = str_eq(x->verb, STR("GET")) ? &mcp_method_get : &mcp_method_delete;
+        return header_is_modern(x) ? refuse_verb(x) : STEP_NEXT;
     }
     if (!mcp_parse_request(x->body, x->mem, &x->msg, &x->id, &is_batch, &err)) {
-        x->method = &batch;
+        x->method = &mcp_method_batch;
         return is_batch ? STEP_NEXT
                         : exchange_refuse(x, 400, error_info(err.code)->jsonrpc, "%s", err.text);
     }
     if (x->msg.kind == MCP_RESPONSE) {
-        x->method = &accepted;
+        x->method = &mcp_method_response;
         return STEP_NEXT;
     }
     if (x->msg.kind == MCP_NOTIFICATION)
         return decode_notification(x);
-    x->tool = mcp_param_text(&x->msg, STR("name"), x->mem);
     enum step_result result = decode_request(x);
-    if (result != STEP_NEXT || x->method->service != SERVE_CALL)
-        return result;
-    if (!x->tool.n || memchr(x->tool.p, 0, x->tool.n))
-        return exchange_refuse(x, 200, -32602, "tools/call needs params.name, the name of a tool");
-    const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
-    if (arguments && arguments->type != JS_OBJECT)
-        return exchange_refuse(x, 200, -32602, "params.arguments must be an object");
-    return STEP_NEXT;
+    return result == STEP_NEXT ? check_subject(x) : result;
 }

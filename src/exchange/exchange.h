@@ -9,6 +9,7 @@
 #include "exchange/outlet.h"
 #include "http/server.h"
 #include "mcp/method.h"
+#include "route/plan.h"
 #include "session/carrier.h"
 #include "session/session.h"
 #include "upstream/upstream.h"
@@ -22,7 +23,9 @@ struct services {
     struct upstreams *upstreams;
     struct audit *audit;
     struct calls *calls;
+    struct streams *streams;
     struct hub *hub;
+    struct deadline_class slow_calls; /* after which an answer takes long */
     bool draining;
     unsigned exchanges; /* under way */
 };
@@ -68,14 +71,22 @@ struct exchange {
     struct catalog *catalog;
     struct catalog_want want;
     struct carrier carrier; /* the one being looked up */
-    struct str tool;
-    bool injects;      /* this request gets the handle treatment */
-    bool tells_handle; /* its result carries the handle */
+    struct plan plan;       /* on the endpoint of all servers */
+    bool has_plan;
+    struct str tool;             /* as its server calls it: a tool, a prompt, a uri */
+    const struct js_node *named; /* where the client's own name for it stands; NULL: the same */
+    bool injects;                /* this request gets the handle treatment */
+    bool tells_handle;           /* its result carries the handle */
     /* call */
     struct call call;
     bool has_call;
-    bool streaming;      /* the reply has become an event stream */
-    struct batch *batch; /* NULL unless the body is an array */
+    bool streaming;        /* the reply has become an event stream */
+    struct stream *stream; /* … that can be resumed; NULL: one that cannot */
+    struct http_kept kept; /* what the request was made of, once the stream has taken that */
+    struct deadline slow;
+    bool handed_over;      /* a stream owns the request now: no reply of ours */
+    struct listen *listen; /* subscriptions/listen */
+    struct batch *batch;   /* NULL unless the body is an array */
     /* answers that must be stored first */
     struct write_job job;
     struct store_op op;
@@ -83,6 +94,7 @@ struct exchange {
     char transport_id[TRANSPORT_ID_LENGTH + 1];
     /* reply */
     int status;
+    bool is_error;
     struct buf out; /* JSON; empty: no body */
     struct str headers;
 };
@@ -96,9 +108,21 @@ enum step_result exchange_identify(struct exchange *x);
 /* choose.c: which session a call belongs to. */
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_choose_session(struct exchange *x);
-bool exchange_injects_handles(const struct exchange *x);
-/* answer.c: what is answered here. */
+bool exchange_injects_handles(const struct exchange *x, const struct upstream *up,
+                              const struct catalog *catalog);
+/* route.c: which server it is for. */
+enum step_result exchange_route(struct exchange *x);
+/* answer.c, lists.c, listen.c, standalone.c: what is answered here. */
 enum step_result exchange_answer(struct exchange *x);
+enum step_result exchange_answer_discover(struct exchange *x);
+enum step_result exchange_answer_list(struct exchange *x);
+enum step_result exchange_answer_listen(struct exchange *x);
+enum step_result exchange_answer_stream(struct exchange *x);
+void exchange_write_initialized(struct exchange *x);
+void exchange_listen_gone(struct exchange *x);
+/* tell.c: what a server says while a call runs. */
+bool exchange_tell(struct call *c, const struct mcp_message *m);
+#define EXCHANGE_SLOW_MS 1000
 /* reply.c */
 enum step_result exchange_refuse(struct exchange *x, int status, int code, const char *fmt, ...)
     printf_like(4, 5);

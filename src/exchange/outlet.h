@@ -31,6 +31,9 @@ struct outlet {
     /* The reply: x->status, x->headers, x->out.  Nobody touches x afterwards, as its memory may go
      * with it. */
     void (*finish)(struct exchange *x);
+    /* May be NULL: the answer takes long.  Where a dropped connection can be resumed, now is the
+     * time to make it so. */
+    void (*slow)(struct exchange *x);
     /* May be NULL: the client has initialised, and its transport is stored.  For channels that stay
      * and carry the transport themselves. */
     void (*initialized)(struct exchange *x, struct transport *t);

@@ -36,22 +36,67 @@ static bool write_event(struct exchange *x, struct str json)
     return fits;
 }
 
-/* The first message opens the stream.  A slow reader loses progress and logs, never the result. */
-static bool http_send(struct exchange *x, struct str json, enum outlet_weight weight)
+/* A legacy client's stream can be resumed, so it outlives the connection, and what the request was
+ * made of becomes the exchange's own. */
+static bool open_stream(struct exchange *x)
 {
+    struct transport *t = x->transport ? x->transport : x->has_call ? x->call.transport : NULL;
+
     if (x->aborted || !takes_events(x))
         return false;
-    if (!x->streaming) {
+    if (x->era == MCP_LEGACY && t && x->id.p) {
+        struct http_request *r = x->http;
+        x->stream = stream_new(x->sv->streams, t, x->id);
+        stream_attach(x->stream, r);
+        http_request_keep(r, &x->kept);
+        x->http = NULL;
+    } else {
         http_stream_begin(x->http, 200, "text/event-stream",
                           STR("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"),
                           MAX_MESSAGE);
-        x->streaming = true;
+    }
+    x->streaming = true;
+    return true;
+}
+
+/* The first message opens the stream.  A slow reader loses progress and logs, never the result. */
+static bool http_send(struct exchange *x, struct str json, enum outlet_weight weight)
+{
+    static const enum stream_weight weights[] = {
+        [OUTLET_MUST] = STREAM_MUST,
+        [OUTLET_PROGRESS] = STREAM_PROGRESS,
+        [OUTLET_MAY] = STREAM_MAY,
+    };
+
+    if (!x->streaming && !open_stream(x))
+        return false;
+    if (x->stream) {
+        stream_send(x->stream, json, weights[weight]);
+        return true;
     }
     if (weight != OUTLET_MUST && http_stream_queued(x->http) > MAX_STREAM_QUEUE) {
         log_debug("a message was dropped: the reader is slow");
         return true;
     }
-    return write_event(x, json);
+    return !x->aborted && write_event(x, json);
+}
+
+static void http_slow(struct exchange *x)
+{
+    if (!x->streaming && x->era == MCP_LEGACY && x->version->priming_event)
+        (void)open_stream(x);
+}
+
+static void finish_stream(struct exchange *x)
+{
+    struct stream *stream = x->stream;
+    struct http_kept kept = x->kept;
+    struct buf out = x->out;
+
+    stream_finish(stream, buf_str(&out), x->is_error);
+    stream_unref(stream);
+    buf_release(&out);
+    http_kept_release(&kept); /* and with it x */
 }
 
 /* The exchange's memory is the request's and goes with it: what is needed is taken out first. */
@@ -60,7 +105,13 @@ static void http_finish(struct exchange *x)
     struct http_request *r = x->http;
     struct buf out = x->out;
 
-    if (x->aborted)
+    if (x->stream) {
+        finish_stream(x);
+        return;
+    }
+    if (x->handed_over)
+        ; /* the stream answers, and frees the request */
+    else if (x->aborted)
         http_request_done(r);
     else if (!x->streaming)
         http_reply(r, x->status, out.n ? "application/json" : NULL, x->headers, buf_str(&out));
@@ -77,6 +128,7 @@ const struct outlet outlet_http = {
     .begin = http_begin,
     .send = http_send,
     .finish = http_finish,
+    .slow = http_slow,
 };
 
 void exchange_start_http(struct services *sv, struct http_request *r, struct str server)

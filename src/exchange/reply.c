@@ -21,6 +21,7 @@ static enum step_result refuse(struct exchange *x, int status, int code, struct 
                                struct str message)
 {
     x->status = status;
+    x->is_error = true;
     if (x->has_message && x->msg.kind != MCP_REQUEST && status == 200)
         return exchange_accept(x); /* nobody waits for the answer to a notification */
     buf_reset(&x->out);
@@ -82,6 +83,7 @@ enum step_result exchange_accept(struct exchange *x)
 struct buf *exchange_begin_result(struct exchange *x)
 {
     x->status = 200;
+    x->is_error = false;
     buf_reset(&x->out);
     buf_addz(&x->out, "{\"jsonrpc\":\"2.0\"");
     write_id(x, true);
@@ -147,6 +149,7 @@ static void write_answer(struct exchange *x)
         b.lost_at = arena_dup(x->mem, str_of(at));
     }
     x->status = status_of_answer(x, &c->answer);
+    x->is_error = c->answer.error != NULL;
     (void)buf_room(&x->out, c->answer.doc.text.n + x->id.n + 256);
     bridge_write_result(&b, &x->out);
 }

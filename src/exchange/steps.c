@@ -23,7 +23,7 @@
 
 #include <assert.h>
 
-#define MAX_TOOL_NAME 512
+#define MAX_NAME 2048
 
 static void exchange_finish(struct exchange *x);
 
@@ -42,48 +42,14 @@ static enum step_result step_transport(struct exchange *x)
     return exchange_find_transport(x);
 }
 
-static void on_catalog(struct catalog_want *w, struct catalog *c, const struct error *err)
-{
-    struct exchange *x = container_of(w, struct exchange, want);
-    if (err)
-        exchange_fail(x, err);
-    else
-        x->catalog = catalog_ref(c);
-    exchange_resume(x);
-}
-
 static enum step_result step_route(struct exchange *x)
 {
-    struct catalog *c = NULL;
-    struct error err;
-
-    if (x->catalog)
-        return STEP_NEXT;
-    if (x->status)
-        return STEP_REPLY;
-    if (!x->up) {
-        x->up = upstreams_find(x->sv->upstreams, x->server);
-        if (!x->up)
-            return exchange_refuse(
-                x, 404, -32000,
-                "No server of this name is configured; see \"mcpServers\" in the configuration");
-        upstream_ref(x->up);
-    }
-    if (x->method->service == SERVE_PING || x->method->service == SERVE_CANCELLED ||
-        x->method->service == SERVE_BATCH || !x->has_message)
-        return STEP_NEXT;
-    x->want.done = on_catalog;
-    if (!upstream_catalog(x->up, x->method->service == SERVE_TOOLS_LIST, &x->want, &c, &err))
-        return exchange_fail(x, &err);
-    if (!c)
-        return STEP_WAIT;
-    x->catalog = catalog_ref(c);
-    return STEP_NEXT;
+    return exchange_route(x);
 }
 
 static enum step_result step_session(struct exchange *x)
 {
-    return x->method->service == SERVE_CALL ? exchange_choose_session(x) : STEP_NEXT;
+    return mcp_method_forwards(x->method) ? exchange_choose_session(x) : STEP_NEXT;
 }
 
 static enum step_result step_permit(struct exchange *x)
@@ -91,13 +57,18 @@ static enum step_result step_permit(struct exchange *x)
     if (x->catalog && x->method->capability && !catalog_offers(x->catalog, x->method->capability))
         return exchange_refuse(x, x->era == MCP_MODERN ? 404 : 200, -32601,
                                "Method not found: this server has no %s", x->method->capability);
-    if (x->method->service != SERVE_CALL)
+    if (!mcp_method_forwards(x->method))
         return STEP_NEXT;
-    if (x->tool.n > MAX_TOOL_NAME)
-        return exchange_refuse(x, 200, -32602, "a tool name has at most %d bytes", MAX_TOOL_NAME);
+    if (x->tool.n > MAX_NAME)
+        return exchange_refuse(x, 200, -32602, "a name or uri has at most %d bytes", MAX_NAME);
+    if (x->method->service == SERVE_SUBSCRIBE && x->catalog->era == MCP_MODERN)
+        return exchange_refuse(
+            x, 200, -32601,
+            "This server speaks 2026-07-28, whose subscriptions Holdfast does not "
+            "translate for older clients yet; use a 2026-07-28 client");
     if (x->sv->draining)
         return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
-    return exchange_check_params(x);
+    return x->method->service == SERVE_CALL ? exchange_check_params(x) : STEP_NEXT;
 }
 
 static void on_answer(struct call *c)
@@ -105,21 +76,31 @@ static void on_answer(struct call *c)
     exchange_resume(c->user);
 }
 
+static void on_slow(struct deadline *d)
+{
+    struct exchange *x = container_of(d, struct exchange, slow);
+    x->outlet->slow(x);
+}
+
 static enum step_result step_call(struct exchange *x)
 {
     struct call *c = &x->call;
 
-    if (x->method->service != SERVE_CALL)
+    if (!mcp_method_forwards(x->method))
         return exchange_answer(x);
     if (c->state != CALL_NEW)
         return STEP_NEXT;
     c->user = x;
+    c->kind = x->method->service == SERVE_CALL   ? EXEC_DURABLE
+              : x->method->service == SERVE_READ ? EXEC_NOTE
+                                                 : EXEC_HOUSEKEEPING;
     c->mem = x->mem;
     c->who = &x->who;
     c->request = &x->msg;
     c->client_era = x->era;
     c->client_version = x->version->name;
     c->tool = x->tool;
+    c->named = x->named;
     c->up = x->up;
     c->catalog = x->catalog;
     c->session = x->session;
@@ -127,17 +108,24 @@ static enum step_result step_call(struct exchange *x)
     c->max_counted = x->config->session_max_per_tenant;
     c->on_answer = c->on_settled = on_answer;
     c->on_progress = exchange_send_progress;
+    c->on_message = exchange_tell;
     x->up = NULL; /* the call keeps these from now on */
     x->catalog = NULL;
     x->session = NULL;
     x->transport = NULL;
     x->has_call = true;
+    if (x->outlet->slow) {
+        deadline_init(&x->slow, on_slow);
+        deadline_set(&x->sv->slow_calls, &x->slow);
+    }
     call_start(x->sv->calls, c);
     return STEP_WAIT;
 }
 
 static enum step_result step_audit(struct exchange *x)
 {
+    if (x->has_call && x->call.transport)
+        hub_linked(x->sv->hub, x->call.transport);
     if (x->has_call && x->call.state != CALL_DONE) {
         call_settle(&x->call);
         return STEP_WAIT;
@@ -196,7 +184,9 @@ void exchange_gone(struct exchange *x)
     x->aborted = true;
     if (x->batch)
         batch_gone(x->batch);
-    if (x->has_call && x->era == MCP_MODERN)
+    if (x->listen)
+        exchange_listen_gone(x);
+    else if (x->has_call && x->era == MCP_MODERN)
         call_cancel(&x->call, STR("client disconnected"));
 }
 
@@ -205,8 +195,12 @@ static void exchange_finish(struct exchange *x)
     measure_exchange(x);
     if (x->has_call)
         call_release(&x->call);
+    if (x->has_call && x->outlet->slow)
+        deadline_clear(&x->slow);
     if (x->up)
         upstream_unref(x->up);
+    if (x->has_plan)
+        plan_release(&x->plan);
     catalog_unref(x->catalog);
     session_unref(x->session);
     transport_unref(x->transport);

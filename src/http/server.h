@@ -10,6 +10,7 @@
 #define HOLDFAST_HTTP_SERVER_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "http/codec.h"
 #include "io/address.h"
 #include "io/loop.h"
@@ -80,6 +81,15 @@ void http_stream_end(struct http_request *r);   /* frees the request */
 void http_stream_abort(struct http_request *r); /* closes the connection; frees the request */
 /* For a stream that may idle for long: gives back mem, head and body, which are gone afterwards. */
 void http_stream_slim(struct http_request *r);
+/* What a request was made of, taken away from it by a handler that outlives it: head and body spans
+ * and everything in mem stay good until the release.  The request itself is slim afterwards. */
+struct http_kept {
+    struct arena *mem;
+    struct http_head *head;
+    struct buf chunked;
+};
+void http_request_keep(struct http_request *r, struct http_kept *ret);
+void http_kept_release(struct http_kept *k);
 size_t http_stream_queued(const struct http_request *r);
 bool http_request_aborted(const struct http_request *r);
 /* Instead of an answer: the plain connection leaves the server, which forgets it and the request;

@@ -250,6 +250,26 @@ void http_stream_slim(struct http_request *pub)
     pub->body = STR("");
 }
 
+void http_request_keep(struct http_request *pub, struct http_kept *ret)
+{
+    struct server_request *r = request_of(pub);
+
+    server_uncount_body(r);
+    *ret = (struct http_kept){.mem = pub->mem, .head = pub->head, .chunked = r->chunked};
+    buf_init(&r->chunked, 0);
+    pub->mem = NULL;
+    pub->head = NULL;
+    pub->body = STR("");
+}
+
+void http_kept_release(struct http_kept *k)
+{
+    struct http_kept kept = *k; /* which may lie in its own mem */
+    buf_release(&kept.chunked);
+    free(kept.head);
+    arena_free(kept.mem);
+}
+
 void server_stream_drained(struct server_conn *c)
 {
     struct http_request *pub = &c->req->pub;

@@ -13,8 +13,17 @@ static void handle_mcp(void *arg, struct http_request *r, const struct route_mat
     exchange_start_http(arg, r, m->params[0]);
 }
 
+static void handle_all(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+{
+    exchange_start_http(arg, r, STR_NONE);
+}
+
 static const struct http_route routes[] = {
+    {"POST", "/mcp", handle_all, "All MCP servers, names as server__name.", ROUTE_JSON},
+    {"GET", "/mcp", handle_all, "A legacy session's stream.", 0},
+    {"DELETE", "/mcp", handle_all, "Ends a legacy transport session.", 0},
     {"POST", "/mcp/{server}", handle_mcp, "One MCP server, its own names.", ROUTE_JSON},
+    {"GET", "/mcp/{server}", handle_mcp, "A legacy session's stream.", 0},
     {"DELETE", "/mcp/{server}", handle_mcp, "Ends a legacy transport session.", 0},
     {"GET", "/healthz", front_healthz, "The process is alive.", 0},
     {"GET", "/readyz", front_readyz, "The store writes and no stop is under way.", 0},
@@ -125,5 +134,5 @@ void front_handle(void *arg, struct http_request *r)
                      "this path does not take that method; the Allow header names those it takes");
     else
         front_refuse(r, f->status, STR_NONE,
-                     "there is nothing here; MCP servers are under /mcp/{server}");
+                     "there is nothing here; MCP servers are under /mcp and /mcp/{server}");
 }

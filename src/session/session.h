@@ -57,6 +57,8 @@ struct transport {
     struct session *session;      /* linked; NULL until the first call */
     bool link_stored;             /* the row says so too */
     bool ended;
+    const char *log_level; /* what logging/setLevel asked for, a static name; NULL: nothing */
+    unsigned questions;    /* of servers, that its client has not answered yet */
     struct listener
         *listener; /* who tells its client things outside of requests; see delivery/hub.h */
     int64_t last_used_ms, touched_ms;

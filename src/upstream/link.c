@@ -402,3 +402,16 @@ bool link_is_shared(const struct link *l)
     return str_eq(l->key, STR("all")) || str_starts(l->key, STR("o:")) ||
            str_eq(l->key, STR(LINK_KEY_WATCH));
 }
+
+struct link *upstream_find_link(struct upstream *u, struct str key, uint64_t generation)
+{
+    struct link *l = map_get(&u->links, key);
+    return l && l->generation == generation && l->state == LINK_OPEN ? l : NULL;
+}
+
+bool link_takes_level(struct link *l, const char *level)
+{
+    bool news = l->log_level != level;
+    l->log_level = level;
+    return news;
+}

@@ -101,6 +101,11 @@ enum mcp_era link_era(const struct link *l);
 /* True when this link holds state that would be lost with it. */
 bool link_is_stateful(const struct link *l);
 struct str link_remote_id(const struct link *l);
+/* The open link of this key, if it is still the one of that generation. */
+struct link *upstream_find_link(struct upstream *u, struct str key, uint64_t generation);
+/* true: this link was not told this log level yet (a static name), and is taken to be from now on.
+ */
+bool link_takes_level(struct link *l, const char *level);
 struct str link_key(const struct link *l);
 /* More than one session may be behind it: key "all", "o:…", or a watch. */
 bool link_is_shared(const struct link *l);

@@ -33,6 +33,7 @@ struct link {
     bool is_probe;                     /* counts against no limit, never shared */
     bool counts;                       /* holds a process: counts against the limits */
     const struct mcp_version *version; /* negotiated (legacy) */
+    const char *log_level;             /* what it was told, a static name */
     void *wire;                        /* the transport's */
     uint64_t n_odd;                    /* messages that belonged to nobody */
     char odd[128];                     /* what the last of them was */

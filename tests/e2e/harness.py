@@ -240,6 +240,10 @@ class Response:
         return found[0] if found else None
 
     def json(self):
+        """The body, or the last event of a stream."""
+        if (self.header('content-type') or '').startswith('text/event-stream'):
+            events = [part for part in self.body.decode().split('\n\n') if 'data: {' in part]
+            return json.loads(events[-1].split('data: ', 1)[1])
         return json.loads(self.body)
 
     def __repr__(self):

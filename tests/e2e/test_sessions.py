@@ -30,9 +30,13 @@ def test_unknown_session__on_delete_is_404(holdfast):
     assert holdfast().request('DELETE', '/mcp/sample', headers).status == 404
 
 
-def test_get__is_not_offered_and_says_what_is(holdfast):
-    reply = holdfast().request('GET', '/mcp/sample', {'Accept': 'text/event-stream'})
-    assert reply.status == 405 and {m.strip() for m in reply.header('allow').split(',')} == {'POST', 'DELETE'}
+def test_get__without_a_session_is_refused_and_modern_has_none(holdfast):
+    daemon = holdfast()
+    reply = daemon.request('GET', '/mcp/sample', {'Accept': 'text/event-stream'})
+    assert reply.status == 400 and 'Mcp-Session-Id' in reply.json()['error']['message']
+    reply = daemon.request('GET', '/mcp/sample', {'Accept': 'text/event-stream',
+                                                  'MCP-Protocol-Version': '2026-07-28'})
+    assert reply.status == 405 and reply.header('allow') == 'POST'
 
 
 def test_session__works_only_on_the_endpoint_that_issued_it(holdfast, stdio_server):

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions: requests of legacy servers to their clients (sampling, elicitation, roots).  Each has
+ * an id of ours towards the client and is single-use: the first answer takes it out, and only the
+ * transport it was sent to can answer it.  Bytes of params and of answers stay as they are. */
+#include "delivery/hub_impl.h"
+
+#include "base/log.h"
+#include "json/splice.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MAX_MESSAGE (64u * 1024 * 1024)
+#define MAX_OPEN 64             /* questions to one client */
+#define ASK_MS (10 * 60 * 1000) /* people need time to answer */
+
+struct ask {
+    struct list node; /* among all */
+    uint64_t id;      /* ours, towards the client */
+    struct hub *hub;
+    struct transport *transport; /* a reference */
+    struct upstream *up;         /* a reference */
+    struct str link_key;         /* the link as it was: key and generation, looked up again */
+    uint64_t generation;
+    uint64_t about; /* the call whose clock is stopped; 0: none */
+    struct str upstream_id, token;
+    struct deadline deadline;
+    char bytes[]; /* link_key, upstream_id, token */
+};
+
+static struct str ask_key(const struct ask *a)
+{
+    return str_n((const char *)&a->id, sizeof(a->id));
+}
+
+static void ask_free(struct ask *a)
+{
+    map_remove(&a->hub->asks, ask_key(a));
+    list_remove(&a->node);
+    deadline_clear(&a->deadline);
+    a->transport->questions--;
+    transport_unref(a->transport);
+    upstream_unref(a->up);
+    free(a);
+}
+
+static struct link *link_of(const struct ask *a)
+{
+    return upstream_find_link(a->up, a->link_key, a->generation);
+}
+
+/* `rest` is `"result":…` or `"error":…`; the server's own id is put before it. */
+static void reply_upstream(struct ask *a, struct str rest)
+{
+    struct exec token = exec_housekeeping(EXEC_CLIENT_RESPONSE);
+    struct link *l = link_of(a);
+    struct pending *p = l && a->about ? pending_find(l, a->about) : NULL;
+    struct error err;
+    struct buf text;
+
+    if (p)
+        pending_hold(p, false);
+    if (!l) {
+        log_debug("an answer came too late: its server has ended",
+                  LS("server", upstream_name(a->up)));
+        return;
+    }
+    buf_init(&text, MAX_MESSAGE);
+    buf_addz(&text, "{\"jsonrpc\":\"2.0\",\"id\":");
+    buf_addstr(&text, a->upstream_id);
+    buf_addc(&text, ',');
+    buf_addstr(&text, rest);
+    buf_addc(&text, '}');
+    struct outgoing m = {.method = STR("response"), .text = buf_str(&text)};
+    if (!upstream_send(l, &token, NULL, &m, &err))
+        log_warn("an answer could not be handed on", LS("server", upstream_name(a->up)),
+                 LZ("why", err.text));
+    buf_release(&text);
+}
+
+static void on_deadline(struct deadline *d)
+{
+    struct ask *a = container_of(d, struct ask, deadline);
+    reply_upstream(a, STR("\"error\":{\"code\":-32000,\"message\":\"The client did not answer "
+                          "within 10 minutes\"}"));
+    ask_free(a);
+}
+
+void asks_init(struct hub *h)
+{
+    map_init(&h->asks);
+    list_init(&h->ask_list);
+    deadline_class_init(&h->ask_deadlines, h->loop, ASK_MS);
+}
+
+void asks_release(struct hub *h)
+{
+    for (struct list *n = list_first(&h->ask_list); n; n = list_first(&h->ask_list))
+        ask_free(list_entry(n, struct ask, node));
+    map_release(&h->asks);
+    deadline_class_release(&h->ask_deadlines);
+}
+
+static struct str keep(char **at, struct str s)
+{
+    char *p = *at;
+    if (!s.p)
+        return s;
+    memcpy(p, s.p, s.n);
+    *at += s.n;
+    return str_n(p, s.n);
+}
+
+static struct ask *ask_new(struct hub *h, struct link *l, struct pending *about,
+                           const struct mcp_message *m, struct transport *t)
+{
+    const struct js_node *token = js_get(&m->doc, m->meta, STR("progressToken"));
+    struct str raw_token = token ? js_raw(&m->doc, token) : STR_NONE;
+    struct str key = link_key(l);
+    struct ask *a = xcalloc(1, sizeof(*a) + key.n + m->id.n + raw_token.n);
+    char *at = a->bytes;
+
+    a->hub = h;
+    a->id = ++h->next_ask;
+    a->transport = t;
+    transport_ref(t);
+    t->questions++;
+    a->up = link_upstream(l);
+    upstream_ref(a->up);
+    a->link_key = keep(&at, key);
+    a->upstream_id = keep(&at, m->id);
+    a->token = keep(&at, raw_token);
+    a->generation = link_generation(l);
+    deadline_init(&a->deadline, on_deadline);
+    deadline_set(&h->ask_deadlines, &a->deadline);
+    map_put(&h->asks, ask_key(a), a);
+    list_push(&h->ask_list, &a->node);
+    if (about) {
+        a->about = about->id;
+        pending_hold(about, true);
+    }
+    return a;
+}
+
+struct ask *hub_ask(struct hub *h, struct link *l, struct pending *about,
+                    const struct mcp_message *m, struct transport *t, struct buf *out)
+{
+    struct js_splice s;
+    char id[24];
+
+    if (t->questions >= MAX_OPEN)
+        return NULL;
+    struct ask *a = ask_new(h, l, about, m, t);
+    int n = snprintf(id, sizeof(id), "%llu", (unsigned long long)a->id);
+    js_splice_init(&s, &m->doc);
+    js_splice_replace(&s, m->id_node, str_n(id, (size_t)n));
+    js_splice_write(&s, js_root(&m->doc), out);
+    return a;
+}
+
+void hub_unask(struct ask *a)
+{
+    struct link *l = link_of(a);
+    struct pending *p = l && a->about ? pending_find(l, a->about) : NULL;
+    if (p)
+        pending_hold(p, false);
+    ask_free(a);
+}
+
+bool hub_ask_session(struct hub *h, struct link *l, const struct mcp_message *m)
+{
+    struct transport *t = hub_seat_for(h, l);
+    struct buf text;
+
+    if (!t)
+        return false;
+    buf_init(&text, MAX_MESSAGE);
+    struct ask *a = hub_ask(h, l, NULL, m, t, &text);
+    if (a)
+        hub_tell_transport(h, t, buf_str(&text), false);
+    buf_release(&text);
+    return a != NULL;
+}
+
+static struct ask *find(struct hub *h, const struct transport *t, struct str raw_id)
+{
+    uint64_t id;
+    struct ask *a =
+        mcp_id_ours(raw_id, &id) ? map_get(&h->asks, str_n((const char *)&id, sizeof(id))) : NULL;
+    return a && t && memcmp(a->transport->id_hash, t->id_hash, sizeof(t->id_hash)) == 0 ? a : NULL;
+}
+
+void hub_answer(struct hub *h, const struct transport *t, const struct mcp_message *m)
+{
+    struct ask *a = find(h, t, m->id);
+    const struct js_node *body = m->error ? m->error : m->result;
+    struct buf rest;
+
+    if (!a || !body) {
+        log_debug("an answer to no question was dropped");
+        return;
+    }
+    buf_init(&rest, MAX_MESSAGE);
+    buf_addz(&rest, m->error ? "\"error\":" : "\"result\":");
+    buf_addstr(&rest, js_raw(&m->doc, body));
+    reply_upstream(a, buf_str(&rest));
+    buf_release(&rest);
+    ask_free(a);
+}
+
+/* The question this link asked under that id. */
+static struct ask *find_by_server(struct hub *h, const struct link *l, struct str upstream_id)
+{
+    list_each(&h->ask_list, n)
+    {
+        struct ask *a = list_entry(n, struct ask, node);
+        if (a->generation == link_generation(l) && str_eq(a->upstream_id, upstream_id))
+            return a;
+    }
+    return NULL;
+}
+
+static struct ask *find_by_token(struct hub *h, const struct transport *t, struct str token)
+{
+    list_each(&h->ask_list, n)
+    {
+        struct ask *a = list_entry(n, struct ask, node);
+        if (a->token.p && str_eq(a->token, token) && a->transport == t)
+            return a;
+    }
+    return NULL;
+}
+
+void hub_ask_cancelled(struct hub *h, struct link *l, const struct mcp_message *m)
+{
+    const struct js_node *id = mcp_param(m, STR("requestId"));
+    struct ask *a = id ? find_by_server(h, l, js_raw(&m->doc, id)) : NULL;
+    struct js_splice splice;
+    struct buf text;
+    char ours[24];
+
+    if (!a)
+        return;
+    int n = snprintf(ours, sizeof(ours), "%llu", (unsigned long long)a->id);
+    buf_init(&text, MAX_MESSAGE);
+    js_splice_init(&splice, &m->doc);
+    js_splice_replace(&splice, id, str_n(ours, (size_t)n));
+    js_splice_write(&splice, js_root(&m->doc), &text);
+    hub_tell_transport(h, a->transport, buf_str(&text), false);
+    buf_release(&text);
+    struct pending *p = a->about ? pending_find(l, a->about) : NULL;
+    if (p)
+        pending_hold(p, false);
+    ask_free(a);
+}
+
+void hub_progress(struct hub *h, const struct transport *t, const struct mcp_message *m)
+{
+    struct exec token = exec_housekeeping(EXEC_CLIENT_RESPONSE);
+    const struct js_node *node = mcp_param(m, STR("progressToken"));
+    struct ask *a = node && t ? find_by_token(h, t, js_raw(&m->doc, node)) : NULL;
+    struct link *l = a ? link_of(a) : NULL;
+    struct error ignored;
+
+    struct outgoing out = {.method = m->method, .text = m->doc.text};
+    if (l && !upstream_send(l, &token, NULL, &out, &ignored))
+        log_debug("progress on a question could not be handed on");
+}

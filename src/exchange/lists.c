@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handshakes and lists, answered from catalogs: of one server, or of all of them merged.  Merged,
+ * tools and prompts are named "server__name" and come in configuration order; a resource that two
+ * servers list is the first one's. */
+#include "exchange/exchange.h"
+
+#include "base/clock.h"
+#include "json/splice.h"
+#include "json/write.h"
+
+#include <stdio.h>
+
+#define LIST_TTL_MS 30000
+#define PAGE_ITEMS 1000
+
+/* One server of the answer. */
+struct part {
+    struct upstream *up;
+    struct catalog *catalog;
+};
+
+static size_t part_count(const struct exchange *x)
+{
+    return x->has_plan ? x->plan.n : 1;
+}
+
+static struct part part_at(const struct exchange *x, size_t i)
+{
+    return x->has_plan ? (struct part){x->plan.parts[i].up, x->plan.parts[i].catalog}
+                       : (struct part){x->up, x->catalog};
+}
+
+static void write_server_info(const struct exchange *x, struct buf *out)
+{
+    if (!x->has_plan && x->catalog->server_info.p)
+        buf_addstr(out, x->catalog->server_info);
+    else
+        buf_addz(out, "{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION "\"}");
+}
+
+static bool any_offers(const struct exchange *x, const char *capability)
+{
+    for (size_t i = 0; i < part_count(x); i++) {
+        struct part p = part_at(x, i);
+        if (p.catalog && catalog_offers(p.catalog, capability))
+            return true;
+    }
+    return false;
+}
+
+static bool any_announces(const struct exchange *x, enum catalog_kind kind)
+{
+    for (size_t i = 0; i < part_count(x); i++) {
+        struct part p = part_at(x, i);
+        if (p.catalog && catalog_announces(p.catalog, kind))
+            return true;
+    }
+    return false;
+}
+
+/* Subscriptions are passed on between sides of one era only. */
+static bool any_subscribes(const struct exchange *x)
+{
+    for (size_t i = 0; i < part_count(x); i++) {
+        struct part p = part_at(x, i);
+        if (p.catalog && p.catalog->era == x->era && catalog_subscribes(p.catalog))
+            return true;
+    }
+    return false;
+}
+
+static bool is_untranslated(void *arg unused_arg, struct str raw_key)
+{
+    return str_eq(raw_key, STR("\"tasks\"")) || str_eq(raw_key, STR("\"extensions\""));
+}
+
+/* The server's own words, but for what we do not pass on. */
+static bool write_own_capabilities(const struct exchange *x, struct buf *out)
+{
+    struct js_doc doc;
+    struct js_splice s;
+
+    if (x->has_plan || x->catalog->era != x->era ||
+        !js_parse(x->catalog->capabilities, &js_limits_upstream, x->mem, &doc, NULL))
+        return false;
+    js_splice_init(&s, &doc);
+    js_splice_remove(&s, js_root(&doc), is_untranslated, NULL);
+    js_splice_write(&s, js_root(&doc), out);
+    return true;
+}
+
+static void write_capabilities(const struct exchange *x, struct buf *out)
+{
+    static const enum catalog_kind kinds[] = {CATALOG_TOOLS, CATALOG_PROMPTS, CATALOG_RESOURCES};
+    static const char *const plain[] = {"completions", "logging"};
+    const char *comma = "";
+
+    if (write_own_capabilities(x, out))
+        return;
+    buf_addc(out, '{');
+    for (size_t i = 0; i < countof(kinds); i++) {
+        const char *name = catalog_kinds[kinds[i]].capability;
+        if (!any_offers(x, name))
+            continue;
+        bool tells = any_announces(x, kinds[i]);
+        bool subscribes = kinds[i] == CATALOG_RESOURCES && any_subscribes(x);
+        buf_addf(out, "%s\"%s\":{%s%s%s}", comma, name, tells ? "\"listChanged\":true" : "",
+                 tells && subscribes ? "," : "", subscribes ? "\"subscribe\":true" : "");
+        comma = ",";
+    }
+    for (size_t i = 0; i < countof(plain); i++)
+        if (any_offers(x, plain[i])) {
+            buf_addf(out, "%s\"%s\":{}", comma, plain[i]);
+            comma = ",";
+        }
+    buf_addc(out, '}');
+}
+
+/* Merged, each server's words stand under its name. */
+static void write_instructions(const struct exchange *x, struct buf *out)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < part_count(x); i++) {
+        struct part p = part_at(x, i);
+        if (!p.catalog || p.catalog->instructions.n < 3)
+            continue;
+        struct str raw = p.catalog->instructions;
+        buf_addz(out, any ? "\\n\\n" : ",\"instructions\":\"");
+        if (x->has_plan)
+            buf_addf(out, "# %.*s\\n", STR_ARG(upstream_name(p.up)));
+        buf_addstr(out, str_n(raw.p + 1, raw.n - 2));
+        any = true;
+    }
+    if (any)
+        buf_addc(out, '"');
+}
+
+/* What every modern result of a list or a discover ends with. */
+static void write_modern_tail(const struct exchange *x, struct buf *out)
+{
+    buf_addf(out,
+             ",\"ttlMs\":%d,\"cacheScope\":\"private\",\"resultType\":\"complete\",\"_meta\":{"
+             "\"" MCP_KEY_SERVER_INFO "\":",
+             LIST_TTL_MS);
+    write_server_info(x, out);
+    buf_addz(out, "}}");
+}
+
+enum step_result exchange_answer_discover(struct exchange *x)
+{
+    struct buf *out = exchange_begin_result(x);
+    buf_addz(out, "{\"supportedVersions\":" MCP_SUPPORTED_MODERN ",\"capabilities\":");
+    write_capabilities(x, out);
+    write_instructions(x, out);
+    write_modern_tail(x, out);
+    return exchange_end_result(x);
+}
+
+void exchange_write_initialized(struct exchange *x)
+{
+    struct buf *out = exchange_begin_result(x);
+    buf_addf(out, "{\"protocolVersion\":\"%.*s\",\"capabilities\":", STR_ARG(x->version->name));
+    write_capabilities(x, out);
+    buf_addz(out, ",\"serverInfo\":");
+    write_server_info(x, out);
+    write_instructions(x, out);
+    buf_addc(out, '}');
+}
+
+/* Changes whenever one of the catalogs behind a list does: a cursor of another list is refused. */
+static unsigned stamp_of(const struct exchange *x)
+{
+    uint64_t stamp = 1469598103934665603u;
+    for (size_t i = 0; i < part_count(x); i++) {
+        struct part p = part_at(x, i);
+        stamp = (stamp ^ (p.catalog ? (uint64_t)p.catalog->filled_ms : 0)) * 1099511628211u;
+    }
+    return (unsigned)(stamp >> 32 ^ stamp);
+}
+
+static bool read_cursor(struct exchange *x, size_t *ret_from)
+{
+    const struct js_node *node = mcp_param(&x->msg, STR("cursor"));
+    struct str text = js_text(&x->msg.doc, node, x->mem);
+    unsigned stamp = 0;
+    unsigned long from = 0;
+    char room[32];
+    int used = 0;
+
+    *ret_from = 0;
+    if (!node)
+        return true;
+    if (!text.p || text.n >= sizeof(room))
+        return false;
+    memcpy(room, text.p, text.n);
+    room[text.n] = '\0';
+    if (sscanf(room, "%8lu.%8x%n", &from, &stamp, &used) != 2 || (size_t)used != text.n)
+        return false;
+    *ret_from = from;
+    return stamp == stamp_of(x) && from > 0;
+}
+
+struct listing {
+    struct exchange *x;
+    enum catalog_kind kind;
+    size_t seen, from, written;
+    bool more;
+    struct buf *out;
+};
+
+/* Does an earlier server list the same uri? */
+static bool is_shadowed(const struct listing *l, size_t part, struct str name)
+{
+    if (l->kind != CATALOG_RESOURCES && l->kind != CATALOG_TEMPLATES)
+        return false;
+    for (size_t i = 0; i < part; i++) {
+        struct part p = part_at(l->x, i);
+        if (p.catalog && catalog_find(p.catalog, l->kind, name))
+            return true;
+    }
+    return false;
+}
+
+static void list_part(struct listing *l, size_t i)
+{
+    struct exchange *x = l->x;
+    struct part p = part_at(x, i);
+    const struct catalog_list *list = &p.catalog->lists[l->kind];
+    struct catalog_writing w = {
+        .with_handles = l->kind == CATALOG_TOOLS && exchange_injects_handles(x, p.up, p.catalog),
+        .max = 1,
+    };
+
+    if (x->has_plan)
+        w.prefix = arena_printf(x->mem, "%.*s" ROUTE_SEPARATOR, STR_ARG(upstream_name(p.up)));
+    for (w.from = 0; w.from < list->n && !l->more; w.from++) {
+        if (is_shadowed(l, i, list->items[w.from].name) || l->seen++ < l->from)
+            continue;
+        if (l->written == PAGE_ITEMS) {
+            l->more = true;
+            break;
+        }
+        if (l->written++)
+            buf_addc(l->out, ',');
+        catalog_write_items(p.catalog, l->kind, &w, l->out);
+    }
+}
+
+static enum catalog_kind kind_of(const struct mcp_method *m)
+{
+    for (enum catalog_kind k = 0; k < CATALOG_KINDS; k++)
+        if (str_eq(catalog_kinds[k].method, m->name))
+            return k;
+    return CATALOG_TOOLS;
+}
+
+enum step_result exchange_answer_list(struct exchange *x)
+{
+    struct listing l = {.x = x, .kind = kind_of(x->method)};
+
+    if (!read_cursor(x, &l.from))
+        return exchange_refuse(x, 200, -32602,
+                               "Invalid cursor: the list has changed, or the cursor is not one of "
+                               "ours; begin again without a cursor");
+    l.out = exchange_begin_result(x);
+    buf_addf(l.out, "{\"%.*s\":[", STR_ARG(catalog_kinds[l.kind].array_key));
+    for (size_t i = 0; i < part_count(x) && !l.more; i++)
+        if (part_at(x, i).catalog)
+            list_part(&l, i);
+    buf_addc(l.out, ']');
+    if (l.more)
+        buf_addf(l.out, ",\"nextCursor\":\"%zu.%x\"", l.from + l.written, stamp_of(x));
+    if (x->era == MCP_MODERN)
+        write_modern_tail(x, l.out);
+    else
+        buf_addc(l.out, '}');
+    return exchange_end_result(x);
+}

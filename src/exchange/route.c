@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The route step: which server a request is for.  Under /mcp/{server} the path says so; on /mcp,
+ * where all servers are one, a name's prefix or a uri does, and lists are about all of them. */
+#include "exchange/exchange.h"
+
+static void on_catalog(struct catalog_want *w, struct catalog *c, const struct error *err)
+{
+    struct exchange *x = container_of(w, struct exchange, want);
+    if (err)
+        exchange_fail(x, err);
+    else
+        x->catalog = catalog_ref(c);
+    exchange_resume(x);
+}
+
+/* What x->up offers, where the method needs to know. */
+static enum step_result want_catalog(struct exchange *x)
+{
+    struct catalog *c = NULL;
+    struct error err;
+
+    x->want.done = on_catalog;
+    if (!upstream_catalog(x->up, x->method->service == SERVE_LIST, &x->want, &c, &err))
+        return exchange_fail(x, &err);
+    if (!c)
+        return STEP_WAIT;
+    x->catalog = catalog_ref(c);
+    return STEP_NEXT;
+}
+
+static bool needs_catalog(const struct mcp_method *m)
+{
+    return m->capability || m->service == SERVE_INITIALIZE || m->service == SERVE_DISCOVER ||
+           m->service == SERVE_LISTEN;
+}
+
+static enum step_result route_by_path(struct exchange *x)
+{
+    if (!x->up) {
+        x->up = upstreams_find(x->sv->upstreams, x->server);
+        if (!x->up)
+            return exchange_refuse(
+                x, 404, -32000,
+                "No server of this name is configured; see \"mcpServers\" in the configuration");
+        upstream_ref(x->up);
+    }
+    return needs_catalog(x->method) ? want_catalog(x) : STEP_NEXT;
+}
+
+/* `node` holds "server__name". */
+static enum step_result route_by_name(struct exchange *x, const struct js_node *node)
+{
+    struct str full = js_text(&x->msg.doc, node, x->mem), server, name;
+
+    if (!x->up) {
+        if (full.p && route_split(full, &server, &name))
+            x->up = upstreams_find(x->sv->upstreams, server);
+        if (!x->up)
+            return exchange_refuse(x, 200, -32602,
+                                   "Unknown %s: names on this endpoint are server" ROUTE_SEPARATOR
+                                   "name, as its lists give them",
+                                   x->method->service == SERVE_CALL ? "tool" : "prompt");
+        upstream_ref(x->up);
+        x->tool = name;
+        x->named = node;
+    }
+    return want_catalog(x);
+}
+
+static void on_plan(struct plan *p)
+{
+    exchange_resume(container_of(p, struct exchange, plan));
+}
+
+static enum step_result gather(struct exchange *x)
+{
+    if (x->has_plan)
+        return STEP_NEXT;
+    plan_init(&x->plan, x->sv->loop, x->sv->upstreams, x->mem);
+    x->has_plan = true;
+    return plan_gather(&x->plan, x->method->service == SERVE_LIST, on_plan) ? STEP_NEXT : STEP_WAIT;
+}
+
+static enum step_result route_by_uri(struct exchange *x, struct str uri)
+{
+    enum step_result gathered = gather(x);
+    struct plan_part *part = gathered == STEP_NEXT ? plan_find_uri(&x->plan, uri) : NULL;
+
+    if (gathered != STEP_NEXT)
+        return gathered;
+    if (!part)
+        return exchange_refuse(x, 200, x->era == MCP_MODERN ? -32602 : -32002,
+                               "Resource not found: no server lists this uri");
+    x->up = part->up;
+    upstream_ref(x->up);
+    x->catalog = catalog_ref(part->catalog);
+    return STEP_NEXT;
+}
+
+static enum step_result route_by_ref(struct exchange *x)
+{
+    const struct js_node *ref = mcp_param(&x->msg, STR("ref"));
+    const struct js_node *uri = js_get(&x->msg.doc, ref, STR("uri"));
+    const struct js_node *name = js_get(&x->msg.doc, ref, STR("name"));
+    struct str text = js_text(&x->msg.doc, uri, x->mem);
+
+    if (js_type_is(name, JS_STRING))
+        return route_by_name(x, name);
+    if (!text.p)
+        return exchange_refuse(x, 200, -32602, "completion/complete needs params.ref");
+    if (gather(x) == STEP_WAIT)
+        return STEP_WAIT;
+    for (size_t i = 0; i < x->plan.n && !x->up; i++) {
+        struct plan_part *part = &x->plan.parts[i];
+        if (part->catalog && catalog_find(part->catalog, CATALOG_TEMPLATES, text)) {
+            x->up = part->up;
+            upstream_ref(x->up);
+            x->catalog = catalog_ref(part->catalog);
+        }
+    }
+    return x->up ? STEP_NEXT : route_by_uri(x, text);
+}
+
+enum step_result exchange_route(struct exchange *x)
+{
+    const struct mcp_method *m = x->method;
+
+    if (x->catalog)
+        return STEP_NEXT;
+    if (x->status)
+        return STEP_REPLY;
+    if (x->server.p)
+        return route_by_path(x);
+    switch (m->target) {
+    case TARGET_NAME:
+        return route_by_name(x, mcp_param(&x->msg, STR("name")));
+    case TARGET_URI:
+        return route_by_uri(x, x->tool);
+    case TARGET_REF:
+        return route_by_ref(x);
+    case TARGET_ALL:
+        break;
+    }
+    return needs_catalog(m) && m->service != SERVE_SET_LEVEL ? gather(x) : STEP_NEXT;
+}

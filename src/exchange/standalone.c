@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET: a legacy transport's standalone stream, or the rest of one of its streams after a dropped
+ * connection.  The stream takes the request over; the exchange ends without a reply of its own. */
+#include "exchange/exchange.h"
+
+#include <stdlib.h>
+
+struct watch { /* from the opening of a standalone stream until it is gone */
+    struct hub *hub;
+    struct transport *transport; /* a reference */
+};
+
+static void on_gone(void *arg, bool aborted unused_arg)
+{
+    struct watch *w = arg;
+    hub_stream_gone(w->hub, w->transport);
+    transport_unref(w->transport);
+    free(w);
+}
+
+static void watch_stream(struct exchange *x)
+{
+    struct stream *st = streams_standalone(x->sv->streams, x->transport);
+    struct watch *w;
+
+    if (!st)
+        return;
+    w = xcalloc(1, sizeof(*w));
+    w->hub = x->sv->hub;
+    w->transport = x->transport;
+    transport_ref(w->transport);
+    hub_stream_opened(w->hub, w->transport);
+    stream_on_gone(st, on_gone, w);
+}
+
+static bool takes_events(const struct exchange *x)
+{
+    struct str accept = http_header_get(x->head, STR("accept"));
+    return !accept.p || http_list_has(accept, STR("text/event-stream")) ||
+           http_list_has(accept, STR("*/*"));
+}
+
+enum step_result exchange_answer_stream(struct exchange *x)
+{
+    struct str last = http_header_get(x->head, STR("last-event-id"));
+    struct error err;
+
+    if (!x->transport || !x->http)
+        return exchange_refuse(x, 400, -32600,
+                               "GET opens the stream of a session; send its Mcp-Session-Id");
+    if (!takes_events(x))
+        return exchange_refuse(x, 406, -32000, "GET gives text/event-stream; accept that");
+    if (x->sv->draining)
+        return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
+    bool taken = last.n ? streams_resume(x->sv->streams, x->transport, last, x->http, &err)
+                        : streams_open(x->sv->streams, x->transport, x->http, &err);
+    if (!taken)
+        return exchange_fail(x, &err);
+    watch_stream(x);
+    x->status = 200;
+    x->handed_over = true;
+    return STEP_REPLY;
+}

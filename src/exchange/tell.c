@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a server says about a call while it runs, on its way to that call's client: questions
+ * (sampling, elicitation, roots), log lines, whatever else it notifies of. */
+#include "exchange/exchange.h"
+
+#define MAX_MESSAGE (64u * 1024 * 1024)
+
+/* Only a legacy client with a transport can answer, and only where both speak that era. */
+static bool ask_client(struct exchange *x, const struct mcp_message *m)
+{
+    struct call *c = &x->call;
+    struct buf text;
+    bool sent = false;
+
+    if (x->era != MCP_LEGACY || !c->transport)
+        return false;
+    buf_init(&text, MAX_MESSAGE);
+    struct ask *a = hub_ask(x->sv->hub, c->pending.link, &c->pending, m, c->transport, &text);
+    if (a) {
+        sent = x->outlet->send(x, buf_str(&text), OUTLET_MUST);
+        if (!sent)
+            hub_unask(a);
+    }
+    buf_release(&text);
+    return sent;
+}
+
+/* A modern client gets log lines only for a request that asked for them, and of that level. */
+static bool wants_log(struct exchange *x, const struct mcp_message *m)
+{
+    const struct js_node *wanted = js_get(&x->msg.doc, x->msg.meta, STR(MCP_KEY_LOG_LEVEL));
+    const char *level = mcp_level(js_text(&m->doc, mcp_param(m, STR("level")), x->mem));
+
+    if (x->era == MCP_LEGACY)
+        return true;
+    return wanted && level &&
+           mcp_level_reaches(level, mcp_level(js_text(&x->msg.doc, wanted, x->mem)));
+}
+
+bool exchange_tell(struct call *c, const struct mcp_message *m)
+{
+    struct exchange *x = c->user;
+    bool is_log = str_eq(m->method, STR("notifications/message"));
+
+    if (m->kind == MCP_REQUEST)
+        return ask_client(x, m);
+    if (is_log && !wants_log(x, m))
+        return true; /* to nobody, then */
+    return x->outlet->send(x, m->doc.text, is_log ? OUTLET_MAY : OUTLET_MUST);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gathering the catalogs, and finding whose a name or a uri is. */
+#include "route/plan.h"
+
+#include "base/log.h"
+
+static void add_part(void *arg, struct upstream *u)
+{
+    struct plan *p = arg;
+    upstream_ref(u);
+    p->parts[p->n++] = (struct plan_part){.plan = p, .up = u};
+}
+
+static void count_part(void *arg, struct upstream *u unused_arg)
+{
+    ++*(size_t *)arg;
+}
+
+void plan_init(struct plan *p, struct loop *loop, struct upstreams *set, struct arena *mem)
+{
+    size_t n = 0;
+    upstreams_each(set, count_part, &n);
+    *p = (struct plan){.loop = loop, .mem = mem};
+    p->parts = arena_alloc(mem, (n ? n : 1) * sizeof(*p->parts));
+    upstreams_each(set, add_part, p);
+}
+
+static void on_catalog(struct catalog_want *w, struct catalog *c, const struct error *err)
+{
+    struct plan_part *part = container_of(w, struct plan_part, want);
+    struct plan *p = part->plan;
+
+    part->waiting = false;
+    p->waiting--;
+    if (!err)
+        part->catalog = catalog_ref(c);
+    else
+        log_debug("left out of a list", LS("server", upstream_name(part->up)),
+                  LZ("why", err->text));
+    if (!p->waiting) {
+        loop_timer_stop(p->patience);
+        p->ready(p);
+    }
+}
+
+/* Those that have not answered yet are left out; their lists are complete the next time. */
+static void on_patience(void *arg)
+{
+    struct plan *p = arg;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->parts[i].waiting) {
+            catalog_want_cancel(&p->parts[i].want);
+            p->parts[i].waiting = false;
+            log_info("a server is slow to start and is left out of a list for now",
+                     LS("server", upstream_name(p->parts[i].up)));
+        }
+    p->waiting = 0;
+    p->ready(p);
+}
+
+bool plan_gather(struct plan *p, bool fresh, void (*ready)(struct plan *p))
+{
+    p->ready = ready;
+    for (size_t i = 0; i < p->n; i++) {
+        struct plan_part *part = &p->parts[i];
+        struct catalog *c = NULL;
+        struct error err;
+
+        part->want.done = on_catalog;
+        if (!upstream_catalog(part->up, fresh, &part->want, &c, &err))
+            continue;
+        part->waiting = !c;
+        p->waiting += part->waiting;
+        if (c)
+            part->catalog = catalog_ref(c);
+    }
+    if (!p->waiting)
+        return true;
+    p->patience = loop_timer_new(p->loop, on_patience, p);
+    loop_timer_start(p->patience, PLAN_PATIENCE_MS, 0);
+    return false;
+}
+
+void plan_release(struct plan *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->parts[i].waiting)
+            catalog_want_cancel(&p->parts[i].want);
+        catalog_unref(p->parts[i].catalog);
+        upstream_unref(p->parts[i].up);
+    }
+    p->n = 0;
+    loop_timer_free(p->patience);
+    p->patience = NULL;
+}
+
+bool route_split(struct str full, struct str *ret_server, struct str *ret_name)
+{
+    const char *at = full.n ? memmem(full.p, full.n, ROUTE_SEPARATOR, 2) : NULL;
+    if (!at)
+        return false;
+    size_t n = (size_t)(at - full.p);
+    *ret_server = str_n(full.p, n);
+    *ret_name = str_n(at + 2, full.n - n - 2);
+    return true;
+}
+
+static bool makes(const struct catalog *c, struct str uri)
+{
+    const struct catalog_list *templates = &c->lists[CATALOG_TEMPLATES];
+    for (size_t i = 0; i < templates->n; i++)
+        if (catalog_template_matches(templates->items[i].name, uri))
+            return true;
+    return false;
+}
+
+struct plan_part *plan_find_uri(struct plan *p, struct str uri)
+{
+    struct plan_part *only = NULL;
+    unsigned offering = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (p->parts[i].catalog && catalog_find(p->parts[i].catalog, CATALOG_RESOURCES, uri))
+            return &p->parts[i];
+    for (size_t i = 0; i < p->n; i++)
+        if (p->parts[i].catalog && makes(p->parts[i].catalog, uri))
+            return &p->parts[i];
+    for (size_t i = 0; i < p->n; i++)
+        if (p->parts[i].catalog && catalog_offers(p->parts[i].catalog, "resources")) {
+            only = &p->parts[i];
+            offering++;
+        }
+    return offering == 1 ? only : NULL;
+}

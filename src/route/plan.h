@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan: the servers behind the endpoint of all servers, and what each offers right now.
+ *
+ * Every server that answers within the patience of a plan is in it; one that is down or slow is
+ * left out and never spoils the others' lists.  Names of tools and prompts are "server__name"
+ * there; resources keep their uri and belong to the first server that lists it.  Lives in an
+ * exchange's arena; loop thread only. */
+#ifndef HOLDFAST_ROUTE_PLAN_H
+#define HOLDFAST_ROUTE_PLAN_H
+
+#include "upstream/upstream.h"
+
+struct plan_part {
+    struct plan *plan;
+    struct upstream *up;     /* a reference */
+    struct catalog *catalog; /* a reference; NULL: not known, the server is left out */
+    struct catalog_want want;
+    bool waiting;
+};
+
+struct plan {
+    struct loop *loop;
+    struct arena *mem;
+    struct plan_part *parts;
+    size_t n;
+    unsigned waiting;
+    struct loop_timer *patience;
+    void (*ready)(struct plan *p);
+};
+
+void plan_init(struct plan *p, struct loop *loop, struct upstreams *set, struct arena *mem);
+/* true: everything is known now.  false: `ready` comes from the loop, after at most
+ * PLAN_PATIENCE_MS. */
+must_check bool plan_gather(struct plan *p, bool fresh, void (*ready)(struct plan *p));
+void plan_release(struct plan *p); /* also while it waits */
+
+#define PLAN_PATIENCE_MS 10000
+#define ROUTE_SEPARATOR "__"
+
+/* "files__read" → server "files", name "read"; false: there is no separator. */
+must_check bool route_split(struct str full, struct str *ret_server, struct str *ret_name);
+/* The server that lists this uri, else one with a template that makes it, else the only one with
+ * resources; NULL: nobody. */
+struct plan_part *plan_find_uri(struct plan *p, struct str uri);
+
+#endif
