@@ -105,29 +105,20 @@ CREATE TABLE events (
     body   BLOB
 ) STRICT;
 
--- A projection of intent and outcome events, filled by the fold; may be rebuilt from them.  Bodies
--- are not copied: `id` and `outcome_event` say where they are.  The executions of a session hang
--- together by `previous`, from the session's last_execution backwards: an index on session_id would
--- cost more than all the rest of the fold.
+-- A projection of intent and outcome events, filled by the fold; may be rebuilt from them.  What was
+-- called and how it ended stands in the events that `id` and `outcome_event` name and is not copied.
+-- The executions of a session hang together by `previous`, from the session's last_execution
+-- backwards: an index on the session would cost more than all the rest of the fold.
+-- state: 0 open; else 1, + 2 when its outcome is only guessed (indeterminate), + 4 when there is more
+-- than one outcome (outcome_event is then the one that counts).
 CREATE TABLE session_tool_executions (
     id            INTEGER PRIMARY KEY,
-    session_id    TEXT,
-    tool_name     TEXT,
-    error         TEXT,
-    duration_us   INTEGER,
-    tokens_used   INTEGER,
-    executed_at   INTEGER NOT NULL,
-    tenant_id     TEXT NOT NULL,
-    owner         TEXT,
-    server        TEXT,
-    method        TEXT,
-    outcome       TEXT,
-    outcome_event INTEGER,
-    parent        INTEGER NOT NULL DEFAULT 0,
+    session_row   INTEGER,
     previous      INTEGER,
-    closed        INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1))
+    outcome_event INTEGER,
+    state         INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX idx_tool_exec_open ON session_tool_executions (id) WHERE closed = 0;
+CREATE INDEX idx_tool_exec_open ON session_tool_executions (id) WHERE state = 0;
 
 -- How far the events of each (writer, tenant) are folded, and the head of that chain there.
 CREATE TABLE fold_state (

@@ -16,8 +16,9 @@
 #include <time.h>
 
 #define FOLD_EVERY_US 1000000
-/* Events folded at once, and as many are folded at the latest while their pages are still warm. */
-#define FOLD_SLICE 1000
+/* Events folded at once, and as many are folded at the latest: each session and each page of the
+ * projections is written once for all of them, and nobody waits longer than a few milliseconds. */
+#define FOLD_SLICE 8192
 #define PROBE_EVERY_US 1000000
 /* Slices folded while stopping; what is left then is folded at the next start. */
 #define FOLD_LAST_SLICES 128

@@ -209,8 +209,7 @@ static void close_db(struct sqlite_store *s)
     finalize_all(s);
     sqlite3_close(s->db);
     s->db = NULL;
-    s->unfolded_known = false;
-    s->n_unfolded = 0;
+    sq_facts_lose(s);
 }
 
 static int on_progress(void *arg)
@@ -313,6 +312,7 @@ void sq_rollback(struct sqlite_store *s)
 {
     struct error ignored;
     int rc = sqlite3_errcode(s->db) & 0xff;
+    sq_facts_rollback(s);
     if (rc == SQLITE_IOERR || rc == SQLITE_CORRUPT || rc == SQLITE_FULL)
         s->broken = true;
     if (sqlite3_get_autocommit(s->db))
@@ -332,8 +332,10 @@ bool sq_commit(struct sqlite_store *s, struct error *err)
         sqlite3_stmt *st = sq_prepare(s, SQ_COMMIT, err);
         ok = st && sq_run(s, st, err);
     }
-    if (ok)
+    if (ok) {
+        sq_facts_commit(s);
         return true;
+    }
     sq_rollback(s);
     s->broken = true;
     return false;

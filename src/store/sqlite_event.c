@@ -87,10 +87,12 @@ bool sq_event_append(struct sqlite_store *s, const struct event_row *e, struct e
     sq_sha(&b, e->mac);
     sq_blob(&b, record_of(s, e));
     sq_blob(&b, e->body);
-    sq_fold_mark(s, e->id);
     if (!sq_run(s, st, err))
         return false;
-    return sqlite3_changes(s->db) == 1 || check_repeated(s, e, err);
+    if (sqlite3_changes(s->db) == 0)
+        return check_repeated(s, e, err);
+    sq_fact_append(s, e);
+    return true;
 }
 
 /* Reads the single number of a one-parameter statement; *ret_found false when there is no row. */

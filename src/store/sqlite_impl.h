@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "base/buf.h"
+#include "base/map.h"
 #include "store/migrate.h"
 #include "store/store_impl.h"
 
@@ -77,6 +78,24 @@ struct sq_unfolded {
     bool pending;
 };
 
+/* What the fold has to know of an event; see sqlite_fact.c. */
+struct sq_fact {
+    int64_t id, exec, at_ms, seq;
+    struct fact_session *session; /* NULL: none, or of no matter */
+    struct fact_chain *chain;
+    uint8_t mac[32];
+    uint8_t kind; /* enum event_kind */
+    bool refused, indeterminate;
+};
+
+struct sq_facts {
+    struct sq_fact *items; /* in the order they were appended */
+    size_t n, cap;
+    size_t committed; /* of them; those behind are of the transaction under way */
+    struct map sessions, chains;
+    struct arena *mem; /* of both; NULL: nothing yet */
+};
+
 struct sqlite_store {
     struct store base;
     sqlite3 *db; /* NULL only while broken */
@@ -86,11 +105,15 @@ struct sqlite_store {
     bool broken;         /* the last commit failed: reopen and probe before the next write */
     int64_t deadline_us; /* of the page being read, 0 for none */
     sqlite3_stmt *statements[SQ_COUNT];
-    /* Which writers the fold has to look at.  Unknown after an open, exact from then on, because
-     * all appends pass through this connection. */
+    /* While every event that is not folded is among them, the fold reads nothing back. */
+    struct sq_facts facts;
+    bool facts_complete;
+    /* Else: which writers the fold has to look at.  Unknown after an open, exact from then on,
+     * because all appends pass through this connection. */
     bool unfolded_known;
     struct sq_unfolded *unfolded; /* by writer, ascending */
     size_t n_unfolded, cap_unfolded;
+    uint64_t slices;   /* folded or tried */
     struct buf record; /* of the event being appended, when its writer left it to us */
 };
 
@@ -180,8 +203,44 @@ bool sq_sessions_page(struct store *s, const struct principal *who, struct str b
                       unsigned limit, struct arena *mem, struct session_row **ret_rows,
                       size_t *ret_n, struct error *err);
 bool sq_counts(struct store *s, struct store_counts *ret, struct error *err);
+/* sqlite_fact.c */
+/* An event was inserted in the transaction under way. */
+void sq_fact_append(struct sqlite_store *s, const struct event_row *e);
+void sq_facts_commit(struct sqlite_store *s);
+void sq_facts_rollback(struct sqlite_store *s);
+/* The connection is gone: what is left to fold has to be found out anew. */
+void sq_facts_lose(struct sqlite_store *s);
+bool sq_facts_pending(const struct sqlite_store *s);
+/* The next facts to fold, at most `max` of them; the store's until sq_facts_folded(), which is told
+ * once they are committed.  Inside a transaction. */
+struct sq_slice {
+    struct sq_fact *items;
+    size_t n;
+    bool from_memory;
+    struct sq_facts loaded;    /* when not */
+    struct sq_unfolded *after; /* entries of s->unfolded as they will be */
+};
+must_check bool sq_facts_take(struct sqlite_store *s, size_t max, struct sq_slice *ret,
+                              struct error *err);
+void sq_facts_folded(struct sqlite_store *s, const struct sq_slice *slice);
+void sq_slice_release(struct sq_slice *slice);
+
+/* What a slice means to one session; begun anew in each slice. */
+struct fact_session {
+    struct str tenant, id;
+    uint64_t slice;
+    int64_t rowid; /* 0: there is no such session */
+    int64_t at_ms, executions, last_execution;
+};
+/* And to the chain of one (writer, tenant). */
+struct fact_chain {
+    int64_t writer;
+    struct str tenant;
+    uint64_t slice;
+    int64_t events;
+    const struct sq_fact *last;
+};
 /* sqlite_fold.c */
-void sq_fold_mark(struct sqlite_store *s, int64_t event_id);
 bool sq_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
 bool sq_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
                      struct arena *mem, struct event_row **ret_rows, size_t *ret_n,

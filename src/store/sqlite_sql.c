@@ -23,10 +23,6 @@
     "EXISTS (SELECT 1 FROM edge_mcp_sessions WHERE id = " id " AND tenant_id = " tenant            \
     " AND owner = " owner ")"
 
-#define IF_OPEN(column, value)                                                                     \
-    column " = CASE WHEN closed = 0 OR outcome = 'indeterminate' THEN " value " ELSE " column " E" \
-           "ND"
-
 #define EVENTS_WHERE                                                                               \
     "SELECT id, mac, record, CASE WHEN ?1 THEN body END FROM events WHERE id > ?2 AND id < ?3 "
 #define EVENTS_PAIR "AND id IN (?4, ?5) "
@@ -145,18 +141,16 @@ const char *const sq_texts[SQ_COUNT] = {
         "excluded.last_id, "
         "mac = excluded.mac, events = events + excluded.events",
     [SQ_EXEC_INSERT] =
-        "INSERT INTO session_tool_executions (id, session_id, tool_name, executed_at, tenant_id, "
-        "owner, server, method, parent, previous, error, duration_us, outcome, outcome_event, "
-        "closed) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
-    /* What was only guessed to be lost may still turn out to have ended otherwise.  With more than
-     * one outcome, where they all are is no longer one number. */
-    [SQ_EXEC_CLOSE] = "UPDATE session_tool_executions SET " IF_OPEN("error", "?2") ", " IF_OPEN(
-        "duration_us", "?3") ", " IF_OPEN("outcome", "?4") ", "
-                                                           "outcome_event = CASE WHEN closed = 0 "
-                                                           "THEN ?5 END, closed = 1 WHERE id = ?1",
-    [SQ_EXEC_OUTCOME] = "SELECT outcome_event FROM session_tool_executions WHERE id = ? "
-                        "AND outcome_event IS NOT NULL",
+        "INSERT INTO session_tool_executions (id, session_row, previous, outcome_event, state) "
+        "VALUES (?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
+    /* What was only guessed to be lost may still turn out to have ended otherwise. */
+    [SQ_EXEC_CLOSE] =
+        "UPDATE session_tool_executions SET "
+        "outcome_event = CASE WHEN state = 0 OR state & 2 THEN ?2 ELSE outcome_event END, "
+        "state = CASE WHEN state = 0 THEN ?3 WHEN state & 2 THEN ?3 | 4 ELSE state | 4 END "
+        "WHERE id = ?1",
+    [SQ_EXEC_OUTCOME] =
+        "SELECT outcome_event FROM session_tool_executions WHERE id = ? AND state & 5 = 1",
     [SQ_SESSION_CHAIN] =
         "SELECT rowid, last_execution FROM edge_mcp_sessions WHERE id = ? AND tenant_id = ?",
     [SQ_SESSION_USED] =
@@ -170,7 +164,7 @@ const char *const sq_texts[SQ_COUNT] = {
         "SELECT e.id, e.mac, e.record, NULL "
         "FROM session_tool_executions x JOIN events e ON e.id = x.id "
         "LEFT JOIN writers w ON w.number = x.id >> 40 "
-        "WHERE x.closed = 0 AND x.id > ?2 AND (w.number IS NULL OR w.ended_at IS NOT NULL "
+        "WHERE x.state = 0 AND x.id > ?2 AND (w.number IS NULL OR w.ended_at IS NOT NULL "
         "OR w.lease_until_ms <= ?1) ORDER BY x.id LIMIT ?3",
     [SQ_COUNTS] =
         "SELECT (SELECT count(*) FROM edge_mcp_sessions WHERE " LIVE
@@ -178,5 +172,5 @@ const char *const sq_texts[SQ_COUNT] = {
                                "(SELECT count(*) FROM edge_mcp_sessions), "
                                "(SELECT count(*) FROM transport_sessions WHERE ended_at IS NULL), "
                                "(SELECT coalesce(sum(events), 0) FROM fold_state), "
-                               "(SELECT count(*) FROM session_tool_executions WHERE closed = 0)",
+                               "(SELECT count(*) FROM session_tool_executions WHERE state = 0)",
 };

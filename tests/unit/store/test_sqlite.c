@@ -360,7 +360,15 @@ TEST(test_sqlite_fold__only_a_guess_gives_way_to_a_later_outcome)
     assert_true(store_fold(s, 10, &left, &err));
     store_close(s);
     assert_int_equal(
-        files_ask(&f, "SELECT count(*) FROM session_tool_executions WHERE outcome = 'ok'"), 4);
+        files_ask(&f, "SELECT outcome_event FROM session_tool_executions WHERE id = 1"), 11);
+    assert_int_equal(
+        files_ask(&f, "SELECT outcome_event FROM session_tool_executions WHERE id = 2"), 15);
+    assert_int_equal(
+        files_ask(&f, "SELECT outcome_event FROM session_tool_executions WHERE id = 3"), 16);
+    assert_int_equal(
+        files_ask(&f, "SELECT outcome_event FROM session_tool_executions WHERE id = 4"), 19);
+    assert_int_equal(files_ask(&f, "SELECT count(*) FROM session_tool_executions WHERE state = 5"),
+                     4);
     files_release(&f);
 }
 

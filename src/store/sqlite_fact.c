@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is left to fold: a few facts of every event appended since, kept in memory from the append
+ * to the fold, so that nothing has to be read back.
+ *
+ * Invariants: while facts_complete, every committed event that is not folded has its fact among
+ * items[0..committed), and those behind belong to the transaction under way.  An open (also after a
+ * failed commit), or more facts than are kept, ends that: then the events themselves are read from
+ * the watermarks on, slice by slice, until nothing is left, and memory begins anew.  Writers are
+ * read in ascending order, because the outcome of a lost intent comes from a later one. */
+#include "store/sqlite_impl.h"
+
+#include <stdlib.h>
+
+/* The lane folds long before; a store nobody folds must not grow without end. */
+#define FACTS_MAX 65536
+/* Room that is kept from fold to fold. */
+#define FACTS_KEPT 1024
+#define FACTS_ARENA (64 << 20)
+
+static void facts_release(struct sq_facts *f)
+{
+    free(f->items);
+    map_release(&f->sessions);
+    map_release(&f->chains);
+    arena_free(f->mem);
+    *f = (struct sq_facts){0};
+}
+
+static struct sq_unfolded *unfolded_entry(struct sqlite_store *s, int64_t writer)
+{
+    size_t i = s->n_unfolded;
+    while (i > 0 && s->unfolded[i - 1].writer > writer)
+        i--;
+    if (i > 0 && s->unfolded[i - 1].writer == writer)
+        return &s->unfolded[i - 1];
+    if (s->n_unfolded == s->cap_unfolded) {
+        s->cap_unfolded = s->cap_unfolded ? 2 * s->cap_unfolded : 8;
+        s->unfolded = xrealloc(s->unfolded, s->cap_unfolded * sizeof(struct sq_unfolded));
+    }
+    memmove(&s->unfolded[i + 1], &s->unfolded[i], (s->n_unfolded - i) * sizeof(struct sq_unfolded));
+    s->n_unfolded++;
+    s->unfolded[i] = (struct sq_unfolded){.writer = writer, .watermark = -1};
+    return &s->unfolded[i];
+}
+
+/* "a\0b" in memory of the facts' own when it is not known yet, else the value it has. */
+static void *find_or_key(struct sq_facts *f, struct map *map, struct str a, struct str b,
+                         struct str *ret_key)
+{
+    char small[256];
+    size_t n = a.n + 1 + b.n;
+    char *key = n <= sizeof(small) ? small : arena_alloc(f->mem, n);
+    memcpy(key, a.p, a.n);
+    key[a.n] = '\0';
+    memcpy(key + a.n + 1, b.p, b.n);
+    void *value = map_get(map, str_n(key, n));
+    if (!value)
+        *ret_key = key == small ? arena_dup(f->mem, str_n(key, n)) : str_n(key, n);
+    return value;
+}
+
+static struct fact_session *session_of(struct sq_facts *f, struct str tenant, struct str id)
+{
+    struct str key;
+    struct fact_session *session = find_or_key(f, &f->sessions, tenant, id, &key);
+    if (session)
+        return session;
+    session = arena_new_of(f->mem, struct fact_session);
+    session->tenant = str_n(key.p, tenant.n);
+    session->id = str_n(key.p + tenant.n + 1, id.n);
+    map_put(&f->sessions, key, session);
+    return session;
+}
+
+static struct fact_chain *chain_of(struct sq_facts *f, int64_t writer, struct str tenant)
+{
+    struct str key;
+    struct fact_chain *chain =
+        find_or_key(f, &f->chains, tenant, str_n((const char *)&writer, sizeof(writer)), &key);
+    if (chain)
+        return chain;
+    chain = arena_new_of(f->mem, struct fact_chain);
+    chain->writer = writer;
+    chain->tenant = str_n(key.p, tenant.n);
+    map_put(&f->chains, key, chain);
+    return chain;
+}
+
+static void add_fact(struct sq_facts *f, const struct event_row *e)
+{
+    bool used = e->kind == EVENT_INTENT || e->kind == EVENT_OUTCOME || e->kind == EVENT_NOTE;
+    if (!f->mem)
+        f->mem = arena_new(FACTS_ARENA);
+    if (f->n == f->cap) {
+        f->cap = f->cap ? 2 * f->cap : 256;
+        f->items = xrealloc(f->items, f->cap * sizeof(struct sq_fact));
+    }
+    struct sq_fact *fact = &f->items[f->n++];
+    *fact = (struct sq_fact){
+        .id = e->id,
+        .exec = e->exec ? e->exec : e->id,
+        .at_ms = e->at_ms,
+        .seq = e->seq,
+        .kind = (uint8_t)e->kind,
+        .session = used && e->session_id.p ? session_of(f, e->tenant, e->session_id) : NULL,
+        .chain = chain_of(f, e->id >> EVENT_WRITER_SHIFT, e->tenant),
+        .refused = str_eq(e->outcome, STR("refused")),
+        .indeterminate = str_eq(e->outcome, STR("indeterminate")),
+    };
+    memcpy(fact->mac, e->mac, sizeof(fact->mac));
+}
+
+void sq_facts_lose(struct sqlite_store *s)
+{
+    facts_release(&s->facts);
+    s->facts_complete = false;
+    s->unfolded_known = false;
+    s->n_unfolded = 0;
+}
+
+void sq_fact_append(struct sqlite_store *s, const struct event_row *e)
+{
+    if (s->facts_complete && s->facts.n >= FACTS_MAX)
+        sq_facts_lose(s);
+    if (s->facts_complete)
+        add_fact(&s->facts, e);
+    else if (s->unfolded_known)
+        unfolded_entry(s, e->id >> EVENT_WRITER_SHIFT)->pending = true;
+}
+
+void sq_facts_commit(struct sqlite_store *s)
+{
+    s->facts.committed = s->facts.n;
+}
+
+void sq_facts_rollback(struct sqlite_store *s)
+{
+    s->facts.n = s->facts.committed;
+}
+
+static bool any_pending(const struct sqlite_store *s)
+{
+    for (size_t i = 0; i < s->n_unfolded; i++)
+        if (s->unfolded[i].pending)
+            return true;
+    return false;
+}
+
+bool sq_facts_pending(const struct sqlite_store *s)
+{
+    return s->facts_complete ? s->facts.committed > 0 : !s->unfolded_known || any_pending(s);
+}
+
+static bool has_more(struct sqlite_store *s, int64_t writer, int64_t watermark, bool *ret,
+                     struct error *err)
+{
+    int64_t next = 0;
+    if (!sq_event_next(s, watermark + 1, &next, err))
+        return false;
+    *ret = next != 0 && next >> EVENT_WRITER_SHIFT == writer;
+    return true;
+}
+
+/* After an open: every writer with an event past its watermark. */
+static bool discover(struct sqlite_store *s, struct error *err)
+{
+    s->n_unfolded = 0;
+    for (int64_t id = 0;;) {
+        int64_t watermark = 0;
+        bool more = false;
+        if (!sq_event_next(s, id, &id, err))
+            return false;
+        if (id == 0)
+            break;
+        int64_t writer = id >> EVENT_WRITER_SHIFT;
+        id = (writer + 1) << EVENT_WRITER_SHIFT;
+        if (!sq_watermark(s, writer, &watermark, err) ||
+            !has_more(s, writer, watermark, &more, err))
+            return false;
+        if (more)
+            *unfolded_entry(s, writer) = (struct sq_unfolded){writer, watermark, true};
+    }
+    s->unfolded_known = true;
+    return true;
+}
+
+static bool load_writer(struct sqlite_store *s, struct sq_facts *f, size_t max,
+                        struct sq_unfolded *u, struct error *err)
+{
+    size_t first = f->n;
+    sqlite3_stmt *st = sq_prepare(s, SQ_EVENTS_TAIL, err);
+    if (!st || (u->watermark < 0 && !sq_watermark(s, u->writer, &u->watermark, err)))
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, u->watermark);
+    sq_int(&b, u->writer << EVENT_WRITER_SHIFT | EVENT_COUNT_MASK);
+    sq_int(&b, (int64_t)(max - first));
+    for (bool row = true; f->n < max;) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        struct sq_row r = {.st = st};
+        struct event_row e;
+        sq_peek_event(&r, &e);
+        add_fact(f, &e);
+    }
+    sq_reset(st);
+    if (f->n > first)
+        u->watermark = f->items[f->n - 1].id;
+    if (f->n == max)
+        return has_more(s, u->writer, u->watermark, &u->pending, err);
+    u->pending = false;
+    return true;
+}
+
+/* The events themselves, from where the last fold ended. */
+static bool load(struct sqlite_store *s, size_t max, struct sq_slice *sl, struct error *err)
+{
+    if (!s->unfolded_known && !discover(s, err))
+        return false;
+    sl->after = xcalloc(s->n_unfolded + 1, sizeof(*sl->after));
+    if (s->n_unfolded)
+        memcpy(sl->after, s->unfolded, s->n_unfolded * sizeof(*sl->after));
+    for (size_t i = 0; i < s->n_unfolded && sl->loaded.n < max; i++)
+        if (sl->after[i].pending && !load_writer(s, &sl->loaded, max, &sl->after[i], err))
+            return false;
+    sl->items = sl->loaded.items;
+    sl->n = sl->loaded.n;
+    return true;
+}
+
+bool sq_facts_take(struct sqlite_store *s, size_t max, struct sq_slice *ret, struct error *err)
+{
+    if (!s->facts_complete)
+        return load(s, max, ret, err);
+    ret->from_memory = true;
+    ret->items = s->facts.items;
+    ret->n = s->facts.committed < max ? s->facts.committed : max;
+    return true;
+}
+
+void sq_slice_release(struct sq_slice *sl)
+{
+    facts_release(&sl->loaded);
+    free(sl->after);
+}
+
+/* With nothing left, names are forgotten and a large array is given back. */
+static void drop_facts(struct sq_facts *f, size_t n)
+{
+    f->n -= n;
+    f->committed -= n;
+    if (f->n == 0 && (f->cap > FACTS_KEPT || f->sessions.n > FACTS_KEPT)) {
+        facts_release(f);
+        return;
+    }
+    memmove(f->items, f->items + n, f->n * sizeof(struct sq_fact));
+}
+
+void sq_facts_folded(struct sqlite_store *s, const struct sq_slice *sl)
+{
+    if (sl->from_memory) {
+        drop_facts(&s->facts, sl->n);
+        return;
+    }
+    if (s->n_unfolded)
+        memcpy(s->unfolded, sl->after, s->n_unfolded * sizeof(*sl->after));
+    s->facts_complete = !any_pending(s);
+}
