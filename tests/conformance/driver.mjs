@@ -17,9 +17,14 @@ async function connect(url) {
         capabilities: { elicitation: {} },
         versionNegotiation: { mode: era === 'modern' ? { pin: MODERN } : 'legacy' }
     });
-    client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { confirmed: true } }));
+    client.setRequestHandler('elicitation/create', ({ params }) => ({ action: 'accept', content: fill(params.requestedSchema) }));
     await client.connect(new StreamableHTTPClientTransport(new URL(url)));
     return client;
+}
+
+/** A user who says yes to everything. */
+function fill({ properties }) {
+    return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, schema.default ?? true]));
 }
 
 function textOf(result) {
@@ -104,6 +109,7 @@ async function schemaPreserved(client) {
 const scenarios = {
     initialize: client => client.listTools(),
     'sse-retry': client => call(client, 'test_reconnection'),
+    'elicitation-sep1034-client-defaults': client => call(client, 'test_client_elicitation_defaults'),
     tools_call: addNumbers,
     'request-metadata': client => client.listTools(),
     'http-standard-headers': standardHeaders,

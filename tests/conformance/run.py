@@ -41,7 +41,7 @@ SURELY_RUN = {
                'http-custom-header-server-validation', 'json-schema-2020-12'},
 }
 CLIENT_SCENARIOS = {
-    'legacy': ('initialize', 'tools_call', 'sse-retry'),
+    'legacy': ('initialize', 'tools_call', 'sse-retry', 'elicitation-sep1034-client-defaults'),
     'modern': ('tools_call', 'request-metadata', 'http-standard-headers', 'http-custom-headers', 'http-invalid-tool-headers',
                'sep-2322-client-request-state', 'json-schema-ref-no-deref', 'json-schema-2020-12-preservation'),
 }
