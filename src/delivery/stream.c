@@ -23,6 +23,8 @@ struct streams *streams_new(const struct streams_config *config)
     map_init(&s->homes);
     list_init(&s->all_homes);
     list_init(&s->standing);
+    list_init(&s->behind);
+    s->pump = loop_timer_new(s->loop, stream_conn_pump, s);
     deadline_class_init(&s->keep, s->loop, STREAM_KEEP_MS);
     deadline_class_init(&s->away, s->loop, STREAM_KEEP_MS);
     deadline_class_init(&s->quiet, s->loop, STREAM_QUIET_MS);
@@ -171,6 +173,7 @@ void streams_free(struct streams *s)
     deadline_class_release(&s->keep);
     deadline_class_release(&s->away);
     deadline_class_release(&s->quiet);
+    loop_timer_free(s->pump);
     hmac_key_free(s->key);
     buf_release(&s->out);
     free(s);
@@ -292,8 +295,9 @@ void stream_finish(struct stream *st, struct str json, bool is_error)
     e->has_id = !is_error;
     st->home->newest_result = e;
     st->is_finished = true;
+    bool fits = st->conn && stream_conn_write(st->conn, e);
     if (st->conn)
-        stream_conn_close(st->conn, !stream_conn_write(st->conn, e));
+        stream_conn_close(st->conn, !fits);
     stream_keep_settle(st);
 }
 
@@ -342,7 +346,10 @@ size_t streams_broadcast(struct streams *s, bool (*wants)(void *arg, const struc
         struct stream *st = list_entry(it, struct stream, standing);
         if (wants && !wants(arg, st->transport))
             continue;
-        publish(st, text, STREAM_MUST);
+        stream_keep(st, text, STREAM_MUST);
+        if (st->conn)
+            stream_conn_write_later(st->conn);
+        stream_keep_settle(st);
         n++;
     }
     stream_text_unref(text);

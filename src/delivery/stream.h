@@ -76,7 +76,8 @@ must_check bool streams_resume(struct streams *s, struct transport *t, struct st
  * are kept for its return); NULL: none.  Borrowed: good until control returns to the loop. */
 struct stream *streams_standalone(struct streams *s, const struct transport *t);
 /* Sends to every standalone stream, connected or expected back, for which `wants` says true
- * (list_changed): the message is formatted once, only the ids differ.  Returns how many. */
+ * (list_changed): the message is formatted once, only the ids differ.  Returns how many.  Written
+ * from the loop, some connections a turn, in order with whatever else is sent on them. */
 size_t streams_broadcast(struct streams *s, bool (*wants)(void *arg, const struct transport *t),
                          void *arg, struct str json);
 /* The transport ended (DELETE, expiry): its streams close and are forgotten. */

@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 
+#define PUMPED_PER_TURN 64           /* writes of a broadcast before others have their turn */
 #define KEEP_OUT ((size_t)64 * 1024) /* of the shared buffer between writes */
 
 void stream_http_begin(struct http_request *r)
@@ -32,6 +33,16 @@ static void add_event(struct buf *out, const struct stream_event *e)
         buf_addc(out, '\n');
     }
     buf_add(out, e->text->p, e->text->n);
+}
+
+static void add_after(struct buf *out, const struct stream *st, uint64_t number)
+{
+    list_each(&st->events, it)
+    {
+        struct stream_event *e = list_entry(it, struct stream_event, in_stream);
+        if (e->number > number)
+            add_event(out, e);
+    }
 }
 
 /* What add_*() put into the shared buffer, in one piece. */
@@ -72,19 +83,60 @@ static void write_unsent(struct stream_conn *c)
         stream_event_drop(e, false);
 }
 
+/* Up to the newest event.  Without room for all of it the connection ends: a broadcast must arrive.
+ */
+static void catch_up(struct stream_conn *c)
+{
+    struct stream *st = c->stream;
+
+    list_remove(&c->behind);
+    buf_reset(&st->all->out);
+    add_after(&st->all->out, st, st->written);
+    if (!write_out(c)) {
+        stream_conn_close(c, true);
+        return;
+    }
+    st->unsent = NULL;
+    st->written = st->last;
+}
+
 bool stream_conn_write(struct stream_conn *c, struct stream_event *e)
 {
+    if (!list_empty(&c->behind)) {
+        catch_up(c);
+        return true;
+    }
     if (e->weight == STREAM_PROGRESS && http_stream_queued(c->r) > 0)
         return false;
     write_unsent(c);
     return write_one(c, e);
 }
 
+void stream_conn_write_later(struct stream_conn *c)
+{
+    struct streams *all = c->stream->all;
+
+    if (list_empty(&all->behind))
+        loop_timer_start(all->pump, 0, 0);
+    if (list_empty(&c->behind))
+        list_push(&all->behind, &c->behind);
+}
+
+void stream_conn_pump(void *streams)
+{
+    struct streams *all = streams;
+
+    for (int i = 0; i < PUMPED_PER_TURN && !list_empty(&all->behind); i++)
+        catch_up(list_entry(list_first(&all->behind), struct stream_conn, behind));
+    if (!list_empty(&all->behind)) /* a timer due at once would run again in this very turn */
+        loop_timer_start(all->pump, 1, 0);
+}
+
 static void on_drained(struct http_request *r)
 {
     struct stream_conn *c = r->user;
 
-    if (!c->is_closed && c->stream->all)
+    if (!c->is_closed && list_empty(&c->behind))
         write_unsent(c);
 }
 
@@ -132,6 +184,7 @@ void stream_conn_close(struct stream_conn *c, bool breaks_off)
     c->breaks_off = breaks_off;
     st->conn = NULL;
     deadline_clear(&c->quiet);
+    list_remove(&c->behind);
     all->n_connected--;
     if (st->is_standalone)
         deadline_set(&all->away, &st->away);
@@ -157,12 +210,7 @@ static void replay(struct stream_conn *c, uint64_t after)
         sse_write_retry(out, STREAM_RETRY_MS);
         sse_write(out, STR_NONE, str_n(id, n), STR(""));
     }
-    list_each(&st->events, it)
-    {
-        struct stream_event *e = list_entry(it, struct stream_event, in_stream);
-        if (e->number > after)
-            add_event(out, e);
-    }
+    add_after(out, st, after);
     st->unsent = NULL;
     st->written = st->last;
     if (!write_out(c))
@@ -189,6 +237,7 @@ static struct stream_conn *conn_make(struct stream *st, struct http_request *r)
     c->stream = st;
     c->r = r;
     c->gone.fn = on_gone;
+    list_init(&c->behind);
     deadline_init(&c->quiet, on_quiet);
     st->n_conns++;
     r->user = c;

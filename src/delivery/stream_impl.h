@@ -30,6 +30,8 @@ struct streams {
     struct deadline_class keep; /* events; its FIFO is also their order of age in the process */
     struct deadline_class away; /* standalone streams without a connection */
     struct deadline_class quiet;
+    struct list behind; /* connections that have yet to be given a broadcast */
+    struct loop_timer *pump;
     size_t kept_bytes;
     struct buf out; /* what is being written */
 };
@@ -92,6 +94,7 @@ struct stream {
 struct stream_conn {
     struct stream *stream;
     struct http_request *r;
+    struct list behind;
     struct deadline quiet;
     struct loop_task gone, slim;
     bool is_closed; /* `gone` is on its way */
@@ -130,8 +133,12 @@ void stream_event_drop(struct stream_event *e, bool is_lost);
 struct stream_conn *stream_conn_open(struct stream *st, struct http_request *r, uint64_t after);
 /* On a shell: nothing comes but the end. */
 struct stream_conn *stream_conn_open_shut(struct stream *st, struct http_request *r);
-/* With everything older that is still unsent; false: no room, and e was not written. */
+/* With everything older that is still unsent; false: no room, and e was not written.  When even
+ * what had to go before it has no room the connection is closed, and that counts as written. */
 must_check bool stream_conn_write(struct stream_conn *c, struct stream_event *e);
+/* A few at a time, from the loop: everything kept that it was not given yet. */
+void stream_conn_write_later(struct stream_conn *c);
+void stream_conn_pump(void *streams);
 void stream_conn_close(struct stream_conn *c, bool breaks_off);
 /* r is ours alone: what of it a stream does not need is given back at the end of the turn. */
 void stream_conn_slim(struct stream_conn *c);

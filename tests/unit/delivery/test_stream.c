@@ -301,6 +301,78 @@ TEST(test_stream__a_broadcast_reaches_those_that_want_it_here_or_away)
     teardown(&f);
 }
 
+TEST(test_stream__a_broadcast_keeps_its_place_among_other_messages)
+{
+    struct fixture f;
+    struct client c;
+
+    setup(&f);
+    client_ask(&f, &c, "GET", "/get?t=0", NULL);
+    while (!streams_connected(f.streams))
+        loop_turn(f.loop);
+    struct stream *st = streams_standalone(f.streams, f.transports[0]);
+    stream_send(st, STR("{\"n\":1}"), STREAM_MUST);
+    streams_broadcast(f.streams, NULL, NULL, STR("{\"n\":2}"));
+    streams_broadcast(f.streams, NULL, NULL, STR("{\"n\":3}"));
+    stream_send(st, STR("{\"n\":4}"), STREAM_PROGRESS);
+    streams_broadcast(f.streams, NULL, NULL, STR("{\"n\":5}"));
+    client_wait(&c, "{\"n\":5}");
+    stream_send(st, STR("{\"n\":6}"), STREAM_MAY);
+    client_wait(&c, "{\"n\":6}");
+    struct seen *seen = client_events(&c);
+    assert_int_equal(seen->n, 6);
+    for (unsigned i = 0; i < 6; i++) {
+        char want[16];
+        snprintf(want, sizeof(want), "{\"n\":%u}", i + 1);
+        assert_string_equal(seen->data[i], want);
+    }
+    free(seen);
+    client_close(&c);
+    streams_broadcast(f.streams, NULL, NULL, STR("{\"n\":7}")); /* and the end comes first */
+    teardown(&f);
+}
+
+static unsigned n_behind(const struct fixture *f)
+{
+    unsigned n = 0;
+    list_each(&f->streams->standing, it)
+    {
+        struct stream *st = list_entry(it, struct stream, standing);
+        n += st->written < st->last;
+    }
+    return n;
+}
+
+TEST(test_stream__a_broadcast_is_written_a_few_connections_a_turn)
+{
+    enum { N = 150 };
+    struct fixture f;
+    static struct client c[N];
+    char target[32];
+
+    setup(&f);
+    for (int i = 0; i < N; i++) {
+        snprintf(target, sizeof(target), "/get?t=%d", i);
+        client_ask(&f, &c[i], "GET", target, NULL);
+    }
+    while (streams_connected(f.streams) < N)
+        loop_turn(f.loop);
+    assert_int_equal(streams_broadcast(f.streams, NULL, NULL, STR("{\"changed\":1}")), N);
+    streams_forget(f.streams, f.transports[0]); /* its turn has not come */
+    assert_int_equal(n_behind(&f), N - 1);
+    for (unsigned before = N - 1, now; before; before = now) {
+        loop_turn(f.loop);
+        now = n_behind(&f);
+        assert_true(before - now <= 64);
+    }
+    for (int i = 1; i < N; i++)
+        client_wait(&c[i], "{\"changed\":1}");
+    client_wait_end(&c[0]);
+    for (int i = 0; i < N; i++)
+        client_close(&c[i]);
+    teardown(&f);
+}
+
 TEST(test_stream__forgetting_a_transport_ends_its_streams_and_no_others)
 {
     struct fixture f;

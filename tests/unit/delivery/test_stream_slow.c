@@ -180,3 +180,31 @@ TEST(test_stream_slow__a_reader_that_stalls_gets_no_comments_on_top)
     assert_int_equal(http_stream_queued(f.held), queued);
     end(&f, &c);
 }
+
+TEST(test_stream_slow__a_broadcast_that_does_not_fit_closes_the_connection_and_is_resumed)
+{
+    struct fixture f;
+    struct client c, again;
+
+    memset(big, 'x', sizeof(big));
+    setup(&f);
+    client_ask(&f, &c, "GET", "/get?t=1", NULL);
+    client_wait(&c, "data: \n\n");
+    struct stream *st = streams_standalone(f.streams, f.transports[1]);
+    struct seen *seen = client_events(&c);
+    conn_pause(c.p.conn, true);
+    while (http_stream_queued(st->conn->r) == 0)
+        stream_send(st, str_n(big, 8192), STREAM_MAY);
+    stream_send(st, str_n(big, STREAM_MAX_QUEUE - 32768), STREAM_MAY);
+    streams_broadcast(f.streams, NULL, NULL, str_n(big, 32768));
+    stream_send(st, STR("{\"progress\":1}"), STREAM_PROGRESS);
+    assert_false(stream_is_connected(st));
+    client_ask(&f, &again, "GET", "/get?t=1", seen->id[0]);
+    client_wait(&again, "{\"progress\":1}");
+    struct seen *after = client_events(&again);
+    assert_int_equal(after->data[after->n - 2][0], 'x');
+    free(seen);
+    free(after);
+    client_close(&again);
+    end(&f, &c);
+}
