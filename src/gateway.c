@@ -18,6 +18,7 @@
 #include "cli/datadir.h"
 #include "delivery/delivery.h"
 #include "exchange/exchange.h"
+#include "exchange/pipe.h"
 #include "io/address.h"
 #include "io/tls.h"
 #include "rest/front.h"
@@ -35,6 +36,7 @@
 #define LEASE_MS 15000
 #define LEASE_RENEW_MS 5000
 #define DRAIN_MS 25000
+#define DRAIN_PIPES_MS (3 * PIPE_GRACE_MS) /* a client that ends its own server waits for it */
 #define MOST_SAID 20
 
 struct gateway {
@@ -158,6 +160,7 @@ static bool start_services(struct gateway *g, struct error *err)
     builtin_register(&server_sample);
     sv->upstreams = upstreams_new(&upstreams);
     hub_set_upstreams(sv->hub, sv->upstreams);
+    sv->pipes = pipes_new(sv);
     upstreams_apply(sv->upstreams, sv->config);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->config);
     g->lease = loop_timer_new(sv->loop, on_lease, g);
@@ -281,7 +284,7 @@ static bool start_listeners(struct gateway *g, struct error *err)
         return false;
     unlink(socket.p); /* ours alone: we hold the lock */
     return listen_on(g, arena_printf(g->mem, "unix:%.*s", STR_ARG(socket)), true, err) &&
-           listen_on(g, c->listen, false, err);
+           (g->options.ends_with_pipes || listen_on(g, c->listen, false, err));
 }
 
 /* Signals. */
@@ -332,7 +335,9 @@ static void on_drain_tick(void *arg)
 
     if (!g->anchoring)
         http_server_drain(g->server); /* connections that have become idle since */
-    if (g->anchoring || ((g->sv.exchanges > 0 || http_server_flushing(g->server) > 0) && !late))
+    bool busy =
+        g->sv.exchanges > 0 || http_server_flushing(g->server) > 0 || pipes_count(g->sv.pipes) > 0;
+    if (g->anchoring || (busy && !late))
         return;
     if (g->sv.exchanges > 0) {
         log_warn("stopping with requests still under way", LI("requests", g->sv.exchanges));
@@ -340,6 +345,26 @@ static void on_drain_tick(void *arg)
     }
     g->anchoring = true;
     audit_anchor(g->sv.audit, on_anchored, g);
+}
+
+static void begin_stop(struct gateway *g)
+{
+    g->sv.draining = true;
+    g->drain_until_ms = clock_mono_ms() + (g->options.ends_with_pipes ? DRAIN_PIPES_MS : DRAIN_MS);
+    http_server_stop_listening(g->server);
+    streams_drain(g->sv.streams);
+    hub_end_subscribers(g->sv.hub);
+    http_server_drain(g->server);
+    pipes_stop(g->sv.pipes);
+    g->drain = loop_timer_new(g->sv.loop, on_drain_tick, g);
+    loop_timer_start(g->drain, 0, 20);
+}
+
+static void on_last_pipe(void *arg)
+{
+    struct gateway *g = arg;
+    if (!g->sv.draining)
+        begin_stop(g);
 }
 
 static void on_terminate(void *arg, int signum)
@@ -352,14 +377,7 @@ static void on_terminate(void *arg, int signum)
     }
     log_info("stopping: finishing what is under way", LI("signal", signum),
              LI("requests", g->sv.exchanges));
-    g->sv.draining = true;
-    g->drain_until_ms = clock_mono_ms() + DRAIN_MS;
-    http_server_stop_listening(g->server);
-    streams_drain(g->sv.streams);
-    hub_end_subscribers(g->sv.hub);
-    http_server_drain(g->server);
-    g->drain = loop_timer_new(g->sv.loop, on_drain_tick, g);
-    loop_timer_start(g->drain, 0, 20);
+    begin_stop(g);
 }
 
 static void harden(void)
@@ -376,7 +394,9 @@ static void harden(void)
 
 static bool start(struct gateway *g, struct error *err)
 {
-    if (!datadir_own(g->options.data_dir, &g->datadir, err) || !keeper_start(&g->keeper, err))
+    g->datadir = g->options.datadir;
+    if ((!g->datadir && !datadir_own(g->options.data_dir, &g->datadir, err)) ||
+        !keeper_start(&g->keeper, err))
         return false;
     log_start();
     g->sv.loop = loop_new();
@@ -386,6 +406,8 @@ static bool start(struct gateway *g, struct error *err)
     loop_on_signal(g->sv.loop, SIGTERM, on_terminate, g);
     loop_on_signal(g->sv.loop, SIGINT, on_terminate, g);
     loop_on_signal(g->sv.loop, SIGHUP, on_hangup, g);
+    if (g->options.ends_with_pipes)
+        pipes_on_empty(g->sv.pipes, on_last_pipe, g);
     return true;
 }
 
@@ -408,6 +430,7 @@ static void stop(struct gateway *g)
 {
     struct services *sv = &g->sv;
 
+    pipes_free(sv->pipes);
     if (sv->streams)
         streams_free(sv->streams);
     if (g->server)
@@ -461,6 +484,8 @@ int gateway_run(const struct gateway_options *options)
     if (start(&g, &err)) {
         log_info("ready", LI("servers", g.sv.config->n_servers), LS("data", options->data_dir),
                  LZ("version", HOLDFAST_VERSION));
+        if (options->on_ready)
+            options->on_ready(options->arg);
         loop_run(g.sv.loop);
     } else {
         log_error("cannot start", LZ("why", err.text));

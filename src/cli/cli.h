@@ -74,6 +74,7 @@ void cli_help_markdown(struct buf *out); /* docs/generated/cli.md */
 must_check bool cli_help_page(const char *name, struct buf *out);
 
 int cmd_up(struct cli *cli);
+int cmd_stdio(struct cli *cli);
 int cmd_config(struct cli *cli);
 int cmd_audit(struct cli *cli);
 int cmd_version(struct cli *cli);

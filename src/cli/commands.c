@@ -24,6 +24,14 @@ static const struct cli_flag up_flags[] = {
     DATA_FLAG,   {"--log-level", "LEVEL", "debug, info, warn or error"},
     END,
 };
+static const struct cli_flag stdio_flags[] = {
+    {"--server", "NAME", "serve this server only, with its own names"},
+    {"--profile", "NAME", "serve a profile"},
+    CONFIG_FLAG,
+    DATA_FLAG,
+    {"--log-level", "LEVEL", "debug, info, warn or error; warn unless told"},
+    END,
+};
 static const struct cli_flag config_flags[] = {CONFIG_FLAG, JSON_FLAG, END};
 static const struct cli_flag json_flags[] = {JSON_FLAG, END};
 static const struct cli_flag help_flags[] = {
@@ -54,6 +62,15 @@ const struct cli_command cli_commands[] = {
         .examples = {"holdfast up", "holdfast up --config ./holdfast.json --listen 127.0.0.1:8080"},
         .flags = up_flags,
         .run = cmd_up,
+    },
+    {
+        .name = "stdio",
+        .group = "Run",
+        .usage = "[--server NAME | --profile NAME] [--config FILE] [--data DIR]",
+        .summary = "Serve MCP on standard input and output, for clients that start their servers.",
+        .examples = {"holdfast stdio", "holdfast stdio --server files"},
+        .flags = stdio_flags,
+        .run = cmd_stdio,
     },
     {
         .name = "config",

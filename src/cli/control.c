@@ -240,3 +240,50 @@ bool control_get(void *arg, struct str path, struct arena *mem, struct str *ret_
     close(fd);
     return ok;
 }
+
+/* The head alone, and no byte of the lines behind it. */
+static bool read_head(int fd, struct buf *in, int64_t until_ms, struct error *err)
+{
+    char byte;
+
+    while (in->n < 4 || memcmp(in->p + in->n - 4, "\r\n\r\n", 4) != 0) {
+        ssize_t n = recv(fd, &byte, 1, 0);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return error_set(err, ERR_UNREACHABLE, "Holdfast broke off its answer; try again");
+        if (n < 0 && !wait_for(fd, POLLIN, until_ms, err))
+            return false;
+        if (n > 0 && !buf_try_add(in, &byte, 1))
+            return error_set(err, ERR_UNREACHABLE,
+                             "what answered does not speak HTTP; is that Holdfast?");
+    }
+    return true;
+}
+
+bool control_lines(struct control *c, struct str path, struct arena *mem, int *ret_fd,
+                   struct error *err)
+{
+    int64_t until = clock_mono_ms() + c->deadline_ms;
+    int fd = socket(c->to.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct str ignored;
+    struct buf in;
+
+    if (fd < 0)
+        return error_sys(err, ERR_INTERNAL, errno, "cannot open a socket");
+    buf_init(&in, MAX_ANSWER);
+    struct str request = arena_printf(
+        mem, "POST %.*s HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        STR_ARG(path), c->host);
+    bool ok = reach(fd, &c->to, until, err) && send_all(fd, request, until, err) &&
+              read_head(fd, &in, until, err);
+    if (ok && !str_starts(buf_str(&in), STR("HTTP/1.1 101 "))) {
+        ok = false;
+        if (read_all(fd, &in, until, err) && take_answer(buf_str(&in), mem, &ignored, err))
+            error_set(err, ERR_UNREACHABLE, "this Holdfast has no pipes; is it another version?");
+    }
+    buf_release(&in);
+    if (ok)
+        *ret_fd = fd;
+    else
+        close(fd);
+    return ok;
+}

@@ -17,4 +17,9 @@ void control_set_deadline(struct control *c, int64_t ms); /* 30 s unless told */
 must_check bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,
                             struct error *err);
 
+/* Asks for a line channel: POST `path`, answered 101.  *ret_fd is the connected socket (the
+ * caller's, non-blocking), on which both sides speak lines from now on. */
+must_check bool control_lines(struct control *c, struct str path, struct arena *mem, int *ret_fd,
+                              struct error *err);
+
 #endif

@@ -26,6 +26,7 @@ struct services {
     struct streams *streams;
     struct hub *hub;
     struct deadline_class slow_calls; /* after which an answer takes long */
+    struct pipes *pipes;
     bool draining;
     unsigned exchanges; /* under way */
 };

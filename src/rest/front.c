@@ -28,6 +28,7 @@ static const struct http_route routes[] = {
     {"GET", "/healthz", front_healthz, "The process is alive.", 0},
     {"GET", "/readyz", front_readyz, "The store writes and no stop is under way.", 0},
     {"GET", "/metrics", front_metrics, "Prometheus text.", 0},
+    {"POST", "/control/pipe", front_control_pipe, "Lines both ways, for stdio.", ROUTE_CONTROL},
     {"GET", "/control/events", front_control_events, "Audit events, for commands.", ROUTE_CONTROL},
     {"GET", "/control/status", front_control_status, "Servers and counts, for commands.",
      ROUTE_CONTROL},

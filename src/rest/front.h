@@ -16,6 +16,7 @@ void front_metrics(void *arg, struct http_request *r, const struct route_match *
 void operate_start(struct services *sv); /* registers gauges that are filled at each scrape */
 /* control.c */
 void front_control_events(void *arg, struct http_request *r, const struct route_match *m);
+void front_control_pipe(void *arg, struct http_request *r, const struct route_match *m);
 void front_control_status(void *arg, struct http_request *r, const struct route_match *m);
 
 /* {"error":"…"} with a status. */

@@ -1,0 +1,505 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`holdfast stdio`: lines on standard input and output, in its own process or through the one that runs."""
+import fcntl
+import json
+import os
+import queue
+import signal
+import subprocess
+import threading
+
+import commands
+import harness
+import pytest
+
+from harness import DEADLINE_S, ENVELOPE, SANITIZER, dump, wait_for
+
+
+class Pipe:
+    """A client that started `holdfast stdio` and speaks lines to it."""
+
+    def __init__(self, hf, *args, server='up'):
+        command = [harness.BINARY, 'stdio', '--data', hf.data, *args]
+        if server:
+            command += ['--server', server]
+        if os.path.exists(hf.config_file):
+            command += ['--config', hf.config_file]
+        self.process = subprocess.Popen(command, cwd=hf.folder, env=commands.command_env(hf), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.lines, self.words, self.next_id, self.unread = queue.Queue(), [], 0, {}
+        self.threads = []
+
+    def start_reading(self):
+        self.threads = [threading.Thread(target=f, daemon=True) for f in (self.read_out, self.read_err)]
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def read_out(self):
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put(None)
+
+    def read_err(self):
+        self.words.extend(line.decode('utf-8', 'replace') for line in self.process.stderr)
+
+    def send(self, message):
+        line = message if isinstance(message, bytes) else dump(message).encode() + b'\n'
+        self.process.stdin.write(line)
+        self.process.stdin.flush()
+
+    def receive(self, timeout=DEADLINE_S):
+        """The next message; None at the end of output.  Anything else than one JSON object a line fails."""
+        line = self.lines.get(timeout=timeout)
+        if line is None:
+            return None
+        assert line.endswith(b'\n'), line
+        return json.loads(line)
+
+    def answer(self, ident):
+        while ident not in self.unread:
+            message = self.receive()
+            assert message is not None, f'no answer to {ident!r}: {self.words}'
+            self.unread[message.get('id', message.get('method'))] = message
+        return self.unread.pop(ident)
+
+    def request(self, method, params=None, modern=False, ident=None):
+        if ident is None:
+            ident, self.next_id = self.next_id, self.next_id + 1
+        params = dict(params or {})
+        if modern:
+            params['_meta'] = {**ENVELOPE, **params.get('_meta', {})}
+        self.send({'jsonrpc': '2.0', 'id': ident, 'method': method, 'params': params})
+        return ident
+
+    def rpc(self, method, params=None, modern=False):
+        return self.answer(self.request(method, params, modern))
+
+    def call(self, tool, modern=False, meta=None, **arguments):
+        reply = self.rpc('tools/call', {'name': tool, 'arguments': arguments, **({'_meta': meta} if meta else {})}, modern)
+        return reply['result']['content'][0]['text']
+
+    def initialize(self, version='2025-11-25'):
+        reply = self.rpc('initialize', {'protocolVersion': version, 'capabilities': {},
+                                        'clientInfo': {'name': 'pipe', 'version': '1'}})
+        self.send({'jsonrpc': '2.0', 'method': 'notifications/initialized'})
+        return reply['result']
+
+    def finish(self):
+        """The exit status and the text of stderr, once the process has ended."""
+        status = self.process.wait(DEADLINE_S)
+        for thread in self.threads:
+            thread.join(DEADLINE_S)
+        text = ''.join(self.words)
+        assert not SANITIZER.search(text), text
+        return status, text
+
+    def close(self):
+        self.process.stdin.close()
+        return self.finish()
+
+
+@pytest.fixture
+def pipe():
+    """pipe(hf, *args): a started Pipe; whatever is left is ended with the test."""
+    made = []
+
+    def make(hf, *args, reading=True, **options):
+        made.append(Pipe(hf, *args, **options))
+        return made[-1].start_reading() if reading else made[-1]
+
+    yield make
+    for one in made:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()
+
+
+@pytest.fixture
+def alone(holdfast, stdio_server):
+    """A configuration whose Holdfast does not run: the first pipe is its own."""
+    entry, record = stdio_server('up')
+    hf = holdfast({'up': entry}, start=False)
+    hf.record = record
+    return hf
+
+
+@pytest.fixture
+def beside(holdfast, stdio_server):
+    """A Holdfast that runs: pipes join it."""
+    entry, record = stdio_server('up')
+    hf = holdfast({'up': entry})
+    hf.record = record
+    return hf
+
+
+def no_child(record):
+    return record.starts() and not [pid for pid in record.starts() if commands.is_alive(pid)]
+
+
+def ended_cleanly(status_and_text):
+    assert status_and_text[0] == 0, status_and_text
+    return True
+
+
+def end_all(*pipes):
+    """Whichever of them is the owner ends last."""
+    for p in pipes:
+        p.process.stdin.close()
+    for p in pipes:
+        assert ended_cleanly(p.finish())
+
+
+def test_both_eras_go_through_one_pipe_in_any_order(alone, pipe):
+    p = pipe(alone)
+    assert p.rpc('server/discover', modern=True)['result']['supportedVersions'] == ['2026-07-28']
+    assert p.initialize()['protocolVersion'] == '2025-11-25'
+    assert p.call('echo', text='legacy') == 'legacy'
+    assert p.call('echo', modern=True, text='modern') == 'modern'
+    assert p.rpc('ping')['result'] == {}
+    assert p.rpc('ping', modern=True)['error']['code'] == -32601
+    assert 'tools' in p.rpc('tools/list', modern=True)['result']
+    assert 'tools' in p.rpc('tools/list')['result']
+    assert ended_cleanly(p.close())
+
+
+def test_a_second_initialize_counts_from_then_on(alone, pipe):
+    p = pipe(alone)
+    p.initialize('2025-03-26')
+    assert p.call('counter') == '1'
+    assert p.initialize('2025-06-18')['protocolVersion'] == '2025-06-18'
+    assert p.call('counter') == '1'
+    assert p.call('counter') == '2'
+    assert ended_cleanly(p.close())
+
+
+@pytest.mark.parametrize('modern', [False, True])
+def test_a_call_without_handshake_is_answered_and_the_pipe_is_its_session(alone, pipe, modern):
+    p, other = pipe(alone), pipe(alone)
+    assert [p.call('counter', modern=modern) for _ in range(3)] == ['1', '2', '3']
+    assert other.call('counter', modern=modern) == '1'
+    end_all(p, other)
+
+
+def test_meta_names_sessions_across_pipes(alone, pipe):
+    first, second = pipe(alone), pipe(alone)
+    assert first.call('counter', meta={'session_id': 'test123'}) == '1'
+    assert second.call('counter', meta={'session_id': 'test123'}) == '2'
+    assert first.call('counter', modern=True, meta={'session_id': 'other'}) == '1'
+    end_all(first, second)
+
+
+def test_messages_behind_an_initialize_belong_to_its_session(alone, pipe):
+    p = pipe(alone)
+    init = p.request('initialize', {'protocolVersion': '2025-11-25', 'capabilities': {}, 'clientInfo': {'name': 'x', 'version': '1'}})
+    calls = [p.request('tools/call', {'name': 'counter'}) for _ in range(3)]
+    p.answer(init)
+    assert sorted(p.answer(i)['result']['content'][0]['text'] for i in calls) == ['1', '2', '3']
+    assert p.call('counter') == '4'
+    assert ended_cleanly(p.close())
+
+
+def test_notifications_and_responses_are_not_answered(alone, pipe):
+    p = pipe(alone)
+    p.initialize()
+    for message in ({'jsonrpc': '2.0', 'method': 'notifications/whatever'}, {'jsonrpc': '2.0', 'id': 77, 'result': {}}):
+        p.send(message)
+    p.send(b'\n  \r\n')
+    assert p.rpc('ping')['result'] == {}
+    assert p.unread == {}
+    assert ended_cleanly(p.close())
+    assert p.receive() is None
+
+
+def test_requests_run_at_once(alone, pipe):
+    p = pipe(alone)
+    slow = p.request('tools/call', {'name': 'slow', 'arguments': {'steps': 1, 'delay_ms': 400}})
+    assert p.call('echo', text='first') == 'first'
+    assert slow not in p.unread
+    p.answer(slow)
+    assert ended_cleanly(p.close())
+
+
+def test_progress_comes_before_its_result(alone, pipe):
+    p = pipe(alone)
+    ident = p.request('tools/call', {'name': 'slow', 'arguments': {'steps': 2}, '_meta': {'progressToken': 'tok'}})
+    seen = [p.receive() for _ in range(3)]
+    assert [m['params']['progress'] for m in seen[:2]] == [1, 2]
+    assert seen[0]['params']['progressToken'] == 'tok' and seen[2]['id'] == ident
+    assert ended_cleanly(p.close())
+
+
+def test_a_batch_is_one_line_of_answers(alone, pipe):
+    p = pipe(alone)
+    p.initialize('2025-03-26')
+    p.send(dump([{'jsonrpc': '2.0', 'id': i, 'method': 'ping'} for i in ('a', 'b')]).encode() + b'\n')
+    assert [m['id'] for m in p.receive()] == ['a', 'b']
+    assert ended_cleanly(p.close())
+
+
+@pytest.mark.parametrize('modern', [False, True])
+def test_cancelled_ends_a_call_without_an_answer(beside, pipe, modern):
+    p = pipe(beside)
+    p.initialize()
+    ident = p.request('tools/call', {'name': 'hang'}, modern)
+    beside.record.wait('tools/call')
+    p.send({'jsonrpc': '2.0', 'method': 'notifications/cancelled', 'params': {'requestId': ident}})
+    beside.record.wait('notifications/cancelled')
+    wait_for(lambda: [e for e in commands.events(beside) if e.get('outcome') == 'cancelled'], 'the outcome')
+    assert p.rpc('ping')['result'] == {}
+    assert p.unread == {}
+    assert ended_cleanly(p.close())
+
+
+def test_garbage_is_answered_and_the_pipe_goes_on(alone, pipe):
+    p = pipe(alone)
+    for line in (b'nonsense\n', b'{"jsonrpc":"2.0","id":1\n', b'\xff\xfe{}\n', b'{}{}\n'):
+        p.send(line)
+        reply = p.receive()
+        assert (reply['id'], reply['error']['code']) == (None, -32700), reply
+    p.send(b'{"jsonrpc":"1.0","id":5,"method":"ping"}\n')
+    assert p.receive()['id'] == 5
+    p.send(b'7\n')
+    assert p.receive()['error']['code'] == -32600
+    assert p.rpc('ping')['result'] == {}
+    assert ended_cleanly(p.close())
+
+
+def padded(n, ident):
+    """A ping line of n bytes, its end not counted."""
+    text = '{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"_meta":{"pad":"%s"}}}'
+    return (text % (ident, 'x' * (n - len(text % (ident, ''))))).encode()
+
+
+def test_a_line_at_the_limit_is_served_and_a_longer_one_is_skipped(holdfast, pipe):
+    p = pipe(holdfast({}, {'limits': {'body': '64KiB'}}, start=False), server='sample')
+    assert len(padded(65536, 1)) == 65536
+    for end in (b'\n', b'\r\n'):
+        p.send(padded(65536, 1) + end)
+        assert p.answer(1)['result'] == {}
+        p.send(padded(65537, 2) + end)
+        reply = p.receive()
+        assert (reply['id'], reply['error']['code']) == (None, -32600)
+    p.send(padded(3000000, 3) + b'\n')
+    assert p.receive()['error']['code'] == -32600
+    assert p.rpc('ping')['result'] == {}
+    assert p.unread == {}
+    assert ended_cleanly(p.close())
+
+
+def test_four_mib_is_the_limit_without_configuration(alone, pipe):
+    p = pipe(alone)
+    p.send(padded(4 << 20, 1) + b'\n')
+    assert p.answer(1)['result'] == {}
+    p.send(padded((4 << 20) + 1, 2) + b'\n')
+    assert p.receive()['error']['code'] == -32600
+    assert ended_cleanly(p.close())
+
+
+def test_results_of_several_lines_become_one(holdfast, http_server, pipe):
+    web = http_server('web')
+    p = pipe(holdfast({'web': web.entry()}, start=False), server='web')
+    text = '{\n  "content": [\r\n    {"type": "text", "text": "a\\nb"}\n  ]\n}'
+    assert p.call('raw', result=text) == 'a\nb'
+    assert ended_cleanly(p.close())
+
+
+def test_eof_lets_calls_finish_and_leaves_no_child(alone, pipe):
+    p = pipe(alone)
+    ident = p.request('tools/call', {'name': 'slow', 'arguments': {'steps': 1, 'delay_ms': 500}})
+    alone.record.wait('tools/call')
+    assert ended_cleanly(p.close())
+    assert p.answer(ident)['result']['content'][0]['text'] == '1 steps'
+    assert p.receive() is None
+    wait_for(lambda: no_child(alone.record), 'every child to be gone')
+
+
+def test_a_last_line_may_lack_its_end(alone, pipe):
+    p = pipe(alone)
+    p.send(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    assert ended_cleanly(p.close())
+    assert p.answer(1)['result'] == {}
+
+
+def test_eof_at_once_is_a_clean_end(alone, pipe):
+    p = pipe(alone)
+    assert ended_cleanly(p.close())
+    assert p.receive() is None
+
+
+def test_eof_cancels_what_does_not_finish(alone, pipe):
+    p = pipe(alone)
+    ident = p.request('tools/call', {'name': 'hang'})
+    alone.record.wait('tools/call')
+    assert ended_cleanly(p.close())
+    assert 'error' in p.answer(ident)
+    rows = commands.run_json(alone, 'audit', 'list')
+    assert [r['outcome'] for r in rows] == ['cancelled']
+
+
+@pytest.mark.parametrize('joined', [False, True])
+def test_sigterm_lets_calls_finish(alone, pipe, joined):
+    if joined:
+        alone.start()
+    p = pipe(alone)
+    ident = p.request('tools/call', {'name': 'slow', 'arguments': {'steps': 1, 'delay_ms': 500}})
+    alone.record.wait('tools/call')
+    p.process.send_signal(signal.SIGTERM)
+    assert ended_cleanly(p.finish())
+    assert p.answer(ident)['result']['content'][0]['text'] == '1 steps'
+
+
+def test_input_and_output_may_be_files(alone):
+    with open(os.path.join(alone.folder, 'in'), 'wb+') as given, open(os.path.join(alone.folder, 'out'), 'wb+') as taken:
+        given.write(b''.join(dump({'jsonrpc': '2.0', 'id': i, 'method': 'ping'}).encode() + b'\n' for i in range(500)))
+        given.seek(0)
+        done = subprocess.run([harness.BINARY, 'stdio', '--data', alone.data, '--server', 'sample'], stdin=given,
+                              stdout=taken, stderr=subprocess.PIPE, env=commands.command_env(alone), cwd=alone.folder,
+                              timeout=60, check=False)
+        taken.seek(0)
+        assert done.returncode == 7, done.stderr  # "up" is configured, so there is no sample
+        done = subprocess.run([harness.BINARY, 'stdio', '--data', alone.data, '--server', 'up', '--config', alone.config_file],
+                              stdin=given, stdout=taken, stderr=subprocess.PIPE, env=commands.command_env(alone),
+                              cwd=alone.folder, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        taken.seek(0)
+        assert sorted(json.loads(line)['id'] for line in taken) == list(range(500))
+
+
+def test_a_client_that_does_not_read_is_not_read(alone, pipe):
+    p = pipe(alone, reading=False)
+    fd, sent, size = p.process.stdin.fileno(), 0, 200000
+    fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_NONBLOCK)
+    held = b''
+
+    def is_stuck():
+        nonlocal sent, held
+        for _ in range(2000):
+            line = held or dump({'jsonrpc': '2.0', 'id': sent, 'method': 'tools/call', 'params': {
+                'name': 'big', 'arguments': {'n': size, 'pad': 'x' * 20000}}}).encode() + b'\n'
+            try:
+                n = os.write(fd, line)
+            except BlockingIOError:
+                return True
+            held = line[n:]
+            sent += not held
+        return False
+
+    for _ in range(20):  # back-pressure stays: nothing more is taken though time passes
+        wait_for(is_stuck, 'standard input to be full')
+    calls = sent
+    assert calls < 1500, 'far more was read than may be under way'
+    fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) & ~os.O_NONBLOCK)
+    p.start_reading()
+    if held:
+        p.send(held)
+        calls += 1
+    got = set()
+    while len(got) < calls:
+        message = p.receive()
+        assert len(message['result']['content'][0]['text']) == size
+        got.add(message['id'])
+    assert ended_cleanly(p.close())
+
+
+def test_pipes_and_http_clients_share_the_gateway_and_not_their_state(beside, pipe):
+    one, two = pipe(beside), pipe(beside)
+    one.initialize()
+    two.initialize()
+    with beside.client('/mcp/up').connect() as web:
+        assert [one.call('counter'), one.call('counter')] == ['1', '2']
+        assert two.call('counter') == '1'
+        assert web.call('counter').text == '1'
+    assert len({e['session_id'] for e in commands.events(beside) if e.get('tool') == 'counter' and e.get('session_id')}) == 3
+    end_all(one, two)
+    beside.check()
+
+
+def test_the_owners_own_end_does_not_cut_the_others(alone, pipe):
+    owner = pipe(alone)
+    assert owner.call('counter') == '1'
+    other = pipe(alone)
+    assert other.call('counter') == '1'
+    owner.process.stdin.close()
+    assert other.call('counter') == '2'
+    assert owner.process.poll() is None
+    assert ended_cleanly(other.close())
+    assert ended_cleanly(owner.finish())
+    wait_for(lambda: no_child(alone.record), 'every child to be gone')
+
+
+def test_two_that_start_at_once_share_one_gateway(alone, pipe):
+    pipes = [pipe(alone) for _ in range(4)]
+    for p in pipes:
+        p.request('tools/call', {'name': 'counter'}, ident='c')
+    assert [p.answer('c')['result']['content'][0]['text'] for p in pipes] == ['1'] * 4
+    end_all(*pipes)
+
+
+@pytest.mark.parametrize('how', [signal.SIGKILL, signal.SIGTERM])
+def test_losing_the_gateway_is_said_and_exits_4(beside, pipe, how):
+    p = pipe(beside)
+    assert p.call('echo', text='x') == 'x'
+    if how == signal.SIGKILL:
+        beside.kill()
+    else:
+        beside.check_stopped()
+    status, text = p.finish()
+    assert status == 4, (status, text)
+    assert 'has ended' in text
+    assert p.receive() is None
+
+
+def test_killing_an_owner_leaves_no_child(alone, pipe):
+    owner = pipe(alone)
+    assert owner.call('counter') == '1'
+    joined = pipe(alone)
+    assert joined.call('counter') == '1'
+    owner.process.kill()
+    assert joined.finish()[0] == 4
+    wait_for(lambda: no_child(alone.record), 'every child to be gone')
+    again = pipe(alone)
+    assert again.call('counter') == '1'
+    assert ended_cleanly(again.close())
+
+
+def test_commands_work_beside_a_pipe(alone, pipe):
+    p = pipe(alone)
+    p.call('echo', text='seen')
+    assert [r['tool'] for r in commands.run_json(alone, 'audit', 'list')] == ['echo']
+    assert ended_cleanly(p.close())
+
+
+def test_what_cannot_be_served_is_refused_in_words(alone, beside, pipe):
+    for args, server, wanted in ((('--profile', 'x'), None, 2), (('extra',), None, 2), ((), 'nope', 7)):
+        status, text = pipe(alone, *args, server=server).close()
+        assert status == wanted and text, (args, server, status, text)
+    status, text = pipe(beside, server='nope').close()
+    assert status == 1 and 'no server of this name' in text
+
+
+def open_raw(hf, query='?server=up'):
+    """The control request by hand: (connection, status)."""
+    connection = commands.UnixConnection(os.path.join(hf.data, 'holdfast.sock'))
+    connection.send(f'POST /control/pipe{query} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n'.encode())
+    return connection, connection.read_head()[0]
+
+
+def test_two_hundred_and_fifty_six_pipes_may_be_open(beside):
+    made = [open_raw(beside) for _ in range(257)]
+    assert [status for _, status in made] == [101] * 256 + [503]
+    made[255][0].send(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    assert json.loads(made[255][0].until(b'\n'))['result'] == {}
+    for connection, _ in made:
+        connection.close()
+
+
+def test_pipes_are_for_the_control_socket_alone(beside):
+    assert beside.request('POST', '/control/pipe?server=up').status == 404
+
+
+@pytest.mark.parametrize('query', ['?server=', '?server=up&server=up', '?server=%ZZ'])
+def test_a_server_that_cannot_be_read_is_refused(beside, query):
+    connection, status = open_raw(beside, query)
+    connection.close()
+    assert status == 400
