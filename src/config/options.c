@@ -254,7 +254,7 @@ const struct js_field option_fields[] = {
      .kind = JS_BIND_CUSTOM,
      .read = option_read_origins,
      LIST(origins),
-     .help = "Origins, beside our own, whose pages may send requests."},
+     .help = "Origins, beside our own, whose pages may send requests and read the answers."},
     {.name = "client_id",
      .kind = JS_BIND_CUSTOM,
      .read = option_read_switch,

@@ -246,6 +246,7 @@ struct server_request *server_request_new(struct server_conn *c)
     r->conn = c;
     r->counted = 0;
     r->pub.body = STR("");
+    r->pub.extra = STR_NONE;
     r->pub.user = NULL;
     r->pub.on_abort = NULL;
     r->pub.on_drained = NULL;

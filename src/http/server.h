@@ -24,9 +24,10 @@ struct http_request {
     struct str body; /* whole, de-chunked; empty without one */
     struct conn_address peer;
     bool is_tls, is_unix;
-    unsigned peer_uid;                        /* with is_unix: SO_PEERCRED */
-    int64_t began_us;                         /* clock_mono_us() at the first byte of the head */
-    void *user;                               /* the handler's */
+    unsigned peer_uid; /* with is_unix: SO_PEERCRED */
+    int64_t began_us;  /* clock_mono_us() at the first byte of the head */
+    struct str extra;  /* header lines of every answer, refusals too; set by the gate, in mem */
+    void *user;        /* the handler's */
     void (*on_abort)(struct http_request *r); /* set by a handler that answers later; may be NULL */
     void (*on_drained)(
         struct http_request *r); /* nothing of a stream is queued any more; or NULL */

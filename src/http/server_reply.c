@@ -109,7 +109,7 @@ void server_write_answer(struct server_conn *c, const struct server_answer *a, b
     uint64_t length = 0;
     int n = 0, n_parts = has_no_body(a->status) ? 0 : a->n_parts;
 
-    assert(n_parts + 3 <= CONN_MAX_PARTS);
+    assert(n_parts + 4 <= CONN_MAX_PARTS);
     for (int i = 0; i < n_parts; i++)
         length += a->parts[i].iov_len;
     end = put_status(end, a->status);
@@ -124,6 +124,8 @@ void server_write_answer(struct server_conn *c, const struct server_answer *a, b
     iov[n++] = (struct iovec){head, (size_t)(end - head)};
     if (a->headers.n)
         iov[n++] = (struct iovec){(char *)a->headers.p, a->headers.n};
+    if (c->req && c->req->pub.extra.n)
+        iov[n++] = (struct iovec){(char *)c->req->pub.extra.p, c->req->pub.extra.n};
     iov[n++] = head_end(c, closes);
     for (int i = 0; i < n_parts && !c->is_mute; i++)
         iov[n++] = a->parts[i];
@@ -163,7 +165,7 @@ void http_stream_begin(struct http_request *pub, int status, const char *type, s
     struct server_request *r = request_of(pub);
     struct server_conn *c = r->conn;
     char head[MAX_HEAD_FIXED + MAX_TYPE], *end = head;
-    struct iovec iov[3];
+    struct iovec iov[4];
     int n = 0;
 
     if (!c)
@@ -180,6 +182,8 @@ void http_stream_begin(struct http_request *pub, int status, const char *type, s
     iov[n++] = (struct iovec){head, (size_t)(end - head)};
     if (headers.n)
         iov[n++] = (struct iovec){(char *)headers.p, headers.n};
+    if (pub->extra.n)
+        iov[n++] = (struct iovec){(char *)pub->extra.p, pub->extra.n};
     iov[n++] = head_end(c, c->closes);
     if (!conn_write(c->conn, iov, n))
         assert(!"the write queue of an answer is unbounded");

@@ -5,6 +5,7 @@
 
 #include "identity/identity.h"
 #include "json/write.h"
+#include "rest/cors.h"
 
 enum { ROUTE_JSON = 1, ROUTE_CONTROL = 2 }; /* wants a JSON body; unix socket only */
 
@@ -75,7 +76,8 @@ static int check_names(const struct config *c, struct http_request *r, struct st
             refusal(r, "this Host is not one of ours; use a loopback name, or set \"public_url\"");
         return 403;
     }
-    if (origin.p && !origin_is_allowed(c, origin)) {
+    if (origin.p &&
+        (http_header_count(r->head, STR("origin")) > 1 || !origin_is_allowed(c, origin))) {
         *ret_body = refusal(r, "this Origin is not allowed; add it to \"origins\" if it should be");
         return 403;
     }
@@ -97,8 +99,12 @@ struct found {
 static struct found *find(struct http_request *r)
 {
     struct found *f = arena_new_of(r->mem, struct found);
+    size_t n = countof(routes);
+    /* To others the last rows do not exist: not even their methods are told. */
+    while (!r->is_unix && (routes[n - 1].flags & ROUTE_CONTROL))
+        n--;
     f->status = 404;
-    f->route = router_find(routes, countof(routes), r, &f->match, &f->status, &f->allow);
+    f->route = router_find(routes, n, r, &f->match, &f->status, &f->allow);
     if (f->route && (f->route->flags & ROUTE_CONTROL) && !r->is_unix) {
         f->route = NULL;
         f->status = 404;
@@ -114,9 +120,12 @@ int front_gate(void *arg, struct http_request *r, struct str *ret_body)
 
     if (status)
         return status;
+    if (unlikely(sv->config->n_origins))
+        r->extra = cors_lines(sv->config, r);
     const struct http_route *route = find(r)->route;
     if (route && (route->flags & ROUTE_JSON) &&
-        !is_json(http_header_get(r->head, STR("content-type")))) {
+        (http_header_count(r->head, STR("content-type")) != 1 ||
+         !is_json(http_header_get(r->head, STR("content-type"))))) {
         *ret_body = refusal(r, "send Content-Type: application/json");
         return 415;
     }
@@ -125,11 +134,15 @@ int front_gate(void *arg, struct http_request *r, struct str *ret_body)
 
 void front_handle(void *arg, struct http_request *r)
 {
+    const struct services *sv = arg;
     struct found *f = r->user;
+    struct str lines;
 
     r->user = NULL;
     if (f->route)
         f->route->fn(arg, r, &f->match);
+    else if (f->status == 405 && cors_is_preflight(sv->config, r, f->allow, &lines))
+        http_reply(r, 204, NULL, lines, STR(""));
     else if (f->status == 405)
         front_refuse(r, 405, arena_printf(r->mem, "Allow: %.*s\r\n", STR_ARG(f->allow)),
                      "this path does not take that method; the Allow header names those it takes");
