@@ -193,6 +193,15 @@ static void line_initialized(struct exchange *x, struct transport *t)
     hub_listen(p->sv->hub, &p->listener);
 }
 
+/* What would go on, or has no end of its own, is ended. */
+static void quit(struct line *l, const char *why)
+{
+    if (l->x->listen)
+        exchange_listen_gone(l->x);
+    else if (l->x->has_call)
+        call_cancel(&l->x->call, str_of(why));
+}
+
 /* initialize cannot be cancelled. */
 static void line_cancel(struct exchange *x, struct str id)
 {
@@ -204,9 +213,13 @@ static void line_cancel(struct exchange *x, struct str id)
         if (l == p->holding || !l->x || l->x == x || !l->x->id.p || !str_eq(l->x->id, id))
             continue;
         l->cancelled = true;
-        if (l->x->has_call)
-            call_cancel(&l->x->call, STR("client cancelled"));
+        quit(l, "client cancelled");
         return;
+    }
+    if (x->transport) { /* an item of a batch */
+        struct call *c = calls_find(p->sv->calls, x->transport, id, x->mem);
+        if (c)
+            call_cancel(c, STR("client cancelled"));
     }
 }
 
@@ -359,9 +372,16 @@ static void on_later(struct loop_task *task)
 
 static void end_soon(struct pipe *p)
 {
-    if (!p->ending)
-        deadline_set(&p->home->grace, &p->deadline);
+    if (p->ending)
+        return;
     p->ending = true;
+    deadline_set(&p->home->grace, &p->deadline);
+    list_each(&p->lines, it)
+    {
+        struct line *l = list_entry(it, struct line, node);
+        if (l->x && l->x->listen)
+            quit(l, "client disconnected");
+    }
     schedule(p);
 }
 
@@ -381,8 +401,8 @@ static void on_grace_over(struct deadline *d)
     list_each(&p->lines, it)
     {
         struct line *l = list_entry(it, struct line, node);
-        if (l->x && l->x->has_call)
-            call_cancel(&l->x->call, STR("client disconnected"));
+        if (l->x)
+            quit(l, "client disconnected");
     }
     schedule(p);
 }

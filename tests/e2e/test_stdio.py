@@ -7,6 +7,7 @@ import queue
 import signal
 import subprocess
 import threading
+import time
 
 import commands
 import harness
@@ -234,6 +235,48 @@ def test_a_batch_is_one_line_of_answers(alone, pipe):
     p.initialize('2025-03-26')
     p.send(dump([{'jsonrpc': '2.0', 'id': i, 'method': 'ping'} for i in ('a', 'b')]).encode() + b'\n')
     assert [m['id'] for m in p.receive()] == ['a', 'b']
+    assert ended_cleanly(p.close())
+
+
+def test_an_item_of_a_batch_is_cancelled_by_its_id(alone, pipe):
+    p = pipe(alone)
+    p.initialize('2025-03-26')
+    p.send(dump([{'jsonrpc': '2.0', 'id': 'h', 'method': 'tools/call', 'params': {'name': 'hang'}},
+                 {'jsonrpc': '2.0', 'id': 'p', 'method': 'ping'}]).encode() + b'\n')
+    alone.record.wait('tools/call')
+    p.send({'jsonrpc': '2.0', 'method': 'notifications/cancelled', 'params': {'requestId': 'h'}})
+    assert ['error' in m for m in p.receive()] == [True, False]
+    assert ended_cleanly(p.close())
+
+
+def test_a_server_asks_the_client_of_its_pipe(alone, pipe):
+    p = pipe(alone)
+    p.rpc('initialize', {'protocolVersion': '2025-11-25', 'capabilities': {'roots': {}}, 'clientInfo': {'name': 'x', 'version': '1'}})
+    ident = p.request('tools/call', {'name': 'ask', 'arguments': {'method': 'roots/list'}})
+    question = p.receive()
+    assert question['method'] == 'roots/list'
+    p.send({'jsonrpc': '2.0', 'id': question['id'], 'result': {'roots': []}})
+    assert json.loads(p.answer(ident)['result']['content'][0]['text']) == {'result': {'roots': []}}
+    assert ended_cleanly(p.close())
+
+
+def test_a_subscription_is_open_until_it_is_cancelled_or_the_pipe_ends(alone, pipe):
+    p = pipe(alone)
+    for _ in range(2):
+        ident = p.request('subscriptions/listen', {'notifications': {'toolsListChanged': True}}, modern=True)
+        assert p.receive()['method'] == 'notifications/subscriptions/acknowledged'
+    p.send({'jsonrpc': '2.0', 'method': 'notifications/cancelled', 'params': {'requestId': ident - 1}})
+    began = time.monotonic()
+    assert ended_cleanly(p.close())
+    assert time.monotonic() - began < 4, 'it was waited for'
+    assert p.receive()['id'] == ident
+    assert p.receive() is None
+
+
+def test_all_servers_are_served_without_a_name(alone, pipe):
+    p = pipe(alone, server=None)
+    assert 'up__echo' in [t['name'] for t in p.rpc('tools/list')['result']['tools']]
+    assert p.call('up__echo', text='merged') == 'merged'
     assert ended_cleanly(p.close())
 
 
