@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "cli/datadir.h"
+#include "crypto/hash.h"
 #include "delivery/delivery.h"
 #include "exchange/exchange.h"
 #include "exchange/pipe.h"
@@ -155,6 +156,10 @@ static bool start_services(struct gateway *g, struct error *err)
     sv->streams = streams_new(&streams);
     sv->hub = hub_new(sv->loop, sv->streams);
     deadline_class_init(&sv->slow_calls, sv->loop, EXCHANGE_SLOW_MS);
+    deadline_class_init(&sv->quiet, sv->loop, EXCHANGE_QUIET_MS);
+    uint8_t key[32];
+    chain_derive(g->chain, "request-state", key);
+    sv->state_key = hmac_key_new(key, sizeof(key));
     struct upstreams_config upstreams = {
         .loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink(sv->hub)};
     builtin_register(&server_sample);
@@ -444,6 +449,8 @@ static void stop(struct gateway *g)
     if (sv->hub) {
         hub_free(sv->hub);
         deadline_class_release(&sv->slow_calls);
+        deadline_class_release(&sv->quiet);
+        hmac_key_free(sv->state_key);
     }
     if (g->keeper)
         keeper_stop(g->keeper);

@@ -28,10 +28,12 @@ bool bridge_wants_progress(const struct mcp_message *m)
 static struct str envelope(const struct bridge_request *b, struct arena *mem)
 {
     return arena_printf(
-        mem, "\"" MCP_KEY_VERSION "\":\"2026-07-28\",\"" MCP_KEY_CAPABILITIES "\":%.*s%s%.*s",
+        mem, "\"" MCP_KEY_VERSION "\":\"2026-07-28\",\"" MCP_KEY_CAPABILITIES "\":%.*s%s%.*s%s%s%s",
         b->capabilities.p ? (int)b->capabilities.n : 2,
         b->capabilities.p ? b->capabilities.p : "{}",
-        b->client_info.p ? ",\"" MCP_KEY_CLIENT_INFO "\":" : "", STR_ARG(b->client_info));
+        b->client_info.p ? ",\"" MCP_KEY_CLIENT_INFO "\":" : "", STR_ARG(b->client_info),
+        b->log_level ? ",\"" MCP_KEY_LOG_LEVEL "\":\"" : "", b->log_level ? b->log_level : "",
+        b->log_level ? "\"" : "");
 }
 
 static struct str quoted(struct arena *mem, struct str text)
@@ -84,6 +86,11 @@ void bridge_write_request(const struct bridge_request *b, struct buf *out)
         if (!mem)
             mem = arena_new(MAX_MESSAGE);
         js_splice_replace(&s, b->named, quoted(mem, b->name));
+    }
+    if (b->state_node) {
+        if (!mem)
+            mem = arena_new(MAX_MESSAGE);
+        js_splice_replace(&s, b->state_node, quoted(mem, b->state));
     }
     if (token) {
         int n = snprintf(our_token, sizeof(our_token), "%llu", (unsigned long long)b->id);
@@ -163,14 +170,16 @@ static struct str extra_meta(const struct bridge_result *b, bool has_server_info
 }
 
 struct result_drops {
-    bool result_type, meta;
+    bool result_type, meta, hints;
 };
 
 static bool drop_from_result(void *arg, struct str raw_key)
 {
     const struct result_drops *drops = arg;
     return (drops->result_type && str_eq(raw_key, STR("\"resultType\""))) ||
-           (drops->meta && str_eq(raw_key, STR("\"_meta\"")));
+           (drops->meta && str_eq(raw_key, STR("\"_meta\""))) ||
+           (drops->hints &&
+            (str_eq(raw_key, STR("\"ttlMs\"")) || str_eq(raw_key, STR("\"cacheScope\""))));
 }
 
 static bool is_server_info_key(void *arg unused_arg, struct str raw_key)
@@ -185,7 +194,7 @@ static void restamp(const struct bridge_result *b, struct js_splice *s)
     const struct js_node *meta = js_get(d, result, STR("_meta"));
     bool to_legacy = b->from == MCP_MODERN && b->to == MCP_LEGACY;
     struct str extra = extra_meta(b, js_get(d, meta, STR(MCP_KEY_SERVER_INFO)) != NULL);
-    struct result_drops drops = {.result_type = to_legacy};
+    struct result_drops drops = {.result_type = to_legacy, .hints = to_legacy && b->cacheable};
 
     if (to_legacy && js_type_is(meta, JS_OBJECT)) {
         struct js_splice alone = *s;
@@ -202,9 +211,13 @@ static void restamp(const struct bridge_result *b, struct js_splice *s)
         js_splice_member(s, result, arena_printf(b->mem, "\"_meta\":{%.*s}", STR_ARG(extra)));
     if (b->from == MCP_LEGACY && b->to == MCP_MODERN && !js_get(d, result, STR("resultType")))
         js_splice_member(s, result, STR("\"resultType\":\"complete\""));
+    if (b->from == MCP_LEGACY && b->to == MCP_MODERN && b->cacheable)
+        js_splice_member(s, result, STR("\"ttlMs\":0,\"cacheScope\":\"private\""));
+    if (b->state.p)
+        js_splice_replace(s, js_get(d, result, STR("requestState")), b->state);
 }
 
-/* Codes of the modern era mean nothing to a legacy client. */
+/* Codes of the modern era mean nothing to a legacy client, and "resource not found" has moved. */
 static void write_error(const struct bridge_result *b, struct buf *out)
 {
     const struct js_doc *d = &b->m->doc;
@@ -216,13 +229,16 @@ static void write_error(const struct bridge_result *b, struct buf *out)
     if (b->from == MCP_MODERN && b->to == MCP_LEGACY && js_to_i64(d, code, &value) &&
         value <= -32020 && value >= -32022)
         js_splice_replace(&s, code, STR("-32603"));
+    if (b->from == MCP_LEGACY && b->to == MCP_MODERN && js_to_i64(d, code, &value) &&
+        value == -32002)
+        js_splice_replace(&s, code, STR("-32602"));
     buf_addz(out, ",\"error\":");
     js_splice_write(&s, b->m->error, out);
 }
 
 void bridge_write_result(const struct bridge_result *b, struct buf *out)
 {
-    bool untouched = b->from == b->to && !b->handle.p && !b->lost_server.p;
+    bool untouched = b->from == b->to && !b->handle.p && !b->lost_server.p && !b->state.p;
     struct js_splice s;
 
     buf_addz(out, "{\"jsonrpc\":\"2.0\",\"id\":");

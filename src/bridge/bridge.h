@@ -19,10 +19,13 @@
 struct bridge_request {
     const struct mcp_message *m; /* the client's */
     enum mcp_era from, to;
-    uint64_t id;                 /* ours, also the progress token where the client gave one */
-    bool drop_session_id;        /* an injected argument that is ours, not the tool's */
-    const struct js_node *named; /* a name of ours in params, … */
-    struct str name;             /* … and what the upstream calls it */
+    uint64_t id;                      /* ours, also the progress token where the client gave one */
+    bool drop_session_id;             /* an injected argument that is ours, not the tool's */
+    const struct js_node *named;      /* a name of ours in params, … */
+    struct str name;                  /* … and what the upstream calls it */
+    const struct js_node *state_node; /* requestState as we bound it, … */
+    struct str state;                 /* … and as the upstream gave it */
+    const char *log_level; /* legacy → modern: the level its session asked for, or NULL */
     struct str capabilities, client_info; /* legacy → modern: raw JSON; absent: {} and none */
 };
 void bridge_write_request(const struct bridge_request *b, struct buf *out);
@@ -32,9 +35,11 @@ bool bridge_wants_progress(const struct mcp_message *m);
 struct bridge_result {
     const struct mcp_message *m; /* the upstream's */
     enum mcp_era from, to;
-    struct str id;                                /* the client's bytes */
-    struct str server_info;                       /* raw JSON, or absent */
-    struct str handle;                            /* to be told as [session: …]; absent: not */
+    struct str id;          /* the client's bytes */
+    struct str server_info; /* raw JSON, or absent */
+    bool cacheable;         /* resources/read: modern results say for how long */
+    struct str state;       /* modern → modern: the bound requestState, raw; absent: as it is */
+    struct str handle;      /* to be told as [session: …]; absent: not */
     struct str lost_server, lost_reason, lost_at; /* state lost; absent: not */
     struct arena *mem;
 };

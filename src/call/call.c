@@ -222,6 +222,9 @@ static void call_send(struct call *c, struct link *l, bool was_open)
         .drop_session_id = c->drop_session_id,
         .named = c->named,
         .name = c->tool,
+        .state_node = c->state_node,
+        .state = c->state_text,
+        .log_level = c->transport ? c->transport->log_level : NULL,
     };
     struct buf text;
     struct error err;

@@ -45,6 +45,8 @@ struct call {
     enum exec_kind kind;         /* EXEC_DURABLE, EXEC_NOTE, EXEC_HOUSEKEEPING */
     struct str tool;             /* as the upstream calls it: a tool, a prompt, a uri */
     const struct js_node *named; /* where the client's name for it stands, when that is another */
+    const struct js_node *state_node; /* requestState in params; NULL: none */
+    struct str state_text;            /* … and what the server itself had said */
     struct upstream *up;
     struct catalog *catalog;
     struct session *session;

@@ -6,6 +6,17 @@
 
 #include <stdlib.h>
 
+static void take_seat(struct hub *h, struct transport *t);
+static void leave_seat(struct hub *h, struct transport *t);
+
+static void on_standing(void *arg, struct transport *t, bool is_there)
+{
+    if (is_there)
+        take_seat(arg, t);
+    else
+        leave_seat(arg, t);
+}
+
 struct hub *hub_new(struct loop *loop, struct streams *streams)
 {
     struct hub *h = xcalloc(1, sizeof(*h));
@@ -16,6 +27,7 @@ struct hub *hub_new(struct loop *loop, struct streams *streams)
     map_init(&h->seats);
     map_init(&h->rooms);
     asks_init(h);
+    streams_on_standing(streams, on_standing, h);
     return h;
 }
 
@@ -137,16 +149,6 @@ void hub_unlisten(struct hub *h, struct listener *l)
     leave_seat(h, l->transport);
     transport_unref(l->transport);
     l->transport = NULL;
-}
-
-void hub_stream_opened(struct hub *h, struct transport *t)
-{
-    take_seat(h, t);
-}
-
-void hub_stream_gone(struct hub *h, struct transport *t)
-{
-    leave_seat(h, t);
 }
 
 void hub_linked(struct hub *h, struct transport *t)

@@ -31,9 +31,6 @@ struct listener {
 };
 void hub_listen(struct hub *h, struct listener *l);
 void hub_unlisten(struct hub *h, struct listener *l);
-/* The same for a standalone stream, from its opening until it is gone. */
-void hub_stream_opened(struct hub *h, struct transport *t);
-void hub_stream_gone(struct hub *h, struct transport *t);
 /* The transport has a session now: what that session's links say is for it. */
 void hub_linked(struct hub *h, struct transport *t);
 

@@ -117,8 +117,13 @@ static bool deliver_change(struct delivery *d)
  * nobody else is behind that link. */
 static struct pending *owner_of(const struct delivery *d)
 {
+    const struct js_node *tag = js_get(&d->m.doc, d->m.meta, STR(MCP_KEY_SUBSCRIPTION));
+    uint64_t id;
+
     if (d->about)
         return d->about;
+    if (tag && mcp_id_ours(js_raw(&d->m.doc, tag), &id))
+        return pending_find(d->link, id);
     return link_is_shared(d->link) ? NULL : link_newest(d->link);
 }
 
@@ -138,7 +143,7 @@ static void deliver_notification(struct delivery *d)
         hub_ask_cancelled(d->hub, d->link, &d->m);
     else if (deliver_change(d))
         return;
-    else if ((is_log || d->about) && tell_pending(d))
+    else if ((is_log || d->about || link_era(d->link) == MCP_MODERN) && tell_pending(d))
         return;
     else if (!hub_tell(d->hub, d->link, d->text, is_log) && !tell_pending(d))
         drop(d, "notification");

@@ -32,6 +32,19 @@ struct streams *streams_new(const struct streams_config *config)
     return s;
 }
 
+void streams_on_standing(struct streams *s,
+                         void (*fn)(void *arg, struct transport *t, bool is_there), void *arg)
+{
+    s->on_standing = fn;
+    s->on_standing_arg = arg;
+}
+
+static void report_standing(struct stream *st, bool is_there)
+{
+    if (st->is_standalone && st->all->on_standing)
+        st->all->on_standing(st->all->on_standing_arg, st->transport, is_there);
+}
+
 static struct str home_key(const struct stream_home *home)
 {
     return str_n((const char *)home->id_hash, sizeof(home->id_hash));
@@ -98,6 +111,7 @@ struct stream *stream_make(struct streams *s, struct transport *t, struct str re
         st->home->standalone = st;
         list_push(&s->standing, &st->standing);
     }
+    report_standing(st, true);
     return st;
 }
 
@@ -106,6 +120,7 @@ static void leave_home(struct stream *st)
 {
     struct stream_home *home = st->home;
 
+    report_standing(st, false);
     if (home->standalone == st)
         home->standalone = NULL;
     list_remove(&st->link);

@@ -24,6 +24,10 @@ struct streams_config {
     int64_t writer;  /* this process: ids of another writer are honest misses */
 };
 struct streams *streams_new(const struct streams_config *config) must_check;
+/* Told when a transport gets a standalone stream (there) and when that is given up, which is a
+ * while after its connection went. */
+void streams_on_standing(struct streams *s,
+                         void (*fn)(void *arg, struct transport *t, bool is_there), void *arg);
 /* Closes every connection.  Before http_server_free() and sessions_free(); streams somebody still
  * refers to stay as empty shells, on which everything is a no-op. */
 void streams_free(struct streams *s);

@@ -25,6 +25,8 @@ struct streams {
     struct map homes; /* by id_hash */
     struct list all_homes;
     struct list standing; /* standalone streams, connected or expected back */
+    void (*on_standing)(void *arg, struct transport *t, bool is_there);
+    void *on_standing_arg;
     unsigned n_connected;
     bool is_draining;
     struct deadline_class keep; /* events; its FIFO is also their order of age in the process */

@@ -34,6 +34,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
         transport_ref(a->transport);
         x->transport = a->transport;
     }
+    deadline_init(&x->slow, NULL);
     buf_init(&x->out, 64u * 1024 * 1024);
     sv->exchanges++;
     if (x->outlet->begin)

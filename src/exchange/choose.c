@@ -79,10 +79,10 @@ enum step_result exchange_find_transport(struct exchange *x)
             x, 400, -32600,
             "Mcp-Session-Id and ?session_id= are given more than once or differ; send one");
     if (!id.p)
-        return x->has_message
-                   ? STEP_NEXT
-                   : exchange_refuse(x, 400, -32600, "%.*s is about a session; send its Mcp-Session-Id",
-                                     STR_ARG(x->verb));
+        return x->has_message ? STEP_NEXT
+                              : exchange_refuse(x, 400, -32600,
+                                                "%.*s is about a session; send its Mcp-Session-Id",
+                                                STR_ARG(x->verb));
     log_debug("request names a session", LS("session_id", id));
     if (ask(x, token_looks_like_handle(id) ? BY_HANDLE : BY_TRANSPORT, STR_NONE, id) == STEP_WAIT)
         return STEP_WAIT;

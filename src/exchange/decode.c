@@ -160,8 +160,9 @@ static enum step_result decode_notification(struct exchange *x)
 static enum step_result refuse_verb(struct exchange *x)
 {
     x->headers = STR("Allow: POST\r\n");
-    return exchange_refuse(x, 405, -32600, "2026-07-28 has only POST; subscriptions/listen opens a "
-                                           "stream");
+    return exchange_refuse(x, 405, -32600,
+                           "2026-07-28 has only POST; subscriptions/listen opens a "
+                           "stream");
 }
 
 /* What names the thing it is about: params.name, or params.uri. */

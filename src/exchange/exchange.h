@@ -27,6 +27,8 @@ struct services {
     struct hub *hub;
     struct deadline_class slow_calls; /* after which an answer takes long */
     struct pipes *pipes;
+    struct deadline_class quiet; /* after which a stream shows that it is alive */
+    struct hmac_key *state_key;
     bool draining;
     unsigned exchanges; /* under way */
 };
@@ -84,7 +86,7 @@ struct exchange {
     bool streaming;        /* the reply has become an event stream */
     struct stream *stream; /* … that can be resumed; NULL: one that cannot */
     struct http_kept kept; /* what the request was made of, once the stream has taken that */
-    struct deadline slow;
+    struct deadline slow;  /* the answer takes long; on a plain stream: nothing was said for long */
     bool handed_over;      /* a stream owns the request now: no reply of ours */
     struct listen *listen; /* subscriptions/listen */
     struct batch *batch;   /* NULL unless the body is an array */
@@ -123,7 +125,12 @@ void exchange_write_initialized(struct exchange *x);
 void exchange_listen_gone(struct exchange *x);
 /* tell.c: what a server says while a call runs. */
 bool exchange_tell(struct call *c, const struct mcp_message *m);
-#define EXCHANGE_SLOW_MS 1000
+#define EXCHANGE_SLOW_MS 200
+#define EXCHANGE_QUIET_MS 15000
+/* state.c: requestState, bound to its owner. */
+struct str exchange_bind_state(struct exchange *x, struct str server, struct str name,
+                               struct str state);
+enum step_result exchange_check_state(struct exchange *x);
 /* reply.c */
 enum step_result exchange_refuse(struct exchange *x, int status, int code, const char *fmt, ...)
     printf_like(4, 5);

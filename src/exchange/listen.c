@@ -14,7 +14,6 @@
 #define MAX_LISTENS 1024
 #define MAX_URIS 256
 #define MAX_MESSAGE (64u * 1024 * 1024)
-#define KEY_SUBSCRIPTION MCP_KEY_PREFIX "subscriptionId"
 
 static const struct {
     const char *filter;
@@ -53,11 +52,10 @@ static void send_tagged(struct listen *l, const char *method, struct str params)
     struct buf text;
 
     buf_init(&text, MAX_MESSAGE);
-    buf_addf(
-        &text,
-        "{\"jsonrpc\":\"2.0\",\"method\":\"%s\",\"params\":{%.*s%s\"_meta\":{\"" KEY_SUBSCRIPTION
-        "\":%.*s}}}",
-        method, STR_ARG(params), params.n ? "," : "", STR_ARG(x->id));
+    buf_addf(&text,
+             "{\"jsonrpc\":\"2.0\",\"method\":\"%s\",\"params\":{%.*s%s\"_meta\":{"
+             "\"" MCP_KEY_SUBSCRIPTION "\":%.*s}}}",
+             method, STR_ARG(params), params.n ? "," : "", STR_ARG(x->id));
     (void)x->outlet->send(x, buf_str(&text), OUTLET_MUST);
     buf_release(&text);
 }
@@ -146,7 +144,7 @@ static bool on_message(struct pending *pending, const struct mcp_message *m)
 {
     struct listen_part *p = container_of(pending, struct listen_part, pending);
     struct exchange *x = p->listen->x;
-    const struct js_node *tag = js_get(&m->doc, m->meta, STR(KEY_SUBSCRIPTION));
+    const struct js_node *tag = js_get(&m->doc, m->meta, STR(MCP_KEY_SUBSCRIPTION));
     struct js_splice s;
     struct buf text;
 
@@ -342,7 +340,7 @@ enum step_result exchange_answer_listen(struct exchange *x)
 
     if (x->listen) { /* resumed: it is over */
         struct buf *out = exchange_begin_result(x);
-        buf_addf(out, "{\"resultType\":\"complete\",\"_meta\":{\"" KEY_SUBSCRIPTION "\":%.*s}}",
+        buf_addf(out, "{\"resultType\":\"complete\",\"_meta\":{\"" MCP_KEY_SUBSCRIPTION "\":%.*s}}",
                  STR_ARG(x->id));
         return x->listen->over ? exchange_end_result(x) : STEP_WAIT;
     }

@@ -36,6 +36,15 @@ static bool write_event(struct exchange *x, struct str json)
     return fits;
 }
 
+static void on_quiet(struct deadline *d)
+{
+    struct exchange *x = container_of(d, struct exchange, slow);
+    if (!x->aborted && http_stream_queued(x->http) == 0 &&
+        !http_stream_write(x->http, STR(": keep-alive\n\n")))
+        log_debug("a stream did not take a sign of life");
+    deadline_set(&x->sv->quiet, &x->slow);
+}
+
 /* A legacy client's stream can be resumed, so it outlives the connection, and what the request was
  * made of becomes the exchange's own. */
 static bool open_stream(struct exchange *x)
@@ -51,6 +60,9 @@ static bool open_stream(struct exchange *x)
         http_request_keep(r, &x->kept);
         x->http = NULL;
     } else {
+        deadline_clear(&x->slow);
+        x->slow.fn = on_quiet;
+        deadline_set(&x->sv->quiet, &x->slow);
         http_stream_begin(x->http, 200, "text/event-stream",
                           STR("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"),
                           MAX_MESSAGE);
@@ -78,6 +90,7 @@ static bool http_send(struct exchange *x, struct str json, enum outlet_weight we
         log_debug("a message was dropped: the reader is slow");
         return true;
     }
+    deadline_set(&x->sv->quiet, &x->slow);
     return !x->aborted && write_event(x, json);
 }
 

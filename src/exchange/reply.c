@@ -130,8 +130,10 @@ static void write_answer(struct exchange *x)
         .to = x->era,
         .id = x->id,
         .server_info = c->catalog->server_info,
+        .cacheable = x->method->target == TARGET_URI && x->method->service == SERVE_READ,
         .mem = x->mem,
     };
+    const struct js_node *state = js_get(&c->answer.doc, c->answer.result, STR("requestState"));
 
     if (x->era == MCP_LEGACY && bridge_is_input_required(&c->answer)) {
         exchange_refuse(
@@ -140,6 +142,10 @@ static void write_answer(struct exchange *x)
             "translate for older clients yet; use a 2026-07-28 client");
         return;
     }
+    if (x->era == MCP_MODERN && b.from == MCP_MODERN && js_type_is(state, JS_STRING) &&
+        bridge_is_input_required(&c->answer))
+        b.state = exchange_bind_state(x, upstream_name(c->up), c->tool,
+                                      js_text(&c->answer.doc, state, x->mem));
     if (x->tells_handle)
         b.handle = c->session->handle;
     if (tells_lost_state(x)) {

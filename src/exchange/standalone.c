@@ -3,36 +3,6 @@
  * connection.  The stream takes the request over; the exchange ends without a reply of its own. */
 #include "exchange/exchange.h"
 
-#include <stdlib.h>
-
-struct watch { /* from the opening of a standalone stream until it is gone */
-    struct hub *hub;
-    struct transport *transport; /* a reference */
-};
-
-static void on_gone(void *arg, bool aborted unused_arg)
-{
-    struct watch *w = arg;
-    hub_stream_gone(w->hub, w->transport);
-    transport_unref(w->transport);
-    free(w);
-}
-
-static void watch_stream(struct exchange *x)
-{
-    struct stream *st = streams_standalone(x->sv->streams, x->transport);
-    struct watch *w;
-
-    if (!st)
-        return;
-    w = xcalloc(1, sizeof(*w));
-    w->hub = x->sv->hub;
-    w->transport = x->transport;
-    transport_ref(w->transport);
-    hub_stream_opened(w->hub, w->transport);
-    stream_on_gone(st, on_gone, w);
-}
-
 static bool takes_events(const struct exchange *x)
 {
     struct str accept = http_header_get(x->head, STR("accept"));
@@ -56,7 +26,6 @@ enum step_result exchange_answer_stream(struct exchange *x)
                         : streams_open(x->sv->streams, x->transport, x->http, &err);
     if (!taken)
         return exchange_fail(x, &err);
-    watch_stream(x);
     x->status = 200;
     x->handed_over = true;
     return STEP_REPLY;

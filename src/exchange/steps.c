@@ -68,6 +68,8 @@ static enum step_result step_permit(struct exchange *x)
             "translate for older clients yet; use a 2026-07-28 client");
     if (x->sv->draining)
         return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
+    if (exchange_check_state(x) != STEP_NEXT)
+        return STEP_REPLY;
     return x->method->service == SERVE_CALL ? exchange_check_params(x) : STEP_NEXT;
 }
 
@@ -115,7 +117,7 @@ static enum step_result step_call(struct exchange *x)
     x->transport = NULL;
     x->has_call = true;
     if (x->outlet->slow) {
-        deadline_init(&x->slow, on_slow);
+        x->slow.fn = on_slow;
         deadline_set(&x->sv->slow_calls, &x->slow);
     }
     call_start(x->sv->calls, c);
@@ -195,8 +197,7 @@ static void exchange_finish(struct exchange *x)
     measure_exchange(x);
     if (x->has_call)
         call_release(&x->call);
-    if (x->has_call && x->outlet->slow)
-        deadline_clear(&x->slow);
+    deadline_clear(&x->slow);
     if (x->up)
         upstream_unref(x->up);
     if (x->has_plan)

@@ -32,6 +32,7 @@ const char *mcp_era_name(enum mcp_era era);
 #define MCP_KEY_CAPABILITIES MCP_KEY_PREFIX "clientCapabilities"
 #define MCP_KEY_CLIENT_INFO MCP_KEY_PREFIX "clientInfo"
 #define MCP_KEY_LOG_LEVEL MCP_KEY_PREFIX "logLevel"
+#define MCP_KEY_SUBSCRIPTION MCP_KEY_PREFIX "subscriptionId"
 #define MCP_KEY_SERVER_INFO MCP_KEY_PREFIX "serverInfo"
 
 #endif
