@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions: requests of legacy servers to their clients (sampling, elicitation, roots).  Each has
- * an id of ours towards the client and is single-use: the first answer takes it out, and only the
- * transport it was sent to can answer it.  Bytes of params and of answers stay as they are. */
+ * an id of ours towards the client, also as its progress token where the server gave one, and is
+ * single-use: the first answer takes it out, and only the transport it was sent to can answer it.
+ * Other bytes of params and of answers stay as they are. */
 #include "delivery/hub_impl.h"
 
 #include "base/log.h"
@@ -49,33 +50,52 @@ static struct link *link_of(const struct ask *a)
     return upstream_find_link(a->up, a->link_key, a->generation);
 }
 
+/* The call's clock runs again when its last question is over. */
+static void release_clock(const struct ask *a, struct link *l)
+{
+    struct pending *p = l && a->about ? pending_find(l, a->about) : NULL;
+
+    if (!p)
+        return;
+    list_each(&a->hub->ask_list, n)
+    {
+        const struct ask *other = list_entry(n, struct ask, node);
+        if (other != a && other->about == a->about)
+            return;
+    }
+    pending_hold(p, false);
+}
+
 /* `rest` is `"result":…` or `"error":…`; the server's own id is put before it. */
-static void reply_upstream(struct ask *a, struct str rest)
+static void reply_on(struct link *l, struct str upstream_id, struct str rest)
 {
     struct exec token = exec_housekeeping(EXEC_CLIENT_RESPONSE);
-    struct link *l = link_of(a);
-    struct pending *p = l && a->about ? pending_find(l, a->about) : NULL;
     struct error err;
     struct buf text;
 
-    if (p)
-        pending_hold(p, false);
-    if (!l) {
-        log_debug("an answer came too late: its server has ended",
-                  LS("server", upstream_name(a->up)));
-        return;
-    }
     buf_init(&text, MAX_MESSAGE);
     buf_addz(&text, "{\"jsonrpc\":\"2.0\",\"id\":");
-    buf_addstr(&text, a->upstream_id);
+    buf_addstr(&text, upstream_id);
     buf_addc(&text, ',');
     buf_addstr(&text, rest);
     buf_addc(&text, '}');
     struct outgoing m = {.method = STR("response"), .text = buf_str(&text)};
     if (!upstream_send(l, &token, NULL, &m, &err))
-        log_warn("an answer could not be handed on", LS("server", upstream_name(a->up)),
+        log_warn("an answer could not be handed on", LS("server", upstream_name(link_upstream(l))),
                  LZ("why", err.text));
     buf_release(&text);
+}
+
+static void reply_upstream(struct ask *a, struct str rest)
+{
+    struct link *l = link_of(a);
+
+    release_clock(a, l);
+    if (l)
+        reply_on(l, a->upstream_id, rest);
+    else
+        log_debug("an answer came too late: its server has ended",
+                  LS("server", upstream_name(a->up)));
 }
 
 static void on_deadline(struct deadline *d)
@@ -145,25 +165,30 @@ static struct ask *ask_new(struct hub *h, struct link *l, struct pending *about,
 struct ask *hub_ask(struct hub *h, struct link *l, struct pending *about,
                     const struct mcp_message *m, struct transport *t, struct buf *out)
 {
+    const struct js_node *token = js_get(&m->doc, m->meta, STR("progressToken"));
     struct js_splice s;
     char id[24];
 
-    if (t->questions >= MAX_OPEN)
+    if (t->questions >= MAX_OPEN) {
+        reply_on(
+            l, m->id,
+            STR("\"error\":{\"code\":-32000,\"message\":\"64 questions to this client are open "
+                "already; wait for its answers\"}"));
         return NULL;
+    }
     struct ask *a = ask_new(h, l, about, m, t);
     int n = snprintf(id, sizeof(id), "%llu", (unsigned long long)a->id);
     js_splice_init(&s, &m->doc);
     js_splice_replace(&s, m->id_node, str_n(id, (size_t)n));
+    if (token)
+        js_splice_replace(&s, token, str_n(id, (size_t)n));
     js_splice_write(&s, js_root(&m->doc), out);
     return a;
 }
 
 void hub_unask(struct ask *a)
 {
-    struct link *l = link_of(a);
-    struct pending *p = l && a->about ? pending_find(l, a->about) : NULL;
-    if (p)
-        pending_hold(p, false);
+    release_clock(a, link_of(a));
     ask_free(a);
 }
 
@@ -175,11 +200,10 @@ bool hub_ask_session(struct hub *h, struct link *l, const struct mcp_message *m)
     if (!t)
         return false;
     buf_init(&text, MAX_MESSAGE);
-    struct ask *a = hub_ask(h, l, NULL, m, t, &text);
-    if (a)
+    if (hub_ask(h, l, NULL, m, t, &text))
         hub_tell_transport(h, t, buf_str(&text), false);
     buf_release(&text);
-    return a != NULL;
+    return true;
 }
 
 static struct ask *find(struct hub *h, const struct transport *t, struct str raw_id)
@@ -220,15 +244,31 @@ static struct ask *find_by_server(struct hub *h, const struct link *l, struct st
     return NULL;
 }
 
-static struct ask *find_by_token(struct hub *h, const struct transport *t, struct str token)
+void hub_transport_ended(struct hub *h, const struct transport *t)
 {
     list_each(&h->ask_list, n)
     {
         struct ask *a = list_entry(n, struct ask, node);
-        if (a->token.p && str_eq(a->token, token) && a->transport == t)
-            return a;
+        if (a->transport != t)
+            continue;
+        reply_upstream(a, STR("\"error\":{\"code\":-32000,\"message\":\"The client ended its "
+                              "session without an answer\"}"));
+        ask_free(a);
     }
-    return NULL;
+}
+
+/* Where the question went: on the stream of its call while that runs. */
+static void tell_asked(struct ask *a, struct link *l, struct str json)
+{
+    struct pending *p = a->about ? pending_find(l, a->about) : NULL;
+    struct arena *mem = arena_new(MAX_MESSAGE);
+    struct mcp_message m;
+    struct error ignored;
+
+    if (!p || !p->on_message || !mcp_parse_upstream(json, mem, &m, &ignored) ||
+        !p->on_message(p, &m))
+        hub_tell_transport(a->hub, a->transport, json, false);
+    arena_free(mem);
 }
 
 void hub_ask_cancelled(struct hub *h, struct link *l, const struct mcp_message *m)
@@ -246,11 +286,9 @@ void hub_ask_cancelled(struct hub *h, struct link *l, const struct mcp_message *
     js_splice_init(&splice, &m->doc);
     js_splice_replace(&splice, id, str_n(ours, (size_t)n));
     js_splice_write(&splice, js_root(&m->doc), &text);
-    hub_tell_transport(h, a->transport, buf_str(&text), false);
+    tell_asked(a, l, buf_str(&text));
     buf_release(&text);
-    struct pending *p = a->about ? pending_find(l, a->about) : NULL;
-    if (p)
-        pending_hold(p, false);
+    release_clock(a, l);
     ask_free(a);
 }
 
@@ -258,11 +296,20 @@ void hub_progress(struct hub *h, const struct transport *t, const struct mcp_mes
 {
     struct exec token = exec_housekeeping(EXEC_CLIENT_RESPONSE);
     const struct js_node *node = mcp_param(m, STR("progressToken"));
-    struct ask *a = node && t ? find_by_token(h, t, js_raw(&m->doc, node)) : NULL;
-    struct link *l = a ? link_of(a) : NULL;
+    struct ask *a = node ? find(h, t, js_raw(&m->doc, node)) : NULL;
+    struct link *l = a && a->token.p ? link_of(a) : NULL;
+    struct js_splice splice;
     struct error ignored;
+    struct buf text;
 
-    struct outgoing out = {.method = m->method, .text = m->doc.text};
-    if (l && !upstream_send(l, &token, NULL, &out, &ignored))
+    if (!l)
+        return;
+    buf_init(&text, MAX_MESSAGE);
+    js_splice_init(&splice, &m->doc);
+    js_splice_replace(&splice, node, a->token);
+    js_splice_write(&splice, js_root(&m->doc), &text);
+    struct outgoing out = {.method = m->method, .text = buf_str(&text)};
+    if (!upstream_send(l, &token, NULL, &out, &ignored))
         log_debug("progress on a question could not be handed on");
+    buf_release(&text);
 }

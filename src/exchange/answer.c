@@ -149,6 +149,7 @@ static enum step_result answer_delete(struct exchange *x)
     enum step_result stored = store_first(x);
     if (stored != STEP_NEXT)
         return stored;
+    hub_transport_ended(x->sv->hub, x->transport);
     streams_forget(x->sv->streams, x->transport);
     transport_forget(x->transport);
     x->status = 204;

@@ -58,3 +58,18 @@ def stdio_server(tmp_path):
     def make(name='rec', *args, **entry):
         return harness.stdio_server(tmp_path, name, *args, **entry)
     return make
+
+
+@pytest.fixture
+def scripted(tmp_path):
+    """scripted(name, http=, era=, shape=, **entry): a Script, running when it is an HTTP server."""
+    from scripted import Script
+    made = []
+
+    def make(name='srv', **options):
+        made.append(Script(tmp_path, name, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
