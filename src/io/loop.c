@@ -51,6 +51,7 @@ struct loop_fd {
     void (*fn)(void *arg, int events);
     void *arg;
     int events;
+    bool is_stopped; /* by libuv, which does that on POLLERR; `events` are still wanted */
 };
 
 struct loop_timer {
@@ -264,11 +265,13 @@ static void fd_on_poll(uv_poll_t *poll, int status, int uv_events)
         (uv_events & UV_READABLE ? LOOP_READ : 0) | (uv_events & UV_WRITABLE ? LOOP_WRITE : 0);
 
     turn_begin(w->loop);
-    if (status < 0) { /* POLLERR: libuv has stopped the handle; the next wish starts it again */
-        w->events = 0;
-        events = LOOP_READ;
+    if (status < 0) { /* whatever is tried next fails, but for reading what came before */
+        w->is_stopped = true;
+        events = LOOP_READ | (w->events & LOOP_WRITE);
     }
     w->fn(w->arg, events);
+    if (w->is_stopped && !uv_is_closing((uv_handle_t *)&w->poll))
+        loop_fd_want(w, w->events);
 }
 
 struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int events), void *arg)
@@ -289,9 +292,10 @@ void loop_fd_want(struct loop_fd *w, int events)
 {
     int mask = (events & LOOP_READ ? UV_READABLE : 0) | (events & LOOP_WRITE ? UV_WRITABLE : 0);
 
-    if (w->events == events)
+    if (w->events == events && !w->is_stopped)
         return;
     w->events = events;
+    w->is_stopped = false;
     if (mask)
         uv_poll_start(&w->poll, mask, fd_on_poll);
     else

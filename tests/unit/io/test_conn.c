@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -282,5 +283,31 @@ TEST(test_conn_dial__refused_is_reported_from_the_loop)
     assert_int_equal(a.err.code, ERR_UNREACHABLE);
     assert_false(a.opened);
     side_release(&a);
+    loop_free(loop);
+}
+
+TEST(test_conn__reset_behind_bytes_is_reported_after_them)
+{
+    struct linger at_once = {.l_onoff = 1};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(at);
+    int listener = socket(AF_INET, SOCK_STREAM, 0), peer = socket(AF_INET, SOCK_STREAM, 0);
+    struct loop *loop = loop_new();
+    struct side s;
+
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, n), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &n), 0);
+    assert_int_equal(connect(peer, (struct sockaddr *)&at, n), 0);
+    side_init(&s, loop, accept(listener, NULL, NULL));
+    assert_int_equal(send(peer, "half an ans", 11, 0), 11);
+    assert_int_equal(setsockopt(peer, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+    close(peer);
+    while (s.err.code == ERR_NONE)
+        loop_turn(loop);
+    assert_int_equal(s.err.code, ERR_UNREACHABLE);
+    assert_str(buf_str(&s.in), "half an ans");
+    side_release(&s);
+    close(listener);
     loop_free(loop);
 }
