@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "json/splice.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -180,6 +181,28 @@ static void note_link(struct call *c, struct link *l, bool was_open)
     }
 }
 
+static bool stays_behind(void *arg unused_arg, struct str raw_key)
+{
+    return !str_eq(raw_key, STR("\"roots\"")) && !str_eq(raw_key, STR("\"sampling\"")) &&
+           !str_eq(raw_key, STR("\"elicitation\""));
+}
+
+/* Extensions and tasks mean other things in the other era. */
+static struct str what_crosses(const struct js_doc *doc, const struct js_node *capabilities,
+                               struct arena *mem)
+{
+    struct js_splice s;
+    struct buf text;
+
+    js_splice_init(&s, doc);
+    js_splice_remove(&s, capabilities, stays_behind, NULL);
+    buf_init(&text, MAX_REQUEST);
+    js_splice_write(&s, capabilities, &text);
+    struct str raw = arena_dup(mem, buf_str(&text));
+    buf_release(&text);
+    return raw;
+}
+
 /* Legacy → modern: what the client said of itself at initialize goes into every envelope. */
 static void add_client_words(const struct call *c, struct bridge_request *b)
 {
@@ -188,8 +211,11 @@ static void add_client_words(const struct call *c, struct bridge_request *b)
         !js_parse(c->transport->initialize_params, &js_limits_request, c->mem, &doc, NULL))
         return;
     const struct js_node *info = js_get(&doc, js_root(&doc), STR("clientInfo"));
+    const struct js_node *can = js_get(&doc, js_root(&doc), STR("capabilities"));
     if (js_type_is(info, JS_OBJECT))
         b->client_info = js_raw(&doc, info);
+    if (js_type_is(can, JS_OBJECT))
+        b->capabilities = what_crosses(&doc, can, c->mem);
 }
 
 /* A legacy server has one level for its whole session: told once, before the first call that wants

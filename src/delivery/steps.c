@@ -102,19 +102,8 @@ static void deliver_progress(struct delivery *d)
         drop(d, "unknown_progress");
 }
 
-static bool deliver_change(struct delivery *d)
-{
-    bool found = false;
-    for (enum catalog_kind k = 0; k < CATALOG_KINDS; k++)
-        if (k != CATALOG_TEMPLATES && str_eq(d->m.method, catalog_kinds[k].changed)) {
-            upstream_changed(link_upstream(d->link), k);
-            found = true;
-        }
-    return found;
-}
-
-/* Whose message it is when no stream of its own says so: on a pipe, the newest call's, as long as
- * nobody else is behind that link. */
+/* Whose message it is when no stream of its own says so: on a pipe, the newest call's; where
+ * several sessions are behind that link, the only one's. */
 static struct pending *owner_of(const struct delivery *d)
 {
     const struct js_node *tag = js_get(&d->m.doc, d->m.meta, STR(MCP_KEY_SUBSCRIPTION));
@@ -124,13 +113,27 @@ static struct pending *owner_of(const struct delivery *d)
         return d->about;
     if (tag && mcp_id_ours(js_raw(&d->m.doc, tag), &id))
         return pending_find(d->link, id);
-    return link_is_shared(d->link) ? NULL : link_newest(d->link);
+    return link_is_shared(d->link) ? link_only(d->link) : link_newest(d->link);
 }
 
 static bool tell_pending(struct delivery *d)
 {
     struct pending *p = owner_of(d);
     return p && p->on_message && p->on_message(p, &d->m);
+}
+
+/* A list that changed for everybody goes to everybody; one session's own to that session. */
+static bool deliver_change(struct delivery *d)
+{
+    for (enum catalog_kind k = 0; k < CATALOG_KINDS; k++) {
+        if (k == CATALOG_TEMPLATES || !str_eq(d->m.method, catalog_kinds[k].changed))
+            continue;
+        link_changed(d->link, k);
+        if (!link_is_shared(d->link) && !hub_tell(d->hub, d->link, d->text, false))
+            (void)tell_pending(d);
+        return true;
+    }
+    return false;
 }
 
 static void deliver_notification(struct delivery *d)

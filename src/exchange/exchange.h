@@ -89,6 +89,7 @@ struct exchange {
     struct deadline slow;  /* the answer takes long; on a plain stream: nothing was said for long */
     bool handed_over;      /* a stream owns the request now: no reply of ours */
     struct listen *listen; /* subscriptions/listen */
+    struct own_lists *own; /* lists that are this session's alone */
     struct batch *batch;   /* NULL unless the body is an array */
     /* answers that must be stored first */
     struct write_job job;
@@ -123,6 +124,9 @@ enum step_result exchange_answer_listen(struct exchange *x);
 enum step_result exchange_answer_stream(struct exchange *x);
 void exchange_write_initialized(struct exchange *x);
 void exchange_listen_gone(struct exchange *x);
+void exchange_release_own(struct exchange *x);
+bool exchange_can_watch(const struct exchange *x, const struct upstream *up,
+                        const struct catalog *c, enum catalog_kind kind);
 /* tell.c: what a server says while a call runs. */
 bool exchange_tell(struct call *c, const struct mcp_message *m);
 #define EXCHANGE_SLOW_MS 200

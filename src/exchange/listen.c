@@ -284,9 +284,10 @@ static struct str uris_for(struct exchange *x, const struct js_node *wanted, str
 static bool announces(const struct exchange *x, enum catalog_kind kind)
 {
     if (!x->has_plan)
-        return catalog_announces(x->catalog, kind);
+        return exchange_can_watch(x, x->up, x->catalog, kind);
     for (size_t i = 0; i < x->plan.n; i++)
-        if (x->plan.parts[i].catalog && catalog_announces(x->plan.parts[i].catalog, kind))
+        if (x->plan.parts[i].catalog &&
+            exchange_can_watch(x, x->plan.parts[i].up, x->plan.parts[i].catalog, kind))
             return true;
     return false;
 }

@@ -19,6 +19,17 @@ struct part {
     struct catalog *catalog;
 };
 
+/* The lists of this session's own, where its servers keep such (upstream/own.c). */
+struct own_list {
+    struct exchange *x;
+    struct list_want want;
+    struct catalog *catalog; /* a reference; NULL: everybody's list will do */
+};
+struct own_lists {
+    unsigned waiting;
+    struct own_list of[];
+};
+
 static size_t part_count(const struct exchange *x)
 {
     return x->has_plan ? x->plan.n : 1;
@@ -48,11 +59,19 @@ static bool any_offers(const struct exchange *x, const char *capability)
     return false;
 }
 
+/* A legacy server on a pipe speaks to its own sessions only; nobody else hears of its changes. */
+bool exchange_can_watch(const struct exchange *x, const struct upstream *up,
+                        const struct catalog *c, enum catalog_kind kind)
+{
+    bool own_child = upstream_config(up)->kind == SERVER_STDIO && c->era == MCP_LEGACY;
+    return catalog_announces(c, kind) && !(own_child && x->era == MCP_MODERN);
+}
+
 static bool any_announces(const struct exchange *x, enum catalog_kind kind)
 {
     for (size_t i = 0; i < part_count(x); i++) {
         struct part p = part_at(x, i);
-        if (p.catalog && catalog_announces(p.catalog, kind))
+        if (p.catalog && exchange_can_watch(x, p.up, p.catalog, kind))
             return true;
     }
     return false;
@@ -168,12 +187,20 @@ void exchange_write_initialized(struct exchange *x)
     buf_addc(out, '}');
 }
 
+static struct part listed_at(const struct exchange *x, size_t i)
+{
+    struct part p = part_at(x, i);
+    if (x->own && x->own->of[i].catalog)
+        p.catalog = x->own->of[i].catalog;
+    return p;
+}
+
 /* Changes whenever one of the catalogs behind a list does: a cursor of another list is refused. */
 static unsigned stamp_of(const struct exchange *x)
 {
     uint64_t stamp = 1469598103934665603u;
     for (size_t i = 0; i < part_count(x); i++) {
-        struct part p = part_at(x, i);
+        struct part p = listed_at(x, i);
         stamp = (stamp ^ (p.catalog ? (uint64_t)p.catalog->filled_ms : 0)) * 1099511628211u;
     }
     return (unsigned)(stamp >> 32 ^ stamp);
@@ -215,7 +242,7 @@ static bool is_shadowed(const struct listing *l, size_t part, struct str name)
     if (l->kind != CATALOG_RESOURCES && l->kind != CATALOG_TEMPLATES)
         return false;
     for (size_t i = 0; i < part; i++) {
-        struct part p = part_at(l->x, i);
+        struct part p = listed_at(l->x, i);
         if (p.catalog && catalog_find(p.catalog, l->kind, name))
             return true;
     }
@@ -225,7 +252,7 @@ static bool is_shadowed(const struct listing *l, size_t part, struct str name)
 static void list_part(struct listing *l, size_t i)
 {
     struct exchange *x = l->x;
-    struct part p = part_at(x, i);
+    struct part p = listed_at(x, i);
     const struct catalog_list *list = &p.catalog->lists[l->kind];
     struct catalog_writing w = {
         .with_handles = l->kind == CATALOG_TOOLS && exchange_injects_handles(x, p.up, p.catalog),
@@ -255,10 +282,61 @@ static enum catalog_kind kind_of(const struct mcp_method *m)
     return CATALOG_TOOLS;
 }
 
+static void on_own(struct list_want *w, struct catalog *c)
+{
+    struct own_list *own = container_of(w, struct own_list, want);
+    struct exchange *x = own->x;
+
+    if (c)
+        own->catalog = catalog_ref(c);
+    if (--x->own->waiting == 0)
+        exchange_resume(x);
+}
+
+static struct link *own_link(const struct exchange *x, struct upstream *up, enum catalog_kind kind)
+{
+    struct session *s = x->transport ? x->transport->session : NULL;
+    struct session_link *used = s ? session_link_of(s, upstream_name(up)) : NULL;
+    struct link *l = used ? upstream_find_link(up, s->link_key, used->generation) : NULL;
+    return l && link_has_own(l, kind) ? l : NULL;
+}
+
+/* Asks those links whose session has lists of its own; WAIT while they answer. */
+static enum step_result gather_own(struct exchange *x, enum catalog_kind kind)
+{
+    size_t n = part_count(x);
+
+    if (x->own)
+        return x->own->waiting ? STEP_WAIT : STEP_NEXT;
+    if (!x->transport || !x->transport->session)
+        return STEP_NEXT;
+    x->own = arena_zalloc(x->mem, sizeof(*x->own) + n * sizeof(x->own->of[0]));
+    for (size_t i = 0; i < n; i++) {
+        struct own_list *own = &x->own->of[i];
+        struct link *l = own_link(x, part_at(x, i).up, kind);
+        struct catalog *c = NULL;
+
+        *own = (struct own_list){.x = x, .want = {.done = on_own}};
+        if (l && !link_list(l, kind, &own->want, &c))
+            x->own->waiting++;
+        else if (c)
+            own->catalog = catalog_ref(c);
+    }
+    return x->own->waiting ? STEP_WAIT : STEP_NEXT;
+}
+
+void exchange_release_own(struct exchange *x)
+{
+    for (size_t i = 0; x->own && i < part_count(x); i++)
+        catalog_unref(x->own->of[i].catalog);
+}
+
 enum step_result exchange_answer_list(struct exchange *x)
 {
     struct listing l = {.x = x, .kind = kind_of(x->method)};
 
+    if (gather_own(x, l.kind) == STEP_WAIT)
+        return STEP_WAIT;
     if (!read_cursor(x, &l.from))
         return exchange_refuse(x, 200, -32602,
                                "Invalid cursor: the list has changed, or the cursor is not one of "
@@ -266,7 +344,7 @@ enum step_result exchange_answer_list(struct exchange *x)
     l.out = exchange_begin_result(x);
     buf_addf(l.out, "{\"%.*s\":[", STR_ARG(catalog_kinds[l.kind].array_key));
     for (size_t i = 0; i < part_count(x) && !l.more; i++)
-        if (part_at(x, i).catalog)
+        if (listed_at(x, i).catalog)
             list_part(&l, i);
     buf_addc(l.out, ']');
     if (l.more)

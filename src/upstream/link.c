@@ -52,6 +52,7 @@ struct link *link_new(struct upstream *u, const struct link_identity *who, enum 
 static void reap_link(struct loop_task *task)
 {
     struct link *l = container_of(task, struct link, reap);
+    link_forget_own(l);
     upstream_unref(l->up);
     arena_free(l->mem);
     free(l);
@@ -195,6 +196,11 @@ struct pending *pending_find(struct link *l, uint64_t id)
     return p && p->link == l ? p : NULL;
 }
 
+struct pending *link_only(struct link *l)
+{
+    return l->in_flight == 1 ? link_newest(l) : NULL;
+}
+
 struct pending *link_newest(struct link *l)
 {
     for (struct list *n = l->pendings.prev; n != &l->pendings; n = n->prev) {
@@ -326,8 +332,11 @@ static void on_handshake_fail(struct pending *p, const struct error *why, bool l
     link_end(l, &err);
 }
 
+/* Everything is declared, so that a server offers all it has; what a client behind us cannot do is
+ * refused when it is asked for. */
 #define OUR_INITIALIZE_PARAMS                                                                      \
-    "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":"                      \
+    "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"roots\":{\"listChanged\":true},"      \
+    "\"sampling\":{},\"elicitation\":{\"form\":{},\"url\":{}}},\"clientInfo\":"                    \
     "{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION "\"}}"
 
 void link_up(struct link *l)

@@ -130,6 +130,23 @@ struct pending {
      * when it was taken.  May be NULL. */
     bool (*on_message)(struct pending *p, const struct mcp_message *m);
 };
+/* A server's list_changed, heard on this link. */
+void link_changed(struct link *l, enum catalog_kind kind);
+/* Its session has a list of its own of this kind: see own.c. */
+bool link_has_own(const struct link *l, enum catalog_kind kind);
+struct list_want {
+    void (*done)(struct list_want *w, struct catalog *c); /* borrowed; NULL: it could not be had */
+    /* private */
+    struct pending pending;
+    struct catalog *catalog;
+    enum catalog_kind kind;
+    unsigned pages;
+};
+/* true: *ret is that list (borrowed; NULL: it cannot be had).  false: `done` comes from the loop.
+ */
+must_check bool link_list(struct link *l, enum catalog_kind kind, struct list_want *w,
+                          struct catalog **ret);
+
 uint64_t upstream_next_id(struct upstreams *s);
 uint64_t upstream_next_id_for(struct upstream *u);
 
@@ -150,6 +167,8 @@ void pending_cancel(struct pending *p, struct str reason);
 void pending_hold(struct pending *p, bool held);
 /* The newest pending of this link that has on_message, or NULL. */
 struct pending *link_newest(struct link *l);
+/* Its only pending, when that has on_message; NULL with several. */
+struct pending *link_only(struct link *l);
 /* Something came that belongs to nobody (a sentence, copied): told by requests that fail later. */
 void link_note_odd(struct link *l, const char *what);
 /* Takes the entry that answers to `id` on this link, or NULL (unknown, foreign, answered before).

@@ -28,16 +28,18 @@ struct link {
     struct list lru;          /* in its upstream, least recently used first */
     struct pending handshake; /* initialize */
     struct loop_task start, reap;
-    struct catalog *fill;              /* a probe's: takes what the handshake says; borrowed */
-    bool says_modern;                  /* refused initialize, naming modern versions */
-    bool is_probe;                     /* counts against no limit, never shared */
-    bool counts;                       /* holds a process: counts against the limits */
-    const struct mcp_version *version; /* negotiated (legacy) */
-    const char *log_level;             /* what it was told, a static name */
-    void *wire;                        /* the transport's */
-    uint64_t n_odd;                    /* messages that belonged to nobody */
-    char odd[128];                     /* what the last of them was */
-    struct str remote_id;              /* an HTTP upstream's own session, in mem */
+    struct catalog *fill;               /* a probe's: takes what the handshake says; borrowed */
+    bool says_modern;                   /* refused initialize, naming modern versions */
+    bool is_probe;                      /* counts against no limit, never shared */
+    bool counts;                        /* holds a process: counts against the limits */
+    const struct mcp_version *version;  /* negotiated (legacy) */
+    const char *log_level;              /* what it was told, a static name */
+    unsigned has_own;                   /* kinds of which its session has a list of its own … */
+    struct catalog *own[CATALOG_KINDS]; /* … and those already read */
+    void *wire;                         /* the transport's */
+    uint64_t n_odd;                     /* messages that belonged to nobody */
+    char odd[128];                      /* what the last of them was */
+    struct str remote_id;               /* an HTTP upstream's own session, in mem */
 };
 
 struct upstream_ops {
@@ -116,6 +118,7 @@ void link_up_later(struct link *l); /* the same at the end of this turn */
 void link_opened(struct link *l);
 /* Ends it for every waiter and pending; why->code ERR_NONE: we ended it ourselves while idle. */
 void link_end(struct link *l, const struct error *why);
+void link_forget_own(struct link *l);
 void link_receive(struct link *l, struct pending *about, struct str text);
 void pending_fail(struct pending *p, const struct error *err); /* from a transport */
 /* " (it sent …)" when something odd came since the request was sent, else "". */
