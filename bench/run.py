@@ -28,7 +28,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(TOP, 'build')
 TICKS = os.sysconf('SC_CLK_TCK')
 PARTS = ('calls', 'bodies', 'single', 'eras', 'sessions', 'streams', 'start')
-MOST_STREAMS = 9990  # a listener takes 10,000 connections, and some are left for others
+MOST_STREAMS = 10000
 
 NGINX = '''
 worker_processes 1; daemon off; error_log {dir}/error.log; pid {dir}/nginx.pid;

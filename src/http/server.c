@@ -23,7 +23,7 @@ const struct http_server_config http_server_defaults = {
     .write_stall_ms = 30 * 1000,
     .body_grace_ms = 5 * 1000,
     .body_min_rate = 512,
-    .max_connections = 10000,
+    .max_connections = 20000,
     .body_budget = 256 * 1024 * 1024,
 };
 
