@@ -273,7 +273,7 @@ class Connection:
         self.socket.sendall(data)
 
     def more(self):
-        data = self.socket.recv(65536)
+        data = self.socket.recv(1 << 20)
         self.rest += data
         return bool(data)
 

@@ -282,9 +282,9 @@ def deep(t):
     t.say(t.result(b'[' * 100000 + b']' * 100000))
 
 
-@mode('many-nodes', 'Answers with an array of two million ones.')
+@mode('many-nodes', 'Answers with an array of half a million ones.')
 def many_nodes(t):
-    t.say(t.result(b'{"content":[],"structuredContent":{"n":[1%s]}}' % (b',1' * 1999999)))
+    t.say(t.result(b'{"content":[],"structuredContent":{"n":[1%s]}}' % (b',1' * 499999)))
 
 
 @mode('invalid-utf8', 'Answers with bytes that are no UTF-8 inside a string.')
