@@ -79,6 +79,21 @@ static bool f_sessions_page(struct store *s, const struct principal *who, struct
            store_sessions_page(failing_of(s)->inner, who, before, limit, mem, ret_rows, ret_n, err);
 }
 
+static bool f_undelivered_get(struct store *s, const struct principal *who, int64_t id,
+                              struct arena *mem, struct undelivered_row **ret_row,
+                              struct error *err)
+{
+    return spared(s, err) &&
+           store_undelivered_get(failing_of(s)->inner, who, id, mem, ret_row, err);
+}
+
+static bool f_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                               struct undelivered_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return spared(s, err) &&
+           store_undelivered_page(failing_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
+}
+
 static bool f_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
                           struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                           struct error *err)
@@ -139,6 +154,8 @@ static const struct store_ops failing_ops = {
     .transport_get = f_transport_get,
     .links_of = f_links_of,
     .sessions_page = f_sessions_page,
+    .undelivered_get = f_undelivered_get,
+    .undelivered_page = f_undelivered_page,
     .events_page = f_events_page,
     .chain_heads = f_chain_heads,
     .writer_start = f_writer_start,

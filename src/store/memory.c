@@ -276,6 +276,8 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_EVENT_APPEND] = event_is_in,
     [OP_WRITER_RENEW] = writer_change,
     [OP_WRITER_END] = writer_change,
+    [OP_UNDELIVERED_PUT] = mem_undelivered_put,
+    [OP_UNDELIVERED_TAKE] = mem_undelivered_take,
 };
 
 static bool write_batch(struct store *store, struct store_op *ops, size_t n, struct error *err)
@@ -508,6 +510,7 @@ static bool reap(struct store *store, int64_t now_ms, unsigned batch, size_t *re
     }
     drop_transports(s, true, 0, batch);
     drop_transports(s, false, now_ms - TRANSPORT_IDLE_MS, batch);
+    mem_undelivered_reap(s, now_ms, batch);
     pthread_mutex_unlock(&s->lock);
     *ret_n = n;
     return true;
@@ -522,6 +525,7 @@ static void close_memory(struct store *store)
     free(s->transports);
     free(s->links);
     free(s->writers);
+    free(s->undelivered);
     free(s->events);
     free(s->execs);
     free(s);
@@ -537,6 +541,8 @@ static const struct store_ops memory_ops = {
     .transport_get = transport_get,
     .links_of = links_of,
     .sessions_page = sessions_page,
+    .undelivered_get = mem_undelivered_get,
+    .undelivered_page = mem_undelivered_page,
     .events_page = mem_events_page,
     .chain_heads = mem_chain_heads,
     .writer_start = writer_start,

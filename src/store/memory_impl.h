@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two files of the memory store share: its arrays, and the few helpers over them.
+/* What the files of the memory store share: its arrays, and the few helpers over them.
  * Functions that take a struct memory_store expect its lock to be held. */
 #ifndef HOLDFAST_STORE_MEMORY_IMPL_H
 #define HOLDFAST_STORE_MEMORY_IMPL_H
@@ -30,6 +30,8 @@ struct memory_store {
     size_t n_links, cap_links;
     struct writer_row *writers; /* number - 1 is the index */
     size_t n_writers, cap_writers;
+    struct undelivered_row *undelivered;
+    size_t n_undelivered, cap_undelivered;
     struct mem_event *events; /* by id */
     size_t n_events, cap_events;
     size_t first_unfolded;  /* all before it are folded */
@@ -63,5 +65,14 @@ bool mem_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
 bool mem_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
                       struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                       struct error *err);
+/* memory_undelivered.c */
+enum verdict mem_undelivered_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_undelivered_take(struct memory_store *s, const struct store_op *op,
+                                  int64_t now_ms);
+void mem_undelivered_reap(struct memory_store *s, int64_t now_ms, unsigned batch);
+bool mem_undelivered_get(struct store *s, const struct principal *who, int64_t id,
+                         struct arena *mem, struct undelivered_row **ret_row, struct error *err);
+bool mem_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                          struct undelivered_row **ret_rows, size_t *ret_n, struct error *err);
 
 #endif

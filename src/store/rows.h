@@ -86,6 +86,17 @@ struct link_row {
     struct str end_reason;
 };
 
+/* A result whose reply did not reach its client, for the same session asking the same again. */
+struct undelivered_row {
+    int64_t id; /* chosen by whoever puts it, never used before */
+    struct str tenant, owner, session_id;
+    uint8_t digest[32]; /* of what was asked */
+    int64_t exec;       /* the execution it came from; 0: not audited */
+    int64_t created_ms, expires_ms;
+    struct str sealed; /* absent in lists */
+    int64_t sealed_len;
+};
+
 enum event_kind {
     EVENT_INTENT,
     EVENT_OUTCOME,
@@ -105,15 +116,16 @@ struct event_row {
     int64_t at_ms;
     enum event_kind kind;
     int64_t exec;   /* the intent's id, on intent (own id), outcome and note; else 0 */
-    int64_t parent; /* exec of which this is a retry, else 0 */
+    int64_t parent; /* exec of which this is a retry, or whose result it hands out; else 0 */
     struct str owner;
     struct str session_id; /* row id */
     struct str transport;  /* 8 hex digits of the hash, for people */
     struct str carrier;
     struct str server, method, tool;
     struct str era; /* "2025-11-25>2026-07-28": client side > upstream side */
-    struct str
-        outcome; /* ok tool_error error timeout cancelled refused upstream_lost indeterminate */
+    /* ok tool_error error timeout cancelled refused upstream_lost indeterminate; on a note also
+     * redelivered: nothing ran, the result of `parent` was handed out */
+    struct str outcome;
     struct str error; /* one sentence */
     int64_t duration_us;
     int64_t body_len;       /* of the original bytes */

@@ -66,6 +66,12 @@ enum sq_statement {
     SQ_SESSION_CHAIN,
     SQ_SESSION_USED,
     SQ_OPEN_INTENTS,
+    SQ_UNDELIVERED_PUT,
+    SQ_UNDELIVERED_EXISTS,
+    SQ_UNDELIVERED_TAKE,
+    SQ_UNDELIVERED_GET,
+    SQ_UNDELIVERED_PAGE,
+    SQ_UNDELIVERED_REAP,
     SQ_COUNTS,
     SQ_COUNT
 };
@@ -203,6 +209,14 @@ bool sq_sessions_page(struct store *s, const struct principal *who, struct str b
                       unsigned limit, struct arena *mem, struct session_row **ret_rows,
                       size_t *ret_n, struct error *err);
 bool sq_counts(struct store *s, struct store_counts *ret, struct error *err);
+/* sqlite_undelivered.c: the verbs set op->verdict. */
+must_check bool sq_undelivered_put(struct sqlite_store *s, struct store_op *op, struct error *err);
+must_check bool sq_undelivered_take(struct sqlite_store *s, struct store_op *op, int64_t now_ms,
+                                    struct error *err);
+bool sq_undelivered_get(struct store *s, const struct principal *who, int64_t id, struct arena *mem,
+                        struct undelivered_row **ret_row, struct error *err);
+bool sq_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                         struct undelivered_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_fact.c */
 /* An event was inserted in the transaction under way. */
 void sq_fact_append(struct sqlite_store *s, const struct event_row *e);

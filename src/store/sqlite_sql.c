@@ -166,6 +166,25 @@ const char *const sq_texts[SQ_COUNT] = {
         "LEFT JOIN writers w ON w.number = x.id >> 40 "
         "WHERE x.state = 0 AND x.id > ?2 AND (w.number IS NULL OR w.ended_at IS NOT NULL "
         "OR w.lease_until_ms <= ?1) ORDER BY x.id LIMIT ?3",
+
+    [SQ_UNDELIVERED_PUT] =
+        "INSERT INTO undelivered (id, tenant_id, owner, session_id, digest, execution, created_at, "
+        "expires_at, sealed) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE " OWNED_SESSION(
+            "?4", "?2", "?3") " ON CONFLICT DO NOTHING",
+    [SQ_UNDELIVERED_EXISTS] = "SELECT 1 FROM undelivered WHERE id = ?",
+    [SQ_UNDELIVERED_TAKE] = "DELETE FROM undelivered WHERE id = ?1 AND tenant_id = ?2 "
+                            "AND owner = ?3 AND expires_at > ?4",
+    [SQ_UNDELIVERED_GET] =
+        "SELECT id, tenant_id, owner, session_id, digest, execution, created_at, expires_at, "
+        "length(sealed), sealed FROM undelivered WHERE id = ?1 AND tenant_id = ?2 "
+        "AND owner = ?3 AND expires_at > ?4",
+    [SQ_UNDELIVERED_PAGE] =
+        "SELECT id, tenant_id, owner, session_id, digest, execution, created_at, expires_at, "
+        "length(sealed), NULL FROM undelivered WHERE id > ?1 AND expires_at > ?2 "
+        "ORDER BY id LIMIT ?3",
+    [SQ_UNDELIVERED_REAP] = "DELETE FROM undelivered WHERE id IN (SELECT id FROM undelivered "
+                            "WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+
     [SQ_COUNTS] =
         "SELECT (SELECT count(*) FROM edge_mcp_sessions WHERE " LIVE
         " AND " NOT_PAST("?1") "), "

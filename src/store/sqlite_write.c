@@ -375,6 +375,16 @@ static bool event_append(struct batch *batch, struct store_op *op, struct error 
     return sq_event_append(batch->s, op->event, err);
 }
 
+static bool undelivered_put(struct batch *batch, struct store_op *op, struct error *err)
+{
+    return sq_undelivered_put(batch->s, op, err);
+}
+
+static bool undelivered_take(struct batch *batch, struct store_op *op, struct error *err)
+{
+    return sq_undelivered_take(batch->s, op, batch->now_ms, err);
+}
+
 static verb_fn *const verbs[OP_COUNT] = {
     [OP_SESSION_CREATE] = session_create,
     [OP_SESSION_NAME] = session_name,
@@ -388,6 +398,8 @@ static verb_fn *const verbs[OP_COUNT] = {
     [OP_EVENT_APPEND] = event_append,
     [OP_WRITER_RENEW] = writer_change,
     [OP_WRITER_END] = writer_change,
+    [OP_UNDELIVERED_PUT] = undelivered_put,
+    [OP_UNDELIVERED_TAKE] = undelivered_take,
 };
 
 static bool apply_all(struct sqlite_store *s, struct store_op *ops, size_t n, struct error *err)
@@ -485,7 +497,8 @@ bool sq_reap(struct store *store, int64_t now_ms, unsigned batch, size_t *ret_n,
         return false;
     if (!reap_rows(s, SQ_SESSION_REAP, now_ms, batch, &expired, err) ||
         !reap_rows(s, SQ_TRANSPORT_REAP_ENDED, 0, batch, &ignored, err) ||
-        !reap_rows(s, SQ_TRANSPORT_REAP_IDLE, now_ms - TRANSPORT_IDLE_MS, batch, &ignored, err)) {
+        !reap_rows(s, SQ_TRANSPORT_REAP_IDLE, now_ms - TRANSPORT_IDLE_MS, batch, &ignored, err) ||
+        !reap_rows(s, SQ_UNDELIVERED_REAP, now_ms, batch, &ignored, err)) {
         sq_rollback(s);
         return false;
     }

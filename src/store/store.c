@@ -80,6 +80,8 @@ static const struct op_needs {
     [OP_EVENT_APPEND] = {"event append", false},
     [OP_WRITER_RENEW] = {"writer renew", false},
     [OP_WRITER_END] = {"writer end", false},
+    [OP_UNDELIVERED_PUT] = {"undelivered put", true},
+    [OP_UNDELIVERED_TAKE] = {"undelivered take", true},
 };
 
 static bool op_is_sound(const struct store_op *op, struct error *err)
@@ -166,6 +168,19 @@ bool store_sessions_page(struct store *s, const struct principal *who, struct st
 {
     return page_is_sound(limit, err) &&
            s->ops->sessions_page(s, who, before, limit, mem, ret_rows, ret_n, err);
+}
+
+bool store_undelivered_get(struct store *s, const struct principal *who, int64_t id,
+                           struct arena *mem, struct undelivered_row **ret_row, struct error *err)
+{
+    return s->ops->undelivered_get(s, who, id, mem, ret_row, err);
+}
+
+bool store_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                            struct undelivered_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return page_is_sound(limit, err) &&
+           s->ops->undelivered_page(s, after, limit, mem, ret_rows, ret_n, err);
 }
 
 bool store_events_page(struct store *s, const struct event_filter *filter, unsigned limit,

@@ -60,8 +60,14 @@ enum op_kind {
     OP_WRITER_RENEW,
     /* writer.number, ended_ms.  MISSING likewise. */
     OP_WRITER_END,
+    /* undelivered (all columns).  DUPLICATE on id; MISSING when the session is unknown or foreign.
+     */
+    OP_UNDELIVERED_PUT,
+    /* undelivered.id: takes it away, so that whoever gets OK alone may hand it out.  MISSING when
+     * unknown, foreign, or past its end. */
+    OP_UNDELIVERED_TAKE,
 };
-#define OP_COUNT (OP_WRITER_END + 1)
+#define OP_COUNT (OP_UNDELIVERED_TAKE + 1)
 
 struct store_op {
     enum op_kind kind;
@@ -72,6 +78,7 @@ struct store_op {
         const struct link_row *link;
         struct event_row *event; /* ids and MACs are filled in by the write hook before the batch */
         const struct writer_row *writer;
+        const struct undelivered_row *undelivered;
     };
     int64_t max_counted;  /* OP_SESSION_CREATE and OP_SESSION_NAME; < 0 for no limit */
     enum verdict verdict; /* out */
@@ -136,7 +143,8 @@ must_check bool store_write(struct store *s, struct store_op *ops, size_t n, str
 
 /* Reads.  Rows and their spans are allocated in `mem`; *ret_row is NULL when there is none
  * (absence, foreign ownership alike), untouched on failure.  Sessions are seen as
- * session_row_settle() leaves them; an ended transport reads as none. */
+ * session_row_settle() leaves them; an ended transport and an undelivered result past its end read
+ * as none. */
 must_check bool store_session_by_handle(struct store *s, const struct principal *who,
                                         struct str handle, struct arena *mem,
                                         struct session_row **ret_row, struct error *err);
@@ -160,7 +168,15 @@ must_check bool store_sessions_page(struct store *s, const struct principal *who
                                     struct session_row **ret_rows, size_t *ret_n,
                                     struct error *err);
 
+must_check bool store_undelivered_get(struct store *s, const struct principal *who, int64_t id,
+                                      struct arena *mem, struct undelivered_row **ret_row,
+                                      struct error *err);
+
 /* Audit and operation; no principal. */
+/* Those not past their end, by id, without their sealed bytes; `after` is an id. */
+must_check bool store_undelivered_page(struct store *s, int64_t after, unsigned limit,
+                                       struct arena *mem, struct undelivered_row **ret_rows,
+                                       size_t *ret_n, struct error *err);
 must_check bool store_events_page(struct store *s, const struct event_filter *filter,
                                   unsigned limit, struct arena *mem, struct event_row **ret_rows,
                                   size_t *ret_n, struct error *err);
@@ -180,8 +196,9 @@ must_check bool store_open_intents(struct store *s, int64_t now_ms, int64_t afte
  * connection. */
 must_check bool store_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
 must_check bool store_counts(struct store *s, struct store_counts *ret, struct error *err);
-/* Reaper: persists expired status, deletes transports that ended or idled out (`batch` of each,
- * oldest first); *ret_n sessions touched.  Folds first, so that no use goes unseen. */
+/* Reaper: persists expired status, deletes transports that ended or idled out and undelivered
+ * results past their end (`batch` of each, oldest first); *ret_n sessions touched.  Folds first, so
+ * that no use goes unseen. */
 must_check bool store_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n,
                            struct error *err);
 

@@ -24,6 +24,10 @@ struct store_ops {
     bool (*sessions_page)(struct store *s, const struct principal *who, struct str before,
                           unsigned limit, struct arena *mem, struct session_row **ret_rows,
                           size_t *ret_n, struct error *err);
+    bool (*undelivered_get)(struct store *s, const struct principal *who, int64_t id,
+                            struct arena *mem, struct undelivered_row **ret_row, struct error *err);
+    bool (*undelivered_page)(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                             struct undelivered_row **ret_rows, size_t *ret_n, struct error *err);
     bool (*events_page)(struct store *s, const struct event_filter *filter, unsigned limit,
                         struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                         struct error *err);

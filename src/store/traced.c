@@ -83,6 +83,24 @@ static bool t_sessions_page(struct store *s, const struct principal *who, struct
         store_sessions_page(traced_of(s)->inner, who, before, limit, mem, ret_rows, ret_n, err));
 }
 
+static bool t_undelivered_get(struct store *s, const struct principal *who, int64_t id,
+                              struct arena *mem, struct undelivered_row **ret_row,
+                              struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "undelivered_get", began_us,
+                store_undelivered_get(traced_of(s)->inner, who, id, mem, ret_row, err));
+}
+
+static bool t_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                               struct undelivered_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(
+        s, "undelivered_page", began_us,
+        store_undelivered_page(traced_of(s)->inner, after, limit, mem, ret_rows, ret_n, err));
+}
+
 static bool t_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
                           struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                           struct error *err)
@@ -153,6 +171,8 @@ static const struct store_ops traced_ops = {
     .transport_get = t_transport_get,
     .links_of = t_links_of,
     .sessions_page = t_sessions_page,
+    .undelivered_get = t_undelivered_get,
+    .undelivered_page = t_undelivered_page,
     .events_page = t_events_page,
     .chain_heads = t_chain_heads,
     .writer_start = t_writer_start,

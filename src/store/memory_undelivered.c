@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Undelivered results in the memory store.  The caller holds the lock, but for the reads. */
+#include "store/memory_impl.h"
+
+#include "base/clock.h"
+
+static const size_t texts[] = {
+    offsetof(struct undelivered_row, tenant),
+    offsetof(struct undelivered_row, owner),
+    offsetof(struct undelivered_row, session_id),
+    offsetof(struct undelivered_row, sealed),
+};
+
+static struct undelivered_row *row_by_id(struct memory_store *s, int64_t id)
+{
+    for (size_t i = 0; i < s->n_undelivered; i++)
+        if (s->undelivered[i].id == id)
+            return &s->undelivered[i];
+    return NULL;
+}
+
+static struct undelivered_row *row_of(struct memory_store *s, const struct principal *who,
+                                      int64_t id, int64_t now_ms)
+{
+    struct undelivered_row *row = row_by_id(s, id);
+    bool theirs = row && principal_owns(who, row->tenant, row->owner);
+    return theirs && row->expires_ms > now_ms ? row : NULL;
+}
+
+/* In the order they were put. */
+static void drop(struct memory_store *s, struct undelivered_row *row)
+{
+    size_t at = (size_t)(row - s->undelivered);
+    memmove(row, row + 1, (--s->n_undelivered - at) * sizeof(*row));
+}
+
+enum verdict mem_undelivered_put(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    (void)now_ms;
+    if (!mem_session_of(s, op->who, op->undelivered->session_id))
+        return VERDICT_MISSING;
+    if (row_by_id(s, op->undelivered->id))
+        return VERDICT_DUPLICATE;
+    s->undelivered = mem_grow(s->undelivered, s->n_undelivered, &s->cap_undelivered,
+                              sizeof(struct undelivered_row));
+    struct undelivered_row *row = &s->undelivered[s->n_undelivered++];
+    *row = *op->undelivered;
+    row->tenant = op->who->tenant;
+    row->owner = op->who->owner;
+    row->sealed_len = (int64_t)row->sealed.n;
+    mem_copy_texts(s->mem, row, texts, countof(texts));
+    return VERDICT_OK;
+}
+
+enum verdict mem_undelivered_take(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct undelivered_row *row = row_of(s, op->who, op->undelivered->id, now_ms);
+    if (!row)
+        return VERDICT_MISSING;
+    drop(s, row);
+    return VERDICT_OK;
+}
+
+void mem_undelivered_reap(struct memory_store *s, int64_t now_ms, unsigned batch)
+{
+    for (; batch; batch--) {
+        struct undelivered_row *first = NULL;
+        for (size_t i = 0; i < s->n_undelivered; i++) {
+            struct undelivered_row *row = &s->undelivered[i];
+            if (row->expires_ms <= now_ms && (!first || row->expires_ms < first->expires_ms))
+                first = row;
+        }
+        if (!first)
+            return;
+        drop(s, first);
+    }
+}
+
+bool mem_undelivered_get(struct store *store, const struct principal *who, int64_t id,
+                         struct arena *mem, struct undelivered_row **ret_row, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct undelivered_row *copy = NULL;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    const struct undelivered_row *row = row_of(s, who, id, clock_wall_ms());
+    if (row) {
+        copy = arena_new_of(mem, struct undelivered_row);
+        *copy = *row;
+        mem_copy_texts(mem, copy, texts, countof(texts));
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret_row = copy;
+    return true;
+}
+
+/* The first after `after`, or NULL. */
+static const struct undelivered_row *next_of(const struct memory_store *s, int64_t after,
+                                             int64_t now_ms)
+{
+    const struct undelivered_row *first = NULL;
+    for (size_t i = 0; i < s->n_undelivered; i++) {
+        const struct undelivered_row *row = &s->undelivered[i];
+        if (row->id > after && row->expires_ms > now_ms && (!first || row->id < first->id))
+            first = row;
+    }
+    return first;
+}
+
+bool mem_undelivered_page(struct store *store, int64_t after, unsigned limit, struct arena *mem,
+                          struct undelivered_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct undelivered_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    const struct undelivered_row *row;
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    for (; n < limit && (row = next_of(s, after, clock_wall_ms())); after = row->id) {
+        rows[n] = *row;
+        rows[n].sealed = STR_NONE;
+        mem_copy_texts(mem, &rows[n++], texts, countof(texts));
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}

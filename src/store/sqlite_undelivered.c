@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Undelivered results in SQLite.  Tenant and owner are in every WHERE, and so is the end: a row
+ * past it is a missing one, whenever the reaper comes. */
+#include "store/sqlite_impl.h"
+
+#include "base/clock.h"
+
+bool sq_undelivered_put(struct sqlite_store *s, struct store_op *op, struct error *err)
+{
+    const struct undelivered_row *u = op->undelivered;
+    sqlite3_stmt *st = sq_prepare(s, SQ_UNDELIVERED_PUT, err);
+    bool exists = false;
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, u->id);
+    sq_text(&b, op->who->tenant);
+    sq_text(&b, op->who->owner);
+    sq_text(&b, u->session_id);
+    sq_blob(&b, str_n((const char *)u->digest, sizeof(u->digest)));
+    sq_int(&b, u->exec);
+    sq_int(&b, u->created_ms);
+    sq_int(&b, u->expires_ms);
+    sq_blob(&b, u->sealed);
+    if (!sq_run(s, st, err))
+        return false;
+    op->verdict = VERDICT_OK;
+    if (sqlite3_changes(s->db) > 0)
+        return true;
+    st = sq_prepare(s, SQ_UNDELIVERED_EXISTS, err);
+    if (!st)
+        return false;
+    b = (struct sq_bind){.st = st};
+    sq_int(&b, u->id);
+    if (!sq_step(s, st, &exists, err))
+        return false;
+    sq_reset(st);
+    op->verdict = exists ? VERDICT_DUPLICATE : VERDICT_MISSING;
+    return true;
+}
+
+static void bind_key(struct sq_bind *b, int64_t id, const struct principal *who, int64_t now_ms)
+{
+    sq_int(b, id);
+    sq_text(b, who->tenant);
+    sq_text(b, who->owner);
+    sq_int(b, now_ms);
+}
+
+bool sq_undelivered_take(struct sqlite_store *s, struct store_op *op, int64_t now_ms,
+                         struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(s, SQ_UNDELIVERED_TAKE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    bind_key(&b, op->undelivered->id, op->who, now_ms);
+    if (!sq_run(s, st, err))
+        return false;
+    op->verdict = sqlite3_changes(s->db) > 0 ? VERDICT_OK : VERDICT_MISSING;
+    return true;
+}
+
+static void read_row(struct sq_row *r, struct undelivered_row *row)
+{
+    row->id = sq_get_int(r);
+    row->tenant = sq_get_bytes(r);
+    row->owner = sq_get_bytes(r);
+    row->session_id = sq_get_bytes(r);
+    sq_get_sha(r, row->digest);
+    row->exec = sq_get_int(r);
+    row->created_ms = sq_get_int(r);
+    row->expires_ms = sq_get_int(r);
+    row->sealed_len = sq_get_int(r);
+    row->sealed = sq_get_bytes(r);
+}
+
+bool sq_undelivered_get(struct store *store, const struct principal *who, int64_t id,
+                        struct arena *mem, struct undelivered_row **ret_row, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct undelivered_row *row = NULL;
+    bool found = false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_UNDELIVERED_GET, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    bind_key(&b, id, who, clock_wall_ms());
+    if (!sq_step(s, st, &found, err))
+        return false;
+    if (found) {
+        struct sq_row r = {.st = st, .mem = mem};
+        row = arena_new_of(mem, struct undelivered_row);
+        read_row(&r, row);
+    }
+    sq_reset(st);
+    *ret_row = row;
+    return true;
+}
+
+bool sq_undelivered_page(struct store *store, int64_t after, unsigned limit, struct arena *mem,
+                         struct undelivered_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct undelivered_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    bool found = false;
+    size_t n = 0;
+    sqlite3_stmt *st = sq_prepare(s, SQ_UNDELIVERED_PAGE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, after);
+    sq_int(&b, clock_wall_ms());
+    sq_int(&b, limit);
+    for (;;) {
+        if (!sq_step(s, st, &found, err))
+            return false;
+        if (!found)
+            break;
+        struct sq_row r = {.st = st, .mem = mem};
+        read_row(&r, &rows[n++]);
+    }
+    sq_reset(st);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
