@@ -26,5 +26,10 @@ bool redact_shape_may_begin(char c);
 /* Nothing in these bytes could be touched by any rule; false only means that it has to be looked
  * at. */
 bool redact_is_plain(struct str body);
+/* May the name or the shape of a secret begin at this byte? */
+bool redact_may_begin(struct str body, size_t at);
+/* Is there any such place?  `blocks` false: without the help of wide registers, for tests. */
+bool redact_scan(struct str body);
+bool redact_scan_with(struct str body, bool blocks);
 
 #endif

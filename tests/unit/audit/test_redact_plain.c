@@ -144,3 +144,40 @@ TEST(test_redact_plain__never_disagrees_with_the_walk)
     assert_true(plain > 1000);
     redactor_free(r);
 }
+
+/* Wide registers only skip places at which the answer is no. */
+TEST(test_redact_scan__blocks_and_bytes_find_the_same)
+{
+    static const char letters[] = "pasecruthikodvbgilxyJPSK-_ .\\u\"1";
+    char body[200];
+    unsigned found = 0;
+    random_set_fake(11);
+    for (int i = 0; i < 20000; i++) {
+        size_t n = random_below(sizeof(body));
+        uint64_t most = random_below(4) ? 60 : 3;
+        for (size_t k = 0; k < n; k++)
+            body[k] = random_below(most) ? 'q' : letters[random_below(sizeof(letters) - 1)];
+        bool blocks = redact_scan_with(str_n(body, n), true);
+        if (blocks != redact_scan_with(str_n(body, n), false))
+            fail_msg("told otherwise: %.*s", (int)n, body);
+        found += blocks;
+    }
+    assert_true(found > 100 && found < 19900);
+}
+
+/* Every beginning at every place of a block, with separators between its letters or without. */
+TEST(test_redact_scan__finds_every_beginning_wherever_it_stands)
+{
+    static const char *const words[] = {
+        "pass", "secr", "auth",    "apik",      "cook",    "cred",   "priv",   "toke", "bear",
+        "gith", "glpa", "xoxb",    "xoxp",      "sk-",     "sk_",    "ghx_",   "eyJ",  "--",
+        "\\u",  "PASS", "p-a-s-s", "s__e..c r", "t- -oke", "au\\th", "xo---xb"};
+    char body[100];
+    for (size_t i = 0; i < countof(words); i++)
+        for (size_t at = 0; at + strlen(words[i]) <= sizeof(body); at++) {
+            memset(body, 'q', sizeof(body));
+            memcpy(body + at, words[i], strlen(words[i]));
+            assert_true(redact_scan(str_n(body, sizeof(body))));
+            assert_false(redact_scan(str_n(body, at + 1)));
+        }
+}
