@@ -20,6 +20,7 @@
 #include "delivery/delivery.h"
 #include "exchange/exchange.h"
 #include "exchange/pipe.h"
+#include "exchange/sse2024.h"
 #include "io/address.h"
 #include "io/tls.h"
 #include "rest/front.h"
@@ -166,6 +167,7 @@ static bool start_services(struct gateway *g, struct error *err)
     sv->upstreams = upstreams_new(&upstreams);
     hub_set_upstreams(sv->hub, sv->upstreams);
     sv->pipes = pipes_new(sv);
+    sv->sse2024 = sse2024_new(sv);
     upstreams_apply(sv->upstreams, sv->config);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->config);
     g->lease = loop_timer_new(sv->loop, on_lease, g);
@@ -361,6 +363,7 @@ static void begin_stop(struct gateway *g)
     hub_end_subscribers(g->sv.hub);
     http_server_drain(g->server);
     pipes_stop(g->sv.pipes);
+    sse2024_stop(g->sv.sse2024);
     g->drain = loop_timer_new(g->sv.loop, on_drain_tick, g);
     loop_timer_start(g->drain, 0, 20);
 }
@@ -436,6 +439,7 @@ static void stop(struct gateway *g)
     struct services *sv = &g->sv;
 
     pipes_free(sv->pipes);
+    sse2024_free(sv->sse2024);
     if (sv->streams)
         streams_free(sv->streams);
     if (g->server)

@@ -111,7 +111,8 @@ static enum step_result answer_initialize(struct exchange *x)
             return exchange_refuse(x, 200, -32602, "params of initialize have at most %d bytes",
                                    MAX_INITIALIZE);
         x->version = mcp_version_negotiate(asked);
-        token_transport_id(x->transport_id);
+        if (!x->transport_id[0])
+            token_transport_id(x->transport_id);
         *row = (struct transport_row){
             .tenant = x->who.tenant,
             .owner = x->who.owner,

@@ -24,6 +24,8 @@ void exchange_start(struct services *sv, const struct arrival *a)
     x->verb = a->verb;
     x->key = a->key;
     x->channel = a->channel;
+    if (a->transport_id)
+        memcpy(x->transport_id, a->transport_id, sizeof(x->transport_id));
     x->has_message = str_eq(a->verb, STR("POST"));
     x->version = mcp_version_find(STR("2025-03-26"));
     if (a->who) {

@@ -40,10 +40,17 @@ static enum step_result take_transport(struct exchange *x)
     x->transport = x->query.transport;
     x->session = x->query.session;
     /* An id works only on the endpoint that issued it. */
-    if (x->query.by == BY_TRANSPORT && x->transport && !str_eq(x->transport->endpoint, x->endpoint))
+    bool found = x->query.by == BY_TRANSPORT
+                     ? x->transport && str_eq(x->transport->endpoint, x->endpoint)
+                     : x->session != NULL;
+    if (!found && !x->key.p)
         return not_found(x);
-    if (x->query.by == BY_TRANSPORT ? !x->transport : !x->session)
-        return not_found(x);
+    if (!found) { /* then it is a name like any other */
+        transport_unref(x->transport);
+        session_unref(x->session);
+        x->transport = NULL;
+        x->session = NULL;
+    }
     if (x->transport) {
         x->version = x->transport->version;
         transport_used(x->transport);
@@ -78,6 +85,8 @@ enum step_result exchange_find_transport(struct exchange *x)
         return exchange_refuse(
             x, 400, -32600,
             "Mcp-Session-Id and ?session_id= are given more than once or differ; send one");
+    if (x->key.p && !token_looks_like_transport_id(id))
+        return STEP_NEXT; /* any string, and none of our ids */
     if (!id.p)
         return x->has_message ? STEP_NEXT
                               : exchange_refuse(x, 400, -32600,

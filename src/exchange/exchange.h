@@ -27,6 +27,7 @@ struct services {
     struct hub *hub;
     struct deadline_class slow_calls; /* after which an answer takes long */
     struct pipes *pipes;
+    struct sse2024 *sse2024;
     struct deadline_class quiet; /* after which a stream shows that it is alive */
     struct hmac_key *state_key;
     bool draining;
@@ -109,6 +110,8 @@ void exchange_resume(struct exchange *x); /* what it waited for has happened */
 enum step_result exchange_decode(struct exchange *x);
 /* identify.c: who is calling. */
 enum step_result exchange_identify(struct exchange *x);
+/* Why this client is not served, where every client has to name itself; NULL: it is. */
+const char *exchange_client_refusal(const struct config *config, const struct http_head *head);
 /* choose.c: which session a call belongs to. */
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_choose_session(struct exchange *x);

@@ -5,18 +5,24 @@
 
 #include "identity/identity.h"
 
+const char *exchange_client_refusal(const struct config *config, const struct http_head *head)
+{
+    struct str client = http_header_get(head, STR("mcp-client-id"));
+
+    if (!config->client_id_required || client.n)
+        return NULL;
+    return client.p ? "mcp-client-id header must not be empty"
+                    : "Missing required mcp-client-id header";
+}
+
 enum step_result exchange_identify(struct exchange *x)
 {
+    const char *refusal = exchange_client_refusal(x->config, x->head);
     struct error err;
-    struct str client = http_header_get(x->head, STR("mcp-client-id"));
 
     if (!x->is_known && !identify(x->config, x->http, &x->who, &err))
         return exchange_fail(x, &err);
     if (!x->http)
         return STEP_NEXT; /* a pipe has one client, and no headers */
-    if (x->config->client_id_required && !client.p)
-        return exchange_refuse(x, 400, -32600, "Missing required mcp-client-id header");
-    if (x->config->client_id_required && !client.n)
-        return exchange_refuse(x, 400, -32600, "mcp-client-id header must not be empty");
-    return STEP_NEXT;
+    return refusal ? exchange_refuse(x, 400, -32600, "%s", refusal) : STEP_NEXT;
 }

@@ -56,8 +56,9 @@ struct arrival {
     struct str endpoint;         /* "/mcp", "/mcp/files": where a transport id is valid */
     const struct principal *who; /* known already; NULL: to be identified */
     struct transport *transport; /* known already (a reference is taken), or NULL */
-    struct str key;     /* names the session as /mcp/messages?session_id= does; or absent */
-    struct str channel; /* of a channel that stays: its session when nothing else names one */
+    struct str key;           /* names the session as /mcp/messages?session_id= does; or absent */
+    const char *transport_id; /* what initialize gives the transport; NULL: a new one */
+    struct str channel;       /* of a channel that stays: its session when nothing else names one */
 };
 void exchange_start(struct services *sv, const struct arrival *a);
 /* The client went away.  finish() still follows, and sends nothing. */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The line front.
  *
- *   bytes ──> lines ──> an exchange each ──> answers as lines, in the order they are ready
+ *   bytes ──> lines ──> an exchange each (channel.c) ──> answers as lines, as they are ready
  *
- * Nothing here knows an era: a line is an arrival like any other, and only two things are the
- * pipe's own.  Its transport: what `initialize` made last, for the legacy lines after it; lines
- * behind an initialize wait for its answer.  And its name: the session of lines that name none.
+ * Lines behind an initialize wait for its answer.
  *
  * The end comes in order: the client closes its side (or we stop) → lines that are there are still
  * served → their answers are written → the connection is closed.  A client that does not read makes
@@ -16,13 +14,13 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "exchange/channel.h"
 #include "io/conn.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #define MAX_MESSAGE (64u * 1024 * 1024)
-#define LINE_MEMORY (64u * 1024 * 1024)
 
 struct pipes {
     struct services *sv;
@@ -35,15 +33,12 @@ struct pipes {
 
 struct pipe {
     struct pipes *home; /* only while conn is there */
-    struct services *sv;
+    struct loop *loop;
     struct list node;
     struct conn *conn; /* NULL: the client is gone */
+    struct channel channel;
     struct arena *mem;
-    struct principal who;
-    struct str server, endpoint;
-    char name[UUID_TEXT]; /* of its session, when no line names another */
-    struct transport *transport;
-    struct listener listener;
+    char name[UUID_TEXT];
     /* input */
     struct buf in;   /* from `at` on: read, not yet taken */
     size_t at, seen; /* `seen` bytes of the line at `at` have no line end */
@@ -51,34 +46,17 @@ struct pipe {
     bool skipping; /* the rest of a line that was too long */
     bool ending;   /* no more input comes */
     bool hurried;  /* grace is over: calls were cancelled */
-    /* lines under way */
-    struct list lines;
-    unsigned n_lines;
-    size_t n_bytes;
-    struct line *starting; /* inside its exchange_start() */
-    struct line *holding;  /* an initialize, for which the lines behind it wait */
     struct deadline deadline;
     bool scheduled;
     struct loop_task later;
 };
-
-struct line {
-    struct list node;
-    struct pipe *pipe;
-    struct arena *mem; /* this line is in it */
-    struct exchange *x;
-    size_t size;
-    bool cancelled; /* nobody waits for its answer */
-};
-
-static const struct http_head no_head;
 
 static void schedule(struct pipe *p)
 {
     if (p->scheduled)
         return;
     p->scheduled = true;
-    loop_defer(p->sv->loop, &p->later);
+    loop_defer(p->loop, &p->later);
 }
 
 /* Output. */
@@ -123,145 +101,23 @@ static void write_refusal(struct pipe *p, int code, const char *text)
     buf_release(&line);
 }
 
-static bool is_slow(const struct pipe *p)
+static void on_write(struct channel *c, struct str json)
 {
+    write_line(container_of(c, struct pipe, channel), json);
+}
+
+static bool is_slow(const struct channel *c)
+{
+    const struct pipe *p = container_of(c, const struct pipe, channel);
     return p->conn && conn_queued(p->conn) > PIPE_MAX_DROPPABLE;
 }
 
-static void on_tell(struct listener *l, struct str json, bool droppable)
+static void on_done(struct channel *c)
 {
-    struct pipe *p = container_of(l, struct pipe, listener);
-    if (!droppable || !is_slow(p))
-        write_line(p, json);
+    schedule(container_of(c, struct pipe, channel));
 }
-
-/* The outlet. */
-
-static void line_begin(struct exchange *x)
-{
-    ((struct line *)x->door)->x = x;
-}
-
-static bool line_send(struct exchange *x, struct str json, enum outlet_weight weight)
-{
-    struct line *l = x->door;
-    if (!l->pipe->conn || x->aborted)
-        return false;
-    if (!l->cancelled && (weight == OUTLET_MUST || !is_slow(l->pipe)))
-        write_line(l->pipe, json);
-    return true;
-}
-
-static void line_finish(struct exchange *x)
-{
-    struct line *l = x->door;
-    struct pipe *p = l->pipe;
-
-    if (x->out.n && x->msg.kind == MCP_REQUEST && !l->cancelled)
-        write_line(p, buf_str(&x->out));
-    buf_release(&x->out);
-    list_remove(&l->node);
-    p->n_lines--;
-    p->n_bytes -= l->size;
-    if (p->holding == l)
-        p->holding = NULL;
-    if (p->starting == l)
-        p->starting = NULL;
-    arena_free(l->mem); /* and with it l and x */
-    schedule(p);
-}
-
-static void leave_transport(struct pipe *p)
-{
-    if (!p->transport)
-        return;
-    hub_unlisten(p->sv->hub, &p->listener);
-    transport_unref(p->transport);
-    p->transport = NULL;
-}
-
-static void line_initialized(struct exchange *x, struct transport *t)
-{
-    struct pipe *p = ((struct line *)x->door)->pipe;
-
-    leave_transport(p);
-    if (!p->conn)
-        return;
-    transport_ref(t);
-    p->transport = t;
-    p->listener.transport = t;
-    hub_listen(p->sv->hub, &p->listener);
-}
-
-/* What would go on, or has no end of its own, is ended. */
-static void quit(struct line *l, const char *why)
-{
-    if (l->x->listen)
-        exchange_listen_gone(l->x);
-    else if (l->x->has_call)
-        call_cancel(&l->x->call, str_of(why));
-}
-
-/* initialize cannot be cancelled. */
-static void line_cancel(struct exchange *x, struct str id)
-{
-    struct pipe *p = ((struct line *)x->door)->pipe;
-
-    list_each(&p->lines, it)
-    {
-        struct line *l = list_entry(it, struct line, node);
-        if (l == p->holding || !l->x || l->x == x || !l->x->id.p || !str_eq(l->x->id, id))
-            continue;
-        l->cancelled = true;
-        quit(l, "client cancelled");
-        return;
-    }
-    if (x->transport) { /* an item of a batch */
-        struct call *c = calls_find(p->sv->calls, x->transport, id, x->mem);
-        if (c)
-            call_cancel(c, STR("client cancelled"));
-    }
-}
-
-static const struct outlet outlet_pipe = {
-    .name = "pipe",
-    .begin = line_begin,
-    .send = line_send,
-    .finish = line_finish,
-    .initialized = line_initialized,
-    .cancel = line_cancel,
-};
 
 /* Input. */
-
-static void start_line(struct pipe *p, struct str text)
-{
-    struct arena *mem = arena_new(LINE_MEMORY);
-    struct line *l = arena_new_of(mem, struct line);
-
-    *l = (struct line){.pipe = p, .mem = mem, .size = text.n};
-    list_push(&p->lines, &l->node);
-    p->n_lines++;
-    p->n_bytes += text.n;
-    p->starting = l;
-    struct arrival a = {
-        .outlet = &outlet_pipe,
-        .door = l,
-        .head = &no_head,
-        .mem = mem,
-        .verb = STR("POST"),
-        .body = arena_dup(mem, text),
-        .server = p->server,
-        .endpoint = p->endpoint,
-        .who = &p->who,
-        .transport = p->transport,
-        .channel = str_of(p->name),
-    };
-    exchange_start(p->sv, &a);
-    if (p->starting && l->x->method && l->x->method->service == SERVE_INITIALIZE)
-        p->holding = l;
-    p->starting = NULL;
-}
 
 static void refuse_long(struct pipe *p)
 {
@@ -277,7 +133,7 @@ static void take_line(struct pipe *p, struct str line)
     if (line.n > p->max_line)
         refuse_long(p);
     else if (str_trim(line).n)
-        start_line(p, line);
+        channel_take(&p->channel, line, NULL);
 }
 
 /* false: there is no whole line. */
@@ -310,7 +166,8 @@ static bool next_line(struct pipe *p)
 
 static bool is_full(const struct pipe *p)
 {
-    return p->holding || p->n_lines >= PIPE_MAX_LINES || p->n_bytes > PIPE_MAX_BYTES ||
+    const struct channel *c = &p->channel;
+    return c->initializing || c->n >= PIPE_MAX_LINES || c->n_bytes > PIPE_MAX_BYTES ||
            conn_queued(p->conn) > PIPE_MAX_QUEUE;
 }
 
@@ -336,16 +193,10 @@ static void lose(struct pipe *p)
     conn_close(p->conn);
     p->conn = NULL;
     deadline_clear(&p->deadline);
-    leave_transport(p);
     list_remove(&p->node);
     p->home = NULL;
     schedule(p);
-    list_each(&p->lines, it)
-    {
-        struct line *l = list_entry(it, struct line, node);
-        if (l->x)
-            exchange_gone(l->x);
-    }
+    channel_close(&p->channel);
     home->n--;
     log_debug("a pipe has ended", LI("pipes", home->n));
     if (home->n == 0 && home->on_empty)
@@ -359,11 +210,11 @@ static void on_later(struct loop_task *task)
     p->scheduled = false;
     if (p->conn) {
         take_input(p);
-        if (p->ending && p->n_lines == 0 && p->in.n == 0 && conn_queued(p->conn) == 0)
+        if (p->ending && p->channel.n == 0 && p->in.n == 0 && conn_queued(p->conn) == 0)
             lose(p);
         return;
     }
-    if (p->n_lines)
+    if (p->channel.n)
         return;
     buf_release(&p->in);
     arena_free(p->mem);
@@ -376,12 +227,7 @@ static void end_soon(struct pipe *p)
         return;
     p->ending = true;
     deadline_set(&p->home->grace, &p->deadline);
-    list_each(&p->lines, it)
-    {
-        struct line *l = list_entry(it, struct line, node);
-        if (l->x && l->x->listen)
-            quit(l, "client disconnected");
-    }
+    channel_end_listening(&p->channel);
     schedule(p);
 }
 
@@ -398,12 +244,7 @@ static void on_grace_over(struct deadline *d)
     buf_reset(&p->in);
     p->at = p->seen = 0;
     deadline_set(&p->home->grace, &p->deadline);
-    list_each(&p->lines, it)
-    {
-        struct line *l = list_entry(it, struct line, node);
-        if (l->x)
-            quit(l, "client disconnected");
-    }
+    channel_cancel_all(&p->channel);
     schedule(p);
 }
 
@@ -454,21 +295,28 @@ void pipe_open(struct pipes *home, int fd, const struct principal *who, struct s
     struct iovec part = {(char *)greeting.p, greeting.n};
 
     p->home = home;
-    p->sv = home->sv;
+    p->loop = home->sv->loop;
     p->mem = arena_new(64 * 1024);
-    p->who = *who;
-    p->who.tenant = arena_dup(p->mem, who->tenant);
-    p->who.owner = arena_dup(p->mem, who->owner);
-    p->server = arena_dup(p->mem, server);
-    p->endpoint = server.p ? arena_printf(p->mem, "/mcp/%.*s", STR_ARG(p->server)) : STR("/mcp");
-    p->listener.tell = on_tell;
     p->later.fn = on_later;
-    p->max_line = p->sv->config->limit_body;
+    p->max_line = home->sv->config->limit_body;
     random_uuid7(p->name);
-    list_init(&p->lines);
+    server = arena_dup(p->mem, server);
+    p->channel = (struct channel){
+        .sv = home->sv,
+        .who = *who,
+        .server = server,
+        .endpoint = server.p ? arena_printf(p->mem, "/mcp/%.*s", STR_ARG(server)) : STR("/mcp"),
+        .name = str_of(p->name),
+        .write = on_write,
+        .is_slow = is_slow,
+        .on_done = on_done,
+    };
+    p->channel.who.tenant = arena_dup(p->mem, who->tenant);
+    p->channel.who.owner = arena_dup(p->mem, who->owner);
+    channel_open(&p->channel);
     buf_init(&p->in, p->max_line + 4 * LOOP_SCRATCH);
     deadline_init(&p->deadline, on_grace_over);
-    p->conn = conn_adopt(p->sv->loop, fd, NULL, &events, p);
+    p->conn = conn_adopt(p->loop, fd, NULL, &events, p);
     conn_set_max_queue(p->conn, 2 * MAX_MESSAGE);
     list_push(&home->open, &p->node);
     home->n++;

@@ -3,6 +3,7 @@
  * metadata, route, content type.  Everything that passes goes to one row's handler. */
 #include "rest/front.h"
 
+#include "exchange/sse2024.h"
 #include "identity/identity.h"
 #include "json/write.h"
 #include "rest/cors.h"
@@ -19,10 +20,23 @@ static void handle_all(void *arg, struct http_request *r, const struct route_mat
     exchange_start_http(arg, r, STR_NONE);
 }
 
+static void handle_sse(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+{
+    sse2024_open(((struct services *)arg)->sse2024, r);
+}
+
+static void handle_messages(void *arg, struct http_request *r,
+                            const struct route_match *m unused_arg)
+{
+    sse2024_post(((struct services *)arg)->sse2024, r);
+}
+
 static const struct http_route routes[] = {
     {"POST", "/mcp", handle_all, "All MCP servers, names as server__name.", ROUTE_JSON},
     {"GET", "/mcp", handle_all, "A legacy session's stream.", 0},
     {"DELETE", "/mcp", handle_all, "Ends a legacy transport session.", 0},
+    {"GET", "/sse", handle_sse, "The 2024 transport's stream; it names where to post.", 0},
+    {"POST", "/mcp/messages", handle_messages, "Messages of the 2024 transport.", ROUTE_JSON},
     {"POST", "/mcp/{server}", handle_mcp, "One MCP server, its own names.", ROUTE_JSON},
     {"GET", "/mcp/{server}", handle_mcp, "A legacy session's stream.", 0},
     {"DELETE", "/mcp/{server}", handle_mcp, "Ends a legacy transport session.", 0},

@@ -7,7 +7,7 @@
 
 #define MAX_NAME 200
 
-static struct str bounded(struct str value, struct arena *mem)
+struct str carrier_name(struct str value, struct arena *mem)
 {
     uint8_t digest[SHA256_BYTES];
     char hex[2 * SHA256_BYTES + 1];
@@ -24,7 +24,7 @@ static struct str name_of(const struct mcp_message *m, const struct js_node *v, 
     if (!v || v->type == JS_NULL)
         return STR_NONE;
     struct str text = v->type == JS_STRING ? js_text(&m->doc, v, mem) : js_raw(&m->doc, v);
-    return text.n ? bounded(text, mem) : STR_NONE;
+    return text.n ? carrier_name(text, mem) : STR_NONE;
 }
 
 struct carrier carrier_in_meta(const struct config *c, const struct mcp_message *m,
@@ -50,11 +50,11 @@ struct carrier carrier_in_headers(const struct config *c, const struct http_head
         if (value.n)
             return (struct carrier){
                 arena_printf(mem, "header:%.*s", STR_ARG(c->header_carriers[i])),
-                bounded(value, mem)};
+                carrier_name(value, mem)};
     }
     struct str client = http_header_get(head, STR("mcp-client-id"));
     if (client.n)
-        return (struct carrier){STR("client-id"), bounded(client, mem)};
+        return (struct carrier){STR("client-id"), carrier_name(client, mem)};
     return (struct carrier){STR_NONE, STR_NONE};
 }
 

@@ -14,6 +14,8 @@ struct carrier {
         name; /* the value; long ones are replaced by their digest.  Absent: no such carrier */
 };
 
+/* A value as a name: itself, or its digest when it is long. */
+struct str carrier_name(struct str value, struct arena *mem);
 /* The first configured _meta key that has a value. */
 struct carrier carrier_in_meta(const struct config *c, const struct mcp_message *m,
                                struct arena *mem);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What pipes and event streams of 2024 have in common: each message is an exchange with memory of
+ * its own, whose outlet is the channel.
+ *
+ * Nothing here knows an era.  Legacy messages belong to the transport that `initialize` made last;
+ * all others, and those before any handshake, to the session of the channel, unless they name
+ * another. */
+#include "exchange/channel.h"
+
+#define MESSAGE_MEMORY (64u * 1024 * 1024)
+
+struct channel_message {
+    struct list node;
+    struct channel *channel;
+    struct arena *mem; /* this message is in it */
+    struct exchange *x;
+    size_t size;
+    bool cancelled; /* nobody waits for its answer */
+};
+
+static const struct http_head no_head;
+
+static void on_tell(struct listener *l, struct str json, bool droppable)
+{
+    struct channel *c = container_of(l, struct channel, listener);
+    if (!c->closed && (!droppable || !c->is_slow(c)))
+        c->write(c, json);
+}
+
+static void channel_begin(struct exchange *x)
+{
+    ((struct channel_message *)x->door)->x = x;
+}
+
+static bool channel_send(struct exchange *x, struct str json, enum outlet_weight weight)
+{
+    struct channel_message *m = x->door;
+    struct channel *c = m->channel;
+
+    if (c->closed || x->aborted)
+        return false;
+    if (!m->cancelled && (weight == OUTLET_MUST || !c->is_slow(c)))
+        c->write(c, json);
+    return true;
+}
+
+static void channel_finish(struct exchange *x)
+{
+    struct channel_message *m = x->door;
+    struct channel *c = m->channel;
+
+    if (x->out.n && x->msg.kind == MCP_REQUEST && !m->cancelled && !c->closed)
+        c->write(c, buf_str(&x->out));
+    buf_release(&x->out);
+    list_remove(&m->node);
+    c->n--;
+    c->n_bytes -= m->size;
+    if (c->initializing == m)
+        c->initializing = NULL;
+    if (c->starting == m)
+        c->starting = NULL;
+    arena_free(m->mem); /* and with it m and x */
+    c->on_done(c);
+}
+
+static void leave_transport(struct channel *c)
+{
+    if (!c->transport)
+        return;
+    hub_unlisten(c->sv->hub, &c->listener);
+    transport_unref(c->transport);
+    c->transport = NULL;
+}
+
+static void channel_initialized(struct exchange *x, struct transport *t)
+{
+    struct channel *c = ((struct channel_message *)x->door)->channel;
+
+    leave_transport(c);
+    if (c->closed)
+        return;
+    transport_ref(t);
+    c->transport = t;
+    c->transport_id = NULL;
+    c->listener.transport = t;
+    hub_listen(c->sv->hub, &c->listener);
+}
+
+static void quit(struct channel_message *m, const char *why)
+{
+    if (m->x->listen)
+        exchange_listen_gone(m->x);
+    else if (m->x->has_call)
+        call_cancel(&m->x->call, str_of(why));
+}
+
+/* initialize cannot be cancelled. */
+static void channel_cancel(struct exchange *x, struct str id)
+{
+    struct channel *c = ((struct channel_message *)x->door)->channel;
+
+    list_each(&c->messages, it)
+    {
+        struct channel_message *m = list_entry(it, struct channel_message, node);
+        if (m == c->initializing || !m->x || m->x == x || !m->x->id.p || !str_eq(m->x->id, id))
+            continue;
+        m->cancelled = true;
+        quit(m, "client cancelled");
+        return;
+    }
+    if (x->transport) { /* an item of a batch */
+        struct call *call = calls_find(c->sv->calls, x->transport, id, x->mem);
+        if (call)
+            call_cancel(call, STR("client cancelled"));
+    }
+}
+
+static const struct outlet outlet_channel = {
+    .name = "channel",
+    .begin = channel_begin,
+    .send = channel_send,
+    .finish = channel_finish,
+    .initialized = channel_initialized,
+    .cancel = channel_cancel,
+};
+
+static const struct http_head *copy_head(const struct http_head *head, struct arena *mem)
+{
+    struct http_head *copy;
+
+    if (!head)
+        return &no_head;
+    copy = arena_new_of(mem, struct http_head);
+    copy->n_headers = head->n_headers;
+    for (unsigned i = 0; i < head->n_headers; i++) {
+        copy->headers[i] = head->headers[i];
+        copy->headers[i].name = arena_dup(mem, head->headers[i].name);
+        copy->headers[i].value = arena_dup(mem, head->headers[i].value);
+    }
+    return copy;
+}
+
+void channel_take(struct channel *c, struct str body, const struct http_head *head)
+{
+    struct arena *mem = arena_new(MESSAGE_MEMORY);
+    struct channel_message *m = arena_new_of(mem, struct channel_message);
+
+    *m = (struct channel_message){.channel = c, .mem = mem, .size = body.n};
+    list_push(&c->messages, &m->node);
+    c->n++;
+    c->n_bytes += body.n;
+    c->starting = m;
+    struct arrival a = {
+        .outlet = &outlet_channel,
+        .door = m,
+        .head = copy_head(head, mem),
+        .mem = mem,
+        .verb = STR("POST"),
+        .body = arena_dup(mem, body),
+        .server = c->server,
+        .endpoint = c->endpoint,
+        .who = &c->who,
+        .transport = c->transport,
+        .channel = c->name,
+        .transport_id = c->transport_id,
+    };
+    exchange_start(c->sv, &a);
+    if (c->starting && m->x->method && m->x->method->service == SERVE_INITIALIZE)
+        c->initializing = m;
+    c->starting = NULL;
+}
+
+void channel_open(struct channel *c)
+{
+    c->listener.tell = on_tell;
+    list_init(&c->messages);
+}
+
+void channel_end_listening(struct channel *c)
+{
+    list_each(&c->messages, it)
+    {
+        struct channel_message *m = list_entry(it, struct channel_message, node);
+        if (m->x && m->x->listen)
+            exchange_listen_gone(m->x);
+    }
+}
+
+void channel_cancel_all(struct channel *c)
+{
+    list_each(&c->messages, it)
+    {
+        struct channel_message *m = list_entry(it, struct channel_message, node);
+        if (m->x)
+            quit(m, "client disconnected");
+    }
+}
+
+void channel_close(struct channel *c)
+{
+    c->closed = true;
+    leave_transport(c);
+    list_each(&c->messages, it)
+    {
+        struct channel_message *m = list_entry(it, struct channel_message, node);
+        if (m->x)
+            exchange_gone(m->x);
+    }
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The 2024 front.
+ *
+ *   GET /sse ──> event: endpoint, data: /mcp/messages?session_id=X
+ *   POST /mcp/messages?session_id=X ──┬── X is an open stream of this principal: 202, and the
+ *                                     │   answer is an event of that stream (channel.c)
+ *                                     └── else it is POST /mcp, and X any name for a session
+ *
+ * X is the id that the stream's initialize gives its transport, so it is adopted like any other
+ * once the stream is gone.  A reader that is 256 KiB behind loses logs first, then its stream; a
+ * stream that is gone takes the delivery of answers with it, not the calls. */
+#include "exchange/sse2024.h"
+
+#include "base/log.h"
+#include "exchange/channel.h"
+#include "http/sse.h"
+#include "identity/identity.h"
+#include "json/write.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MAX_EVENT (128u * 1024 * 1024)
+#define MESSAGES "/mcp/messages?session_id="
+
+struct sse2024 {
+    struct services *sv;
+    struct map by_id;
+    struct list open;
+    unsigned n;
+    struct deadline_class quiet;
+};
+
+struct sse_stream {
+    struct sse2024 *home; /* only while r is there */
+    struct loop *loop;
+    struct list node;
+    struct http_request *r; /* NULL: the client is gone */
+    struct channel channel;
+    struct arena *mem;
+    char id[TRANSPORT_ID_LENGTH + 1];
+    bool ending; /* with its last answer */
+    bool full;   /* it cannot be written to any more */
+    bool slim;   /* it may idle for long, and has given back what its request was made of */
+    struct deadline quiet;
+    bool scheduled;
+    struct loop_task later;
+};
+
+static void schedule(struct sse_stream *s)
+{
+    if (s->scheduled)
+        return;
+    s->scheduled = true;
+    loop_defer(s->loop, &s->later);
+}
+
+static void write_bytes(struct sse_stream *s, struct str bytes)
+{
+    if (!s->r || s->full)
+        return;
+    if (!http_stream_write(s->r, bytes)) {
+        log_info("an event stream is closed: its client does not read");
+        s->full = true;
+        schedule(s);
+    }
+    deadline_set(&s->home->quiet, &s->quiet);
+}
+
+static void write_event(struct sse_stream *s, struct str type, struct str data)
+{
+    struct buf event;
+    buf_init(&event, MAX_EVENT);
+    sse_write(&event, type, STR_NONE, data);
+    write_bytes(s, buf_str(&event));
+    buf_release(&event);
+}
+
+static void on_write(struct channel *c, struct str json)
+{
+    write_event(container_of(c, struct sse_stream, channel), STR("message"), json);
+}
+
+static bool is_slow(const struct channel *c)
+{
+    const struct sse_stream *s = container_of(c, const struct sse_stream, channel);
+    return s->r && http_stream_queued(s->r) > SSE2024_MAX_QUEUE / 2;
+}
+
+static void on_done(struct channel *c)
+{
+    schedule(container_of(c, struct sse_stream, channel));
+}
+
+static void on_quiet(struct deadline *d)
+{
+    struct sse_stream *s = container_of(d, struct sse_stream, quiet);
+    struct buf comment;
+
+    buf_init(&comment, 64);
+    sse_write_comment(&comment, STR("keep-alive"));
+    if (http_stream_queued(s->r) == 0)
+        write_bytes(s, buf_str(&comment));
+    deadline_set(&s->home->quiet, &s->quiet);
+    buf_release(&comment);
+}
+
+/* The connection is no longer ours; whoever calls has said goodbye to it. */
+static void forget(struct sse_stream *s)
+{
+    struct sse2024 *home = s->home;
+
+    s->r = NULL;
+    s->home = NULL;
+    deadline_clear(&s->quiet);
+    map_remove(&home->by_id, str_of(s->id));
+    list_remove(&s->node);
+    home->n--;
+    channel_close(&s->channel);
+    schedule(s);
+}
+
+static void on_abort(struct http_request *r)
+{
+    forget(r->user);
+    http_request_done(r);
+}
+
+static void on_later(struct loop_task *task)
+{
+    struct sse_stream *s = container_of(task, struct sse_stream, later);
+    struct http_request *r = s->r;
+
+    s->scheduled = false;
+    if (r && s->full) {
+        forget(s);
+        http_stream_abort(r);
+    } else if (r && s->ending && s->channel.n == 0) {
+        forget(s);
+        http_stream_end(r);
+    } else if (!r && s->channel.n == 0) {
+        arena_free(s->mem);
+        free(s);
+    } else if (r && !s->slim) {
+        s->slim = true;
+        http_stream_slim(r);
+    }
+}
+
+static struct sse_stream *begin_stream(struct sse2024 *all, const struct principal *who)
+{
+    struct sse_stream *s = xcalloc(1, sizeof(*s));
+
+    s->home = all;
+    s->loop = all->sv->loop;
+    s->mem = arena_new(64 * 1024);
+    s->later.fn = on_later;
+    token_transport_id(s->id);
+    deadline_init(&s->quiet, on_quiet);
+    s->channel = (struct channel){
+        .sv = all->sv,
+        .who = *who,
+        .endpoint = STR("/mcp"),
+        .name = str_of(s->id),
+        .transport_id = s->id,
+        .write = on_write,
+        .is_slow = is_slow,
+        .on_done = on_done,
+    };
+    s->channel.who.tenant = arena_dup(s->mem, who->tenant);
+    s->channel.who.owner = arena_dup(s->mem, who->owner);
+    channel_open(&s->channel);
+    map_put(&all->by_id, str_of(s->id), s);
+    list_push(&all->open, &s->node);
+    all->n++;
+    return s;
+}
+
+/* A refusal of ours to a GET has no request's id. */
+static void refuse(struct http_request *r, int status, int code, struct str headers,
+                   const char *text)
+{
+    struct buf body;
+
+    buf_init(&body, 4096);
+    buf_addf(&body, "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":%d,\"message\":", code);
+    js_quote(&body, str_of(text));
+    buf_addz(&body, "}}");
+    http_reply(r, status, "application/json", headers, buf_str(&body));
+    buf_release(&body);
+}
+
+static bool takes_events(const struct http_head *head)
+{
+    struct str accept = http_header_get(head, STR("accept"));
+    return !accept.p || http_list_has(accept, STR("text/event-stream")) ||
+           http_list_has(accept, STR("*/*"));
+}
+
+void sse2024_open(struct sse2024 *all, struct http_request *r)
+{
+    const char *why = exchange_client_refusal(all->sv->config, r->head);
+    struct sse_stream *s;
+    struct principal who;
+    struct error err;
+    char endpoint[sizeof(MESSAGES) + TRANSPORT_ID_LENGTH];
+
+    if (!identify(all->sv->config, r, &who, &err)) {
+        refuse(r, 401, -32000, STR("WWW-Authenticate: Bearer\r\n"), err.text);
+        return;
+    }
+    if (why) {
+        refuse(r, 400, -32600, STR_NONE, why);
+        return;
+    }
+    if (!takes_events(r->head)) {
+        refuse(r, 406, -32000, STR_NONE, "GET gives text/event-stream; accept that");
+        return;
+    }
+    if (all->sv->draining || all->n >= SSE2024_MAX_STREAMS) {
+        refuse(r, 503, -32000, STR("Retry-After: 1\r\n"),
+               all->sv->draining ? "Holdfast is stopping; try again in a moment"
+                                 : "too many event streams are open; close one that is not used");
+        return;
+    }
+    s = begin_stream(all, &who);
+    s->r = r;
+    r->user = s;
+    r->on_abort = on_abort;
+    http_stream_begin(r, 200, "text/event-stream",
+                      STR("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"),
+                      SSE2024_MAX_QUEUE);
+    snprintf(endpoint, sizeof(endpoint), MESSAGES "%s", s->id);
+    write_event(s, STR("endpoint"), str_of(endpoint));
+    schedule(s);
+}
+
+/* ?session_id=X, decoded; absent when there is none, or none that can be read. */
+static struct str session_key(struct http_request *r)
+{
+    unsigned count = 0;
+    struct str query = r->head->query.p ? r->head->query : STR("");
+    struct str value = http_query_get(query, STR("session_id"), &count);
+
+    if (count != 1 || !value.n)
+        return STR_NONE;
+    char *text = arena_alloc(r->mem, value.n);
+    int n = http_percent_decode(value, text, false);
+    return n > 0 ? str_n(text, (size_t)n) : STR_NONE;
+}
+
+/* The open stream that X names for whoever posts; a foreign one is like none. */
+static struct sse_stream *find(struct sse2024 *all, struct http_request *r, struct str key)
+{
+    struct sse_stream *s = map_get(&all->by_id, key);
+    struct principal who;
+    struct error err;
+
+    if (!identify(all->sv->config, r, &who, &err) || !s || s->ending || s->full ||
+        !principal_owns(&who, s->channel.who.tenant, s->channel.who.owner) ||
+        exchange_client_refusal(all->sv->config, r->head))
+        return NULL; /* what is to be refused is refused by the exchange, with the request's id */
+    return s;
+}
+
+static void post_as_mcp(struct sse2024 *all, struct http_request *r, struct str key)
+{
+    struct arrival a = {
+        .outlet = &outlet_http,
+        .http = r,
+        .head = r->head,
+        .mem = r->mem,
+        .verb = r->head->method,
+        .body = r->body,
+        .endpoint = STR("/mcp"),
+        .key = carrier_name(key, r->mem),
+    };
+    exchange_start(all->sv, &a);
+}
+
+/* What asks for nothing always has: it may be the cancellation, or the answer, that makes room. */
+static bool has_room(const struct sse_stream *s, struct http_request *r)
+{
+    struct mcp_message m;
+    struct str id;
+    struct error err;
+    bool is_batch;
+
+    if (s->channel.n < SSE2024_MAX_MESSAGES && s->channel.n_bytes + r->body.n <= SSE2024_MAX_BYTES)
+        return true;
+    return mcp_parse_request(r->body, r->mem, &m, &id, &is_batch, &err) && m.kind != MCP_REQUEST;
+}
+
+void sse2024_post(struct sse2024 *all, struct http_request *r)
+{
+    struct str key = session_key(r);
+
+    if (!key.p) {
+        refuse(r, 400, -32600, STR_NONE,
+               "POST /mcp/messages needs one ?session_id=, the one that the endpoint event of "
+               "GET /sse names or any other string that stands for your session");
+        return;
+    }
+    struct sse_stream *s = find(all, r, key);
+    if (!s) {
+        post_as_mcp(all, r, key);
+        return;
+    }
+    if (!has_room(s, r)) {
+        refuse(r, 503, -32000, STR("Retry-After: 1\r\n"),
+               "too much is under way on this stream; wait for its answers");
+        return;
+    }
+    channel_take(&s->channel, r->body, r->head);
+    http_reply(r, 202, NULL, STR_NONE, STR_NONE);
+}
+
+struct sse2024 *sse2024_new(struct services *sv)
+{
+    struct sse2024 *all = xcalloc(1, sizeof(*all));
+    all->sv = sv;
+    map_init(&all->by_id);
+    list_init(&all->open);
+    deadline_class_init(&all->quiet, sv->loop, SSE2024_QUIET_MS);
+    return all;
+}
+
+void sse2024_free(struct sse2024 *all)
+{
+    if (!all)
+        return;
+    list_each(&all->open, it)
+    {
+        struct sse_stream *s = list_entry(it, struct sse_stream, node);
+        struct http_request *r = s->r;
+        forget(s);
+        http_stream_abort(r);
+    }
+    deadline_class_release(&all->quiet);
+    map_release(&all->by_id);
+    free(all);
+}
+
+void sse2024_stop(struct sse2024 *all)
+{
+    list_each(&all->open, it)
+    {
+        struct sse_stream *s = list_entry(it, struct sse_stream, node);
+        s->ending = true;
+        channel_end_listening(&s->channel);
+        schedule(s);
+    }
+}
+
+unsigned sse2024_count(const struct sse2024 *all)
+{
+    return all->n;
+}

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTTP+SSE of 2024-11-05: an event stream for the answers, posts for the messages, and posts without a stream."""
+import json
+import re
+import time
+
+import commands
+import harness
+import pytest
+
+from harness import ENVELOPE, Connection, Stream, dump, stdio_server, wait_for
+
+
+@pytest.fixture(scope='module')
+def hf(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('sse')
+    entry, record = stdio_server(folder, 'up')
+    one = harness.Holdfast(folder, {'mcpServers': {'up': entry}, 'holdfast': {}}).start()
+    one.record = record
+    yield one
+    one.close()
+
+
+class Old:
+    """A client of 2024."""
+
+    def __init__(self, hf, headers=None):
+        self.hf, self.headers, self.next_id, self.unread = hf, dict(headers or {}), 0, {}
+        connection = Connection(hf.port)
+        connection.send(connection.head_bytes('GET', '/sse', {'Accept': 'text/event-stream', **self.headers}, b''))
+        self.stream = Stream(connection)
+        self.status = self.stream.status
+        self.path = None
+        if self.status == 200:
+            first = self.stream.event()
+            assert first['event'] == 'endpoint'
+            self.path = first['data']
+
+    def post(self, body, path=None, headers=None):
+        body = body if isinstance(body, bytes) else dump(body).encode()
+        return self.hf.request('POST', path or self.path, {'Content-Type': 'application/json', **self.headers,
+                                                           **(headers or {})}, body)
+
+    def event(self):
+        event = self.stream.event()
+        assert event is None or event['event'] == 'message', event
+        return json.loads(event['data']) if event else None
+
+    def request(self, method, params=None, ident=None):
+        if ident is None:
+            ident, self.next_id = self.next_id, self.next_id + 1
+        reply = self.post({'jsonrpc': '2.0', 'id': ident, 'method': method, 'params': params or {}})
+        assert (reply.status, reply.body) == (202, b''), repr(reply)
+        return ident
+
+    def answer(self, ident):
+        while ident not in self.unread:
+            message = self.event()
+            assert message is not None, f'no answer to {ident!r}'
+            self.unread[message.get('id', message.get('method'))] = message
+        return self.unread.pop(ident)
+
+    def rpc(self, method, params=None):
+        return self.answer(self.request(method, params))
+
+    def call(self, tool, **arguments):
+        return self.rpc('tools/call', {'name': tool, 'arguments': arguments})['result']['content'][0]['text']
+
+    def initialize(self, version='2024-11-05', capabilities=None):
+        reply = self.rpc('initialize', {'protocolVersion': version, 'capabilities': capabilities or {},
+                                        'clientInfo': {'name': 'old', 'version': '1'}})
+        assert self.post({'jsonrpc': '2.0', 'method': 'notifications/initialized'}).status == 202
+        return reply['result']
+
+    def close(self):
+        self.stream.close()
+
+
+@pytest.fixture
+def old(hf):
+    made = []
+
+    def make(one=None, **options):
+        made.append(Old(one or hf, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_the_stream_names_where_to_post_and_carries_the_answers(old):
+    c = old()
+    assert re.fullmatch(r'/mcp/messages\?session_id=[A-Za-z0-9_-]{43}', c.path)
+    assert c.stream.header('content-type') == 'text/event-stream'
+    assert 'no-cache' in c.stream.header('cache-control')
+    assert c.initialize()['protocolVersion'] == '2024-11-05'
+    assert 'up__echo' in [t['name'] for t in c.rpc('tools/list')['result']['tools']]
+    assert c.call('up__echo', text='a\r\nb') == 'a\r\nb'
+    assert c.rpc('ping')['result'] == {}
+
+
+def test_streams_are_sessions_of_their_own(old):
+    one, two = old(), old()
+    one.initialize()
+    two.initialize('2025-11-25')
+    assert [one.call('up__counter'), one.call('up__counter'), two.call('up__counter')] == ['1', '2', '1']
+    assert old().call('up__counter') == '1', 'without a handshake the stream itself is the session'
+
+
+def test_a_payload_cannot_forge_an_event(hf, old, http_server, holdfast):
+    web = http_server('web')
+    c = old(holdfast({'web': web.entry()}))
+    forged = '{"content":[{"type":"text","text":"x"}],\n\n"event: endpoint":1,\r\ndata: evil\n\n"y":2}'
+    forged = forged.replace('data: evil', '"data: evil":3,')
+    assert c.call('web__raw', result=forged) == 'x'
+    assert c.rpc('ping')['result'] == {}
+
+
+def test_progress_and_questions_come_on_the_stream(old):
+    c = old()
+    c.initialize(capabilities={'roots': {}})
+    ident = c.request('tools/call', {'name': 'up__slow', 'arguments': {'steps': 2}, '_meta': {'progressToken': 't'}})
+    assert [c.event()['params']['progress'] for _ in range(2)] == [1, 2]
+    c.answer(ident)
+    ident = c.request('tools/call', {'name': 'up__ask', 'arguments': {'method': 'roots/list'}})
+    question = c.event()
+    assert question['method'] == 'roots/list'
+    assert c.post({'jsonrpc': '2.0', 'id': question['id'], 'result': {'roots': []}}).status == 202
+    assert json.loads(c.answer(ident)['result']['content'][0]['text']) == {'result': {'roots': []}}
+
+
+def test_cancelled_ends_a_call_without_an_answer(hf, old):
+    c, before = old(), len(hf.record.of('notifications/cancelled'))
+    c.initialize()
+    calls = len(hf.record.of('tools/call'))
+    ident = c.request('tools/call', {'name': 'up__hang'})
+    hf.record.wait('tools/call', calls + 1)
+    c.post({'jsonrpc': '2.0', 'method': 'notifications/cancelled', 'params': {'requestId': ident}})
+    hf.record.wait('notifications/cancelled', before + 1)
+    assert c.rpc('ping')['result'] == {}
+    assert c.unread == {}
+
+
+def test_garbage_is_answered_on_the_stream(old):
+    c = old()
+    assert c.post(b'{"jsonrpc":').status == 202
+    reply = c.event()
+    assert (reply['id'], reply['error']['code']) == (None, -32700)
+    assert c.rpc('ping')['result'] == {}
+
+
+def test_losing_the_stream_does_not_end_the_call(hf, old):
+    c, calls = old(), len(hf.record.of('tools/call'))
+    c.initialize()
+    last = commands.events(hf)[-1]['id']
+    c.request('tools/call', {'name': 'up__slow', 'arguments': {'steps': 1, 'delay_ms': 300}})
+    hf.record.wait('tools/call', calls + 1)
+    c.close()
+    wait_for(lambda: [e for e in commands.events(hf, last) if e.get('outcome') == 'ok'], 'its outcome')
+    hf.check()
+
+
+def test_the_transport_goes_on_without_its_stream(hf, old):
+    c = old()
+    c.initialize()
+    assert c.call('up__counter') == '1'
+    path, ident = c.path, c.path.split('=')[1]
+    c.close()
+    web = hf.client('/mcp')
+    web.session, web.version = ident, '2024-11-05'
+    assert wait_for(lambda: web.call('up__counter').text, 'the counter') == '2'
+    call = {'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': {'name': 'up__counter'}}
+    reply = wait_for(lambda: (lambda r: r if r.status == 200 else None)(old().post(call, path)), 'the stream to be gone')
+    assert reply.json()['result']['content'][0]['text'] == '3'
+
+
+def counter(hf, query, **more):
+    client = hf.client('/mcp/messages' + query)
+    return client.rpc('tools/call', {'name': 'up__counter', 'arguments': {}, **more})
+
+
+def test_without_a_stream_any_string_names_a_session(hf):
+    assert [counter(hf, '?session_id=abc123').text for _ in range(2)] == ['1', '2']
+    assert counter(hf, '?session_id=other').text == '1'
+    assert counter(hf, '?session_id=abc123', _meta={'session_id': 'elsewhere'}).text == '3', 'the query comes first'
+    assert counter(hf, '?session_id=a%20b%2F%C3%BC').text == '1'
+    assert counter(hf, '?session_id=%61%20b%2f%c3%bc').text == '2'
+    assert counter(hf, '?session_id=' + 'x' * 3000).text == '1'
+    assert counter(hf, '?session_id=' + 'x' * 3000).text == '2'
+    assert counter(hf, '?session_id=' + 'A' * 43).text == '1', 'shaped like an id of ours, and no such'
+    assert counter(hf, '?session_id=' + 'A' * 43).text == '2'
+    carriers = {e.get('carrier') for e in commands.events(hf) if e.get('tool')}
+    assert 'messages' in carriers
+
+
+def test_a_key_and_another_session_header_is_refused(hf):
+    client = hf.client('/mcp/messages?session_id=abc123')
+    client.session = 'something-else'
+    reply = client.call('up__counter')
+    assert (reply.status, reply.code) == (400, -32600)
+
+
+def test_keys_hold_after_a_restart(holdfast, stdio_server):
+    entry, _ = stdio_server('up')
+    one = holdfast({'up': entry})
+    assert counter(one, '?session_id=keep').text == '1'
+    one.restart()
+    reply = counter(one, '?session_id=keep')
+    assert reply.result['_meta']['holdfast/state-lost']['server'] == 'up', 'the same session, whose server started over'
+
+
+@pytest.mark.parametrize('query', ['', '?session_id=', '?session=1', '?session_id=a&session_id=b', '?session_id=%ZZ'])
+def test_a_post_needs_one_key(hf, query):
+    reply = counter(hf, query)
+    assert (reply.status, reply.code) == (400, -32600)
+    assert 'session_id' in reply.error['message']
+
+
+def test_a_modern_request_is_served_whatever_the_key(hf):
+    client = hf.client('/mcp/messages?session_id=abc123', modern=True)
+    reply = client.rpc('tools/call', {'name': 'up__echo', 'arguments': {'text': 'm'}, '_meta': ENVELOPE})
+    assert reply.status == 200 and reply.text == 'm'
+
+
+@pytest.mark.parametrize('headers', [{'Host': 'evil.example'}, {'Origin': 'https://evil.example'}])
+def test_the_gate_stands_before_both(hf, headers):
+    assert hf.request('GET', '/sse', headers).status == 403
+    assert hf.request('POST', '/mcp/messages?session_id=x', {'Content-Type': 'application/json', **headers}, b'{}').status == 403
+
+
+def test_other_methods_and_types_are_refused(hf):
+    assert hf.request('POST', '/sse', {'Content-Type': 'application/json'}, b'{}').status == 405
+    assert hf.request('GET', '/mcp/messages?session_id=x').status == 405
+    assert hf.request('POST', '/mcp/messages?session_id=x', {'Content-Type': 'text/plain'}, b'{}').status == 415
+    assert hf.request('GET', '/sse', {'Accept': 'application/json'}).status == 406
+
+
+def test_strict_client_ids_are_asked_for_on_both(holdfast, old):
+    one = holdfast({}, {'client_id': 'required'})
+    c = old(one)
+    assert c.status == 400
+    assert json.loads(c.stream.message())['error'] == {'code': -32600, 'message': 'Missing required mcp-client-id header'}
+    c = old(one, headers={'mcp-client-id': 'me'})
+    assert c.call('sample__counter') == '1'
+    reply = one.request('POST', c.path, {'Content-Type': 'application/json'}, dump({'jsonrpc': '2.0', 'id': 7, 'method': 'ping'}).encode())
+    assert (reply.status, reply.json()['id'], reply.json()['error']['code']) == (400, 7, -32600)
+
+
+def test_sixty_four_messages_may_be_under_way(hf, old):
+    c, calls = old(), len(hf.record.of('tools/call'))
+    c.initialize()
+    for i in range(64):
+        c.request('tools/call', {'name': 'up__hang'}, f'h{i}')
+    reply = c.post({'jsonrpc': '2.0', 'id': 'more', 'method': 'ping'})
+    assert reply.status == 503 and reply.header('retry-after')
+    hf.record.wait('tools/call', calls + 64)
+    for i in range(64):
+        assert c.post({'jsonrpc': '2.0', 'method': 'notifications/cancelled', 'params': {'requestId': f'h{i}'}}).status == 202
+    wait_for(lambda: c.post({'jsonrpc': '2.0', 'id': 'again', 'method': 'ping'}).status == 202, 'room')
+    assert c.answer('again')['result'] == {}
+
+
+def test_a_reader_who_does_not_read_is_closed(holdfast, stdio_server, old):
+    entry, _ = stdio_server('up')
+    one = holdfast({'up': entry})
+    c = old(one)
+    c.initialize()
+    sent = 0
+
+    def is_closed():
+        nonlocal sent
+        sent += 1
+        reply = c.post({'jsonrpc': '2.0', 'id': f'b{sent}', 'method': 'tools/call',
+                        'params': {'name': 'up__big', 'arguments': {'n': 1000000}}})
+        return reply.status != 202 and reply.status != 503
+
+    wait_for(is_closed, 'the stream to be given up')
+    one.check()
+
+
+def test_a_quiet_stream_is_kept_alive(old):
+    if not harness.LONG:
+        pytest.skip('takes 15 s')
+    c = old()
+    began = time.monotonic()
+    while b': keep-alive' not in c.stream.buffer:
+        assert c.stream.fill()
+    assert 14 < time.monotonic() - began < 18
+
+
+def test_a_stop_ends_streams_after_their_answers(holdfast, stdio_server, old):
+    entry, record = stdio_server('up')
+    one = holdfast({'up': entry})
+    busy, idle = old(one), old(one)
+    busy.initialize()
+    ident = busy.request('tools/call', {'name': 'up__slow', 'arguments': {'steps': 1, 'delay_ms': 500}})
+    record.wait('tools/call')
+    one.process.terminate()
+    assert busy.answer(ident)['result']['content'][0]['text'] == '1 steps'
+    assert busy.event() is None and idle.event() is None
+    assert one.process.wait(harness.DEADLINE_S) == 0
+    one.check_sanitizers()
