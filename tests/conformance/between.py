@@ -37,8 +37,9 @@ def main():
         with contextlib.closing(holdfast):
             holdfast.start()
             ok = drive(f'http://127.0.0.1:{holdfast.port}/mcp/mock')
-            if not ok:
+            if not ok:  # with calls that still wait it would take its time to end
                 print(holdfast.text(), file=sys.stderr)
+                holdfast.kill()
             return 0 if ok else 1
 
 
