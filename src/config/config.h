@@ -28,6 +28,7 @@ struct server_config {
     size_t n_env;
     struct str cwd;
     struct str url;
+    bool sse; /* its "type" says that it speaks the HTTP transport of 2024 */
     struct config_pair *headers;
     size_t n_headers;
     struct str tls_ca; /* absent: the system's authorities */

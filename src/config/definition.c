@@ -44,6 +44,7 @@ void definition_compute(struct server_config *s)
     put_pairs(&out, s->env, s->n_env);
     put_text(&out, s->cwd);
     put_text(&out, s->url);
+    put_number(&out, s->sse);
     put_pairs(&out, s->headers, s->n_headers);
     put_text(&out, s->tls_ca);
     put_number(&out, s->share);

@@ -418,7 +418,9 @@ const struct js_field server_fields[] = {
      .kind = JS_BIND_CUSTOM,
      .read = option_read_type,
      .offset = offsetof(struct server_draft, type),
-     .help = "How other clients say what command or url already say."},
+     .help = "\"sse\": a url that speaks the HTTP transport of 2024, which is also found out by "
+             "itself. "
+             "Other values say what command or url already say."},
     {.name = "transport",
      .kind = JS_BIND_CUSTOM,
      .read = option_read_type,

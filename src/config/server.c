@@ -108,6 +108,7 @@ static bool read_entry(const struct js_binding *b, const struct js_node *key, st
     s->name = r->server;
     s->kind = draft.server.url.p ? SERVER_HTTP : SERVER_STDIO;
     draft.server.kind = s->kind;
+    s->sse = s->kind == SERVER_HTTP && str_eq(draft.type, STR("sse"));
     note_type(r, &draft);
     note_misfits(r, s);
     definition_compute(s);

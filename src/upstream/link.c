@@ -272,8 +272,31 @@ static bool probe_keeps(struct link *l, struct str text)
     return kinds != 0;
 }
 
+/* A batch (2025-03-26) is its messages, one after the other. */
+static void receive_batch(struct link *l, struct pending *about, struct str text)
+{
+    uint64_t id = about ? about->id : 0;
+    struct arena *mem = arena_new(8 * CATALOG_MAX_BYTES);
+    struct js_doc doc;
+
+    if (!js_parse(text, &js_limits_upstream, mem, &doc, NULL)) {
+        l->up->set->sink.on_message(l->up->set->sink.arg, l, about, text);
+    } else {
+        for (const struct js_node *v = js_first(&doc, js_root(&doc)); v && l->state != LINK_ENDED;
+             v = js_next(&doc, js_root(&doc), v))
+            if (v->type == JS_OBJECT) /* no batches of batches */
+                link_receive(l, about && pending_find(l, id) == about ? about : NULL,
+                             js_raw(&doc, v));
+    }
+    arena_free(mem);
+}
+
 void link_receive(struct link *l, struct pending *about, struct str text)
 {
+    if (str_trim(text).n && str_trim(text).p[0] == '[') {
+        receive_batch(l, about, text);
+        return;
+    }
     if (l->is_probe && probe_keeps(l, text))
         return;
     l->up->set->sink.on_message(l->up->set->sink.arg, l, about, text);
@@ -307,6 +330,8 @@ static void on_handshake_reply(struct pending *p, struct mcp_message *m, struct 
         link_end(l, &err);
     } else if (m->error) {
         l->says_modern = mcp_names_modern(m);
+        if (l->says_modern && !l->is_probe)
+            upstream_refresh(l->up, CATALOG_ALL);
         struct str why = js_text(&m->doc, js_get(&m->doc, m->error, STR("message")), mem);
         char shown[200];
         log_escape_cut(shown, sizeof(shown), why);

@@ -51,11 +51,6 @@ struct probe {
 
 static void probe_open(struct probe *p, enum probe_state state);
 
-#define ENVELOPE                                                                                   \
-    "\"_meta\":{\"" MCP_KEY_VERSION "\":\"2026-07-28\",\"" MCP_KEY_CAPABILITIES                    \
-    "\":{},\"" MCP_KEY_CLIENT_INFO "\":{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION     \
-    "\"}}"
-
 static void probe_close_link(struct probe *p)
 {
     static const struct error quiet = {.code = ERR_NONE};
@@ -88,6 +83,7 @@ static void probe_finish(struct probe *p, const struct error *err)
     probe_close_link(p);
     loop_timer_stop(p->limit);
     u->probe = NULL;
+    u->catalog_refreshing = 0;
     if (!err) {
         upstream_note_success(u);
         catalog_unref(u->catalog);
@@ -196,8 +192,9 @@ static void ask_page(struct probe *p, struct str cursor)
         list_failed(p, &err);
         return;
     }
-    int n = snprintf(params, sizeof(params), "{%s%.*s%s%s}", cursor.p ? "\"cursor\":" : "",
-                     STR_ARG(cursor), cursor.p && modern ? "," : "", modern ? ENVELOPE : "");
+    int n =
+        snprintf(params, sizeof(params), "{%s%.*s%s%s}", cursor.p ? "\"cursor\":" : "",
+                 STR_ARG(cursor), cursor.p && modern ? "," : "", modern ? MCP_OUR_ENVELOPE : "");
     probe_ask(p, info->method, str_n(params, (size_t)n));
 }
 
@@ -274,7 +271,7 @@ static void ask_discover(struct probe *p)
     bool patient = p->patient || p->up->config->era == ERA_MODERN;
     int64_t ms = p->up->ops->has_process ? DISCOVER_PIPE_MS : DISCOVER_HTTP_MS;
 
-    if (probe_ask(p, STR("server/discover"), STR("{" ENVELOPE "}")))
+    if (probe_ask(p, STR("server/discover"), STR("{" MCP_OUR_ENVELOPE "}")))
         loop_timer_start(p->timer, patient ? PATIENT_MS : ms, 0);
 }
 
@@ -377,6 +374,11 @@ static void on_link(struct link_wait *w, struct link *l unused_arg, const struct
         catalog_unref(p->catalog);
         p->catalog = catalog_new(MCP_MODERN);
         probe_open(p, PROBE_DISCOVER);
+    } else if (err && p->state == PROBE_SHAKE && p->link->says_sse) {
+        p->link = NULL;
+        catalog_unref(p->catalog);
+        p->catalog = catalog_new(MCP_LEGACY);
+        probe_open(p, PROBE_SHAKE);
     } else if (err) {
         p->link = NULL;
         if (p->state == PROBE_DISCOVER && p->up->ops->has_process)
@@ -403,10 +405,10 @@ static void probe_open(struct probe *p, enum probe_state state)
 void probe_start(struct upstream *u)
 {
     struct probe *p = xcalloc(1, sizeof(*p));
-    bool legacy = u->config->era == ERA_LEGACY;
+    bool legacy = u->config->era == ERA_LEGACY || u->sse;
 
     p->up = u;
-    p->stale = u->catalog_stale;
+    p->stale = u->catalog_refreshing = u->catalog_stale;
     u->catalog_stale = 0; /* what changes from now on is news */
     u->probe = p;
     p->wait.done = on_link;

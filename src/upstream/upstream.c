@@ -12,6 +12,7 @@
 #define BACKOFF_FIRST_MS 200
 #define BACKOFF_LAST_MS 30000
 #define CATALOG_FRESH_MS (10 * 60 * 1000)
+#define REFRESH_EVERY_MS (10 * 1000)
 
 static void on_tick(void *arg);
 
@@ -63,6 +64,8 @@ static struct upstream *upstream_new(struct upstreams *s, struct config *config,
     u->config_ref = config_ref(config);
     u->config = server;
     u->ops = ops_for(server->kind);
+    u->sse = server->sse;
+    u->refreshed_ms = -REFRESH_EVERY_MS;
     map_init(&u->links);
     list_init(&u->lru);
     list_init(&u->queue);
@@ -86,6 +89,7 @@ void upstream_unref(struct upstream *u)
     if (u->ops->forget)
         u->ops->forget(u);
     catalog_unref(u->catalog);
+    free(u->watcher);
     map_release(&u->links);
     config_unref(u->config_ref);
     set_unref(u->set);
@@ -108,6 +112,7 @@ static void retire(struct upstream *u)
     u->retired = true;
     u->retry_at_ms = loop_now_ms(u->set->loop) + RETIRE_MS;
     probe_cancel(u);
+    watch_stop(u);
     list_remove(&u->node);
     list_push(&u->set->retired, &u->node);
 }
@@ -400,7 +405,12 @@ static void on_tick(void *arg)
     struct upstreams *s = arg;
     int64_t now = loop_now_ms(s->loop);
 
-    list_each(&s->all, n) end_idle(list_entry(n, struct upstream, node), now);
+    list_each(&s->all, n)
+    {
+        struct upstream *u = list_entry(n, struct upstream, node);
+        end_idle(u, now);
+        watch_tick(u, now);
+    }
     list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), false);
     serve_queues(s);
 }
@@ -412,7 +422,7 @@ bool upstream_catalog(struct upstream *u, bool fresh, struct catalog_want *want,
 {
     int64_t now = loop_now_ms(u->set->loop);
 
-    if (u->catalog && !(fresh && u->catalog_stale)) {
+    if (u->catalog && !(fresh && (u->catalog_stale | u->catalog_refreshing))) {
         /* An old list is better than a wait: it is probed again behind the caller's back. */
         bool old = now - u->catalog->filled_ms > CATALOG_FRESH_MS;
         if (old && !u->probe && !u->retired && now >= u->retry_at_ms)
@@ -432,6 +442,17 @@ bool upstream_catalog(struct upstream *u, bool fresh, struct catalog_want *want,
 void catalog_want_cancel(struct catalog_want *w)
 {
     list_remove(&w->link);
+}
+
+void upstream_refresh(struct upstream *u, unsigned kinds)
+{
+    int64_t now = loop_now_ms(u->set->loop);
+
+    u->catalog_stale |= kinds;
+    if (u->probe || u->retired || now < u->retry_at_ms || now - u->refreshed_ms < REFRESH_EVERY_MS)
+        return;
+    u->refreshed_ms = now;
+    probe_start(u);
 }
 
 unsigned catalog_bits(enum catalog_kind kind)

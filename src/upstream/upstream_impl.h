@@ -30,6 +30,7 @@ struct link {
     struct loop_task start, reap;
     struct catalog *fill;               /* a probe's: takes what the handshake says; borrowed */
     bool says_modern;                   /* refused initialize, naming modern versions */
+    bool says_sse;                      /* refused initialize, but has a channel of 2024 */
     bool is_probe;                      /* counts against no limit, never shared */
     bool counts;                        /* holds a process: counts against the limits */
     const struct mcp_version *version;  /* negotiated (legacy) */
@@ -73,13 +74,17 @@ struct upstream {
     struct deadline_class call_deadlines; /* config->timeout_ms */
     /* probe */
     struct catalog *catalog;
-    unsigned catalog_stale; /* bits by kind */
+    unsigned catalog_stale;      /* bits by kind: what has changed since it was read */
+    unsigned catalog_refreshing; /* what of that the probe under way reads */
     struct list catalog_wants;
     struct probe *probe;
     struct error last_error; /* code ERR_NONE when the last thing went well */
     unsigned failures;       /* starts that failed in a row */
     int64_t retry_at_ms;
     void *wire; /* the transport's: a connection pool, a built-in's table */
+    bool sse;   /* speaks the HTTP transport of 2024: configured, or found out by a probe */
+    int64_t refreshed_ms;
+    struct watcher *watcher; /* NULL: never needed */
 };
 
 struct upstreams {
@@ -101,6 +106,11 @@ struct upstreams {
 };
 
 #define LINK_KEY_WATCH "watch"
+/* The envelope of our own modern requests. */
+#define MCP_OUR_ENVELOPE                                                                           \
+    "\"_meta\":{\"" MCP_KEY_VERSION "\":\"2026-07-28\",\"" MCP_KEY_CAPABILITIES                    \
+    "\":{},\"" MCP_KEY_CLIENT_INFO "\":{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION     \
+    "\"}}"
 #define LINK_PER_OWNER 4
 #define LINK_PER_UPSTREAM 32
 #define LINK_PER_NODE 64
@@ -127,10 +137,15 @@ const char *pending_odd(const struct pending *p);
 void upstream_place_freed(struct upstreams *s);
 void upstream_note_failure(struct upstream *u, const struct error *err);
 void upstream_note_success(struct upstream *u);
+/* These lists (bits) turned out to be old: probed again, now unless that was done a moment ago. */
+void upstream_refresh(struct upstream *u, unsigned kinds);
 /* watch.c */
 void watches_init(struct upstreams *s);
 void watches_release(struct upstreams *s);
 bool upstream_is_watched(const struct upstream *u);
+void watch_tick(struct upstream *u, int64_t now_ms); /* opens, opens again, ends its watch link */
+void watch_stop(struct upstream *u);
+void watch_is_deaf(struct link *l); /* the server has no standalone stream for this link */
 /* probe.c */
 void probe_start(struct upstream *u);
 void probe_cancel(struct upstream *u);

@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who listens for changes of which server's lists.  Counts are kept by name, not by upstream, so a
- * reload that replaces a server keeps its listeners. */
+/* Who listens for changes of which server's lists, and the link of our own through which an HTTP
+ * server can tell of them while no session has one open.
+ *
+ * Counts are kept by name, not by upstream, so a reload that replaces a server keeps its listeners.
+ * The tick of the set drives everything: a watch link is opened when there are listeners, opened
+ * again after 1 s … 60 s when it is lost, and ended 30 s after the last listener.  What changed
+ * while it was lost is not known, so the lists are then taken for stale. */
 #include "upstream/upstream_impl.h"
 
+#include "base/log.h"
+
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#define AGAIN_FIRST_MS 1000
+#define AGAIN_LAST_MS (60 * 1000)
+#define LINGER_MS (30 * 1000)
 
 struct watch {
     struct str name; /* behind it */
@@ -61,4 +73,199 @@ void upstreams_watch(struct upstreams *s, struct str server, int by)
 bool upstream_is_watched(const struct upstream *u)
 {
     return u->set->watches_all || map_get(&u->set->watches, u->config->name);
+}
+
+/* The watch link of one upstream. */
+struct watcher {
+    struct upstream *up;
+    struct link_wait wait;
+    bool is_opening;
+    uint64_t generation;   /* of its link; 0: none */
+    struct pending listen; /* modern: the subscription */
+    bool is_listening;
+    bool was_lost;
+    int64_t deaf_since_ms; /* the catalog's age when the server refused; 0: it did not */
+    int64_t heard_ms;      /* when there was a listener last */
+    int64_t began_ms, next_ms;
+    unsigned failures;
+};
+
+static void again_later(struct watcher *w)
+{
+    int64_t now = loop_now_ms(w->up->set->loop);
+
+    if (now - w->began_ms > AGAIN_LAST_MS)
+        w->failures = 0;
+    int64_t wait = AGAIN_FIRST_MS << (w->failures < 6 ? w->failures : 6);
+    w->next_ms = now + (wait < AGAIN_LAST_MS ? wait : AGAIN_LAST_MS);
+    w->failures++;
+    w->was_lost = true;
+}
+
+static unsigned announced(const struct upstream *u)
+{
+    unsigned kinds = 0;
+    for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
+        if (catalog_announces(u->catalog, kind))
+            kinds |= 1u << kind;
+    return kinds;
+}
+
+static bool on_news(struct pending *p, const struct mcp_message *m)
+{
+    struct watcher *w = container_of(p, struct watcher, listen);
+
+    for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
+        if (m->kind == MCP_NOTIFICATION && str_eq(m->method, catalog_kinds[kind].changed)) {
+            upstream_changed(w->up, kind);
+            return true;
+        }
+    return m->kind == MCP_NOTIFICATION; /* the acknowledgement */
+}
+
+static void on_listen_over(struct pending *p, struct mcp_message *m, struct arena *mem)
+{
+    struct watcher *w = container_of(p, struct watcher, listen);
+
+    w->is_listening = false;
+    if (m->error && w->up->catalog) {
+        log_debug("a server does not take subscriptions", LS("server", w->up->config->name));
+        w->deaf_since_ms = w->up->catalog->filled_ms;
+    }
+    again_later(w);
+    arena_free(mem);
+}
+
+static void on_listen_fail(struct pending *p, const struct error *err unused_arg,
+                           bool left unused_arg)
+{
+    struct watcher *w = container_of(p, struct watcher, listen);
+    w->is_listening = false;
+    again_later(w);
+}
+
+/* Modern servers are asked; legacy ones tell without. */
+static void listen_on(struct watcher *w, struct link *l)
+{
+    struct exec token = exec_housekeeping(EXEC_SUBSCRIBE);
+    unsigned kinds = announced(w->up);
+    struct error err;
+    char text[1024];
+
+    w->listen = (struct pending){
+        .id = upstream_next_id(w->up->set),
+        .patient = true,
+        .on_reply = on_listen_over,
+        .on_fail = on_listen_fail,
+        .on_message = on_news,
+    };
+    int n =
+        snprintf(text, sizeof(text),
+                 "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"subscriptions/listen\","
+                 "\"params\":{\"notifications\":{\"toolsListChanged\":%s,"
+                 "\"promptsListChanged\":%s,\"resourcesListChanged\":%s}," MCP_OUR_ENVELOPE "}}",
+                 (unsigned long long)w->listen.id, kinds & 1u << CATALOG_TOOLS ? "true" : "false",
+                 kinds & 1u << CATALOG_PROMPTS ? "true" : "false",
+                 kinds & 1u << CATALOG_RESOURCES ? "true" : "false");
+    struct outgoing m = {.method = STR("subscriptions/listen"), .text = str_n(text, (size_t)n)};
+    w->is_listening = upstream_send(l, &token, &w->listen, &m, &err);
+    if (!w->is_listening)
+        again_later(w);
+}
+
+static void on_link(struct link_wait *wait, struct link *l, const struct error *err)
+{
+    struct watcher *w = container_of(wait, struct watcher, wait);
+
+    w->is_opening = false;
+    w->began_ms = loop_now_ms(w->up->set->loop);
+    if (err) {
+        again_later(w);
+        return;
+    }
+    w->generation = link_generation(l);
+    if (w->was_lost && w->up->catalog)
+        w->up->catalog_stale |= announced(w->up);
+    if (link_era(l) == MCP_MODERN && w->up->catalog)
+        listen_on(w, l);
+}
+
+static void open_watch(struct watcher *w)
+{
+    struct link_identity who = {.key = STR(LINK_KEY_WATCH), .owner = STR(LINK_KEY_WATCH)};
+    struct link *l;
+    struct error err;
+
+    w->wait.done = on_link;
+    if (!upstream_link(w->up, &who, &w->wait, &l, &err))
+        again_later(w);
+    else if (l)
+        on_link(&w->wait, l, NULL);
+    else
+        w->is_opening = true;
+}
+
+/* Is there anything to do for a server that is listened to? */
+static bool wants_link(struct watcher *w, int64_t now)
+{
+    struct upstream *u = w->up;
+    struct link *l = upstream_find_link(u, STR(LINK_KEY_WATCH), w->generation);
+
+    if (w->generation && !l) {
+        w->generation = 0;
+        again_later(w);
+    }
+    if (w->is_opening || now < w->next_ms || (l && (link_era(l) == MCP_LEGACY || w->is_listening)))
+        return false;
+    if (!u->catalog && !u->probe && now >= u->retry_at_ms)
+        probe_start(u);
+    return u->catalog && w->deaf_since_ms != u->catalog->filled_ms && announced(u);
+}
+
+void watch_tick(struct upstream *u, int64_t now)
+{
+    bool watched = upstream_is_watched(u);
+
+    if (u->ops != &upstream_remote || (!watched && !u->watcher))
+        return;
+    if (!u->watcher) {
+        u->watcher = xcalloc(1, sizeof(*u->watcher));
+        u->watcher->up = u;
+        list_init(&u->watcher->wait.link);
+    }
+    if (watched) {
+        u->watcher->heard_ms = now;
+        if (wants_link(u->watcher, now))
+            open_watch(u->watcher);
+    } else if (now - u->watcher->heard_ms >= LINGER_MS) {
+        watch_stop(u);
+    }
+}
+
+void watch_stop(struct upstream *u)
+{
+    static const struct error quiet = {.code = ERR_NONE};
+    struct link *l = map_get(&u->links, STR(LINK_KEY_WATCH));
+
+    if (u->watcher && u->watcher->is_opening) {
+        link_wait_cancel(&u->watcher->wait);
+        u->watcher->is_opening = false;
+    }
+    if (l)
+        link_end(l, &quiet);
+    if (u->watcher) {
+        u->watcher->generation = 0;
+        u->watcher->failures = 0;
+        u->watcher->next_ms = 0;
+    }
+}
+
+void watch_is_deaf(struct link *l)
+{
+    struct upstream *u = l->up;
+
+    if (!u->watcher || !u->catalog || !str_eq(l->key, STR(LINK_KEY_WATCH)))
+        return;
+    u->watcher->deaf_since_ms = u->catalog->filled_ms;
+    watch_stop(u);
 }

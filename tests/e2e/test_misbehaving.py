@@ -28,7 +28,6 @@ SILENT = r'did not answer within [13] s'
 ODD = r' \(it sent %s\)'
 UNKNOWN_ID = ODD % 'an answer to no open request'
 NO_JSON = ODD % 'something that is not JSON: .*'
-NO_OBJECT = ODD % 'something that is no JSON-RPC object'
 ENDED = r'ended its stream without a result'
 BREAKS = r'breaks HTTP'
 TOO_LARGE = r'answer is larger than 16777216 bytes'
@@ -48,7 +47,7 @@ EXPECT = {
     'no-id': (ENDED + UNKNOWN_ID, SILENT + UNKNOWN_ID),
     'forged-ids': GOOD,
     'duplicate': GOOD,
-    'batch': (ENDED + NO_OBJECT, SILENT + NO_OBJECT),
+    'batch': GOOD,
     'both-result-and-error': 'and an error',
     'neither-result-nor-error': 'neither a result nor an error' + AUTHORS,
     'result-is-a-number': 'a result that is not an object' + AUTHORS,
@@ -321,7 +320,7 @@ def test_table__has_every_mode():
 def test_healthy_servers__do_not_wait_for_those_that_hang(world):
     """Runs first: the calls that end by a deadline are under way."""
     hanging = len(world.early)
-    assert hanging > 30
+    assert hanging >= 30
     world.check_healthy()
     assert any(not future.done() for future in world.early.values())
 

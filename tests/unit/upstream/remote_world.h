@@ -137,6 +137,10 @@ static inline void on_world_message(void *arg, struct link *l, struct pending *a
         p->on_reply(p, &m, mem);
         return;
     }
+    if (about && about->on_message && about->on_message(about, &m)) {
+        arena_free(mem);
+        return;
+    }
     buf_addf(&w->said, "%s %.*s\n", about ? "about" : "lone", STR_ARG(text));
     arena_free(mem);
 }
@@ -156,6 +160,14 @@ static inline void world_can(struct world *w, struct canned row)
             return;
         }
     fail_msg("no room for another row");
+}
+
+/* Requests of this method wait for the test from now on. */
+static inline void world_uncan(struct world *w, const char *method)
+{
+    for (unsigned i = 0; i < countof(w->rows) && w->rows[i].method; i++)
+        if (!strcmp(w->rows[i].method, method))
+            w->rows[i].status = 0;
 }
 
 /* The rows that a legacy server with these capabilities needs. */
@@ -245,6 +257,35 @@ static inline unsigned world_heard(const struct world *w, const char *method)
     return buf_count(&w->heard, text);
 }
 
+/* A stream as the answer to `r`, and one event on it (absent parts are left out). */
+static inline void stream_begin(struct http_request *r)
+{
+    http_stream_begin(r, 200, "text/event-stream", STR_NONE, 64 << 20);
+}
+static inline void stream_event(struct http_request *r, const char *id, int retry_ms,
+                                const char *data)
+{
+    struct buf out;
+    buf_init(&out, 64 << 20);
+    if (retry_ms >= 0)
+        sse_write_retry(&out, (uint64_t)retry_ms);
+    sse_write(&out, STR_NONE, str_of(id), str_of(data));
+    assert_true(http_stream_write(r, buf_str(&out)));
+    buf_release(&out);
+}
+/* The response to the request with this id, as an event. */
+static inline void stream_result(struct http_request *r, const char *event_id,
+                                 unsigned long long id, const char *result)
+{
+    char text[512];
+    snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"result\":%s}", id, result);
+    stream_event(r, event_id, -1, text);
+}
+static inline struct str request_header(const struct http_request *r, const char *name)
+{
+    return http_header_get(r->head, str_of(name));
+}
+
 struct world_waiter {
     struct world *w;
     const char *method;
@@ -278,6 +319,29 @@ static inline void world_until(struct world *w, bool *flag)
 {
     if (!wait_for(w->loop, flag_is_set, flag, PEER_WAIT_MS))
         fail_msg("it never happened; heard:%s", buf_str(&w->heard).p);
+}
+
+static inline bool world_has_said(void *arg)
+{
+    struct world_waiter *waiter = arg;
+    return buf_count(&waiter->w->said, waiter->method) > 0;
+}
+/* Turns the loop until a message with this text was handed over. */
+static inline void world_until_said(struct world *w, const char *text)
+{
+    struct world_waiter waiter = {.w = w, .method = text};
+    if (!wait_for(w->loop, world_has_said, &waiter, PEER_WAIT_MS))
+        fail_msg("nobody said %s; said:\n%s", text, buf_str(&w->said).p);
+}
+/* Turns the loop for so many milliseconds: for what must not happen. */
+static inline bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+static inline void world_pass(struct world *w, int ms)
+{
+    (void)wait_for(w->loop, never, NULL, ms);
 }
 
 static inline void on_world_catalog(struct catalog_want *want, struct catalog *c,

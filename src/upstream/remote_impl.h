@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the HTTP transport share: remote.c (links and the messages they send),
+ * remote_post.c (one message and its answer), remote_stream.c (GET streams that are opened again
+ * when they break), remote_sse.c (the transport of 2024).  Private to them. */
+#ifndef HOLDFAST_UPSTREAM_REMOTE_IMPL_H
+#define HOLDFAST_UPSTREAM_REMOTE_IMPL_H
+
+#include "http/client.h"
+#include "http/sse.h"
+#include "upstream/upstream_impl.h"
+
+#define REMOTE_MAX_MESSAGE (16u * 1024 * 1024)
+#define REMOTE_MAX_EVENT_ID 1024
+#define REMOTE_RETRY_MS 1000 /* before a stream is opened again, unless the server says */
+#define REMOTE_MAX_ENDPOINT 4096
+
+struct remote { /* upstream.wire */
+    struct http_pool *pool;
+    struct http_pool *streams; /* what stays open: it must never use up the places of requests */
+    struct tls_context *tls;
+    struct http_url url;
+    struct str common; /* header lines of every POST; owned */
+    struct str own;    /* the configured ones among them */
+};
+
+struct remote_link { /* link.wire */
+    struct list posts;
+    unsigned unanswered;  /* posts that nobody waits for: notifications and our responses */
+    bool version_refused; /* once: a request was sent again with the version that was named */
+    struct str endpoint;  /* of 2024: where messages are posted to; in the link's memory */
+};
+
+enum post_role {
+    POST_MESSAGE, /* a POST, or the DELETE that ends a session */
+    POST_RESUME,  /* a GET that goes on with the stream of a POST, for its pending */
+    POST_LISTEN,  /* the GET for what belongs to no request */
+    POST_CHANNEL, /* the stream of a link of 2024 */
+    POST_TRIAL,   /* a GET after a refused initialize: is this a server of 2024? */
+};
+
+/* One message on its way, or one stream.  A post that waits for its next GET has no call. */
+struct post {
+    struct list node;
+    enum post_role role;
+    struct link *link; /* NULL once nobody waits: a DELETE, or the link has ended */
+    struct pending *pending;
+    uint64_t id;
+    struct http_call *call;
+    struct loop_timer *timer; /* the next GET, or patience with the first event; NULL: never used */
+    struct sse_reader sse;
+    int status;
+    char type[48]; /* its Content-Type, cut, fit to be shown */
+    bool is_stream;
+    bool is_spare;       /* counted in unanswered */
+    bool is_initialized; /* notifications/initialized: the standalone stream may follow it */
+    bool ends_soon;      /* answered: only the end of the stream is awaited, and not for long */
+    bool busy; /* inside one of its callbacks: whoever drops it now leaves it to that callback */
+    bool dead; /* dropped meanwhile */
+    /* Going on after a break. */
+    struct buf last_id; /* of the newest event; empty: cannot be resumed */
+    int64_t retry_ms;   /* what the server asked for, or the default */
+    unsigned tries;     /* that failed in a row */
+    bool heard;         /* an event came on this connection */
+};
+
+/* remote.c */
+must_check bool remote_of(struct upstream *u, struct remote **ret, struct error *err);
+struct http_pool *remote_streams(struct upstream *u, struct remote *r);
+void remote_add_session_lines(struct buf *lines, const struct link *l); /* and the version */
+
+/* remote_post.c */
+struct post *post_new(struct link *l, struct pending *p);
+void post_free(struct post *post);
+void post_drop(struct post *post); /* ends it without an answer */
+/* Still waited for?  The pending may have been answered and be gone. */
+bool post_is_open(const struct post *post);
+void post_begin_stream(struct post *post, const struct http_head *head);
+bool post_on_event(void *arg, const struct sse_event *e);
+bool post_on_body(void *arg, struct str bytes);
+bool post_is_visible(struct str s);
+bool post_is_event_stream(const struct http_head *head);
+void post_fail_by_status(struct post *post);
+void post_fail_ended(struct post *post); /* the stream ended without a result */
+extern const struct http_call_events post_events;
+
+/* remote_stream.c */
+void stream_note(struct post *post, const struct sse_event *e); /* its id and retry */
+bool stream_may_resume(const struct post *post);
+/* Opens the stream again after the wait that is due.  `failed`: something went wrong, so the wait
+ * grows; else the server ended it in good order. */
+void stream_again(struct post *post, bool failed);
+void stream_listen(struct link *l);
+
+/* remote_sse.c */
+void channel_open(struct link *l);
+bool channel_is_worth_a_trial(const struct post *post);
+void channel_try(struct post *post); /* instead of failing the initialize */
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET streams of legacy servers, opened again when they end or break.
+ *
+ *   POST_LISTEN   the standalone stream of a link: requests and notifications that belong to no
+ *                 request of ours.  Lives as long as its link; a refusal is silently fine.
+ *   POST_RESUME   was a POST whose stream ended before its answer; goes on from the last event, as
+ *                 long as its pending waits.
+ *
+ * Each stream keeps its own last event id.  The wait before the next GET is what the server asked
+ * for with `retry`, else a second; it doubles with every failure, up to a minute. */
+#include "upstream/remote_impl.h"
+
+#include "base/log.h"
+
+#define RETRY_LEAST_MS 100 /* after a connection on which nothing came */
+#define RETRY_MOST_MS (60 * 1000)
+#define RETRY_ASKED_MS (10 * 60 * 1000) /* the most that a server may ask for */
+
+static bool is_fit_for_a_header(struct str id)
+{
+    for (size_t i = 0; i < id.n; i++)
+        if (id.p[i] < 0x20 || id.p[i] > 0x7e)
+            return false;
+    return str_trim(id).n == id.n;
+}
+
+void stream_note(struct post *post, const struct sse_event *e)
+{
+    post->heard = true;
+    post->tries = 0;
+    if (e->has_retry)
+        post->retry_ms = e->retry_ms < RETRY_ASKED_MS ? (int64_t)e->retry_ms : RETRY_ASKED_MS;
+    if (!e->id.p)
+        return;
+    buf_reset(&post->last_id);
+    if (is_fit_for_a_header(e->id) && !buf_try_add(&post->last_id, e->id.p, e->id.n))
+        log_debug("an event id is too long to go on from",
+                  LS("server", post->link->up->config->name));
+}
+
+bool stream_may_resume(const struct post *post)
+{
+    return post->is_stream && post->link->era == MCP_LEGACY && post->last_id.n;
+}
+
+static bool on_head(void *arg, const struct http_head *head)
+{
+    struct post *post = arg;
+    post_begin_stream(post, head);
+    return post->is_stream;
+}
+
+/* Trouble that may pass, as opposed to "no". */
+static bool may_pass(int status)
+{
+    return status >= 500 || status == 429 || status == 408 || status == 409;
+}
+
+static void refused(struct post *post)
+{
+    struct link *l = post->link;
+
+    post->busy = true;
+    if (post->role == POST_LISTEN) {
+        log_debug("a server has no standalone stream", LS("server", l->up->config->name),
+                  LI("status", post->status));
+        watch_is_deaf(l);
+    } else if (post->status == 404 && l->remote_id.p) {
+        post_fail_by_status(post);
+    } else {
+        post_fail_ended(post);
+    }
+    post_free(post);
+}
+
+static void on_done(void *arg, struct str body unused_arg, const struct error *err,
+                    bool sent unused_arg)
+{
+    struct post *post = arg;
+    bool failed = err || may_pass(post->status);
+
+    post->call = NULL;
+    if (post->role == POST_RESUME && !post_is_open(post))
+        post_free(post);
+    else if (failed || post->is_stream)
+        stream_again(post, failed);
+    else
+        refused(post);
+}
+
+static const struct http_call_events stream_events = {
+    .on_head = on_head,
+    .on_body = post_on_body,
+    .on_done = on_done,
+};
+
+static void connect_stream(struct post *post)
+{
+    struct link *l = post->link;
+    struct remote *r = l->up->wire; /* it was there for the POST before */
+    struct buf lines;
+
+    buf_init(&lines, 256 * 1024);
+    buf_addz(&lines, "Accept: text/event-stream\r\n");
+    buf_addstr(&lines, r->own);
+    remote_add_session_lines(&lines, l);
+    if (post->last_id.n) {
+        buf_addz(&lines, "Last-Event-ID: ");
+        buf_addstr(&lines, buf_str(&post->last_id));
+        buf_addz(&lines, "\r\n");
+    }
+    post->status = 0;
+    post->call = http_call_start(remote_streams(l->up, r), "GET", r->url.target, buf_str(&lines),
+                                 NULL, 0, 0, &stream_events, post);
+    buf_release(&lines);
+}
+
+static void on_due(void *arg)
+{
+    connect_stream(arg);
+}
+
+static int64_t next_wait(const struct post *post)
+{
+    int64_t ms = post->retry_ms;
+
+    if (post->tries) {
+        int64_t base = ms > RETRY_LEAST_MS ? ms : RETRY_LEAST_MS;
+        int64_t grown = base << (post->tries < 10 ? post->tries - 1 : 10);
+        int64_t most = ms > RETRY_MOST_MS ? ms : RETRY_MOST_MS;
+        return grown < most ? grown : most;
+    }
+    return post->heard || ms > RETRY_LEAST_MS ? ms : RETRY_LEAST_MS;
+}
+
+void stream_again(struct post *post, bool failed)
+{
+    if (post->role == POST_MESSAGE)
+        post->role = POST_RESUME;
+    if (post->is_stream)
+        sse_reader_release(&post->sse);
+    post->is_stream = false;
+    if (failed)
+        post->tries++;
+    if (!post->timer)
+        post->timer = loop_timer_new(post->link->up->set->loop, on_due, post);
+    loop_timer_start(post->timer, next_wait(post), 0);
+}
+
+void stream_listen(struct link *l)
+{
+    bool wanted = l->initialize_params.p || str_eq(l->key, STR(LINK_KEY_WATCH));
+
+    if (l->era != MCP_LEGACY || !wanted || ((struct remote_link *)l->wire)->endpoint.p)
+        return;
+    struct post *post = post_new(l, NULL);
+    post->role = POST_LISTEN;
+    connect_stream(post);
+}
