@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The line front.
  *
- *   bytes ──> lines ──> an exchange each (channel.c) ──> answers as lines, as they are ready
+ *   bytes ──> lines ──> an exchange each (client_channel.c) ──> answers as lines, as they are ready
  *
  * Lines behind an initialize wait for its answer.
  *
@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
-#include "exchange/channel.h"
+#include "exchange/client_channel.h"
 #include "io/conn.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ struct pipe {
     struct loop *loop;
     struct list node;
     struct conn *conn; /* NULL: the client is gone */
-    struct channel channel;
+    struct client_channel channel;
     struct arena *mem;
     char name[UUID_TEXT];
     /* input */
@@ -101,18 +101,18 @@ static void write_refusal(struct pipe *p, int code, const char *text)
     buf_release(&line);
 }
 
-static void on_write(struct channel *c, struct str json)
+static void on_write(struct client_channel *c, struct str json)
 {
     write_line(container_of(c, struct pipe, channel), json);
 }
 
-static bool is_slow(const struct channel *c)
+static bool is_slow(const struct client_channel *c)
 {
     const struct pipe *p = container_of(c, const struct pipe, channel);
     return p->conn && conn_queued(p->conn) > PIPE_MAX_DROPPABLE;
 }
 
-static void on_done(struct channel *c)
+static void on_done(struct client_channel *c)
 {
     schedule(container_of(c, struct pipe, channel));
 }
@@ -133,7 +133,7 @@ static void take_line(struct pipe *p, struct str line)
     if (line.n > p->max_line)
         refuse_long(p);
     else if (str_trim(line).n)
-        channel_take(&p->channel, line, NULL);
+        client_channel_take(&p->channel, line, NULL);
 }
 
 /* false: there is no whole line. */
@@ -166,7 +166,7 @@ static bool next_line(struct pipe *p)
 
 static bool is_full(const struct pipe *p)
 {
-    const struct channel *c = &p->channel;
+    const struct client_channel *c = &p->channel;
     return c->initializing || c->n >= PIPE_MAX_LINES || c->n_bytes > PIPE_MAX_BYTES ||
            conn_queued(p->conn) > PIPE_MAX_QUEUE;
 }
@@ -196,7 +196,7 @@ static void lose(struct pipe *p)
     list_remove(&p->node);
     p->home = NULL;
     schedule(p);
-    channel_close(&p->channel);
+    client_channel_close(&p->channel);
     home->n--;
     log_debug("a pipe has ended", LI("pipes", home->n));
     if (home->n == 0 && home->on_empty)
@@ -227,7 +227,7 @@ static void end_soon(struct pipe *p)
         return;
     p->ending = true;
     deadline_set(&p->home->grace, &p->deadline);
-    channel_end_listening(&p->channel);
+    client_channel_end_listening(&p->channel);
     schedule(p);
 }
 
@@ -244,7 +244,7 @@ static void on_grace_over(struct deadline *d)
     buf_reset(&p->in);
     p->at = p->seen = 0;
     deadline_set(&p->home->grace, &p->deadline);
-    channel_cancel_all(&p->channel);
+    client_channel_cancel_all(&p->channel);
     schedule(p);
 }
 
@@ -301,7 +301,7 @@ void pipe_open(struct pipes *home, int fd, const struct principal *who, struct s
     p->max_line = home->sv->config->limit_body;
     random_uuid7(p->name);
     server = arena_dup(p->mem, server);
-    p->channel = (struct channel){
+    p->channel = (struct client_channel){
         .sv = home->sv,
         .who = *who,
         .server = server,
@@ -313,7 +313,7 @@ void pipe_open(struct pipes *home, int fd, const struct principal *who, struct s
     };
     p->channel.who.tenant = arena_dup(p->mem, who->tenant);
     p->channel.who.owner = arena_dup(p->mem, who->owner);
-    channel_open(&p->channel);
+    client_channel_open(&p->channel);
     buf_init(&p->in, p->max_line + 4 * LOOP_SCRATCH);
     deadline_init(&p->deadline, on_grace_over);
     p->conn = conn_adopt(p->loop, fd, NULL, &events, p);

@@ -3,7 +3,7 @@
  *
  *   GET /sse ──> event: endpoint, data: /mcp/messages?session_id=X
  *   POST /mcp/messages?session_id=X ──┬── X is an open stream of this principal: 202, and the
- *                                     │   answer is an event of that stream (channel.c)
+ *                                     │   answer is an event of that stream (client_channel.c)
  *                                     └── else it is POST /mcp, and X any name for a session
  *
  * X is the id that the stream's initialize gives its transport, so it is adopted like any other
@@ -12,7 +12,7 @@
 #include "exchange/sse2024.h"
 
 #include "base/log.h"
-#include "exchange/channel.h"
+#include "exchange/client_channel.h"
 #include "http/sse.h"
 #include "identity/identity.h"
 #include "json/write.h"
@@ -36,7 +36,7 @@ struct sse_stream {
     struct loop *loop;
     struct list node;
     struct http_request *r; /* NULL: the client is gone */
-    struct channel channel;
+    struct client_channel channel;
     struct arena *mem;
     char id[TRANSPORT_ID_LENGTH + 1];
     bool ending; /* with its last answer */
@@ -76,18 +76,18 @@ static void write_event(struct sse_stream *s, struct str type, struct str data)
     buf_release(&event);
 }
 
-static void on_write(struct channel *c, struct str json)
+static void on_write(struct client_channel *c, struct str json)
 {
     write_event(container_of(c, struct sse_stream, channel), STR("message"), json);
 }
 
-static bool is_slow(const struct channel *c)
+static bool is_slow(const struct client_channel *c)
 {
     const struct sse_stream *s = container_of(c, const struct sse_stream, channel);
     return s->r && http_stream_queued(s->r) > SSE2024_MAX_QUEUE / 2;
 }
 
-static void on_done(struct channel *c)
+static void on_done(struct client_channel *c)
 {
     schedule(container_of(c, struct sse_stream, channel));
 }
@@ -116,7 +116,7 @@ static void forget(struct sse_stream *s)
     map_remove(&home->by_id, str_of(s->id));
     list_remove(&s->node);
     home->n--;
-    channel_close(&s->channel);
+    client_channel_close(&s->channel);
     schedule(s);
 }
 
@@ -157,7 +157,7 @@ static struct sse_stream *begin_stream(struct sse2024 *all, const struct princip
     s->later.fn = on_later;
     token_transport_id(s->id);
     deadline_init(&s->quiet, on_quiet);
-    s->channel = (struct channel){
+    s->channel = (struct client_channel){
         .sv = all->sv,
         .who = *who,
         .endpoint = STR("/mcp"),
@@ -169,7 +169,7 @@ static struct sse_stream *begin_stream(struct sse2024 *all, const struct princip
     };
     s->channel.who.tenant = arena_dup(s->mem, who->tenant);
     s->channel.who.owner = arena_dup(s->mem, who->owner);
-    channel_open(&s->channel);
+    client_channel_open(&s->channel);
     map_put(&all->by_id, str_of(s->id), s);
     list_push(&all->open, &s->node);
     all->n++;
@@ -311,7 +311,7 @@ void sse2024_post(struct sse2024 *all, struct http_request *r)
                "too much is under way on this stream; wait for its answers");
         return;
     }
-    channel_take(&s->channel, r->body, r->head);
+    client_channel_take(&s->channel, r->body, r->head);
     http_reply(r, 202, NULL, STR_NONE, STR_NONE);
 }
 
@@ -347,7 +347,7 @@ void sse2024_stop(struct sse2024 *all)
     {
         struct sse_stream *s = list_entry(it, struct sse_stream, node);
         s->ending = true;
-        channel_end_listening(&s->channel);
+        client_channel_end_listening(&s->channel);
         schedule(s);
     }
 }

@@ -4,14 +4,14 @@
  * `initialize` has made; how bytes come and go is its owner's business.
  *
  * Embedded in its owner, who may go when the channel is closed and `n` is 0. */
-#ifndef HOLDFAST_EXCHANGE_CHANNEL_H
-#define HOLDFAST_EXCHANGE_CHANNEL_H
+#ifndef HOLDFAST_EXCHANGE_CLIENT_CHANNEL_H
+#define HOLDFAST_EXCHANGE_CLIENT_CHANNEL_H
 
 #include "exchange/exchange.h"
 
-struct channel_message;
+struct client_message;
 
-struct channel {
+struct client_channel {
     /* The owner's to fill. */
     struct services *sv;
     struct principal who;        /* borrowed, like the names below */
@@ -19,29 +19,29 @@ struct channel {
     struct str name;             /* of its session, when no message names another */
     const char *transport_id;    /* what its first initialize gets; NULL: an id nobody is told */
     /* One message to the client, never dropped. */
-    void (*write)(struct channel *c, struct str json);
-    bool (*is_slow)(const struct channel *c); /* what may be dropped is dropped */
+    void (*write)(struct client_channel *c, struct str json);
+    bool (*is_slow)(const struct client_channel *c); /* what may be dropped is dropped */
     /* Something under way has ended; from inside its callbacks, so nothing is freed here. */
-    void (*on_done)(struct channel *c);
+    void (*on_done)(struct client_channel *c);
     /* The channel's. */
     struct transport *transport; /* what initialize made last; NULL before */
     struct listener listener;
     struct list messages;
     unsigned n; /* under way */
     size_t n_bytes;
-    struct channel_message *starting;
-    struct channel_message *initializing; /* those behind it should wait: they would miss it */
+    struct client_message *starting;
+    struct client_message *initializing; /* those behind it should wait: they would miss it */
     bool closed;
 };
 
-void channel_open(struct channel *c); /* after its fields were filled */
+void client_channel_open(struct client_channel *c); /* after its fields were filled */
 /* A client's message; body and head (NULL: there is none) are copied. */
-void channel_take(struct channel *c, struct str body, const struct http_head *head);
+void client_channel_take(struct client_channel *c, struct str body, const struct http_head *head);
 /* What has no end of its own is ended: subscriptions. */
-void channel_end_listening(struct channel *c);
+void client_channel_end_listening(struct client_channel *c);
 /* Whatever is under way is cancelled, and still answered. */
-void channel_cancel_all(struct channel *c);
+void client_channel_cancel_all(struct client_channel *c);
 /* The client is gone: nothing more is written. */
-void channel_close(struct channel *c);
+void client_channel_close(struct client_channel *c);
 
 #endif

@@ -5,13 +5,13 @@
  * Nothing here knows an era.  Legacy messages belong to the transport that `initialize` made last;
  * all others, and those before any handshake, to the session of the channel, unless they name
  * another. */
-#include "exchange/channel.h"
+#include "exchange/client_channel.h"
 
 #define MESSAGE_MEMORY (64u * 1024 * 1024)
 
-struct channel_message {
+struct client_message {
     struct list node;
-    struct channel *channel;
+    struct client_channel *channel;
     struct arena *mem; /* this message is in it */
     struct exchange *x;
     size_t size;
@@ -22,20 +22,20 @@ static const struct http_head no_head;
 
 static void on_tell(struct listener *l, struct str json, bool droppable)
 {
-    struct channel *c = container_of(l, struct channel, listener);
+    struct client_channel *c = container_of(l, struct client_channel, listener);
     if (!c->closed && (!droppable || !c->is_slow(c)))
         c->write(c, json);
 }
 
 static void channel_begin(struct exchange *x)
 {
-    ((struct channel_message *)x->door)->x = x;
+    ((struct client_message *)x->door)->x = x;
 }
 
 static bool channel_send(struct exchange *x, struct str json, enum outlet_weight weight)
 {
-    struct channel_message *m = x->door;
-    struct channel *c = m->channel;
+    struct client_message *m = x->door;
+    struct client_channel *c = m->channel;
 
     if (c->closed || x->aborted)
         return false;
@@ -46,8 +46,8 @@ static bool channel_send(struct exchange *x, struct str json, enum outlet_weight
 
 static void channel_finish(struct exchange *x)
 {
-    struct channel_message *m = x->door;
-    struct channel *c = m->channel;
+    struct client_message *m = x->door;
+    struct client_channel *c = m->channel;
 
     if (x->out.n && x->msg.kind == MCP_REQUEST && !m->cancelled && !c->closed)
         c->write(c, buf_str(&x->out));
@@ -63,7 +63,7 @@ static void channel_finish(struct exchange *x)
     c->on_done(c);
 }
 
-static void leave_transport(struct channel *c)
+static void leave_transport(struct client_channel *c)
 {
     if (!c->transport)
         return;
@@ -74,7 +74,7 @@ static void leave_transport(struct channel *c)
 
 static void channel_initialized(struct exchange *x, struct transport *t)
 {
-    struct channel *c = ((struct channel_message *)x->door)->channel;
+    struct client_channel *c = ((struct client_message *)x->door)->channel;
 
     leave_transport(c);
     if (c->closed)
@@ -86,7 +86,7 @@ static void channel_initialized(struct exchange *x, struct transport *t)
     hub_listen(c->sv->hub, &c->listener);
 }
 
-static void quit(struct channel_message *m, const char *why)
+static void quit(struct client_message *m, const char *why)
 {
     if (m->x->listen)
         exchange_listen_gone(m->x);
@@ -97,11 +97,11 @@ static void quit(struct channel_message *m, const char *why)
 /* initialize cannot be cancelled. */
 static void channel_cancel(struct exchange *x, struct str id)
 {
-    struct channel *c = ((struct channel_message *)x->door)->channel;
+    struct client_channel *c = ((struct client_message *)x->door)->channel;
 
     list_each(&c->messages, it)
     {
-        struct channel_message *m = list_entry(it, struct channel_message, node);
+        struct client_message *m = list_entry(it, struct client_message, node);
         if (m == c->initializing || !m->x || m->x == x || !m->x->id.p || !str_eq(m->x->id, id))
             continue;
         m->cancelled = true;
@@ -140,12 +140,12 @@ static const struct http_head *copy_head(const struct http_head *head, struct ar
     return copy;
 }
 
-void channel_take(struct channel *c, struct str body, const struct http_head *head)
+void client_channel_take(struct client_channel *c, struct str body, const struct http_head *head)
 {
     struct arena *mem = arena_new(MESSAGE_MEMORY);
-    struct channel_message *m = arena_new_of(mem, struct channel_message);
+    struct client_message *m = arena_new_of(mem, struct client_message);
 
-    *m = (struct channel_message){.channel = c, .mem = mem, .size = body.n};
+    *m = (struct client_message){.channel = c, .mem = mem, .size = body.n};
     list_push(&c->messages, &m->node);
     c->n++;
     c->n_bytes += body.n;
@@ -170,39 +170,39 @@ void channel_take(struct channel *c, struct str body, const struct http_head *he
     c->starting = NULL;
 }
 
-void channel_open(struct channel *c)
+void client_channel_open(struct client_channel *c)
 {
     c->listener.tell = on_tell;
     list_init(&c->messages);
 }
 
-void channel_end_listening(struct channel *c)
+void client_channel_end_listening(struct client_channel *c)
 {
     list_each(&c->messages, it)
     {
-        struct channel_message *m = list_entry(it, struct channel_message, node);
+        struct client_message *m = list_entry(it, struct client_message, node);
         if (m->x && m->x->listen)
             exchange_listen_gone(m->x);
     }
 }
 
-void channel_cancel_all(struct channel *c)
+void client_channel_cancel_all(struct client_channel *c)
 {
     list_each(&c->messages, it)
     {
-        struct channel_message *m = list_entry(it, struct channel_message, node);
+        struct client_message *m = list_entry(it, struct client_message, node);
         if (m->x)
             quit(m, "client disconnected");
     }
 }
 
-void channel_close(struct channel *c)
+void client_channel_close(struct client_channel *c)
 {
     c->closed = true;
     leave_transport(c);
     list_each(&c->messages, it)
     {
-        struct channel_message *m = list_entry(it, struct channel_message, node);
+        struct client_message *m = list_entry(it, struct client_message, node);
         if (m->x)
             exchange_gone(m->x);
     }
