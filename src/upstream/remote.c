@@ -70,7 +70,7 @@ static void remote_open(struct link *l)
     list_init(&r->posts);
     l->wire = r;
     if (l->up->sse)
-        channel_open(l);
+        remote_channel_open(l);
     else
         link_up_later(l);
 }

@@ -92,8 +92,8 @@ void stream_again(struct post *post, bool failed);
 void stream_listen(struct link *l);
 
 /* remote_sse.c */
-void channel_open(struct link *l);
-bool channel_is_worth_a_trial(const struct post *post);
-void channel_try(struct post *post); /* instead of failing the initialize */
+void remote_channel_open(struct link *l);
+bool remote_channel_is_worth_a_trial(const struct post *post);
+void remote_channel_try(struct post *post); /* instead of failing the initialize */
 
 #endif

@@ -319,7 +319,7 @@ static bool take_response(struct post *post, struct str body)
         link_receive(post->link, post->pending, body);
     if (!post_is_open(post) || (body.n && !ok && answer_with_error(post, body)))
         return false;
-    if (channel_is_worth_a_trial(post))
+    if (remote_channel_is_worth_a_trial(post))
         return true;
     post_fail_by_status(post);
     return false;
@@ -341,7 +341,7 @@ static void on_done(void *arg, struct str body, const struct error *err, bool se
         post_free(post);
     } else if (!err && !post->is_stream && take_response(post, body)) {
         post->busy = false;
-        channel_try(post);
+        remote_channel_try(post);
     } else {
         if (post_is_open(post) && err)
             fail_by_error(post, err, sent);

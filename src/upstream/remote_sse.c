@@ -227,7 +227,7 @@ static void connect_channel(struct post *post, struct remote *r)
     buf_release(&lines);
 }
 
-void channel_open(struct link *l)
+void remote_channel_open(struct link *l)
 {
     struct error err;
     struct remote *r;
@@ -241,7 +241,7 @@ void channel_open(struct link *l)
     connect_channel(post, r);
 }
 
-bool channel_is_worth_a_trial(const struct post *post)
+bool remote_channel_is_worth_a_trial(const struct post *post)
 {
     const struct link *l = post->link;
     bool refused = post->status == 400 || post->status == 404 || post->status == 405;
@@ -250,7 +250,7 @@ bool channel_is_worth_a_trial(const struct post *post)
            post->pending == &l->handshake && post->role == POST_MESSAGE;
 }
 
-void channel_try(struct post *post)
+void remote_channel_try(struct post *post)
 {
     post->role = POST_TRIAL;
     connect_channel(post, post->link->up->wire);
