@@ -12,6 +12,8 @@
 
 #include "http/sse.h"
 
+#include <stdlib.h>
+
 #define RESTARTED                                                                                  \
     "Holdfast was restarted while this request was under way; its outcome is in the audit log, "   \
     "look it up before sending it again"
@@ -34,6 +36,34 @@ static struct stream *find(struct streams *s, const struct transport *t, const s
     return NULL;
 }
 
+/* Whoever asked for the resumption still lives in the request's memory. */
+struct farewell {
+    struct loop_task task;
+    struct http_request *r;
+};
+
+static void on_farewell(struct loop_task *task)
+{
+    struct farewell *f = container_of(task, struct farewell, task);
+
+    if (http_request_aborted(f->r))
+        http_request_done(f->r);
+    else
+        http_stream_end(f->r);
+    free(f);
+}
+
+static void end_later(struct streams *s, struct http_request *r)
+{
+    struct farewell *f = xcalloc(1, sizeof(*f));
+
+    f->r = r;
+    f->task.fn = on_farewell;
+    r->on_abort = NULL;
+    r->on_drained = NULL;
+    loop_defer(s->loop, &f->task);
+}
+
 /* The id's bytes are the ones its request came with: raw JSON. */
 static bool answer_lost(struct streams *s, struct http_request *r, struct str request_id,
                         const char *message)
@@ -52,7 +82,7 @@ static bool answer_lost(struct streams *s, struct http_request *r, struct str re
     stream_http_begin(r);
     bool is_taken = http_stream_write(r, buf_str(&s->out)); /* if not, its client has gone */
     (void)is_taken;
-    http_stream_end(r);
+    end_later(s, r);
     return true;
 }
 
