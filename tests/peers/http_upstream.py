@@ -7,7 +7,9 @@ Prints "listening PORT".  Every request body is appended to FILE verbatim, each 
 (0x1e), and its request line and headers to FILE.heads as a line of JSON.  Legacy requests need the
 session that initialize minted (404 when unknown), modern ones the mirrored headers.  --sse answers
 with event streams even where JSON would do.  GET opens the standalone stream of a session; every
-`say` tool call is repeated there."""
+`say` tool call is repeated there.  --resume MS answers every legacy tools/call with a stream that ends
+after its first, empty event; the rest comes to a GET with its id.  --2024 is the transport of that year:
+GET opens a channel, its endpoint takes the messages, POSTs anywhere else are 405."""
 import argparse
 import json
 import queue
@@ -41,6 +43,7 @@ class Upstream(ThreadingHTTPServer):
         self.shared = State()
         self.sessions = {}
         self.streams = {}
+        self.kept = {}
 
     def handle_error(self, request, client_address):
         if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):  # a client that was killed is no news
@@ -98,6 +101,8 @@ class Handler(BaseHTTPRequestHandler):
             message = json.loads(body)
         except ValueError:
             return self.refuse(400, None, -32700, 'Parse error')
+        if getattr(self.server.args, '2024'):
+            return self.channel_post(message)
         if claim(message) is not None and self.server.args.era != 'legacy':
             return self.modern(message)
         if self.server.args.era == 'modern':
@@ -154,6 +159,8 @@ class Handler(BaseHTTPRequestHandler):
         if 'id' not in message or 'method' not in message:
             self.server.server_logic.handle(state, message, lambda text: None, modern)
             return self.answer(202)
+        if self.server.args.resume and not modern and message['method'] == 'tools/call':
+            return self.serve_in_parts(state, message)
         opened, final = [], []
 
         def send(text):
@@ -186,6 +193,48 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         return None
 
+    def serve_in_parts(self, state, message):
+        """An empty event and the end; what else there is to say is kept for whoever asks with its id."""
+        texts, stream = [], secrets.token_hex(4)
+        self.server.server_logic.handle(state, message, texts.append, False)
+        self.server.kept[stream] = texts
+        self.begin_stream()
+        self.chunk(f'id: {stream}-0\nretry: {self.server.args.resume}\ndata: \n\n'.encode())
+        self.chunk(b'')
+
+    def resume(self, last):
+        stream, seen = last.rsplit('-', 1)
+        if stream not in self.server.kept:
+            return self.answer(404)
+        self.begin_stream()
+        for number, text in enumerate(self.server.kept[stream][int(seen):], int(seen) + 1):
+            self.chunk(f'id: {stream}-{number}\ndata: {text}\n\n'.encode())
+        self.chunk(b'')
+        return None
+
+    def channel_post(self, message):
+        found = re.fullmatch(r'/messages\?session=(\w+)', self.path)
+        if not found:
+            return self.answer(405, headers=(('Allow', 'GET'),))
+        channel = self.server.streams.get(found[1])
+        if channel is None:
+            return self.answer(404)
+        self.answer(202)
+        self.server.server_logic.handle(self.server.sessions[found[1]], message, channel.put, False)
+        return None
+
+    def channel_get(self):
+        session = secrets.token_hex(8)
+        self.server.sessions[session], channel = State(), queue.Queue()
+        self.server.streams[session] = channel
+        self.begin_stream()
+        self.chunk(f'event: endpoint\ndata: /messages?session={session}\n\n'.encode())
+        try:
+            while True:
+                self.event(channel.get())
+        except OSError:
+            self.close_connection = True
+
     def is_gone(self):
         """Whether the client closed its connection while we were working for it."""
         if self.server.args.tls:
@@ -204,6 +253,10 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         self.record(None)
         session = self.headers.get('Mcp-Session-Id')
+        if getattr(self.server.args, '2024'):
+            return self.channel_get()
+        if self.server.args.resume and self.headers.get('Last-Event-ID'):
+            return self.resume(self.headers['Last-Event-ID'])
         if self.server.args.era == 'modern' or session not in self.server.sessions:
             return self.answer(405, headers=(('Allow', 'POST'),))
         stream = self.server.streams[session] = queue.Queue()
@@ -231,6 +284,8 @@ def main():
     parser.add_argument('--era', choices=('legacy', 'modern', 'both'), default='legacy')
     parser.add_argument('--sse', action='store_true')
     parser.add_argument('--stateless', action='store_true')
+    parser.add_argument('--resume', type=int, default=0)
+    parser.add_argument('--2024', action='store_true')
     parser.add_argument('--page', type=int, default=0)
     parser.add_argument('--port', type=int, default=0)
     parser.add_argument('--tls', nargs=2, metavar=('CERT', 'KEY'))

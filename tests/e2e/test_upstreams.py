@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTTP upstreams of every kind, seen through a client: their lists, streams that break, what they say
+outside of any request, and the transport of 2024."""
+import json
+import time
+
+import pytest
+
+from harness import Stream, wait_for
+
+LISTS = {
+    'prompts/list': {'prompts': [{'name': 'greet', 'description': 'Greets.'}]},
+    'resources/list': {'resources': [{'uri': 'test://one', 'name': 'one', 'mimeType': 'text/plain'}]},
+    'resources/templates/list': {'resourceTemplates': [{'uriTemplate': 'test://{id}', 'name': 'any'}]},
+}
+
+
+def gets(server):
+    return [dict(h['headers']) for h in server.record.heads() if h['line'].startswith('GET ')]
+
+
+def listen(client):
+    """The standalone stream of a client."""
+    connection = client.holdfast.connection()
+    headers = {**client.headers_for('', {}), 'Accept': 'text/event-stream'}
+    connection.send(connection.head_bytes('GET', client.path, headers, b''))
+    stream = Stream(connection)
+    assert stream.status == 200
+    return stream
+
+
+def until(stream, method):
+    """The next message of this method on a stream."""
+    while True:
+        message = stream.message()
+        assert message is not None, f'the stream ended before {method}'
+        message = message if isinstance(message, dict) else json.loads(message)
+        if message.get('method') == method:
+            return message
+
+
+@pytest.mark.parametrize('era', ['legacy', 'modern'])
+@pytest.mark.parametrize('method', LISTS)
+def test_lists__of_every_kind_come_through(holdfast, http_server, era, method):
+    hf = holdfast({'web': http_server('web', '--era', era).entry()})
+    with hf.client('/mcp/web') as client:
+        client.connect()
+        result = client.rpc(method).result
+        assert {key: result[key] for key in LISTS[method]} == LISTS[method]
+
+
+def test_broken_answer__is_gone_on_with(holdfast, http_server):
+    server = http_server('web', '--resume', '300')
+    hf = holdfast({'web': server.entry(handles='never')})
+    with hf.client('/mcp/web') as client:
+        client.connect()
+        began = time.monotonic()
+        assert client.call('counter').text == '1'
+        assert time.monotonic() - began >= 0.3  # as long as the server asked for
+        assert client.call('counter').text == '2'
+    resumed = [h for h in gets(server) if 'Last-Event-ID' in h]
+    assert len(resumed) == 2 and len({h['Last-Event-ID'] for h in resumed}) == 2
+    assert all('Mcp-Session-Id' in h for h in resumed)
+    assert len(server.record.of('tools/call')) == 2  # each sent once
+
+
+def test_broken_answer__keeps_what_came_before_the_result(holdfast, http_server):
+    server = http_server('web', '--resume', '20')
+    hf = holdfast({'web': server.entry(handles='never')})
+    with hf.client('/mcp/web') as client:
+        client.connect()
+        reply = client.call('slow', {'steps': 3}, meta={'progressToken': 'p'})
+        assert reply.text == '3 steps'
+        assert [m['params']['progress'] for m in reply.before] == [1, 2, 3]
+
+
+def test_standalone_stream__of_a_server_is_opened_for_a_client_of_its_own(holdfast, http_server):
+    server = http_server('web')
+    hf = holdfast({'web': server.entry(handles='never')})
+    with hf.client('/mcp/web') as client:
+        client.connect()
+        client.call('counter')
+        wait_for(lambda: gets(server), 'the standalone stream')
+        assert 'Mcp-Session-Id' in gets(server)[0]
+        assert 'Last-Event-ID' not in gets(server)[0]
+
+
+def test_list_changed__of_a_server_reaches_clients_that_only_listen(holdfast, http_server):
+    server = http_server('web')
+    hf = holdfast({'web': server.entry(handles='never')})
+    with hf.client('/mcp/web') as listener, hf.client('/mcp/web') as caller:
+        listener.connect()
+        listener.rpc('tools/list')
+        stream = listen(listener)
+        wait_for(lambda: gets(server), 'the watch on the server')
+        before = len(server.record.of('tools/list'))
+        caller.connect()
+        assert caller.call('say', {'method': 'notifications/tools/list_changed'}).text == 'said'
+        until(stream, 'notifications/tools/list_changed')
+        listener.rpc('tools/list')
+        assert len(server.record.of('tools/list')) > before
+        stream.close()
+
+
+@pytest.mark.parametrize('entry', [{'type': 'sse'}, {'transport': 'sse'}, {}], ids=['type', 'transport', 'found'])
+def test_server_of_2024__serves(holdfast, http_server, entry):
+    server = http_server('old', '--2024')
+    hf = holdfast({'old': server.entry(handles='never', **entry)})
+    with hf.client('/mcp/old') as client:
+        client.connect()
+        assert 'counter' in [t['name'] for t in client.rpc('tools/list').result['tools']]
+        assert client.call('counter').text == '1'
+        assert client.call('counter').text == '2'
+    with hf.client('/mcp/old', modern=True) as modern:
+        assert modern.rpc('prompts/list').result['prompts'] == LISTS['prompts/list']['prompts']
+        assert modern.call('echo', {'text': 'hi'}).text == 'hi'
+
+
+def test_server_of_2024__that_is_lost_says_so_and_starts_afresh(holdfast, http_server):
+    server = http_server('old', '--2024')
+    hf = holdfast({'old': server.entry(handles='never', type='sse')})
+    with hf.client('/mcp/old') as client:
+        client.connect()
+        assert client.call('counter').text == '1'
+        server.stop()
+        server.start()
+        reply = wait_for(lambda: (r := client.call('counter')).json.get('result') and r, 'an answer of the new process')
+        assert reply.text.startswith('1')
+        assert 'remote_session_lost' in json.dumps(reply.json)
