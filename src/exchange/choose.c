@@ -238,6 +238,11 @@ static enum step_result use_request(struct exchange *x)
     return use_key(x, origin);
 }
 
+enum step_result exchange_choose_channel_session(struct exchange *x)
+{
+    return x->channel.p && !x->session ? use_request(x) : STEP_NEXT;
+}
+
 /* While this request waited for the catalog, another may have linked their transport. */
 static void use_linked(struct exchange *x)
 {

@@ -115,6 +115,8 @@ const char *exchange_client_refusal(const struct config *config, const struct ht
 /* choose.c: which session a call belongs to. */
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_choose_session(struct exchange *x);
+/* For what is no call: the session of a channel that stays; none elsewhere. */
+enum step_result exchange_choose_channel_session(struct exchange *x);
 bool exchange_injects_handles(const struct exchange *x, const struct upstream *up,
                               const struct catalog *catalog);
 /* route.c: which server it is for. */

@@ -219,11 +219,14 @@ static void part_start(struct listen_part *p)
     struct link *link = NULL;
     struct error err;
 
+    struct str owner =
+        arena_printf(x->mem, "o:%.*s/%.*s", STR_ARG(x->who.tenant), STR_ARG(x->who.owner));
+
     p->who = (struct link_identity){
-        .key = is_pipe ? arena_printf(x->mem, "o:%.*s/%.*s", STR_ARG(x->who.tenant),
-                                      STR_ARG(x->who.owner))
-                       : STR("all"),
-        .owner = arena_printf(x->mem, "o:%.*s/%.*s", STR_ARG(x->who.tenant), STR_ARG(x->who.owner)),
+        .key = !is_pipe     ? STR("all")
+               : x->session ? x->session->link_key
+                            : owner,
+        .owner = owner,
     };
     p->wait.done = on_link;
     if (!upstream_link(p->up, &p->who, &p->wait, &link, &err))
@@ -351,7 +354,8 @@ enum step_result exchange_answer_listen(struct exchange *x)
     if (listens >= MAX_LISTENS)
         return exchange_refuse(x, 200, -32603, "%d subscriptions are open already; try again later",
                                MAX_LISTENS);
-    return listen_begin(x, wanted);
+    enum step_result chosen = exchange_choose_channel_session(x);
+    return chosen == STEP_NEXT ? listen_begin(x, wanted) : chosen;
 }
 
 void exchange_listen_gone(struct exchange *x)
