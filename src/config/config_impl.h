@@ -106,6 +106,9 @@ bool option_read_flag(const struct js_binding *b, const struct js_field *f, cons
                       void *place, struct error *err);
 bool option_read_type(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                       void *place, struct error *err);
+/* The other name of the same; written back as the first. */
+bool option_read_transport(const struct js_binding *b, const struct js_field *f,
+                           const struct js_node *v, void *place, struct error *err);
 bool option_read_meta_carriers(const struct js_binding *b, const struct js_field *f,
                                const struct js_node *v, void *place, struct error *err);
 bool option_read_header_carriers(const struct js_binding *b, const struct js_field *f,

@@ -423,7 +423,7 @@ const struct js_field server_fields[] = {
              "Other values say what command or url already say."},
     {.name = "transport",
      .kind = JS_BIND_CUSTOM,
-     .read = option_read_type,
+     .read = option_read_transport,
      .offset = offsetof(struct server_draft, type),
      .help = "The same as type."},
     {.name = "httpUrl",

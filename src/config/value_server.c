@@ -217,6 +217,12 @@ bool option_read_type(const struct js_binding *b, const struct js_field *f, cons
     return value_string(b, v, what, place, err);
 }
 
+bool option_read_transport(const struct js_binding *b, const struct js_field *f,
+                           const struct js_node *v, void *place, struct error *err)
+{
+    return option_read_type(b, f, v, place, err);
+}
+
 static bool carrier_key(const struct js_binding *b, const struct js_node *v, struct str *ret,
                         struct error *err)
 {

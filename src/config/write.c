@@ -171,6 +171,7 @@ static const struct writer {
     {option_read_program, IS_STRING, write_field_string},
     {option_read_file, IS_STRING, write_field_string},
     {option_read_url, IS_STRING, write_url},
+    {option_read_type, IS_STRING, write_field_string},
     {option_read_auth, IS_ALWAYS, write_switch},
     {option_read_switch, IS_ALWAYS, write_switch},
     {option_read_origins, IS_LIST, write_list},
@@ -267,7 +268,8 @@ void config_write(const struct config *c, struct buf *out)
     js_key(&w, STR("mcpServers"));
     js_object(&w);
     for (size_t i = 0; i < c->n_servers; i++) {
-        struct server_draft draft = {.server = c->servers[i]};
+        struct server_draft draft = {.server = c->servers[i],
+                                     .type = c->servers[i].sse ? STR("sse") : STR_NONE};
         if (c->servers[i].kind == SERVER_BUILTIN)
             continue;
         js_key(&w, c->servers[i].name);

@@ -26,6 +26,8 @@ TEST(test_definition__the_same_meaning_has_the_same_digest)
          "\"env\":{\"B\":\"2\",\"A\":\"1\"},\"command\":\"c\""},
         {"\"command\":\"c\",\"timeout\":60", "\"command\":\"c\",\"timeout\":\"1m\""},
         {"\"command\":\"c\",\"icon\":1", "\"command\":\"c\",\"type\":\"stdio\""},
+        {"\"url\":\"http://h\"", "\"url\":\"http://h\",\"type\":\"streamable-http\""},
+        {"\"url\":\"http://h\",\"type\":\"sse\"", "\"url\":\"http://h\",\"transport\":\"sse\""},
         {"\"url\":\"http://h\"", "\"httpUrl\":\"http://h\",\"headers\":{}"},
     };
     uint8_t a[32], b[32];
@@ -61,6 +63,7 @@ TEST(test_definition__every_difference_shows)
         "\"url\":\"http://c\"",
         "\"url\":\"http://c\",\"headers\":{\"A\":\"1\"}",
         "\"url\":\"http://c\",\"headers\":{\"A\":\"2\"}",
+        "\"url\":\"http://c\",\"type\":\"sse\"",
     };
     uint8_t digests[countof(entries)][32];
 

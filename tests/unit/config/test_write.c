@@ -87,7 +87,8 @@ TEST(test_config_write__is_read_back_to_the_same)
     setenv("HF_TEST_LITERAL", "${x} $${y}", 1);
     written("{\"mcpServers\":{\"a\":{\"command\":\"c\",\"args\":[\"$${x}\",\"${HF_TEST_LITERAL}\"],"
             "\"env\":{\"A\":\"\\u00e9\\n\"},\"cwd\":\"/\",\"timeout\":\"1500ms\",\"pin\":true},"
-            "\"b\":{\"url\":\"https://h/p\",\"headers\":{\"X-A\":\"b\"},\"era\":\"modern\","
+            "\"b\":{\"url\":\"https://h/"
+            "p\",\"headers\":{\"X-A\":\"b\"},\"era\":\"modern\",\"transport\":\"sse\","
             "\"tls\":{\"ca\":\"/etc/ca.pem\"}}},"
             "\"holdfast\":{\"listen\":\"[::1]:1\",\"tls\":{\"cert\":\"c\",\"key\":\"k\"},"
             "\"origins\":[\"https://o\"],\"trusted_proxies\":[\"10.0.0.0/8\"],"
