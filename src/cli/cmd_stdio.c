@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ struct stdio {
     struct str data_dir, path; /* what is asked for on the control socket */
     struct gateway_options options;
     pthread_t carrier;
+    int stop; /* an eventfd: the gateway is gone */
     bool has_carrier;
     int status;
 };
@@ -81,7 +83,7 @@ static void *carry(void *arg)
     int channel;
 
     if (open_channel(s, mem, &channel, &err)) {
-        (void)relay_run(channel, STDIN_FILENO, STDOUT_FILENO, -1);
+        (void)relay_run(channel, STDIN_FILENO, STDOUT_FILENO, s->stop);
         close(channel);
     } else {
         s->status = cli_fail(s->cli, &err);
@@ -140,9 +142,12 @@ static int serve(struct stdio *s, struct datadir *datadir)
     s->options.ends_with_pipes = true;
     s->options.on_ready = on_ready;
     s->options.arg = s;
+    s->stop = eventfd(0, EFD_CLOEXEC);
     int status = gateway_run(&s->options);
+    (void)eventfd_write(s->stop, 1);
     if (s->has_carrier)
         pthread_join(s->carrier, NULL);
+    close(s->stop);
     return status ? status : s->status;
 }
 

@@ -29,9 +29,9 @@ struct flow {
 struct relay {
     int channel, in, out, stop;
     struct flow up, down;
-    bool told; /* the channel knows that our side has ended */
-    bool mute; /* nobody reads `out` any more */
-    int64_t give_up_ms;
+    bool told;        /* the channel knows that our side has ended */
+    bool mute;        /* nobody reads `out` any more */
+    int64_t wrote_ms; /* when `out` last took something, or had nothing to take */
 };
 
 static bool is_empty(const struct flow *f)
@@ -78,7 +78,8 @@ static void wait_for_any(struct relay *r, struct pollfd fds[COUNT])
 {
     bool reads_in = !r->up.finished && is_empty(&r->up);
     bool reads_channel = !r->down.finished && is_empty(&r->down);
-    int64_t left = r->give_up_ms ? r->give_up_ms - clock_mono_ms() : -1;
+    bool patient = is_empty(&r->down) || !(r->told || r->down.finished);
+    int64_t left = r->wrote_ms + GIVE_UP_MS - clock_mono_ms();
 
     fds[IN] = (struct pollfd){.fd = reads_in ? r->in : -1, .events = POLLIN};
     fds[STOP] = (struct pollfd){.fd = r->up.finished ? -1 : r->stop, .events = POLLIN};
@@ -87,7 +88,7 @@ static void wait_for_any(struct relay *r, struct pollfd fds[COUNT])
     fds[OUT] = (struct pollfd){.fd = is_empty(&r->down) ? -1 : r->out, .events = POLLOUT};
     for (int i = 0; i < COUNT; i++)
         fds[i].revents = 0;
-    if (poll(fds, COUNT, r->give_up_ms ? (left > 0 ? (int)left : 0) : -1) < 0)
+    if (poll(fds, COUNT, patient ? -1 : left > 0 ? (int)left : 0) < 0)
         for (int i = 0; i < COUNT; i++)
             fds[i].revents = 0;
 }
@@ -119,6 +120,8 @@ enum relay_end relay_run(int channel, int in, int out, int stop)
 
     r = (struct relay){.channel = channel, .in = in, .out = out, .stop = stop};
     while (!r.down.finished || !is_empty(&r.down)) {
+        size_t before = r.down.at;
+        bool idle = is_empty(&r.down);
         wait_for_any(&r, fds);
         move(&r, fds);
         if (r.up.finished && is_empty(&r.up) && !r.told) {
@@ -126,9 +129,9 @@ enum relay_end relay_run(int channel, int in, int out, int stop)
             (void)shutdown(channel, SHUT_WR);
         }
         ended_here = ended_here || (r.up.finished && !r.down.finished);
-        if (r.down.finished && !r.give_up_ms)
-            r.give_up_ms = clock_mono_ms() + GIVE_UP_MS;
-        if (r.give_up_ms && clock_mono_ms() >= r.give_up_ms)
+        if (idle || r.down.at != before || !(r.told || r.down.finished))
+            r.wrote_ms = clock_mono_ms();
+        else if (clock_mono_ms() >= r.wrote_ms + GIVE_UP_MS)
             break;
     }
     return ended_here ? RELAY_ENDED : RELAY_LOST;

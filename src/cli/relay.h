@@ -11,7 +11,8 @@ enum relay_end {
 };
 /* Runs until one of these.  Takes neither descriptor; `channel` is a socket.  The end of `in`, and
  * `stop` becoming readable (-1: never), end our side; then the other side may still answer.  A
- * reader of `out` who stops reading stops everything, and is given up 5 s after the channel ended.
+ * reader of `out` who stops reading stops everything; once either side has ended he is given up
+ * after 5 s.
  */
 enum relay_end relay_run(int channel, int in, int out, int stop);
 

@@ -16,6 +16,7 @@ struct client_message {
     struct exchange *x;
     size_t size;
     bool cancelled; /* nobody waits for its answer */
+    bool listens;
 };
 
 static const struct http_head no_head;
@@ -55,6 +56,7 @@ static void channel_finish(struct exchange *x)
     list_remove(&m->node);
     c->n--;
     c->n_bytes -= m->size;
+    c->n_listens -= m->listens;
     if (c->initializing == m)
         c->initializing = NULL;
     if (c->starting == m)
@@ -165,8 +167,12 @@ void client_channel_take(struct client_channel *c, struct str body, const struct
         .transport_id = c->transport_id,
     };
     exchange_start(c->sv, &a);
-    if (c->starting && m->x->method && m->x->method->service == SERVE_INITIALIZE)
-        c->initializing = m;
+    if (c->starting && m->x->method) {
+        m->listens = m->x->method->service == SERVE_LISTEN;
+        c->n_listens += m->listens;
+        if (m->x->method->service == SERVE_INITIALIZE)
+            c->initializing = m;
+    }
     c->starting = NULL;
 }
 

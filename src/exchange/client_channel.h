@@ -27,13 +27,19 @@ struct client_channel {
     struct transport *transport; /* what initialize made last; NULL before */
     struct listener listener;
     struct list messages;
-    unsigned n; /* under way */
+    unsigned n;         /* under way */
+    unsigned n_listens; /* … of which subscriptions, which have no end of their own */
     size_t n_bytes;
     struct client_message *starting;
     struct client_message *initializing; /* those behind it should wait: they would miss it */
     bool closed;
 };
 
+/* Requests that will be answered without more from the client. */
+static inline unsigned client_channel_busy(const struct client_channel *c)
+{
+    return c->n - c->n_listens;
+}
 void client_channel_open(struct client_channel *c); /* after its fields were filled */
 /* A client's message; body and head (NULL: there is none) are copied. */
 void client_channel_take(struct client_channel *c, struct str body, const struct http_head *head);

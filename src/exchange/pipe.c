@@ -167,8 +167,8 @@ static bool next_line(struct pipe *p)
 static bool is_full(const struct pipe *p)
 {
     const struct client_channel *c = &p->channel;
-    return c->initializing || c->n >= PIPE_MAX_LINES || c->n_bytes > PIPE_MAX_BYTES ||
-           conn_queued(p->conn) > PIPE_MAX_QUEUE;
+    return c->initializing || client_channel_busy(c) >= PIPE_MAX_LINES ||
+           c->n_bytes > PIPE_MAX_BYTES || conn_queued(p->conn) > PIPE_MAX_QUEUE;
 }
 
 static void take_input(struct pipe *p)
@@ -236,7 +236,7 @@ static void on_grace_over(struct deadline *d)
 {
     struct pipe *p = container_of(d, struct pipe, deadline);
 
-    if (p->hurried) {
+    if (p->hurried || p->channel.n == 0) {
         lose(p);
         return;
     }

@@ -8,7 +8,7 @@
 #include "exchange/exchange.h"
 
 #define PIPES_MAX 256                    /* open at once */
-#define PIPE_MAX_LINES 1024              /* under way on one pipe; above it no more is read */
+#define PIPE_MAX_LINES 1024              /* requests under way on one pipe; then no more is read */
 #define PIPE_MAX_BYTES (32u << 20)       /* of those lines; likewise */
 #define PIPE_MAX_QUEUE (1u << 20)        /* not read by the client; likewise */
 #define PIPE_MAX_DROPPABLE (256u * 1024) /* not read by the client; above it logs are dropped */

@@ -286,7 +286,8 @@ static bool has_room(const struct sse_stream *s, struct http_request *r)
     struct error err;
     bool is_batch;
 
-    if (s->channel.n < SSE2024_MAX_MESSAGES && s->channel.n_bytes + r->body.n <= SSE2024_MAX_BYTES)
+    if (client_channel_busy(&s->channel) < SSE2024_MAX_MESSAGES &&
+        s->channel.n_bytes + r->body.n <= SSE2024_MAX_BYTES)
         return true;
     return mcp_parse_request(r->body, r->mem, &m, &id, &is_batch, &err) && m.kind != MCP_REQUEST;
 }

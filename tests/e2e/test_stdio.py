@@ -273,6 +273,26 @@ def test_a_subscription_is_open_until_it_is_cancelled_or_the_pipe_ends(alone, pi
     assert p.receive() is None
 
 
+def test_subscriptions_do_not_hold_up_a_pipe(alone, pipe):
+    p = pipe(alone)
+    for i in range(1025):
+        p.request('subscriptions/listen', {'notifications': {'toolsListChanged': True}}, modern=True, ident=f'l{i}')
+    assert 'error' in p.answer('l1024'), 'one more than may be open'
+    assert p.rpc('ping')['result'] == {}
+    assert ended_cleanly(p.close())
+
+
+@pytest.mark.parametrize('calls', [1023, 1024])
+def test_no_more_is_read_than_1024_requests(alone, pipe, calls):
+    p = pipe(alone)
+    for i in range(calls):
+        p.request('tools/call', {'name': 'slow', 'arguments': {'steps': 1, 'delay_ms': 3000}}, ident=f's{i}')
+    p.request('ping', ident='ping')
+    first = p.receive()['id']
+    assert (first == 'ping') == (calls == 1023), first
+    assert ended_cleanly(p.close())
+
+
 def test_all_servers_are_served_without_a_name(alone, pipe):
     p = pipe(alone, server=None)
     assert 'up__echo' in [t['name'] for t in p.rpc('tools/list')['result']['tools']]
@@ -443,6 +463,20 @@ def test_a_client_that_does_not_read_is_not_read(alone, pipe):
         assert len(message['result']['content'][0]['text']) == size
         got.add(message['id'])
     assert ended_cleanly(p.close())
+
+
+@pytest.mark.parametrize('joined', [False, True])
+def test_sigterm_ends_one_whose_client_does_not_read(alone, pipe, joined):
+    if joined:
+        alone.start()
+    p = pipe(alone, reading=False)
+    for i in range(20):
+        p.request('tools/call', {'name': 'big', 'arguments': {'n': 1000000}}, ident=i)
+    alone.record.wait('tools/call', 20)
+    p.process.send_signal(signal.SIGTERM)
+    assert p.process.wait(DEADLINE_S) == 0
+    p.start_reading()
+    assert ended_cleanly(p.finish())
 
 
 def test_pipes_and_http_clients_share_the_gateway_and_not_their_state(beside, pipe):
