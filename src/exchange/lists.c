@@ -12,6 +12,9 @@
 
 #define LIST_TTL_MS 30000
 #define PAGE_ITEMS 1000
+#define PAGE_BYTES (4u * 1024 * 1024)      /* a page ends with the item that passes this */
+#define MERGED_INSTRUCTIONS (16u * 1024)   /* of one server among others */
+#define MERGED_INSTRUCTIONS_ALL (1u << 20) /* of all of them */
 
 /* One server of the answer. */
 struct part {
@@ -135,7 +138,7 @@ static void write_capabilities(const struct exchange *x, struct buf *out)
     buf_addc(out, '}');
 }
 
-/* Merged, each server's words stand under its name. */
+/* Merged, each server's words stand under its name, if they are not too many. */
 static void write_instructions(const struct exchange *x, struct buf *out)
 {
     bool any = false;
@@ -145,6 +148,8 @@ static void write_instructions(const struct exchange *x, struct buf *out)
         if (!p.catalog || p.catalog->instructions.n < 3)
             continue;
         struct str raw = p.catalog->instructions;
+        if (x->has_plan && (raw.n > MERGED_INSTRUCTIONS || out->n > MERGED_INSTRUCTIONS_ALL))
+            raw = STR("\"(Its instructions are too long to stand here; see its own path.)\"");
         buf_addz(out, any ? "\\n\\n" : ",\"instructions\":\"");
         if (x->has_plan)
             buf_addf(out, "# %.*s\\n", STR_ARG(upstream_name(p.up)));
@@ -264,7 +269,7 @@ static void list_part(struct listing *l, size_t i)
     for (w.from = 0; w.from < list->n && !l->more; w.from++) {
         if (is_shadowed(l, i, list->items[w.from].name) || l->seen++ < l->from)
             continue;
-        if (l->written == PAGE_ITEMS) {
+        if (l->written == PAGE_ITEMS || l->out->n > PAGE_BYTES) {
             l->more = true;
             break;
         }
