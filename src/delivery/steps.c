@@ -17,6 +17,7 @@
 #include "base/metric.h"
 
 #define MAX_MESSAGE (64u * 1024 * 1024)
+#define MAX_ID 1024 /* bytes of a server's request id or progress token */
 
 struct delivery {
     struct hub *hub;
@@ -148,7 +149,7 @@ static void deliver_notification(struct delivery *d)
         return;
     else if ((is_log || d->about || link_era(d->link) == MCP_MODERN) && tell_pending(d))
         return;
-    else if (!hub_tell(d->hub, d->link, d->text, is_log) && !tell_pending(d))
+    else if (!hub_tell(d->hub, d->link, d->text, mcp_is_droppable(&d->m)) && !tell_pending(d))
         drop(d, "notification");
 }
 
@@ -160,7 +161,7 @@ static void answer(struct delivery *d, struct str rest)
 
     buf_init(&text, MAX_MESSAGE);
     buf_addz(&text, "{\"jsonrpc\":\"2.0\",\"id\":");
-    buf_addstr(&text, d->m.id.p ? d->m.id : STR("null"));
+    buf_addstr(&text, d->m.id);
     buf_addc(&text, ',');
     buf_addstr(&text, rest);
     buf_addc(&text, '}');
@@ -173,7 +174,11 @@ static void answer(struct delivery *d, struct str rest)
 /* Pings are ours to answer; the rest is for the client.  Only legacy servers may ask. */
 static void deliver_request(struct delivery *d)
 {
-    if (str_eq(d->m.method, STR("ping")))
+    const struct js_node *token = js_get(&d->m.doc, d->m.meta, STR("progressToken"));
+
+    if (!d->m.id.p || d->m.id.n > MAX_ID || (token && js_raw(&d->m.doc, token).n > MAX_ID))
+        drop(d, "bad_id"); /* there is no way to answer, or it would cost us its size to remember */
+    else if (str_eq(d->m.method, STR("ping")))
         answer(d, STR("\"result\":{}"));
     else if (link_era(d->link) == MCP_MODERN)
         answer(d, STR("\"error\":{\"code\":-32601,\"message\":\"A 2026-07-28 server asks by "

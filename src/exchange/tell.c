@@ -46,5 +46,5 @@ bool exchange_tell(struct call *c, const struct mcp_message *m)
         return ask_client(x, m);
     if (is_log && !wants_log(x, m))
         return true; /* to nobody, then */
-    return x->outlet->send(x, m->doc.text, is_log ? OUTLET_MAY : OUTLET_MUST);
+    return x->outlet->send(x, m->doc.text, mcp_is_droppable(m) ? OUTLET_MAY : OUTLET_MUST);
 }

@@ -164,6 +164,26 @@ const char *mcp_response_fault(const struct mcp_message *m)
     return NULL;
 }
 
+bool mcp_is_droppable(const struct mcp_message *m)
+{
+    static const struct str vital[] = {
+        {"notifications/cancelled", 23},
+        {"notifications/elicitation/complete", 34},
+        {"notifications/resources/updated", 31},
+        {"notifications/resources/list_changed", 36},
+        {"notifications/tools/list_changed", 32},
+        {"notifications/prompts/list_changed", 34},
+        {"notifications/subscriptions/acknowledged", 40},
+    };
+
+    if (m->kind != MCP_NOTIFICATION)
+        return false;
+    for (size_t i = 0; i < countof(vital); i++)
+        if (str_eq(m->method, vital[i]))
+            return false;
+    return true;
+}
+
 const struct js_node *mcp_param(const struct mcp_message *m, struct str name)
 {
     return js_get(&m->doc, m->params, name);

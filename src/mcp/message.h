@@ -31,6 +31,8 @@ must_check bool mcp_parse_upstream(struct str text, struct arena *mem, struct mc
 /* What is wrong with the shape of an upstream's response ("a result that is not an object"), or
  * NULL: clients cannot be expected to take every shape. */
 const char *mcp_response_fault(const struct mcp_message *m);
+/* A notification that a slow reader may do without: a log line, or a kind that nobody knows. */
+bool mcp_is_droppable(const struct mcp_message *m);
 const struct js_node *mcp_param(const struct mcp_message *m, struct str name);
 /* params.NAME as text; absent when it is not a string. */
 struct str mcp_param_text(const struct mcp_message *m, struct str name, struct arena *mem);

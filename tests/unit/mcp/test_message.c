@@ -133,3 +133,32 @@ TEST(test_response__of_a_shape_that_no_client_could_read_is_named)
         arena_free(mem);
     }
 }
+
+TEST(test_notification__of_an_unknown_kind_may_be_dropped_a_vital_one_not)
+{
+    static const struct {
+        const char *text;
+        bool droppable;
+    } cases[] = {
+        {"{\"method\":\"notifications/message\"}", true},
+        {"{\"method\":\"notifications/no/such\"}", true},
+        {"{\"method\":\"notifications/cancelled\"}", false},
+        {"{\"method\":\"notifications/elicitation/complete\"}", false},
+        {"{\"method\":\"notifications/resources/updated\"}", false},
+        {"{\"method\":\"notifications/resources/list_changed\"}", false},
+        {"{\"method\":\"notifications/tools/list_changed\"}", false},
+        {"{\"method\":\"notifications/prompts/list_changed\"}", false},
+        {"{\"method\":\"notifications/subscriptions/acknowledged\"}", false},
+        {"{\"id\":1,\"method\":\"roots/list\"}", false},
+        {"{\"id\":1,\"result\":{}}", false},
+    };
+
+    for (size_t i = 0; i < countof(cases); i++) {
+        struct arena *mem = arena_new(1 << 16);
+        struct mcp_message m;
+        struct error err;
+        assert_true(mcp_parse_upstream(str_of(cases[i].text), mem, &m, &err));
+        assert_int_equal(mcp_is_droppable(&m), cases[i].droppable);
+        arena_free(mem);
+    }
+}
