@@ -57,6 +57,9 @@ enum stream_weight {
     STREAM_PROGRESS, /* an older unsent one of the same stream may be replaced */
     STREAM_MAY,      /* logs: dropped and counted when the reader is slow */
 };
+/* JSON as one event without an id.  Line ends between its tokens become blanks, so that it is one
+ * data line: each would cost six bytes more, and not every client joins several. */
+void stream_write_event(struct buf *out, struct str type, struct str json);
 /* One JSON-RPC message. */
 void stream_send(struct stream *st, struct str json, enum stream_weight weight);
 /* The result (or error), the last event; the connection ends after it.  An error is written without

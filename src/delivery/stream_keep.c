@@ -13,6 +13,7 @@
 #include "delivery/stream_impl.h"
 
 #include "http/sse.h"
+#include "json/write.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -20,12 +21,26 @@
 _Static_assert(sizeof(struct stream) + sizeof(struct stream_event) <= STREAM_EVENT_COST,
                "what an event costs beside its text");
 
+void stream_write_event(struct buf *out, struct str type, struct str json)
+{
+    struct buf flat;
+
+    buf_init(&flat, SIZE_MAX);
+    if (memchr(json.p, '\n', json.n) || memchr(json.p, '\r', json.n)) {
+        buf_addstr(&flat, json);
+        js_flatten(flat.p, flat.n);
+        json = buf_str(&flat);
+    }
+    sse_write(out, type, STR_NONE, json);
+    buf_release(&flat);
+}
+
 struct stream_text *stream_text_new(struct streams *s, struct str json)
 {
     struct stream_text *text;
 
     buf_reset(&s->out);
-    sse_write(&s->out, STR_NONE, STR_NONE, json);
+    stream_write_event(&s->out, STR_NONE, json);
     text = xmalloc(sizeof(*text) + s->out.n);
     text->refs = 1;
     text->n = s->out.n;

@@ -30,7 +30,7 @@ static bool write_event(struct exchange *x, struct str json)
 {
     struct buf event;
     buf_init(&event, 2 * MAX_MESSAGE);
-    sse_write(&event, STR("message"), STR_NONE, json);
+    stream_write_event(&event, STR("message"), json);
     bool fits = http_stream_write(x->http, buf_str(&event));
     buf_release(&event);
     return fits;
