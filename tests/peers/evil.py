@@ -483,6 +483,62 @@ def list_huge_cursor(t):
     t.say(t.result({'tools': TOOLS, 'nextCursor': 'c' * 65536}))
 
 
+@mode('list-15mib', 'Lists a tool with a description of 15 MiB.', 'http', at='tools/list')
+def list_15mib(t):
+    t.json(t.result({'tools': [{'name': 'do', 'description': 'd' * (15 * MIB), 'inputSchema': {'type': 'object'}}]}))
+
+
+@mode('list-escaped-name', 'Lists a tool whose name is 2 MiB of escapes, on a hundred pages.', 'http', at='tools/list')
+def list_escaped_name(t):
+    page = int(t.params.get('cursor') or 0)
+    t.json(t.result(b'{"tools":[{"name":"%s","inputSchema":{}}]%s}' % (
+        b'\\u0061' * (2 * MIB // 6), b',"nextCursor":"%d"' % (page + 1) if page < 98 else b'')))
+
+
+@mode('instructions-15mib', 'Has instructions of 15 MiB.', 'http', at='initialize')
+def instructions_15mib(t):
+    t.json(t.result({'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'instructions': 'i' * (15 * MIB),
+                     'serverInfo': {'name': 'evil', 'version': '1'}}))
+
+
+@mode('line-ends', 'Answers with JSON that has a million line ends between its tokens, after some progress.', 'http')
+def line_ends(t):
+    t.say(t.progress(1))
+    body = t.good().replace(b'"content":[', b'"content":[' + b'\n' * 1000000)
+    t.chunk(b'\n'.join(b'data: ' + line for line in body.split(b'\n')) + b'\n\n')
+
+
+@mode('line-ends-json', 'Answers with pretty-printed JSON, two megabytes of it line ends.', 'http')
+def line_ends_json(t):
+    t.json(t.good().replace(b'"content":[', b'"content":[' + b'\r\n' * 1000000))
+
+
+@mode('notification-flood', 'Sends notifications that nobody knows, as fast as it can, then answers.')
+def notification_flood(t):
+    line = b'{"jsonrpc":"2.0","method":"notifications/evil","params":{"data":"%s"}}' % (b'l' * 1000)
+    t.many(line for _ in range(number('FLOOD', 100000)))
+    t.say(t.good())
+
+
+@mode('question-flood', 'Asks the client ten thousand things at once, with ids of 1 KiB, then answers.')
+def question_flood(t):
+    t.many(b'{"jsonrpc":"2.0","id":"%d%s","method":"elicitation/create","params":{"message":"?","requestedSchema":{}}}' % (n, b'q' * 1000)
+           for n in range(10000))
+    t.say(t.good())
+
+
+@mode('question-huge-id', 'Asks the client twenty things with ids of 1 MiB, then answers.')
+def question_huge_id(t):
+    for n in range(20):
+        t.say(b'{"jsonrpc":"2.0","id":"%d%s","method":"roots/list"}' % (n, b'q' * MIB))
+    t.say(t.good())
+
+
+@mode('question-bad-id', 'Asks the client things under ids that are no ids, then answers.')
+def question_bad_id(t):
+    t.say(*(b'{"jsonrpc":"2.0","id":%s,"method":"roots/list"}' % i for i in (b'{}', b'null', b'[]', b'true')), t.good())
+
+
 # HTTP broken on the wire.
 
 def wire(name, what, data):
