@@ -100,9 +100,9 @@ TEST(test_stream__line_ends_in_data_cannot_forge_a_field_or_an_event)
     client_wait_end(&c);
     struct seen *seen = client_events(&c);
     assert_int_equal(seen->n, countof(evil) + 1);
-    assert_string_equal(seen->data[0], "{\n\ndata: {\"evil\":1}\n\n}");
-    assert_string_equal(seen->data[1], "{\n\nid: 1\n\n}");
-    assert_string_equal(seen->data[2], "{\n\nretry: 1\n\n}");
+    assert_string_equal(seen->data[0], "{    data: {\"evil\":1}    }");
+    assert_string_equal(seen->data[1], "{  id: 1  }");
+    assert_string_equal(seen->data[2], "{  retry: 1  }");
     assert_int_equal(peer_count(&c.p, "\nid: 0.") + peer_count(&c.p, "\nid: 1\n"), 0);
     assert_false(peer_has(&c.p, "\nretry:"));
     assert_false(memchr(c.body.p, '\r', c.body.n));
