@@ -90,6 +90,13 @@ static bool start_writer(struct gateway *g, struct store *store, struct error *e
                     &g->chain, err) ||
         !chain_load(g->chain, store, err) || !audit_close_lost(store, g->chain, &lost, err))
         return false;
+    struct undelivered_config kept = {
+        .loop = g->sv.loop, .store = store, .writer = g->writer.number};
+    chain_derive(g->chain, "undelivered", kept.key);
+    bool opened = undelivered_open(&kept, &g->sv.undelivered, err);
+    crypto_wipe(kept.key, sizeof(kept.key));
+    if (!opened)
+        return false;
     if (lost)
         log_warn("calls of an earlier run have no known outcome", LI("calls", lost));
     return true;
@@ -112,6 +119,12 @@ static void on_lease(void *arg)
     g->lease_op = (struct store_op){.kind = OP_WRITER_RENEW, .writer = &g->writer};
     g->lease_job = (struct write_job){.ops = &g->lease_op, .n = 1, .done = on_lease_written};
     g->renewing = lane_write(g->sv.lanes, &g->lease_job);
+}
+
+/* A resumed stream had the result that was kept for its client. */
+static void on_kept_sent(void *undelivered, int64_t id)
+{
+    undelivered_drop(undelivered, id);
 }
 
 static bool start_services(struct gateway *g, struct error *err)
@@ -144,6 +157,7 @@ static bool start_services(struct gateway *g, struct error *err)
         .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
     };
     sv->audit = audit_new(&audit);
+    undelivered_use(sv->undelivered, sv->lanes);
     sv->calls = calls_new(sv->audit, sv->lanes);
     struct sessions_config sessions = {
         .lanes = sv->lanes,
@@ -155,6 +169,7 @@ static bool start_services(struct gateway *g, struct error *err)
     struct streams_config streams = {.loop = sv->loop, .writer = g->writer.number};
     chain_derive(g->chain, "streams", streams.key);
     sv->streams = streams_new(&streams);
+    streams_on_kept(sv->streams, on_kept_sent, sv->undelivered);
     sv->hub = hub_new(sv->loop, sv->streams);
     deadline_class_init(&sv->slow_calls, sv->loop, EXCHANGE_SLOW_MS);
     deadline_class_init(&sv->quiet, sv->loop, EXCHANGE_QUIET_MS);
@@ -460,6 +475,7 @@ static void stop(struct gateway *g)
         keeper_stop(g->keeper);
     if (sv->lanes)
         lanes_free(sv->lanes);
+    undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
     if (sv->sessions)
         sessions_free(sv->sessions);

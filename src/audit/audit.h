@@ -53,6 +53,10 @@ struct exec_result {
     struct str outcome; /* see event_row.outcome */
     struct str error;   /* one sentence, or absent */
     struct str body;    /* the result's original bytes; absent when there is none */
+    /* Committed with the outcome (≤ 4, copied; not with a note): verdicts stand in x->ops[0..n).
+     * When the commit fails only the outcome itself is tried again. */
+    const struct store_op *extra;
+    size_t n_extra;
 };
 
 enum exec_state { EXEC_UNUSED, EXEC_BEGINNING, EXEC_OPEN, EXEC_ENDING, EXEC_CLOSED, EXEC_REFUSED };

@@ -288,10 +288,15 @@ void exec_end(struct audit *a, struct exec *x, const struct exec_result *result,
     e->body = STR_NONE;
     memset(e->body_sha, 0, sizeof(e->body_sha));
     memset(e->stored_sha, 0, sizeof(e->stored_sha));
-    x->ops[0] = (struct store_op){.kind = OP_EVENT_APPEND, .event = e};
+    size_t n = result->n_extra;
+    assert(n + 1 < countof(x->ops));
+    for (size_t i = 0; i < n; i++)
+        x->ops[i] = result->extra[i];
+    if (x->mode != AUDIT_NONE)
+        x->ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = e};
     if (x->kind == EXEC_DURABLE)
         audit_count(a, e->server, e->outcome);
-    submit(x, x->mode == AUDIT_NONE ? 0 : 1);
+    submit(x, n);
 }
 
 static struct exec open_token(enum exec_kind kind)

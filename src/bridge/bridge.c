@@ -164,6 +164,9 @@ static struct str extra_meta(const struct bridge_result *b, bool has_server_info
         buf_addf(&extra, "%s\"holdfast/session\":", extra.n ? "," : "");
         js_quote(&extra, b->handle);
     }
+    if (b->redelivered_at.p)
+        buf_addf(&extra, "%s\"holdfast/redelivered\":{\"at\":\"%.*s\"}", extra.n ? "," : "",
+                 STR_ARG(b->redelivered_at));
     struct str text = extra.n ? arena_dup(b->mem, buf_str(&extra)) : STR_NONE;
     buf_release(&extra);
     return text;
@@ -238,7 +241,8 @@ static void write_error(const struct bridge_result *b, struct buf *out)
 
 void bridge_write_result(const struct bridge_result *b, struct buf *out)
 {
-    bool untouched = b->from == b->to && !b->handle.p && !b->lost_server.p && !b->state.p;
+    bool untouched = b->from == b->to && !b->handle.p && !b->lost_server.p && !b->state.p &&
+                     !b->redelivered_at.p;
     struct js_splice s;
 
     buf_addz(out, "{\"jsonrpc\":\"2.0\",\"id\":");

@@ -41,6 +41,7 @@ struct bridge_result {
     struct str state;       /* modern → modern: the bound requestState, raw; absent: as it is */
     struct str handle;      /* to be told as [session: …]; absent: not */
     struct str lost_server, lost_reason, lost_at; /* state lost; absent: not */
+    struct str redelivered_at; /* it is handed out late: when it was ready; absent: not */
     struct arena *mem;
 };
 void bridge_write_result(const struct bridge_result *b, struct buf *out);

@@ -525,6 +525,8 @@ static void on_ended(struct exec *x, const struct error *err)
     struct call *c = x->user;
     if (err)
         c->audit_err = *err;
+    else
+        c->is_kept = c->keep && x->ops[0].verdict == VERDICT_OK;
     finish(c);
 }
 
@@ -551,6 +553,12 @@ void call_settle(struct call *c)
             exec_note(c->home->audit, &what, &result);
         finish(c);
         return;
+    }
+    struct store_op extra;
+    if (c->keep) {
+        extra = kept_op(c->keep);
+        result.extra = &extra;
+        result.n_extra = 1;
     }
     exec_end(c->home->audit, &c->exec, &result, on_ended);
 }

@@ -14,6 +14,7 @@
 #include "audit/audit.h"
 #include "base/map.h"
 #include "bridge/bridge.h"
+#include "call/undelivered.h"
 #include "session/session.h"
 #include "upstream/upstream.h"
 
@@ -72,6 +73,9 @@ struct call {
     struct error err;
     bool session_over_limit; /* err is the limit's text, for an isError result */
     struct error audit_err;  /* the outcome could not be made durable */
+    struct kept *keep;       /* set before call_settle(): sealed, stored with the outcome */
+    bool is_kept;            /* and it was */
+    bool is_given_up;        /* it has nothing to keep */
     bool state_lost;
     const char *lost_reason;
     /* private */

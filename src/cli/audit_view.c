@@ -29,6 +29,7 @@ static const struct look {
     {STR("refused"), "✘", "31"},
     {STR("upstream_lost"), "✘", "31"},
     {STR("indeterminate"), "?", "35"},
+    {STR("redelivered"), "✔", "2"},
     {STR("open"), "…", "36"},
 };
 static const struct look unknown_look = {STR_NONE, "?", "35"};

@@ -44,7 +44,7 @@ static const struct cli_flag audit_flags[] = {
     {"--tool", "NAME", "only this tool"},
     {"--outcome", "WORD",
      "only this outcome: ok, tool_error, error, timeout, cancelled, refused, "
-     "upstream_lost, indeterminate, open"},
+     "upstream_lost, indeterminate, redelivered, open"},
     {"--since", "DURATION", "not older than this: 30m, 24h"},
     {"--limit", "N", "at most so many (list)"},
     DATA_FLAG,

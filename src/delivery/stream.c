@@ -316,6 +316,17 @@ void stream_finish(struct stream *st, struct str json, bool is_error)
     stream_keep_settle(st);
 }
 
+void streams_on_kept(struct streams *s, void (*fn)(void *arg, int64_t id), void *arg)
+{
+    s->on_kept = fn;
+    s->on_kept_arg = arg;
+}
+
+void stream_set_kept(struct stream *st, int64_t id)
+{
+    st->kept_id = id;
+}
+
 bool stream_is_connected(const struct stream *st)
 {
     return st->conn != NULL;

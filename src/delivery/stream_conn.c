@@ -261,6 +261,10 @@ struct stream_conn *stream_conn_open(struct stream *st, struct http_request *r, 
     }
     stream_http_begin(r);
     replay(c, after);
+    if (st->is_finished && !c->is_closed && st->kept_id && st->all->on_kept) {
+        st->all->on_kept(st->all->on_kept_arg, st->kept_id);
+        st->kept_id = 0;
+    }
     if (st->is_finished)
         stream_conn_close(c, false);
     return c;

@@ -34,6 +34,8 @@ struct outlet {
     /* May be NULL: the answer takes long.  Where a dropped connection can be resumed, now is the
      * time to make it so. */
     void (*slow)(struct exchange *x);
+    /* May be NULL: nobody will come for the reply.  Does this one not reach its client now? */
+    bool (*is_lost)(const struct exchange *x);
     /* May be NULL: the client has initialised, and its transport is stored.  For channels that stay
      * and carry the transport themselves. */
     void (*initialized)(struct exchange *x, struct transport *t);

@@ -100,6 +100,11 @@ static void http_slow(struct exchange *x)
         (void)open_stream(x);
 }
 
+static bool http_is_lost(const struct exchange *x)
+{
+    return x->stream ? !stream_is_connected(x->stream) : x->aborted;
+}
+
 static void finish_stream(struct exchange *x)
 {
     struct stream *stream = x->stream;
@@ -142,6 +147,7 @@ const struct outlet outlet_http = {
     .send = http_send,
     .finish = http_finish,
     .slow = http_slow,
+    .is_lost = http_is_lost,
 };
 
 void exchange_start_http(struct services *sv, struct http_request *r, struct str server)

@@ -7,6 +7,7 @@
  *   route      path → upstream, and what it offers               (upstream/)
  *   session    which durable session a call belongs to           (choose.c)
  *   permit     may they: limits of ours, headers against body
+ *   kept       a result that did not reach its client: handed out  (redeliver.c)
  *   call       answered here, or by the upstream: intent durable, link, send, answer   (call/)
  *   audit      the outcome durable
  *   reply      JSON, or the last event of a stream               (reply.c)
@@ -73,6 +74,11 @@ static enum step_result step_permit(struct exchange *x)
     return x->method->service == SERVE_CALL ? exchange_check_params(x) : STEP_NEXT;
 }
 
+static enum step_result step_kept(struct exchange *x)
+{
+    return x->method->service == SERVE_CALL ? exchange_redeliver(x) : STEP_NEXT;
+}
+
 static void on_answer(struct call *c)
 {
     exchange_resume(c->user);
@@ -82,6 +88,14 @@ static void on_slow(struct deadline *d)
 {
     struct exchange *x = container_of(d, struct exchange, slow);
     x->outlet->slow(x);
+}
+
+void exchange_await_slow(struct exchange *x)
+{
+    if (!x->outlet->slow || x->streaming)
+        return;
+    x->slow.fn = on_slow;
+    deadline_set(&x->sv->slow_calls, &x->slow);
 }
 
 static enum step_result step_call(struct exchange *x)
@@ -116,10 +130,7 @@ static enum step_result step_call(struct exchange *x)
     x->session = NULL;
     x->transport = NULL;
     x->has_call = true;
-    if (x->outlet->slow) {
-        x->slow.fn = on_slow;
-        deadline_set(&x->sv->slow_calls, &x->slow);
-    }
+    exchange_await_slow(x);
     call_start(x->sv->calls, c);
     return STEP_WAIT;
 }
@@ -129,6 +140,7 @@ static enum step_result step_audit(struct exchange *x)
     if (x->has_call && x->call.transport)
         hub_linked(x->sv->hub, x->call.transport);
     if (x->has_call && x->call.state != CALL_DONE) {
+        exchange_keep(x);
         call_settle(&x->call);
         return STEP_WAIT;
     }
@@ -139,6 +151,7 @@ static enum step_result step_reply(struct exchange *x)
 {
     if (x->has_call && !x->status)
         exchange_write_call_reply(x);
+    exchange_keep_late(x);
     exchange_finish(x);
     return STEP_DONE;
 }
@@ -149,7 +162,8 @@ static const struct step {
 } steps[] = {
     {"message", step_message}, {"identify", step_identify}, {"transport", step_transport},
     {"route", step_route},     {"session", step_session},   {"permit", step_permit},
-    {"call", step_call},       {"audit", step_audit},       {"reply", step_reply},
+    {"kept", step_kept},       {"call", step_call},         {"audit", step_audit},
+    {"reply", step_reply},
 };
 
 /* A step that waits is run again when it is resumed: each knows from its own fields what it has. */
@@ -190,6 +204,8 @@ void exchange_gone(struct exchange *x)
         exchange_listen_gone(x);
     else if (x->has_call && x->era == MCP_MODERN)
         call_cancel(&x->call, STR("client disconnected"));
+    else
+        exchange_keep_gone(x);
 }
 
 static void exchange_finish(struct exchange *x)
@@ -197,6 +213,8 @@ static void exchange_finish(struct exchange *x)
     measure_exchange(x);
     if (x->has_call)
         call_release(&x->call);
+    if (x->take)
+        undelivered_take_release(x->take);
     deadline_clear(&x->slow);
     if (x->up)
         upstream_unref(x->up);

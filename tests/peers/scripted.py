@@ -18,6 +18,7 @@ The tool `script` runs `steps`, each an object with one member:
   wait PATH         until that file exists                     get MESSAGE      on the standalone stream (HTTP; else stdout)
   listen MESSAGE    to every open listen, tagged               end_listens 1    a result for each
   result TEXT       the result as these very characters        say WORD         a line in FILE.times
+  result_file PATH  likewise, from that file                   fail TEXT        with a JSON-RPC error
   later STEPS       the same in a thread of its own, so that the call ends meanwhile
 Without a `result` it answers with the answers it got, in order, as JSON text."""
 import argparse
@@ -138,6 +139,11 @@ class Run:
                 listen.over.set()
         elif name == 'result':
             self.result = value
+        elif name == 'result_file':
+            with open(value, encoding='utf-8') as file:
+                self.result = file.read()
+        elif name == 'fail':
+            raise RpcError(value)
         elif name == 'say':
             server.note(value)
         elif name == 'later':

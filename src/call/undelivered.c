@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The index of kept results, and the way of one in and out of the store.
+ *
+ * A result is taken in two steps: its row is read on the lookup lane and unsealed, then deleted on
+ * the write lane; only whoever deleted it has it.  While that goes on its entry is in nobody's
+ * sight, so the same ask beside it executes.  Entries are found by session, then by the digest of
+ * what was asked, which is computed only for sessions that have any.
+ *
+ * What is bound to the sealed bytes: tenant, owner, session and digest.  A row moved to another
+ * place in the database does not open. */
+#include "call/undelivered.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/metric.h"
+#include "crypto/hash.h"
+#include "crypto/seal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* A sealed result, what it opens to, and its parsed form. */
+#define MAX_TAKEN ((size_t)64 * 1024 * 1024)
+
+struct undelivered {
+    struct loop *loop;
+    struct lanes *lanes;
+    struct seal_key *key;
+    int64_t writer, last_number;
+    struct map holders; /* by session id */
+    struct list order;  /* stored ones, the first to end first */
+    size_t n, bytes;
+    struct metric *results;
+};
+
+/* What one session has here. */
+struct holder {
+    struct list kept;
+    unsigned n;
+    struct str session_id;
+    char bytes[];
+};
+
+enum kept_state { KEPT_EXPECTED, KEPT_STORED, KEPT_TAKEN };
+
+struct kept {
+    struct undelivered *home;
+    struct holder *holder; /* NULL: out of sight */
+    struct list in_holder, in_order;
+    enum kept_state state;
+    bool is_unwanted;    /* its client got it by other ways while it was being stored */
+    struct list waiters; /* struct undelivered_take, while EXPECTED */
+    struct principal who;
+    struct str session_id;
+    struct undelivered_row row; /* without sealed bytes once stored */
+    uint8_t *sealed;
+    struct store_op op;
+    struct write_job job;
+    char bytes[]; /* of who and session_id */
+};
+
+static void count(struct undelivered *u, const char *what)
+{
+    struct str label = str_of(what);
+    metric_add(metric_cell(u->results, &label, 1), 1);
+}
+
+static int64_t lifetime_ms(void)
+{
+    return fault_hits("undelivered.short_life") ? 0 : UNDELIVERED_LIFE_MS;
+}
+
+/* A server's name has no NUL; a tool's may, so its length goes before it. */
+static void digest_of(const struct undelivered_ask *ask, uint8_t ret[32])
+{
+    uint64_t length = ask->tool.n;
+    const struct str parts[] = {ask->method,
+                                STR("\0"),
+                                ask->server,
+                                STR("\0"),
+                                str_n((const char *)&length, sizeof(length)),
+                                ask->tool,
+                                ask->arguments};
+    sha256_parts(parts, countof(parts), ret);
+}
+
+static struct str put_text(char **to, struct str s)
+{
+    memcpy(*to, s.p, s.n);
+    struct str copy = str_n(*to, s.n);
+    *to += s.n;
+    return copy;
+}
+
+static struct kept *kept_new(struct undelivered *u, const struct principal *who,
+                             struct str session_id, const uint8_t digest[32])
+{
+    struct kept *k = xcalloc(1, sizeof(*k) + who->tenant.n + who->owner.n + session_id.n);
+    char *to = k->bytes;
+
+    k->home = u;
+    k->who = (struct principal){.tenant = put_text(&to, who->tenant),
+                                .owner = put_text(&to, who->owner),
+                                .role = who->role};
+    k->session_id = put_text(&to, session_id);
+    memcpy(k->row.digest, digest, sizeof(k->row.digest));
+    list_init(&k->in_holder);
+    list_init(&k->in_order);
+    list_init(&k->waiters);
+    return k;
+}
+
+static struct holder *holder_make(struct undelivered *u, struct str session_id)
+{
+    struct holder *h = map_get(&u->holders, session_id);
+
+    if (h)
+        return h;
+    h = xcalloc(1, sizeof(*h) + session_id.n);
+    memcpy(h->bytes, session_id.p, session_id.n);
+    h->session_id = str_n(h->bytes, session_id.n);
+    list_init(&h->kept);
+    map_put(&u->holders, h->session_id, h);
+    return h;
+}
+
+/* Into sight: asks find it from now on. */
+static void show(struct kept *k)
+{
+    k->holder = holder_make(k->home, k->session_id);
+    k->holder->n++;
+    k->home->n++;
+    list_push(&k->holder->kept, &k->in_holder);
+    if (k->state != KEPT_STORED)
+        return;
+    k->home->bytes += (size_t)k->row.sealed_len;
+    list_push(&k->home->order, &k->in_order);
+}
+
+static void hide(struct kept *k)
+{
+    struct holder *h = k->holder;
+
+    if (!h)
+        return;
+    if (k->state == KEPT_STORED)
+        k->home->bytes -= (size_t)k->row.sealed_len;
+    list_remove(&k->in_holder);
+    list_remove(&k->in_order);
+    k->holder = NULL;
+    k->home->n--;
+    if (--h->n)
+        return;
+    map_remove(&k->home->holders, h->session_id);
+    free(h);
+}
+
+static void kept_free(struct kept *k)
+{
+    hide(k);
+    free(k->sealed);
+    free(k);
+}
+
+/* Their rows are the reaper's. */
+static void forget_ended(struct undelivered *u)
+{
+    int64_t now_ms = clock_wall_ms();
+
+    for (struct list *it; (it = list_first(&u->order));) {
+        struct kept *k = list_entry(it, struct kept, in_order);
+        if (k->row.expires_ms > now_ms)
+            return;
+        kept_free(k);
+    }
+}
+
+struct kept *undelivered_expect(struct undelivered *u, const struct undelivered_ask *ask)
+{
+    const struct holder *h;
+    struct kept *k;
+    uint8_t digest[32];
+
+    forget_ended(u);
+    h = map_get(&u->holders, ask->session_id);
+    if (u->n >= UNDELIVERED_IN_ALL || u->bytes >= UNDELIVERED_BYTES_IN_ALL ||
+        (h && h->n >= UNDELIVERED_PER_SESSION)) {
+        count(u, "refused");
+        return NULL;
+    }
+    digest_of(ask, digest);
+    k = kept_new(u, ask->who, ask->session_id, digest);
+    show(k);
+    return k;
+}
+
+static void bound_to(const struct kept *k, struct str ret[4])
+{
+    ret[0] = k->who.tenant;
+    ret[1] = k->who.owner;
+    ret[2] = k->session_id;
+    ret[3] = str_n((const char *)k->row.digest, sizeof(k->row.digest));
+}
+
+bool kept_seal(struct kept *k, int64_t exec, struct str result, int64_t until_ms)
+{
+    struct undelivered *u = k->home;
+    struct str bound[4];
+    size_t n = result.n + SEAL_OVERHEAD;
+
+    if (result.n > UNDELIVERED_MAX) {
+        count(u, "refused");
+        return false;
+    }
+    bound_to(k, bound);
+    k->sealed = xmalloc(n);
+    seal(u->key, bound, countof(bound), result, k->sealed);
+    k->row.id = u->writer << EVENT_WRITER_SHIFT | ++u->last_number;
+    k->row.session_id = k->session_id;
+    k->row.exec = exec;
+    k->row.created_ms = clock_wall_ms();
+    k->row.expires_ms = until_ms ? until_ms : k->row.created_ms + lifetime_ms();
+    k->row.sealed = str_n((const char *)k->sealed, n);
+    k->row.sealed_len = (int64_t)n;
+    return true;
+}
+
+bool kept_is_sealed(const struct kept *k)
+{
+    return k->sealed != NULL;
+}
+
+struct store_op kept_op(const struct kept *k)
+{
+    return (struct store_op){.kind = OP_UNDELIVERED_PUT, .who = &k->who, .undelivered = &k->row};
+}
+
+int64_t kept_id(const struct kept *k)
+{
+    return k->row.id;
+}
+
+/* Takes: from here to their end. */
+
+static void on_later(struct loop_task *task)
+{
+    struct undelivered_take *t = container_of(task, struct undelivered_take, later);
+    t->done(t);
+}
+
+static void finish_later(struct undelivered_take *t)
+{
+    t->later.fn = on_later;
+    loop_defer(t->home->loop, &t->later);
+}
+
+/* It could not be taken now, but still is there. */
+static void put_back(struct undelivered_take *t)
+{
+    t->kept->state = KEPT_STORED;
+    show(t->kept);
+    t->kept = NULL;
+}
+
+static void let_go(struct undelivered_take *t)
+{
+    kept_free(t->kept);
+    t->kept = NULL;
+}
+
+static void store_failed(struct undelivered_take *t, const struct error *err)
+{
+    log_warn("a kept result could not be handed out; it stays kept", LZ("why", err->text));
+    t->ok =
+        error_set(&t->err, ERR_UNAVAILABLE, "the store cannot work right now; try again shortly");
+    put_back(t);
+}
+
+static void on_deleted(struct write_job *job)
+{
+    struct undelivered_take *t = container_of(job, struct undelivered_take, write);
+
+    if (!job->ok) {
+        store_failed(t, &job->err);
+    } else {
+        t->found = t->op.verdict == VERDICT_OK;
+        if (t->found)
+            count(t->home, "handed_out");
+        let_go(t);
+    }
+    t->done(t);
+}
+
+static bool open_row(struct undelivered_take *t)
+{
+    struct str bound[4], sealed = t->row->sealed;
+
+    if (sealed.n < SEAL_OVERHEAD)
+        return false;
+    uint8_t *plain = arena_alloc(t->mem, sealed.n - SEAL_OVERHEAD + 1);
+    bound_to(t->kept, bound);
+    if (!unseal(t->home->key, bound, countof(bound), sealed, plain))
+        return false;
+    t->result = str_n((const char *)plain, sealed.n - SEAL_OVERHEAD);
+    t->at_ms = t->row->created_ms;
+    t->until_ms = t->row->expires_ms;
+    t->exec = t->row->exec;
+    return true;
+}
+
+static void on_read(struct read_job *job)
+{
+    struct undelivered_take *t = container_of(job, struct undelivered_take, read);
+    struct undelivered *u = t->home;
+    struct error full;
+
+    if (!job->ok) {
+        store_failed(t, &job->err);
+    } else if (!t->row) {
+        let_go(t);
+    } else if (!open_row(t)) {
+        log_warn("a kept result does not open; the call is made again");
+        let_go(t);
+    } else if (t->was_cancelled) {
+        put_back(t);
+    } else {
+        t->op = (struct store_op){
+            .kind = OP_UNDELIVERED_TAKE, .who = t->who, .undelivered = &t->kept->row};
+        t->write = (struct write_job){.ops = &t->op, .n = 1, .done = on_deleted};
+        if (lane_write(u->lanes, &t->write))
+            return;
+        error_set(&full, ERR_UNAVAILABLE, "too much is waiting for the store");
+        store_failed(t, &full);
+    }
+    t->done(t);
+}
+
+static bool read_row(struct read_job *job, struct store *store)
+{
+    struct undelivered_take *t = container_of(job, struct undelivered_take, read);
+    return store_undelivered_get(store, t->who, t->kept->row.id, t->mem, &t->row, &job->err);
+}
+
+static void begin_take(struct undelivered_take *t, struct kept *k)
+{
+    struct error full;
+
+    hide(k);
+    k->state = KEPT_TAKEN;
+    t->kept = k;
+    t->mem = arena_new(MAX_TAKEN);
+    t->read = (struct read_job){.run = read_row, .done = on_read};
+    if (lane_lookup(t->home->lanes, &t->read))
+        return;
+    error_set(&full, ERR_UNAVAILABLE, "too much is waiting for the store");
+    store_failed(t, &full);
+    finish_later(t);
+}
+
+static struct kept *find(const struct undelivered *u, const struct undelivered_ask *ask)
+{
+    struct holder *h = map_get(&u->holders, ask->session_id);
+    uint8_t digest[32];
+
+    if (!h)
+        return NULL;
+    digest_of(ask, digest);
+    list_each(&h->kept, it)
+    {
+        struct kept *k = list_entry(it, struct kept, in_holder);
+        if (memcmp(k->row.digest, digest, sizeof(digest)) == 0 && !k->is_unwanted &&
+            principal_owns(ask->who, k->who.tenant, k->who.owner))
+            return k;
+    }
+    return NULL;
+}
+
+bool undelivered_find(struct undelivered *u, const struct undelivered_ask *ask,
+                      struct undelivered_take *t)
+{
+    struct kept *k;
+
+    if (!u->n)
+        return false;
+    forget_ended(u);
+    k = find(u, ask);
+    if (!k)
+        return false;
+    t->home = u;
+    t->who = ask->who;
+    t->ok = true;
+    list_init(&t->waiting);
+    if (k->state == KEPT_EXPECTED)
+        list_push(&k->waiters, &t->waiting);
+    else
+        begin_take(t, k);
+    return true;
+}
+
+void undelivered_take_cancel(struct undelivered_take *t)
+{
+    t->was_cancelled = true;
+    if (list_empty(&t->waiting))
+        return; /* under way: on_read() looks */
+    list_remove(&t->waiting);
+    finish_later(t);
+}
+
+void undelivered_take_release(struct undelivered_take *t)
+{
+    arena_free(t->mem);
+    t->mem = NULL;
+}
+
+/* A row nobody wants any more; not awaited, for the reaper comes anyway. */
+static void on_dropped(struct write_job *job)
+{
+    kept_free(container_of(job, struct kept, job));
+}
+
+static void drop(struct kept *k)
+{
+    hide(k);
+    k->op = (struct store_op){.kind = OP_UNDELIVERED_TAKE, .who = &k->who, .undelivered = &k->row};
+    k->job = (struct write_job){.ops = &k->op, .n = 1, .done = on_dropped};
+    if (!lane_write(k->home->lanes, &k->job))
+        kept_free(k);
+}
+
+void kept_settled(struct kept *k, bool is_stored)
+{
+    struct list *first = NULL;
+
+    free(k->sealed);
+    k->sealed = NULL;
+    k->row.sealed = STR_NONE;
+    if (is_stored && !k->is_unwanted)
+        first = list_pop(&k->waiters);
+    for (struct list *it; (it = list_pop(&k->waiters));)
+        finish_later(list_entry(it, struct undelivered_take, waiting));
+    if (!is_stored) {
+        kept_free(k);
+        return;
+    }
+    count(k->home, "kept");
+    hide(k);
+    k->state = KEPT_STORED;
+    if (k->is_unwanted)
+        drop(k);
+    else if (first)
+        begin_take(list_entry(first, struct undelivered_take, waiting), k);
+    else
+        show(k);
+}
+
+static void on_stored(struct write_job *job)
+{
+    struct kept *k = container_of(job, struct kept, job);
+
+    if (!job->ok)
+        log_warn("a result could not be kept for its client", LZ("why", job->err.text));
+    kept_settled(k, job->ok && k->op.verdict == VERDICT_OK);
+}
+
+void kept_write(struct kept *k)
+{
+    assert(kept_is_sealed(k));
+    k->op = kept_op(k);
+    k->job = (struct write_job){.ops = &k->op, .n = 1, .done = on_stored};
+    if (!lane_write(k->home->lanes, &k->job))
+        kept_settled(k, false);
+}
+
+/* Only a stream that was resumed knows an id, and there are few of both. */
+void undelivered_drop(struct undelivered *u, int64_t id)
+{
+    size_t at = 0;
+    struct str key;
+    void *value;
+
+    while (map_next(&u->holders, &at, &key, &value)) {
+        struct holder *h = value;
+        list_each(&h->kept, it)
+        {
+            struct kept *k = list_entry(it, struct kept, in_holder);
+            if (k->row.id != id)
+                continue;
+            k->is_unwanted = true;
+            if (k->state == KEPT_STORED)
+                drop(k);
+            return;
+        }
+    }
+}
+
+size_t undelivered_count(const struct undelivered *u)
+{
+    return u->n;
+}
+
+/* What an earlier process kept.  Ids grow with time, so this is the order of their ends. */
+static bool load(struct undelivered *u, struct store *store, struct error *err)
+{
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct undelivered_row *rows;
+    size_t n = STORE_PAGE_MAX;
+    int64_t after = 0;
+    bool ok = true;
+
+    while (ok && n == STORE_PAGE_MAX && u->n < UNDELIVERED_IN_ALL) {
+        ok = store_undelivered_page(store, after, STORE_PAGE_MAX, mem, &rows, &n, err);
+        for (size_t i = 0; ok && i < n; i++) {
+            struct principal who = {.tenant = rows[i].tenant, .owner = rows[i].owner};
+            struct kept *k = kept_new(u, &who, rows[i].session_id, rows[i].digest);
+            k->state = KEPT_STORED;
+            k->row = rows[i];
+            k->row.tenant = k->who.tenant;
+            k->row.owner = k->who.owner;
+            k->row.session_id = k->session_id;
+            show(k);
+            after = rows[i].id;
+        }
+    }
+    arena_free(mem);
+    return ok;
+}
+
+bool undelivered_open(const struct undelivered_config *config, struct undelivered **ret,
+                      struct error *err)
+{
+    struct undelivered *u = xcalloc(1, sizeof(*u));
+
+    u->loop = config->loop;
+    u->key = seal_key_new(config->key);
+    u->writer = config->writer;
+    map_init(&u->holders);
+    list_init(&u->order);
+    u->results =
+        metric_register(METRIC_COUNTER, "holdfast_undelivered_results_total",
+                        "Results whose client was gone: kept, handed_out or refused.", "what", 4);
+    if (!load(u, config->store, err)) {
+        undelivered_free(u);
+        return error_wrap(err, "reading undelivered results");
+    }
+    *ret = u;
+    return true;
+}
+
+void undelivered_use(struct undelivered *u, struct lanes *lanes)
+{
+    u->lanes = lanes;
+}
+
+void undelivered_free(struct undelivered *u)
+{
+    struct str key;
+    void *holder;
+
+    if (!u)
+        return;
+    for (size_t at = 0; map_next(&u->holders, &at, &key, &holder); at = 0) {
+        struct list *first = list_first(&((struct holder *)holder)->kept);
+        kept_free(list_entry(first, struct kept, in_holder));
+    }
+    map_release(&u->holders);
+    seal_key_free(u->key);
+    free(u);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results that did not reach their client: when one is kept (call/undelivered.h), and how it is
+ * handed out to the same session asking the same again.
+ *
+ *     client gone      exchange_keep_gone()   the index expects the call's result
+ *     answered         exchange_keep()        sealed, to be committed with the outcome
+ *     reply written    exchange_keep_late()   who left since: sealed, in a commit of its own
+ *     asked again      exchange_redeliver()   deleted durably, noted in the audit, written
+ *
+ * Legacy clients only: a 2026-07-28 client that disconnects has cancelled.  Only results count,
+ * errors of a call are not kept.  Derived sessions keep nothing either: all clients of an owner
+ * that name no session share one, and another's answer is not theirs. */
+#include "exchange/exchange.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <assert.h>
+
+static const struct str reply_head = {"{\"jsonrpc\":\"2.0\",\"id\":", 22};
+static const struct str result_key = {",\"result\":", 10};
+
+static bool is_lost(const struct exchange *x)
+{
+    return x->outlet->is_lost && x->outlet->is_lost(x);
+}
+
+static bool may_be_kept(const struct exchange *x, const struct session *s)
+{
+    return x->era == MCP_LEGACY && x->method && x->method->service == SERVE_CALL && x->id.p && s &&
+           s->origin != ORIGIN_DERIVED;
+}
+
+static struct undelivered_ask ask_of(const struct exchange *x)
+{
+    const struct session *s = x->has_call ? x->call.session : x->session;
+    const struct upstream *up = x->has_call ? x->call.up : x->up;
+    const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
+
+    return (struct undelivered_ask){
+        .who = &x->who,
+        .session_id = s->id,
+        .server = upstream_name(up),
+        .method = x->msg.method,
+        .tool = x->tool,
+        .arguments = arguments ? js_raw(&x->msg.doc, arguments) : STR_NONE,
+    };
+}
+
+static struct kept *expect(const struct exchange *x)
+{
+    struct undelivered_ask ask = ask_of(x);
+    return undelivered_expect(x->sv->undelivered, &ask);
+}
+
+static void begin_keep(struct exchange *x)
+{
+    x->call.keep = expect(x);
+    x->call.is_given_up = !x->call.keep;
+}
+
+/* The result inside the reply that was just written. */
+static struct str written_result(const struct exchange *x)
+{
+    size_t at = reply_head.n + x->id.n + result_key.n;
+
+    if (x->is_error || x->status != 200 || x->out.n <= at)
+        return STR_NONE;
+    assert(memcmp(x->out.p + at - result_key.n, result_key.p, result_key.n) == 0);
+    return str_n(x->out.p + at, x->out.n - at - 1);
+}
+
+void exchange_keep_gone(struct exchange *x)
+{
+    struct call *c = &x->call;
+
+    if (x->take && !x->has_call)
+        undelivered_take_cancel(x->take);
+    else if (x->has_call && !c->keep && !c->is_given_up && !x->stream && is_lost(x) &&
+             c->state != CALL_DONE && may_be_kept(x, c->session))
+        begin_keep(x);
+}
+
+static void give_up(struct call *c)
+{
+    kept_settled(c->keep, false);
+    c->keep = NULL;
+    c->is_given_up = true;
+}
+
+/* Seals what the client would have got, or gives it up. */
+static void seal_written(struct exchange *x)
+{
+    struct call *c = &x->call;
+    struct str result = written_result(x);
+
+    if (!result.p || !kept_seal(c->keep, c->exec.id, result, 0))
+        give_up(c);
+}
+
+/* The reply is written once for its result's bytes, and again when the outcome is durable, for only
+ * then is it known what the reply has to say.  What the first one said of lost state was not heard.
+ */
+void exchange_keep(struct exchange *x)
+{
+    struct call *c = &x->call;
+
+    if (!c->keep && !c->is_given_up && is_lost(x) && may_be_kept(x, c->session))
+        begin_keep(x);
+    if (!c->keep)
+        return;
+    if (c->state != CALL_ANSWERED || !c->has_answer || c->answer.error) {
+        give_up(c);
+        return;
+    }
+    struct session_link *l = session_link_of(c->session, upstream_name(c->up));
+    bool was_lost = l && l->lost;
+    exchange_write_call_reply(x);
+    seal_written(x);
+    if (l)
+        l->lost = was_lost;
+    buf_reset(&x->out);
+    x->status = 0;
+    x->is_error = false;
+}
+
+/* The one who asked again is gone as well: it is kept as it was. */
+static void keep_again(struct exchange *x)
+{
+    struct undelivered_take *t = x->take;
+    struct kept *k = is_lost(x) ? expect(x) : NULL;
+
+    if (k && kept_seal(k, t->exec, t->result, t->until_ms))
+        kept_write(k);
+    else if (k)
+        kept_settled(k, false);
+}
+
+/* It went with the outcome. */
+static void keep_settled(struct exchange *x)
+{
+    struct call *c = &x->call;
+    int64_t id = kept_id(c->keep);
+
+    kept_settled(c->keep, c->is_kept);
+    c->keep = NULL;
+    if (!is_lost(x)) /* its stream was resumed meanwhile */
+        undelivered_drop(x->sv->undelivered, id);
+    else if (x->stream)
+        stream_set_kept(x->stream, id);
+}
+
+void exchange_keep_late(struct exchange *x)
+{
+    struct call *c = &x->call;
+
+    if (x->take && x->take->found)
+        keep_again(x);
+    if (!x->has_call)
+        return;
+    if (c->keep && kept_is_sealed(c->keep)) {
+        keep_settled(x);
+        return;
+    }
+    if (!c->keep && !c->is_given_up && c->has_answer && is_lost(x) && may_be_kept(x, c->session))
+        begin_keep(x);
+    if (!c->keep)
+        return;
+    seal_written(x);
+    if (!c->keep)
+        return;
+    if (x->stream)
+        stream_set_kept(x->stream, kept_id(c->keep));
+    kept_write(c->keep);
+    c->keep = NULL;
+}
+
+static void note(const struct exchange *x)
+{
+    struct exec_what what = {
+        .who = &x->who,
+        .session_id = x->session->id,
+        .transport = x->transport ? str_n(x->transport->shown, 8) : STR_NONE,
+        .carrier = x->session->carrier,
+        .server = upstream_name(x->up),
+        .method = x->msg.method,
+        .tool = x->tool,
+        .era = arena_printf(x->mem, "%.*s>%.*s", STR_ARG(x->version->name),
+                            STR_ARG(x->catalog->version)),
+        .body = mcp_params_raw(&x->msg),
+        .mode = upstream_config(x->up)->audit,
+        .parent = x->take->exec,
+    };
+    struct exec_result result = {.outcome = STR("redelivered")};
+    exec_note(x->sv->audit, &what, &result);
+}
+
+static enum step_result hand_out(struct exchange *x)
+{
+    struct undelivered_take *t = x->take;
+    struct mcp_message m = {.kind = MCP_RESPONSE};
+    char at[CLOCK_TEXT];
+
+    if (!js_parse(t->result, &js_limits_upstream, t->mem, &m.doc, NULL))
+        return exchange_refuse(x, 200, -32603,
+                               "a kept result could not be read; make the call again");
+    m.result = js_root(&m.doc);
+    clock_format(t->at_ms, at);
+    struct bridge_result b = {
+        .m = &m,
+        .from = MCP_LEGACY,
+        .to = MCP_LEGACY,
+        .id = x->id,
+        .redelivered_at = str_of(at),
+        .mem = x->mem,
+    };
+    session_used(x->session);
+    note(x);
+    log_debug("a kept result was handed out", LS("server", upstream_name(x->up)));
+    x->status = 200;
+    (void)buf_room(&x->out, t->result.n + x->id.n + 256);
+    bridge_write_result(&b, &x->out);
+    return STEP_REPLY;
+}
+
+static void on_taken(struct undelivered_take *t)
+{
+    exchange_resume(t->user);
+}
+
+enum step_result exchange_redeliver(struct exchange *x)
+{
+    struct undelivered_take *t = x->take;
+
+    if (!t) {
+        if (!undelivered_count(x->sv->undelivered) || !may_be_kept(x, x->session))
+            return STEP_NEXT;
+        struct undelivered_ask ask = ask_of(x);
+        t = arena_new_of(x->mem, struct undelivered_take);
+        t->user = x;
+        t->done = on_taken;
+        if (!undelivered_find(x->sv->undelivered, &ask, t))
+            return STEP_NEXT;
+        x->take = t;
+        exchange_await_slow(x);
+        return STEP_WAIT;
+    }
+    if (!t->ok)
+        return exchange_fail(x, &t->err);
+    if (t->found)
+        return hand_out(x);
+    if (t->was_cancelled)
+        return exchange_refuse(x, 503, -32000, "the client left; make the call again");
+    return STEP_NEXT;
+}

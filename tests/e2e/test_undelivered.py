@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results whose client was gone: kept sealed, handed out once to the same session asking the same again."""
+import glob
+import json
+import re
+
+import pytest
+
+from commands import Executions, events
+from harness import Client, wait_for
+from scripted import Background, get, open_gate, script
+
+PLAIN = '2025-06-18'  # no event ids on slow answers: a dropped connection leaves nothing to resume
+RESUMABLE = '2025-11-25'
+KEY = 'holdfast/redelivered'
+MIB = 1024 * 1024
+
+
+def result_of(text, **more):
+    return json.dumps({'content': [{'type': 'text', 'text': text}], **more}, separators=(',', ':'))
+
+
+def counted(hf, what):
+    text = hf.get('/metrics').body.decode()
+    found = re.search(r'holdfast_undelivered_results_total\{what="%s"\} (\d+)' % what, text)
+    return int(found.group(1)) if found else 0
+
+
+class Call:
+    """One call of `script` that answers when its gate opens; sent as often as wanted, always the same."""
+
+    def __init__(self, server, result):
+        self.server, self.gate = server, server.gate()
+        self.steps = ({'wait': self.gate}, {'result': result})
+        self.result = json.loads(result)
+
+    def send(self, client, **options):
+        return script(client, *self.steps, **options)
+
+    def ask(self, client, **options):
+        """To its end: the reply, parsed."""
+        with self.send(client, **options) as later:
+            return later.rest()[-1]
+
+    def leave(self, client, hf=None):
+        """Sent, at the server, and then its client is gone before the first byte of an answer."""
+        before = len(self.server.of('tools/call'))
+        later = self.send(client)
+        self.server.wait('tools/call', before + 1)
+        later.close()
+        for _ in range(2):  # Holdfast has seen it by then
+            assert client.holdfast.get('/healthz').status == 200
+
+    def lose(self, client):
+        """Left, then answered and kept."""
+        hf = client.holdfast
+        kept = counted(hf, 'kept')
+        self.leave(client)
+        open_gate(self.gate)
+        wait_for(lambda: counted(hf, 'kept') == kept + 1, 'the result to be kept')
+
+
+def is_redelivered(reply):
+    return KEY in reply['result'].get('_meta', {})
+
+
+@pytest.fixture
+def server(scripted):
+    return scripted('srv')
+
+
+def connect(hf, version=PLAIN, **options):
+    return Client(hf, '/mcp/srv', **options).connect(version)
+
+
+def test_lost_result__is_handed_out_once(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf)
+    call = Call(server, result_of('it ran', structuredContent={'n': 9007199254740993}, _meta={'a': 1}))
+    call.lose(client)
+    again = call.ask(client, ident='second', meta={'progressToken': 'another'})
+    assert again['id'] == 'second'
+    told = again['result']['_meta'].pop(KEY)
+    assert again['result'] == call.result
+    assert re.fullmatch(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z', told['at'])
+    assert len(server.calls()) == 1
+    third = call.ask(client)
+    assert third['result'] == call.result and len(server.calls()) == 2
+
+
+def test_lost_result__is_on_record(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf)
+    call = Call(server, result_of('it ran'))
+    call.lose(client)
+    call.ask(client)
+    (intent, outcome), = Executions().read(hf).of_tool('script')
+    assert outcome == 'ok'
+    note = wait_for(lambda: [e for e in events(hf) if e.get('outcome') == 'redelivered'], 'the note')
+    assert [e['parent'] for e in note] == [intent['id']]
+    assert note[0]['kind'] == 'note' and note[0]['tool'] == 'script' and note[0]['session_id'] == intent['session_id']
+
+
+def test_lost_result__other_askers_execute(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client, other = connect(hf), connect(hf)
+    call = Call(server, result_of('it ran'))
+    call.lose(client)
+    assert not is_redelivered(call.ask(other)), 'another session'
+    assert len(server.calls()) == 2
+    for steps in ([{'result': '{"content":[]}'}], [*call.steps, {'say': 'x'}]):
+        with script(client, *steps) as later:
+            assert not is_redelivered(later.rest()[-1]), 'other arguments'
+    modern = Client(hf, '/mcp/srv', modern=True)
+    assert not is_redelivered(call.ask(modern))
+    assert len(server.calls()) == 5
+    assert is_redelivered(call.ask(client)), 'and it was still there for its own'
+    assert len(server.calls()) == 5
+
+
+def test_call_under_way__whoever_asks_again_waits_for_it(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf)
+    call = Call(server, result_of('it ran'))
+    call.leave(client)
+    gone = call.send(client)
+    waiting = call.send(client)
+    for _ in range(2):
+        assert hf.get('/healthz').status == 200
+    gone.close()
+    assert hf.get('/healthz').status == 200
+    again = Background(waiting.rest)
+    assert hf.get('/healthz').status == 200
+    open_gate(call.gate)
+    assert is_redelivered(again.result()[-1])
+    assert len(server.calls()) == 1
+    assert not is_redelivered(call.ask(client)) and len(server.calls()) == 2
+
+
+def test_failures__a_tool_error_is_a_result_and_an_error_is_not(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf)
+    call = Call(server, '{"content":[],"isError":true}')
+    call.lose(client)
+    assert is_redelivered(call.ask(client)) and len(server.calls()) == 1
+    call = Call(server, '{}')
+    call.steps = ({'wait': call.gate}, {'fail': 'it broke'})
+    call.leave(client)
+    waiting = call.send(client)
+    assert hf.get('/healthz').status == 200
+    open_gate(call.gate)
+    assert 'error' in waiting.rest()[-1] and len(server.calls()) == 3, 'whoever waited for an error asks for itself'
+
+
+@pytest.mark.parametrize('over', [0, 1])
+def test_size__one_mebibyte_is_kept_and_a_byte_more_is_not(holdfast, server, over):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf)
+    frame = len(result_of(''))
+    result = result_of('x' * (MIB + over - frame))
+    assert len(result) == MIB + over
+    gate = server.gate()
+    big = server.gate()  # the result itself is too long for an argument twice: the server reads it from a file
+    with open(big, 'w', encoding='utf-8') as file:
+        file.write(result)
+    call = Call(server, '{}')
+    call.gate, call.result = gate, json.loads(result)
+    call.steps = ({'wait': gate}, {'result_file': big})
+    if not over:
+        call.lose(client)
+        assert is_redelivered(call.ask(client)) and len(server.calls()) == 1
+        return
+    call.leave(client)
+    open_gate(gate)
+    wait_for(lambda: counted(hf, 'refused') == 1, 'the result to be refused')
+    assert call.ask(client)['result'] == call.result and len(server.calls()) == 2
+    assert counted(hf, 'kept') == 0
+
+
+def test_number__a_session_has_thirty_two_kept_results(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf)
+    calls = [Call(server, result_of(str(n))) for n in range(33)]
+    for call in calls[:32]:
+        call.lose(client)
+    calls[32].leave(client)
+    open_gate(calls[32].gate)
+    wait_for(lambda: counted(hf, 'refused'), 'the result to be refused')
+    wait_for(lambda: len([w for _, w in Executions().read(hf).of_tool('script') if w == 'ok']) == 33, 'its outcome')
+    for call in calls[:32]:
+        assert is_redelivered(call.ask(client))
+    assert not is_redelivered(calls[32].ask(client))
+
+
+def test_age__a_result_past_its_end_is_not_handed_out(holdfast, server):
+    hf = holdfast({'srv': server.entry}, env={'HOLDFAST_FAULT': 'undelivered.short_life:1'})
+    client = connect(hf)
+    call = Call(server, result_of('it ran'))
+    call.lose(client)
+    assert not is_redelivered(call.ask(client)) and len(server.calls()) == 2
+    call = Call(server, result_of('the next one lives'))
+    call.lose(client)
+    assert is_redelivered(call.ask(client)) and len(server.calls()) == 3
+
+
+def test_kill__what_was_kept_survives_and_what_was_handed_out_is_gone(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf)
+    first, second = Call(server, result_of('first')), Call(server, result_of('second'))
+    first.lose(client)
+    second.lose(client)
+    assert is_redelivered(first.ask(client))
+    hf.restart()
+    assert is_redelivered(second.ask(client)) and len(server.calls()) == 2
+    assert not is_redelivered(first.ask(client)) and len(server.calls()) == 3
+    hf.restart()
+    assert not is_redelivered(second.ask(client)) and len(server.calls()) == 4
+
+
+def test_database__never_holds_the_plain_text(holdfast, server):
+    hf = holdfast({'srv': {**server.entry, 'audit': 'digest'}})
+    client = connect(hf)
+    call = Call(server, result_of('it ran'))
+    marker = 'marker-7f3a90b1-of-a-secret'
+    path = server.gate()
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(result_of(marker))
+    call.steps = ({'wait': call.gate}, {'result_file': path})
+    call.lose(client)
+    for file in glob.glob(hf.data + '/*'):
+        if file.endswith('.sock'):
+            continue
+        with open(file, 'rb') as data:
+            assert marker.encode() not in data.read(), file
+    assert call.ask(client)['result']['content'][0]['text'] == marker
+    assert len(server.calls()) == 1
+
+
+def test_modern_client__that_disconnects_has_cancelled(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = Client(hf, '/mcp/srv', modern=True)
+    call = Call(server, result_of('it ran'))
+    call.leave(client)
+    wait_for(lambda: [w for _, w in Executions().read(hf).of_tool('script')] == ['cancelled'], 'the cancellation')
+    open_gate(call.gate)
+    assert not is_redelivered(call.ask(client)) and len(server.calls()) == 2
+    assert counted(hf, 'kept') == 0
+
+
+def test_no_session__clients_that_share_a_derived_one_execute(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = Client(hf, '/mcp/srv')
+    call = Call(server, result_of('it ran'))
+    call.leave(client)
+    open_gate(call.gate)
+    wait_for(lambda: [w for _, w in Executions().read(hf).of_tool('script')] == ['ok'], 'the outcome')
+    assert not is_redelivered(call.ask(client)) and len(server.calls()) == 2
+
+
+def test_stream__without_a_connection_its_result_is_kept_too(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf, RESUMABLE)
+    call = Call(server, result_of('it ran'))
+    later = call.send(client)
+    assert later.event()['id'], 'the priming event of a slow answer'
+    later.close()
+    for _ in range(2):
+        assert hf.get('/healthz').status == 200
+    open_gate(call.gate)
+    wait_for(lambda: counted(hf, 'kept') == 1, 'the result to be kept')
+    assert is_redelivered(call.ask(client)) and len(server.calls()) == 1
+
+
+def test_stream__that_is_resumed_takes_the_kept_copy_away(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf, RESUMABLE)
+    call = Call(server, result_of('it ran'))
+    later = call.send(client)
+    last = later.event()['id']
+    later.close()
+    for _ in range(2):
+        assert hf.get('/healthz').status == 200
+    open_gate(call.gate)
+    wait_for(lambda: counted(hf, 'kept') == 1, 'the result to be kept')
+    stream = get(client, last)
+    assert json.loads(stream.message())['result'] == call.result
+    stream.close()
+    assert not is_redelivered(call.ask(client)) and len(server.calls()) == 2
+
+
+@pytest.mark.parametrize('commit', range(4, 10))
+def test_store_failing__what_is_kept_is_handed_out_once_all_the_same(holdfast, server, commit):
+    """One commit fails: that of the outcome and the kept result, of the deletion, of the note, or a later one."""
+    hf = holdfast({'srv': server.entry}, env={'HOLDFAST_FAULT': f'store.commit:{commit}'})
+    client = connect(hf)
+    call = Call(server, result_of('it ran'))
+    call.leave(client)
+    open_gate(call.gate)
+    replies = [call.ask(client) for _ in range(8)]
+    good = [r for r in replies if 'result' in r]
+    assert all(r['result']['content'] == call.result['content'] for r in good)
+    assert all(r['error']['code'] == -32000 for r in replies if 'error' in r)
+    redelivered = [r for r in good if is_redelivered(r)]
+    assert len(redelivered) == counted(hf, 'kept') == counted(hf, 'handed_out')
+    executed = len(server.calls())
+    assert len(good) - len(redelivered) <= executed
+    wait_for(lambda: not [w for _, w in Executions().read(hf).of_tool('script') if w == 'open'], 'every outcome')
+    assert len(Executions().read(hf).of_tool('script')) == executed
