@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What @modelcontextprotocol/server-everything (legacy, SDK 1.x) shows of each feature.
+import {randomUUID} from 'node:crypto';
 import {cancelled, eventually, failure, includes, must, progressed, same, text} from './check.mjs';
 
 const ROOT = {uri: 'file:///tmp/a-root', name: 'a root'};
@@ -149,7 +150,8 @@ async function listChanged(peer) {
     peer.advertised('resources.listChanged');
     const subscription = peer.isModern && await peer.client.listen({resourcesListChanged: true}, {timeout: peer.noticeMs});
     const since = peer.mark();
-    const made = await peer.call('gzip-file-as-resource', {name: 'made.gz', data: 'data:text/plain,hello', outputType: 'resourceLink'});
+    const name = `made-${randomUUID()}.gz`; // the server keeps one resource of a name for all its sessions
+    const made = await peer.call('gzip-file-as-resource', {name, data: 'data:text/plain,hello', outputType: 'resourceLink'});
     const {uri} = made.content.find((b) => b.type === 'resource_link');
     await peer.notice('notifications/resources/list_changed', undefined, since);
     const listed = async () => (await peer.client.listResources()).resources.some((r) => r.uri === uri);

@@ -80,13 +80,14 @@ class Cell(typing.NamedTuple):
 
 
 def cells():
-    for upstream in UPSTREAMS:
-        for client in CLIENTS if upstream != 'handles' else ():
-            for front in FRONTS:
-                yield Cell(client, front, upstream)
+    for client in CLIENTS:
+        for front in FRONTS:
+            for upstream in UPSTREAMS:
+                if upstream != 'handles':
+                    yield Cell(client, front, upstream)
     for client in ('sdk1', 'v2-legacy'):
         yield Cell(client, 'sse', 'everything')
-        yield Cell(client, 'direct', 'everything-http')
+        yield Cell(client, 'direct', 'everything')
         yield Cell(client, 'direct', 'ours-legacy')
     for client in ('v2-auto', 'v2-modern'):
         yield Cell(client, 'direct', 'ours-modern')
@@ -94,36 +95,31 @@ def cells():
 
 
 # What does not cross between the eras: refused with a sentence of ours, or not offered to begin with.
-UNTRANSLATED = ASKING + ('mrtr', 'listen', 'subscriptions', 'list_changed')
-REFUSED = re.compile('Holdfast|does not advertise')
+UNTRANSLATED = ASKING + ('mrtr', 'listen', 'subscriptions')
+REFUSED = re.compile('Holdfast|does not advertise|what is listened to should be')
 
-# What Holdfast cannot do yet; a row leaves when it can.
-FRONTS_TO_COME = {'all': '/mcp for all servers', 'stdio': 'holdfast stdio', 'sse': 'the 2024 transport'}
-FEATURES_TO_COME = {
-    'prompts', 'resources', 'templates', 'completion', 'conditional', 'reconnection', 'resumption', *ASKING, 'elicitation-url', 'mrtr',
-    'subscriptions', 'listen', 'list_changed', 'logging'}
+# What Holdfast cannot do yet, in which cells, and the features that show it; a row leaves when it can.  "Sometimes"
+# is for what depends on who was faster.
+TO_COME = [
+    ("reading a session's own resources where many servers are", lambda cell: cell.front in ('all', 'sse') and cell.era == 'legacy' and
+     cell.upstream.startswith('everything'), {'list_changed'}),
+    ('sometimes: watching a server before saying so', lambda cell: cell.era == 'modern' and cell.upstream.startswith('ours'), {'list_changed', 'listen'}),
+    ('what a modern pipe says to a session of its own', lambda cell: cell.upstream == 'ours-stdio' and cell.era == 'legacy', {'list_changed'}),
+]
 
 
 def missing(cell, feature):
     """The name of what Holdfast cannot do yet for this test, or None."""
     if cell.front == 'direct':
         return None
-    if cell.front in FRONTS_TO_COME:
-        return FRONTS_TO_COME[cell.front]
-    if feature in ASKING and cell.era == UPSTREAMS[cell.upstream].era == 'modern':
-        return None
-    if cell.is_crossed and feature in ('subscriptions', 'list_changed'):
-        return None
-    if feature == 'reconnection' and UPSTREAMS[cell.upstream].era == 'modern':
-        return None
-    return feature if feature in FEATURES_TO_COME else None
+    return next((what for what, where, features in TO_COME if where(cell) and feature in features), None)
 
 
 def params():
     for cell in cells():
         for feature in ('connect', *cell.features(), 'close'):
             why = missing(cell, feature)
-            marks = [pytest.mark.xfail(strict=True, reason=f'not there yet: {why}')] if why else []
+            marks = [pytest.mark.xfail(strict=not why.startswith('sometimes'), reason=f'not there yet: {why}')] if why else []
             yield pytest.param(cell, feature, marks=marks, id='-'.join((*cell, feature)))
 
 
@@ -184,6 +180,8 @@ class Matrix:
             one = harness.Holdfast(home, {'mcpServers': served, 'holdfast': {}})
             stack.callback(one.close)
             self.gateways.append(one.start())
+        # The lines that a modern server logs on a pipe do not say for whom: no two calls at once.
+        self.alone = {'ours-stdio': threading.Lock()}
         pool = concurrent.futures.ThreadPoolExecutor(AT_ONCE)
         stack.callback(pool.shutdown, cancel_futures=True)
         self.outcomes = {cell: pool.submit(self.drive, cell) for cell in wanted}
@@ -196,14 +194,19 @@ class Matrix:
             'all': lambda: ['--url', f'{base}/mcp', *prefix],
             'sse': lambda: ['--sse', f'{base}/sse', *prefix],
             'stdio': lambda: ['--stdio', f'{harness.BINARY} stdio --server {cell.upstream} --data {gateway.data}'],
-            'direct': lambda: ['--url', self.entries[cell.upstream]['url']],
+            'direct': lambda: self.itself(self.entries[cell.upstream]),
         }[cell.front]()
+
+    @staticmethod
+    def itself(entry):
+        return ['--url', entry['url']] if 'url' in entry else ['--stdio', ' '.join([entry['command'], *entry['args']])]
 
     def drive(self, cell):
         """What the driver said, by feature."""
         command = [harness.node(), DRIVE, '--client', cell.client, '--peer', UPSTREAMS[cell.upstream].peer, '--folder', self.files,
                    '--features', ','.join(cell.features()), *self.target(cell)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CELL_S, check=False)
+        with self.alone.get(cell.upstream, contextlib.nullcontext()):
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CELL_S, check=False)
         said = {line['feature']: line for line in map(json.loads, done.stdout.splitlines())}
         for line in said.values():
             line['stderr'] = done.stderr[-2000:]
