@@ -4,11 +4,8 @@
  * servers list is the first one's. */
 #include "exchange/exchange.h"
 
-#include "base/clock.h"
 #include "json/splice.h"
 #include "json/write.h"
-
-#include <stdio.h>
 
 #define LIST_TTL_MS 30000
 #define PAGE_ITEMS 1000
@@ -32,6 +29,13 @@ struct own_lists {
     unsigned waiting;
     struct own_list of[];
 };
+
+static uint64_t hash_add(uint64_t hash, const void *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 1099511628211u;
+    return hash;
+}
 
 static size_t part_count(const struct exchange *x)
 {
@@ -200,37 +204,40 @@ static struct part listed_at(const struct exchange *x, size_t i)
     return p;
 }
 
-/* Changes whenever one of the catalogs behind a list does: a cursor of another list is refused. */
+/* Changes whenever one of the catalogs behind a list does, and is another for every list: a cursor
+ * of another list is refused. */
 static unsigned stamp_of(const struct exchange *x)
 {
-    uint64_t stamp = 1469598103934665603u;
+    uint64_t stamp = hash_add(1469598103934665603u, x->endpoint.p, x->endpoint.n);
+
+    stamp = hash_add(stamp, x->method->name.p, x->method->name.n);
     for (size_t i = 0; i < part_count(x); i++) {
         struct part p = listed_at(x, i);
-        stamp = (stamp ^ (p.catalog ? (uint64_t)p.catalog->filled_ms : 0)) * 1099511628211u;
+        int64_t filled = p.catalog ? p.catalog->filled_ms : 0;
+        stamp = hash_add(stamp, &filled, sizeof(filled));
     }
     return (unsigned)(stamp >> 32 ^ stamp);
 }
 
+static struct str cursor_at(const struct exchange *x, unsigned long from)
+{
+    return arena_printf(x->mem, "%lu.%08x", from, stamp_of(x));
+}
+
+/* Only what cursor_at() wrote for this very list is one. */
 static bool read_cursor(struct exchange *x, size_t *ret_from)
 {
     const struct js_node *node = mcp_param(&x->msg, STR("cursor"));
     struct str text = js_text(&x->msg.doc, node, x->mem);
-    unsigned stamp = 0;
     unsigned long from = 0;
-    char room[32];
-    int used = 0;
 
     *ret_from = 0;
     if (!node)
         return true;
-    if (!text.p || text.n >= sizeof(room))
-        return false;
-    memcpy(room, text.p, text.n);
-    room[text.n] = '\0';
-    if (sscanf(room, "%8lu.%8x%n", &from, &stamp, &used) != 2 || (size_t)used != text.n)
-        return false;
+    for (size_t i = 0; i < text.n && i < 9 && text.p[i] >= '0' && text.p[i] <= '9'; i++)
+        from = from * 10 + (unsigned long)(text.p[i] - '0');
     *ret_from = from;
-    return stamp == stamp_of(x) && from > 0;
+    return text.p && from > 0 && str_eq(text, cursor_at(x, from));
 }
 
 struct listing {
@@ -336,6 +343,13 @@ void exchange_release_own(struct exchange *x)
         catalog_unref(x->own->of[i].catalog);
 }
 
+static enum step_result refuse_cursor(struct exchange *x)
+{
+    return exchange_refuse(x, 200, -32602,
+                           "Invalid cursor: the list has changed, or the cursor is not one of "
+                           "ours; begin again without a cursor");
+}
+
 enum step_result exchange_answer_list(struct exchange *x)
 {
     struct listing l = {.x = x, .kind = kind_of(x->method)};
@@ -343,17 +357,17 @@ enum step_result exchange_answer_list(struct exchange *x)
     if (gather_own(x, l.kind) == STEP_WAIT)
         return STEP_WAIT;
     if (!read_cursor(x, &l.from))
-        return exchange_refuse(x, 200, -32602,
-                               "Invalid cursor: the list has changed, or the cursor is not one of "
-                               "ours; begin again without a cursor");
+        return refuse_cursor(x);
     l.out = exchange_begin_result(x);
     buf_addf(l.out, "{\"%.*s\":[", STR_ARG(catalog_kinds[l.kind].array_key));
     for (size_t i = 0; i < part_count(x) && !l.more; i++)
         if (listed_at(x, i).catalog)
             list_part(&l, i);
     buf_addc(l.out, ']');
+    if (l.from && !l.written)
+        return refuse_cursor(x);
     if (l.more)
-        buf_addf(l.out, ",\"nextCursor\":\"%zu.%x\"", l.from + l.written, stamp_of(x));
+        buf_addf(l.out, ",\"nextCursor\":\"%.*s\"", STR_ARG(cursor_at(x, l.from + l.written)));
     if (x->era == MCP_MODERN)
         write_modern_tail(x, l.out);
     else

@@ -3,6 +3,8 @@
  * where all servers are one, a name's prefix or a uri does, and lists are about all of them. */
 #include "exchange/exchange.h"
 
+#include "json/write.h"
+
 static void on_catalog(struct catalog_want *w, struct catalog *c, const struct error *err)
 {
     struct exchange *x = container_of(w, struct exchange, want);
@@ -81,6 +83,22 @@ static enum step_result gather(struct exchange *x)
     return plan_gather(&x->plan, x->method->service == SERVE_LIST, on_plan) ? STEP_NEXT : STEP_WAIT;
 }
 
+static enum step_result refuse_uri(struct exchange *x, struct str uri)
+{
+    enum step_result result;
+    struct buf data;
+
+    buf_init(&data, 64u * 1024 * 1024);
+    buf_addz(&data, "{\"uri\":");
+    js_quote(&data, uri);
+    buf_addc(&data, '}');
+    result = exchange_refuse_data(x, 200, x->era == MCP_MODERN ? -32602 : -32002, buf_str(&data),
+                                  "Resource not found: no server here lists this uri or has a "
+                                  "template for it");
+    buf_release(&data);
+    return result;
+}
+
 static enum step_result route_by_uri(struct exchange *x, struct str uri)
 {
     enum step_result gathered = gather(x);
@@ -89,8 +107,7 @@ static enum step_result route_by_uri(struct exchange *x, struct str uri)
     if (gathered != STEP_NEXT)
         return gathered;
     if (!part)
-        return exchange_refuse(x, 200, x->era == MCP_MODERN ? -32602 : -32002,
-                               "Resource not found: no server lists this uri");
+        return refuse_uri(x, uri);
     x->up = part->up;
     upstream_ref(x->up);
     x->catalog = catalog_ref(part->catalog);

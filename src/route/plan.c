@@ -25,6 +25,17 @@ void plan_init(struct plan *p, struct loop *loop, struct upstreams *set, struct 
     upstreams_each(set, add_part, p);
 }
 
+/* An old list is better than none; without any, the server is missed when it comes. */
+static void do_without(struct plan_part *part)
+{
+    struct catalog *known = upstream_known(part->up);
+
+    if (known)
+        part->catalog = catalog_ref(known);
+    else
+        upstream_left_out(part->up);
+}
+
 static void on_catalog(struct catalog_want *w, struct catalog *c, const struct error *err)
 {
     struct plan_part *part = container_of(w, struct plan_part, want);
@@ -32,18 +43,19 @@ static void on_catalog(struct catalog_want *w, struct catalog *c, const struct e
 
     part->waiting = false;
     p->waiting--;
-    if (!err)
+    if (!err) {
         part->catalog = catalog_ref(c);
-    else
+    } else {
+        do_without(part);
         log_debug("left out of a list", LS("server", upstream_name(part->up)),
                   LZ("why", err->text));
+    }
     if (!p->waiting) {
         loop_timer_stop(p->patience);
         p->ready(p);
     }
 }
 
-/* Those that have not answered yet are left out; their lists are complete the next time. */
 static void on_patience(void *arg)
 {
     struct plan *p = arg;
@@ -51,15 +63,25 @@ static void on_patience(void *arg)
         if (p->parts[i].waiting) {
             catalog_want_cancel(&p->parts[i].want);
             p->parts[i].waiting = false;
-            log_info("a server is slow to start and is left out of a list for now",
+            do_without(&p->parts[i]);
+            log_info("a server is slow to answer and is left out of a list for now",
                      LS("server", upstream_name(p->parts[i].up)));
         }
     p->waiting = 0;
     p->ready(p);
 }
 
+/* A server that others have waited for already is not waited for as long again. */
+static int64_t patience_with(const struct plan_part *part)
+{
+    int64_t spent = upstream_probing_ms(part->up);
+    return spent < PLAN_PATIENCE_MS ? PLAN_PATIENCE_MS - spent : 0;
+}
+
 bool plan_gather(struct plan *p, bool fresh, void (*ready)(struct plan *p))
 {
+    int64_t longest = 0;
+
     p->ready = ready;
     for (size_t i = 0; i < p->n; i++) {
         struct plan_part *part = &p->parts[i];
@@ -67,17 +89,21 @@ bool plan_gather(struct plan *p, bool fresh, void (*ready)(struct plan *p))
         struct error err;
 
         part->want.done = on_catalog;
-        if (!upstream_catalog(part->up, fresh, &part->want, &c, &err))
+        if (!upstream_catalog(part->up, fresh, &part->want, &c, &err)) {
+            do_without(part);
             continue;
+        }
         part->waiting = !c;
         p->waiting += part->waiting;
         if (c)
             part->catalog = catalog_ref(c);
+        else if (patience_with(part) > longest)
+            longest = patience_with(part);
     }
     if (!p->waiting)
         return true;
     p->patience = loop_timer_new(p->loop, on_patience, p);
-    loop_timer_start(p->patience, PLAN_PATIENCE_MS, 0);
+    loop_timer_start(p->patience, longest, 0);
     return false;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan: the servers behind the endpoint of all servers, and what each offers right now.
  *
- * Every server that answers within the patience of a plan is in it; one that is down or slow is
- * left out and never spoils the others' lists.  Names of tools and prompts are "server__name"
- * there; resources keep their uri and belong to the first server that lists it.  Lives in an
- * exchange's arena; loop thread only. */
+ * Every server that answers within the patience of a plan is in it; of one that is down or slow
+ * what was known before stands in, or it is left out, and never spoils the others' lists.  Names of
+ * tools and prompts are "server__name" there; resources keep their uri and belong to the first
+ * server that lists it.  Lives in an exchange's arena; loop thread only. */
 #ifndef HOLDFAST_ROUTE_PLAN_H
 #define HOLDFAST_ROUTE_PLAN_H
 

@@ -75,6 +75,19 @@ static void reap_probe(struct loop_task *task)
     free(p);
 }
 
+/* Known at last: those who got a list without this server may ask again. */
+static void tell_news(struct upstream *u)
+{
+    const struct upstream_sink *sink = &u->set->sink;
+
+    if (!u->owes_news || !u->catalog)
+        return;
+    u->owes_news = false;
+    for (enum catalog_kind kind = 0; kind < CATALOG_KINDS && sink->on_changed; kind++)
+        if (kind != CATALOG_TEMPLATES && catalog_offers(u->catalog, catalog_kinds[kind].capability))
+            sink->on_changed(sink->arg, u, kind);
+}
+
 static void probe_finish(struct probe *p, const struct error *err)
 {
     struct upstream *u = p->up;
@@ -105,6 +118,7 @@ static void probe_finish(struct probe *p, const struct error *err)
         struct catalog_want *w = list_entry(n, struct catalog_want, link);
         w->done(w, u->catalog, u->catalog ? NULL : err);
     }
+    tell_news(u);
     p->reap.fn = reap_probe;
     loop_defer(u->set->loop, &p->reap);
 }
@@ -408,6 +422,7 @@ void probe_start(struct upstream *u)
     bool legacy = u->config->era == ERA_LEGACY || u->sse;
 
     p->up = u;
+    u->probed_since_ms = loop_now_ms(u->set->loop);
     p->stale = u->catalog_refreshing = u->catalog_stale;
     u->catalog_stale = 0; /* what changes from now on is news */
     u->probe = p;

@@ -444,6 +444,21 @@ void catalog_want_cancel(struct catalog_want *w)
     list_remove(&w->link);
 }
 
+struct catalog *upstream_known(const struct upstream *u)
+{
+    return u->catalog;
+}
+
+int64_t upstream_probing_ms(const struct upstream *u)
+{
+    return u->probe ? loop_now_ms(u->set->loop) - u->probed_since_ms : 0;
+}
+
+void upstream_left_out(struct upstream *u)
+{
+    u->owes_news = true;
+}
+
 void upstream_refresh(struct upstream *u, unsigned kinds)
 {
     int64_t now = loop_now_ms(u->set->loop);

@@ -65,6 +65,12 @@ struct catalog_want {
 must_check bool upstream_catalog(struct upstream *u, bool fresh, struct catalog_want *want,
                                  struct catalog **ret, struct error *err);
 void catalog_want_cancel(struct catalog_want *w);
+/* What is known of it, however old (borrowed until the end of this turn); NULL: nothing. */
+struct catalog *upstream_known(const struct upstream *u);
+/* How long it has been asked by now what it offers; 0: it is not being asked. */
+int64_t upstream_probing_ms(const struct upstream *u);
+/* A list was answered without this server: everybody is told once it is known after all. */
+void upstream_left_out(struct upstream *u);
 /* Any link said so: marks the catalog stale and calls sink.on_changed. */
 void upstream_changed(struct upstream *u, enum catalog_kind kind);
 /* Somebody listens for changes of this server's lists (`server` absent: of all servers'): by +1 or

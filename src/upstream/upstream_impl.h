@@ -78,6 +78,8 @@ struct upstream {
     unsigned catalog_refreshing; /* what of that the probe under way reads */
     struct list catalog_wants;
     struct probe *probe;
+    int64_t probed_since_ms; /* with `probe` */
+    bool owes_news;          /* somebody's list was answered without it */
     struct error last_error; /* code ERR_NONE when the last thing went well */
     unsigned failures;       /* starts that failed in a row */
     int64_t retry_at_ms;

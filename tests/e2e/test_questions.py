@@ -177,8 +177,6 @@ def test_the_deadline_of_a_call__stands_still_while_its_client_is_asked(holdfast
 
 @BOTH
 def test_questions_outside_of_any_call__go_to_the_standalone_stream(holdfast, scripted, http):
-    if http:
-        pytest.xfail('a legacy server over HTTP is not listened to outside of calls yet')
     server = scripted('s', http=http)
     hf = holdfast({'s': server.entry})
     client, other = client_of(hf, '/mcp/s'), client_of(hf, '/mcp/s')

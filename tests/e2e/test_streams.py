@@ -116,23 +116,35 @@ def free(client):
     return stream.status == 200
 
 
-def test_list_changed__reaches_every_stream_of_the_server_and_of_all(world):
-    on_server = [connected(world, '/mcp/pipe', v) for v in VERSIONS]
-    on_all, elsewhere = connected(world, '/mcp'), connected(world, '/mcp/web')
+def test_list_changed_for_everybody__reaches_every_stream_of_the_server_and_of_all(world):
+    web = world.servers['web']
+    on_server = [connected(world, '/mcp/web', v) for v in VERSIONS]
+    on_all, elsewhere = connected(world, '/mcp'), connected(world, '/mcp/pipe')
+    watched = len(web.times('stream'))
     streams = [get(c) for c in (*on_server, on_all)]
     foreign = get(elsewhere)
-    kinds = ('tools', 'prompts', 'resources')
-    script(on_server[0], *[{'send': note(f'notifications/{kind}/list_changed')} for kind in kinds]).rest()
-    for stream in streams:
-        assert [json.loads(with_id(stream)['data'])['method'] for _ in kinds] == [f'notifications/{k}/list_changed' for k in kinds]
-    script(elsewhere, {'send': note('notifications/tools/list_changed')}).rest()
-    assert json.loads(with_id(foreign)['data'])['method'] == 'notifications/tools/list_changed'
-    assert json.loads(with_id(streams[-1])['data'])['method'] == 'notifications/tools/list_changed'  # all servers
-    script(on_server[0], {'send': note('notifications/prompts/list_changed')}).rest()
-    for stream in streams:  # and nothing of the other server in between
-        assert json.loads(with_id(stream)['data'])['method'] == 'notifications/prompts/list_changed'
+    if not watched:
+        web.wait_time('stream')  # the server is listened to
+    teller = connected(world, '/mcp/web')
+    for kind in ('tools', 'prompts', 'resources'):
+        script(teller, {'to_all': note(f'notifications/{kind}/list_changed')}).rest()
+        for stream in streams:
+            assert json.loads(with_id(stream)['data'])['method'] == f'notifications/{kind}/list_changed'
+    script(elsewhere, {'get': updated('of:elsewhere')}).rest()
+    assert json.loads(with_id(foreign)['data']) == updated('of:elsewhere')  # and nothing of the other server
     for stream in (*streams, foreign):
         stream.close()
+
+
+def test_list_changed_of_one_session__reaches_that_session_alone(world, server):
+    client, other = connected(world, '/mcp/' + server.name), connected(world, '/mcp/' + server.name)
+    mine, theirs = get(client), get(other)
+    script(client, {'send': note('notifications/tools/list_changed')}).rest()
+    assert json.loads(with_id(mine)['data'])['method'] == 'notifications/tools/list_changed'
+    script(other, {'send': note('notifications/prompts/list_changed')}).rest()
+    assert json.loads(with_id(theirs)['data'])['method'] == 'notifications/prompts/list_changed'
+    mine.close()
+    theirs.close()
 
 
 @EACH_VERSION

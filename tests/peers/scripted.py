@@ -8,7 +8,7 @@ pids of processes to FILE.starts, and what happened when to FILE.times, one JSON
 monotonic clock, which is one for all processes of a machine.
 
 --shape is an object: `name`, `instructions`, `capabilities`, `tools`, `prompts`, `resources`, `templates` (lists of
-objects to be listed as they are, beside the tool `script` and its friends), `hang` (methods that are never answered),
+objects to be listed as they are, beside the tool `script` and its friends), `gates` (method: the file it waits for),
 `page` (items a page), `acks` (false: a listen is never acknowledged), `honours` (what a listen honours at most).
 
 The tool `script` runs `steps`, each an object with one member:
@@ -16,6 +16,7 @@ The tool `script` runs `steps`, each an object with one member:
   ask REQUEST       send it and wait for its answer            ask_only REQUEST send it and go on
   take ID           wait for the answer to that request        progress N       for the call's progress token
   wait PATH         until that file exists                     get MESSAGE      on the standalone stream (HTTP; else stdout)
+  to_all MESSAGE    on the standalone stream of every session
   listen MESSAGE    to every open listen, tagged               end_listens 1    a result for each
   result TEXT       the result as these very characters        say WORD         a line in FILE.times
   result_file PATH  likewise, from that file                   fail TEXT        with a JSON-RPC error
@@ -131,6 +132,9 @@ class Run:
             self.until(lambda: os.path.exists(value))
         elif name == 'get':
             server.standalone(self.peer, dump(value))
+        elif name == 'to_all':
+            for peer in server.everybody():
+                server.standalone(peer, dump(value))
         elif name == 'listen':
             for listen in list(server.listens):
                 listen.say(value)
@@ -210,8 +214,9 @@ class Server:
 
     def answer(self, peer, message, send, is_gone):
         method, params = message['method'], message.get('params') or {}
-        if method in self.shape.get('hang', []):
-            threading.Event().wait(GONE)
+        gate, end = self.shape.get('gates', {}).get(method), time.monotonic() + GONE
+        while gate and not os.path.exists(gate) and time.monotonic() < end:
+            time.sleep(0.01)
         if method == 'initialize' and not self.modern:
             return self.hello(params)
         if method == 'server/discover' and self.modern:
@@ -287,6 +292,9 @@ class Stdio(Server):
     def standalone(self, peer, text):
         self.send(text)
 
+    def everybody(self):
+        return [self.peer]
+
     def listen(self, message):
         listen, key = self.open_listen(message, self.send), dump(message['id'])
         while not listen.over.wait(0.005):
@@ -321,6 +329,9 @@ class Http(Server, ThreadingHTTPServer):
 
     def standalone(self, peer, text):
         peer.standalone.put(text)
+
+    def everybody(self):
+        return list(self.peers.values())
 
     def handle_error(self, request, client_address):
         if not isinstance(sys.exc_info()[1], OSError):
