@@ -162,6 +162,16 @@ TEST(test_bridge_result__state_lost_and_handle_are_the_last_lines)
               "\"reason\":\"child_restarted\",\"at\":\"T\"},\"holdfast/session\":\"ses_x\"}}"));
 }
 
+TEST(test_bridge_result__handed_out_late_says_so_and_changes_nothing_else)
+{
+    struct bridge_result b = {.from = MCP_LEGACY, .to = MCP_LEGACY, .redelivered_at = STR("T")};
+    check_result(RESULT("{ \"content\":[ ],\"n\":1.50}"), b,
+                 GIVEN("{ \"content\":[ ],\"n\":1.50,\"_meta\":{\"holdfast/redelivered\":{\"at\":"
+                       "\"T\"}}}"));
+    check_result(RESULT("{\"_meta\":{\"k\":1}}"), b,
+                 GIVEN("{\"_meta\":{\"k\":1,\"holdfast/redelivered\":{\"at\":\"T\"}}}"));
+}
+
 TEST(test_bridge_error__modern_codes_do_not_reach_legacy_clients)
 {
     struct bridge_result b = {.from = MCP_MODERN, .to = MCP_LEGACY};
