@@ -110,8 +110,10 @@ static void connect_stream(struct post *post)
         buf_addz(&lines, "\r\n");
     }
     post->status = 0;
-    post->call = http_call_start(remote_streams(l->up, r), "GET", r->url.target, buf_str(&lines),
-                                 NULL, 0, 0, &stream_events, post);
+    /* A resumed stream takes the place that its POST had. */
+    struct http_pool *pool = post->role == POST_RESUME ? r->pool : remote_streams(l->up, r);
+    post->call = http_call_start(pool, "GET", r->url.target, buf_str(&lines), NULL, 0, 0,
+                                 &stream_events, post);
     buf_release(&lines);
 }
 

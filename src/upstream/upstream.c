@@ -13,6 +13,7 @@
 #define BACKOFF_LAST_MS 30000
 #define CATALOG_FRESH_MS (10 * 60 * 1000)
 #define REFRESH_EVERY_MS (10 * 1000)
+#define TELL_EVERY_MS 100 /* the same change; more of them are told as one, at the next tick */
 
 static void on_tick(void *arg);
 
@@ -66,6 +67,8 @@ static struct upstream *upstream_new(struct upstreams *s, struct config *config,
     u->ops = ops_for(server->kind);
     u->sse = server->sse;
     u->refreshed_ms = -REFRESH_EVERY_MS;
+    for (int kind = 0; kind < CATALOG_KINDS; kind++)
+        u->told_ms[kind] = -TELL_EVERY_MS;
     map_init(&u->links);
     list_init(&u->lru);
     list_init(&u->queue);
@@ -410,6 +413,7 @@ static void on_tick(void *arg)
         struct upstream *u = list_entry(n, struct upstream, node);
         end_idle(u, now);
         watch_tick(u, now);
+        upstream_tell_rest(u);
     }
     list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), false);
     serve_queues(s);
@@ -476,10 +480,31 @@ unsigned catalog_bits(enum catalog_kind kind)
     return 1u << kind & resources ? resources : 1u << kind;
 }
 
-void upstream_changed(struct upstream *u, enum catalog_kind kind)
+/* A server may say so as often as it likes; its listeners hear it at a bearable rate. */
+static void tell_changed(struct upstream *u, enum catalog_kind kind)
 {
     const struct upstream_sink *sink = &u->set->sink;
-    u->catalog_stale |= catalog_bits(kind);
+    int64_t now = loop_now_ms(u->set->loop);
+
+    if (now - u->told_ms[kind] < TELL_EVERY_MS) {
+        u->untold |= 1u << kind;
+        return;
+    }
+    u->told_ms[kind] = now;
+    u->untold &= ~(1u << kind);
     if (sink->on_changed)
         sink->on_changed(sink->arg, u, kind);
+}
+
+void upstream_changed(struct upstream *u, enum catalog_kind kind)
+{
+    u->catalog_stale |= catalog_bits(kind);
+    tell_changed(u, kind);
+}
+
+void upstream_tell_rest(struct upstream *u)
+{
+    for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
+        if (u->untold & 1u << kind)
+            tell_changed(u, kind);
 }

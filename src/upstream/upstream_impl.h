@@ -74,8 +74,10 @@ struct upstream {
     struct deadline_class call_deadlines; /* config->timeout_ms */
     /* probe */
     struct catalog *catalog;
-    unsigned catalog_stale;      /* bits by kind: what has changed since it was read */
-    unsigned catalog_refreshing; /* what of that the probe under way reads */
+    unsigned catalog_stale;         /* bits by kind: what has changed since it was read */
+    unsigned catalog_refreshing;    /* what of that the probe under way reads */
+    int64_t told_ms[CATALOG_KINDS]; /* when listeners were last told of a change */
+    unsigned untold;                /* bits: changes since then */
     struct list catalog_wants;
     struct probe *probe;
     int64_t probed_since_ms; /* with `probe` */
@@ -141,6 +143,7 @@ void upstream_note_failure(struct upstream *u, const struct error *err);
 void upstream_note_success(struct upstream *u);
 /* These lists (bits) turned out to be old: probed again, now unless that was done a moment ago. */
 void upstream_refresh(struct upstream *u, unsigned kinds);
+void upstream_tell_rest(struct upstream *u); /* changes that came too soon after the last */
 /* watch.c */
 void watches_init(struct upstreams *s);
 void watches_release(struct upstreams *s);

@@ -13,7 +13,7 @@
 
 #include <netinet/in.h>
 
-#define MAX_WAITING 64
+#define MAX_WAITING 320
 
 struct canned {
     const char *method;

@@ -11,7 +11,7 @@
 #define CHANGED "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}"
 #define NOTE(text)                                                                                 \
     "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"data\":\"" text "\"}" \
-                                                                                             "}"
+    "}"
 
 /* A legacy server whose catalog is known, and an open link to it. */
 static struct link *begin(struct world *w, const char *more, const char *params)
@@ -519,5 +519,47 @@ TEST(test_remote__a_watch_ends_half_a_minute_after_its_last_listener)
     world_pass(&w, 1100);
     assert_int_equal(upstreams_links(w.set), 0);
     clock_set_real();
+    world_close(&w);
+}
+
+TEST(test_remote__a_change_said_a_thousand_times_is_told_twice)
+{
+    struct world w;
+    world_open(&w, "");
+    for (int i = 0; i < 1000; i++)
+        upstream_changed(w.up, CATALOG_TOOLS);
+    upstream_changed(w.up, CATALOG_PROMPTS);
+    assert_int_equal(w.changed[CATALOG_TOOLS], 1);
+    assert_int_equal(w.changed[CATALOG_PROMPTS], 1);
+    world_pass(&w, 1200);
+    assert_int_equal(w.changed[CATALOG_TOOLS], 2);
+    assert_int_equal(w.changed[CATALOG_PROMPTS], 1);
+    world_close(&w);
+}
+
+TEST(test_remote__standalone_streams_leave_the_places_of_requests_free)
+{
+    struct world w;
+    struct asking a = {.is_done = false};
+    struct link *l = begin(&w, "", CLIENT_PARAMS);
+    char key[16];
+
+    for (int i = 0; i < 257; i++) {
+        int n = snprintf(key, sizeof(key), "s:%d", 100 + i);
+        struct link_identity who = {.key = str_n(key, (size_t)n),
+                                    .owner = STR("default/local"),
+                                    .initialize_params = STR(CLIENT_PARAMS)};
+        struct linking k = {.wait = {.done = on_linking}};
+        struct error err;
+        assert_true(upstream_link(w.up, &who, &k.wait, &k.link, &err));
+        world_until(&w, &k.is_done);
+    }
+    for (int i = 0; i < 258; i++)
+        stream_begin(world_take(&w, "GET"));
+    asking_send(&a, l, "tools/call");
+    answer(world_take(&w, "tools/call"), 200, "result", "{}");
+    world_until(&w, &a.is_done);
+    assert_false(a.failed);
+    asking_end(&a);
     world_close(&w);
 }
