@@ -316,7 +316,8 @@ static void send_initialized(struct link *l)
         link_end(l, &err);
         return;
     }
-    link_opened(l);
+    if (!l->up->ops->settle || !l->up->ops->settle(l))
+        link_opened(l);
 }
 
 static void on_handshake_reply(struct pending *p, struct mcp_message *m, struct arena *mem)

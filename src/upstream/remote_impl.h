@@ -28,6 +28,7 @@ struct remote_link { /* link.wire */
     unsigned unanswered;  /* posts that nobody waits for: notifications and our responses */
     bool version_refused; /* once: a request was sent again with the version that was named */
     struct str endpoint;  /* of 2024: where messages are posted to; in the link's memory */
+    struct loop_timer *settling; /* opens the link; NULL: it does not listen */
 };
 
 enum post_role {
@@ -89,6 +90,10 @@ bool stream_may_resume(const struct post *post);
 /* Opens the stream again after the wait that is due.  `failed`: something went wrong, so the wait
  * grows; else the server ended it in good order. */
 void stream_again(struct post *post, bool failed);
+/* A link that will listen opens with its stream: servers put what they ask in the midst of a call
+ * on the standalone stream too, and drop it when there is none.  False: it will not listen. */
+bool remote_settle(struct link *l);
+void remote_settled(struct link *l); /* there is a stream, or there will be none */
 void stream_listen(struct link *l);
 
 /* remote_sse.c */

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 
+#define SETTLE_MS 200      /* for the first head of a standalone stream, then calls go without it */
 #define RETRY_LEAST_MS 100 /* after a connection on which nothing came */
 #define RETRY_MOST_MS (60 * 1000)
 #define RETRY_ASKED_MS (10 * 60 * 1000) /* the most that a server may ask for */
@@ -47,6 +48,8 @@ static bool on_head(void *arg, const struct http_head *head)
 {
     struct post *post = arg;
     post_begin_stream(post, head);
+    if (post->role == POST_LISTEN)
+        remote_settled(post->link);
     return post->is_stream;
 }
 
@@ -80,6 +83,8 @@ static void on_done(void *arg, struct str body unused_arg, const struct error *e
     bool failed = err || may_pass(post->status);
 
     post->call = NULL;
+    if (post->role == POST_LISTEN)
+        remote_settled(post->link);
     if (post->role == POST_RESUME && !post_is_open(post))
         post_free(post);
     else if (failed || post->is_stream)
@@ -149,11 +154,40 @@ void stream_again(struct post *post, bool failed)
     loop_timer_start(post->timer, next_wait(post), 0);
 }
 
-void stream_listen(struct link *l)
+static bool will_listen(const struct link *l)
 {
     bool wanted = l->initialize_params.p || str_eq(l->key, STR(LINK_KEY_WATCH));
+    return l->era == MCP_LEGACY && wanted && !((struct remote_link *)l->wire)->endpoint.p;
+}
 
-    if (l->era != MCP_LEGACY || !wanted || ((struct remote_link *)l->wire)->endpoint.p)
+static void on_settled(void *arg)
+{
+    struct link *l = arg;
+    if (l->state == LINK_OPENING)
+        link_opened(l);
+}
+
+bool remote_settle(struct link *l)
+{
+    struct remote_link *r = l->wire;
+
+    if (!will_listen(l))
+        return false;
+    r->settling = loop_timer_new(l->up->set->loop, on_settled, l);
+    loop_timer_start(r->settling, SETTLE_MS, 0);
+    return true;
+}
+
+void remote_settled(struct link *l)
+{
+    struct remote_link *r = l->wire;
+    if (r->settling && l->state == LINK_OPENING)
+        loop_timer_start(r->settling, 0, 0);
+}
+
+void stream_listen(struct link *l)
+{
+    if (!will_listen(l))
         return;
     struct post *post = post_new(l, NULL);
     post->role = POST_LISTEN;

@@ -48,6 +48,9 @@ struct upstream_ops {
     bool has_process;
     /* Starts opening; link_up() or link_end() follow from the loop. */
     void (*open)(struct link *l);
+    /* The handshake is done.  True: the transport has something to prepare before the first call,
+     * and link_opened() follows from the loop, soon.  NULL: nothing to prepare. */
+    bool (*settle)(struct link *l);
     /* p NULL for notifications.  Failures after this are reported by pending_fail(). */
     bool (*send)(struct link *l, struct pending *p, const struct outgoing *m, struct error *err);
     /* p was taken out of the ledger without an answer: drop its wire. */

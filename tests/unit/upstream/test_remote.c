@@ -46,6 +46,43 @@ TEST(test_remote__a_link_of_a_client_listens_to_what_belongs_to_no_request)
     world_close(&w);
 }
 
+TEST(test_remote__a_link_opens_when_its_standalone_stream_has_begun)
+{
+    struct world w;
+    struct link_identity who = {
+        .key = STR("s:1"), .owner = STR("default/local"), .initialize_params = STR(CLIENT_PARAMS)};
+    struct linking k = {.wait = {.done = on_linking}};
+    struct error err;
+
+    world_open(&w, "");
+    world_legacy(&w, "{}");
+    world_catalog(&w);
+    world_uncan(&w, "GET");
+    assert_true(upstream_link(w.up, &who, &k.wait, &k.link, &err));
+    struct http_request *get = world_take(&w, "GET");
+    assert_null(k.link);
+    assert_false(k.is_done);
+    stream_begin(get);
+    world_until(&w, &k.is_done);
+    assert_non_null(k.link);
+    http_stream_end(get);
+    world_close(&w);
+}
+
+TEST(test_remote__a_standalone_stream_that_does_not_begin_keeps_nobody_waiting)
+{
+    struct world w;
+    struct asking a = {.is_done = false};
+    struct link *l = begin(&w, "", CLIENT_PARAMS);
+    assert_int_equal(world_heard(&w, "GET"), 1);
+    asking_send(&a, l, "tools/call");
+    answer(world_take(&w, "tools/call"), 200, "result", "{}");
+    world_until(&w, &a.is_done);
+    assert_int_equal(w.n_waiting, 1); /* the GET, without an answer to this day */
+    asking_end(&a);
+    world_close(&w);
+}
+
 TEST(test_remote__a_link_of_our_own_does_not)
 {
     struct world w;
@@ -544,6 +581,7 @@ TEST(test_remote__standalone_streams_leave_the_places_of_requests_free)
     struct link *l = begin(&w, "", CLIENT_PARAMS);
     char key[16];
 
+    stream_begin(world_take(&w, "GET"));
     for (int i = 0; i < 257; i++) {
         int n = snprintf(key, sizeof(key), "s:%d", 100 + i);
         struct link_identity who = {.key = str_n(key, (size_t)n),
@@ -552,10 +590,9 @@ TEST(test_remote__standalone_streams_leave_the_places_of_requests_free)
         struct linking k = {.wait = {.done = on_linking}};
         struct error err;
         assert_true(upstream_link(w.up, &who, &k.wait, &k.link, &err));
+        stream_begin(world_take(&w, "GET"));
         world_until(&w, &k.is_done);
     }
-    for (int i = 0; i < 258; i++)
-        stream_begin(world_take(&w, "GET"));
     asking_send(&a, l, "tools/call");
     answer(world_take(&w, "tools/call"), 200, "result", "{}");
     world_until(&w, &a.is_done);
