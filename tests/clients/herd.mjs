@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // herd.mjs --url URL --clients N [--at-once M]: many SDK 1.x clients, one transport and session each.
 //
-// Each initializes and calls `counter`; then a line on stdin, for which the parent may have replaced the
-// server, makes all of them call again with the session they have.  A client that is told that its
-// session is gone (404) starts over once, as the specification says.  After each round one line of JSON:
-// {round, went_on, started_over, lost, failed: [why]}, where `lost` counts results that tell of lost state.
+// Each initializes and calls `counter`.  Then lines on stdin, between which the parent may have replaced
+// the server: "again" makes all of them call with the session they have; a client that is told that its
+// session is gone (404) starts over once, as the specification says.  "tell" makes the first one cause a
+// tools/list_changed, and waits until everybody has heard it on the stream that its SDK keeps open.
+// After each one line of JSON: {went_on, started_over, lost, failures, failed: [why]}, where `lost` counts
+// results that tell of lost state, or {told}.
 import {createInterface} from 'node:readline';
 import {parseArgs} from 'node:util';
 import {Client} from '@modelcontextprotocol/sdk/client/index.js';
 import {StreamableHTTPClientTransport} from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import {ToolListChangedNotificationSchema} from '@modelcontextprotocol/sdk/types.js';
 
 const {values: args} = parseArgs({options: {
     url: {type: 'string'}, clients: {type: 'string', default: '100'}, 'at-once': {type: 'string', default: '32'},
 }});
 const FAILURES_SHOWN = 5;
+const TELL_MS = 30000;
 
 class One {
     async start() {
         // The standalone stream is tried again in the background when it breaks; not for ever.
-        const reconnectionOptions = {initialReconnectionDelay: 500, maxReconnectionDelay: 2000, reconnectionDelayGrowFactor: 2, maxRetries: 5};
+        const reconnectionOptions = {initialReconnectionDelay: 500, maxReconnectionDelay: 2000, reconnectionDelayGrowFactor: 2, maxRetries: 30};
         this.client = new Client({name: 'herd', version: '1'}, {capabilities: {}});
         this.transport = new StreamableHTTPClientTransport(new URL(args.url), {reconnectionOptions});
         this.client.onerror = () => {};
+        this.heard = 0;
+        this.client.setNotificationHandler(ToolListChangedNotificationSchema, () => { this.heard++; });
         await this.client.connect(this.transport);
     }
 
@@ -47,31 +53,41 @@ class One {
     }
 }
 
-async function round(herd, number) {
-    const told = {round: number, went_on: 0, started_over: 0, lost: 0, failed: []};
+async function round(herd, isFirst) {
+    const told = {went_on: 0, started_over: 0, lost: 0};
+    const failed = [];
     let next = 0;
     const worker = async () => {
         while (next < herd.length) {
             const at = next++;
             try {
-                const {wentOn, startedOver, lost} = await herd[at].round(number === 0);
+                const {wentOn, startedOver, lost} = await herd[at].round(isFirst);
                 told.went_on += Number(Boolean(wentOn));
                 told.started_over += Number(Boolean(startedOver));
                 told.lost += Number(lost);
             } catch (error) {
-                told.failed.push(`client ${at}: ${error.message} ${error.cause?.message ?? ''}`);
+                failed.push(`client ${at}: ${error.message} ${error.cause?.message ?? ''}`);
             }
         }
     };
     await Promise.all(Array.from({length: Number(args['at-once'])}, worker));
-    const failures = told.failed.length;
-    told.failed = told.failed.slice(0, FAILURES_SHOWN);
-    process.stdout.write(JSON.stringify({...told, failures}) + '\n');
+    return {...told, failures: failed.length, failed: failed.slice(0, FAILURES_SHOWN)};
 }
 
+// Streams come back when their client tries again, so the news is told until everybody has some.
+async function tell(herd) {
+    const before = herd.map((one) => one.heard);
+    const heard = () => herd.filter((one, at) => one.heard > before[at]).length;
+    for (const end = Date.now() + TELL_MS; heard() < herd.length && Date.now() < end;) {
+        await herd[0].client.callTool({name: 'say', arguments: {method: 'notifications/tools/list_changed'}});
+        await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+    return {told: heard()};
+}
+
+const answer = (value) => process.stdout.write(JSON.stringify(value) + '\n');
 const herd = Array.from({length: Number(args.clients)}, () => new One());
-let rounds = 0;
 process.on('unhandledRejection', () => {});
-await round(herd, rounds++);
-for await (const _ of createInterface({input: process.stdin})) await round(herd, rounds++);
+answer(await round(herd, true));
+for await (const line of createInterface({input: process.stdin})) answer(await (line === 'tell' ? tell(herd) : round(herd, false)));
 process.exit(0);

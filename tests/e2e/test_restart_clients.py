@@ -31,10 +31,13 @@ class Herd:
         assert line, 'the clients ended'
         return json.loads(line)
 
-    def again(self):
-        self.process.stdin.write('again\n')
+    def order(self, word):
+        self.process.stdin.write(word + '\n')
         self.process.stdin.flush()
         return self.told()
+
+    def again(self):
+        return self.order('again')
 
     def __enter__(self):
         return self
@@ -55,6 +58,7 @@ def test_kill_9__a_thousand_clients_go_on_with_their_sessions(holdfast, http_ser
         assert second['failures'] == 0 and second['went_on'] == CLIENTS and second['started_over'] == 0, second
         third = herd.again()
         assert third['failures'] == 0 and third['went_on'] == CLIENTS and third['lost'] == 0, third
+        assert herd.order('tell') == {'told': CLIENTS}, 'the streams that were open came back'
 
 
 def test_lost_data__every_client_starts_over_once(holdfast, http_server):

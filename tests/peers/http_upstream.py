@@ -14,6 +14,7 @@ import argparse
 import json
 import queue
 import re
+import resource
 import secrets
 import select
 import socket
@@ -239,8 +240,9 @@ class Handler(BaseHTTPRequestHandler):
         """Whether the client closed its connection while we were working for it."""
         if self.server.args.tls:
             return False  # TLS cannot be peeked at
-        readable, _, _ = select.select([self.connection], [], [], 0)
-        return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b''
+        poll = select.poll()  # select() knows no more than 1024 of them
+        poll.register(self.connection, select.POLLIN)
+        return bool(poll.poll(0)) and self.connection.recv(1, socket.MSG_PEEK) == b''
 
     def begin_stream_with(self, headers):
         self.send_response(200)
@@ -289,6 +291,8 @@ def main():
     parser.add_argument('--page', type=int, default=0)
     parser.add_argument('--port', type=int, default=0)
     parser.add_argument('--tls', nargs=2, metavar=('CERT', 'KEY'))
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     upstream = Upstream(parser.parse_args())
     print(f'listening {upstream.server_address[1]}', flush=True)
     try:
