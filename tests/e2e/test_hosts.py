@@ -40,6 +40,14 @@ def body_of(method):
     return CALL if method == 'POST' else b''
 
 
+def head_of(hf, method, path, headers, body=b''):
+    """The answer's head; its body may be a stream without an end."""
+    with Connection(hf.port) as connection:
+        connection.send(connection.head_bytes(method, path, headers, body) + body)
+        status, fields = connection.read_head()
+        return harness.Response(status, fields, b'')
+
+
 def cors_of(reply):
     return {n.lower(): v for n, v in reply.headers if n.lower().startswith('access-control')}
 
@@ -132,7 +140,7 @@ def test_refusal__says_what_to_do(hf):
 
 def test_loopback_origin__is_served_but_no_browser_may_read_it(hf):
     for method, path in PATHS:
-        reply = hf.request(method, path, {'Origin': LOOPBACK, 'Access-Control-Request-Method': 'POST',
+        reply = head_of(hf, method, path, {'Origin': LOOPBACK, 'Access-Control-Request-Method': 'POST',
                                           'Access-Control-Request-Headers': 'content-type'}, body_of(method))
         assert reply.status not in (204, 403) and not cors_of(reply), (method, path, reply)
 
@@ -141,7 +149,7 @@ def test_listed_origin__may_read_every_answer(hf):
     for method, path in PATHS:
         if method == 'OPTIONS':
             continue
-        reply = hf.request(method, path, {'Origin': LISTED}, body_of(method))
+        reply = head_of(hf, method, path, {'Origin': LISTED}, body_of(method))
         assert cors_of(reply).get('access-control-allow-origin') == LISTED, (method, path, reply)
         assert 'access-control-allow-credentials' not in cors_of(reply)
         assert 'origin' in reply.header('Vary').lower()
