@@ -7,7 +7,7 @@ DROP TABLE upstream_links;
 DROP TABLE transport_sessions;
 DROP TABLE writers;
 DROP TABLE fold_state;
-DROP TABLE session_tool_executions;
+DROP TABLE long_executions;
 DROP TABLE events;
 DROP TABLE edge_mcp_sessions;
 DROP TABLE users;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The first schema.  Times are wall-clock milliseconds, NULL for never; ids of sessions are UUIDv7
 -- text, so their order is the order of creation.  Names follow the session registry's own tables
--- (edge_mcp_sessions, session_tool_executions); columns of ours stand after theirs.
+-- (edge_mcp_sessions); columns of ours stand after theirs.
 
 CREATE TABLE schema_migrations (
     number     INTEGER PRIMARY KEY,
@@ -62,8 +62,7 @@ CREATE TABLE edge_mcp_sessions (
     carrier                    TEXT,
     carrier_key                TEXT,
     ttl_ms                     INTEGER NOT NULL DEFAULT 0,
-    version                    INTEGER NOT NULL DEFAULT 1,
-    last_execution             INTEGER
+    version                    INTEGER NOT NULL DEFAULT 1
 ) STRICT;
 CREATE UNIQUE INDEX idx_edge_sessions_handle ON edge_mcp_sessions (tenant_id, session_id);
 CREATE UNIQUE INDEX idx_edge_sessions_key ON edge_mcp_sessions (tenant_id, owner, carrier, carrier_key)
@@ -95,30 +94,25 @@ BEGIN
     UPDATE tenants SET counted_sessions = counted_sessions - 1 WHERE id = old.tenant_id;
 END;
 
--- The truth: append-only, no index but its key.  A record is every field of the event but its body,
--- as bytes (store/record.h); the seal covers just these bytes.  The body comes last, so that what is
--- read without bodies does not touch its overflow pages.
+-- The truth: append-only, no index but its key.  A row is a segment: the events of consecutive ids
+-- that were appended together, under the id of the first (store/segment.h).  Each event is a record,
+-- the very bytes its seal covers; the stored bodies stand apart and may be deleted.
 CREATE TABLE events (
-    id     INTEGER PRIMARY KEY,
-    mac    BLOB,
-    record BLOB NOT NULL,
-    body   BLOB
+    id      INTEGER PRIMARY KEY,
+    records BLOB NOT NULL,
+    bodies  BLOB
 ) STRICT;
 
--- A projection of intent and outcome events, filled by the fold; may be rebuilt from them.  What was
--- called and how it ended stands in the events that `id` and `outcome_event` name and is not copied.
--- The executions of a session hang together by `previous`, from the session's last_execution
--- backwards: an index on the session would cost more than all the rest of the fold.
--- state: 0 open; else 1, + 2 when its outcome is only guessed (indeterminate), + 4 when there is more
--- than one outcome (outcome_event is then the one that counts).
-CREATE TABLE session_tool_executions (
+-- Executions whose intent was folded before their outcome, written by the fold.  Of all others the
+-- outcome follows the intent so soon that it is found by reading on.
+-- state: 0 open; else 1, + 2 when its outcome is only guessed (indeterminate), + 4 when there may be
+-- more than one outcome (outcome_event is then the one that counts, or absent).
+CREATE TABLE long_executions (
     id            INTEGER PRIMARY KEY,
-    session_row   INTEGER,
-    previous      INTEGER,
     outcome_event INTEGER,
     state         INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX idx_tool_exec_open ON session_tool_executions (id) WHERE state = 0;
+CREATE INDEX idx_long_executions_open ON long_executions (id) WHERE state = 0;
 
 -- How far the events of each (writer, tenant) are folded, and the head of that chain there.
 CREATE TABLE fold_state (

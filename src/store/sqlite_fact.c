@@ -187,27 +187,22 @@ static bool discover(struct sqlite_store *s, struct error *err)
 static bool load_writer(struct sqlite_store *s, struct sq_facts *f, size_t max,
                         struct sq_unfolded *u, struct error *err)
 {
-    size_t first = f->n;
-    sqlite3_stmt *st = sq_prepare(s, SQ_EVENTS_TAIL, err);
-    if (!st || (u->watermark < 0 && !sq_watermark(s, u->writer, &u->watermark, err)))
+    struct sq_events c;
+    struct event_row e;
+    bool found = true;
+    if ((u->watermark < 0 && !sq_watermark(s, u->writer, &u->watermark, err)) ||
+        !sq_events_open(s, &c, SQ_EVENTS_UP, u->watermark + 1, sq_last_id_of(u->writer), false,
+                        err))
         return false;
-    struct sq_bind b = {.st = st};
-    sq_int(&b, u->watermark);
-    sq_int(&b, u->writer << EVENT_WRITER_SHIFT | EVENT_COUNT_MASK);
-    sq_int(&b, (int64_t)(max - first));
-    for (bool row = true; f->n < max;) {
-        if (!sq_step(s, st, &row, err))
+    while (f->n < max) {
+        if (!sq_events_next(&c, &e, &found, err))
             return false;
-        if (!row)
+        if (!found)
             break;
-        struct sq_row r = {.st = st};
-        struct event_row e;
-        sq_peek_event(&r, &e);
         add_fact(f, &e);
+        u->watermark = e.id;
     }
-    sq_reset(st);
-    if (f->n > first)
-        u->watermark = f->items[f->n - 1].id;
+    sq_events_close(&c);
     if (f->n == max)
         return has_more(s, u->writer, u->watermark, &u->pending, err);
     u->pending = false;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fold: events in, projections out.
  *
- * One slice is one transaction: it takes up to `max` facts (sqlite_fact.c), writes executions in
- * order of their id, sessions in order of theirs, and moves the watermarks of the writers.  The
- * watermarks move with what they stand for, so an event is folded exactly once whatever dies when.
- * An idle store folds nothing at no cost. */
+ * One slice is one transaction: it takes up to `max` facts (sqlite_fact.c), moves the sessions on
+ * by what was done in them, writes down the executions that are still open, and moves the
+ * watermarks of the writers.  The watermarks move with what they stand for, so an event is folded
+ * exactly once whatever dies when.  An idle store folds nothing at no cost.
+ *
+ * An execution whose intent and outcome are in one slice leaves no row of its own. */
 #include "store/sqlite_impl.h"
 
 #include <stdlib.h>
 
-/* What stands in session_tool_executions.state. */
-enum exec_flags { EXEC_CLOSED = 1, EXEC_GUESSED = 2 };
+/* What stands in long_executions.state. */
+enum exec_flags { EXEC_CLOSED = 1, EXEC_GUESSED = 2, EXEC_SEVERAL = 4 };
 
 struct fold {
     struct sqlite_store *s;
@@ -36,34 +38,23 @@ static int by_exec(const void *a, const void *b)
     return order ? order : compare(x->id, y->id);
 }
 
-static int by_rowid(const void *a, const void *b)
+static int by_id(const void *a, const void *b)
 {
-    return compare((*(struct fact_session *const *)a)->rowid,
-                   (*(struct fact_session *const *)b)->rowid);
+    return str_cmp((*(struct fact_session *const *)a)->id, (*(struct fact_session *const *)b)->id);
 }
 
-/* The session as the store has it; once in each slice. */
-static bool session_enter(struct fold *f, struct fact_session *session, struct error *err)
+static void session_enter(struct fold *f, const struct sq_fact *fact)
 {
-    bool row = false;
-    if (!session || session->slice == f->s->slices)
-        return true;
-    sqlite3_stmt *st = sq_prepare(f->s, SQ_SESSION_CHAIN, err);
-    if (!st)
-        return false;
-    struct sq_bind b = {.st = st};
-    sq_text(&b, session->id);
-    sq_text(&b, session->tenant);
-    if (!sq_step(f->s, st, &row, err))
-        return false;
-    struct sq_row r = {.st = st};
-    session->slice = f->s->slices;
-    session->at_ms = session->executions = 0;
-    session->rowid = row ? sq_get_int(&r) : 0;
-    session->last_execution = row ? sq_get_int(&r) : 0;
-    sq_reset(st);
-    f->sessions[f->n_sessions++] = session;
-    return true;
+    struct fact_session *session = fact->session;
+    if (!session)
+        return;
+    if (session->slice != f->s->slices) {
+        session->slice = f->s->slices;
+        session->at_ms = session->executions = 0;
+        f->sessions[f->n_sessions++] = session;
+    }
+    if (fact->at_ms > session->at_ms)
+        session->at_ms = fact->at_ms;
 }
 
 static void chain_enter(struct fold *f, const struct sq_fact *fact)
@@ -81,7 +72,7 @@ static void chain_enter(struct fold *f, const struct sq_fact *fact)
 }
 
 /* Sorts out what each fact means to the projections. */
-static bool sift(struct fold *f, struct error *err)
+static void sift(struct fold *f)
 {
     size_t n = f->slice.n;
     f->execs = xcalloc(n + 1, sizeof(struct sq_fact *));
@@ -90,43 +81,35 @@ static bool sift(struct fold *f, struct error *err)
     for (size_t i = 0; i < n; i++) {
         struct sq_fact *fact = &f->slice.items[i];
         chain_enter(f, fact);
-        if (!session_enter(f, fact->session, err))
-            return false;
-        if (fact->session && fact->at_ms > fact->session->at_ms)
-            fact->session->at_ms = fact->at_ms;
+        session_enter(f, fact);
         if (fact->kind == EVENT_INTENT || fact->kind == EVENT_OUTCOME)
             f->execs[f->n_execs++] = fact;
     }
     qsort(f->execs, f->n_execs, sizeof(struct sq_fact *), by_exec);
-    return true;
 }
 
 static int state_after(const struct sq_fact *outcome)
 {
-    return !outcome ? 0 : outcome->indeterminate ? EXEC_CLOSED | EXEC_GUESSED : EXEC_CLOSED;
+    return outcome->indeterminate ? EXEC_CLOSED | EXEC_GUESSED : EXEC_CLOSED;
 }
 
-static bool exec_insert(struct sqlite_store *s, const struct sq_fact *fact,
-                        const struct sq_fact *outcome, bool *ret_new, struct error *err)
+static void count_execution(const struct sq_fact *fact)
 {
-    struct fact_session *session = fact->session;
+    if (fact->session)
+        fact->session->executions++;
+}
+
+static bool exec_insert(struct sqlite_store *s, int64_t exec, int64_t outcome_event, int state,
+                        struct error *err)
+{
     sqlite3_stmt *st = sq_prepare(s, SQ_EXEC_INSERT, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
-    sq_int(&b, fact->exec);
-    sq_time(&b, session ? session->rowid : 0);
-    sq_time(&b, session ? session->last_execution : 0);
-    sq_time(&b, outcome ? outcome->id : 0);
-    sq_int(&b, state_after(outcome));
-    if (!sq_run(s, st, err))
-        return false;
-    *ret_new = sqlite3_changes(s->db) > 0;
-    if (*ret_new && session) {
-        session->executions++;
-        session->last_execution = fact->exec;
-    }
-    return true;
+    sq_int(&b, exec);
+    sq_time(&b, outcome_event);
+    sq_int(&b, state);
+    return sq_run(s, st, err);
 }
 
 static bool exec_close(struct sqlite_store *s, const struct sq_fact *outcome, bool *ret_found,
@@ -145,35 +128,54 @@ static bool exec_close(struct sqlite_store *s, const struct sq_fact *outcome, bo
     return true;
 }
 
-/* One execution: its intent, its outcome, or both.  A refusal without an intent never ran. */
-static bool fold_exec(struct sqlite_store *s, const struct sq_fact *intent,
-                      const struct sq_fact *outcome, struct error *err)
+static bool has_intent(struct sqlite_store *s, int64_t exec, bool *ret, struct error *err)
 {
-    bool is_new = false;
-    bool found = false;
-    if (intent && !exec_insert(s, intent, outcome, &is_new, err))
+    struct sq_events c;
+    struct event_row e;
+    if (!sq_event_peek(s, &c, exec, &e, ret, err))
         return false;
-    if (!outcome || is_new)
-        return true;
-    if (!exec_close(s, outcome, &found, err))
-        return false;
-    if (found || outcome->refused)
-        return true;
-    return exec_insert(s, outcome, outcome, &is_new, err);
+    *ret = *ret && e.kind == EVENT_INTENT;
+    sq_events_close(&c);
+    return true;
 }
 
-/* An intent and the outcome right behind it are one row written once; further outcomes, should
- * there be any, find it there. */
+/* An outcome whose intent is not just before it: of an execution that was open, one more of an
+ * execution that was closed, or one without an intent at all.  A refusal without an intent never
+ * ran. */
+static bool fold_outcome(struct sqlite_store *s, const struct sq_fact *outcome, struct error *err)
+{
+    bool found = false;
+    if (!exec_close(s, outcome, &found, err))
+        return false;
+    if (found)
+        return true;
+    if (!has_intent(s, outcome->exec, &found, err))
+        return false;
+    if (found)
+        return exec_insert(s, outcome->exec, 0, EXEC_CLOSED | EXEC_SEVERAL, err);
+    if (outcome->refused)
+        return true;
+    count_execution(outcome);
+    return exec_insert(s, outcome->exec, outcome->id, state_after(outcome), err);
+}
+
 static bool fold_execs(struct fold *f, struct error *err)
 {
     for (size_t i = 0; i < f->n_execs; i++) {
         const struct sq_fact *fact = f->execs[i];
         const struct sq_fact *next = i + 1 < f->n_execs ? f->execs[i + 1] : NULL;
-        bool intent = fact->kind == EVENT_INTENT;
-        bool pair = intent && next && next->exec == fact->exec && next->kind == EVENT_OUTCOME;
-        if (!fold_exec(f->s, intent ? fact : NULL, pair ? next : intent ? NULL : fact, err))
+        bool ok = true;
+        if (fact->kind == EVENT_OUTCOME) {
+            ok = fold_outcome(f->s, fact, err);
+        } else {
+            count_execution(fact);
+            if (next && next->exec == fact->exec && next->kind == EVENT_OUTCOME)
+                i++;
+            else
+                ok = exec_insert(f->s, fact->exec, 0, 0, err);
+        }
+        if (!ok)
             return false;
-        i += pair;
     }
     return true;
 }
@@ -183,17 +185,15 @@ static bool fold_sessions(struct fold *f, struct error *err)
     sqlite3_stmt *st = sq_prepare(f->s, SQ_SESSION_USED, err);
     if (!st)
         return false;
-    qsort(f->sessions, f->n_sessions, sizeof(struct fact_session *), by_rowid);
+    qsort(f->sessions, f->n_sessions, sizeof(struct fact_session *), by_id);
     for (size_t i = 0; i < f->n_sessions; i++) {
         const struct fact_session *session = f->sessions[i];
         struct sq_bind b = {.st = st};
-        if (!session->rowid)
-            continue;
-        sq_int(&b, session->rowid);
+        sq_text(&b, session->id);
+        sq_text(&b, session->tenant);
         sq_int(&b, session->executions);
         sq_int(&b, session->at_ms);
         sq_int(&b, SESSION_LIFE_MAX_MS);
-        sq_time(&b, session->last_execution);
         if (!sq_run(f->s, st, err))
             return false;
     }
@@ -223,8 +223,10 @@ static bool advance(struct fold *f, struct error *err)
 
 static bool fold_slice(struct fold *f, size_t max, struct error *err)
 {
-    return sq_facts_take(f->s, max, &f->slice, err) && sift(f, err) && fold_execs(f, err) &&
-           fold_sessions(f, err) && advance(f, err);
+    if (!sq_facts_take(f->s, max, &f->slice, err))
+        return false;
+    sift(f);
+    return fold_execs(f, err) && fold_sessions(f, err) && advance(f, err);
 }
 
 /* In its own transaction; on success the memory of what is left moves on with it. */
@@ -262,16 +264,26 @@ bool sq_fold(struct store *store, unsigned max, bool *ret_left, struct error *er
     return ok;
 }
 
-bool sq_open_intents(struct store *store, int64_t now_ms, int64_t after, unsigned limit,
-                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                     struct error *err)
+/* The events of `n` executions. */
+static bool read_intents(struct sqlite_store *s, const int64_t *ids, size_t n, struct arena *mem,
+                         struct event_row *rows, size_t *ret_n, struct error *err)
 {
-    struct sqlite_store *s = sq_of(store);
-    struct event_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    size_t n = 0;
-    for (bool left = true; left;)
-        if (!sq_fold(store, 2000, &left, err))
+    for (size_t i = 0; i < n; i++) {
+        struct sq_events c;
+        struct event_row e;
+        bool found = false;
+        if (!sq_event_peek(s, &c, ids[i], &e, &found, err))
             return false;
+        if (found)
+            sq_keep_event(mem, &e, &rows[(*ret_n)++]);
+        sq_events_close(&c);
+    }
+    return true;
+}
+
+static bool read_open(struct sqlite_store *s, int64_t now_ms, int64_t after, unsigned limit,
+                      int64_t *ids, size_t *ret_n, struct error *err)
+{
     sqlite3_stmt *st = sq_prepare(s, SQ_OPEN_INTENTS, err);
     if (!st)
         return false;
@@ -279,15 +291,31 @@ bool sq_open_intents(struct store *store, int64_t now_ms, int64_t after, unsigne
     sq_int(&b, now_ms);
     sq_int(&b, after);
     sq_int(&b, limit);
-    for (bool row = true; n < limit; n++) {
+    for (bool row = true; *ret_n < limit; (*ret_n)++) {
         if (!sq_step(s, st, &row, err))
             return false;
         if (!row)
             break;
-        struct sq_row r = {.st = st, .mem = mem};
-        sq_read_event(&r, &rows[n]);
+        ids[*ret_n] = sqlite3_column_int64(st, 0);
     }
     sq_reset(st);
+    return true;
+}
+
+bool sq_open_intents(struct store *store, int64_t now_ms, int64_t after, unsigned limit,
+                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                     struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct event_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    int64_t *ids = arena_zalloc(mem, limit * sizeof(*ids));
+    size_t n_ids = 0, n = 0;
+    for (bool left = true; left;)
+        if (!sq_fold(store, 2000, &left, err))
+            return false;
+    if (!read_open(s, now_ms, after, limit, ids, &n_ids, err) ||
+        !read_intents(s, ids, n_ids, mem, rows, &n, err))
+        return false;
     *ret_rows = rows;
     *ret_n = n;
     return true;

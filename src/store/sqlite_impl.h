@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "store/migrate.h"
+#include "store/segment.h"
 #include "store/store_impl.h"
 
 enum sq_statement {
@@ -44,15 +45,9 @@ enum sq_statement {
     SQ_LINK_PUT,
     SQ_LINK_END,
     SQ_LINKS_OF,
-    SQ_EVENT_INSERT,
-    SQ_EVENT_MAC,
-    SQ_EVENT_NEXT,
+    SQ_EVENTS_INSERT,
     SQ_EVENTS_UP,
     SQ_EVENTS_DOWN,
-    SQ_EVENTS_PAIR_UP,
-    SQ_EVENTS_PAIR_DOWN,
-    SQ_EVENTS_TAIL,
-    SQ_EVENTS_TAIL_COUNT,
     SQ_WRITER_INSERT,
     SQ_WRITERS_LAPSE,
     SQ_WRITER_RENEW,
@@ -63,7 +58,6 @@ enum sq_statement {
     SQ_EXEC_INSERT,
     SQ_EXEC_CLOSE,
     SQ_EXEC_OUTCOME,
-    SQ_SESSION_CHAIN,
     SQ_SESSION_USED,
     SQ_OPEN_INTENTS,
     SQ_UNDELIVERED_PUT,
@@ -119,8 +113,12 @@ struct sqlite_store {
     bool unfolded_known;
     struct sq_unfolded *unfolded; /* by writer, ascending */
     size_t n_unfolded, cap_unfolded;
-    uint64_t slices;   /* folded or tried */
-    struct buf record; /* of the event being appended, when its writer left it to us */
+    uint64_t slices; /* folded or tried */
+    /* Events of the transaction under way that are not written yet: consecutive ids. */
+    const struct event_row *gathered[512];
+    size_t n_gathered;
+    struct segment segment;
+    int64_t newest; /* no later event of its writer is in the file; -1: unknown */
 };
 
 static inline struct sqlite_store *sq_of(struct store *s)
@@ -176,23 +174,51 @@ bool sq_write(struct store *s, struct store_op *ops, size_t n, struct error *err
 bool sq_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
 bool sq_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n, struct error *err);
 /* sqlite_event.c */
+/* Gathers; sq_events_flush() writes them before the commit, until then `e` must live. */
 must_check bool sq_event_append(struct sqlite_store *s, const struct event_row *e,
                                 struct error *err);
+must_check bool sq_events_flush(struct sqlite_store *s, struct error *err);
+/* After a rollback. */
+void sq_events_forget(struct sqlite_store *s);
 bool sq_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                     struct error *err);
-bool sq_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
-                    size_t *ret_n, struct error *err);
-/* Reads id, mac, record and body; texts are valid until the next step.  An event whose record
- * cannot be read has an id, a seal and no other fields: whoever verifies names it. */
-void sq_peek_event(struct sq_row *r, struct event_row *ret);
-/* Likewise, copied to r->mem. */
-void sq_read_event(struct sq_row *r, struct event_row *ret);
+/* A walk over the events from..upto, whatever segments they are in; spans are valid until the next
+ * step.  Each statement serves one walk at a time. */
+struct sq_events {
+    struct sqlite_store *s;
+    sqlite3_stmt *st;
+    int64_t from, upto;
+    struct segment_walk walk;
+    struct event_row *aside; /* of a segment that is told backwards */
+    size_t n_aside, cap_aside;
+};
+must_check bool sq_events_open(struct sqlite_store *s, struct sq_events *c, enum sq_statement which,
+                               int64_t from, int64_t upto, bool with_bodies, struct error *err);
+/* *ret_found is false at the end.  A walk that failed needs no closing. */
+must_check bool sq_events_next(struct sq_events *c, struct event_row *ret, bool *ret_found,
+                               struct error *err);
+void sq_events_close(struct sq_events *c);
+/* One event, if it is there; the walk must be closed. */
+must_check bool sq_event_peek(struct sqlite_store *s, struct sq_events *c, int64_t id,
+                              struct event_row *ret, bool *ret_found, struct error *err);
 /* The first event at or after `id`: *ret_id is 0 when there is none. */
 must_check bool sq_event_next(struct sqlite_store *s, int64_t id, int64_t *ret_id,
                               struct error *err);
+/* A copy in `mem`. */
+void sq_keep_event(struct arena *mem, const struct event_row *from, struct event_row *to);
+/* sqlite_head.c */
+/* Reads the single number of a one-parameter statement; *ret_found false when there is no row. */
+must_check bool sq_select_number(struct sqlite_store *s, enum sq_statement which, int64_t key,
+                                 bool *ret_found, int64_t *ret, struct error *err);
 must_check bool sq_watermark(struct sqlite_store *s, int64_t writer, int64_t *ret_id,
                              struct error *err);
+bool sq_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
+                    size_t *ret_n, struct error *err);
+static inline int64_t sq_last_id_of(int64_t writer)
+{
+    return writer << EVENT_WRITER_SHIFT | EVENT_COUNT_MASK;
+}
 /* sqlite_read.c */
 bool sq_session_by_handle(struct store *s, const struct principal *who, struct str handle,
                           struct arena *mem, struct session_row **ret_row, struct error *err);
@@ -243,8 +269,7 @@ void sq_slice_release(struct sq_slice *slice);
 struct fact_session {
     struct str tenant, id;
     uint64_t slice;
-    int64_t rowid; /* 0: there is no such session */
-    int64_t at_ms, executions, last_execution;
+    int64_t at_ms, executions;
 };
 /* And to the chain of one (writer, tenant). */
 struct fact_chain {

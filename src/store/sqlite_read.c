@@ -231,29 +231,37 @@ bool sq_sessions_page(struct store *store, const struct principal *who, struct s
     return ok;
 }
 
+static bool count_tail(struct sqlite_store *s, int64_t writer, int64_t *total, struct error *err)
+{
+    int64_t watermark = 0;
+    struct sq_events c;
+    struct event_row e;
+    bool found = true;
+    if (!sq_watermark(s, writer, &watermark, err) ||
+        !sq_events_open(s, &c, SQ_EVENTS_UP, watermark + 1, sq_last_id_of(writer), false, err))
+        return false;
+    for (;; (*total)++) {
+        if (!sq_events_next(&c, &e, &found, err))
+            return false;
+        if (!found)
+            break;
+    }
+    sq_events_close(&c);
+    return true;
+}
+
 /* Events behind the fold's watermark, of every writer. */
 static bool count_tails(struct sqlite_store *s, int64_t *ret, struct error *err)
 {
     int64_t total = 0;
     for (int64_t id = 0;;) {
-        int64_t watermark = 0;
-        bool row = false;
         if (!sq_event_next(s, id, &id, err))
             return false;
         if (id == 0)
             break;
-        int64_t writer = id >> EVENT_WRITER_SHIFT;
-        sqlite3_stmt *st = sq_prepare(s, SQ_EVENTS_TAIL_COUNT, err);
-        if (!st || !sq_watermark(s, writer, &watermark, err))
+        if (!count_tail(s, id >> EVENT_WRITER_SHIFT, &total, err))
             return false;
-        struct sq_bind b = {.st = st};
-        sq_int(&b, watermark);
-        sq_int(&b, writer << EVENT_WRITER_SHIFT | EVENT_COUNT_MASK);
-        if (!sq_step(s, st, &row, err))
-            return false;
-        total += sqlite3_column_int64(st, 0);
-        sq_reset(st);
-        id = (writer + 1) << EVENT_WRITER_SHIFT;
+        id = ((id >> EVENT_WRITER_SHIFT) + 1) << EVENT_WRITER_SHIFT;
     }
     *ret = total;
     return true;

@@ -23,9 +23,10 @@
     "EXISTS (SELECT 1 FROM edge_mcp_sessions WHERE id = " id " AND tenant_id = " tenant            \
     " AND owner = " owner ")"
 
-#define EVENTS_WHERE                                                                               \
-    "SELECT id, mac, record, CASE WHEN ?1 THEN body END FROM events WHERE id > ?2 AND id < ?3 "
-#define EVENTS_PAIR "AND id IN (?4, ?5) "
+/* Segments that may hold events ?2 to ?3. */
+#define SEGMENTS                                                                                   \
+    "SELECT id, records, CASE WHEN ?1 THEN bodies END FROM events WHERE id <= ?3 "                 \
+    "AND id >= coalesce((SELECT max(id) FROM events WHERE id <= ?2), ?2) "
 
 const char *const sq_texts[SQ_COUNT] = {
     [SQ_BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -111,17 +112,9 @@ const char *const sq_texts[SQ_COUNT] = {
                     "FROM upstream_links WHERE session_id = ?3 AND " OWNED_SESSION(
                         "?3", "?1", "?2") " ORDER BY server",
 
-    [SQ_EVENT_INSERT] = "INSERT INTO events (id, mac, record, body) VALUES (?,?,?,?) "
-                        "ON CONFLICT (id) DO NOTHING",
-    [SQ_EVENT_MAC] = "SELECT mac FROM events WHERE id = ?",
-    [SQ_EVENT_NEXT] = "SELECT id FROM events WHERE id >= ? ORDER BY id LIMIT 1",
-    [SQ_EVENTS_UP] = EVENTS_WHERE "ORDER BY id",
-    [SQ_EVENTS_DOWN] = EVENTS_WHERE "ORDER BY id DESC",
-    [SQ_EVENTS_PAIR_UP] = EVENTS_WHERE EVENTS_PAIR "ORDER BY id",
-    [SQ_EVENTS_PAIR_DOWN] = EVENTS_WHERE EVENTS_PAIR "ORDER BY id DESC",
-    [SQ_EVENTS_TAIL] = "SELECT id, mac, record, NULL FROM events WHERE id > ? AND id <= ? "
-                       "ORDER BY id LIMIT ?",
-    [SQ_EVENTS_TAIL_COUNT] = "SELECT count(*) FROM events WHERE id > ? AND id <= ?",
+    [SQ_EVENTS_INSERT] = "INSERT INTO events (id, records, bodies) VALUES (?,?,?)",
+    [SQ_EVENTS_UP] = SEGMENTS "ORDER BY id",
+    [SQ_EVENTS_DOWN] = SEGMENTS "ORDER BY id DESC",
 
     [SQ_WRITER_INSERT] =
         "INSERT INTO writers (uuid, node, started_at, lease_until_ms, ended_at) VALUES (?,?,?,?,?)",
@@ -140,33 +133,26 @@ const char *const sq_texts[SQ_COUNT] = {
         "ON CONFLICT (writer, tenant) DO UPDATE SET seq = excluded.seq, last_id = "
         "excluded.last_id, "
         "mac = excluded.mac, events = events + excluded.events",
-    [SQ_EXEC_INSERT] =
-        "INSERT INTO session_tool_executions (id, session_row, previous, outcome_event, state) "
-        "VALUES (?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
+    [SQ_EXEC_INSERT] = "INSERT INTO long_executions (id, outcome_event, state) VALUES (?,?,?) "
+                       "ON CONFLICT (id) DO NOTHING",
     /* What was only guessed to be lost may still turn out to have ended otherwise. */
     [SQ_EXEC_CLOSE] =
-        "UPDATE session_tool_executions SET "
+        "UPDATE long_executions SET "
         "outcome_event = CASE WHEN state = 0 OR state & 2 THEN ?2 ELSE outcome_event END, "
         "state = CASE WHEN state = 0 THEN ?3 WHEN state & 2 THEN ?3 | 4 ELSE state | 4 END "
         "WHERE id = ?1",
-    [SQ_EXEC_OUTCOME] =
-        "SELECT outcome_event FROM session_tool_executions WHERE id = ? AND state & 5 = 1",
-    [SQ_SESSION_CHAIN] =
-        "SELECT rowid, last_execution FROM edge_mcp_sessions WHERE id = ? AND tenant_id = ?",
+    [SQ_EXEC_OUTCOME] = "SELECT outcome_event FROM long_executions WHERE id = ? AND state & 5 = 1",
     [SQ_SESSION_USED] =
-        "UPDATE edge_mcp_sessions SET tool_execution_count = tool_execution_count + ?2, "
-        "expires_at = CASE WHEN ?3 > last_activity_at AND ?3 < expires_at "
+        "UPDATE edge_mcp_sessions SET tool_execution_count = tool_execution_count + ?3, "
+        "expires_at = CASE WHEN ?4 > last_activity_at AND ?4 < expires_at "
         "AND ttl_ms = 0 AND " LIVE
-        " THEN min(expires_at + ?3 - last_activity_at, max(expires_at, created_at + ?4)) "
-        "ELSE expires_at END, last_activity_at = max(last_activity_at, ?3), last_execution = ?5 "
-        "WHERE rowid = ?1",
+        " THEN min(expires_at + ?4 - last_activity_at, max(expires_at, created_at + ?5)) "
+        "ELSE expires_at END, last_activity_at = max(last_activity_at, ?4) "
+        "WHERE id = ?1 AND tenant_id = ?2",
     [SQ_OPEN_INTENTS] =
-        "SELECT e.id, e.mac, e.record, NULL "
-        "FROM session_tool_executions x JOIN events e ON e.id = x.id "
-        "LEFT JOIN writers w ON w.number = x.id >> 40 "
+        "SELECT x.id FROM long_executions x LEFT JOIN writers w ON w.number = x.id >> 40 "
         "WHERE x.state = 0 AND x.id > ?2 AND (w.number IS NULL OR w.ended_at IS NOT NULL "
         "OR w.lease_until_ms <= ?1) ORDER BY x.id LIMIT ?3",
-
     [SQ_UNDELIVERED_PUT] =
         "INSERT INTO undelivered (id, tenant_id, owner, session_id, digest, execution, created_at, "
         "expires_at, sealed) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE " OWNED_SESSION(
@@ -191,5 +177,5 @@ const char *const sq_texts[SQ_COUNT] = {
                                "(SELECT count(*) FROM edge_mcp_sessions), "
                                "(SELECT count(*) FROM transport_sessions WHERE ended_at IS NULL), "
                                "(SELECT coalesce(sum(events), 0) FROM fold_state), "
-                               "(SELECT count(*) FROM session_tool_executions WHERE state = 0)",
+                               "(SELECT count(*) FROM long_executions WHERE state = 0)",
 };

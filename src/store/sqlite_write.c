@@ -412,7 +412,7 @@ static bool apply_all(struct sqlite_store *s, struct store_op *ops, size_t n, st
     for (size_t i = 0; i < n; i++)
         if (!verbs[ops[i].kind](&batch, &ops[i], err))
             return false;
-    return true;
+    return sq_events_flush(s, err);
 }
 
 bool sq_write(struct store *store, struct store_op *ops, size_t n, struct error *err)

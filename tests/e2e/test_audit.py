@@ -205,19 +205,37 @@ def event_name(ident):
     return f'event {ident >> WRITER_SHIFT}.{ident & ((1 << WRITER_SHIFT) - 1)}'
 
 
-def changed(value, dice):
-    if isinstance(value, int):
-        return value + dice.choice((-1, 1, 1000))
-    if isinstance(value, bytes):
-        at = dice.randrange(len(value)) if value else 0
-        return value[:at] + bytes([value[at] ^ (1 << dice.randrange(8))]) + value[at + 1:] if value else b'x'
-    if isinstance(value, str):
-        return value + 'x' if dice.random() < 0.5 or not value else value[:-1]
-    return 'x'
+FRAME = 40
+
+
+def frames_of(row):
+    """(id, where it begins and ends in `records`, and in `bodies`) of every event of a segment."""
+    ident, at, body_at, found = row['id'], 0, 0, []
+    while at < len(row['records']):
+        record, body = (int.from_bytes(row['records'][at + k:at + k + 4], 'little') for k in (0, 4))
+        found.append((ident, at, at + FRAME + record, body_at, body_at + max(0, body - 1)))
+        ident, at, body_at = ident + 1, at + FRAME + record, body_at + max(0, body - 1)
+    return found
+
+
+def flip(row, dice):
+    """(column, new value, first and last event that may be named) with one bit changed."""
+    frames = frames_of(row)
+    column = dice.choice(('records', 'bodies')) if row['bodies'] else 'records'
+    value = row[column]
+    at = dice.randrange(len(value))
+    value = value[:at] + bytes([value[at] ^ (1 << dice.randrange(8))]) + value[at + 1:]
+    for ident, begin, end, body_begin, body_end in frames:
+        if column == 'bodies' and body_begin <= at < body_end:
+            return column, value, ident, ident
+        if column == 'records' and begin <= at < end:
+            # A length of a body that reads as "deleted" shifts the bodies behind it.
+            return column, value, ident, frames[-1][0] if 4 <= at - begin < 8 else ident
+    raise AssertionError(f'byte {at} of {column} belongs to no event')
 
 
 def tamper(db, dice):
-    """Does one thing to the events; gives (what was done, the id that must be named)."""
+    """Does one thing to the events; gives what was done and the ids one of which must be named."""
     db.row_factory = sqlite3.Row
     rows = db.execute('SELECT * FROM events ORDER BY id').fetchall()
     row = dice.choice(rows)
@@ -231,10 +249,9 @@ def tamper(db, dice):
         for one, two in ((first, 0), (second, first), (0, second)):
             db.execute('UPDATE events SET id = ? WHERE id = ?', (two, one))
         return f'swap {first} {second}', first
-    # A body may be deleted on purpose: that is no tampering.  Blobs that are absent stay absent.
-    column = dice.choice([k for k in row.keys() if k != 'id' and (row[k] is not None or k != 'body')])
-    db.execute(f'UPDATE events SET {column} = ? WHERE id = ?', (changed(row[column], dice), row['id']))
-    return f"edit {column} of {row['id']}", row['id']
+    column, value, first, last = flip(row, dice)
+    db.execute(f'UPDATE events SET {column} = ? WHERE id = ?', (value, row['id']))
+    return f"edit {column} of {row['id']}", *range(first, last + 1)
 
 
 def copy_of(history, tmp_path, name):
@@ -250,12 +267,12 @@ def test_verify__names_the_first_bad_event(history, tmp_path):
     for n in range(TAMPERINGS):
         data = copy_of(history, tmp_path, f'copy{n}')
         with sqlite3.connect(os.path.join(data, 'holdfast.db')) as db:
-            what, ident = tamper(db, dice)
+            what, *idents = tamper(db, dice)
         db.close()
         done = run(history, 'audit', 'verify', data=data)
         assert done.returncode == 8, f'seed {SEED}, {what}: exit {done.returncode}\n{done.stdout}{done.stderr}'
-        name = event_name(ident)
-        assert re.search(re.escape(name) + r'\b', done.stderr), f'seed {SEED}, {what}: wanted {name} in {done.stderr}'
+        names = [event_name(i) for i in idents]
+        assert any(re.search(re.escape(n) + r'\b', done.stderr) for n in names), f'seed {SEED}, {what}: wanted {names} in {done.stderr}'
         shutil.rmtree(data)
 
 
@@ -272,7 +289,7 @@ def test_verify__a_cut_tail_is_seen(history, tmp_path):
 def test_verify__a_deleted_body_is_no_tampering(history, tmp_path):
     data = copy_of(history, tmp_path, 'bodies')
     with sqlite3.connect(os.path.join(data, 'holdfast.db')) as db:
-        db.execute('UPDATE events SET body = NULL')
+        db.execute('UPDATE events SET bodies = NULL')
     db.close()
     assert run(history, 'audit', 'verify', data=data).returncode == 0
 

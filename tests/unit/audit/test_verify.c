@@ -6,6 +6,7 @@
 #include "audit/event_id.h"
 #include "audit/source.h"
 #include "base/random.h"
+#include "store/record.h"
 
 #include <sqlite3.h>
 
@@ -97,16 +98,16 @@ static int64_t random_event(void)
     return event_id_make(1 + (int64_t)random_below(WRITERS), 1 + (int64_t)random_below(PER_WRITER));
 }
 
-/* Each writes the SQL that does the deed and returns the event that must be named. */
+/* Each writes the SQL that does the deed and returns the event that must be named.  Every event was
+ * written by itself, so its row holds nothing else. */
 static int64_t edit_column(char *sql, size_t n)
 {
     static const char *const sets[] = {
-        "mac = randomblob(32)",
-        "mac = NULL",
-        "record = CAST(record || x'00' AS BLOB)",
-        "record = substr(record, 1, length(record) - 1)",
-        "record = x''",
-        "body = CAST(ifnull(body, '') || ' ' AS BLOB)",
+        "records = CAST(records || x'00' AS BLOB)",
+        "records = substr(records, 1, length(records) - 1)",
+        "records = substr(records, 1, 20)",
+        "records = x''",
+        "bodies = CAST(bodies || ' ' AS BLOB)",
     };
     int64_t id = random_event();
     snprintf(sql, n, "UPDATE events SET %s WHERE id = %lld", sets[random_below(countof(sets))],
@@ -114,16 +115,17 @@ static int64_t edit_column(char *sql, size_t n)
     return id;
 }
 
-/* Any byte of the record, to any other value. */
+/* Any byte, to any other value. */
 static int64_t edit_record(char *sql, size_t n)
 {
     int64_t id = random_event();
-    unsigned at = 1 + (unsigned)random_below(60);
-    snprintf(sql, n,
-             "UPDATE events SET record = CAST(substr(record, 1, %u) || CASE substr(record, %u, 1) "
-             "WHEN x'%02x' THEN x'%02x' ELSE x'%02x' END || substr(record, %u) AS BLOB) "
-             "WHERE id = %lld",
-             at - 1, at, at * 7 & 0xff, (at * 7 + 1) & 0xff, at * 7 & 0xff, at + 1, (long long)id);
+    unsigned at = 1 + (unsigned)random_below(100);
+    snprintf(
+        sql, n,
+        "UPDATE events SET records = CAST(substr(records, 1, %u) || CASE substr(records, %u, 1) "
+        "WHEN x'%02x' THEN x'%02x' ELSE x'%02x' END || substr(records, %u) AS BLOB) "
+        "WHERE id = %lld",
+        at - 1, at, at * 7 & 0xff, (at * 7 + 1) & 0xff, at * 7 & 0xff, at + 1, (long long)id);
     return id;
 }
 
@@ -210,7 +212,7 @@ TEST(test_verify__deleted_bodies_are_fine_and_counted)
     struct error err;
     fill(&db);
     copy_database(&db);
-    run_sql(&db, "UPDATE events SET body = NULL WHERE substr(record, 3, 1) = x'00'");
+    run_sql(&db, "UPDATE events SET bodies = NULL WHERE substr(records, 43, 1) = x'00'");
     if (!verify(&db, "t.db", &report, &err))
         fail_msg("%s", err.text);
     assert_int_equal(report.bodies_deleted, WRITERS * 9);
@@ -273,5 +275,52 @@ TEST(test_verify__a_torn_line_of_the_anchor_file_vouches_for_nothing)
     buf_addz(&db.anchor_lines, "{\"id\":\"9.9\",\"tenant\":\"_system\",\"seq\":9,");
     if (!verify(&db, "holdfast.db", &report, &err))
         fail_msg("%s", err.text);
+    audit_db_close(&db);
+}
+
+/* Many events in one row: a changed byte is laid to the event it belongs to. */
+TEST(test_verify__names_the_event_in_its_segment)
+{
+    enum { EVENTS = 12 };
+    struct event_row events[EVENTS], *pointers[EVENTS];
+    struct audit_db db;
+    struct chain_report report;
+    struct error err;
+    audit_db_open(&db, false);
+    for (int i = 0; i < EVENTS; i++) {
+        events[i] = audit_db_event(EVENT_NOTE, STR("acme"));
+        audit_db_body(&events[i], STR("{\"n\":1}"));
+        pointers[i] = &events[i];
+    }
+    audit_db_write(&db, pointers, EVENTS);
+    store_close(db.store);
+    db.store = NULL;
+    copy_database(&db);
+    must(verify(&db, "t.db", &report, &must_err));
+    assert_int_equal(report.events, EVENTS);
+    char record[512];
+    assert_true(record_room(&events[0]) <= sizeof(record));
+    size_t frame = 40 + record_write(&events[0], record);
+    for (size_t at = 1; at <= EVENTS * frame; at += 7) {
+        char sql[512], want[32];
+        copy_database(&db);
+        snprintf(sql, sizeof(sql),
+                 "UPDATE events SET records = CAST(substr(records, 1, %zu) || CASE "
+                 "substr(records, %zu, 1) WHEN x'55' THEN x'aa' ELSE x'55' END || "
+                 "substr(records, %zu) AS BLOB)",
+                 at - 1, at, at + 1);
+        run_sql(&db, sql);
+        if (verify(&db, "t.db", &report, &err))
+            fail_msg("not found: %s", sql);
+        assert_int_equal(err.code, ERR_CHAIN_BROKEN);
+        snprintf(want, sizeof(want), "event 1.%zu ", (at - 1) / frame + 1);
+        if (strncmp(err.text, want, strlen(want)) != 0)
+            fail_msg("%s\nshould name %s, says: %s", sql, want, err.text);
+    }
+    copy_database(&db);
+    run_sql(&db, "UPDATE events SET bodies = CAST(substr(bodies, 1, 31) || 'x' || "
+                 "substr(bodies, 33) AS BLOB)");
+    assert_false(verify(&db, "t.db", &report, &err)); /* bodies of seven bytes */
+    assert_true(strncmp(err.text, "event 1.5 ", 10) == 0);
     audit_db_close(&db);
 }

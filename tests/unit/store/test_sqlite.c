@@ -292,38 +292,6 @@ TEST(test_sqlite_page__past_its_deadline_is_interrupted_and_the_next_is_not)
     files_release(&f);
 }
 
-TEST(test_sqlite_fold__chains_the_executions_of_a_session)
-{
-    struct files f;
-    struct error err;
-    bool left = false;
-    struct principal who = {STR("t"), STR("o"), ROLE_MEMBER};
-    struct session_row row = {.id = STR("id"), .handle = STR("h"), .edge_mcp_id = STR("n")};
-    struct store_op op = {OP_SESSION_CREATE, &who, {.session = &row}, .max_counted = -1};
-    files_init(&f);
-    struct store *s = files_open(&f, false);
-    assert_true(store_write(s, &op, 1, &err));
-    for (int i = 1; i <= 3; i++) {
-        struct event_row e = {.id = i,
-                              .tenant = STR("t"),
-                              .seq = i,
-                              .kind = EVENT_INTENT,
-                              .exec = i,
-                              .session_id = row.id};
-        struct store_op append_op = {OP_EVENT_APPEND, NULL, {.event = &e}};
-        assert_true(store_write(s, &append_op, 1, &err));
-        if (i != 1)
-            assert_true(store_fold(s, 10, &left, &err));
-    }
-    store_close(s);
-    assert_int_equal(files_ask(&f, "SELECT last_execution FROM edge_mcp_sessions"), 3);
-    assert_int_equal(files_ask(&f, "SELECT previous FROM session_tool_executions WHERE id = 3"), 2);
-    assert_int_equal(files_ask(&f, "SELECT previous FROM session_tool_executions WHERE id = 2"), 1);
-    assert_int_equal(
-        files_ask(&f, "SELECT count(*) FROM session_tool_executions WHERE previous IS NULL"), 1);
-    files_release(&f);
-}
-
 static void append_outcome(struct store *s, int64_t id, int64_t exec, const char *how)
 {
     struct error err;
@@ -359,16 +327,10 @@ TEST(test_sqlite_fold__only_a_guess_gives_way_to_a_later_outcome)
     append_outcome(s, 21, 4, "indeterminate");
     assert_true(store_fold(s, 10, &left, &err));
     store_close(s);
-    assert_int_equal(
-        files_ask(&f, "SELECT outcome_event FROM session_tool_executions WHERE id = 1"), 11);
-    assert_int_equal(
-        files_ask(&f, "SELECT outcome_event FROM session_tool_executions WHERE id = 2"), 15);
-    assert_int_equal(
-        files_ask(&f, "SELECT outcome_event FROM session_tool_executions WHERE id = 3"), 16);
-    assert_int_equal(
-        files_ask(&f, "SELECT outcome_event FROM session_tool_executions WHERE id = 4"), 19);
-    assert_int_equal(files_ask(&f, "SELECT count(*) FROM session_tool_executions WHERE state = 5"),
-                     4);
+    assert_int_equal(files_ask(&f, "SELECT outcome_event FROM long_executions WHERE id = 2"), 15);
+    assert_int_equal(files_ask(&f, "SELECT outcome_event FROM long_executions WHERE id = 3"), 16);
+    assert_int_equal(files_ask(&f, "SELECT outcome_event FROM long_executions WHERE id = 4"), 19);
+    assert_int_equal(files_ask(&f, "SELECT count(*) FROM long_executions WHERE state = 5"), 4);
     files_release(&f);
 }
 

@@ -89,12 +89,10 @@ static char *projections_of(const struct files *f)
 {
     static const char sql[] =
         "SELECT group_concat(line, x'0a') FROM ("
-        "SELECT * FROM (SELECT 'exec ' || id || ' ' || ifnull(session_row, '-') || ' ' || "
-        "ifnull(previous, '-') || ' ' || ifnull(outcome_event, '-') || ' ' || state AS line "
-        "FROM session_tool_executions ORDER BY id) UNION ALL "
+        "SELECT * FROM (SELECT 'exec ' || id || ' ' || ifnull(outcome_event, '-') || ' ' || state "
+        "AS line FROM long_executions ORDER BY id) UNION ALL "
         "SELECT * FROM (SELECT 'session ' || id || ' ' || tool_execution_count || ' ' || "
-        "last_activity_at || ' ' || ifnull(last_execution, '-') AS line "
-        "FROM edge_mcp_sessions ORDER BY id) UNION ALL "
+        "last_activity_at AS line FROM edge_mcp_sessions ORDER BY id) UNION ALL "
         "SELECT 'fold ' || writer || tenant || ' ' || seq || ' ' || last_id || ' ' || hex(mac) || "
         "' ' || events AS line FROM fold_state)";
     sqlite3 *db = NULL;

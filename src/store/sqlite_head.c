@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far the events of each writer are folded, and the heads of their chains.  Both must be quick
+ * however old the database is: they go by the fold's own table and read only the tail behind it. */
+#include "store/sqlite_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Reads the single number of a one-parameter statement; *ret_found false when there is no row. */
+bool sq_select_number(struct sqlite_store *s, enum sq_statement which, int64_t key, bool *ret_found,
+                      int64_t *ret, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(s, which, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, key);
+    if (!sq_step(s, st, ret_found, err))
+        return false;
+    *ret = *ret_found ? sqlite3_column_int64(st, 0) : 0;
+    sq_reset(st);
+    return true;
+}
+
+bool sq_watermark(struct sqlite_store *s, int64_t writer, int64_t *ret_id, struct error *err)
+{
+    bool found = false;
+    int64_t id = 0;
+    if (!sq_select_number(s, SQ_FOLD_WATERMARK, writer, &found, &id, err))
+        return false;
+    *ret_id = id > writer << EVENT_WRITER_SHIFT ? id : writer << EVENT_WRITER_SHIFT;
+    return true;
+}
+
+/* Heads while they are gathered: those the fold knows, moved on by the tail behind it. */
+struct heads {
+    struct arena *mem;
+    struct map by_key; /* "writer/tenant" → struct chain_head */
+    struct chain_head **order;
+    size_t n, cap;
+};
+
+static struct chain_head *head_of(struct heads *h, int64_t writer, struct str tenant)
+{
+    struct str key = arena_printf(h->mem, "%" PRId64 "/%.*s", writer, STR_ARG(tenant));
+    struct chain_head *head = map_get(&h->by_key, key);
+    if (head)
+        return head;
+    head = arena_new_of(h->mem, struct chain_head);
+    head->writer = writer;
+    head->tenant = tenant;
+    map_put(&h->by_key, key, head);
+    if (h->n == h->cap) {
+        h->cap = h->cap ? 2 * h->cap : 16;
+        h->order = xrealloc(h->order, h->cap * sizeof(struct chain_head *));
+    }
+    h->order[h->n++] = head;
+    return head;
+}
+
+static bool heads_folded(struct sqlite_store *s, struct heads *h, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(s, SQ_FOLD_HEADS, err);
+    if (!st)
+        return false;
+    for (bool row = true;;) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        struct sq_row r = {.st = st, .mem = h->mem};
+        struct str tenant = sq_get_bytes(&r);
+        struct chain_head *head = head_of(h, sq_get_int(&r), tenant);
+        head->seq = sq_get_int(&r);
+        head->last_id = sq_get_int(&r);
+        sq_get_sha(&r, head->mac);
+    }
+    sq_reset(st);
+    return true;
+}
+
+static bool heads_tail(struct sqlite_store *s, struct heads *h, int64_t writer, struct error *err)
+{
+    int64_t watermark = 0;
+    struct chain_head *head = NULL;
+    struct sq_events c;
+    struct event_row e;
+    bool found = true;
+    if (!sq_watermark(s, writer, &watermark, err) ||
+        !sq_events_open(s, &c, SQ_EVENTS_UP, watermark + 1, sq_last_id_of(writer), false, err))
+        return false;
+    for (;;) {
+        if (!sq_events_next(&c, &e, &found, err))
+            return false;
+        if (!found)
+            break;
+        if (!head || !str_eq(head->tenant, e.tenant))
+            head = head_of(h, writer, arena_dup(h->mem, e.tenant));
+        head->last_id = e.id;
+        head->seq = e.seq;
+        memcpy(head->mac, e.mac, sizeof(head->mac));
+    }
+    sq_events_close(&c);
+    return true;
+}
+
+static bool heads_gather(struct sqlite_store *s, struct heads *h, struct error *err)
+{
+    if (!heads_folded(s, h, err))
+        return false;
+    for (int64_t id = 0;;) {
+        if (!sq_event_next(s, id, &id, err))
+            return false;
+        if (id == 0)
+            return true;
+        int64_t writer = id >> EVENT_WRITER_SHIFT;
+        if (!heads_tail(s, h, writer, err))
+            return false;
+        id = (writer + 1) << EVENT_WRITER_SHIFT;
+    }
+}
+
+static int by_writer_and_tenant(const void *a, const void *b)
+{
+    const struct chain_head *x = a;
+    const struct chain_head *y = b;
+    if (x->writer != y->writer)
+        return x->writer < y->writer ? -1 : 1;
+    return str_cmp(x->tenant, y->tenant);
+}
+
+bool sq_chain_heads(struct store *store, struct arena *mem, struct chain_head **ret_heads,
+                    size_t *ret_n, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct heads h = {.mem = mem};
+    if (!sq_begin_read(s, err))
+        return false;
+    bool ok = heads_gather(s, &h, err);
+    sq_end_read(s);
+    if (ok) {
+        struct chain_head *heads = arena_zalloc(mem, h.n * sizeof(*heads) + 1);
+        for (size_t i = 0; i < h.n; i++)
+            heads[i] = *h.order[i];
+        qsort(heads, h.n, sizeof(*heads), by_writer_and_tenant);
+        *ret_heads = heads;
+        *ret_n = h.n;
+    }
+    map_release(&h.by_key);
+    free(h.order);
+    return ok;
+}
