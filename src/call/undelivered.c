@@ -73,8 +73,12 @@ static int64_t lifetime_ms(void)
 }
 
 /* A server's name has no NUL; a tool's may, so its length goes before it. */
-static void digest_of(const struct undelivered_ask *ask, uint8_t ret[32])
+void undelivered_digest(const struct undelivered_ask *ask, uint8_t ret[32])
 {
+    if (ask->digest) {
+        memcpy(ret, ask->digest, 32);
+        return;
+    }
     uint64_t length = ask->tool.n;
     const struct str parts[] = {ask->method,
                                 STR("\0"),
@@ -190,7 +194,7 @@ struct kept *undelivered_expect(struct undelivered *u, const struct undelivered_
         count(u, "refused");
         return NULL;
     }
-    digest_of(ask, digest);
+    undelivered_digest(ask, digest);
     k = kept_new(u, ask->who, ask->session_id, digest);
     show(k);
     return k;
@@ -366,7 +370,7 @@ static struct kept *find(const struct undelivered *u, const struct undelivered_a
 
     if (!h)
         return NULL;
-    digest_of(ask, digest);
+    undelivered_digest(ask, digest);
     list_each(&h->kept, it)
     {
         struct kept *k = list_entry(it, struct kept, in_holder);

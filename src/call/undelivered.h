@@ -41,8 +41,10 @@ struct undelivered_ask {
     const struct principal *who;
     struct str session_id;
     struct str server, method, tool;
-    struct str arguments; /* raw bytes; absent: none */
+    struct str arguments;  /* raw bytes; absent: none */
+    const uint8_t *digest; /* of the four above, when it is known already; else NULL */
 };
+void undelivered_digest(const struct undelivered_ask *ask, uint8_t ret[32]);
 
 /* The client of a call is gone.  NULL: too many are kept already.  Ends with kept_settled() or
  * kept_write(), and only then is it anybody's but the caller's. */

@@ -93,7 +93,8 @@ struct exchange {
     struct listen *listen; /* subscriptions/listen */
     struct own_lists *own; /* lists that are this session's alone */
     struct batch *batch;   /* NULL unless the body is an array */
-    struct undelivered_take *take; /* a kept result is being looked for; NULL: not */
+    struct undelivered_ask *unsent; /* to keep its result, should its last bytes not be sent */
+    struct undelivered_take *take;  /* a kept result is being looked for; NULL: not */
     /* answers that must be stored first */
     struct write_job job;
     struct store_op op;
@@ -136,9 +137,12 @@ bool exchange_can_watch(const struct exchange *x, const struct upstream *up,
                         const struct catalog *c, enum catalog_kind kind);
 /* redeliver.c: results whose client was gone.  The first three are steps of the call's way. */
 enum step_result exchange_redeliver(struct exchange *x);
-void exchange_keep(struct exchange *x);       /* the answer is there, its outcome not yet durable */
-void exchange_keep_late(struct exchange *x);  /* the reply is written, but not sent */
-void exchange_keep_gone(struct exchange *x);  /* the client went away */
+void exchange_keep(struct exchange *x);      /* the answer is there, its outcome not yet durable */
+void exchange_keep_late(struct exchange *x); /* the reply is written, but not sent */
+void exchange_keep_gone(struct exchange *x); /* the client went away */
+/* The reply was handed to the connection, which has not sent all of it: who keeps it if it never
+ * does, or NULL. */
+struct http_receipt *exchange_unsent(struct exchange *x);
 void exchange_await_slow(struct exchange *x); /* steps.c: the outlet hears when it takes long */
 /* tell.c: what a server says while a call runs. */
 bool exchange_tell(struct call *c, const struct mcp_message *m);

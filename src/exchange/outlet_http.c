@@ -117,6 +117,11 @@ static void finish_stream(struct exchange *x)
     http_kept_release(&kept); /* and with it x */
 }
 
+static struct http_receipt *on_unsent(struct http_request *r)
+{
+    return exchange_unsent(r->user);
+}
+
 /* The exchange's memory is the request's and goes with it: what is needed is taken out first. */
 static void http_finish(struct exchange *x)
 {
@@ -127,6 +132,8 @@ static void http_finish(struct exchange *x)
         finish_stream(x);
         return;
     }
+    if (x->unsent)
+        r->on_unsent = on_unsent;
     if (x->handed_over)
         ; /* the stream answers, and frees the request */
     else if (x->aborted)

@@ -5,6 +5,7 @@
  *     client gone      exchange_keep_gone()   the index expects the call's result
  *     answered         exchange_keep()        sealed, to be committed with the outcome
  *     reply written    exchange_keep_late()   who left since: sealed, in a commit of its own
+ *     connection lost  exchange_unsent()      with some of the reply unsent: likewise
  *     asked again      exchange_redeliver()   deleted durably, noted in the audit, written
  *
  * Legacy clients only: a 2026-07-28 client that disconnects has cancelled.  Only results count,
@@ -16,6 +17,9 @@
 #include "base/log.h"
 
 #include <assert.h>
+
+/* Smaller replies are taken by the kernel as they are. */
+#define UNSENT_MIN ((size_t)16 * 1024)
 
 static const struct str reply_head = {"{\"jsonrpc\":\"2.0\",\"id\":", 22};
 static const struct str result_key = {",\"result\":", 10};
@@ -150,6 +154,63 @@ static void keep_settled(struct exchange *x)
         stream_set_kept(x->stream, id);
 }
 
+/* Session and server may be gone when it is needed; the request itself is not. */
+static void watch_sending(struct exchange *x)
+{
+    struct undelivered_ask *ask = arena_new_of(x->mem, struct undelivered_ask);
+
+    *ask = ask_of(x);
+    ask->session_id = arena_dup(x->mem, ask->session_id);
+    ask->server = arena_dup(x->mem, ask->server);
+    ask->tool = arena_dup(x->mem, ask->tool);
+    x->unsent = ask;
+}
+
+/* A reply on its way out, with all that is needed to keep its result. */
+struct unsent {
+    struct http_receipt receipt;
+    struct undelivered *home;
+    struct arena *mem;
+    struct principal who;
+    struct str session_id, result;
+    uint8_t digest[32];
+    int64_t exec;
+};
+
+static void on_receipt(struct http_receipt *receipt, bool is_sent)
+{
+    struct unsent *u = container_of(receipt, struct unsent, receipt);
+    struct undelivered_ask ask = {.who = &u->who, .session_id = u->session_id, .digest = u->digest};
+    struct kept *k = is_sent ? NULL : undelivered_expect(u->home, &ask);
+
+    if (k && kept_seal(k, u->exec, u->result, 0))
+        kept_write(k);
+    else if (k)
+        kept_settled(k, false);
+    arena_free(u->mem); /* and with it u */
+}
+
+struct http_receipt *exchange_unsent(struct exchange *x)
+{
+    struct str result = written_result(x);
+
+    if (!x->unsent || !result.p || result.n > UNDELIVERED_MAX)
+        return NULL;
+    struct arena *mem = arena_new(2 * UNDELIVERED_MAX);
+    struct unsent *u = arena_new_of(mem, struct unsent);
+    u->receipt.fn = on_receipt;
+    u->home = x->sv->undelivered;
+    u->mem = mem;
+    u->who = x->who;
+    u->who.tenant = arena_dup(mem, x->who.tenant);
+    u->who.owner = arena_dup(mem, x->who.owner);
+    u->session_id = arena_dup(mem, x->unsent->session_id);
+    u->result = arena_dup(mem, result);
+    u->exec = x->call.exec.id;
+    undelivered_digest(x->unsent, u->digest);
+    return &u->receipt;
+}
+
 void exchange_keep_late(struct exchange *x)
 {
     struct call *c = &x->call;
@@ -162,8 +223,12 @@ void exchange_keep_late(struct exchange *x)
         keep_settled(x);
         return;
     }
-    if (!c->keep && !c->is_given_up && c->has_answer && is_lost(x) && may_be_kept(x, c->session))
-        begin_keep(x);
+    if (!c->keep && !c->is_given_up && c->has_answer && may_be_kept(x, c->session)) {
+        if (is_lost(x))
+            begin_keep(x);
+        else if (x->out.n >= UNSENT_MIN && x->http)
+            watch_sending(x);
+    }
     if (!c->keep)
         return;
     seal_written(x);

@@ -250,6 +250,7 @@ struct server_request *server_request_new(struct server_conn *c)
     r->pub.user = NULL;
     r->pub.on_abort = NULL;
     r->pub.on_drained = NULL;
+    r->pub.on_unsent = NULL;
     r->pub.is_tls = c->is_tls;
     r->pub.is_unix = c->is_unix;
     r->pub.peer_uid = c->peer_uid;

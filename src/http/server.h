@@ -18,6 +18,12 @@
 struct http_server;
 struct tls_context;
 
+/* Hears once how it ends with an answer that was handed over: the kernel took all of it, or the
+ * connection went first. */
+struct http_receipt {
+    void (*fn)(struct http_receipt *receipt, bool is_sent);
+};
+
 struct http_request {
     struct arena *mem; /* this request's; spans below live in it */
     struct http_head *head;
@@ -31,6 +37,9 @@ struct http_request {
     void (*on_abort)(struct http_request *r); /* set by a handler that answers later; may be NULL */
     void (*on_drained)(
         struct http_request *r); /* nothing of a stream is queued any more; or NULL */
+    /* The whole answer was handed over and some of it could not be sent yet: who wants to hear how
+     * that ends gives a receipt.  May be NULL. */
+    struct http_receipt *(*on_unsent)(struct http_request *r);
 };
 
 struct http_server_config {

@@ -83,6 +83,15 @@ static void schedule(struct server_conn *c)
     loop_defer(c->server->loop, &c->later);
 }
 
+static void give_receipt(struct server_conn *c, bool is_sent)
+{
+    struct http_receipt *receipt = c->receipt;
+
+    c->receipt = NULL;
+    if (receipt)
+        receipt->fn(receipt, is_sent);
+}
+
 void server_conn_close(struct server_conn *c)
 {
     struct server_request *r = c->req;
@@ -94,6 +103,7 @@ void server_conn_close(struct server_conn *c)
     conn_close(c->conn);
     server_conn_gone(c);
     schedule(c);
+    give_receipt(c, false);
     if (!r)
         return;
     c->req = NULL;
@@ -107,6 +117,8 @@ void server_conn_close(struct server_conn *c)
 /* Where the connection goes when an answer was handed over. */
 static void after_answer(struct server_conn *c)
 {
+    if (unlikely(c->receipt && !conn_queued(c->conn) && !conn_is_broken(c->conn)))
+        give_receipt(c, true);
     if (c->lingers) {
         conn_shutdown_write(c->conn);
         enter(c, SERVER_LINGERING);
@@ -130,6 +142,8 @@ void server_conn_answered(struct server_conn *c)
 {
     struct server_request *r = c->req;
 
+    if (r->pub.on_unsent && (conn_queued(c->conn) || conn_is_broken(c->conn)))
+        c->receipt = r->pub.on_unsent(&r->pub);
     c->req = NULL;
     server_request_free(r);
     c->is_mute = false;

@@ -75,12 +75,13 @@ struct server_conn {
     char *body_to;       /* with HTTP_LENGTH: where the next byte goes */
     int64_t body_credit; /* bytes the sender may still be behind its rate */
     size_t discarded;
-    uint64_t bytes_out_seen; /* when the write deadline was set */
-    bool closes;             /* after the current answer */
-    bool lingers;            /* … and unread input is likely: see SERVER_LINGERING */
-    bool is_feeding;         /* inside feed(): the loop there goes on by itself */
-    bool is_raw_stream;      /* streamed without chunks: HTTP/1.0 */
-    bool is_mute;            /* the request was HEAD */
+    uint64_t bytes_out_seen;      /* when the write deadline was set */
+    struct http_receipt *receipt; /* for an answer that is being flushed; or NULL */
+    bool closes;                  /* after the current answer */
+    bool lingers;                 /* … and unread input is likely: see SERVER_LINGERING */
+    bool is_feeding;              /* inside feed(): the loop there goes on by itself */
+    bool is_raw_stream;           /* streamed without chunks: HTTP/1.0 */
+    bool is_mute;                 /* the request was HEAD */
     bool is_unix, is_tls;
     bool later_set;
     struct loop_task later;

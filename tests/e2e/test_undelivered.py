@@ -3,11 +3,13 @@
 import glob
 import json
 import re
+import socket
+import struct
 
 import pytest
 
 from commands import Executions, events
-from harness import Client, wait_for
+from harness import DEADLINE_S, Client, Connection, wait_for
 from scripted import Background, get, open_gate, script
 
 PLAIN = '2025-06-18'  # no event ids on slow answers: a dropped connection leaves nothing to resume
@@ -286,6 +288,47 @@ def test_stream__that_is_resumed_takes_the_kept_copy_away(holdfast, server):
     assert json.loads(stream.message())['result'] == call.result
     stream.close()
     assert not is_redelivered(call.ask(client)) and len(server.calls()) == 2
+
+
+class Narrow(Connection):
+    """A connection that takes in little: what it does not read waits on the other side."""
+
+    def __init__(self, port):  # pylint: disable=super-init-not-called
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+        self.socket.settimeout(DEADLINE_S)
+        self.socket.connect(('127.0.0.1', port))
+        self.port, self.rest = port, b''
+
+
+@pytest.mark.parametrize('reads', ['some', 'all'])
+def test_reply__that_was_sent_in_part_is_kept(holdfast, server, reads):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf)
+    path = server.gate()
+    call = Call(server, '{}')
+    call.result = json.loads(result_of('y' * (MIB - 1000)))
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(json.dumps(call.result, separators=(',', ':')))
+    open_gate(call.gate)
+    call.steps = ({'wait': call.gate}, {'result_file': path})
+    body = json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': {
+        'name': 'script', 'arguments': {'steps': list(call.steps)}}}, separators=(',', ':')).encode()
+    with Narrow(hf.port) as narrow:
+        narrow.send(narrow.head_bytes('POST', '/mcp/srv', client.headers_for('tools/call', {}), body) + body)
+        narrow.read_head()
+        if reads == 'all':
+            narrow.take(len(json.dumps(call.result, separators=(',', ':'))))
+            narrow.close()
+            assert hf.get('/healthz').status == 200
+            assert not is_redelivered(call.ask(client)) and counted(hf, 'kept') == 0
+            return
+        narrow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+    wait_for(lambda: counted(hf, 'kept') == 1, 'the result to be kept')
+    again = call.ask(client)
+    assert is_redelivered(again) and again['result']['content'] == call.result['content']
+    assert len(server.calls()) == 1
 
 
 @pytest.mark.parametrize('commit', range(4, 10))

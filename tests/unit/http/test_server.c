@@ -634,6 +634,100 @@ TEST(test_server__large_answer_reaches_a_slow_reader_whole)
     teardown(&f);
 }
 
+struct noted_receipt {
+    struct http_receipt pub;
+    unsigned n_asked, n_sent, n_lost;
+};
+static struct noted_receipt noted;
+
+static void on_receipt(struct http_receipt *receipt, bool is_sent)
+{
+    assert_ptr_equal(receipt, &noted.pub);
+    noted.n_sent += is_sent;
+    noted.n_lost += !is_sent;
+}
+
+static struct http_receipt *on_unsent(struct http_request *r)
+{
+    assert_non_null(r->mem); /* it is still there */
+    noted.n_asked++;
+    return &noted.pub;
+}
+
+TEST(test_server__a_receipt_tells_whether_a_queued_answer_was_sent)
+{
+    size_t n = 32 << 20; /* more than any socket buffer */
+    char *big = calloc(1, n);
+
+    for (int leaves = 0; leaves < 2; leaves++) {
+        struct fixture f;
+        struct peer p;
+        setup(&f);
+        noted = (struct noted_receipt){.pub.fn = on_receipt};
+        peer_dial(&p, f.loop, &f.at);
+        peer_say(&p, "GET /hold HTTP/1.1\r\n" HOST "\r\n");
+        while (f.n_held < 1)
+            loop_turn(f.loop);
+        f.held[0]->on_unsent = on_unsent;
+        http_reply(f.held[0], 200, "text/plain", STR_NONE, str_n(big, n));
+        assert_int_equal(noted.n_asked, 1);
+        assert_int_equal(noted.n_sent + noted.n_lost, 0);
+        if (leaves)
+            peer_close(&p);
+        while (noted.n_sent + noted.n_lost == 0)
+            loop_turn(f.loop);
+        assert_int_equal(noted.n_lost, leaves);
+        if (!leaves) {
+            peer_say(&p, "GET /next HTTP/1.1\r\n" HOST "\r\n");
+            peer_wait(&p, "/next|");
+            peer_close(&p);
+        }
+        teardown(&f);
+        assert_int_equal(noted.n_sent + noted.n_lost, 1);
+    }
+    free(big);
+}
+
+TEST(test_server__no_receipt_is_asked_for_an_answer_that_was_sent_at_once)
+{
+    struct fixture f;
+    struct peer p;
+
+    setup(&f);
+    noted = (struct noted_receipt){.pub.fn = on_receipt};
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "GET /hold HTTP/1.1\r\n" HOST "\r\n");
+    while (f.n_held < 1)
+        loop_turn(f.loop);
+    f.held[0]->on_unsent = on_unsent;
+    http_reply(f.held[0], 200, "text/plain", STR_NONE, STR("small"));
+    peer_wait(&p, "small");
+    assert_int_equal(noted.n_asked, 0);
+    peer_close(&p);
+    teardown(&f);
+}
+
+TEST(test_server_free__gives_the_receipt_of_what_is_still_queued)
+{
+    struct fixture f;
+    struct peer p;
+    size_t n = 32 << 20;
+    char *big = calloc(1, n);
+
+    setup(&f);
+    noted = (struct noted_receipt){.pub.fn = on_receipt};
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "GET /hold HTTP/1.1\r\n" HOST "\r\n");
+    while (f.n_held < 1)
+        loop_turn(f.loop);
+    f.held[0]->on_unsent = on_unsent;
+    http_reply(f.held[0], 200, "text/plain", STR_NONE, str_n(big, n));
+    free(big);
+    peer_close(&p);
+    teardown(&f);
+    assert_int_equal(noted.n_lost, 1);
+}
+
 TEST(test_server_drain__closes_idle_now_and_others_after_their_answer)
 {
     struct fixture f;
