@@ -38,6 +38,7 @@
 #define LEASE_MS 15000
 #define LEASE_RENEW_MS 5000
 #define DRAIN_MS 25000
+#define FIRST_PIPE_MS 15000                /* for whoever started us to open one */
 #define DRAIN_PIPES_MS (3 * PIPE_GRACE_MS) /* a client that ends its own server waits for it */
 #define MOST_SAID 20
 
@@ -52,7 +53,7 @@ struct gateway {
     struct http_server *server;
     struct tls_context *tls;
     struct reaper *reaper;
-    struct loop_timer *lease, *drain;
+    struct loop_timer *lease, *drain, *first_pipe;
     struct write_job lease_job;
     struct store_op lease_op;
     bool renewing;
@@ -390,6 +391,14 @@ static void on_last_pipe(void *arg)
         begin_stop(g);
 }
 
+/* Whoever started us is gone already. */
+static void on_first_pipe(void *arg)
+{
+    struct gateway *g = arg;
+    if (pipes_count(g->sv.pipes) == 0)
+        on_last_pipe(g);
+}
+
 static void on_terminate(void *arg, int signum)
 {
     struct gateway *g = arg;
@@ -429,8 +438,11 @@ static bool start(struct gateway *g, struct error *err)
     loop_on_signal(g->sv.loop, SIGTERM, on_terminate, g);
     loop_on_signal(g->sv.loop, SIGINT, on_terminate, g);
     loop_on_signal(g->sv.loop, SIGHUP, on_hangup, g);
-    if (g->options.ends_with_pipes)
+    if (g->options.ends_with_pipes) {
         pipes_on_empty(g->sv.pipes, on_last_pipe, g);
+        g->first_pipe = loop_timer_new(g->sv.loop, on_first_pipe, g);
+        loop_timer_start(g->first_pipe, FIRST_PIPE_MS, 0);
+    }
     return true;
 }
 
@@ -460,6 +472,7 @@ static void stop(struct gateway *g)
     if (g->server)
         http_server_free(g->server);
     loop_timer_free(g->drain);
+    loop_timer_free(g->first_pipe);
     loop_timer_free(g->lease);
     if (sv->hub)
         hub_drain(sv->hub);
@@ -511,8 +524,6 @@ int gateway_run(const struct gateway_options *options)
     if (start(&g, &err)) {
         log_info("ready", LI("servers", g.sv.config->n_servers), LS("data", options->data_dir),
                  LZ("version", HOLDFAST_VERSION));
-        if (options->on_ready)
-            options->on_ready(options->arg);
         loop_run(g.sv.loop);
     } else {
         log_error("cannot start", LZ("why", err.text));

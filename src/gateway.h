@@ -13,8 +13,6 @@ struct gateway_options {
     struct datadir *datadir; /* taken; NULL: to be owned first */
     /* For `stdio`: no listener but the control socket, and the end comes with the last pipe. */
     bool ends_with_pipes;
-    void (*on_ready)(void *arg); /* once everything runs; may be NULL */
-    void *arg;
 };
 /* Whether a start would take the files that the configuration names: certificates and keys. */
 must_check bool gateway_check_files(const struct config *config, struct error *err);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast stdio: MCP over this process's own standard input and output.
  *
- * There is one gateway for each data directory.  When none runs, it runs here, and a thread carries
- * the bytes between it and our client; when one runs, this process only carries them.  Either way
- * they go through DATA/holdfast.sock and are served by exchange/pipe.c.  Nothing but messages is
- * ever written to standard output. */
+ * There is one gateway for each data directory, and it is never this process: when none runs, we
+ * start one, which ends with its last pipe.  So it does not matter who came first: a client that
+ * closes its pipe, or kills us, takes nothing from the others.
+ *
+ *   client ──stdin──> holdfast stdio ──DATA/holdfast.sock──> gateway, exchange/pipe.c
+ *
+ * Nothing but messages is ever written to standard output; what a gateway of ours says goes to our
+ * standard error for as long as we are there. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -12,28 +16,29 @@
 #include "cli/datadir.h"
 #include "cli/relay.h"
 #include "gateway.h"
+#include "json/read.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define JOIN_MS 10000 /* for an owner that is starting, or one that is just leaving */
-#define JOIN_PAUSE_NS 50000000
+#define JOIN_MS 15000 /* for a gateway that is starting, or one that is just leaving */
+#define JOIN_PAUSE_MS 10
+#define LEAVE_MS 20000   /* for a gateway of ours to end in order */
+#define LOST_THE_RACE 64 /* exit status of a gateway that found another one */
 
 struct stdio {
     struct cli *cli;
-    struct str data_dir, path; /* what is asked for on the control socket */
-    struct gateway_options options;
-    pthread_t carrier;
-    int stop; /* an eventfd: the gateway is gone */
-    bool has_carrier;
-    int status;
+    struct str data_dir, path; /* path: what is asked for on the control socket */
+    pid_t gateway;             /* ours; 0: none */
+    int gateway_status;        /* of one that has ended */
+    int logs;                  /* what it says; -1: none */
 };
 
 /* "/control/pipe?server=NAME" */
@@ -74,139 +79,194 @@ static bool open_channel(const struct stdio *s, struct arena *mem, int *ret_fd, 
     return ok;
 }
 
-/* Beside the gateway of this process. */
-static void *carry(void *arg)
+/* In the process of the gateway. */
+
+static bool load(struct stdio *s, struct gateway_options *ret, struct error *err)
 {
-    struct stdio *s = arg;
-    struct arena *mem = arena_new(64u * 1024 * 1024);
-    struct error err;
-    int channel;
+    const char *server = cli_flag(s->cli, "--server");
 
-    if (open_channel(s, mem, &channel, &err)) {
-        (void)relay_run(channel, STDIN_FILENO, STDOUT_FILENO, s->stop);
-        close(channel);
-    } else {
-        s->status = cli_fail(s->cli, &err);
-        (void)kill(getpid(), SIGTERM); /* nobody is served: the gateway has no reason to stay */
-    }
-    arena_free(mem);
-    return NULL;
-}
-
-/* Signals are for the thread of the gateway. */
-static void on_ready(void *arg)
-{
-    struct stdio *s = arg;
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    s->has_carrier = pthread_create(&s->carrier, NULL, carry, s) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!s->has_carrier) {
-        log_error("cannot start a thread; is a limit on processes reached?");
-        s->status = 1;
-        (void)kill(getpid(), SIGTERM);
-    }
-}
-
-static bool load(struct stdio *s, const char *server, struct error *err)
-{
-    struct gateway_options *o = &s->options;
-
-    o->source = (struct config_source){
+    ret->source = (struct config_source){
         .file = str_of(cli_flag(s->cli, "--config")),
         .must_exist = cli_flag(s->cli, "--config") != NULL,
     };
-    if (!config_load(&o->source, &o->config, err))
+    if (!config_load(&ret->source, &ret->config, err))
         return false;
-    if (!server || config_server(o->config, str_of(server)))
+    if (!server || config_server(ret->config, str_of(server)))
         return true;
-    config_unref(o->config);
+    config_unref(ret->config);
     return error_set(err, ERR_CONFIG,
                      "no server named \"%.100s\" is configured; see \"mcpServers\", or leave "
                      "--server out for all of them",
                      server);
 }
 
-static int serve(struct stdio *s, struct datadir *datadir)
+static int serve(struct stdio *s)
 {
+    struct gateway_options options = {.data_dir = s->data_dir, .ends_with_pipes = true};
     struct error err;
 
-    if (!load(s, cli_flag(s->cli, "--server"), &err)) {
-        datadir_release(datadir);
+    if (!datadir_own(s->data_dir, &options.datadir, &err))
+        return datadir_owner(s->data_dir) ? LOST_THE_RACE : cli_fail(s->cli, &err);
+    if (!load(s, &options, &err)) {
+        datadir_release(options.datadir);
         return cli_fail(s->cli, &err);
     }
-    s->options.data_dir = s->data_dir;
-    s->options.datadir = datadir;
-    s->options.ends_with_pipes = true;
-    s->options.on_ready = on_ready;
-    s->options.arg = s;
-    s->stop = eventfd(0, EFD_CLOEXEC);
-    int status = gateway_run(&s->options);
-    (void)eventfd_write(s->stop, 1);
-    if (s->has_carrier)
-        pthread_join(s->carrier, NULL);
-    close(s->stop);
-    return status ? status : s->status;
+    return gateway_run(&options);
 }
 
-/* Beside the gateway of another process. */
-static int join(struct stdio *s, int channel)
+/* It outlives us if others have joined it, so it keeps nothing of ours: neither the streams, whose
+ * end our client waits for, nor the group that a terminal or a client may kill. */
+static void become_gateway(struct stdio *s, int logs)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    setsid();
+    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(nothing, STDOUT_FILENO) < 0 ||
+        dup2(logs, STDERR_FILENO) < 0)
+        _exit(1);
+    if (nothing > STDERR_FILENO)
+        close(nothing);
+    if (logs > STDERR_FILENO)
+        close(logs);
+    exit(serve(s));
+}
+
+/* In ours. */
+
+static bool start_gateway(struct stdio *s, struct error *err)
+{
+    int logs[2];
+    pid_t pid;
+
+    if (pipe2(logs, O_CLOEXEC) < 0)
+        return error_sys(err, ERR_INTERNAL, errno, "cannot make a pipe");
+    pid = fork();
+    if (pid < 0) {
+        close(logs[0]);
+        close(logs[1]);
+        return error_sys(err, ERR_INTERNAL, errno, "cannot start a process");
+    }
+    if (pid == 0) {
+        close(logs[0]);
+        become_gateway(s, logs[1]);
+    }
+    close(logs[1]);
+    s->logs = logs[0];
+    s->gateway = pid;
+    return true;
+}
+
+/* Has the gateway of ours ended?  Then its status is known. */
+static bool gateway_has_ended(struct stdio *s)
+{
+    int status;
+
+    if (s->gateway == 0 || waitpid(s->gateway, &status, WNOHANG) != s->gateway)
+        return false;
+    s->gateway = 0;
+    s->gateway_status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    return true;
+}
+
+/* One that ends says its last words first. */
+static void await_gateway(struct stdio *s)
+{
+    int64_t until = clock_mono_ms() + LEAVE_MS;
+
+    if (s->gateway == 0)
+        return;
+    relay_logs(s->logs, STDERR_FILENO, LEAVE_MS);
+    while (!gateway_has_ended(s) && clock_mono_ms() < until)
+        (void)poll(NULL, 0, JOIN_PAUSE_MS);
+}
+
+/* Others have joined it: it stays for them. */
+static bool gateway_goes_on(const struct stdio *s)
+{
+    struct control *control;
+    struct error err;
+    struct str body;
+    struct js_doc doc;
+    bool answered;
+
+    if (!control_open_socket(s->data_dir, &control, &err))
+        return false;
+    control_set_deadline(control, 2000);
+    answered = control_get(control, STR("/control/status"), s->cli->mem, &body, &err);
+    control_close(control);
+    return answered && js_parse(body, &js_limits_upstream, s->cli->mem, &doc, NULL) &&
+           js_type_is(js_get(&doc, js_root(&doc), STR("stopping")), JS_FALSE);
+}
+
+static int carry(struct stdio *s, int channel)
 {
     struct error err;
     sigset_t ends;
-    int stop;
 
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
     sigprocmask(SIG_BLOCK, &ends, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    stop = signalfd(-1, &ends, SFD_CLOEXEC);
-    log_info("joined the Holdfast that serves this data directory; its configuration counts",
-             LS("data", s->data_dir), LI("pid", datadir_owner(s->data_dir)));
-    enum relay_end end = relay_run(channel, STDIN_FILENO, STDOUT_FILENO, stop);
+    struct relay_ends all = {
+        .channel = channel,
+        .in = STDIN_FILENO,
+        .out = STDOUT_FILENO,
+        .stop = signalfd(-1, &ends, SFD_CLOEXEC),
+        .logs = s->logs,
+        .err = STDERR_FILENO,
+    };
+    enum relay_end end = relay_run(&all);
     close(channel);
-    close(stop);
-    if (end == RELAY_ENDED)
-        return 0;
+    close(all.stop);
+    if (end == RELAY_ENDED) {
+        if (s->gateway && !gateway_goes_on(s))
+            await_gateway(s);
+        return s->gateway_status == LOST_THE_RACE ? 0 : s->gateway_status;
+    }
+    await_gateway(s);
     error_set(&err, ERR_UNREACHABLE,
               "the Holdfast that served this pipe has ended; start holdfast stdio again, and it "
-              "will join the next one or serve by itself");
+              "will join the next one or start one");
     return cli_fail(s->cli, &err);
 }
 
-/* Own the data directory, or join its owner; which of the two may change while we look. */
-static int own_or_join(struct stdio *s)
+/* Nobody may be there, or somebody who is starting or leaving: which of these may change while we
+ * look. */
+static int join(struct stdio *s)
 {
-    const struct timespec pause = {.tv_nsec = JOIN_PAUSE_NS};
     int64_t until = clock_mono_ms() + JOIN_MS;
-    struct datadir *datadir;
     struct error err;
     int channel;
 
     for (;;) {
+        if (gateway_has_ended(s)) {
+            relay_logs(s->logs, STDERR_FILENO, LEAVE_MS);
+            close(s->logs);
+            s->logs = -1;
+            if (s->gateway_status != LOST_THE_RACE)
+                return s->gateway_status ? s->gateway_status : 1;
+            s->gateway_status = 0;
+        }
         if (datadir_owner(s->data_dir) == 0) {
-            if (datadir_own(s->data_dir, &datadir, &err))
-                return serve(s, datadir);
-            if (datadir_owner(s->data_dir) == 0) /* it is not that another was faster */
+            error_set(&err, ERR_UNREACHABLE, "Holdfast did not start in time");
+            if (!s->gateway && !start_gateway(s, &err))
                 return cli_fail(s->cli, &err);
-        } else {
-            if (open_channel(s, s->cli->mem, &channel, &err))
-                return join(s, channel);
-            if (err.code != ERR_UNREACHABLE && err.code != ERR_UNAVAILABLE)
-                return cli_fail(s->cli, &err);
+        } else if (open_channel(s, s->cli->mem, &channel, &err)) {
+            return carry(s, channel);
+        } else if (err.code != ERR_UNREACHABLE && err.code != ERR_UNAVAILABLE) {
+            return cli_fail(s->cli, &err);
         }
         if (clock_mono_ms() >= until)
             return cli_fail(s->cli, &err);
-        nanosleep(&pause, NULL);
+        if (s->logs >= 0)
+            relay_logs(s->logs, STDERR_FILENO, JOIN_PAUSE_MS);
+        (void)poll(NULL, 0, JOIN_PAUSE_MS);
     }
 }
 
 int cmd_stdio(struct cli *cli)
 {
-    struct stdio s = {.cli = cli};
+    struct stdio s = {.cli = cli, .logs = -1};
     enum log_level level = LOG_WARN;
     const char *wanted = cli_flag(cli, "--log-level");
     struct error err;
@@ -225,5 +285,6 @@ int cmd_stdio(struct cli *cli)
     if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &s.data_dir, &err))
         return cli_fail(cli, &err);
     s.path = path_of(cli_flag(cli, "--server"), cli->mem);
-    return own_or_join(&s);
+    signal(SIGPIPE, SIG_IGN);
+    return join(&s);
 }

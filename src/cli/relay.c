@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One loop of poll(2), two directions that never wait for each other:
+/* One loop of poll(2), directions that never wait for each other:
  *
- *   in ──up──> channel        channel ──down──> out
+ *   in ──up──> channel        channel ──down──> out        and beside them: logs ──> err
  *
  * Each direction holds at most one buffer, and reads only when it is empty: whoever does not read
  * is felt at the other end.  The descriptors of the client are shared with whoever started us, so
@@ -27,7 +27,7 @@ struct flow {
 };
 
 struct relay {
-    int channel, in, out, stop;
+    struct relay_ends ends;
     struct flow up, down;
     bool told;        /* the channel knows that our side has ended */
     bool mute;        /* nobody reads `out` any more */
@@ -72,7 +72,43 @@ static void discard(struct flow *f)
     f->at = f->n = 0;
 }
 
-enum { IN, STOP, CHANNEL, OUT, COUNT };
+/* Beside the messages: what a gateway of ours says.  Whoever does not read it makes it drop lines.
+ */
+static struct flow words;
+
+static void watch_words(struct pollfd fds[2], int logs, int err)
+{
+    bool reads = logs >= 0 && !words.finished && is_empty(&words);
+    fds[0] = (struct pollfd){.fd = reads ? logs : -1, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = is_empty(&words) ? -1 : err, .events = POLLOUT};
+}
+
+static void move_words(const struct pollfd fds[2], int logs, int err)
+{
+    if (fds[0].revents)
+        fill(&words, logs);
+    if (fds[1].revents && !drain(&words, err, PIPE_BUF))
+        discard(&words);
+}
+
+void relay_logs(int logs, int err, int64_t ms)
+{
+    int64_t until = clock_mono_ms() + ms;
+    struct pollfd fds[2];
+
+    while (!words.finished || !is_empty(&words)) {
+        int64_t left = until - clock_mono_ms();
+        if (left <= 0)
+            break;
+        watch_words(fds, logs, err);
+        if (poll(fds, 2, (int)left) > 0)
+            move_words(fds, logs, err);
+    }
+    if (is_empty(&words))
+        words.finished = false; /* for the next one's */
+}
+
+enum { IN, STOP, CHANNEL, OUT, LOGS, ERR, COUNT };
 
 static void wait_for_any(struct relay *r, struct pollfd fds[COUNT])
 {
@@ -81,13 +117,13 @@ static void wait_for_any(struct relay *r, struct pollfd fds[COUNT])
     bool patient = is_empty(&r->down) || !(r->told || r->down.finished);
     int64_t left = r->wrote_ms + GIVE_UP_MS - clock_mono_ms();
 
-    fds[IN] = (struct pollfd){.fd = reads_in ? r->in : -1, .events = POLLIN};
-    fds[STOP] = (struct pollfd){.fd = r->up.finished ? -1 : r->stop, .events = POLLIN};
-    fds[CHANNEL].fd = reads_channel || !is_empty(&r->up) ? r->channel : -1;
+    fds[IN] = (struct pollfd){.fd = reads_in ? r->ends.in : -1, .events = POLLIN};
+    fds[STOP] = (struct pollfd){.fd = r->up.finished ? -1 : r->ends.stop, .events = POLLIN};
+    fds[CHANNEL].fd = reads_channel || !is_empty(&r->up) ? r->ends.channel : -1;
     fds[CHANNEL].events = (short)((reads_channel ? POLLIN : 0) | (is_empty(&r->up) ? 0 : POLLOUT));
-    fds[OUT] = (struct pollfd){.fd = is_empty(&r->down) ? -1 : r->out, .events = POLLOUT};
-    for (int i = 0; i < COUNT; i++)
-        fds[i].revents = 0;
+    fds[OUT] = (struct pollfd){.fd = is_empty(&r->down) ? -1 : r->ends.out, .events = POLLOUT};
+    watch_words(&fds[LOGS], r->ends.logs, r->ends.err);
+    fds[CHANNEL].revents = 0;
     if (poll(fds, COUNT, patient ? -1 : left > 0 ? (int)left : 0) < 0)
         for (int i = 0; i < COUNT; i++)
             fds[i].revents = 0;
@@ -96,29 +132,30 @@ static void wait_for_any(struct relay *r, struct pollfd fds[COUNT])
 static void move(struct relay *r, const struct pollfd fds[COUNT])
 {
     if (fds[IN].revents)
-        fill(&r->up, r->in);
+        fill(&r->up, r->ends.in);
     if (fds[STOP].revents)
         r->up.finished = true;
-    if (fds[CHANNEL].revents && !is_empty(&r->up) && !drain(&r->up, r->channel, BUFFER))
+    if (fds[CHANNEL].revents && !is_empty(&r->up) && !drain(&r->up, r->ends.channel, BUFFER))
         discard(&r->up); /* it has ended: what it said before is still read */
     if (fds[CHANNEL].revents & (POLLIN | POLLHUP | POLLERR) && is_empty(&r->down) &&
         !r->down.finished)
-        fill(&r->down, r->channel);
-    if (fds[OUT].revents && !is_empty(&r->down) && !drain(&r->down, r->out, PIPE_BUF))
+        fill(&r->down, r->ends.channel);
+    if (fds[OUT].revents && !is_empty(&r->down) && !drain(&r->down, r->ends.out, PIPE_BUF))
         r->mute = true;
+    move_words(&fds[LOGS], r->ends.logs, r->ends.err);
     if (r->mute) { /* no client: as if it had said all it had to say */
         discard(&r->down);
         r->up.finished = true;
     }
 }
 
-enum relay_end relay_run(int channel, int in, int out, int stop)
+enum relay_end relay_run(const struct relay_ends *ends)
 {
     static struct relay r; /* large, and there is one client */
     struct pollfd fds[COUNT];
     bool ended_here = false;
 
-    r = (struct relay){.channel = channel, .in = in, .out = out, .stop = stop};
+    r = (struct relay){.ends = *ends, .wrote_ms = clock_mono_ms()};
     while (!r.down.finished || !is_empty(&r.down)) {
         size_t before = r.down.at;
         bool idle = is_empty(&r.down);
@@ -126,7 +163,7 @@ enum relay_end relay_run(int channel, int in, int out, int stop)
         move(&r, fds);
         if (r.up.finished && is_empty(&r.up) && !r.told) {
             r.told = true;
-            (void)shutdown(channel, SHUT_WR);
+            (void)shutdown(ends->channel, SHUT_WR);
         }
         ended_here = ended_here || (r.up.finished && !r.down.finished);
         if (idle || r.down.at != before || !(r.told || r.down.finished))

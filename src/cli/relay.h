@@ -9,11 +9,17 @@ enum relay_end {
     RELAY_ENDED, /* our side had finished, and what the other side owed was written */
     RELAY_LOST,  /* the other side ended first */
 };
-/* Runs until one of these.  Takes neither descriptor; `channel` is a socket.  The end of `in`, and
- * `stop` becoming readable (-1: never), end our side; then the other side may still answer.  A
- * reader of `out` who stops reading stops everything; once either side has ended he is given up
- * after 5 s.
- */
-enum relay_end relay_run(int channel, int in, int out, int stop);
+struct relay_ends {
+    int channel; /* a socket */
+    int in, out;
+    int stop;      /* readable: our side ends; -1: never */
+    int logs, err; /* what comes on `logs` goes to `err`; -1: nothing does */
+};
+/* Runs until one of these; takes no descriptor.  The end of `in`, and `stop`, end our side; then
+ * the other side may still answer.  A reader of `out` who stops reading stops everything; once
+ * either side has ended he is given up after 5 s. */
+enum relay_end relay_run(const struct relay_ends *ends);
+/* The log lines alone, until their end or until time is up. */
+void relay_logs(int logs, int err, int64_t ms);
 
 #endif

@@ -144,7 +144,6 @@ def ended_cleanly(status_and_text):
 
 
 def end_all(*pipes):
-    """Whichever of them is the owner ends last."""
     for p in pipes:
         p.process.stdin.close()
     for p in pipes:
@@ -492,17 +491,29 @@ def test_pipes_and_http_clients_share_the_gateway_and_not_their_state(beside, pi
     beside.check()
 
 
-def test_the_owners_own_end_does_not_cut_the_others(alone, pipe):
-    owner = pipe(alone)
-    assert owner.call('counter') == '1'
-    other = pipe(alone)
-    assert other.call('counter') == '1'
-    owner.process.stdin.close()
-    assert other.call('counter') == '2'
-    assert owner.process.poll() is None
-    assert ended_cleanly(other.close())
-    assert ended_cleanly(owner.finish())
+def gateway_pid(hf):
+    with open(os.path.join(hf.data, 'lock'), encoding='utf-8') as file:
+        return int(file.read())
+
+
+@pytest.mark.parametrize('how', ['eof', 'terminate', 'kill'])
+def test_whoever_came_first_may_leave_first(alone, pipe, how):
+    first = pipe(alone)
+    assert first.call('counter') == '1'
+    second = pipe(alone)
+    assert second.call('counter') == '1'
+    if how == 'eof':
+        assert ended_cleanly(first.close())
+    elif how == 'terminate':
+        first.process.terminate()
+        assert ended_cleanly(first.finish())
+    else:
+        first.process.kill()
+        first.finish()
+    assert second.call('counter') == '2'
+    assert ended_cleanly(second.close())
     wait_for(lambda: no_child(alone.record), 'every child to be gone')
+    wait_for(lambda: not commands.is_alive(gateway_pid(alone)), 'the gateway to be gone')
 
 
 def test_two_that_start_at_once_share_one_gateway(alone, pipe):
@@ -527,17 +538,33 @@ def test_losing_the_gateway_is_said_and_exits_4(beside, pipe, how):
     assert p.receive() is None
 
 
-def test_killing_an_owner_leaves_no_child(alone, pipe):
-    owner = pipe(alone)
-    assert owner.call('counter') == '1'
-    joined = pipe(alone)
-    assert joined.call('counter') == '1'
-    owner.process.kill()
-    assert joined.finish()[0] == 4
+def test_killing_the_gateway_leaves_no_child(alone, pipe):
+    pipes = [pipe(alone) for _ in range(2)]
+    assert [p.call('counter') for p in pipes] == ['1', '1']
+    os.kill(gateway_pid(alone), signal.SIGKILL)
+    for p in pipes:
+        status, text = p.finish()
+        assert status == 4 and 'has ended' in text, (status, text)
     wait_for(lambda: no_child(alone.record), 'every child to be gone')
     again = pipe(alone)
     assert again.call('counter') == '1'
     assert ended_cleanly(again.close())
+
+
+def test_a_client_that_is_killed_leaves_nothing(alone, pipe):
+    p = pipe(alone)
+    p.request('tools/call', {'name': 'hang'})
+    alone.record.wait('tools/call')
+    p.process.kill()
+    wait_for(lambda: no_child(alone.record), 'every child to be gone')
+    wait_for(lambda: not commands.is_alive(gateway_pid(alone)), 'the gateway to be gone')
+
+
+def test_what_the_gateway_says_goes_to_standard_error(alone, pipe):
+    p = pipe(alone, '--log-level', 'info')
+    p.call('echo', text='x')
+    status, text = p.close()
+    assert status == 0 and '"ready"' in text, text
 
 
 def test_commands_work_beside_a_pipe(alone, pipe):

@@ -50,7 +50,12 @@ static void setup(struct fixture *f)
 static enum relay_end run(struct fixture *f)
 {
     assert_int_equal(pthread_create(&f->thread, NULL, run_peer, f), 0);
-    enum relay_end end = relay_run(f->channel, f->in[0], f->out[1], f->stop[0]);
+    enum relay_end end = relay_run(&(struct relay_ends){.channel = f->channel,
+                                                        .in = f->in[0],
+                                                        .out = f->out[1],
+                                                        .stop = f->stop[0],
+                                                        .logs = -1,
+                                                        .err = -1});
     pthread_join(f->thread, NULL);
     return end;
 }
