@@ -3,8 +3,9 @@
  *
  * Changed lists come from the hub, which watches each server once for everybody.  Resource
  * subscriptions, and everything of a server on a pipe, are asked of the server itself by a listen
- * of our own for each of ours; its notifications carry our id and go out with the client's.  The
- * acknowledgement goes first and says what is honoured; nothing at all is refused in words. */
+ * of our own for each of ours; its notifications carry our id and go out with the client's, and
+ * only those that were asked for.  The acknowledgement goes first and says what is honoured, by us
+ * and by the servers; nothing at all is refused in words. */
 #include "exchange/exchange.h"
 
 #include "base/log.h"
@@ -13,6 +14,7 @@
 
 #define MAX_LISTENS 1024
 #define MAX_URIS 256
+#define ACK_MS 10000 /* for a server to acknowledge; then it goes without it */
 #define MAX_MESSAGE (64u * 1024 * 1024)
 
 static const struct {
@@ -24,13 +26,19 @@ static const struct {
     {"resourcesListChanged", CATALOG_RESOURCES},
 };
 
+struct listen_uri {
+    struct str raw, text;
+};
+
 struct listen_part { /* a listen of our own at one server */
     struct listen *listen;
     struct upstream *up; /* a reference */
     struct link_wait wait;
     struct link_identity who;
     struct pending pending;
-    struct str uris; /* raw elements, comma separated; empty: none */
+    struct listen_uri *uris; /* those the server honours, once it has acknowledged */
+    size_t n_uris;
+    bool asks_lists; /* a server on a pipe: the hub does not see its changes */
     bool linking, asking, acked;
 };
 
@@ -40,8 +48,9 @@ struct listen {
     struct listen_part *parts;
     size_t n;
     unsigned waiting; /* for acknowledgements */
+    struct loop_timer *patience;
     bool open, over;
-    struct str uris; /* honoured, raw elements */
+    bool refused; /* no server honoured anything of it */
 };
 
 static unsigned listens;
@@ -67,24 +76,54 @@ static void on_changed(struct subscriber *s, enum catalog_kind kind)
         send_tagged(l, catalog_kinds[kind].changed.p, STR_NONE);
 }
 
+/* The uris that are honoured, between brackets; returns how many. */
+static size_t write_uris(const struct listen *l, struct buf *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t k = 0; k < l->parts[i].n_uris; k++) {
+            buf_addc(out, n++ ? ',' : '[');
+            buf_addstr(out, l->parts[i].uris[k].raw);
+        }
+    if (n)
+        buf_addc(out, ']');
+    return n;
+}
+
+static size_t write_kinds(const bool kinds[CATALOG_KINDS], struct buf *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < countof(list_filters); i++)
+        if (kinds[list_filters[i].kind])
+            buf_addf(out, "%s\"%s\":true", n++ ? "," : "", list_filters[i].filter);
+    return n;
+}
+
+static void listen_end(struct listen *l);
+
 static void acknowledge(struct listen *l)
 {
-    struct buf b;
-    const char *comma = "";
+    struct buf b, uris;
 
+    loop_timer_stop(l->patience);
     buf_init(&b, MAX_MESSAGE);
+    buf_init(&uris, MAX_MESSAGE);
     buf_addz(&b, "\"notifications\":{");
-    for (size_t i = 0; i < countof(list_filters); i++)
-        if (l->subscriber.kinds[list_filters[i].kind]) {
-            buf_addf(&b, "%s\"%s\":true", comma, list_filters[i].filter);
-            comma = ",";
-        }
-    if (l->uris.n)
-        buf_addf(&b, "%s\"resourceSubscriptions\":[%.*s]", comma, STR_ARG(l->uris));
+    size_t kinds = write_kinds(l->subscriber.kinds, &b);
+    if (write_uris(l, &uris))
+        buf_addf(&b, "%s\"resourceSubscriptions\":%.*s", kinds ? "," : "", STR_ARG(buf_str(&uris)));
     buf_addc(&b, '}');
-    l->open = true;
-    send_tagged(l, "notifications/subscriptions/acknowledged", buf_str(&b));
+    l->refused = l->n && !kinds && !uris.n;
+    if (l->refused) {
+        listen_end(l);
+    } else {
+        l->open = true;
+        send_tagged(l, "notifications/subscriptions/acknowledged", buf_str(&b));
+    }
     buf_release(&b);
+    buf_release(&uris);
 }
 
 /* Over for whatever reason: the exchange goes on to its reply. */
@@ -103,6 +142,7 @@ static void listen_end(struct listen *l)
             pending_cancel(&p->pending, STR("client left"));
         upstream_unref(p->up);
     }
+    loop_timer_free(l->patience);
     exchange_resume(l->x);
 }
 
@@ -121,6 +161,20 @@ static void part_ready(struct listen_part *p)
         acknowledge(l);
 }
 
+/* Nothing comes from this server.  Before its acknowledgement it is simply not honoured; later the
+ * client has to begin again. */
+static void part_over(struct listen_part *p)
+{
+    if (p->acked) {
+        listen_end(p->listen);
+        return;
+    }
+    p->n_uris = 0;
+    if (p->asks_lists && !p->listen->x->has_plan)
+        memset(p->listen->subscriber.kinds, 0, sizeof(p->listen->subscriber.kinds));
+    part_ready(p);
+}
+
 static void on_reply(struct pending *pending, struct mcp_message *m, struct arena *mem)
 {
     struct listen_part *p = container_of(pending, struct listen_part, pending);
@@ -128,7 +182,7 @@ static void on_reply(struct pending *pending, struct mcp_message *m, struct aren
               LI("error", m->error != NULL));
     arena_free(mem);
     p->asking = false;
-    listen_end(p->listen);
+    part_over(p);
 }
 
 static void on_fail(struct pending *pending, const struct error *err, bool left unused_arg)
@@ -136,7 +190,80 @@ static void on_fail(struct pending *pending, const struct error *err, bool left 
     struct listen_part *p = container_of(pending, struct listen_part, pending);
     log_debug("a subscription broke off", LS("server", upstream_name(p->up)), LZ("why", err->text));
     p->asking = false;
-    listen_end(p->listen);
+    part_over(p);
+}
+
+static void on_patience(void *arg)
+{
+    struct listen *l = arg;
+
+    for (size_t i = 0; i < l->n; i++) {
+        struct listen_part *p = &l->parts[i];
+        bool is_last = l->waiting == 1; /* after it, all of this may be gone */
+        if (p->acked)
+            continue;
+        log_info("a server does not acknowledge a subscription",
+                 LS("server", upstream_name(p->up)));
+        if (p->linking)
+            link_wait_cancel(&p->wait);
+        if (p->asking)
+            pending_cancel(&p->pending, STR("timeout"));
+        p->linking = p->asking = false;
+        part_over(p);
+        if (is_last)
+            return;
+    }
+}
+
+static bool has_uri(const struct js_doc *doc, const struct js_node *array, struct str uri,
+                    struct arena *mem)
+{
+    for (const struct js_node *v = js_type_is(array, JS_ARRAY) ? js_first(doc, array) : NULL; v;
+         v = js_next(doc, array, v))
+        if (str_eq(js_text(doc, v, mem), uri))
+            return true;
+    return false;
+}
+
+/* What the server does not honour, we cannot. */
+static void take_honoured(struct listen_part *p, const struct mcp_message *m)
+{
+    const struct js_node *honoured = mcp_param(m, STR("notifications"));
+    const struct js_node *uris = js_get(&m->doc, honoured, STR("resourceSubscriptions"));
+    struct listen *l = p->listen;
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n_uris; i++)
+        if (has_uri(&m->doc, uris, p->uris[i].text, l->x->mem))
+            p->uris[n++] = p->uris[i];
+    p->n_uris = n;
+    for (size_t i = 0; p->asks_lists && !l->x->has_plan && i < countof(list_filters); i++)
+        if (!js_type_is(js_get(&m->doc, honoured, str_of(list_filters[i].filter)), JS_TRUE))
+            l->subscriber.kinds[list_filters[i].kind] = false;
+}
+
+static bool is_subscribed(const struct listen_part *p, struct str uri)
+{
+    for (size_t i = 0; i < p->n_uris; i++)
+        if (uri.p && str_eq(p->uris[i].text, uri))
+            return true;
+    return false;
+}
+
+/* A server may say more than it was asked for. */
+static bool was_asked_for(const struct listen_part *p, const struct mcp_message *m)
+{
+    struct arena *mem;
+
+    for (size_t i = 0; i < countof(list_filters); i++)
+        if (str_eq(m->method, catalog_kinds[list_filters[i].kind].changed))
+            return p->listen->subscriber.kinds[list_filters[i].kind];
+    if (!str_eq(m->method, STR("notifications/resources/updated")))
+        return false;
+    mem = arena_new(MAX_MESSAGE); /* a subscription lives long: nothing of this may stay */
+    bool found = is_subscribed(p, mcp_param_text(m, STR("uri"), mem));
+    arena_free(mem);
+    return found;
 }
 
 /* Our id in the notification becomes the client's; every other byte stays. */
@@ -148,12 +275,16 @@ static bool on_message(struct pending *pending, const struct mcp_message *m)
     struct js_splice s;
     struct buf text;
 
+    if (m->kind != MCP_NOTIFICATION || p->listen->over)
+        return false;
     if (str_eq(m->method, STR("notifications/subscriptions/acknowledged"))) {
+        if (!p->acked)
+            take_honoured(p, m);
         part_ready(p);
         return true;
     }
-    if (m->kind != MCP_NOTIFICATION || !p->listen->open || p->listen->over)
-        return false;
+    if (!p->listen->open || !was_asked_for(p, m))
+        return true; /* to nobody, then */
     buf_init(&text, MAX_MESSAGE);
     js_splice_init(&s, &m->doc);
     if (tag)
@@ -164,12 +295,25 @@ static bool on_message(struct pending *pending, const struct mcp_message *m)
     return true;
 }
 
+/* `"notifications":{…}` of our own listen. */
+static void write_wanted(const struct listen_part *p, struct buf *out)
+{
+    size_t kinds = 0;
+
+    buf_addz(out, "\"notifications\":{");
+    if (p->asks_lists)
+        kinds = write_kinds(p->listen->subscriber.kinds, out);
+    if (p->n_uris)
+        buf_addf(out, "%s\"resourceSubscriptions\":[", kinds ? "," : "");
+    for (size_t i = 0; i < p->n_uris; i++)
+        buf_addf(out, "%s%.*s", i ? "," : "", STR_ARG(p->uris[i].raw));
+    buf_addz(out, p->n_uris ? "]}" : "}");
+}
+
 static void part_ask(struct listen_part *p, struct link *link)
 {
     struct exchange *x = p->listen->x;
     struct exec token = exec_housekeeping(EXEC_SUBSCRIBE);
-    const bool *kinds = p->listen->subscriber.kinds;
-    const char *comma = "";
     struct error err;
     struct buf text;
 
@@ -180,24 +324,17 @@ static void part_ask(struct listen_part *p, struct link *link)
                                   .on_message = on_message};
     buf_init(&text, MAX_MESSAGE);
     buf_addf(&text,
-             "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"subscriptions/listen\",\"params\":{"
-             "\"notifications\":{",
+             "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"subscriptions/listen\",\"params\":{",
              (unsigned long long)p->pending.id);
-    for (size_t i = 0; i < countof(list_filters); i++)
-        if (kinds[list_filters[i].kind]) {
-            buf_addf(&text, "%s\"%s\":true", comma, list_filters[i].filter);
-            comma = ",";
-        }
-    if (p->uris.n)
-        buf_addf(&text, "%s\"resourceSubscriptions\":[%.*s]", comma, STR_ARG(p->uris));
-    buf_addz(&text, "},\"_meta\":");
+    write_wanted(p, &text);
+    buf_addz(&text, ",\"_meta\":");
     buf_addstr(&text, js_raw(&x->msg.doc, x->msg.meta));
     buf_addz(&text, "}}");
     struct outgoing m = {.method = STR("subscriptions/listen"), .text = buf_str(&text)};
     p->asking = upstream_send(link, &token, &p->pending, &m, &err);
     buf_release(&text);
     if (!p->asking)
-        listen_end(p->listen);
+        part_over(p);
 }
 
 static void on_link(struct link_wait *w, struct link *link, const struct error *err)
@@ -206,7 +343,7 @@ static void on_link(struct link_wait *w, struct link *link, const struct error *
     p->linking = false;
     if (err) {
         log_debug("a subscription found no server", LZ("why", err->text));
-        listen_end(p->listen);
+        part_over(p);
     } else {
         part_ask(p, link);
     }
@@ -230,27 +367,11 @@ static void part_start(struct listen_part *p)
     };
     p->wait.done = on_link;
     if (!upstream_link(p->up, &p->who, &p->wait, &link, &err))
-        listen_end(p->listen);
+        part_over(p);
     else if (link)
         part_ask(p, link);
     else
         p->linking = true;
-}
-
-/* What it wants of one server goes to that server where the hub cannot see it. */
-static void add_part(struct listen *l, struct upstream *up, const struct catalog *c,
-                     struct str uris)
-{
-    bool wants_lists = false;
-    for (size_t i = 0; i < countof(list_filters); i++)
-        wants_lists = wants_lists || (l->subscriber.kinds[list_filters[i].kind] &&
-                                      catalog_announces(c, list_filters[i].kind));
-    if (c->era != MCP_MODERN ||
-        (!uris.n && !(wants_lists && upstream_config(up)->kind == SERVER_STDIO)))
-        return;
-    upstream_ref(up);
-    l->parts[l->n++] = (struct listen_part){.listen = l, .up = up, .uris = uris};
-    l->waiting++;
 }
 
 static bool may_subscribe(struct exchange *x, struct upstream *up, const struct catalog *c,
@@ -261,27 +382,40 @@ static bool may_subscribe(struct exchange *x, struct upstream *up, const struct 
            (!x->has_plan || (owner && owner->up == up));
 }
 
-/* The uris among the wanted ones that are this server's, as raw elements. */
-static struct str uris_for(struct exchange *x, const struct js_node *wanted, struct upstream *up,
-                           const struct catalog *c)
+/* The uris among the wanted ones that are this server's. */
+static void add_uris(struct listen_part *p, const struct js_node *wanted, const struct catalog *c)
 {
-    struct buf b;
-    size_t n = 0;
+    struct exchange *x = p->listen->x;
 
-    buf_init(&b, MAX_MESSAGE);
+    p->uris = arena_zalloc(x->mem, MAX_URIS * sizeof(*p->uris));
     for (const struct js_node *v = js_type_is(wanted, JS_ARRAY) ? js_first(&x->msg.doc, wanted)
                                                                 : NULL;
-         v && n < MAX_URIS; v = js_next(&x->msg.doc, wanted, v)) {
+         v && p->n_uris < MAX_URIS; v = js_next(&x->msg.doc, wanted, v)) {
         struct str uri = js_text(&x->msg.doc, v, x->mem);
-        if (!uri.n || !may_subscribe(x, up, c, uri))
-            continue;
-        if (n++)
-            buf_addc(&b, ',');
-        buf_addstr(&b, js_raw(&x->msg.doc, v));
+        if (uri.n && may_subscribe(x, p->up, c, uri))
+            p->uris[p->n_uris++] = (struct listen_uri){.raw = js_raw(&x->msg.doc, v), .text = uri};
     }
-    struct str all = arena_dup(x->mem, buf_str(&b));
-    buf_release(&b);
-    return all;
+}
+
+/* What it wants of one server goes to that server where the hub cannot see it. */
+static void add_part(struct listen *l, struct upstream *up, const struct catalog *c,
+                     const struct js_node *uris)
+{
+    struct listen_part *p = &l->parts[l->n];
+
+    if (c->era != MCP_MODERN)
+        return;
+    *p = (struct listen_part){.listen = l, .up = up};
+    for (size_t i = 0; i < countof(list_filters); i++)
+        p->asks_lists = p->asks_lists || (upstream_config(up)->kind == SERVER_STDIO &&
+                                          l->subscriber.kinds[list_filters[i].kind] &&
+                                          catalog_announces(c, list_filters[i].kind));
+    add_uris(p, uris, c);
+    if (!p->n_uris && !p->asks_lists)
+        return;
+    upstream_ref(up);
+    l->n++;
+    l->waiting++;
 }
 
 static bool announces(const struct exchange *x, enum catalog_kind kind)
@@ -315,14 +449,10 @@ static enum step_result listen_begin(struct exchange *x, const struct js_node *w
     for (size_t i = 0; i < (x->has_plan ? x->plan.n : 1); i++) {
         struct upstream *up = x->has_plan ? x->plan.parts[i].up : x->up;
         struct catalog *c = x->has_plan ? x->plan.parts[i].catalog : x->catalog;
-        struct str own = c ? uris_for(x, uris, up, c) : STR_NONE;
-        if (own.n)
-            l->uris =
-                l->uris.n ? arena_printf(x->mem, "%.*s,%.*s", STR_ARG(l->uris), STR_ARG(own)) : own;
         if (c)
-            add_part(l, up, c, own);
+            add_part(l, up, c, uris);
     }
-    if (!anything && !l->uris.n && js_first(&x->msg.doc, wanted))
+    if (!anything && !l->n && js_first(&x->msg.doc, wanted))
         return exchange_refuse(
             x, 200, -32602,
             "Nothing of this can be listened to here: the server announces no such "
@@ -331,8 +461,11 @@ static enum step_result listen_begin(struct exchange *x, const struct js_node *w
     x->listen = l;
     listens++;
     hub_subscribe(x->sv->hub, &l->subscriber);
+    l->patience = loop_timer_new(x->sv->loop, on_patience, l);
     if (!l->n)
         acknowledge(l);
+    else
+        loop_timer_start(l->patience, ACK_MS, 0);
     for (size_t i = 0, n = l->n; i < n && !l->over; i++)
         part_start(&l->parts[i]);
     return STEP_WAIT;
@@ -342,6 +475,10 @@ enum step_result exchange_answer_listen(struct exchange *x)
 {
     const struct js_node *wanted = mcp_param(&x->msg, STR("notifications"));
 
+    if (x->listen && x->listen->refused)
+        return exchange_refuse(x, 200, -32603,
+                               "The server acknowledged nothing of this subscription; try again "
+                               "later, or look at its log");
     if (x->listen) { /* resumed: it is over */
         struct buf *out = exchange_begin_result(x);
         buf_addf(out, "{\"resultType\":\"complete\",\"_meta\":{\"" MCP_KEY_SUBSCRIPTION "\":%.*s}}",

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import threading
 
 from harness import PEERS, PYTHON, Client, Record, Stream, dump, wait_for
@@ -28,7 +27,7 @@ class Script(Record):
 
     def start(self):
         self.process = subprocess.Popen([PYTHON, *self.args, '--port', str(self.port)], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=sys.stderr)
+                                        stdout=subprocess.PIPE)
         self.port = int(self.process.stdout.readline().split()[1])
         self.entry['url'] = f'http://127.0.0.1:{self.port}/mcp'
 

@@ -17,7 +17,8 @@ The tool `script` runs `steps`, each an object with one member:
   take ID           wait for the answer to that request        progress N       for the call's progress token
   wait PATH         until that file exists                     get MESSAGE      on the standalone stream (HTTP; else stdout)
   to_all MESSAGE    on the standalone stream of every session
-  listen MESSAGE    to every open listen, tagged               end_listens 1    a result for each
+  listen MESSAGE    to every listen that asked for it, tagged; listen_all: to those that did not as well
+  end_listens 1     a result for each
   result TEXT       the result as these very characters        say WORD         a line in FILE.times
   result_file PATH  likewise, from that file                   fail TEXT        with a JSON-RPC error
   later STEPS       the same in a thread of its own, so that the call ends meanwhile
@@ -82,6 +83,12 @@ class Listen:
     def __init__(self, ident, wanted, send):
         self.ident, self.wanted, self.send, self.over = ident, wanted, send, threading.Event()
 
+    def wants(self, message):
+        kind = message['method'].split('/')
+        if kind[-1] == 'updated':
+            return message['params']['uri'] in self.wanted.get('resourceSubscriptions', [])
+        return self.wanted.get(kind[1] + 'ListChanged', False)
+
     def say(self, message):
         params = dict(message.get('params') or {})
         params['_meta'] = {**params.get('_meta', {}), TAG: self.ident}
@@ -135,9 +142,10 @@ class Run:
         elif name == 'to_all':
             for peer in server.everybody():
                 server.standalone(peer, dump(value))
-        elif name == 'listen':
+        elif name in ('listen', 'listen_all'):
             for listen in list(server.listens):
-                listen.say(value)
+                if name == 'listen_all' or listen.wants(value):
+                    listen.say(value)
         elif name == 'end_listens':
             for listen in list(server.listens):
                 listen.over.set()
