@@ -2,6 +2,7 @@
 """HTTP+SSE of 2024-11-05: an event stream for the answers, posts for the messages, and posts without a stream."""
 import json
 import re
+import resource
 import time
 
 import commands
@@ -259,6 +260,33 @@ def test_sixty_four_messages_may_be_under_way(hf, old):
         assert c.post({'jsonrpc': '2.0', 'method': 'notifications/cancelled', 'params': {'requestId': f'h{i}'}}).status == 202
     wait_for(lambda: c.post({'jsonrpc': '2.0', 'id': 'again', 'method': 'ping'}).status == 202, 'room')
     assert c.answer('again')['result'] == {}
+
+
+def test_sixteen_mib_may_be_under_way(holdfast, http_server, old):
+    c = old(holdfast({'web': http_server('web').entry()}))
+    c.initialize()
+    for i in range(4):
+        body = {'jsonrpc': '2.0', 'id': f's{i}', 'method': 'tools/call', 'params': {
+            'name': 'web__slow', 'arguments': {'steps': 1, 'delay_ms': 4000, 'pad': ''}}}
+        body['params']['arguments']['pad'] = 'x' * ((4 << 20) - len(dump(body)))
+        assert len(dump(body)) == 4 << 20
+        assert c.post(body).status == 202
+    assert c.post({'jsonrpc': '2.0', 'id': 'p', 'method': 'ping'}).status == 503
+    assert c.post({'jsonrpc': '2.0', 'method': 'notifications/initialized'}).status == 202
+    assert c.answer('s0')['result'] and c.rpc('ping')['result'] == {}
+
+
+def test_a_thousand_and_twenty_four_streams_may_be_open(holdfast):
+    one = holdfast()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
+    streams = [Old(one) for _ in range(1025)]
+    assert [s.status for s in streams] == [200] * 1024 + [503]
+    assert streams[1023].rpc('ping')['result'] == {}
+    for s in streams:
+        s.close()
+    again = wait_for(lambda: (lambda s: s if s.status == 200 else s.close())(Old(one)), 'room for another')
+    again.close()
 
 
 def test_a_reader_who_does_not_read_is_closed(holdfast, stdio_server, old):

@@ -292,6 +292,22 @@ def test_no_more_is_read_than_1024_requests(alone, pipe, calls):
     assert ended_cleanly(p.close())
 
 
+@pytest.mark.parametrize('more', [0, 1])
+def test_no_more_is_read_than_32_mib_of_requests(holdfast, http_server, pipe, more):
+    p = pipe(holdfast({'web': http_server('web').entry()}, start=False), server='web')
+    p.call('echo', text='the server is known')
+    line = '{"jsonrpc":"2.0","id":"s%d","method":"tools/call","params":{"name":"slow","arguments":{"steps":1,"delay_ms":3000,"pad":"%s"}}}'
+    for i in range(8):
+        text = line % (i, 'x' * ((4 << 20) - len(line % (i, ''))))
+        assert len(text) == 4 << 20
+        p.send(text.encode() + b'\n')
+    for i in range(more):
+        p.send((line % (8 + i, '')).encode() + b'\n')
+    p.request('ping', ident='ping')
+    assert (p.receive()['id'] == 'ping') == (more == 0)
+    assert ended_cleanly(p.close())
+
+
 def test_all_servers_are_served_without_a_name(alone, pipe):
     p = pipe(alone, server=None)
     assert 'up__echo' in [t['name'] for t in p.rpc('tools/list')['result']['tools']]
