@@ -5,8 +5,10 @@
 // the server: "again" makes all of them call with the session they have; a client that is told that its
 // session is gone (404) starts over once, as the specification says.  "tell" makes the first one cause a
 // tools/list_changed, and waits until everybody has heard it on the stream that its SDK keeps open.
+// "stream" begins a long call in each, and is answered once all of them have had progress; "end" waits until
+// these calls have come to an end, whatever end.
 // After each one line of JSON: {went_on, started_over, lost, failures, failed: [why]}, where `lost` counts
-// results that tell of lost state, or {told}.
+// results that tell of lost state; or {told}, {streaming}, {results, errors: {why: how often}, open}.
 import {createInterface} from 'node:readline';
 import {parseArgs} from 'node:util';
 import {Client} from '@modelcontextprotocol/sdk/client/index.js';
@@ -18,6 +20,7 @@ const {values: args} = parseArgs({options: {
 }});
 const FAILURES_SHOWN = 5;
 const TELL_MS = 30000;
+const END_MS = 30000;
 
 class One {
     async start() {
@@ -85,9 +88,34 @@ async function tell(herd) {
     return {told: heard()};
 }
 
+// Calls that are being answered, with progress that has arrived.
+async function stream(herd) {
+    herd.forEach((one) => {
+        one.begun = new Promise((resolve) => {
+            const options = {onprogress: resolve, timeout: 10 * END_MS};
+            one.ended = one.client.callTool({name: 'slow', arguments: {steps: 600, delay_ms: 500}}, undefined, options)
+                .then(() => 'a result', (error) => error.message).finally(resolve);
+        });
+    });
+    await Promise.all(herd.map((one) => one.begun));
+    return {streaming: herd.length};
+}
+
+async function end(herd) {
+    const told = {results: 0, errors: {}, open: 0};
+    const late = new Promise((resolve) => setTimeout(resolve, END_MS, 'open'));
+    for (const ended of await Promise.all(herd.map((one) => Promise.race([one.ended, late])))) {
+        if (ended === 'open') told.open++;
+        else if (ended === 'a result') told.results++;
+        else told.errors[ended] = (told.errors[ended] ?? 0) + 1;
+    }
+    return told;
+}
+
+const ORDERS = {again: (herd) => round(herd, false), tell, stream, end};
 const answer = (value) => process.stdout.write(JSON.stringify(value) + '\n');
 const herd = Array.from({length: Number(args.clients)}, () => new One());
 process.on('unhandledRejection', () => {});
 answer(await round(herd, true));
-for await (const line of createInterface({input: process.stdin})) answer(await (line === 'tell' ? tell(herd) : round(herd, false)));
+for await (const line of createInterface({input: process.stdin})) answer(await ORDERS[line](herd));
 process.exit(0);

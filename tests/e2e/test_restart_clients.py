@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A crowd of official clients lives through a crash: each has a session, Holdfast is killed and started
-again on the same port and data, and every client goes on with the id that it has.  When the data is gone
-too, every client is told so and starts over, once."""
+again on the same port and data, and every client goes on with the id that it has.  Calls under way end
+with a sentence.  When the data is gone too, every client is told so and starts over, once."""
 import json
 import os
 import shutil
@@ -59,6 +59,18 @@ def test_kill_9__a_thousand_clients_go_on_with_their_sessions(holdfast, http_ser
         third = herd.again()
         assert third['failures'] == 0 and third['went_on'] == CLIENTS and third['lost'] == 0, third
         assert herd.order('tell') == {'told': CLIENTS}, 'the streams that were open came back'
+
+
+def test_kill_9__ends_the_calls_under_way_with_a_sentence(holdfast, http_server):
+    hf = holdfast({'web': http_server().entry(handles='never')})
+    with Herd(hf, FEWER) as herd:
+        assert herd.told()['failures'] == 0
+        assert herd.order('stream') == {'streaming': FEWER}
+        hf.restart()
+        ended = herd.order('end')
+        assert ended['open'] == 0 and sum(n for why, n in ended['errors'].items() if 'Holdfast was restarted' in why) == FEWER, ended
+        again = herd.again()
+        assert again['failures'] == 0 and again['went_on'] == FEWER, again
 
 
 def test_lost_data__every_client_starts_over_once(holdfast, http_server):
