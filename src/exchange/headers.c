@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments mirrored in headers: a property with `x-mcp-header: "Region"` travels also as
- * Mcp-Param-Region.  A modern client's headers are checked against its body (−32020); towards a
- * modern upstream the same lines are written from the body, so what we checked is what it sees. */
+ * Mcp-Param-Region.  A modern client's headers are checked against its body (−32020), whatever era
+ * its server is of: to that client we are the server that gave it the schema.  Towards a modern
+ * upstream the same lines are written from the body, so what we checked is what it sees. */
 #include "exchange/exchange.h"
 
 #include "mcp/header.h"
@@ -98,20 +99,30 @@ static void walk(struct mirror *m, const struct js_node *schema, const struct js
     }
 }
 
-enum step_result exchange_check_params(struct exchange *x)
+/* The schema to mirror by; NULL: none.  With declarations that no client may act on a tool of a
+ * modern HTTP server is left out of the catalog; to the other servers they mean nothing. */
+static const struct js_node *mirrored_schema(struct exchange *x, struct js_doc *schema)
 {
     const struct catalog_item *tool = catalog_tool(x->catalog, x->tool);
+
+    if (!tool || !tool->mirrors || (x->catalog->era != MCP_MODERN && x->era != MCP_MODERN) ||
+        !js_parse(tool->raw, &js_limits_upstream, x->mem, schema, NULL))
+        return NULL;
+    const struct js_node *input = js_get(schema, js_root(schema), STR("inputSchema"));
+    return mcp_mirror_fault(schema, input, x->mem) ? NULL : input;
+}
+
+enum step_result exchange_check_params(struct exchange *x)
+{
     struct mirror m = {.x = x};
     struct js_doc schema;
+    const struct js_node *input = mirrored_schema(x, &schema);
 
-    if (!tool || !tool->mirrors || x->catalog->era != MCP_MODERN)
-        return STEP_NEXT;
-    if (!js_parse(tool->raw, &js_limits_upstream, x->mem, &schema, NULL))
+    if (!input)
         return STEP_NEXT;
     m.schema = &schema;
     buf_init(&m.lines, 1024 * 1024);
-    walk(&m, js_get(&schema, js_root(&schema), STR("inputSchema")),
-         mcp_param(&x->msg, STR("arguments")), 0);
+    walk(&m, input, mcp_param(&x->msg, STR("arguments")), 0);
     if (!m.fault && m.lines.n)
         x->call.header_lines = arena_dup(x->mem, buf_str(&m.lines));
     buf_release(&m.lines);

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from harness import ENVELOPE, MODERN, PREFIX, dump
+from scripted import Script
 
 
 @pytest.fixture(scope='module')
@@ -198,3 +199,21 @@ def test_pages__of_an_upstream_list_are_all_served(holdfast, stdio_server):
         if cursor is None:
             break
     assert len(names) == len(set(names)) >= 13 and 'crash' in names
+
+
+MIRRORED = {'name': 'region', 'inputSchema': {'type': 'object', 'properties': {'where': {'type': 'string', 'x-mcp-header': 'Region'}}}}
+UNFIT = {'name': 'unfit', 'inputSchema': {'type': 'object', 'properties': {'n': {'type': 'number', 'x-mcp-header': 'N'}}}}
+
+
+def test_modern_client_on_legacy_upstream__mirrors_its_arguments(holdfast, tmp_path):
+    server = Script(tmp_path, 'old', shape={'tools': [MIRRORED, UNFIT]})
+    client = holdfast({'old': server.entry}).client('/mcp/old', modern=True)
+    call = {'name': 'region', 'arguments': {'where': 'us west'}}
+    for headers in ({}, {'Mcp-Param-Region': 'eu'}, {'Mcp-Param-Region': '=?base64?dXMgd2VzdA?='}):
+        reply = client.rpc('tools/call', call, headers=headers)
+        assert reply.status == 400 and reply.code == -32020, repr(reply)
+    assert server.of('tools/call') == []
+    for headers in ({'Mcp-Param-Region': 'us west'}, {'Mcp-Param-Region': '=?base64?dXMgd2VzdA==?='}):
+        assert client.rpc('tools/call', call, headers=headers).status == 200
+    assert client.rpc('tools/call', {'name': 'region', 'arguments': {}}).status == 200
+    assert client.rpc('tools/call', {'name': 'unfit', 'arguments': {'n': 1.5}}).status == 200
