@@ -5,10 +5,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "call/level.h"
 #include "json/splice.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define MAX_REQUEST (8u * 1024 * 1024)
@@ -218,25 +218,26 @@ static void add_client_words(const struct call *c, struct bridge_request *b)
         b->capabilities = what_crosses(&doc, can, c->mem);
 }
 
-/* A legacy server has one level for its whole session: told once, before the first call that wants
- * it.  Nobody waits for the answer. */
-static void tell_log_level(const struct call *c, struct link *l)
+static void on_level(void *arg, struct link *l, const struct error *err)
 {
-    struct exec token = exec_housekeeping(EXEC_LIST);
-    const char *level = c->transport ? c->transport->log_level : NULL;
-    struct error ignored;
-    char text[160];
+    struct call *c = arg;
 
-    if (!level || link_era(l) != MCP_LEGACY || !catalog_offers(c->catalog, "logging") ||
-        !link_takes_level(l, level))
-        return;
-    int n = snprintf(text, sizeof(text),
-                     "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"logging/setLevel\",\"params\":"
-                     "{\"level\":\"%s\"}}",
-                     (unsigned long long)upstream_next_id_for(c->up), level);
-    struct outgoing m = {.method = STR("logging/setLevel"), .text = str_n(text, (size_t)n)};
-    if (!upstream_send(l, &token, NULL, &m, &ignored))
-        log_debug("a log level could not be passed on", LS("server", upstream_name(c->up)));
+    c->level = NULL;
+    if (err)
+        on_fail(&c->pending, err, false);
+    else
+        call_send(c, l, true);
+}
+
+/* True: the call goes on once the server has taken its client's log level. */
+static bool tells_level(struct call *c, struct link *l)
+{
+    const char *level = c->transport ? c->transport->log_level : NULL;
+
+    if (!level || link_era(l) != MCP_LEGACY || !catalog_offers(c->catalog, "logging"))
+        return false;
+    c->level = level_tell(l, level, on_level, c);
+    return c->level != NULL;
 }
 
 static void call_send(struct call *c, struct link *l, bool was_open)
@@ -256,8 +257,9 @@ static void call_send(struct call *c, struct link *l, bool was_open)
     struct error err;
 
     note_link(c, l, was_open);
+    if (tells_level(c, l))
+        return;
     add_client_words(c, &b);
-    tell_log_level(c, l);
     c->pending.id = b.id = upstream_next_id_for(c->up);
     c->pending.on_reply = on_reply;
     c->pending.on_fail = on_fail;
@@ -567,7 +569,9 @@ void call_cancel(struct call *c, struct str reason)
 {
     struct error err;
 
-    if (c->state == CALL_LINKING)
+    if (c->state == CALL_LINKING && c->level)
+        level_forget(c->level);
+    else if (c->state == CALL_LINKING)
         link_wait_cancel(&c->wait);
     else if (c->state == CALL_SENT)
         pending_cancel(&c->pending, reason);

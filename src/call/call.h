@@ -82,6 +82,7 @@ struct call {
     struct exec exec;
     struct pending pending;
     struct link_wait wait;
+    struct level_news *level; /* LINKING: the server takes a log level first */
     struct str cancel_key;
     unsigned attempts;
     size_t n_extra; /* ops beside the intent */

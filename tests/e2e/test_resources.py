@@ -133,15 +133,41 @@ def test_log_level__is_checked_remembered_and_told_before_the_first_call(world, 
     client.call('echo', {'text': 'first'})
     told = [json.loads(m) for m in server.messages() if b'logging/setLevel' in m][before:]
     assert [t['params'] for t in told] == [{'level': 'warning'}]
-    if server.name == 'pipe':
-        order = [json.loads(m).get('method') for m in server.messages()]
-        assert order[-2:] == ['logging/setLevel', 'tools/call']
+    order = [json.loads(m).get('method') for m in server.messages()]
+    assert [m for m in order if m in ('logging/setLevel', 'tools/call')][-2:] == ['logging/setLevel', 'tools/call']
     client.call('echo', {'text': 'second'})
     assert len(server.calls('logging/setLevel')) == before + 1  # once is enough
     client.rpc('logging/setLevel', {'level': 'debug'})
     client.call('echo', {'text': 'third'})
     wait_for(lambda: len(server.calls('logging/setLevel')) == before + 2, 'the new level')
     assert server.calls('logging/setLevel')[-1]['params'] == {'level': 'debug'}
+
+
+def test_log_level__that_is_never_taken_delays_its_call_and_no_more(holdfast, scripted, tmp_path):
+    gate = str(tmp_path / 'gate')
+    server = scripted('s', http=True, timeout=1, shape={'gates': {'logging/setLevel': gate}})
+    hf = holdfast({'s': server.entry})
+    client = connected(hf, server)
+    client.rpc('logging/setLevel', {'level': 'error'})
+    assert client.call('echo', {'text': 'anyway'}).text == 'anyway'
+    cancelled = connected(hf, server)
+    cancelled.rpc('logging/setLevel', {'level': 'error'})
+    call = script(cancelled, ident='c')
+    wait_for(lambda: len(server.calls('logging/setLevel')) == 2, 'the second level')
+    assert cancelled.notify('notifications/cancelled', {'requestId': 'c'}).status == 202
+    open_gate(gate)
+    call.close()
+    assert client.call('echo', {'text': 'on'}).text == 'on'
+    assert [c['params']['name'] for c in server.calls()] == ['echo', 'echo']
+
+
+def test_log_level__answered_by_the_server_is_nothing_odd(holdfast, scripted):
+    server = scripted('s', timeout=1)
+    hf = holdfast({'s': server.entry})
+    client = connected(hf, server)
+    client.rpc('logging/setLevel', {'level': 'error'})
+    late = script(client, {'wait': server.gate()}).rest()[-1]
+    assert late['error']['message'] == 's did not answer within 1 s; try again, or raise its "timeout"'
 
 
 def test_log_level__of_one_client_is_not_anothers(world):
