@@ -62,6 +62,8 @@ struct post {
     int64_t retry_ms;   /* what the server asked for, or the default */
     unsigned tries;     /* that failed in a row */
     bool heard;         /* an event came on this connection */
+    int64_t since_ms;   /* when it was begun */
+    unsigned brief;     /* connections in a row that lasted less than a second */
 };
 
 /* remote.c */

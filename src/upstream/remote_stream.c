@@ -15,6 +15,8 @@
 #define SETTLE_MS 200      /* for the first head of a standalone stream, then calls go without it */
 #define RETRY_LEAST_MS 100 /* after a connection on which nothing came */
 #define RETRY_MOST_MS (60 * 1000)
+#define BRIEF_MS 1000
+#define BRIEF_FREE 3 /* brief connections in a row that may follow each other as asked */
 #define RETRY_ASKED_MS (10 * 60 * 1000) /* the most that a server may ask for */
 
 static bool is_fit_for_a_header(struct str id)
@@ -115,6 +117,7 @@ static void connect_stream(struct post *post)
         buf_addz(&lines, "\r\n");
     }
     post->status = 0;
+    post->since_ms = loop_now_ms(l->up->set->loop);
     /* A resumed stream takes the place that its POST had. */
     struct http_pool *pool = post->role == POST_RESUME ? r->pool : remote_streams(l->up, r);
     post->call = http_call_start(pool, "GET", r->url.target, buf_str(&lines), NULL, 0, 0,
@@ -125,6 +128,15 @@ static void connect_stream(struct post *post)
 static void on_due(void *arg)
 {
     connect_stream(arg);
+}
+
+/* A server may ask to be back at once, and after that, and after that: not faster than once a
+ * second in the long run. */
+static int64_t least_wait(const struct post *post)
+{
+    unsigned many = post->brief > BRIEF_FREE ? post->brief - BRIEF_FREE : 0;
+    int64_t ms = many ? (int64_t)RETRY_LEAST_MS << (many < 5 ? many - 1 : 4) : 0;
+    return ms < REMOTE_RETRY_MS ? ms : REMOTE_RETRY_MS;
 }
 
 static int64_t next_wait(const struct post *post)
@@ -151,7 +163,10 @@ void stream_again(struct post *post, bool failed)
         post->tries++;
     if (!post->timer)
         post->timer = loop_timer_new(post->link->up->set->loop, on_due, post);
-    loop_timer_start(post->timer, next_wait(post), 0);
+    bool brief = loop_now_ms(post->link->up->set->loop) - post->since_ms < BRIEF_MS;
+    post->brief = brief ? post->brief + 1 : 0;
+    int64_t asked = next_wait(post), least = least_wait(post);
+    loop_timer_start(post->timer, asked > least ? asked : least, 0);
 }
 
 static bool will_listen(const struct link *l)
