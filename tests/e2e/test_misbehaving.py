@@ -175,6 +175,7 @@ EXPECT = {
     'drip-head': SILENT,
     'drip-body': SILENT,
     'drip-events': SILENT,
+    **{f'listen-{n}': GOOD for n in ('storm', 'empty', 'flood', '1gib', 'garbage', '401', 'hang')},
     'exits-at-once': r'exited with status 1; it last wrote to stderr: .*\\u202e\\u009b\\x7f',
     'stops-at-once': SILENT,
     'reads-nothing-at-all': SILENT,
@@ -460,6 +461,26 @@ def test_questions__to_a_client_that_answers_none_are_bounded(world, name, on):
     assert client.delete().status in (200, 204)
     world.check_healthy()
     assert world.memory_mib() < world.base_mib + MEMORY_MIB
+
+
+@pytest.mark.parametrize('name', [name for name in EXPECT if name.startswith('listen-') and name != 'listen-storm'])
+def test_standalone_stream__that_misbehaves_does_not_touch_the_calls(world, name):
+    """With a session of its own: only for such a one does Holdfast listen."""
+    client = world.holdfast.client('/mcp/' + server_name(name, 'http')).connect()
+    for _ in range(3):
+        assert client.call('do').text == 'good'
+    world.check_healthy()
+    assert client.delete().status in (200, 204)
+    assert world.memory_mib() < world.base_mib + MEMORY_MIB
+
+
+def test_standalone_stream__is_not_opened_again_as_fast_as_the_server_asks(world):
+    """Three times at once, then after 0.1 s, 0.2 s, 0.4 s and so on up to a second."""
+    client = world.holdfast.client('/mcp/' + server_name('listen-storm', 'http')).connect()
+    assert client.call('do').text == 'good'
+    began, before = time.monotonic(), world.calls('listen-storm')
+    wait_for(lambda: world.calls('listen-storm') >= before + 6, 'six more streams')
+    assert time.monotonic() - began > 0.6
 
 
 def test_client_that_does_not_read__costs_a_bounded_queue(world):

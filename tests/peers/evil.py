@@ -817,6 +817,48 @@ def drip_events(t):
         time.sleep(0.2)
 
 
+# The stream beside the calls.
+
+LOG = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
+
+
+@mode('listen-storm', 'Ends its standalone stream after one event that asks to be back at once.', 'http', at='GET')
+def listen_storm(t):
+    t.chunk(b'retry: 0\nid: 1\ndata: ' + LOG + b'\n\n')
+
+
+@mode('listen-empty', 'Ends its standalone stream at once, for ever.', 'http', at='GET')
+def listen_empty(t):
+    t.begin()
+
+
+@mode('listen-flood', 'Sends log lines on its standalone stream as fast as it can.', 'http', at='GET')
+def listen_flood(t):
+    t.flood((b'data: ' + LOG + b'\n\n') * 500, 1 << 34)
+
+
+@mode('listen-1gib', 'Sends a line of 1 GiB on its standalone stream.', 'http', at='GET')
+def listen_1gib(t):
+    t.chunk(b'data: "')
+    t.flood(b'x' * 65536)
+
+
+@mode('listen-garbage', 'Answers the request for a standalone stream with garbage.', 'http', at='GET')
+def listen_garbage(t):
+    t.raw(b'\x00\xff\r\n\r\n')
+    t.close()
+
+
+@mode('listen-401', 'Wants a login for its standalone stream.', 'http', at='GET')
+def listen_401(t):
+    t.json(b'', 401)
+
+
+@mode('listen-hang', 'Does not answer the request for a standalone stream.', 'http', at='GET')
+def listen_hang(t):
+    t.hold()
+
+
 # Pipes.
 
 @mode('exits-at-once', 'Ends at its start with a word on stderr.', 'stdio', at='start')
@@ -950,17 +992,17 @@ def drip_line(t):
 # Transports.
 
 def record(which, talk):
-    if OPTIONS.record and talk.method == 'tools/call':
+    if OPTIONS.record and talk.method in ('tools/call', 'GET'):
         with open(OPTIONS.record, 'ab', buffering=0) as file:
             file.write(b'%s %s\n' % (which.name.encode(), talk.ident))
 
 
-def serve_request(sock, path, body):
+def serve_request(sock, verb, path, body):
     """False when the connection is over."""
     which = MODES.get(path.split('?')[0].strip('/').split('/')[0])
-    message = json.loads(body) if body else {}
+    message = json.loads(body) if body else {'method': verb}
     talk = HttpTalk(sock, message, body)
-    if which is None or not body:
+    if which is None or not (body or which.at == verb):
         talk.json(b'', 405 if which else 404, extra=b'Allow: POST\r\n')
         return True
     record(which, talk)
@@ -971,7 +1013,8 @@ def serve_request(sock, path, body):
         return talk.keeps
     answer = talk.proper()
     # A session, so that the modes which lose it have one; nobody checks it.
-    extra = b'Mcp-Session-Id: evil-1\r\n' if which.name == 'session-lost' and talk.method == 'initialize' else b''
+    has_session = which.name == 'session-lost' or which.at == 'GET'
+    extra = b'Mcp-Session-Id: evil-1\r\n' if has_session and talk.method == 'initialize' else b''
     if answer is None:
         talk.json(b'', 202)
     else:
@@ -997,7 +1040,8 @@ def serve_connection(sock):
                     return
                 rest += more
             body, rest = rest[:length], rest[length:]
-            if not serve_request(sock, head.split(b' ')[1].decode(), body):
+            verb, path = head.decode('latin-1').split(' ')[:2]
+            if not serve_request(sock, verb, path, body):
                 return
     except OSError:
         pass
