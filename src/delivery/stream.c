@@ -316,6 +316,12 @@ void stream_finish(struct stream *st, struct str json, bool is_error)
     stream_keep_settle(st);
 }
 
+void stream_on_connected(struct stream *st, void (*fn)(void *arg, bool is_connected), void *arg)
+{
+    st->on_connected = fn;
+    st->on_connected_arg = arg;
+}
+
 void streams_on_kept(struct streams *s, void (*fn)(void *arg, int64_t id), void *arg)
 {
     s->on_kept = fn;

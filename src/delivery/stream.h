@@ -65,6 +65,8 @@ void stream_send(struct stream *st, struct str json, enum stream_weight weight);
 /* The result (or error), the last event; the connection ends after it.  An error is written without
  * an id (1.x clients reconnect otherwise), but is kept for resumption. */
 void stream_finish(struct stream *st, struct str json, bool is_error);
+/* Told whenever its connection goes, and when it has one again.  NULL: nobody is any more. */
+void stream_on_connected(struct stream *st, void (*fn)(void *arg, bool is_connected), void *arg);
 /* The result is kept elsewhere too, under this id: whoever keeps it is told when a connection gets
  * it from here after all.  Set before stream_finish(). */
 void stream_set_kept(struct stream *st, int64_t id);

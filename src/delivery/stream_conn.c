@@ -173,6 +173,12 @@ static void on_gone(struct loop_task *task)
     stream_settle(st);
 }
 
+static void report(struct stream *st, bool is_connected)
+{
+    if (st->on_connected)
+        st->on_connected(st->on_connected_arg, is_connected);
+}
+
 void stream_conn_close(struct stream_conn *c, bool breaks_off)
 {
     struct stream *st = c->stream;
@@ -189,6 +195,7 @@ void stream_conn_close(struct stream_conn *c, bool breaks_off)
     if (st->is_standalone)
         deadline_set(&all->away, &st->away);
     loop_defer(st->loop, &c->gone);
+    report(st, false);
 }
 
 static void on_abort(struct http_request *r)
@@ -261,6 +268,8 @@ struct stream_conn *stream_conn_open(struct stream *st, struct http_request *r, 
     }
     stream_http_begin(r);
     replay(c, after);
+    if (!c->is_closed)
+        report(st, true);
     if (st->is_finished && !c->is_closed && st->kept_id && st->all->on_kept) {
         st->all->on_kept(st->all->on_kept_arg, st->kept_id);
         st->kept_id = 0;

@@ -91,6 +91,8 @@ struct stream {
     int64_t kept_id; /* of its result, which is kept elsewhere too; 0: it is not */
     void (*on_gone)(void *arg, bool aborted);
     void *on_gone_arg;
+    void (*on_connected)(void *arg, bool is_connected);
+    void *on_connected_arg;
     struct str request_id; /* absent: standalone */
     char request_id_bytes[];
 };

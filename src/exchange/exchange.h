@@ -139,6 +139,7 @@ bool exchange_can_watch(const struct exchange *x, const struct upstream *up,
 enum step_result exchange_redeliver(struct exchange *x);
 void exchange_keep(struct exchange *x);      /* the answer is there, its outcome not yet durable */
 void exchange_keep_late(struct exchange *x); /* the reply is written, but not sent */
+void exchange_keep_back(struct exchange *x); /* it has resumed its stream */
 void exchange_keep_gone(struct exchange *x); /* the client went away */
 /* The reply was handed to the connection, which has not sent all of it: who keeps it if it never
  * does, or NULL. */

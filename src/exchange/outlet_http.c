@@ -45,6 +45,14 @@ static void on_quiet(struct deadline *d)
     deadline_set(&x->sv->quiet, &x->slow);
 }
 
+static void on_connected(void *arg, bool is_connected)
+{
+    if (is_connected)
+        exchange_keep_back(arg);
+    else
+        exchange_keep_gone(arg);
+}
+
 /* A legacy client's stream can be resumed, so it outlives the connection, and what the request was
  * made of becomes the exchange's own. */
 static bool open_stream(struct exchange *x)
@@ -58,6 +66,7 @@ static bool open_stream(struct exchange *x)
         x->stream = stream_new(x->sv->streams, t, x->id);
         stream_attach(x->stream, r);
         http_request_keep(r, &x->kept);
+        stream_on_connected(x->stream, on_connected, x);
         x->http = NULL;
     } else {
         deadline_clear(&x->slow);
@@ -111,6 +120,7 @@ static void finish_stream(struct exchange *x)
     struct http_kept kept = x->kept;
     struct buf out = x->out;
 
+    stream_on_connected(stream, NULL, NULL);
     stream_finish(stream, buf_str(&out), x->is_error);
     stream_unref(stream);
     buf_release(&out);

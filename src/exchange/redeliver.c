@@ -78,10 +78,10 @@ void exchange_keep_gone(struct exchange *x)
 {
     struct call *c = &x->call;
 
-    if (x->take && !x->has_call)
+    if (x->take && !x->has_call && x->aborted)
         undelivered_take_cancel(x->take);
-    else if (x->has_call && !c->keep && !c->is_given_up && !x->stream && is_lost(x) &&
-             c->state != CALL_DONE && may_be_kept(x, c->session))
+    else if (x->has_call && !c->keep && !c->is_given_up && is_lost(x) && c->state != CALL_DONE &&
+             may_be_kept(x, c->session))
         begin_keep(x);
 }
 
@@ -90,6 +90,17 @@ static void give_up(struct call *c)
     kept_settled(c->keep, false);
     c->keep = NULL;
     c->is_given_up = true;
+}
+
+/* Whoever waited for its result meanwhile has to ask the server. */
+void exchange_keep_back(struct exchange *x)
+{
+    struct call *c = &x->call;
+
+    if (x->has_call && c->keep && !kept_is_sealed(c->keep)) {
+        give_up(c);
+        c->is_given_up = false;
+    }
 }
 
 /* Seals what the client would have got, or gives it up. */
@@ -134,10 +145,13 @@ static void keep_again(struct exchange *x)
     struct undelivered_take *t = x->take;
     struct kept *k = is_lost(x) ? expect(x) : NULL;
 
-    if (k && kept_seal(k, t->exec, t->result, t->until_ms))
+    if (k && kept_seal(k, t->exec, t->result, t->until_ms)) {
+        if (x->stream)
+            stream_set_kept(x->stream, kept_id(k));
         kept_write(k);
-    else if (k)
+    } else if (k) {
         kept_settled(k, false);
+    }
 }
 
 /* It went with the outcome. */

@@ -290,6 +290,42 @@ def test_stream__that_is_resumed_takes_the_kept_copy_away(holdfast, server):
     assert not is_redelivered(call.ask(client)) and len(server.calls()) == 2
 
 
+def test_stream__asked_again_while_its_call_runs_waits_for_it(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf, RESUMABLE)
+    call = Call(server, result_of('it ran'))
+    later = call.send(client)
+    assert later.event()['id']
+    later.close()
+    for _ in range(2):
+        assert hf.get('/healthz').status == 200
+    waiting = call.send(client)
+    assert waiting.event()['id'], 'it is slow as well'
+    open_gate(call.gate)
+    assert is_redelivered(waiting.rest()[-1]) and len(server.calls()) == 1
+    assert not is_redelivered(call.ask(client)) and len(server.calls()) == 2
+
+
+def test_stream__resumed_while_its_call_runs_has_the_result_alone(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf, RESUMABLE)
+    call = Call(server, result_of('it ran'))
+    later = call.send(client)
+    last = later.event()['id']
+    later.close()
+    for _ in range(2):
+        assert hf.get('/healthz').status == 200
+    waiting = call.send(client)
+    assert waiting.event()['id']
+    resumed = get(client, last)
+    assert resumed.event()['id']
+    server.wait('tools/call', 2)
+    open_gate(call.gate)
+    assert json.loads(resumed.message())['result'] == call.result
+    assert waiting.rest()[-1]['result'] == call.result
+    assert len(server.calls()) == 2 and counted(hf, 'kept') == 0
+
+
 class Narrow(Connection):
     """A connection that takes in little: what it does not read waits on the other side."""
 

@@ -271,7 +271,7 @@ TEST(test_undelivered__more_than_a_page_is_remembered)
                                       .created_ms = NOW,
                                       .expires_ms = NOW + 10,
                                       .sealed = STR("?")};
-        struct store_op op = {OP_UNDELIVERED_PUT, &alice, {.undelivered = &row}};
+        struct store_op op = {.kind = OP_UNDELIVERED_PUT, .who = &alice, .undelivered = &row};
         struct error err;
         assert_true(store_write(r.store, &op, 1, &err));
     }
@@ -302,7 +302,7 @@ TEST(test_undelivered__the_store_has_no_plain_text_and_other_rows_do_not_open)
     struct undelivered_row moved = *row;
     moved.id = 5;
     moved.session_id = STR("s2");
-    struct store_op op = {OP_UNDELIVERED_PUT, &alice, {.undelivered = &moved}};
+    struct store_op op = {.kind = OP_UNDELIVERED_PUT, .who = &alice, .undelivered = &moved};
     assert_true(store_write(r.store, &op, 1, &err));
     restart(&r);
     struct undelivered_ask there = ask;
