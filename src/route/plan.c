@@ -123,9 +123,10 @@ void plan_release(struct plan *p)
 bool route_split(struct str full, struct str *ret_server, struct str *ret_name)
 {
     const char *at = full.n ? memmem(full.p, full.n, ROUTE_SEPARATOR, 2) : NULL;
-    if (!at)
+    size_t n = at ? (size_t)(at - full.p) : 0;
+
+    if (n == 0 || n + 2 == full.n)
         return false;
-    size_t n = (size_t)(at - full.p);
     *ret_server = str_n(full.p, n);
     *ret_name = str_n(at + 2, full.n - n - 2);
     return true;

@@ -37,7 +37,7 @@ void plan_release(struct plan *p); /* also while it waits */
 #define PLAN_PATIENCE_MS 10000
 #define ROUTE_SEPARATOR "__"
 
-/* "files__read" → server "files", name "read"; false: there is no separator. */
+/* "files__read" → server "files", name "read"; false: one of the two is missing. */
 must_check bool route_split(struct str full, struct str *ret_server, struct str *ret_name);
 /* The server that lists this uri, else one with a template that makes it, else the only one with
  * resources; NULL: nobody. */

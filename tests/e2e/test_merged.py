@@ -141,7 +141,7 @@ def test_names_that_are_nobodys__are_refused_in_words(client):
     sent = {n: len(s.messages()) for n, s in client.holdfast.servers.items()}
     for method, params, code in (
             ('tools/call', {'name': 'echo', 'arguments': {}}, -32602), ('tools/call', {'name': 'nobody__echo', 'arguments': {}}, -32602),
-            ('tools/call', {'name': '__echo', 'arguments': {}}, -32602), ('tools/call', {'name': 'ALPHA__echo', 'arguments': {}}, -32602),
+            ('tools/call', {'name': '__echo', 'arguments': {}}, -32602), ('tools/call', {'name': 'alpha__', 'arguments': {}}, -32602), ('tools/call', {'name': 'ALPHA__echo', 'arguments': {}}, -32602),
             ('prompts/get', {'name': 'greet'}, -32602), ('prompts/get', {'name': 'nobody__greet'}, -32602),
             ('completion/complete', {'ref': {'type': 'ref/prompt', 'name': 'greet'}, 'argument': {'name': 'a', 'value': ''}}, -32602),
             ('completion/complete', {'ref': {}, 'argument': {'name': 'a', 'value': ''}}, -32602),
