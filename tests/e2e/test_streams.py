@@ -243,6 +243,39 @@ def test_a_call_without_an_event_yet__is_primed_after_a_moment_and_survives_the_
     stream.close()
 
 
+@EACH_VERSION
+def test_a_dropped_standalone_stream__goes_on_at_every_event_without_loss_or_repeat(world, server, version):
+    client = connected(world, '/mcp/' + server.name, version)
+    client.call('echo')
+    uris = [f'n:{n}' for n in range(4)]
+    stream, seen = get(client), []
+    for uri in uris:
+        script(client, {'get': updated(uri)}).rest()
+        event = with_id(stream)
+        seen.append(json.loads(event['data'])['params']['uri'])
+        stream.close()
+        script(client, {'get': updated(uri + '+')}).rest()  # while nobody is there
+        stream = get(client, last=event['id'])
+        assert stream.status == 200
+        seen.append(json.loads(with_id(stream)['data'])['params']['uri'])
+    assert seen == [u + more for u in uris for more in ('', '+')]
+    stream.close()
+
+
+def test_requests_with_the_same_id__each_get_their_own_result(world, server):
+    client = connected(world, '/mcp/' + server.name)
+    gates = [server.gate() for _ in range(2)]
+    calls = [script(client, {'say': f'twin {n}'}, {'wait': gate}, {'result': '{"content":[],"n":%d}' % n}, ident=1)
+             for n, gate in enumerate(gates)]
+    for n in (0, 1):
+        server.wait_time(f'twin {n}')
+    for n in (1, 0):
+        open_gate(gates[n])
+        got = calls[n].rest()[-1]
+        assert got['id'] == 1 and got['result']['n'] == n
+        calls[n].close()
+
+
 @pytest.mark.parametrize('version', VERSIONS)
 def test_kill_9_of_holdfast__is_answered_honestly_for_the_request_that_asked(holdfast, scripted, version):
     server = scripted('s')
