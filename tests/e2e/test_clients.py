@@ -51,6 +51,7 @@ UPSTREAMS = {
     'everything-http': Upstream('server-everything', 'legacy', EVERYTHING_FEATURES, 1),
     'ours-legacy': Upstream('ours', 'legacy', OUR_FEATURES, 1),
     'ours-stdio': Upstream('ours', 'modern', OUR_FEATURES, 2),
+    'everything-sse': Upstream('server-everything', 'legacy', EVERYTHING_FEATURES, 3),
     'handles': Upstream('server-everything', 'legacy', {'modern': ('handles',)}, 2),
 }
 CLIENTS = {'sdk1': 'legacy', 'v2-legacy': 'legacy', 'v2-auto': 'modern', 'v2-modern': 'modern'}
@@ -83,7 +84,7 @@ def cells():
     for client in CLIENTS:
         for front in FRONTS:
             for upstream in UPSTREAMS:
-                if upstream != 'handles':
+                if upstream not in ('handles', 'everything-sse'):
                     yield Cell(client, front, upstream)
     for client in ('sdk1', 'v2-legacy'):
         yield Cell(client, 'sse', 'everything')
@@ -92,6 +93,8 @@ def cells():
     for client in ('v2-auto', 'v2-modern'):
         yield Cell(client, 'direct', 'ours-modern')
     yield Cell('v2-modern', 'server', 'handles')
+    for cell in (('sdk1', 'server'), ('v2-legacy', 'all'), ('v2-legacy', 'stdio'), ('v2-modern', 'server')):
+        yield Cell(*cell, 'everything-sse')
     yield Cell('sdk1', 'alone', 'everything')
     yield Cell('v2-auto', 'alone', 'ours-stdio')
     yield Cell('v2-modern', 'alone', 'files')
@@ -105,8 +108,8 @@ REFUSED = re.compile('Holdfast|does not advertise|what is listened to should be'
 # is for what depends on who was faster.
 TO_COME = [
     ("reading a session's own resources where many servers are", lambda cell: cell.front in ('all', 'sse') and cell.era == 'legacy' and
-     cell.upstream.startswith('everything'), {'list_changed'}),
-    ('sometimes: watching a server before saying so', lambda cell: cell.era == 'modern' and cell.upstream.startswith('ours'), {'list_changed'}),
+     cell.upstream in ('everything', 'everything-http'), {'list_changed'}),
+    ('sometimes: watching a server before saying so', lambda cell: cell.era == 'modern' and cell.upstream.startswith('ours'), {'list_changed', 'listen'}),
     ('what a modern pipe says to a session of its own', lambda cell: cell.upstream == 'ours-stdio' and cell.era == 'legacy', {'list_changed'}),
 ]
 
@@ -132,14 +135,14 @@ class NodeServer:
     def __init__(self, *command):
         self.process = subprocess.Popen([harness.node(), *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True, env={**os.environ, 'PORT': '0'})
+        self.path = '/sse' if command[-1] == 'sse' else '/mcp'
         self.url = next(filter(None, map(self.url_in, self.process.stdout)), None)
         assert self.url, f'{command} did not start'
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
-    @staticmethod
-    def url_in(line):
+    def url_in(self, line):
         if line.startswith('listening '):
-            return f'http://127.0.0.1:{line.split()[1]}/mcp'
+            return f'http://127.0.0.1:{line.split()[1]}{self.path}'
         return json.loads(line)['url'] if line.startswith('{"ready"') else None
 
     def stop(self):
@@ -157,13 +160,15 @@ def start_servers(stack, folder):
     def pipe(*args):
         return {'command': harness.node(), 'args': list(args), 'handles': 'never'}
 
+    on_loopback = ('--import', os.path.join(harness.PEERS, 'on_loopback.mjs'))
     return {
         'everything': pipe(EVERYTHING, 'stdio'),
         'files': pipe(FILESYSTEM, folder),
         'ours-modern': http(OURS, '--era', 'modern'),
-        'everything-http': http('--import', os.path.join(harness.PEERS, 'on_loopback.mjs'), EVERYTHING, 'streamableHttp'),
+        'everything-http': http(*on_loopback, EVERYTHING, 'streamableHttp'),
         'ours-legacy': http(OURS, '--era', 'legacy'),
         'ours-stdio': pipe(OURS, '--stdio', '--era', 'modern'),
+        'everything-sse': http(*on_loopback, EVERYTHING, 'sse'),
         'handles': {**pipe(EVERYTHING, 'stdio'), 'handles': 'auto'},
     }
 
