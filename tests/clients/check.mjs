@@ -37,7 +37,7 @@ export async function failure(promise, what) {
 }
 
 // Runs try_() until it gives something true; for state that a server changes on its own time.
-export async function eventually(try_, what, timeout = 5000) {
+export async function eventually(try_, what, timeout = 8000) {
     const end = Date.now() + timeout;
     let got;
     do {

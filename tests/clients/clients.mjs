@@ -71,8 +71,8 @@ export class Peer {
     // `always` answers what a server may ask at any time, as a table from method to result.
     constructor(kit, client, transport, prefix, always) {
         Object.assign(this, {kit, client, transport, prefix, always, asked: [], notices: [], answers: {}, waiting: []});
-        this.timeout = 8000;
-        this.noticeMs = 4000;
+        this.timeout = 20000;
+        this.noticeMs = 6000;
     }
 
     static async connect(name, target, always = {}) {
@@ -83,7 +83,7 @@ export class Peer {
         const peer = new Peer(kit, client, transportOf(kit, target, line), target.prefix ?? '', always);
         peer.line = line;
         peer.listen();
-        await client.connect(peer.transport, {timeout: 15000});
+        await client.connect(peer.transport, {timeout: 30000});
         return peer;
     }
 

@@ -16,7 +16,7 @@ const PEERS = {'server-everything': everything, filesystem, ours};
 // Standard output is for our lines; the clients think aloud.
 console.log = console.info = console.debug = console.error;
 
-const FEATURE_MS = 12000;
+const FEATURE_MS = 30000;
 const common = {ping: (peer) => peer.client.ping().then(() => undefined)};
 
 const {values: args} = parseArgs({options: {
