@@ -218,10 +218,20 @@ static void defer_finish(struct exec *x, bool ok)
     loop_defer(x->audit->loop, &x->job.task);
 }
 
+/* Field by field: the room for an error is large, and touched only when there is one. */
+static void job_init(struct exec *x, size_t n_ops)
+{
+    x->job.next = NULL;
+    x->job.ops = x->ops;
+    x->job.n = n_ops;
+    x->job.prepare = on_prepare;
+    x->job.done = on_written;
+    x->job.ok = false;
+}
+
 static void submit(struct exec *x, size_t n_ops)
 {
-    x->job =
-        (struct write_job){.ops = x->ops, .n = n_ops, .prepare = on_prepare, .done = on_written};
+    job_init(x, n_ops);
     if (n_ops == 0) {
         defer_finish(x, true);
     } else if (!lane_write(x->audit->lanes, &x->job)) {
@@ -233,7 +243,7 @@ static void submit(struct exec *x, size_t n_ops)
 
 static void refuse_behind(struct exec *x)
 {
-    x->job = (struct write_job){0};
+    job_init(x, 0);
     error_set(&x->job.err, ERR_UNAVAILABLE,
               "%zu outcomes wait for the store to come back; check the disk and the store, then "
               "try again",
@@ -246,13 +256,18 @@ void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what,
                 void (*ready)(struct exec *x, const struct error *err))
 {
     assert(n_extra + 1 < countof(x->ops));
-    *x = (struct exec){.kind = EXEC_DURABLE,
-                       .user = x->user,
-                       .audit = a,
-                       .mode = what->mode,
-                       .then = ready,
-                       .body = what->body,
-                       .began_us = clock_mono_us()};
+    /* What is not named here is written before it is read. */
+    x->kind = EXEC_DURABLE;
+    x->state = EXEC_UNUSED;
+    x->id = 0;
+    x->audit = a;
+    x->mode = what->mode;
+    x->then = ready;
+    x->body = what->body;
+    x->began_us = clock_mono_us();
+    x->redacted = NULL;
+    x->texts = NULL;
+    x->sealed = false;
     x->event = (struct event_row){
         .at_ms = clock_wall_ms(), .kind = EVENT_INTENT, .parent = what->parent, .body_len = -1};
     copy_what(x, what);

@@ -19,6 +19,7 @@
 /* Events folded at once, and as many are folded at the latest: each session and each page of the
  * projections is written once for all of them, and nobody waits longer than a few milliseconds. */
 #define FOLD_SLICE 8192
+#define MANY_IN_FLIGHT 16
 #define PROBE_EVERY_US 1000000
 /* Slices folded while stopping; what is left then is folded at the next start. */
 #define FOLD_LAST_SLICES 128
@@ -63,9 +64,16 @@ static size_t count_batch(const struct writer *w, bool *ret_full)
     return jobs;
 }
 
+/* Of a few calls half are company enough, for waiting for the last ones would make everybody wait
+ * for the slowest.  Of many nearly all are waited for: the commits that this saves are what an
+ * audited call costs most, and the disk takes longer than the wait. */
+static size_t company_enough(unsigned in_flight)
+{
+    return in_flight < MANY_IN_FLIGHT ? (in_flight + 1) / 2 : in_flight - in_flight / 8;
+}
+
 /* With many calls in flight, others are about to want a commit too: one fsync can serve them all.
- * Half of them is company enough; waiting for the last ones would make everybody wait for the
- * slowest. */
+ */
 static void await_company(struct writer *w)
 {
     int64_t until_us = lane_now_us() + w->l->config.company_us;
@@ -74,11 +82,12 @@ static void await_company(struct writer *w)
         size_t jobs = count_batch(w, &full);
         unsigned in_flight = atomic_load_explicit(&w->l->in_flight, memory_order_relaxed);
         int64_t left_us = until_us - lane_now_us();
-        if (full || in_flight <= 2 * jobs || left_us <= 0 || atomic_load(&w->l->stopping) ||
+        if (full || jobs >= company_enough(in_flight) || left_us <= 0 ||
+            atomic_load(&w->l->stopping) ||
             jobs == before) /* what is queued beside is upkeep, not company */
             return;
         before = jobs;
-        lane_sleep_for_company(w->lane, (in_flight + 1) / 2, left_us);
+        lane_sleep_for_company(w->lane, company_enough(in_flight), left_us);
         take_jobs(w);
     }
 }

@@ -25,10 +25,13 @@
 /* Virtual machine steps between two looks at the clock while a page is read. */
 #define PROGRESS_STEPS 2000
 
-static const char writer_pragmas[] = "PRAGMA journal_mode = WAL;"
+/* Pages of 8 KiB: a batch of events is a run of them, each two writes to the WAL and one to the
+ * file. */
+static const char writer_pragmas[] = "PRAGMA page_size = 8192;"
+                                     "PRAGMA journal_mode = WAL;"
                                      "PRAGMA synchronous = FULL;"
                                      "PRAGMA mmap_size = 0;"
-                                     "PRAGMA wal_autocheckpoint = 2000;"
+                                     "PRAGMA wal_autocheckpoint = 1000;"
                                      "PRAGMA journal_size_limit = 67108864;"
                                      "PRAGMA cache_size = -4096;"
                                      "PRAGMA temp_store = MEMORY;"

@@ -374,6 +374,25 @@ TEST(test_lane_write__waits_for_company_while_many_calls_are_in_flight)
     close_lanes(&f);
 }
 
+TEST(test_lane_write__waits_for_nearly_all_of_many_calls)
+{
+    struct fixture f;
+    struct job jobs[14];
+    open_lanes(&f, (struct lanes_config){.company_us = INT64_C(600) * 1000000});
+    lanes_set_in_flight(f.lanes, 16);
+    for (size_t i = 0; i < countof(jobs); i++) {
+        init_job(&f, &jobs[i], 1);
+        jobs[i].write.prepare = tell_held;
+    }
+    for (size_t i = 0; i + 1 < countof(jobs); i++)
+        assert_true(lane_write(f.lanes, &jobs[i].write));
+    assert_false(held_within_ms(&f, 30));
+    assert_true(lane_write(f.lanes, &jobs[countof(jobs) - 1].write));
+    run_until(&f, countof(jobs));
+    assert_int_equal(f.store.writes, 1);
+    close_lanes(&f);
+}
+
 TEST(test_lane_write__commits_at_once_when_no_company_is_to_be_expected)
 {
     struct fixture f;
