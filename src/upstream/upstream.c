@@ -128,8 +128,10 @@ static void finish_retired(struct upstream *u, bool now)
         error_set(&why, ERR_UNREACHABLE, "%.*s was removed from the configuration",
                   STR_ARG(u->config->name));
     end_links(u, !late, &why);
-    if (u->calls == 0 && u->links.n == 0)
+    if (u->calls == 0 && u->links.n == 0) {
+        list_remove(&u->node); /* others may still refer to it; the set does so once */
         upstream_unref(u);
+    }
 }
 
 void upstreams_apply(struct upstreams *s, struct config *config)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """subscriptions/listen of modern clients, before modern and legacy servers, and what becomes of modern calls
 whose client leaves: the server's own clock says what reached it in which order."""
+import signal
 import time
 
 import pytest
@@ -174,6 +175,23 @@ def test_sigterm__ends_listens_with_a_result(holdfast, scripted):
             assert stream.next() == {'jsonrpc': '2.0', 'id': ident, 'result': {'resultType': 'complete', '_meta': {TAG: ident}}}
             assert stream.next() is None
         assert standalone.event() is None
+
+
+def test_reloads__that_replace_a_server_leave_the_listens_before_it_alone(holdfast, scripted):
+    old, other = scripted('old', http=True), scripted('other', http=True)
+    hf = holdfast({'old': old.entry, 'other': other.entry})
+    client = hf.client('/mcp', modern=True)
+    with listen(client, 'l', **EVERYTHING) as stream:
+        assert acknowledged(stream, 'l') == EVERYTHING
+        for timeout in (31, 32, 33):
+            hf.write_config({'mcpServers': {'old': {**old.entry, 'timeout': timeout}, 'other': other.entry}, 'holdfast': {}})
+            since = len(hf.log())
+            hf.process.send_signal(signal.SIGHUP)
+            hf.wait_log(lambda l: 'reload' in l.get('msg', ''), 'the reload', since)
+        other.wait_time('stream')
+        script(client, {'to_all': note('notifications/prompts/list_changed')}, tool='other__script').rest()
+        assert stream.next() == tagged('notifications/prompts/list_changed', 'l')
+    hf.check()
 
 
 # -- a modern client that leaves has cancelled
