@@ -133,6 +133,9 @@ enum step_result exchange_answer_stream(struct exchange *x);
 void exchange_write_initialized(struct exchange *x);
 void exchange_listen_gone(struct exchange *x);
 void exchange_release_own(struct exchange *x);
+/* The link on which this session has a list of its own; NULL: it has none. */
+struct link *exchange_own_link(const struct exchange *x, struct upstream *up,
+                               enum catalog_kind kind);
 bool exchange_can_watch(const struct exchange *x, const struct upstream *up,
                         const struct catalog *c, enum catalog_kind kind);
 /* redeliver.c: results whose client was gone.  The first three are steps of the call's way. */

@@ -305,7 +305,8 @@ static void on_own(struct list_want *w, struct catalog *c)
         exchange_resume(x);
 }
 
-static struct link *own_link(const struct exchange *x, struct upstream *up, enum catalog_kind kind)
+struct link *exchange_own_link(const struct exchange *x, struct upstream *up,
+                               enum catalog_kind kind)
 {
     struct session *s = x->transport ? x->transport->session : NULL;
     struct session_link *used = s ? session_link_of(s, upstream_name(up)) : NULL;
@@ -325,7 +326,7 @@ static enum step_result gather_own(struct exchange *x, enum catalog_kind kind)
     x->own = arena_zalloc(x->mem, sizeof(*x->own) + n * sizeof(x->own->of[0]));
     for (size_t i = 0; i < n; i++) {
         struct own_list *own = &x->own->of[i];
-        struct link *l = own_link(x, part_at(x, i).up, kind);
+        struct link *l = exchange_own_link(x, part_at(x, i).up, kind);
         struct catalog *c = NULL;
 
         *own = (struct own_list){.x = x, .want = {.done = on_own}};

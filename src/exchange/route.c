@@ -99,13 +99,34 @@ static enum step_result refuse_uri(struct exchange *x, struct str uri)
     return result;
 }
 
+/* A resource that only this session has (upstream/own.c): of the server that listed it to the
+ * session; `guess`: of the only one that has said it has some. */
+static struct plan_part *find_own(struct exchange *x, struct str uri, bool guess)
+{
+    struct plan_part *found = NULL;
+    unsigned n = 0;
+
+    for (size_t i = 0; i < x->plan.n; i++) {
+        struct link *l = exchange_own_link(x, x->plan.parts[i].up, CATALOG_RESOURCES);
+        if (l && x->plan.parts[i].catalog && (guess || link_own_has(l, CATALOG_RESOURCES, uri))) {
+            found = &x->plan.parts[i];
+            n++;
+        }
+    }
+    return n == 1 || !guess ? found : NULL;
+}
+
 static enum step_result route_by_uri(struct exchange *x, struct str uri)
 {
-    enum step_result gathered = gather(x);
-    struct plan_part *part = gathered == STEP_NEXT ? plan_find_uri(&x->plan, uri) : NULL;
+    struct plan_part *part;
 
-    if (gathered != STEP_NEXT)
-        return gathered;
+    if (gather(x) == STEP_WAIT)
+        return STEP_WAIT;
+    part = find_own(x, uri, false);
+    if (!part)
+        part = plan_find_uri(&x->plan, uri);
+    if (!part)
+        part = find_own(x, uri, true);
     if (!part)
         return refuse_uri(x, uri);
     x->up = part->up;

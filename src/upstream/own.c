@@ -36,6 +36,11 @@ bool link_has_own(const struct link *l, enum catalog_kind kind)
     return (l->has_own & 1u << kind) != 0;
 }
 
+bool link_own_has(const struct link *l, enum catalog_kind kind, struct str name)
+{
+    return l->own[kind] && catalog_find(l->own[kind], kind, name);
+}
+
 void link_forget_own(struct link *l)
 {
     for (enum catalog_kind k = 0; k < CATALOG_KINDS; k++)

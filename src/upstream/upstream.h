@@ -140,6 +140,8 @@ struct pending {
 void link_changed(struct link *l, enum catalog_kind kind);
 /* Its session has a list of its own of this kind: see own.c. */
 bool link_has_own(const struct link *l, enum catalog_kind kind);
+/* Does that list, as far as it was read, have this item? */
+bool link_own_has(const struct link *l, enum catalog_kind kind, struct str name);
 struct list_want {
     void (*done)(struct list_want *w, struct catalog *c); /* borrowed; NULL: it could not be had */
     /* private */
