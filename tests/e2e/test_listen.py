@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """subscriptions/listen of modern clients, before modern and legacy servers, and what becomes of modern calls
 whose client leaves: the server's own clock says what reached it in which order."""
+import resource
 import signal
 import time
 
@@ -159,6 +160,28 @@ def test_subscribed_uris__are_256_at_most(holdfast, scripted):
     for count in (256, 257):
         with listen(hf.client('/mcp/new', modern=True), 1, resourceSubscriptions=[f'doc://{n}' for n in range(count)]) as stream:
             assert acknowledged(stream, 1)['resourceSubscriptions'] == [f'doc://{n}' for n in range(256)]
+
+
+def test_open_listens__are_1024_and_no_more(holdfast, scripted):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(4096, hard)), hard))
+    server = scripted('s', http=True)
+    hf = holdfast({'s': server.entry})
+    client = hf.client('/mcp/s', modern=True)
+    open_ones = [listen(client, n) for n in range(1024)]
+    for n, one in enumerate(open_ones):
+        assert acknowledged(one, n) == {}
+    refused = client.rpc('subscriptions/listen', {'notifications': {}})
+    assert refused.status == 200 and refused.code == -32603 and '1024' in refused.error['message']
+    open_ones.pop().close()
+    wait_for(lambda: is_taken(client), 'a free place')
+    for one in open_ones:
+        one.close()
+
+
+def is_taken(client):
+    with listen(client, 'one more') as one:
+        return one.next().get('method') == 'notifications/subscriptions/acknowledged'
 
 
 def test_sigterm__ends_listens_with_a_result(holdfast, scripted):

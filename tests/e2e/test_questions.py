@@ -197,6 +197,25 @@ def test_questions_outside_of_any_call__go_to_the_standalone_stream(holdfast, sc
     foreign.close()
 
 
+@BOTH
+def test_a_question_while_the_standalone_stream_is_away__waits_for_its_return(holdfast, scripted, http):
+    server = scripted('s', http=http)
+    hf = holdfast({'s': server.entry})
+    client = client_of(hf, '/mcp/s')
+    first = get(client)
+    last = first.event()['id']
+    gate = server.gate()
+    script(client, {'later': [{'wait': gate}, {'ask': ask('late', 'roots/list')}]}).rest()
+    first.close()
+    open_gate(gate)
+    stream = get(client, last=last)
+    asked = json.loads(stream.message())
+    assert asked['method'] == 'roots/list'
+    answer(client, asked['id'], '"result":{"roots":[]}')
+    assert server.wait_time('later')['taken'] == [{'result': {'roots': []}}]
+    stream.close()
+
+
 def test_without_any_stream__the_server_is_told_in_words(holdfast, scripted):
     server = scripted('s')
     hf = holdfast({'s': server.entry})
