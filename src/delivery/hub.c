@@ -208,11 +208,27 @@ void hub_changed(struct hub *h, struct upstream *u, enum catalog_kind kind)
     }
 }
 
+static bool is_there(struct hub *h, const struct transport *t)
+{
+    struct stream *stream = streams_standalone(h->streams, t);
+    return t->listener || (stream && stream_is_connected(stream));
+}
+
+/* The newest that is there; while none is, the newest that may come back. */
 struct transport *hub_seat_for(struct hub *h, struct link *l)
 {
     struct room *room = link_is_shared(l) ? NULL : map_get(&h->rooms, link_key(l));
     struct list *newest = room ? list_first(&room->seats) : NULL;
-    return newest ? list_entry(newest, struct seat, in_room)->transport : NULL;
+
+    if (!newest)
+        return NULL;
+    list_each(&room->seats, n)
+    {
+        struct transport *t = list_entry(n, struct seat, in_room)->transport;
+        if (is_there(h, t))
+            return t;
+    }
+    return list_entry(newest, struct seat, in_room)->transport;
 }
 
 void hub_tell_transport(struct hub *h, struct transport *t, struct str json, bool droppable)

@@ -2,6 +2,7 @@
 """Event streams of legacy clients: who may open them, what each carries, and what becomes of them when a
 connection drops, when Holdfast is killed, or when somebody else presents an event id."""
 import json
+import select
 
 import pytest
 
@@ -401,6 +402,28 @@ def test_delete__ends_the_transport_and_its_streams_but_not_the_session(world):
     for stream in (standalone, gone):
         stream.close()
     call.close()
+
+
+def test_a_session_with_two_transports__is_told_where_somebody_is(world, server):
+    meta = {'session_id': 'two-windows-' + server.name}
+    first, second = connected(world, '/mcp/' + server.name), connected(world, '/mcp/' + server.name)
+    for client in (first, second):
+        client.call('counter', meta=meta)
+    older, newer = get(first), get(second)
+    assert older.event()['data'] == newer.event()['data'] == ''  # primed
+    script(first, {'get': updated('both')}).rest()
+    assert json.loads(with_id(newer)['data']) == updated('both')  # each message on one stream, the newest
+    newer.close()
+    told = []
+
+    def tell():
+        told.append(f'after:{len(told)}')
+        script(first, {'get': updated(told[-1])}).rest()
+        return select.select([older.connection.socket], [], [], 0.1)[0]
+
+    wait_for(tell, 'the stream that is left')
+    assert json.loads(with_id(older)['data']) == updated(told[-1])
+    older.close()
 
 
 def test_requests_of_one_transport__have_their_own_streams(world, server):
