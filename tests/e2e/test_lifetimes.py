@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who outlives whom: reloads, stops, disconnects and lost sessions in the midst of what is held open."""
+import http.client
+import json
+import signal
+import time
+
+import pytest
+
+from harness import wait_for
+from scripted import Later, ask, note, open_gate, script, text_of
+from test_questions import client_of, question
+from test_sse2024 import Old
+
+
+def listen(client, headers=None, **wanted):
+    return Later(client, 'subscriptions/listen', {'notifications': wanted}, headers=headers)
+
+
+def reload(hf, servers):
+    since = len(hf.log())
+    hf.write_config({'mcpServers': servers, 'holdfast': {}})
+    hf.process.send_signal(signal.SIGHUP)
+    hf.wait_log(lambda l: l.get('msg') == 'configuration reloaded', 'the reload', since)
+
+
+def turns(seconds):
+    """Housekeeping has a tick of a second and tells nobody of it."""
+    end = time.monotonic() + seconds
+    wait_for(lambda: time.monotonic() > end, 'the clock')
+
+
+def has_stopped(hf):
+    assert hf.process.wait(10) == 0, hf.text()
+    hf.check_sanitizers()
+
+
+@pytest.mark.parametrize('path', ['/mcp', '/mcp/s'])
+def test_reload__of_a_server_that_is_listened_to_keeps_it_for_its_listeners(holdfast, scripted, path):
+    server = scripted('s', http=True, era='modern')
+    hf = holdfast({'s': server.entry})
+    client = hf.client(path, modern=True)
+    with listen(client, toolsListChanged=True) as stream:
+        assert stream.next()['method'] == 'notifications/subscriptions/acknowledged'
+        reload(hf, {'s': {**server.entry, 'timeout': 7}})
+        turns(3.5)
+    assert client.call('s__echo' if path == '/mcp' else 'echo', {'text': 'x'}).text == 'x'
+
+
+def test_reload__of_a_server_that_has_asked_something_keeps_it_until_the_answer(holdfast, scripted):
+    server = scripted('s')
+    hf = holdfast({'s': server.entry})
+    client = client_of(hf, '/mcp/s')
+    with script(client, {'ask_only': ask('q')}, {'result': '{"content":[]}'}) as call:
+        asked = question(call)
+        assert 'result' in call.next()
+    reload(hf, {'s': {**server.entry, 'timeout': 7}})
+    turns(3.5)
+    assert client.respond(asked['id'], {'action': 'decline'}).status == 202
