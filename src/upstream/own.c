@@ -9,6 +9,7 @@
 #include "base/log.h"
 
 #define MAX_PAGES 100
+#define MAX_CURSOR 2048
 #define OLD_MS 30000 /* a catalog older than this may have changed for everybody */
 
 void link_changed(struct link *l, enum catalog_kind kind)
@@ -65,7 +66,7 @@ static bool ask(struct list_want *w, struct link *l, struct str cursor)
     struct error err;
     struct buf text;
 
-    if (++w->pages > MAX_PAGES)
+    if (++w->pages > MAX_PAGES || cursor.n > MAX_CURSOR)
         return false;
     w->pending.id = upstream_next_id(l->up->set);
     buf_init(&text, 64 * 1024);

@@ -57,3 +57,14 @@ def test_reload__of_a_server_that_has_asked_something_keeps_it_until_the_answer(
     reload(hf, {'s': {**server.entry, 'timeout': 7}})
     turns(3.5)
     assert client.respond(asked['id'], {'action': 'decline'}).status == 202
+
+
+def test_own_list__with_a_huge_cursor_is_given_up(holdfast, scripted, tmp_path):
+    huge = str(tmp_path / 'huge')
+    server = scripted('s', shape={'pad': {'when': huge, 'to': 200000}, 'page': 2, 'tools': []})
+    hf = holdfast({'s': server.entry})
+    client = client_of(hf, '/mcp/s')
+    names = [t['name'] for t in client.rpc('tools/list').result['tools']]
+    open_gate(huge)
+    script(client, {'send': note('notifications/tools/list_changed')}, {'result': '{"content":[]}'}).rest()
+    assert [t['name'] for t in client.rpc('tools/list').result['tools']] == names

@@ -9,7 +9,7 @@ monotonic clock, which is one for all processes of a machine.
 
 --shape is an object: `name`, `instructions`, `capabilities`, `tools`, `prompts`, `resources`, `templates` (lists of
 objects to be listed as they are, beside the tool `script` and its friends), `gates` (method: the file it waits for),
-`page` (items a page), `acks` (false: a listen is never acknowledged), `honours` (what a listen honours at most).
+`page` (items a page), `pad` (`to`: the length of cursors `when` that file exists), `acks` (false: a listen is never acknowledged), `honours` (what a listen honours at most).
 
 The tool `script` runs `steps`, each an object with one member:
   send MESSAGE      one message on the call's own stream       raw TEXT         the same, as these very characters
@@ -197,7 +197,8 @@ class Server:
         items, start, page = self.lists[method], int(params.get('cursor') or 0), self.shape.get('page', 2000)
         result = {LISTS[method]: items[start:start + page]}
         if start + page < len(items):
-            result['nextCursor'] = str(start + page)
+            pad = self.shape.get('pad')
+            result['nextCursor'] = str(start + page).ljust(pad['to'] if pad and os.path.exists(pad['when']) else 0)
         return result
 
     def hello(self, params):
