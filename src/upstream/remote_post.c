@@ -265,8 +265,7 @@ void post_fail_by_status(struct post *post)
     case ERR_SESSION_NOT_FOUND:
         error_set(&err, ERR_SESSION_NOT_FOUND, "%.*s no longer knows its session; call again",
                   STR_ARG(name));
-        p->left = false; /* refused unread: it may be sent again on a new session */
-        pending_fail(p, &err);
+        p->left = false; /* refused unread: it may be sent again, at once and on a new session */
         link_end(l, &err);
         return;
     case ERR_NO_METHOD:

@@ -68,3 +68,18 @@ def test_own_list__with_a_huge_cursor_is_given_up(holdfast, scripted, tmp_path):
     open_gate(huge)
     script(client, {'send': note('notifications/tools/list_changed')}, {'result': '{"content":[]}'}).rest()
     assert [t['name'] for t in client.rpc('tools/list').result['tools']] == names
+
+
+def test_reading__goes_on_with_a_new_session_when_the_server_forgot_the_old(holdfast, http_server):
+    server = http_server('web', '--era', 'legacy')
+    hf = holdfast({'web': server.entry()})
+    client = hf.client('/mcp/web').connect()
+    assert client.rpc('resources/read', {'uri': 'test://one'}).result
+    known = {v for h in server.record.heads() for k, v in h['headers'] if k.lower() == 'mcp-session-id'}
+    for session in known:
+        connection = http.client.HTTPConnection('127.0.0.1', server.port, timeout=10)
+        connection.request('DELETE', '/mcp', headers={'Mcp-Session-Id': session})
+        connection.getresponse().read()
+        connection.close()
+    reply = client.rpc('resources/read', {'uri': 'test://one'})
+    assert reply.json.get('result'), repr(reply)
