@@ -378,6 +378,7 @@ static void begin_stop(struct gateway *g)
     streams_drain(g->sv.streams);
     hub_end_subscribers(g->sv.hub);
     http_server_drain(g->server);
+    hub_end_asks(g->sv.hub);
     pipes_stop(g->sv.pipes);
     sse2024_stop(g->sv.sse2024);
     g->drain = loop_timer_new(g->sv.loop, on_drain_tick, g);

@@ -6,6 +6,7 @@
 #include "delivery/hub_impl.h"
 
 #include "base/log.h"
+#include "base/random.h"
 #include "json/splice.h"
 
 #include <stdio.h>
@@ -14,6 +15,11 @@
 #define MAX_MESSAGE (64u * 1024 * 1024)
 #define MAX_OPEN 64             /* questions to one client */
 #define ASK_MS (10 * 60 * 1000) /* people need time to answer */
+
+#define STOPPING                                                                                   \
+    "\"error\":{\"code\":-32000,\"message\":\"Holdfast is stopping, so the client cannot answer "  \
+    "any "                                                                                         \
+    "more\"}"
 
 struct ask {
     struct list node; /* among all */
@@ -108,8 +114,12 @@ static void on_deadline(struct deadline *d)
 
 void asks_init(struct hub *h)
 {
+    uint32_t from;
+
     map_init(&h->asks);
     list_init(&h->ask_list);
+    random_bytes(&from, sizeof(from));
+    h->next_ask = from >> 2; /* an answer to a question of an earlier process finds nobody */
     deadline_class_init(&h->ask_deadlines, h->loop, ASK_MS);
 }
 
@@ -169,6 +179,10 @@ struct ask *hub_ask(struct hub *h, struct link *l, struct pending *about,
     struct js_splice s;
     char id[24];
 
+    if (h->is_stopping) {
+        reply_on(l, m->id, STR(STOPPING));
+        return NULL;
+    }
     if (t->questions >= MAX_OPEN) {
         reply_on(
             l, m->id,
@@ -244,17 +258,30 @@ static struct ask *find_by_server(struct hub *h, const struct link *l, struct st
     return NULL;
 }
 
-void hub_transport_ended(struct hub *h, const struct transport *t)
+/* t NULL: of all clients. */
+static void end_asks(struct hub *h, const struct transport *t, struct str rest)
 {
     list_each(&h->ask_list, n)
     {
         struct ask *a = list_entry(n, struct ask, node);
-        if (a->transport != t)
+        if (t && a->transport != t)
             continue;
-        reply_upstream(a, STR("\"error\":{\"code\":-32000,\"message\":\"The client ended its "
-                              "session without an answer\"}"));
+        reply_upstream(a, rest);
         ask_free(a);
     }
+}
+
+void hub_transport_ended(struct hub *h, const struct transport *t)
+{
+    end_asks(h, t,
+             STR("\"error\":{\"code\":-32000,\"message\":\"The client ended its session without an "
+                 "answer\"}"));
+}
+
+void hub_end_asks(struct hub *h)
+{
+    h->is_stopping = true;
+    end_asks(h, NULL, STR(STOPPING));
 }
 
 /* Where the question went: on the stream of its call while that runs. */

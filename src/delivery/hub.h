@@ -53,7 +53,7 @@ must_check bool hub_tell(struct hub *h, struct link *l, struct str json, bool dr
 
 /* A server's request, on its way to the client behind `t`: entered in the ledger under an id of
  * ours and written to `out`.  about: the call it came with, whose clock stops meanwhile, or NULL.
- * NULL: this client has 64 questions open already, and the server was told so. */
+ * NULL: this client has 64 questions open already, or we stop, and the server was told so. */
 struct ask;
 must_check struct ask *hub_ask(struct hub *h, struct link *l, struct pending *about,
                                const struct mcp_message *m, struct transport *t, struct buf *out);
@@ -62,6 +62,8 @@ void hub_unask(struct ask *a); /* it could not be sent */
 must_check bool hub_ask_session(struct hub *h, struct link *l, const struct mcp_message *m);
 /* The client's answer: handed to the server that asked.  Unknown and foreign ids are dropped. */
 void hub_answer(struct hub *h, const struct transport *t, const struct mcp_message *m);
+/* We stop: no client can reach us any more with its answer, and the servers that asked are told. */
+void hub_end_asks(struct hub *h);
 /* Its client will not answer any more (DELETE): the servers that asked are told. */
 void hub_transport_ended(struct hub *h, const struct transport *t);
 /* The server takes a question back. */

@@ -17,6 +17,7 @@ struct hub {
     struct map asks;         /* our id → struct ask */
     struct list ask_list;
     uint64_t next_ask;
+    bool is_stopping;
     struct deadline_class ask_deadlines;
 };
 

@@ -83,3 +83,29 @@ def test_reading__goes_on_with_a_new_session_when_the_server_forgot_the_old(hold
         connection.close()
     reply = client.rpc('resources/read', {'uri': 'test://one'})
     assert reply.json.get('result'), repr(reply)
+
+
+def test_stop__does_not_wait_for_answers_that_cannot_come(holdfast, scripted):
+    server = scripted('s')
+    hf = holdfast({'s': server.entry})
+    client = client_of(hf, '/mcp/s')
+    with script(client, {'ask': ask('q')}) as call:
+        question(call)
+        hf.process.send_signal(signal.SIGTERM)
+        assert 'error' in text_of(call.next())[0]
+    has_stopped(hf)
+
+
+def test_questions__of_one_process_are_not_answered_with_answers_to_another(holdfast, scripted):
+    server = scripted('s')
+    hf = holdfast({'s': server.entry})
+    client = client_of(hf, '/mcp/s')
+    with script(client, {'ask': ask('q')}) as call:
+        before = question(call)['id']
+        hf.restart()
+    with script(client, {'ask': ask('q')}) as call:
+        after = question(call)['id']
+        assert after != before
+        assert client.respond(before, {'action': 'accept'}).status == 202
+        assert client.respond(after, {'action': 'decline'}).status == 202
+        assert text_of(call.next()) == [{'result': {'action': 'decline'}}]
