@@ -54,22 +54,6 @@ static struct str seat_key(const struct transport *t)
     return str_n((const char *)t->id_hash, sizeof(t->id_hash));
 }
 
-static void enter_room(struct hub *h, struct seat *seat)
-{
-    struct session *session = seat->transport->session;
-    if (seat->room || !session)
-        return;
-    struct room *room = map_get(&h->rooms, session->link_key);
-    if (!room) {
-        room = xcalloc(1, sizeof(*room));
-        room->key = str_n(strndup(session->link_key.p, session->link_key.n), session->link_key.n);
-        list_init(&room->seats);
-        map_put(&h->rooms, room->key, room);
-    }
-    seat->room = room;
-    list_push_front(&room->seats, &seat->in_room); /* whoever came last is surely there */
-}
-
 static void leave_room(struct hub *h, struct seat *seat)
 {
     struct room *room = seat->room;
@@ -82,6 +66,23 @@ static void leave_room(struct hub *h, struct seat *seat)
     map_remove(&h->rooms, room->key);
     free((char *)room->key.p);
     free(room);
+}
+
+static void enter_room(struct hub *h, struct seat *seat)
+{
+    struct session *session = seat->transport->session;
+    if (!session || (seat->room && str_eq(seat->room->key, session->link_key)))
+        return;
+    leave_room(h, seat); /* of the session before: that one has ended */
+    struct room *room = map_get(&h->rooms, session->link_key);
+    if (!room) {
+        room = xcalloc(1, sizeof(*room));
+        room->key = str_n(strndup(session->link_key.p, session->link_key.n), session->link_key.n);
+        list_init(&room->seats);
+        map_put(&h->rooms, room->key, room);
+    }
+    seat->room = room;
+    list_push_front(&room->seats, &seat->in_room); /* whoever came last is surely there */
 }
 
 static void take_seat(struct hub *h, struct transport *t)
