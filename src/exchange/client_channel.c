@@ -94,6 +94,8 @@ static void quit(struct client_message *m, const char *why)
         exchange_listen_gone(m->x);
     else if (m->x->has_call)
         call_cancel(&m->x->call, str_of(why));
+    else
+        m->x->unwanted = true;
 }
 
 /* initialize cannot be cancelled. */
@@ -189,6 +191,8 @@ void client_channel_end_listening(struct client_channel *c)
         struct client_message *m = list_entry(it, struct client_message, node);
         if (m->x && m->x->listen)
             exchange_listen_gone(m->x);
+        else if (m->x && m->listens)
+            m->x->unwanted = true; /* it has yet to begin */
     }
 }
 

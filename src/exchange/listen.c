@@ -55,6 +55,17 @@ struct listen {
 
 static unsigned listens;
 
+static void listen_end(struct listen *l);
+
+/* A reader that is too far behind misses nothing silently: its subscription ends.  Touch neither
+ * `l` nor its exchange afterwards. */
+static void listen_send(struct listen *l, struct str json)
+{
+    struct exchange *x = l->x;
+    if (!x->outlet->send(x, json, OUTLET_MUST) && !x->aborted)
+        listen_end(l);
+}
+
 static void send_tagged(struct listen *l, const char *method, struct str params)
 {
     struct exchange *x = l->x;
@@ -65,7 +76,7 @@ static void send_tagged(struct listen *l, const char *method, struct str params)
              "{\"jsonrpc\":\"2.0\",\"method\":\"%s\",\"params\":{%.*s%s\"_meta\":{"
              "\"" MCP_KEY_SUBSCRIPTION "\":%.*s}}}",
              method, STR_ARG(params), params.n ? "," : "", STR_ARG(x->id));
-    (void)x->outlet->send(x, buf_str(&text), OUTLET_MUST);
+    listen_send(l, buf_str(&text));
     buf_release(&text);
 }
 
@@ -290,7 +301,7 @@ static bool on_message(struct pending *pending, const struct mcp_message *m)
     if (tag)
         js_splice_replace(&s, tag, x->id);
     js_splice_write(&s, js_root(&m->doc), &text);
-    (void)x->outlet->send(x, buf_str(&text), OUTLET_MUST);
+    listen_send(p->listen, buf_str(&text));
     buf_release(&text);
     return true;
 }
@@ -485,6 +496,11 @@ enum step_result exchange_answer_listen(struct exchange *x)
                  STR_ARG(x->id));
         return x->listen->over ? exchange_end_result(x) : STEP_WAIT;
     }
+    if (x->unwanted || x->sv->draining)
+        return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
+    if (x->http && !exchange_takes_events(x))
+        return exchange_refuse(x, 406, -32000,
+                               "subscriptions/listen gives text/event-stream; accept that");
     if (!js_type_is(wanted, JS_OBJECT))
         return exchange_refuse(x, 200, -32602,
                                "subscriptions/listen needs the object params.notifications");

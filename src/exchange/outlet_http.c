@@ -19,7 +19,7 @@ static void http_begin(struct exchange *x)
     x->http->on_abort = on_abort;
 }
 
-static bool takes_events(const struct exchange *x)
+bool exchange_takes_events(const struct exchange *x)
 {
     struct str accept = http_header_get(x->head, STR("accept"));
     return accept.p &&
@@ -59,7 +59,7 @@ static bool open_stream(struct exchange *x)
 {
     struct transport *t = x->transport ? x->transport : x->has_call ? x->call.transport : NULL;
 
-    if (x->aborted || !takes_events(x))
+    if (x->aborted || !exchange_takes_events(x))
         return false;
     if (x->era == MCP_LEGACY && t && x->id.p) {
         struct http_request *r = x->http;
@@ -95,6 +95,8 @@ static bool http_send(struct exchange *x, struct str json, enum outlet_weight we
         stream_send(x->stream, json, weights[weight]);
         return true;
     }
+    if (x->listen && http_stream_queued(x->http) > MAX_STREAM_QUEUE)
+        return false;
     if (weight != OUTLET_MUST && http_stream_queued(x->http) > MAX_STREAM_QUEUE) {
         log_debug("a message was dropped: the reader is slow");
         return true;

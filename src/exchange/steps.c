@@ -106,6 +106,8 @@ static enum step_result step_call(struct exchange *x)
         return exchange_answer(x);
     if (c->state != CALL_NEW)
         return STEP_NEXT;
+    if (x->unwanted)
+        return exchange_refuse(x, 200, -32000, "the client cancelled the request");
     c->user = x;
     c->kind = x->method->service == SERVE_CALL   ? EXEC_DURABLE
               : x->method->service == SERVE_READ ? EXEC_NOTE
@@ -204,6 +206,8 @@ void exchange_gone(struct exchange *x)
         exchange_listen_gone(x);
     else if (x->has_call && x->era == MCP_MODERN)
         call_cancel(&x->call, STR("client disconnected"));
+    else if (x->era == MCP_MODERN)
+        x->unwanted = true;
     else
         exchange_keep_gone(x);
 }

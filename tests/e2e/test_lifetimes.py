@@ -85,6 +85,38 @@ def test_reading__goes_on_with_a_new_session_when_the_server_forgot_the_old(hold
     assert reply.json.get('result'), repr(reply)
 
 
+def test_modern_call__whose_client_left_before_it_began_never_begins(holdfast, scripted):
+    server = scripted('s', era='modern', shape={})
+    gate = server.gate()
+    server.entry['args'][-1] = json.dumps({'name': 's', 'gates': {'tools/list': gate}})
+    hf = holdfast({'s': server.entry})
+    client = hf.client('/mcp/s', modern=True)
+    call = Later(client, 'tools/call', {'name': 'counter', 'arguments': {}})
+    server.wait('tools/list')
+    call.close()
+    assert hf.get('/healthz').status == 200  # the end of that connection has been read before this one began
+    open_gate(gate)
+    assert client.call('echo', {'text': 'x'}).result
+    assert [c['params']['name'] for c in server.calls()] == ['echo']
+
+
+def test_channel__cancels_what_has_not_begun(holdfast, scripted):
+    server = scripted('s', shape={})
+    gate = server.gate()
+    server.entry['args'][-1] = json.dumps({'name': 's', 'gates': {'tools/list': gate}})
+    hf = holdfast({'s': server.entry})
+    old = Old(hf)
+    try:
+        ident = old.request('tools/call', {'name': 's__counter', 'arguments': {}})
+        server.wait('tools/list')
+        assert old.post({'jsonrpc': '2.0', 'method': 'notifications/cancelled', 'params': {'requestId': ident}}).status == 202
+        open_gate(gate)
+        assert old.call('s__echo', text='x') == 'x'
+        assert [c['params']['name'] for c in server.calls()] == ['echo']
+    finally:
+        old.close()
+
+
 def test_stop__does_not_wait_for_answers_that_cannot_come(holdfast, scripted):
     server = scripted('s')
     hf = holdfast({'s': server.entry})
@@ -94,6 +126,61 @@ def test_stop__does_not_wait_for_answers_that_cannot_come(holdfast, scripted):
         hf.process.send_signal(signal.SIGTERM)
         assert 'error' in text_of(call.next())[0]
     has_stopped(hf)
+
+
+def test_stop__is_not_held_up_by_a_listen_that_begins_meanwhile(holdfast, scripted):
+    server = scripted('s', era='modern')
+    gate = server.gate()
+    server.entry['args'][-1] = json.dumps({'name': 's', 'gates': {'tools/list': gate}})
+    hf = holdfast({'s': server.entry})
+    client = hf.client('/mcp/s', modern=True)
+    with listen(client, toolsListChanged=True) as stream:
+        server.wait('tools/list')
+        hf.process.send_signal(signal.SIGTERM)
+        hf.wait_log(lambda l: str(l.get('msg')).startswith('stopping'), 'the stop')
+        open_gate(gate)
+        last = stream.rest()[-1]
+        assert 'stopping' in last['error']['message'], last
+    has_stopped(hf)
+
+
+def test_listen__of_a_client_that_takes_no_events_is_refused(holdfast, scripted):
+    server = scripted('s', http=True, era='modern')
+    hf = holdfast({'s': server.entry})
+    client = hf.client('/mcp/s', modern=True)
+    with listen(client, {'Accept': 'application/json'}, toolsListChanged=True) as stream:
+        assert 'text/event-stream' in stream.next()['error']['message']
+
+
+def test_listen__whose_client_left_before_it_began_never_begins(holdfast, scripted):
+    server = scripted('s', era='modern')
+    gate = server.gate()
+    server.entry['args'][-1] = json.dumps({'name': 's', 'gates': {'tools/list': gate}})
+    hf = holdfast({'s': server.entry})
+    client = hf.client('/mcp/s', modern=True)
+    left = listen(client, toolsListChanged=True)
+    server.wait('tools/list')
+    left.close()
+    assert hf.get('/healthz').status == 200  # so the end of the other connection has been read
+    open_gate(gate)
+    assert client.call('echo', {'text': 'x'}).text == 'x'
+    assert not server.times('listen')
+
+
+def test_listen__of_a_client_that_does_not_read_ends(holdfast, scripted):
+    server = scripted('s', http=True, era='modern', shape={'resources': [{'uri': 'doc://a', 'name': 'a'}]})
+    hf = holdfast({'s': server.entry})
+    client = hf.client('/mcp/s', modern=True)
+    with listen(client, resourceSubscriptions=['doc://a']) as stream:
+        assert stream.next()['method'] == 'notifications/subscriptions/acknowledged'
+        much = note('notifications/resources/updated', uri='doc://a', text='x' * 1000000)
+        for _ in range(40):
+            script(client, {'listen': much}).rest()
+            if server.times('listen closed'):
+                break
+        server.wait_time('listen closed')
+        last = stream.rest()[-1]
+        assert last['result']['resultType'] == 'complete'
 
 
 def test_questions__of_one_process_are_not_answered_with_answers_to_another(holdfast, scripted):
