@@ -4,6 +4,8 @@
 #include "exchange/exchange.h"
 
 #define MAX_MESSAGE (64u * 1024 * 1024)
+#define MAX_LEVEL                                                                                  \
+    64 /* bytes: what is longer is none, and is not copied for as long as a call runs */
 
 /* Only a legacy client with a transport can answer, and only where both speak that era. */
 static bool ask_client(struct exchange *x, const struct mcp_message *m)
@@ -29,12 +31,14 @@ static bool ask_client(struct exchange *x, const struct mcp_message *m)
 static bool wants_log(struct exchange *x, const struct mcp_message *m)
 {
     const struct js_node *wanted = js_get(&x->msg.doc, x->msg.meta, STR(MCP_KEY_LOG_LEVEL));
-    const char *level = mcp_level(js_text(&m->doc, mcp_param(m, STR("level")), x->mem));
+    const struct js_node *said = mcp_param(m, STR("level"));
 
     if (x->era == MCP_LEGACY)
         return true;
-    return wanted && level &&
-           mcp_level_reaches(level, mcp_level(js_text(&x->msg.doc, wanted, x->mem)));
+    if (!wanted || !said || js_raw(&m->doc, said).n > MAX_LEVEL)
+        return false;
+    const char *level = mcp_level(js_text(&m->doc, said, x->mem));
+    return level && mcp_level_reaches(level, mcp_level(js_text(&x->msg.doc, wanted, x->mem)));
 }
 
 bool exchange_tell(struct call *c, const struct mcp_message *m)
