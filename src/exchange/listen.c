@@ -48,6 +48,9 @@ struct listen {
     struct listen_part *parts;
     size_t n;
     unsigned waiting; /* for acknowledgements */
+    struct watch_want
+        watch; /* the servers' lists are being watched, from which on we may promise it */
+    bool watching;
     struct loop_timer *patience;
     bool open, over;
     bool refused; /* no server honoured anything of it */
@@ -153,6 +156,8 @@ static void listen_end(struct listen *l)
             pending_cancel(&p->pending, STR("client left"));
         upstream_unref(p->up);
     }
+    if (l->watching)
+        watch_want_cancel(&l->watch);
     loop_timer_free(l->patience);
     exchange_resume(l->x);
 }
@@ -162,14 +167,25 @@ static void on_end(struct subscriber *s)
     listen_end(container_of(s, struct listen, subscriber));
 }
 
+static void one_less(struct listen *l)
+{
+    if (!--l->waiting && !l->over)
+        acknowledge(l);
+}
+
+static void on_watched(struct watch_want *w)
+{
+    struct listen *l = container_of(w, struct listen, watch);
+    l->watching = false;
+    one_less(l);
+}
+
 static void part_ready(struct listen_part *p)
 {
-    struct listen *l = p->listen;
     if (p->acked)
         return;
     p->acked = true;
-    if (!--l->waiting && !l->over)
-        acknowledge(l);
+    one_less(p->listen);
 }
 
 /* Nothing comes from this server.  Before its acknowledgement it is simply not honoured; later the
@@ -208,6 +224,13 @@ static void on_patience(void *arg)
 {
     struct listen *l = arg;
 
+    if (l->watching) {
+        bool is_last = l->waiting == 1;
+        watch_want_cancel(&l->watch);
+        on_watched(&l->watch);
+        if (is_last)
+            return;
+    }
     for (size_t i = 0; i < l->n; i++) {
         struct listen_part *p = &l->parts[i];
         bool is_last = l->waiting == 1; /* after it, all of this may be gone */
@@ -473,7 +496,10 @@ static enum step_result listen_begin(struct exchange *x, const struct js_node *w
     listens++;
     hub_subscribe(x->sv->hub, &l->subscriber);
     l->patience = loop_timer_new(x->sv->loop, on_patience, l);
-    if (!l->n)
+    l->watch.done = on_watched;
+    l->watching = anything && !upstreams_watched(x->sv->upstreams, x->server, &l->watch);
+    l->waiting += l->watching;
+    if (!l->waiting)
         acknowledge(l);
     else
         loop_timer_start(l->patience, ACK_MS, 0);

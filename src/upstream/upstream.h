@@ -80,6 +80,15 @@ void upstream_changed(struct upstream *u, enum catalog_kind kind);
  * started for it.  Watch links reconnect with back-off (1 s … 60 s) and end 30 s after the last
  * listener. */
 void upstreams_watch(struct upstreams *s, struct str server, int by);
+/* After it: true when what can be watched is; false: `done` comes from the loop once it is, or
+ * cannot be.  Whoever waits has a deadline of its own. */
+struct watch_want {
+    struct list node;
+    struct str server;
+    void (*done)(struct watch_want *w);
+};
+must_check bool upstreams_watched(struct upstreams *s, struct str server, struct watch_want *w);
+void watch_want_cancel(struct watch_want *w);
 
 /* Whose link: the key decides who shares it. */
 struct link_identity {

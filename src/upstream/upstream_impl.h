@@ -108,8 +108,11 @@ struct upstreams {
     struct loop_timer *tick;              /* idle links, retired upstreams, back-off */
     struct loop_task serve; /* gives freed places to those in line, at the end of the turn */
     bool serve_queued;
-    struct map watches;   /* server name → struct watch */
-    unsigned watches_all; /* listeners to every server */
+    struct map watches;      /* server name → struct watch */
+    unsigned watches_all;    /* listeners to every server */
+    struct list watch_wants; /* struct watch_want */
+    struct loop_task settle;
+    bool settle_queued;
 };
 
 #define LINK_KEY_WATCH "watch"

@@ -26,6 +26,7 @@ struct watch {
 void watches_init(struct upstreams *s)
 {
     map_init(&s->watches);
+    list_init(&s->watch_wants);
     s->watches_all = 0;
 }
 
@@ -56,18 +57,31 @@ static unsigned counted(unsigned count, int by)
     return count + (unsigned)by;
 }
 
+static void watch_now(struct upstreams *s)
+{
+    int64_t now = loop_now_ms(s->loop);
+    list_each(&s->all, n)
+    {
+        struct upstream *u = list_entry(n, struct upstream, node);
+        if (upstream_is_watched(u))
+            watch_tick(u, now);
+    }
+}
+
 void upstreams_watch(struct upstreams *s, struct str server, int by)
 {
     if (!server.p) {
         s->watches_all = counted(s->watches_all, by);
-        return;
+    } else {
+        struct watch *w = watch_of(s, server);
+        w->listeners = counted(w->listeners, by);
+        if (!w->listeners) {
+            map_remove(&s->watches, w->name);
+            free(w);
+        }
     }
-    struct watch *w = watch_of(s, server);
-    w->listeners = counted(w->listeners, by);
-    if (!w->listeners) {
-        map_remove(&s->watches, w->name);
-        free(w);
-    }
+    if (by > 0)
+        watch_now(s);
 }
 
 bool upstream_is_watched(const struct upstream *u)
@@ -82,13 +96,81 @@ struct watcher {
     bool is_opening;
     uint64_t generation;   /* of its link; 0: none */
     struct pending listen; /* modern: the subscription */
-    bool is_listening;
+    bool is_listening, is_acknowledged;
     bool was_lost;
     int64_t deaf_since_ms; /* the catalog's age when the server refused; 0: it did not */
     int64_t heard_ms;      /* when there was a listener last */
     int64_t began_ms, next_ms;
     unsigned failures;
 };
+
+static unsigned announced(const struct upstream *u);
+
+/* Watched as well as it can be: listening, or there is nothing to wait for. */
+static bool is_settled(const struct upstream *u)
+{
+    const struct watcher *w = u->watcher;
+    struct link *l;
+
+    if (u->ops != &upstream_remote || !w || !u->catalog || !announced(u) || w->failures ||
+        w->deaf_since_ms == u->catalog->filled_ms)
+        return true;
+    l = w->generation ? map_get(&u->links, STR(LINK_KEY_WATCH)) : NULL;
+    return l && (link_era(l) == MCP_LEGACY || w->is_acknowledged);
+}
+
+static bool all_settled(struct upstreams *s, struct str server)
+{
+    list_each(&s->all, n)
+    {
+        struct upstream *u = list_entry(n, struct upstream, node);
+        if ((!server.p || str_eq(server, u->config->name)) && !is_settled(u))
+            return false;
+    }
+    return true;
+}
+
+/* Something about a watch was decided: whoever waits for it is told at the end of the turn. */
+static void on_settle(struct loop_task *task)
+{
+    struct upstreams *s = container_of(task, struct upstreams, settle);
+    struct list wants;
+
+    s->settle_queued = false;
+    list_init(&wants);
+    list_move_all(&wants, &s->watch_wants);
+    for (struct list *n = list_pop(&wants); n; n = list_pop(&wants)) {
+        struct watch_want *w = list_entry(n, struct watch_want, node);
+        if (all_settled(s, w->server))
+            w->done(w);
+        else
+            list_push(&s->watch_wants, &w->node);
+    }
+}
+
+static void settle(struct upstreams *s)
+{
+    if (s->settle_queued || list_empty(&s->watch_wants))
+        return;
+    s->settle_queued = true;
+    s->settle.fn = on_settle;
+    loop_defer(s->loop, &s->settle);
+}
+
+bool upstreams_watched(struct upstreams *s, struct str server, struct watch_want *w)
+{
+    list_init(&w->node);
+    w->server = server;
+    if (all_settled(s, server))
+        return true;
+    list_push(&s->watch_wants, &w->node);
+    return false;
+}
+
+void watch_want_cancel(struct watch_want *w)
+{
+    list_remove(&w->node);
+}
 
 static void again_later(struct watcher *w)
 {
@@ -100,6 +182,7 @@ static void again_later(struct watcher *w)
     w->next_ms = now + (wait < AGAIN_LAST_MS ? wait : AGAIN_LAST_MS);
     w->failures++;
     w->was_lost = true;
+    settle(w->up->set);
 }
 
 static unsigned announced(const struct upstream *u)
@@ -120,7 +203,11 @@ static bool on_news(struct pending *p, const struct mcp_message *m)
             upstream_changed(w->up, kind);
             return true;
         }
-    return m->kind == MCP_NOTIFICATION; /* the acknowledgement */
+    if (str_eq(m->method, STR("notifications/subscriptions/acknowledged"))) {
+        w->is_acknowledged = true;
+        settle(w->up->set);
+    }
+    return m->kind == MCP_NOTIFICATION;
 }
 
 static void on_listen_over(struct pending *p, struct mcp_message *m, struct arena *mem)
@@ -168,6 +255,7 @@ static void listen_on(struct watcher *w, struct link *l)
                  kinds & 1u << CATALOG_PROMPTS ? "true" : "false",
                  kinds & 1u << CATALOG_RESOURCES ? "true" : "false");
     struct outgoing m = {.method = STR("subscriptions/listen"), .text = str_n(text, (size_t)n)};
+    w->is_acknowledged = false;
     w->is_listening = upstream_send(l, &token, &w->listen, &m, &err);
     if (!w->is_listening)
         again_later(w);
@@ -188,6 +276,7 @@ static void on_link(struct link_wait *wait, struct link *l, const struct error *
         w->up->catalog_stale |= announced(w->up);
     if (link_era(l) == MCP_MODERN && w->up->catalog)
         listen_on(w, l);
+    settle(w->up->set);
 }
 
 static void open_watch(struct watcher *w)
@@ -268,4 +357,5 @@ void watch_is_deaf(struct link *l)
         return;
     u->watcher->deaf_since_ms = u->catalog->filled_ms;
     watch_stop(u);
+    settle(u->set);
 }

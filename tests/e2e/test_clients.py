@@ -107,7 +107,6 @@ REFUSED = re.compile('Holdfast|does not advertise|what is listened to should be'
 # What Holdfast cannot do yet, in which cells, and the features that show it; a row leaves when it can.  "Sometimes"
 # is for what depends on who was faster.
 TO_COME = [
-    ('sometimes: watching a server before saying so', lambda cell: cell.era == 'modern' and cell.upstream.startswith('ours'), {'list_changed', 'listen'}),
     ('what a modern pipe says to a session of its own', lambda cell: cell.upstream == 'ours-stdio' and cell.era == 'legacy', {'list_changed'}),
 ]
 
