@@ -192,7 +192,7 @@ static enum step_result use_key(struct exchange *x, enum session_origin origin)
 }
 
 /* What the request itself says.  A client id groups what has no transport; where there is one, it
- * is a label: a client with two windows has two sessions (docs/decisions/0009). */
+ * is a label: a client with two windows has two sessions (docs/decisions/0012). */
 static struct carrier carrier_of(const struct exchange *x)
 {
     struct carrier c;
