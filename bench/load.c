@@ -179,6 +179,22 @@ static void next_request(struct conn *c)
         send_initialize(c);
 }
 
+/* Is the answer whole?  A slow one comes as a stream of events, in chunks. */
+static bool is_whole(struct conn *c, size_t head, size_t *ret_size)
+{
+    char value[32];
+    if (header_value(c->in, "\r\ncontent-length:", value, sizeof value)) {
+        *ret_size = strtoul(value, NULL, 10);
+        return c->n >= head + *ret_size;
+    }
+    if (!header_value(c->in, "\r\ntransfer-encoding:", value, sizeof value)) {
+        fprintf(stderr, "an answer without a length: %.200s\n", c->in);
+        exit(1);
+    }
+    *ret_size = c->n - head;
+    return *ret_size >= 5 && memcmp(c->in + c->n - 5, "0\r\n\r\n", 5) == 0;
+}
+
 /* One answer is on the way at a time, so the buffer holds at most that one. */
 static void on_readable(struct conn *c)
 {
@@ -193,15 +209,11 @@ static void on_readable(struct conn *c)
     c->n += (size_t)got;
     c->in[c->n] = '\0';
     char *end = strstr(c->in, "\r\n\r\n");
-    char length[32];
+    size_t size;
     if (!end)
         return;
-    if (!header_value(c->in, "\r\ncontent-length:", length, sizeof length)) {
-        fprintf(stderr, "an answer without Content-Length: %.200s\n", c->in);
-        exit(1);
-    }
-    size_t head = (size_t)(end - c->in) + 4, size = strtoul(length, NULL, 10);
-    if (c->n < head + size)
+    size_t head = (size_t)(end - c->in) + 4;
+    if (!is_whole(c, head, &size))
         return;
     on_answer(c, c->in + head, size);
     c->n = 0;
