@@ -268,11 +268,30 @@ static size_t escape_of(unsigned char c, bool valid, char ret[6])
     return 6;
 }
 
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Is one of these eight bytes none that may stand in a JSON string as it is?  Looks only at ASCII
+ * and at all eight at once: a byte is zero when taking one away borrows from its top bit. */
+static bool has_unplain(const char *p)
+{
+    uint64_t x;
+    memcpy(&x, p, sizeof(x));
+    uint64_t quote = x ^ EACH('"'), backslash = x ^ EACH('\\'), rubout = x ^ EACH(0x7f);
+    uint64_t low = (x - EACH(0x20)) & ~x;
+    uint64_t zero = ((quote - EACH(1)) & ~quote) | ((backslash - EACH(1)) & ~backslash) |
+                    ((rubout - EACH(1)) & ~rubout);
+    return ((x | low | zero) & EACH(0x80)) != 0;
+}
+
 /* How many bytes from `at` on may stand in a JSON string as they are, looking only at ASCII. */
 static size_t plain_run(struct str s, size_t at, size_t most)
 {
     size_t n = 0;
-    while (n < most && at + n < s.n) {
+    if (most > s.n - at)
+        most = s.n - at;
+    while (most - n >= 8 && !has_unplain(s.p + at + n))
+        n += 8;
+    while (n < most) {
         unsigned char c = (unsigned char)s.p[at + n];
         if (c < 0x20 || c > 0x7e || c == '"' || c == '\\')
             break;

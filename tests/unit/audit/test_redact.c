@@ -241,3 +241,26 @@ TEST(test_redact__a_mebibyte_of_beginnings_takes_no_longer_than_other_bytes)
     buf_release(&b);
     redactor_free(r);
 }
+
+/* Text is copied eight bytes at a time: a byte that needs an escape is seen wherever it stands. */
+TEST(test_redact__a_cut_body_is_json_whatever_byte_stands_where)
+{
+    struct redactor *r = redactor_new();
+    struct arena *mem = arena_new(1 << 20);
+    char body[300];
+    for (unsigned at = 0; at < 16; at++)
+        for (unsigned c = 0; c < 256; c++) {
+            struct js_doc doc;
+            memset(body, 'q', sizeof(body));
+            body[at] = (char)c;
+            struct str out = redact_body(r, str_n(body, sizeof(body)), true, 256);
+            assert_true(js_parse(out, &js_limits_upstream, mem, &doc, NULL));
+            struct str head = js_text(&doc, js_get(&doc, js_root(&doc), STR("head")), mem);
+            assert_true(head.n > 100);
+            if (c < 0x80)
+                assert_memory_equal(head.p, body, 100);
+            arena_reset(mem);
+        }
+    arena_free(mem);
+    redactor_free(r);
+}
