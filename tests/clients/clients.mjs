@@ -145,7 +145,9 @@ export class Peer {
         try {
             const result = await this.call(tool, args);
             const asked = this.asked.slice(since).filter((a) => a.method === method);
-            if (asked.length !== 1) throw new Error(`${method} was asked ${asked.length} times; the tool said: ${JSON.stringify(result.content)}`);
+            if (asked.length !== 1) {
+                throw new Error(`${method} was asked ${asked.length} times; the tool said: ${JSON.stringify(result.content)}`);
+            }
             return {result, asked: asked[0].params ?? {}};
         } finally {
             this.answers = {};

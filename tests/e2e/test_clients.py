@@ -102,12 +102,13 @@ def cells():
 
 # What does not cross between the eras: refused with a sentence of ours, or not offered to begin with.
 UNTRANSLATED = ASKING + ('mrtr', 'listen', 'subscriptions')
-REFUSED = re.compile('Holdfast|does not advertise|what is listened to should be')
+REFUSED = re.compile('Holdfast does not translate|does not advertise|what is listened to should be')
 
 # What Holdfast cannot do yet, in which cells, and the features that show it; a row leaves when it can.  "Sometimes"
 # is for what depends on who was faster.
 TO_COME = [
-    ('what a modern pipe says to a session of its own', lambda cell: cell.upstream == 'ours-stdio' and cell.era == 'legacy', {'list_changed'}),
+    ('what a modern pipe says to a session of its own',
+     lambda cell: cell.upstream == 'ours-stdio' and cell.era == 'legacy', {'list_changed'}),
 ]
 
 
