@@ -386,7 +386,8 @@ static void on_link(struct link_wait *w, struct link *link, const struct error *
 static void part_start(struct listen_part *p)
 {
     struct exchange *x = p->listen->x;
-    bool is_pipe = upstream_config(p->up)->kind == SERVER_STDIO;
+    const struct server_config *config = upstream_config(p->up);
+    bool is_shared = config->kind != SERVER_STDIO || config->share == SHARE_ALL;
     struct link *link = NULL;
     struct error err;
 
@@ -394,7 +395,7 @@ static void part_start(struct listen_part *p)
         arena_printf(x->mem, "o:%.*s/%.*s", STR_ARG(x->who.tenant), STR_ARG(x->who.owner));
 
     p->who = (struct link_identity){
-        .key = !is_pipe     ? STR("all")
+        .key = is_shared    ? STR("all")
                : x->session ? x->session->link_key
                             : owner,
         .owner = owner,
