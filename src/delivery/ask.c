@@ -172,6 +172,17 @@ static struct ask *ask_new(struct hub *h, struct link *l, struct pending *about,
     return a;
 }
 
+/* Of processes and sessions that have ended: nobody waits for these answers. */
+static void forget_dead(struct hub *h, const struct transport *t)
+{
+    list_each(&h->ask_list, n)
+    {
+        struct ask *a = list_entry(n, struct ask, node);
+        if (a->transport == t && !link_of(a))
+            ask_free(a);
+    }
+}
+
 struct ask *hub_ask(struct hub *h, struct link *l, struct pending *about,
                     const struct mcp_message *m, struct transport *t, struct buf *out)
 {
@@ -183,6 +194,8 @@ struct ask *hub_ask(struct hub *h, struct link *l, struct pending *about,
         reply_on(l, m->id, STR(STOPPING));
         return NULL;
     }
+    if (t->questions >= MAX_OPEN)
+        forget_dead(h, t);
     if (t->questions >= MAX_OPEN) {
         reply_on(
             l, m->id,
