@@ -148,6 +148,7 @@ static bool start_services(struct gateway *g, struct error *err)
         .max_batch = 512,
         .company_us = 1000,
     };
+    list_init(&sv->unbegun);
     sv->lanes = lanes_new(sv->loop, &lanes);
     struct audit_config audit = {
         .lanes = sv->lanes,

@@ -17,6 +17,18 @@ static enum step_result answer_ping(struct exchange *x)
     return exchange_end_result(x);
 }
 
+/* A request that still waits for what it is to become a call with. */
+static void cancel_unbegun(const struct exchange *x, struct str id)
+{
+    list_each(&x->sv->unbegun, n)
+    {
+        struct exchange *other = list_entry(n, struct exchange, unbegun);
+        if (other->transport == x->transport && other->msg.kind == MCP_REQUEST &&
+            str_eq(other->id, id))
+            other->unwanted = true;
+    }
+}
+
 static enum step_result answer_cancelled(struct exchange *x)
 {
     const struct js_node *id = mcp_param(&x->msg, STR("requestId"));
@@ -28,6 +40,8 @@ static enum step_result answer_cancelled(struct exchange *x)
         c = calls_find(x->sv->calls, x->transport, js_raw(&x->msg.doc, id), x->mem);
     if (c)
         call_cancel(c, STR("client cancelled"));
+    else if (id && x->transport)
+        cancel_unbegun(x, js_raw(&x->msg.doc, id));
     return exchange_accept(x);
 }
 

@@ -39,6 +39,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     deadline_init(&x->slow, NULL);
     buf_init(&x->out, 64u * 1024 * 1024);
     sv->exchanges++;
+    list_push(&sv->unbegun, &x->unbegun);
     if (x->outlet->begin)
         x->outlet->begin(x);
     exchange_resume(x);

@@ -32,7 +32,8 @@ struct services {
     struct deadline_class quiet; /* after which a stream shows that it is alive */
     struct hmac_key *state_key;
     bool draining;
-    unsigned exchanges; /* under way */
+    unsigned exchanges;  /* under way */
+    struct list unbegun; /* struct exchange: those that are no call yet */
 };
 
 enum step_result {
@@ -44,6 +45,7 @@ enum step_result {
 
 struct exchange {
     struct services *sv;
+    struct list unbegun; /* in sv, until it is a call */
     const struct outlet *outlet;
     void *door;                   /* the outlet's own */
     struct http_request *http;    /* NULL on a pipe */

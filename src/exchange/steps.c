@@ -132,6 +132,7 @@ static enum step_result step_call(struct exchange *x)
     x->session = NULL;
     x->transport = NULL;
     x->has_call = true;
+    list_remove(&x->unbegun);
     exchange_await_slow(x);
     call_start(x->sv->calls, c);
     return STEP_WAIT;
@@ -215,6 +216,7 @@ void exchange_gone(struct exchange *x)
 static void exchange_finish(struct exchange *x)
 {
     measure_exchange(x);
+    list_remove(&x->unbegun);
     if (x->has_call)
         call_release(&x->call);
     if (x->take)

@@ -2,13 +2,14 @@
 """Who outlives whom: reloads, stops, disconnects and lost sessions in the midst of what is held open."""
 import http.client
 import json
+import os
 import signal
 import time
 
 import pytest
 
 from harness import wait_for
-from scripted import Later, ask, note, open_gate, script, text_of
+from scripted import Background, Later, ask, note, open_gate, script, text_of
 from test_questions import client_of, question
 from test_sse2024 import Old
 
@@ -196,3 +197,46 @@ def test_questions__of_one_process_are_not_answered_with_answers_to_another(hold
         assert client.respond(before, {'action': 'accept'}).status == 202
         assert client.respond(after, {'action': 'decline'}).status == 202
         assert text_of(call.next()) == [{'result': {'action': 'decline'}}]
+
+
+@pytest.mark.parametrize('batch', [False, True], ids=['alone', 'in a batch'])
+def test_legacy_call__cancelled_before_it_began_never_begins(holdfast, scripted, batch):
+    server = scripted('s')
+    gate = server.gate()
+    server.entry['args'][-1] = json.dumps({'name': 's', 'gates': {'tools/list': gate}})
+    other = scripted('other')
+    hf = holdfast({'other': other.entry})
+    client = hf.client('/mcp').connect('2025-03-26')
+    assert client.call('other__echo', {'text': 'x'}).text == 'x'
+    reload(hf, {'other': other.entry, 's': server.entry})
+    call = {'jsonrpc': '2.0', 'id': 'c', 'method': 'tools/call', 'params': {'name': 's__counter', 'arguments': {}}}
+    stream = Background(lambda: client.rpc_bytes(json.dumps([call] if batch else call)))
+    server.wait('tools/list')
+    assert client.notify('notifications/cancelled', {'requestId': 'c'}).status == 202
+    open_gate(gate)
+    stream.result()
+    assert client.call('s__echo', {'text': 'x'}).text == 'x'
+    assert [c['params']['name'] for c in server.calls()] == ['echo']
+
+
+def test_listen__to_a_server_that_all_share_hears_what_calls_there_change(holdfast, scripted):
+    server = scripted('s', era='modern', share='all', shape={'resources': [{'uri': 'doc://a', 'name': 'a'}]})
+    hf = holdfast({'s': server.entry})
+    client = hf.client('/mcp/s', modern=True)
+    with listen(client, resourceSubscriptions=['doc://a']) as stream:
+        assert stream.next()['method'] == 'notifications/subscriptions/acknowledged'
+        script(client, {'listen': note('notifications/resources/updated', uri='doc://a')}).rest()
+        assert stream.next()['params']['uri'] == 'doc://a'
+
+
+def test_questions__of_a_process_that_has_ended_do_not_count(holdfast, scripted):
+    server = scripted('s')
+    hf = holdfast({'s': server.entry})
+    client = client_of(hf, '/mcp/s')
+    with script(client, *[{'ask_only': ask(n)} for n in range(64)], {'wait': server.gate()}) as call:
+        assert [question(call)['method'] for n in range(64)]
+        os.kill(server.starts()[-1], signal.SIGKILL)
+        assert 'error' in call.rest()[-1]
+    with script(client, {'ask': ask('q')}) as call:
+        assert client.respond(question(call)['id'], {}).status == 202
+        assert text_of(call.next()) == [{'result': {}}]
