@@ -211,6 +211,20 @@ static void learn_from_error(struct link *l, const struct mcp_message *m)
         upstream_refresh(l->up, CATALOG_ALL);
 }
 
+/* Many servers made after the official examples answer an unknown session with 400 and -32000, "No
+ * valid session ID provided" or "Server not initialized", where 404 is due. */
+static bool says_session_is_lost(const struct post *post, const struct mcp_message *m)
+{
+    int64_t code = 0;
+    char text[160];
+
+    if (post->status != 400 || !post->link->remote_id.p ||
+        !js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code) || code != -32000)
+        return false;
+    log_escape_cut(text, sizeof(text), js_raw(&m->doc, m->error));
+    return strcasestr(text, "session") || strcasestr(text, "not initialized");
+}
+
 /* A body with an `error` object answers the request whatever its status and id say, unless the
  * status says more; a version named to a probe is the answer too. */
 static bool answer_with_error(struct post *post, struct str body)
@@ -222,7 +236,10 @@ static bool answer_with_error(struct post *post, struct str body)
     bool answered = mcp_parse_upstream(body, mem, &m, &ignored) && js_type_is(m.error, JS_OBJECT) &&
                     (judge(post) == ERR_UPSTREAM || mcp_names_modern(&m));
 
-    if (answered && !may_ask_again(post, &m)) {
+    if (answered && says_session_is_lost(post, &m)) {
+        post->status = 404;
+        answered = false;
+    } else if (answered && !may_ask_again(post, &m)) {
         learn_from_error(post->link, &m);
         buf_init(&text, REMOTE_MAX_MESSAGE + 128);
         buf_addf(&text,

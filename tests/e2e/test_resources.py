@@ -264,3 +264,18 @@ def test_reading__leaves_one_noted_event_each(world, name, modern):
 def noted(world, last):
     found = [e for e in events(world, after=last) if e.get('method') not in (None, 'tools/call')]
     return found if len(found) >= 3 else None
+
+
+# -- sessions of a server that was restarted
+
+@pytest.mark.parametrize('status,text', [(404, 'Session not found'), (400, 'No valid session ID provided'), (400, 'Server not initialized')])
+def test_a_server_that_forgot_its_sessions__gets_new_ones(holdfast, scripted, status, text):
+    server = scripted('s', http=True, shape={'lost': status, 'lost_text': text})
+    hf = holdfast({'s': server.entry})
+    client = connected(hf, server)
+    assert client.call('counter').text == '1'
+    server.stop()
+    server.start()
+    again = client.call('counter')
+    assert again.text == '1' and 'holdfast/state-lost' in again.result['_meta']
+    assert client.call('counter').text == '2'

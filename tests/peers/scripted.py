@@ -9,7 +9,9 @@ monotonic clock, which is one for all processes of a machine.
 
 --shape is an object: `name`, `instructions`, `capabilities`, `tools`, `prompts`, `resources`, `templates` (lists of
 objects to be listed as they are, beside the tool `script` and its friends), `gates` (method: the file it waits for),
-`page` (items a page), `pad` (`to`: the length of cursors `when` that file exists), `acks` (false: a listen is never acknowledged), `honours` (what a listen honours at most).
+`page` (items a page), `pad` (`to`: the length of cursors `when` that file exists), `lost` (the
+status for a session it does not know, 404), `lost_text` (its words), `acks` (false: a listen is never acknowledged),
+`honours` (what a listen honours at most).
 
 The tool `script` runs `steps`, each an object with one member:
   send MESSAGE      one message on the call's own stream       raw TEXT         the same, as these very characters
@@ -410,8 +412,9 @@ class Handler(BaseHTTPRequestHandler):
         else:
             peer = server.peers.get(self.headers.get('Mcp-Session-Id'))
             if peer is None:
-                code = {'code': -32000, 'message': 'Bad Request: Server not initialized'}
-                return self.reply(400, dump({'jsonrpc': '2.0', 'id': None, 'error': code}).encode())
+                status = server.shape.get('lost', 404) if self.headers.get('Mcp-Session-Id') else 400
+                error = {'code': -32000, 'message': 'Bad Request: ' + server.shape.get('lost_text', 'Server not initialized')}
+                return self.reply(status, dump({'jsonrpc': '2.0', 'id': None, 'error': error}).encode())
         if 'id' not in message or 'method' not in message:
             server.handle(peer, message, None, None)
             return self.reply(202)
