@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define MAX_REQUEST (8u * 1024 * 1024)
+#define MAX_REQUEST (256u * 1024 * 1024) /* "limits.body" goes up to 64 MiB; we add little */
 #define MAX_ATTEMPTS 2
 
 struct calls {
