@@ -39,7 +39,7 @@ static struct str envelope(const struct bridge_request *b, struct arena *mem)
 static struct str quoted(struct arena *mem, struct str text)
 {
     struct buf b;
-    buf_init(&b, 64 * 1024);
+    buf_init(&b, 6 * text.n + 2); /* as many as there can be */
     js_quote(&b, text);
     struct str raw = arena_dup(mem, buf_str(&b));
     buf_release(&b);

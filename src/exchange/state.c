@@ -37,9 +37,14 @@ struct str exchange_bind_state(struct exchange *x, struct str server, struct str
     char mac[MAC_TEXT + 1];
 
     mac_of(x, server, name, state, mac);
-    struct str bound = arena_printf(x->mem, PREFIX "%.*s.%.*s", MAC_TEXT, mac, STR_ARG(state));
-    buf_init(&raw, 64u * 1024 * 1024);
-    js_quote(&raw, bound);
+    buf_init(&raw, 128u * 1024 * 1024);
+    js_quote(&raw, state); /* it may hold any character, NUL too */
+    struct str rest = arena_dup(x->mem, str_n(raw.p + 1, raw.n - 1));
+    buf_reset(&raw);
+    buf_addz(&raw, "\"" PREFIX);
+    buf_add(&raw, mac, MAC_TEXT);
+    buf_addc(&raw, '.');
+    buf_addstr(&raw, rest);
     struct str kept = arena_dup(x->mem, buf_str(&raw));
     buf_release(&raw);
     return kept;
