@@ -16,6 +16,8 @@
 #include "base/log.h"
 #include "base/metric.h"
 
+#include <stdio.h>
+
 #define MAX_MESSAGE (64u * 1024 * 1024)
 #define MAX_ID 1024 /* bytes of a server's request id or progress token */
 
@@ -123,6 +125,16 @@ static bool tell_pending(struct delivery *d)
     return p && p->on_message && p->on_message(p, &d->m);
 }
 
+/* In the words of the client's era, which has no subscriptions to name. */
+static bool tell_change(struct delivery *d, enum catalog_kind kind)
+{
+    char text[128];
+    int n = snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"method\":\"%.*s\"}",
+                     STR_ARG(catalog_kinds[kind].changed));
+    return hub_tell(d->hub, d->link,
+                    link_era(d->link) == MCP_MODERN ? str_n(text, (size_t)n) : d->text, false);
+}
+
 /* A list that changed for everybody goes to everybody; one session's own to that session. */
 static bool deliver_change(struct delivery *d)
 {
@@ -130,11 +142,17 @@ static bool deliver_change(struct delivery *d)
         if (k == CATALOG_TEMPLATES || !str_eq(d->m.method, catalog_kinds[k].changed))
             continue;
         link_changed(d->link, k);
-        if (!link_is_shared(d->link) && !hub_tell(d->hub, d->link, d->text, false))
+        if (!link_is_shared(d->link) && !tell_change(d, k))
             (void)tell_pending(d);
         return true;
     }
     return false;
+}
+
+/* Said to a listen of our own: what it is about has been taken out of it above. */
+static bool is_subscription(const struct delivery *d)
+{
+    return js_get(&d->m.doc, d->m.meta, STR(MCP_KEY_SUBSCRIPTION)) != NULL;
 }
 
 static void deliver_notification(struct delivery *d)
@@ -149,7 +167,8 @@ static void deliver_notification(struct delivery *d)
         return;
     else if ((is_log || d->about || link_era(d->link) == MCP_MODERN) && tell_pending(d))
         return;
-    else if (!hub_tell(d->hub, d->link, d->text, mcp_is_droppable(&d->m)) && !tell_pending(d))
+    else if (is_subscription(d) ||
+             (!hub_tell(d->hub, d->link, d->text, mcp_is_droppable(&d->m)) && !tell_pending(d)))
         drop(d, "notification");
 }
 

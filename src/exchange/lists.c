@@ -66,13 +66,12 @@ static bool any_offers(const struct exchange *x, const char *capability)
     return false;
 }
 
-/* A server on a pipe speaks to its own sessions only, in the words of its own era; a client of the
- * other one does not hear of its changes. */
+/* A legacy server on a pipe speaks to its own sessions only; nobody else hears of its changes. */
 bool exchange_can_watch(const struct exchange *x, const struct upstream *up,
                         const struct catalog *c, enum catalog_kind kind)
 {
-    return catalog_announces(c, kind) &&
-           !(upstream_config(up)->kind == SERVER_STDIO && c->era != x->era);
+    bool own_child = upstream_config(up)->kind == SERVER_STDIO && c->era == MCP_LEGACY;
+    return catalog_announces(c, kind) && !(own_child && x->era == MCP_MODERN);
 }
 
 static bool any_announces(const struct exchange *x, enum catalog_kind kind)

@@ -73,6 +73,7 @@ void link_opened(struct link *l)
 {
     assert(l->state == LINK_OPENING);
     l->state = LINK_OPEN;
+    link_listen_own(l);
     wake_waiters(l, NULL);
 }
 

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#include <stdio.h>
+
 #define MAX_PAGES 100
 #define MAX_CURSOR 2048
 #define OLD_MS 30000 /* a catalog older than this may have changed for everybody */
@@ -42,6 +44,28 @@ bool link_own_has(const struct link *l, enum catalog_kind kind, struct str name)
     return l->own[kind] && catalog_find(l->own[kind], kind, name);
 }
 
+/* A modern server on a pipe tells only those who listen.  An older client cannot ask it to, so the
+ * link does; nobody waits for an answer, and the changes are the session's own. */
+void link_listen_own(struct link *l)
+{
+    struct exec token = exec_housekeeping(EXEC_SUBSCRIBE);
+    struct error err;
+    char text[1024];
+
+    if (l->era != MCP_MODERN || !l->counts || !l->initialize_params.p || !l->up->catalog ||
+        !l->up->catalog->announces)
+        return;
+    int n = snprintf(text, sizeof(text),
+                     "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"subscriptions/listen\","
+                     "\"params\":{\"notifications\":{\"toolsListChanged\":true,"
+                     "\"promptsListChanged\":true,\"resourcesListChanged\":true}," MCP_OUR_ENVELOPE
+                     "}}",
+                     (unsigned long long)upstream_next_id(l->up->set));
+    struct outgoing m = {.method = STR("subscriptions/listen"), .text = str_n(text, (size_t)n)};
+    if (!upstream_send(l, &token, NULL, &m, &err))
+        log_debug("a server could not be listened to", LS("server", l->up->config->name));
+}
+
 void link_forget_own(struct link *l)
 {
     for (enum catalog_kind k = 0; k < CATALOG_KINDS; k++)
@@ -70,9 +94,11 @@ static bool ask(struct list_want *w, struct link *l, struct str cursor)
         return false;
     w->pending.id = upstream_next_id(l->up->set);
     buf_init(&text, 64 * 1024);
-    buf_addf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"%.*s\",\"params\":{%s%.*s}}",
+    bool modern = l->era == MCP_MODERN;
+    buf_addf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"%.*s\",\"params\":{%s%.*s%s%s}}",
              (unsigned long long)w->pending.id, STR_ARG(catalog_kinds[w->kind].method),
-             cursor.p ? "\"cursor\":" : "", STR_ARG(cursor));
+             cursor.p ? "\"cursor\":" : "", STR_ARG(cursor), cursor.p && modern ? "," : "",
+             modern ? MCP_OUR_ENVELOPE : "");
     struct outgoing m = {.method = catalog_kinds[w->kind].method, .text = buf_str(&text)};
     bool sent = upstream_send(l, &token, &w->pending, &m, &err);
     buf_release(&text);

@@ -139,6 +139,7 @@ void link_opened(struct link *l);
 /* Ends it for every waiter and pending; why->code ERR_NONE: we ended it ourselves while idle. */
 void link_end(struct link *l, const struct error *why);
 void link_forget_own(struct link *l);
+void link_listen_own(struct link *l);
 void link_receive(struct link *l, struct pending *about, struct str text);
 void pending_fail(struct pending *p, const struct error *err); /* from a transport */
 /* " (it sent …)" when something odd came since the request was sent, else "". */

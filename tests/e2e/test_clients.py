@@ -233,9 +233,7 @@ def matrix(request, tmp_path_factory):
 def test_official_client(matrix, cell, feature):
     line = matrix.outcomes[cell].result(timeout=CELL_S).get(feature)
     assert line, f'{feature} was not reached'
-    # A modern server on a pipe tells of changes to a listen only; to an older client it is not said to tell.
-    unsaid = feature == 'list_changed' and cell.upstream == 'ours-stdio' and cell.era == 'legacy'
-    if cell.is_crossed and (feature in UNTRANSLATED or unsaid):
+    if cell.is_crossed and feature in UNTRANSLATED:
         assert not line['ok'] and REFUSED.search(line['detail']), f'not refused by us: {line}'
     else:
         assert line['ok'], line['detail'] + '\n' + line['stderr']
