@@ -257,10 +257,14 @@ static void swap_tls(struct gateway *g, struct tls_context *fresh)
 /* Where to point a client, for whoever reads the first lines. */
 static void say_endpoints(const struct gateway *g, const char *address)
 {
+    const char *scheme = g->tls ? "https" : "http";
+
+    if (g->sv.config->n_servers > 1)
+        log_info("serving all of them at once",
+                 LS("url", arena_printf(g->mem, "%s://%s/mcp", scheme, address)));
     for (size_t i = 0; i < g->sv.config->n_servers && i < MOST_SAID; i++) {
         struct str name = g->sv.config->servers[i].name;
-        struct str url =
-            arena_printf(g->mem, "http%s://%s/mcp/%.*s", g->tls ? "s" : "", address, STR_ARG(name));
+        struct str url = arena_printf(g->mem, "%s://%s/mcp/%.*s", scheme, address, STR_ARG(name));
         log_info("serving", LS("server", name), LS("url", url));
     }
 }
