@@ -219,6 +219,8 @@ static void exchange_finish(struct exchange *x)
     list_remove(&x->unbegun);
     if (x->has_call)
         call_release(&x->call);
+    else
+        session_unref(x->call.replaces); /* chosen for a call that was then refused */
     if (x->take)
         undelivered_take_release(x->take);
     deadline_clear(&x->slow);

@@ -240,3 +240,12 @@ def test_questions__of_a_process_that_has_ended_do_not_count(holdfast, scripted)
     with script(client, {'ask': ask('q')}) as call:
         assert client.respond(question(call)['id'], {}).status == 202
         assert text_of(call.next()) == [{'result': {}}]
+
+
+def test_session__that_is_too_old_is_let_go_of_even_if_its_successor_is_refused(holdfast, scripted):
+    server = scripted('s', http=True, era='modern')
+    hf = holdfast({'s': server.entry}, {'session': {'limits': {'idle_timeout': '1s'}}})
+    client = hf.client('/mcp/s', modern=True)
+    assert client.call('echo', {'text': 'x'}).text == 'x'
+    turns(1.1)
+    assert client.rpc('tools/call', {'name': 'echo', 'arguments': {}, 'requestState': 'forged'}).code == -32602
