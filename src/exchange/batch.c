@@ -12,6 +12,8 @@
  * bytes are the batch's, which lives longer than they do. */
 #include "exchange/batch.h"
 
+#define MAX_HELD (32u * 1024 * 1024)
+
 struct batch_item {
     struct batch *batch;
     struct exchange *x; /* NULL before its start and after its end */
@@ -22,6 +24,7 @@ struct batch_item {
 struct batch {
     struct exchange *x;
     size_t n, left;
+    size_t held; /* bytes of replies that wait for the others */
     struct batch_item *items;
 };
 
@@ -58,6 +61,7 @@ static void flush(struct batch *b)
             (void)b->x->outlet->send(b->x, buf_str(&item->reply), OUTLET_MUST);
         buf_release(&item->reply);
     }
+    b->held = 0;
 }
 
 static void item_begin(struct exchange *x)
@@ -76,16 +80,31 @@ static bool item_send(struct exchange *x, struct str json, enum outlet_weight we
     return sent;
 }
 
+/* The first reply is held whatever its size. */
+static void hold(struct batch *b, struct exchange *x)
+{
+    if (b->held && b->held + x->out.n > MAX_HELD) {
+        buf_release(&x->out);
+        exchange_refuse(
+            x, 200, -32000,
+            "the answers of this batch are too large together, so this one is left out; "
+            "its call is in the audit; send smaller batches");
+    }
+    b->held += x->out.n;
+}
+
 static void item_finish(struct exchange *x)
 {
     struct batch_item *item = x->door;
     struct batch *b = item->batch;
     struct arena *mem = item->mem;
 
-    if (x->msg.kind == MCP_REQUEST)
+    if (x->msg.kind == MCP_REQUEST) {
+        hold(b, x);
         item->reply = x->out;
-    else
+    } else {
         buf_release(&x->out);
+    }
     item->x = NULL;
     item->mem = NULL;
     arena_free(mem); /* and with it x */

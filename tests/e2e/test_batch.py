@@ -160,3 +160,17 @@ def test_a_client_that_leaves_does_not_stop_its_legacy_calls(hf):
     connection.close()
     wait_for(lambda: len([e for e in commands.events(hf, last) if e.get('kind') == 'outcome']) == 2, 'two outcomes')
     hf.check()
+
+
+def test_batch__whose_answers_are_too_large_together_says_so(holdfast, scripted, tmp_path):
+    server = scripted('s', http=True)
+    client = holdfast({'s': server.entry}).client('/mcp/s').connect('2025-03-26')
+    large = tmp_path / 'large'
+    large.write_text(dump({'content': [{'type': 'text', 'text': 'x' * (14 << 20)}]}))
+    calls = [{'jsonrpc': '2.0', 'id': n, 'method': 'tools/call',
+              'params': {'name': 'script', 'arguments': {'steps': [{'result_file': str(large)}]}}} for n in range(6)]
+    replies = {r['id']: r for r in client.rpc_bytes(dump(calls)).json}
+    assert len(replies) == 6
+    assert 1 <= sum('result' in r for r in replies.values()) < 6
+    assert all('smaller batches' in r['error']['message'] for r in replies.values() if 'error' in r)
+    assert client.rpc('ping').result == {}
