@@ -9,6 +9,7 @@
 #include "json/splice.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #define MAX_REQUEST (256u * 1024 * 1024) /* "limits.body" goes up to 64 MiB; we add little */
@@ -474,8 +475,15 @@ static void call_begin(struct call *c, int64_t parent)
         return;
     }
     struct exec_what what = what_of(c, parent);
-    c->exec = (struct exec){.user = c};
+    c->exec.user = c;
     exec_begin(c->home->audit, &c->exec, &what, ops, c->n_extra, on_begun);
+}
+
+void call_init(struct call *c)
+{
+    memset(c, 0, offsetof(struct call, err));
+    c->err.code = c->audit_err.code = ERR_NONE;
+    c->err.text[0] = c->audit_err.text[0] = '\0';
 }
 
 void call_start(struct calls *home, struct call *c)

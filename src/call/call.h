@@ -70,16 +70,13 @@ struct call {
     struct mcp_message answer;
     struct arena *answer_mem;
     bool has_answer;
-    struct error err;
     bool session_over_limit; /* err is the limit's text, for an isError result */
-    struct error audit_err;  /* the outcome could not be made durable */
     struct kept *keep;       /* set before call_settle(): sealed, stored with the outcome */
     bool is_kept;            /* and it was */
     bool is_given_up;        /* it has nothing to keep */
     bool state_lost;
     const char *lost_reason;
     /* private */
-    struct exec exec;
     struct pending pending;
     struct link_wait wait;
     struct level_news *level; /* LINKING: the server takes a log level first */
@@ -87,11 +84,18 @@ struct call {
     unsigned attempts;
     size_t n_extra; /* ops beside the intent */
     bool cancelled; /* while the intent was on its way */
+    /* Large, and written before they are read: call_init() leaves them as they are, but for the
+     * codes of the errors.  A call that waits for the disk should not push others out of the cache. */
+    struct error err;       /* with no answer: why */
+    struct error audit_err; /* the outcome could not be made durable */
+    struct exec exec;
     struct session_row session_row;
     struct transport_row transport_row;
     struct link_row link_row;
     struct session_row replaced_row;
 };
+
+void call_init(struct call *c);
 
 void call_start(struct calls *home, struct call *c);
 /* The answer is there: makes the outcome durable, then on_settled.  At once for a refused call

@@ -6,10 +6,18 @@
 
 #include "base/clock.h"
 
+#include <stddef.h>
+
 void exchange_start(struct services *sv, const struct arrival *a)
 {
-    struct exchange *x = arena_new_of(a->mem, struct exchange);
+    struct exchange *x = arena_alloc(a->mem, sizeof(*x));
 
+    memset(x, 0, offsetof(struct exchange, query));
+    memset(&x->query, 0, offsetof(struct session_query, job));
+    x->job.done = NULL;
+    x->op = (struct store_op){0};
+    x->transport_id[0] = '\0';
+    call_init(&x->call);
     x->sv = sv;
     x->outlet = a->outlet;
     x->door = a->door;

@@ -72,7 +72,6 @@ struct exchange {
     struct principal who;
     bool is_known;           /* `who` came with the arrival */
     struct str key, channel; /* of the arrival */
-    struct session_query query;
     struct transport *transport;
     struct session *session;
     struct upstream *up;
@@ -85,8 +84,6 @@ struct exchange {
     const struct js_node *named; /* where the client's own name for it stands; NULL: the same */
     bool injects;                /* this request gets the handle treatment */
     bool tells_handle;           /* its result carries the handle */
-    /* call */
-    struct call call;
     bool has_call;
     bool streaming;        /* the reply has become an event stream */
     struct stream *stream; /* … that can be resumed; NULL: one that cannot */
@@ -98,16 +95,19 @@ struct exchange {
     struct batch *batch;   /* NULL unless the body is an array */
     struct undelivered_ask *unsent; /* to keep its result, should its last bytes not be sent */
     struct undelivered_take *take;  /* a kept result is being looked for; NULL: not */
-    /* answers that must be stored first */
-    struct write_job job;
-    struct store_op op;
-    struct transport_row transport_row;
-    char transport_id[TRANSPORT_ID_LENGTH + 1];
     /* reply */
     int status;
     bool is_error;
     struct buf out; /* JSON; empty: no body */
     struct str headers;
+    /* From here on exchange_start() writes only what is read before it is set. */
+    struct session_query query;
+    /* answers that must be stored first */
+    struct write_job job;
+    struct store_op op;
+    struct transport_row transport_row;
+    char transport_id[TRANSPORT_ID_LENGTH + 1];
+    struct call call;
 };
 
 void exchange_resume(struct exchange *x); /* what it waited for has happened */
