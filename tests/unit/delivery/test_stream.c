@@ -363,7 +363,7 @@ TEST(test_stream__a_broadcast_is_written_a_few_connections_a_turn)
     for (unsigned before = N - 1, now; before; before = now) {
         loop_turn(f.loop);
         now = n_behind(&f);
-        assert_true(before - now <= 64);
+        assert_true(before - now <= 128); /* a slow turn may hold two portions of 64 */
     }
     for (int i = 1; i < N; i++)
         client_wait(&c[i], "{\"changed\":1}");
