@@ -128,6 +128,30 @@ static void on_kept_sent(void *undelivered, int64_t id)
     undelivered_drop(undelivered, id);
 }
 
+/* Streams, who listens to them, and the servers behind it all. */
+static void start_delivery(struct gateway *g)
+{
+    struct services *sv = &g->sv;
+    uint8_t key[32];
+
+    struct streams_config streams = {.loop = sv->loop, .writer = g->writer.number};
+    chain_derive(g->chain, "streams", streams.key);
+    sv->streams = streams_new(&streams);
+    streams_on_kept(sv->streams, on_kept_sent, sv->undelivered);
+    sv->hub = hub_new(sv->loop, sv->streams);
+    deadline_class_init(&sv->slow_calls, sv->loop, EXCHANGE_SLOW_MS);
+    deadline_class_init(&sv->quiet, sv->loop, EXCHANGE_QUIET_MS);
+    chain_derive(g->chain, "request-state", key);
+    sv->state_key = hmac_key_new(key, sizeof(key));
+    struct upstreams_config upstreams = {
+        .loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink(sv->hub)};
+    builtin_register(&server_sample);
+    sv->upstreams = upstreams_new(&upstreams);
+    hub_set_upstreams(sv->hub, sv->upstreams);
+    sv->pipes = pipes_new(sv);
+    sv->sse2024 = sse2024_new(sv);
+}
+
 static bool start_services(struct gateway *g, struct error *err)
 {
     struct store *stores[3] = {NULL, NULL, NULL};
@@ -168,23 +192,7 @@ static bool start_services(struct gateway *g, struct error *err)
         .max_resident = 10000,
     };
     sv->sessions = sessions_new(&sessions);
-    struct streams_config streams = {.loop = sv->loop, .writer = g->writer.number};
-    chain_derive(g->chain, "streams", streams.key);
-    sv->streams = streams_new(&streams);
-    streams_on_kept(sv->streams, on_kept_sent, sv->undelivered);
-    sv->hub = hub_new(sv->loop, sv->streams);
-    deadline_class_init(&sv->slow_calls, sv->loop, EXCHANGE_SLOW_MS);
-    deadline_class_init(&sv->quiet, sv->loop, EXCHANGE_QUIET_MS);
-    uint8_t key[32];
-    chain_derive(g->chain, "request-state", key);
-    sv->state_key = hmac_key_new(key, sizeof(key));
-    struct upstreams_config upstreams = {
-        .loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink(sv->hub)};
-    builtin_register(&server_sample);
-    sv->upstreams = upstreams_new(&upstreams);
-    hub_set_upstreams(sv->hub, sv->upstreams);
-    sv->pipes = pipes_new(sv);
-    sv->sse2024 = sse2024_new(sv);
+    start_delivery(g);
     upstreams_apply(sv->upstreams, sv->config);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->config);
     g->lease = loop_timer_new(sv->loop, on_lease, g);
