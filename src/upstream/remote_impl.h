@@ -50,7 +50,8 @@ struct post {
     struct loop_timer *timer; /* the next GET, or patience with the first event; NULL: never used */
     struct sse_reader sse;
     int status;
-    char type[48]; /* its Content-Type, cut, fit to be shown */
+    char type[48]; /* its Content-Type as it came, cut; to be escaped where it is shown */
+    uint8_t type_n;
     bool is_stream;
     bool is_spare;       /* counted in unanswered */
     bool is_initialized; /* notifications/initialized: the standalone stream may follow it */

@@ -100,9 +100,13 @@ bool post_is_event_stream(const struct http_head *head)
 
 void post_begin_stream(struct post *post, const struct http_head *head)
 {
+    struct str type = http_header_get(head, STR("content-type"));
+
     post->status = head->status;
     post->heard = false;
-    log_escape_cut(post->type, sizeof(post->type), http_header_get(head, STR("content-type")));
+    post->type_n = (uint8_t)(type.n < sizeof(post->type) ? type.n : sizeof(post->type));
+    if (post->type_n)
+        memcpy(post->type, type.p, post->type_n);
     if (!post_is_event_stream(head))
         return;
     sse_reader_init(&post->sse, REMOTE_MAX_MESSAGE);
@@ -276,8 +280,10 @@ void post_fail_by_status(struct post *post)
     struct link *l = post->link;
     struct pending *p = post->pending;
     struct str name = l->up->config->name;
+    char type[sizeof(post->type)];
     struct error err;
 
+    log_escape_cut(type, sizeof(type), str_n(post->type, post->type_n));
     switch (judge(post)) {
     case ERR_SESSION_NOT_FOUND:
         error_set(&err, ERR_SESSION_NOT_FOUND, "%.*s no longer knows its session; call again",
@@ -297,7 +303,7 @@ void post_fail_by_status(struct post *post)
     default:
         error_set(&err, ERR_UPSTREAM,
                   "%.*s answered HTTP %d (%s) without the JSON-RPC answer%s; %s", STR_ARG(name),
-                  post->status, *post->type ? post->type : "no content type", pending_odd(p),
+                  post->status, *type ? type : "no content type", pending_odd(p),
                   advice_on(post->status));
     }
     pending_fail(p, &err);
