@@ -85,7 +85,8 @@ struct call {
     size_t n_extra; /* ops beside the intent */
     bool cancelled; /* while the intent was on its way */
     /* Large, and written before they are read: call_init() leaves them as they are, but for the
-     * codes of the errors.  A call that waits for the disk should not push others out of the cache. */
+     * codes of the errors.  A call that waits for the disk should not push others out of the cache.
+     */
     struct error err;       /* with no answer: why */
     struct error audit_err; /* the outcome could not be made durable */
     struct exec exec;

@@ -290,8 +290,9 @@ void *lane_write_main(void *arg)
     struct sched_param plain = {0};
 
     prctl(PR_SET_TIMERSLACK, 1000); /* company is counted in tens of microseconds */
-    /* It never interrupts the loop: a commit gains nothing from beginning some microseconds earlier,
-     * and the loop loses its caches.  Refused by nobody; if it were, all works the same. */
+    /* It never interrupts the loop: a commit gains nothing from beginning some microseconds
+     * earlier, and the loop loses its caches.  Refused by nobody; if it were, all works the same.
+     */
     (void)sched_setscheduler(0, SCHED_BATCH, &plain);
     while (turn(&w))
         ;

@@ -199,7 +199,7 @@ static bool take_item(struct catalog *c, enum catalog_kind kind, const struct js
     const struct catalog_kind_info *info = &catalog_kinds[kind];
     struct catalog_list *list = &c->lists[kind];
     struct str name = js_text(doc, js_get(doc, node, info->name_key), c->mem);
-    struct catalog_item *item;
+    struct catalog_item *item = NULL;
 
     if (!name.n || memchr(name.p, 0, name.n))
         return error_set(err, ERR_UPSTREAM,
