@@ -45,9 +45,15 @@ static bool is_capture(struct str word)
 static bool match_pattern(const char *pattern, const struct segments *path, struct route_match *ret,
                           unsigned *ret_rank)
 {
-    struct str rest = str_of(pattern + 1);
-    struct route_match match = {.n = 0};
+    struct route_match match;
     unsigned rank = 0, i = 0;
+
+    /* Most rows differ in their first letter. */
+    if (pattern[1] && pattern[1] != '{' && path->n && path->at[0].n &&
+        pattern[1] != path->at[0].p[0])
+        return false;
+    struct str rest = str_of(pattern + 1);
+    match.n = 0;
     for (; rest.p && i < path->n && i < MAX_SEGMENTS; i++) {
         struct str word = str_split(&rest, '/');
         if (is_capture(word)) {
@@ -91,7 +97,8 @@ const struct http_route *router_find(const struct http_route *routes, size_t n,
                                      struct http_request *r, struct route_match *ret,
                                      int *ret_status, struct str *ret_allow)
 {
-    struct segments path = {.n = 0};
+    struct segments path;
+    path.n = 0;
     if (!split_path(r->head->path, r->mem, &path)) {
         *ret_status = 400;
         return NULL;

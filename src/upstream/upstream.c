@@ -13,7 +13,7 @@
 #define BACKOFF_LAST_MS 30000
 #define CATALOG_FRESH_MS (10 * 60 * 1000)
 #define REFRESH_EVERY_MS (10 * 1000)
-#define TELL_EVERY_MS 100 /* the same change; more of them are told as one, at the next tick */
+#define TELL_EVERY_MS 100 /* the same change; more of them are told as one after that time */
 
 static void on_tick(void *arg);
 
@@ -29,6 +29,7 @@ struct upstreams *upstreams_new(const struct upstreams_config *config)
     map_init(&s->ledger);
     watches_init(s);
     deadline_class_init(&s->wait_deadlines, s->loop, LINK_WAIT_MS);
+    deadline_class_init(&s->tell_deadlines, s->loop, TELL_EVERY_MS);
     s->tick = loop_timer_new(s->loop, on_tick, s);
     loop_timer_start(s->tick, TICK_MS, TICK_MS);
     return s;
@@ -50,9 +51,15 @@ static void set_unref(struct upstreams *s)
     if (--s->refs)
         return;
     deadline_class_release(&s->wait_deadlines);
+    deadline_class_release(&s->tell_deadlines);
     map_release(&s->ledger);
     watches_release(s);
     free(s);
+}
+
+static void on_tell(struct deadline *d)
+{
+    upstream_tell_rest(container_of(d, struct upstream, tell));
 }
 
 static struct upstream *upstream_new(struct upstreams *s, struct config *config,
@@ -69,6 +76,7 @@ static struct upstream *upstream_new(struct upstreams *s, struct config *config,
     u->refreshed_ms = -REFRESH_EVERY_MS;
     for (int kind = 0; kind < CATALOG_KINDS; kind++)
         u->told_ms[kind] = -TELL_EVERY_MS;
+    deadline_init(&u->tell, on_tell);
     map_init(&u->links);
     list_init(&u->lru);
     list_init(&u->queue);
@@ -89,6 +97,7 @@ void upstream_unref(struct upstream *u)
         return;
     list_remove(&u->node);
     deadline_class_release(&u->call_deadlines);
+    deadline_clear(&u->tell);
     if (u->ops->forget)
         u->ops->forget(u);
     catalog_unref(u->catalog);
@@ -490,6 +499,8 @@ static void tell_changed(struct upstream *u, enum catalog_kind kind)
 
     if (now - u->told_ms[kind] < TELL_EVERY_MS) {
         u->untold |= 1u << kind;
+        if (!deadline_is_set(&u->tell))
+            deadline_set(&u->set->tell_deadlines, &u->tell);
         return;
     }
     u->told_ms[kind] = now;

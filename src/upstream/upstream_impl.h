@@ -80,7 +80,8 @@ struct upstream {
     unsigned catalog_stale;         /* bits by kind: what has changed since it was read */
     unsigned catalog_refreshing;    /* what of that the probe under way reads */
     int64_t told_ms[CATALOG_KINDS]; /* when listeners were last told of a change */
-    unsigned untold;                /* bits: changes since then */
+    unsigned untold;                /* bits: changes since then … */
+    struct deadline tell;           /* … told when it is due */
     struct list catalog_wants;
     struct probe *probe;
     int64_t probed_since_ms; /* with `probe` */
@@ -105,6 +106,7 @@ struct upstreams {
     uint64_t next_id, next_generation;
     unsigned processes, links;
     struct deadline_class wait_deadlines; /* 5 s in line for a place */
+    struct deadline_class tell_deadlines; /* changes held back */
     struct loop_timer *tick;              /* idle links, retired upstreams, back-off */
     struct loop_task serve; /* gives freed places to those in line, at the end of the turn */
     bool serve_queued;
