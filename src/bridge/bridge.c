@@ -20,11 +20,6 @@ static bool is_named(void *arg, struct str raw_key)
     return raw_key.n == name->n + 2 && memcmp(raw_key.p + 1, name->p, name->n) == 0;
 }
 
-bool bridge_wants_progress(const struct mcp_message *m)
-{
-    return js_get(&m->doc, m->meta, STR("progressToken")) != NULL;
-}
-
 static struct str envelope(const struct bridge_request *b, struct arena *mem)
 {
     return arena_printf(

@@ -29,8 +29,6 @@ struct bridge_request {
     struct str capabilities, client_info; /* legacy → modern: raw JSON; absent: {} and none */
 };
 void bridge_write_request(const struct bridge_request *b, struct buf *out);
-/* Does the client want progress? */
-bool bridge_wants_progress(const struct mcp_message *m);
 
 struct bridge_result {
     const struct mcp_message *m; /* the upstream's */

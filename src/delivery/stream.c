@@ -218,11 +218,6 @@ struct stream *stream_new(struct streams *s, struct transport *t, struct str req
     return st;
 }
 
-void stream_ref(struct stream *st)
-{
-    st->refs++;
-}
-
 void stream_unref(struct stream *st)
 {
     if (!st || --st->refs)

@@ -37,7 +37,6 @@ unsigned streams_connected(const struct streams *s);
 
 /* For one request (its id's raw bytes) of this transport; no connection yet.  One reference. */
 struct stream *stream_new(struct streams *s, struct transport *t, struct str request_id) must_check;
-void stream_ref(struct stream *st);
 /* NULL is fine; kept events stay until they expire.  The last reference going before
  * stream_finish() ends the connection: nobody is left who could send. */
 void stream_unref(struct stream *st);

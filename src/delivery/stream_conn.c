@@ -18,9 +18,7 @@
 
 void stream_http_begin(struct http_request *r)
 {
-    http_stream_begin(r, 200, "text/event-stream",
-                      STR("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"),
-                      STREAM_MAX_QUEUE);
+    http_stream_begin(r, 200, "text/event-stream", HTTP_EVENT_STREAM_LINES, STREAM_MAX_QUEUE);
 }
 
 static void add_event(struct buf *out, const struct stream_event *e)

@@ -147,7 +147,6 @@ void exchange_keep(struct exchange *x);      /* the answer is there, its outcome
 void exchange_keep_late(struct exchange *x); /* the reply is written, but not sent */
 void exchange_keep_back(struct exchange *x); /* it has resumed its stream */
 void exchange_keep_gone(struct exchange *x); /* the client went away */
-bool exchange_takes_events(const struct exchange *x); /* outlet_http.c: its Accept says so */
 /* The reply was handed to the connection, which has not sent all of it: who keeps it if it never
  * does, or NULL. */
 struct http_receipt *exchange_unsent(struct exchange *x);

@@ -525,7 +525,7 @@ enum step_result exchange_answer_listen(struct exchange *x)
     }
     if (x->unwanted || x->sv->draining)
         return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
-    if (x->http && !exchange_takes_events(x))
+    if (x->http && !http_takes_events(x->head, false))
         return exchange_refuse(x, 406, -32000,
                                "subscriptions/listen gives text/event-stream; accept that");
     if (!js_type_is(wanted, JS_OBJECT))

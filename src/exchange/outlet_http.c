@@ -19,13 +19,6 @@ static void http_begin(struct exchange *x)
     x->http->on_abort = on_abort;
 }
 
-bool exchange_takes_events(const struct exchange *x)
-{
-    struct str accept = http_header_get(x->head, STR("accept"));
-    return accept.p &&
-           (http_list_has(accept, STR("text/event-stream")) || http_list_has(accept, STR("*/*")));
-}
-
 static bool write_event(struct exchange *x, struct str json)
 {
     struct buf event;
@@ -59,7 +52,7 @@ static bool open_stream(struct exchange *x)
 {
     struct transport *t = x->transport ? x->transport : x->has_call ? x->call.transport : NULL;
 
-    if (x->aborted || !exchange_takes_events(x))
+    if (x->aborted || !http_takes_events(x->head, false))
         return false;
     if (x->era == MCP_LEGACY && t && x->id.p) {
         struct http_request *r = x->http;
@@ -72,9 +65,7 @@ static bool open_stream(struct exchange *x)
         deadline_clear(&x->slow);
         x->slow.fn = on_quiet;
         deadline_set(&x->sv->quiet, &x->slow);
-        http_stream_begin(x->http, 200, "text/event-stream",
-                          STR("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"),
-                          MAX_MESSAGE);
+        http_stream_begin(x->http, 200, "text/event-stream", HTTP_EVENT_STREAM_LINES, MAX_MESSAGE);
     }
     x->streaming = true;
     return true;

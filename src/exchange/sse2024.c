@@ -190,13 +190,6 @@ static void refuse(struct http_request *r, int status, int code, struct str head
     buf_release(&body);
 }
 
-static bool takes_events(const struct http_head *head)
-{
-    struct str accept = http_header_get(head, STR("accept"));
-    return !accept.p || http_list_has(accept, STR("text/event-stream")) ||
-           http_list_has(accept, STR("*/*"));
-}
-
 void sse2024_open(struct sse2024 *all, struct http_request *r)
 {
     const char *why = exchange_client_refusal(all->sv->config, r->head);
@@ -213,7 +206,7 @@ void sse2024_open(struct sse2024 *all, struct http_request *r)
         refuse(r, 400, -32600, STR_NONE, why);
         return;
     }
-    if (!takes_events(r->head)) {
+    if (!http_takes_events(r->head, true)) {
         refuse(r, 406, -32000, STR_NONE, "GET gives text/event-stream; accept that");
         return;
     }
@@ -227,9 +220,7 @@ void sse2024_open(struct sse2024 *all, struct http_request *r)
     s->r = r;
     r->user = s;
     r->on_abort = on_abort;
-    http_stream_begin(r, 200, "text/event-stream",
-                      STR("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n"),
-                      SSE2024_MAX_QUEUE);
+    http_stream_begin(r, 200, "text/event-stream", HTTP_EVENT_STREAM_LINES, SSE2024_MAX_QUEUE);
     snprintf(endpoint, sizeof(endpoint), MESSAGES "%s", s->id);
     write_event(s, STR("endpoint"), str_of(endpoint));
     schedule(s);
@@ -351,9 +342,4 @@ void sse2024_stop(struct sse2024 *all)
         client_channel_end_listening(&s->channel);
         schedule(s);
     }
-}
-
-unsigned sse2024_count(const struct sse2024 *all)
-{
-    return all->n;
 }

@@ -20,7 +20,6 @@ struct sse2024 *sse2024_new(struct services *sv) must_check;
 void sse2024_free(struct sse2024 *all);
 /* At stop: each stream ends when nothing is under way on it. */
 void sse2024_stop(struct sse2024 *all);
-unsigned sse2024_count(const struct sse2024 *all);
 
 /* GET /sse and POST /mcp/messages: they take the request. */
 void sse2024_open(struct sse2024 *all, struct http_request *r);

@@ -3,13 +3,6 @@
  * connection.  The stream takes the request over; the exchange ends without a reply of its own. */
 #include "exchange/exchange.h"
 
-static bool takes_events(const struct exchange *x)
-{
-    struct str accept = http_header_get(x->head, STR("accept"));
-    return !accept.p || http_list_has(accept, STR("text/event-stream")) ||
-           http_list_has(accept, STR("*/*"));
-}
-
 enum step_result exchange_answer_stream(struct exchange *x)
 {
     struct str last = http_header_get(x->head, STR("last-event-id"));
@@ -18,7 +11,7 @@ enum step_result exchange_answer_stream(struct exchange *x)
     if (!x->transport || !x->http)
         return exchange_refuse(x, 400, -32600,
                                "GET opens the stream of a session; send its Mcp-Session-Id");
-    if (!takes_events(x))
+    if (!http_takes_events(x->head, true))
         return exchange_refuse(x, 406, -32000, "GET gives text/event-stream; accept that");
     if (x->sv->draining)
         return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");

@@ -54,6 +54,8 @@ struct str http_header_get(const struct http_head *h, struct str name);
 unsigned http_header_count(const struct http_head *h, struct str name);
 /* Comma-separated list member, case-insensitive, parameters (";q=1") ignored. */
 bool http_list_has(struct str value, struct str token);
+/* Does Accept take an event stream?  if_absent: what a request without one means. */
+bool http_takes_events(const struct http_head *head, bool if_absent);
 
 /* Chunked body decoder.  Feed it bytes; it hands out data spans.  Trailers are checked and dropped.
  */

@@ -175,3 +175,11 @@ bool http_value_is_safe(struct str value)
     }
     return true;
 }
+
+bool http_takes_events(const struct http_head *head, bool if_absent)
+{
+    struct str accept = http_header_get(head, STR("accept"));
+    return accept.p ? http_list_has(accept, STR("text/event-stream")) ||
+                          http_list_has(accept, STR("*/*"))
+                    : if_absent;
+}

@@ -82,6 +82,9 @@ void http_reply(struct http_request *r, int status, const char *type, struct str
 struct iovec;
 void http_reply_parts(struct http_request *r, int status, const char *type, struct str headers,
                       const struct iovec *parts, int n);
+/* With every text/event-stream: nobody between us and the client may hold it back. */
+#define HTTP_EVENT_STREAM_LINES                                                                    \
+    STR("Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n")
 /* A streamed answer (chunked).  `max_queue` bounds what waits for a slow reader. */
 void http_stream_begin(struct http_request *r, int status, const char *type, struct str headers,
                        size_t max_queue);

@@ -123,15 +123,6 @@ bool mem_events_page(struct store *store, const struct event_filter *f, unsigned
     return true;
 }
 
-static int by_writer_and_tenant(const void *a, const void *b)
-{
-    const struct chain_head *x = a;
-    const struct chain_head *y = b;
-    if (x->writer != y->writer)
-        return x->writer < y->writer ? -1 : 1;
-    return str_cmp(x->tenant, y->tenant);
-}
-
 bool mem_chain_heads(struct store *store, struct arena *mem, struct chain_head **ret_heads,
                      size_t *ret_n, struct error *err)
 {
@@ -159,7 +150,7 @@ bool mem_chain_heads(struct store *store, struct arena *mem, struct chain_head *
     pthread_mutex_unlock(&s->lock);
     *ret_heads = arena_zalloc(mem, n * sizeof(*heads) + 1);
     if (n) {
-        qsort(heads, n, sizeof(*heads), by_writer_and_tenant);
+        qsort(heads, n, sizeof(*heads), chain_head_order);
         memcpy(*ret_heads, heads, n * sizeof(*heads));
     }
     *ret_n = n;

@@ -120,15 +120,6 @@ static bool heads_gather(struct sqlite_store *s, struct heads *h, struct error *
     }
 }
 
-static int by_writer_and_tenant(const void *a, const void *b)
-{
-    const struct chain_head *x = a;
-    const struct chain_head *y = b;
-    if (x->writer != y->writer)
-        return x->writer < y->writer ? -1 : 1;
-    return str_cmp(x->tenant, y->tenant);
-}
-
 bool sq_chain_heads(struct store *store, struct arena *mem, struct chain_head **ret_heads,
                     size_t *ret_n, struct error *err)
 {
@@ -142,7 +133,7 @@ bool sq_chain_heads(struct store *store, struct arena *mem, struct chain_head **
         struct chain_head *heads = arena_zalloc(mem, h.n * sizeof(*heads) + 1);
         for (size_t i = 0; i < h.n; i++)
             heads[i] = *h.order[i];
-        qsort(heads, h.n, sizeof(*heads), by_writer_and_tenant);
+        qsort(heads, h.n, sizeof(*heads), chain_head_order);
         *ret_heads = heads;
         *ret_n = h.n;
     }

@@ -224,3 +224,12 @@ bool store_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n, 
 {
     return s->ops->reap(s, now_ms, batch, ret_n, err);
 }
+
+int chain_head_order(const void *a, const void *b)
+{
+    const struct chain_head *x = a;
+    const struct chain_head *y = b;
+    if (x->writer != y->writer)
+        return x->writer < y->writer ? -1 : 1;
+    return str_cmp(x->tenant, y->tenant);
+}

@@ -101,6 +101,7 @@ struct chain_head {
     int64_t writer, seq, last_id;
     uint8_t mac[32];
 };
+int chain_head_order(const void *a, const void *b); /* for qsort(): by writer, then tenant */
 
 struct store_counts {
     int64_t sessions_active, sessions_total, transports, events, executions_open;

@@ -103,7 +103,5 @@ struct catalog_writing {
 /* Items [from, from + max) with commas between them, no brackets; returns how many. */
 size_t catalog_write_items(const struct catalog *c, enum catalog_kind kind,
                            const struct catalog_writing *w, struct buf *out);
-/* `[tool,tool]`: all tools. */
-void catalog_write_tools(const struct catalog *c, bool with_handles, struct buf *out);
 
 #endif

@@ -76,11 +76,3 @@ size_t catalog_write_items(const struct catalog *c, enum catalog_kind kind,
     }
     return written;
 }
-
-void catalog_write_tools(const struct catalog *c, bool with_handles, struct buf *out)
-{
-    struct catalog_writing all = {.with_handles = with_handles, .max = SIZE_MAX};
-    buf_addc(out, '[');
-    catalog_write_items(c, CATALOG_TOOLS, &all, out);
-    buf_addc(out, ']');
-}

@@ -8,8 +8,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#include <stdio.h>
-
 #define MAX_PAGES 100
 #define MAX_CURSOR 2048
 #define OLD_MS 30000 /* a catalog older than this may have changed for everybody */
@@ -48,21 +46,8 @@ bool link_own_has(const struct link *l, enum catalog_kind kind, struct str name)
  * link does; nobody waits for an answer, and the changes are the session's own. */
 void link_listen_own(struct link *l)
 {
-    struct exec token = exec_housekeeping(EXEC_SUBSCRIBE);
-    struct error err;
-    char text[1024];
-
-    if (l->era != MCP_MODERN || !l->counts || !l->initialize_params.p || !l->up->catalog ||
-        !l->up->catalog->announces)
-        return;
-    int n = snprintf(text, sizeof(text),
-                     "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"subscriptions/listen\","
-                     "\"params\":{\"notifications\":{\"toolsListChanged\":true,"
-                     "\"promptsListChanged\":true,\"resourcesListChanged\":true}," MCP_OUR_ENVELOPE
-                     "}}",
-                     (unsigned long long)upstream_next_id(l->up->set));
-    struct outgoing m = {.method = STR("subscriptions/listen"), .text = str_n(text, (size_t)n)};
-    if (!upstream_send(l, &token, NULL, &m, &err))
+    if (l->era == MCP_MODERN && l->counts && l->initialize_params.p && l->up->catalog &&
+        l->up->catalog->announces && !link_subscribe(l, upstream_next_id(l->up->set), NULL))
         log_debug("a server could not be listened to", LS("server", l->up->config->name));
 }
 

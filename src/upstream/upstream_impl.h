@@ -159,6 +159,8 @@ void watches_release(struct upstreams *s);
 bool upstream_is_watched(const struct upstream *u);
 void watch_tick(struct upstream *u, int64_t now_ms); /* opens, opens again, ends its watch link */
 void watch_stop(struct upstream *u);
+/* Asks a modern server to tell of what it announces; p NULL: nobody waits for an end. */
+must_check bool link_subscribe(struct link *l, uint64_t id, struct pending *p);
 void watch_is_deaf(struct link *l); /* the server has no standalone stream for this link */
 /* probe.c */
 void probe_start(struct upstream *u);

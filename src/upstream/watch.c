@@ -231,14 +231,28 @@ static void on_listen_fail(struct pending *p, const struct error *err unused_arg
     again_later(w);
 }
 
+bool link_subscribe(struct link *l, uint64_t id, struct pending *p)
+{
+    struct exec token = exec_housekeeping(EXEC_SUBSCRIBE);
+    unsigned kinds = announced(l->up);
+    struct error ignored;
+    char text[1024];
+
+    int n =
+        snprintf(text, sizeof(text),
+                 "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"subscriptions/listen\","
+                 "\"params\":{\"notifications\":{\"toolsListChanged\":%s,"
+                 "\"promptsListChanged\":%s,\"resourcesListChanged\":%s}," MCP_OUR_ENVELOPE "}}",
+                 (unsigned long long)id, kinds & 1u << CATALOG_TOOLS ? "true" : "false",
+                 kinds & 1u << CATALOG_PROMPTS ? "true" : "false",
+                 kinds & 1u << CATALOG_RESOURCES ? "true" : "false");
+    struct outgoing m = {.method = STR("subscriptions/listen"), .text = str_n(text, (size_t)n)};
+    return upstream_send(l, &token, p, &m, &ignored);
+}
+
 /* Modern servers are asked; legacy ones tell without. */
 static void listen_on(struct watcher *w, struct link *l)
 {
-    struct exec token = exec_housekeeping(EXEC_SUBSCRIBE);
-    unsigned kinds = announced(w->up);
-    struct error err;
-    char text[1024];
-
     w->listen = (struct pending){
         .id = upstream_next_id(w->up->set),
         .patient = true,
@@ -246,17 +260,8 @@ static void listen_on(struct watcher *w, struct link *l)
         .on_fail = on_listen_fail,
         .on_message = on_news,
     };
-    int n =
-        snprintf(text, sizeof(text),
-                 "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"subscriptions/listen\","
-                 "\"params\":{\"notifications\":{\"toolsListChanged\":%s,"
-                 "\"promptsListChanged\":%s,\"resourcesListChanged\":%s}," MCP_OUR_ENVELOPE "}}",
-                 (unsigned long long)w->listen.id, kinds & 1u << CATALOG_TOOLS ? "true" : "false",
-                 kinds & 1u << CATALOG_PROMPTS ? "true" : "false",
-                 kinds & 1u << CATALOG_RESOURCES ? "true" : "false");
-    struct outgoing m = {.method = STR("subscriptions/listen"), .text = str_n(text, (size_t)n)};
     w->is_acknowledged = false;
-    w->is_listening = upstream_send(l, &token, &w->listen, &m, &err);
+    w->is_listening = link_subscribe(l, w->listen.id, &w->listen);
     if (!w->is_listening)
         again_later(w);
 }
