@@ -15,8 +15,8 @@
  * (The http step came before: http/server.c and front.c hand over whole requests only.)
  * Each step returns NEXT, WAIT, REPLY or DONE.  One wait at a time; whoever is waited for calls
  * exchange_resume() from the loop.  No step asks which era a side speaks, but for permit, which
- * refuses in words what is not translated: bridge/ and mcp/version.c know.  Every exchange, good, bad
- * or abandoned, ends in exchange_finish(). */
+ * refuses in words what is not translated: bridge/ and mcp/version.c know.  Every exchange, good,
+ * bad or abandoned, ends in exchange_finish(). */
 #include "exchange/exchange.h"
 
 #include "base/log.h"
