@@ -8,10 +8,30 @@
 
 enum role { ROLE_ADMIN, ROLE_MEMBER, ROLE_AUDITOR, ROLE_SERVICE };
 
+/* What a credential is limited to; an empty list limits nothing. */
+struct scopes {
+    const struct str *servers; /* names, or patterns with * */
+    size_t n_servers;
+    const struct str *tools; /* "server__tool", or patterns with * */
+    size_t n_tools;
+    const struct str *folders;
+    size_t n_folders;
+    bool review;    /* may accept and reject suggestions */
+    bool read_only; /* of documents */
+};
+
 struct principal {
     struct str tenant; /* "default" */
     struct str owner;  /* who inside the tenant: "user:ID", "key:ID" or "local" */
     enum role role;
+    struct str user_id;    /* a UUID; absent: a credential without a user */
+    struct str credential; /* "key:ID", "jwt:ISSUER-DIGEST…"; absent: none was needed.  What a
+                            * revocation names */
+    int64_t expires_ms;    /* the credential's own end; 0: none */
+    const struct scopes *scopes; /* NULL: everything */
+    /* Store verbs reach every session of the tenant, not only the owner's own.  Set by REST alone,
+     * for admin and auditor; use by MCP never has it. */
+    bool tenant_wide;
 };
 
 /* Same tenant and owner. */

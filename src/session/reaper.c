@@ -15,14 +15,16 @@ struct reaper {
     struct read_job job;
     unsigned batch;
     bool busy;
-    size_t reaped;
+    int64_t idle_ms;
+    struct reaped reaped;
     struct metric_cell *expired, *failures;
 };
 
 static bool run(struct read_job *job, struct store *store)
 {
     struct reaper *r = container_of(job, struct reaper, job);
-    return store_reap(store, clock_wall_ms(), r->batch, &r->reaped, &job->err);
+    struct reap_what what = {.now_ms = clock_wall_ms(), .idle_ms = r->idle_ms, .batch = r->batch};
+    return store_reap(store, &what, &r->reaped, &job->err);
 }
 
 static void start(struct reaper *r);
@@ -37,10 +39,10 @@ static void done(struct read_job *job)
                  LZ("why", job->err.text));
         return;
     }
-    metric_add(r->expired, (int64_t)r->reaped);
-    if (r->reaped)
-        log_info("Cleaned up expired sessions", LI("count", r->reaped));
-    if (r->reaped >= r->batch)
+    metric_add(r->expired, (int64_t)r->reaped.expired);
+    if (r->reaped.expired)
+        log_info("Cleaned up expired sessions", LI("count", r->reaped.expired));
+    if (r->reaped.expired >= r->batch)
         start(r);
 }
 
@@ -48,7 +50,7 @@ static void start(struct reaper *r)
 {
     if (r->busy)
         return;
-    r->reaped = 0;
+    r->reaped = (struct reaped){0};
     r->job = (struct read_job){.run = run, .done = done};
     r->busy = lane_maintain(r->lanes, &r->job);
 }
@@ -63,6 +65,7 @@ struct reaper *reaper_new(struct loop *loop, struct lanes *lanes, const struct c
     struct reaper *r = xcalloc(1, sizeof(*r));
     r->lanes = lanes;
     r->batch = c->cleanup_batch;
+    r->idle_ms = c->session_idle_ms;
     r->expired = metric_cell(
         metric_register(METRIC_COUNTER, "sessions_expired_total", "Sessions that expired.", "", 1),
         NULL, 0);

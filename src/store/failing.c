@@ -71,12 +71,12 @@ static bool f_links_of(struct store *s, const struct principal *who, struct str 
            store_links_of(failing_of(s)->inner, who, session_id, mem, ret_rows, ret_n, err);
 }
 
-static bool f_sessions_page(struct store *s, const struct principal *who, struct str before,
-                            unsigned limit, struct arena *mem, struct session_row **ret_rows,
-                            size_t *ret_n, struct error *err)
+static bool f_sessions_page(struct store *s, const struct principal *who,
+                            const struct session_filter *filter, unsigned limit, struct arena *mem,
+                            struct session_row **ret_rows, size_t *ret_n, struct error *err)
 {
     return spared(s, err) &&
-           store_sessions_page(failing_of(s)->inner, who, before, limit, mem, ret_rows, ret_n, err);
+           store_sessions_page(failing_of(s)->inner, who, filter, limit, mem, ret_rows, ret_n, err);
 }
 
 static bool f_undelivered_get(struct store *s, const struct principal *who, int64_t id,
@@ -132,10 +132,10 @@ static bool f_counts(struct store *s, struct store_counts *ret, struct error *er
     return spared(s, err) && store_counts(failing_of(s)->inner, ret, err);
 }
 
-static bool f_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n,
+static bool f_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
                    struct error *err)
 {
-    return spared(s, err) && store_reap(failing_of(s)->inner, now_ms, batch, ret_n, err);
+    return spared(s, err) && store_reap(failing_of(s)->inner, what, ret, err);
 }
 
 static void f_close(struct store *s)

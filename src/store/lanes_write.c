@@ -169,7 +169,7 @@ static void write_jobs(struct writer *w, struct write_job **jobs, size_t n)
         jobs[i]->ok = false;
         jobs[i]->err = err;
         for (size_t k = 0; k < jobs[i]->n; k++)
-            jobs[i]->ops[k].verdict = VERDICT_FAILED;
+            jobs[i]->ops[k].verdict = w->ops[k].verdict; /* of one job: why it was refused */
     }
 }
 

@@ -398,12 +398,13 @@ static int newest_first(const void *a, const void *b)
     return str_cmp((*(struct session_row *const *)b)->id, (*(struct session_row *const *)a)->id);
 }
 
-static bool sessions_page(struct store *store, const struct principal *who, struct str before,
-                          unsigned limit, struct arena *mem, struct session_row **ret_rows,
-                          size_t *ret_n, struct error *err)
+static bool sessions_page(struct store *store, const struct principal *who,
+                          const struct session_filter *filter, unsigned limit, struct arena *mem,
+                          struct session_row **ret_rows, size_t *ret_n, struct error *err)
 {
+    struct str before = filter->before;
     struct memory_store *s = mem_of(store);
-    bool all = who->role == ROLE_ADMIN || who->role == ROLE_AUDITOR;
+    bool all = who->tenant_wide;
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
@@ -496,9 +497,11 @@ static void drop_transports(struct memory_store *s, bool ended, int64_t until_ms
     }
 }
 
-static bool reap(struct store *store, int64_t now_ms, unsigned batch, size_t *ret_n,
+static bool reap(struct store *store, const struct reap_what *what, struct reaped *ret,
                  struct error *err)
 {
+    int64_t now_ms = what->now_ms;
+    unsigned batch = what->batch;
     struct memory_store *s = mem_of(store);
     size_t n = 0;
     (void)err;
@@ -512,7 +515,7 @@ static bool reap(struct store *store, int64_t now_ms, unsigned batch, size_t *re
     drop_transports(s, false, now_ms - TRANSPORT_IDLE_MS, batch);
     mem_undelivered_reap(s, now_ms, batch);
     pthread_mutex_unlock(&s->lock);
-    *ret_n = n;
+    *ret = (struct reaped){.expired = n};
     return true;
 }
 

@@ -64,6 +64,8 @@ struct session_row {
 bool session_row_is_live(const struct session_row *row, int64_t now_ms);
 /* What a reader must see: a live status past its end reads as expired at that end. */
 void session_row_settle(struct session_row *row, int64_t now_ms);
+/* And, for who shows it: active or idle by its last use, whatever was persisted. */
+void session_row_settle_idle(struct session_row *row, int64_t now_ms, int64_t idle_ms);
 
 struct transport_row {
     uint8_t id_hash[32]; /* SHA-256 of the Mcp-Session-Id */
@@ -105,6 +107,9 @@ enum event_kind {
     EVENT_WRITER,  /* a start or stop */
     EVENT_SESSION, /* created, ended */
     EVENT_SYSTEM,
+    /* An execution that somebody told us of (REST): intent and outcome in one, exec is its own id,
+     * the body is {"arguments":…,"result":…}, each member only where it was told. */
+    EVENT_RECORD,
 };
 
 /* One append-only record.  The MAC covers every field but `body` (whose digest it covers), so a
@@ -128,6 +133,8 @@ struct event_row {
     struct str outcome;
     struct str error; /* one sentence */
     int64_t duration_us;
+    int64_t tokens;         /* used, as told by whoever recorded it; ≥ 0 */
+    struct str tool_id;     /* UUID of a tool_configuration, as told; absent otherwise */
     int64_t body_len;       /* of the original bytes */
     uint8_t body_sha[32];   /* of the original bytes; zero when body_len < 0 (no body) */
     struct str body;        /* redacted and cut; absent when not kept */
@@ -135,6 +142,79 @@ struct event_row {
     uint8_t mac[32];
     struct str record; /* the event as bytes (store/record.h) while it is being appended, from
                         * whoever sealed it; absent: the store makes them */
+};
+
+/* Intent and outcome joined, or a record by itself: what session_tool_executions shows. */
+struct execution_row {
+    int64_t exec; /* event id of the intent or record; shown as a UUID, see execution_uuid() */
+    struct str session_id; /* row id */
+    struct str server;     /* absent on records */
+    struct str tool_name, tool_id;
+    struct str arguments, result; /* JSON as kept (redacted, cut); absent when not kept or not
+                                   * asked for */
+    struct str outcome;           /* "open" while there is none */
+    struct str error;
+    int64_t duration_ms; /* -1: not known */
+    int64_t tokens;      /* -1: not told */
+    int64_t executed_ms;
+};
+#define EXECUTION_UUID_TEXT 37
+/* The execution's name outside: a UUID (version 8) that holds the event id and nothing else. */
+void execution_uuid(int64_t exec, char ret[EXECUTION_UUID_TEXT]);
+must_check bool execution_uuid_parse(struct str uuid, int64_t *ret_exec);
+
+struct tenant_row {
+    struct str id; /* its name: what a principal's tenant is */
+    int64_t created_ms;
+    int64_t counted_sessions; /* live ones that count against the limit */
+};
+
+struct user_row {
+    struct str id; /* UUID */
+    struct str tenant, name;
+    enum role role;
+    struct str issuer; /* who vouches for it (a token's iss); absent: ours */
+    int64_t created_ms, ended_ms;
+};
+
+/* An API key.  The key itself is shown once and never kept. */
+struct key_row {
+    struct str id; /* public: the part between "hf_" and the secret */
+    struct str tenant;
+    struct str user_id; /* absent: the key is its own owner */
+    struct str name;    /* for people */
+    enum role role;
+    uint8_t hash[32];  /* SHA-256 of the whole key */
+    struct str scopes; /* JSON of identity/scopes.h; absent: everything */
+    int64_t created_ms, expires_ms, revoked_ms, last_used_ms;
+};
+
+/* The context document of one session, or of several that share it. */
+struct context_row {
+    struct str id; /* UUID */
+    struct str tenant;
+    struct str session_id; /* row id of the session it is reached by */
+    struct str document;   /* JSON, as it came */
+    int64_t version;       /* from 1 */
+    int64_t created_ms, updated_ms;
+};
+
+/* A finished POST that may be asked for again (Idempotency-Key). */
+struct idempotency_row {
+    struct str tenant, owner;
+    struct str key;          /* the client's, at most 255 bytes */
+    uint8_t request_sha[32]; /* of method, path and body */
+    int status;
+    struct str headers, body; /* of the answer */
+    int64_t created_ms, expires_ms;
+};
+
+/* What another node did that this one must know of at once. */
+enum change_kind { CHANGE_SESSION_ENDED, CHANGE_KEY_REVOKED };
+struct change_row {
+    int64_t id;
+    enum change_kind kind;
+    struct str tenant, name; /* the session's row id, the key's id */
 };
 
 struct writer_row {

@@ -172,7 +172,7 @@ void sq_get_sha(struct sq_row *r, uint8_t ret[32]);
 /* sqlite_write.c */
 bool sq_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
 bool sq_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
-bool sq_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n, struct error *err);
+bool sq_reap(struct store *s, const struct reap_what *what, struct reaped *ret, struct error *err);
 /* sqlite_event.c */
 /* Gathers; sq_events_flush() writes them before the commit, until then `e` must live. */
 must_check bool sq_event_append(struct sqlite_store *s, const struct event_row *e,
@@ -231,9 +231,9 @@ bool sq_transport_get(struct store *s, const struct principal *who, const uint8_
                       struct arena *mem, struct transport_row **ret_row, struct error *err);
 bool sq_links_of(struct store *s, const struct principal *who, struct str session_id,
                  struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err);
-bool sq_sessions_page(struct store *s, const struct principal *who, struct str before,
-                      unsigned limit, struct arena *mem, struct session_row **ret_rows,
-                      size_t *ret_n, struct error *err);
+bool sq_sessions_page(struct store *s, const struct principal *who,
+                      const struct session_filter *filter, unsigned limit, struct arena *mem,
+                      struct session_row **ret_rows, size_t *ret_n, struct error *err);
 bool sq_counts(struct store *s, struct store_counts *ret, struct error *err);
 /* sqlite_undelivered.c: the verbs set op->verdict. */
 must_check bool sq_undelivered_put(struct sqlite_store *s, struct store_op *op, struct error *err);

@@ -211,12 +211,13 @@ static bool read_sessions(struct sqlite_store *s, sqlite3_stmt *st, unsigned lim
     return true;
 }
 
-bool sq_sessions_page(struct store *store, const struct principal *who, struct str before,
-                      unsigned limit, struct arena *mem, struct session_row **ret_rows,
-                      size_t *ret_n, struct error *err)
+bool sq_sessions_page(struct store *store, const struct principal *who,
+                      const struct session_filter *filter, unsigned limit, struct arena *mem,
+                      struct session_row **ret_rows, size_t *ret_n, struct error *err)
 {
+    struct str before = filter->before;
     struct sqlite_store *s = sq_of(store);
-    bool all = who->role == ROLE_ADMIN || who->role == ROLE_AUDITOR;
+    bool all = who->tenant_wide;
     sqlite3_stmt *st = sq_prepare(s, all ? SQ_SESSIONS_OF_TENANT : SQ_SESSIONS_OF_OWNER, err);
     if (!st)
         return false;

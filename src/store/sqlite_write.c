@@ -485,8 +485,11 @@ static bool reap_rows(struct sqlite_store *s, enum sq_statement which, int64_t u
     return true;
 }
 
-bool sq_reap(struct store *store, int64_t now_ms, unsigned batch, size_t *ret_n, struct error *err)
+bool sq_reap(struct store *store, const struct reap_what *what, struct reaped *ret,
+             struct error *err)
 {
+    int64_t now_ms = what->now_ms;
+    unsigned batch = what->batch;
     struct sqlite_store *s = sq_of(store);
     size_t expired = 0;
     size_t ignored = 0;
@@ -504,6 +507,6 @@ bool sq_reap(struct store *store, int64_t now_ms, unsigned batch, size_t *ret_n,
     }
     if (!sq_commit(s, err))
         return false;
-    *ret_n = expired;
+    *ret = (struct reaped){.expired = expired};
     return true;
 }

@@ -63,6 +63,14 @@ void session_row_settle(struct session_row *row, int64_t now_ms)
     row->termination_reason = STR("expired");
 }
 
+void session_row_settle_idle(struct session_row *row, int64_t now_ms, int64_t idle_ms)
+{
+    session_row_settle(row, now_ms);
+    if (row->status == SESSION_ACTIVE || row->status == SESSION_IDLE)
+        row->status = idle_ms > 0 && row->last_activity_ms + idle_ms <= now_ms ? SESSION_IDLE
+                                                                               : SESSION_ACTIVE;
+}
+
 /* What an op must bring before a backend sees it. */
 static const struct op_needs {
     const char *name;
@@ -82,6 +90,16 @@ static const struct op_needs {
     [OP_WRITER_END] = {"writer end", false},
     [OP_UNDELIVERED_PUT] = {"undelivered put", true},
     [OP_UNDELIVERED_TAKE] = {"undelivered take", true},
+    [OP_SESSION_USE] = {"session use", true},
+    [OP_SESSION_PATCH] = {"session patch", true},
+    [OP_SESSION_REFRESH] = {"session refresh", true},
+    [OP_CONTEXT_PUT] = {"context put", true},
+    [OP_TENANT_ENSURE] = {"tenant ensure", false},
+    [OP_USER_ENSURE] = {"user ensure", false},
+    [OP_KEY_CREATE] = {"key create", false},
+    [OP_KEY_REVOKE] = {"key revoke", false},
+    [OP_KEY_USED] = {"key used", false},
+    [OP_IDEMPOTENCY_PUT] = {"idempotency put", true},
 };
 
 static bool op_is_sound(const struct store_op *op, struct error *err)
@@ -112,9 +130,20 @@ bool store_write(struct store *s, struct store_op *ops, size_t n, struct error *
             return false;
     if (s->ops->write(s, ops, n, err))
         return true;
+    /* What was refused stays told; what else was tried in vain did not happen. */
     for (size_t i = 0; i < n; i++)
-        ops[i].verdict = VERDICT_FAILED;
+        if (err->code != ERR_CONFLICT || !ops[i].required || ops[i].verdict == VERDICT_OK)
+            ops[i].verdict = VERDICT_FAILED;
     return false;
+}
+
+bool store_op_is_refused(const struct store_op *op, struct error *err)
+{
+    if (!op->required || op->verdict == VERDICT_OK)
+        return false;
+    error_set(err, ERR_CONFLICT, "The store refused what had to be done: %s.",
+              op_needs[op->kind].name);
+    return true;
 }
 
 void store_close(struct store *s)
@@ -123,7 +152,7 @@ void store_close(struct store *s)
         s->ops->close(s);
 }
 
-static bool page_is_sound(unsigned limit, struct error *err)
+bool store_page_is_sound(unsigned limit, struct error *err)
 {
     if (limit == 0 || limit > STORE_PAGE_MAX)
         return error_set(err, ERR_BAD_INPUT, "A page has 1 to %d rows; ask for fewer.",
@@ -162,14 +191,6 @@ bool store_links_of(struct store *s, const struct principal *who, struct str ses
     return s->ops->links_of(s, who, session_id, mem, ret_rows, ret_n, err);
 }
 
-bool store_sessions_page(struct store *s, const struct principal *who, struct str before,
-                         unsigned limit, struct arena *mem, struct session_row **ret_rows,
-                         size_t *ret_n, struct error *err)
-{
-    return page_is_sound(limit, err) &&
-           s->ops->sessions_page(s, who, before, limit, mem, ret_rows, ret_n, err);
-}
-
 bool store_undelivered_get(struct store *s, const struct principal *who, int64_t id,
                            struct arena *mem, struct undelivered_row **ret_row, struct error *err)
 {
@@ -179,7 +200,7 @@ bool store_undelivered_get(struct store *s, const struct principal *who, int64_t
 bool store_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                             struct undelivered_row **ret_rows, size_t *ret_n, struct error *err)
 {
-    return page_is_sound(limit, err) &&
+    return store_page_is_sound(limit, err) &&
            s->ops->undelivered_page(s, after, limit, mem, ret_rows, ret_n, err);
 }
 
@@ -187,7 +208,7 @@ bool store_events_page(struct store *s, const struct event_filter *filter, unsig
                        struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                        struct error *err)
 {
-    return page_is_sound(limit, err) &&
+    return store_page_is_sound(limit, err) &&
            s->ops->events_page(s, filter, limit, mem, ret_rows, ret_n, err);
 }
 
@@ -206,7 +227,7 @@ bool store_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned
                         struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                         struct error *err)
 {
-    return page_is_sound(limit, err) &&
+    return store_page_is_sound(limit, err) &&
            s->ops->open_intents(s, now_ms, after, limit, mem, ret_rows, ret_n, err);
 }
 
@@ -220,9 +241,10 @@ bool store_counts(struct store *s, struct store_counts *ret, struct error *err)
     return s->ops->counts(s, ret, err);
 }
 
-bool store_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n, struct error *err)
+bool store_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
+                struct error *err)
 {
-    return s->ops->reap(s, now_ms, batch, ret_n, err);
+    return s->ops->reap(s, what, ret, err);
 }
 
 int chain_head_order(const void *a, const void *b)

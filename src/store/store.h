@@ -21,11 +21,13 @@ enum verdict {
     VERDICT_LIMIT,
     VERDICT_MISSING,
     VERDICT_NOT_ACTIVE,
+    VERDICT_STALE, /* the version asked for is not the one that is there */
     VERDICT_FAILED
 };
 
-/* Tenant and owner of every row written are those of `who`; another's row is a missing one.  A
- * batch sees its own earlier ops.  `now` is the wall clock at the start of the batch. */
+/* Tenant and owner of every row written are those of `who`; another's row is a missing one (of the
+ * same tenant only where who->tenant_wide reaches it).  A batch sees its own earlier ops.  `now` is
+ * the wall clock at the start of the batch. */
 enum op_kind {
     /* session (all columns), max_counted.  LIMIT when this one counts and the tenant has that many
      * live counted ones; DUPLICATE, which goes before LIMIT, on id, handle or live key. */
@@ -66,8 +68,46 @@ enum op_kind {
     /* undelivered.id: takes it away, so that whoever gets OK alone may hand it out.  MISSING when
      * unknown, foreign, or past its end. */
     OP_UNDELIVERED_TAKE,
+    /* session.id, last_activity_ms (never goes back): idle → active, and a sliding end moves along
+     * as the fold moves it.  MISSING when unknown or foreign, NOT_ACTIVE when terminal or past its
+     * end. */
+    OP_SESSION_USE,
+    /* session.id and the columns that `fields` names; session.version is the one expected (0: any),
+     * else STALE.  MISSING, NOT_ACTIVE as above; those go before STALE. */
+    OP_SESSION_PATCH,
+    /* session.id, expires_ms, ttl_ms: a new end.  MISSING, NOT_ACTIVE as above. */
+    OP_SESSION_REFRESH,
+    /* context: makes the document (version 1) or replaces it (version + 1).  context.version is the
+     * one expected: 0 when there must be none yet, < 0 for whatever is there; else STALE.  The
+     * session's context_id becomes context.id where it had none; where it had one that one is
+     * written, and context.id does not matter.  MISSING, NOT_ACTIVE by the session. */
+    OP_CONTEXT_PUT,
+    /* tenant.id, created_ms: OK, made or already there. */
+    OP_TENANT_ENSURE,
+    /* user (all columns): OK, made or already there (then only role follows). */
+    OP_USER_ENSURE,
+    /* key (all columns).  DUPLICATE on id; MISSING when its user is not of its tenant. */
+    OP_KEY_CREATE,
+    /* key.id, key.tenant, revoked_ms.  MISSING when unknown or revoked. */
+    OP_KEY_REVOKE,
+    /* key.id, last_used_ms (never goes back).  MISSING when unknown. */
+    OP_KEY_USED,
+    /* idempotency (all columns).  DUPLICATE while one of that (owner, key) is not past its end. */
+    OP_IDEMPOTENCY_PUT,
 };
-#define OP_COUNT (OP_UNDELIVERED_TAKE + 1)
+#define OP_COUNT (OP_IDEMPOTENCY_PUT + 1)
+
+/* Columns that OP_SESSION_PATCH writes; an absent value clears the column. */
+enum session_field {
+    FIELD_CLIENT_NAME = 1,
+    FIELD_CLIENT_TYPE = 2,
+    FIELD_CLIENT_VERSION = 4,
+    FIELD_CONNECTION_METADATA = 8,
+    FIELD_CORE_SESSION_ID = 16,
+    FIELD_CONTEXT_ID = 32,
+    FIELD_INITIALIZED = 64,
+    FIELD_SEALED_AUTH = 128,
+};
 
 struct store_op {
     enum op_kind kind;
@@ -79,8 +119,19 @@ struct store_op {
         struct event_row *event; /* ids and MACs are filled in by the write hook before the batch */
         const struct writer_row *writer;
         const struct undelivered_row *undelivered;
+        const struct context_row *context;
+        const struct tenant_row *tenant;
+        const struct user_row *user;
+        const struct key_row *key;
+        const struct idempotency_row *idempotency;
     };
-    int64_t max_counted;  /* OP_SESSION_CREATE and OP_SESSION_NAME; < 0 for no limit */
+    int64_t max_counted; /* OP_SESSION_CREATE and OP_SESSION_NAME; < 0 for no limit */
+    unsigned fields;     /* OP_SESSION_PATCH: enum session_field */
+    /* Unless its verdict is OK nothing of the batch is written: store_write() fails with
+     * ERR_CONFLICT, this op's verdict tells why, all others are FAILED.  The lanes then write the
+     * batch again in halves, so that only its own job is refused.  For what must stand or fall
+     * together, events above all: a chained event cannot be skipped. */
+    bool required;
     enum verdict verdict; /* out */
 };
 
@@ -103,13 +154,41 @@ struct chain_head {
 };
 int chain_head_order(const void *a, const void *b); /* for qsort(): by writer, then tenant */
 
+/* Which sessions a list shows; zero and absent members do not filter. */
+struct session_filter {
+    struct str before; /* a row id: those older than it */
+    unsigned statuses; /* 1 << enum session_status, as settled at now_ms; 0: all */
+    struct str client_type;
+    int64_t now_ms, idle_ms; /* by which active, idle and expired are told apart */
+};
+
+/* Of the sessions that a principal may see and that were created or used since. */
+struct session_totals {
+    int64_t active_sessions, total_sessions, total_tool_executions, total_tokens_used;
+    double average_session_time_minutes; /* created to ended, or to the last use of a live one */
+};
+
+struct reap_what {
+    int64_t now_ms, idle_ms;
+    unsigned batch; /* of each kind, oldest first */
+    int64_t writer; /* who reaps: where several share a store, the one that holds the lease */
+    int64_t lease_until_ms;
+};
+struct reaped {
+    size_t expired, idled;
+    size_t pulled_back; /* used in the future, by a clock that was wrong: as of now */
+    bool is_elsewhere;  /* another writer holds the lease; nothing was done */
+};
+
 struct store_counts {
     int64_t sessions_active, sessions_total, transports, events, executions_open;
 };
 
 struct store_config {
-    struct str path; /* SQLite file; ignored by memory */
+    struct str path; /* SQLite file; PostgreSQL: the connection URL; ignored by memory */
     bool read_only;
+    bool no_migrate;     /* a schema that is not the newest is refused instead of brought up */
+    int64_t deadline_ms; /* PostgreSQL: of every statement and connect; 0: 5 s */
     const char *sql_dir; /* NULL: migrations compiled into the binary */
 };
 
@@ -123,6 +202,10 @@ struct store {
 must_check bool store_open_memory(struct store **ret, struct error *err);
 must_check bool store_open_sqlite(const struct store_config *config, struct store **ret,
                                   struct error *err);
+/* One connection to a PostgreSQL that others may share.  A lost connection is made again by itself,
+ * with back-off and jitter; meanwhile everything fails with ERR_UNAVAILABLE. */
+must_check bool store_open_postgres(const struct store_config *config, struct store **ret,
+                                    struct error *err);
 /* Wrappers take the inner store and close it with themselves. */
 struct store *store_traced(struct store *inner,
                            void (*sink)(void *arg, const char *verb, bool ok, int64_t us),
@@ -162,16 +245,56 @@ must_check bool store_transport_get(struct store *s, const struct principal *who
 must_check bool store_links_of(struct store *s, const struct principal *who, struct str session_id,
                                struct arena *mem, struct link_row **ret_rows, size_t *ret_n,
                                struct error *err);
-/* Sessions of the principal's tenant (admin, auditor) or its own, newest first; `before` is a row
- * id. */
-must_check bool store_sessions_page(struct store *s, const struct principal *who, struct str before,
-                                    unsigned limit, struct arena *mem,
-                                    struct session_row **ret_rows, size_t *ret_n,
+/* Sessions of the tenant (who->tenant_wide) or the principal's own, newest first. */
+must_check bool store_sessions_page(struct store *s, const struct principal *who,
+                                    const struct session_filter *filter, unsigned limit,
+                                    struct arena *mem, struct session_row **ret_rows, size_t *ret_n,
                                     struct error *err);
+must_check bool store_session_totals(struct store *s, const struct principal *who, int64_t now_ms,
+                                     int64_t since_ms, struct session_totals *ret,
+                                     struct error *err);
+/* Executions of one session, newest first; `before` is an exec (0: from the newest).  Only what is
+ * folded: who needs all waits for the fold first.  None when the session is foreign or unknown. */
+must_check bool store_executions_page(struct store *s, const struct principal *who,
+                                      struct str session_id, int64_t before, bool with_bodies,
+                                      unsigned limit, struct arena *mem,
+                                      struct execution_row **ret_rows, size_t *ret_n,
+                                      struct error *err);
+/* By its own id, in the principal's tenant; session_id of the row stays absent. */
+must_check bool store_context_get(struct store *s, const struct principal *who, struct str id,
+                                  struct arena *mem, struct context_row **ret_row,
+                                  struct error *err);
+/* Not past its end. */
+must_check bool store_idempotency_get(struct store *s, const struct principal *who, struct str key,
+                                      struct arena *mem, struct idempotency_row **ret_row,
+                                      struct error *err);
+/* Is this the id of a tool that was ever executed in the tenant?  (The fold enters them.) */
+must_check bool store_tool_known(struct store *s, const struct principal *who, struct str tool_id,
+                                 bool *ret, struct error *err);
 
 must_check bool store_undelivered_get(struct store *s, const struct principal *who, int64_t id,
                                       struct arena *mem, struct undelivered_row **ret_row,
                                       struct error *err);
+
+/* Identity; no principal yet. */
+must_check bool store_key_get(struct store *s, struct str id, struct arena *mem,
+                              struct key_row **ret_row, struct error *err);
+/* Of one tenant, or of all (absent); by id. */
+must_check bool store_keys_page(struct store *s, struct str tenant, struct str after,
+                                unsigned limit, struct arena *mem, struct key_row **ret_rows,
+                                size_t *ret_n, struct error *err);
+must_check bool store_user_get(struct store *s, struct str id, struct arena *mem,
+                               struct user_row **ret_row, struct error *err);
+must_check bool store_tenant_get(struct store *s, struct str id, struct arena *mem,
+                                 struct tenant_row **ret_row, struct error *err);
+must_check bool store_tenants_page(struct store *s, struct str after, unsigned limit,
+                                   struct arena *mem, struct tenant_row **ret_rows, size_t *ret_n,
+                                   struct error *err);
+/* What ended or was revoked, in the order it was committed; `after` is an id, -1 asks for nothing
+ * but the newest id there is (one row or none).  Only stores that several processes share have any.
+ */
+must_check bool store_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                              struct change_row **ret_rows, size_t *ret_n, struct error *err);
 
 /* Audit and operation; no principal. */
 /* Those not past their end, by id, without their sealed bytes; `after` is an id. */
@@ -197,10 +320,10 @@ must_check bool store_open_intents(struct store *s, int64_t now_ms, int64_t afte
  * connection. */
 must_check bool store_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
 must_check bool store_counts(struct store *s, struct store_counts *ret, struct error *err);
-/* Reaper: persists expired status, deletes transports that ended or idled out and undelivered
- * results past their end (`batch` of each, oldest first); *ret_n sessions touched.  Folds first, so
- * that no use goes unseen. */
-must_check bool store_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n,
+/* Reaper: persists idle and expired status, pulls back what was used in the future, deletes
+ * transports that ended or idled out, undelivered results and idempotency rows past their end.
+ * Folds first, so that no use goes unseen. */
+must_check bool store_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
                            struct error *err);
 
 #endif

@@ -5,6 +5,12 @@
 
 #include "store/store.h"
 
+/* A page has 1 to STORE_PAGE_MAX rows. */
+must_check bool store_page_is_sound(unsigned limit, struct error *err);
+/* Asked by a backend after each op's verdict: is it required and not OK?  Then *err is set, and the
+ * backend rolls back and fails with it. */
+must_check bool store_op_is_refused(const struct store_op *op, struct error *err);
+
 struct store_ops {
     const char *name;
     void (*close)(struct store *s);
@@ -21,9 +27,33 @@ struct store_ops {
     bool (*links_of)(struct store *s, const struct principal *who, struct str session_id,
                      struct arena *mem, struct link_row **ret_rows, size_t *ret_n,
                      struct error *err);
-    bool (*sessions_page)(struct store *s, const struct principal *who, struct str before,
-                          unsigned limit, struct arena *mem, struct session_row **ret_rows,
-                          size_t *ret_n, struct error *err);
+    bool (*sessions_page)(struct store *s, const struct principal *who,
+                          const struct session_filter *filter, unsigned limit, struct arena *mem,
+                          struct session_row **ret_rows, size_t *ret_n, struct error *err);
+    bool (*session_totals)(struct store *s, const struct principal *who, int64_t now_ms,
+                           int64_t since_ms, struct session_totals *ret, struct error *err);
+    bool (*executions_page)(struct store *s, const struct principal *who, struct str session_id,
+                            int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
+                            struct execution_row **ret_rows, size_t *ret_n, struct error *err);
+    bool (*context_get)(struct store *s, const struct principal *who, struct str id,
+                        struct arena *mem, struct context_row **ret_row, struct error *err);
+    bool (*idempotency_get)(struct store *s, const struct principal *who, struct str key,
+                            struct arena *mem, struct idempotency_row **ret_row, struct error *err);
+    bool (*tool_known)(struct store *s, const struct principal *who, struct str tool_id, bool *ret,
+                       struct error *err);
+    bool (*key_get)(struct store *s, struct str id, struct arena *mem, struct key_row **ret_row,
+                    struct error *err);
+    bool (*keys_page)(struct store *s, struct str tenant, struct str after, unsigned limit,
+                      struct arena *mem, struct key_row **ret_rows, size_t *ret_n,
+                      struct error *err);
+    bool (*user_get)(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
+                     struct error *err);
+    bool (*tenant_get)(struct store *s, struct str id, struct arena *mem,
+                       struct tenant_row **ret_row, struct error *err);
+    bool (*tenants_page)(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                         struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
+    bool (*changes)(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                    struct change_row **ret_rows, size_t *ret_n, struct error *err);
     bool (*undelivered_get)(struct store *s, const struct principal *who, int64_t id,
                             struct arena *mem, struct undelivered_row **ret_row, struct error *err);
     bool (*undelivered_page)(struct store *s, int64_t after, unsigned limit, struct arena *mem,
@@ -40,7 +70,8 @@ struct store_ops {
                          struct error *err);
     bool (*fold)(struct store *s, unsigned max, bool *ret_left, struct error *err);
     bool (*counts)(struct store *s, struct store_counts *ret, struct error *err);
-    bool (*reap)(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n, struct error *err);
+    bool (*reap)(struct store *s, const struct reap_what *what, struct reaped *ret,
+                 struct error *err);
 };
 
 #endif

@@ -73,14 +73,14 @@ static bool t_links_of(struct store *s, const struct principal *who, struct str 
                 store_links_of(traced_of(s)->inner, who, session_id, mem, ret_rows, ret_n, err));
 }
 
-static bool t_sessions_page(struct store *s, const struct principal *who, struct str before,
-                            unsigned limit, struct arena *mem, struct session_row **ret_rows,
-                            size_t *ret_n, struct error *err)
+static bool t_sessions_page(struct store *s, const struct principal *who,
+                            const struct session_filter *filter, unsigned limit, struct arena *mem,
+                            struct session_row **ret_rows, size_t *ret_n, struct error *err)
 {
     int64_t began_us = clock_mono_us();
     return told(
         s, "sessions_page", began_us,
-        store_sessions_page(traced_of(s)->inner, who, before, limit, mem, ret_rows, ret_n, err));
+        store_sessions_page(traced_of(s)->inner, who, filter, limit, mem, ret_rows, ret_n, err));
 }
 
 static bool t_undelivered_get(struct store *s, const struct principal *who, int64_t id,
@@ -148,11 +148,11 @@ static bool t_counts(struct store *s, struct store_counts *ret, struct error *er
     return told(s, "counts", began_us, store_counts(traced_of(s)->inner, ret, err));
 }
 
-static bool t_reap(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n,
+static bool t_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
                    struct error *err)
 {
     int64_t began_us = clock_mono_us();
-    return told(s, "reap", began_us, store_reap(traced_of(s)->inner, now_ms, batch, ret_n, err));
+    return told(s, "reap", began_us, store_reap(traced_of(s)->inner, what, ret, err));
 }
 
 static void t_close(struct store *s)

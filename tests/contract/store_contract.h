@@ -15,6 +15,8 @@
 #include "base/clock.h"
 #include "store/store.h"
 
+#include "reap.h"
+
 #define NOW INT64_C(1800000000000)
 #define HOUR INT64_C(3600000)
 

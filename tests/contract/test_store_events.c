@@ -477,10 +477,10 @@ static void reap_folds_first(struct fixture *f)
     struct event_row e = intent(event_id(1, 1), "id-000001");
     e.at_ms = NOW + HOUR;
     append(f, e);
-    check(f, store_reap(f->store, NOW + 24 * HOUR, 10, &n, &f->err));
+    check(f, reap_at(f->store, NOW + 24 * HOUR, 10, &n, &f->err));
     assert_int_equal(n, 0);
     assert_int_equal(get(f, &alice, "id-000001")->status, SESSION_ACTIVE);
-    check(f, store_reap(f->store, NOW + 25 * HOUR, 10, &n, &f->err));
+    check(f, reap_at(f->store, NOW + 25 * HOUR, 10, &n, &f->err));
     assert_int_equal(n, 1);
 }
 TEST(test_reap__does_not_end_a_session_whose_use_was_not_yet_folded)

@@ -153,11 +153,11 @@ static void reaps_the_oldest(struct fixture *f)
         row.expires_ms = NOW + 10 * (5 - id);
         assert_int_equal(put(f, &alice, &row), VERDICT_OK);
     }
-    check(f, store_reap(f->store, NOW + 30, 2, &n, &f->err));
+    check(f, reap_at(f->store, NOW + 30, 2, &n, &f->err));
     assert_int_equal(page(f, 0, 10, &rows), 2);
     assert_int_equal(rows[0].id, 1);
     assert_int_equal(rows[1].id, 2);
-    check(f, store_reap(f->store, NOW + 30, 2, &n, &f->err));
+    check(f, reap_at(f->store, NOW + 30, 2, &n, &f->err));
     assert_int_equal(page(f, 0, 10, &rows), 1);
     assert_int_equal(rows[0].id, 1);
 }

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "reap.h"
+
 #include "base/clock.h"
 #include "base/fault.h"
 #include "store/sqlite_impl.h"
@@ -86,7 +88,7 @@ TEST(test_sqlite_read_only__refuses_every_verb_that_writes)
     assert_false(store_writer_start(reader, &w, true, &err));
     assert_int_equal(w.number, 77);
     assert_false(store_fold(reader, 10, &left, &err));
-    assert_false(store_reap(reader, 1, 10, &n, &err));
+    assert_false(reap_at(reader, 1, 10, &n, &err));
     assert_false(store_open_intents(reader, 1, 0, 10, mem, &rows, &n, &err));
     assert_false(store_write(reader, NULL, 0, &err));
     store_close(reader);
@@ -361,7 +363,7 @@ TEST(test_sqlite_limit__counter_equals_the_rows_it_stands_for)
         if (i % 4 == 1)
             assert_true(store_write(s, &ops[2], 1, &err));
     }
-    assert_true(store_reap(s, clock_wall_ms() + 200000, 100, &n, &err));
+    assert_true(reap_at(s, clock_wall_ms() + 200000, 100, &n, &err));
     assert_true(n > 0);
     store_close(s);
     int64_t live = files_ask(&f, "SELECT count(*) FROM edge_mcp_sessions "
