@@ -25,6 +25,8 @@ static const struct row exit_codes[] = {
 static const struct row environment[] = {
     {"HOLDFAST_CONFIG", "configuration file, when --config is not given"},
     {"HOLDFAST_LOG_LEVEL", "debug, info, warn or error, when --log-level is not given"},
+    {"DATABASE_URL",
+     "PostgreSQL to keep everything in (postgresql://…) instead of the data directory"},
     {"XDG_CONFIG_HOME", "where holdfast/holdfast.json is looked for; ~/.config when not set"},
     {"XDG_DATA_HOME",
      "where the data directory holdfast is, when --data is not given; ~/.local/share "

@@ -52,6 +52,15 @@ static const struct cli_flag audit_flags[] = {
     JSON_FLAG,
     END,
 };
+static const struct cli_flag db_flags[] = {
+    {"--dry-run", NULL, "print the SQL that would run, and change nothing"},
+    {"--to", "N", "go back to this schema (rollback); one back unless told"},
+    {"--yes", NULL, "go back although that deletes data (rollback)"},
+    DATA_FLAG,
+    {"--database-url", "URL", "the PostgreSQL to use instead of what DATABASE_URL says"},
+    JSON_FLAG,
+    END,
+};
 
 const struct cli_command cli_commands[] = {
     {
@@ -90,6 +99,15 @@ const struct cli_command cli_commands[] = {
                      "holdfast audit verify"},
         .flags = audit_flags,
         .run = cmd_audit,
+    },
+    {
+        .name = "db",
+        .group = "Look",
+        .usage = "migrate [--dry-run] | status | rollback [--to N] --yes",
+        .summary = "Bring the database's schema up, look at it, or go back.",
+        .examples = {"holdfast db status", "holdfast db migrate --dry-run"},
+        .flags = db_flags,
+        .run = cmd_db,
     },
     {
         .name = "version",

@@ -426,7 +426,7 @@ static char *copy_of(struct str s)
     return copy;
 }
 
-bool store_open_sqlite(const struct store_config *config, struct store **ret, struct error *err)
+bool sq_open_file(const struct store_config *config, struct sqlite_store **ret, struct error *err)
 {
     if (!config->path.p || config->path.n == 0)
         return error_set(err, ERR_CONFIG, "The SQLite store needs a file; set the data directory.");
@@ -436,7 +436,20 @@ bool store_open_sqlite(const struct store_config *config, struct store **ret, st
     s->sql_dir = config->sql_dir ? copy_of(str_of(config->sql_dir)) : NULL;
     s->read_only = config->read_only;
     segment_init(&s->segment);
-    if (!open_db(s, err) || !settle_schema(s, err)) {
+    if (!open_db(s, err)) {
+        sq_close(&s->base);
+        return false;
+    }
+    *ret = s;
+    return true;
+}
+
+bool store_open_sqlite(const struct store_config *config, struct store **ret, struct error *err)
+{
+    struct sqlite_store *s;
+    if (!sq_open_file(config, &s, err))
+        return false;
+    if (!settle_schema(s, err)) {
         sq_close(&s->base);
         return false;
     }

@@ -147,6 +147,9 @@ void sq_end_read(struct sqlite_store *s);
 void sq_page_begin(struct sqlite_store *s);
 void sq_page_end(struct sqlite_store *s);
 struct migrate_driver sq_migrate_driver(sqlite3 **db);
+/* Opens the file and leaves its schema alone; ends with store_close(). */
+must_check bool sq_open_file(const struct store_config *config, struct sqlite_store **ret,
+                             struct error *err);
 
 /* Bindings in order: each call binds the next parameter. */
 struct sq_bind {

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is the same for every backend's schema: the migrations known, and the running of them. */
+#include "store/schema.h"
+
+bool schema_open(const struct database *d, bool read_only, const char *sql_dir, struct schema **ret,
+                 struct error *err)
+{
+    struct store_config config = {.path = d->path, .read_only = read_only, .sql_dir = sql_dir};
+    struct schema *s;
+    if (d->is_postgres)
+        return error_set(err, ERR_CONFIG,
+                         "this program has no PostgreSQL store yet; unset DATABASE_URL");
+    if (!schema_open_sqlite(&config, &s, err))
+        return false;
+    s->sql_dir = sql_dir;
+    *ret = s;
+    return true;
+}
+
+void schema_close(struct schema *s)
+{
+    if (s)
+        s->ops->close(s);
+}
+
+bool schema_status(struct schema *s, struct arena *mem, struct schema_status *ret,
+                   struct error *err)
+{
+    struct schema_status status = {0};
+    if (!migrate_load(s->ops->dialect, s->sql_dir, mem, &status.known, err) ||
+        !s->ops->applied(s, mem, &status.applied, &status.n_applied, err))
+        return false;
+    if (status.n_applied > 0)
+        status.number = status.applied[status.n_applied - 1].number;
+    *ret = status;
+    return true;
+}
+
+bool schema_status_check(const struct schema_status *status, struct error *err)
+{
+    return status->number <= (int)status->known.n ||
+           migrate_check(&status->known, status->number, err);
+}
+
+/* number < 0: up. */
+static bool run(struct schema *s, int number, struct error *err)
+{
+    struct arena *mem = arena_new(16 << 20);
+    struct migrations known;
+    struct migrate_driver driver = s->ops->driver(s);
+    bool ok = migrate_load(s->ops->dialect, s->sql_dir, mem, &known, err) &&
+              (number < 0 ? migrate_up(&driver, &known, err)
+                          : migrate_down(&driver, &known, number, err));
+    arena_free(mem);
+    return ok;
+}
+
+bool schema_migrate(struct schema *s, struct error *err)
+{
+    return run(s, -1, err);
+}
+
+bool schema_rollback(struct schema *s, int number, struct error *err)
+{
+    return run(s, number < 0 ? 0 : number, err);
+}

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holdfast db: what it prints, what it changes, and what it leaves alone."""
+import json
+import os
+import sqlite3
+
+from commands import run
+
+
+def numbers(hf):
+    """The migrations that are applied, read from the file itself."""
+    db = sqlite3.connect(os.path.join(hf.data, 'holdfast.db'))
+    try:
+        return [n for n, in db.execute('SELECT number FROM schema_migrations ORDER BY number')]
+    finally:
+        db.close()
+
+
+def status(hf, code=0):
+    done = run(hf, 'db', 'status', '--json')
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_status_of_nothing_makes_nothing(holdfast):
+    hf = holdfast(start=False)
+    found = status(hf)
+    assert found['backend'] == 'sqlite' and found['schema'] == 0 and found['known'] >= 2
+    assert [m['number'] for m in found['migrations']] == list(range(1, found['known'] + 1))
+    assert not any('applied_at' in m for m in found['migrations'])
+    done = run(hf, 'db', 'status')
+    assert done.returncode == 0 and 'not applied' in done.stdout and 'holdfast db migrate' in done.stdout
+    assert not os.path.exists(hf.data)
+
+
+def test_dry_run_prints_sql_that_runs_and_changes_nothing(holdfast):
+    hf = holdfast(start=False)
+    done = run(hf, 'db', 'migrate', '--dry-run')
+    assert done.returncode == 0, done.stderr
+    assert 'nothing was changed' in done.stderr and not os.path.exists(hf.data)
+    db = sqlite3.connect(':memory:')
+    db.executescript(done.stdout)
+    tables = {name for name, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert {'events', 'edge_mcp_sessions', 'writers'} <= tables
+
+
+def test_migrate_then_start_then_status(holdfast):
+    hf = holdfast(start=False)
+    done = run(hf, 'db', 'migrate')
+    assert done.returncode == 0, done.stderr
+    known = status(hf)['known']
+    assert len(done.stdout.splitlines()) == known and done.stdout.startswith('applied 0001 ')
+    assert numbers(hf) == list(range(1, known + 1))
+    again = run(hf, 'db', 'migrate')
+    assert again.returncode == 0 and again.stdout == '' and 'nothing to do' in again.stderr
+    hf.start()
+    assert hf.client().connect().call('echo', {'text': 'x'}).status == 200
+    found = status(hf)  # beside the daemon
+    assert found['schema'] == known and all(m['applied_at'].endswith('Z') for m in found['migrations'])
+
+
+def test_changes_are_refused_beside_a_daemon(holdfast):
+    hf = holdfast()
+    before = numbers(hf)
+    for args in (['migrate'], ['rollback', '--yes']):
+        done = run(hf, 'db', *args)
+        assert done.returncode == 7 and 'stop it' in done.stderr, done.stderr
+    assert run(hf, 'db', 'migrate', '--dry-run').returncode == 0
+    assert run(hf, 'db', 'rollback', '--dry-run').returncode == 0
+    assert numbers(hf) == before
+    hf.check()
+
+
+def test_rollback_asks_first_and_undoes_the_newest_or_down_to_n(holdfast):
+    hf = holdfast(start=False)
+    assert run(hf, 'db', 'migrate').returncode == 0
+    known = numbers(hf)
+    done = run(hf, 'db', 'rollback')
+    assert done.returncode == 2 and '--yes' in done.stderr and numbers(hf) == known
+    done = run(hf, 'db', 'rollback', '--yes')
+    assert done.returncode == 0 and done.stdout.startswith(f'undone {known[-1]:04d} '), done.stderr
+    assert numbers(hf) == known[:-1]
+    done = run(hf, 'db', 'rollback', '--to', '1', '--yes', '--json')
+    assert done.returncode == 0 and json.loads(done.stdout)['schema'] == 1
+    assert numbers(hf) == [1]
+    for wrong in ('2', '-1', 'x', ''):
+        assert run(hf, 'db', 'rollback', f'--to={wrong}', '--yes').returncode == 2
+    assert run(hf, 'db', 'rollback', '--to', '0', '--yes').returncode == 0
+    assert status(hf)['schema'] == 0
+    hf.start()  # and all the way up again
+    assert numbers(hf) == known
+
+
+def test_a_newer_schema_is_refused_by_every_verb_and_by_the_start(holdfast):
+    hf = holdfast(start=False)
+    assert run(hf, 'db', 'migrate').returncode == 0
+    db = sqlite3.connect(os.path.join(hf.data, 'holdfast.db'))
+    db.execute("INSERT INTO schema_migrations VALUES (99, 'future', 1763197323456)")
+    db.commit()
+    db.close()
+    before = numbers(hf)
+    found = status(hf, code=7)
+    assert found['schema'] == 99
+    assert found['migrations'][-1] == {'number': 99, 'name': 'future', 'known': False,
+                                       'applied_at': '2025-11-15T09:02:03.456Z'}
+    for args in (['migrate'], ['migrate', '--dry-run'], ['rollback', '--yes'], ['status']):
+        done = run(hf, 'db', *args)
+        assert done.returncode == 7 and 'newer' in done.stderr, (args, done.stderr)
+    hf.start(wait=False)
+    assert hf.process.wait(20) == 7
+    assert numbers(hf) == before
+
+
+def test_usage(holdfast):
+    hf = holdfast(start=False)
+    for args in ([], ['up'], ['status', 'x'], ['status', '--yes'], ['migrate', '--to', '1']):
+        assert run(hf, 'db', *args).returncode == 2
+    done = run(hf, 'db', 'status', '--database-url', 'mysql://u:geheim@h/x')
+    assert done.returncode == 7 and 'geheim' not in done.stderr and 'postgresql://' in done.stderr
+    done = run(hf, 'db', 'status', env={'DATABASE_URL': 'u:geheim@h/x'})
+    assert done.returncode == 7 and 'geheim' not in done.stderr
