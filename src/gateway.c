@@ -174,6 +174,8 @@ static bool start_services(struct gateway *g, struct error *err)
     };
     list_init(&sv->unbegun);
     sv->lanes = lanes_new(sv->loop, &lanes);
+    struct identity_config identity = {.loop = sv->loop, .lanes = sv->lanes};
+    sv->identity = identity_new(&identity, sv->config);
     struct audit_config audit = {
         .lanes = sv->lanes,
         .loop = sv->loop,
@@ -342,6 +344,7 @@ static void on_hangup(void *arg, int signum unused_arg)
     for (size_t i = 0; i < fresh->n_notes; i++)
         log_info("configuration", LS("note", fresh->notes[i]));
     upstreams_apply(g->sv.upstreams, fresh);
+    identity_apply(g->sv.identity, fresh);
     config_unref(g->sv.config);
     g->sv.config = fresh;
     swap_tls(g, tls);
@@ -500,8 +503,11 @@ static void stop(struct gateway *g)
     }
     if (g->keeper)
         keeper_stop(g->keeper);
+    if (sv->identity)
+        identity_stop(sv->identity);
     if (sv->lanes)
         lanes_free(sv->lanes);
+    identity_free(sv->identity);
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
     if (sv->sessions)

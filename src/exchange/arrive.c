@@ -12,7 +12,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
 {
     struct exchange *x = arena_alloc(a->mem, sizeof(*x));
 
-    memset(x, 0, offsetof(struct exchange, query));
+    memset(x, 0, offsetof(struct exchange, identify));
     memset(&x->query, 0, offsetof(struct session_query, job));
     x->job.done = NULL;
     x->op = (struct store_op){0};

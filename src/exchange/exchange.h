@@ -8,6 +8,7 @@
 #include "delivery/hub.h"
 #include "exchange/outlet.h"
 #include "http/server.h"
+#include "identity/identity.h"
 #include "mcp/method.h"
 #include "route/plan.h"
 #include "session/carrier.h"
@@ -19,6 +20,7 @@ struct services {
     struct loop *loop;
     struct config *config; /* the current one; an exchange keeps the one it began with */
     struct lanes *lanes;
+    struct identity *identity;
     struct sessions *sessions;
     struct upstreams *upstreams;
     struct audit *audit;
@@ -70,7 +72,8 @@ struct exchange {
     const struct mcp_method *method;
     /* identify, transport, route, session */
     struct principal who;
-    bool is_known;           /* `who` came with the arrival */
+    bool is_known;           /* `who` came with the arrival, or was found out */
+    bool is_asked;           /* … and is being found out */
     struct str key, channel; /* of the arrival */
     struct transport *transport;
     struct session *session;
@@ -101,6 +104,7 @@ struct exchange {
     struct buf out; /* JSON; empty: no body */
     struct str headers;
     /* From here on exchange_start() writes only what is read before it is set. */
+    struct identify identify;
     struct session_query query;
     /* answers that must be stored first */
     struct write_job job;

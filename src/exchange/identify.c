@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The identify step: a principal or 401; and where the configuration wants every client to name
- * itself, the two refusals for one that does not. */
+/* The identify step: a principal or 401, perhaps after a wait; and where the configuration wants
+ * every client to name itself, the two refusals for one that does not. */
 #include "exchange/exchange.h"
-
-#include "identity/identity.h"
 
 const char *exchange_client_refusal(const struct config *config, const struct http_head *head)
 {
@@ -15,13 +13,46 @@ const char *exchange_client_refusal(const struct config *config, const struct ht
                     : "Missing required mcp-client-id header";
 }
 
+static void on_identified(struct identify *q)
+{
+    exchange_resume(container_of(q, struct exchange, identify));
+}
+
+/* NEXT: the answer is there. */
+static enum step_result ask(struct exchange *x)
+{
+    x->is_asked = true;
+    x->identify = (struct identify){
+        .config = x->config,
+        .head = x->head,
+        .is_unix = x->http->is_unix,
+        .peer_uid = x->http->peer_uid,
+        .mem = x->mem,
+        .done = on_identified,
+    };
+    return identify(x->sv->identity, &x->identify) ? STEP_NEXT : STEP_WAIT;
+}
+
+static enum step_result refuse(struct exchange *x)
+{
+    enum step_result result = exchange_fail(x, &x->identify.err);
+
+    if (x->identify.err.code == ERR_UNAUTHENTICATED)
+        x->headers = identity_challenge(x->config, x->http, x->identify.had_credential);
+    return result;
+}
+
 enum step_result exchange_identify(struct exchange *x)
 {
     const char *refusal = exchange_client_refusal(x->config, x->head);
-    struct error err;
 
-    if (!x->is_known && !identify(x->config, x->http, &x->who, &err))
-        return exchange_fail(x, &err);
+    if (!x->is_known && !x->is_asked && ask(x) == STEP_WAIT)
+        return STEP_WAIT;
+    if (!x->is_known && !x->identify.ok)
+        return refuse(x);
+    if (!x->is_known)
+        x->who = x->identify.who;
+    x->is_known = true;
     if (!x->http)
         return STEP_NEXT; /* a pipe has one client, and no headers */
     return refusal ? exchange_refuse(x, 400, -32600, "%s", refusal) : STEP_NEXT;

@@ -67,8 +67,6 @@ enum step_result exchange_fail(struct exchange *x, const struct error *err)
     const struct error_info *info = error_info(err->code);
     if (err->code == ERR_UNAVAILABLE)
         x->headers = STR("Retry-After: 1\r\n");
-    if (err->code == ERR_UNAUTHENTICATED)
-        x->headers = STR("WWW-Authenticate: Bearer\r\n");
     return refuse(x, is_upstream_trouble(err->code) ? 200 : info->http_status, info->jsonrpc,
                   STR_NONE, str_of(err->text));
 }

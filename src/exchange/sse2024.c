@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "exchange/client_channel.h"
 #include "http/sse.h"
-#include "identity/identity.h"
 #include "json/write.h"
 
 #include <stdio.h>
@@ -190,16 +189,27 @@ static void refuse(struct http_request *r, int status, int code, struct str head
     buf_release(&body);
 }
 
-void sse2024_open(struct sse2024 *all, struct http_request *r)
+static void refuse_unknown(struct sse2024 *all, struct http_request *r, const struct identify *q)
 {
+    const struct error_info *info = error_info(q->err.code);
+
+    refuse(r, info->http_status, info->jsonrpc,
+           q->err.code == ERR_UNAUTHENTICATED
+               ? identity_challenge(all->sv->config, r, q->had_credential)
+               : STR("Retry-After: 1\r\n"),
+           q->err.text);
+}
+
+static void open_identified(void *arg, struct http_request *r, const struct principal *who,
+                            const struct identify *q)
+{
+    struct sse2024 *all = arg;
     const char *why = exchange_client_refusal(all->sv->config, r->head);
     struct sse_stream *s;
-    struct principal who;
-    struct error err;
     char endpoint[sizeof(MESSAGES) + TRANSPORT_ID_LENGTH];
 
-    if (!identify(all->sv->config, r, &who, &err)) {
-        refuse(r, 401, -32000, STR("WWW-Authenticate: Bearer\r\n"), err.text);
+    if (!who) {
+        refuse_unknown(all, r, q);
         return;
     }
     if (why) {
@@ -216,7 +226,7 @@ void sse2024_open(struct sse2024 *all, struct http_request *r)
                                  : "too many event streams are open; close one that is not used");
         return;
     }
-    s = begin_stream(all, &who);
+    s = begin_stream(all, who);
     s->r = r;
     r->user = s;
     r->on_abort = on_abort;
@@ -224,6 +234,11 @@ void sse2024_open(struct sse2024 *all, struct http_request *r)
     snprintf(endpoint, sizeof(endpoint), MESSAGES "%s", s->id);
     write_event(s, STR("endpoint"), str_of(endpoint));
     schedule(s);
+}
+
+void sse2024_open(struct sse2024 *all, struct http_request *r)
+{
+    identify_request(all->sv->identity, all->sv->config, r, STR_NONE, open_identified, all);
 }
 
 /* ?session_id=X, decoded; absent when there is none, or none that can be read. */
@@ -241,20 +256,21 @@ static struct str session_key(struct http_request *r)
 }
 
 /* The open stream that X names for whoever posts; a foreign one is like none. */
-static struct sse_stream *find(struct sse2024 *all, struct http_request *r, struct str key)
+static struct sse_stream *find(struct sse2024 *all, struct http_request *r,
+                               const struct principal *who, struct str key)
 {
     struct sse_stream *s = map_get(&all->by_id, key);
-    struct principal who;
-    struct error err;
 
-    if (!identify(all->sv->config, r, &who, &err) || !s || s->ending || s->full ||
-        !principal_owns(&who, s->channel.who.tenant, s->channel.who.owner) ||
+    if (!who || !s || s->ending || s->full ||
+        !principal_owns(who, s->channel.who.tenant, s->channel.who.owner) ||
         exchange_client_refusal(all->sv->config, r->head))
         return NULL; /* what is to be refused is refused by the exchange, with the request's id */
     return s;
 }
 
-static void post_as_mcp(struct sse2024 *all, struct http_request *r, struct str key)
+/* Who is not known is asked again, and refused with the request's id. */
+static void post_as_mcp(struct sse2024 *all, struct http_request *r, const struct principal *who,
+                        struct str key)
 {
     struct arrival a = {
         .outlet = &outlet_http,
@@ -264,6 +280,7 @@ static void post_as_mcp(struct sse2024 *all, struct http_request *r, struct str 
         .verb = r->head->method,
         .body = r->body,
         .endpoint = STR("/mcp"),
+        .who = who,
         .key = carrier_name(key, r->mem),
     };
     exchange_start(all->sv, &a);
@@ -283,8 +300,10 @@ static bool has_room(const struct sse_stream *s, struct http_request *r)
     return mcp_parse_request(r->body, r->mem, &m, &id, &is_batch, &err) && m.kind != MCP_REQUEST;
 }
 
-void sse2024_post(struct sse2024 *all, struct http_request *r)
+static void post_identified(void *arg, struct http_request *r, const struct principal *who,
+                            const struct identify *q unused_arg)
 {
+    struct sse2024 *all = arg;
     struct str key = session_key(r);
 
     if (!key.p) {
@@ -293,9 +312,9 @@ void sse2024_post(struct sse2024 *all, struct http_request *r)
                "GET /sse names or any other string that stands for your session");
         return;
     }
-    struct sse_stream *s = find(all, r, key);
+    struct sse_stream *s = find(all, r, who, key);
     if (!s) {
-        post_as_mcp(all, r, key);
+        post_as_mcp(all, r, who, key);
         return;
     }
     if (!has_room(s, r)) {
@@ -305,6 +324,11 @@ void sse2024_post(struct sse2024 *all, struct http_request *r)
     }
     client_channel_take(&s->channel, r->body, r->head);
     http_reply(r, 202, NULL, STR_NONE, STR_NONE);
+}
+
+void sse2024_post(struct sse2024 *all, struct http_request *r)
+{
+    identify_request(all->sv->identity, all->sv->config, r, STR_NONE, post_identified, all);
 }
 
 struct sse2024 *sse2024_new(struct services *sv)

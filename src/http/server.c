@@ -247,6 +247,7 @@ struct server_request *server_request_new(struct server_conn *c)
     r->counted = 0;
     r->pub.body = STR("");
     r->pub.extra = STR_NONE;
+    r->pub.who = NULL;
     r->pub.user = NULL;
     r->pub.on_abort = NULL;
     r->pub.on_drained = NULL;

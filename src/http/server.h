@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/principal.h"
 #include "http/codec.h"
 #include "io/address.h"
 #include "io/loop.h"
@@ -33,7 +34,8 @@ struct http_request {
     unsigned peer_uid; /* with is_unix: SO_PEERCRED */
     int64_t began_us;  /* clock_mono_us() at the first byte of the head */
     struct str extra;  /* header lines of every answer, refusals too; set by the gate, in mem */
-    void *user;        /* the handler's */
+    const struct principal *who; /* in mem; set by the front for routes that want one, else NULL */
+    void *user;                  /* the handler's */
     void (*on_abort)(struct http_request *r); /* set by a handler that answers later; may be NULL */
     void (*on_drained)(
         struct http_request *r); /* nothing of a stream is queued any more; or NULL */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identification, and the two header checks that come before it. */
+/* The question: which credential a request carries, and what is known of it. */
 #include "identity/identity.h"
 
-#include "http/client.h"
-
-#include <arpa/inet.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+struct identity {
+    struct identity_config config;
+    struct config *c;
+};
 
 static const struct principal local_admin = {
     .tenant = {"default", 7},
@@ -13,93 +16,77 @@ static const struct principal local_admin = {
     .role = ROLE_ADMIN,
 };
 
-bool identify(const struct config *c unused_arg, const struct http_request *r,
-              struct principal *ret, struct error *err)
+struct identity *identity_new(const struct identity_config *config, struct config *c)
 {
-    if (r->is_unix && r->peer_uid != geteuid() && r->peer_uid != 0)
-        return error_set(
-            err, ERR_UNAUTHENTICATED,
+    struct identity *id = xcalloc(1, sizeof(*id));
+    id->config = *config;
+    id->c = config_ref(c);
+    return id;
+}
+
+void identity_apply(struct identity *id, struct config *c)
+{
+    config_unref(id->c);
+    id->c = config_ref(c);
+}
+
+void identity_stop(struct identity *id unused_arg)
+{
+}
+
+void identity_free(struct identity *id)
+{
+    if (!id)
+        return;
+    config_unref(id->c);
+    free(id);
+}
+
+bool identify(struct identity *id unused_arg, struct identify *q)
+{
+    list_init(&q->waiting);
+    q->ok = false;
+    q->had_credential = q->path_key.p || http_header_get(q->head, STR("authorization")).p ||
+                        http_header_get(q->head, STR("x-api-key")).p;
+    if (q->is_unix && q->peer_uid != geteuid() && q->peer_uid != 0) {
+        error_set(
+            &q->err, ERR_UNAUTHENTICATED,
             "the control socket is for the user who runs Holdfast; run the command as that user");
-    if (http_header_get(r->head, STR("authorization")).p ||
-        http_header_get(r->head, STR("x-api-key")).p)
-        return error_set(
-            err, ERR_UNAUTHENTICATED,
-            "this credential is not known here; leave the Authorization or X-API-Key header "
-            "out, as a loopback listener needs none");
-    *ret = local_admin;
-    return true;
-}
-
-/* Splits "host:port", "[v6]:port" or "host"; false when the port is not a port. */
-static bool split_host(struct str authority, struct str *ret_host)
-{
-    struct str host, port = STR_NONE;
-    uint64_t number;
-
-    if (authority.n && authority.p[0] == '[') {
-        size_t close = str_find(authority, ']');
-        if (close == authority.n)
-            return false;
-        host = str_n(authority.p, close + 1);
-        if (close + 1 < authority.n) {
-            if (authority.p[close + 1] != ':')
-                return false;
-            port = str_n(authority.p + close + 2, authority.n - close - 2);
-        }
+    } else if (q->had_credential) {
+        error_set(&q->err, ERR_UNAUTHENTICATED,
+                  "this credential is not known here; leave the Authorization or X-API-Key header "
+                  "out, as a loopback listener needs none");
     } else {
-        size_t colon = str_find(authority, ':');
-        host = str_n(authority.p, colon);
-        if (colon < authority.n)
-            port = str_n(authority.p + colon + 1, authority.n - colon - 1);
+        q->who = local_admin;
+        q->ok = true;
     }
-    if (port.p && (!str_to_u64(port, 65535, &number) || number == 0))
-        return false;
-    *ret_host = host;
     return true;
 }
 
-/* localhost, [::1], or a dotted address in 127/8; anything else that resolves there does not count.
- */
-static bool is_loopback_name(struct str host)
+void identify_cancel(struct identify *q)
 {
-    struct in_addr a;
-    char text[INET_ADDRSTRLEN];
-
-    if (str_ieq(host, STR("localhost")) || str_eq(host, STR("[::1]")))
-        return true;
-    if (host.n >= sizeof(text) || !str_starts(host, STR("127.")))
-        return false;
-    memcpy(text, host.p, host.n);
-    text[host.n] = '\0';
-    return inet_pton(AF_INET, text, &a) == 1;
+    list_remove(&q->waiting);
 }
 
-bool host_is_allowed(const struct config *c, struct str authority)
+void identity_watch(struct identity *id unused_arg, struct identity_watch *w,
+                    const struct principal *who unused_arg)
 {
-    struct str host;
-    struct http_url url;
-    struct error ignored;
-
-    if (!split_host(authority, &host))
-        return false;
-    if (is_loopback_name(host))
-        return true;
-    return c->public_url.p && http_url_parse(c->public_url, &url, &ignored) &&
-           str_ieq(url.host, host);
+    list_init(&w->node);
 }
 
-bool origin_is_allowed(const struct config *c, struct str origin)
+void identity_unwatch(struct identity_watch *w)
 {
-    struct str host, rest = origin;
+    if (w->node.next)
+        list_remove(&w->node);
+}
 
-    for (size_t i = 0; i < c->n_origins; i++)
-        if (str_ieq(c->origins[i], origin))
-            return true;
-    if (str_starts(rest, STR("http://")))
-        rest = str_n(rest.p + 7, rest.n - 7);
-    else if (str_starts(rest, STR("https://")))
-        rest = str_n(rest.p + 8, rest.n - 8);
-    else
-        return false;
-    return split_host(rest, &host) && is_loopback_name(host);
+void identity_revoked(struct identity *id unused_arg, struct str credential unused_arg)
+{
+}
+
+struct str identity_challenge(const struct config *c unused_arg,
+                              const struct http_request *r unused_arg,
+                              bool had_credential unused_arg)
+{
+    return STR("WWW-Authenticate: Bearer\r\n");
 }

@@ -1,18 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is calling.  Until keys and tokens exist there is one principal: whoever reaches the loopback
- * listener or the control socket.  A credential that nobody issued is refused, not ignored. */
+/* Who is calling: a credential to a principal, or a refusal.  Nothing else in Holdfast gives
+ * authority.
+ *
+ *   none        a loopback listener with `auth: none`, or the control socket: tenant default, role
+ *               admin
+ *   API key     "Authorization: Bearer hf_…", "X-API-Key: hf_…" or, where enabled, in the path
+ *   JWT         "Authorization: Bearer eyJ…"
+ *
+ * A credential that does not hold is refused, also where none is needed.  What was proved is kept
+ * for a while (bounded), so that most requests are answered at once; a revocation drops it and
+ * tells every watch, so nothing goes on with it for longer than a second, on any node. */
 #ifndef HOLDFAST_IDENTITY_IDENTITY_H
 #define HOLDFAST_IDENTITY_IDENTITY_H
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/principal.h"
 #include "config/config.h"
 #include "http/server.h"
+#include "store/lanes.h"
 
-must_check bool identify(const struct config *c, const struct http_request *r,
-                         struct principal *ret, struct error *err);
-/* DNS rebinding (threats H10): the Host must be a name of ours, an Origin, when present, one we
- * allow. */
+#define IDENTITY_MAX_KEPT 4096       /* credentials proved lately */
+#define IDENTITY_KEPT_MS (60 * 1000) /* after which one is proved again */
+#define IDENTITY_REFUSED_MS 1000     /* for which a refusal stands without being looked at again */
+#define IDENTITY_MAX_CREDENTIAL (16u * 1024) /* bytes */
+
+struct identity;
+
+struct identity_config {
+    struct loop *loop;
+    struct lanes *lanes;
+    bool is_shared; /* others use the store too: their revocations are asked for */
+};
+struct identity *identity_new(const struct identity_config *config, struct config *c) must_check;
+/* A new configuration: issuers, tenants. */
+void identity_apply(struct identity *id, struct config *c);
+/* While questions may still wait: they are refused, and no new revocations are asked for. */
+void identity_stop(struct identity *id);
+void identity_free(struct identity *id); /* after lanes_free(); NULL is fine */
+
+/* One question.  Embedded in whoever asks; spans of `who` live in `mem`, the asker's. */
+struct identify {
+    const struct config *config;
+    const struct http_head *head; /* not looked at any more once identify() has returned */
+    struct str path_key;          /* a key that stood in the path; absent: none did */
+    bool is_unix;
+    unsigned peer_uid;
+    struct arena *mem;
+    void (*done)(struct identify *q); /* from the loop */
+    /* Out. */
+    bool ok;
+    bool had_credential;
+    struct principal who;
+    struct error err; /* ERR_UNAUTHENTICATED, or ERR_UNAVAILABLE when the store cannot say */
+    /* private */
+    struct list waiting;
+};
+/* true: answered now.  false: `done` comes. */
+must_check bool identify(struct identity *id, struct identify *q);
+/* The asker goes away before `done`. */
+void identify_cancel(struct identify *q);
+
+/* The same for a whole request: `fn` gets the answer, perhaps before this returns; `who` is NULL
+ * when there is none, both live in r->mem.  A client that goes away meanwhile is taken care of, and
+ * fn never called.  r->user stays what it was. */
+typedef void identified_fn(void *arg, struct http_request *r, const struct principal *who,
+                           const struct identify *q);
+void identify_request(struct identity *id, const struct config *c, struct http_request *r,
+                      struct str path_key, identified_fn *fn, void *arg);
+
+/* Something long-lived that works in somebody's name (a stream, a pipe): told once, from the loop,
+ * when that credential is revoked or past its end.  Zeroed before its first use. */
+struct identity_watch {
+    void (*on_revoked)(struct identity_watch *w);
+    /* private */
+    struct list node;
+    struct watched *watched;
+};
+/* A principal without a credential is never told.  who need not stay. */
+void identity_watch(struct identity *id, struct identity_watch *w, const struct principal *who);
+void identity_unwatch(struct identity_watch *w); /* also when it does not watch */
+/* The credential holds no longer (its row says so by now). */
+void identity_revoked(struct identity *id, struct str credential);
+
+/* "WWW-Authenticate: …\r\n" of a 401, in r->mem. */
+struct str identity_challenge(const struct config *c, const struct http_request *r,
+                              bool had_credential);
+
+/* names.c.  DNS rebinding (threats H10): the Host must be a name of ours, an Origin, when present,
+ * one we allow. */
 bool host_is_allowed(const struct config *c, struct str host);
 bool origin_is_allowed(const struct config *c, struct str origin);
 

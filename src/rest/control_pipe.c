@@ -4,7 +4,6 @@
 #include "rest/front.h"
 
 #include "exchange/pipe.h"
-#include "identity/identity.h"
 
 #define GREETING                                                                                   \
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: holdfast-lines\r\n\r\n"
@@ -30,14 +29,11 @@ static bool server_of(struct http_request *r, struct str *ret)
 void front_control_pipe(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
     struct services *sv = arg;
-    struct principal who;
+    struct principal who = *r->who;
     struct str server;
-    struct error err;
     int fd;
 
-    if (!identify(sv->config, r, &who, &err)) {
-        front_refuse(r, 401, STR_NONE, err.text);
-    } else if (!server_of(r, &server)) {
+    if (!server_of(r, &server)) {
         front_refuse(r, 400, STR_NONE, "name one server, or none for all of them");
     } else if (server.p && !upstreams_find(sv->upstreams, server)) {
         front_refuse(

@@ -8,7 +8,8 @@
 #include "json/write.h"
 #include "rest/cors.h"
 
-enum { ROUTE_JSON = 1, ROUTE_CONTROL = 2 }; /* wants a JSON body; unix socket only */
+/* Wants a JSON body; is for the unix socket only; gets a principal in r->who, or is not reached. */
+enum { ROUTE_JSON = 1, ROUTE_CONTROL = 2, ROUTE_WHO = 4 };
 
 static void handle_mcp(void *arg, struct http_request *r, const struct route_match *m)
 {
@@ -43,10 +44,12 @@ static const struct http_route routes[] = {
     {"GET", "/healthz", front_healthz, "The process is alive.", 0},
     {"GET", "/readyz", front_readyz, "The store writes and no stop is under way.", 0},
     {"GET", "/metrics", front_metrics, "Prometheus text.", 0},
-    {"POST", "/control/pipe", front_control_pipe, "Lines both ways, for stdio.", ROUTE_CONTROL},
-    {"GET", "/control/events", front_control_events, "Audit events, for commands.", ROUTE_CONTROL},
+    {"POST", "/control/pipe", front_control_pipe, "Lines both ways, for stdio.",
+     ROUTE_CONTROL | ROUTE_WHO},
+    {"GET", "/control/events", front_control_events, "Audit events, for commands.",
+     ROUTE_CONTROL | ROUTE_WHO},
     {"GET", "/control/status", front_control_status, "Servers and counts, for commands.",
-     ROUTE_CONTROL},
+     ROUTE_CONTROL | ROUTE_WHO},
 };
 
 static struct str refusal(struct http_request *r, const char *text)
@@ -146,12 +149,38 @@ int front_gate(void *arg, struct http_request *r, struct str *ret_body)
     return 0; /* 404 and 405 are the handler's to say, with Allow */
 }
 
+static void refuse_unknown(struct services *sv, struct http_request *r, const struct identify *q)
+{
+    front_refuse(r, error_info(q->err.code)->http_status,
+                 q->err.code == ERR_UNAUTHENTICATED
+                     ? identity_challenge(sv->config, r, q->had_credential)
+                     : STR("Retry-After: 1\r\n"),
+                 q->err.text);
+}
+
+static void handle_identified(void *arg, struct http_request *r, const struct principal *who,
+                              const struct identify *q)
+{
+    struct found *f = r->user;
+
+    r->user = NULL;
+    r->who = who;
+    if (who)
+        f->route->fn(arg, r, &f->match);
+    else
+        refuse_unknown(arg, r, q);
+}
+
 void front_handle(void *arg, struct http_request *r)
 {
-    const struct services *sv = arg;
+    struct services *sv = arg;
     struct found *f = r->user;
     struct str lines;
 
+    if (f->route && (f->route->flags & ROUTE_WHO)) {
+        identify_request(sv->identity, sv->config, r, STR_NONE, handle_identified, sv);
+        return;
+    }
     r->user = NULL;
     if (f->route)
         f->route->fn(arg, r, &f->match);
