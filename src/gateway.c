@@ -83,8 +83,8 @@ static bool start_writer(struct gateway *g, struct store *store, struct error *e
     g->writer = (struct writer_row){
         .uuid = str_of(uuid),
         .node = str_of(node),
-        .started_ms = clock_wall_ms(),
-        .lease_until_ms = clock_wall_ms() + LEASE_MS,
+        .started_ms = clock_life_ms(),
+        .lease_until_ms = clock_life_ms() + LEASE_MS,
     };
     if (!store_writer_start(store, &g->writer, true, err) ||
         !chain_open(datadir_path(g->options.data_dir, "audit.key", g->mem), true, g->writer.number,
@@ -114,9 +114,11 @@ static void on_lease_written(struct write_job *job)
 static void on_lease(void *arg)
 {
     struct gateway *g = arg;
+
+    clock_life_keep();
     if (g->renewing)
         return;
-    g->writer.lease_until_ms = clock_wall_ms() + LEASE_MS;
+    g->writer.lease_until_ms = clock_life_ms() + LEASE_MS;
     g->lease_op = (struct store_op){.kind = OP_WRITER_RENEW, .writer = &g->writer};
     g->lease_job = (struct write_job){.ops = &g->lease_op, .n = 1, .done = on_lease_written};
     g->renewing = lane_write(g->sv.lanes, &g->lease_job);
@@ -448,6 +450,7 @@ static bool start(struct gateway *g, struct error *err)
         !keeper_start(&g->keeper, err))
         return false;
     log_start();
+    clock_life_continue(datadir_path(g->options.data_dir, "life-clock", g->mem).p);
     g->sv.loop = loop_new();
     keeper_attach(g->keeper, g->sv.loop);
     if (!start_services(g, err) || !start_listeners(g, err))
@@ -468,7 +471,7 @@ static void end_writer(struct gateway *g)
     struct error err;
     struct store *store;
     struct store_config config = {.path = datadir_path(g->options.data_dir, "holdfast.db", g->mem)};
-    g->writer.ended_ms = clock_wall_ms();
+    g->writer.ended_ms = clock_life_ms();
     struct store_op op = {.kind = OP_WRITER_END, .writer = &g->writer};
 
     if (!store_open_sqlite(&config, &store, &err))

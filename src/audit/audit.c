@@ -163,7 +163,7 @@ bool audit_close_lost(struct store *store, struct chain *chain, size_t *ret_n, s
     while (n == CLOSE_BATCH) {
         struct arena *mem = arena_new(SIZE_MAX / 4);
         struct event_row *intents = NULL;
-        bool ok = store_open_intents(store, clock_wall_ms(), after, CLOSE_BATCH, mem, &intents, &n,
+        bool ok = store_open_intents(store, clock_life_ms(), after, CLOSE_BATCH, mem, &intents, &n,
                                      err) &&
                   (n == 0 || close_batch(store, chain, intents, n, mem, err));
         if (ok && n > 0)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two clocks and their text forms.  The fake hands are atomics, so a test may turn them while
- * other threads look. */
+/* The clocks of the machine and their text forms.  The fake hands are atomics, so a test may turn
+ * them while other threads look.  In a build with faults the file that HOLDFAST_FAULT_CLOCK names
+ * holds the seconds by which the wall clock is off: whoever writes it sets the clock of a running
+ * process. */
 #include "base/clock.h"
+#include "base/clock_impl.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 static _Atomic bool fake;
@@ -19,9 +23,34 @@ static int64_t read_us(clockid_t id)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+#ifdef HOLDFAST_FAULTS
+#define SHIFT_EVERY_US 20000
+
+static int64_t shift_ms(void)
+{
+    static _Atomic int64_t shift, next_us;
+    const char *path = getenv("HOLDFAST_FAULT_CLOCK");
+    int64_t now_us = path ? read_us(CLOCK_BOOTTIME) : 0;
+    long long seconds;
+    FILE *f;
+
+    if (!path || now_us < next_us)
+        return shift;
+    next_us = now_us + SHIFT_EVERY_US;
+    f = fopen(path, "re");
+    if (f && fscanf(f, "%lld", &seconds) == 1)
+        shift = seconds * 1000;
+    if (f)
+        fclose(f);
+    return shift;
+}
+#else
+#define shift_ms() 0
+#endif
+
 int64_t clock_wall_ms(void)
 {
-    return unlikely(fake) ? fake_wall_ms : read_us(CLOCK_REALTIME) / 1000;
+    return unlikely(fake) ? fake_wall_ms : read_us(CLOCK_REALTIME) / 1000 + shift_ms();
 }
 
 int64_t clock_mono_ms(void)
@@ -39,6 +68,7 @@ void clock_set_fake(int64_t wall_ms, int64_t mono_ms)
     fake_wall_ms = wall_ms;
     fake_mono_ms = mono_ms;
     fake = true;
+    clock_life_begin();
 }
 
 void clock_advance_fake(int64_t ms)
@@ -47,9 +77,15 @@ void clock_advance_fake(int64_t ms)
     fake_mono_ms += ms;
 }
 
+void clock_jump_fake(int64_t wall_delta_ms)
+{
+    fake_wall_ms += wall_delta_ms;
+}
+
 void clock_set_real(void)
 {
     fake = false;
+    clock_life_begin();
 }
 
 #define LAST_MS 253402300799999 /* 9999-12-31T23:59:59.999Z: what four digits can say */

@@ -150,11 +150,11 @@ void random_uuid4(char ret_text[UUID_TEXT])
     uuid_write(b, 4, ret_text);
 }
 
-/* Strictly rising within the process, also inside one millisecond; a wall clock set back by more
- * than ten seconds is believed rather than outrun. */
+/* Strictly rising within the process, also inside one millisecond; by the clock of lifetimes, so
+ * that a row made later sorts later whoever sets the wall clock. */
 static uint64_t next_v7(void)
 {
-    uint64_t now = (uint64_t)clock_wall_ms() << 12;
+    uint64_t now = (uint64_t)clock_life_ms() << 12;
     uint64_t last = last_v7, next;
 
     do {

@@ -379,7 +379,7 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
         c->replaced_row = (struct session_row){
             .id = c->replaces->id,
             .status = SESSION_EXPIRED,
-            .terminated_ms = clock_wall_ms(),
+            .terminated_ms = clock_life_ms(),
             .termination_reason = STR("idle gap"),
         };
         ops[n++] =
@@ -408,7 +408,7 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
             .session_id = c->session->id,
             .server = upstream_name(c->up),
             .writer = sessions_writer(c->session->home),
-            .opened_ms = clock_wall_ms(),
+            .opened_ms = clock_life_ms(),
         };
         ops[n++] = (struct store_op){.kind = OP_LINK_PUT, .who = c->who, .link = &c->link_row};
     }

@@ -171,7 +171,7 @@ static void kept_free(struct kept *k)
 /* Their rows are the reaper's. */
 static void forget_ended(struct undelivered *u)
 {
-    int64_t now_ms = clock_wall_ms();
+    int64_t now_ms = clock_life_ms();
 
     for (struct list *it; (it = list_first(&u->order));) {
         struct kept *k = list_entry(it, struct kept, in_order);
@@ -224,7 +224,7 @@ bool kept_seal(struct kept *k, int64_t exec, struct str result, int64_t until_ms
     k->row.id = u->writer << EVENT_WRITER_SHIFT | ++u->last_number;
     k->row.session_id = k->session_id;
     k->row.exec = exec;
-    k->row.created_ms = clock_wall_ms();
+    k->row.created_ms = clock_life_ms();
     k->row.expires_ms = until_ms ? until_ms : k->row.created_ms + lifetime_ms();
     k->row.sealed = str_n((const char *)k->sealed, n);
     k->row.sealed_len = (int64_t)n;

@@ -133,8 +133,8 @@ static enum step_result answer_initialize(struct exchange *x)
             .endpoint = x->endpoint,
             .protocol_version = x->version->name,
             .initialize_params = js_raw(&x->msg.doc, params),
-            .created_ms = clock_wall_ms(),
-            .last_used_ms = clock_wall_ms(),
+            .created_ms = clock_life_ms(),
+            .last_used_ms = clock_life_ms(),
         };
         sha256(str_of(x->transport_id), row->id_hash);
         x->op.kind = OP_TRANSPORT_CREATE;
@@ -158,7 +158,7 @@ static enum step_result answer_delete(struct exchange *x)
                                "DELETE takes an Mcp-Session-Id; a handle is ended over REST");
     if (!x->job.done) {
         transport_fill_row(x->transport, &x->transport_row);
-        x->transport_row.ended_ms = clock_wall_ms();
+        x->transport_row.ended_ms = clock_life_ms();
         x->op.kind = OP_TRANSPORT_END;
     }
     enum step_result stored = store_first(x);

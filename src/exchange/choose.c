@@ -182,7 +182,7 @@ static enum step_result use_key(struct exchange *x, enum session_origin origin)
         return exchange_fail(x, &x->query.job.err);
     struct session *found = x->query.session;
     if (found && origin == ORIGIN_DERIVED &&
-        clock_wall_ms() - found->last_used_ms >= x->config->session_idle_ms) {
+        clock_life_ms() - found->last_used_ms >= x->config->session_idle_ms) {
         x->call.replaces = found;
         session_forget(found);
         found = NULL;
@@ -248,7 +248,7 @@ static void use_linked(struct exchange *x)
 {
     struct session *linked = x->transport ? x->transport->session : NULL;
 
-    if (x->session || x->carrier.name.p || !linked || session_is_over(linked, clock_wall_ms()))
+    if (x->session || x->carrier.name.p || !linked || session_is_over(linked, clock_life_ms()))
         return;
     session_ref(linked);
     x->session = linked;

@@ -130,7 +130,7 @@ static void take_resident(struct session_query *q)
 /* What is over reads as missing. */
 static void drop_what_is_over(struct session_query *q)
 {
-    int64_t now = clock_wall_ms();
+    int64_t now = clock_life_ms();
     if (q->session && session_is_over(q->session, now)) {
         session_forget(q->session);
         session_unref(q->session);

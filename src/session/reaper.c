@@ -23,7 +23,7 @@ struct reaper {
 static bool run(struct read_job *job, struct store *store)
 {
     struct reaper *r = container_of(job, struct reaper, job);
-    struct reap_what what = {.now_ms = clock_wall_ms(), .idle_ms = r->idle_ms, .batch = r->batch};
+    struct reap_what what = {.now_ms = clock_life_ms(), .idle_ms = r->idle_ms, .batch = r->batch};
     return store_reap(store, &what, &r->reaped, &job->err);
 }
 

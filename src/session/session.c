@@ -192,7 +192,7 @@ struct session *session_new(struct sessions *home, const struct session_birth *b
     s->origin = birth->origin;
     s->provisional = birth->provisional;
     s->counted = birth->counted;
-    s->created_ms = s->last_used_ms = clock_wall_ms();
+    s->created_ms = s->last_used_ms = clock_life_ms();
     session_enter_cache(s);
     return s;
 }
@@ -265,7 +265,7 @@ void session_fill_row(const struct session *s, struct session_row *ret)
 
 void session_used(struct session *s)
 {
-    s->last_used_ms = clock_wall_ms();
+    s->last_used_ms = clock_life_ms();
 }
 
 bool session_is_over(const struct session *s, int64_t now_ms)
@@ -357,7 +357,7 @@ static void write_touch(struct transport *t)
 
 void transport_used(struct transport *t)
 {
-    t->last_used_ms = clock_wall_ms();
+    t->last_used_ms = clock_life_ms();
     if (t->last_used_ms - t->touched_ms < TOUCH_EVERY_MS)
         return;
     t->touched_ms = t->last_used_ms;

@@ -286,7 +286,7 @@ static bool write_batch(struct store *store, struct store_op *ops, size_t n, str
     pthread_mutex_lock(&s->lock);
     bool ok = mem_events_append(s, ops, n, err);
     for (size_t i = 0; ok && i < n; i++)
-        ops[i].verdict = verbs[ops[i].kind](s, &ops[i], clock_wall_ms());
+        ops[i].verdict = verbs[ops[i].kind](s, &ops[i], clock_life_ms());
     pthread_mutex_unlock(&s->lock);
     return ok;
 }
@@ -298,7 +298,7 @@ static struct session_row *session_copy(const struct session_row *row, struct ar
         return NULL;
     struct session_row *copy = arena_new_of(mem, struct session_row);
     *copy = *row;
-    session_row_settle(copy, clock_wall_ms());
+    session_row_settle(copy, clock_life_ms());
     mem_copy_texts(mem, copy, session_texts, countof(session_texts));
     return copy;
 }
@@ -339,7 +339,7 @@ static bool session_by_key(struct store *store, const struct principal *who, str
     (void)err;
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_sessions && !found; i++)
-        if (session_row_is_live(&s->sessions[i], clock_wall_ms()) &&
+        if (session_row_is_live(&s->sessions[i], clock_life_ms()) &&
             has_key(&s->sessions[i], who, carrier, key))
             found = &s->sessions[i];
     *ret_row = session_copy(found, mem);
@@ -453,7 +453,7 @@ static bool counts(struct store *store, struct store_counts *ret, struct error *
     (void)err;
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_sessions; i++)
-        c.sessions_active += session_row_is_live(&s->sessions[i], clock_wall_ms());
+        c.sessions_active += session_row_is_live(&s->sessions[i], clock_life_ms());
     for (size_t i = 0; i < s->n_transports; i++)
         c.transports += s->transports[i].ended_ms == 0;
     for (size_t i = 0; i < s->n_execs; i++)

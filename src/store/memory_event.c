@@ -3,6 +3,8 @@
  * of their ids; an event knows whether it was folded. */
 #include "store/memory_impl.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -185,11 +187,11 @@ static void use_session(struct memory_store *s, const struct event_row *e, bool 
         if (!str_eq(row->id, e->session_id) || !str_eq(row->tenant, e->tenant))
             continue;
         row->tool_count += executed;
-        int64_t moved = e->at_ms - row->last_activity_ms;
+        int64_t at_ms = clock_life_of_wall(e->at_ms), moved = at_ms - row->last_activity_ms;
         if (moved <= 0)
             return;
-        row->last_activity_ms = e->at_ms;
-        if (row->ttl_ms == 0 && session_row_is_live(row, e->at_ms) && row->expires_ms) {
+        row->last_activity_ms = at_ms;
+        if (row->ttl_ms == 0 && session_row_is_live(row, at_ms) && row->expires_ms) {
             int64_t most = row->created_ms + SESSION_LIFE_MAX_MS;
             int64_t ceiling = most > row->expires_ms ? most : row->expires_ms;
             row->expires_ms = row->expires_ms + moved < ceiling ? row->expires_ms + moved : ceiling;

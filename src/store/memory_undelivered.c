@@ -83,7 +83,7 @@ bool mem_undelivered_get(struct store *store, const struct principal *who, int64
     struct undelivered_row *copy = NULL;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    const struct undelivered_row *row = row_of(s, who, id, clock_wall_ms());
+    const struct undelivered_row *row = row_of(s, who, id, clock_life_ms());
     if (row) {
         copy = arena_new_of(mem, struct undelivered_row);
         *copy = *row;
@@ -116,7 +116,7 @@ bool mem_undelivered_page(struct store *store, int64_t after, unsigned limit, st
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    for (; n < limit && (row = next_of(s, after, clock_wall_ms())); after = row->id) {
+    for (; n < limit && (row = next_of(s, after, clock_life_ms())); after = row->id) {
         rows[n] = *row;
         rows[n].sealed = STR_NONE;
         mem_copy_texts(mem, &rows[n++], texts, countof(texts));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows the store keeps, as plain structs of spans.  Everything above fills or reads these; only
- * backends know SQL.  An absent str is NULL in the database.  Times are wall milliseconds, 0 =
- * never. */
+ * backends know SQL.  An absent str is NULL in the database.  Times are
+ * milliseconds of clock_life_ms(), those of events of the wall clock; 0 = never. */
 #ifndef HOLDFAST_STORE_ROWS_H
 #define HOLDFAST_STORE_ROWS_H
 

@@ -9,6 +9,8 @@
  * An execution whose intent and outcome are in one slice leaves no row of its own. */
 #include "store/sqlite_impl.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
 
 /* What stands in long_executions.state. */
@@ -192,7 +194,7 @@ static bool fold_sessions(struct fold *f, struct error *err)
         sq_text(&b, session->id);
         sq_text(&b, session->tenant);
         sq_int(&b, session->executions);
-        sq_int(&b, session->at_ms);
+        sq_int(&b, clock_life_of_wall(session->at_ms));
         sq_int(&b, SESSION_LIFE_MAX_MS);
         if (!sq_run(f->s, st, err))
             return false;

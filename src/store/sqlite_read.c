@@ -36,7 +36,7 @@ static bool read_session(struct sq_row *r, struct session_row *row, struct error
     row->tool_count = sq_get_int(r);
     row->tokens_used = sq_get_int(r);
     row->version = sq_get_int(r);
-    session_row_settle(row, clock_wall_ms());
+    session_row_settle(row, clock_life_ms());
     return true;
 }
 
@@ -100,7 +100,7 @@ bool sq_session_by_key(struct store *store, const struct principal *who, struct 
     sq_text(&b, who->owner);
     sq_text(&b, carrier);
     sq_text(&b, key);
-    sq_int(&b, clock_wall_ms());
+    sq_int(&b, clock_life_ms());
     return one_session(s, st, mem, ret_row, err);
 }
 
@@ -276,7 +276,7 @@ static bool count_all(struct sqlite_store *s, struct store_counts *ret, struct e
     if (!st || !count_tails(s, &tails, err))
         return false;
     struct sq_bind b = {.st = st};
-    sq_int(&b, clock_wall_ms());
+    sq_int(&b, clock_life_ms());
     if (!sq_step(s, st, &row, err))
         return false;
     struct sq_row r = {.st = st};

@@ -85,7 +85,7 @@ bool sq_undelivered_get(struct store *store, const struct principal *who, int64_
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
-    bind_key(&b, id, who, clock_wall_ms());
+    bind_key(&b, id, who, clock_life_ms());
     if (!sq_step(s, st, &found, err))
         return false;
     if (found) {
@@ -110,7 +110,7 @@ bool sq_undelivered_page(struct store *store, int64_t after, unsigned limit, str
         return false;
     struct sq_bind b = {.st = st};
     sq_int(&b, after);
-    sq_int(&b, clock_wall_ms());
+    sq_int(&b, clock_life_ms());
     sq_int(&b, limit);
     for (;;) {
         if (!sq_step(s, st, &found, err))

@@ -404,7 +404,7 @@ static verb_fn *const verbs[OP_COUNT] = {
 
 static bool apply_all(struct sqlite_store *s, struct store_op *ops, size_t n, struct error *err)
 {
-    struct batch batch = {.s = s, .now_ms = clock_wall_ms()};
+    struct batch batch = {.s = s, .now_ms = clock_life_ms()};
     if (n == 0) {
         sqlite3_stmt *st = sq_prepare(s, SQ_PROBE, err);
         return st && sq_run(s, st, err);

@@ -27,7 +27,7 @@ enum verdict {
 
 /* Tenant and owner of every row written are those of `who`; another's row is a missing one (of the
  * same tenant only where who->tenant_wide reaches it).  A batch sees its own earlier ops.  `now` is
- * the wall clock at the start of the batch. */
+ * clock_life_ms() at the start of the batch. */
 enum op_kind {
     /* session (all columns), max_counted.  LIMIT when this one counts and the tenant has that many
      * live counted ones; DUPLICATE, which goes before LIMIT, on id, handle or live key. */
@@ -316,7 +316,8 @@ must_check bool store_open_intents(struct store *s, int64_t now_ms, int64_t afte
                                    struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                                    struct error *err);
 /* Projects events not yet folded (at most `max`, once each, however often it is called) into
- * executions, counters and last_activity. *ret_left tells whether more remain.  Runs on the write
+ * executions, counters and last_activity (by clock_life_of_wall() of the event's time: it never
+ * moves into the future). *ret_left tells whether more remain.  Runs on the write
  * connection. */
 must_check bool store_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
 must_check bool store_counts(struct store *s, struct store_counts *ret, struct error *err);

@@ -470,6 +470,29 @@ TEST(test_fold__no_use_moves_the_end_past_the_longest_life)
     on_every_store(life_has_an_end);
 }
 
+/* Events carry the wall clock's time, sessions live by clock_life_ms(). */
+static void use_after_a_jump(struct fixture *f)
+{
+    static const int64_t jumps[] = {HOUR, -HOUR, 365 * 24 * HOUR, -365 * 24 * HOUR};
+    create(f, &alice, 1);
+    for (size_t i = 0; i < countof(jumps); i++) {
+        (void)clock_life_ms();
+        clock_jump_fake(jumps[i]);
+        clock_advance_fake(HOUR);
+        struct event_row e = intent(event_id(1, 1 + (int64_t)i), "id-000001");
+        e.at_ms = clock_wall_ms();
+        append(f, e);
+        fold_now(f);
+        struct session_row *row = get(f, &alice, "id-000001");
+        assert_int_equal(row->last_activity_ms, NOW + (1 + (int64_t)i) * HOUR);
+        assert_int_equal(row->expires_ms, NOW + (25 + (int64_t)i) * HOUR);
+    }
+}
+TEST(test_fold__a_wall_clock_that_jumps_moves_no_session)
+{
+    on_every_store(use_after_a_jump);
+}
+
 static void reap_folds_first(struct fixture *f)
 {
     size_t n = 9;
@@ -477,6 +500,7 @@ static void reap_folds_first(struct fixture *f)
     struct event_row e = intent(event_id(1, 1), "id-000001");
     e.at_ms = NOW + HOUR;
     append(f, e);
+    clock_advance_fake(24 * HOUR);
     check(f, reap_at(f->store, NOW + 24 * HOUR, 10, &n, &f->err));
     assert_int_equal(n, 0);
     assert_int_equal(get(f, &alice, "id-000001")->status, SESSION_ACTIVE);

@@ -41,8 +41,8 @@ static inline void audit_db_start(struct audit_db *db)
     char path[128];
     struct writer_row row = {.uuid = STR("00000000-0000-7000-8000-000000000000"),
                              .node = STR("test"),
-                             .started_ms = clock_wall_ms(),
-                             .lease_until_ms = clock_wall_ms() + 15000};
+                             .started_ms = clock_life_ms(),
+                             .lease_until_ms = clock_life_ms() + 15000};
     char uuid[37];
     static int starts;
     snprintf(uuid, sizeof(uuid), "00000000-0000-7000-8000-%012d", ++starts);

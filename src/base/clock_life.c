@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The clock of lifetimes: the monotonic clock plus an offset.  Whoever asks first after a second
+ * has passed compares it with the wall clock and leads it there by a twelfth of that time;
+ * everybody else reads one clock and one atomic.
+ *
+ * The offset means the same to every process of one boot, because the monotonic clock counts from
+ * the boot on.  So it is kept in a file beside the boot's id: a restart is no gap through which a
+ * wrong wall clock could come in. */
+#include "base/clock.h"
+#include "base/clock_impl.h"
+
+#include "base/log.h"
+#include "base/metric.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define LOOK_EVERY_MS 1000
+#define SMALL_MS 60000       /* a larger difference is a jump */
+#define LEAD_DIVISOR 12      /* 5 s per minute */
+#define LEAD_AT_MOST_MS 5000 /* in one look, however long nobody asked */
+#define KEEP_EVERY_MS 1000   /* of change, until it is written down again */
+/* 2020: a clock before it was never set, and no lifetime measured by it is worth keeping. */
+#define EARLIEST_MS INT64_C(1577836800000)
+#define BOOT_ID 36
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int64_t offset_ms;           /* life = mono + offset */
+static _Atomic int64_t look_ms = INT64_MIN; /* mono time of the next look */
+static int64_t looked_ms, told_ms;          /* told_ms: the jump that was last spoken of */
+static int64_t kept_ms = INT64_MIN;         /* the offset in the file */
+static char *kept_in;
+static bool begun;
+
+static int64_t clamp(int64_t v, int64_t most)
+{
+    return v > most ? most : v < -most ? -most : v;
+}
+
+static void show_jump(int64_t ms)
+{
+    struct metric *m =
+        metric_register(METRIC_GAUGE, "holdfast_clock_jump_seconds",
+                        "By how much the wall clock is ahead of lifetimes since it jumped.", "", 1);
+    metric_set(metric_cell(m, NULL, 0), ms / 1000);
+}
+
+/* A jump on top of another is told again; one that was taken back is over. */
+static void tell_jump(int64_t apart_ms)
+{
+    bool is_jump = llabs(apart_ms) > SMALL_MS;
+
+    if (is_jump ? llabs(apart_ms - told_ms) <= SMALL_MS : told_ms == 0)
+        return;
+    if (is_jump)
+        log_warn("the wall clock jumped; sessions and leases live on as if it had not",
+                 LI("seconds_ahead", apart_ms / 1000));
+    else
+        log_info("the wall clock is back where lifetimes are");
+    told_ms = is_jump ? apart_ms : 0;
+    show_jump(told_ms);
+}
+
+static void begin_locked(int64_t mono_ms)
+{
+    offset_ms = clock_wall_ms() - mono_ms;
+    told_ms = 0;
+    begun = true;
+    show_jump(0);
+}
+
+static void lead_locked(int64_t mono_ms)
+{
+    int64_t life = mono_ms + offset_ms, wall = clock_wall_ms(), apart = wall - life;
+    int64_t most = clamp((mono_ms - looked_ms) / LEAD_DIVISOR, LEAD_AT_MOST_MS);
+
+    if (life < EARLIEST_MS && wall >= EARLIEST_MS)
+        begin_locked(mono_ms);
+    else if (llabs(apart) <= SMALL_MS)
+        offset_ms += clamp(apart, most);
+    tell_jump(wall - mono_ms - offset_ms);
+}
+
+static void look(int64_t mono_ms)
+{
+    pthread_mutex_lock(&lock);
+    if (!begun)
+        begin_locked(mono_ms);
+    else if (mono_ms >= look_ms)
+        lead_locked(mono_ms);
+    looked_ms = mono_ms;
+    look_ms = mono_ms + LOOK_EVERY_MS;
+    pthread_mutex_unlock(&lock);
+}
+
+int64_t clock_life_ms(void)
+{
+    int64_t mono_ms = clock_mono_ms();
+
+    if (unlikely(mono_ms >= look_ms))
+        look(mono_ms);
+    return mono_ms + offset_ms;
+}
+
+int64_t clock_life_of_wall(int64_t wall_ms)
+{
+    int64_t now = clock_life_ms(), apart = clock_wall_ms() - now;
+
+    if (llabs(apart) > SMALL_MS)
+        wall_ms -= apart;
+    return wall_ms < now ? wall_ms : now;
+}
+
+void clock_life_begin(void)
+{
+    pthread_mutex_lock(&lock);
+    begun = false;
+    look_ms = INT64_MIN;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Which boot this is; false where nobody tells, and then nothing is kept. */
+static bool boot_id(char ret[BOOT_ID + 1])
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && read(fd, ret, BOOT_ID) == BOOT_ID;
+
+    if (fd >= 0)
+        close(fd);
+    ret[BOOT_ID] = '\0';
+    return ok;
+}
+
+static bool read_kept(const char *path, int64_t *ret_offset_ms)
+{
+    char boot[BOOT_ID + 1], of[BOOT_ID + 1];
+    FILE *f = fopen(path, "re");
+    long long ms;
+    bool ok = f && boot_id(boot) && fscanf(f, "%36s %lld", of, &ms) == 2 && strcmp(boot, of) == 0;
+
+    if (f)
+        fclose(f);
+    if (ok)
+        *ret_offset_ms = ms;
+    return ok;
+}
+
+void clock_life_continue(const char *path)
+{
+    int64_t mono_ms = clock_mono_ms(), kept;
+
+    pthread_mutex_lock(&lock);
+    free(kept_in);
+    kept_in = strdup(path);
+    kept_ms = INT64_MIN;
+    begin_locked(mono_ms);
+    if (read_kept(path, &kept)) {
+        offset_ms = kept;
+        kept_ms = kept;
+    }
+    looked_ms = mono_ms;
+    look_ms = mono_ms; /* so that a jump since is told at once */
+    pthread_mutex_unlock(&lock);
+    (void)clock_life_ms();
+    clock_life_keep();
+}
+
+/* Whole or not at all: a half-written file would be a life time nobody lived. */
+static bool write_kept(int64_t ms)
+{
+    char boot[BOOT_ID + 1], fresh[4096];
+    FILE *f = NULL;
+
+    if (snprintf(fresh, sizeof(fresh), "%s.new", kept_in) >= (int)sizeof(fresh) || !boot_id(boot))
+        return false;
+    f = fopen(fresh, "we");
+    if (!f)
+        return false;
+    bool ok = fprintf(f, "%s %lld\n", boot, (long long)ms) > 0;
+    ok = fclose(f) == 0 && ok;
+    return ok && rename(fresh, kept_in) == 0;
+}
+
+void clock_life_keep(void)
+{
+    int64_t ms = offset_ms;
+
+    if (!kept_in || (kept_ms != INT64_MIN && llabs(ms - kept_ms) < KEEP_EVERY_MS))
+        return;
+    if (!write_kept(ms)) /* the next start then begins at the wall clock, as it should without */
+        log_warn("the clock of lifetimes was not written down; look after the data directory",
+                 LZ("file", kept_in));
+    kept_ms = ms;
+}
