@@ -14,10 +14,10 @@
 static const char *const kind_names[] = {
     [EVENT_INTENT] = "intent", [EVENT_OUTCOME] = "outcome", [EVENT_NOTE] = "note",
     [EVENT_ANCHOR] = "anchor", [EVENT_WRITER] = "writer",   [EVENT_SESSION] = "session",
-    [EVENT_SYSTEM] = "system",
+    [EVENT_SYSTEM] = "system", [EVENT_RECORD] = "record",
 };
 
-enum field_type { FIELD_ID, FIELD_INT, FIELD_KIND, FIELD_TEXT, FIELD_DIGEST };
+enum field_type { FIELD_ID, FIELD_INT, FIELD_COUNT, FIELD_KIND, FIELD_TEXT, FIELD_DIGEST };
 
 static const struct field {
     const char *name;
@@ -43,6 +43,8 @@ static const struct field {
     {"outcome", FIELD_TEXT, ROW(outcome)},
     {"error", FIELD_TEXT, ROW(error)},
     {"duration_us", FIELD_INT, ROW(duration_us)},
+    {"tokens", FIELD_COUNT, ROW(tokens)},
+    {"tool_id", FIELD_TEXT, ROW(tool_id)},
     {"body_len", FIELD_INT, ROW(body_len)},
     {"body_sha", FIELD_DIGEST, ROW(body_sha)},
     {"body", FIELD_TEXT, ROW(body)},
@@ -121,6 +123,10 @@ static void write_field(struct js_writer *w, const struct field *f, const void *
         break;
     case FIELD_INT:
         js_kv_int(w, f->name, *(const int64_t *)at);
+        break;
+    case FIELD_COUNT: /* left out where there is none */
+        if (*(const int64_t *)at)
+            js_kv_int(w, f->name, *(const int64_t *)at);
         break;
     case FIELD_KIND: {
         int kind = (int)*(const enum event_kind *)at;
@@ -211,6 +217,7 @@ static bool read_field(const struct js_doc *doc, const struct js_node *v, const 
     case FIELD_ID:
         return read_id(doc, v, mem, at);
     case FIELD_INT:
+    case FIELD_COUNT:
         return js_to_i64(doc, v, at);
     case FIELD_KIND:
         return read_kind(doc, v, mem, at);

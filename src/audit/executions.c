@@ -45,9 +45,9 @@ static void remember_outcome(struct join *j, const struct event_row *e)
 
 static void copy_texts(struct event_row *e, struct arena *mem)
 {
-    struct str *const texts[] = {&e->tenant,  &e->owner,   &e->session_id, &e->transport,
-                                 &e->carrier, &e->server,  &e->method,     &e->tool,
-                                 &e->era,     &e->outcome, &e->error,      &e->body};
+    struct str *const texts[] = {
+        &e->tenant, &e->owner, &e->session_id, &e->transport, &e->carrier, &e->server, &e->method,
+        &e->tool,   &e->era,   &e->outcome,    &e->error,     &e->tool_id, &e->body};
     for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = arena_dup(mem, *texts[i]);
 }
@@ -55,7 +55,7 @@ static void copy_texts(struct event_row *e, struct arena *mem)
 static struct execution execution_of(const struct event_row *e, const struct outcome *o)
 {
     struct execution x = {.event = *e, .outcome = STR("open"), .duration_us = -1};
-    if (e->kind == EVENT_NOTE) {
+    if (e->kind == EVENT_NOTE || e->kind == EVENT_RECORD) {
         x.outcome_id = e->id;
         x.outcome = e->outcome;
         x.error = e->error;
@@ -81,7 +81,7 @@ static enum event_walk join_event(void *arg, const struct event_row *e, struct e
     (void)err;
     if (e->kind == EVENT_OUTCOME)
         remember_outcome(j, e);
-    if (e->kind != EVENT_INTENT && e->kind != EVENT_NOTE)
+    if (e->kind != EVENT_INTENT && e->kind != EVENT_NOTE && e->kind != EVENT_RECORD)
         return EVENT_WALK_ON;
     struct outcome *o = map_remove(&j->outcomes, exec_key(&e->id));
     struct execution x = execution_of(e, o);
@@ -181,5 +181,8 @@ void execution_to_json(const struct execution *x, struct js_writer *w)
     js_kv_string(w, "error", x->error);
     if (x->duration_us >= 0)
         js_kv_int(w, "duration_us", x->duration_us);
+    if (e->tokens)
+        js_kv_int(w, "tokens", e->tokens);
+    js_kv_string(w, "tool_id", e->tool_id);
     js_object_end(w);
 }

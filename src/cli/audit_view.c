@@ -256,7 +256,10 @@ void audit_view_execution(struct buf *out, const struct execution *x,
     add_line(out, "era", e->era);
     if (e->parent)
         add_line(out, "retry of", str_of(event_id_format(e->parent, id)));
-    if (e->kind == EVENT_INTENT || e->kind == EVENT_NOTE) {
+    add_line(out, "tool id", e->tool_id);
+    if (e->tokens)
+        buf_addf(out, "%-10s%" PRId64 "\n", "tokens", e->tokens);
+    if (e->kind == EVENT_INTENT || e->kind == EVENT_NOTE || e->kind == EVENT_RECORD) {
         buf_addf(out, "%-10s", "outcome");
         add_outcome(out, x->outcome, 0, colour);
         buf_addf(out, "\n%-10s%s\n", "duration", duration_text(x->duration_us, duration));
@@ -266,6 +269,7 @@ void audit_view_execution(struct buf *out, const struct execution *x,
         add_body(out,
                  events[i].kind == EVENT_OUTCOME ? "result"
                  : e->kind == EVENT_ANCHOR       ? "heads"
+                 : e->kind == EVENT_RECORD       ? "record"
                                                  : "params",
                  &events[i]);
 }

@@ -145,11 +145,11 @@ static bool run_list(struct audit_cmd *c, struct error *err)
     return true;
 }
 
-/* An execution as its outcome or note tells it: each carries what its intent did. */
+/* An execution as its outcome, note or record tells it: each carries what its intent did. */
 static bool ended_execution(const struct event_row *e, const struct execution_filter *f,
                             struct execution *ret)
 {
-    if (e->kind != EVENT_OUTCOME && e->kind != EVENT_NOTE)
+    if (e->kind != EVENT_OUTCOME && e->kind != EVENT_NOTE && e->kind != EVENT_RECORD)
         return false;
     *ret = (struct execution){.event = *e,
                               .outcome_id = e->id,
@@ -157,7 +157,8 @@ static bool ended_execution(const struct event_row *e, const struct execution_fi
                               .error = e->error,
                               .duration_us = e->duration_us};
     ret->event.id = e->exec;
-    ret->event.at_ms = e->at_ms - e->duration_us / 1000;
+    if (e->kind != EVENT_RECORD)
+        ret->event.at_ms = e->at_ms - e->duration_us / 1000;
     return (!f->outcome.p || str_eq(f->outcome, e->outcome)) &&
            (!f->session.p || str_starts(e->session_id, f->session));
 }

@@ -2,16 +2,21 @@
 /* Events to bytes and back, on the write lane for every event, so without a loop over field tables.
  *
  *     version, digests, kind, seq, at_ms, exec - id, parent, duration_us, body_len + 1,
- *     eleven texts as length + 1 and bytes (0: absent), then the digests there are
+ *     eleven texts as length + 1 and bytes (0: absent), [tokens, tool_id,] then the digests there
+ * are
+ *
+ * Version 2 has what stands in brackets and is written only where one of the two is there, so that
+ * an event has one spelling and the common one stays short.
  *
  * Numbers are LEB128 of the 64 bits they have, in as few bytes as they need; exec is told by its
  * distance, which is short. */
 #include "store/record.h"
 
-#define VERSION 1
+#define VERSION_PLAIN 1
+#define VERSION_TOLD 2
 #define VARINT_MAX 10
-#define N_NUMBERS 7
-#define N_TEXTS 11
+#define N_NUMBERS 8
+#define N_TEXTS 12
 
 enum digests {
     BODY_SHA = 1,
@@ -68,18 +73,23 @@ static inline char *put_sha(char *to, const uint8_t sha[32])
     return to + 32;
 }
 
+static bool is_told(const struct event_row *e)
+{
+    return e->tokens != 0 || e->tool_id.p != NULL;
+}
+
 size_t record_room(const struct event_row *e)
 {
     return 2 + N_NUMBERS * VARINT_MAX + N_TEXTS * VARINT_MAX + e->tenant.n + e->owner.n +
            e->session_id.n + e->transport.n + e->carrier.n + e->server.n + e->method.n + e->tool.n +
-           e->era.n + e->outcome.n + e->error.n + 2 * 32;
+           e->era.n + e->outcome.n + e->error.n + e->tool_id.n + 2 * 32;
 }
 
 size_t record_write(const struct event_row *e, char *to)
 {
     char *begin = to;
     unsigned digests = digests_of(e);
-    *to++ = VERSION;
+    *to++ = is_told(e) ? VERSION_TOLD : VERSION_PLAIN;
     *to++ = (char)digests;
     to = put_number(to, (uint32_t)e->kind);
     to = put_number(to, (uint64_t)e->seq);
@@ -99,6 +109,10 @@ size_t record_write(const struct event_row *e, char *to)
     to = put_text(to, e->era);
     to = put_text(to, e->outcome);
     to = put_text(to, e->error);
+    if (is_told(e)) {
+        to = put_number(to, (uint64_t)e->tokens);
+        to = put_text(to, e->tool_id);
+    }
     if (digests & BODY_SHA)
         to = put_sha(to, e->body_sha);
     if (digests & STORED_SHA)
@@ -169,8 +183,9 @@ bool record_read(int64_t id, struct str record, struct event_row *ret)
 {
     struct event_row e = {.id = id};
     struct reader r = {.p = record.p, .end = record.p + record.n};
-    if (record.n < 2 || *r.p++ != VERSION)
+    if (record.n < 2)
         return false;
+    char version = *r.p++;
     unsigned digests = (uint8_t)*r.p++;
     uint64_t kind = get_number(&r);
     e.kind = (enum event_kind)kind;
@@ -180,13 +195,18 @@ bool record_read(int64_t id, struct str record, struct event_row *ret)
     e.parent = (int64_t)get_number(&r);
     e.duration_us = (int64_t)get_number(&r);
     e.body_len = (int64_t)(get_number(&r) - 1);
-    struct str *const texts[N_TEXTS] = {&e.tenant,  &e.owner,   &e.session_id, &e.transport,
-                                        &e.carrier, &e.server,  &e.method,     &e.tool,
-                                        &e.era,     &e.outcome, &e.error};
-    for (size_t i = 0; i < N_TEXTS; i++)
+    struct str *const texts[] = {&e.tenant,  &e.owner,   &e.session_id, &e.transport,
+                                 &e.carrier, &e.server,  &e.method,     &e.tool,
+                                 &e.era,     &e.outcome, &e.error};
+    for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = get_text(&r);
+    if (version == VERSION_TOLD) {
+        e.tokens = (int64_t)get_number(&r);
+        e.tool_id = get_text(&r);
+    }
     get_digests(&r, digests, &e);
-    if (r.bad || r.p != r.end || kind > UINT32_MAX || digests != digests_of(&e))
+    if (r.bad || r.p != r.end || kind > UINT32_MAX || digests != digests_of(&e) ||
+        version != (is_told(&e) ? VERSION_TOLD : VERSION_PLAIN))
         return false;
     *ret = e;
     return true;

@@ -214,7 +214,8 @@ void sq_keep_event(struct arena *mem, const struct event_row *from, struct event
 {
     struct str *const texts[] = {&to->tenant,  &to->owner,   &to->session_id, &to->transport,
                                  &to->carrier, &to->server,  &to->method,     &to->tool,
-                                 &to->era,     &to->outcome, &to->error,      &to->body};
+                                 &to->era,     &to->outcome, &to->error,      &to->tool_id,
+                                 &to->body};
     *to = *from;
     for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = arena_dup(mem, *texts[i]);

@@ -56,6 +56,8 @@ static void assert_survives(const struct event_row *e)
     assert_int_equal(got.exec, e->exec);
     assert_int_equal(got.parent, e->parent);
     assert_int_equal(got.duration_us, e->duration_us);
+    assert_int_equal(got.tokens, e->tokens);
+    assert_same_text(got.tool_id, e->tool_id);
     assert_int_equal(got.body_len, e->body_len);
     assert_same_text(got.tenant, e->tenant);
     assert_same_text(got.owner, e->owner);
@@ -85,6 +87,43 @@ TEST(test_record__every_field_survives)
     assert_survives(&e);
     e = (struct event_row){.id = 1, .tenant = STR("t"), .body_len = -1};
     assert_survives(&e);
+}
+
+TEST(test_record__tokens_and_tool_survive_and_cost_nothing_where_there_are_none)
+{
+    char plain[1024], told[1024];
+    struct event_row e = full(), got;
+    struct str without = record_of(&e, plain);
+    assert_int_equal(plain[0], 1);
+    e.tokens = 1;
+    assert_survives(&e);
+    struct str with = record_of(&e, told);
+    assert_int_equal(told[0], 2);
+    assert_int_equal(with.n, without.n + 2);
+    told[0] = 1; /* the longer bytes under the shorter version, and the other way round */
+    assert_false(record_read(e.id, with, &got));
+    plain[0] = 2;
+    assert_false(record_read(e.id, without, &got));
+    e.tokens = INT64_MAX;
+    e.tool_id = STR("");
+    assert_survives(&e);
+    e.tokens = 0;
+    e.tool_id = STR("01890a5d-ac96-774b-bcce-b302099a8057");
+    assert_survives(&e);
+}
+
+TEST(test_record__what_is_not_told_is_not_spelled_as_if_it_were)
+{
+    char bytes[1024];
+    struct event_row e = {.id = 1, .exec = 1, .tenant = STR("t"), .body_len = -1}, got;
+    struct str record = record_of(&e, bytes);
+    bytes[0] = 2;
+    bytes[record.n] = 0;     /* no tokens */
+    bytes[record.n + 1] = 0; /* no tool */
+    assert_false(record_read(1, str_n(record.p, record.n + 2), &got));
+    bytes[record.n] = 1;
+    assert_true(record_read(1, str_n(record.p, record.n + 2), &got));
+    assert_int_equal(got.tokens, 1);
 }
 
 TEST(test_record__numbers_survive_to_their_ends)
