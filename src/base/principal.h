@@ -7,6 +7,9 @@
 #include "base/str.h"
 
 enum role { ROLE_ADMIN, ROLE_MEMBER, ROLE_AUDITOR, ROLE_SERVICE };
+/* As stored, configured and shown: "admin" … */
+const char *role_name(enum role role);
+must_check bool role_parse(struct str name, enum role *ret);
 
 /* What a credential is limited to; an empty list limits nothing. */
 struct scopes {

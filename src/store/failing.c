@@ -79,6 +79,81 @@ static bool f_sessions_page(struct store *s, const struct principal *who,
            store_sessions_page(failing_of(s)->inner, who, filter, limit, mem, ret_rows, ret_n, err);
 }
 
+static bool f_session_totals(struct store *s, const struct principal *who, int64_t now_ms,
+                             int64_t since_ms, struct session_totals *ret, struct error *err)
+{
+    return spared(s, err) &&
+           store_session_totals(failing_of(s)->inner, who, now_ms, since_ms, ret, err);
+}
+
+static bool f_executions_page(struct store *s, const struct principal *who, struct str session_id,
+                              int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
+                              struct execution_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return spared(s, err) && store_executions_page(failing_of(s)->inner, who, session_id, before,
+                                                   with_bodies, limit, mem, ret_rows, ret_n, err);
+}
+
+static bool f_context_get(struct store *s, const struct principal *who, struct str id,
+                          struct arena *mem, struct context_row **ret_row, struct error *err)
+{
+    return spared(s, err) && store_context_get(failing_of(s)->inner, who, id, mem, ret_row, err);
+}
+
+static bool f_idempotency_get(struct store *s, const struct principal *who, struct str key,
+                              struct arena *mem, struct idempotency_row **ret_row,
+                              struct error *err)
+{
+    return spared(s, err) &&
+           store_idempotency_get(failing_of(s)->inner, who, key, mem, ret_row, err);
+}
+
+static bool f_tool_known(struct store *s, const struct principal *who, struct str tool_id,
+                         bool *ret, struct error *err)
+{
+    return spared(s, err) && store_tool_known(failing_of(s)->inner, who, tool_id, ret, err);
+}
+
+static bool f_key_get(struct store *s, struct str id, struct arena *mem, struct key_row **ret_row,
+                      struct error *err)
+{
+    return spared(s, err) && store_key_get(failing_of(s)->inner, id, mem, ret_row, err);
+}
+
+static bool f_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
+                        struct arena *mem, struct key_row **ret_rows, size_t *ret_n,
+                        struct error *err)
+{
+    return spared(s, err) &&
+           store_keys_page(failing_of(s)->inner, tenant, after, limit, mem, ret_rows, ret_n, err);
+}
+
+static bool f_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
+                       struct error *err)
+{
+    return spared(s, err) && store_user_get(failing_of(s)->inner, id, mem, ret_row, err);
+}
+
+static bool f_tenant_get(struct store *s, struct str id, struct arena *mem,
+                         struct tenant_row **ret_row, struct error *err)
+{
+    return spared(s, err) && store_tenant_get(failing_of(s)->inner, id, mem, ret_row, err);
+}
+
+static bool f_tenants_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                           struct tenant_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return spared(s, err) &&
+           store_tenants_page(failing_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
+}
+
+static bool f_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                      struct change_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return spared(s, err) &&
+           store_changes(failing_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
+}
+
 static bool f_undelivered_get(struct store *s, const struct principal *who, int64_t id,
                               struct arena *mem, struct undelivered_row **ret_row,
                               struct error *err)
@@ -154,6 +229,17 @@ static const struct store_ops failing_ops = {
     .transport_get = f_transport_get,
     .links_of = f_links_of,
     .sessions_page = f_sessions_page,
+    .session_totals = f_session_totals,
+    .executions_page = f_executions_page,
+    .context_get = f_context_get,
+    .idempotency_get = f_idempotency_get,
+    .tool_known = f_tool_known,
+    .key_get = f_key_get,
+    .keys_page = f_keys_page,
+    .user_get = f_user_get,
+    .tenant_get = f_tenant_get,
+    .tenants_page = f_tenants_page,
+    .changes = f_changes,
     .undelivered_get = f_undelivered_get,
     .undelivered_page = f_undelivered_page,
     .events_page = f_events_page,

@@ -3,32 +3,15 @@
  * loops, so that it can be read against store.h sentence by sentence; nothing is freed before the
  * store is closed.  One mutex, so the lanes may share it.
  *
- * A batch is rolled back whole without a log: the only thing that can fail in it is an event under
- * a taken id, and events are put in first. */
+ * A batch is rolled back whole: events are checked before anything is done and put in at the end,
+ * and where an op may refuse the batch the arrays are copied first (texts are never changed in
+ * place). */
 #include "store/memory_impl.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 
-static const size_t session_texts[] = {
-    offsetof(struct session_row, id),
-    offsetof(struct session_row, handle),
-    offsetof(struct session_row, tenant),
-    offsetof(struct session_row, owner),
-    offsetof(struct session_row, user_id),
-    offsetof(struct session_row, edge_mcp_id),
-    offsetof(struct session_row, client_name),
-    offsetof(struct session_row, client_type),
-    offsetof(struct session_row, client_version),
-    offsetof(struct session_row, carrier),
-    offsetof(struct session_row, carrier_key),
-    offsetof(struct session_row, core_session_id),
-    offsetof(struct session_row, connection_metadata),
-    offsetof(struct session_row, context_id),
-    offsetof(struct session_row, sealed_auth),
-    offsetof(struct session_row, termination_reason),
-};
 static const size_t transport_texts[] = {
     offsetof(struct transport_row, tenant),
     offsetof(struct transport_row, owner),
@@ -58,101 +41,6 @@ void *mem_grow(void *array, size_t n, size_t *cap, size_t size)
         return array;
     *cap = *cap ? 2 * *cap : 16;
     return xrealloc(array, *cap * size);
-}
-
-/* The row's own memory, whoever owns it. */
-static struct session_row *session_row_by_id(struct memory_store *s, struct str id)
-{
-    for (size_t i = 0; i < s->n_sessions; i++)
-        if (str_eq(s->sessions[i].id, id))
-            return &s->sessions[i];
-    return NULL;
-}
-
-struct session_row *mem_session_of(struct memory_store *s, const struct principal *who,
-                                   struct str id)
-{
-    struct session_row *row = session_row_by_id(s, id);
-    return row && principal_owns(who, row->tenant, row->owner) ? row : NULL;
-}
-
-static bool has_key(const struct session_row *row, const struct principal *who, struct str carrier,
-                    struct str key)
-{
-    return key.p && row->carrier_key.p && principal_owns(who, row->tenant, row->owner) &&
-           str_eq(row->carrier, carrier) && str_eq(row->carrier_key, key);
-}
-
-static bool session_is_taken(struct memory_store *s, const struct store_op *op, int64_t now_ms)
-{
-    const struct session_row *want = op->session;
-    for (size_t i = 0; i < s->n_sessions; i++) {
-        const struct session_row *row = &s->sessions[i];
-        if (str_eq(row->id, want->id) ||
-            (str_eq(row->tenant, op->who->tenant) && str_eq(row->handle, want->handle)) ||
-            (session_row_is_live(row, now_ms) &&
-             has_key(row, op->who, want->carrier, want->carrier_key)))
-            return true;
-    }
-    return false;
-}
-
-static bool tenant_has_room(const struct memory_store *s, const struct store_op *op, int64_t now_ms)
-{
-    int64_t counted = 0;
-    for (size_t i = 0; i < s->n_sessions; i++)
-        counted += s->sessions[i].counted && str_eq(s->sessions[i].tenant, op->who->tenant) &&
-                   session_row_is_live(&s->sessions[i], now_ms);
-    return op->max_counted < 0 || counted < op->max_counted;
-}
-
-static enum verdict session_create(struct memory_store *s, const struct store_op *op,
-                                   int64_t now_ms)
-{
-    if (session_is_taken(s, op, now_ms))
-        return VERDICT_DUPLICATE;
-    if (op->session->counted && !tenant_has_room(s, op, now_ms))
-        return VERDICT_LIMIT;
-    s->sessions =
-        mem_grow(s->sessions, s->n_sessions, &s->cap_sessions, sizeof(struct session_row));
-    struct session_row *row = &s->sessions[s->n_sessions++];
-    *row = *op->session;
-    row->tenant = op->who->tenant;
-    row->owner = op->who->owner;
-    row->version = row->version ? row->version : 1;
-    mem_copy_texts(s->mem, row, session_texts, countof(session_texts));
-    return VERDICT_OK;
-}
-
-static enum verdict session_name(struct memory_store *s, const struct store_op *op, int64_t now_ms)
-{
-    struct session_row *row = mem_session_of(s, op->who, op->session->id);
-    if (!row)
-        return VERDICT_MISSING;
-    if (!session_row_is_live(row, now_ms))
-        return VERDICT_NOT_ACTIVE;
-    if (row->counted && !row->provisional)
-        return VERDICT_OK;
-    if (!row->counted && !tenant_has_room(s, op, now_ms))
-        return VERDICT_LIMIT;
-    row->counted = true;
-    row->provisional = false;
-    row->version++;
-    if (op->session->expires_ms)
-        row->expires_ms = op->session->expires_ms;
-    return VERDICT_OK;
-}
-
-static enum verdict session_end(struct memory_store *s, const struct store_op *op, int64_t now_ms)
-{
-    struct session_row *row = mem_session_of(s, op->who, op->session->id);
-    if (!row || !session_row_is_live(row, now_ms))
-        return VERDICT_MISSING;
-    row->status = op->session->status;
-    row->terminated_ms = op->session->terminated_ms;
-    row->termination_reason = arena_dup(s->mem, op->session->termination_reason);
-    row->version++;
-    return VERDICT_OK;
 }
 
 static struct transport_row *transport_by_hash(struct memory_store *s, const uint8_t id_hash[32])
@@ -256,6 +144,7 @@ static enum verdict writer_change(struct memory_store *s, const struct store_op 
     return VERDICT_OK;
 }
 
+/* Put in once the whole batch stands. */
 static enum verdict event_is_in(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     (void)s, (void)op, (void)now_ms;
@@ -264,9 +153,19 @@ static enum verdict event_is_in(struct memory_store *s, const struct store_op *o
 
 static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct store_op *,
                                              int64_t) = {
-    [OP_SESSION_CREATE] = session_create,
-    [OP_SESSION_NAME] = session_name,
-    [OP_SESSION_END] = session_end,
+    [OP_SESSION_CREATE] = mem_session_create,
+    [OP_SESSION_NAME] = mem_session_name,
+    [OP_SESSION_END] = mem_session_end,
+    [OP_SESSION_USE] = mem_session_touch,
+    [OP_SESSION_PATCH] = mem_session_patch,
+    [OP_SESSION_REFRESH] = mem_session_refresh,
+    [OP_CONTEXT_PUT] = mem_context_put,
+    [OP_TENANT_ENSURE] = mem_tenant_ensure,
+    [OP_USER_ENSURE] = mem_user_ensure,
+    [OP_KEY_CREATE] = mem_key_create,
+    [OP_KEY_REVOKE] = mem_key_revoke,
+    [OP_KEY_USED] = mem_key_used,
+    [OP_IDEMPOTENCY_PUT] = mem_idempotency_put,
     [OP_TRANSPORT_CREATE] = transport_create,
     [OP_TRANSPORT_LINK] = transport_change,
     [OP_TRANSPORT_TOUCH] = transport_change,
@@ -280,71 +179,85 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_UNDELIVERED_TAKE] = mem_undelivered_take,
 };
 
+#define MEM_TABLES 10
+struct mem_table {
+    void *rows;
+    size_t *n, size;
+    size_t n_kept;
+    void *kept;
+};
+
+/* Everything a verb may change; events are not among them. */
+static void tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES])
+{
+    const struct mem_table tables[MEM_TABLES] = {
+        {s->sessions, &s->n_sessions, sizeof(*s->sessions)},
+        {s->transports, &s->n_transports, sizeof(*s->transports)},
+        {s->links, &s->n_links, sizeof(*s->links)},
+        {s->writers, &s->n_writers, sizeof(*s->writers)},
+        {s->undelivered, &s->n_undelivered, sizeof(*s->undelivered)},
+        {s->tenants, &s->n_tenants, sizeof(*s->tenants)},
+        {s->users, &s->n_users, sizeof(*s->users)},
+        {s->keys, &s->n_keys, sizeof(*s->keys)},
+        {s->contexts, &s->n_contexts, sizeof(*s->contexts)},
+        {s->idempotency, &s->n_idempotency, sizeof(*s->idempotency)},
+    };
+    memcpy(ret, tables, sizeof(tables));
+}
+
+static void tables_save(struct memory_store *s, struct mem_table ret[MEM_TABLES])
+{
+    tables_of(s, ret);
+    for (size_t i = 0; i < MEM_TABLES; i++) {
+        size_t bytes = *ret[i].n * ret[i].size;
+        ret[i].n_kept = *ret[i].n;
+        ret[i].kept = xmalloc(bytes + 1);
+        if (bytes)
+            memcpy(ret[i].kept, ret[i].rows, bytes);
+    }
+}
+
+/* The arrays may have moved, and are at least as large as they were. */
+static void tables_restore(struct memory_store *s, const struct mem_table before[MEM_TABLES])
+{
+    struct mem_table now[MEM_TABLES];
+    tables_of(s, now);
+    for (size_t i = 0; i < MEM_TABLES; i++) {
+        *now[i].n = before[i].n_kept;
+        if (before[i].n_kept)
+            memcpy(now[i].rows, before[i].kept, before[i].n_kept * before[i].size);
+    }
+}
+
+static void tables_release(struct mem_table tables[MEM_TABLES])
+{
+    for (size_t i = 0; i < MEM_TABLES; i++)
+        free(tables[i].kept);
+}
+
 static bool write_batch(struct store *store, struct store_op *ops, size_t n, struct error *err)
 {
     struct memory_store *s = mem_of(store);
+    struct mem_table before[MEM_TABLES];
+    bool undoable = false;
+    for (size_t i = 0; i < n; i++)
+        undoable = undoable || ops[i].required;
     pthread_mutex_lock(&s->lock);
-    bool ok = mem_events_append(s, ops, n, err);
-    for (size_t i = 0; ok && i < n; i++)
+    bool ok = mem_events_check(s, ops, n, err);
+    if (ok && undoable)
+        tables_save(s, before);
+    for (size_t i = 0; ok && i < n; i++) {
         ops[i].verdict = verbs[ops[i].kind](s, &ops[i], clock_life_ms());
+        ok = !store_op_is_refused(&ops[i], err);
+    }
+    if (ok)
+        mem_events_append(s, ops, n);
+    else if (undoable)
+        tables_restore(s, before);
+    if (undoable)
+        tables_release(before);
     pthread_mutex_unlock(&s->lock);
     return ok;
-}
-
-/* A copy in the caller's memory, as it is to be seen now. */
-static struct session_row *session_copy(const struct session_row *row, struct arena *mem)
-{
-    if (!row)
-        return NULL;
-    struct session_row *copy = arena_new_of(mem, struct session_row);
-    *copy = *row;
-    session_row_settle(copy, clock_life_ms());
-    mem_copy_texts(mem, copy, session_texts, countof(session_texts));
-    return copy;
-}
-
-static bool session_by_handle(struct store *store, const struct principal *who, struct str handle,
-                              struct arena *mem, struct session_row **ret_row, struct error *err)
-{
-    struct memory_store *s = mem_of(store);
-    const struct session_row *found = NULL;
-    (void)err;
-    pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->n_sessions && !found; i++)
-        if (principal_owns(who, s->sessions[i].tenant, s->sessions[i].owner) &&
-            str_eq(s->sessions[i].handle, handle))
-            found = &s->sessions[i];
-    *ret_row = session_copy(found, mem);
-    pthread_mutex_unlock(&s->lock);
-    return true;
-}
-
-static bool session_by_id(struct store *store, const struct principal *who, struct str id,
-                          struct arena *mem, struct session_row **ret_row, struct error *err)
-{
-    struct memory_store *s = mem_of(store);
-    (void)err;
-    pthread_mutex_lock(&s->lock);
-    *ret_row = session_copy(mem_session_of(s, who, id), mem);
-    pthread_mutex_unlock(&s->lock);
-    return true;
-}
-
-static bool session_by_key(struct store *store, const struct principal *who, struct str carrier,
-                           struct str key, struct arena *mem, struct session_row **ret_row,
-                           struct error *err)
-{
-    struct memory_store *s = mem_of(store);
-    const struct session_row *found = NULL;
-    (void)err;
-    pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->n_sessions && !found; i++)
-        if (session_row_is_live(&s->sessions[i], clock_life_ms()) &&
-            has_key(&s->sessions[i], who, carrier, key))
-            found = &s->sessions[i];
-    *ret_row = session_copy(found, mem);
-    pthread_mutex_unlock(&s->lock);
-    return true;
 }
 
 static bool transport_get(struct store *store, const struct principal *who,
@@ -393,40 +306,6 @@ static bool links_of(struct store *store, const struct principal *who, struct st
     return true;
 }
 
-static int newest_first(const void *a, const void *b)
-{
-    return str_cmp((*(struct session_row *const *)b)->id, (*(struct session_row *const *)a)->id);
-}
-
-static bool sessions_page(struct store *store, const struct principal *who,
-                          const struct session_filter *filter, unsigned limit, struct arena *mem,
-                          struct session_row **ret_rows, size_t *ret_n, struct error *err)
-{
-    struct str before = filter->before;
-    struct memory_store *s = mem_of(store);
-    bool all = who->tenant_wide;
-    size_t n = 0;
-    (void)err;
-    pthread_mutex_lock(&s->lock);
-    struct session_row **seen = xcalloc(s->n_sessions + 1, sizeof(*seen));
-    for (size_t i = 0; i < s->n_sessions; i++) {
-        struct session_row *row = &s->sessions[i];
-        if (str_eq(row->tenant, who->tenant) && (all || str_eq(row->owner, who->owner)) &&
-            (!before.p || str_cmp(row->id, before) < 0))
-            seen[n++] = row;
-    }
-    qsort(seen, n, sizeof(*seen), newest_first);
-    n = n < limit ? n : limit;
-    struct session_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    for (size_t i = 0; i < n; i++)
-        rows[i] = *session_copy(seen[i], mem);
-    pthread_mutex_unlock(&s->lock);
-    free(seen);
-    *ret_rows = rows;
-    *ret_n = n;
-    return true;
-}
-
 static bool writer_start(struct store *store, struct writer_row *row, bool exclusive,
                          struct error *err)
 {
@@ -465,20 +344,6 @@ static bool counts(struct store *store, struct store_counts *ret, struct error *
     return true;
 }
 
-/* The live session that passed its end first, or NULL. */
-static struct session_row *first_past(struct memory_store *s, int64_t now_ms)
-{
-    struct session_row *first = NULL;
-    for (size_t i = 0; i < s->n_sessions; i++) {
-        struct session_row *row = &s->sessions[i];
-        bool past = (row->status == SESSION_ACTIVE || row->status == SESSION_IDLE) &&
-                    !session_row_is_live(row, now_ms);
-        if (past && (!first || row->expires_ms < first->expires_ms))
-            first = row;
-    }
-    return first;
-}
-
 /* Takes away up to `batch` transports that ended, or that idled until `until_ms`. */
 static void drop_transports(struct memory_store *s, bool ended, int64_t until_ms, unsigned batch)
 {
@@ -500,22 +365,16 @@ static void drop_transports(struct memory_store *s, bool ended, int64_t until_ms
 static bool reap(struct store *store, const struct reap_what *what, struct reaped *ret,
                  struct error *err)
 {
-    int64_t now_ms = what->now_ms;
-    unsigned batch = what->batch;
     struct memory_store *s = mem_of(store);
-    size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
     mem_fold_all(s);
-    for (struct session_row *row; n < batch && (row = first_past(s, now_ms)); n++) {
-        session_row_settle(row, now_ms);
-        row->version++;
-    }
-    drop_transports(s, true, 0, batch);
-    drop_transports(s, false, now_ms - TRANSPORT_IDLE_MS, batch);
-    mem_undelivered_reap(s, now_ms, batch);
+    *ret = mem_sessions_reap(s, what);
+    drop_transports(s, true, 0, what->batch);
+    drop_transports(s, false, what->now_ms - TRANSPORT_IDLE_MS, what->batch);
+    mem_undelivered_reap(s, what->now_ms, what->batch);
+    mem_idempotency_reap(s, what->now_ms, what->batch);
     pthread_mutex_unlock(&s->lock);
-    *ret = (struct reaped){.expired = n};
     return true;
 }
 
@@ -529,6 +388,11 @@ static void close_memory(struct store *store)
     free(s->links);
     free(s->writers);
     free(s->undelivered);
+    free(s->tenants);
+    free(s->users);
+    free(s->keys);
+    free(s->contexts);
+    free(s->idempotency);
     free(s->events);
     free(s->execs);
     free(s);
@@ -538,12 +402,23 @@ static const struct store_ops memory_ops = {
     .name = "memory",
     .close = close_memory,
     .write = write_batch,
-    .session_by_handle = session_by_handle,
-    .session_by_id = session_by_id,
-    .session_by_key = session_by_key,
+    .session_by_handle = mem_session_by_handle,
+    .session_by_id = mem_session_by_id,
+    .session_by_key = mem_session_by_key,
     .transport_get = transport_get,
     .links_of = links_of,
-    .sessions_page = sessions_page,
+    .sessions_page = mem_sessions_page,
+    .session_totals = mem_session_totals,
+    .executions_page = mem_executions_page,
+    .context_get = mem_context_get,
+    .idempotency_get = mem_idempotency_get,
+    .tool_known = mem_tool_known,
+    .key_get = mem_key_get,
+    .keys_page = mem_keys_page,
+    .user_get = mem_user_get,
+    .tenant_get = mem_tenant_get,
+    .tenants_page = mem_tenants_page,
+    .changes = mem_changes,
     .undelivered_get = mem_undelivered_get,
     .undelivered_page = mem_undelivered_page,
     .events_page = mem_events_page,
@@ -562,6 +437,7 @@ bool store_open_memory(struct store **ret, struct error *err)
     s->base.ops = &memory_ops;
     s->mem = arena_new(SIZE_MAX);
     pthread_mutex_init(&s->lock, NULL);
+    mem_tenant_make(s, STR("default"), 0);
     *ret = &s->base;
     return true;
 }

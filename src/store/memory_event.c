@@ -14,7 +14,8 @@ static const size_t event_texts[] = {
     offsetof(struct event_row, carrier),    offsetof(struct event_row, server),
     offsetof(struct event_row, method),     offsetof(struct event_row, tool),
     offsetof(struct event_row, era),        offsetof(struct event_row, outcome),
-    offsetof(struct event_row, error),      offsetof(struct event_row, body),
+    offsetof(struct event_row, error),      offsetof(struct event_row, tool_id),
+    offsetof(struct event_row, body),
 };
 
 /* Index of the first event with an id of at least `id`. */
@@ -63,8 +64,8 @@ static bool id_is_free_or_same(const struct event_row *taken, const struct event
                      e->id >> EVENT_WRITER_SHIFT, e->id & EVENT_COUNT_MASK);
 }
 
-bool mem_events_append(struct memory_store *s, const struct store_op *ops, size_t n,
-                       struct error *err)
+bool mem_events_check(const struct memory_store *s, const struct store_op *ops, size_t n,
+                      struct error *err)
 {
     for (size_t i = 0; i < n; i++) {
         if (ops[i].kind != OP_EVENT_APPEND)
@@ -76,10 +77,14 @@ bool mem_events_append(struct memory_store *s, const struct store_op *ops, size_
                 !id_is_free_or_same(ops[j].event, ops[i].event, err))
                 return false;
     }
+    return true;
+}
+
+void mem_events_append(struct memory_store *s, const struct store_op *ops, size_t n)
+{
     for (size_t i = 0; i < n; i++)
         if (ops[i].kind == OP_EVENT_APPEND && !event_by_id(s, ops[i].event->id))
             event_insert(s, ops[i].event);
-    return true;
 }
 
 static bool text_matches(struct str want, struct str have)
@@ -179,7 +184,6 @@ static struct mem_exec *exec_of(struct memory_store *s, int64_t id, bool make, b
     return &s->execs[i];
 }
 
-/* The session was used: activity, count, and the end that slides with it. */
 static void use_session(struct memory_store *s, const struct event_row *e, bool executed)
 {
     for (size_t i = 0; e->session_id.p && i < s->n_sessions; i++) {
@@ -187,35 +191,33 @@ static void use_session(struct memory_store *s, const struct event_row *e, bool 
         if (!str_eq(row->id, e->session_id) || !str_eq(row->tenant, e->tenant))
             continue;
         row->tool_count += executed;
-        int64_t at_ms = clock_life_of_wall(e->at_ms), moved = at_ms - row->last_activity_ms;
-        if (moved <= 0)
-            return;
-        row->last_activity_ms = at_ms;
-        if (row->ttl_ms == 0 && session_row_is_live(row, at_ms) && row->expires_ms) {
-            int64_t most = row->created_ms + SESSION_LIFE_MAX_MS;
-            int64_t ceiling = most > row->expires_ms ? most : row->expires_ms;
-            row->expires_ms = row->expires_ms + moved < ceiling ? row->expires_ms + moved : ceiling;
-        }
+        row->tokens_used += e->tokens;
+        mem_session_use(row, clock_life_of_wall(e->at_ms));
         return;
     }
+}
+
+static void close_exec(struct mem_exec *x, const struct event_row *e)
+{
+    if (!x || (x->closed && !x->indeterminate))
+        return;
+    x->closed = true;
+    x->outcome = e->id;
+    x->indeterminate = str_eq(e->outcome, STR("indeterminate"));
 }
 
 static void fold_event(struct memory_store *s, const struct event_row *e)
 {
     bool is_new = false;
     int64_t id = e->exec ? e->exec : e->id;
-    if (e->kind == EVENT_INTENT) {
+    if (e->kind == EVENT_INTENT)
         exec_of(s, id, true, &is_new);
-    } else if (e->kind == EVENT_OUTCOME) {
-        /* A refusal without an intent never ran. */
-        struct mem_exec *x = exec_of(s, id, !str_eq(e->outcome, STR("refused")), &is_new);
-        if (x && (!x->closed || x->indeterminate)) {
-            x->closed = true;
-            x->indeterminate = str_eq(e->outcome, STR("indeterminate"));
-        }
-    } else if (e->kind != EVENT_NOTE) {
+    else if (e->kind == EVENT_RECORD)
+        close_exec(exec_of(s, id, true, &is_new), e);
+    else if (e->kind == EVENT_OUTCOME) /* a refusal without an intent never ran */
+        close_exec(exec_of(s, id, !str_eq(e->outcome, STR("refused")), &is_new), e);
+    else if (e->kind != EVENT_NOTE)
         return;
-    }
     use_session(s, e, is_new);
 }
 
@@ -275,5 +277,58 @@ bool mem_open_intents(struct store *store, int64_t now_ms, int64_t after, unsign
     pthread_mutex_unlock(&s->lock);
     *ret_rows = rows;
     *ret_n = n;
+    return true;
+}
+
+/* Does this event stand for an execution of its own in the session's list? */
+static bool begins_execution(const struct mem_event *e)
+{
+    return e->folded && (e->row.kind == EVENT_INTENT || e->row.kind == EVENT_RECORD);
+}
+
+bool mem_executions_page(struct store *store, const struct principal *who, struct str session_id,
+                         int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
+                         struct execution_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct execution_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    bool reached = mem_session_reached(s, who, session_id) != NULL;
+    for (size_t i = s->n_events; reached && i-- > 0 && n < limit;) {
+        const struct event_row *e = &s->events[i].row;
+        bool is_new = false;
+        if (!begins_execution(&s->events[i]) || (before && e->id >= before) || !e->session_id.p ||
+            !str_eq(e->session_id, session_id) || !str_eq(e->tenant, who->tenant))
+            continue;
+        const struct mem_exec *x = exec_of(s, e->id, false, &is_new);
+        const struct event_row *outcome = x && x->outcome ? event_by_id(s, x->outcome) : NULL;
+        store_execution_join(e, outcome, with_bodies, mem, &rows[n++]);
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+bool mem_tool_known(struct store *store, const struct principal *who, struct str tool_id, bool *ret,
+                    struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    bool known = false;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_events && !known; i++) {
+        const struct event_row *e = &s->events[i].row;
+        char uuid[TOOL_UUID_TEXT];
+        if (!s->events[i].folded || e->kind != EVENT_INTENT || !e->server.p || !e->tool.p ||
+            !str_eq(e->tenant, who->tenant))
+            continue;
+        tool_uuid(e->tenant, e->server, e->tool, uuid);
+        known = str_eq(tool_id, str_of(uuid));
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret = known;
     return true;
 }

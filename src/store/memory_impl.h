@@ -14,6 +14,7 @@ struct mem_event {
 };
 struct mem_exec {
     int64_t id;
+    int64_t outcome; /* the event that counts; 0: none yet */
     bool closed;
     bool indeterminate;
 };
@@ -32,6 +33,16 @@ struct memory_store {
     size_t n_writers, cap_writers;
     struct undelivered_row *undelivered;
     size_t n_undelivered, cap_undelivered;
+    struct tenant_row *tenants; /* counted_sessions is counted when asked */
+    size_t n_tenants, cap_tenants;
+    struct user_row *users;
+    size_t n_users, cap_users;
+    struct key_row *keys;
+    size_t n_keys, cap_keys;
+    struct context_row *contexts;
+    size_t n_contexts, cap_contexts;
+    struct idempotency_row *idempotency;
+    size_t n_idempotency, cap_idempotency;
     struct mem_event *events; /* by id */
     size_t n_events, cap_events;
     size_t first_unfolded;  /* all before it are folded */
@@ -47,14 +58,71 @@ static inline struct memory_store *mem_of(struct store *s)
 void mem_copy_texts(struct arena *mem, void *row, const size_t *offsets, size_t n);
 /* Room for one more after n; the array may move. */
 void *mem_grow(void *array, size_t n, size_t *cap, size_t size);
-struct session_row *mem_session_of(struct memory_store *s, const struct principal *who,
-                                   struct str id);
 struct transport_row *mem_transport_of(struct memory_store *s, const struct principal *who,
                                        const uint8_t id_hash[32]);
 
+/* memory_session.c */
+struct session_row *mem_session_of(struct memory_store *s, const struct principal *who,
+                                   struct str id);
+struct session_row *mem_session_reached(struct memory_store *s, const struct principal *who,
+                                        struct str id);
+/* It was used then: activity, idle → active, and the end that slides along. */
+void mem_session_use(struct session_row *row, int64_t at_ms);
+enum verdict mem_session_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_session_name(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_session_end(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_session_touch(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_session_patch(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_session_refresh(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_context_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_what *what);
+bool mem_session_by_handle(struct store *s, const struct principal *who, struct str handle,
+                           struct arena *mem, struct session_row **ret_row, struct error *err);
+bool mem_session_by_id(struct store *s, const struct principal *who, struct str id,
+                       struct arena *mem, struct session_row **ret_row, struct error *err);
+bool mem_session_by_key(struct store *s, const struct principal *who, struct str carrier,
+                        struct str key, struct arena *mem, struct session_row **ret_row,
+                        struct error *err);
+bool mem_sessions_page(struct store *s, const struct principal *who,
+                       const struct session_filter *filter, unsigned limit, struct arena *mem,
+                       struct session_row **ret_rows, size_t *ret_n, struct error *err);
+bool mem_session_totals(struct store *s, const struct principal *who, int64_t now_ms,
+                        int64_t since_ms, struct session_totals *ret, struct error *err);
+
+/* memory_registry.c */
+/* Makes the tenant where there is none. */
+void mem_tenant_make(struct memory_store *s, struct str id, int64_t now_ms);
+/* The document `id` as op->context tells it, whatever session reaches it. */
+enum verdict mem_context_write(struct memory_store *s, const struct store_op *op, struct str id);
+enum verdict mem_tenant_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_user_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_key_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_key_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_key_used(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_idempotency_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+void mem_idempotency_reap(struct memory_store *s, int64_t now_ms, unsigned batch);
+bool mem_context_get(struct store *s, const struct principal *who, struct str id, struct arena *mem,
+                     struct context_row **ret_row, struct error *err);
+bool mem_idempotency_get(struct store *s, const struct principal *who, struct str key,
+                         struct arena *mem, struct idempotency_row **ret_row, struct error *err);
+bool mem_key_get(struct store *s, struct str id, struct arena *mem, struct key_row **ret_row,
+                 struct error *err);
+bool mem_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
+                   struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err);
+bool mem_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
+                  struct error *err);
+bool mem_tenant_get(struct store *s, struct str id, struct arena *mem, struct tenant_row **ret_row,
+                    struct error *err);
+bool mem_tenants_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                      struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
+bool mem_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                 struct change_row **ret_rows, size_t *ret_n, struct error *err);
+
 /* memory_event.c */
-must_check bool mem_events_append(struct memory_store *s, const struct store_op *ops, size_t n,
-                                  struct error *err);
+/* Is every id free, or taken by the same event? */
+must_check bool mem_events_check(const struct memory_store *s, const struct store_op *ops, size_t n,
+                                 struct error *err);
+void mem_events_append(struct memory_store *s, const struct store_op *ops, size_t n);
 void mem_fold_all(struct memory_store *s);
 bool mem_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
                      struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
@@ -65,6 +133,11 @@ bool mem_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
 bool mem_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
                       struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                       struct error *err);
+bool mem_executions_page(struct store *s, const struct principal *who, struct str session_id,
+                         int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
+                         struct execution_row **ret_rows, size_t *ret_n, struct error *err);
+bool mem_tool_known(struct store *s, const struct principal *who, struct str tool_id, bool *ret,
+                    struct error *err);
 /* memory_undelivered.c */
 enum verdict mem_undelivered_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_undelivered_take(struct memory_store *s, const struct store_op *op,

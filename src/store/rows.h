@@ -163,6 +163,11 @@ struct execution_row {
 void execution_uuid(int64_t exec, char ret[EXECUTION_UUID_TEXT]);
 must_check bool execution_uuid_parse(struct str uuid, int64_t *ret_exec);
 
+#define TOOL_UUID_TEXT 37
+/* The id of a tool's row in tool_configurations: a UUID (version 8) made from what it names, so the
+ * same in every store. */
+void tool_uuid(struct str tenant, struct str server, struct str tool, char ret[TOOL_UUID_TEXT]);
+
 struct tenant_row {
     struct str id; /* its name: what a principal's tenant is */
     int64_t created_ms;

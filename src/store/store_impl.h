@@ -11,6 +11,15 @@ must_check bool store_page_is_sound(unsigned limit, struct error *err);
  * backend rolls back and fails with it. */
 must_check bool store_op_is_refused(const struct store_op *op, struct error *err);
 
+/* A session used further ahead of now than this was used by a clock that was wrong; the reaper
+ * pulls it back. */
+#define SESSION_FUTURE_MS (INT64_C(5) * 60 * 1000)
+
+/* The execution that `first`, an intent or a record, began and `outcome` (NULL: none yet) ended.
+ * Spans are in `mem`; bodies are looked at only when asked for. */
+void store_execution_join(const struct event_row *first, const struct event_row *outcome,
+                          bool with_bodies, struct arena *mem, struct execution_row *ret);
+
 struct store_ops {
     const char *name;
     void (*close)(struct store *s);

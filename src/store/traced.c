@@ -83,6 +83,98 @@ static bool t_sessions_page(struct store *s, const struct principal *who,
         store_sessions_page(traced_of(s)->inner, who, filter, limit, mem, ret_rows, ret_n, err));
 }
 
+static bool t_session_totals(struct store *s, const struct principal *who, int64_t now_ms,
+                             int64_t since_ms, struct session_totals *ret, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "session_totals", began_us,
+                store_session_totals(traced_of(s)->inner, who, now_ms, since_ms, ret, err));
+}
+
+static bool t_executions_page(struct store *s, const struct principal *who, struct str session_id,
+                              int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
+                              struct execution_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "executions_page", began_us,
+                store_executions_page(traced_of(s)->inner, who, session_id, before, with_bodies,
+                                      limit, mem, ret_rows, ret_n, err));
+}
+
+static bool t_context_get(struct store *s, const struct principal *who, struct str id,
+                          struct arena *mem, struct context_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "context_get", began_us,
+                store_context_get(traced_of(s)->inner, who, id, mem, ret_row, err));
+}
+
+static bool t_idempotency_get(struct store *s, const struct principal *who, struct str key,
+                              struct arena *mem, struct idempotency_row **ret_row,
+                              struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "idempotency_get", began_us,
+                store_idempotency_get(traced_of(s)->inner, who, key, mem, ret_row, err));
+}
+
+static bool t_tool_known(struct store *s, const struct principal *who, struct str tool_id,
+                         bool *ret, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "tool_known", began_us,
+                store_tool_known(traced_of(s)->inner, who, tool_id, ret, err));
+}
+
+static bool t_key_get(struct store *s, struct str id, struct arena *mem, struct key_row **ret_row,
+                      struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "key_get", began_us, store_key_get(traced_of(s)->inner, id, mem, ret_row, err));
+}
+
+static bool t_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
+                        struct arena *mem, struct key_row **ret_rows, size_t *ret_n,
+                        struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(
+        s, "keys_page", began_us,
+        store_keys_page(traced_of(s)->inner, tenant, after, limit, mem, ret_rows, ret_n, err));
+}
+
+static bool t_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
+                       struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "user_get", began_us,
+                store_user_get(traced_of(s)->inner, id, mem, ret_row, err));
+}
+
+static bool t_tenant_get(struct store *s, struct str id, struct arena *mem,
+                         struct tenant_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "tenant_get", began_us,
+                store_tenant_get(traced_of(s)->inner, id, mem, ret_row, err));
+}
+
+static bool t_tenants_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                           struct tenant_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "tenants_page", began_us,
+                store_tenants_page(traced_of(s)->inner, after, limit, mem, ret_rows, ret_n, err));
+}
+
+static bool t_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                      struct change_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "changes", began_us,
+                store_changes(traced_of(s)->inner, after, limit, mem, ret_rows, ret_n, err));
+}
+
 static bool t_undelivered_get(struct store *s, const struct principal *who, int64_t id,
                               struct arena *mem, struct undelivered_row **ret_row,
                               struct error *err)
@@ -171,6 +263,17 @@ static const struct store_ops traced_ops = {
     .transport_get = t_transport_get,
     .links_of = t_links_of,
     .sessions_page = t_sessions_page,
+    .session_totals = t_session_totals,
+    .executions_page = t_executions_page,
+    .context_get = t_context_get,
+    .idempotency_get = t_idempotency_get,
+    .tool_known = t_tool_known,
+    .key_get = t_key_get,
+    .keys_page = t_keys_page,
+    .user_get = t_user_get,
+    .tenant_get = t_tenant_get,
+    .tenants_page = t_tenants_page,
+    .changes = t_changes,
     .undelivered_get = t_undelivered_get,
     .undelivered_page = t_undelivered_page,
     .events_page = t_events_page,

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants, users, keys, contexts and remembered answers in the memory store.  The caller holds the
+ * lock, but for the reads. */
+#include "store/memory_impl.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+static const size_t user_texts[] = {
+    offsetof(struct user_row, id),
+    offsetof(struct user_row, tenant),
+    offsetof(struct user_row, name),
+    offsetof(struct user_row, issuer),
+};
+static const size_t key_texts[] = {
+    offsetof(struct key_row, id),     offsetof(struct key_row, tenant),
+    offsetof(struct key_row, name),   offsetof(struct key_row, user_id),
+    offsetof(struct key_row, scopes),
+};
+static const size_t context_texts[] = {
+    offsetof(struct context_row, id),
+    offsetof(struct context_row, tenant),
+    offsetof(struct context_row, document),
+};
+static const size_t idempotency_texts[] = {
+    offsetof(struct idempotency_row, tenant), offsetof(struct idempotency_row, owner),
+    offsetof(struct idempotency_row, key),    offsetof(struct idempotency_row, headers),
+    offsetof(struct idempotency_row, body),
+};
+
+static struct tenant_row *tenant_by_id(struct memory_store *s, struct str id)
+{
+    for (size_t i = 0; i < s->n_tenants; i++)
+        if (str_eq(s->tenants[i].id, id))
+            return &s->tenants[i];
+    return NULL;
+}
+
+void mem_tenant_make(struct memory_store *s, struct str id, int64_t now_ms)
+{
+    if (tenant_by_id(s, id))
+        return;
+    s->tenants = mem_grow(s->tenants, s->n_tenants, &s->cap_tenants, sizeof(struct tenant_row));
+    s->tenants[s->n_tenants++] =
+        (struct tenant_row){.id = arena_dup(s->mem, id), .created_ms = now_ms};
+}
+
+enum verdict mem_tenant_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    (void)now_ms;
+    mem_tenant_make(s, op->tenant->id, op->tenant->created_ms);
+    return VERDICT_OK;
+}
+
+static struct user_row *user_by_id(struct memory_store *s, struct str id)
+{
+    for (size_t i = 0; i < s->n_users; i++)
+        if (str_eq(s->users[i].id, id))
+            return &s->users[i];
+    return NULL;
+}
+
+/* Names are unique among the users of a tenant that are our own. */
+static bool name_is_taken(const struct memory_store *s, const struct user_row *user)
+{
+    for (size_t i = 0; i < s->n_users; i++)
+        if (!user->issuer.p && !s->users[i].issuer.p && str_eq(s->users[i].tenant, user->tenant) &&
+            str_eq(s->users[i].name, user->name))
+            return true;
+    return false;
+}
+
+enum verdict mem_user_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct user_row *row = user_by_id(s, op->user->id);
+    mem_tenant_make(s, op->user->tenant, now_ms);
+    if (row) {
+        if (!str_eq(row->tenant, op->user->tenant))
+            return VERDICT_DUPLICATE;
+        row->role = op->user->role;
+        return VERDICT_OK;
+    }
+    if (name_is_taken(s, op->user))
+        return VERDICT_DUPLICATE;
+    s->users = mem_grow(s->users, s->n_users, &s->cap_users, sizeof(struct user_row));
+    row = &s->users[s->n_users++];
+    *row = *op->user;
+    mem_copy_texts(s->mem, row, user_texts, countof(user_texts));
+    return VERDICT_OK;
+}
+
+static struct key_row *key_by_id(struct memory_store *s, struct str id)
+{
+    for (size_t i = 0; i < s->n_keys; i++)
+        if (str_eq(s->keys[i].id, id))
+            return &s->keys[i];
+    return NULL;
+}
+
+enum verdict mem_key_create(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    if (key_by_id(s, op->key->id))
+        return VERDICT_DUPLICATE;
+    if (op->key->user_id.p) {
+        const struct user_row *user = user_by_id(s, op->key->user_id);
+        if (!user || !str_eq(user->tenant, op->key->tenant))
+            return VERDICT_MISSING;
+    }
+    mem_tenant_make(s, op->key->tenant, now_ms);
+    s->keys = mem_grow(s->keys, s->n_keys, &s->cap_keys, sizeof(struct key_row));
+    struct key_row *row = &s->keys[s->n_keys++];
+    *row = *op->key;
+    mem_copy_texts(s->mem, row, key_texts, countof(key_texts));
+    return VERDICT_OK;
+}
+
+enum verdict mem_key_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct key_row *row = key_by_id(s, op->key->id);
+    (void)now_ms;
+    if (!row || row->revoked_ms || !str_eq(row->tenant, op->key->tenant))
+        return VERDICT_MISSING;
+    row->revoked_ms = op->key->revoked_ms;
+    return VERDICT_OK;
+}
+
+enum verdict mem_key_used(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct key_row *row = key_by_id(s, op->key->id);
+    (void)now_ms;
+    if (!row)
+        return VERDICT_MISSING;
+    if (op->key->last_used_ms > row->last_used_ms)
+        row->last_used_ms = op->key->last_used_ms;
+    return VERDICT_OK;
+}
+
+static struct context_row *context_by_id(struct memory_store *s, struct str id)
+{
+    for (size_t i = 0; i < s->n_contexts; i++)
+        if (str_eq(s->contexts[i].id, id))
+            return &s->contexts[i];
+    return NULL;
+}
+
+enum verdict mem_context_write(struct memory_store *s, const struct store_op *op, struct str id)
+{
+    struct context_row *row = context_by_id(s, id);
+    int64_t expected = op->context->version;
+    if (row && !str_eq(row->tenant, op->who->tenant))
+        return VERDICT_DUPLICATE;
+    if (expected >= 0 && expected != (row ? row->version : 0))
+        return VERDICT_STALE;
+    if (!row) {
+        s->contexts =
+            mem_grow(s->contexts, s->n_contexts, &s->cap_contexts, sizeof(struct context_row));
+        row = &s->contexts[s->n_contexts++];
+        *row = (struct context_row){
+            .id = id, .tenant = op->who->tenant, .created_ms = op->context->created_ms};
+    }
+    row->version++;
+    row->document = op->context->document;
+    row->updated_ms = op->context->updated_ms;
+    mem_copy_texts(s->mem, row, context_texts, countof(context_texts));
+    return VERDICT_OK;
+}
+
+static struct idempotency_row *answer_of(struct memory_store *s, const struct principal *who,
+                                         struct str key)
+{
+    for (size_t i = 0; i < s->n_idempotency; i++) {
+        struct idempotency_row *row = &s->idempotency[i];
+        if (principal_owns(who, row->tenant, row->owner) && str_eq(row->key, key))
+            return row;
+    }
+    return NULL;
+}
+
+enum verdict mem_idempotency_put(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct idempotency_row *row = answer_of(s, op->who, op->idempotency->key);
+    if (row && row->expires_ms > now_ms)
+        return VERDICT_DUPLICATE;
+    if (!row) {
+        s->idempotency = mem_grow(s->idempotency, s->n_idempotency, &s->cap_idempotency,
+                                  sizeof(struct idempotency_row));
+        row = &s->idempotency[s->n_idempotency++];
+    }
+    *row = *op->idempotency;
+    row->tenant = op->who->tenant;
+    row->owner = op->who->owner;
+    mem_copy_texts(s->mem, row, idempotency_texts, countof(idempotency_texts));
+    return VERDICT_OK;
+}
+
+void mem_idempotency_reap(struct memory_store *s, int64_t now_ms, unsigned batch)
+{
+    for (; batch; batch--) {
+        struct idempotency_row *first = NULL;
+        for (size_t i = 0; i < s->n_idempotency; i++) {
+            struct idempotency_row *row = &s->idempotency[i];
+            if (row->expires_ms <= now_ms && (!first || row->expires_ms < first->expires_ms))
+                first = row;
+        }
+        if (!first)
+            return;
+        *first = s->idempotency[--s->n_idempotency];
+    }
+}
+
+/* A copy of `row` (NULL stays NULL) in the caller's memory. */
+static void *copy_row(struct arena *mem, const void *row, size_t size, const size_t *texts,
+                      size_t n_texts)
+{
+    if (!row)
+        return NULL;
+    void *copy = arena_zalloc(mem, size);
+    memcpy(copy, row, size);
+    mem_copy_texts(mem, copy, texts, n_texts);
+    return copy;
+}
+
+bool mem_context_get(struct store *store, const struct principal *who, struct str id,
+                     struct arena *mem, struct context_row **ret_row, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    const struct context_row *row = context_by_id(s, id);
+    if (row && !str_eq(row->tenant, who->tenant))
+        row = NULL;
+    *ret_row = copy_row(mem, row, sizeof(*row), context_texts, countof(context_texts));
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+bool mem_idempotency_get(struct store *store, const struct principal *who, struct str key,
+                         struct arena *mem, struct idempotency_row **ret_row, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    const struct idempotency_row *row = answer_of(s, who, key);
+    if (row && row->expires_ms <= clock_life_ms())
+        row = NULL;
+    *ret_row = copy_row(mem, row, sizeof(*row), idempotency_texts, countof(idempotency_texts));
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+bool mem_key_get(struct store *store, struct str id, struct arena *mem, struct key_row **ret_row,
+                 struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    *ret_row =
+        copy_row(mem, key_by_id(s, id), sizeof(struct key_row), key_texts, countof(key_texts));
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+static int keys_by_id(const void *a, const void *b)
+{
+    return str_cmp(((const struct key_row *)a)->id, ((const struct key_row *)b)->id);
+}
+
+bool mem_keys_page(struct store *store, struct str tenant, struct str after, unsigned limit,
+                   struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    struct key_row *rows = arena_zalloc(mem, (s->n_keys + 1) * sizeof(*rows));
+    for (size_t i = 0; i < s->n_keys; i++)
+        if ((!tenant.p || str_eq(s->keys[i].tenant, tenant)) &&
+            (!after.p || str_cmp(s->keys[i].id, after) > 0)) {
+            rows[n] = s->keys[i];
+            mem_copy_texts(mem, &rows[n++], key_texts, countof(key_texts));
+        }
+    pthread_mutex_unlock(&s->lock);
+    qsort(rows, n, sizeof(*rows), keys_by_id);
+    *ret_rows = rows;
+    *ret_n = n < limit ? n : limit;
+    return true;
+}
+
+bool mem_user_get(struct store *store, struct str id, struct arena *mem, struct user_row **ret_row,
+                  struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    *ret_row =
+        copy_row(mem, user_by_id(s, id), sizeof(struct user_row), user_texts, countof(user_texts));
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+static struct tenant_row tenant_copy(const struct memory_store *s, const struct tenant_row *row,
+                                     struct arena *mem)
+{
+    struct tenant_row copy = {.id = arena_dup(mem, row->id), .created_ms = row->created_ms};
+    for (size_t i = 0; i < s->n_sessions; i++)
+        copy.counted_sessions += s->sessions[i].counted && str_eq(s->sessions[i].tenant, row->id) &&
+                                 session_row_is_live(&s->sessions[i], clock_life_ms());
+    return copy;
+}
+
+bool mem_tenant_get(struct store *store, struct str id, struct arena *mem,
+                    struct tenant_row **ret_row, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct tenant_row *copy = NULL;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    const struct tenant_row *row = tenant_by_id(s, id);
+    if (row) {
+        copy = arena_new_of(mem, struct tenant_row);
+        *copy = tenant_copy(s, row, mem);
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret_row = copy;
+    return true;
+}
+
+static int tenants_by_id(const void *a, const void *b)
+{
+    return str_cmp(((const struct tenant_row *)a)->id, ((const struct tenant_row *)b)->id);
+}
+
+bool mem_tenants_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
+                      struct tenant_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    struct tenant_row *rows = arena_zalloc(mem, (s->n_tenants + 1) * sizeof(*rows));
+    for (size_t i = 0; i < s->n_tenants; i++)
+        if (!after.p || str_cmp(s->tenants[i].id, after) > 0)
+            rows[n++] = tenant_copy(s, &s->tenants[i], mem);
+    pthread_mutex_unlock(&s->lock);
+    qsort(rows, n, sizeof(*rows), tenants_by_id);
+    *ret_rows = rows;
+    *ret_n = n < limit ? n : limit;
+    return true;
+}
+
+/* Nobody shares this store, so nothing is done elsewhere. */
+bool mem_changes(struct store *store, int64_t after, unsigned limit, struct arena *mem,
+                 struct change_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    (void)store, (void)after, (void)limit, (void)err;
+    *ret_rows = arena_new_of(mem, struct change_row);
+    *ret_n = 0;
+    return true;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions in the memory store: their verbs, their reads, and what the reaper does to them.  The
+ * caller holds the lock, but for the reads. */
+#include "store/memory_impl.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+static const size_t session_texts[] = {
+    offsetof(struct session_row, id),
+    offsetof(struct session_row, handle),
+    offsetof(struct session_row, tenant),
+    offsetof(struct session_row, owner),
+    offsetof(struct session_row, user_id),
+    offsetof(struct session_row, edge_mcp_id),
+    offsetof(struct session_row, client_name),
+    offsetof(struct session_row, client_type),
+    offsetof(struct session_row, client_version),
+    offsetof(struct session_row, carrier),
+    offsetof(struct session_row, carrier_key),
+    offsetof(struct session_row, core_session_id),
+    offsetof(struct session_row, connection_metadata),
+    offsetof(struct session_row, context_id),
+    offsetof(struct session_row, sealed_auth),
+    offsetof(struct session_row, termination_reason),
+};
+/* The row's own memory, whoever owns it. */
+static struct session_row *session_row_by_id(struct memory_store *s, struct str id)
+{
+    for (size_t i = 0; i < s->n_sessions; i++)
+        if (str_eq(s->sessions[i].id, id))
+            return &s->sessions[i];
+    return NULL;
+}
+
+struct session_row *mem_session_of(struct memory_store *s, const struct principal *who,
+                                   struct str id)
+{
+    struct session_row *row = session_row_by_id(s, id);
+    return row && principal_owns(who, row->tenant, row->owner) ? row : NULL;
+}
+
+/* As above, or any of the tenant's where the principal reaches that far. */
+struct session_row *mem_session_reached(struct memory_store *s, const struct principal *who,
+                                        struct str id)
+{
+    struct session_row *row = session_row_by_id(s, id);
+    bool reached = row && str_eq(row->tenant, who->tenant) &&
+                   (who->tenant_wide || str_eq(row->owner, who->owner));
+    return reached ? row : NULL;
+}
+
+static bool has_key(const struct session_row *row, const struct principal *who, struct str carrier,
+                    struct str key)
+{
+    return key.p && row->carrier_key.p && principal_owns(who, row->tenant, row->owner) &&
+           str_eq(row->carrier, carrier) && str_eq(row->carrier_key, key);
+}
+
+static bool session_is_taken(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    const struct session_row *want = op->session;
+    for (size_t i = 0; i < s->n_sessions; i++) {
+        const struct session_row *row = &s->sessions[i];
+        if (str_eq(row->id, want->id) ||
+            (str_eq(row->tenant, op->who->tenant) && str_eq(row->handle, want->handle)) ||
+            (session_row_is_live(row, now_ms) &&
+             has_key(row, op->who, want->carrier, want->carrier_key)))
+            return true;
+    }
+    return false;
+}
+
+static bool tenant_has_room(const struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    int64_t counted = 0;
+    for (size_t i = 0; i < s->n_sessions; i++)
+        counted += s->sessions[i].counted && str_eq(s->sessions[i].tenant, op->who->tenant) &&
+                   session_row_is_live(&s->sessions[i], now_ms);
+    return op->max_counted < 0 || counted < op->max_counted;
+}
+
+enum verdict mem_session_create(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    mem_tenant_make(s, op->who->tenant, now_ms);
+    if (session_is_taken(s, op, now_ms))
+        return VERDICT_DUPLICATE;
+    if (op->session->counted && !tenant_has_room(s, op, now_ms))
+        return VERDICT_LIMIT;
+    s->sessions =
+        mem_grow(s->sessions, s->n_sessions, &s->cap_sessions, sizeof(struct session_row));
+    struct session_row *row = &s->sessions[s->n_sessions++];
+    *row = *op->session;
+    row->tenant = op->who->tenant;
+    row->owner = op->who->owner;
+    row->version = row->version ? row->version : 1;
+    mem_copy_texts(s->mem, row, session_texts, countof(session_texts));
+    return VERDICT_OK;
+}
+
+enum verdict mem_session_name(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct session_row *row = mem_session_of(s, op->who, op->session->id);
+    if (!row)
+        return VERDICT_MISSING;
+    if (!session_row_is_live(row, now_ms))
+        return VERDICT_NOT_ACTIVE;
+    if (row->counted && !row->provisional)
+        return VERDICT_OK;
+    if (!row->counted && !tenant_has_room(s, op, now_ms))
+        return VERDICT_LIMIT;
+    row->counted = true;
+    row->provisional = false;
+    row->version++;
+    if (op->session->expires_ms)
+        row->expires_ms = op->session->expires_ms;
+    return VERDICT_OK;
+}
+
+enum verdict mem_session_end(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct session_row *row = mem_session_reached(s, op->who, op->session->id);
+    if (!row || !session_row_is_live(row, now_ms))
+        return VERDICT_MISSING;
+    row->status = op->session->status;
+    row->terminated_ms = op->session->terminated_ms;
+    row->termination_reason = arena_dup(s->mem, op->session->termination_reason);
+    row->version++;
+    return VERDICT_OK;
+}
+
+void mem_session_use(struct session_row *row, int64_t at_ms)
+{
+    int64_t moved = at_ms - row->last_activity_ms;
+    if (moved <= 0)
+        return;
+    row->last_activity_ms = at_ms;
+    if (!session_row_is_live(row, at_ms))
+        return;
+    row->status = SESSION_ACTIVE;
+    if (row->ttl_ms == 0 && row->expires_ms) {
+        int64_t most = row->created_ms + SESSION_LIFE_MAX_MS;
+        int64_t ceiling = most > row->expires_ms ? most : row->expires_ms;
+        row->expires_ms = row->expires_ms + moved < ceiling ? row->expires_ms + moved : ceiling;
+    }
+}
+
+/* The live session that an op names; NULL with the verdict when there is none. */
+static struct session_row *live_one(struct memory_store *s, const struct store_op *op,
+                                    struct str id, int64_t now_ms, enum verdict *ret)
+{
+    struct session_row *row = mem_session_reached(s, op->who, id);
+    *ret = !row                               ? VERDICT_MISSING
+           : session_row_is_live(row, now_ms) ? VERDICT_OK
+                                              : VERDICT_NOT_ACTIVE;
+    return *ret == VERDICT_OK ? row : NULL;
+}
+
+enum verdict mem_session_touch(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    enum verdict verdict;
+    struct session_row *row = live_one(s, op, op->session->id, now_ms, &verdict);
+    if (row) {
+        mem_session_use(row, op->session->last_activity_ms);
+        row->status = SESSION_ACTIVE;
+        row->version++;
+    }
+    return verdict;
+}
+
+enum verdict mem_session_patch(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    static const struct {
+        enum session_field field;
+        size_t offset;
+    } texts[] = {
+        {FIELD_CLIENT_NAME, offsetof(struct session_row, client_name)},
+        {FIELD_CLIENT_TYPE, offsetof(struct session_row, client_type)},
+        {FIELD_CLIENT_VERSION, offsetof(struct session_row, client_version)},
+        {FIELD_CONNECTION_METADATA, offsetof(struct session_row, connection_metadata)},
+        {FIELD_CORE_SESSION_ID, offsetof(struct session_row, core_session_id)},
+        {FIELD_CONTEXT_ID, offsetof(struct session_row, context_id)},
+        {FIELD_SEALED_AUTH, offsetof(struct session_row, sealed_auth)},
+    };
+    enum verdict verdict;
+    struct session_row *row = live_one(s, op, op->session->id, now_ms, &verdict);
+    if (!row)
+        return verdict;
+    if (op->session->version && op->session->version != row->version)
+        return VERDICT_STALE;
+    for (size_t i = 0; i < countof(texts); i++)
+        if (op->fields & texts[i].field) {
+            const char *from = (const char *)op->session + texts[i].offset;
+            struct str *to = (struct str *)((char *)row + texts[i].offset);
+            *to = arena_dup(s->mem, *(const struct str *)from);
+        }
+    if (op->fields & FIELD_INITIALIZED)
+        row->initialized = op->session->initialized;
+    row->version++;
+    return VERDICT_OK;
+}
+
+enum verdict mem_session_refresh(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    enum verdict verdict;
+    struct session_row *row = live_one(s, op, op->session->id, now_ms, &verdict);
+    if (row) {
+        row->expires_ms = op->session->expires_ms;
+        row->ttl_ms = op->session->ttl_ms;
+        row->version++;
+    }
+    return verdict;
+}
+
+enum verdict mem_context_put(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    enum verdict verdict;
+    struct session_row *row = live_one(s, op, op->context->session_id, now_ms, &verdict);
+    if (!row)
+        return verdict;
+    struct str id = row->context_id.p ? row->context_id : op->context->id;
+    verdict = mem_context_write(s, op, id);
+    if (verdict == VERDICT_OK && !row->context_id.p) {
+        row->context_id = arena_dup(s->mem, id);
+        row->version++;
+    }
+    return verdict;
+}
+
+/* A copy in the caller's memory, as it is to be seen now. */
+static struct session_row *session_copy(const struct session_row *row, struct arena *mem)
+{
+    if (!row)
+        return NULL;
+    struct session_row *copy = arena_new_of(mem, struct session_row);
+    *copy = *row;
+    session_row_settle(copy, clock_life_ms());
+    mem_copy_texts(mem, copy, session_texts, countof(session_texts));
+    return copy;
+}
+
+bool mem_session_by_handle(struct store *store, const struct principal *who, struct str handle,
+                           struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    const struct session_row *found = NULL;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_sessions && !found; i++)
+        if (str_eq(s->sessions[i].handle, handle))
+            found = mem_session_reached(s, who, s->sessions[i].id);
+    *ret_row = session_copy(found, mem);
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+bool mem_session_by_id(struct store *store, const struct principal *who, struct str id,
+                       struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    *ret_row = session_copy(mem_session_reached(s, who, id), mem);
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+bool mem_session_by_key(struct store *store, const struct principal *who, struct str carrier,
+                        struct str key, struct arena *mem, struct session_row **ret_row,
+                        struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    const struct session_row *found = NULL;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_sessions && !found; i++)
+        if (session_row_is_live(&s->sessions[i], clock_life_ms()) &&
+            has_key(&s->sessions[i], who, carrier, key))
+            found = &s->sessions[i];
+    *ret_row = session_copy(found, mem);
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    return str_cmp((*(struct session_row *const *)b)->id, (*(struct session_row *const *)a)->id);
+}
+
+static bool page_shows(const struct session_filter *f, const struct session_row *row)
+{
+    struct session_row seen = *row;
+    if (f->before.p && str_cmp(row->id, f->before) >= 0)
+        return false;
+    if (f->client_type.p && (!row->client_type.p || !str_eq(row->client_type, f->client_type)))
+        return false;
+    session_row_settle_idle(&seen, f->now_ms, f->idle_ms);
+    return f->statuses == 0 || f->statuses & 1U << seen.status;
+}
+
+bool mem_sessions_page(struct store *store, const struct principal *who,
+                       const struct session_filter *filter, unsigned limit, struct arena *mem,
+                       struct session_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    struct session_row **seen = xcalloc(s->n_sessions + 1, sizeof(*seen));
+    for (size_t i = 0; i < s->n_sessions; i++) {
+        struct session_row *row = &s->sessions[i];
+        if (mem_session_reached(s, who, row->id) && page_shows(filter, row))
+            seen[n++] = row;
+    }
+    qsort(seen, n, sizeof(*seen), newest_first);
+    n = n < limit ? n : limit;
+    struct session_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    for (size_t i = 0; i < n; i++)
+        rows[i] = *session_copy(seen[i], mem);
+    pthread_mutex_unlock(&s->lock);
+    free(seen);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+static void totals_add(struct session_totals *t, const struct session_row *row, int64_t now_ms)
+{
+    struct session_row seen = *row;
+    session_row_settle(&seen, now_ms);
+    int64_t end_ms = seen.terminated_ms ? seen.terminated_ms : seen.last_activity_ms;
+    double minutes = (double)(end_ms - seen.created_ms) / 60000.0;
+    t->active_sessions += session_row_is_live(row, now_ms);
+    t->total_sessions++;
+    t->total_tool_executions += row->tool_count;
+    t->total_tokens_used += row->tokens_used;
+    t->average_session_time_minutes +=
+        (minutes - t->average_session_time_minutes) / (double)t->total_sessions;
+}
+
+bool mem_session_totals(struct store *store, const struct principal *who, int64_t now_ms,
+                        int64_t since_ms, struct session_totals *ret, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct session_totals totals = {0};
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_sessions; i++) {
+        const struct session_row *row = &s->sessions[i];
+        if (mem_session_reached(s, who, row->id) &&
+            (row->created_ms >= since_ms || row->last_activity_ms >= since_ms))
+            totals_add(&totals, row, now_ms);
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret = totals;
+    return true;
+}
+
+static bool is_before(const struct session_row *a, const struct session_row *b)
+{
+    return !b || a->last_activity_ms < b->last_activity_ms;
+}
+
+/* The active session that was last used first of those not used since until_ms, or NULL. */
+static struct session_row *first_unused(struct memory_store *s, int64_t until_ms)
+{
+    struct session_row *first = NULL;
+    for (size_t i = 0; i < s->n_sessions; i++) {
+        struct session_row *row = &s->sessions[i];
+        if (row->status == SESSION_ACTIVE && row->last_activity_ms <= until_ms &&
+            is_before(row, first))
+            first = row;
+    }
+    return first;
+}
+
+/* A live session used later than from_ms, or NULL. */
+static struct session_row *first_ahead(struct memory_store *s, int64_t from_ms)
+{
+    struct session_row *first = NULL;
+    for (size_t i = 0; i < s->n_sessions; i++) {
+        struct session_row *row = &s->sessions[i];
+        bool open = row->status == SESSION_ACTIVE || row->status == SESSION_IDLE;
+        if (open && row->last_activity_ms > from_ms && is_before(row, first))
+            first = row;
+    }
+    return first;
+}
+
+/* The live session that passed its end first, or NULL. */
+static struct session_row *first_past(struct memory_store *s, int64_t now_ms)
+{
+    struct session_row *first = NULL;
+    for (size_t i = 0; i < s->n_sessions; i++) {
+        struct session_row *row = &s->sessions[i];
+        bool past = (row->status == SESSION_ACTIVE || row->status == SESSION_IDLE) &&
+                    !session_row_is_live(row, now_ms);
+        if (past && (!first || row->expires_ms < first->expires_ms))
+            first = row;
+    }
+    return first;
+}
+
+struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_what *what)
+{
+    int64_t now_ms = what->now_ms;
+    struct reaped done = {0};
+    struct session_row *row;
+    for (; done.pulled_back < what->batch && (row = first_ahead(s, now_ms + SESSION_FUTURE_MS));
+         done.pulled_back++) {
+        if (row->expires_ms)
+            row->expires_ms -= row->last_activity_ms - now_ms;
+        row->last_activity_ms = now_ms;
+        row->version++;
+    }
+    for (; done.expired < what->batch && (row = first_past(s, now_ms)); done.expired++) {
+        session_row_settle(row, now_ms);
+        row->version++;
+    }
+    for (; what->idle_ms > 0 && done.idled < what->batch &&
+           (row = first_unused(s, now_ms - what->idle_ms));
+         done.idled++)
+        row->status = SESSION_IDLE; /* what a reader sees does not change by it, nor the version */
+    return done;
+}
