@@ -331,6 +331,7 @@ static void begun(struct call *c, const struct store_op *ops, const struct error
     c->session->stored = true;
     if (c->names_session) {
         c->session->provisional = false;
+        c->session->expires_ms = c->session_row.expires_ms;
         c->session->counted = true;
     }
     if (c->replaces)
@@ -388,7 +389,7 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
     if (!c->session->stored || c->names_session) {
         session_fill_row(c->session, &c->session_row);
         if (c->names_session)
-            c->session_row.expires_ms = c->session->last_used_ms + SESSION_IDLE_END_MS;
+            c->session_row.expires_ms = c->session->last_used_ms + c->life_ms;
         ops[n++] = (struct store_op){
             .kind = c->session->stored ? OP_SESSION_NAME : OP_SESSION_CREATE,
             .who = c->who,

@@ -47,6 +47,14 @@ struct meta_carrier {
     struct str label;
 }; /* label: "meta:a.b" */
 
+/* What differs for one tenant; the rest is as for all. */
+struct tenant_config {
+    struct str name;
+    int64_t max_sessions;            /* < 0: as for all */
+    bool sessions;                   /* false: the registry answers as if it were not there */
+    int64_t default_ttl_ms, idle_ms; /* 0: as for all */
+};
+
 struct config {
     unsigned refs;
     struct arena *mem;
@@ -72,6 +80,8 @@ struct config {
     bool cache_enabled;
     int64_t cache_ttl_ms;
     struct str cache_prefix;
+    struct tenant_config *tenants; /* by name */
+    size_t n_tenants;
     size_t limit_body, limit_audit_body;
     struct server_config *servers;
     size_t n_servers;
@@ -94,6 +104,13 @@ must_check bool config_parse(struct str text, struct str file, const struct conf
 struct config *config_ref(struct config *c);
 void config_unref(struct config *c);
 const struct server_config *config_server(const struct config *c, struct str name);
+/* NULL: the tenant is not named in the configuration. */
+const struct tenant_config *config_tenant(const struct config *c, struct str name);
+/* What holds for a tenant, named or not. */
+int64_t config_max_sessions(const struct config *c, struct str tenant);
+int64_t config_default_ttl_ms(const struct config *c, struct str tenant);
+int64_t config_idle_ms(const struct config *c, struct str tenant);
+bool config_has_sessions(const struct config *c, struct str tenant);
 /* Effective configuration as JSON, secrets masked (headers, env values whose name looks secret). */
 void config_write(const struct config *c, struct buf *out);
 /* The reference of all options as Markdown, from the same table that reads them. */

@@ -59,14 +59,13 @@ struct config_later {
     struct str text, more;
     struct str *list, *others;
     size_t n_list, n_others;
-    int64_t number;
     int choice, client_id;
-    bool yes;
 };
 
 /* options.c.  A row's `data`, when set, is the full name of an option that is not used yet. */
 extern const struct js_field option_fields[]; /* of "holdfast", into struct config */
 extern const struct js_field server_fields[]; /* of one entry, into struct server_draft */
+extern const struct js_field tenant_fields[]; /* of one tenant, into struct tenant_config */
 
 /* value.c: JS_BIND_CUSTOM readers. */
 bool option_read_listen(const struct js_binding *b, const struct js_field *f,
@@ -91,6 +90,12 @@ bool option_read_named(const struct js_binding *b, const struct js_field *f,
                        const struct js_node *v, void *place, struct error *err);
 bool option_read_shape(const struct js_binding *b, const struct js_field *f,
                        const struct js_node *v, void *place, struct error *err);
+/* The name of an entry in such an object. */
+must_check bool value_name(const struct js_binding *b, const struct js_field *f,
+                           const struct js_node *key, struct str *ret, struct error *err);
+/* tenant.c */
+bool option_read_tenants(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err);
 /* value_server.c: likewise, of server entries and carriers. */
 bool option_read_program(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);

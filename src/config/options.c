@@ -19,6 +19,7 @@
     .offset = offsetof(struct config, member), .count_offset = offsetof(struct config, n_##member)
 #define LATER(member) .offset = offsetof(struct config_later, member)
 #define LATER_LIST(member) LATER(member), .count_offset = offsetof(struct config_later, n_##member)
+#define OF_TENANT(member) .offset = offsetof(struct tenant_config, member)
 #define OF_SERVER(member) .offset = offsetof(struct server_draft, server.member)
 #define SERVER_LIST(member)                                                                        \
     OF_SERVER(member), .count_offset = offsetof(struct server_draft, server.n_##member)
@@ -138,18 +139,32 @@ static const struct js_field session_fields[] = {
     {0},
 };
 
-static const struct js_field tenant_fields[] = {
+const struct js_field tenant_fields[] = {
     {.name = "max_sessions",
      .kind = JS_BIND_INT,
-     LATER(number),
+     OF_TENANT(max_sessions),
      .min = 0,
      .max = 10000000,
-     .help = "Live sessions this tenant may have."},
+     .help = "Live sessions this tenant may have, in place of session.limits.max_per_tenant."},
     {.name = "sessions",
      .kind = JS_BIND_BOOL,
-     LATER(yes),
+     OF_TENANT(sessions),
      .default_text = "true",
-     .help = "Whether this tenant may have sessions at all."},
+     .help =
+         "false answers 404 to everything under /api/v1/sessions, as if there were no registry; "
+         "MCP goes on."},
+    {.name = "default_ttl",
+     .kind = JS_BIND_DURATION,
+     OF_TENANT(default_ttl_ms),
+     .min = SECOND,
+     .max = 30 * DAY,
+     .help = "In place of session.limits.default_ttl."},
+    {.name = "idle_timeout",
+     .kind = JS_BIND_DURATION,
+     OF_TENANT(idle_ms),
+     .min = SECOND,
+     .max = 30 * DAY,
+     .help = "In place of session.limits.idle_timeout."},
     {0},
 };
 
@@ -271,10 +286,10 @@ const struct js_field option_fields[] = {
     {.name = "session", .kind = JS_BIND_OBJECT, .fields = session_fields},
     {.name = "tenants",
      .kind = JS_BIND_CUSTOM,
-     .read = option_read_named,
+     .read = option_read_tenants,
+     LIST(tenants),
      .fields = tenant_fields,
-     .data = "holdfast.tenants",
-     .help = "Limits of single tenants, by name."},
+     .help = "What differs for single tenants, by name."},
     {.name = "profiles",
      .kind = JS_BIND_CUSTOM,
      .read = option_read_named,

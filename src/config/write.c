@@ -161,6 +161,29 @@ static void write_carriers(struct js_writer *w, const struct js_field *f, const 
     js_array_end(w);
 }
 
+static void write_fields(struct js_writer *w, const struct js_field *fields, const char *from);
+
+static void write_tenants(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    const struct tenant_config *tenants = *(struct tenant_config *const *)place;
+
+    js_object(w);
+    for (size_t i = 0; i < count_of(f, place); i++) {
+        js_key(w, tenants[i].name);
+        js_object(w);
+        write_fields(w, f->fields, (const char *)&tenants[i]);
+        js_object_end(w);
+    }
+    js_object_end(w);
+}
+
+/* Of a tenant: what it has not of its own is not shown. */
+static bool is_unset(const struct js_field *f, const void *place)
+{
+    return !f->default_text && ((f->kind == JS_BIND_DURATION && *(const int64_t *)place == 0) ||
+                                (f->kind == JS_BIND_INT && *(const int64_t *)place < 0));
+}
+
 /* What a reader of options.c has put in place; a reader that is not here keeps nothing. */
 static const struct writer {
     js_bind_read read;
@@ -180,9 +203,8 @@ static const struct writer {
     {option_read_env, IS_LIST, write_pairs},
     {option_read_headers, IS_LIST, write_pairs},
     {option_read_meta_carriers, IS_ALWAYS, write_carriers},
+    {option_read_tenants, IS_LIST, write_tenants},
 };
-
-static void write_fields(struct js_writer *w, const struct js_field *fields, const char *from);
 
 static void write_custom(struct js_writer *w, const struct js_field *f, const char *from)
 {
@@ -246,7 +268,8 @@ static void write_fields(struct js_writer *w, const struct js_field *fields, con
 {
     for (const struct js_field *f = fields; f->name; f++) {
         const void *place = from + f->offset;
-        bool absent = f->data || (f->kind == JS_BIND_STRINGS && count_of(f, place) == 0) ||
+        bool absent = f->data || is_unset(f, place) ||
+                      (f->kind == JS_BIND_STRINGS && count_of(f, place) == 0) ||
                       (f->kind == JS_BIND_STRING && !((const struct str *)place)->p);
 
         if (f->kind == JS_BIND_CUSTOM) {

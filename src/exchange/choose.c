@@ -143,6 +143,7 @@ static enum step_result birth(struct exchange *x, enum session_origin origin, st
         .client_version = str_n(version.p, version.n < 50 ? version.n : 50),
         .provisional = origin == ORIGIN_INJECTED,
         .counted = origin == ORIGIN_KEYED,
+        .life_ms = config_default_ttl_ms(x->config, x->who.tenant),
     };
     x->session = session_new(x->sv->sessions, &b);
     log_debug("session begun", LS("session_id", x->session->handle), LS("carrier", carrier));
@@ -182,7 +183,7 @@ static enum step_result use_key(struct exchange *x, enum session_origin origin)
         return exchange_fail(x, &x->query.job.err);
     struct session *found = x->query.session;
     if (found && origin == ORIGIN_DERIVED &&
-        clock_life_ms() - found->last_used_ms >= x->config->session_idle_ms) {
+        clock_life_ms() - found->last_used_ms >= config_idle_ms(x->config, x->who.tenant)) {
         x->call.replaces = found;
         session_forget(found);
         found = NULL;

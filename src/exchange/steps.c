@@ -124,7 +124,8 @@ static enum step_result step_call(struct exchange *x)
     c->catalog = x->catalog;
     c->session = x->session;
     c->transport = x->transport;
-    c->max_counted = x->config->session_max_per_tenant;
+    c->max_counted = config_max_sessions(x->config, x->who.tenant);
+    c->life_ms = config_default_ttl_ms(x->config, x->who.tenant);
     c->on_answer = c->on_settled = on_answer;
     c->on_progress = exchange_send_progress;
     c->on_message = exchange_tell;

@@ -58,6 +58,20 @@ static bool run_lookup(struct read_job *job, struct store *store)
            read_session_and_links(q, store);
 }
 
+/* What was used in the future was used by a clock that was wrong: it is as if it were now.  The
+ * reaper writes that down some time; nobody lives longer until then. */
+static void take_times(struct session *s, const struct session_row *row)
+{
+    int64_t ahead = row->last_activity_ms - clock_life_ms();
+
+    if (ahead < 0)
+        ahead = 0;
+    s->created_ms = row->created_ms - ahead;
+    s->last_used_ms = row->last_activity_ms - ahead;
+    s->expires_ms = row->expires_ms ? row->expires_ms - ahead : 0;
+    s->ttl_ms = row->ttl_ms;
+}
+
 static struct session *session_from_row(struct session_query *q)
 {
     const struct session_row *row = q->session_row;
@@ -86,10 +100,7 @@ static struct session *session_from_row(struct session_query *q)
     s->provisional = row->provisional;
     s->counted = row->counted;
     s->stored = true;
-    s->created_ms = row->created_ms;
-    s->last_used_ms = row->last_activity_ms;
-    s->expires_ms = row->expires_ms;
-    s->ttl_ms = row->ttl_ms;
+    take_times(s, row);
     for (size_t i = 0; i < q->n_links; i++)
         session_add_link(s, q->links[i].server)->stored = q->links[i].writer == q->home->writer;
     session_enter_cache(s);
@@ -160,6 +171,29 @@ static void lookup_done(struct read_job *job)
     q->done(q);
 }
 
+/* What the cache has under that name.  One that is over is asked of the store again, which may have
+ * been told of a later end. */
+static void *resident(struct session_query *q, struct str key)
+{
+    void *found = map_get(&q->home->names, key);
+    int64_t now = clock_life_ms();
+
+    if (!found)
+        return NULL;
+    if (q->by == BY_TRANSPORT ? !transport_is_over(found, now) : !session_is_over(found, now))
+        return found;
+    if (q->by == BY_TRANSPORT) {
+        transport_ref(found);
+        transport_forget(found);
+        transport_unref(found);
+    } else {
+        session_ref(found);
+        session_forget(found);
+        session_unref(found);
+    }
+    return NULL;
+}
+
 bool session_find(struct sessions *home, struct session_query *q)
 {
     char room[KEY_ROOM];
@@ -173,7 +207,7 @@ bool session_find(struct sessions *home, struct session_query *q)
     q->ok = true;
     if (q->by == BY_TRANSPORT)
         sha256(q->name, q->hash);
-    void *found = map_get(&home->names, cache_key(q, room, sizeof(room)));
+    void *found = resident(q, cache_key(q, room, sizeof(room)));
     if (found && q->by == BY_TRANSPORT) {
         q->transport = found;
         transport_ref(q->transport);

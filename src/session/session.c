@@ -134,6 +134,24 @@ void transport_unref(struct transport *t)
         transport_drop(list_entry(list_first(&t->home->idle_transports), struct transport, lru));
 }
 
+void sessions_drop_over(struct sessions *s, int64_t now_ms, unsigned most)
+{
+    struct list *it;
+
+    for (unsigned n = 0; n < most && (it = list_first(&s->idle_sessions)); n++) {
+        struct session *session = list_entry(it, struct session, lru);
+        if (!session_is_over(session, now_ms))
+            break;
+        session_drop(session);
+    }
+    for (unsigned n = 0; n < most && (it = list_first(&s->idle_transports)); n++) {
+        struct transport *t = list_entry(it, struct transport, lru);
+        if (!transport_is_over(t, now_ms))
+            break;
+        transport_drop(t);
+    }
+}
+
 /* Room for a session's texts and names in one piece; links come later and on top. */
 struct arena *session_arena(struct str tenant, struct str owner, struct str key, struct str client)
 {
@@ -193,6 +211,7 @@ struct session *session_new(struct sessions *home, const struct session_birth *b
     s->provisional = birth->provisional;
     s->counted = birth->counted;
     s->created_ms = s->last_used_ms = clock_life_ms();
+    s->expires_ms = s->created_ms + (birth->provisional ? SESSION_PROVISIONAL_MS : birth->life_ms);
     session_enter_cache(s);
     return s;
 }
@@ -227,16 +246,6 @@ struct str client_type_of(struct str name)
     return STR_NONE;
 }
 
-static int64_t end_of(const struct session *s)
-{
-    int64_t idle =
-        s->last_used_ms + (s->provisional ? SESSION_PROVISIONAL_MS : SESSION_IDLE_END_MS);
-    int64_t cap = s->created_ms + SESSION_MAX_LIFE_MS;
-    if (s->ttl_ms)
-        return s->expires_ms;
-    return idle < cap ? idle : cap;
-}
-
 void session_fill_row(const struct session *s, struct session_row *ret)
 {
     *ret = (struct session_row){
@@ -257,7 +266,7 @@ void session_fill_row(const struct session *s, struct session_row *ret)
         .carrier_key = s->carrier_key,
         .created_ms = s->created_ms,
         .last_activity_ms = s->last_used_ms,
-        .expires_ms = end_of(s),
+        .expires_ms = s->expires_ms,
         .ttl_ms = s->ttl_ms,
         .version = 1,
     };
@@ -265,12 +274,20 @@ void session_fill_row(const struct session *s, struct session_row *ret)
 
 void session_used(struct session *s)
 {
-    s->last_used_ms = clock_life_ms();
+    int64_t now_ms = clock_life_ms(), moved = now_ms - s->last_used_ms;
+    int64_t cap = s->created_ms + SESSION_LIFE_MAX_MS;
+
+    if (moved <= 0)
+        return;
+    s->last_used_ms = now_ms;
+    if (s->ttl_ms || !s->expires_ms || s->expires_ms >= cap)
+        return;
+    s->expires_ms = s->expires_ms + moved < cap ? s->expires_ms + moved : cap;
 }
 
 bool session_is_over(const struct session *s, int64_t now_ms)
 {
-    return s->ended || now_ms >= end_of(s);
+    return s->ended || (s->expires_ms && now_ms >= s->expires_ms);
 }
 
 struct transport *transport_new(struct sessions *home, const struct transport_row *row)

@@ -89,13 +89,17 @@ struct session_birth {
     struct str carrier, carrier_key; /* key absent for sessions found only by handle or transport */
     struct str client_name, client_version;
     bool provisional, counted;
+    int64_t life_ms; /* after its last use, unless it is provisional */
 };
 struct session *session_new(struct sessions *s, const struct session_birth *birth) must_check;
 /* The row to create; spans borrow from the session. */
 void session_fill_row(const struct session *s, struct session_row *ret);
-void session_used(struct session *s); /* now */
+void session_used(struct session *s); /* now; a sliding end moves along */
 bool session_is_over(const struct session *s, int64_t now_ms);
 void session_forget(struct session *s); /* it ended: no name finds it any more */
+/* Lets go of sessions and transports that nobody uses and that are over, of those used longest ago
+ * at most `most` each. */
+void sessions_drop_over(struct sessions *s, int64_t now_ms, unsigned most);
 
 /* One reference; visible to lookups from now on (its row is committed by then). */
 struct transport *transport_new(struct sessions *s, const struct transport_row *row) must_check;
@@ -141,8 +145,6 @@ struct session_query {
 /* true: answered now.  false: `done` comes from the loop. */
 must_check bool session_find(struct sessions *s, struct session_query *q);
 
-#define SESSION_IDLE_END_MS (INT64_C(24) * 3600 * 1000)
-#define SESSION_MAX_LIFE_MS (INT64_C(30) * 24 * 3600 * 1000)
 #define SESSION_PROVISIONAL_MS (INT64_C(3600) * 1000)
 #define TRANSPORT_IDLE_END_MS (INT64_C(24) * 3600 * 1000)
 

@@ -148,7 +148,8 @@ TEST(test_config__every_key_of_the_reference_is_read)
         "  \"limits\": {\"max_per_tenant\": 7, \"default_ttl\": \"1h\", \"idle_timeout\": "
         "\"1m\"},\n"
         "  \"cleanup\": {\"interval\": \"10s\", \"batch_size\": 5}},\n"
-        " \"tenants\": {\"acme\": {\"max_sessions\": 1000, \"sessions\": true}},\n"
+        " \"tenants\": {\"globex\": {\"sessions\": false, \"default_ttl\": \"2h\", "
+        "\"idle_timeout\": \"3m\"}, \"acme\": {\"max_sessions\": 1000, \"sessions\": true}},\n"
         " \"profiles\": {\"p1\": {\"servers\": [\"x\"], \"toolsets\": [], \"mode\": \"search\",\n"
         "   \"client_id\": \"optional\"}},\n"
         " \"toolsets\": {\"t\": {\"name\": \"T\", \"description\": \"d\", \"tools\": "
@@ -192,8 +193,34 @@ TEST(test_config__every_key_of_the_reference_is_read)
     assert_int_equal(config->session_idle_ms, 60000);
     assert_int_equal(config->cleanup_interval_ms, 10000);
     assert_int_equal(config->cleanup_batch, 5);
+    assert_int_equal(config->n_tenants, 2);
     assert_int_equal(config->limit_body, 1 << 20);
     assert_int_equal(config->limit_audit_body, 8 << 10);
+    done();
+}
+
+TEST(test_config_tenant__has_what_it_names_and_for_the_rest_what_all_have)
+{
+    accepted("{\"holdfast\": {\"session\": {\"limits\": {\"max_per_tenant\": 7, \"default_ttl\": "
+             "\"1h\", \"idle_timeout\": \"1m\"}}, \"tenants\": {\"small\": {\"max_sessions\": 0}, "
+             "\"off\": {\"sessions\": false}, \"brief\": {\"default_ttl\": \"5m\", "
+             "\"idle_timeout\": \"5s\"}, \"plain\": {}}}}");
+    static const struct {
+        const char *name;
+        int64_t most, ttl_ms, idle_ms;
+        bool named, sessions;
+    } rows[] = {
+        {"small", 0, 3600000, 60000, true, true},    {"off", 7, 3600000, 60000, true, false},
+        {"brief", 7, 300000, 5000, true, true},      {"plain", 7, 3600000, 60000, true, true},
+        {"default", 7, 3600000, 60000, false, true}, {"smal", 7, 3600000, 60000, false, true},
+    };
+    for (size_t i = 0; i < countof(rows); i++) {
+        assert_int_equal(config_tenant(config, str_of(rows[i].name)) != NULL, rows[i].named);
+        assert_int_equal(config_max_sessions(config, str_of(rows[i].name)), rows[i].most);
+        assert_int_equal(config_default_ttl_ms(config, str_of(rows[i].name)), rows[i].ttl_ms);
+        assert_int_equal(config_idle_ms(config, str_of(rows[i].name)), rows[i].idle_ms);
+        assert_int_equal(config_has_sessions(config, str_of(rows[i].name)), rows[i].sessions);
+    }
     done();
 }
 
@@ -452,15 +479,14 @@ TEST(test_config__tls_of_a_server_is_kept_and_noted_where_it_does_nothing)
 TEST(test_config__features_to_come_are_noted_never_silent)
 {
     accepted("{\"mcpServers\": {\"a\": {\"command\": \"c\", \"credential\": {\"service\": \"g\", "
-             "\"as\": \"env:G\"}}}, \"holdfast\": {\"tenants\": {}, \"profiles\": {}, "
+             "\"as\": \"env:G\"}}}, \"holdfast\": {\"profiles\": {}, "
              "\"toolsets\": {}, \"docs\": {}, \"session\": {\"cache\": {}}}}");
     assert_true(has_note("\"credential\" of server a is accepted but not used yet"));
-    assert_true(has_note("\"holdfast.tenants\" is accepted but not used yet"));
     assert_true(has_note("\"holdfast.profiles\" is accepted but not used yet"));
     assert_true(has_note("\"holdfast.toolsets\" is accepted but not used yet"));
     assert_true(has_note("\"holdfast.docs\" is accepted but not used yet"));
     assert_true(has_note("\"holdfast.session.cache\" is accepted but not used yet"));
-    assert_int_equal(config->n_notes, 6);
+    assert_int_equal(config->n_notes, 5);
     done();
 }
 
@@ -488,6 +514,15 @@ TEST(test_config__bounds_hold_at_the_limit_and_not_past_it)
         {"{\"holdfast\":{\"session\":{\"cache\":{\"ttl\":%s}}}}",
          {"1", "\"1d\""},
          {"0", "\"1d1ms\""}},
+        {"{\"holdfast\":{\"tenants\":{\"t\":{\"max_sessions\":%s}}}}",
+         {"0", "10000000"},
+         {"-1", "10000001"}},
+        {"{\"holdfast\":{\"tenants\":{\"t\":{\"default_ttl\":%s}}}}",
+         {"1", "\"30d\""},
+         {"0", "\"30d1ms\""}},
+        {"{\"holdfast\":{\"tenants\":{\"t\":{\"idle_timeout\":%s}}}}",
+         {"1", "\"30d\""},
+         {"0", "\"30d1ms\""}},
         {"{\"holdfast\":{\"limits\":{\"body\":%s}}}", {"1024", "\"64MiB\""}, {"1023", "67108865"}},
         {"{\"holdfast\":{\"limits\":{\"audit_body\":%s}}}",
          {"\"1KiB\"", "\"1MiB\""},
@@ -539,6 +574,7 @@ TEST(test_config__lists_have_a_most)
         {"{\"mcpServers\":{\"x\":{\"url\":\"http://h\",\"headers\":{", "\"a%zu\":\"\"", "}}}}",
          256},
         {"{\"holdfast\":{\"origins\":[", "\"https://h%zu\"", "]}}", 1000},
+        {"{\"holdfast\":{\"tenants\":{", "\"t%zu\":{}", "}}}", 5000},
         {"{\"holdfast\":{\"carriers\":{\"meta\":[", "\"k%zu\"", "]}}}", 16},
         {"{\"holdfast\":{\"carriers\":{\"headers\":[", "\"k%zu\"", "]}}}", 16},
         {"{\"holdfast\":{\"carriers\":{\"meta\":[[", "\"k%zu\"", "]]}}}", 4},

@@ -85,21 +85,27 @@ TEST(test_config_write__is_read_back_to_the_same)
     struct buf twice;
 
     setenv("HF_TEST_LITERAL", "${x} $${y}", 1);
-    written("{\"mcpServers\":{\"a\":{\"command\":\"c\",\"args\":[\"$${x}\",\"${HF_TEST_LITERAL}\"],"
-            "\"env\":{\"A\":\"\\u00e9\\n\"},\"cwd\":\"/\",\"timeout\":\"1500ms\",\"pin\":true},"
-            "\"b\":{\"url\":\"https://h/"
-            "p\",\"headers\":{\"X-A\":\"b\"},\"era\":\"modern\",\"transport\":\"sse\","
-            "\"tls\":{\"ca\":\"/etc/ca.pem\"}}},"
-            "\"holdfast\":{\"listen\":\"[::1]:1\",\"tls\":{\"cert\":\"c\",\"key\":\"k\"},"
-            "\"origins\":[\"https://o\"],\"trusted_proxies\":[\"10.0.0.0/8\"],"
-            "\"public_url\":\"https://p\",\"client_id\":\"required\",\"metrics\":false,"
-            "\"carriers\":{\"meta\":[],\"headers\":[\"X-C\"]},\"limits\":{\"body\":1025}}}");
+    written(
+        "{\"mcpServers\":{\"a\":{\"command\":\"c\",\"args\":[\"$${x}\",\"${HF_TEST_LITERAL}\"],"
+        "\"env\":{\"A\":\"\\u00e9\\n\"},\"cwd\":\"/\",\"timeout\":\"1500ms\",\"pin\":true},"
+        "\"b\":{\"url\":\"https://h/"
+        "p\",\"headers\":{\"X-A\":\"b\"},\"era\":\"modern\",\"transport\":\"sse\","
+        "\"tls\":{\"ca\":\"/etc/ca.pem\"}}},"
+        "\"holdfast\":{\"listen\":\"[::1]:1\",\"tls\":{\"cert\":\"c\",\"key\":\"k\"},"
+        "\"origins\":[\"https://o\"],\"trusted_proxies\":[\"10.0.0.0/8\"],"
+        "\"public_url\":\"https://p\",\"client_id\":\"required\",\"metrics\":false,"
+        "\"carriers\":{\"meta\":[],\"headers\":[\"X-C\"]},\"tenants\":{\"b\":{\"max_sessions\":3,"
+        "\"sessions\":false},\"a\":{\"default_ttl\":\"1h\",\"idle_timeout\":\"1m\"}},"
+        "\"limits\":{\"body\":1025}}}");
     assert_true(config_parse(buf_str(&out), STR("again.json"), NULL, &again, &err));
     assert_int_equal(again->n_servers, 2);
     for (size_t i = 0; i < 2; i++)
         assert_memory_equal(again->servers[i].definition, config->servers[i].definition, 32);
     assert_int_equal(again->n_meta_carriers, 0);
     assert_int_equal(again->limit_body, 1025);
+    assert_int_equal(config_max_sessions(again, STR("b")), 3);
+    assert_int_equal(config_max_sessions(again, STR("a")), 100);
+    assert_int_equal(config_idle_ms(again, STR("a")), 60000);
     buf_init(&twice, SIZE_MAX);
     config_write(again, &twice);
     assert_string_equal(twice.p, out.p);
