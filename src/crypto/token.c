@@ -84,13 +84,14 @@ bool token_looks_like_handle(struct str s)
            token_looks_like_transport_id(str_n(s.p + 4, s.n - 4));
 }
 
-/* One group of four; `pad` of its digits are '='.  false on a bad digit or stray bits. */
-static bool decode_group(const char *in, size_t pad, uint8_t *out)
+/* One group of four; `pad` of its digits are '=' or left out.  false on a bad digit or stray bits.
+ */
+static bool decode_group(const char *in, size_t pad, const char *alphabet, uint8_t *out)
 {
     uint32_t group = 0;
 
     for (size_t i = 0; i < 4 - pad; i++) {
-        int digit = digit_of(in[i], standard_alphabet);
+        int digit = digit_of(in[i], alphabet);
         if (digit < 0)
             return false;
         group |= (uint32_t)digit << (18 - 6 * i);
@@ -114,7 +115,24 @@ struct str base64_decode(struct str text, struct arena *mem)
     n = text.n / 4 * 3 - pad;
     out = arena_alloc(mem, n + 1);
     for (size_t i = 0; i < text.n; i += 4)
-        if (!decode_group(text.p + i, i + 4 == text.n ? pad : 0, out + i / 4 * 3))
+        if (!decode_group(text.p + i, i + 4 == text.n ? pad : 0, standard_alphabet,
+                          out + i / 4 * 3))
+            return STR_NONE;
+    out[n] = 0;
+    return str_n((const char *)out, n);
+}
+
+struct str base64url_decode(struct str text, struct arena *mem)
+{
+    size_t pad = text.n % 4 ? 4 - text.n % 4 : 0, n;
+    uint8_t *out;
+
+    if (!text.p || pad == 3)
+        return STR_NONE;
+    n = (text.n + pad) / 4 * 3 - pad;
+    out = arena_alloc(mem, n + 1);
+    for (size_t i = 0; i < text.n; i += 4)
+        if (!decode_group(text.p + i, text.n - i < 4 ? pad : 0, url_alphabet, out + i / 4 * 3))
             return STR_NONE;
     out[n] = 0;
     return str_n((const char *)out, n);

@@ -18,5 +18,7 @@ size_t base64url_encode(const void *p, size_t n,
 size_t base64_encode(const void *p, size_t n, char *ret_text); /* standard, padded */
 /* Strict: standard alphabet, padding required, no stray bits.  Absent on failure. */
 struct str base64_decode(struct str text, struct arena *mem);
+/* Strict likewise: url alphabet, no padding, no stray bits.  Also NUL-terminated. */
+struct str base64url_decode(struct str text, struct arena *mem);
 
 #endif

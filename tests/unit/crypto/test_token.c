@@ -78,6 +78,7 @@ static void round_trip(const char *plain, const char *coded, const char *url)
     assert_int_equal(base64url_encode(plain, strlen(plain), text), strlen(url));
     assert_string_equal(text, url);
     assert_str(base64_decode(str_of(coded), mem), plain);
+    assert_str(base64url_decode(str_of(url), mem), plain);
     arena_free(mem);
 }
 
@@ -104,5 +105,19 @@ TEST(test_base64_decode__is_strict)
             fail_msg("%s was taken", bad[i]);
     assert_null(base64_decode(STR_NONE, mem).p);
     assert_null(base64_decode(str_n("Zm9\0", 4), mem).p);
+    arena_free(mem);
+}
+
+TEST(test_base64url_decode__is_strict)
+{
+    static const char *const bad[] = {"Z",    "Zg==",  "Zm8=",   "Zh",    "Zm9", "Zm9vZ",
+                                      "+//+", "Zm 9v", "Zm9v\n", "Zm9v.", "=",   "Zm9vZm9"};
+    struct arena *mem = arena_new(1000);
+
+    for (size_t i = 0; i < countof(bad); i++)
+        if (base64url_decode(str_of(bad[i]), mem).p)
+            fail_msg("%s was taken", bad[i]);
+    assert_null(base64url_decode(STR_NONE, mem).p);
+    assert_null(base64url_decode(str_n("Zm\0", 3), mem).p);
     arena_free(mem);
 }
