@@ -278,21 +278,11 @@ static enum jwt_fault read_tenant(struct check *c)
 
 static enum jwt_fault read_role(struct check *c)
 {
-    static const char *const names[] = {[ROLE_ADMIN] = "admin",
-                                        [ROLE_MEMBER] = "member",
-                                        [ROLE_AUDITOR] = "auditor",
-                                        [ROLE_SERVICE] = "service"};
     const struct js_node *v = c->rules->role_claim.n ? member(c, c->rules->role_claim) : NULL;
 
     c->claims.role = ROLE_MEMBER;
-    if (!v)
+    if (!v || role_parse(js_text(&c->doc, v, c->mem), &c->claims.role))
         return JWT_OK;
-    for (size_t i = 0; i < countof(names); i++) {
-        if (!js_is(&c->doc, v, str_of(names[i])))
-            continue;
-        c->claims.role = (enum role)i;
-        return JWT_OK;
-    }
     return JWT_ROLE;
 }
 
