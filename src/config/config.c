@@ -156,7 +156,8 @@ bool config_parse(struct str text, struct str file, const struct config_source *
         return error_set(err, ERR_CONFIG, "%.*s is larger than 1 MiB; shorten it", STR_ARG(file));
     c = config_new();
     c->file = arena_dup(c->mem, file);
-    if (!(text.p == NULL || read_text(c, text, file, err)) || !apply_flags(c, source, err)) {
+    if (!(text.p == NULL || read_text(c, text, file, err)) || !apply_flags(c, source, err) ||
+        !issuers_finish(c, err)) {
         config_unref(c);
         return false;
     }

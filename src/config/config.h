@@ -41,6 +41,28 @@ struct server_config {
     uint8_t definition[32]; /* digest of everything above: same ⇒ untouched by reload */
 };
 
+/* A key of an issuer, given here: a file with a public one, or a secret. */
+struct issuer_key_config {
+    struct str kid; /* absent: none */
+    struct str alg; /* "RS256" */
+    struct str pem; /* a file; absent: `secret` is given */
+    struct str secret;
+    struct str at; /* "FILE:LINE:COLUMN", for complaints about what it names */
+};
+/* Somebody whose tokens (JWT) are taken. */
+struct issuer_config {
+    struct str issuer;
+    struct str *audiences; /* as whom the token must address us; never empty */
+    size_t n_audiences;
+    struct str jwks; /* a file or a URL; absent: `keys` are all there are */
+    bool jwks_is_url;
+    struct issuer_key_config *keys;
+    size_t n_keys;
+    struct str tenant_claim, role_claim; /* empty: its tokens do not say */
+    struct str tenant;                   /* of tokens that name none */
+    struct str at, jwks_at;              /* "FILE:LINE:COLUMN" */
+};
+
 struct meta_carrier {
     struct str path[4];
     size_t n;
@@ -63,6 +85,8 @@ struct config {
     bool auth_required;
     struct str tls_cert, tls_key;
     struct str public_url;
+    struct issuer_config *issuers;
+    size_t n_issuers;
     struct str *origins;
     size_t n_origins;
     struct str *trusted_proxies;

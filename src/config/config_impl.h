@@ -18,6 +18,9 @@
 #define CONFIG_CARRIERS_MAX 16
 #define CONFIG_CARRIER_KEY_MAX 128
 #define CONFIG_PAIRS_MAX 256
+#define CONFIG_ISSUERS_MAX 16
+#define CONFIG_ISSUER_KEYS_MAX 64
+#define CONFIG_AUDIENCES_MAX 16
 #define CONFIG_EXPANDED_ONE_MAX (64u << 10) /* one value after expansion */
 #define CONFIG_EXPANDED_ALL_MAX (4u << 20)  /* all values of a file that contain a variable */
 
@@ -119,6 +122,25 @@ bool option_read_meta_carriers(const struct js_binding *b, const struct js_field
 bool option_read_header_carriers(const struct js_binding *b, const struct js_field *f,
                                  const struct js_node *v, void *place, struct error *err);
 
+/* value_issuer.c: likewise, of "jwt" and what is in it. */
+bool option_read_jwt(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                     void *place, struct error *err);
+bool option_read_audience(const struct js_binding *b, const struct js_field *f,
+                          const struct js_node *v, void *place, struct error *err);
+bool option_read_jwks(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                      void *place, struct error *err);
+bool option_read_issuer_keys(const struct js_binding *b, const struct js_field *f,
+                             const struct js_node *v, void *place, struct error *err);
+bool option_read_one_of(const struct js_binding *b, const struct js_field *f,
+                        const struct js_node *v, void *place, struct error *err);
+bool option_read_secret(const struct js_binding *b, const struct js_field *f,
+                        const struct js_node *v, void *place, struct error *err);
+bool option_read_name(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                      void *place, struct error *err);
+/* Once all is read: what an issuer's tokens must be for follows from public_url when it is not
+ * given. */
+must_check bool issuers_finish(struct config *c, struct error *err);
+
 /* What those readers share.  A string, expanded and copied; `what` names it in a refusal. */
 must_check bool value_string(const struct js_binding *b, const struct js_node *v, const char *what,
                              struct str *ret, struct error *err);
@@ -129,7 +151,9 @@ must_check bool value_list(const struct js_binding *b, const struct js_field *f,
                            const struct js_node *v, void *place, value_check check,
                            struct error *err);
 bool value_is_header_name(struct str name);
-bool value_is_name(struct str name); /* token characters, 1 to 64 bytes */
+bool value_is_loopback(const char *host);        /* an address, or localhost */
+const char *value_url_complaint(struct str url); /* what is wrong with it, or NULL */
+bool value_is_name(struct str name);             /* token characters, 1 to 64 bytes */
 must_check bool value_check_listen(struct str text, struct error *err);
 
 /* expand.c: js_binding.text of the configuration: variables become their values. */

@@ -21,6 +21,8 @@
 #define LATER_LIST(member) LATER(member), .count_offset = offsetof(struct config_later, n_##member)
 #define OF_TENANT(member) .offset = offsetof(struct tenant_config, member)
 #define OF_SERVER(member) .offset = offsetof(struct server_draft, server.member)
+#define OF_ISSUER(member) .offset = offsetof(struct issuer_config, member)
+#define OF_KEY(member) .offset = offsetof(struct issuer_key_config, member)
 #define SERVER_LIST(member)                                                                        \
     OF_SERVER(member), .count_offset = offsetof(struct server_draft, server.n_##member)
 
@@ -30,6 +32,8 @@ static const char *const share_names[] = {"session", "all", NULL};
 static const char *const handles_names[] = {"auto", "always", "never", NULL};
 static const char *const audit_names[] = {"full", "redacted", "digest", "none", NULL};
 static const char *const era_names[] = {"auto", "legacy", "modern", NULL};
+static const char *const token_alg_names[] = {"RS256", "PS256", "ES256", "ES384",
+                                              "EdDSA", "HS256", NULL};
 static const char *const mode_names[] = {"all", "search", "static", "dynamic", NULL};
 static const char *const agent_names[] = {"suggest", "comment", "read", "write", NULL};
 
@@ -44,6 +48,82 @@ static const struct js_field tls_fields[] = {
      .read = option_read_file,
      AT(tls_key),
      .help = "File with its private key, PEM, without a passphrase and closed to others."},
+    {0},
+};
+
+static const struct js_field issuer_key_fields[] = {
+    {.name = "kid",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_program,
+     OF_KEY(kid),
+     .help = "The kid of tokens signed with it; without one, it is for tokens that have none."},
+    {.name = "alg",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_one_of,
+     OF_KEY(alg),
+     .names = token_alg_names,
+     .required = true,
+     .help = "The algorithm it is for, and no other."},
+    {.name = "pem",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_file,
+     OF_KEY(pem),
+     .help = "File with the public key, PEM."},
+    {.name = "secret",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_secret,
+     OF_KEY(secret),
+     .help = "For HS256, in place of pem: at least 32 random bytes shared with the issuer, best "
+             "written ${VARIABLE}."},
+    {0},
+};
+
+static const struct js_field issuer_fields[] = {
+    {.name = "issuer",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_program,
+     OF_ISSUER(issuer),
+     .required = true,
+     .help = "Who signs the tokens: their iss, letter by letter."},
+    {.name = "audience",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_audience,
+     OF_ISSUER(audiences),
+     .count_offset = offsetof(struct issuer_config, n_audiences),
+     .max_items = CONFIG_AUDIENCES_MAX,
+     .help = "What their aud must contain; one of them, when it is an array. Without it: "
+             "public_url, or public_url with /mcp behind it."},
+    {.name = "jwks",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_jwks,
+     OF_ISSUER(jwks),
+     .help = "The issuer's keys (JWK Set): a file, or an https:// URL. A file is read again when "
+             "it changes, a URL every 10 minutes and when a token names a key that is not known."},
+    {.name = "keys",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_issuer_keys,
+     .fields = issuer_key_fields,
+     OF_ISSUER(keys),
+     .count_offset = offsetof(struct issuer_config, n_keys),
+     .max_items = CONFIG_ISSUER_KEYS_MAX,
+     .help = "Keys of the issuer given here, beside or in place of jwks."},
+    {.name = "tenant_claim",
+     .kind = JS_BIND_STRING,
+     OF_ISSUER(tenant_claim),
+     .default_text = "tenant",
+     .help = "The claim that names the tenant; empty: the tokens cannot choose it."},
+    {.name = "role_claim",
+     .kind = JS_BIND_STRING,
+     OF_ISSUER(role_claim),
+     .default_text = "role",
+     .help = "The claim that names the role (admin, member, auditor, service); empty, or absent "
+             "from a token: member."},
+    {.name = "tenant",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_name,
+     OF_ISSUER(tenant),
+     .default_text = "default",
+     .help = "The tenant of tokens that name none."},
     {0},
 };
 
@@ -250,6 +330,13 @@ const struct js_field option_fields[] = {
      .names = auth_names,
      .default_text = "none",
      .help = "Whether requests need a credential; none is for loopback only."},
+    {.name = "jwt",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_jwt,
+     .fields = issuer_fields,
+     LIST(issuers),
+     .max_items = CONFIG_ISSUERS_MAX,
+     .help = "Whose tokens (JWT) are taken as credentials; an array when there are several."},
     {.name = "tls",
      .kind = JS_BIND_CUSTOM,
      .read = option_read_tls,

@@ -70,7 +70,7 @@ bool value_is_name(struct str name)
     return name.n > 0 && name.n <= CONFIG_NAME_MAX;
 }
 
-static bool is_loopback(const char *host)
+bool value_is_loopback(const char *host)
 {
     struct in_addr v4;
     struct in6_addr v6;
@@ -109,7 +109,7 @@ bool value_check_listen(struct str text, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "the address to listen on must be written HOST:PORT, such as "
                          "127.0.0.1:4653 or [::1]:4653");
-    if (is_loopback(host))
+    if (value_is_loopback(host))
         return true;
     if (!strchr(host, ':') && inet_pton(AF_INET, host, &v4) != 1)
         return error_set(err, ERR_CONFIG,
@@ -186,8 +186,7 @@ bool option_read_tls(const struct js_binding *b, const struct js_field *f, const
     return true;
 }
 
-/* What is wrong with a URL, or NULL. */
-static const char *url_complaint(struct str url)
+const char *value_url_complaint(struct str url)
 {
     size_t scheme = str_starts(url, STR("http://")) ? 7 : str_starts(url, STR("https://")) ? 8 : 0;
     size_t host_end = scheme;
@@ -217,7 +216,7 @@ bool option_read_url(const struct js_binding *b, const struct js_field *f, const
 
     if (!field_string(b, f, v, &url, err))
         return false;
-    complaint = url_complaint(url);
+    complaint = value_url_complaint(url);
     if (complaint)
         return js_bind_fault(b, v, err, "\"%s\" %s", f->name, complaint);
     if (((struct str *)place)->p)

@@ -184,6 +184,47 @@ static bool is_unset(const struct js_field *f, const void *place)
                                 (f->kind == JS_BIND_INT && *(const int64_t *)place < 0));
 }
 
+static void write_mask(struct js_writer *w, const struct js_field *f unused_arg,
+                       const void *place unused_arg)
+{
+    js_string(w, STR(MASK));
+}
+
+static void write_jwks(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    const struct issuer_config *c =
+        (const struct issuer_config *)(const void *)((const char *)place - f->offset);
+
+    if (c->jwks_is_url)
+        write_url(w, f, place);
+    else
+        write_text(w, c->jwks);
+}
+
+static void write_objects(struct js_writer *w, const struct js_field *f, const void *place,
+                          size_t size)
+{
+    const char *list = *(const char *const *)place;
+
+    js_array(w);
+    for (size_t i = 0; i < count_of(f, place); i++) {
+        js_object(w);
+        write_fields(w, f->fields, list + i * size);
+        js_object_end(w);
+    }
+    js_array_end(w);
+}
+
+static void write_issuers(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    write_objects(w, f, place, sizeof(struct issuer_config));
+}
+
+static void write_issuer_keys(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    write_objects(w, f, place, sizeof(struct issuer_key_config));
+}
+
 /* What a reader of options.c has put in place; a reader that is not here keeps nothing. */
 static const struct writer {
     js_bind_read read;
@@ -204,6 +245,13 @@ static const struct writer {
     {option_read_headers, IS_LIST, write_pairs},
     {option_read_meta_carriers, IS_ALWAYS, write_carriers},
     {option_read_tenants, IS_LIST, write_tenants},
+    {option_read_jwt, IS_LIST, write_issuers},
+    {option_read_issuer_keys, IS_LIST, write_issuer_keys},
+    {option_read_audience, IS_LIST, write_list},
+    {option_read_jwks, IS_STRING, write_jwks},
+    {option_read_one_of, IS_STRING, write_field_string},
+    {option_read_name, IS_STRING, write_field_string},
+    {option_read_secret, IS_STRING, write_mask},
 };
 
 static void write_custom(struct js_writer *w, const struct js_field *f, const char *from)
