@@ -36,7 +36,11 @@ struct audit *audit_new(const struct audit_config *config)
                         "Audit records that could not be written when they were due.", "", 1);
     a->failures = metric_cell(failures, NULL, 0);
     map_init(&a->counters);
+    a->waiting = metric_cell(metric_register(METRIC_GAUGE, "holdfast_audit_outcomes_waiting",
+                                             "Outcomes that wait for the store.", "", 1),
+                             NULL, 0);
     kept_init(a);
+    a->spooler = config->spool ? spooler_new(a, config->spool) : NULL;
     anchor_init(a);
     return a;
 }
@@ -45,6 +49,7 @@ void audit_free(struct audit *a)
 {
     if (!a)
         return;
+    spooler_free(a->spooler);
     kept_release(a);
     anchor_release(a);
     size_t at = 0;
@@ -89,8 +94,8 @@ void audit_failed(struct audit *a, const char *what, const struct error *err)
     log_warn("audit record not written", LZ("record", what), LZ("why", err->text));
 }
 
-void audit_seal_body(struct audit *a, struct event_row *e, struct str body, enum server_audit mode,
-                     char **ret_heap)
+void audit_seal_body(const struct audit *a, struct redactor *redactor, struct event_row *e,
+                     struct str body, enum server_audit mode, char **ret_heap)
 {
     e->body = STR_NONE;
     e->body_len = body.p ? (int64_t)body.n : -1;
@@ -99,7 +104,7 @@ void audit_seal_body(struct audit *a, struct event_row *e, struct str body, enum
     sha256(body, e->body_sha);
     if (mode == AUDIT_DIGEST || mode == AUDIT_NONE)
         return;
-    struct str stored = redact_body(a->redactor, body, mode == AUDIT_REDACTED, a->max_body);
+    struct str stored = redact_body(redactor, body, mode == AUDIT_REDACTED, a->max_body);
     if (!stored.p)
         return;
     if (stored.p == body.p && stored.n == body.n) {
@@ -113,13 +118,26 @@ void audit_seal_body(struct audit *a, struct event_row *e, struct str body, enum
     sha256(e->body, e->stored_sha);
 }
 
+bool audit_append(struct store *store, struct chain *chain, struct store_op *ops, size_t n,
+                  struct error *err)
+{
+    struct write_hook hook = chain_hook(chain);
+    if (!hook.assign(hook.arg, store, ops, n, err))
+        return false;
+    if (!store_write(store, ops, n, err)) {
+        hook.rollback(hook.arg);
+        return false;
+    }
+    hook.commit(hook.arg);
+    return true;
+}
+
 /* One batch of open intents, closed in our own chain. */
 static bool close_batch(struct store *store, struct chain *chain, struct event_row *intents,
                         size_t n, struct arena *mem, struct error *err)
 {
     struct event_row *rows = arena_zalloc(mem, n * sizeof(*rows));
     struct store_op *ops = arena_zalloc(mem, n * sizeof(*ops));
-    struct write_hook hook = chain_hook(chain);
     int64_t now = clock_wall_ms();
     for (size_t i = 0; i < n; i++) {
         const struct event_row *in = &intents[i];
@@ -144,14 +162,7 @@ static bool close_batch(struct store *store, struct chain *chain, struct event_r
         };
         ops[i] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &rows[i]};
     }
-    if (!hook.assign(hook.arg, store, ops, n, err))
-        return false;
-    if (!store_write(store, ops, n, err)) {
-        hook.rollback(hook.arg);
-        return false;
-    }
-    hook.commit(hook.arg);
-    return true;
+    return audit_append(store, chain, ops, n, err);
 }
 
 bool audit_close_lost(struct store *store, struct chain *chain, size_t *ret_n, struct error *err)

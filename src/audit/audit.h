@@ -14,6 +14,7 @@
 
 struct audit;
 struct chain;
+struct spool;
 
 struct audit_config {
     struct lanes *lanes;
@@ -22,6 +23,7 @@ struct audit_config {
     int64_t writer;         /* our writer number */
     size_t max_body;        /* 16 KiB each way, as stored */
     struct str anchor_file; /* second sink: one JSON line per anchor; absent: none */
+    struct spool *spool;    /* borrowed, drained already; NULL: none */
 };
 struct audit *audit_new(const struct audit_config *config) must_check;
 /* After lanes_free(), so that no job of ours is under way any more, and before loop_free().
@@ -35,7 +37,9 @@ void audit_anchor(struct audit *a, void (*done)(void *arg), void *arg);
 
 /* Texts that a peer chooses are kept to this many bytes, bodies aside. */
 #define AUDIT_TEXT_MAX 256
-/* Outcomes that wait for the store to come back; with so many exec_begin() refuses. */
+/* Outcomes that wait for the store to come back; with so many exec_begin() refuses.  With a spool
+ * it refuses while a single one waits and the store does not write, and once the store is back they
+ * are handed to it before the first new intent. */
 #define AUDIT_KEPT_MAX 4096
 /* Bytes of notes on their way to the store; a note past them is dropped and counted. */
 #define AUDIT_NOTES_MAX ((size_t)16 << 20)
@@ -80,6 +84,7 @@ struct exec {
     enum exec_reason reason;
     int64_t id; /* the intent's event id once open; 0 for AUDIT_NONE */
     int64_t began_us;
+    uint8_t intent_mac[32]; /* the intent's seal, once open */
     void *user;
     struct audit *audit;
     struct write_job job;
@@ -101,9 +106,11 @@ struct exec {
 void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what,
                 const struct store_op *extra, size_t n_extra,
                 void (*ready)(struct exec *x, const struct error *err));
-/* Commits the outcome; `result` spans must live until `done`.  On failure of the store the outcome
- * is lost to this process's death only: it is retried by the audit (bounded by the calls in flight)
- * and `done` gets the error so that the reply can say the outcome is not yet durable. */
+/* Commits the outcome; `result` spans must live until `done`.  When the store fails it goes to the
+ * spool, where there is one: then it is durable and `done` gets no error, but extra ops are not
+ * written and their verdicts say so.  Without, or when that fails as well, the outcome is lost to
+ * this process's death only: it is retried by the audit (bounded by the calls in flight) and `done`
+ * gets the error so that the reply can say the outcome is not yet durable. */
 void exec_end(struct audit *a, struct exec *x, const struct exec_result *result,
               void (*done)(struct exec *x, const struct error *err));
 /* Recorded, not awaited: one event with the params (the result's own body is not kept); everything
@@ -118,5 +125,11 @@ bool exec_is_open(const struct exec *x);
  * the lanes run, with the chain's own numbering.  Refuses a key that did not seal what is there. */
 must_check bool audit_close_lost(struct store *store, struct chain *chain, size_t *ret_n,
                                  struct error *err);
+
+/* Writes what an earlier run left in the spool, each outcome once whatever was interrupted when,
+ * and takes it away there.  Blocking; at start, before audit_close_lost(), so that nothing that is
+ * known becomes indeterminate.  ERR_CONFIG when the spool belongs to another database. */
+must_check bool audit_drain_spool(struct store *store, struct chain *chain, struct spool *spool,
+                                  size_t *ret_n, struct error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between the parts of the audit: audit.c (start, anchors), exec.c (tokens), kept.c (outcomes that
- * wait for the store). */
+ * wait for the store), spooler.c (and that are on the local disk meanwhile). */
 #ifndef HOLDFAST_AUDIT_AUDIT_IMPL_H
 #define HOLDFAST_AUDIT_AUDIT_IMPL_H
 
@@ -9,6 +9,7 @@
 #include "audit/redact.h"
 #include "base/map.h"
 #include "base/metric.h"
+#include "store/spool.h"
 
 /* An anchor under way; one at a time. */
 struct anchor {
@@ -36,8 +37,11 @@ struct audit {
     struct loop_timer *tick;
     struct anchor anchor;
 
-    struct list kept; /* struct kept: outcomes that wait for the store */
-    size_t n_kept, n_retrying;
+    struct list kept; /* struct kept: outcomes that wait for the store and are not being spooled */
+    size_t n_kept;    /* all of them, those too */
+    size_t n_spooling, n_retrying;
+    struct spooler *spooler; /* NULL: they live in memory alone */
+    struct metric_cell *waiting;
     int64_t retry_ms;
     struct loop_timer *retry;
 
@@ -47,10 +51,14 @@ struct audit {
     struct metric_cell *failures;
 };
 
-/* Write lane: digests of `body`, and what is stored of it: `body` itself, or heap bytes whose owner
- * *ret_heap becomes (NULL before). */
-void audit_seal_body(struct audit *a, struct event_row *e, struct str body, enum server_audit mode,
-                     char **ret_heap);
+/* Digests of `body`, and what is stored of it: `body` itself, or heap bytes whose owner *ret_heap
+ * becomes (NULL before).  On the thread that the redactor belongs to. */
+void audit_seal_body(const struct audit *a, struct redactor *redactor, struct event_row *e,
+                     struct str body, enum server_audit mode, char **ret_heap);
+/* Numbers, seals and commits events outside of the lanes: at start, or on the write lane's own
+ * thread. */
+must_check bool audit_append(struct store *store, struct chain *chain, struct store_op *ops,
+                             size_t n, struct error *err);
 void audit_count(struct audit *a, struct str server, struct str outcome);
 void audit_failed(struct audit *a, const char *what, const struct error *err);
 
@@ -58,9 +66,30 @@ void anchor_init(struct audit *a);
 void anchor_release(struct audit *a);
 
 /* Takes over the outcome event of a token whose job failed, with copies of all it points to, and
- * retries it until the store has it. */
-void audit_keep_outcome(struct audit *a, const struct exec *x);
+ * retries it until the store has it.  `settled` comes from the loop: err NULL ⇒ it is durable in
+ * the spool meanwhile. */
+void audit_keep_outcome(struct audit *a, struct exec *x,
+                        void (*settled)(struct exec *x, const struct error *err));
+/* May an intent be handed to the write lane now?  With a spool only behind all that is kept. */
+bool kept_go_first(struct audit *a);
 void kept_init(struct audit *a);
 void kept_release(struct audit *a);
+
+/* The spool's own thread: puts and takes, in rounds of one commit each. */
+struct spooler;
+struct spool_put {
+    struct list link; /* the spooler's until `done` */
+    struct spooled one;
+    struct str body; /* the original, while not sealed */
+    enum server_audit mode;
+    bool sealed;
+    char *redacted; /* made when it is sealed; the caller's */
+    void (*done)(struct spool_put *put, const struct error *err); /* from the loop */
+};
+struct spooler *spooler_new(struct audit *a, struct spool *spool) must_check;
+void spooler_put(struct spooler *s, struct spool_put *put);
+void spooler_take(struct spooler *s, int64_t exec); /* the store has it */
+/* Finishes what is under way; every `done` has been called when it returns.  NULL is fine. */
+void spooler_free(struct spooler *s);
 
 #endif

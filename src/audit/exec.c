@@ -6,7 +6,8 @@
  *
  * OPEN means that the intent is durable (or that the server is not audited): only then may a byte
  * leave.  ENDING ends in CLOSED whether or not the outcome is durable yet; when it is not, kept.c
- * goes on and the caller is told.  Notes and housekeeping are OPEN from the start and never end.
+ * goes on and the caller is told, unless it is durable in the spool meanwhile.  Notes and
+ * housekeeping are OPEN from the start and never end.
  *
  * A token is its own write job: nothing is allocated for a call but when a body has to be redacted
  * or its texts are long.  Everything runs on the loop, but for on_prepare, which is the write
@@ -133,7 +134,7 @@ static void on_prepare(struct write_job *job)
     struct exec *x = exec_of(job);
     if (x->sealed || x->mode == AUDIT_NONE)
         return;
-    audit_seal_body(x->audit, &x->event, x->body, x->mode, &x->redacted);
+    audit_seal_body(x->audit, x->audit->redactor, &x->event, x->body, x->mode, &x->redacted);
     x->sealed = true;
 }
 
@@ -157,6 +158,7 @@ static void finish_begin(struct exec *x, bool ok)
     drop_body(x);
     if (ok) {
         x->id = x->mode == AUDIT_NONE ? 0 : x->event.id;
+        memcpy(x->intent_mac, x->event.mac, sizeof(x->intent_mac));
         enter(x, EXEC_OPEN);
         x->then(x, NULL);
         return;
@@ -168,16 +170,25 @@ static void finish_begin(struct exec *x, bool ok)
     x->then(x, &x->job.err);
 }
 
-static void finish_end(struct exec *x, bool ok)
+static void settle_end(struct exec *x, const struct error *err)
 {
-    if (!ok) {
-        audit_failed(x->audit, "outcome", &x->job.err);
-        audit_keep_outcome(x->audit, x);
-    }
     drop_body(x);
     drop_texts(x);
     enter(x, EXEC_CLOSED);
-    x->then(x, ok ? NULL : &x->job.err);
+    x->then(x, err);
+}
+
+static void finish_end(struct exec *x, bool ok)
+{
+    if (ok) {
+        settle_end(x, NULL);
+        return;
+    }
+    audit_failed(x->audit, "outcome", &x->job.err);
+    if (x->mode == AUDIT_NONE) /* only the extra ops failed */
+        settle_end(x, &x->job.err);
+    else
+        audit_keep_outcome(x->audit, x, settle_end);
 }
 
 static bool job_succeeded(struct write_job *job, const struct store_op *event_op)
@@ -274,7 +285,7 @@ void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what,
     enter(x, EXEC_BEGINNING);
     for (size_t i = 0; i < n_extra; i++)
         x->ops[i] = extra[i];
-    if (a->n_kept >= AUDIT_KEPT_MAX) {
+    if (a->n_kept >= AUDIT_KEPT_MAX || !kept_go_first(a)) {
         refuse_behind(x);
         return;
     }
@@ -369,7 +380,7 @@ static void note_free(struct note *n)
 static void on_note_prepare(struct write_job *job)
 {
     struct note *n = container_of(job, struct note, job);
-    audit_seal_body(n->audit, &n->event, n->body, n->mode, &n->redacted);
+    audit_seal_body(n->audit, n->audit->redactor, &n->event, n->body, n->mode, &n->redacted);
 }
 
 static void on_note_written(struct write_job *job)

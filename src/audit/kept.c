@@ -2,8 +2,15 @@
 /* Outcomes whose write failed: the call did happen, so its outcome is not given up while we live.
  * Each is kept with everything it points to and retried, all together, after 100 ms, then less and
  * less often up to every 5 s.  There are never more than calls were in flight when the store went
- * away, because exec_begin() refuses while it is gone (and by count, see AUDIT_KEPT_MAX).  Dies
- * with the process: the next start closes the intent as indeterminate.
+ * away, because exec_begin() refuses while it is gone (and by count, see AUDIT_KEPT_MAX).
+ *
+ *                       with a spool
+ *     job failed ──▶ being put there ──▶ waiting (in audit.kept) ⇄ being retried ──▶ durable
+ *           └───────────────────────────────┘
+ *
+ * Without a spool they die with the process, and the next start closes their intents as
+ * indeterminate.  With one they are on the local disk before the call is answered; the next start
+ * writes them first (drain.c).
  *
  * An event that comes again keeps the number of its first try where the store has it (chain.c), so
  * a commit of unknown fate is never recorded twice.  Loop thread, but for on_prepare. */
@@ -15,6 +22,7 @@
 
 #define RETRY_FIRST_MS 100
 #define RETRY_LAST_MS 5000
+#define LOOK_MS 100 /* with a spool: is the store back? */
 
 struct kept {
     struct list link; /* in audit.kept */
@@ -27,11 +35,16 @@ struct kept {
     struct str body; /* the original, while not sealed */
     enum server_audit mode;
     bool sealed;
+    bool spooled;
+    struct spool_put put;
+    struct exec *token; /* waits until it is spooled */
+    void (*settled)(struct exec *x, const struct error *err);
 };
 
 static void kept_free(struct kept *k)
 {
     k->audit->n_kept--;
+    metric_set(k->audit->waiting, (int64_t)k->audit->n_kept);
     arena_free(k->mem);
     free(k->redacted);
     free(k);
@@ -41,14 +54,14 @@ static void on_prepare(struct write_job *job)
 {
     struct kept *k = container_of(job, struct kept, job);
     if (!k->sealed)
-        audit_seal_body(k->audit, &k->event, k->body, k->mode, &k->redacted);
+        audit_seal_body(k->audit, k->audit->redactor, &k->event, k->body, k->mode, &k->redacted);
     k->sealed = true;
 }
 
 /* A round is over when every outcome of it has come back. */
 static void end_round(struct audit *a)
 {
-    if (a->n_retrying > 0 || a->n_kept == 0)
+    if (a->n_retrying > 0 || list_empty(&a->kept))
         return;
     loop_timer_start(a->retry, a->retry_ms, 0);
     a->retry_ms = a->retry_ms * 2 < RETRY_LAST_MS ? a->retry_ms * 2 : RETRY_LAST_MS;
@@ -61,6 +74,8 @@ static void on_written(struct write_job *job)
     a->n_retrying--;
     if (job->ok && k->op.verdict == VERDICT_OK) {
         list_remove(&k->link);
+        if (k->spooled)
+            spooler_take(a->spooler, k->event.exec);
         kept_free(k);
         a->retry_ms = RETRY_FIRST_MS;
         if (a->n_kept == 0)
@@ -69,9 +84,9 @@ static void on_written(struct write_job *job)
     end_round(a);
 }
 
-static void on_retry(void *arg)
+static void start_round(struct audit *a)
 {
-    struct audit *a = arg;
+    loop_timer_stop(a->retry);
     list_each(&a->kept, node)
     {
         struct kept *k = list_entry(node, struct kept, link);
@@ -84,6 +99,67 @@ static void on_retry(void *arg)
     end_round(a);
 }
 
+/* The write lane itself finds out when the store is back; asking it with every outcome there is
+ * would only keep it busy. */
+static void on_retry(void *arg)
+{
+    struct audit *a = arg;
+    if (a->spooler && !lanes_healthy(a->lanes))
+        loop_timer_start(a->retry, LOOK_MS, 0);
+    else
+        start_round(a);
+}
+
+bool kept_go_first(struct audit *a)
+{
+    if (!a->spooler || a->n_kept == 0)
+        return true;
+    if (a->n_spooling > 0 || !lanes_healthy(a->lanes))
+        return false;
+    if (a->n_retrying == 0)
+        start_round(a);
+    return true;
+}
+
+static void wait_for_store(struct kept *k)
+{
+    struct audit *a = k->audit;
+    bool first = list_empty(&a->kept);
+    list_push(&a->kept, &k->link);
+    if (first)
+        end_round(a);
+}
+
+static void on_spooled(struct spool_put *put, const struct error *err)
+{
+    struct kept *k = container_of(put, struct kept, put);
+    k->audit->n_spooling--;
+    k->spooled = err == NULL;
+    k->sealed = put->sealed;
+    if (put->sealed) {
+        k->event = put->one.event;
+        k->redacted = put->redacted;
+    }
+    if (err)
+        audit_failed(k->audit, "spooled outcome", err);
+    struct exec *token = k->token;
+    k->token = NULL;
+    wait_for_store(k);
+    k->settled(token, err);
+}
+
+static void put_to_spool(struct kept *k, const struct exec *x)
+{
+    k->put = (struct spool_put){.one = {.event = k->event},
+                                .body = k->body,
+                                .mode = k->mode,
+                                .sealed = k->sealed,
+                                .done = on_spooled};
+    memcpy(k->put.one.intent_mac, x->intent_mac, sizeof(x->intent_mac));
+    k->audit->n_spooling++;
+    spooler_put(k->audit->spooler, &k->put);
+}
+
 static void copy_texts(struct kept *k)
 {
     struct event_row *e = &k->event;
@@ -94,7 +170,8 @@ static void copy_texts(struct kept *k)
         *texts[i] = arena_dup(k->mem, *texts[i]);
 }
 
-void audit_keep_outcome(struct audit *a, const struct exec *x)
+void audit_keep_outcome(struct audit *a, struct exec *x,
+                        void (*settled)(struct exec *x, const struct error *err))
 {
     struct kept *k = xcalloc(1, sizeof(*k));
     k->audit = a;
@@ -106,9 +183,15 @@ void audit_keep_outcome(struct audit *a, const struct exec *x)
     if (!k->sealed)
         k->body = arena_dup(k->mem, x->body);
     k->op = (struct store_op){.kind = OP_EVENT_APPEND, .event = &k->event};
-    list_push(&a->kept, &k->link);
-    if (++a->n_kept == 1)
-        end_round(a);
+    metric_set(a->waiting, (int64_t)++a->n_kept);
+    if (a->spooler) {
+        k->token = x;
+        k->settled = settled;
+        put_to_spool(k, x);
+    } else {
+        wait_for_store(k);
+        settled(x, &x->job.err);
+    }
 }
 
 void kept_init(struct audit *a)
@@ -120,10 +203,17 @@ void kept_init(struct audit *a)
 
 void kept_release(struct audit *a)
 {
-    if (a->n_kept > 0)
+    size_t lost = 0, spooled = 0;
+    for (struct list *node; (node = list_pop(&a->kept));) {
+        struct kept *k = list_entry(node, struct kept, link);
+        *(k->spooled ? &spooled : &lost) += 1;
+        kept_free(k);
+    }
+    if (lost > 0)
         log_error("outcomes lost with this process; their calls will read indeterminate",
-                  LI("outcomes", a->n_kept));
-    for (struct list *node; (node = list_pop(&a->kept));)
-        kept_free(list_entry(node, struct kept, link));
+                  LI("outcomes", lost));
+    if (spooled > 0)
+        log_warn("outcomes wait in spool.db; the next start writes them to the store",
+                 LI("outcomes", spooled));
     loop_timer_free(a->retry);
 }
