@@ -117,11 +117,14 @@ static inline enum verdict write_one(struct fixture *f, struct store_op op)
     return op.verdict;
 }
 
-/* A live session named by a number: id "id-N" (in order), handle "ses_N". */
+/* Row ids are UUIDs: ID "000001". */
+#define ID "00000000-0000-7000-8000-000000"
+
+/* A live session named by a number: its id ends in it (in order), handle "ses_N". */
 static inline struct session_row session_row(struct fixture *f, int n)
 {
     return (struct session_row){
-        .id = arena_printf(f->mem, "id-%06d", n),
+        .id = arena_printf(f->mem, ID "%06d", n),
         .handle = arena_printf(f->mem, "ses_%d", n),
         .edge_mcp_id = STR("node-1"),
         .status = SESSION_ACTIVE,

@@ -140,7 +140,7 @@ static void another_event_under_a_taken_id_fails(struct fixture *f)
     assert_int_not_equal(f->err.code, ERR_UNAVAILABLE);
     for (int i = 0; i < 3; i++)
         assert_int_equal(ops[i].verdict, VERDICT_FAILED);
-    assert_null(get(f, &alice, "id-000001"));
+    assert_null(get(f, &alice, ID "000001"));
     assert_int_equal(counts(f).events, 1);
     bad.id = good.id;
     assert_false(store_write(f->store, &ops[1], 2, &f->err));
@@ -357,25 +357,25 @@ TEST(test_fold__says_whether_anything_is_left)
 static void fold_counts_once(struct fixture *f)
 {
     create(f, &alice, 1);
-    append(f, intent(event_id(1, 1), "id-000001"));
+    append(f, intent(event_id(1, 1), ID "000001"));
     fold_all(f);
-    struct session_row *row = get(f, &alice, "id-000001");
+    struct session_row *row = get(f, &alice, ID "000001");
     assert_int_equal(row->tool_count, 1);
     assert_int_equal(row->last_activity_ms, NOW + 1);
     assert_int_equal(counts(f).executions_open, 1);
-    append(f, outcome(event_id(1, 2), event_id(1, 1), "id-000001", "ok"));
-    append(f, intent(event_id(1, 3), "id-000001"));
-    append(f, outcome(event_id(1, 4), event_id(1, 3), "id-000001", "tool_error"));
+    append(f, outcome(event_id(1, 2), event_id(1, 1), ID "000001", "ok"));
+    append(f, intent(event_id(1, 3), ID "000001"));
+    append(f, outcome(event_id(1, 4), event_id(1, 3), ID "000001", "tool_error"));
     fold_all(f);
     fold_all(f);
-    row = get(f, &alice, "id-000001");
+    row = get(f, &alice, ID "000001");
     assert_int_equal(row->tool_count, 2);
     assert_int_equal(row->last_activity_ms, NOW + 4);
     assert_int_equal(row->version, 1);
     assert_int_equal(counts(f).executions_open, 0);
-    append(f, outcome(event_id(1, 4), event_id(1, 3), "id-000001", "tool_error"));
+    append(f, outcome(event_id(1, 4), event_id(1, 3), ID "000001", "tool_error"));
     fold_all(f);
-    assert_int_equal(get(f, &alice, "id-000001")->tool_count, 2);
+    assert_int_equal(get(f, &alice, ID "000001")->tool_count, 2);
 }
 TEST(test_fold__counts_each_execution_once)
 {
@@ -385,18 +385,18 @@ TEST(test_fold__counts_each_execution_once)
 static void refusals_are_no_executions(struct fixture *f)
 {
     create(f, &alice, 1);
-    append(f, outcome(event_id(1, 1), event_id(1, 1), "id-000001", "refused"));
+    append(f, outcome(event_id(1, 1), event_id(1, 1), ID "000001", "refused"));
     fold_all(f);
-    assert_int_equal(get(f, &alice, "id-000001")->tool_count, 0);
-    append(f, outcome(event_id(1, 2), event_id(1, 2), "id-000001", "ok"));
-    append(f, intent(event_id(1, 3), "id-000001"));
-    append(f, outcome(event_id(1, 4), event_id(1, 3), "id-000001", "refused"));
-    struct event_row note = intent(event_id(1, 5), "id-000001");
+    assert_int_equal(get(f, &alice, ID "000001")->tool_count, 0);
+    append(f, outcome(event_id(1, 2), event_id(1, 2), ID "000001", "ok"));
+    append(f, intent(event_id(1, 3), ID "000001"));
+    append(f, outcome(event_id(1, 4), event_id(1, 3), ID "000001", "refused"));
+    struct event_row note = intent(event_id(1, 5), ID "000001");
     note.kind = EVENT_NOTE;
     append(f, note);
     append(f, event(event_id(1, 6), EVENT_ANCHOR));
     fold_all(f);
-    struct session_row *row = get(f, &alice, "id-000001");
+    struct session_row *row = get(f, &alice, ID "000001");
     assert_int_equal(row->tool_count, 2);
     assert_int_equal(row->last_activity_ms, NOW + 5);
     assert_int_equal(counts(f).executions_open, 0);
@@ -409,13 +409,13 @@ TEST(test_fold__a_refusal_without_an_intent_is_no_execution)
 static void fold_respects_tenants(struct fixture *f)
 {
     create(f, &alice, 1);
-    struct event_row e = intent(event_id(1, 1), "id-000001");
+    struct event_row e = intent(event_id(1, 1), ID "000001");
     e.tenant = STR("umbrella");
     append(f, e);
-    append(f, intent(event_id(1, 2), "id-unknown"));
+    append(f, intent(event_id(1, 2), ID "999999"));
     fold_all(f);
-    assert_int_equal(get(f, &alice, "id-000001")->tool_count, 0);
-    assert_int_equal(get(f, &alice, "id-000001")->last_activity_ms, NOW);
+    assert_int_equal(get(f, &alice, ID "000001")->tool_count, 0);
+    assert_int_equal(get(f, &alice, ID "000001")->last_activity_ms, NOW);
 }
 TEST(test_fold__another_tenants_event_does_not_touch_a_session)
 {
@@ -439,16 +439,16 @@ static void use_slides_the_end(struct fixture *f)
     forever.expires_ms = 0;
     assert_int_equal(create_row(f, &alice, &fixed, -1), VERDICT_OK);
     assert_int_equal(create_row(f, &alice, &forever, -1), VERDICT_OK);
-    use_at(f, 1, "id-000001", NOW + 2 * HOUR);
-    use_at(f, 2, "id-000001", NOW + HOUR);
-    use_at(f, 3, "id-000002", NOW + 2 * HOUR);
-    use_at(f, 4, "id-000003", NOW + 2 * HOUR);
-    assert_int_equal(get(f, &alice, "id-000001")->expires_ms, NOW + 26 * HOUR);
-    assert_int_equal(get(f, &alice, "id-000001")->last_activity_ms, NOW + 2 * HOUR);
-    assert_int_equal(get(f, &alice, "id-000002")->expires_ms, NOW + 24 * HOUR);
-    assert_int_equal(get(f, &alice, "id-000003")->expires_ms, 0);
-    use_at(f, 5, "id-000001", NOW + 26 * HOUR); /* too late */
-    assert_int_equal(get(f, &alice, "id-000001")->expires_ms, NOW + 26 * HOUR);
+    use_at(f, 1, ID "000001", NOW + 2 * HOUR);
+    use_at(f, 2, ID "000001", NOW + HOUR);
+    use_at(f, 3, ID "000002", NOW + 2 * HOUR);
+    use_at(f, 4, ID "000003", NOW + 2 * HOUR);
+    assert_int_equal(get(f, &alice, ID "000001")->expires_ms, NOW + 26 * HOUR);
+    assert_int_equal(get(f, &alice, ID "000001")->last_activity_ms, NOW + 2 * HOUR);
+    assert_int_equal(get(f, &alice, ID "000002")->expires_ms, NOW + 24 * HOUR);
+    assert_int_equal(get(f, &alice, ID "000003")->expires_ms, 0);
+    use_at(f, 5, ID "000001", NOW + 26 * HOUR); /* too late */
+    assert_int_equal(get(f, &alice, ID "000001")->expires_ms, NOW + 26 * HOUR);
 }
 TEST(test_fold__use_slides_the_end_of_a_session_without_ttl)
 {
@@ -460,10 +460,10 @@ static void life_has_an_end(struct fixture *f)
     struct session_row row = session_row(f, 1);
     row.expires_ms = NOW + SESSION_LIFE_MAX_MS - 10;
     assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
-    use_at(f, 1, "id-000001", NOW + 10);
-    assert_int_equal(get(f, &alice, "id-000001")->expires_ms, NOW + SESSION_LIFE_MAX_MS);
-    use_at(f, 2, "id-000001", NOW + 11);
-    assert_int_equal(get(f, &alice, "id-000001")->expires_ms, NOW + SESSION_LIFE_MAX_MS);
+    use_at(f, 1, ID "000001", NOW + 10);
+    assert_int_equal(get(f, &alice, ID "000001")->expires_ms, NOW + SESSION_LIFE_MAX_MS);
+    use_at(f, 2, ID "000001", NOW + 11);
+    assert_int_equal(get(f, &alice, ID "000001")->expires_ms, NOW + SESSION_LIFE_MAX_MS);
 }
 TEST(test_fold__no_use_moves_the_end_past_the_longest_life)
 {
@@ -479,11 +479,11 @@ static void use_after_a_jump(struct fixture *f)
         (void)clock_life_ms();
         clock_jump_fake(jumps[i]);
         clock_advance_fake(HOUR);
-        struct event_row e = intent(event_id(1, 1 + (int64_t)i), "id-000001");
+        struct event_row e = intent(event_id(1, 1 + (int64_t)i), ID "000001");
         e.at_ms = clock_wall_ms();
         append(f, e);
         fold_now(f);
-        struct session_row *row = get(f, &alice, "id-000001");
+        struct session_row *row = get(f, &alice, ID "000001");
         assert_int_equal(row->last_activity_ms, NOW + (1 + (int64_t)i) * HOUR);
         assert_int_equal(row->expires_ms, NOW + (25 + (int64_t)i) * HOUR);
     }
@@ -497,13 +497,13 @@ static void reap_folds_first(struct fixture *f)
 {
     size_t n = 9;
     create(f, &alice, 1);
-    struct event_row e = intent(event_id(1, 1), "id-000001");
+    struct event_row e = intent(event_id(1, 1), ID "000001");
     e.at_ms = NOW + HOUR;
     append(f, e);
     clock_advance_fake(24 * HOUR);
     check(f, reap_at(f->store, NOW + 24 * HOUR, 10, &n, &f->err));
     assert_int_equal(n, 0);
-    assert_int_equal(get(f, &alice, "id-000001")->status, SESSION_ACTIVE);
+    assert_int_equal(get(f, &alice, ID "000001")->status, SESSION_ACTIVE);
     check(f, reap_at(f->store, NOW + 25 * HOUR, 10, &n, &f->err));
     assert_int_equal(n, 1);
 }

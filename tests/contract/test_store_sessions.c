@@ -5,7 +5,7 @@
 static void every_column_survives(struct fixture *f)
 {
     struct session_row row = session_row(f, 1);
-    row.user_id = STR("u1");
+    row.user_id = STR(ID "000077");
     row.client_name = STR("claude");
     row.client_type = STR("claude-code");
     row.client_version = STR("");
@@ -15,19 +15,19 @@ static void every_column_survives(struct fixture *f)
     row.carrier_key = STR("k\0y");
     row.core_session_id = STR("core");
     row.connection_metadata = STR("{\"ip\":\"::1\"}");
-    row.context_id = STR("ctx");
+    row.context_id = STR(ID "000088");
     row.sealed_auth = STR("\x00\xff\x01");
     row.ttl_ms = 5000;
     row.tool_count = 7;
     row.tokens_used = INT64_C(1) << 40;
     row.version = 3;
     assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
-    struct session_row *got = get(f, &alice, "id-000001");
+    struct session_row *got = get(f, &alice, ID "000001");
     assert_non_null(got);
     assert_str(got->handle, "ses_1");
     assert_str(got->tenant, "acme");
     assert_str(got->owner, "user:alice");
-    assert_str(got->user_id, "u1");
+    assert_str(got->user_id, ID "000077");
     assert_str(got->edge_mcp_id, "node-1");
     assert_str(got->client_name, "claude");
     assert_str(got->client_type, "claude-code");
@@ -40,7 +40,7 @@ static void every_column_survives(struct fixture *f)
     assert_true(str_eq(got->carrier_key, STR("k\0y")));
     assert_str(got->core_session_id, "core");
     assert_str(got->connection_metadata, "{\"ip\":\"::1\"}");
-    assert_str(got->context_id, "ctx");
+    assert_str(got->context_id, ID "000088");
     assert_true(str_eq(got->sealed_auth, STR("\x00\xff\x01")));
     assert_int_equal(got->created_ms, NOW);
     assert_int_equal(got->last_activity_ms, NOW);
@@ -63,8 +63,8 @@ static void owner_comes_from_the_principal(struct fixture *f)
     row.tenant = STR("umbrella");
     row.owner = STR("user:bob");
     assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
-    assert_str(get(f, &alice, "id-000001")->tenant, "acme");
-    assert_null(get(f, &bob, "id-000001"));
+    assert_str(get(f, &alice, ID "000001")->tenant, "acme");
+    assert_null(get(f, &bob, ID "000001"));
 }
 TEST(test_session_create__tenant_and_owner_come_from_the_principal)
 {
@@ -79,8 +79,8 @@ static void handles_are_unique_per_tenant(struct fixture *f)
     assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
     assert_int_equal(create_row(f, &bob, &other, -1), VERDICT_DUPLICATE);
     assert_int_equal(create_row(f, &alice_elsewhere, &other, -1), VERDICT_OK);
-    assert_int_equal(end_session(f, &alice, "id-000001"), VERDICT_OK);
-    other.id = STR("id-3");
+    assert_int_equal(end_session(f, &alice, ID "000001"), VERDICT_OK);
+    other.id = STR(ID "000003");
     assert_int_equal(create_row(f, &alice, &other, -1), VERDICT_DUPLICATE);
     other = session_row(f, 4);
     other.id = row.id;
@@ -116,11 +116,11 @@ static void keys_are_unique_while_live(struct fixture *f)
     rows[1].carrier = STR("header");
     assert_int_equal(create_row(f, &alice, &rows[1], -1), VERDICT_OK);
     assert_int_equal(create_row(f, &bob, &rows[2], -1), VERDICT_OK);
-    assert_str(by_key(f, &alice, "k")->id, "id-000001");
-    assert_str(by_key(f, &bob, "k")->id, "id-000003");
+    assert_str(by_key(f, &alice, "k")->id, ID "000001");
+    assert_str(by_key(f, &bob, "k")->id, ID "000003");
     assert_null(by_key(f, &alice_elsewhere, "k"));
     assert_null(by_key(f, &alice, "K"));
-    assert_int_equal(end_session(f, &alice, "id-000001"), VERDICT_OK);
+    assert_int_equal(end_session(f, &alice, ID "000001"), VERDICT_OK);
     assert_null(by_key(f, &alice, "k"));
     rows[3].expires_ms = NOW + 10;
     assert_int_equal(create_row(f, &alice, &rows[3], -1), VERDICT_OK);
@@ -129,8 +129,8 @@ static void keys_are_unique_while_live(struct fixture *f)
     clock_advance_fake(1);
     assert_null(by_key(f, &alice, "k"));
     assert_int_equal(create_row(f, &alice, &rows[4], -1), VERDICT_OK);
-    assert_str(by_key(f, &alice, "k")->id, "id-000005");
-    assert_int_equal(get(f, &alice, "id-000004")->status, SESSION_EXPIRED);
+    assert_str(by_key(f, &alice, "k")->id, ID "000005");
+    assert_int_equal(get(f, &alice, ID "000004")->status, SESSION_EXPIRED);
 }
 TEST(test_session_create__keys_are_unique_while_their_session_lives)
 {
@@ -156,12 +156,12 @@ static void limit_is_counted_in_the_batch(struct fixture *f)
     check(f, store_write(f->store, ops, 4, &f->err));
     assert_int_equal(ops[2].verdict, VERDICT_OK);
     assert_int_equal(ops[3].verdict, VERDICT_LIMIT);
-    assert_null(get(f, &alice, "id-000003"));
+    assert_null(get(f, &alice, ID "000003"));
     rows[3].counted = false;
     assert_int_equal(create_row(f, &alice, &rows[3], 3), VERDICT_OK);
     rows[0] = counted(f, 10);
     assert_int_equal(create_row(f, &alice_elsewhere, &rows[0], 3), VERDICT_OK);
-    rows[0].id = STR("id-11");
+    rows[0].id = STR(ID "000011");
     rows[0].handle = STR("ses_1");
     assert_int_equal(create_row(f, &alice, &rows[0], 3), VERDICT_DUPLICATE);
     rows[0] = counted(f, 12);
@@ -182,7 +182,7 @@ static void ended_sessions_make_room(struct fixture *f)
     clock_advance_fake(10);
     assert_int_equal(create_row(f, &alice, &rows[2], 2), VERDICT_OK);
     assert_int_equal(create_row(f, &alice, &rows[3], 2), VERDICT_LIMIT);
-    assert_int_equal(end_session(f, &alice, "id-000001"), VERDICT_OK);
+    assert_int_equal(end_session(f, &alice, ID "000001"), VERDICT_OK);
     assert_int_equal(create_row(f, &alice, &rows[3], 2), VERDICT_OK);
 }
 TEST(test_session_create__ended_and_expired_sessions_make_room)
@@ -204,29 +204,29 @@ static void naming_makes_durable_and_counted(struct fixture *f)
     row.provisional = true;
     row.expires_ms = NOW + HOUR;
     assert_int_equal(create_row(f, &alice, &row, 0), VERDICT_OK);
-    assert_int_equal(name(f, &bob, "id-000001", 0, -1), VERDICT_MISSING);
-    assert_int_equal(name(f, &alice_elsewhere, "id-000001", 0, -1), VERDICT_MISSING);
-    assert_int_equal(name(f, &alice, "id-000009", 0, -1), VERDICT_MISSING);
-    assert_int_equal(name(f, &alice, "id-000001", 0, 0), VERDICT_LIMIT);
-    assert_true(get(f, &alice, "id-000001")->provisional);
-    assert_int_equal(name(f, &alice, "id-000001", 0, 1), VERDICT_OK);
-    struct session_row *got = get(f, &alice, "id-000001");
+    assert_int_equal(name(f, &bob, ID "000001", 0, -1), VERDICT_MISSING);
+    assert_int_equal(name(f, &alice_elsewhere, ID "000001", 0, -1), VERDICT_MISSING);
+    assert_int_equal(name(f, &alice, ID "000009", 0, -1), VERDICT_MISSING);
+    assert_int_equal(name(f, &alice, ID "000001", 0, 0), VERDICT_LIMIT);
+    assert_true(get(f, &alice, ID "000001")->provisional);
+    assert_int_equal(name(f, &alice, ID "000001", 0, 1), VERDICT_OK);
+    struct session_row *got = get(f, &alice, ID "000001");
     assert_true(!got->provisional && got->counted);
     assert_int_equal(got->expires_ms, NOW + HOUR);
     assert_int_equal(got->version, 2);
-    assert_int_equal(name(f, &alice, "id-000001", 0, 0), VERDICT_OK);
-    assert_int_equal(get(f, &alice, "id-000001")->version, 2);
+    assert_int_equal(name(f, &alice, ID "000001", 0, 0), VERDICT_OK);
+    assert_int_equal(get(f, &alice, ID "000001")->version, 2);
     struct session_row next = counted(f, 2);
     assert_int_equal(create_row(f, &alice, &next, 1), VERDICT_LIMIT);
     row = session_row(f, 3);
     row.provisional = true;
     assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
-    assert_int_equal(name(f, &alice, "id-000003", NOW + 9 * HOUR, -1), VERDICT_OK);
-    assert_int_equal(get(f, &alice, "id-000003")->expires_ms, NOW + 9 * HOUR);
+    assert_int_equal(name(f, &alice, ID "000003", NOW + 9 * HOUR, -1), VERDICT_OK);
+    assert_int_equal(get(f, &alice, ID "000003")->expires_ms, NOW + 9 * HOUR);
     clock_advance_fake(HOUR);
-    assert_int_equal(name(f, &alice, "id-000001", 0, -1), VERDICT_NOT_ACTIVE);
-    assert_int_equal(end_session(f, &alice, "id-000003"), VERDICT_OK);
-    assert_int_equal(name(f, &alice, "id-000003", 0, -1), VERDICT_NOT_ACTIVE);
+    assert_int_equal(name(f, &alice, ID "000001", 0, -1), VERDICT_NOT_ACTIVE);
+    assert_int_equal(end_session(f, &alice, ID "000003"), VERDICT_OK);
+    assert_int_equal(name(f, &alice, ID "000003", 0, -1), VERDICT_NOT_ACTIVE);
 }
 TEST(test_session_name__makes_a_provisional_session_durable_and_counted)
 {
@@ -237,20 +237,20 @@ static void ending_is_final(struct fixture *f)
 {
     create(f, &alice, 1);
     create(f, &alice, 2);
-    assert_int_equal(end_session(f, &bob, "id-000001"), VERDICT_MISSING);
-    assert_int_equal(end_session(f, &alice_elsewhere, "id-000001"), VERDICT_MISSING);
-    assert_int_equal(end_session(f, &alice, "id-000007"), VERDICT_MISSING);
-    assert_int_equal(get(f, &alice, "id-000001")->status, SESSION_ACTIVE);
-    assert_int_equal(end_session(f, &alice, "id-000001"), VERDICT_OK);
-    struct session_row *got = get(f, &alice, "id-000001");
+    assert_int_equal(end_session(f, &bob, ID "000001"), VERDICT_MISSING);
+    assert_int_equal(end_session(f, &alice_elsewhere, ID "000001"), VERDICT_MISSING);
+    assert_int_equal(end_session(f, &alice, ID "000007"), VERDICT_MISSING);
+    assert_int_equal(get(f, &alice, ID "000001")->status, SESSION_ACTIVE);
+    assert_int_equal(end_session(f, &alice, ID "000001"), VERDICT_OK);
+    struct session_row *got = get(f, &alice, ID "000001");
     assert_int_equal(got->status, SESSION_TERMINATED);
     assert_int_equal(got->terminated_ms, NOW + 5);
     assert_str(got->termination_reason, "done");
     assert_int_equal(got->version, 2);
-    assert_int_equal(end_session(f, &alice, "id-000001"), VERDICT_MISSING);
+    assert_int_equal(end_session(f, &alice, ID "000001"), VERDICT_MISSING);
     clock_advance_fake(24 * HOUR);
-    assert_int_equal(get(f, &alice, "id-000001")->status, SESSION_TERMINATED);
-    assert_int_equal(end_session(f, &alice, "id-000002"), VERDICT_MISSING);
+    assert_int_equal(get(f, &alice, ID "000001")->status, SESSION_TERMINATED);
+    assert_int_equal(end_session(f, &alice, ID "000002"), VERDICT_MISSING);
 }
 TEST(test_session_end__terminal_states_are_final)
 {
@@ -265,13 +265,13 @@ static void status_is_derived(struct fixture *f)
     forever.expires_ms = 0;
     assert_int_equal(create_row(f, &alice, &forever, -1), VERDICT_OK);
     clock_advance_fake(24 * HOUR - 1);
-    assert_int_equal(get(f, &alice, "id-000001")->status, SESSION_ACTIVE);
+    assert_int_equal(get(f, &alice, ID "000001")->status, SESSION_ACTIVE);
     clock_advance_fake(1);
     check(f, store_session_by_handle(f->store, &alice, STR("ses_1"), f->mem, &row, &f->err));
     assert_int_equal(row->status, SESSION_EXPIRED);
     assert_int_equal(row->terminated_ms, NOW + 24 * HOUR);
     assert_str(row->termination_reason, "expired");
-    assert_int_equal(get(f, &alice, "id-000002")->status, SESSION_ACTIVE);
+    assert_int_equal(get(f, &alice, ID "000002")->status, SESSION_ACTIVE);
     assert_int_equal(counts(f).sessions_active, 1);
     assert_int_equal(counts(f).sessions_total, 2);
 }
@@ -285,7 +285,7 @@ static void foreign_reads_as_missing(struct fixture *f)
     struct session_row *row = NULL;
     create(f, &alice, 1);
     check(f, store_session_by_handle(f->store, &alice, STR("ses_1"), f->mem, &row, &f->err));
-    assert_str(row->id, "id-000001");
+    assert_str(row->id, ID "000001");
     check(f, store_session_by_handle(f->store, &bob, STR("ses_1"), f->mem, &row, &f->err));
     assert_null(row);
     row = &(struct session_row){0};
@@ -295,8 +295,8 @@ static void foreign_reads_as_missing(struct fixture *f)
     row = &(struct session_row){0};
     check(f, store_session_by_handle(f->store, &alice, STR("ses_2"), f->mem, &row, &f->err));
     assert_null(row);
-    assert_null(get(f, &bob, "id-000001"));
-    assert_null(get(f, &alice_elsewhere, "id-000001"));
+    assert_null(get(f, &bob, ID "000001"));
+    assert_null(get(f, &alice_elsewhere, ID "000001"));
 }
 TEST(test_session_read__foreign_reads_as_missing)
 {
@@ -321,15 +321,15 @@ static void pages_go_newest_first(struct fixture *f)
         create(f, i % 2 ? &alice : &bob, i);
     create(f, &alice_elsewhere, 6);
     assert_int_equal(page(f, &alice, NULL, 2, &rows), 2);
-    assert_str(rows[0].id, "id-000005");
-    assert_str(rows[1].id, "id-000003");
-    assert_int_equal(page(f, &alice, "id-000003", 2, &rows), 1);
-    assert_str(rows[0].id, "id-000001");
-    assert_int_equal(page(f, &alice, "id-000001", 2, &rows), 0);
+    assert_str(rows[0].id, ID "000005");
+    assert_str(rows[1].id, ID "000003");
+    assert_int_equal(page(f, &alice, ID "000003", 2, &rows), 1);
+    assert_str(rows[0].id, ID "000001");
+    assert_int_equal(page(f, &alice, ID "000001", 2, &rows), 0);
     assert_int_equal(page(f, &service, NULL, 200, &rows), 3);
     assert_int_equal(page(f, &auditor, NULL, 200, &rows), 5);
-    assert_int_equal(page(f, &auditor, "id-000003", 200, &rows), 2);
-    assert_str(rows[0].id, "id-000002");
+    assert_int_equal(page(f, &auditor, ID "000003", 200, &rows), 2);
+    assert_str(rows[0].id, ID "000002");
     auditor.tenant_wide = false;
     assert_int_equal(page(f, &auditor, NULL, 200, &rows), 0);
 }
@@ -407,14 +407,14 @@ static void transports_live_and_end(struct fixture *f)
     assert_null(transport(f, &bob, 1));
     assert_null(transport(f, &alice_elsewhere, 1));
     assert_null(transport(f, &alice, 2));
-    t.session_id = STR("id-000002");
+    t.session_id = STR(ID "000002");
     assert_int_equal(transport_op(f, OP_TRANSPORT_LINK, &alice, &t), VERDICT_MISSING);
     assert_int_equal(transport_op(f, OP_TRANSPORT_LINK, &bob, &t), VERDICT_MISSING);
-    t.session_id = STR("id-000009");
+    t.session_id = STR(ID "000009");
     assert_int_equal(transport_op(f, OP_TRANSPORT_LINK, &alice, &t), VERDICT_MISSING);
-    t.session_id = STR("id-000001");
+    t.session_id = STR(ID "000001");
     assert_int_equal(transport_op(f, OP_TRANSPORT_LINK, &alice, &t), VERDICT_OK);
-    assert_str(transport(f, &alice, 1)->session_id, "id-000001");
+    assert_str(transport(f, &alice, 1)->session_id, ID "000001");
     t.last_used_ms = NOW + 50;
     assert_int_equal(transport_op(f, OP_TRANSPORT_TOUCH, &bob, &t), VERDICT_MISSING);
     assert_int_equal(transport_op(f, OP_TRANSPORT_TOUCH, &alice, &t), VERDICT_OK);
@@ -440,11 +440,11 @@ static void transport_may_begin_linked(struct fixture *f)
 {
     struct transport_row t = transport_row(3);
     create(f, &alice, 1);
-    t.session_id = STR("id-000001");
+    t.session_id = STR(ID "000001");
     assert_int_equal(transport_op(f, OP_TRANSPORT_CREATE, &bob, &t), VERDICT_MISSING);
     assert_null(transport(f, &bob, 3));
     assert_int_equal(transport_op(f, OP_TRANSPORT_CREATE, &alice, &t), VERDICT_OK);
-    assert_str(transport(f, &alice, 3)->session_id, "id-000001");
+    assert_str(transport(f, &alice, 3)->session_id, ID "000001");
 }
 TEST(test_transport_create__links_only_to_the_owners_session)
 {
@@ -472,13 +472,13 @@ static void reap_persists_and_deletes(struct fixture *f)
     assert_int_equal(n, 1);
     check(f, reap_at(f->store, NOW + 3, 2, &n, &f->err));
     assert_int_equal(n, 0);
-    struct session_row *got = get(f, &alice, "id-000002"); /* the clock still stands at NOW */
+    struct session_row *got = get(f, &alice, ID "000002"); /* the clock still stands at NOW */
     assert_int_equal(got->status, SESSION_EXPIRED);
     assert_int_equal(got->terminated_ms, NOW + 2);
     assert_str(got->termination_reason, "expired");
     assert_int_equal(got->version, 2);
-    assert_int_equal(get(f, &alice, "id-000004")->status, SESSION_ACTIVE);
-    assert_int_equal(get(f, &alice, "id-000005")->status, SESSION_ACTIVE);
+    assert_int_equal(get(f, &alice, ID "000004")->status, SESSION_ACTIVE);
+    assert_int_equal(get(f, &alice, ID "000005")->status, SESSION_ACTIVE);
     assert_int_equal(transport_op(f, OP_TRANSPORT_CREATE, &alice, &ended), VERDICT_OK);
     check(f, reap_at(f->store, NOW + TRANSPORT_IDLE_MS - 1, 1, &n, &f->err));
     assert_non_null(transport(f, &alice, 1));
@@ -523,30 +523,30 @@ static void links_follow_their_session(struct fixture *f)
 {
     struct link_row *rows = NULL;
     create(f, &alice, 1);
-    assert_int_equal(put_link(f, &bob, "id-000001", "files", 1), VERDICT_MISSING);
-    assert_int_equal(put_link(f, &alice, "id-000002", "files", 1), VERDICT_MISSING);
-    assert_int_equal(put_link(f, &alice, "id-000001", "git", 1), VERDICT_OK);
-    assert_int_equal(put_link(f, &alice, "id-000001", "files", 1), VERDICT_OK);
-    assert_int_equal(put_link(f, &alice, "id-000001", "files", 2), VERDICT_OK);
-    assert_int_equal(links(f, &bob, "id-000001", &rows), 0);
-    assert_int_equal(links(f, &alice_elsewhere, "id-000001", &rows), 0);
-    assert_int_equal(links(f, &alice, "id-000001", &rows), 2);
+    assert_int_equal(put_link(f, &bob, ID "000001", "files", 1), VERDICT_MISSING);
+    assert_int_equal(put_link(f, &alice, ID "000002", "files", 1), VERDICT_MISSING);
+    assert_int_equal(put_link(f, &alice, ID "000001", "git", 1), VERDICT_OK);
+    assert_int_equal(put_link(f, &alice, ID "000001", "files", 1), VERDICT_OK);
+    assert_int_equal(put_link(f, &alice, ID "000001", "files", 2), VERDICT_OK);
+    assert_int_equal(links(f, &bob, ID "000001", &rows), 0);
+    assert_int_equal(links(f, &alice_elsewhere, ID "000001", &rows), 0);
+    assert_int_equal(links(f, &alice, ID "000001", &rows), 2);
     assert_str(rows[0].server, "files");
     assert_int_equal(rows[0].writer, 2);
     assert_str(rows[0].remote_id, "remote");
     assert_int_equal(rows[0].opened_ms, NOW);
     assert_int_equal(rows[0].ended_ms, 0);
     assert_str(rows[1].server, "git");
-    assert_int_equal(end_link(f, &bob, "id-000001", "files"), VERDICT_MISSING);
-    assert_int_equal(end_link(f, &alice, "id-000001", "nope"), VERDICT_MISSING);
-    assert_int_equal(end_link(f, &alice, "id-000001", "files"), VERDICT_OK);
-    assert_int_equal(end_link(f, &alice, "id-000001", "files"), VERDICT_MISSING);
-    assert_int_equal(links(f, &alice, "id-000001", &rows), 2);
+    assert_int_equal(end_link(f, &bob, ID "000001", "files"), VERDICT_MISSING);
+    assert_int_equal(end_link(f, &alice, ID "000001", "nope"), VERDICT_MISSING);
+    assert_int_equal(end_link(f, &alice, ID "000001", "files"), VERDICT_OK);
+    assert_int_equal(end_link(f, &alice, ID "000001", "files"), VERDICT_MISSING);
+    assert_int_equal(links(f, &alice, ID "000001", &rows), 2);
     assert_int_equal(rows[0].writer, 0);
     assert_int_equal(rows[0].ended_ms, NOW + 9);
     assert_str(rows[0].end_reason, "child_restarted");
-    assert_int_equal(put_link(f, &alice, "id-000001", "files", 3), VERDICT_OK);
-    links(f, &alice, "id-000001", &rows);
+    assert_int_equal(put_link(f, &alice, ID "000001", "files", 3), VERDICT_OK);
+    links(f, &alice, ID "000001", &rows);
     assert_int_equal(rows[0].ended_ms, 0);
     assert_null(rows[0].end_reason.p);
 }
@@ -589,7 +589,7 @@ static void no_principal_no_write(struct fixture *f)
     assert_false(store_write(f->store, ops, 2, &f->err));
     assert_int_equal(ops[0].verdict, VERDICT_FAILED);
     assert_int_equal(ops[1].verdict, VERDICT_FAILED);
-    assert_null(get(f, &alice, "id-000001"));
+    assert_null(get(f, &alice, ID "000001"));
     ops[1].who = &half;
     assert_false(store_write(f->store, ops, 2, &f->err));
     ops[1] = (struct store_op){OP_SESSION_END, &alice, {.session = &row}};

@@ -6,7 +6,7 @@ static struct undelivered_row result_row(int64_t id)
 {
     struct undelivered_row row = {
         .id = id,
-        .session_id = STR("id-000001"),
+        .session_id = STR(ID "000001"),
         .exec = 77,
         .created_ms = NOW,
         .expires_ms = NOW + HOUR,
@@ -52,7 +52,7 @@ static void every_column_survives(struct fixture *f)
     assert_int_equal(got->id, 5);
     assert_str(got->tenant, "acme");
     assert_str(got->owner, "user:alice");
-    assert_str(got->session_id, "id-000001");
+    assert_str(got->session_id, ID "000001");
     assert_memory_equal(got->digest, row.digest, 32);
     assert_int_equal(got->exec, 77);
     assert_int_equal(got->created_ms, NOW);
@@ -130,7 +130,7 @@ static void lists_by_id(struct fixture *f)
     assert_int_equal(rows[1].id, 6);
     assert_null(rows[0].sealed.p);
     assert_int_equal(rows[0].sealed_len, result_row(3).sealed.n);
-    assert_str(rows[0].session_id, "id-000001");
+    assert_str(rows[0].session_id, ID "000001");
     assert_int_equal(page(f, 6, 2, &rows), 1);
     assert_int_equal(rows[0].id, 9);
     size_t n;
@@ -169,7 +169,7 @@ TEST(test_reap__deletes_undelivered_results_past_their_end_a_batch_at_a_time)
 static void goes_with_its_batch(struct fixture *f)
 {
     struct undelivered_row row = result_row(5);
-    struct event_row e = intent(event_id(1, 1), "id-000001"), other = e;
+    struct event_row e = intent(event_id(1, 1), ID "000001"), other = e;
     create(f, &alice, 1);
     assert_int_equal(write_one(f, (struct store_op){OP_EVENT_APPEND, NULL, {.event = &e}}),
                      VERDICT_OK);
