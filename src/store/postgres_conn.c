@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connection to PostgreSQL: making it, waiting on it, losing it, making it again.
+ *
+ *     away ──pg_ready(), once retry_us has passed──▶ connected ──pg_away()──▶ away
+ *
+ * A connect that fails doubles the wait before the next (100 ms to 5 s, with jitter, so that many
+ * nodes do not come back at the same instant); the first after a loss is made at once.  Everything
+ * that was prepared is prepared anew.  Errors name the host and the reason, never the URL: a
+ * password may be in it. */
+#include "store/postgres_impl.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/random.h"
+
+#define BACKOFF_MIN_MS 100
+#define BACKOFF_MAX_MS 5000
+
+/* What an SQLSTATE, or a class of them, means to the caller.  What is not listed is about the
+ * statement.  `gone`: the connection is of no use any more. */
+static const struct trouble {
+    const char *state;
+    bool gone;
+    const char *what_to_do;
+} troubles[] = {
+    {"08", true, "the connection broke; it is made again"},
+    {"25006", true, "it is read-only (a standby?); name the primary in the database URL"},
+    {"26000", true, "a pooler between us dropped our statements; use its session mode"},
+    {"0A000", true, "its schema changed under us; it is asked again"},
+    {"28", true, "it refused our login; check user and password in the database URL"},
+    {"3D000", true, "there is no such database; create it or correct the database URL"},
+    {"40001", false, "others were writing the same; try again"},
+    {"40P01", false, "others were writing the same; try again"},
+    {"53100", false, "its disk is full; free some space there"},
+    {"53300", true, "it has no free connection; raise max_connections or start fewer nodes"},
+    {"53", false, "it ran out of resources; look at its log"},
+    {"55P03", false, "others held a lock for too long; try again"},
+    {"57014", false, "it took too long; look at its load"},
+    {"57P", true, "it is shutting down or starting; wait for it"},
+    {"58", true, "its disk reported an error; look at its log"},
+    {"XX001", true, "its files are damaged; restore them from a backup"},
+    {"XX002", true, "its files are damaged; restore them from a backup"},
+};
+
+int64_t pg_now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+void pg_deadline(struct pg_store *s, int64_t ms)
+{
+    s->until_us = pg_now_us() + ms * 1000;
+}
+
+/* libpq tells a story of several lines; the first says what matters. */
+static void first_line(const char *text, char *ret, size_t size)
+{
+    size_t n = strcspn(text, "\n");
+    while (n && (text[n - 1] == '.' || text[n - 1] == ' ' || text[n - 1] == ':'))
+        n--;
+    log_escape_cut(ret, size, str_n(text, n));
+}
+
+bool pg_away(struct pg_store *s, const char *why, struct error *err)
+{
+    first_line(why && *why ? why : "the connection broke", s->reason, sizeof(s->reason));
+    PQfinish(s->conn);
+    s->conn = NULL;
+    memset(s->prepared, 0, sizeof(s->prepared));
+    return error_set(err, ERR_UNAVAILABLE,
+                     "PostgreSQL at %s is not available: %s; it is tried again by itself.",
+                     s->where, s->reason);
+}
+
+/* Waits until the socket may do what is asked; true on time. */
+static bool wait_for(struct pg_store *s, short events, struct error *err)
+{
+    struct pollfd p = {.fd = PQsocket(s->conn), .events = events};
+    for (;;) {
+        int64_t left_us = s->until_us - pg_now_us();
+        if (left_us <= 0)
+            return pg_away(s, "it did not answer in time", err);
+        struct timespec left = {left_us / 1000000, left_us % 1000000 * 1000};
+        int n = ppoll(&p, 1, &left, NULL);
+        if (n > 0)
+            return true;
+        if (n < 0 && errno != EINTR)
+            return pg_away(s, strerror(errno), err);
+    }
+}
+
+bool pg_flush(struct pg_store *s, struct error *err)
+{
+    for (;;) {
+        int left = PQflush(s->conn);
+        if (left < 0)
+            return pg_away(s, PQerrorMessage(s->conn), err);
+        if (left == 0)
+            return true;
+        /* The server may have to be read before it reads on. */
+        if (!wait_for(s, POLLIN | POLLOUT, err))
+            return false;
+        if (!PQconsumeInput(s->conn))
+            return pg_away(s, PQerrorMessage(s->conn), err);
+    }
+}
+
+bool pg_next(struct pg_store *s, PGresult **ret, struct error *err)
+{
+    while (PQisBusy(s->conn)) {
+        if (!wait_for(s, POLLIN, err))
+            return false;
+        if (!PQconsumeInput(s->conn))
+            return pg_away(s, PQerrorMessage(s->conn), err);
+    }
+    *ret = PQgetResult(s->conn);
+    return true;
+}
+
+bool pg_has_state(const PGresult *res, const char *sqlstate)
+{
+    const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+    return state && strncmp(state, sqlstate, strlen(sqlstate)) == 0;
+}
+
+bool pg_failed(struct pg_store *s, const PGresult *res, const char *doing, struct error *err)
+{
+    char reason[256];
+    if (!PQresultErrorField(res, PG_DIAG_SQLSTATE))
+        return pg_away(s, PQresultErrorMessage(res), err); /* libpq's own: the connection */
+    for (size_t i = 0; i < countof(troubles); i++) {
+        const struct trouble *t = &troubles[i];
+        if (!pg_has_state(res, t->state))
+            continue;
+        if (t->gone)
+            pg_away(s, PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY), err);
+        return error_set(err, ERR_UNAVAILABLE, "PostgreSQL at %s failed while %s: %s.", s->where,
+                         doing, t->what_to_do);
+    }
+    first_line(PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY), reason, sizeof(reason));
+    return error_set(err, ERR_INTERNAL, "PostgreSQL refused %s (%s: %s); report it.", doing,
+                     PQresultErrorField(res, PG_DIAG_SQLSTATE), reason);
+}
+
+static int64_t number_of(const PGresult *res)
+{
+    if (PQresultStatus(res) != PGRES_TUPLES_OK || PQntuples(res) == 0 || PQgetisnull(res, 0, 0))
+        return 0;
+    return strtoll(PQgetvalue(res, 0, 0), NULL, 10);
+}
+
+bool pg_exec_text(struct pg_store *s, const char *sql, const char *doing, int64_t *ret,
+                  struct error *err)
+{
+    bool ok = true;
+    PGresult *res = NULL;
+    if (!PQsendQuery(s->conn, sql))
+        return pg_away(s, PQerrorMessage(s->conn), err);
+    if (!pg_flush(s, err))
+        return false;
+    for (;;) {
+        if (!pg_next(s, &res, err))
+            return false;
+        if (!res)
+            return ok;
+        ExecStatusType status = PQresultStatus(res);
+        if (ok && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+            ok = pg_failed(s, res, doing, err);
+        if (ok && ret)
+            *ret = number_of(res);
+        PQclear(res);
+        if (!s->conn)
+            return false;
+    }
+}
+
+static const char *option(const struct pg_store *s, const char *name)
+{
+    for (const PQconninfoOption *o = s->options; o->keyword; o++)
+        if (strcmp(o->keyword, name) == 0)
+            return o->val && *o->val ? o->val : NULL;
+    return NULL;
+}
+
+/* What the URL does not say: a name to be seen by, and an end to every wait of the kernel's. */
+static PGconn *start(const struct pg_store *s)
+{
+    char connect_s[16], user_ms[24];
+    snprintf(connect_s, sizeof(connect_s), "%d", (int)(s->deadline_ms / 1000) + 1);
+    snprintf(user_ms, sizeof(user_ms), "%lld", (long long)s->deadline_ms);
+    const struct {
+        const char *name, *value;
+    } ours[] = {
+        {"application_name", "holdfast"},
+        {"client_encoding", "UTF8"},
+        {"connect_timeout", connect_s},
+        {"keepalives_idle", "30"},
+        {"keepalives_interval", "5"},
+        {"keepalives_count", "3"},
+        {"tcp_user_timeout", user_ms},
+        {"target_session_attrs", s->read_only ? "any" : "read-write"},
+    };
+    const char *names[64], *values[64];
+    size_t n = 0;
+    for (const PQconninfoOption *o = s->options; o->keyword && n < 50; o++)
+        if (o->val && *o->val) {
+            names[n] = o->keyword;
+            values[n++] = o->val;
+        }
+    for (size_t i = 0; i < countof(ours); i++)
+        if (!option(s, ours[i].name) || strcmp(ours[i].name, "client_encoding") == 0) {
+            names[n] = ours[i].name;
+            values[n++] = ours[i].value;
+        }
+    names[n] = values[n] = NULL;
+    return PQconnectStartParams(names, values, 0);
+}
+
+static bool connect_on_time(struct pg_store *s, struct error *err)
+{
+    s->conn = start(s);
+    if (!s->conn)
+        return pg_away(s, "memory ran out", err);
+    if (PQstatus(s->conn) == CONNECTION_BAD)
+        return pg_away(s, PQerrorMessage(s->conn), err);
+    for (PostgresPollingStatusType next = PGRES_POLLING_WRITING;;) {
+        if (next == PGRES_POLLING_OK)
+            return true;
+        if (next == PGRES_POLLING_FAILED)
+            return pg_away(s, PQerrorMessage(s->conn), err);
+        if (!wait_for(s, next == PGRES_POLLING_READING ? POLLIN : POLLOUT, err))
+            return false;
+        next = PQconnectPoll(s->conn);
+    }
+}
+
+/* How every connection of ours behaves.  The server gives up a little before we do, so that it
+ * rarely works on for nobody. */
+static bool settle(struct pg_store *s, struct error *err)
+{
+    char sql[1024];
+    long long most_ms = s->deadline_ms - s->deadline_ms / 10;
+    snprintf(sql, sizeof(sql),
+             "SET statement_timeout = %lld; SET lock_timeout = %lld;"
+             "SET idle_in_transaction_session_timeout = %lld;"
+             "SET search_path = pg_catalog; SET timezone = 'UTC'; SET jit = off;"
+             "SET default_transaction_isolation = 'read committed';"
+             "SET default_transaction_read_only = %s;"
+             "SELECT set_config('synchronous_commit', 'on', false)"
+             " WHERE current_setting('synchronous_commit') IN ('off', 'local');",
+             most_ms, most_ms, 4 * most_ms, s->read_only ? "on" : "off");
+    return pg_exec_text(s, sql, "beginning", NULL, err);
+}
+
+static bool is_local(const char *host)
+{
+    uint8_t address[16];
+    if (!host || !*host || host[0] == '/' || host[0] == '@' || strcmp(host, "localhost") == 0)
+        return true;
+    if (inet_pton(AF_INET, host, address) == 1)
+        return address[0] == 127;
+    return strcmp(host, "::1") == 0;
+}
+
+static void told_of_connection(struct pg_store *s)
+{
+    const char *host = PQhost(s->conn);
+    snprintf(s->where, sizeof(s->where), "%s", host && *host ? host : "the local socket");
+    if (!PQsslInUse(s->conn) && !is_local(host) && !s->said_in_clear) {
+        s->said_in_clear = true;
+        log_warn("the connection to PostgreSQL is not encrypted: add sslmode=verify-full to the "
+                 "database URL",
+                 LZ("host", s->where));
+    }
+    if (s->failures)
+        log_info("connected to PostgreSQL again", LZ("host", s->where),
+                 LI("attempts", s->failures + 1));
+}
+
+static bool connect_now(struct pg_store *s, struct error *err)
+{
+    if (fault_hits("store.connect"))
+        return pg_away(s, "fault injected", err);
+    if (!connect_on_time(s, err))
+        return false;
+    if (PQsetnonblocking(s->conn, 1) != 0)
+        return pg_away(s, PQerrorMessage(s->conn), err);
+    return settle(s, err);
+}
+
+static void back_off(struct pg_store *s)
+{
+    int64_t ms = BACKOFF_MAX_MS;
+    if (s->failures < 6)
+        ms = (int64_t)BACKOFF_MIN_MS << s->failures;
+    if (ms > BACKOFF_MAX_MS)
+        ms = BACKOFF_MAX_MS;
+    s->failures++;
+    s->retry_us = pg_now_us() + ms * 500 + (int64_t)random_below((uint64_t)ms * 500 + 1);
+}
+
+/* An idle connection that the server has closed meanwhile says so when asked. */
+static void notice_loss(struct pg_store *s)
+{
+    struct error ignored;
+    struct pollfd p = {.fd = PQsocket(s->conn), .events = POLLIN};
+    if (poll(&p, 1, 0) <= 0)
+        return;
+    if (!PQconsumeInput(s->conn) || PQstatus(s->conn) != CONNECTION_OK)
+        pg_away(s, PQerrorMessage(s->conn), &ignored);
+}
+
+bool pg_ready(struct pg_store *s, struct error *err)
+{
+    pg_deadline(s, s->deadline_ms);
+    if (s->conn)
+        notice_loss(s);
+    if (s->conn)
+        return true;
+    if (s->failures && pg_now_us() < s->retry_us)
+        return error_set(err, ERR_UNAVAILABLE,
+                         "PostgreSQL at %s is not available: %s; it is tried again by itself.",
+                         s->where, s->reason);
+    if (!connect_now(s, err)) {
+        struct error ignored;
+        if (s->conn)
+            pg_away(s, err->text, &ignored);
+        if (s->failures == 0)
+            log_warn("PostgreSQL is not available", LZ("host", s->where), LZ("why", s->reason));
+        back_off(s);
+        return false;
+    }
+    told_of_connection(s);
+    s->failures = 0;
+    return true;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads of sessions, transports, links and undelivered results.  Tenant and owner are in every
+ * WHERE, so another's row and a missing one are the same answer by the same work. */
+#include "store/postgres_impl.h"
+
+#include "base/clock.h"
+
+/* In the order of SESSION_COLUMNS. */
+bool pg_read_session(struct pg_row *r, struct session_row *row, struct error *err)
+{
+    row->id = pg_get_uuid(r);
+    row->handle = pg_get_bytes(r);
+    row->tenant = pg_get_bytes(r);
+    row->owner = pg_get_bytes(r);
+    row->user_id = pg_get_uuid(r);
+    row->edge_mcp_id = pg_get_bytes(r);
+    row->client_name = pg_get_bytes(r);
+    row->client_type = pg_get_bytes(r);
+    row->client_version = pg_get_bytes(r);
+    struct str status = pg_peek_bytes(r);
+    struct str origin = pg_peek_bytes(r);
+    if (!session_status_parse(status, &row->status) || !session_origin_parse(origin, &row->origin))
+        return error_set(err, ERR_INTERNAL,
+                         "A session row has an unknown status or origin; report it.");
+    row->initialized = pg_get_bool(r);
+    row->provisional = pg_get_bool(r);
+    row->counted = pg_get_bool(r);
+    row->carrier = pg_get_bytes(r);
+    row->carrier_key = pg_get_bytes(r);
+    row->core_session_id = pg_get_bytes(r);
+    row->connection_metadata = pg_get_bytes(r);
+    row->context_id = pg_get_uuid(r);
+    row->sealed_auth = pg_get_bytes(r);
+    row->created_ms = pg_get_time(r);
+    row->last_activity_ms = pg_get_time(r);
+    row->expires_ms = pg_get_time(r);
+    row->terminated_ms = pg_get_time(r);
+    row->ttl_ms = pg_get_int(r);
+    row->termination_reason = pg_get_bytes(r);
+    row->tool_count = pg_get_int(r);
+    row->tokens_used = pg_get_int(r);
+    row->version = pg_get_int(r);
+    session_row_settle(row, clock_wall_ms());
+    return true;
+}
+
+/* At most one session. */
+static bool one_session(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+                        struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    PGresult *res = NULL;
+    struct session_row *row = NULL;
+    bool ok = true;
+    if (!pg_query(s, which, p, &res, err))
+        return false;
+    if (PQntuples(res) > 0) {
+        struct pg_row r = {.res = res, .mem = mem};
+        row = arena_new_of(mem, struct session_row);
+        ok = pg_read_session(&r, row, err);
+    }
+    PQclear(res);
+    if (ok)
+        *ret_row = row;
+    return ok;
+}
+
+/* Tenant, owner and how far the caller sees begin most reads. */
+static void add_viewer(struct pg_params *p, const struct principal *who)
+{
+    pg_text(p, who->tenant);
+    pg_text(p, who->owner);
+    pg_bool(p, who->tenant_wide);
+}
+
+bool pg_session_by_handle(struct store *s, const struct principal *who, struct str handle,
+                          struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    struct pg_params p = {0};
+    add_viewer(&p, who);
+    pg_text(&p, pg_is_text(handle) ? handle : STR("")); /* no session is named so */
+    return one_session(pg_of(s), PG_SESSION_BY_HANDLE, &p, mem, ret_row, err);
+}
+
+bool pg_session_by_id(struct store *s, const struct principal *who, struct str id,
+                      struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    struct pg_params p = {0};
+    add_viewer(&p, who);
+    pg_uuid(&p, id);
+    return one_session(pg_of(s), PG_SESSION_BY_ID, &p, mem, ret_row, err);
+}
+
+bool pg_session_by_key(struct store *s, const struct principal *who, struct str carrier,
+                       struct str key, struct arena *mem, struct session_row **ret_row,
+                       struct error *err)
+{
+    struct pg_params p = {0};
+    pg_text(&p, who->tenant);
+    pg_text(&p, who->owner);
+    pg_text(&p, carrier);
+    pg_bytes(&p, key);
+    pg_instant(&p, clock_wall_ms());
+    return one_session(pg_of(s), PG_SESSION_BY_KEY, &p, mem, ret_row, err);
+}
+
+static void read_transport(struct pg_row *r, struct transport_row *row)
+{
+    pg_get_sha(r, row->id_hash);
+    row->tenant = pg_get_bytes(r);
+    row->owner = pg_get_bytes(r);
+    row->endpoint = pg_get_bytes(r);
+    row->protocol_version = pg_get_bytes(r);
+    row->initialize_params = pg_get_bytes(r);
+    row->session_id = pg_get_uuid(r);
+    row->created_ms = pg_get_time(r);
+    row->last_used_ms = pg_get_time(r);
+    row->ended_ms = pg_get_time(r);
+}
+
+bool pg_transport_get(struct store *s, const struct principal *who, const uint8_t id_hash[32],
+                      struct arena *mem, struct transport_row **ret_row, struct error *err)
+{
+    struct transport_row *row = NULL;
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_sha(&p, id_hash);
+    pg_text(&p, who->tenant);
+    pg_text(&p, who->owner);
+    if (!pg_query(pg_of(s), PG_TRANSPORT_GET, &p, &res, err))
+        return false;
+    if (PQntuples(res) > 0) {
+        struct pg_row r = {.res = res, .mem = mem};
+        row = arena_new_of(mem, struct transport_row);
+        read_transport(&r, row);
+    }
+    PQclear(res);
+    *ret_row = row;
+    return true;
+}
+
+static void read_link(struct pg_row *r, struct link_row *row)
+{
+    row->session_id = pg_get_uuid(r);
+    row->server = pg_get_bytes(r);
+    row->writer = pg_get_int(r);
+    row->remote_id = pg_get_bytes(r);
+    row->opened_ms = pg_get_time(r);
+    row->ended_ms = pg_get_time(r);
+    row->end_reason = pg_get_bytes(r);
+}
+
+bool pg_links_of(struct store *s, const struct principal *who, struct str session_id,
+                 struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    add_viewer(&p, who);
+    pg_uuid(&p, session_id);
+    if (!pg_query(pg_of(s), PG_LINKS_OF, &p, &res, err))
+        return false;
+    size_t n = (size_t)PQntuples(res);
+    struct link_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
+    for (size_t i = 0; i < n; i++) {
+        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
+        read_link(&r, &rows[i]);
+    }
+    PQclear(res);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+bool pg_sessions_page(struct store *s, const struct principal *who,
+                      const struct session_filter *filter, unsigned limit, struct arena *mem,
+                      struct session_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    bool ok = true;
+    add_viewer(&p, who);
+    pg_uuid(&p, filter->before);
+    pg_int(&p, limit);
+    if (!pg_page(pg_of(s), PG_SESSIONS_PAGE, &p, &res, err))
+        return false;
+    size_t n = (size_t)PQntuples(res);
+    struct session_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
+    for (size_t i = 0; ok && i < n; i++) {
+        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
+        ok = pg_read_session(&r, &rows[i], err);
+    }
+    PQclear(res);
+    if (ok) {
+        *ret_rows = rows;
+        *ret_n = n;
+    }
+    return ok;
+}
+
+static void read_undelivered(struct pg_row *r, struct undelivered_row *row)
+{
+    row->id = pg_get_int(r);
+    row->tenant = pg_get_bytes(r);
+    row->owner = pg_get_bytes(r);
+    row->session_id = pg_get_uuid(r);
+    pg_get_sha(r, row->digest);
+    row->exec = pg_get_int(r);
+    row->created_ms = pg_get_time(r);
+    row->expires_ms = pg_get_time(r);
+    row->sealed_len = pg_get_int(r);
+    row->sealed = pg_get_bytes(r);
+}
+
+bool pg_undelivered_get(struct store *s, const struct principal *who, int64_t id, struct arena *mem,
+                        struct undelivered_row **ret_row, struct error *err)
+{
+    struct undelivered_row *row = NULL;
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_int(&p, id);
+    pg_text(&p, who->tenant);
+    pg_text(&p, who->owner);
+    pg_instant(&p, clock_wall_ms());
+    if (!pg_query(pg_of(s), PG_UNDELIVERED_GET, &p, &res, err))
+        return false;
+    if (PQntuples(res) > 0) {
+        struct pg_row r = {.res = res, .mem = mem};
+        row = arena_new_of(mem, struct undelivered_row);
+        read_undelivered(&r, row);
+    }
+    PQclear(res);
+    *ret_row = row;
+    return true;
+}
+
+bool pg_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                         struct undelivered_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_int(&p, after);
+    pg_instant(&p, clock_wall_ms());
+    pg_int(&p, limit);
+    if (!pg_page(pg_of(s), PG_UNDELIVERED_PAGE, &p, &res, err))
+        return false;
+    size_t n = (size_t)PQntuples(res);
+    struct undelivered_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
+    for (size_t i = 0; i < n; i++) {
+        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
+        read_undelivered(&r, &rows[i]);
+    }
+    PQclear(res);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which statement does each verb, and with what parameters. */
+#include "store/postgres_impl.h"
+
+static void add_caller(struct pg_params *p, const struct principal *who)
+{
+    pg_text(p, who->tenant);
+    pg_text(p, who->owner);
+}
+
+static void add_reach(struct pg_params *p, const struct principal *who)
+{
+    add_caller(p, who);
+    pg_bool(p, who->tenant_wide);
+}
+
+static void session_create(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    const struct session_row *r = op->session;
+    pg_own_uuid(p, r->id);
+    pg_text(p, r->handle);
+    pg_text(p, op->who->tenant);
+    pg_own_uuid(p, r->user_id);
+    pg_text(p, r->edge_mcp_id);
+    pg_text(p, r->client_name);
+    pg_text(p, r->client_type);
+    pg_text(p, r->client_version);
+    pg_text(p, str_of(session_status_name(r->status)));
+    pg_bool(p, r->initialized);
+    pg_text(p, r->core_session_id);
+    pg_bytes(p, r->sealed_auth);
+    pg_own_uuid(p, r->context_id);
+    pg_instant(p, r->last_activity_ms);
+    pg_int(p, r->tool_count);
+    pg_int(p, r->tokens_used);
+    pg_instant(p, r->created_ms);
+    pg_time(p, r->expires_ms);
+    pg_time(p, r->terminated_ms);
+    pg_text(p, r->termination_reason);
+    pg_text(p, op->who->owner);
+    pg_text(p, str_of(session_origin_name(r->origin)));
+    pg_bool(p, r->provisional);
+    pg_bool(p, r->counted);
+    pg_text(p, r->carrier);
+    pg_bytes(p, r->carrier_key);
+    pg_int(p, r->ttl_ms);
+    pg_int(p, r->version ? r->version : 1);
+    pg_text(p, r->connection_metadata);
+    pg_instant(p, now_ms);
+    pg_int(p, op->max_counted);
+}
+
+static void session_name(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    pg_uuid(p, op->session->id);
+    add_reach(p, op->who);
+    pg_time(p, op->session->expires_ms);
+    pg_instant(p, now_ms);
+    pg_int(p, op->max_counted);
+}
+
+static void session_end(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    pg_uuid(p, op->session->id);
+    add_reach(p, op->who);
+    pg_text(p, str_of(session_status_name(op->session->status)));
+    pg_time(p, op->session->terminated_ms);
+    pg_text(p, op->session->termination_reason);
+    pg_instant(p, now_ms);
+}
+
+static void transport_create(struct pg_params *p, const struct store_op *op,
+                             int64_t now_ms unused_arg)
+{
+    const struct transport_row *t = op->transport;
+    pg_sha(p, t->id_hash);
+    add_caller(p, op->who);
+    pg_text(p, t->endpoint);
+    pg_text(p, t->protocol_version);
+    pg_bytes(p, t->initialize_params);
+    pg_uuid(p, t->session_id);
+    pg_instant(p, t->created_ms);
+    pg_instant(p, t->last_used_ms);
+    pg_time(p, t->ended_ms);
+    pg_bool(p, op->who->tenant_wide);
+}
+
+static void transport_link(struct pg_params *p, const struct store_op *op,
+                           int64_t now_ms unused_arg)
+{
+    pg_sha(p, op->transport->id_hash);
+    add_reach(p, op->who);
+    pg_uuid(p, op->transport->session_id);
+}
+
+static void transport_touch(struct pg_params *p, const struct store_op *op,
+                            int64_t now_ms unused_arg)
+{
+    pg_sha(p, op->transport->id_hash);
+    add_caller(p, op->who);
+    pg_instant(p, op->transport->last_used_ms);
+}
+
+static void transport_end(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    pg_sha(p, op->transport->id_hash);
+    add_caller(p, op->who);
+    pg_time(p, op->transport->ended_ms);
+}
+
+static void link_put(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    const struct link_row *l = op->link;
+    pg_uuid(p, l->session_id);
+    pg_text(p, l->server);
+    pg_int(p, l->writer);
+    pg_text(p, l->remote_id);
+    pg_instant(p, l->opened_ms);
+    pg_time(p, l->ended_ms);
+    pg_text(p, l->end_reason);
+    add_reach(p, op->who);
+}
+
+static void link_end(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    pg_uuid(p, op->link->session_id);
+    pg_text(p, op->link->server);
+    add_reach(p, op->who);
+    pg_time(p, op->link->ended_ms);
+    pg_text(p, op->link->end_reason);
+}
+
+static void writer_renew(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    pg_int(p, op->writer->number);
+    pg_instant(p, op->writer->lease_until_ms);
+}
+
+static void writer_end(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    pg_int(p, op->writer->number);
+    pg_instant(p, op->writer->ended_ms);
+}
+
+static void undelivered_put(struct pg_params *p, const struct store_op *op,
+                            int64_t now_ms unused_arg)
+{
+    const struct undelivered_row *u = op->undelivered;
+    pg_int(p, u->id);
+    add_caller(p, op->who);
+    pg_uuid(p, u->session_id);
+    pg_sha(p, u->digest);
+    pg_int(p, u->exec);
+    pg_instant(p, u->created_ms);
+    pg_instant(p, u->expires_ms);
+    pg_bytes(p, u->sealed);
+    pg_bool(p, op->who->tenant_wide);
+}
+
+static void undelivered_take(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    pg_int(p, op->undelivered->id);
+    add_caller(p, op->who);
+    pg_instant(p, now_ms);
+}
+
+const struct pg_verb pg_verbs[OP_COUNT] = {
+    [OP_SESSION_CREATE] = {PG_SESSION_CREATE, session_create},
+    [OP_SESSION_NAME] = {PG_SESSION_NAME, session_name},
+    [OP_SESSION_END] = {PG_SESSION_END, session_end},
+    [OP_TRANSPORT_CREATE] = {PG_TRANSPORT_CREATE, transport_create},
+    [OP_TRANSPORT_LINK] = {PG_TRANSPORT_LINK, transport_link},
+    [OP_TRANSPORT_TOUCH] = {PG_TRANSPORT_TOUCH, transport_touch},
+    [OP_TRANSPORT_END] = {PG_TRANSPORT_END, transport_end},
+    [OP_LINK_PUT] = {PG_LINK_PUT, link_put},
+    [OP_LINK_END] = {PG_LINK_END, link_end},
+    [OP_EVENT_APPEND] = {PG_EVENTS_APPEND, NULL},
+    [OP_WRITER_RENEW] = {PG_WRITER_RENEW, writer_renew},
+    [OP_WRITER_END] = {PG_WRITER_END, writer_end},
+    [OP_UNDELIVERED_PUT] = {PG_UNDELIVERED_PUT, undelivered_put},
+    [OP_UNDELIVERED_TAKE] = {PG_UNDELIVERED_TAKE, undelivered_take},
+};

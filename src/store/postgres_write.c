@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A batch of our verbs as one transaction in one round trip:
+ *
+ *     BEGIN, a statement for each op (events gathered into segments), COMMIT │ answers in order
+ *
+ * Each statement answers with the verdict of its op.  One that is required and refused raises, and
+ * so does a segment of which an id is taken: PostgreSQL then passes over the rest, COMMIT too.  The
+ * second kind is looked at more closely and mostly turns out to be a batch whose first commit's
+ * answer was lost: it is written again one op at a time, leaving out the events that are there
+ *. */
+#include "store/postgres_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+
+/* A batch that others' locks kept from ending is written again, so often in all. */
+#define TRIES_MAX 4
+#define NO_OP SIZE_MAX
+
+struct batch {
+    struct pg_store *s;
+    struct store_op *ops;
+    size_t n;
+    int64_t now_ms;
+    size_t *sent; /* the op of each statement that was sent, or NO_OP */
+    size_t n_sent;
+    bool taken; /* failed: an event's id is taken */
+    bool again; /* failed: others were in the way */
+};
+
+static bool prepare_all(struct batch *b, struct error *err)
+{
+    if (!pg_prepare(b->s, PG_BEGIN, err) || !pg_prepare(b->s, PG_COMMIT, err))
+        return false;
+    for (size_t i = 0; i < b->n; i++)
+        if (!pg_prepare(b->s, pg_verbs[b->ops[i].kind].statement, err))
+            return false;
+    return true;
+}
+
+static bool send_one(struct batch *b, enum pg_statement which, const struct pg_params *p, size_t op,
+                     struct error *err)
+{
+    if (!pg_pipe_send(b->s, which, p, err))
+        return false;
+    b->sent[b->n_sent++] = op;
+    return true;
+}
+
+static void segment_params(struct pg_params *p, const struct segment *segment, int64_t first)
+{
+    pg_int(p, first);
+    pg_int4(p, (int32_t)segment->n);
+    pg_bytes(p, buf_str(&segment->records));
+    pg_bytes(p, buf_str(&segment->bodies));
+}
+
+static bool send_segment(struct batch *b, struct error *err)
+{
+    struct segment *segment = &b->s->segment;
+    struct pg_params p = {0};
+    if (segment->n == 0)
+        return true;
+    segment_params(&p, segment, b->s->segment_first);
+    bool ok = send_one(b, PG_EVENTS_APPEND, &p, NO_OP, err);
+    segment_reset(segment);
+    return ok;
+}
+
+static bool gather_event(struct batch *b, const struct event_row *e, struct error *err)
+{
+    struct segment *segment = &b->s->segment;
+    bool follows = segment->n && b->s->segment_first + (int64_t)segment->n == e->id;
+    if (segment->n && (!follows || segment_is_full(segment)) && !send_segment(b, err))
+        return false;
+    if (segment->n == 0)
+        b->s->segment_first = e->id;
+    segment_add(segment, e);
+    return true;
+}
+
+static void verb_params(const struct batch *b, const struct store_op *op, struct pg_params *p)
+{
+    pg_verbs[op->kind].params(p, op, b->now_ms);
+    pg_bool(p, op->required);
+}
+
+static bool send_op(struct batch *b, size_t i, struct error *err)
+{
+    struct store_op *op = &b->ops[i];
+    struct pg_params p = {0};
+    if (op->kind == OP_EVENT_APPEND) {
+        op->verdict = VERDICT_OK;
+        return gather_event(b, op->event, err);
+    }
+    verb_params(b, op, &p);
+    return send_one(b, pg_verbs[op->kind].statement, &p, i, err);
+}
+
+static bool send_all(struct batch *b, struct error *err)
+{
+    bool ok = send_one(b, PG_BEGIN, NULL, NO_OP, err);
+    for (size_t i = 0; ok && i < b->n; i++)
+        ok = send_op(b, i, err);
+    ok = ok && send_segment(b, err) && send_one(b, PG_COMMIT, NULL, NO_OP, err);
+    segment_reset(&b->s->segment);
+    return ok;
+}
+
+/* What the failure of a statement says about the batch. */
+static bool refused(struct batch *b, struct store_op *op, const PGresult *res, struct error *err)
+{
+    const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+    if (op && state && strncmp(state, "HF00", 4) == 0) {
+        op->verdict = (enum verdict)(state[4] - '0');
+        return !store_op_is_refused(op, err);
+    }
+    b->taken = pg_has_state(res, "HF100");
+    b->again = pg_has_state(res, "40001") || pg_has_state(res, "40P01");
+    if (b->taken)
+        return error_set(err, ERR_INTERNAL, "An event id is taken; report it.");
+    return pg_failed(b->s, res, "writing", err);
+}
+
+static bool take_answer(struct batch *b, struct store_op *op, const PGresult *res,
+                        struct error *err)
+{
+    ExecStatusType status = PQresultStatus(res);
+    if (status == PGRES_TUPLES_OK && op) {
+        struct pg_row r = {.res = res};
+        op->verdict = (enum verdict)pg_get_int(&r);
+    }
+    return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || refused(b, op, res, err);
+}
+
+/* All answers are taken, whatever they say, so that the connection stays in step. */
+static bool take_answers(struct batch *b, bool ok, struct error *err)
+{
+    for (size_t i = 0; b->s->conn && i < b->n_sent; i++) {
+        struct error ignored;
+        PGresult *res = NULL;
+        if (!pg_pipe_next(b->s, &res, ok ? err : &ignored))
+            return false;
+        if (ok)
+            ok = take_answer(b, b->sent[i] == NO_OP ? NULL : &b->ops[b->sent[i]], res, err);
+        PQclear(res);
+    }
+    return ok;
+}
+
+/* One try.  A batch that cannot be sent whole is not committed: COMMIT goes last. */
+static bool write_once(struct batch *b, struct error *err)
+{
+    struct error ignored;
+    b->n_sent = 0;
+    b->taken = b->again = false;
+    if (!prepare_all(b, err) || !pg_pipe_begin(b->s, err))
+        return false;
+    bool ok = send_all(b, err);
+    if (b->s->conn && !pg_pipe_sync(b->s, ok ? err : &ignored))
+        ok = false;
+    ok = take_answers(b, ok, err) && ok;
+    if (b->s->conn && !pg_pipe_synced(b->s, ok ? err : &ignored))
+        ok = false;
+    pg_pipe_end(b->s);
+    if (!ok)
+        pg_rollback(b->s);
+    return ok;
+}
+
+static bool id_is_taken(const struct event_row *e, struct error *err)
+{
+    return error_set(err, ERR_INTERNAL,
+                     "Event id %" PRId64 ".%" PRId64
+                     " is taken by another event; restart holdfast to "
+                     "begin a new writer.",
+                     e->id >> EVENT_WRITER_SHIFT, e->id & EVENT_COUNT_MASK);
+}
+
+/* An id that is taken must be taken by this very event: a commit of unknown fate is repeated, but
+ * one event never hides another. */
+static bool append_carefully(struct batch *b, const struct event_row *e, struct error *err)
+{
+    struct pg_params p = {0};
+    struct event_row kept;
+    bool found = false;
+    PGresult *res = NULL;
+    if (!pg_event_at(b->s, e->id, &res, &kept, &found, err))
+        return false;
+    bool same = found && memcmp(kept.mac, e->mac, sizeof(kept.mac)) == 0;
+    PQclear(res);
+    if (found)
+        return same || id_is_taken(e, err);
+    segment_add(&b->s->segment, e);
+    segment_params(&p, &b->s->segment, e->id);
+    bool ok = pg_run(b->s, PG_EVENTS_APPEND, &p, &res, err);
+    segment_reset(&b->s->segment);
+    if (ok)
+        PQclear(res);
+    return ok;
+}
+
+static bool write_one_carefully(struct batch *b, struct store_op *op, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    if (op->kind == OP_EVENT_APPEND) {
+        op->verdict = VERDICT_OK;
+        return append_carefully(b, op->event, err);
+    }
+    pg_verbs[op->kind].params(&p, op, b->now_ms);
+    pg_bool(&p, false); /* refused here rather than there */
+    if (!pg_run(b->s, pg_verbs[op->kind].statement, &p, &res, err))
+        return false;
+    bool ok = take_answer(b, op, res, err);
+    PQclear(res);
+    return ok && !store_op_is_refused(op, err);
+}
+
+/* The same one by one, passing over events that are there already. */
+static bool write_carefully(struct batch *b, struct error *err)
+{
+    bool ok = pg_exec_text(b->s, "BEGIN", "beginning", NULL, err);
+    for (size_t i = 0; ok && i < b->n; i++)
+        ok = write_one_carefully(b, &b->ops[i], err);
+    ok = ok && pg_exec_text(b->s, "COMMIT", "committing", NULL, err);
+    if (!ok)
+        pg_rollback(b->s);
+    return ok;
+}
+
+static bool probe(struct pg_store *s, struct error *err)
+{
+    PGresult *res = NULL;
+    if (!pg_query(s, PG_PROBE, NULL, &res, err))
+        return false;
+    PQclear(res);
+    return true;
+}
+
+static bool write_batch(struct batch *b, struct error *err)
+{
+    bool ok = false;
+    for (int i = 0; i < TRIES_MAX; i++) {
+        ok = write_once(b, err);
+        if (ok || !b->s->conn || !b->again)
+            break;
+    }
+    if (!ok && b->taken && b->s->conn)
+        ok = write_carefully(b, err);
+    if (ok && fault_hits("store.committed"))
+        return pg_away(b->s, "fault injected after the commit", err);
+    return ok;
+}
+
+bool pg_write(struct store *store, struct store_op *ops, size_t n, struct error *err)
+{
+    struct pg_store *s = pg_of(store);
+    struct batch b = {.s = s, .ops = ops, .n = n, .now_ms = clock_wall_ms()};
+    if (s->read_only)
+        return error_set(err, ERR_INTERNAL, "A read-only store was asked to write; report it.");
+    if (n == 0)
+        return probe(s, err);
+    if (!pg_ready(s, err))
+        return false;
+    if (fault_hits("store.commit"))
+        return pg_away(s, "fault injected", err);
+    for (size_t i = 0; i < n; i++)
+        if (ops[i].kind == OP_EVENT_APPEND)
+            pg_fold_later(s, ops[i].event->id >> EVENT_WRITER_SHIFT);
+    b.sent =
+        xcalloc(n + 2, sizeof(*b.sent)); /* BEGIN and COMMIT; a segment has events of its own */
+    bool ok = write_batch(&b, err);
+    free(b.sent);
+    return ok;
+}
+
+static bool writer_insert(struct pg_store *s, const struct writer_row *row, bool exclusive,
+                          int64_t *ret_number, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_text(&p, row->uuid);
+    pg_text(&p, row->node);
+    pg_instant(&p, row->started_ms);
+    pg_instant(&p, row->lease_until_ms);
+    pg_time(&p, row->ended_ms);
+    if (!pg_run(s, PG_WRITER_INSERT, &p, &res, err))
+        return false;
+    struct pg_row r = {.res = res};
+    *ret_number = pg_get_int(&r);
+    PQclear(res);
+    if (!exclusive)
+        return true;
+    p = (struct pg_params){0};
+    pg_instant(&p, row->started_ms);
+    pg_int(&p, *ret_number);
+    if (!pg_run(s, PG_WRITERS_LAPSE, &p, &res, err))
+        return false;
+    PQclear(res);
+    return true;
+}
+
+bool pg_writer_start(struct store *store, struct writer_row *row, bool exclusive, struct error *err)
+{
+    struct pg_store *s = pg_of(store);
+    int64_t number = 0;
+    if (!pg_ready(s, err))
+        return false;
+    bool ok = pg_exec_text(s, "BEGIN", "beginning", NULL, err) &&
+              writer_insert(s, row, exclusive, &number, err) &&
+              pg_exec_text(s, "COMMIT", "committing", NULL, err);
+    if (!ok) {
+        pg_rollback(s);
+        return false;
+    }
+    row->number = number;
+    return true;
+}
