@@ -21,6 +21,7 @@
 #include "exchange/exchange.h"
 #include "exchange/pipe.h"
 #include "exchange/sse2024.h"
+#include "identity/issuers.h"
 #include "io/address.h"
 #include "io/tls.h"
 #include "rest/front.h"
@@ -232,7 +233,7 @@ bool gateway_check_files(const struct config *config, struct error *err)
 {
     struct tls_context *tls = NULL;
 
-    if (!load_tls(config, &tls, err))
+    if (!issuers_try(config, err) || !load_tls(config, &tls, err))
         return false;
     tls_free(tls);
     return true;
@@ -336,7 +337,8 @@ static void on_hangup(void *arg, int signum unused_arg)
     struct config *fresh = NULL;
     struct error err;
 
-    if (!config_load(&g->options.source, &fresh, &err) || !load_tls(fresh, &tls, &err)) {
+    if (!config_load(&g->options.source, &fresh, &err) || !issuers_try(fresh, &err) ||
+        !load_tls(fresh, &tls, &err)) {
         log_error("the configuration was not reloaded; the old one stays", LZ("why", err.text));
         config_unref(fresh);
         return;
