@@ -70,9 +70,9 @@ CREATE TABLE tool_configurations (
 ) STRICT, WITHOUT ROWID;
 
 -- Which executions are a session's: one row for each slice that the fold took, named by the first
--- execution in it.  ids holds, for each execution in order, how far it is from the one before and how
--- far its outcome is from it, as LEB128; 0 for an outcome that came in a later slice, which stands in
--- long_executions.  The executions themselves are events; as those are kept in segments, there is no
+-- execution in it.  ids holds, for each execution in order, how far it is from the one before, and one
+-- more than its outcome is from it, as LEB128; 0 for an outcome that came in a later slice, which
+-- stands in long_executions.  The executions themselves are events; as those are kept in segments, there is no
 -- view session_tool_executions here (PostgreSQL has one).
 CREATE TABLE session_executions (
     session TEXT NOT NULL,

@@ -171,6 +171,11 @@ void sq_time(struct sq_bind *b, int64_t ms)
         sqlite3_bind_null(b->st, ++b->at);
 }
 
+void sq_owner(struct sq_bind *b, const struct principal *who)
+{
+    sq_text(b, who->tenant_wide ? STR_NONE : who->owner);
+}
+
 struct str sq_peek_bytes(struct sq_row *r)
 {
     int at = r->at++;
@@ -391,6 +396,17 @@ static const struct store_ops sqlite_ops = {
     .transport_get = sq_transport_get,
     .links_of = sq_links_of,
     .sessions_page = sq_sessions_page,
+    .session_totals = sq_session_totals,
+    .executions_page = sq_executions_page,
+    .context_get = sq_context_get,
+    .idempotency_get = sq_idempotency_get,
+    .tool_known = sq_tool_known,
+    .key_get = sq_key_get,
+    .keys_page = sq_keys_page,
+    .user_get = sq_user_get,
+    .tenant_get = sq_tenant_get,
+    .tenants_page = sq_tenants_page,
+    .changes = sq_changes,
     .undelivered_get = sq_undelivered_get,
     .undelivered_page = sq_undelivered_page,
     .events_page = sq_events_page,

@@ -22,6 +22,7 @@ static void facts_release(struct sq_facts *f)
     free(f->items);
     map_release(&f->sessions);
     map_release(&f->chains);
+    map_release(&f->tools);
     arena_free(f->mem);
     *f = (struct sq_facts){0};
 }
@@ -86,9 +87,36 @@ static struct fact_chain *chain_of(struct sq_facts *f, int64_t writer, struct st
     return chain;
 }
 
+static struct fact_tool *tool_of(struct sq_facts *f, const struct event_row *e)
+{
+    struct fact_tool *tool = f->last_tool;
+    char small[512];
+    if (tool && str_eq(tool->tool, e->tool) && str_eq(tool->server, e->server) &&
+        str_eq(tool->tenant, e->tenant))
+        return tool;
+    size_t n = e->tenant.n + 1 + e->server.n + 1 + e->tool.n;
+    char *key = n <= sizeof(small) ? small : arena_alloc(f->mem, n);
+    char *server = mempcpy(key, e->tenant.p, e->tenant.n) + 1;
+    char *name = mempcpy(server, e->server.p, e->server.n) + 1;
+    server[-1] = name[-1] = '\0';
+    memcpy(name, e->tool.p, e->tool.n);
+    tool = map_get(&f->tools, str_n(key, n));
+    if (!tool) {
+        struct str kept = arena_dup(f->mem, str_n(key, n));
+        tool = arena_new_of(f->mem, struct fact_tool);
+        tool->tenant = str_n(kept.p, e->tenant.n);
+        tool->server = str_n(kept.p + (server - key), e->server.n);
+        tool->tool = str_n(kept.p + (name - key), e->tool.n);
+        map_put(&f->tools, kept, tool);
+    }
+    return f->last_tool = tool;
+}
+
 static void add_fact(struct sq_facts *f, const struct event_row *e)
 {
-    bool used = e->kind == EVENT_INTENT || e->kind == EVENT_OUTCOME || e->kind == EVENT_NOTE;
+    bool used = e->kind == EVENT_INTENT || e->kind == EVENT_OUTCOME || e->kind == EVENT_NOTE ||
+                e->kind == EVENT_RECORD;
+    bool ran = e->kind == EVENT_INTENT && e->server.p && e->tool.p;
     if (!f->mem)
         f->mem = arena_new(FACTS_ARENA);
     if (f->n == f->cap) {
@@ -101,8 +129,10 @@ static void add_fact(struct sq_facts *f, const struct event_row *e)
         .exec = e->exec ? e->exec : e->id,
         .at_ms = e->at_ms,
         .seq = e->seq,
+        .tokens = e->tokens,
         .kind = (uint8_t)e->kind,
         .session = used && e->session_id.p ? session_of(f, e->tenant, e->session_id) : NULL,
+        .tool = ran ? tool_of(f, e) : NULL,
         .chain = chain_of(f, e->id >> EVENT_WRITER_SHIFT, e->tenant),
         .refused = str_eq(e->outcome, STR("refused")),
         .indeterminate = str_eq(e->outcome, STR("indeterminate")),
@@ -246,7 +276,8 @@ static void drop_facts(struct sq_facts *f, size_t n)
 {
     f->n -= n;
     f->committed -= n;
-    if (f->n == 0 && (f->cap > FACTS_KEPT || f->sessions.n > FACTS_KEPT)) {
+    if (f->n == 0 &&
+        (f->cap > FACTS_KEPT || f->sessions.n > FACTS_KEPT || f->tools.n > FACTS_KEPT)) {
         facts_release(f);
         return;
     }

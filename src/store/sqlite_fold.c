@@ -6,7 +6,8 @@
  * watermarks of the writers.  The watermarks move with what they stand for, so an event is folded
  * exactly once whatever dies when.  An idle store folds nothing at no cost.
  *
- * An execution whose intent and outcome are in one slice leaves no row of its own. */
+ * An execution whose intent and outcome are in one slice leaves no row of its own, only its place
+ * in the list of its session (sqlite_execution.c). */
 #include "store/sqlite_impl.h"
 
 #include "base/clock.h"
@@ -25,6 +26,12 @@ struct fold {
     size_t n_sessions;
     struct fact_chain **chains; /* likewise */
     size_t n_chains;
+    struct fact_tool **tools; /* likewise: those not entered yet */
+    size_t n_tools;
+    struct sq_listed *listed; /* one for each of execs at most */
+    size_t n_listed;
+    struct buf ids;
+    int64_t earliest_ms; /* of what was used in the slice */
 };
 
 static int compare(int64_t a, int64_t b)
@@ -52,11 +59,15 @@ static void session_enter(struct fold *f, const struct sq_fact *fact)
         return;
     if (session->slice != f->s->slices) {
         session->slice = f->s->slices;
-        session->at_ms = session->executions = 0;
+        session->at_ms = session->executions = session->tokens = 0;
+        session->listed = session->last_listed = NULL;
         f->sessions[f->n_sessions++] = session;
     }
     if (fact->at_ms > session->at_ms)
         session->at_ms = fact->at_ms;
+    if (fact->tokens > 0)
+        session->tokens =
+            session->tokens < INT64_MAX - fact->tokens ? session->tokens + fact->tokens : INT64_MAX;
 }
 
 static void chain_enter(struct fold *f, const struct sq_fact *fact)
@@ -73,6 +84,14 @@ static void chain_enter(struct fold *f, const struct sq_fact *fact)
         chain->last = fact;
 }
 
+static void tool_enter(struct fold *f, struct fact_tool *tool)
+{
+    if (!tool || tool->entered || tool->slice == f->s->slices)
+        return;
+    tool->slice = f->s->slices;
+    f->tools[f->n_tools++] = tool;
+}
+
 /* Sorts out what each fact means to the projections. */
 static void sift(struct fold *f)
 {
@@ -80,13 +99,16 @@ static void sift(struct fold *f)
     f->execs = xcalloc(n + 1, sizeof(struct sq_fact *));
     f->sessions = xcalloc(n + 1, sizeof(struct fact_session *));
     f->chains = xcalloc(n + 1, sizeof(struct fact_chain *));
+    f->tools = xcalloc(n + 1, sizeof(struct fact_tool *));
     for (size_t i = 0; i < n; i++) {
         struct sq_fact *fact = &f->slice.items[i];
         chain_enter(f, fact);
         session_enter(f, fact);
-        if (fact->kind == EVENT_INTENT || fact->kind == EVENT_OUTCOME)
+        tool_enter(f, fact->tool);
+        if (fact->kind == EVENT_INTENT || fact->kind == EVENT_OUTCOME || fact->kind == EVENT_RECORD)
             f->execs[f->n_execs++] = fact;
     }
+    f->listed = xcalloc(f->n_execs + 1, sizeof(struct sq_listed));
     qsort(f->execs, f->n_execs, sizeof(struct sq_fact *), by_exec);
 }
 
@@ -161,41 +183,111 @@ static bool fold_outcome(struct sqlite_store *s, const struct sq_fact *outcome, 
     return exec_insert(s, outcome->exec, outcome->id, state_after(outcome), err);
 }
 
+/* One more execution of its session. */
+static void list_execution(struct fold *f, const struct sq_fact *fact, int64_t outcome)
+{
+    struct fact_session *session = fact->session;
+    if (!session)
+        return;
+    struct sq_listed *x = &f->listed[f->n_listed++];
+    *x = (struct sq_listed){.exec = fact->id, .outcome = outcome};
+    if (session->last_listed)
+        session->last_listed->next = x;
+    else
+        session->listed = x;
+    session->last_listed = x;
+    session->executions++;
+}
+
+/* `outcome` is NULL when it is not in this slice.  One that is only guessed may be followed by
+ * another much later, so where it is must be found without reading on. */
+static bool fold_intent(struct fold *f, const struct sq_fact *intent, const struct sq_fact *outcome,
+                        struct error *err)
+{
+    if (outcome && !outcome->indeterminate) {
+        list_execution(f, intent, outcome->id);
+        return true;
+    }
+    list_execution(f, intent, 0);
+    return outcome ? exec_insert(f->s, intent->exec, outcome->id, state_after(outcome), err)
+                   : exec_insert(f->s, intent->exec, 0, 0, err);
+}
+
 static bool fold_execs(struct fold *f, struct error *err)
 {
     for (size_t i = 0; i < f->n_execs; i++) {
         const struct sq_fact *fact = f->execs[i];
         const struct sq_fact *next = i + 1 < f->n_execs ? f->execs[i + 1] : NULL;
+        bool closed = next && next->exec == fact->exec && next->kind == EVENT_OUTCOME;
         bool ok = true;
-        if (fact->kind == EVENT_OUTCOME) {
+        if (fact->kind == EVENT_OUTCOME)
             ok = fold_outcome(f->s, fact, err);
-        } else {
-            count_execution(fact);
-            if (next && next->exec == fact->exec && next->kind == EVENT_OUTCOME)
-                i++;
-            else
-                ok = exec_insert(f->s, fact->exec, 0, 0, err);
-        }
+        else if (fact->kind == EVENT_RECORD)
+            list_execution(f, fact, fact->id);
+        else
+            ok = fold_intent(f, fact, closed ? next : NULL, err);
         if (!ok)
             return false;
+        i += fact->kind == EVENT_INTENT && closed;
     }
     return true;
 }
 
-static bool fold_sessions(struct fold *f, struct error *err)
+static bool fold_session(struct fold *f, const struct fact_session *session, struct error *err)
 {
+    int64_t at_ms = clock_life_of_wall(session->at_ms);
     sqlite3_stmt *st = sq_prepare(f->s, SQ_SESSION_USED, err);
     if (!st)
         return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, session->id);
+    sq_text(&b, session->tenant);
+    sq_int(&b, session->executions);
+    sq_int(&b, at_ms);
+    sq_int(&b, SESSION_LIFE_MAX_MS);
+    sq_int(&b, session->tokens);
+    if (!sq_run(f->s, st, err))
+        return false;
+    if (at_ms < f->earliest_ms)
+        f->earliest_ms = at_ms;
+    return sqlite3_changes(f->s->db) == 0 ||
+           sq_executions_add(f->s, session->id, session->listed, &f->ids, err);
+}
+
+static bool wake_used(struct fold *f, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(f->s, SQ_SESSIONS_WAKE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, f->earliest_ms);
+    return sq_run(f->s, st, err);
+}
+
+static bool fold_sessions(struct fold *f, struct error *err)
+{
+    f->earliest_ms = INT64_MAX;
     qsort(f->sessions, f->n_sessions, sizeof(struct fact_session *), by_id);
-    for (size_t i = 0; i < f->n_sessions; i++) {
-        const struct fact_session *session = f->sessions[i];
+    for (size_t i = 0; i < f->n_sessions; i++)
+        if (!fold_session(f, f->sessions[i], err))
+            return false;
+    return f->n_sessions == 0 || wake_used(f, err);
+}
+
+static bool fold_tools(struct fold *f, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(f->s, SQ_TOOL_ADD, err);
+    if (!st)
+        return false;
+    for (size_t i = 0; i < f->n_tools; i++) {
+        const struct fact_tool *tool = f->tools[i];
+        char uuid[TOOL_UUID_TEXT];
         struct sq_bind b = {.st = st};
-        sq_text(&b, session->id);
-        sq_text(&b, session->tenant);
-        sq_int(&b, session->executions);
-        sq_int(&b, clock_life_of_wall(session->at_ms));
-        sq_int(&b, SESSION_LIFE_MAX_MS);
+        tool_uuid(tool->tenant, tool->server, tool->tool, uuid);
+        sq_text(&b, str_of(uuid));
+        sq_text(&b, tool->tenant);
+        sq_text(&b, tool->server);
+        sq_text(&b, tool->tool);
         if (!sq_run(f->s, st, err))
             return false;
     }
@@ -228,7 +320,7 @@ static bool fold_slice(struct fold *f, size_t max, struct error *err)
     if (!sq_facts_take(f->s, max, &f->slice, err))
         return false;
     sift(f);
-    return fold_execs(f, err) && fold_sessions(f, err) && advance(f, err);
+    return fold_execs(f, err) && fold_sessions(f, err) && fold_tools(f, err) && advance(f, err);
 }
 
 /* In its own transaction; on success the memory of what is left moves on with it. */
@@ -245,6 +337,8 @@ static bool fold_once(struct fold *f, size_t max, struct error *err)
         sq_rollback(f->s); /* nothing to make durable */
     else if (!sq_commit(f->s, err))
         return false;
+    for (size_t i = 0; i < f->n_tools; i++)
+        f->tools[i]->entered = true;
     sq_facts_folded(f->s, &f->slice);
     return true;
 }
@@ -256,11 +350,15 @@ bool sq_fold(struct store *store, unsigned max, bool *ret_left, struct error *er
         *ret_left = false;
         return true;
     }
+    buf_init(&f.ids, SIZE_MAX / 4); /* the slice bounds it */
     bool ok = fold_once(&f, max ? max : 1, err);
     sq_slice_release(&f.slice);
     free(f.execs);
     free(f.sessions);
     free(f.chains);
+    free(f.tools);
+    free(f.listed);
+    buf_release(&f.ids);
     if (ok)
         *ret_left = sq_facts_pending(f.s);
     return ok;

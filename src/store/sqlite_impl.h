@@ -21,6 +21,24 @@ enum sq_statement {
     SQ_PROBE,
     SQ_TENANT_COUNTED,
     SQ_TENANT_ADD,
+    SQ_TENANT_GET,
+    SQ_TENANTS_PAGE,
+    SQ_USER_ENSURE,
+    SQ_USER_GET,
+    SQ_KEY_CREATE,
+    SQ_KEY_EXISTS,
+    SQ_KEY_REVOKE,
+    SQ_KEY_USED,
+    SQ_KEY_GET,
+    SQ_KEYS_PAGE,
+    SQ_KEYS_OF_TENANT,
+    SQ_CONTEXT_STATE,
+    SQ_CONTEXT_PUT,
+    SQ_CONTEXT_GET,
+    SQ_SESSION_CONTEXT,
+    SQ_IDEMPOTENCY_PUT,
+    SQ_IDEMPOTENCY_GET,
+    SQ_IDEMPOTENCY_REAP,
     SQ_SESSION_LAPSE_KEY,
     SQ_SESSION_LAPSE_TENANT,
     SQ_SESSION_TAKEN,
@@ -28,12 +46,22 @@ enum sq_statement {
     SQ_SESSION_STATE,
     SQ_SESSION_NAME,
     SQ_SESSION_END,
+    SQ_SESSION_USE,
+    SQ_SESSION_WAKE,
+    SQ_SESSION_PATCH,
+    SQ_SESSION_REFRESH,
+    SQ_SESSION_IDLE,
+    SQ_SESSION_PULL_BACK,
     SQ_SESSION_REAP,
     SQ_SESSION_BY_HANDLE,
     SQ_SESSION_BY_ID,
     SQ_SESSION_BY_KEY,
     SQ_SESSIONS_OF_TENANT,
     SQ_SESSIONS_OF_OWNER,
+    SQ_LIVE_OF_TENANT,
+    SQ_LIVE_OF_OWNER,
+    SQ_TOTALS_OF_TENANT,
+    SQ_TOTALS_OF_OWNER,
     SQ_TRANSPORT_INSERT,
     SQ_TRANSPORT_EXISTS,
     SQ_TRANSPORT_LINK,
@@ -59,6 +87,12 @@ enum sq_statement {
     SQ_EXEC_CLOSE,
     SQ_EXEC_OUTCOME,
     SQ_SESSION_USED,
+    SQ_SESSIONS_WAKE,
+    SQ_SESSION_EXECUTIONS_ADD,
+    SQ_SESSION_EXECUTIONS,
+    SQ_LONG_OUTCOME,
+    SQ_TOOL_ADD,
+    SQ_TOOL_KNOWN,
     SQ_OPEN_INTENTS,
     SQ_UNDELIVERED_PUT,
     SQ_UNDELIVERED_EXISTS,
@@ -80,8 +114,9 @@ struct sq_unfolded {
 
 /* What the fold has to know of an event; see sqlite_fact.c. */
 struct sq_fact {
-    int64_t id, exec, at_ms, seq;
+    int64_t id, exec, at_ms, seq, tokens;
     struct fact_session *session; /* NULL: none, or of no matter */
+    struct fact_tool *tool;       /* of an intent; NULL likewise */
     struct fact_chain *chain;
     uint8_t mac[32];
     uint8_t kind; /* enum event_kind */
@@ -92,8 +127,9 @@ struct sq_facts {
     struct sq_fact *items; /* in the order they were appended */
     size_t n, cap;
     size_t committed; /* of them; those behind are of the transaction under way */
-    struct map sessions, chains;
-    struct arena *mem; /* of both; NULL: nothing yet */
+    struct map sessions, chains, tools;
+    struct fact_tool *last_tool; /* most often the next one too */
+    struct arena *mem;           /* of all three; NULL: nothing yet */
 };
 
 struct sqlite_store {
@@ -160,7 +196,8 @@ void sq_text(struct sq_bind *b, struct str s); /* absent is NULL */
 void sq_blob(struct sq_bind *b, struct str s);
 void sq_sha(struct sq_bind *b, const uint8_t sha[32]); /* all zero is NULL */
 void sq_int(struct sq_bind *b, int64_t i);
-void sq_time(struct sq_bind *b, int64_t ms); /* 0 is NULL */
+void sq_time(struct sq_bind *b, int64_t ms);                   /* 0 is NULL */
+void sq_owner(struct sq_bind *b, const struct principal *who); /* NULL when tenant_wide */
 /* Columns likewise. */
 struct sq_row {
     sqlite3_stmt *st;
@@ -173,9 +210,72 @@ int64_t sq_get_int(struct sq_row *r);       /* NULL is 0 */
 void sq_get_sha(struct sq_row *r, uint8_t ret[32]);
 
 /* sqlite_write.c */
+/* One batch in flight. */
+struct sq_batch {
+    struct sqlite_store *s;
+    int64_t now_ms;
+};
+/* Verbs set op->verdict; false means something nobody expected. */
+typedef bool sq_verb(struct sq_batch *b, struct store_op *op, struct error *err);
+/* Runs a bound statement; OK when it changed a row, `otherwise` when it changed none. */
+must_check bool sq_run_verdict(struct sqlite_store *s, sqlite3_stmt *st, struct store_op *op,
+                               enum verdict otherwise, struct error *err);
+/* Runs a bound statement and tells whether it gave a row. */
+must_check bool sq_run_exists(struct sqlite_store *s, sqlite3_stmt *st, bool *ret,
+                              struct error *err);
 bool sq_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
 bool sq_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
 bool sq_reap(struct store *s, const struct reap_what *what, struct reaped *ret, struct error *err);
+/* sqlite_session.c */
+sq_verb sq_session_create, sq_session_name, sq_session_end, sq_session_use, sq_session_patch,
+    sq_session_refresh;
+/* Is there such a session for the caller, and what is to be known of it? */
+struct sq_session_state {
+    bool found, named, counted, live;
+    int64_t version;
+};
+must_check bool sq_session_state(struct sqlite_store *s, const struct principal *who, struct str id,
+                                 int64_t now_ms, struct sq_session_state *ret, struct error *err);
+/* sqlite_key.c */
+sq_verb sq_tenant_ensure, sq_user_ensure, sq_key_create, sq_key_revoke, sq_key_used;
+must_check bool sq_tenant_make(struct sqlite_store *s, struct str tenant, int64_t now_ms,
+                               struct error *err);
+bool sq_key_get(struct store *s, struct str id, struct arena *mem, struct key_row **ret_row,
+                struct error *err);
+bool sq_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
+                  struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err);
+bool sq_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
+                 struct error *err);
+bool sq_tenant_get(struct store *s, struct str id, struct arena *mem, struct tenant_row **ret_row,
+                   struct error *err);
+bool sq_tenants_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                     struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
+/* sqlite_registry.c */
+sq_verb sq_context_put, sq_idempotency_put;
+bool sq_context_get(struct store *s, const struct principal *who, struct str id, struct arena *mem,
+                    struct context_row **ret_row, struct error *err);
+bool sq_idempotency_get(struct store *s, const struct principal *who, struct str key,
+                        struct arena *mem, struct idempotency_row **ret_row, struct error *err);
+bool sq_tool_known(struct store *s, const struct principal *who, struct str tool_id, bool *ret,
+                   struct error *err);
+bool sq_session_totals(struct store *s, const struct principal *who, int64_t now_ms,
+                       int64_t since_ms, struct session_totals *ret, struct error *err);
+bool sq_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                struct change_row **ret_rows, size_t *ret_n, struct error *err);
+/* sqlite_execution.c */
+/* An execution of a session, while a slice is folded: `outcome` is 0 when it stands, or will, in
+ * long_executions. */
+struct sq_listed {
+    int64_t exec, outcome;
+    struct sq_listed *next;
+};
+/* Writes down which executions are the session's; in order of their ids. */
+must_check bool sq_executions_add(struct sqlite_store *s, struct str session,
+                                  const struct sq_listed *listed, struct buf *scratch,
+                                  struct error *err);
+bool sq_executions_page(struct store *s, const struct principal *who, struct str session_id,
+                        int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
+                        struct execution_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_event.c */
 /* Gathers; sq_events_flush() writes them before the commit, until then `e` must live. */
 must_check bool sq_event_append(struct sqlite_store *s, const struct event_row *e,
@@ -272,7 +372,14 @@ void sq_slice_release(struct sq_slice *slice);
 struct fact_session {
     struct str tenant, id;
     uint64_t slice;
-    int64_t at_ms, executions;
+    int64_t at_ms, executions, tokens;
+    struct sq_listed *listed, *last_listed; /* those that begin in the slice */
+};
+/* A tool of the tenant, entered once. */
+struct fact_tool {
+    struct str tenant, server, tool;
+    uint64_t slice;
+    bool entered;
 };
 /* And to the chain of one (writer, tenant). */
 struct fact_chain {

@@ -70,7 +70,7 @@ static bool session_by(struct sqlite_store *s, enum sq_statement which, const st
         return false;
     struct sq_bind b = {.st = st};
     sq_text(&b, who->tenant);
-    sq_text(&b, who->owner);
+    sq_owner(&b, who);
     sq_text(&b, name);
     return one_session(s, st, mem, ret_row, err);
 }
@@ -215,17 +215,25 @@ bool sq_sessions_page(struct store *store, const struct principal *who,
                       const struct session_filter *filter, unsigned limit, struct arena *mem,
                       struct session_row **ret_rows, size_t *ret_n, struct error *err)
 {
-    struct str before = filter->before;
+    static const unsigned live = 1U << SESSION_ACTIVE | 1U << SESSION_IDLE;
+    static const enum sq_statement statements[2][2] = {
+        {SQ_SESSIONS_OF_OWNER, SQ_LIVE_OF_OWNER},
+        {SQ_SESSIONS_OF_TENANT, SQ_LIVE_OF_TENANT},
+    };
     struct sqlite_store *s = sq_of(store);
-    bool all = who->tenant_wide;
-    sqlite3_stmt *st = sq_prepare(s, all ? SQ_SESSIONS_OF_TENANT : SQ_SESSIONS_OF_OWNER, err);
+    bool only_live = filter->statuses && !(filter->statuses & ~live);
+    sqlite3_stmt *st = sq_prepare(s, statements[who->tenant_wide][only_live], err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
     sq_text(&b, who->tenant);
     sq_text(&b, who->owner);
-    sq_text(&b, before.p ? before : STR("\x7f")); /* after every UUID */
+    sq_text(&b, filter->before.p ? filter->before : STR("\x7f")); /* after every UUID */
     sq_int(&b, limit);
+    sq_text(&b, filter->client_type);
+    sq_int(&b, filter->statuses);
+    sq_int(&b, filter->now_ms);
+    sq_int(&b, filter->idle_ms);
     sq_page_begin(s);
     bool ok = read_sessions(s, st, limit, mem, ret_rows, ret_n, err);
     sq_page_end(s);

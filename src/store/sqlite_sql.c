@@ -23,6 +23,45 @@
     "EXISTS (SELECT 1 FROM edge_mcp_sessions WHERE id = " id " AND tenant_id = " tenant            \
     " AND owner = " owner ")"
 
+/* Its owner's, or any of the tenant's where the caller reaches that far: then no owner is bound. */
+#define REACHED(id, tenant, owner_)                                                                \
+    "id = " id " AND tenant_id = " tenant " AND owner = coalesce(" owner_ ", owner) "
+/* What use does to the end of a session whose end slides. */
+#define SLIDE(at, longest)                                                                         \
+    "expires_at = CASE WHEN " at " > last_activity_at AND " at                                     \
+    " < expires_at AND ttl_ms = 0 AND " LIVE " THEN min(expires_at + " at                          \
+    " - last_activity_at, max(expires_at, created_at + " longest ")) ELSE expires_at END, "        \
+    "last_activity_at = max(last_activity_at, " at ") "
+/* The bit of a session's status as it is at ?7, idle after ?8. */
+#define SETTLED                                                                                    \
+    "CASE WHEN status = 'terminated' THEN 8 WHEN status = 'expired' OR " PAST(                     \
+        "?7") " THEN 4 WHEN ?8 > 0 AND last_activity_at + ?8 <= ?7 THEN 2 ELSE 1 END"
+_Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
+                   1 << SESSION_IDLE == 2 && 1 << SESSION_ACTIVE == 1,
+               "SETTLED spells the statuses as their bits");
+#define PAGE_OF(index, owner_)                                                                     \
+    "SELECT " SESSION_COLUMNS " FROM edge_mcp_sessions INDEXED BY " index                          \
+    " WHERE tenant_id = ?1 AND " owner_ " AND id < ?3 AND (?5 IS NULL OR client_type = ?5) "       \
+    "AND (?6 = 0 OR ?6 & " SETTLED ") "
+#define PAGE_END "ORDER BY id DESC LIMIT ?4"
+#define TOTALS                                                                                     \
+    "SELECT count(*) FILTER (WHERE " LIVE " AND " NOT_PAST(                                        \
+        "?4") "), count(*), "                                                                      \
+              "coalesce(sum(tool_execution_count), 0), CAST(total(total_tokens_used) AS "          \
+              "INTEGER), "                                                                         \
+              "coalesce(avg((coalesce(terminated_at, CASE WHEN " PAST(                             \
+                  "?4") " THEN expires_at END, last_activity_at) - created_at) / 60000.0), 0) "    \
+                        "FROM edge_mcp_sessions "
+#define SINCE " AND max(created_at, last_activity_at) >= ?3"
+#define KEYS                                                                                       \
+    "SELECT id, tenant_id, user_id, name, role, hash, scopes, created_at, expires_at, "            \
+    "revoked_at, last_used_at FROM api_keys "
+/* What is past its end no longer counts, whether or not somebody noticed. */
+#define TENANTS                                                                                    \
+    "SELECT id, created_at, counted_sessions - (SELECT count(*) FROM edge_mcp_sessions s "         \
+    "WHERE s.tenant_id = tenants.id AND counted = 1 AND " LIVE " AND " PAST("?1") ") "             \
+                                                                                  "FROM tenants "
+
 /* Segments that may hold events ?2 to ?3. */
 #define SEGMENTS                                                                                   \
     "SELECT id, records, CASE WHEN ?1 THEN bodies END FROM events WHERE id <= ?3 "                 \
@@ -36,7 +75,58 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_PROBE] = "UPDATE store_probe SET count = count + 1 WHERE id = 1",
 
     [SQ_TENANT_COUNTED] = "SELECT counted_sessions FROM tenants WHERE id = ?",
-    [SQ_TENANT_ADD] = "INSERT INTO tenants (id, created_at) VALUES (?, ?)",
+    [SQ_TENANT_ADD] = "INSERT INTO tenants (id, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
+    [SQ_TENANT_GET] = TENANTS "WHERE id = ?2",
+    [SQ_TENANTS_PAGE] = TENANTS "WHERE id > ?2 ORDER BY id LIMIT ?3",
+
+    [SQ_USER_ENSURE] =
+        "INSERT INTO users (id, tenant_id, name, role, issuer, created_at, ended_at) "
+        "VALUES (?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET role = excluded.role "
+        "WHERE tenant_id = excluded.tenant_id ON CONFLICT DO NOTHING",
+    [SQ_USER_GET] =
+        "SELECT id, tenant_id, name, role, issuer, created_at, ended_at FROM users WHERE id = ?",
+
+    [SQ_KEY_CREATE] =
+        "INSERT INTO api_keys (id, tenant_id, user_id, name, role, hash, scopes, created_at, "
+        "expires_at, revoked_at, last_used_at) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 "
+        "WHERE ?3 IS NULL OR EXISTS (SELECT 1 FROM users WHERE id = ?3 AND tenant_id = ?2) "
+        "ON CONFLICT DO NOTHING",
+    [SQ_KEY_EXISTS] = "SELECT 1 FROM api_keys WHERE id = ?",
+    [SQ_KEY_REVOKE] = "UPDATE api_keys SET revoked_at = ?3 WHERE id = ?1 AND tenant_id = ?2 "
+                      "AND revoked_at IS NULL",
+    [SQ_KEY_USED] = "UPDATE api_keys SET last_used_at = max(coalesce(last_used_at, 0), ?2) "
+                    "WHERE id = ?1",
+    [SQ_KEY_GET] = KEYS "WHERE id = ?",
+    [SQ_KEYS_PAGE] = KEYS "WHERE ?1 IS NULL AND id > ?2 ORDER BY id LIMIT ?3",
+    [SQ_KEYS_OF_TENANT] = KEYS "WHERE tenant_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+
+    [SQ_CONTEXT_STATE] =
+        "SELECT s.status IN ('active', 'idle') AND (s.expires_at IS NULL OR s.expires_at > ?4), "
+        "s.context_id IS NULL, coalesce(c.version, 0), coalesce(c.tenant_id <> s.tenant_id, 0) "
+        "FROM edge_mcp_sessions s LEFT JOIN contexts c ON c.id = coalesce(s.context_id, ?5) "
+        "WHERE s.id = ?1 AND s.tenant_id = ?2 AND s.owner = coalesce(?3, s.owner)",
+    [SQ_CONTEXT_PUT] =
+        "INSERT INTO contexts (id, tenant_id, document, version, created_at, updated_at) "
+        "SELECT coalesce(context_id, ?2), tenant_id, ?3, 1, ?4, ?5 FROM edge_mcp_sessions "
+        "WHERE id = ?1 ON CONFLICT (id) DO UPDATE SET document = excluded.document, "
+        "version = version + 1, updated_at = excluded.updated_at",
+    [SQ_CONTEXT_GET] = "SELECT id, tenant_id, document, version, created_at, updated_at "
+                       "FROM contexts WHERE id = ?2 AND tenant_id = ?1",
+    [SQ_SESSION_CONTEXT] =
+        "UPDATE edge_mcp_sessions SET context_id = ?2, version = version + 1 WHERE id = ?1",
+
+    [SQ_IDEMPOTENCY_PUT] =
+        "INSERT INTO idempotency (tenant_id, owner, key, request_sha, status, headers, body, "
+        "created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
+        "ON CONFLICT (tenant_id, owner, key) DO UPDATE SET request_sha = excluded.request_sha, "
+        "status = excluded.status, headers = excluded.headers, body = excluded.body, "
+        "created_at = excluded.created_at, expires_at = excluded.expires_at "
+        "WHERE idempotency.expires_at <= ?10",
+    [SQ_IDEMPOTENCY_GET] =
+        "SELECT tenant_id, owner, key, request_sha, status, headers, body, created_at, expires_at "
+        "FROM idempotency WHERE tenant_id = ?1 AND owner = ?2 AND key = ?3 AND expires_at > ?4",
+    [SQ_IDEMPOTENCY_REAP] = "DELETE FROM idempotency WHERE rowid IN (SELECT rowid FROM idempotency "
+                            "WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
 
     [SQ_SESSION_LAPSE_KEY] =
         LAPSE "WHERE tenant_id = ?1 AND owner = ?2 AND carrier = ?3 AND carrier_key = ?4 "
@@ -52,25 +142,57 @@ const char *const sq_texts[SQ_COUNT] = {
         "INSERT INTO edge_mcp_sessions (" SESSION_COLUMNS ") "
         "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
     [SQ_SESSION_STATE] = "SELECT counted AND NOT provisional, counted, " LIVE " AND " NOT_PAST(
-        "?4") " FROM edge_mcp_sessions WHERE id = ?1 AND tenant_id = ?2 AND owner = ?3",
+        "?4") ", version FROM edge_mcp_sessions WHERE " REACHED("?1", "?2", "?3"),
     [SQ_SESSION_NAME] =
         "UPDATE edge_mcp_sessions SET provisional = 0, counted = 1, version = version + 1, "
         "expires_at = coalesce(?2, expires_at) WHERE id = ?1",
     [SQ_SESSION_END] =
         "UPDATE edge_mcp_sessions SET status = ?4, terminated_at = ?5, termination_reason = ?6, "
-        "version = version + 1 WHERE id = ?1 AND tenant_id = ?2 AND owner = ?3 AND " LIVE
-        " AND " NOT_PAST("?7"),
+        "version = version + 1 WHERE " REACHED("?1", "?2", "?3") "AND " LIVE " AND " NOT_PAST("?7"),
+    /* An idle one is woken by itself, so that use leaves the indexes by status alone. */
+    [SQ_SESSION_USE] =
+        "UPDATE edge_mcp_sessions SET version = version + 1, " SLIDE("?5", "?6") "WHERE " REACHED(
+            "?1", "?2", "?3") "AND " LIVE " AND " NOT_PAST("?4") " RETURNING status = 'idle'",
+    [SQ_SESSION_WAKE] = "UPDATE edge_mcp_sessions SET status = 'active' WHERE id = ?1",
+    [SQ_SESSION_PATCH] =
+        "UPDATE edge_mcp_sessions SET version = version + 1, "
+        "client_name = CASE WHEN ?2 & 1 THEN ?3 ELSE client_name END, "
+        "client_type = CASE WHEN ?2 & 2 THEN ?4 ELSE client_type END, "
+        "client_version = CASE WHEN ?2 & 4 THEN ?5 ELSE client_version END, "
+        "connection_metadata = CASE WHEN ?2 & 8 THEN ?6 ELSE connection_metadata END, "
+        "core_session_id = CASE WHEN ?2 & 16 THEN ?7 ELSE core_session_id END, "
+        "context_id = CASE WHEN ?2 & 32 THEN ?8 ELSE context_id END, "
+        "initialized = CASE WHEN ?2 & 64 THEN ?9 ELSE initialized END, "
+        "passthrough_auth_encrypted = CASE WHEN ?2 & 128 THEN ?10 "
+        "ELSE passthrough_auth_encrypted END WHERE id = ?1",
+    [SQ_SESSION_REFRESH] =
+        "UPDATE edge_mcp_sessions SET version = version + 1, expires_at = ?5, ttl_ms = ?6 "
+        "WHERE " REACHED("?1", "?2", "?3") "AND " LIVE " AND " NOT_PAST("?4"),
+    [SQ_SESSION_IDLE] =
+        "UPDATE edge_mcp_sessions SET status = 'idle' WHERE rowid IN "
+        "(SELECT rowid FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_used WHERE " LIVE
+        " AND status = 'active' AND last_activity_at <= ?1 ORDER BY last_activity_at LIMIT ?2)",
+    [SQ_SESSION_PULL_BACK] =
+        "UPDATE edge_mcp_sessions SET version = version + 1, "
+        "expires_at = expires_at - (last_activity_at - ?1), last_activity_at = ?1 WHERE rowid IN "
+        "(SELECT rowid FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_used WHERE " LIVE
+        " AND last_activity_at > ?2 ORDER BY last_activity_at LIMIT ?3)",
     [SQ_SESSION_REAP] = LAPSE "WHERE rowid IN (SELECT rowid FROM edge_mcp_sessions WHERE " LIVE
                               " AND " PAST("?1") " ORDER BY expires_at LIMIT ?2)",
-    [SQ_SESSION_BY_HANDLE] = SESSIONS "WHERE tenant_id = ?1 AND owner = ?2 AND session_id = ?3",
-    [SQ_SESSION_BY_ID] = SESSIONS "WHERE tenant_id = ?1 AND owner = ?2 AND id = ?3",
+    [SQ_SESSION_BY_HANDLE] =
+        SESSIONS "WHERE tenant_id = ?1 AND owner = coalesce(?2, owner) AND session_id = ?3",
+    [SQ_SESSION_BY_ID] = SESSIONS "WHERE " REACHED("?3", "?1", "?2"),
     [SQ_SESSION_BY_KEY] =
         SESSIONS "WHERE tenant_id = ?1 AND owner = ?2 AND carrier = ?3 AND carrier_key = ?4 "
                  "AND carrier_key IS NOT NULL AND " LIVE " AND " NOT_PAST("?5"),
-    [SQ_SESSIONS_OF_TENANT] = SESSIONS
-    "WHERE tenant_id = ?1 AND (?2 IS NULL OR true) AND id < ?3 ORDER BY id DESC LIMIT ?4",
-    [SQ_SESSIONS_OF_OWNER] =
-        SESSIONS "WHERE tenant_id = ?1 AND owner = ?2 AND id < ?3 ORDER BY id DESC LIMIT ?4",
+    [SQ_SESSIONS_OF_TENANT] = PAGE_OF("idx_edge_sessions_tenant", "(?2 IS NULL OR true)") PAGE_END,
+    [SQ_SESSIONS_OF_OWNER] = PAGE_OF("idx_edge_sessions_owner", "owner = ?2") PAGE_END,
+    [SQ_LIVE_OF_TENANT] =
+        PAGE_OF("idx_edge_sessions_live", "(?2 IS NULL OR true)") "AND " LIVE " " PAGE_END,
+    [SQ_LIVE_OF_OWNER] =
+        PAGE_OF("idx_edge_sessions_live_owner", "owner = ?2") "AND " LIVE " " PAGE_END,
+    [SQ_TOTALS_OF_TENANT] = TOTALS "WHERE tenant_id = ?1 AND (?2 IS NULL OR true)" SINCE,
+    [SQ_TOTALS_OF_OWNER] = TOTALS "WHERE tenant_id = ?1 AND owner = ?2" SINCE,
 
     [SQ_TRANSPORT_INSERT] =
         "INSERT INTO transport_sessions (id_hash, tenant_id, owner, endpoint, protocol_version, "
@@ -142,13 +264,24 @@ const char *const sq_texts[SQ_COUNT] = {
         "state = CASE WHEN state = 0 THEN ?3 WHEN state & 2 THEN ?3 | 4 ELSE state | 4 END "
         "WHERE id = ?1",
     [SQ_EXEC_OUTCOME] = "SELECT outcome_event FROM long_executions WHERE id = ? AND state & 5 = 1",
+    /* Counters stop at the largest number rather than fail the fold. */
     [SQ_SESSION_USED] =
         "UPDATE edge_mcp_sessions SET tool_execution_count = tool_execution_count + ?3, "
-        "expires_at = CASE WHEN ?4 > last_activity_at AND ?4 < expires_at "
-        "AND ttl_ms = 0 AND " LIVE
-        " THEN min(expires_at + ?4 - last_activity_at, max(expires_at, created_at + ?5)) "
-        "ELSE expires_at END, last_activity_at = max(last_activity_at, ?4) "
-        "WHERE id = ?1 AND tenant_id = ?2",
+        "total_tokens_used = min(total_tokens_used, 9223372036854775807 - ?6) + ?6, " SLIDE(
+            "?4", "?5") "WHERE id = ?1 AND tenant_id = ?2",
+    /* Those that were used in the slice, at ?1 or later. */
+    [SQ_SESSIONS_WAKE] =
+        "UPDATE edge_mcp_sessions INDEXED BY idx_edge_sessions_used SET status = 'active' "
+        "WHERE " LIVE " AND status = 'idle' AND last_activity_at >= ?1 "
+        "AND " NOT_PAST("last_activity_at"),
+    [SQ_SESSION_EXECUTIONS_ADD] = "INSERT INTO session_executions (session, first, ids) VALUES "
+                                  "(?,?,?) ON CONFLICT DO NOTHING",
+    [SQ_SESSION_EXECUTIONS] = "SELECT first, ids FROM session_executions WHERE session = ?1 "
+                              "AND first < ?2 ORDER BY first DESC",
+    [SQ_LONG_OUTCOME] = "SELECT outcome_event FROM long_executions WHERE id = ?",
+    [SQ_TOOL_ADD] = "INSERT INTO tool_configurations (id, tenant_id, server, tool_name) "
+                    "VALUES (?,?,?,?) ON CONFLICT DO NOTHING",
+    [SQ_TOOL_KNOWN] = "SELECT 1 FROM tool_configurations WHERE id = ?2 AND tenant_id = ?1",
     [SQ_OPEN_INTENTS] =
         "SELECT x.id FROM long_executions x LEFT JOIN writers w ON w.number = x.id >> 40 "
         "WHERE x.state = 0 AND x.id > ?2 AND (w.number IS NULL OR w.ended_at IS NOT NULL "

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants, users and keys in SQLite.  Keys are looked up by their public part; whether a hash fits
+ * is not the store's to say. */
+#include "store/sqlite_impl.h"
+
+#include "base/clock.h"
+
+/* Most often it is there, and asking is cheaper than trying. */
+bool sq_tenant_make(struct sqlite_store *s, struct str tenant, int64_t now_ms, struct error *err)
+{
+    bool exists = false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_TENANT_COUNTED, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, tenant);
+    if (!sq_run_exists(s, st, &exists, err))
+        return false;
+    if (exists)
+        return true;
+    st = sq_prepare(s, SQ_TENANT_ADD, err);
+    if (!st)
+        return false;
+    b = (struct sq_bind){.st = st};
+    sq_text(&b, tenant);
+    sq_int(&b, now_ms);
+    return sq_run(s, st, err);
+}
+
+bool sq_tenant_ensure(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    op->verdict = VERDICT_OK;
+    return sq_tenant_make(batch->s, op->tenant->id, op->tenant->created_ms, err);
+}
+
+bool sq_user_ensure(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    const struct user_row *u = op->user;
+    if (!sq_tenant_make(batch->s, u->tenant, batch->now_ms, err))
+        return false;
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_USER_ENSURE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, u->id);
+    sq_text(&b, u->tenant);
+    sq_text(&b, u->name);
+    sq_text(&b, str_of(role_name(u->role)));
+    sq_text(&b, u->issuer);
+    sq_int(&b, u->created_ms);
+    sq_time(&b, u->ended_ms);
+    return sq_run_verdict(batch->s, st, op, VERDICT_DUPLICATE, err);
+}
+
+static void bind_key(struct sq_bind *b, const struct key_row *k)
+{
+    sq_text(b, k->id);
+    sq_text(b, k->tenant);
+    sq_text(b, k->user_id);
+    sq_text(b, k->name);
+    sq_text(b, str_of(role_name(k->role)));
+    sq_blob(b, str_n((const char *)k->hash, sizeof(k->hash)));
+    sq_text(b, k->scopes);
+    sq_int(b, k->created_ms);
+    sq_time(b, k->expires_ms);
+    sq_time(b, k->revoked_ms);
+    sq_time(b, k->last_used_ms);
+}
+
+bool sq_key_create(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    bool exists = false;
+    if (!op->key->user_id.p && !sq_tenant_make(batch->s, op->key->tenant, batch->now_ms, err))
+        return false;
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_KEY_CREATE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    bind_key(&b, op->key);
+    if (!sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err))
+        return false;
+    if (op->verdict == VERDICT_OK)
+        return true;
+    st = sq_prepare(batch->s, SQ_KEY_EXISTS, err);
+    if (!st)
+        return false;
+    b = (struct sq_bind){.st = st};
+    sq_text(&b, op->key->id);
+    if (!sq_run_exists(batch->s, st, &exists, err))
+        return false;
+    op->verdict = exists ? VERDICT_DUPLICATE : VERDICT_MISSING;
+    return true;
+}
+
+bool sq_key_revoke(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_KEY_REVOKE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, op->key->id);
+    sq_text(&b, op->key->tenant);
+    sq_int(&b, op->key->revoked_ms);
+    return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
+}
+
+bool sq_key_used(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_KEY_USED, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, op->key->id);
+    sq_int(&b, op->key->last_used_ms);
+    return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
+}
+
+static bool read_role(struct sq_row *r, enum role *ret, struct error *err)
+{
+    return role_parse(sq_peek_bytes(r), ret) ||
+           error_set(err, ERR_INTERNAL, "A row has an unknown role; report it.");
+}
+
+static bool read_key(struct sq_row *r, struct key_row *row, struct error *err)
+{
+    row->id = sq_get_bytes(r);
+    row->tenant = sq_get_bytes(r);
+    row->user_id = sq_get_bytes(r);
+    row->name = sq_get_bytes(r);
+    if (!read_role(r, &row->role, err))
+        return false;
+    sq_get_sha(r, row->hash);
+    row->scopes = sq_get_bytes(r);
+    row->created_ms = sq_get_int(r);
+    row->expires_ms = sq_get_int(r);
+    row->revoked_ms = sq_get_int(r);
+    row->last_used_ms = sq_get_int(r);
+    return true;
+}
+
+/* Reads at most `limit` keys off a bound statement. */
+static bool read_keys(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit, struct arena *mem,
+                      struct key_row *rows, size_t *ret_n, struct error *err)
+{
+    size_t n = 0;
+    for (bool row = true; n < limit; n++) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        struct sq_row r = {.st = st, .mem = mem};
+        if (!read_key(&r, &rows[n], err)) {
+            sq_reset(st);
+            return false;
+        }
+    }
+    sq_reset(st);
+    *ret_n = n;
+    return true;
+}
+
+bool sq_key_get(struct store *store, struct str id, struct arena *mem, struct key_row **ret_row,
+                struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct key_row *row = arena_new_of(mem, struct key_row);
+    size_t n = 0;
+    sqlite3_stmt *st = sq_prepare(s, SQ_KEY_GET, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, id);
+    if (!read_keys(s, st, 1, mem, row, &n, err))
+        return false;
+    *ret_row = n ? row : NULL;
+    return true;
+}
+
+bool sq_keys_page(struct store *store, struct str tenant, struct str after, unsigned limit,
+                  struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct key_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    sqlite3_stmt *st = sq_prepare(s, tenant.p ? SQ_KEYS_OF_TENANT : SQ_KEYS_PAGE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, tenant);
+    sq_text(&b, after.p ? after : STR(""));
+    sq_int(&b, limit);
+    if (!read_keys(s, st, limit, mem, rows, ret_n, err))
+        return false;
+    *ret_rows = rows;
+    return true;
+}
+
+static bool read_user(struct sq_row *r, struct user_row *row, struct error *err)
+{
+    row->id = sq_get_bytes(r);
+    row->tenant = sq_get_bytes(r);
+    row->name = sq_get_bytes(r);
+    if (!read_role(r, &row->role, err))
+        return false;
+    row->issuer = sq_get_bytes(r);
+    row->created_ms = sq_get_int(r);
+    row->ended_ms = sq_get_int(r);
+    return true;
+}
+
+bool sq_user_get(struct store *store, struct str id, struct arena *mem, struct user_row **ret_row,
+                 struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct user_row *row = NULL;
+    bool found = false;
+    bool ok = true;
+    sqlite3_stmt *st = sq_prepare(s, SQ_USER_GET, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, id);
+    if (!sq_step(s, st, &found, err))
+        return false;
+    if (found) {
+        struct sq_row r = {.st = st, .mem = mem};
+        row = arena_new_of(mem, struct user_row);
+        ok = read_user(&r, row, err);
+    }
+    sq_reset(st);
+    if (ok)
+        *ret_row = row;
+    return ok;
+}
+
+/* Reads at most `limit` tenants: the one named so, or those after it. */
+static bool read_tenants(struct sqlite_store *s, enum sq_statement which, struct str id,
+                         unsigned limit, struct arena *mem, struct tenant_row *rows, size_t *ret_n,
+                         struct error *err)
+{
+    size_t n = 0;
+    sqlite3_stmt *st = sq_prepare(s, which, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, clock_life_ms());
+    sq_text(&b, id);
+    if (which == SQ_TENANTS_PAGE)
+        sq_int(&b, limit);
+    for (bool row = true; n < limit; n++) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        struct sq_row r = {.st = st, .mem = mem};
+        rows[n].id = sq_get_bytes(&r);
+        rows[n].created_ms = sq_get_int(&r);
+        rows[n].counted_sessions = sq_get_int(&r);
+    }
+    sq_reset(st);
+    *ret_n = n;
+    return true;
+}
+
+bool sq_tenant_get(struct store *store, struct str id, struct arena *mem,
+                   struct tenant_row **ret_row, struct error *err)
+{
+    struct tenant_row *row = arena_new_of(mem, struct tenant_row);
+    size_t n = 0;
+    if (!read_tenants(sq_of(store), SQ_TENANT_GET, id, 1, mem, row, &n, err))
+        return false;
+    *ret_row = n ? row : NULL;
+    return true;
+}
+
+bool sq_tenants_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
+                     struct tenant_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct tenant_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    if (!read_tenants(sq_of(store), SQ_TENANTS_PAGE, after.p ? after : STR(""), limit, mem, rows,
+                      ret_n, err))
+        return false;
+    *ret_rows = rows;
+    return true;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contexts, remembered answers, tools and totals in SQLite. */
+#include "store/sqlite_impl.h"
+
+#include "base/clock.h"
+
+struct context_state {
+    bool found, live, unnamed, foreign;
+    int64_t version; /* 0: there is no document yet */
+};
+
+static bool context_state(struct sq_batch *batch, const struct store_op *op,
+                          struct context_state *ret, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_CONTEXT_STATE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, op->context->session_id);
+    sq_text(&b, op->who->tenant);
+    sq_owner(&b, op->who);
+    sq_int(&b, batch->now_ms);
+    sq_text(&b, op->context->id);
+    if (!sq_step(batch->s, st, &ret->found, err))
+        return false;
+    if (ret->found) {
+        struct sq_row r = {.st = st};
+        ret->live = sq_get_int(&r);
+        ret->unnamed = sq_get_int(&r);
+        ret->version = sq_get_int(&r);
+        ret->foreign = sq_get_int(&r);
+    }
+    sq_reset(st);
+    return true;
+}
+
+static bool context_write(struct sq_batch *batch, const struct store_op *op, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_CONTEXT_PUT, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, op->context->session_id);
+    sq_text(&b, op->context->id);
+    sq_text(&b, op->context->document);
+    sq_int(&b, op->context->created_ms);
+    sq_int(&b, op->context->updated_ms);
+    return sq_run(batch->s, st, err);
+}
+
+static bool session_take_context(struct sq_batch *batch, const struct store_op *op,
+                                 struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_SESSION_CONTEXT, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, op->context->session_id);
+    sq_text(&b, op->context->id);
+    return sq_run(batch->s, st, err);
+}
+
+bool sq_context_put(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    struct context_state state = {0};
+    int64_t expected = op->context->version;
+    if (!context_state(batch, op, &state, err))
+        return false;
+    op->verdict = !state.found                                 ? VERDICT_MISSING
+                  : !state.live                                ? VERDICT_NOT_ACTIVE
+                  : state.foreign                              ? VERDICT_DUPLICATE
+                  : expected >= 0 && expected != state.version ? VERDICT_STALE
+                                                               : VERDICT_OK;
+    if (op->verdict != VERDICT_OK)
+        return true;
+    return context_write(batch, op, err) &&
+           (!state.unnamed || session_take_context(batch, op, err));
+}
+
+bool sq_context_get(struct store *store, const struct principal *who, struct str id,
+                    struct arena *mem, struct context_row **ret_row, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct context_row *row = NULL;
+    bool found = false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_CONTEXT_GET, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, who->tenant);
+    sq_text(&b, id);
+    if (!sq_step(s, st, &found, err))
+        return false;
+    if (found) {
+        struct sq_row r = {.st = st, .mem = mem};
+        row = arena_new_of(mem, struct context_row);
+        row->id = sq_get_bytes(&r);
+        row->tenant = sq_get_bytes(&r);
+        row->document = sq_get_bytes(&r);
+        row->version = sq_get_int(&r);
+        row->created_ms = sq_get_int(&r);
+        row->updated_ms = sq_get_int(&r);
+    }
+    sq_reset(st);
+    *ret_row = row;
+    return true;
+}
+
+bool sq_idempotency_put(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    const struct idempotency_row *i = op->idempotency;
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_IDEMPOTENCY_PUT, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, op->who->tenant);
+    sq_text(&b, op->who->owner);
+    sq_text(&b, i->key);
+    sq_blob(&b, str_n((const char *)i->request_sha, sizeof(i->request_sha)));
+    sq_int(&b, i->status);
+    sq_text(&b, i->headers);
+    sq_blob(&b, i->body);
+    sq_int(&b, i->created_ms);
+    sq_int(&b, i->expires_ms);
+    sq_int(&b, batch->now_ms);
+    return sq_run_verdict(batch->s, st, op, VERDICT_DUPLICATE, err);
+}
+
+static void read_answer(struct sq_row *r, struct idempotency_row *row)
+{
+    row->tenant = sq_get_bytes(r);
+    row->owner = sq_get_bytes(r);
+    row->key = sq_get_bytes(r);
+    sq_get_sha(r, row->request_sha);
+    row->status = (int)sq_get_int(r);
+    row->headers = sq_get_bytes(r);
+    row->body = sq_get_bytes(r);
+    row->created_ms = sq_get_int(r);
+    row->expires_ms = sq_get_int(r);
+}
+
+bool sq_idempotency_get(struct store *store, const struct principal *who, struct str key,
+                        struct arena *mem, struct idempotency_row **ret_row, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct idempotency_row *row = NULL;
+    bool found = false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_IDEMPOTENCY_GET, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, who->tenant);
+    sq_text(&b, who->owner);
+    sq_text(&b, key);
+    sq_int(&b, clock_life_ms());
+    if (!sq_step(s, st, &found, err))
+        return false;
+    if (found) {
+        struct sq_row r = {.st = st, .mem = mem};
+        row = arena_new_of(mem, struct idempotency_row);
+        read_answer(&r, row);
+    }
+    sq_reset(st);
+    *ret_row = row;
+    return true;
+}
+
+bool sq_tool_known(struct store *store, const struct principal *who, struct str tool_id, bool *ret,
+                   struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    sqlite3_stmt *st = sq_prepare(s, SQ_TOOL_KNOWN, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, who->tenant);
+    sq_text(&b, tool_id);
+    return sq_run_exists(s, st, ret, err);
+}
+
+static bool read_totals(struct sqlite_store *s, sqlite3_stmt *st, struct session_totals *ret,
+                        struct error *err)
+{
+    bool row = false;
+    if (!sq_step(s, st, &row, err))
+        return false;
+    struct sq_row r = {.st = st};
+    ret->active_sessions = sq_get_int(&r);
+    ret->total_sessions = sq_get_int(&r);
+    ret->total_tool_executions = sq_get_int(&r);
+    ret->total_tokens_used = sq_get_int(&r);
+    ret->average_session_time_minutes = sqlite3_column_double(st, r.at);
+    sq_reset(st);
+    return true;
+}
+
+bool sq_session_totals(struct store *store, const struct principal *who, int64_t now_ms,
+                       int64_t since_ms, struct session_totals *ret, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    sqlite3_stmt *st =
+        sq_prepare(s, who->tenant_wide ? SQ_TOTALS_OF_TENANT : SQ_TOTALS_OF_OWNER, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, who->tenant);
+    sq_text(&b, who->owner);
+    sq_int(&b, since_ms);
+    sq_int(&b, now_ms);
+    sq_page_begin(s);
+    bool ok = read_totals(s, st, ret, err);
+    sq_page_end(s);
+    return ok;
+}
+
+/* One process owns the file, so nothing is done elsewhere. */
+bool sq_changes(struct store *store, int64_t after, unsigned limit, struct arena *mem,
+                struct change_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    (void)store, (void)after, (void)limit, (void)err;
+    *ret_rows = arena_new_of(mem, struct change_row);
+    *ret_n = 0;
+    return true;
+}
