@@ -7,6 +7,7 @@
  */
 #include "base/arena.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@
 #define ALIGN 16
 #define CHUNK_FIRST 4080 /* with malloc's own header: one page */
 #define CHUNK_LARGEST (64 * 1024)
+#define MAX_SPARE 128
 
 struct chunk {
     struct chunk *older;
@@ -39,6 +41,17 @@ struct chunk {
     size_t padding;
     char data[];
 };
+
+#define FIRST_DATA (CHUNK_FIRST - sizeof(struct chunk))
+
+/* First chunks are too large for malloc's own cache of a thread; each thread keeps some. */
+static _Thread_local struct {
+    struct chunk *first; /* linked by `older` */
+    unsigned n;
+    bool is_watched; /* drop_spare() comes when the thread ends */
+} spare;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t at_thread_end;
 
 struct hook {
     struct hook *older;
@@ -60,10 +73,50 @@ static size_t round_up(size_t n)
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
+static void drop_spare(void *arg unused_arg)
+{
+    while (spare.first) {
+        struct chunk *c = spare.first;
+        spare.first = c->older;
+        ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
+        free(c);
+    }
+    spare.n = MAX_SPARE; /* whatever this thread still frees goes to malloc */
+}
+
+static void make_key(void)
+{
+    if (pthread_key_create(&at_thread_end, drop_spare) != 0)
+        die("no key for what threads leave behind; this is a bug, please report it");
+}
+
+static bool chunk_keep(struct chunk *c)
+{
+    if (c->size != FIRST_DATA || spare.n >= MAX_SPARE)
+        return false;
+    if (unlikely(!spare.is_watched)) {
+        pthread_once(&once, make_key);
+        spare.is_watched = pthread_setspecific(at_thread_end, &spare) == 0;
+        if (!spare.is_watched)
+            return false;
+    }
+    ASAN_POISON_MEMORY_REGION(c->data, c->size);
+    c->older = spare.first;
+    spare.first = c;
+    spare.n++;
+    return true;
+}
+
 static struct chunk *chunk_new(size_t size)
 {
-    struct chunk *c = xmalloc(sizeof(*c) + size);
+    struct chunk *c = size == FIRST_DATA ? spare.first : NULL;
 
+    if (c) {
+        spare.first = c->older;
+        spare.n--;
+    } else {
+        c = xmalloc(sizeof(*c) + size);
+    }
     c->older = NULL;
     c->size = size;
     c->used = 0;
@@ -73,6 +126,8 @@ static struct chunk *chunk_new(size_t size)
 
 static void chunk_free(struct chunk *c)
 {
+    if (chunk_keep(c))
+        return;
     ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
     free(c);
 }
@@ -91,7 +146,7 @@ static struct arena *arena_begin(size_t max, size_t first)
 
 struct arena *arena_new(size_t max)
 {
-    return arena_begin(max, CHUNK_FIRST - sizeof(struct chunk));
+    return arena_begin(max, FIRST_DATA);
 }
 
 struct arena *arena_new_for(size_t max, size_t bytes, unsigned pieces)

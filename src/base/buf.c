@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growable bytes.  Invariants: n <= max; once p is set, cap > n and p[n] == 0. */
+/* Growable bytes.  Invariants: n <= max; once p is set, max >= cap - 1 >= n and p[n] == 0. */
 #include "base/buf.h"
 
 #include <stdarg.h>
@@ -65,25 +65,10 @@ static never_returns void past_ceiling(const struct buf *b, size_t n)
         b->max);
 }
 
-void buf_add(struct buf *b, const void *p, size_t n)
+void buf_add_slowly(struct buf *b, const void *p, size_t n)
 {
     if (unlikely(!buf_try_add(b, p, n)))
         past_ceiling(b, n);
-}
-
-void buf_addstr(struct buf *b, struct str s)
-{
-    buf_add(b, s.p, s.n);
-}
-
-void buf_addz(struct buf *b, const char *cstr)
-{
-    buf_add(b, cstr, strlen(cstr));
-}
-
-void buf_addc(struct buf *b, char c)
-{
-    buf_add(b, &c, 1);
 }
 
 void buf_addf(struct buf *b, const char *fmt, ...)

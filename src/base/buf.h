@@ -17,13 +17,33 @@ void buf_init(struct buf *b, size_t max);
 void buf_release(struct buf *b); /* also fine on a zeroed buf, and twice */
 /* false, and nothing added, when the ceiling would be passed: for sizes a peer controls. */
 must_check bool buf_try_add(struct buf *b, const void *p, size_t n);
-/* For sizes we control: passing the ceiling is our mistake and aborts. */
-void buf_add(struct buf *b, const void *p, size_t n);
-void buf_addstr(struct buf *b, struct str s);
-void buf_addz(struct buf *b, const char *cstr);
-void buf_addc(struct buf *b, char c);
 void buf_addf(struct buf *b, const char *fmt, ...) printf_like(2, 3);
 void buf_addu(struct buf *b, uint64_t value); /* decimal */
+/* For sizes we control: passing the ceiling is our mistake and aborts. */
+void buf_add_slowly(struct buf *b, const void *p, size_t n);
+static inline void buf_add(struct buf *b, const void *p, size_t n)
+{
+    if (unlikely(n >= b->cap - b->n)) {
+        buf_add_slowly(b, p, n);
+        return;
+    }
+    if (n) /* p may be NULL when it is not */
+        memcpy(b->p + b->n, p, n);
+    b->n += n;
+    b->p[b->n] = '\0';
+}
+static inline void buf_addstr(struct buf *b, struct str s)
+{
+    buf_add(b, s.p, s.n);
+}
+static inline void buf_addz(struct buf *b, const char *cstr)
+{
+    buf_add(b, cstr, strlen(cstr));
+}
+static inline void buf_addc(struct buf *b, char c)
+{
+    buf_add(b, &c, 1);
+}
 /* Room for n more bytes at the end (buf_grown() counts them in); NULL past the ceiling. */
 char *buf_room(struct buf *b, size_t n);
 void buf_grown(struct buf *b, size_t n);

@@ -7,11 +7,36 @@ static unsigned char lower(char c)
     return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 32) : (unsigned char)c;
 }
 
+/* Eight bytes at once.  They may differ in the bit that tells small letters from capitals, and only
+ * where a letter stands: adding carries into the high bit of a byte from 'a' on, and from '{' on.
+ */
+static bool ieq8(const char *a, const char *b)
+{
+    const uint64_t ones = 0x0101010101010101, high = 0x80 * ones;
+    uint64_t x, y, differ, small, letter;
+
+    memcpy(&x, a, 8);
+    memcpy(&y, b, 8);
+    differ = x ^ y;
+    if (differ & ~(0x20 * ones))
+        return false;
+    small = (x | 0x20 * ones) & ~high;
+    letter = (small + (0x80 - 'a') * ones) & ~(small + (0x80 - '{') * ones) & ~x & high;
+    return (differ & ~(letter >> 2)) == 0;
+}
+
 bool str_ieq(struct str a, struct str b)
 {
+    size_t i = 0;
+
     if (a.n != b.n)
         return false;
-    for (size_t i = 0; i < a.n; i++)
+    for (; a.n - i >= 8; i += 8)
+        if (!ieq8(a.p + i, b.p + i))
+            return false;
+    if (a.n >= 8) /* the rest, with some bytes once more */
+        return i == a.n || ieq8(a.p + a.n - 8, b.p + a.n - 8);
+    for (; i < a.n; i++)
         if (lower(a.p[i]) != lower(b.p[i]))
             return false;
     return true;

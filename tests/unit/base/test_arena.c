@@ -4,6 +4,8 @@
 
 #include "base/arena.h"
 
+#include <pthread.h>
+
 TEST(test_arena_alloc__is_aligned_and_apart)
 {
     struct arena *a = arena_new(1 << 20);
@@ -157,4 +159,35 @@ TEST(test_arena_reset__runs_hooks_and_gives_the_ceiling_back)
     }
     arena_free(a);
     assert_int_equal(ran, 3);
+}
+
+static void *make_and_free(void *arg unused_arg)
+{
+    struct arena *some[4];
+    for (size_t i = 0; i < countof(some); i++)
+        some[i] = arena_new(1 << 20);
+    for (size_t i = 0; i < countof(some); i++)
+        arena_free(some[i]);
+    return NULL;
+}
+
+/* The leak checker is the judge. */
+TEST(test_arena__a_thread_that_ends_leaves_no_chunk_behind)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, make_and_free, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+TEST(test_arena__a_chunk_used_again_is_as_good_as_new)
+{
+    for (int round = 0; round < 3; round++) {
+        struct arena *a = arena_new(5000);
+        assert_int_equal(arena_used(a), 0);
+        char *p = arena_alloc(a, 3000);
+        memset(p, 'x', 3000);
+        assert_null(arena_try_alloc(a, 2001));
+        assert_non_null(arena_try_alloc(a, 2000));
+        arena_free(a);
+    }
 }

@@ -10,6 +10,28 @@ TEST(test_str_ieq__ignores_ascii_case_only)
     assert_false(str_ieq(STR("[@"), STR("{`")));
 }
 
+/* Long ones are compared eight bytes at a time: every pair of bytes, at every place. */
+TEST(test_str_ieq__judges_every_pair_of_bytes_alike_at_every_place)
+{
+    for (int x = 0; x < 256; x++)
+        for (int y = 0; y < 256; y++) {
+            bool is_letter = (x | 32) >= 'a' && (x | 32) <= 'z';
+            bool expected = x == y || (is_letter && (x ^ y) == 32);
+            for (size_t n = 1; n <= 19; n += 6) {
+                char a[19], b[19];
+                memset(a, 'k', sizeof(a));
+                memset(b, 'K', sizeof(b));
+                for (size_t at = 0; at < n; at++) {
+                    a[at] = (char)x;
+                    b[at] = (char)y;
+                    assert_int_equal(str_ieq(str_n(a, n), str_n(b, n)), expected);
+                    a[at] = 'k';
+                    b[at] = 'K';
+                }
+            }
+        }
+}
+
 TEST(test_str_starts__absent_prefix_and_absent_text_are_safe)
 {
     assert_true(str_starts(STR("abc"), STR("ab")));
