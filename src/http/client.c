@@ -20,6 +20,7 @@
 #define RESOLVED_FOR_MS (10 * 1000) /* a name is looked up again for dials after that */
 #define MAX_CALL_WAITS 16           /* durations kept exactly; further ones are rounded up */
 #define HEAD_PARTS 6                /* before the body */
+#define LENGTH_LINE 48              /* the longest has 40 bytes */
 
 /* Deadlines of one duration; see io/loop.h. */
 struct call_wait {
@@ -372,6 +373,20 @@ static bool may_lack_length(const char *method)
            strcmp(method, "PATCH") != 0;
 }
 
+/* "Content-Length: …" and the end of the head, written from behind. */
+static struct iovec length_line(char room[LENGTH_LINE], uint64_t value)
+{
+    static const char name[] = "Content-Length: ";
+    char *end = room + LENGTH_LINE, *at = end;
+
+    at = memcpy(at - 4, "\r\n\r\n", 4);
+    do
+        *--at = (char)('0' + value % 10);
+    while (value /= 10);
+    at = memcpy(at - (sizeof(name) - 1), name, sizeof(name) - 1);
+    return (struct iovec){at, (size_t)(end - at)};
+}
+
 struct http_call *http_call_start(struct http_pool *p, const char *method, struct str target,
                                   struct str head_lines, const struct iovec *body, int n_body,
                                   int64_t deadline_ms, const struct http_call_events *events,
@@ -379,24 +394,25 @@ struct http_call *http_call_start(struct http_pool *p, const char *method, struc
 {
     struct http_call *call = call_new(p);
     struct iovec parts[CONN_MAX_PARTS];
-    char length[48];
+    char length[LENGTH_LINE];
     uint64_t total = 0;
-    int n = 0, length_n;
+    bool has_length;
+    int n = 0;
 
     assert(n_body + HEAD_PARTS <= CONN_MAX_PARTS);
     for (int i = 0; i < n_body; i++)
         total += body[i].iov_len;
-    length_n = total || !may_lack_length(method)
-                   ? snprintf(length, sizeof(length), "Content-Length: %llu\r\n\r\n",
-                              (unsigned long long)total)
-                   : snprintf(length, sizeof(length), "\r\n");
+    has_length = total || !may_lack_length(method);
     parts[n++] = (struct iovec){(char *)method, strlen(method)};
     parts[n++] = (struct iovec){(char *)" ", 1};
     parts[n++] = (struct iovec){(char *)target.p, target.n};
     parts[n++] = (struct iovec){(char *)p->line.p, p->line.n};
     if (head_lines.n)
         parts[n++] = (struct iovec){(char *)head_lines.p, head_lines.n};
-    parts[n++] = (struct iovec){length, (size_t)length_n};
+    if (has_length)
+        parts[n++] = length_line(length, total);
+    else
+        parts[n++] = (struct iovec){(char *)"\r\n", 2};
     for (int i = 0; i < n_body; i++)
         parts[n++] = body[i];
 

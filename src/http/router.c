@@ -35,9 +35,15 @@ static bool split_path(struct str path, struct arena *mem, struct segments *ret)
     return true;
 }
 
-static bool is_capture(struct str word)
+/* Moves past `word` of the path when the pattern has the same here, as a whole. */
+static bool take_word(const char **pattern, struct str word)
 {
-    return word.n > 2 && word.p[0] == '{' && word.p[word.n - 1] == '}';
+    const char *past = *pattern + word.n;
+
+    if (strncmp(*pattern, word.p, word.n) != 0 || (*past && *past != '/'))
+        return false;
+    *pattern = past;
+    return true;
 }
 
 /* Matches one pattern.  *ret_rank orders patterns that match the same path: a bit for each fixed
@@ -45,28 +51,29 @@ static bool is_capture(struct str word)
 static bool match_pattern(const char *pattern, const struct segments *path, struct route_match *ret,
                           unsigned *ret_rank)
 {
+    const char *at = pattern + 1;
     struct route_match match;
     unsigned rank = 0, i = 0;
 
     /* Most rows differ in their first letter. */
-    if (pattern[1] && pattern[1] != '{' && path->n && path->at[0].n &&
-        pattern[1] != path->at[0].p[0])
+    if (at[0] && at[0] != '{' && path->n && path->at[0].n && at[0] != path->at[0].p[0])
         return false;
-    struct str rest = str_of(pattern + 1);
     match.n = 0;
-    for (; rest.p && i < path->n && i < MAX_SEGMENTS; i++) {
-        struct str word = str_split(&rest, '/');
-        if (is_capture(word)) {
+    for (; i < path->n && i < MAX_SEGMENTS; i++) {
+        if (i > 0 && *at++ != '/')
+            return false;
+        if (*at == '{') {
             if (path->at[i].n == 0 || match.n == ROUTE_MAX_PARAMS)
                 return false;
             match.params[match.n++] = path->at[i];
-        } else if (str_eq(word, path->at[i])) {
+            at = strchrnul(at, '/');
+        } else if (take_word(&at, path->at[i])) {
             rank |= 1u << (MAX_SEGMENTS - i);
         } else {
             return false;
         }
     }
-    if (rest.p || i != path->n)
+    if (*at || i != path->n)
         return false;
     *ret = match;
     *ret_rank = rank;
@@ -104,13 +111,14 @@ const struct http_route *router_find(const struct http_route *routes, size_t n,
         return NULL;
     }
     const struct http_route *best = NULL;
-    unsigned best_rank = 0;
-    bool is_known = false;
+    unsigned best_rank = 0, rank = 0;
+    bool is_known = false, fits = false;
+    struct route_match match;
     for (size_t i = 0; i < n; i++) {
-        struct route_match match;
-        unsigned rank;
-        if (!match_pattern(routes[i].pattern, &path, &match, &rank) ||
-            (is_known && rank < best_rank))
+        /* Rows of one pattern stand together, and mostly share its text. */
+        if (i == 0 || routes[i].pattern != routes[i - 1].pattern)
+            fits = match_pattern(routes[i].pattern, &path, &match, &rank);
+        if (!fits || (is_known && rank < best_rank))
             continue;
         bool is_better = !is_known || rank > best_rank;
         is_known = true;

@@ -15,6 +15,7 @@
 #define ACCEPT_AGAIN_MS 100
 #define MAX_FREE_REQUESTS 256
 #define REQUEST_SLACK (1024 * 1024) /* of an arena beyond head and body, for what handlers make */
+#define REQUEST_USUAL (12 * 1024 - 256) /* a small message and its exchange: one allocation */
 
 const struct http_server_config http_server_defaults = {
     .max_body = 4 * 1024 * 1024,
@@ -238,7 +239,8 @@ struct server_request *server_request_new(struct server_conn *c)
         r = xcalloc(1, sizeof(*r));
         r->server = s;
         r->pub.head = xmalloc(sizeof(*r->pub.head));
-        r->pub.mem = arena_new(s->config.max_body + HTTP_MAX_HEAD + REQUEST_SLACK);
+        r->pub.mem =
+            arena_new_for(s->config.max_body + HTTP_MAX_HEAD + REQUEST_SLACK, REQUEST_USUAL, 0);
         list_init(&r->link);
         buf_init(&r->chunked, s->config.max_body);
     }
