@@ -18,27 +18,6 @@ const struct js_node *js_next(const struct js_doc *d, const struct js_node *cont
     return current->next == container->next ? NULL : &d->nodes[current->next];
 }
 
-const struct js_node *js_get_key(const struct js_doc *d, const struct js_node *object,
-                                 struct str key)
-{
-    const struct js_node *at, *end;
-
-    if (!js_type_is(object, JS_OBJECT))
-        return NULL;
-    end = &d->nodes[object->next];
-    for (at = object + 1; at < end; at = &d->nodes[at[1].next])
-        if (js_is(d, at, key))
-            return at;
-    return NULL;
-}
-
-const struct js_node *js_get(const struct js_doc *d, const struct js_node *object, struct str key)
-{
-    const struct js_node *found = js_get_key(d, object, key);
-
-    return found ? js_value_of(found) : NULL;
-}
-
 static uint32_t hex4(const char *p)
 {
     uint32_t value = 0;
@@ -107,6 +86,34 @@ static bool equals_escaped(struct str body, struct str text)
         at += n;
     }
     return at == text.n;
+}
+
+/* The quotes count in the span. */
+static inline bool key_is(const struct js_doc *d, const struct js_node *key, struct str name)
+{
+    return key->end - key->start == name.n + 2 &&
+           (name.n == 0 || memcmp(d->text.p + key->start + 1, name.p, name.n) == 0);
+}
+
+const struct js_node *js_get_key(const struct js_doc *d, const struct js_node *object,
+                                 struct str key)
+{
+    const struct js_node *at, *end;
+
+    if (!js_type_is(object, JS_OBJECT))
+        return NULL;
+    end = &d->nodes[object->next];
+    for (at = object + 1; at < end; at = &d->nodes[at[1].next])
+        if (likely(!at->escaped) ? key_is(d, at, key) : equals_escaped(js_body(d, at), key))
+            return at;
+    return NULL;
+}
+
+const struct js_node *js_get(const struct js_doc *d, const struct js_node *object, struct str key)
+{
+    const struct js_node *found = js_get_key(d, object, key);
+
+    return found ? js_value_of(found) : NULL;
 }
 
 bool js_is(const struct js_doc *d, const struct js_node *v, struct str text)

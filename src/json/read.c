@@ -94,14 +94,19 @@ static bool skip_comment(struct parser *ps)
     return close != NULL;
 }
 
-static inline void skip_space(struct parser *ps)
+static __attribute__((noinline)) void skip_what_is_there(struct parser *ps)
 {
-    if (likely(peek(ps) > ' ' && !(ps->flags & JS_RELAXED)))
-        return;
     skip_blanks(ps);
     if (ps->flags & JS_RELAXED)
         while (skip_comment(ps))
             skip_blanks(ps);
+}
+
+/* Most messages have no blanks: that much stands inline. */
+static inline void skip_space(struct parser *ps)
+{
+    if (unlikely(peek(ps) <= ' ' || (ps->flags & JS_RELAXED)))
+        skip_what_is_there(ps);
 }
 
 static must_check bool grow(struct parser *ps)
@@ -212,14 +217,13 @@ static const char *check_escape(struct parser *ps, const char *p)
     return fail(ps, p, "half of a surrogate pair stands alone"), NULL;
 }
 
-/* ps->p stands on the opening quote; adds the node and moves past the closing one. */
-static bool string(struct parser *ps)
+/* A string from `start` on, whose first byte that is not plain is at p. */
+static bool string_rest(struct parser *ps, const char *start, const char *p)
 {
-    const char *start = ps->p, *p = skip_plain(start + 1, ps->end);
     bool escaped = false;
     uint32_t code;
 
-    while (unlikely(p == ps->end || *p != '"')) {
+    while (p == ps->end || *p != '"') {
         if (p == ps->end)
             return fail(ps, ps->end, "");
         if (*p == '\\') {
@@ -241,6 +245,17 @@ static bool string(struct parser *ps)
     }
     ps->p = p + 1;
     return add_node(ps, JS_STRING, start, p + 1, escaped);
+}
+
+/* ps->p stands on the opening quote; adds the node and moves past the closing one. */
+static bool string(struct parser *ps)
+{
+    const char *start = ps->p, *p = skip_plain(start + 1, ps->end);
+
+    if (unlikely(p == ps->end || *p != '"'))
+        return string_rest(ps, start, p);
+    ps->p = p + 1;
+    return add_node(ps, JS_STRING, start, p + 1, false);
 }
 
 static inline const char *skip_digits(const char *p, const char *end)

@@ -63,6 +63,8 @@ static void find_parts(struct mcp_message *m, struct arena *mem)
             m->error = value;
         else if (str_eq(name, STR("jsonrpc")))
             m->is_2_0 = js_is(d, value, STR("2.0"));
+        else
+            m->has_others = true;
     }
     m->method = js_text(d, m->method_node, mem);
     m->meta_node = js_get(d, m->params, STR("_meta"));
@@ -90,7 +92,7 @@ static bool check_request(const struct mcp_message *m, struct arena *mem, struct
     const struct js_doc *d = &m->doc;
     const struct js_node *root = js_root(d);
 
-    if (has_case_twin(d, root, envelope_names, countof(envelope_names), mem) ||
+    if ((m->has_others && has_case_twin(d, root, envelope_names, countof(envelope_names), mem)) ||
         has_case_twin(d, m->params, params_names, countof(params_names), mem))
         return error_set(
             err, ERR_BAD_INPUT,

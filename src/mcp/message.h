@@ -18,6 +18,7 @@ struct mcp_message {
     const struct js_node *id_node, *method_node,
         *meta_node; /* as they stand, whatever their type */
     bool is_2_0;
+    bool has_others; /* members that are none of the envelope's */
 };
 
 /* From a client: strict (no duplicate keys, no case-twins of envelope names, jsonrpc "2.0", id a
