@@ -35,7 +35,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     if (a->transport_id)
         memcpy(x->transport_id, a->transport_id, sizeof(x->transport_id));
     x->has_message = str_eq(a->verb, STR("POST"));
-    x->version = mcp_version_find(STR("2025-03-26"));
+    x->version = mcp_version_unsaid;
     if (a->who) {
         x->who = *a->who;
         x->is_known = true;

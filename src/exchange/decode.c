@@ -16,11 +16,15 @@ static struct str version_header(const struct exchange *x)
     return http_header_get(x->head, STR("mcp-protocol-version"));
 }
 
+static bool is_modern(const struct mcp_version *v)
+{
+    return v && v->era == MCP_MODERN;
+}
+
 static bool header_is_modern(const struct exchange *x)
 {
     struct str header = version_header(x);
-    const struct mcp_version *v = header.p ? mcp_version_find(header) : NULL;
-    return v && v->era == MCP_MODERN;
+    return header.p && is_modern(mcp_version_find(header));
 }
 
 static bool is_client_info(const struct exchange *x, const struct js_node *v)
@@ -125,17 +129,18 @@ static enum step_result decode_request(struct exchange *x)
     struct str text = js_text(&x->msg.doc, pv, x->mem);
     const struct mcp_version *claimed = text.p ? mcp_version_find(text) : NULL;
     struct str header = version_header(x);
+    const struct mcp_version *said = header.p ? mcp_version_find(header) : NULL;
 
     if (initialize && (!pv || (claimed && claimed->era == MCP_LEGACY))) {
-        if (header_is_modern(x))
+        if (is_modern(said))
             return exchange_refuse(
                 x, 400, -32020,
                 "initialize belongs to the legacy versions, the header names a modern one");
     } else if (pv) {
         return climb_ladder(x);
-    } else if (header_is_modern(x)) {
+    } else if (is_modern(said)) {
         return check_envelope(x);
-    } else if (header.p && !mcp_version_find(header)) {
+    } else if (header.p && !said) {
         return exchange_refuse(x, 400, -32600,
                                "Unsupported protocol version in MCP-Protocol-Version");
     }

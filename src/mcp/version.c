@@ -17,11 +17,14 @@ const struct mcp_version mcp_versions[] = {
     {.name = {NULL, 0}},
 };
 
+const struct mcp_version *const mcp_version_unsaid = &mcp_versions[2];
+
+/* From the newest on: most speak it. */
 const struct mcp_version *mcp_version_find(struct str name)
 {
-    for (const struct mcp_version *v = mcp_versions; v->name.p; v++)
-        if (str_eq(v->name, name))
-            return v;
+    for (size_t i = countof(mcp_versions) - 1; i-- > 0;)
+        if (str_eq(mcp_versions[i].name, name))
+            return &mcp_versions[i];
     return NULL;
 }
 

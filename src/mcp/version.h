@@ -16,6 +16,8 @@ struct mcp_version {
 };
 
 extern const struct mcp_version mcp_versions[]; /* oldest first, ends with an absent name */
+/* 2025-03-26: what a request speaks that does not say, as the revision after it ruled. */
+extern const struct mcp_version *const mcp_version_unsaid;
 const struct mcp_version *mcp_version_find(struct str name); /* NULL when unknown */
 const struct mcp_version *mcp_version_latest(enum mcp_era era);
 /* What we answer an initialize asking for `asked`: the same when we speak it, else our newest
