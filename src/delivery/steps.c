@@ -84,7 +84,7 @@ static void deliver_response(struct delivery *d)
         drop(d, "unknown_id");
         return;
     }
-    pending_take(d->link, id);
+    pending_take(p);
     if (refuse_shape(d, p))
         return;
     struct arena *mem = d->mem;

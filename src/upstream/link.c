@@ -81,6 +81,9 @@ static void forget(struct pending *p)
 {
     struct link *l = p->link;
     map_remove(&l->up->set->ledger, pending_key(p));
+    if (p->waited)
+        *p->waited = false;
+    p->waited = NULL;
     list_remove(&p->node);
     deadline_clear(&p->deadline);
     l->in_flight--;
@@ -174,6 +177,7 @@ bool upstream_send(struct link *l, const struct exec *token, struct pending *p,
         return l->up->ops->send(l, NULL, m, err);
     p->link = l;
     p->wire = NULL;
+    p->waited = NULL;
     p->left = false;
     p->odd_before = l->n_odd;
     deadline_init(&p->deadline, on_deadline);
@@ -212,17 +216,14 @@ struct pending *link_newest(struct link *l)
     return NULL;
 }
 
-struct pending *pending_take(struct link *l, uint64_t id)
+void pending_take(struct pending *p)
 {
-    struct pending *p = pending_find(l, id);
-    if (!p)
-        return NULL;
+    struct link *l = p->link;
     if (!l->has_answered && !l->is_probe)
         upstream_note_success(l->up);
     l->has_answered = true;
     l->timeouts = 0;
     forget(p);
-    return p;
 }
 
 /* Legacy servers, and every server on a pipe, are told; a modern HTTP one sees its stream close. */

@@ -52,6 +52,7 @@ bool remote_of(struct upstream *u, struct remote **ret, struct error *err)
                  STR_ARG(u->config->headers[i].value));
     r->common.p = buf_steal(&lines, &r->common.n);
     r->own = str_n(r->common.p + general, r->common.n - general);
+    buf_init(&r->lines, 256 * 1024);
     r->pool = pool_new(u, r, MAX_REQUESTS);
     *ret = u->wire = r;
     return true;
@@ -114,7 +115,6 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
 {
     struct remote_link *rl = l->wire;
     struct remote *r;
-    struct buf lines;
 
     if (!remote_of(l->up, &r, err))
         return false;
@@ -123,10 +123,9 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
                          STR_ARG(l->up->config->name), MAX_UNANSWERED);
     struct post *post = post_new(l, p);
     struct iovec part = {.iov_base = (void *)m->text.p, .iov_len = m->text.n};
-    buf_init(&lines, 256 * 1024);
-    (void)buf_room(&lines, r->common.n + 512);
-    buf_addstr(&lines, r->common);
-    add_era_lines(&lines, l, m);
+    buf_reset(&r->lines);
+    buf_addstr(&r->lines, r->common);
+    add_era_lines(&r->lines, l, m);
     /* A request's clock is its pending's, which may be stopped meanwhile. */
     int64_t timeout = p ? 0 : l->up->config->timeout_ms;
     if (p) {
@@ -139,9 +138,8 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
     }
     struct http_pool *pool = p && p->patient ? remote_streams(l->up, r) : r->pool;
     struct str target = rl->endpoint.p ? rl->endpoint : r->url.target;
-    post->call = http_call_start(pool, "POST", target, buf_str(&lines), &part, 1, timeout,
+    post->call = http_call_start(pool, "POST", target, buf_str(&r->lines), &part, 1, timeout,
                                  &post_events, post);
-    buf_release(&lines);
     return true;
 }
 
@@ -188,6 +186,7 @@ static void remote_forget(struct upstream *u)
     http_pool_free(r->streams);
     tls_free(r->tls);
     free((char *)r->common.p);
+    buf_release(&r->lines);
     free(r);
 }
 

@@ -21,6 +21,7 @@ struct remote { /* upstream.wire */
     struct http_url url;
     struct str common; /* header lines of every POST; owned */
     struct str own;    /* the configured ones among them */
+    struct buf lines;  /* room for the head lines of the next POST */
 };
 
 struct remote_link { /* link.wire */
@@ -45,6 +46,7 @@ struct post {
     enum post_role role;
     struct link *link; /* NULL once nobody waits: a DELETE, or the link has ended */
     struct pending *pending;
+    bool waited; /* by `pending`, which clears it when it is over and may be gone then */
     uint64_t id;
     struct http_call *call;
     struct loop_timer *timer; /* the next GET, or patience with the first event; NULL: never used */

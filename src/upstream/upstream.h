@@ -133,6 +133,7 @@ struct pending {
     struct list node; /* on its link */
     struct deadline deadline;
     void *wire;          /* the transport's own */
+    bool *waited;        /* the transport's own, or NULL: cleared when this is over */
     bool left;           /* bytes may have reached the upstream */
     bool patient;        /* no deadline: a subscription */
     uint64_t odd_before; /* oddities of the link when this was sent */
@@ -188,10 +189,9 @@ struct pending *link_newest(struct link *l);
 struct pending *link_only(struct link *l);
 /* Something came that belongs to nobody (a sentence, copied): told by requests that fail later. */
 void link_note_odd(struct link *l, const char *what);
-/* Takes the entry that answers to `id` on this link, or NULL (unknown, foreign, answered before).
- */
-struct pending *pending_take(struct link *l, uint64_t id);
-/* The same without taking, for progress. */
+/* The entry that answers to `id` on this link, or NULL (unknown, foreign, answered before). */
 struct pending *pending_find(struct link *l, uint64_t id);
+/* It is answered: out of the ledger; on_reply is the caller's to call. */
+void pending_take(struct pending *p);
 
 #endif

@@ -133,7 +133,8 @@ static inline void on_world_message(void *arg, struct link *l, struct pending *a
 
     assert_true(mcp_parse_upstream(arena_dup(mem, text), mem, &m, &err));
     if (m.kind == MCP_RESPONSE && mcp_id_ours(m.id, &id) && pending_find(l, id)) {
-        struct pending *p = pending_take(l, id);
+        struct pending *p = pending_find(l, id);
+        pending_take(p);
         p->on_reply(p, &m, mem);
         return;
     }
