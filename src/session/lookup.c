@@ -194,6 +194,34 @@ static void *resident(struct session_query *q, struct str key)
     return NULL;
 }
 
+static void hash_id(struct sessions *home, struct str id, uint8_t ret[SHA256_BYTES])
+{
+    struct id_memo *set, *m;
+    uint64_t keyed;
+
+    if (id.n != sizeof(m->id)) {
+        sha256(id, ret);
+        return;
+    }
+    if (!home->memos)
+        home->memos = xcalloc(ID_SETS, sizeof(*home->memos));
+    keyed = map_hash(id);
+    set = home->memos[keyed % ID_SETS];
+    for (m = set; m < set + ID_WAYS; m++)
+        if (m->keyed == keyed && memcmp(m->id, id.p, sizeof(m->id)) == 0) {
+            memcpy(ret, m->hash, sizeof(m->hash));
+            return;
+        }
+    for (m = set; m < set + ID_WAYS && m->keyed; m++)
+        ;
+    if (m == set + ID_WAYS)
+        m = &set[keyed >> 32 & (ID_WAYS - 1)];
+    sha256(id, m->hash);
+    memcpy(m->id, id.p, sizeof(m->id));
+    m->keyed = keyed;
+    memcpy(ret, m->hash, sizeof(m->hash));
+}
+
 bool session_find(struct sessions *home, struct session_query *q)
 {
     char room[KEY_ROOM];
@@ -206,7 +234,7 @@ bool session_find(struct sessions *home, struct session_query *q)
     q->n_links = 0;
     q->ok = true;
     if (q->by == BY_TRANSPORT)
-        sha256(q->name, q->hash);
+        hash_id(home, q->name, q->hash);
     void *found = resident(q, cache_key(q, room, sizeof(room)));
     if (found && q->by == BY_TRANSPORT) {
         q->transport = found;

@@ -92,6 +92,7 @@ void sessions_free(struct sessions *s)
     list_each(&s->idle_transports, t) transport_drop(list_entry(t, struct transport, lru));
     list_each(&s->idle_sessions, n) session_drop(list_entry(n, struct session, lru));
     map_release(&s->names);
+    free(s->memos);
     free((char *)s->node.p);
     free(s);
 }

@@ -3,7 +3,18 @@
 #ifndef HOLDFAST_SESSION_SESSION_IMPL_H
 #define HOLDFAST_SESSION_SESSION_IMPL_H
 
+#include "crypto/hash.h"
+#include "crypto/token.h"
 #include "session/session.h"
+
+/* Digests of transport ids in use, so that most requests need not make theirs. */
+#define ID_SETS 256 /* a power of two */
+#define ID_WAYS 4   /* places of which an id may have any in its set */
+struct id_memo {
+    uint64_t keyed; /* by the secret of the maps: other ids are told apart without comparing */
+    char id[TRANSPORT_ID_LENGTH];
+    uint8_t hash[SHA256_BYTES];
+};
 
 struct sessions {
     struct lanes *lanes;
@@ -14,6 +25,7 @@ struct sessions {
         names; /* key → struct session or struct transport, told apart by the key's first byte */
     struct list idle_sessions, idle_transports;
     unsigned n_sessions, n_transports;
+    struct id_memo (*memos)[ID_WAYS]; /* ID_SETS of them, by `keyed`; NULL before the first */
 };
 
 /* The longest name a lookup may have: handles and carrier names are bounded before they come here;
