@@ -82,9 +82,12 @@ void audit_count(struct audit *a, struct str server, struct str outcome)
     memcpy(key, server.n ? server.p : "", n);
     key[n] = '\0';
     memcpy(key + n + 1, outcome.n ? outcome.p : "", m);
-    struct counter *c = map_get(&a->counters, str_n(key, n + 1 + m));
+    struct counter *c = a->counted_last;
+    if (!c || !str_eq(c->key, str_n(key, n + 1 + m)))
+        c = map_get(&a->counters, str_n(key, n + 1 + m));
     if (!c)
         c = counter_new(a, str_n(key, n), str_n(key + n + 1, m), str_n(key, n + 1 + m));
+    a->counted_last = c;
     metric_add(c->cell, 1);
 }
 

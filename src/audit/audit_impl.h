@@ -47,6 +47,7 @@ struct audit {
 
     size_t note_bytes;
     struct map counters; /* "server\\0outcome" → struct counter */
+    struct counter *counted_last;
     struct metric *executions;
     struct metric_cell *failures;
 };

@@ -14,12 +14,14 @@
 
 #define MAX_REQUEST (256u * 1024 * 1024) /* "limits.body" goes up to 64 MiB; we add little */
 #define MAX_ATTEMPTS 2
+#define KEPT_TEXT (64u * 1024)
 
 struct calls {
     struct audit *audit;
     struct lanes *lanes;
     struct map by_client_id;
     unsigned in_flight;
+    struct buf text; /* room for the next request; see borrow_text() */
 };
 
 struct calls *calls_new(struct audit *audit, struct lanes *lanes)
@@ -28,12 +30,14 @@ struct calls *calls_new(struct audit *audit, struct lanes *lanes)
     home->audit = audit;
     home->lanes = lanes;
     map_init(&home->by_client_id);
+    buf_init(&home->text, MAX_REQUEST);
     return home;
 }
 
 void calls_free(struct calls *home)
 {
     map_release(&home->by_client_id);
+    buf_release(&home->text);
     free(home);
 }
 
@@ -241,6 +245,26 @@ static bool tells_level(struct call *c, struct link *l)
     return c->level != NULL;
 }
 
+/* A request's text is needed until it is sent, mostly at once: the room for it goes from call to
+ * call.  A second one that needs it meanwhile has its own. */
+static struct buf borrow_text(struct calls *home)
+{
+    struct buf text = home->text;
+
+    buf_init(&home->text, MAX_REQUEST);
+    buf_reset(&text);
+    return text;
+}
+
+static void return_text(struct calls *home, struct buf *text)
+{
+    if (home->text.p || text->cap > KEPT_TEXT) {
+        buf_release(text);
+        return;
+    }
+    home->text = *text;
+}
+
 static void call_send(struct call *c, struct link *l, bool was_open)
 {
     struct bridge_request b = {
@@ -266,7 +290,7 @@ static void call_send(struct call *c, struct link *l, bool was_open)
     c->pending.on_fail = on_fail;
     c->pending.on_progress = on_progress;
     c->pending.on_message = on_message;
-    buf_init(&text, MAX_REQUEST);
+    text = borrow_text(c->home);
     (void)buf_room(&text, c->request->doc.text.n + 256); /* one allocation in the common case */
     bridge_write_request(&b, &text);
     struct outgoing m = {
@@ -277,7 +301,7 @@ static void call_send(struct call *c, struct link *l, bool was_open)
     };
     c->state = CALL_SENT;
     bool sent = upstream_send(l, &c->exec, &c->pending, &m, &err);
-    buf_release(&text);
+    return_text(c->home, &text);
     if (!sent)
         on_fail(&c->pending, &err, false);
 }
@@ -495,7 +519,9 @@ void call_start(struct calls *home, struct call *c)
     session_used(c->session);
     if (c->transport && c->request->id.p) {
         c->cancel_key = cancel_key(c->transport, c->request->id, c->mem);
-        map_put(&home->by_client_id, c->cancel_key, c);
+        struct call *before = map_put(&home->by_client_id, c->cancel_key, c);
+        if (before) /* the same id again: from now on it is this one that can be cancelled */
+            before->cancel_key = STR_NONE;
     }
     call_begin(c, 0);
 }
@@ -525,7 +551,7 @@ static struct str outcome_of(const struct call *c)
 static void finish(struct call *c)
 {
     c->state = CALL_DONE;
-    if (c->cancel_key.p && map_get(&c->home->by_client_id, c->cancel_key) == c)
+    if (c->cancel_key.p)
         map_remove(&c->home->by_client_id, c->cancel_key);
     count(c->home, -1);
     c->on_settled(c);
