@@ -27,6 +27,7 @@
 #include "io/tls.h"
 #include "rest/front.h"
 #include "servers/sample.h"
+#include "session/follow.h"
 #include "session/reaper.h"
 #include "upstream/keeper.h"
 
@@ -52,6 +53,7 @@ struct gateway {
     struct http_server *server;
     struct tls_context *tls;
     struct reaper *reaper;
+    struct follow *follow; /* NULL: nobody shares the store */
     struct loop_timer *drain, *first_pipe;
     int64_t drain_until_ms;
     bool anchoring;
@@ -106,7 +108,10 @@ static bool start_services(struct gateway *g, struct error *err)
     struct ground_config ground = {.database = g->options.database,
                                    .data_dir = g->options.data_dir};
 
-    if (!ground_open(&ground, &g->ground, err) || !open_undelivered(g, err))
+    int64_t ended = 0;
+    if (!ground_open(&ground, &g->ground, err) || !open_undelivered(g, err) ||
+        (ground_is_shared(g->ground) &&
+         !follow_position(ground_write_store(g->ground), &ended, err)))
         return false;
     const struct writer_row *writer = ground_writer(g->ground);
     list_init(&sv->unbegun);
@@ -134,6 +139,9 @@ static bool start_services(struct gateway *g, struct error *err)
         .max_resident = 10000,
     };
     sv->sessions = sessions_new(&sessions);
+    struct follow_config follow = {
+        .loop = sv->loop, .lanes = sv->lanes, .sessions = sv->sessions, .after = ended};
+    g->follow = ground_is_shared(g->ground) ? follow_new(&follow) : NULL;
     start_delivery(g);
     upstreams_apply(sv->upstreams, sv->config);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->config);
@@ -416,6 +424,7 @@ static void stop(struct gateway *g)
     loop_timer_free(g->drain);
     loop_timer_free(g->first_pipe);
     ground_stop(g->ground);
+    follow_stop(g->follow);
     if (sv->hub)
         hub_drain(sv->hub);
     if (sv->upstreams)
@@ -435,6 +444,7 @@ static void stop(struct gateway *g)
     identity_free(sv->identity);
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
+    follow_free(g->follow);
     if (sv->sessions)
         sessions_free(sv->sessions);
     if (sv->calls)
