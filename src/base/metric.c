@@ -16,7 +16,9 @@
 #define MOST_LABELS 8
 #define LONGEST_VALUE 128
 
-static const struct {
+#define SECOND INT64_C(1000000)
+
+static const struct bound {
     int64_t us;
     const char *le;
 } bounds[] = {
@@ -25,11 +27,38 @@ static const struct {
     {250000, "0.25"}, {500000, "0.5"},  {1000000, "1"},   {2500000, "2.5"}, {5000000, "5"},
     {10000000, "10"}, {30000000, "30"}, {60000000, "60"},
 };
+static const struct bound lifetime_bounds[] = {
+    {SECOND, "1"},
+    {10 * SECOND, "10"},
+    {60 * SECOND, "60"},
+    {300 * SECOND, "300"},
+    {900 * SECOND, "900"},
+    {1800 * SECOND, "1800"},
+    {3600 * SECOND, "3600"},
+    {14400 * SECOND, "14400"},
+    {43200 * SECOND, "43200"},
+    {86400 * SECOND, "86400"},
+    {604800 * SECOND, "604800"},
+    {2592000 * SECOND, "2592000"},
+};
+
+/* What is written of each kind. */
+static const struct {
+    const char *name;
+    const struct bound *bounds; /* NULL: no histogram */
+    size_t n_bounds;
+} kinds[] = {
+    [METRIC_COUNTER] = {"counter", NULL, 0},
+    [METRIC_GAUGE] = {"gauge", NULL, 0},
+    [METRIC_HISTOGRAM] = {"histogram", bounds, countof(bounds)},
+    [METRIC_LIFETIMES] = {"histogram", lifetime_bounds, countof(lifetime_bounds)},
+};
 
 struct metric_cell {
     struct metric_cell *next;
-    char *labels;             /* rendered: server="a",outcome="ok"; also the key in `cells` */
-    _Atomic int64_t value;    /* of a histogram: the sum in microseconds */
+    char *labels;          /* rendered: server="a",outcome="ok"; also the key in `cells` */
+    _Atomic int64_t value; /* of a histogram: the sum in microseconds */
+    enum metric_kind kind;
     _Atomic int64_t *buckets; /* histograms: one per bound and one past the last, not cumulated */
 };
 
@@ -63,8 +92,9 @@ static struct metric_cell *cell_new(struct metric *m, struct str labels)
     c->labels = xmalloc(labels.n + 1);
     memcpy(c->labels, labels.p, labels.n);
     c->labels[labels.n] = '\0';
-    if (m->kind == METRIC_HISTOGRAM)
-        c->buckets = xcalloc(countof(bounds) + 1, sizeof(*c->buckets));
+    c->kind = m->kind;
+    if (kinds[m->kind].bounds)
+        c->buckets = xcalloc(kinds[m->kind].n_bounds + 1, sizeof(*c->buckets));
     *m->last = c;
     m->last = &c->next;
     return c;
@@ -185,11 +215,12 @@ void metric_set(struct metric_cell *c, int64_t value)
 
 void metric_observe_us(struct metric_cell *c, int64_t us)
 {
-    size_t i = 0;
+    const struct bound *b = kinds[c->kind].bounds;
+    size_t i = 0, n = kinds[c->kind].n_bounds;
 
     if (us < 0)
         us = 0;
-    while (i < countof(bounds) && us > bounds[i].us)
+    while (i < n && us > b[i].us)
         i++;
     atomic_fetch_add_explicit(&c->buckets[i], 1, memory_order_relaxed);
     metric_add(c, us);
@@ -204,12 +235,14 @@ static void write_histogram(const struct metric *m, const struct metric_cell *c,
 {
     const char *comma = c->labels[0] ? "," : "";
     const char *open = c->labels[0] ? "{" : "", *close = c->labels[0] ? "}" : "";
+    const struct bound *b = kinds[m->kind].bounds;
+    size_t n = kinds[m->kind].n_bounds;
     int64_t total = 0, sum = metric_value(c);
 
-    for (size_t i = 0; i <= countof(bounds); i++) {
+    for (size_t i = 0; i <= n; i++) {
         total += atomic_load_explicit(&c->buckets[i], memory_order_relaxed);
         buf_addf(out, "%s_bucket{%s%sle=\"%s\"} %lld\n", m->name, c->labels, comma,
-                 i < countof(bounds) ? bounds[i].le : "+Inf", (long long)total);
+                 i < n ? b[i].le : "+Inf", (long long)total);
     }
     buf_addf(out, "%s_sum%s%s%s %lld.%06lld\n", m->name, open, c->labels, close,
              (long long)(sum / 1000000), (long long)(sum % 1000000));
@@ -225,17 +258,12 @@ static void write_plain(const struct metric *m, const struct metric_cell *c, str
 
 void metric_write(struct buf *out)
 {
-    static const char *const kinds[] = {
-        [METRIC_COUNTER] = "counter",
-        [METRIC_GAUGE] = "gauge",
-        [METRIC_HISTOGRAM] = "histogram",
-    };
-
     pthread_mutex_lock(&lock);
     for (const struct metric *m = first; m; m = m->next) {
-        buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name, kinds[m->kind]);
+        buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name,
+                 kinds[m->kind].name);
         for (const struct metric_cell *c = m->first; c; c = c->next)
-            (m->kind == METRIC_HISTOGRAM ? write_histogram : write_plain)(m, c, out);
+            (kinds[m->kind].bounds ? write_histogram : write_plain)(m, c, out);
     }
     pthread_mutex_unlock(&lock);
 }

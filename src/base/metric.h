@@ -7,7 +7,8 @@
 
 #include "base/buf.h"
 
-enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+/* METRIC_LIFETIMES is a histogram too, from a second to thirty days. */
+enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM, METRIC_LIFETIMES };
 struct metric;
 struct metric_cell;
 
