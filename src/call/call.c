@@ -2,6 +2,7 @@
 /* One call's life; the diagram is in call.h.  Every path ends in call_answered() once and, unless
  * it was refused before anything was written, in exec_end() once per attempt. */
 #include "call/call.h"
+#include "call/call_measure.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -89,6 +90,7 @@ static struct link_identity link_identity_of(const struct call *c)
 static void call_answered(struct call *c)
 {
     c->state = CALL_ANSWERED;
+    call_measure_answered(c);
     c->on_answer(c);
 }
 
@@ -300,6 +302,7 @@ static void call_send(struct call *c, struct link *l, bool was_open)
         .header_lines = c->header_lines,
     };
     c->state = CALL_SENT;
+    c->sent_us = clock_mono_us();
     bool sent = upstream_send(l, &c->exec, &c->pending, &m, &err);
     return_text(c->home, &text);
     if (!sent)
@@ -332,8 +335,10 @@ static void call_link(struct call *c)
 /* What had to be written first is durable: the intent, the session's row. */
 static void begun(struct call *c, const struct store_op *ops, const struct error *err)
 {
+    call_measure_begun(c, ops, err);
     if (err) {
         c->err = *err;
+        c->outcome = OUTCOME_ERROR;
         c->state = CALL_REFUSED;
         c->on_answer(c);
         return;
@@ -526,28 +531,6 @@ void call_start(struct calls *home, struct call *c)
     call_begin(c, 0);
 }
 
-static struct str outcome_of(const struct call *c)
-{
-    if (c->has_answer) {
-        if (c->answer.error)
-            return STR("error");
-        bool failed = js_type_is(js_get(&c->answer.doc, c->answer.result, STR("isError")), JS_TRUE);
-        return failed ? STR("tool_error") : STR("ok");
-    }
-    switch (c->err.code) {
-    case ERR_TIMEOUT:
-        return STR("timeout");
-    case ERR_CANCELLED:
-        return STR("cancelled");
-    case ERR_LIMIT:
-        return STR("refused");
-    case ERR_UNREACHABLE:
-        return STR("upstream_lost");
-    default:
-        return STR("error");
-    }
-}
-
 static void finish(struct call *c)
 {
     c->state = CALL_DONE;
@@ -577,7 +560,7 @@ void call_settle(struct call *c)
     }
     assert(c->state == CALL_ANSWERED);
     c->state = CALL_ENDING;
-    result.outcome = outcome_of(c);
+    result.outcome = call_outcome_name(c->outcome);
     if (c->has_answer) {
         const struct js_node *body = c->answer.error ? c->answer.error : c->answer.result;
         result.body = js_raw(&c->answer.doc, body);

@@ -29,6 +29,19 @@ enum call_state {
     CALL_REFUSED, /* nothing was written and nothing left us */
 };
 
+/* How it went, in the words of the audit and of metrics. */
+enum call_outcome {
+    OUTCOME_OK,
+    OUTCOME_TOOL_ERROR, /* a result that says isError */
+    OUTCOME_ERROR,
+    OUTCOME_TIMEOUT,
+    OUTCOME_CANCELLED,
+    OUTCOME_REFUSED,
+    OUTCOME_UPSTREAM_LOST,
+};
+#define OUTCOME_COUNT (OUTCOME_UPSTREAM_LOST + 1)
+struct str call_outcome_name(enum call_outcome outcome);
+
 struct calls; /* those in flight, by (transport, client's id), for cancellation */
 struct calls *calls_new(struct audit *audit, struct lanes *lanes) must_check;
 void calls_free(struct calls *c);
@@ -58,7 +71,7 @@ struct call {
     bool names_session;   /* a handle named a provisional session: it becomes durable */
     bool drop_session_id;
     int64_t max_counted;
-    int64_t life_ms; /* after its last use, of a session that becomes durable */
+    int64_t life_ms;         /* after its last use, of a session that becomes durable */
     struct str header_lines; /* towards a modern HTTP upstream: Mcp-Param-* */
     /* Told from the loop.  on_answer: state is ANSWERED or REFUSED.  on_settled: DONE. */
     void (*on_answer)(struct call *c);
@@ -71,10 +84,11 @@ struct call {
     struct mcp_message answer;
     struct arena *answer_mem;
     bool has_answer;
-    bool session_over_limit; /* err is the limit's text, for an isError result */
-    struct kept *keep;       /* set before call_settle(): sealed, stored with the outcome */
-    bool is_kept;            /* and it was */
-    bool is_given_up;        /* it has nothing to keep */
+    enum call_outcome outcome; /* from ANSWERED on */
+    bool session_over_limit;   /* err is the limit's text, for an isError result */
+    struct kept *keep;         /* set before call_settle(): sealed, stored with the outcome */
+    bool is_kept;              /* and it was */
+    bool is_given_up;          /* it has nothing to keep */
     bool state_lost;
     const char *lost_reason;
     /* private */
@@ -83,8 +97,9 @@ struct call {
     struct level_news *level; /* LINKING: the server takes a log level first */
     struct str cancel_key;
     unsigned attempts;
-    size_t n_extra; /* ops beside the intent */
-    bool cancelled; /* while the intent was on its way */
+    int64_t sent_us; /* of the attempt that was answered; 0: none left */
+    size_t n_extra;  /* ops beside the intent */
+    bool cancelled;  /* while the intent was on its way */
     /* Large, and written before they are read: call_init() leaves them as they are, but for the
      * codes of the errors.  A call that waits for the disk should not push others out of the cache.
      */

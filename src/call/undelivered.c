@@ -17,6 +17,7 @@
 #include "base/metric.h"
 #include "crypto/hash.h"
 #include "crypto/seal.h"
+#include "session/session_metrics.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -325,6 +326,7 @@ static void on_read(struct read_job *job)
     } else if (!t->row) {
         let_go(t);
     } else if (!open_row(t)) {
+        session_metric_crypt_failed(CRYPT_OPEN);
         log_warn("a kept result does not open; the call is made again");
         let_go(t);
     } else if (t->was_cancelled) {

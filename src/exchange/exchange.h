@@ -20,9 +20,9 @@ struct services {
     struct loop *loop;
     struct config *config; /* the current one; an exchange keeps the one it began with */
     struct lanes *lanes;
-    struct str database; /* which, for people */
     struct identity *identity;
     struct sessions *sessions;
+    struct session_gauges *gauges;
     struct upstreams *upstreams;
     struct audit *audit;
     struct calls *calls;

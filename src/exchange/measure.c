@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells are looked up once per (method, status class): the hot path adds to two integers. */
+/* Cells are looked up once per (method, status class) and (method, outcome): the hot path adds to
+ * three integers. */
 #include "exchange/measure.h"
 
 #include "base/clock.h"
@@ -12,43 +13,77 @@ static struct metric *requests, *durations;
 
 struct cells {
     struct metric_cell *count[CLASSES];
-    struct metric_cell *duration;
+    struct metric_cell *duration[OUTCOME_COUNT];
 };
 
 static struct cells *cells_of(const struct mcp_method *method)
 {
-    static struct cells known[16], other;
-    for (size_t i = 0; method && i < countof(known) && mcp_methods[i].name.p; i++)
+    static const struct mcp_method *const unnamed[] = {&mcp_method_get, &mcp_method_delete,
+                                                       &mcp_method_notification,
+                                                       &mcp_method_response, &mcp_method_batch};
+    static struct cells named[24], of_unnamed[countof(unnamed)], unknown;
+
+    for (size_t i = 0; method && i < countof(named) && mcp_methods[i].name.p; i++)
         if (method == &mcp_methods[i])
-            return &known[i];
-    return &other;
+            return &named[i];
+    for (size_t i = 0; method && i < countof(unnamed); i++)
+        if (method == unnamed[i])
+            return &of_unnamed[i];
+    return &unknown;
 }
 
-static void fill(struct cells *c, const struct mcp_method *method, int class)
+static void be_registered(void)
 {
-    struct str name = method ? method->name : STR("unknown");
-    char status[] = {(char)('0' + class), 'x', 'x', '\0'};
-    struct str labels[] = {name, str_of(status)};
+    if (requests)
+        return;
+    requests = metric_register(METRIC_COUNTER, "holdfast_requests_total", "MCP requests answered.",
+                               "method,status", 128);
+    durations = metric_register(METRIC_HISTOGRAM, "mcp_server_operation_duration_seconds",
+                                "From the first byte of a request to its reply.",
+                                "mcp_method_name,error_type", 192);
+}
 
-    if (!requests) {
-        requests = metric_register(METRIC_COUNTER, "holdfast_requests_total",
-                                   "MCP requests answered.", "method,status", 128);
-        durations = metric_register(METRIC_HISTOGRAM, "mcp_server_operation_duration_seconds",
-                                    "From the first byte of a request to its reply.",
-                                    "mcp_method_name", 32);
-    }
-    c->count[class] = metric_cell(requests, labels, 2);
-    if (!c->duration)
-        c->duration = metric_cell(durations, labels, 1);
+static struct str method_label(const struct exchange *x)
+{
+    return x->method ? x->method->name : STR("unknown");
+}
+
+static struct metric_cell *count_cell(const struct exchange *x, int class)
+{
+    char status[] = {(char)('0' + class), 'x', 'x', '\0'};
+    struct str labels[] = {method_label(x), str_of(status)};
+
+    be_registered();
+    return metric_cell(requests, labels, countof(labels));
+}
+
+static struct metric_cell *duration_cell(const struct exchange *x, enum call_outcome outcome)
+{
+    struct str labels[] = {method_label(x),
+                           outcome == OUTCOME_OK ? STR("") : call_outcome_name(outcome)};
+
+    be_registered();
+    return metric_cell(durations, labels, countof(labels));
+}
+
+/* The call's, or what we said of the request ourselves. */
+static enum call_outcome outcome_of(const struct exchange *x)
+{
+    if (x->has_call && x->call.outcome != OUTCOME_OK)
+        return x->call.outcome;
+    return !x->is_error ? OUTCOME_OK : x->has_call ? OUTCOME_ERROR : OUTCOME_REFUSED;
 }
 
 void measure_exchange(const struct exchange *x)
 {
     struct cells *c = cells_of(x->method);
     int class = x->status >= 100 && x->status < 600 ? x->status / 100 : 0;
+    enum call_outcome outcome = outcome_of(x);
 
-    if (!c->count[class] || !c->duration)
-        fill(c, x->method, class);
+    if (unlikely(!c->count[class]))
+        c->count[class] = count_cell(x, class);
+    if (unlikely(!c->duration[outcome]))
+        c->duration[outcome] = duration_cell(x, outcome);
     metric_add(c->count[class], 1);
-    metric_observe_us(c->duration, clock_mono_us() - x->began_us);
+    metric_observe_us(c->duration[outcome], clock_mono_us() - x->began_us);
 }

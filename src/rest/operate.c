@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /healthz, /readyz, /metrics.  Gauges that mirror somebody's state are filled at each scrape, so
- * the request path does not keep them. */
+ * the request path does not keep them; those of the store are waited for, but not for long. */
 #include "rest/front.h"
 
 #include "base/log.h"
 #include "base/metric.h"
-#include "json/write.h"
+#include "session/session_gauges.h"
 
 static struct metric *in_flight, *links, *resident, *upstream_up, *queues, *stall, *log_lost,
     *batches;
@@ -63,20 +63,54 @@ static void fill(struct services *sv)
     upstreams_each(sv->upstreams, set_upstream, NULL);
 }
 
-void front_metrics(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+/* A scrape that waits for the store's part. */
+struct scrape {
+    struct gauges_wait wait;
+    struct services *sv;
+    struct http_request *http;
+};
+
+static void show_metrics(struct services *sv, struct http_request *r)
 {
-    struct services *sv = arg;
     struct buf out;
 
-    if (!sv->config->metrics) {
-        front_refuse(r, 404, STR_NONE, "metrics are switched off; set \"metrics\": true");
-        return;
-    }
     fill(sv);
     buf_init(&out, 16u * 1024 * 1024);
     metric_write(&out);
     http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", STR_NONE, buf_str(&out));
     buf_release(&out);
+}
+
+static void on_gauges(struct gauges_wait *w)
+{
+    struct scrape *scrape = container_of(w, struct scrape, wait);
+    show_metrics(scrape->sv, scrape->http);
+}
+
+static void on_scrape_gone(struct http_request *r)
+{
+    struct scrape *scrape = r->user;
+    gauges_wait_cancel(&scrape->wait);
+    http_request_done(r);
+}
+
+void front_metrics(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+{
+    struct services *sv = arg;
+    struct scrape *scrape;
+
+    if (!sv->config->metrics) {
+        front_refuse(r, 404, STR_NONE, "metrics are switched off; set \"metrics\": true");
+        return;
+    }
+    scrape = arena_new_of(r->mem, struct scrape);
+    *scrape = (struct scrape){.wait = {.done = on_gauges}, .sv = sv, .http = r};
+    if (session_gauges_refresh(sv->gauges, sv->config, &scrape->wait)) {
+        show_metrics(sv, r);
+        return;
+    }
+    r->user = scrape;
+    r->on_abort = on_scrape_gone;
 }
 
 void front_healthz(void *arg unused_arg, struct http_request *r,
@@ -85,29 +119,14 @@ void front_healthz(void *arg unused_arg, struct http_request *r,
     http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ok\"}\n"));
 }
 
-static void refuse_unhealthy(struct services *sv, struct http_request *r)
-{
-    struct js_writer w;
-    struct buf out;
-    buf_init(&out, 64 * 1024);
-    js_begin(&w, &out);
-    js_object(&w);
-    js_kv_string(&w, "status",
-                 arena_printf(r->mem, "the database %.*s cannot be written; see the log",
-                              STR_ARG(sv->database)));
-    js_object_end(&w);
-    buf_addc(&out, '\n');
-    http_reply(r, 503, "application/json", STR_NONE, buf_str(&out));
-    buf_release(&out);
-}
-
 void front_readyz(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
     struct services *sv = arg;
     if (sv->draining)
         http_reply(r, 503, "application/json", STR_NONE, STR("{\"status\":\"stopping\"}\n"));
     else if (!lanes_healthy(sv->lanes))
-        refuse_unhealthy(sv, r);
+        http_reply(r, 503, "application/json", STR_NONE,
+                   STR("{\"status\":\"the store cannot write; see the log\"}\n"));
     else
         http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ready\"}\n"));
 }

@@ -1,79 +1,128 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One timer; each round is a batch on the write lane, followed at once by the next while batches
- * come back full, so that no round holds the lane for long. */
+/* One timer; each run is a row of batches on the write lane, one at a time and each followed by the
+ * next only while they come back full, so that no run holds the lane for long.  A run that fails is
+ * told and counted, and the timer goes on. */
 #include "session/reaper.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "session/session_metrics.h"
 
 #include <stdlib.h>
 
+#define FIRST_MS 5000        /* after the start, which has enough to do */
+#define LEASE_SPARE_MS 30000 /* past the next run, which then holds on to it */
+
 struct reaper {
     struct lanes *lanes;
+    struct sessions *sessions;
     struct loop_timer *timer;
     struct read_job job;
-    unsigned batch;
+    struct reap_what what; /* of the batch under way: the lane reads it */
+    int64_t interval_ms, idle_ms;
+    unsigned batch_size;
     bool busy;
-    int64_t idle_ms;
-    struct reaped reaped;
-    struct metric_cell *expired, *failures;
+    struct reaped batch; /* the last one's, and … */
+    struct reaped run;   /* … those of this run together */
+    struct metric_cell *failures;
 };
 
-static bool run(struct read_job *job, struct store *store)
+static bool run_batch(struct read_job *job, struct store *store)
 {
     struct reaper *r = container_of(job, struct reaper, job);
-    struct reap_what what = {.now_ms = clock_life_ms(), .idle_ms = r->idle_ms, .batch = r->batch};
-    return store_reap(store, &what, &r->reaped, &job->err);
+    if (fault_hits("reaper.batch"))
+        return error_set(&job->err, ERR_UNAVAILABLE, "fault injected");
+    return store_reap(store, &r->what, &r->batch, &job->err);
 }
 
-static void start(struct reaper *r);
+static void batch_start(struct reaper *r);
 
-static void done(struct read_job *job)
+static void run_failed(struct reaper *r, const char *why)
+{
+    metric_add(r->failures, 1);
+    log_warn("cleaning up expired sessions failed; it is tried again at the next interval",
+             LZ("why", why));
+}
+
+static void run_done(struct reaper *r)
+{
+    sessions_drop_over(r->sessions, r->what.now_ms, r->what.batch);
+    if (r->run.expired)
+        log_info("Cleaned up expired sessions", LI("count", r->run.expired));
+    if (r->run.pulled_back)
+        log_warn("sessions used in the future, by a clock that was wrong, count as used now",
+                 LI("count", r->run.pulled_back));
+}
+
+static void on_batch(struct read_job *job)
 {
     struct reaper *r = container_of(job, struct reaper, job);
+    const struct reaped *b = &r->batch;
+
     r->busy = false;
     if (!job->ok) {
-        metric_add(r->failures, 1);
-        log_warn("cleanup failed; it is tried again at the next interval",
-                 LZ("why", job->err.text));
+        run_failed(r, job->err.text);
         return;
     }
-    metric_add(r->expired, (int64_t)r->reaped.expired);
-    if (r->reaped.expired)
-        log_info("Cleaned up expired sessions", LI("count", r->reaped.expired));
-    if (r->reaped.expired >= r->batch)
-        start(r);
+    session_metric_expired(b->expired);
+    r->run.expired += b->expired;
+    r->run.pulled_back += b->pulled_back;
+    if (b->expired >= r->what.batch || b->idled >= r->what.batch || b->pulled_back >= r->what.batch)
+        batch_start(r);
+    else
+        run_done(r);
 }
 
-static void start(struct reaper *r)
+static void batch_start(struct reaper *r)
 {
-    if (r->busy)
-        return;
-    r->reaped = (struct reaped){0};
-    r->job = (struct read_job){.run = run, .done = done};
+    r->batch = (struct reaped){0};
+    r->what.batch = r->batch_size;
+    r->what.idle_ms = r->idle_ms;
+    r->what.now_ms = clock_life_ms();
+    r->what.lease_until_ms = r->what.now_ms + r->interval_ms + LEASE_SPARE_MS;
+    r->job = (struct read_job){.run = run_batch, .done = on_batch};
     r->busy = lane_maintain(r->lanes, &r->job);
+    if (!r->busy)
+        run_failed(r, "too much is waiting for the store");
 }
 
 static void on_timer(void *arg)
 {
-    start(arg);
+    struct reaper *r = arg;
+
+    if (r->busy)
+        return;
+    r->run = (struct reaped){0};
+    batch_start(r);
 }
 
-struct reaper *reaper_new(struct loop *loop, struct lanes *lanes, const struct config *c)
+void reaper_apply(struct reaper *r, const struct config *c)
+{
+    bool first = r->interval_ms == 0;
+    int64_t after = first && c->cleanup_interval_ms > FIRST_MS ? FIRST_MS : c->cleanup_interval_ms;
+
+    if (r->interval_ms != c->cleanup_interval_ms)
+        loop_timer_start(r->timer, after, c->cleanup_interval_ms);
+    r->interval_ms = c->cleanup_interval_ms;
+    r->batch_size = c->cleanup_batch;
+    r->idle_ms = c->session_idle_ms;
+}
+
+struct reaper *reaper_new(struct loop *loop, struct lanes *lanes, struct sessions *sessions,
+                          const struct config *c)
 {
     struct reaper *r = xcalloc(1, sizeof(*r));
+
     r->lanes = lanes;
-    r->batch = c->cleanup_batch;
-    r->idle_ms = c->session_idle_ms;
-    r->expired = metric_cell(
-        metric_register(METRIC_COUNTER, "sessions_expired_total", "Sessions that expired.", "", 1),
-        NULL, 0);
+    r->sessions = sessions;
+    r->what.writer = sessions_writer(sessions);
     r->failures = metric_cell(metric_register(METRIC_COUNTER, "holdfast_cleanup_failures_total",
-                                              "Cleanup rounds that failed.", "", 1),
+                                              "Cleanup runs that failed.", "", 1),
                               NULL, 0);
     r->timer = loop_timer_new(loop, on_timer, r);
-    loop_timer_start(r->timer, c->cleanup_interval_ms, c->cleanup_interval_ms);
+    reaper_apply(r, c);
     return r;
 }
 

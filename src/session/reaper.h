@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends what is over: expired sessions get their status written down, dead transports are deleted.
+/* Ends what is over: expired sessions get their status written down, so do idle ones, what was used
+ * in the future is pulled back, dead transports are deleted, and memory lets go of what ended.
  * Readers never depend on it: what is over reads as over at once. */
 #ifndef HOLDFAST_SESSION_REAPER_H
 #define HOLDFAST_SESSION_REAPER_H
 
-#include "config/config.h"
-#include "io/loop.h"
-#include "store/lanes.h"
+#include "session/session.h"
 
 struct reaper;
-struct reaper *reaper_new(struct loop *loop, struct lanes *lanes,
+/* The first run comes soon after the start, the others by session.cleanup.interval.  Where several
+ * processes share a store, the one that holds the lease does it. */
+struct reaper *reaper_new(struct loop *loop, struct lanes *lanes, struct sessions *sessions,
                           const struct config *c) must_check;
-void reaper_free(struct reaper *r); /* after lanes_free */
+void reaper_apply(struct reaper *r, const struct config *c); /* interval, batch and idle time */
+void reaper_free(struct reaper *r);                          /* after lanes_free */
 
 #endif

@@ -71,7 +71,16 @@ def test_metrics__count_what_happened(holdfast, stdio_server):
     assert grown('holdfast_executions_total', server='up', outcome='ok') == 3
     assert grown('holdfast_executions_total', server='up', outcome='tool_error') == 1
     assert grown('holdfast_requests_total', method='tools/call', status='2xx') == 4
-    assert grown('mcp_server_operation_duration_seconds_count', mcp_method_name='tools/call') == 4
+    assert grown('mcp_server_operation_duration_seconds_count', mcp_method_name='tools/call', error_type='') == 3
+    assert grown('mcp_server_operation_duration_seconds_count', mcp_method_name='tools/call', error_type='tool_error') == 1
+    assert grown('mcp_client_operation_duration_seconds_count', mcp_method_name='tools/call', error_type='') == 3
+    assert grown('mcp_client_operation_duration_seconds_count', mcp_method_name='tools/call', error_type='tool_error') == 1
+    assert grown('tools_executed_total', tenant_id='default', tool_name='echo') == 3
+    assert grown('tools_executed_total', tenant_id='default', tool_name='fail') == 1
+    assert grown('sessions_created_total', tenant_id='default') == 1
+    assert after['sessions_active'] == 1
+    assert after['holdfast_sessions_counted{tenant_id="default"}'] == 0  # it was born of a transport
+    assert after['holdfast_sessions_limit{tenant_id="default"}'] == 100
     assert after['holdfast_upstream_up{server="up"}'] == 1
     assert after['holdfast_upstream_links'] == 1 and after['holdfast_sessions_resident'] >= 1
 
