@@ -78,6 +78,60 @@ static const struct error_info table[ERR_COUNT] = {
     ROW(ERR_INTERNAL, "internal", 500, -32603, 1, "Something went wrong inside",
         "This is a fault of ours or of the machine, such as a full disk. "
         "The log has the details; please report it with the lines around it."),
+    ROW(ERR_TENANT_NOT_FOUND, "tenant_not_found", 401, -32000, 3, "No tenant could be made out",
+        "The request has no credential, or one that is unknown, expired or revoked, so it belongs "
+        "to no tenant. Create a key with `holdfast key create` and send it as a bearer token."),
+    ROW(ERR_SESSION_EXISTS, "session_exists", 409, -32000, 6, "A session of this name exists",
+        "Names of sessions are unique in a tenant, also of sessions that are over. "
+        "Choose another session_id, or leave it out and use the one that is returned."),
+    ROW(ERR_SESSION_LIMIT, "session_limit", 429, -32000, 1, "The tenant has all sessions it may",
+        "As many sessions are live as the tenant is allowed. End those that are not needed with "
+        "DELETE /api/v1/sessions/{id}, wait for some to expire, or raise the tenant's limit in "
+        "the configuration."),
+    ROW(ERR_SESSION_NOT_ACTIVE, "session_not_active", 409, -32000, 1, "The session is over",
+        "The session has expired or was terminated, so nothing can be done in it any more. "
+        "Create a new one; GET /api/v1/sessions/{id} shows when and why the old one ended."),
+    ROW(ERR_BAD_DURATION, "invalid_duration", 400, -32602, 1, "The duration is not understood",
+        "A duration is a number with a unit, such as 90s, 30m, 24h or 1h30m, or a number of "
+        "seconds. Correct it and send the request again."),
+    ROW(ERR_BAD_CURSOR, "bad_cursor", 400, -32602, 1, "The cursor is not of this list",
+        "A cursor works only for whoever got it and for the same question. "
+        "Use next_cursor as it came, with the same parameters, or begin without a cursor."),
+    ROW(ERR_UNKNOWN_CLIENT_TYPE, "unknown_client_type", 400, -32602, 1, "Unknown client type",
+        "A client_type is one of claude-code, ide, agent and cli. "
+        "Use one of them, or leave it out."),
+    ROW(ERR_UNKNOWN_TOOL, "unknown_tool", 400, -32602, 1, "Unknown tool id",
+        "No tool of this id was ever used in the tenant. Leave tool_id out, or use the one that "
+        "GET /api/v1/sessions/{id}/tools shows."),
+    ROW(ERR_UNKNOWN_CONTEXT, "unknown_context", 400, -32602, 1, "Unknown context id",
+        "The tenant has no context document of this id. Leave context_id out: a session gets one "
+        "when its context is first written."),
+    ROW(ERR_CREDENTIALS_NOT_KEPT, "credentials_not_kept", 400, -32602, 1,
+        "Credentials are not taken",
+        "This version keeps no credentials for other services, and does not pretend to. "
+        "Leave passthrough_auth out, and configure the credential with the server instead."),
+    ROW(ERR_PRECONDITION_MISSING, "precondition_required", 428, -32000, 6,
+        "The change names no version",
+        "What is changed must be named with its version, so that nobody's change is lost. "
+        "Read it, and send its ETag as If-Match."),
+    ROW(ERR_PRECONDITION_FAILED, "precondition_failed", 412, -32000, 6,
+        "It has changed since it was read",
+        "The ETag in If-Match is not the current one. "
+        "Read it again, repeat the change on what is there now, and send the new ETag."),
+    ROW(ERR_IDEMPOTENCY_MISMATCH, "idempotency_mismatch", 422, -32000, 6,
+        "The Idempotency-Key belongs to another request",
+        "This key came with another path or body within the last 24 hours. "
+        "Use a new key for every new request, and the same one only to repeat it unchanged."),
+    ROW(ERR_IDEMPOTENCY_BUSY, "idempotency_in_flight", 409, -32000, 6,
+        "The same request is under way",
+        "A request with this Idempotency-Key has not been answered yet. "
+        "Wait for it, or repeat the request in a moment."),
+    ROW(ERR_MEDIA_TYPE, "unsupported_media_type", 415, -32600, 1,
+        "The body's type is not understood",
+        "Bodies are JSON. Send Content-Type: application/json."),
+    ROW(ERR_BAD_METHOD, "method_not_allowed", 405, -32600, 1, "The path does not take this method",
+        "The path exists, but not with this method. "
+        "The Allow header of the answer names those it takes."),
 };
 
 bool error_set(struct error *err, enum err_code code, const char *fmt, ...)
