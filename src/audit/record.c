@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executions told by REST: one event each, intent and outcome in one, in the chain like all others.
+ *
+ * The batch begins with the use of the session, which is required: whether it is the teller's and
+ * live is decided by the store in the same transaction, so nothing is recorded for a session that
+ * ended meanwhile.  Arguments and result are redacted and cut each by itself, on the write lane,
+ * so that a long result does not push the arguments out. */
+#include "audit/audit_impl.h"
+
+#include "base/clock.h"
+#include "crypto/hash.h"
+#include "json/write.h"
+
+#include <stdlib.h>
+
+#define ERROR_MAX 1024
+
+struct told_event {
+    struct event_row event;
+    struct str arguments, result, error; /* as told */
+    struct buf original, kept;           /* bodies, written on the write lane */
+    bool is_sealed;
+};
+
+static void add_member(struct buf *out, const char *key, struct str json)
+{
+    if (!json.p)
+        return;
+    buf_addc(out, out->n ? ',' : '{');
+    js_quote(out, str_of(key));
+    buf_addc(out, ':');
+    buf_addstr(out, json);
+}
+
+static struct str body_of(struct buf *out, struct str arguments, struct str result)
+{
+    buf_init(out, SIZE_MAX);
+    add_member(out, "arguments", arguments);
+    add_member(out, "result", result);
+    if (!out->n)
+        return STR_NONE;
+    buf_addc(out, '}');
+    return buf_str(out);
+}
+
+/* The redactor's bytes live until its next use, so what it gives is put down at once. */
+static void seal_bodies(struct audit *a, struct told_event *t)
+{
+    struct event_row *e = &t->event;
+    struct str original = body_of(&t->original, t->arguments, t->result);
+
+    if (!original.p)
+        return;
+    e->body_len = (int64_t)original.n;
+    sha256(original, e->body_sha);
+    buf_init(&t->kept, SIZE_MAX);
+    size_t cap = a->max_body / 2;
+    add_member(&t->kept, "arguments", redact_body(a->redactor, t->arguments, true, cap));
+    add_member(&t->kept, "result", redact_body(a->redactor, t->result, true, cap));
+    if (!t->kept.n)
+        return;
+    buf_addc(&t->kept, '}');
+    e->body = buf_str(&t->kept);
+    sha256(e->body, e->stored_sha);
+}
+
+static void seal(struct audit *a, struct told_event *t)
+{
+    if (t->error.p) {
+        struct buf quoted;
+        buf_init(&quoted, SIZE_MAX);
+        js_quote(&quoted, t->error);
+        struct str kept = redact_body(a->redactor, buf_str(&quoted), true, 4 * ERROR_MAX);
+        bool same = kept.n == quoted.n && kept.p && memcmp(kept.p, quoted.p, kept.n) == 0;
+        buf_release(&quoted);
+        if (!same)
+            t->event.error = STR("[redacted]");
+    }
+    seal_bodies(a, t);
+}
+
+static void on_prepare(struct write_job *job)
+{
+    struct audit_record *r = container_of(job, struct audit_record, job);
+    for (size_t i = 0; i < r->n; i++) {
+        struct told_event *t = &r->events[i];
+        if (!t->is_sealed)
+            seal(r->audit, t);
+        t->is_sealed = true;
+    }
+}
+
+static void on_written(struct write_job *job)
+{
+    struct audit_record *r = container_of(job, struct audit_record, job);
+    for (size_t i = 0; i < r->n; i++) {
+        buf_release(&r->events[i].original);
+        buf_release(&r->events[i].kept);
+        if (job->ok)
+            audit_count(r->audit, STR("-"), r->events[i].event.outcome);
+    }
+    r->done(r);
+}
+
+/* At most `max` bytes, never half a character. */
+static struct str cut(struct str s, size_t max)
+{
+    if (s.n <= max)
+        return s;
+    while (max > 0 && ((unsigned char)s.p[max] & 0xc0) == 0x80)
+        max--;
+    return str_n(s.p, max);
+}
+
+static void fill(struct audit_record *r, struct told_event *t, const struct audit_told *told)
+{
+    t->arguments = told->arguments;
+    t->result = told->result;
+    t->error = told->error;
+    t->event = (struct event_row){
+        .at_ms = clock_wall_ms(),
+        .kind = EVENT_RECORD,
+        .tenant = r->session.tenant,
+        .owner = r->who.owner,
+        .session_id = r->session.id,
+        .carrier = STR("rest"),
+        .method = STR("tools/call"),
+        .tool = cut(told->tool, AUDIT_TEXT_MAX),
+        .tool_id = told->tool_id,
+        .outcome = told->error.p ? STR("error") : STR("ok"),
+        .error = cut(told->error, ERROR_MAX),
+        .duration_us = told->duration_ms * 1000,
+        .tokens = told->tokens,
+        .body_len = -1,
+    };
+}
+
+struct audit_record *audit_record_new(struct audit *a, const struct audit_record_what *what,
+                                      struct arena *mem)
+{
+    struct audit_record *r = arena_new_of(mem, struct audit_record);
+    size_t n = 0;
+    struct store_op *ops = arena_zalloc(mem, (1 + what->n_extra + what->n) * sizeof(*ops));
+
+    r->audit = a;
+    r->who = *what->who;
+    r->session = *what->session;
+    r->session.last_activity_ms = what->at_ms;
+    r->events = arena_zalloc(mem, what->n * sizeof(*r->events));
+    r->n = what->n;
+    ops[n++] = (struct store_op){
+        .kind = OP_SESSION_USE, .who = &r->who, .session = &r->session, .required = true};
+    for (size_t i = 0; i < what->n_extra; i++)
+        ops[n++] = what->extra[i];
+    for (size_t i = 0; i < what->n; i++) {
+        fill(r, &r->events[i], &what->told[i]);
+        ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &r->events[i].event};
+    }
+    r->job = (struct write_job){.ops = ops, .n = n, .prepare = on_prepare, .done = on_written};
+    return r;
+}
