@@ -107,6 +107,8 @@ void http_request_keep(struct http_request *r, struct http_kept *ret);
 void http_kept_release(struct http_kept *k);
 size_t http_stream_queued(const struct http_request *r);
 bool http_request_aborted(const struct http_request *r);
+/* "TLSv1.3"; "none" when it came in the clear, or its client has gone. */
+const char *http_request_tls_version(const struct http_request *r);
 /* Instead of an answer: the plain connection leaves the server, which forgets it and the request;
  * the caller owns the descriptor, and what is said on it, 101 included.  The peer must have waited
  * for that: bytes it sent early are lost.  -1: it cannot leave (TLS, bytes under way, no descriptor

@@ -310,6 +310,12 @@ bool http_request_aborted(const struct http_request *pub)
     return request_of(pub)->conn == NULL;
 }
 
+const char *http_request_tls_version(const struct http_request *pub)
+{
+    const struct server_request *r = request_of(pub);
+    return r->conn ? conn_tls_version(r->conn->conn) : "none";
+}
+
 void http_request_done(struct http_request *pub)
 {
     struct server_request *r = request_of(pub);

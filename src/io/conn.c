@@ -589,6 +589,11 @@ bool conn_is_tls(const struct conn *c)
     return c->tls != NULL;
 }
 
+const char *conn_tls_version(const struct conn *c)
+{
+    return c->tls ? tls_session_version(c->tls) : "none";
+}
+
 /* What has come is thrown away first: closed over unread bytes, the kernel would send a reset, and
  * that destroys the text on its way. */
 void conn_tell_plain_http(struct conn *c, struct str text)

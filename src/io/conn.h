@@ -49,6 +49,8 @@ void conn_shutdown_write(struct conn *c);     /* after the queue drains */
 bool conn_is_broken(const struct conn *c);    /* an error was met, reported or about to be */
 bool conn_is_reached(const struct conn *c);   /* the other side took the connection, if no more */
 bool conn_is_tls(const struct conn *c);
+/* "TLSv1.3"; "none" on a plain one. */
+const char *conn_tls_version(const struct conn *c);
 /* For a TLS conn that on_error ended: when the other side had sent an HTTP request in the clear,
  * says `text` to it, in the clear too.  Once, without waiting, just before conn_close(). */
 void conn_tell_plain_http(struct conn *c, struct str text);

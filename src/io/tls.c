@@ -291,6 +291,11 @@ void tls_session_free(struct tls_session *s)
     free(s);
 }
 
+const char *tls_session_version(const struct tls_session *s)
+{
+    return SSL_get_version(s->ssl);
+}
+
 void tls_session_close_write(struct tls_session *s)
 {
     ERR_clear_error();

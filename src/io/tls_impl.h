@@ -25,5 +25,6 @@ size_t tls_session_pending(const struct tls_session *s);
 /* The handshake failed because the other side sent an HTTP request in the clear. */
 bool tls_session_met_http(const struct tls_session *s);
 void tls_session_close_write(struct tls_session *s);
+const char *tls_session_version(const struct tls_session *s); /* "TLSv1.3" */
 
 #endif
