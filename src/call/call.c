@@ -500,6 +500,9 @@ static void call_begin(struct call *c, int64_t parent)
     c->n_extra = gather_ops(c, ops);
     c->attempts++;
     c->state = CALL_BEGINNING;
+    session_touch(c->session);
+    if (c->replaces)
+        session_touch(c->replaces);
     if (c->kind != EXEC_DURABLE) {
         begin_light(c, ops);
         return;
@@ -560,6 +563,7 @@ void call_settle(struct call *c)
     }
     assert(c->state == CALL_ANSWERED);
     c->state = CALL_ENDING;
+    session_touch(c->session);
     result.outcome = call_outcome_name(c->outcome);
     if (c->has_answer) {
         const struct js_node *body = c->answer.error ? c->answer.error : c->answer.result;

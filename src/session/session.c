@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "crypto/hash.h"
+#include "session/fresh.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -273,17 +274,68 @@ void session_fill_row(const struct session *s, struct session_row *ret)
     };
 }
 
-void session_used(struct session *s)
+static void used_at(struct session *s, int64_t at_ms)
 {
-    int64_t now_ms = clock_life_ms(), moved = now_ms - s->last_used_ms;
+    int64_t moved = at_ms - s->last_used_ms;
     int64_t cap = s->created_ms + SESSION_LIFE_MAX_MS;
 
     if (moved <= 0)
         return;
-    s->last_used_ms = now_ms;
+    s->last_used_ms = at_ms;
     if (s->ttl_ms || !s->expires_ms || s->expires_ms >= cap)
         return;
     s->expires_ms = s->expires_ms + moved < cap ? s->expires_ms + moved : cap;
+}
+
+void session_used(struct session *s)
+{
+    used_at(s, clock_life_ms());
+}
+
+void sessions_set_fresh(struct sessions *s, struct fresh *fresh)
+{
+    s->fresh = fresh;
+}
+
+void session_touch(struct session *s)
+{
+    if (!s->home->fresh)
+        return;
+    fresh_touch(s->home->fresh, s->handle, true);
+    fresh_touch(s->home->fresh, s->id, true);
+}
+
+static struct session *resident_by_id(struct sessions *s, struct str tenant, struct str owner,
+                                      struct str id)
+{
+    char room[KEY_ROOM];
+    struct str key = sessions_key_in(room, sizeof(room), 'i', tenant, owner, id, STR_NONE);
+    return key.p ? map_get(&s->names, key) : NULL;
+}
+
+void sessions_ended(struct sessions *home, struct str tenant, struct str owner, struct str id)
+{
+    struct session *s = resident_by_id(home, tenant, owner, id);
+
+    if (!s)
+        return;
+    session_ref(s);
+    session_forget(s);
+    session_unref(s);
+}
+
+void sessions_moved(struct sessions *home, struct str tenant, struct str owner, struct str id,
+                    const struct session_row *to)
+{
+    struct session *s = resident_by_id(home, tenant, owner, id);
+
+    if (!s)
+        return;
+    used_at(s, to->last_activity_ms);
+    if (to->expires_ms) {
+        s->expires_ms = to->expires_ms;
+        s->ttl_ms = to->ttl_ms;
+    }
 }
 
 bool session_is_over(const struct session *s, int64_t now_ms)

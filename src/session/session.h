@@ -100,6 +100,16 @@ void session_forget(struct session *s); /* it ended: no name finds it any more *
 /* Lets go of sessions and transports that nobody uses and that are over, of those used longest ago
  * at most `most` each. */
 void sessions_drop_over(struct sessions *s, int64_t now_ms, unsigned most);
+/* Something that changes its row is handed to the write lane now: what was read of it is old. */
+void session_touch(struct session *s);
+struct fresh;
+/* Whom session_touch() tells; NULL: nobody. */
+void sessions_set_fresh(struct sessions *s, struct fresh *fresh);
+/* The row was ended, or moved on (last_activity_ms; expires_ms and ttl_ms where not 0), by
+ * somebody who does not hold the session: what is in memory follows. */
+void sessions_ended(struct sessions *s, struct str tenant, struct str owner, struct str id);
+void sessions_moved(struct sessions *s, struct str tenant, struct str owner, struct str id,
+                    const struct session_row *to);
 
 /* One reference; visible to lookups from now on (its row is committed by then). */
 struct transport *transport_new(struct sessions *s, const struct transport_row *row) must_check;

@@ -26,6 +26,7 @@ struct sessions {
     struct list idle_sessions, idle_transports;
     unsigned n_sessions, n_transports;
     struct id_memo (*memos)[ID_WAYS]; /* ID_SETS of them, by `keyed`; NULL before the first */
+    struct fresh *fresh; /* NULL: nobody reads sessions but us */
 };
 
 /* The longest name a lookup may have: handles and carrier names are bounded before they come here;

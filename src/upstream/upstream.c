@@ -182,6 +182,20 @@ void upstreams_each(struct upstreams *s, void (*fn)(void *arg, struct upstream *
     list_each(&s->all, n) fn(arg, list_entry(n, struct upstream, node));
 }
 
+void upstreams_end_links(struct upstreams *s, struct str key, const char *why)
+{
+    struct error err;
+
+    list_each(&s->all, node)
+    {
+        struct upstream *u = list_entry(node, struct upstream, node);
+        struct link *l = map_get(&u->links, key);
+        error_set(&err, ERR_CANCELLED, "%.*s was ended: %s", STR_ARG(u->config->name), why);
+        if (l)
+            link_end(l, &err);
+    }
+}
+
 unsigned upstreams_links(const struct upstreams *s)
 {
     return s->links;

@@ -122,6 +122,8 @@ struct link *upstream_find_link(struct upstream *u, struct str key, uint64_t gen
  */
 bool link_takes_level(struct link *l, const char *level);
 struct str link_key(const struct link *l);
+/* Ends the links of this key with every server: whatever runs on them fails, `why` says why. */
+void upstreams_end_links(struct upstreams *s, struct str key, const char *why);
 /* More than one session may be behind it: key "all", "o:…", or a watch. */
 bool link_is_shared(const struct link *l);
 

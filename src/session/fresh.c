@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stamps by the hash of a name, and the fold that all who wait share.
+ *
+ * Time is counted in epochs: each barrier handed to the write lane ends one.  A touch belongs to
+ * the epoch it is made in, and the barrier that ends this epoch was handed in after it, so once
+ * that is done the touch is folded. */
+#include "session/fresh.h"
+
+#include "base/map.h"
+
+#include <stdlib.h>
+
+#define SLOTS 4096 /* a power of two */
+
+struct slot {
+    uint64_t stamp, epoch;
+};
+
+struct fresh {
+    struct lanes *lanes;
+    struct deadline_class late;
+    uint64_t epoch;   /* of touches made now; from 1 */
+    uint64_t folded;  /* the last whose touches are folded */
+    uint64_t touched; /* the last that has any */
+    uint64_t covers;  /* what the barrier under way ends */
+    bool busy;
+    struct write_job barrier;
+    struct list waiting; /* struct fold_wait, by epoch */
+    struct slot slots[SLOTS];
+};
+
+struct fresh *fresh_new(struct loop *loop, struct lanes *lanes)
+{
+    struct fresh *f = xcalloc(1, sizeof(*f));
+    f->lanes = lanes;
+    f->epoch = 1;
+    list_init(&f->waiting);
+    deadline_class_init(&f->late, loop, FRESH_WAIT_MS);
+    return f;
+}
+
+void fresh_free(struct fresh *f)
+{
+    if (!f)
+        return;
+    deadline_class_release(&f->late);
+    free(f);
+}
+
+static struct slot *slot_of(struct fresh *f, struct str name)
+{
+    return &f->slots[map_hash(name) & (SLOTS - 1)];
+}
+
+void fresh_touch(struct fresh *f, struct str name, bool by_event)
+{
+    struct slot *slot = slot_of(f, name);
+    slot->stamp++;
+    if (by_event)
+        slot->epoch = f->touched = f->epoch;
+}
+
+uint64_t fresh_stamp(const struct fresh *f, struct str name)
+{
+    return f->slots[map_hash(name) & (SLOTS - 1)].stamp;
+}
+
+static void let_go(struct fold_wait *w)
+{
+    list_remove(&w->node);
+    deadline_clear(&w->late);
+    w->done(w);
+}
+
+static void on_late(struct deadline *late)
+{
+    let_go(container_of(late, struct fold_wait, late));
+}
+
+static void ask(struct fresh *f);
+
+static void on_folded(struct write_job *job)
+{
+    struct fresh *f = container_of(job, struct fresh, barrier);
+    struct list ready;
+
+    f->busy = false;
+    if (job->ok)
+        f->folded = f->covers;
+    list_init(&ready);
+    list_each(&f->waiting, node)
+    {
+        if (list_entry(node, struct fold_wait, node)->epoch > f->covers)
+            break;
+        list_remove(node);
+        list_push(&ready, node);
+    }
+    for (struct list *node = list_first(&ready); node; node = list_first(&ready))
+        let_go(list_entry(node, struct fold_wait, node));
+    if (!list_empty(&f->waiting))
+        ask(f);
+}
+
+static void ask(struct fresh *f)
+{
+    if (f->busy)
+        return;
+    f->covers = f->epoch++;
+    f->barrier = (struct write_job){.done = on_folded};
+    f->busy = lane_write(f->lanes, &f->barrier); /* refused: those who wait go on when it is late */
+}
+
+bool fresh_await(struct fresh *f, struct fold_wait *w, struct str name)
+{
+    uint64_t epoch = name.p ? slot_of(f, name)->epoch : f->touched;
+
+    if (epoch <= f->folded)
+        return true;
+    w->epoch = epoch;
+    deadline_init(&w->late, on_late);
+    deadline_set(&f->late, &w->late);
+    list_push(&f->waiting, &w->node);
+    ask(f);
+    return false;
+}

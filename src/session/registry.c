@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding a session: in the rows the loop holds, else by the lookup lane.
+ *
+ * A kept row serves two purposes.  That a name belongs to a row id and an owner never changes, so
+ * it tells those for as long as it is held; its other columns count only while it is fresh.  Rows
+ * are kept by tenant and name and shown to who may see them; to all others the name is as good as
+ * unknown, and the store says so. */
+#include "session/registry_impl.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+#define ROWS_MAX 10000
+#define ROW_BYTES (1024 * 1024)
+/* The reaper writes rows without a word to the loop. */
+#define FRESH_MS 1000
+
+struct kept_row {
+    struct list node;
+    struct arena *mem;
+    struct str by_handle, by_id; /* its keys */
+    struct session_row row;      /* as read */
+    uint64_t stamp;              /* of the name it was read by */
+    bool stamped_by_id;
+    int64_t read_ms; /* monotonic */
+    struct buf json; /* of the row as it reads until valid_ms; empty: not written yet */
+    int64_t valid_ms, idle_ms;
+    char tag[SESSION_TAG_TEXT];
+};
+
+struct registry *registry_new(const struct registry_config *config)
+{
+    struct registry *r = xcalloc(1, sizeof(*r));
+    r->config = *config;
+    r->fresh = fresh_new(config->loop, config->lanes);
+    map_init(&r->names);
+    list_init(&r->rows);
+    sessions_set_fresh(config->sessions, r->fresh);
+    return r;
+}
+
+static void kept_free(struct registry *r, struct kept_row *k)
+{
+    list_remove(&k->node);
+    if (map_get(&r->names, k->by_handle) == k)
+        map_remove(&r->names, k->by_handle);
+    if (map_get(&r->names, k->by_id) == k)
+        map_remove(&r->names, k->by_id);
+    buf_release(&k->json);
+    arena_free(k->mem);
+    free(k);
+    r->n_rows--;
+}
+
+void registry_free(struct registry *r)
+{
+    if (!r)
+        return;
+    list_each(&r->rows, node) kept_free(r, list_entry(node, struct kept_row, node));
+    map_release(&r->names);
+    fresh_free(r->fresh);
+    free(r);
+}
+
+void registry_finish(struct registry_call *c, enum registry_result result)
+{
+    c->result = result;
+    c->done(c);
+}
+
+static void finish_task(struct loop_task *task)
+{
+    struct registry_call *c = container_of(task, struct registry_call, task);
+    c->done(c);
+}
+
+void registry_fail(struct registry_call *c, const char *text)
+{
+    error_set(&c->err, ERR_UNAVAILABLE, "%s", text);
+    c->result = REGISTRY_FAILED;
+    c->task.fn = finish_task;
+    loop_defer(c->home->config.loop, &c->task);
+}
+
+/* Keys of kept rows. */
+
+#define KEY_ROOM 640
+static struct str key_in(char room[KEY_ROOM], char kind, struct str tenant, struct str name)
+{
+    if (tenant.n + name.n + 2 > KEY_ROOM)
+        return STR_NONE;
+    room[0] = kind;
+    memcpy(room + 1, tenant.p, tenant.n);
+    room[1 + tenant.n] = '\0';
+    memcpy(room + 2 + tenant.n, name.p, name.n);
+    return str_n(room, tenant.n + name.n + 2);
+}
+
+static struct kept_row *kept_find(struct registry *r, const struct principal *who, struct str name,
+                                  bool by_id)
+{
+    char room[KEY_ROOM];
+    struct str key = key_in(room, by_id ? 'i' : 'h', who->tenant, name);
+    struct kept_row *k = key.p ? map_get(&r->names, key) : NULL;
+
+    return k && (who->tenant_wide || str_eq(k->row.owner, who->owner)) ? k : NULL;
+}
+
+static bool is_fresh(const struct registry *r, const struct kept_row *k)
+{
+    struct str name = k->stamped_by_id ? k->row.id : k->row.handle;
+    return !r->config.is_shared && k->stamp == fresh_stamp(r->fresh, name) &&
+           clock_mono_ms() - k->read_ms < FRESH_MS;
+}
+
+/* Every span of a row, copied. */
+static struct session_row row_dup(const struct session_row *row, struct arena *mem)
+{
+    struct session_row copy = *row;
+    struct str *const spans[] = {
+        &copy.id,
+        &copy.handle,
+        &copy.tenant,
+        &copy.owner,
+        &copy.user_id,
+        &copy.edge_mcp_id,
+        &copy.client_name,
+        &copy.client_type,
+        &copy.client_version,
+        &copy.carrier,
+        &copy.carrier_key,
+        &copy.core_session_id,
+        &copy.context_id,
+        &copy.sealed_auth,
+        &copy.connection_metadata,
+        &copy.termination_reason,
+    };
+    for (size_t i = 0; i < countof(spans); i++)
+        *spans[i] = arena_dup(mem, *spans[i]);
+    return copy;
+}
+
+static struct kept_row *keep(struct registry *r, const struct session_row *row, uint64_t stamp,
+                             bool stamped_by_id)
+{
+    char room[KEY_ROOM];
+    struct str key = key_in(room, 'h', row->tenant, row->handle);
+    struct kept_row *k = map_get(&r->names, key);
+
+    if (!key.p)
+        return NULL;
+    if (k)
+        kept_free(r, k);
+    while (r->n_rows >= ROWS_MAX)
+        kept_free(r, list_entry(list_first(&r->rows), struct kept_row, node));
+    k = xcalloc(1, sizeof(*k));
+    k->mem = arena_new_for(ROW_BYTES, 512 + row->connection_metadata.n, 20);
+    k->row = row_dup(row, k->mem);
+    k->stamp = stamp;
+    k->stamped_by_id = stamped_by_id;
+    k->read_ms = clock_mono_ms();
+    k->by_handle = arena_dup(k->mem, key);
+    k->by_id = arena_dup(k->mem, key_in(room, 'i', row->tenant, row->id));
+    buf_init(&k->json, ROW_BYTES);
+    map_put(&r->names, k->by_handle, k);
+    map_put(&r->names, k->by_id, k);
+    list_push(&r->rows, &k->node);
+    r->n_rows++;
+    return k;
+}
+
+void registry_remember(struct registry_call *c, const struct session_row *row)
+{
+    if (!c->home->config.is_shared)
+        keep(c->home, row, fresh_stamp(c->home->fresh, row->handle), false);
+}
+
+void registry_touch(struct registry_call *c, const struct session_row *row, bool by_event)
+{
+    fresh_touch(c->home->fresh, row->handle, by_event);
+    fresh_touch(c->home->fresh, row->id, by_event);
+}
+
+/* How a row reads now, and until when. */
+static int64_t settle(struct session_row *row, int64_t idle_ms)
+{
+    int64_t now = clock_life_ms(), until;
+
+    session_row_settle(row, now);
+    session_row_settle_idle(row, now, idle_ms);
+    if (row->status != SESSION_ACTIVE && row->status != SESSION_IDLE)
+        return INT64_MAX;
+    until = row->expires_ms ? row->expires_ms : INT64_MAX;
+    if (row->status == SESSION_ACTIVE && row->last_activity_ms + idle_ms < until)
+        until = row->last_activity_ms + idle_ms;
+    return until;
+}
+
+static void write_json(struct kept_row *k, int64_t idle_ms)
+{
+    struct session_row row = k->row;
+    struct js_writer w;
+
+    k->valid_ms = settle(&row, idle_ms);
+    k->idle_ms = idle_ms;
+    buf_reset(&k->json);
+    js_begin(&w, &k->json);
+    session_to_json(&row, &w);
+    session_tag(row.version, buf_str(&k->json), k->tag);
+}
+
+/* The call's row, from a kept one. */
+static void show(struct registry_call *c, struct kept_row *k)
+{
+    c->found = k->row;
+    settle(&c->found, c->idle_ms);
+    c->row = &c->found;
+    if (!k->json.n || k->idle_ms != c->idle_ms || clock_life_ms() >= k->valid_ms)
+        write_json(k, c->idle_ms);
+    c->json = buf_str(&k->json);
+    c->tag = str_of(k->tag);
+}
+
+/* The same from a row of the call's own, which is not kept. */
+static void show_own(struct registry_call *c)
+{
+    struct js_writer w;
+    struct buf out;
+    char tag[SESSION_TAG_TEXT];
+
+    c->found = *c->read_row;
+    settle(&c->found, c->idle_ms);
+    c->row = &c->found;
+    buf_init(&out, ROW_BYTES);
+    js_begin(&w, &out);
+    session_to_json(&c->found, &w);
+    session_tag(c->found.version, buf_str(&out), tag);
+    c->json = arena_dup(c->mem, buf_str(&out));
+    c->tag = arena_dup(c->mem, str_of(tag));
+    buf_release(&out);
+}
+
+void registry_hold_row(struct registry_call *c)
+{
+    c->found = row_dup(c->row, c->mem);
+    c->row = &c->found;
+}
+
+static bool run_find(struct read_job *job, struct store *store)
+{
+    struct registry_call *c = container_of(job, struct registry_call, read);
+    return c->by_id
+               ? store_session_by_id(store, c->who, c->name, c->mem, &c->read_row, &job->err)
+               : store_session_by_handle(store, c->who, c->name, c->mem, &c->read_row, &job->err);
+}
+
+static void on_found(struct read_job *job)
+{
+    struct registry_call *c = container_of(job, struct registry_call, read);
+
+    if (!job->ok) {
+        c->err = job->err;
+        registry_finish(c, REGISTRY_FAILED);
+    } else if (!c->read_row) {
+        registry_finish(c, REGISTRY_MISSING);
+    } else {
+        struct kept_row *k =
+            c->home->config.is_shared ? NULL : keep(c->home, c->read_row, c->stamp, c->by_id);
+        if (k)
+            show(c, k);
+        else
+            show_own(c);
+        c->next(c);
+    }
+}
+
+static void look_up(struct registry_call *c)
+{
+    c->read_row = NULL;
+    c->stamp = fresh_stamp(c->home->fresh, c->name);
+    c->read = (struct read_job){.run = run_find, .done = on_found};
+    if (!lane_lookup(c->home->config.lanes, &c->read))
+        registry_fail(c, "too many lookups are waiting; try again shortly");
+}
+
+static void on_folded(struct fold_wait *w)
+{
+    look_up(container_of(w, struct registry_call, fold));
+}
+
+bool registry_find(struct registry *r, struct registry_call *c, bool whole)
+{
+    struct kept_row *k = kept_find(r, c->who, c->name, c->by_id);
+
+    c->home = r;
+    c->result = REGISTRY_OK;
+    if (k && (!whole || is_fresh(r, k))) {
+        list_remove(&k->node);
+        list_push(&r->rows, &k->node);
+        show(c, k);
+        return true;
+    }
+    c->fold.done = on_folded;
+    if (!whole || fresh_await(r->fresh, &c->fold, c->name))
+        look_up(c);
+    return false;
+}
+
+static void on_got(struct registry_call *c)
+{
+    registry_finish(c, REGISTRY_OK);
+}
+
+bool registry_get(struct registry *r, struct registry_call *c)
+{
+    c->next = on_got;
+    return registry_find(r, c, true);
+}
+
+static void on_due(struct fold_wait *w)
+{
+    struct registry_call *c = container_of(w, struct registry_call, fold);
+    c->next(c);
+}
+
+void registry_after_fold(struct registry_call *c, struct str name)
+{
+    c->fold.done = on_due;
+    if (fresh_await(c->home->fresh, &c->fold, name))
+        c->next(c);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changes of sessions.  Each is one batch on the write lane: the change, and with it what must be
+ * kept of the answer (Idempotency-Key).  Afterwards whatever the loop holds of the session is
+ * brought in step before the asker hears of it. */
+#include "session/registry_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+
+static const enum registry_result meanings[] = {
+    [VERDICT_OK] = REGISTRY_OK,
+    [VERDICT_DUPLICATE] = REGISTRY_DUPLICATE,
+    [VERDICT_LIMIT] = REGISTRY_LIMIT,
+    [VERDICT_MISSING] = REGISTRY_MISSING,
+    [VERDICT_NOT_ACTIVE] = REGISTRY_NOT_ACTIVE,
+    [VERDICT_STALE] = REGISTRY_STALE,
+    [VERDICT_FAILED] = REGISTRY_FAILED,
+};
+
+/* What the verdicts say together: the first that is neither well nor drawn along by another. */
+static enum registry_result meaning_of(const struct write_job *job)
+{
+    for (size_t i = 0; i < job->n; i++) {
+        const struct store_op *op = &job->ops[i];
+        if (op->verdict == VERDICT_OK || op->verdict == VERDICT_FAILED)
+            continue;
+        return op->kind == OP_IDEMPOTENCY_PUT ? REGISTRY_ONCE : meanings[op->verdict];
+    }
+    return job->ok ? REGISTRY_OK : REGISTRY_FAILED;
+}
+
+static void on_written(struct write_job *job)
+{
+    struct registry_call *c = container_of(job, struct registry_call, write);
+
+    c->result = meaning_of(job);
+    if (c->result == REGISTRY_FAILED)
+        c->err = job->err;
+    c->next(c);
+}
+
+void registry_write(struct registry_call *c, size_t n, void (*settled)(struct registry_call *c))
+{
+    c->next = settled;
+    if (c->once) {
+        c->ops[n - 1].required = true;
+        c->ops[n++] = (struct store_op){
+            .kind = OP_IDEMPOTENCY_PUT, .who = c->who, .idempotency = c->once, .required = true};
+    }
+    c->write = (struct write_job){.ops = c->ops, .n = n, .done = on_written};
+    if (!lane_write(c->home->config.lanes, &c->write))
+        registry_fail(c, "too much is waiting for the store; try again shortly");
+}
+
+/* The change was decided: whatever came of it, what is held of the row may be old. */
+static void settle_plain(struct registry_call *c)
+{
+    registry_touch(c, c->row, false);
+    c->done(c);
+}
+
+static void begin(struct registry_call *c, struct store_op op,
+                  void (*settled)(struct registry_call *c))
+{
+    op.who = c->who;
+    c->ops[0] = op;
+    registry_write(c, 1, settled);
+}
+
+/* Is the context that a session is to have one of the tenant's? */
+static bool run_context(struct read_job *job, struct store *store)
+{
+    struct registry_call *c = container_of(job, struct registry_call, read);
+    return store_context_get(store, c->who, c->change.context_id, c->mem, &c->context_row,
+                             &job->err);
+}
+
+static void on_context(struct read_job *job)
+{
+    struct registry_call *c = container_of(job, struct registry_call, read);
+
+    if (!job->ok) {
+        c->err = job->err;
+        registry_finish(c, REGISTRY_FAILED);
+    } else if (!c->context_row) {
+        registry_finish(c, REGISTRY_NO_CONTEXT);
+    } else {
+        c->next(c);
+    }
+}
+
+static void check_context(struct registry_call *c, void (*then)(struct registry_call *c))
+{
+    c->next = then;
+    if (!c->change.context_id.p) {
+        then(c);
+        return;
+    }
+    c->context_row = NULL;
+    c->read = (struct read_job){.run = run_context, .done = on_context};
+    if (!lane_lookup(c->home->config.lanes, &c->read))
+        registry_fail(c, "too many lookups are waiting; try again shortly");
+}
+
+static void created(struct registry_call *c)
+{
+    const struct session_row *row = &c->change;
+    char until[CLOCK_TEXT];
+
+    if (c->result == REGISTRY_OK) {
+        registry_touch(c, row, false);
+        registry_remember(c, row);
+        c->found = *row;
+        c->row = &c->found;
+        clock_format(row->expires_ms, until);
+        log_info("Session created", LS("session_id", row->id), LS("tenant_id", row->tenant),
+                 LS("edge_mcp_id", row->edge_mcp_id), LZ("expires_at", until));
+    }
+    c->done(c);
+}
+
+static void create_now(struct registry_call *c)
+{
+    begin(c,
+          (struct store_op){
+              .kind = OP_SESSION_CREATE, .session = &c->change, .max_counted = c->number},
+          created);
+}
+
+void registry_create(struct registry *r, struct registry_call *c, const struct session_row *row,
+                     int64_t max_counted)
+{
+    c->home = r;
+    c->change = *row;
+    c->change.tenant = c->who->tenant;
+    c->change.owner = c->who->owner;
+    c->number = max_counted;
+    check_context(c, create_now);
+}
+
+static void patch_now(struct registry_call *c)
+{
+    c->change.id = c->row->id;
+    c->change.version = c->number;
+    begin(c, (struct store_op){.kind = OP_SESSION_PATCH, .session = &c->change, .fields = c->limit},
+          settle_plain);
+}
+
+static void patch_found(struct registry_call *c)
+{
+    registry_hold_row(c);
+    check_context(c, patch_now);
+}
+
+void registry_patch(struct registry *r, struct registry_call *c, const struct session_row *change,
+                    unsigned fields, int64_t version)
+{
+    c->change = *change;
+    c->limit = fields;
+    c->number = version;
+    c->next = patch_found;
+    if (registry_find(r, c, false))
+        patch_found(c);
+}
+
+static void ended(struct registry_call *c)
+{
+    struct registry *r = c->home;
+    const struct session_row *row = c->row;
+
+    registry_touch(c, row, false);
+    if (c->result == REGISTRY_OK) {
+        sessions_ended(r->config.sessions, row->tenant, row->owner, row->id);
+        if (r->config.on_ended)
+            r->config.on_ended(r->config.arg, arena_printf(c->mem, "s:%.*s", STR_ARG(row->id)));
+        log_info("Session terminated", LS("session_id", row->id), LS("tenant_id", row->tenant),
+                 LS("reason", c->change.termination_reason));
+    }
+    c->done(c);
+}
+
+static void end_found(struct registry_call *c)
+{
+    registry_hold_row(c);
+    c->change.id = c->row->id;
+    begin(c, (struct store_op){.kind = OP_SESSION_END, .session = &c->change}, ended);
+}
+
+void registry_end(struct registry *r, struct registry_call *c, struct str reason)
+{
+    c->change = (struct session_row){
+        .status = SESSION_TERMINATED,
+        .termination_reason = reason,
+        .terminated_ms = clock_life_ms(),
+    };
+    c->next = end_found;
+    if (registry_find(r, c, false))
+        end_found(c);
+}
+
+static void used(struct registry_call *c)
+{
+    if (c->result == REGISTRY_OK)
+        sessions_moved(c->home->config.sessions, c->row->tenant, c->row->owner, c->row->id,
+                       &c->change);
+    settle_plain(c);
+}
+
+static void use_found(struct registry_call *c)
+{
+    registry_hold_row(c);
+    c->change.id = c->row->id;
+    begin(c, (struct store_op){.kind = OP_SESSION_USE, .session = &c->change}, used);
+}
+
+void registry_use(struct registry *r, struct registry_call *c)
+{
+    c->change = (struct session_row){.last_activity_ms = clock_life_ms()};
+    c->next = use_found;
+    if (registry_find(r, c, false))
+        use_found(c);
+}
+
+static void refresh_found(struct registry_call *c)
+{
+    registry_hold_row(c);
+    c->change.id = c->row->id;
+    begin(c, (struct store_op){.kind = OP_SESSION_REFRESH, .session = &c->change}, used);
+}
+
+void registry_refresh(struct registry *r, struct registry_call *c, int64_t expires_ms,
+                      int64_t ttl_ms)
+{
+    c->change = (struct session_row){.expires_ms = expires_ms, .ttl_ms = ttl_ms};
+    c->next = refresh_found;
+    if (registry_find(r, c, false))
+        refresh_found(c);
+}
+
+/* Records. */
+
+static void recorded(struct audit_record *record)
+{
+    struct registry_call *c = record->user;
+
+    c->result = meaning_of(&record->job);
+    if (c->result == REGISTRY_FAILED)
+        c->err = record->job.err;
+    if (c->result == REGISTRY_OK)
+        sessions_moved(c->home->config.sessions, c->row->tenant, c->row->owner, c->row->id,
+                       &c->change);
+    c->done(c);
+}
+
+static void record_now(struct registry_call *c)
+{
+    struct store_op once = {
+        .kind = OP_IDEMPOTENCY_PUT, .who = c->who, .idempotency = c->once, .required = true};
+    struct audit_record_what what = {
+        .who = c->who,
+        .session = c->row,
+        .at_ms = c->change.last_activity_ms,
+        .told = c->told,
+        .n = c->n_told,
+        .extra = c->once ? &once : NULL,
+        .n_extra = c->once ? 1 : 0,
+    };
+
+    registry_touch(c, c->row, true); /* before a fold can be asked for that does not see it */
+    c->record = audit_record_new(c->home->config.audit, &what, c->mem);
+    c->record->user = c;
+    c->record->done = recorded;
+    if (!lane_write(c->home->config.lanes, &c->record->job))
+        registry_fail(c, "too much is waiting for the store; try again shortly");
+}
+
+static bool run_tools(struct read_job *job, struct store *store)
+{
+    struct registry_call *c = container_of(job, struct registry_call, read);
+
+    c->flag = true;
+    for (size_t i = 0; i < c->n_told && c->flag; i++)
+        if (c->told[i].tool_id.p &&
+            !store_tool_known(store, c->who, c->told[i].tool_id, &c->flag, &job->err))
+            return false;
+    return true;
+}
+
+static void on_tools(struct read_job *job)
+{
+    struct registry_call *c = container_of(job, struct registry_call, read);
+
+    if (!job->ok) {
+        c->err = job->err;
+        registry_finish(c, REGISTRY_FAILED);
+    } else if (!c->flag) {
+        registry_finish(c, REGISTRY_NO_TOOL);
+    } else {
+        record_now(c);
+    }
+}
+
+static void record_found(struct registry_call *c)
+{
+    bool names_tools = false;
+
+    registry_hold_row(c);
+    for (size_t i = 0; i < c->n_told; i++)
+        names_tools = names_tools || c->told[i].tool_id.p;
+    if (!names_tools) {
+        record_now(c);
+        return;
+    }
+    c->read = (struct read_job){.run = run_tools, .done = on_tools};
+    if (!lane_lookup(c->home->config.lanes, &c->read))
+        registry_fail(c, "too many lookups are waiting; try again shortly");
+}
+
+void registry_record(struct registry *r, struct registry_call *c, const struct audit_told *told,
+                     size_t n)
+{
+    c->told = told;
+    c->n_told = n;
+    c->change = (struct session_row){.last_activity_ms = clock_life_ms()};
+    c->next = record_found;
+    if (registry_find(r, c, false))
+        record_found(c);
+}
