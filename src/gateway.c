@@ -24,6 +24,7 @@
 #include "identity/issuers.h"
 #include "io/address.h"
 #include "io/tls.h"
+#include "rest/api.h"
 #include "rest/front.h"
 #include "servers/sample.h"
 #include "session/reaper.h"
@@ -157,6 +158,27 @@ static void start_delivery(struct gateway *g)
     sv->sse2024 = sse2024_new(sv);
 }
 
+static void on_session_ended(void *arg, struct str link_key)
+{
+    struct gateway *g = arg;
+    upstreams_end_links(g->sv.upstreams, link_key, "its session was terminated");
+}
+
+static void start_registry(struct gateway *g)
+{
+    struct services *sv = &g->sv;
+    struct registry_config config = {
+        .loop = sv->loop,
+        .lanes = sv->lanes,
+        .sessions = sv->sessions,
+        .audit = sv->audit,
+        .on_ended = on_session_ended,
+        .arg = g,
+    };
+    sv->registry = registry_new(&config);
+    api_start();
+}
+
 static bool start_services(struct gateway *g, struct error *err)
 {
     struct store *stores[3] = {NULL, NULL, NULL};
@@ -201,6 +223,7 @@ static bool start_services(struct gateway *g, struct error *err)
     sv->sessions = sessions_new(&sessions);
     session_metrics_start();
     sv->gauges = session_gauges_new(sv->loop, sv->lanes);
+    start_registry(g);
     start_delivery(g);
     upstreams_apply(sv->upstreams, sv->config);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->config);
@@ -521,6 +544,7 @@ static void stop(struct gateway *g)
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
     session_gauges_free(sv->gauges);
+    registry_free(sv->registry);
     if (sv->sessions)
         sessions_free(sv->sessions);
     if (sv->calls)

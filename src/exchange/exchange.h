@@ -23,6 +23,7 @@ struct services {
     struct identity *identity;
     struct sessions *sessions;
     struct session_gauges *gauges;
+    struct registry *registry;
     struct upstreams *upstreams;
     struct audit *audit;
     struct calls *calls;

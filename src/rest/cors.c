@@ -11,7 +11,8 @@
 
 #define ALLOWED_HEADERS                                                                            \
     "Content-Type, Authorization, X-API-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name, "         \
-    "Mcp-Session-Id, Mcp-Client-Id, Last-Event-ID, Idempotency-Key, If-Match"
+    "Mcp-Session-Id, Mcp-Client-Id, Last-Event-ID, Idempotency-Key, If-Match, If-None-Match, "     \
+    "X-Request-Id"
 #define MAX_ASKED 2048 /* bytes of Access-Control-Request-Headers that are looked at */
 
 static bool is_listed(const struct config *c, struct str origin)
@@ -31,7 +32,8 @@ struct str cors_lines(const struct config *c, struct http_request *r)
     return arena_printf(r->mem,
                         "Access-Control-Allow-Origin: %.*s\r\n"
                         "Access-Control-Expose-Headers: Mcp-Session-Id, WWW-Authenticate, "
-                        "Retry-After, ETag, Location\r\n"
+                        "Retry-After, ETag, Location, Link, X-Request-Id, RateLimit, "
+                        "RateLimit-Policy, Idempotency-Replayed\r\n"
                         "Vary: Origin\r\n",
                         STR_ARG(origin));
 }

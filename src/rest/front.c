@@ -6,6 +6,7 @@
 #include "exchange/sse2024.h"
 #include "identity/identity.h"
 #include "json/write.h"
+#include "rest/api.h"
 #include "rest/cors.h"
 
 /* Wants a JSON body; is for the unix socket only; gets a principal in r->who, or is not reached. */
@@ -139,6 +140,10 @@ int front_gate(void *arg, struct http_request *r, struct str *ret_body)
         return status;
     if (unlikely(sv->config->n_origins))
         r->extra = cors_lines(sv->config, r);
+    if (api_is_path(r->head->path)) {
+        r->user = api_find(r); /* which checks the body's type itself, to say so in its own way */
+        return 0;
+    }
     const struct http_route *route = find(r)->route;
     if (route && (route->flags & ROUTE_JSON) &&
         (http_header_count(r->head, STR("content-type")) != 1 ||
@@ -177,6 +182,11 @@ void front_handle(void *arg, struct http_request *r)
     struct found *f = r->user;
     struct str lines;
 
+    if (api_is_path(r->head->path)) {
+        r->user = NULL;
+        api_handle(sv, r, (struct api_found *)(void *)f);
+        return;
+    }
     if (f->route && (f->route->flags & ROUTE_WHO)) {
         identify_request(sv->identity, sv->config, r, STR_NONE, handle_identified, sv);
         return;

@@ -38,6 +38,23 @@ def holdfast(tmp_path):
             stack.callback(one.close)
 
 
+@pytest.fixture(params=['sqlite'])
+def database(request):
+    """Which store a test of the registry runs on."""
+    return request.param
+
+
+@pytest.fixture
+def rest(holdfast, database):
+    """rest(servers, settings): the REST interface of a running Holdfast on that store."""
+    from rest import Rest
+
+    def make(servers=None, settings=None, **options):
+        assert database == 'sqlite'
+        return Rest(holdfast(servers, settings, **options))
+    return make
+
+
 @pytest.fixture
 def http_server(tmp_path):
     """http_server(name, *args): a running recording HTTP upstream."""

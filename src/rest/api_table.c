@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every operation under /api/v1.  Requests are routed by these rows and the OpenAPI document is
+ * written from them, so neither can know of what the other does not. */
+#include "rest/api.h"
+#include "rest/bodies.h"
+
+static const char *const statuses[] = {"active", "idle", "expired", "terminated", NULL};
+static const char *const client_types[] = {"claude-code", "ide", "agent", "cli", NULL};
+static const char *const origins[] = {"rest",  "tool",     "transport", "derived",
+                                      "keyed", "injected", NULL};
+static const char *const outcomes[] = {"ok",        "tool_error", "error",         "timeout",
+                                       "cancelled", "refused",    "upstream_lost", "indeterminate",
+                                       "open",      NULL};
+
+/* Parameters. */
+
+#define PARAM_ONCE                                                                                 \
+    {                                                                                              \
+        .name = "Idempotency-Key", .in = "header", .type = "string", .min = 1, .max = 255,         \
+        .help = "The same key with the same request within 24 hours gives the same answer, with "  \
+                "Idempotency-Replayed: true, and has no further effect."                           \
+    }
+#define PARAM_SESSION                                                                              \
+    {                                                                                              \
+        .name = "id", .in = "path", .type = "string", .is_required = true, .min = 1, .max = 255,   \
+        .help = "The session's session_id."                                                        \
+    }
+#define PARAM_LIMIT                                                                                \
+    {                                                                                              \
+        .name = "limit", .in = "query", .type = "integer", .min = 1, .max = STORE_PAGE_MAX,        \
+        .default_text = "50", .help = "Rows in a page."                                            \
+    }
+#define PARAM_CURSOR                                                                               \
+    {                                                                                              \
+        .name = "cursor", .in = "query", .type = "string", .min = 1, .max = 200,                   \
+        .help = "next_cursor of the page before."                                                  \
+    }
+#define PARAM_IF_NONE_MATCH                                                                        \
+    {                                                                                              \
+        .name = "If-None-Match", .in = "header", .type = "string",                                 \
+        .help = "An ETag that is known already: 304 while it is still so."                         \
+    }
+
+static const struct api_param no_params[] = {{0}};
+static const struct api_param once_params[] = {PARAM_ONCE, {0}};
+static const struct api_param session_params[] = {PARAM_SESSION, {0}};
+static const struct api_param session_once_params[] = {PARAM_SESSION, PARAM_ONCE, {0}};
+static const struct api_param session_get_params[] = {PARAM_SESSION, PARAM_IF_NONE_MATCH, {0}};
+static const struct api_param session_by_id_params[] = {
+    {.name = "uuid",
+     .in = "path",
+     .type = "string",
+     .is_required = true,
+     .min = 1,
+     .max = 255,
+     .help = "The session's own id."},
+    PARAM_IF_NONE_MATCH,
+    {0},
+};
+static const struct api_param list_params[] = {
+    {.name = "status",
+     .in = "query",
+     .type = "string",
+     .default_text = "active,idle",
+     .help = "Statuses with commas between them (active, idle, expired, terminated), or all."},
+    {.name = "client_type",
+     .in = "query",
+     .type = "string",
+     .help = "Only sessions of this client_type."},
+    PARAM_LIMIT,
+    PARAM_CURSOR,
+    {0},
+};
+static const struct api_param patch_params[] = {
+    PARAM_SESSION,
+    {.name = "If-Match",
+     .in = "header",
+     .type = "string",
+     .is_required = true,
+     .help = "The session's ETag; its version counts, not its counters."},
+    {0},
+};
+static const struct api_param end_params[] = {
+    PARAM_SESSION,
+    {.name = "reason",
+     .in = "query",
+     .type = "string",
+     .max = 255,
+     .default_text = "client request",
+     .help = "Why it ends."},
+    {0},
+};
+static const struct api_param since_params[] = {
+    {.name = "since",
+     .in = "query",
+     .type = "string",
+     .default_text = "24h",
+     .help = "How far to look back: sessions created or used since."},
+    {0},
+};
+static const struct api_param executions_params[] = {
+    PARAM_SESSION,
+    PARAM_LIMIT,
+    PARAM_CURSOR,
+    {.name = "bodies",
+     .in = "query",
+     .type = "boolean",
+     .default_text = "true",
+     .help = "With arguments and results as they are kept."},
+    {0},
+};
+static const struct api_param context_write_params[] = {
+    PARAM_SESSION,
+    {.name = "If-Match",
+     .in = "header",
+     .type = "string",
+     .help = "The context's ETag; \"0\" while there is none."},
+    {0},
+};
+
+/* Answers. */
+
+#define CONFLICT_ONCE                                                                              \
+    {409, "Problem", "A request with this Idempotency-Key is under way."},                         \
+    {                                                                                              \
+        422, "Problem", "The Idempotency-Key came with another request before."                    \
+    }
+#define UNCHANGED                                                                                  \
+    {                                                                                              \
+        304, NULL, "It is still what If-None-Match names."                                         \
+    }
+#define NOT_ACTIVE                                                                                 \
+    {                                                                                              \
+        409, "Problem", "The session is not active."                                               \
+    }
+#define STALE                                                                                      \
+    {                                                                                              \
+        412, "Problem", "It has changed since it was read."                                        \
+    }
+#define TOO_LARGE                                                                                  \
+    {                                                                                              \
+        413, "Problem", "The body or the document is too large."                                   \
+    }
+#define BAD_TYPE                                                                                   \
+    {                                                                                              \
+        415, "Problem", "The body is not JSON."                                                    \
+    }
+
+const struct api_answer api_common_answers[] = {
+    {400, "Problem", "The request is not acceptable."},
+    {401, "Problem", "No tenant: the credential is missing or does not hold."},
+    {403, "Problem", "The role does not permit it."},
+    {404, "Problem", "There is none, or none that the caller may see."},
+    {500, "Problem", "A fault of ours."},
+    {503, "Problem", "The store cannot be used just now."},
+    {0},
+};
+static const struct api_answer create_answers[] = {
+    {201, "Session", "The new session; Location and ETag name it."},
+    {409, "Problem", "The session_id is taken, or a request with this key is under way."},
+    {422, "Problem", "The Idempotency-Key came with another request before."},
+    {429, "Problem", "The tenant has all the sessions it may."},
+    TOO_LARGE,
+    BAD_TYPE,
+    {0},
+};
+static const struct api_answer list_answers[] = {{200, "SessionList", "A page of sessions."}, {0}};
+static const struct api_answer get_answers[] = {{200, "Session", "The session."}, UNCHANGED, {0}};
+static const struct api_answer patch_answers[] = {
+    {200, "Session", "The session as it is now."}, NOT_ACTIVE, STALE, TOO_LARGE, BAD_TYPE,
+    {428, "Problem", "If-Match is missing."},      {0},
+};
+static const struct api_answer end_answers[] = {{200, "Message", "It is over."}, {0}};
+static const struct api_answer use_answers[] = {
+    {200, "Message", "Noted; an idle session is active again."}, CONFLICT_ONCE, {0}};
+static const struct api_answer record_answers[] = {
+    {200, "Message", "All of it is durable."},
+    {409, "Problem", "The session is not active, or a request with this key is under way."},
+    {422, "Problem", "The Idempotency-Key came with another request before."},
+    TOO_LARGE,
+    BAD_TYPE,
+    {0},
+};
+static const struct api_answer executions_answers[] = {
+    {200, "ExecutionList", "A page, newest first."}, {0}};
+static const struct api_answer validate_answers[] = {
+    {200, "SessionValidity", "Whether it may be used; one that may not is no error."}, {0}};
+static const struct api_answer refresh_answers[] = {
+    {200, "SessionRefreshed", "The new end."},
+    {409, "Problem", "The session is not active, or a request with this key is under way."},
+    {422, "Problem", "The Idempotency-Key came with another request before."},
+    BAD_TYPE,
+    {0},
+};
+static const struct api_answer totals_answers[] = {{200, "SessionTotals", "Totals."}, {0}};
+static const struct api_answer context_get_answers[] = {
+    {200, "Context", "The document; {} while there is none."}, UNCHANGED, {0}};
+static const struct api_answer context_put_answers[] = {
+    {200, "Context", "The document as it is now."},
+    NOT_ACTIVE,
+    STALE,
+    TOO_LARGE,
+    BAD_TYPE,
+    {428, "Problem", "There is a document already, and If-Match is missing."},
+    {0},
+};
+static const struct api_answer context_patch_answers[] = {
+    {200, "Context", "The document as it is now."}, NOT_ACTIVE, STALE, TOO_LARGE, BAD_TYPE, {0}};
+static const struct api_answer edge_answers[] = {
+    {200, "EdgeTenant", "The credential holds."}, BAD_TYPE, {0}};
+static const struct api_answer alias_get_answers[] = {{200, "ContextEnvelope", "The document."},
+                                                      {0}};
+static const struct api_answer alias_put_answers[] = {
+    {200, "ContextEnvelope", "The document as it is now."},
+    NOT_ACTIVE,
+    STALE,
+    TOO_LARGE,
+    BAD_TYPE,
+    {0}};
+
+/* Schemas of answers. */
+
+static const struct api_member session_members[] = {
+    {"id", "string", NULL, true, "uuid", NULL, "The row's own id."},
+    {"session_id", "string", NULL, true, NULL, NULL, "Its name: an MCP client's handle too."},
+    {"tenant_id", "string", NULL, true, NULL, NULL, "Whose it is."},
+    {"user_id", "string", NULL, false, "uuid", NULL, "Who made it."},
+    {"edge_mcp_id", "string", NULL, true, NULL, NULL, "The node its client is connected to."},
+    {"client_name", "string", NULL, false, NULL, NULL, "What the client calls itself."},
+    {"client_type", "string", NULL, false, NULL, client_types, "What kind of client it is."},
+    {"client_version", "string", NULL, false, NULL, NULL, "The client's version."},
+    {"status", "string", NULL, true, NULL, statuses, "As of now."},
+    {"initialized", "boolean", NULL, true, NULL, NULL, "The client has shaken hands."},
+    {"core_session_id", "string", NULL, false, NULL, NULL, "The session of another system."},
+    {"passthrough_auth", "object", "PassthroughAuth", false, NULL, NULL, "That there is some."},
+    {"connection_metadata", "object", NULL, false, NULL, NULL,
+     "The client's metadata, and ip_address, user_agent, protocol, tls_version."},
+    {"context_id", "string", NULL, false, "uuid", NULL, "Its context document."},
+    {"last_activity_at", "string", NULL, true, "date-time", NULL, "Its last use."},
+    {"tool_execution_count", "integer", NULL, true, NULL, NULL, "Tools run in it."},
+    {"total_tokens_used", "integer", NULL, true, NULL, NULL, "Tokens used in it."},
+    {"created_at", "string", NULL, true, "date-time", NULL, "When it was made."},
+    {"expires_at", "string", NULL, false, "date-time", NULL, "When it ends by itself."},
+    {"terminated_at", "string", NULL, false, "date-time", NULL, "When it ended."},
+    {"termination_reason", "string", NULL, false, NULL, NULL, "Why it ended."},
+    {"origin", "string", NULL, true, NULL, origins, "How it came to be."},
+    {0},
+};
+static const struct api_member auth_members[] = {
+    {"has_auth", "boolean", NULL, true, NULL, NULL, "Credentials are kept."},
+    {"services", "array", NULL, true, NULL, NULL, "For these services."},
+    {0},
+};
+static const struct api_member session_list_members[] = {
+    {"sessions", "array", "Session", true, NULL, NULL, "Newest first."},
+    {"count", "integer", NULL, true, NULL, NULL, "Rows in this answer."},
+    {"next_cursor", "string|null", NULL, true, NULL, NULL, "Where the next page begins."},
+    {0},
+};
+static const struct api_member execution_members[] = {
+    {"id", "string", NULL, true, "uuid", NULL, "Its name."},
+    {"session_id", "string", NULL, true, "uuid", NULL, "The id of the session's row."},
+    {"server", "string", NULL, false, NULL, NULL, "Which server ran it; absent when told."},
+    {"tool_name", "string", NULL, true, NULL, NULL, "Which tool."},
+    {"tool_id", "string", NULL, false, "uuid", NULL, "Its id."},
+    {"arguments", NULL, NULL, false, NULL, NULL, "As kept: redacted, cut."},
+    {"result", NULL, NULL, false, NULL, NULL, "As kept: redacted, cut."},
+    {"outcome", "string", NULL, true, NULL, outcomes, "How it ended."},
+    {"error", "string", NULL, false, NULL, NULL, "Why it failed."},
+    {"duration_ms", "integer", NULL, false, NULL, NULL, "How long it took."},
+    {"tokens_used", "integer", NULL, false, NULL, NULL, "As told."},
+    {"executed_at", "string", NULL, true, "date-time", NULL, "When."},
+    {0},
+};
+static const struct api_member execution_list_members[] = {
+    {"executions", "array", "Execution", true, NULL, NULL, "Newest first."},
+    {"count", "integer", NULL, true, NULL, NULL, "Rows in this answer."},
+    {"next_cursor", "string|null", NULL, true, NULL, NULL, "Where the next page begins."},
+    {0},
+};
+static const struct api_member message_members[] = {
+    {"message", "string", NULL, true, NULL, NULL, "What was done."},
+    {"count", "integer", NULL, false, NULL, NULL, "How many, when an array was sent."},
+    {0},
+};
+static const struct api_member validity_members[] = {
+    {"valid", "boolean", NULL, true, NULL, NULL, "It may be used."},
+    {"session_id", "string", NULL, true, NULL, NULL, "Its name."},
+    {"status", "string", NULL, true, NULL, statuses, "As of now."},
+    {"expires_at", "string", NULL, false, "date-time", NULL, "When it ends by itself."},
+    {"termination_reason", "string", NULL, false, NULL, NULL, "Why it ended."},
+    {0},
+};
+static const struct api_member refreshed_members[] = {
+    {"message", "string", NULL, true, NULL, NULL, "session refreshed"},
+    {"session_id", "string", NULL, true, NULL, NULL, "Its name."},
+    {"expires_at", "string", NULL, true, "date-time", NULL, "When it ends now."},
+    {0},
+};
+static const struct api_member totals_members[] = {
+    {"active_sessions", "integer", NULL, true, NULL, NULL, "Live now."},
+    {"total_sessions", "integer", NULL, true, NULL, NULL, "Created or used since."},
+    {"total_tool_executions", "integer", NULL, true, NULL, NULL, "In them."},
+    {"total_tokens_used", "integer", NULL, true, NULL, NULL, "In them."},
+    {"average_session_time_minutes", "number", NULL, true, NULL, NULL,
+     "From creation to end or last use."},
+    {0},
+};
+static const struct api_member edge_members[] = {
+    {"success", "boolean", NULL, true, NULL, NULL, "Always true."},
+    {"tenant_id", "string", NULL, true, NULL, NULL, "Whose credential it is."},
+    {0},
+};
+static const struct api_member envelope_members[] = {
+    {"success", "boolean", NULL, true, NULL, NULL, "Always true."},
+    {"context", "object", NULL, true, NULL, NULL, "The document."},
+    {0},
+};
+static const struct api_member problem_members[] = {
+    {"type", "string", NULL, true, "uri", NULL, "urn:holdfast:problem:CODE"},
+    {"title", "string", NULL, true, NULL, NULL, "What the code means."},
+    {"status", "integer", NULL, true, NULL, NULL, "The HTTP status."},
+    {"detail", "string", NULL, true, NULL, NULL, "What to do about it."},
+    {"code", "string", NULL, true, NULL, NULL, "See holdfast help CODE."},
+    {"request_id", "string", NULL, true, NULL, NULL, "The X-Request-Id of the answer."},
+    {"error", "string", NULL, true, NULL, NULL, "One short sentence."},
+    {0},
+};
+const struct api_schema api_schemas[] = {
+    {"Session", session_members, "A durable session."},
+    {"PassthroughAuth", auth_members, "Credentials are never shown, only that there are some."},
+    {"SessionList", session_list_members, "A page of sessions."},
+    {"Execution", execution_members, "One run of a tool."},
+    {"ExecutionList", execution_list_members, "A page of executions."},
+    {"Message", message_members, "What was done."},
+    {"SessionValidity", validity_members, "Whether a session may be used."},
+    {"SessionRefreshed", refreshed_members, "A session's new end."},
+    {"SessionTotals", totals_members, "Sessions in numbers."},
+    {"EdgeTenant", edge_members, "Who a credential is."},
+    {"Context", NULL, "A context document: any JSON object of at most 1 MiB."},
+    {"ContextEnvelope", envelope_members, "A context document, wrapped."},
+    {"Problem", problem_members, "What went wrong (RFC 9457)."},
+    {0},
+};
+
+/* Operations. */
+
+#define SESSIONS "/api/v1/sessions"
+#define OP(METHOD, PATTERN, ID, ACCESS, RUN, SUMMARY)                                              \
+    .method = (METHOD), .pattern = (PATTERN), .id = (ID), .access = (ACCESS), .run = (RUN),        \
+    .summary = (SUMMARY), .is_sessions = true
+
+const struct api_operation api_operations[] = {
+    {OP("POST", SESSIONS, "createSession", API_WRITE, api_create_session, "Makes a session."),
+     .is_once = true, .params = once_params, .body = &body_session, .answers = create_answers},
+    {OP("GET", SESSIONS, "listSessions", API_READ, api_list_sessions,
+        "The tenant's sessions (admin, auditor) or one's own, newest first."),
+     .params = list_params, .answers = list_answers},
+    {OP("GET", SESSIONS "/metrics", "getSessionMetrics", API_READ, api_session_metrics,
+        "Sessions in numbers."),
+     .params = since_params, .answers = totals_answers},
+    {OP("GET", SESSIONS "/by-id/{uuid}", "getSessionById", API_READ, api_get_session_by_id,
+        "A session by its row's id."),
+     .params = session_by_id_params, .answers = get_answers},
+    {OP("GET", SESSIONS "/{id}", "getSession", API_READ, api_get_session,
+        "A session, whatever its status."),
+     .params = session_get_params, .answers = get_answers},
+    {OP("PATCH", SESSIONS "/{id}", "updateSession", API_WRITE, api_patch_session,
+        "Changes what a client may change of its session."),
+     .params = patch_params, .body = &body_session_patch, .answers = patch_answers},
+    {OP("DELETE", SESSIONS "/{id}", "terminateSession", API_WRITE, api_end_session,
+        "Ends a session for good."),
+     .params = end_params, .answers = end_answers},
+    {OP("POST", SESSIONS "/{id}/activity", "touchSession", API_WRITE, api_use_session,
+        "Notes that the session is in use."),
+     .is_once = true, .params = session_once_params, .answers = use_answers},
+    {OP("POST", SESSIONS "/{id}/tools", "recordExecution", API_WRITE, api_record,
+        "Records what a tool did, once or for up to 100 at once, all or none."),
+     .is_once = true, .params = session_once_params, .body = &body_record,
+     .answers = record_answers},
+    {OP("GET", SESSIONS "/{id}/tools", "listExecutions", API_READ, api_list_executions,
+        "What ran in the session, newest first."),
+     .params = executions_params, .answers = executions_answers},
+    {OP("POST", SESSIONS "/{id}/validate", "validateSession", API_READ, api_validate_session,
+        "Whether the session may be used."),
+     .params = session_params, .answers = validate_answers},
+    {OP("POST", SESSIONS "/{id}/refresh", "refreshSession", API_WRITE, api_refresh_session,
+        "Gives the session a new end, from now."),
+     .is_once = true, .params = session_once_params, .body = &body_refresh,
+     .answers = refresh_answers},
+    {OP("GET", SESSIONS "/{id}/context", "getContext", API_READ, api_get_context,
+        "The session's context document."),
+     .params = session_get_params, .answers = context_get_answers},
+    {OP("PUT", SESSIONS "/{id}/context", "putContext", API_WRITE, api_put_context,
+        "Replaces the context document."),
+     .params = context_write_params, .body = &body_context, .answers = context_put_answers},
+    {OP("PATCH", SESSIONS "/{id}/context", "patchContext", API_WRITE, api_patch_context,
+        "Changes the context document by a merge patch (RFC 7396)."),
+     .params = context_write_params, .body = &body_context_patch, .answers = context_patch_answers},
+    {OP("POST", "/api/v1/auth/edge-mcp", "authenticateEdge", API_READ, api_edge_auth,
+        "Whose credential this is, for edge clients."),
+     .params = no_params, .body = &body_edge_auth, .answers = edge_answers},
+    {OP("POST", "/api/v1/executions", "recordSessionExecution", API_WRITE, api_record_alias,
+        "Records what a tool did, for edge clients."),
+     .is_once = true, .params = once_params, .body = &body_record_alias, .answers = record_answers},
+    {OP("GET", "/api/v1/context/{id}", "getSessionContext", API_READ, api_get_context_alias,
+        "The context document, for edge clients."),
+     .params = session_params, .answers = alias_get_answers},
+    {OP("PUT", "/api/v1/context/{id}", "putSessionContext", API_WRITE, api_put_context_alias,
+        "Replaces the context document, for edge clients."),
+     .params = session_params, .body = &body_context_put_alias, .answers = alias_put_answers},
+    {OP("PATCH", "/api/v1/context/{id}", "appendSessionContext", API_WRITE, api_patch_context_alias,
+        "Adds to the context document, for edge clients."),
+     .params = session_params, .body = &body_context_patch_alias, .answers = alias_put_answers},
+};
+const size_t api_n_operations = countof(api_operations);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What requests carry: one table of members for each body, read by the binder and shown in the
+ * OpenAPI document. */
+#ifndef HOLDFAST_REST_BODIES_H
+#define HOLDFAST_REST_BODIES_H
+
+#include "rest/api.h"
+
+#define SESSION_ID_MAX 255
+
+/* Of a create and a PATCH. */
+struct session_body {
+    struct str session_id, edge_mcp_id;
+    struct str client_name, client_type, client_version;
+    struct str core_session_id, context_id;
+    struct str metadata; /* a JSON object */
+    struct str passthrough_auth;
+    bool initialized;
+    int64_t ttl_ms; /* 0: none was given */
+};
+struct refresh_body {
+    int64_t ttl_ms;
+};
+struct record_body {
+    struct str session_id; /* POST /executions alone */
+    struct audit_told told;
+};
+struct edge_auth_body {
+    struct str edge_mcp_id;
+};
+struct context_alias_body {
+    struct str context, append; /* JSON */
+};
+
+extern const struct api_body body_session, body_session_patch, body_refresh, body_record,
+    body_record_alias, body_edge_auth, body_context, body_context_patch, body_context_put_alias,
+    body_context_patch_alias;
+
+/* The columns that a member of a PATCH writes (enum session_field); 0: none. */
+unsigned body_patch_column(const struct js_field *field);
+/* May a client name its session so?  Visible ASCII without / ? # %, at most 255, not reserved. */
+bool session_id_is_fit(struct str id);
+bool text_is_uuid(struct str text);
+
+#endif

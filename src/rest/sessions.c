@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /sessions: create, list, get, change, end, totals. */
+#include "rest/bodies.h"
+#include "rest/connection.h"
+#include "rest/cursor.h"
+#include "rest/tags.h"
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "json/write.h"
+
+#include <stdio.h>
+
+#define PAGE_DEFAULT 50
+#define REASON_MAX 255
+#define REASON_DEFAULT "client request"
+
+/* Create. */
+
+struct creating {
+    struct session_body body;
+    struct session_row row;
+    char id[UUID_TEXT], handle[HANDLE_LENGTH + 1];
+};
+
+static void fill_row(struct api_call *c, struct creating *k)
+{
+    const struct session_body *b = &k->body;
+    int64_t now = clock_life_ms();
+
+    random_uuid7(k->id);
+    token_handle(k->handle);
+    k->row = (struct session_row){
+        .id = str_of(k->id),
+        .handle = b->session_id.p ? b->session_id : str_of(k->handle),
+        .tenant = c->who.tenant,
+        .owner = c->who.owner,
+        .user_id = c->who.user_id,
+        .edge_mcp_id = b->edge_mcp_id,
+        .client_name = b->client_name.n ? b->client_name : STR_NONE,
+        .client_type = b->client_type,
+        .client_version = b->client_version.n ? b->client_version : STR_NONE,
+        .status = SESSION_ACTIVE,
+        .origin = ORIGIN_REST,
+        .initialized = b->initialized,
+        .counted = true,
+        .carrier = STR("rest"),
+        .core_session_id = b->core_session_id.n ? b->core_session_id : STR_NONE,
+        .connection_metadata = connection_metadata(c->http, b->metadata, c->mem),
+        .context_id = b->context_id,
+        .created_ms = now,
+        .last_activity_ms = now,
+        .expires_ms = now + (b->ttl_ms ? b->ttl_ms : api_default_ttl_ms(c)),
+        .ttl_ms = b->ttl_ms,
+        .version = 1,
+    };
+}
+
+static struct str session_text(const struct session_row *row, struct arena *mem)
+{
+    struct js_writer w;
+    struct buf out;
+
+    buf_init(&out, 1024 * 1024);
+    js_begin(&w, &out);
+    session_to_json(row, &w);
+    struct str text = arena_dup(mem, buf_str(&out));
+    buf_release(&out);
+    return text;
+}
+
+static void on_created(struct registry_call *reg)
+{
+    struct api_call *c = api_of(reg);
+    struct str policy = arena_printf(c->mem, "RateLimit-Policy: \"sessions\";q=%lld\r\n",
+                                     (long long)api_max_sessions(c));
+
+    if (reg->result == REGISTRY_OK)
+        api_reply_prepared(c, policy);
+    else if (reg->result == REGISTRY_LIMIT)
+        api_problem(c, ERR_SESSION_LIMIT, "session limit exceeded for tenant",
+                    "The tenant has as many live sessions as it may; end one that is not needed "
+                    "any more.",
+                    arena_printf(c->mem, "%.*sRateLimit: \"sessions\";r=0\r\nRetry-After: 60\r\n",
+                                 STR_ARG(policy)));
+    else
+        api_refuse_result(c);
+}
+
+void api_create_session(struct api_call *c)
+{
+    struct creating *k = arena_new_of(c->mem, struct creating);
+
+    if (!api_bind(c, js_root(&c->doc), &body_session, &k->body, NULL, NULL))
+        return;
+    if (k->body.passthrough_auth.p) {
+        api_refuse(c, ERR_CREDENTIALS_NOT_KEPT,
+                   "credentials cannot be kept yet; leave passthrough_auth out");
+        return;
+    }
+    fill_row(c, k);
+    struct str text = session_text(&k->row, c->mem);
+    char tag[SESSION_TAG_TEXT];
+    session_tag(k->row.version, text, tag);
+    api_prepare(c, 201,
+                arena_printf(c->mem, "Location: /api/v1/sessions/%.*s\r\nETag: %s\r\n",
+                             STR_ARG(k->row.handle), tag),
+                text);
+    api_session(c, on_created);
+    registry_create(c->sv->registry, &c->reg, &k->row, api_max_sessions(c));
+}
+
+/* Get. */
+
+static void on_got(struct registry_call *reg)
+{
+    struct api_call *c = api_of(reg);
+
+    if (reg->result != REGISTRY_OK) {
+        api_refuse_result(c);
+        return;
+    }
+    struct str known = http_header_get(c->http->head, STR("if-none-match"));
+    bool is_known = unlikely(known.p != NULL) && tags_have(known, reg->tag);
+    char line[SESSION_TAG_TEXT + 16];
+    int n = 0;
+    memcpy(line, "ETag: ", 6);
+    memcpy(line + 6, reg->tag.p, reg->tag.n);
+    n = 6 + (int)reg->tag.n;
+    line[n++] = '\r';
+    line[n++] = '\n';
+    api_reply(c, is_known ? 304 : 200, str_n(line, (size_t)n), reg->json);
+}
+
+void api_get_session(struct api_call *c)
+{
+    api_session(c, on_got);
+    if (registry_get(c->sv->registry, &c->reg))
+        on_got(&c->reg);
+}
+
+void api_get_session_by_id(struct api_call *c)
+{
+    api_session(c, on_got);
+    c->reg.by_id = true;
+    if (registry_get(c->sv->registry, &c->reg))
+        on_got(&c->reg);
+}
+
+/* List. */
+
+struct listing {
+    struct session_filter filter;
+    int64_t limit;
+    struct str about, query; /* what is asked: for the cursor, and for the next page's link */
+};
+
+/* A list of statuses, or "all". */
+static bool read_statuses(struct api_call *c, struct str text, unsigned *ret)
+{
+    unsigned statuses = 0;
+
+    if (str_eq(text, STR("all"))) {
+        *ret = 0;
+        return true;
+    }
+    while (text.p) {
+        enum session_status status;
+        if (!session_status_parse(str_trim(str_split(&text, ',')), &status)) {
+            api_refuse(c, ERR_BAD_INPUT,
+                       "?status= is a list of active, idle, expired and terminated, or all");
+            return false;
+        }
+        statuses |= 1u << status;
+    }
+    *ret = statuses;
+    return true;
+}
+
+static bool read_listing(struct api_call *c, struct listing *l)
+{
+    struct str status, type, cursor;
+
+    if (!api_query(c, "status", &status) || !api_query(c, "client_type", &type) ||
+        !api_query(c, "cursor", &cursor) ||
+        !api_query_number(c, "limit", 1, STORE_PAGE_MAX, PAGE_DEFAULT, &l->limit))
+        return false;
+    l->filter = (struct session_filter){
+        .statuses = 1u << SESSION_ACTIVE | 1u << SESSION_IDLE,
+        .client_type = type,
+        .now_ms = clock_life_ms(),
+        .idle_ms = api_idle_ms(c),
+    };
+    if (status.p && !read_statuses(c, status, &l->filter.statuses))
+        return false;
+    l->about = arena_printf(c->mem, "sessions %u %.*s", l->filter.statuses, STR_ARG(type));
+    l->query = arena_printf(c->mem, "limit=%lld%s%.*s%s%.*s", (long long)l->limit,
+                            status.p ? "&status=" : "", STR_ARG(status),
+                            type.p ? "&client_type=" : "", STR_ARG(type));
+    if (cursor.p && !cursor_read(cursor, &c->who, l->about, c->mem, &l->filter.before)) {
+        api_refuse(c, ERR_BAD_CURSOR,
+                   "this cursor is not of this list; use next_cursor as it came");
+        return false;
+    }
+    return true;
+}
+
+static void on_listed(struct registry_call *reg)
+{
+    struct api_call *c = api_of(reg);
+    struct listing *l = c->args;
+    struct str next = STR_NONE, link = STR_NONE;
+    struct js_writer w;
+    struct buf out;
+
+    if (reg->result != REGISTRY_OK) {
+        api_refuse_result(c);
+        return;
+    }
+    bool more =
+        reg->limit > (unsigned)l->limit ? reg->n > (size_t)l->limit : reg->n == (size_t)l->limit;
+    size_t n = reg->n < (size_t)l->limit ? reg->n : (size_t)l->limit;
+    buf_init(&out, 64u * 1024 * 1024);
+    js_begin(&w, &out);
+    js_object(&w);
+    js_key(&w, STR("sessions"));
+    js_array(&w);
+    for (size_t i = 0; i < n; i++)
+        session_to_json(&reg->rows[i], &w);
+    js_array_end(&w);
+    js_kv_int(&w, "count", (int64_t)n);
+    js_key(&w, STR("next_cursor"));
+    if (more) {
+        next = cursor_make(&c->who, l->about, reg->rows[n - 1].id, c->mem);
+        js_string(&w, next);
+        link = arena_printf(c->mem, "Link: </api/v1/sessions?%.*s&cursor=%.*s>; rel=\"next\"\r\n",
+                            STR_ARG(l->query), STR_ARG(next));
+    } else {
+        js_null(&w);
+    }
+    js_object_end(&w);
+    struct str body = arena_dup(c->mem, buf_str(&out));
+    buf_release(&out);
+    api_reply(c, 200, link, body);
+}
+
+void api_list_sessions(struct api_call *c)
+{
+    struct listing *l = arena_new_of(c->mem, struct listing);
+
+    c->args = l;
+    if (!read_listing(c, l))
+        return;
+    api_session(c, on_listed);
+    registry_list(c->sv->registry, &c->reg, &l->filter,
+                  (unsigned)l->limit + (l->limit < STORE_PAGE_MAX));
+}
+
+/* Change. */
+
+struct patching {
+    struct session_body body;
+    unsigned columns;
+    struct session_row change;
+    struct str if_match;
+};
+
+static void note_column(const struct js_binding *b, const struct js_field *field,
+                        const struct js_node *key unused_arg)
+{
+    struct patching *p = b->user;
+    p->columns |= body_patch_column(field);
+}
+
+static void on_patched(struct registry_call *reg)
+{
+    struct api_call *c = api_of(reg);
+
+    if (reg->result != REGISTRY_OK) {
+        api_refuse_result(c);
+        return;
+    }
+    api_session(c, on_got);
+    if (registry_get(c->sv->registry, &c->reg))
+        on_got(&c->reg);
+}
+
+static void on_patch_read(struct registry_call *reg)
+{
+    struct api_call *c = api_of(reg);
+    struct patching *p = c->args;
+    const struct session_body *b = &p->body;
+    int64_t version = 0;
+
+    if (reg->result != REGISTRY_OK) {
+        api_refuse_result(c);
+        return;
+    }
+    if (!tags_match(p->if_match, reg->row->version, &version))
+        version = -1; /* no row has it, and the store says what else is wrong first */
+    p->change = (struct session_row){
+        .client_name = b->client_name,
+        .client_type = b->client_type,
+        .client_version = b->client_version,
+        .core_session_id = b->core_session_id,
+        .context_id = b->context_id,
+        .initialized = b->initialized,
+        .connection_metadata =
+            connection_metadata_again(reg->row->connection_metadata, b->metadata, c->mem),
+    };
+    api_session(c, on_patched);
+    registry_patch(c->sv->registry, &c->reg, &p->change, p->columns, version);
+}
+
+void api_patch_session(struct api_call *c)
+{
+    struct patching *p = arena_new_of(c->mem, struct patching);
+
+    c->args = p;
+    p->if_match = http_header_get(c->http->head, STR("if-match"));
+    if (!p->if_match.p) {
+        api_refuse(c, ERR_PRECONDITION_MISSING, "send the session's ETag as If-Match");
+        return;
+    }
+    if (!api_bind(c, js_root(&c->doc), &body_session_patch, &p->body, p, note_column))
+        return;
+    if (p->body.passthrough_auth.p) {
+        api_refuse(c, ERR_CREDENTIALS_NOT_KEPT,
+                   "credentials cannot be kept yet; leave passthrough_auth out");
+        return;
+    }
+    if (!p->columns) {
+        api_refuse(c, ERR_BAD_INPUT, "nothing is to be changed; name at least one member");
+        return;
+    }
+    api_session(c, on_patch_read);
+    if (registry_get(c->sv->registry, &c->reg))
+        on_patch_read(&c->reg);
+}
+
+/* End. */
+
+static void on_ended(struct registry_call *reg)
+{
+    struct api_call *c = api_of(reg);
+
+    if (reg->result == REGISTRY_OK)
+        api_reply(c, 200, STR_NONE, STR("{\"message\":\"session terminated\"}"));
+    else
+        api_refuse_result(c);
+}
+
+void api_end_session(struct api_call *c)
+{
+    struct str reason;
+
+    if (!api_query(c, "reason", &reason))
+        return;
+    if (reason.n > REASON_MAX || str_find(reason, '\0') != reason.n) {
+        api_refuse(c, ERR_BAD_INPUT, "?reason= is at most %d bytes", REASON_MAX);
+        return;
+    }
+    api_session(c, on_ended);
+    registry_end(c->sv->registry, &c->reg, reason.n ? reason : STR(REASON_DEFAULT));
+}
+
+/* Totals. */
+
+static void on_totals(struct registry_call *reg)
+{
+    struct api_call *c = api_of(reg);
+    struct js_writer w;
+    struct buf out;
+
+    if (reg->result != REGISTRY_OK) {
+        api_refuse_result(c);
+        return;
+    }
+    buf_init(&out, 4096);
+    js_begin(&w, &out);
+    session_totals_to_json(&reg->totals, &w);
+    struct str body = arena_dup(c->mem, buf_str(&out));
+    buf_release(&out);
+    api_reply(c, 200, STR_NONE, body);
+}
+
+void api_session_metrics(struct api_call *c)
+{
+    struct str since;
+    int64_t ms = INT64_C(24) * 3600 * 1000;
+
+    if (!api_query(c, "since", &since))
+        return;
+    if (since.p && (!clock_parse_duration(since, &ms) || ms < 0)) {
+        api_problem(c, ERR_BAD_DURATION, "invalid duration",
+                    "?since= is a duration such as 30m, 24h or 7d.", STR_NONE);
+        return;
+    }
+    int64_t now = clock_life_ms();
+    api_session(c, on_totals);
+    registry_totals(c->sv->registry, &c->reg, ms < now ? now - ms : 0);
+}
