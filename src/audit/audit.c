@@ -40,7 +40,10 @@ struct audit *audit_new(const struct audit_config *config)
                                              "Outcomes that wait for the store.", "", 1),
                              NULL, 0);
     kept_init(a);
-    a->spooler = config->spool ? spooler_new(a, config->spool) : NULL;
+    if (config->spool) {
+        a->spooler = spooler_new(a, config->spool);
+        a->doubts = doubts_new(a);
+    }
     anchor_init(a);
     return a;
 }
@@ -50,6 +53,7 @@ void audit_free(struct audit *a)
     if (!a)
         return;
     spooler_free(a->spooler);
+    doubts_free(a->doubts);
     kept_release(a);
     anchor_release(a);
     size_t at = 0;

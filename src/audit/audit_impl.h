@@ -41,6 +41,7 @@ struct audit {
     size_t n_kept;    /* all of them, those too */
     size_t n_spooling, n_retrying;
     struct spooler *spooler; /* NULL: they live in memory alone */
+    struct doubts *doubts;   /* likewise */
     struct metric_cell *waiting;
     int64_t retry_ms;
     struct loop_timer *retry;
@@ -75,6 +76,12 @@ void audit_keep_outcome(struct audit *a, struct exec *x,
 bool kept_go_first(struct audit *a);
 void kept_init(struct audit *a);
 void kept_release(struct audit *a);
+
+/* Intents of which nobody knows whether the store has them (doubt.c). */
+struct doubts;
+struct doubts *doubts_new(struct audit *a) must_check;
+void doubts_add(struct doubts *d, const struct event_row *intent); /* copied */
+void doubts_free(struct doubts *d);                                /* NULL is fine */
 
 /* The spool's own thread: puts and takes, in rounds of one commit each. */
 struct spooler;

@@ -164,6 +164,9 @@ static void finish_begin(struct exec *x, bool ok)
         return;
     }
     audit_failed(x->audit, "intent", &x->job.err);
+    /* One that was numbered was on its way when the store failed. */
+    if (x->audit->doubts && x->event.id != 0 && x->job.err.code == ERR_UNAVAILABLE)
+        doubts_add(x->audit->doubts, &x->event);
     audit_count(x->audit, x->event.server, STR("refused"));
     drop_texts(x);
     enter(x, EXEC_REFUSED);

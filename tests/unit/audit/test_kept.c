@@ -8,6 +8,9 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "store/spool.h"
+#include "store/store_impl.h"
+
+#include <stdatomic.h>
 
 struct rig {
     struct audit_db db;
@@ -406,5 +409,94 @@ TEST(test_audit_drain_spool__of_another_database_is_refused_and_kept)
     assert_non_null(strstr(must_err.text, "another database"));
     spool_close(r.spool);
     assert_int_equal(spooled(&r), 2);
+    rig_end(&r);
+}
+
+/* A store whose answer to a commit may be lost, after the commit or before it. */
+static struct store_ops lossy_ops;
+static const struct store_ops *true_ops;
+static atomic_int lose; /* so many answers; negative: and the commits too */
+
+static bool lossy_write(struct store *s, struct store_op *ops, size_t n, struct error *err)
+{
+    int left = atomic_load(&lose);
+    if (left == 0 || n == 0)
+        return true_ops->write(s, ops, n, err);
+    if (left > 0 && !true_ops->write(s, ops, n, err))
+        return false;
+    atomic_store(&lose, left > 0 ? left - 1 : left + 1);
+    return error_set(err, ERR_UNAVAILABLE, "the answer was lost");
+}
+
+static void make_lossy(struct rig *r)
+{
+    true_ops = r->inner->ops;
+    lossy_ops = *true_ops;
+    lossy_ops.write = lossy_write;
+    r->inner->ops = &lossy_ops;
+}
+
+TEST(test_doubt__an_intent_that_was_committed_and_refused_is_closed_as_refused)
+{
+    struct rig r;
+    struct exec x, y;
+    struct event_row *rows;
+    rig_start(&r);
+    make_lossy(&r);
+    begin(&r, &y);
+    assert_true(exec_is_open(&y));
+    atomic_store(&lose, 1);
+    begin(&r, &x);
+    assert_int_equal(x.state, EXEC_REFUSED);
+    rig_settle(&r, 3);
+    assert_int_equal(events(&r, &rows), 3);
+    assert_int_equal(rows[1].kind, EVENT_INTENT);
+    assert_int_equal(rows[2].kind, EVENT_OUTCOME);
+    assert_int_equal(rows[2].exec, rows[1].id);
+    assert_str(rows[2].outcome, "refused");
+    end(&r, &y, "ok");
+    assert_int_equal(events(&r, &rows), 4);
+    run_stop(&r);
+    rig_end(&r);
+}
+
+TEST(test_doubt__an_intent_that_was_not_committed_leaves_nothing)
+{
+    struct rig r;
+    struct exec x;
+    struct event_row *rows;
+    rig_start(&r);
+    make_lossy(&r);
+    atomic_store(&lose, -1);
+    begin(&r, &x);
+    assert_int_equal(x.state, EXEC_REFUSED);
+    r.poll = loop_timer_new(r.loop, on_healthy, &r);
+    loop_timer_start(r.poll, 1, 1);
+    loop_run(r.loop);
+    begin(&r, &x); /* takes the very id */
+    assert_true(exec_is_open(&x));
+    loop_timer_start(r.poll, 600, 0); /* the doubt has been looked at by then */
+    loop_run(r.loop);
+    loop_timer_free(r.poll);
+    end(&r, &x, "ok");
+    assert_int_equal(events(&r, &rows), 2);
+    run_stop(&r);
+    rig_end(&r);
+}
+
+TEST(test_kept__an_outcome_whose_commit_lost_its_answer_is_recorded_once)
+{
+    struct rig r;
+    struct exec x;
+    struct event_row *rows;
+    rig_start(&r);
+    make_lossy(&r);
+    begin(&r, &x);
+    atomic_store(&lose, 1);
+    end(&r, &x, "ok");
+    assert_false(r.failed); /* it is in the spool, and in the store */
+    rig_settle(&r, 2);
+    assert_int_equal(events(&r, &rows), 2);
+    run_stop(&r);
     rig_end(&r);
 }

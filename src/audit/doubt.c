@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Intents whose commit has an unknown fate: the connection broke before the answer came.  The call
+ * was refused and never left, but the store may have the intent, and it would read as open for as
+ * long as we live.  When the store is back it is asked, and what it has is closed as refused.
+ *
+ * Only a store that is elsewhere leaves such doubts.  Bounded: what does not fit is closed as
+ * indeterminate like the intents of a process that died.  Loop thread, but for on_run, which is the
+ * write lane's. */
+#include "audit/audit_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "crypto/hash.h"
+
+#include <stdlib.h>
+
+#define LOOK_MS 200
+
+struct doubt {
+    struct list link;
+    struct event_row outcome; /* to be, exec is the intent's id */
+    uint8_t intent_mac[32];
+    bool stored; /* the intent is there */
+    struct arena *mem;
+};
+
+struct doubts {
+    struct audit *audit;
+    struct list list, asking; /* struct doubt: for the next question, and of the one under way */
+    size_t n;
+    struct loop_timer *timer;
+    struct read_job job;
+    bool busy;
+    size_t n_closed;
+};
+
+static void doubt_free(struct doubts *d, struct doubt *one)
+{
+    d->n--;
+    arena_free(one->mem);
+    free(one);
+}
+
+void doubts_free(struct doubts *d)
+{
+    if (!d)
+        return;
+    list_move_all(&d->list, &d->asking);
+    for (struct list *node; (node = list_pop(&d->list));)
+        doubt_free(d, list_entry(node, struct doubt, link));
+    loop_timer_free(d->timer);
+    free(d);
+}
+
+static bool ask(struct store *store, struct doubt *one, struct error *err)
+{
+    struct event_filter filter = {
+        .kind = -1, .after = one->outcome.exec - 1, .before = one->outcome.exec + 1};
+    struct arena *mem = arena_new(1 << 20);
+    struct event_row *rows = NULL;
+    size_t n = 0;
+    bool ok = store_events_page(store, &filter, 1, mem, &rows, &n, err);
+    if (ok)
+        one->stored = n == 1 && crypto_equal(rows[0].mac, one->intent_mac, sizeof(one->intent_mac));
+    arena_free(mem);
+    return ok;
+}
+
+/* Write lane. */
+static bool on_run(struct read_job *job, struct store *store)
+{
+    struct doubts *d = container_of(job, struct doubts, job);
+    struct store_op *ops = xcalloc(d->n + 1, sizeof(*ops));
+    size_t n = 0;
+    bool ok = true;
+    list_each(&d->asking, node)
+    {
+        struct doubt *one = list_entry(node, struct doubt, link);
+        ok = ok && ask(store, one, &job->err);
+        if (ok && one->stored)
+            ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &one->outcome};
+    }
+    ok = ok && (n == 0 || audit_append(store, d->audit->chain, ops, n, &job->err));
+    free(ops);
+    d->n_closed = ok ? n : 0;
+    return ok;
+}
+
+static void on_done(struct read_job *job)
+{
+    struct doubts *d = container_of(job, struct doubts, job);
+    d->busy = false;
+    if (!job->ok) {
+        list_move_all(&d->list, &d->asking);
+    } else if (d->n_closed > 0) {
+        log_info("calls that were refused while the store went away are recorded so",
+                 LI("calls", d->n_closed));
+    }
+    for (struct list *node; job->ok && (node = list_pop(&d->asking));)
+        doubt_free(d, list_entry(node, struct doubt, link));
+    if (!list_empty(&d->list))
+        loop_timer_start(d->timer, LOOK_MS, 0);
+}
+
+static void on_look(void *arg)
+{
+    struct doubts *d = arg;
+    if (d->busy || list_empty(&d->list))
+        return;
+    list_move_all(&d->asking, &d->list);
+    d->job = (struct read_job){.run = on_run, .done = on_done};
+    d->busy = lanes_healthy(d->audit->lanes) && lane_maintain(d->audit->lanes, &d->job);
+    if (d->busy)
+        return;
+    list_move_all(&d->list, &d->asking);
+    loop_timer_start(d->timer, LOOK_MS, 0);
+}
+
+void doubts_add(struct doubts *d, const struct event_row *intent)
+{
+    if (d->n >= AUDIT_KEPT_MAX)
+        return;
+    struct doubt *one = xcalloc(1, sizeof(*one));
+    struct event_row *e = &one->outcome;
+    one->mem = arena_new(SIZE_MAX / 4);
+    *e = *intent;
+    struct str *const texts[] = {&e->tenant, &e->owner,  &e->session_id, &e->transport, &e->carrier,
+                                 &e->server, &e->method, &e->tool,       &e->era};
+    for (size_t i = 0; i < countof(texts); i++)
+        *texts[i] = arena_dup(one->mem, *texts[i]);
+    memcpy(one->intent_mac, intent->mac, sizeof(one->intent_mac));
+    e->exec = intent->id;
+    e->id = e->seq = 0;
+    e->kind = EVENT_OUTCOME;
+    e->at_ms = clock_wall_ms();
+    e->duration_us = 0;
+    e->outcome = STR("refused");
+    e->error = STR("The store went away before the call was sent; nothing ran.");
+    e->body = e->record = STR_NONE;
+    e->body_len = -1;
+    memset(e->body_sha, 0, sizeof(e->body_sha));
+    memset(e->stored_sha, 0, sizeof(e->stored_sha));
+    list_push(&d->list, &one->link);
+    d->n++;
+    if (!d->busy)
+        loop_timer_start(d->timer, LOOK_MS, 0);
+}
+
+struct doubts *doubts_new(struct audit *a)
+{
+    struct doubts *d = xcalloc(1, sizeof(*d));
+    d->audit = a;
+    list_init(&d->list);
+    list_init(&d->asking);
+    d->timer = loop_timer_new(a->loop, on_look, d);
+    return d;
+}
