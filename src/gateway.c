@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start and stop order on one screen.
  *
- *   start: data directory → keeper (forked while there is one thread) → store, writer, chain, lost
- *          intents closed → lanes → audit → loop services → listeners → "ready"
- *   stop:  SIGTERM: no new connections, calls under way finish (at most 25 s) → upstreams → audit
- *          anchor → lanes drained → store closed → keeper
+ *   start: data directory → keeper (forked while there is one thread) → ground.c: store, writer,
+ *          chain, spool drained, lost intents closed → lanes → audit → loop services → listeners →
+ * "ready" stop:  SIGTERM: no new connections, calls under way finish (at most 25 s) → upstreams →
+ * audit anchor → lanes drained → store closed → keeper
  *
  * SIGHUP reads the configuration again and swaps it whole, or says why not and keeps the old one.
  */
@@ -22,11 +22,13 @@
 #include "exchange/pipe.h"
 #include "exchange/sse2024.h"
 #include "identity/issuers.h"
+#include "ground.h"
 #include "io/address.h"
 #include "io/tls.h"
 #include "rest/api.h"
 #include "rest/front.h"
 #include "servers/sample.h"
+#include "session/follow.h"
 #include "session/reaper.h"
 #include "session/session_gauges.h"
 #include "session/session_metrics.h"
@@ -39,8 +41,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define LEASE_MS 15000
-#define LEASE_RENEW_MS 5000
 #define DRAIN_MS 25000
 #define FIRST_PIPE_MS 15000                /* for whoever started us to open one */
 #define DRAIN_PIPES_MS (3 * PIPE_GRACE_MS) /* a client that ends its own server waits for it */
@@ -51,81 +51,27 @@ struct gateway {
     struct arena *mem;
     struct datadir *datadir;
     struct keeper *keeper;
-    struct chain *chain;
-    struct writer_row writer;
+    struct ground *ground;
     struct services sv;
     struct http_server *server;
     struct tls_context *tls;
     struct reaper *reaper;
-    struct loop_timer *lease, *drain, *first_pipe;
-    struct write_job lease_job;
-    struct store_op lease_op;
-    bool renewing;
+    struct follow *follow; /* NULL: nobody shares the store */
+    struct loop_timer *drain, *first_pipe;
     int64_t drain_until_ms;
     bool anchoring;
 };
 
-/* Store: one read-write connection, two read-only ones. */
-
-static bool open_stores(struct gateway *g, struct store *ret[3], struct error *err)
+/* Results that an earlier process kept for clients that were gone. */
+static bool open_undelivered(struct gateway *g, struct error *err)
 {
-    struct store_config config = {.path = datadir_path(g->options.data_dir, "holdfast.db", g->mem)};
-    if (!store_open_sqlite(&config, &ret[0], err))
-        return false;
-    config.read_only = true;
-    return store_open_sqlite(&config, &ret[1], err) && store_open_sqlite(&config, &ret[2], err);
-}
-
-static bool start_writer(struct gateway *g, struct store *store, struct error *err)
-{
-    static char uuid[UUID_TEXT], node[256];
-    size_t lost = 0;
-
-    random_uuid7(uuid);
-    if (gethostname(node, sizeof(node) - 1) < 0)
-        snprintf(node, sizeof(node), "node");
-    g->writer = (struct writer_row){
-        .uuid = str_of(uuid),
-        .node = str_of(node),
-        .started_ms = clock_life_ms(),
-        .lease_until_ms = clock_life_ms() + LEASE_MS,
-    };
-    if (!store_writer_start(store, &g->writer, true, err) ||
-        !chain_open(datadir_path(g->options.data_dir, "audit.key", g->mem), true, g->writer.number,
-                    &g->chain, err) ||
-        !chain_load(g->chain, store, err) || !audit_close_lost(store, g->chain, &lost, err))
-        return false;
-    struct undelivered_config kept = {
-        .loop = g->sv.loop, .store = store, .writer = g->writer.number};
-    chain_derive(g->chain, "undelivered", kept.key);
+    struct undelivered_config kept = {.loop = g->sv.loop,
+                                      .store = ground_write_store(g->ground),
+                                      .writer = ground_writer(g->ground)->number};
+    chain_derive(ground_chain(g->ground), "undelivered", kept.key);
     bool opened = undelivered_open(&kept, &g->sv.undelivered, err);
     crypto_wipe(kept.key, sizeof(kept.key));
-    if (!opened)
-        return false;
-    if (lost)
-        log_warn("calls of an earlier run have no known outcome", LI("calls", lost));
-    return true;
-}
-
-static void on_lease_written(struct write_job *job)
-{
-    struct gateway *g = container_of(job, struct gateway, lease_job);
-    g->renewing = false;
-    if (!job->ok)
-        log_warn("the writer's lease was not renewed", LZ("why", job->err.text));
-}
-
-static void on_lease(void *arg)
-{
-    struct gateway *g = arg;
-
-    clock_life_keep();
-    if (g->renewing)
-        return;
-    g->writer.lease_until_ms = clock_life_ms() + LEASE_MS;
-    g->lease_op = (struct store_op){.kind = OP_WRITER_RENEW, .writer = &g->writer};
-    g->lease_job = (struct write_job){.ops = &g->lease_op, .n = 1, .done = on_lease_written};
-    g->renewing = lane_write(g->sv.lanes, &g->lease_job);
+    return opened;
 }
 
 /* A resumed stream had the result that was kept for its client. */
@@ -138,16 +84,17 @@ static void on_kept_sent(void *undelivered, int64_t id)
 static void start_delivery(struct gateway *g)
 {
     struct services *sv = &g->sv;
+    struct chain *chain = ground_chain(g->ground);
     uint8_t key[32];
 
-    struct streams_config streams = {.loop = sv->loop, .writer = g->writer.number};
-    chain_derive(g->chain, "streams", streams.key);
+    struct streams_config streams = {.loop = sv->loop, .writer = ground_writer(g->ground)->number};
+    chain_derive(chain, "streams", streams.key);
     sv->streams = streams_new(&streams);
     streams_on_kept(sv->streams, on_kept_sent, sv->undelivered);
     sv->hub = hub_new(sv->loop, sv->streams);
     deadline_class_init(&sv->slow_calls, sv->loop, EXCHANGE_SLOW_MS);
     deadline_class_init(&sv->quiet, sv->loop, EXCHANGE_QUIET_MS);
-    chain_derive(g->chain, "request-state", key);
+    chain_derive(chain, "request-state", key);
     sv->state_key = hmac_key_new(key, sizeof(key));
     struct upstreams_config upstreams = {
         .loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink(sv->hub)};
@@ -181,33 +128,28 @@ static void start_registry(struct gateway *g)
 
 static bool start_services(struct gateway *g, struct error *err)
 {
-    struct store *stores[3] = {NULL, NULL, NULL};
     struct services *sv = &g->sv;
+    struct ground_config ground = {.database = g->options.database,
+                                   .data_dir = g->options.data_dir};
 
-    if (!open_stores(g, stores, err) || !start_writer(g, stores[0], err)) {
-        for (size_t i = 0; i < countof(stores); i++)
-            if (stores[i])
-                store_close(stores[i]);
+    int64_t ended = 0;
+    if (!ground_open(&ground, &g->ground, err) || !open_undelivered(g, err) ||
+        (ground_is_shared(g->ground) &&
+         !follow_position(ground_write_store(g->ground), &ended, err)))
         return false;
-    }
-    struct lanes_config lanes = {
-        .write = stores[0],
-        .lookup = stores[1],
-        .query = stores[2],
-        .hook = chain_hook(g->chain),
-        .max_queue = 65536,
-        .max_batch = 512,
-        .company_us = 1000,
-    };
+    const struct writer_row *writer = ground_writer(g->ground);
     list_init(&sv->unbegun);
-    sv->lanes = lanes_new(sv->loop, &lanes);
-    struct identity_config identity = {.loop = sv->loop, .lanes = sv->lanes};
+    sv->lanes = ground_run(g->ground, sv->loop);
+    sv->database = ground_database(g->ground)->shown;
+    struct identity_config identity = {
+        .loop = sv->loop, .lanes = sv->lanes, .is_shared = ground_is_shared(g->ground)};
     sv->identity = identity_new(&identity, sv->config);
     struct audit_config audit = {
         .lanes = sv->lanes,
         .loop = sv->loop,
-        .chain = g->chain,
-        .writer = g->writer.number,
+        .chain = ground_chain(g->ground),
+        .writer = writer->number,
+        .spool = ground_spool(g->ground),
         .max_body = sv->config->limit_audit_body,
         .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
     };
@@ -216,19 +158,20 @@ static bool start_services(struct gateway *g, struct error *err)
     sv->calls = calls_new(sv->audit, sv->lanes);
     struct sessions_config sessions = {
         .lanes = sv->lanes,
-        .node = g->writer.node,
-        .writer = g->writer.number,
+        .node = writer->node,
+        .writer = writer->number,
         .max_resident = 10000,
     };
     sv->sessions = sessions_new(&sessions);
+    struct follow_config follow = {
+        .loop = sv->loop, .lanes = sv->lanes, .sessions = sv->sessions, .after = ended};
+    g->follow = ground_is_shared(g->ground) ? follow_new(&follow) : NULL;
     session_metrics_start();
     sv->gauges = session_gauges_new(sv->loop, sv->lanes);
     start_registry(g);
     start_delivery(g);
     upstreams_apply(sv->upstreams, sv->config);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->config);
-    g->lease = loop_timer_new(sv->loop, on_lease, g);
-    loop_timer_start(g->lease, LEASE_RENEW_MS, LEASE_RENEW_MS);
     operate_start(sv);
     return true;
 }
@@ -496,21 +439,6 @@ static bool start(struct gateway *g, struct error *err)
     return true;
 }
 
-static void end_writer(struct gateway *g)
-{
-    struct error err;
-    struct store *store;
-    struct store_config config = {.path = datadir_path(g->options.data_dir, "holdfast.db", g->mem)};
-    g->writer.ended_ms = clock_life_ms();
-    struct store_op op = {.kind = OP_WRITER_END, .writer = &g->writer};
-
-    if (!store_open_sqlite(&config, &store, &err))
-        return;
-    if (!store_write(store, &op, 1, &err))
-        log_warn("the writer's end was not recorded", LZ("why", err.text));
-    store_close(store);
-}
-
 static void stop(struct gateway *g)
 {
     struct services *sv = &g->sv;
@@ -523,7 +451,8 @@ static void stop(struct gateway *g)
         http_server_free(g->server);
     loop_timer_free(g->drain);
     loop_timer_free(g->first_pipe);
-    loop_timer_free(g->lease);
+    ground_stop(g->ground);
+    follow_stop(g->follow);
     if (sv->hub)
         hub_drain(sv->hub);
     if (sv->upstreams)
@@ -543,6 +472,7 @@ static void stop(struct gateway *g)
     identity_free(sv->identity);
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
+    follow_free(g->follow);
     session_gauges_free(sv->gauges);
     registry_free(sv->registry);
     if (sv->sessions)
@@ -553,9 +483,7 @@ static void stop(struct gateway *g)
         audit_free(sv->audit);
     if (sv->loop)
         loop_free(sv->loop);
-    if (sv->lanes)
-        end_writer(g);
-    chain_free(g->chain);
+    ground_close(g->ground);
     tls_free(g->tls);
     config_unref(sv->config);
     log_stop();
@@ -578,7 +506,7 @@ int gateway_run(const struct gateway_options *options)
         log_info("configuration", LS("note", options->config->notes[i]));
     if (start(&g, &err)) {
         log_info("ready", LI("servers", g.sv.config->n_servers), LS("data", options->data_dir),
-                 LZ("version", HOLDFAST_VERSION));
+                 LS("database", g.sv.database), LZ("version", HOLDFAST_VERSION));
         loop_run(g.sv.loop);
     } else {
         log_error("cannot start", LZ("why", err.text));

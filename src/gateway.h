@@ -4,12 +4,14 @@
 #define HOLDFAST_GATEWAY_H
 
 #include "config/config.h"
+#include "store/database.h"
 
 struct datadir;
 struct gateway_options {
     struct config *config;       /* taken */
     struct config_source source; /* where it came from: SIGHUP reads it again */
     struct str data_dir;
+    struct database database;
     struct datadir *datadir; /* taken; NULL: to be owned first */
     /* For `stdio`: no listener but the control socket, and the end comes with the last pipe. */
     bool ends_with_pipes;

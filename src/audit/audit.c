@@ -174,10 +174,14 @@ static bool close_batch(struct store *store, struct chain *chain, struct event_r
 
 bool audit_close_lost(struct store *store, struct chain *chain, size_t *ret_n, struct error *err)
 {
+    return chain_load(chain, store, err) && chain_check_key(chain, store, err) &&
+           audit_close_lapsed(store, chain, ret_n, err);
+}
+
+bool audit_close_lapsed(struct store *store, struct chain *chain, size_t *ret_n, struct error *err)
+{
     size_t closed = 0, n = CLOSE_BATCH;
     int64_t after = 0;
-    if (!chain_load(chain, store, err) || !chain_check_key(chain, store, err))
-        return false;
     while (n == CLOSE_BATCH) {
         struct arena *mem = arena_new(SIZE_MAX / 4);
         struct event_row *intents = NULL;

@@ -159,6 +159,9 @@ struct audit_record *audit_record_new(struct audit *a, const struct audit_record
  * the lanes run, with the chain's own numbering.  Refuses a key that did not seal what is there. */
 must_check bool audit_close_lost(struct store *store, struct chain *chain, size_t *ret_n,
                                  struct error *err);
+/* The same while we run, for writers of other nodes whose lease has lapsed; on the write lane. */
+must_check bool audit_close_lapsed(struct store *store, struct chain *chain, size_t *ret_n,
+                                   struct error *err);
 
 /* Writes what an earlier run left in the spool, each outcome once whatever was interrupted when,
  * and takes it away there.  Blocking; at start, before audit_close_lost(), so that nothing that is

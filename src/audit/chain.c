@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "crypto/hash.h"
 #include "json/write.h"
+#include "store/claim.h"
 #include "store/record.h"
 
 #include <stdatomic.h>
@@ -203,6 +204,23 @@ bool chain_check_key(struct chain *c, struct store *store, struct error *err)
     }
     arena_free(mem);
     return ok;
+}
+
+bool chain_claim(struct chain *c, struct store *store, bool read_only, struct error *err)
+{
+    static const struct str name = {"audit-key", 9};
+    uint8_t own[SHA256_BYTES], claimed[SHA256_BYTES];
+    bool is_ours = false, found = false;
+    chain_derive(c, "the claim on a shared store", own);
+    if ((!read_only && !claim_make(store, name, own, CLAIM_FOR_EVER, &is_ours, err)) ||
+        (!is_ours && !claim_value(store, name, claimed, &found, err)))
+        return false;
+    if (is_ours || !found || crypto_equal(own, claimed, sizeof(own)))
+        return true;
+    return error_set(err, ERR_CONFIG,
+                     "the database is sealed with another audit key than this node's; copy "
+                     "audit.key from the data directory of a node that uses it, or name that file "
+                     "with HOLDFAST_AUDIT_KEY_FILE");
 }
 
 /* Forgets this transaction's numbers. */

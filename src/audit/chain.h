@@ -29,6 +29,12 @@ must_check bool chain_load(struct chain *c, struct store *store, struct error *e
  * and made anew would go on as if nothing had happened and leave a chain that nobody can verify. */
 must_check bool chain_check_key(struct chain *c, struct store *store, struct error *err);
 
+/* Where several nodes share a store all must seal with one key: the first to start claims the store
+ * for its key, whoever comes with another is refused (ERR_CONFIG).  A read-only store is only
+ * asked, and one that nobody has claimed yet will do. */
+must_check bool chain_claim(struct chain *c, struct store *store, bool read_only,
+                            struct error *err);
+
 /* The tenant under which our own events (anchors, writers) are chained; no key belongs to it. */
 #define CHAIN_SYSTEM_TENANT "_system"
 /* Heads named by one anchor at most; the rest is left for the next one. */

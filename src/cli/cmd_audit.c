@@ -13,10 +13,12 @@
 #include "cli/control.h"
 #include "cli/datadir.h"
 #include "config/config.h"
+#include "store/database.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -32,6 +34,8 @@ struct audit_cmd {
     bool json, colour;
     struct str data_dir;     /* absent with --url */
     struct control *control; /* NULL: nobody runs, the store is read */
+    struct database database;
+    struct store *store; /* the source's */
     struct event_source *source;
     struct buf out;
     struct audit_widths widths;
@@ -48,17 +52,18 @@ static bool print(struct audit_cmd *c)
 
 static bool open_store(struct audit_cmd *c, struct error *err)
 {
-    struct store_config config = {.path = datadir_path(c->data_dir, "holdfast.db", c->cli->mem),
-                                  .read_only = true};
-    struct store *store;
-    if (access(config.path.p, F_OK) != 0)
+    struct store_config how = {.read_only = true};
+    if (!database_choose(str_of(getenv("DATABASE_URL")), c->data_dir, c->cli->mem, &c->database,
+                         err))
+        return false;
+    if (!c->database.is_postgres && access(c->database.path.p, F_OK) != 0)
         return error_set(err, ERR_NOT_FOUND,
                          "there is no database in %.*s; name the right directory with --data, or "
                          "start `holdfast up`",
                          STR_ARG(c->data_dir));
-    if (!store_open_sqlite(&config, &store, err))
+    if (!database_open(&c->database, how, &c->store, err))
         return false;
-    c->source = event_source_of_store(store);
+    c->source = event_source_of_store(c->store);
     return true;
 }
 
@@ -317,9 +322,10 @@ static bool run_verify(struct audit_cmd *c, struct error *err)
     if (!c->data_dir.p)
         return error_set(err, ERR_USAGE,
                          "verify needs the key beside the database: run it there with --data DIR");
-    if (!chain_open(datadir_path(c->data_dir, "audit.key", c->cli->mem), false, 0, &chain, err))
+    if (!chain_open(datadir_audit_key(c->data_dir, c->cli->mem, NULL), false, 0, &chain, err))
         return false;
-    if (!map_anchors(c, &anchors, err)) {
+    if ((c->database.is_postgres && !chain_claim(chain, c->store, true, err)) ||
+        !map_anchors(c, &anchors, err)) {
         chain_free(chain);
         return false;
     }

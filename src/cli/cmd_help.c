@@ -27,6 +27,9 @@ static const struct row environment[] = {
     {"HOLDFAST_LOG_LEVEL", "debug, info, warn or error, when --log-level is not given"},
     {"DATABASE_URL",
      "PostgreSQL to keep everything in (postgresql://…) instead of the data directory"},
+    {"HOLDFAST_AUDIT_KEY_FILE",
+     "file of the audit key, when it is not audit.key in the data directory; nodes on one "
+     "PostgreSQL use the same key"},
     {"XDG_CONFIG_HOME", "where holdfast/holdfast.json is looked for; ~/.config when not set"},
     {"XDG_DATA_HOME",
      "where the data directory holdfast is, when --data is not given; ~/.local/share "
@@ -43,7 +46,7 @@ static const struct topic {
     int width;
 } topics[] = {
     {"exit-codes", exit_codes, 5},
-    {"environment", environment, 20},
+    {"environment", environment, 24},
     {NULL, NULL, 0},
 };
 

@@ -89,7 +89,9 @@ static bool load(struct stdio *s, struct gateway_options *ret, struct error *err
         .file = str_of(cli_flag(s->cli, "--config")),
         .must_exist = cli_flag(s->cli, "--config") != NULL,
     };
-    if (!config_load(&ret->source, &ret->config, err))
+    if (!database_choose(str_of(getenv("DATABASE_URL")), s->data_dir, s->cli->mem, &ret->database,
+                         err) ||
+        !config_load(&ret->source, &ret->config, err))
         return false;
     if (!server || config_server(ret->config, str_of(server)))
         return true;

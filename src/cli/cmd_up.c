@@ -28,6 +28,8 @@ int cmd_up(struct cli *cli)
         .must_exist = cli_flag(cli, "--config") != NULL,
     };
     if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &options.data_dir, &err) ||
+        !database_choose(str_of(getenv("DATABASE_URL")), options.data_dir, cli->mem,
+                         &options.database, &err) ||
         !config_load(&options.source, &options.config, &err))
         return cli_fail(cli, &err);
     if (!gateway_check_files(options.config, &err)) {

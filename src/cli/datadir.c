@@ -25,6 +25,15 @@ struct str datadir_path(struct str dir, const char *name, struct arena *mem)
     return arena_printf(mem, "%.*s/%s", STR_ARG(dir), name);
 }
 
+struct str datadir_audit_key(struct str dir, struct arena *mem, bool *ret_is_own)
+{
+    const char *named = getenv("HOLDFAST_AUDIT_KEY_FILE");
+    bool is_own = !named || !*named;
+    if (ret_is_own)
+        *ret_is_own = is_own;
+    return is_own ? datadir_path(dir, "audit.key", mem) : arena_dup(mem, str_of(named));
+}
+
 bool datadir_socket(struct str dir, struct arena *mem, struct str *ret, struct error *err)
 {
     struct str path = datadir_path(dir, "holdfast.sock", mem);

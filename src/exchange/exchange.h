@@ -20,6 +20,7 @@ struct services {
     struct loop *loop;
     struct config *config; /* the current one; an exchange keeps the one it began with */
     struct lanes *lanes;
+    struct str database; /* which, for people */
     struct identity *identity;
     struct sessions *sessions;
     struct session_gauges *gauges;

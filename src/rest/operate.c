@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "json/write.h"
 #include "session/session_gauges.h"
 
 static struct metric *in_flight, *links, *resident, *upstream_up, *queues, *stall, *log_lost,
@@ -119,14 +120,29 @@ void front_healthz(void *arg unused_arg, struct http_request *r,
     http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ok\"}\n"));
 }
 
+static void refuse_unhealthy(struct services *sv, struct http_request *r)
+{
+    struct js_writer w;
+    struct buf out;
+    buf_init(&out, 64 * 1024);
+    js_begin(&w, &out);
+    js_object(&w);
+    js_kv_string(&w, "status",
+                 arena_printf(r->mem, "the database %.*s cannot be written; see the log",
+                              STR_ARG(sv->database)));
+    js_object_end(&w);
+    buf_addc(&out, '\n');
+    http_reply(r, 503, "application/json", STR_NONE, buf_str(&out));
+    buf_release(&out);
+}
+
 void front_readyz(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
     struct services *sv = arg;
     if (sv->draining)
         http_reply(r, 503, "application/json", STR_NONE, STR("{\"status\":\"stopping\"}\n"));
     else if (!lanes_healthy(sv->lanes))
-        http_reply(r, 503, "application/json", STR_NONE,
-                   STR("{\"status\":\"the store cannot write; see the log\"}\n"));
+        refuse_unhealthy(sv, r);
     else
         http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ready\"}\n"));
 }

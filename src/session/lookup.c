@@ -75,7 +75,7 @@ static void take_times(struct session *s, const struct session_row *row)
 static struct session *session_from_row(struct session_query *q)
 {
     const struct session_row *row = q->session_row;
-    struct str key = sessions_key(q->mem, 'i', row->tenant, row->owner, row->id, STR_NONE);
+    struct str key = sessions_key(q->mem, 'i', row->tenant, STR_NONE, row->id, STR_NONE);
     struct session *s = map_get(&q->home->names, key);
 
     if (s) {

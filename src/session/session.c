@@ -164,7 +164,7 @@ struct arena *session_arena(struct str tenant, struct str owner, struct str key,
 void session_enter_cache(struct session *s)
 {
     struct sessions *home = s->home;
-    s->key_by_id = sessions_key(s->mem, 'i', s->tenant, s->owner, s->id, STR_NONE);
+    s->key_by_id = sessions_key(s->mem, 'i', s->tenant, STR_NONE, s->id, STR_NONE);
     s->key_by_handle = sessions_key(s->mem, 'h', s->tenant, s->owner, s->handle, STR_NONE);
     s->link_key = arena_printf(s->mem, "s:%.*s", STR_ARG(s->id));
     s->owner_key = arena_printf(s->mem, "o:%.*s/%.*s", STR_ARG(s->tenant), STR_ARG(s->owner));
@@ -186,6 +186,19 @@ void session_forget(struct session *s)
         *keys[i] = STR_NONE;
     }
     s->ended = true;
+}
+
+void sessions_ended(struct sessions *home, struct str tenant, struct str id)
+{
+    char room[KEY_ROOM];
+    struct session *s = map_get(
+        &home->names, sessions_key_in(room, sizeof(room), 'i', tenant, STR_NONE, id, STR_NONE));
+
+    if (!s)
+        return;
+    session_ref(s);
+    session_forget(s);
+    session_unref(s);
 }
 
 struct session *session_new(struct sessions *home, const struct session_birth *birth)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions and transports as the loop holds them: a bounded cache of rows in use.  The store is the
  * truth; anything here may be dropped while nobody refers to it and is loaded again on first use.
- * Entries are kept by (kind, tenant, owner, name), so another's name is a miss like an unknown one.
+ * Entries are kept by (kind, tenant, owner, name), so another's name is a miss like an unknown one;
+ * row ids, which no client names, by tenant alone.
  */
 #ifndef HOLDFAST_SESSION_SESSION_H
 #define HOLDFAST_SESSION_SESSION_H
@@ -97,6 +98,8 @@ void session_fill_row(const struct session *s, struct session_row *ret);
 void session_used(struct session *s); /* now; a sliding end moves along */
 bool session_is_over(const struct session *s, int64_t now_ms);
 void session_forget(struct session *s); /* it ended: no name finds it any more */
+/* The same by its row id, whoever ended it; one that is not resident is fine. */
+void sessions_ended(struct sessions *s, struct str tenant, struct str id);
 /* Lets go of sessions and transports that nobody uses and that are over, of those used longest ago
  * at most `most` each. */
 void sessions_drop_over(struct sessions *s, int64_t now_ms, unsigned most);

@@ -90,8 +90,5 @@ bool database_open(const struct database *d, struct store_config how, struct sto
                    struct error *err)
 {
     how.path = d->path;
-    if (d->is_postgres)
-        return error_set(err, ERR_CONFIG,
-                         "this program has no PostgreSQL store yet; unset DATABASE_URL");
-    return store_open_sqlite(&how, ret, err);
+    return d->is_postgres ? store_open_postgres(&how, ret, err) : store_open_sqlite(&how, ret, err);
 }

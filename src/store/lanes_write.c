@@ -136,7 +136,9 @@ static bool try_jobs(struct writer *w, struct write_job **jobs, size_t n, struct
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < jobs[i]->n; k++) {
             n_events += jobs[i]->ops[k].kind == OP_EVENT_APPEND;
-            w->ops[n_ops++] = jobs[i]->ops[k];
+            w->ops[n_ops] = jobs[i]->ops[k];
+            w->ops[n_ops++].verdict =
+                VERDICT_FAILED; /* also when the hook fails before the store */
         }
     if (n_ops && !write_ops(w, n_ops, err))
         return false;

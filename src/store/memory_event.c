@@ -191,7 +191,9 @@ static void use_session(struct memory_store *s, const struct event_row *e, bool 
         if (!str_eq(row->id, e->session_id) || !str_eq(row->tenant, e->tenant))
             continue;
         row->tool_count += executed;
-        row->tokens_used += e->tokens;
+        if (e->tokens > 0)
+            row->tokens_used =
+                row->tokens_used < INT64_MAX - e->tokens ? row->tokens_used + e->tokens : INT64_MAX;
         mem_session_use(row, clock_life_of_wall(e->at_ms));
         return;
     }

@@ -100,7 +100,7 @@ static bool parse_url(struct pg_store *s, struct str url, struct error *err)
     return true;
 }
 
-bool store_open_postgres(const struct store_config *config, struct store **ret, struct error *err)
+bool pg_open_server(const struct store_config *config, struct pg_store **ret, struct error *err)
 {
     if (!config->path.p || config->path.n == 0)
         return error_set(err, ERR_CONFIG,
@@ -112,7 +112,20 @@ bool store_open_postgres(const struct store_config *config, struct store **ret, 
     s->no_migrate = config->no_migrate;
     s->deadline_ms = config->deadline_ms > 0 ? config->deadline_ms : DEADLINE_MS;
     segment_init(&s->segment);
-    if (!parse_url(s, config->path, err) || !check_server(s, err) || !settle_schema(s, err)) {
+    if (!parse_url(s, config->path, err) || !check_server(s, err)) {
+        pg_close(&s->base);
+        return false;
+    }
+    *ret = s;
+    return true;
+}
+
+bool store_open_postgres(const struct store_config *config, struct store **ret, struct error *err)
+{
+    struct pg_store *s;
+    if (!pg_open_server(config, &s, err))
+        return false;
+    if (!settle_schema(s, err)) {
         pg_close(&s->base);
         return false;
     }

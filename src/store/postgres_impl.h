@@ -47,6 +47,7 @@ enum pg_statement {
     PG_UNDELIVERED_GET,
     PG_UNDELIVERED_PAGE,
     PG_COUNTS,
+    PG_SCHEMA_APPLIED,
     PG_EVENT_AT,
     PG_WRITER_INSERT,
     PG_WRITERS_LAPSE,
@@ -168,6 +169,10 @@ void pg_pipe_end(struct pg_store *s);
 /* Ends a transaction that failed; a connection that cannot even do this is dropped. */
 void pg_rollback(struct pg_store *s);
 
+/* postgres.c */
+/* Connects and leaves the schema alone; ends with store_close(). */
+must_check bool pg_open_server(const struct store_config *config, struct pg_store **ret,
+                               struct error *err);
 /* postgres_migrate.c */
 struct migrate_driver pg_migrate_driver(struct pg_store *s);
 

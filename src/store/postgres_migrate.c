@@ -10,6 +10,12 @@
 /* "holdfast" as a number. */
 #define LOCK "7525352680829580148"
 
+/* By the catalog's own rows: to_regclass() may go by what this connection remembers from before it
+ * waited for the lock. */
+#define HAS_TABLE                                                                                  \
+    "SELECT count(*)::int FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "          \
+    "WHERE n.nspname = 'mcp' AND c.relname = 'schema_migrations'"
+
 static bool on_begin(void *arg, struct error *err)
 {
     struct pg_store *s = arg;
@@ -30,8 +36,7 @@ static bool on_version(void *arg, int *ret_number, struct error *err)
     int64_t has_table = 0, number = 0;
     /* Inside a migration a lost connection must not be replaced by one without its lock. */
     if ((!s->migrating && !pg_ready(s, err)) ||
-        !pg_exec_text(s, "SELECT (to_regclass('mcp.schema_migrations') IS NOT NULL)::int",
-                      "reading the schema's number", &has_table, err))
+        !pg_exec_text(s, HAS_TABLE, "reading the schema's number", &has_table, err))
         return false;
     if (has_table && !pg_exec_text(s, "SELECT coalesce(max(number), 0) FROM mcp.schema_migrations",
                                    "reading the schema's number", &number, err))

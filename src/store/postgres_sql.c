@@ -108,6 +108,9 @@ const char *const pg_texts[PG_COUNT] = {
                            "(SELECT count(*) FROM mcp.session_tool_executions "
                            "WHERE outcome IS NULL)",
 
+    [PG_SCHEMA_APPLIED] = "SELECT number::bigint, name, applied_at FROM mcp.schema_migrations "
+                          "ORDER BY number LIMIT 1000",
+
     [PG_EVENT_AT] = "SELECT id, records FROM mcp.events WHERE id <= $1::bigint "
                     "ORDER BY id DESC LIMIT 1",
 

@@ -7,10 +7,8 @@ bool schema_open(const struct database *d, bool read_only, const char *sql_dir, 
 {
     struct store_config config = {.path = d->path, .read_only = read_only, .sql_dir = sql_dir};
     struct schema *s;
-    if (d->is_postgres)
-        return error_set(err, ERR_CONFIG,
-                         "this program has no PostgreSQL store yet; unset DATABASE_URL");
-    if (!schema_open_sqlite(&config, &s, err))
+    if (!(d->is_postgres ? schema_open_postgres(&config, &s, err)
+                         : schema_open_sqlite(&config, &s, err)))
         return false;
     s->sql_dir = sql_dir;
     *ret = s;

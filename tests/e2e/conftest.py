@@ -90,3 +90,15 @@ def scripted(tmp_path):
     yield make
     for one in made:
         one.stop()
+
+
+@pytest.fixture(scope='module')
+def cluster():
+    """A PostgreSQL of the test file's own (postgres.py)."""
+    from postgres import Cluster
+    one = Cluster()
+    if not one.is_there:
+        one.close()
+        pytest.skip('there is no PostgreSQL to start')
+    yield one
+    one.close()

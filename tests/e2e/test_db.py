@@ -3,8 +3,10 @@
 import json
 import os
 import sqlite3
+import subprocess
 
-from commands import run
+import harness
+from commands import command_env, run
 
 
 def numbers(hf):
@@ -119,3 +121,74 @@ def test_usage(holdfast):
     assert done.returncode == 7 and 'geheim' not in done.stderr and 'postgresql://' in done.stderr
     done = run(hf, 'db', 'status', env={'DATABASE_URL': 'u:geheim@h/x'})
     assert done.returncode == 7 and 'geheim' not in done.stderr
+
+
+def pg(hf, url, *args, code=0):
+    done = run(hf, 'db', *args, env={'DATABASE_URL': url})
+    assert done.returncode == code, (args, done.stdout, done.stderr)
+    return done
+
+
+def test_postgres__status_migrate_rollback(holdfast, cluster):
+    hf, url = holdfast(start=False), cluster.database()
+    tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'mcp'"
+    before = json.loads(pg(hf, url, 'status', '--json').stdout)
+    assert before['backend'] == 'postgresql' and before['schema'] == 0 and before['known'] >= 2
+    assert not any('applied_at' in m for m in before['migrations'])
+    dry = pg(hf, url, 'migrate', '--dry-run').stdout
+    assert 'CREATE TABLE' in dry and cluster.sql(url, tables) == [['0']]
+    done = pg(hf, url, 'migrate').stdout
+    assert len(done.splitlines()) == before['known']
+    after = json.loads(pg(hf, url, 'status', '--json').stdout)
+    assert after['schema'] == before['known'] and all(m['applied_at'].endswith('Z') for m in after['migrations'])
+    assert pg(hf, url, 'migrate').stdout == ''
+    pg(hf, url, 'rollback', code=2)
+    assert json.loads(pg(hf, url, 'rollback', '--yes', '--json').stdout)['schema'] == before['known'] - 1
+    pg(hf, url, 'rollback', '--to', '0', '--yes')
+    assert cluster.sql(url, tables) == [['0']]
+    pg(hf, url, 'migrate')
+    assert not os.path.exists(hf.data)  # nothing of the data directory was needed
+
+
+def test_postgres__the_sql_of_a_dry_run_is_what_runs(holdfast, cluster):
+    hf, url, other = holdfast(start=False), cluster.database(), cluster.database()
+    dry = pg(hf, url, 'migrate', '--dry-run').stdout
+    cluster.sql(other, dry)
+    pg(hf, url, 'migrate')
+    columns = "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'mcp' ORDER BY 1, 2"
+    assert cluster.sql(other, columns) == cluster.sql(url, columns)
+
+
+def test_postgres__nodes_that_migrate_at_once_apply_each_migration_once(holdfast, cluster):
+    hf, url = holdfast(start=False), cluster.database()
+    env = {**command_env(hf), 'DATABASE_URL': url}
+    nodes = [subprocess.Popen([harness.BINARY, 'db', 'migrate'], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+             for _ in range(4)]
+    for node in nodes:
+        out, err = node.communicate(timeout=60)
+        assert node.returncode == 0, (out, err)
+    known = json.loads(pg(hf, url, 'status', '--json').stdout)['known']
+    assert cluster.sql(url, 'SELECT number FROM mcp.schema_migrations ORDER BY 1') == [[str(n + 1)] for n in range(known)]
+
+
+def test_postgres__a_newer_schema_is_refused(holdfast, cluster):
+    hf, url = holdfast(start=False), cluster.database()
+    pg(hf, url, 'migrate')
+    cluster.sql(url, "INSERT INTO mcp.schema_migrations (number, name) VALUES (99, 'future')")
+    for args in (['status'], ['migrate'], ['rollback', '--yes']):
+        assert 'newer' in pg(hf, url, *args, code=7).stderr
+    hf.env['DATABASE_URL'] = url
+    hf.start(wait=False)
+    assert hf.process.wait(20) == 7
+    assert cluster.sql(url, 'SELECT max(number) FROM mcp.schema_migrations') == [['99']]
+
+
+def test_postgres__passwords_are_never_shown(holdfast, cluster):
+    hf, url = holdfast(start=False), cluster.database()
+    secret = url.replace('holdfast@', 'holdfast:geheim@') + '&sslpassword=geheim'
+    for args in (['status'], ['status', '--json'], ['migrate'], ['migrate']):
+        done = pg(hf, secret, *args)
+        assert 'geheim' not in done.stdout + done.stderr
+    for wrong in ('postgresql://u:geheim@127.0.0.1:1/x', 'postgresql://u:geheim@[bad/x', 'postgresql://u:geheim@h/x?nonsense=geheim'):
+        done = run(hf, 'db', 'status', '--database-url', wrong)
+        assert done.returncode in (1, 4, 7) and 'geheim' not in done.stdout + done.stderr, done

@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens that must be refused, each by name and with the reason it is refused for (threats T10).
- * Those of the first table are truly signed, so that only what they say is wrong; those of the
- * second are forged or damaged. */
+ * They are truly signed, so that only what they say is wrong; test_jwt_forged.c has the others. */
 #include "tokens.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <openssl/bio.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
 
 #define RS256 "{\"alg\":\"RS256\",\"kid\":\"rs256\"}"
 #define GOOD "{" TOKEN_CLAIMS "}"

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening order: connections → writer → chain and its key → what the spool holds → what lost
+ * writers left open.
+ *
+ * Of several nodes one at a time closes the intents of writers that are gone, by a claim.  After
+ * the database was away every lease may have lapsed although all nodes live, so nobody closes
+ * anything before the others had time to renew: a full lease of successful renewals of our own. */
+#include "ground.h"
+
+#include "audit/audit.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "cli/datadir.h"
+#include "store/claim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LEASE_MS 15000
+#define LEASE_RENEW_MS 5000
+#define PATIENCE_MS 30000
+#define PAUSE_FIRST_MS 200
+#define PAUSE_LAST_MS 2000
+#define END_MS 2000 /* for the last word of a writer */
+
+struct ground {
+    struct ground_config config;
+    struct arena *mem;
+    struct store *stores[3]; /* write, lookup, query; the lanes' once they run */
+    struct writer_row writer;
+    char uuid[UUID_TEXT], node[256];
+    struct chain *chain;
+    struct spool *spool;
+    /* while it runs */
+    struct lanes *lanes;
+    struct loop_timer *lease;
+    struct write_job lease_job;
+    struct store_op lease_op;
+    bool renewing;
+    int64_t steady_since_ms; /* clock_mono_ms(): renewals have succeeded since; 0: not now */
+    struct read_job lapsed_job;
+    bool closing;
+    size_t n_lapsed;
+};
+
+bool ground_is_shared(const struct ground *g)
+{
+    return g->config.database.is_postgres;
+}
+
+const struct database *ground_database(const struct ground *g)
+{
+    return &g->config.database;
+}
+
+const struct writer_row *ground_writer(const struct ground *g)
+{
+    return &g->writer;
+}
+
+struct chain *ground_chain(struct ground *g)
+{
+    return g->chain;
+}
+
+struct spool *ground_spool(struct ground *g)
+{
+    return g->spool;
+}
+
+struct store *ground_write_store(struct ground *g)
+{
+    return g->stores[0];
+}
+
+/* Connections. */
+
+static void pause_ms(int64_t ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* A database that starts together with us is waited for; one that refuses us in words is not. */
+static bool open_first(struct ground *g, struct error *err)
+{
+    const struct database *d = &g->config.database;
+    struct store_config how = {0};
+    int64_t until = clock_mono_ms() + g->config.patience_ms;
+
+    for (int64_t pause = PAUSE_FIRST_MS;;
+         pause = pause * 2 < PAUSE_LAST_MS ? pause * 2 : PAUSE_LAST_MS) {
+        if (database_open(d, how, &g->stores[0], err))
+            return true;
+        if (!d->is_postgres || err->code != ERR_UNAVAILABLE)
+            return false;
+        if (clock_mono_ms() + pause > until)
+            break;
+        log_warn("waiting for the database", LS("database", d->shown), LZ("why", err->text));
+        pause_ms(pause);
+    }
+    char why[sizeof(err->text)];
+    snprintf(why, sizeof(why), "%s", err->text);
+    return error_set(err, ERR_UNREACHABLE,
+                     "the database %.*s could not be reached for %d s (%.300s); start it, or "
+                     "correct DATABASE_URL",
+                     STR_ARG(d->shown), (int)(g->config.patience_ms / 1000), why);
+}
+
+static bool open_stores(struct ground *g, struct error *err)
+{
+    struct store_config how = {.read_only = true};
+    return open_first(g, err) && database_open(&g->config.database, how, &g->stores[1], err) &&
+           database_open(&g->config.database, how, &g->stores[2], err);
+}
+
+/* Writer, chain, spool. */
+
+static bool start_writer(struct ground *g, struct error *err)
+{
+    bool is_own = false;
+    struct str key = datadir_audit_key(g->config.data_dir, g->mem, &is_own);
+
+    random_uuid7(g->uuid);
+    if (gethostname(g->node, sizeof(g->node) - 1) < 0)
+        snprintf(g->node, sizeof(g->node), "node");
+    g->writer = (struct writer_row){
+        .uuid = str_of(g->uuid),
+        .node = str_of(g->node),
+        .started_ms = clock_life_ms(),
+        .lease_until_ms = clock_life_ms() + LEASE_MS,
+    };
+    return store_writer_start(g->stores[0], &g->writer, !ground_is_shared(g), err) &&
+           chain_open(key, is_own, g->writer.number, &g->chain, err) &&
+           (!ground_is_shared(g) || chain_claim(g->chain, g->stores[0], false, err)) &&
+           chain_load(g->chain, g->stores[0], err);
+}
+
+/* Without PostgreSQL a spool is of no use: it would lie on the same disk.  One that is there was
+ * left by a start that had one. */
+static bool open_spool(struct ground *g, struct error *err)
+{
+    struct str path = datadir_path(g->config.data_dir, "spool.db", g->mem);
+    struct spool *left;
+    struct error ignored;
+    int64_t waiting = 0;
+    size_t n = 0;
+
+    if (!ground_is_shared(g)) {
+        if (access(path.p, F_OK) != 0 || !spool_open(path, &left, &ignored))
+            return true;
+        if (spool_count(left, &waiting, &ignored) && waiting > 0)
+            log_warn("spool.db holds outcomes of calls that were recorded in PostgreSQL; start "
+                     "once with the DATABASE_URL of then to record them",
+                     LI("outcomes", waiting));
+        spool_close(left);
+        return true;
+    }
+    if (!spool_open(path, &g->spool, err) ||
+        !audit_drain_spool(g->stores[0], g->chain, g->spool, &n, err))
+        return false;
+    if (n)
+        log_info("outcomes of the last run are recorded", LI("outcomes", n));
+    return true;
+}
+
+static bool close_lost(struct ground *g, struct error *err)
+{
+    size_t lost = 0;
+    if (ground_is_shared(g)) /* later, and by one of us */
+        return chain_check_key(g->chain, g->stores[0], err);
+    if (!audit_close_lost(g->stores[0], g->chain, &lost, err))
+        return false;
+    if (lost)
+        log_warn("calls of an earlier run have no known outcome", LI("calls", lost));
+    return true;
+}
+
+bool ground_open(const struct ground_config *config, struct ground **ret, struct error *err)
+{
+    struct ground *g = xcalloc(1, sizeof(*g));
+    g->config = *config;
+    if (g->config.patience_ms == 0)
+        g->config.patience_ms = PATIENCE_MS;
+    g->mem = arena_new(1 << 20);
+    if (!open_stores(g, err) || !start_writer(g, err) || !open_spool(g, err) ||
+        !close_lost(g, err)) {
+        ground_close(g);
+        return false;
+    }
+    *ret = g;
+    return true;
+}
+
+/* While it runs: the lease, and the writers of others that have lapsed. */
+
+static bool run_lapsed(struct read_job *job, struct store *store)
+{
+    struct ground *g = container_of(job, struct ground, lapsed_job);
+    static const uint8_t nothing[32];
+    bool is_ours = false;
+    g->n_lapsed = 0;
+    return claim_make(store, STR("close-lapsed"), nothing, LEASE_MS, &is_ours, &job->err) &&
+           (!is_ours || audit_close_lapsed(store, g->chain, &g->n_lapsed, &job->err));
+}
+
+static void on_lapsed_done(struct read_job *job)
+{
+    struct ground *g = container_of(job, struct ground, lapsed_job);
+    g->closing = false;
+    if (!job->ok)
+        log_warn("calls that lost nodes left open were not closed", LZ("why", job->err.text));
+    else if (g->n_lapsed)
+        log_warn("calls of a node that is gone have no known outcome", LI("calls", g->n_lapsed));
+}
+
+static void close_lapsed(struct ground *g)
+{
+    int64_t now = clock_mono_ms();
+    if (!ground_is_shared(g) || g->closing || g->steady_since_ms == 0 ||
+        now - g->steady_since_ms < LEASE_MS)
+        return;
+    g->lapsed_job = (struct read_job){.run = run_lapsed, .done = on_lapsed_done};
+    g->closing = lane_maintain(g->lanes, &g->lapsed_job);
+}
+
+static void on_lease_written(struct write_job *job)
+{
+    struct ground *g = container_of(job, struct ground, lease_job);
+    g->renewing = false;
+    if (!job->ok) {
+        log_warn("the writer's lease was not renewed", LZ("why", job->err.text));
+        g->steady_since_ms = 0;
+        return;
+    }
+    if (g->steady_since_ms == 0)
+        g->steady_since_ms = clock_mono_ms();
+    close_lapsed(g);
+}
+
+static void on_lease(void *arg)
+{
+    struct ground *g = arg;
+
+    clock_life_keep();
+    if (g->renewing)
+        return;
+    g->writer.lease_until_ms = clock_life_ms() + LEASE_MS;
+    g->lease_op = (struct store_op){.kind = OP_WRITER_RENEW, .writer = &g->writer};
+    g->lease_job = (struct write_job){.ops = &g->lease_op, .n = 1, .done = on_lease_written};
+    g->renewing = lane_write(g->lanes, &g->lease_job);
+}
+
+struct lanes *ground_run(struct ground *g, struct loop *loop)
+{
+    struct lanes_config lanes = {
+        .write = g->stores[0],
+        .lookup = g->stores[1],
+        .query = g->stores[2],
+        .hook = chain_hook(g->chain),
+        .max_queue = 65536,
+        .max_batch = 512,
+        .company_us = 1000,
+    };
+    memset(g->stores, 0, sizeof(g->stores));
+    g->lanes = lanes_new(loop, &lanes);
+    g->lease = loop_timer_new(loop, on_lease, g);
+    loop_timer_start(g->lease, LEASE_RENEW_MS, LEASE_RENEW_MS);
+    return g->lanes;
+}
+
+void ground_stop(struct ground *g)
+{
+    if (!g)
+        return;
+    loop_timer_free(g->lease);
+    g->lease = NULL;
+}
+
+/* On a connection of its own: those of the lanes went with them. */
+static void end_writer(struct ground *g)
+{
+    struct error err;
+    struct store *store;
+    struct store_config how = {.no_migrate = true, .deadline_ms = END_MS};
+    g->writer.ended_ms = clock_life_ms();
+    struct store_op op = {.kind = OP_WRITER_END, .writer = &g->writer};
+
+    if (!database_open(&g->config.database, how, &store, &err))
+        return;
+    if (!store_write(store, &op, 1, &err))
+        log_warn("the writer's end was not recorded", LZ("why", err.text));
+    store_close(store);
+}
+
+void ground_close(struct ground *g)
+{
+    if (!g)
+        return;
+    for (size_t i = 0; i < countof(g->stores); i++)
+        if (g->stores[i])
+            store_close(g->stores[i]);
+    if (g->lanes)
+        end_writer(g);
+    spool_close(g->spool);
+    chain_free(g->chain);
+    arena_free(g->mem);
+    free(g);
+}

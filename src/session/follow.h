@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where several nodes share a store, others end sessions that are resident here.  Asks twice a
+ * second what has ended and lets go of it, so that an end is honoured everywhere within a second.
+ */
+#ifndef HOLDFAST_SESSION_FOLLOW_H
+#define HOLDFAST_SESSION_FOLLOW_H
+
+#include "session/session.h"
+
+#define FOLLOW_MS 500
+
+struct follow_config {
+    struct loop *loop;
+    struct lanes *lanes;
+    struct sessions *sessions;
+    int64_t after; /* from follow_position(), asked for before the first session was resident */
+    /* Told of each end after `sessions`, on the loop; may be NULL. */
+    void (*ended)(void *arg, struct str tenant, struct str id);
+    void *arg;
+};
+struct follow;
+/* Blocking: where to begin. */
+must_check bool follow_position(struct store *store, int64_t *ret, struct error *err);
+struct follow *follow_new(const struct follow_config *config) must_check;
+void follow_stop(struct follow *f); /* no more questions */
+void follow_free(struct follow *f); /* after lanes_free(); NULL is fine, to both */
+
+#endif

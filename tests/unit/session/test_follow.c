@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What other nodes end is let go of here, all of it and nothing else. */
+#include "test.h"
+
+#include "base/log.h"
+#include "session/follow.h"
+#include "store/store_impl.h"
+
+#include <stdio.h>
+
+/* A store of which only the changes matter; asked on the lookup lane alone while the loop runs. */
+struct changing {
+    struct store base;
+    struct change_row rows[450];
+    size_t n;
+    int fails; /* so many times */
+    int asked;
+};
+
+struct rig {
+    struct changing store;
+    struct store *memory;
+    struct loop *loop;
+    struct lanes *lanes;
+    struct sessions *sessions;
+    struct follow *follow;
+    size_t told, wanted;
+};
+
+static bool on_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                       struct change_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct changing *c = container_of(s, struct changing, base);
+    size_t n = 0;
+    c->asked++;
+    if (c->fails > 0) {
+        c->fails--;
+        return error_set(err, ERR_UNAVAILABLE, "gone");
+    }
+    *ret_rows = arena_zalloc(mem, limit * sizeof(**ret_rows));
+    if (after < 0 && c->n)
+        (*ret_rows)[n++] = c->rows[c->n - 1];
+    for (size_t i = 0; after >= 0 && i < c->n && n < limit; i++)
+        if (c->rows[i].id > after)
+            (*ret_rows)[n++] = c->rows[i];
+    *ret_n = n;
+    return true;
+}
+
+static void on_close(struct store *s)
+{
+    (void)s;
+}
+
+static const struct store_ops changing_ops = {
+    .name = "changing", .close = on_close, .changes = on_changes};
+
+static void on_ended(void *arg, struct str tenant, struct str id)
+{
+    struct rig *r = arg;
+    assert_true(tenant.n > 0 && id.n > 0);
+    if (++r->told == r->wanted)
+        loop_stop(r->loop);
+}
+
+static void rig_start(struct rig *r, int64_t after)
+{
+    struct error err;
+    log_setup(LOG_ERROR + 1, 0);
+    r->store.base.ops = &changing_ops;
+    assert_true(store_open_memory(&r->memory, &err));
+    r->loop = loop_new();
+    struct lanes_config lanes = {
+        .write = r->memory, .lookup = &r->store.base, .query = &r->store.base};
+    r->lanes = lanes_new(r->loop, &lanes);
+    struct sessions_config sessions = {
+        .lanes = r->lanes, .node = STR("node"), .writer = 1, .max_resident = 4};
+    r->sessions = sessions_new(&sessions);
+    struct follow_config config = {.loop = r->loop,
+                                   .lanes = r->lanes,
+                                   .sessions = r->sessions,
+                                   .after = after,
+                                   .ended = on_ended,
+                                   .arg = r};
+    r->follow = follow_new(&config);
+}
+
+static void rig_stop(struct rig *r)
+{
+    follow_stop(r->follow);
+    lanes_free(r->lanes);
+    follow_free(r->follow);
+    sessions_free(r->sessions);
+    loop_free(r->loop);
+}
+
+static struct session *resident(struct rig *r, const char *tenant, const char *owner)
+{
+    struct principal who = {.tenant = str_of(tenant), .owner = str_of(owner)};
+    struct session_birth birth = {
+        .who = &who, .origin = ORIGIN_TRANSPORT, .carrier = STR("transport")};
+    struct session *s = session_new(r->sessions, &birth);
+    s->stored = true;
+    return s;
+}
+
+static void ends(struct rig *r, int64_t id, enum change_kind kind, struct str tenant,
+                 struct str name)
+{
+    r->store.rows[r->store.n++] =
+        (struct change_row){.id = id, .kind = kind, .tenant = tenant, .name = name};
+}
+
+TEST(test_follow__forgets_what_ended_elsewhere_and_nothing_else)
+{
+    struct rig r = {.wanted = 2};
+    rig_start(&r, 10);
+    struct session *old = resident(&r, "default", "local");
+    struct session *gone = resident(&r, "default", "user:1");
+    struct session *other_tenant = resident(&r, "b", "local");
+    struct session *key = resident(&r, "default", "local");
+    ends(&r, 10, CHANGE_SESSION_ENDED, STR("default"), old->id); /* before we began */
+    ends(&r, 11, CHANGE_SESSION_ENDED, STR("default"), other_tenant->id);
+    ends(&r, 12, CHANGE_KEY_REVOKED, STR("default"), key->id);
+    ends(&r, 14, CHANGE_SESSION_ENDED, STR("default"), gone->id);
+    loop_run(r.loop);
+    assert_true(gone->ended);
+    assert_false(old->ended || other_tenant->ended || key->ended);
+    session_unref(old);
+    session_unref(gone);
+    session_unref(other_tenant);
+    session_unref(key);
+    assert_int_equal(sessions_resident(r.sessions), 3);
+    rig_stop(&r);
+}
+
+TEST(test_follow__full_pages_are_followed_at_once_and_failures_skip_nothing)
+{
+    struct rig r = {.wanted = 401, .store.fails = 1};
+    for (int i = 0; i < 401; i++)
+        ends(&r, 1 + i, CHANGE_SESSION_ENDED, STR("default"), STR("not resident"));
+    rig_start(&r, 0);
+    loop_run(r.loop);
+    assert_int_equal(r.told, 401);
+    assert_int_equal(r.store.asked, 4); /* a failure, two full pages, the rest */
+    rig_stop(&r);
+}
+
+TEST(test_follow_position__is_the_newest_there_is)
+{
+    struct rig r = {0};
+    struct error err;
+    int64_t at = -1;
+    r.store.base.ops = &changing_ops;
+    assert_true(follow_position(&r.store.base, &at, &err));
+    assert_int_equal(at, 0);
+    ends(&r, 7, CHANGE_SESSION_ENDED, STR("default"), STR("x"));
+    assert_true(follow_position(&r.store.base, &at, &err));
+    assert_int_equal(at, 7);
+    r.store.fails = 1;
+    assert_false(follow_position(&r.store.base, &at, &err));
+    assert_int_equal(at, 7);
+}
