@@ -89,7 +89,7 @@ CREATE INDEX IF NOT EXISTS idx_edge_sessions_active ON mcp.edge_mcp_sessions (ex
     WHERE status IN ('active', 'idle');
 CREATE INDEX IF NOT EXISTS idx_edge_sessions_counted ON mcp.edge_mcp_sessions (tenant_id, expires_at)
     WHERE counted AND status IN ('active', 'idle');
-CREATE INDEX IF NOT EXISTS idx_edge_sessions_activity ON mcp.edge_mcp_sessions (last_activity_at)
+CREATE INDEX IF NOT EXISTS idx_edge_sessions_activity ON mcp.edge_mcp_sessions (status, last_activity_at)
     WHERE status IN ('active', 'idle');
 
 CREATE OR REPLACE FUNCTION mcp.hf_count_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -125,14 +125,13 @@ CREATE TABLE IF NOT EXISTS mcp.contexts (
     updated_at timestamptz NOT NULL
 );
 
--- Tools that were ever executed; entered by the fold.
+-- Every tool that was ever executed in a tenant, entered by the fold.  The id is made from the other
+-- three (tool_uuid() in store/rows.h), so it is the same in every database.
 CREATE TABLE IF NOT EXISTS mcp.tool_configurations (
-    id         uuid NOT NULL,
-    tenant_id  text NOT NULL,
-    server     text,
-    tool_name  text,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, id)
+    id        uuid PRIMARY KEY,
+    tenant_id text NOT NULL,
+    server    text NOT NULL,
+    tool_name text NOT NULL
 );
 
 -- Executions, a projection of events made by the fold: an intent and its outcome, or a record.  The
@@ -227,6 +226,37 @@ CREATE TABLE IF NOT EXISTS mcp.upstream_links (
     PRIMARY KEY (session_id, server)
 );
 
+-- What other nodes must know at once.  A row gets its id last in its transaction, under a lock that is
+-- held until the commit (hf_changes_number()), so ids follow the order of commits and a reader who
+-- goes by them misses none.
+CREATE SEQUENCE IF NOT EXISTS mcp.changes_id;
+CREATE TABLE IF NOT EXISTS mcp.changes (
+    id        bigint UNIQUE,
+    kind      integer NOT NULL,
+    tenant_id text NOT NULL,
+    name      text NOT NULL,
+    made_at   timestamptz NOT NULL,
+    xact      xid8 NOT NULL DEFAULT pg_current_xact_id()
+);
+CREATE INDEX IF NOT EXISTS idx_changes_new ON mcp.changes (made_at) WHERE id IS NULL;
+
+CREATE OR REPLACE FUNCTION mcp.hf_changes_number() RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM mcp.changes WHERE id IS NULL AND xact = pg_current_xact_id()) THEN
+        PERFORM pg_advisory_xact_lock(7525352680829580149);
+        UPDATE mcp.changes SET id = nextval('mcp.changes_id')
+         WHERE id IS NULL AND xact = pg_current_xact_id();
+    END IF;
+    RETURN 0;
+END $$;
+
+-- Work that one node does for all, and who does it now.
+CREATE TABLE IF NOT EXISTS mcp.leases (
+    name        text PRIMARY KEY,
+    writer      bigint NOT NULL,
+    lease_until timestamptz NOT NULL
+);
+
 -- One row, written to learn whether writing works again.
 CREATE TABLE IF NOT EXISTS mcp.store_probe (
     id    integer PRIMARY KEY CHECK (id = 1),
@@ -281,11 +311,17 @@ BEGIN
     RETURN p_verdict;
 END $$;
 
--- May this caller reach the session?
+-- May this caller see the session, be it another's of the tenant?
 CREATE OR REPLACE FUNCTION mcp.hf_reaches(p_id uuid, p_tenant text, p_owner text, p_wide boolean)
 RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT FROM mcp.edge_mcp_sessions
                     WHERE id = p_id AND tenant_id = p_tenant AND (p_wide OR owner = p_owner))
+$$;
+
+-- Is it the caller's own?  Only they name it, and keep state in it.
+CREATE OR REPLACE FUNCTION mcp.hf_owns(p_id uuid, p_tenant text, p_owner text)
+RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT mcp.hf_reaches(p_id, p_tenant, p_owner, false)
 $$;
 
 -- Tenants come into being with their first session; who may be one is not the store's to decide.
@@ -354,14 +390,14 @@ BEGIN
     RETURN CASE WHEN FOUND THEN 0 ELSE 1 END;
 END $$;
 
-CREATE OR REPLACE FUNCTION mcp.hf_session_name(p_id uuid, p_tenant text, p_owner text, p_wide boolean,
+CREATE OR REPLACE FUNCTION mcp.hf_session_name(p_id uuid, p_tenant text, p_owner text,
                                                p_expires timestamptz, p_now timestamptz, p_max bigint)
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     s mcp.edge_mcp_sessions;
 BEGIN
     SELECT * INTO s FROM mcp.edge_mcp_sessions
-     WHERE id = p_id AND tenant_id = p_tenant AND (p_wide OR owner = p_owner) FOR NO KEY UPDATE;
+     WHERE id = p_id AND tenant_id = p_tenant AND owner = p_owner FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN 3;
     ELSIF s.status NOT IN ('active', 'idle') OR s.expires_at <= p_now THEN
@@ -387,26 +423,29 @@ BEGIN
        SET status = p_status, terminated_at = p_at, termination_reason = p_reason, version = version + 1
      WHERE id = p_id AND tenant_id = p_tenant AND (p_wide OR owner = p_owner)
        AND status IN ('active', 'idle') AND (expires_at IS NULL OR expires_at > p_now);
-    RETURN CASE WHEN FOUND THEN 0 ELSE 3 END;
+    IF NOT FOUND THEN
+        RETURN 3;
+    END IF;
+    INSERT INTO mcp.changes (kind, tenant_id, name, made_at) VALUES (0, p_tenant, p_id::text, p_now);
+    RETURN 0;
 END $$;
 
-CREATE OR REPLACE FUNCTION mcp.hf_transport_create(p mcp.transport_sessions, p_wide boolean)
+CREATE OR REPLACE FUNCTION mcp.hf_transport_create(p mcp.transport_sessions)
 RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN
-    IF p.session_id IS NULL OR mcp.hf_reaches(p.session_id, p.tenant_id, p.owner, p_wide) THEN
+    IF p.session_id IS NULL OR mcp.hf_owns(p.session_id, p.tenant_id, p.owner) THEN
         INSERT INTO mcp.transport_sessions SELECT p.* ON CONFLICT DO NOTHING;
         RETURN CASE WHEN FOUND THEN 0 ELSE 1 END;
     END IF;
     RETURN CASE WHEN EXISTS (SELECT FROM mcp.transport_sessions WHERE id_hash = p.id_hash) THEN 1 ELSE 3 END;
 END $$;
 
-CREATE OR REPLACE FUNCTION mcp.hf_transport_link(p_hash bytea, p_tenant text, p_owner text, p_wide boolean,
-                                                 p_session uuid)
+CREATE OR REPLACE FUNCTION mcp.hf_transport_link(p_hash bytea, p_tenant text, p_owner text, p_session uuid)
 RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE mcp.transport_sessions SET session_id = p_session
      WHERE id_hash = p_hash AND tenant_id = p_tenant AND owner = p_owner AND ended_at IS NULL
-       AND mcp.hf_reaches(p_session, p_tenant, p_owner, p_wide);
+       AND mcp.hf_owns(p_session, p_tenant, p_owner);
     RETURN CASE WHEN FOUND THEN 0 ELSE 3 END;
 END $$;
 
@@ -426,10 +465,10 @@ BEGIN
     RETURN CASE WHEN FOUND THEN 0 ELSE 3 END;
 END $$;
 
-CREATE OR REPLACE FUNCTION mcp.hf_link_put(p mcp.upstream_links, p_tenant text, p_owner text, p_wide boolean)
+CREATE OR REPLACE FUNCTION mcp.hf_link_put(p mcp.upstream_links, p_tenant text, p_owner text)
 RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT mcp.hf_reaches(p.session_id, p_tenant, p_owner, p_wide) THEN
+    IF NOT mcp.hf_owns(p.session_id, p_tenant, p_owner) THEN
         RETURN 3;
     END IF;
     INSERT INTO mcp.upstream_links SELECT p.*
@@ -440,12 +479,12 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION mcp.hf_link_end(p_session uuid, p_server text, p_tenant text, p_owner text,
-                                           p_wide boolean, p_at timestamptz, p_reason text)
+                                           p_at timestamptz, p_reason text)
 RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE mcp.upstream_links SET writer = 0, ended_at = p_at, end_reason = p_reason
      WHERE session_id = p_session AND server = p_server AND ended_at IS NULL
-       AND mcp.hf_reaches(p_session, p_tenant, p_owner, p_wide);
+       AND mcp.hf_owns(p_session, p_tenant, p_owner);
     RETURN CASE WHEN FOUND THEN 0 ELSE 3 END;
 END $$;
 

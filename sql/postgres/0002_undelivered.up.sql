@@ -18,10 +18,10 @@ CREATE TABLE IF NOT EXISTS mcp.undelivered (
 ALTER TABLE mcp.undelivered ALTER COLUMN sealed SET STORAGE EXTERNAL;
 CREATE INDEX IF NOT EXISTS idx_undelivered_expires ON mcp.undelivered (expires_at);
 
-CREATE OR REPLACE FUNCTION mcp.hf_undelivered_put(p mcp.undelivered, p_wide boolean)
+CREATE OR REPLACE FUNCTION mcp.hf_undelivered_put(p mcp.undelivered)
 RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN
-    IF mcp.hf_reaches(p.session_id, p.tenant_id, p.owner, p_wide) THEN
+    IF mcp.hf_owns(p.session_id, p.tenant_id, p.owner) THEN
         INSERT INTO mcp.undelivered SELECT p.* ON CONFLICT DO NOTHING;
         RETURN CASE WHEN FOUND THEN 0 ELSE 1 END;
     END IF;

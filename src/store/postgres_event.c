@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events in PostgreSQL: segments (store/segment.h) under the id of their first event. */
+/* Events in PostgreSQL: finding and paging.
+ *
+ * A row is a segment (store/segment.h) under the id of its first event, and the table has no index
+ * but that key, so everything that is not asked by id is a scan of a range of ids, filtered here.
+ * Scans read some segments at a time, more with each step; those by readers have a deadline. */
 #include "store/postgres_impl.h"
+
+#include <stdlib.h>
+
+#define CHUNK_FIRST 4
+#define CHUNK_MOST 64
 
 bool pg_event_at(struct pg_store *s, int64_t id, PGresult **ret_res, struct event_row *ret,
                  bool *ret_found, struct error *err)
@@ -21,4 +30,304 @@ bool pg_event_at(struct pg_store *s, int64_t id, PGresult **ret_res, struct even
         *ret_found = ret->id == id;
     *ret_res = res;
     return true;
+}
+
+void pg_events_open(struct pg_store *s, struct pg_events *c, int64_t from, int64_t upto)
+{
+    *c = (struct pg_events){.s = s, .from = from, .upto = upto, .next = from, .chunk = CHUNK_FIRST};
+}
+
+void pg_events_close(struct pg_events *c)
+{
+    PQclear(c->res);
+    free(c->aside);
+    c->res = NULL;
+    c->aside = NULL;
+}
+
+static bool next_chunk(struct pg_events *c, struct error *err)
+{
+    enum pg_statement which = c->down ? PG_EVENTS_DOWN : PG_EVENTS_UP;
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_bool(&p, c->with_bodies);
+    pg_int(&p, c->down ? c->from : c->next);
+    pg_int(&p, c->down ? c->next : c->upto);
+    pg_int(&p, c->chunk);
+    pg_bool(&p, !c->down && c->is_begun);
+    if (!(c->is_page ? pg_page(c->s, which, &p, &res, err) : pg_run(c->s, which, &p, &res, err)))
+        return false;
+    PQclear(c->res);
+    c->res = res;
+    c->row = 0;
+    c->is_begun = true;
+    c->is_last = PQntuples(res) < c->chunk;
+    c->chunk = c->chunk < CHUNK_MOST ? 2 * c->chunk : CHUNK_MOST;
+    return true;
+}
+
+static bool next_segment(struct pg_events *c, bool *ret_found, struct error *err)
+{
+    *ret_found = false;
+    while (!c->res || c->row == PQntuples(c->res)) {
+        if (c->is_last)
+            return true;
+        if (!next_chunk(c, err))
+            return false;
+    }
+    struct pg_row r = {.res = c->res, .row = c->row++};
+    int64_t id = pg_get_int(&r);
+    int64_t n = pg_get_int(&r);
+    c->next = c->down ? id - 1 : id + n;
+    c->walk.id = id;
+    c->walk.records = pg_peek_bytes(&r);
+    c->walk.bodies = pg_peek_bytes(&r);
+    *ret_found = true;
+    return true;
+}
+
+/* Puts the events of a segment that are asked for aside, so that they can be told backwards. */
+static void turn_round(struct pg_events *c)
+{
+    struct event_row e;
+    while (segment_next(&c->walk, &e)) {
+        if (e.id < c->from || e.id > c->upto)
+            continue;
+        if (c->n_aside == c->cap_aside) {
+            c->cap_aside = c->cap_aside ? 2 * c->cap_aside : 64;
+            c->aside = xrealloc(c->aside, c->cap_aside * sizeof(*c->aside));
+        }
+        c->aside[c->n_aside++] = e;
+    }
+}
+
+static bool previous_event(struct pg_events *c, struct event_row *ret, bool *ret_found,
+                           struct error *err)
+{
+    while (c->n_aside == 0) {
+        if (!next_segment(c, ret_found, err))
+            return false;
+        if (!*ret_found)
+            return true;
+        turn_round(c);
+    }
+    *ret = c->aside[--c->n_aside];
+    *ret_found = true;
+    return true;
+}
+
+bool pg_events_next(struct pg_events *c, struct event_row *ret, bool *ret_found, struct error *err)
+{
+    if (c->down)
+        return previous_event(c, ret, ret_found, err);
+    for (;;) {
+        while (segment_next(&c->walk, ret)) {
+            if (ret->id > c->upto)
+                break;
+            if (ret->id >= c->from) {
+                *ret_found = true;
+                return true;
+            }
+        }
+        if (!next_segment(c, ret_found, err))
+            return false;
+        if (!*ret_found)
+            return true;
+    }
+}
+
+void pg_keep_event(struct arena *mem, const struct event_row *from, struct event_row *to)
+{
+    struct str *const texts[] = {&to->tenant,  &to->owner,   &to->session_id, &to->transport,
+                                 &to->carrier, &to->server,  &to->method,     &to->tool,
+                                 &to->era,     &to->outcome, &to->error,      &to->tool_id,
+                                 &to->body};
+    *to = *from;
+    for (size_t i = 0; i < countof(texts); i++)
+        *texts[i] = arena_dup(mem, *texts[i]);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+bool pg_events_of(struct pg_store *s, const int64_t *ids, size_t n, bool with_bodies,
+                  struct arena *mem, struct event_row *ret_rows, size_t *ret_n, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    int64_t *sorted = arena_alloc(mem, (n + 1) * sizeof(*sorted));
+    memcpy(sorted, ids, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), by_number);
+    pg_bool(&p, with_bodies);
+    pg_ints(&p, sorted, n, mem);
+    if (!pg_query(s, PG_EVENTS_OF, &p, &res, err))
+        return false;
+    size_t found = 0;
+    for (int row = 0; row < PQntuples(res); row++) {
+        struct pg_row r = {.res = res, .row = row};
+        struct segment_walk walk = {.id = pg_get_int(&r)};
+        struct event_row e;
+        pg_get_int(&r);
+        walk.records = pg_peek_bytes(&r);
+        walk.bodies = pg_peek_bytes(&r);
+        while (found < n && segment_next(&walk, &e))
+            if (bsearch(&e.id, sorted, n, sizeof(*sorted), by_number))
+                pg_keep_event(mem, &e, &ret_rows[found++]);
+    }
+    PQclear(res);
+    *ret_n = found;
+    return true;
+}
+
+static bool text_matches(struct str want, struct str have)
+{
+    return !want.p || (have.p && str_eq(want, have));
+}
+
+static bool matches(const struct event_filter *f, const struct event_row *e)
+{
+    return e->id > f->after && (!f->before || e->id < f->before) && e->at_ms >= f->since_ms &&
+           (!f->exec || e->exec == f->exec) && (f->kind < 0 || (int)e->kind == f->kind) &&
+           text_matches(f->tenant, e->tenant) && text_matches(f->session_id, e->session_id) &&
+           text_matches(f->server, e->server) && text_matches(f->tool, e->tool) &&
+           text_matches(f->outcome, e->outcome);
+}
+
+/* A page being filled. */
+struct page {
+    struct pg_store *s;
+    const struct event_filter *f;
+    unsigned limit;
+    struct arena *mem;
+    struct event_row *rows;
+    size_t n;
+    int64_t until_us;
+};
+
+static bool is_late(const struct page *g, struct error *err)
+{
+    if (!g->s->read_only || pg_now_us() < g->until_us)
+        return false;
+    error_set(err, ERR_TIMEOUT, "The page took too long; ask for a narrower one.");
+    return true;
+}
+
+/* Reads the events of one range that match, until the page is full. */
+static bool read_range(struct page *g, int64_t from, int64_t upto, struct error *err)
+{
+    struct pg_events c;
+    struct event_row e;
+    bool found = true, ok = true;
+    pg_events_open(g->s, &c, from, upto);
+    c.down = g->f->newest_first;
+    c.next = c.down ? upto : from;
+    c.with_bodies = g->f->with_bodies;
+    c.is_page = true;
+    while (g->n < g->limit) {
+        ok = pg_events_next(&c, &e, &found, err) && !is_late(g, err);
+        if (!ok || !found)
+            break;
+        if (matches(g->f, &e))
+            pg_keep_event(g->mem, &e, &g->rows[g->n++]);
+    }
+    pg_events_close(&c);
+    return ok;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return by_number(&((const struct event_row *)a)->id, &((const struct event_row *)b)->id);
+}
+
+/* Those of one execution: it and its outcomes, as far as they are folded, and what is not folded
+ * yet.  The tails are read first: what is folded meanwhile is then seen twice rather than not at
+ * all. */
+static bool gather_execution(struct page *g, struct event_row *rows, size_t room, size_t *ret_n,
+                             struct error *err)
+{
+    struct pg_tail *tails = NULL;
+    size_t n_tails = 0, n = 0;
+    if (!pg_ready(g->s, err) || !pg_tails(g->s, -1, g->mem, &tails, &n_tails, err))
+        return false;
+    for (size_t i = 0; i < n_tails; i++) {
+        struct event_filter f = {.kind = -1, .exec = g->f->exec, .with_bodies = g->f->with_bodies};
+        struct page tail = *g;
+        tail.f = &f;
+        tail.limit = (unsigned)(room - n);
+        tail.rows = rows + n;
+        tail.n = 0;
+        if (!read_range(&tail, most(tails[i].mark + 1, g->f->exec), tails[i].last_id, err))
+            return false;
+        n += tail.n;
+    }
+    *ret_n = n;
+    return true;
+}
+
+/* The ids that the fold keeps of one execution, its own first. */
+static bool folded_ids(struct page *g, int64_t *ids, size_t room, size_t *ret_n, struct error *err)
+{
+    char uuid[EXECUTION_UUID_TEXT];
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    execution_uuid(g->f->exec, uuid);
+    pg_uuid(&p, str_of(uuid));
+    if (!pg_query(g->s, PG_EXEC_OUTCOMES, &p, &res, err))
+        return false;
+    size_t n = 0;
+    ids[n++] = g->f->exec;
+    for (int i = 0; i < PQntuples(res) && n < room; i++) {
+        struct pg_row r = {.res = res, .row = i};
+        ids[n++] = pg_get_int(&r);
+    }
+    PQclear(res);
+    *ret_n = n;
+    return true;
+}
+
+#define EVENTS_OF_ONE STORE_PAGE_MAX
+
+static bool read_execution(struct page *g, struct error *err)
+{
+    struct event_row *rows = arena_zalloc(g->mem, 2 * EVENTS_OF_ONE * sizeof(*rows));
+    int64_t ids[EVENTS_OF_ONE];
+    size_t n_tail = 0, n_ids = 0, n_folded = 0;
+    if (!gather_execution(g, rows, EVENTS_OF_ONE, &n_tail, err) ||
+        !folded_ids(g, ids, EVENTS_OF_ONE, &n_ids, err) ||
+        !pg_events_of(g->s, ids, n_ids, g->f->with_bodies, g->mem, rows + n_tail, &n_folded, err))
+        return false;
+    size_t n = n_tail + n_folded;
+    qsort(rows, n, sizeof(*rows), by_id);
+    for (size_t i = 0; i < n && g->n < g->limit; i++) {
+        size_t at = g->f->newest_first ? n - 1 - i : i;
+        bool seen = g->n && g->rows[g->n - 1].id == rows[at].id;
+        if (!seen && matches(g->f, &rows[at]))
+            g->rows[g->n++] = rows[at];
+    }
+    return true;
+}
+
+bool pg_events_page(struct store *store, const struct event_filter *f, unsigned limit,
+                    struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                    struct error *err)
+{
+    struct page g = {.s = pg_of(store), .f = f, .limit = limit, .mem = mem};
+    g.rows = arena_zalloc(mem, limit * sizeof(*g.rows));
+    g.until_us = pg_now_us() + STORE_PAGE_MS * 1000;
+    int64_t from = f->after < INT64_MAX ? f->after + 1 : f->after;
+    int64_t upto = f->before ? f->before - 1 : INT64_MAX;
+    bool ok = f->exec ? read_execution(&g, err) : read_range(&g, from, upto, err);
+    if (ok) {
+        *ret_rows = g.rows;
+        *ret_n = g.n;
+    }
+    return ok;
 }

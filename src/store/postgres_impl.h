@@ -19,9 +19,7 @@
 
 enum pg_statement {
     PG_BEGIN,
-    PG_BEGIN_SNAPSHOT,
     PG_COMMIT,
-    PG_ROLLBACK,
     PG_PAGE_LIMIT,
     PG_PROBE,
     PG_SESSION_CREATE,
@@ -38,6 +36,17 @@ enum pg_statement {
     PG_WRITER_END,
     PG_UNDELIVERED_PUT,
     PG_UNDELIVERED_TAKE,
+    PG_SESSION_USE,
+    PG_SESSION_PATCH,
+    PG_SESSION_REFRESH,
+    PG_CONTEXT_PUT,
+    PG_TENANT_ENSURE,
+    PG_USER_ENSURE,
+    PG_KEY_CREATE,
+    PG_KEY_REVOKE,
+    PG_KEY_USED,
+    PG_IDEMPOTENCY_PUT,
+    PG_CHANGES_NUMBER,
     PG_SESSION_BY_HANDLE,
     PG_SESSION_BY_ID,
     PG_SESSION_BY_KEY,
@@ -49,6 +58,41 @@ enum pg_statement {
     PG_COUNTS,
     PG_SCHEMA_APPLIED,
     PG_EVENT_AT,
+    PG_EVENTS_UP,
+    PG_EVENTS_DOWN,
+    PG_EVENTS_OF,
+    PG_EXEC_OUTCOMES,
+    PG_TAILS,
+    PG_FOLD_LOCK,
+    PG_FOLD_ADVANCE,
+    PG_FOLD_HEAD,
+    PG_FOLD_HEADS,
+    PG_EXEC_INSERT,
+    PG_EXEC_CLOSE,
+    PG_SESSION_USED,
+    PG_TOOL_ENTER,
+    PG_OPEN_INTENTS,
+    PG_LEASE,
+    PG_REAP_AHEAD,
+    PG_REAP_PAST,
+    PG_REAP_UNUSED,
+    PG_REAP_TRANSPORTS_ENDED,
+    PG_REAP_TRANSPORTS_IDLE,
+    PG_REAP_UNDELIVERED,
+    PG_REAP_IDEMPOTENCY,
+    PG_REAP_CHANGES,
+    PG_TOTALS,
+    PG_EXECUTIONS_PAGE,
+    PG_CONTEXT_GET,
+    PG_IDEMPOTENCY_GET,
+    PG_TOOL_KNOWN,
+    PG_KEY_GET,
+    PG_KEYS_PAGE,
+    PG_USER_GET,
+    PG_TENANT_GET,
+    PG_TENANTS_PAGE,
+    PG_CHANGES,
+    PG_CHANGES_NEWEST,
     PG_WRITER_INSERT,
     PG_WRITERS_LAPSE,
     PG_COUNT
@@ -73,9 +117,11 @@ struct pg_store {
     /* Events of the transaction under way that are not sent yet: consecutive ids. */
     struct segment segment;
     int64_t segment_first;
-    struct pg_pending *pending; /* postgres_fold.c: writers with something to fold, ascending */
+    /* Writers whose events may be behind their mark, ascending: those that appended through this
+     * connection, and those found by pg_fold_discover(). */
+    int64_t *pending;
     size_t n_pending, cap_pending;
-    bool pending_known;
+    bool discovered;
 };
 
 static inline struct pg_store *pg_of(struct store *s)
@@ -128,6 +174,7 @@ void pg_int4(struct pg_params *p, int32_t i);
 void pg_bool(struct pg_params *p, bool b);
 void pg_time(struct pg_params *p, int64_t ms);    /* 0 is NULL */
 void pg_instant(struct pg_params *p, int64_t ms); /* 0 is 1970 */
+void pg_ints(struct pg_params *p, const int64_t *ids, size_t n, struct arena *mem);
 
 /* Columns likewise. */
 struct pg_row {
@@ -190,12 +237,90 @@ bool pg_writer_start(struct store *s, struct writer_row *row, bool exclusive, st
 
 /* postgres_event.c */
 /* One event without its body, if it is there; its texts live as long as *ret_res, which is the
- * caller's. */
+ * caller's.  On the connection there is. */
 must_check bool pg_event_at(struct pg_store *s, int64_t id, PGresult **ret_res,
                             struct event_row *ret, bool *ret_found, struct error *err);
+/* A walk over the events from..upto, whatever segments they are in; texts are valid until the next
+ * step.  pg_events_close() in any case.  On the connection there is, but for pages. */
+struct pg_events {
+    struct pg_store *s;
+    int64_t from, upto; /* events wanted */
+    int64_t next;       /* segments not read yet: from there up, or down */
+    bool down, with_bodies;
+    bool is_page;  /* each chunk may take STORE_PAGE_MS on a read-only store */
+    bool is_begun; /* the segment that `from` may be inside of was asked for */
+    bool is_last;  /* no more chunks */
+    int chunk;     /* segments asked for at once */
+    PGresult *res;
+    int row;
+    struct segment_walk walk;
+    struct event_row *aside; /* of a segment that is told backwards */
+    size_t n_aside, cap_aside;
+};
+void pg_events_open(struct pg_store *s, struct pg_events *c, int64_t from, int64_t upto);
+/* *ret_found is false at the end. */
+must_check bool pg_events_next(struct pg_events *c, struct event_row *ret, bool *ret_found,
+                               struct error *err);
+void pg_events_close(struct pg_events *c);
+/* Those of these events that are there, in order of their ids, copied to mem. */
+must_check bool pg_events_of(struct pg_store *s, const int64_t *ids, size_t n, bool with_bodies,
+                             struct arena *mem, struct event_row *ret_rows, size_t *ret_n,
+                             struct error *err);
+void pg_keep_event(struct arena *mem, const struct event_row *from, struct event_row *to);
+bool pg_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
+                    struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                    struct error *err);
+/* postgres_head.c */
+/* A writer with events behind its mark. */
+struct pg_tail {
+    int64_t writer, mark, last_id;
+};
+/* Of all writers (now_ms < 0), or of those that are gone by then; in mem.  On the connection there
+ * is. */
+must_check bool pg_tails(struct pg_store *s, int64_t now_ms, struct arena *mem,
+                         struct pg_tail **ret, size_t *ret_n, struct error *err);
+bool pg_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
+                    size_t *ret_n, struct error *err);
 /* postgres_fold.c */
 /* Events of this writer were, or may have been, appended. */
 void pg_fold_later(struct pg_store *s, int64_t writer);
+/* Whose events nobody else folds: writers that are gone. */
+must_check bool pg_fold_discover(struct pg_store *s, int64_t now_ms, struct error *err);
+bool pg_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
+must_check bool pg_fold_all(struct store *s, int64_t now_ms, struct error *err);
+/* postgres_exec.c */
+/* What one slice means: executions, sessions, tools and chains; see there. */
+must_check bool pg_project(struct pg_store *s, int64_t writer, struct event_row *events, size_t n,
+                           struct arena *mem, struct error *err);
+/* postgres_reap.c */
+bool pg_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
+                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                     struct error *err);
+bool pg_reap(struct store *s, const struct reap_what *what, struct reaped *ret, struct error *err);
+/* postgres_registry.c */
+bool pg_session_totals(struct store *s, const struct principal *who, int64_t now_ms,
+                       int64_t since_ms, struct session_totals *ret, struct error *err);
+bool pg_executions_page(struct store *s, const struct principal *who, struct str session_id,
+                        int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
+                        struct execution_row **ret_rows, size_t *ret_n, struct error *err);
+bool pg_context_get(struct store *s, const struct principal *who, struct str id, struct arena *mem,
+                    struct context_row **ret_row, struct error *err);
+bool pg_idempotency_get(struct store *s, const struct principal *who, struct str key,
+                        struct arena *mem, struct idempotency_row **ret_row, struct error *err);
+bool pg_tool_known(struct store *s, const struct principal *who, struct str tool_id, bool *ret,
+                   struct error *err);
+bool pg_key_get(struct store *s, struct str id, struct arena *mem, struct key_row **ret_row,
+                struct error *err);
+bool pg_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
+                  struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err);
+bool pg_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
+                 struct error *err);
+bool pg_tenant_get(struct store *s, struct str id, struct arena *mem, struct tenant_row **ret_row,
+                   struct error *err);
+bool pg_tenants_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                     struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
+bool pg_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                struct change_row **ret_rows, size_t *ret_n, struct error *err);
 /* postgres_read.c */
 /* In the order of SESSION_COLUMNS; settled. */
 must_check bool pg_read_session(struct pg_row *r, struct session_row *row, struct error *err);

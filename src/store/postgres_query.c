@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <stdio.h>
 
+#include "base/fault.h"
 #include "base/utf8.h"
 
 /* Binary times count microseconds from 2000-01-01. */
@@ -131,6 +132,22 @@ void pg_time(struct pg_params *p, int64_t ms)
         pg_instant(p, ms);
     else
         add(p, NULL, 0);
+}
+
+/* A one-dimensional array: dimensions, no NULLs, type, length, first index; then each element. */
+void pg_ints(struct pg_params *p, const int64_t *ids, size_t n, struct arena *mem)
+{
+    const uint32_t head[] = {htobe32(n > 0), 0, htobe32(20), htobe32((uint32_t)n), htobe32(1)};
+    size_t head_n = n ? sizeof(head) : 3 * sizeof(head[0]);
+    char *bytes = arena_alloc(mem, head_n + 12 * n), *to = bytes + head_n;
+    memcpy(bytes, head, head_n);
+    for (size_t i = 0; i < n; i++, to += 12) {
+        uint32_t length = htobe32(8);
+        uint64_t be = htobe64((uint64_t)ids[i]);
+        memcpy(to, &length, 4);
+        memcpy(to + 4, &be, 8);
+    }
+    add(p, bytes, head_n + 12 * n);
 }
 
 struct str pg_peek_bytes(struct pg_row *r)
@@ -389,6 +406,8 @@ bool pg_page(struct pg_store *s, enum pg_statement which, const struct pg_params
 {
     if (!s->read_only)
         return pg_query(s, which, p, ret, err);
+    if (fault_hits("store.page"))
+        return error_set(err, ERR_TIMEOUT, "The page took too long; ask for a narrower one.");
     return pg_ready(s, err) && pg_prepare(s, PG_BEGIN, err) && pg_prepare(s, PG_PAGE_LIMIT, err) &&
            pg_prepare(s, which, err) && pg_prepare(s, PG_COMMIT, err) &&
            limited(s, which, p, ret, err);

@@ -40,7 +40,7 @@ bool pg_read_session(struct pg_row *r, struct session_row *row, struct error *er
     row->tool_count = pg_get_int(r);
     row->tokens_used = pg_get_int(r);
     row->version = pg_get_int(r);
-    session_row_settle(row, clock_wall_ms());
+    session_row_settle(row, clock_life_ms());
     return true;
 }
 
@@ -99,7 +99,7 @@ bool pg_session_by_key(struct store *s, const struct principal *who, struct str 
     pg_text(&p, who->owner);
     pg_text(&p, carrier);
     pg_bytes(&p, key);
-    pg_instant(&p, clock_wall_ms());
+    pg_instant(&p, clock_life_ms());
     return one_session(pg_of(s), PG_SESSION_BY_KEY, &p, mem, ret_row, err);
 }
 
@@ -154,7 +154,8 @@ bool pg_links_of(struct store *s, const struct principal *who, struct str sessio
 {
     struct pg_params p = {0};
     PGresult *res = NULL;
-    add_viewer(&p, who);
+    pg_text(&p, who->tenant);
+    pg_text(&p, who->owner);
     pg_uuid(&p, session_id);
     if (!pg_query(pg_of(s), PG_LINKS_OF, &p, &res, err))
         return false;
@@ -180,6 +181,10 @@ bool pg_sessions_page(struct store *s, const struct principal *who,
     add_viewer(&p, who);
     pg_uuid(&p, filter->before);
     pg_int(&p, limit);
+    pg_int4(&p, (int32_t)filter->statuses);
+    pg_instant(&p, filter->now_ms);
+    pg_int(&p, filter->idle_ms);
+    pg_text(&p, filter->client_type);
     if (!pg_page(pg_of(s), PG_SESSIONS_PAGE, &p, &res, err))
         return false;
     size_t n = (size_t)PQntuples(res);
@@ -219,7 +224,7 @@ bool pg_undelivered_get(struct store *s, const struct principal *who, int64_t id
     pg_int(&p, id);
     pg_text(&p, who->tenant);
     pg_text(&p, who->owner);
-    pg_instant(&p, clock_wall_ms());
+    pg_instant(&p, clock_life_ms());
     if (!pg_query(pg_of(s), PG_UNDELIVERED_GET, &p, &res, err))
         return false;
     if (PQntuples(res) > 0) {
@@ -238,7 +243,7 @@ bool pg_undelivered_page(struct store *s, int64_t after, unsigned limit, struct 
     struct pg_params p = {0};
     PGresult *res = NULL;
     pg_int(&p, after);
-    pg_instant(&p, clock_wall_ms());
+    pg_instant(&p, clock_life_ms());
     pg_int(&p, limit);
     if (!pg_page(pg_of(s), PG_UNDELIVERED_PAGE, &p, &res, err))
         return false;
@@ -251,5 +256,22 @@ bool pg_undelivered_page(struct store *s, int64_t after, unsigned limit, struct 
     PQclear(res);
     *ret_rows = rows;
     *ret_n = n;
+    return true;
+}
+
+bool pg_counts(struct store *s, struct store_counts *ret, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_instant(&p, clock_life_ms());
+    if (!pg_query(pg_of(s), PG_COUNTS, &p, &res, err))
+        return false;
+    struct pg_row r = {.res = res};
+    ret->sessions_active = pg_get_int(&r);
+    ret->sessions_total = pg_get_int(&r);
+    ret->transports = pg_get_int(&r);
+    ret->events = pg_get_int(&r);
+    ret->executions_open = pg_get_int(&r);
+    PQclear(res);
     return true;
 }

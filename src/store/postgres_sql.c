@@ -23,11 +23,43 @@
     "SELECT id, tenant_id, owner, session_id, digest, execution, created_at, expires_at, "         \
     "length(sealed)::bigint, "
 
+/* The bounds of a page of sessions; statuses are those that a reader sees. */
+#define SEEN_STATUS                                                                                \
+    "CASE WHEN status = 'expired' OR status = 'terminated' THEN status "                           \
+    "WHEN expires_at <= $7::timestamptz THEN 'expired' "                                           \
+    "WHEN $8::bigint > 0 AND last_activity_at + $8 * interval '1 millisecond' <= $7 THEN 'idle' "  \
+    "ELSE 'active' END"
+/* Writers with events behind their mark: writer, mark, id of the last event.  Looks at one entry of
+ * the key for each writer there ever was. */
+#define TAILS                                                                                      \
+    "WITH RECURSIVE w(writer) AS (SELECT (SELECT min(id) FROM mcp.events) >> 40 UNION ALL "        \
+    "SELECT (SELECT min(id) FROM mcp.events WHERE id >= (w.writer + 1) << 40) >> 40 FROM w "       \
+    "WHERE w.writer IS NOT NULL), "                                                                \
+    "tails AS (SELECT w.writer, t.mark, t.last_id FROM w CROSS JOIN LATERAL (SELECT "              \
+    "coalesce((SELECT last_id FROM mcp.fold_marks f WHERE f.writer = w.writer), w.writer << 40) "  \
+    "AS mark, (SELECT e.id + e.n - 1 FROM mcp.events e WHERE e.id < (w.writer + 1) << 40 "         \
+    "ORDER BY e.id DESC LIMIT 1) AS last_id) t "                                                   \
+    "WHERE w.writer IS NOT NULL AND t.last_id > t.mark) "
+/* Segments that may hold events $2 to $3; not the one that begins before $2 when $5. */
+#define SEGMENTS                                                                                   \
+    "SELECT id, n, records, CASE WHEN $1::boolean THEN bodies END FROM mcp.events "                \
+    "WHERE id <= $3::bigint AND id >= CASE WHEN $5::boolean THEN $2::bigint ELSE "                 \
+    "coalesce((SELECT max(id) FROM mcp.events WHERE id <= $2), $2) END "
+#define LAPSE                                                                                      \
+    "UPDATE mcp.edge_mcp_sessions SET status = 'expired', terminated_at = expires_at, "            \
+    "termination_reason = 'expired', version = version + 1 "
+#define KEYS                                                                                       \
+    "SELECT id, tenant_id, user_id, name, role, hash, scopes, created_at, expires_at, "            \
+    "revoked_at, last_used_at FROM mcp.api_keys "
+/* Those past their end count no more, persisted or not. */
+#define TENANTS(now)                                                                               \
+    "SELECT t.id, t.created_at, t.counted_sessions - (SELECT count(*) FROM "                       \
+    "mcp.edge_mcp_sessions s WHERE s.tenant_id = t.id AND s.counted AND s.status IN "              \
+    "('active', 'idle') AND s.expires_at <= " now ") FROM mcp.tenants t "
+
 const char *const pg_texts[PG_COUNT] = {
     [PG_BEGIN] = "BEGIN",
-    [PG_BEGIN_SNAPSHOT] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     [PG_COMMIT] = "COMMIT",
-    [PG_ROLLBACK] = "ROLLBACK",
     [PG_PAGE_LIMIT] = "SET LOCAL statement_timeout = 250",
     [PG_PROBE] = "UPDATE mcp.store_probe SET count = count + 1 WHERE id = 1",
 
@@ -40,41 +72,75 @@ const char *const pg_texts[PG_COUNT] = {
              "$25::text, $26::bytea, $27::bigint, $28::bigint, $29::text)::mcp.edge_mcp_sessions, "
              "$30::timestamptz, $31::bigint)",
              "$32"),
-    [PG_SESSION_NAME] = VERB("hf_session_name($1::uuid, $2::text, $3::text, $4::boolean, "
-                             "$5::timestamptz, $6::timestamptz, $7::bigint)",
-                             "$8"),
+    [PG_SESSION_NAME] = VERB("hf_session_name($1::uuid, $2::text, $3::text, $4::timestamptz, "
+                             "$5::timestamptz, $6::bigint)",
+                             "$7"),
     [PG_SESSION_END] = VERB("hf_session_end($1::uuid, $2::text, $3::text, $4::boolean, $5::text, "
                             "$6::timestamptz, $7::text, $8::timestamptz)",
                             "$9"),
     [PG_TRANSPORT_CREATE] =
         VERB("hf_transport_create(ROW($1::bytea, $2::text, $3::text, $4::text, $5::text, "
              "$6::bytea, $7::uuid, $8::timestamptz, $9::timestamptz, "
-             "$10::timestamptz)::mcp.transport_sessions, $11::boolean)",
-             "$12"),
-    [PG_TRANSPORT_LINK] =
-        VERB("hf_transport_link($1::bytea, $2::text, $3::text, $4::boolean, $5::uuid)", "$6"),
+             "$10::timestamptz)::mcp.transport_sessions)",
+             "$11"),
+    [PG_TRANSPORT_LINK] = VERB("hf_transport_link($1::bytea, $2::text, $3::text, $4::uuid)", "$5"),
     [PG_TRANSPORT_TOUCH] =
         VERB("hf_transport_touch($1::bytea, $2::text, $3::text, $4::timestamptz)", "$5"),
     [PG_TRANSPORT_END] =
         VERB("hf_transport_end($1::bytea, $2::text, $3::text, $4::timestamptz)", "$5"),
     [PG_LINK_PUT] = VERB("hf_link_put(ROW($1::uuid, $2::text, $3::bigint, $4::text, "
                          "$5::timestamptz, $6::timestamptz, $7::text)::mcp.upstream_links, "
-                         "$8::text, $9::text, $10::boolean)",
-                         "$11"),
-    [PG_LINK_END] = VERB("hf_link_end($1::uuid, $2::text, $3::text, $4::text, $5::boolean, "
-                         "$6::timestamptz, $7::text)",
-                         "$8"),
+                         "$8::text, $9::text)",
+                         "$10"),
+    [PG_LINK_END] = VERB("hf_link_end($1::uuid, $2::text, $3::text, $4::text, $5::timestamptz, "
+                         "$6::text)",
+                         "$7"),
     [PG_EVENTS_APPEND] =
         "SELECT mcp.hf_events_append($1::bigint, $2::integer, $3::bytea, $4::bytea)",
     [PG_WRITER_RENEW] = VERB("hf_writer_renew($1::bigint, $2::timestamptz)", "$3"),
     [PG_WRITER_END] = VERB("hf_writer_end($1::bigint, $2::timestamptz)", "$3"),
     [PG_UNDELIVERED_PUT] =
         VERB("hf_undelivered_put(ROW($1::bigint, $2::text, $3::text, $4::uuid, $5::bytea, "
-             "$6::bigint, $7::timestamptz, $8::timestamptz, $9::bytea)::mcp.undelivered, "
-             "$10::boolean)",
-             "$11"),
+             "$6::bigint, $7::timestamptz, $8::timestamptz, $9::bytea)::mcp.undelivered)",
+             "$10"),
     [PG_UNDELIVERED_TAKE] =
         VERB("hf_undelivered_take($1::bigint, $2::text, $3::text, $4::timestamptz)", "$5"),
+
+    [PG_SESSION_USE] = VERB("hf_session_use($1::uuid, $2::text, $3::text, $4::boolean, "
+                            "$5::timestamptz, $6::timestamptz, $7::bigint)",
+                            "$8"),
+    [PG_SESSION_PATCH] =
+        VERB("hf_session_patch($1::uuid, $2::text, $3::text, $4::boolean, ROW(NULL, NULL, NULL, "
+             "NULL, NULL, $5::text, $6::text, $7::text, NULL, $8::boolean, $9::text, $10::bytea, "
+             "NULL, $11::uuid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
+             "NULL, NULL, NULL, $12::bigint, $13::text)::mcp.edge_mcp_sessions, $14::integer, "
+             "$15::timestamptz)",
+             "$16"),
+    [PG_SESSION_REFRESH] = VERB("hf_session_refresh($1::uuid, $2::text, $3::text, $4::boolean, "
+                                "$5::timestamptz, $6::bigint, $7::timestamptz)",
+                                "$8"),
+    [PG_CONTEXT_PUT] = VERB("hf_context_put($1::uuid, $2::text, $3::text, $4::boolean, $5::uuid, "
+                            "$6::text, $7::bigint, $8::timestamptz, $9::timestamptz, "
+                            "$10::timestamptz)",
+                            "$11"),
+    [PG_TENANT_ENSURE] = VERB("hf_tenant_ensure($1::text, $2::timestamptz)", "$3"),
+    [PG_USER_ENSURE] = VERB("hf_user_ensure($1::uuid, $2::text, $3::text, $4::text, $5::text, "
+                            "$6::timestamptz, $7::timestamptz, $8::timestamptz)",
+                            "$9"),
+    [PG_KEY_CREATE] =
+        VERB("hf_key_create(ROW($1::text, $2::text, $3::uuid, $4::text, $5::text, $6::bytea, "
+             "$7::text, $8::timestamptz, $9::timestamptz, $10::timestamptz, "
+             "$11::timestamptz)::mcp.api_keys, $12::timestamptz)",
+             "$13"),
+    [PG_KEY_REVOKE] =
+        VERB("hf_key_revoke($1::text, $2::text, $3::timestamptz, $4::timestamptz)", "$5"),
+    [PG_KEY_USED] = VERB("hf_key_used($1::text, $2::timestamptz)", "$3"),
+    [PG_IDEMPOTENCY_PUT] =
+        VERB("hf_idempotency_put(ROW($1::text, $2::text, $3::bytea, $4::bytea, $5::integer, "
+             "$6::bytea, $7::bytea, $8::timestamptz, $9::timestamptz)::mcp.idempotency, "
+             "$10::timestamptz)",
+             "$11"),
+    [PG_CHANGES_NUMBER] = "SELECT mcp.hf_changes_number()",
 
     [PG_SESSION_BY_HANDLE] = SESSIONS "WHERE " VISIBLE " AND session_id = $4::text",
     [PG_SESSION_BY_ID] = SESSIONS "WHERE " VISIBLE " AND id = $4::uuid",
@@ -82,37 +148,177 @@ const char *const pg_texts[PG_COUNT] = {
         SESSIONS "WHERE tenant_id = $1::text AND owner = $2::text AND carrier = $3::text "
                  "AND carrier_key = $4::bytea AND carrier_key IS NOT NULL AND " LIVE
                  " AND " NOT_PAST("$5::timestamptz"),
-    [PG_SESSIONS_PAGE] = SESSIONS "WHERE " VISIBLE " AND ($4::uuid IS NULL OR id < $4) "
-                                  "ORDER BY id DESC LIMIT $5::bigint",
+    /* $6: bits of enum session_status, in the order of the array. */
+    [PG_SESSIONS_PAGE] = SESSIONS
+    "WHERE " VISIBLE " AND ($4::uuid IS NULL OR id < $4) AND ($6::integer = 0 OR "
+    "($6 >> array_position(ARRAY['active', 'idle', 'expired', 'terminated'], " SEEN_STATUS
+    ") - 1) & 1 = 1) AND ($9::text IS NULL OR client_type = $9) "
+    "ORDER BY id DESC LIMIT $5::bigint",
+    [PG_TOTALS] = "SELECT count(*) FILTER (WHERE " LIVE " AND " NOT_PAST(
+        "$4::timestamptz") "), "
+                           "count(*), coalesce(sum(tool_execution_count), 0)::bigint, "
+                           "coalesce(sum(total_tokens_used), 0)::bigint, "
+                           "coalesce(sum(extract(epoch FROM coalesce(terminated_at, CASE WHEN "
+                           "expires_at <= $4 THEN expires_at END, last_activity_at) - created_at) "
+                           "* 1000), 0)::bigint "
+                           "FROM mcp.edge_mcp_sessions WHERE " VISIBLE
+                           " AND (created_at >= $5::timestamptz OR last_activity_at >= $5)",
     [PG_TRANSPORT_GET] =
         "SELECT id_hash, tenant_id, owner, endpoint, protocol_version, initialize_params, "
         "session_id, created_at, last_used_at, ended_at FROM mcp.transport_sessions "
         "WHERE id_hash = $1::bytea AND tenant_id = $2::text AND owner = $3::text "
         "AND ended_at IS NULL",
-    [PG_LINKS_OF] =
-        "SELECT session_id, server, writer, remote_id, opened_at, ended_at, end_reason "
-        "FROM mcp.upstream_links WHERE session_id = $4::uuid "
-        "AND mcp.hf_reaches($4, $1::text, $2::text, $3::boolean) ORDER BY server COLLATE \"C\"",
+    [PG_LINKS_OF] = "SELECT session_id, server, writer, remote_id, opened_at, ended_at, end_reason "
+                    "FROM mcp.upstream_links WHERE session_id = $3::uuid "
+                    "AND mcp.hf_owns($3, $1::text, $2::text) ORDER BY server COLLATE \"C\"",
     [PG_UNDELIVERED_GET] = UNDELIVERED "sealed FROM mcp.undelivered WHERE id = $1::bigint AND "
                                        "tenant_id = $2::text AND owner = $3::text "
                                        "AND expires_at > $4::timestamptz",
     [PG_UNDELIVERED_PAGE] = UNDELIVERED "NULL::bytea FROM mcp.undelivered WHERE id > $1::bigint "
                                         "AND expires_at > $2::timestamptz "
                                         "ORDER BY id LIMIT $3::bigint",
-    [PG_COUNTS] = "SELECT (SELECT count(*) FROM mcp.edge_mcp_sessions WHERE " LIVE " AND " NOT_PAST(
-        "$1::timestamptz") "), "
-                           "(SELECT count(*) FROM mcp.edge_mcp_sessions), "
-                           "(SELECT count(*) FROM mcp.transport_sessions "
-                           "WHERE ended_at IS NULL), "
-                           "(SELECT coalesce(sum(events), 0)::bigint FROM mcp.fold_state), "
-                           "(SELECT count(*) FROM mcp.session_tool_executions "
-                           "WHERE outcome IS NULL)",
+    [PG_COUNTS] =
+        TAILS "SELECT (SELECT count(*) FROM mcp.edge_mcp_sessions WHERE " LIVE " AND " NOT_PAST(
+            "$1::timestamptz") "), "
+                               "(SELECT count(*) FROM mcp.edge_mcp_sessions), "
+                               "(SELECT count(*) FROM mcp.transport_sessions "
+                               "WHERE ended_at IS NULL), "
+                               "(SELECT coalesce(sum(events), 0)::bigint FROM mcp.fold_state) + "
+                               "(SELECT coalesce(sum((SELECT sum(e.id + e.n - greatest(e.id, "
+                               "t.mark + 1)) FROM mcp.events e WHERE e.id <= t.last_id "
+                               "AND e.id + e.n > t.mark + 1 AND e.id >= coalesce((SELECT max(id) "
+                               "FROM mcp.events WHERE id <= t.mark + 1), 0))), 0)::bigint "
+                               "FROM tails t), "
+                               "(SELECT count(*) FROM mcp.session_tool_executions "
+                               "WHERE outcome IS NULL)",
 
     [PG_SCHEMA_APPLIED] = "SELECT number::bigint, name, applied_at FROM mcp.schema_migrations "
                           "ORDER BY number LIMIT 1000",
 
     [PG_EVENT_AT] = "SELECT id, records FROM mcp.events WHERE id <= $1::bigint "
                     "ORDER BY id DESC LIMIT 1",
+
+    [PG_EVENTS_UP] = SEGMENTS "ORDER BY id LIMIT $4::bigint",
+    [PG_EVENTS_DOWN] = SEGMENTS "ORDER BY id DESC LIMIT $4::bigint",
+    /* The segments that hold these events, each once. */
+    [PG_EVENTS_OF] = "SELECT id, n, records, CASE WHEN $1::boolean THEN bodies END FROM mcp.events "
+                     "WHERE id IN (SELECT (SELECT max(id) FROM mcp.events WHERE id <= want) "
+                     "FROM unnest($2::bigint[]) want) ORDER BY id",
+    [PG_EXEC_OUTCOMES] = "SELECT unnest(outcome_events) FROM mcp.session_tool_executions "
+                         "WHERE id = $1::uuid",
+    /* Of writers that are gone by $1, or of all. */
+    [PG_TAILS] = TAILS "SELECT writer, mark, last_id FROM tails t WHERE $1::timestamptz IS NULL "
+                       "OR NOT EXISTS (SELECT FROM mcp.writers x WHERE x.number = t.writer "
+                       "AND x.ended_at IS NULL AND x.lease_until > $1) ORDER BY writer",
+
+    [PG_FOLD_LOCK] =
+        "INSERT INTO mcp.fold_marks (writer, last_id) VALUES ($1::bigint, $1::bigint << 40) "
+        "ON CONFLICT (writer) DO UPDATE SET last_id = fold_marks.last_id RETURNING last_id",
+    [PG_FOLD_ADVANCE] = "UPDATE mcp.fold_marks SET last_id = $2::bigint WHERE writer = $1::bigint",
+    [PG_FOLD_HEAD] =
+        "INSERT INTO mcp.fold_state (writer, tenant, seq, last_id, mac, events) VALUES "
+        "($1::bigint, $2::text, $3::bigint, $4::bigint, $5::bytea, $6::bigint) "
+        "ON CONFLICT (writer, tenant) DO UPDATE SET seq = excluded.seq, "
+        "last_id = excluded.last_id, mac = excluded.mac, "
+        "events = fold_state.events + excluded.events",
+    [PG_FOLD_HEADS] = "SELECT tenant, writer, seq, last_id, mac FROM mcp.fold_state",
+    [PG_EXEC_INSERT] =
+        "INSERT INTO mcp.session_tool_executions (id, session_id, tool_name, tool_id, arguments, "
+        "result, error, duration_ms, tokens_used, executed_at, tenant_id, server, outcome, "
+        "outcome_event, outcome_events) VALUES ($1::uuid, $2::uuid, $3::text, $4::uuid, "
+        "mcp.hf_jsonb($5::text), mcp.hf_jsonb($6::text), $7::text, $8::bigint, $9::bigint, "
+        "$10::timestamptz, $11::text, $12::text, $13::text, $14::bigint, $15::bigint[]) "
+        "ON CONFLICT DO NOTHING",
+    /* What was only guessed to be lost may still turn out to have ended otherwise. */
+    [PG_EXEC_CLOSE] =
+        "UPDATE mcp.session_tool_executions SET outcome_events = outcome_events || $2::bigint, "
+        "outcome = CASE WHEN o THEN $3::text ELSE outcome END, "
+        "outcome_event = CASE WHEN o THEN $2 ELSE outcome_event END, "
+        "error = CASE WHEN o THEN $4::text ELSE error END, "
+        "duration_ms = CASE WHEN o THEN $5::bigint ELSE duration_ms END, "
+        "tokens_used = CASE WHEN o THEN $6::bigint ELSE tokens_used END, "
+        "result = CASE WHEN o THEN mcp.hf_jsonb($7::text) ELSE result END "
+        "FROM (SELECT outcome IS NULL OR outcome = 'indeterminate' AS o "
+        "FROM mcp.session_tool_executions WHERE id = $1::uuid) x WHERE id = $1",
+    [PG_SESSION_USED] =
+        "UPDATE mcp.edge_mcp_sessions s SET tool_execution_count = tool_execution_count + "
+        "$3::bigint, total_tokens_used = least(total_tokens_used::numeric + "
+        "$4::bigint, 9223372036854775807)::bigint, "
+        "expires_at = mcp.hf_slid(s, $5::timestamptz, $6::bigint), "
+        "status = CASE WHEN status = 'idle' AND $5 > last_activity_at AND " NOT_PAST(
+            "$5") " THEN 'active' ELSE status END, "
+                  "last_activity_at = greatest(last_activity_at, $5) "
+                  "WHERE id = $1::uuid AND tenant_id = $2::text",
+    [PG_TOOL_ENTER] =
+        "INSERT INTO mcp.tool_configurations (id, tenant_id, server, tool_name) VALUES ($1::uuid, "
+        "$2::text, $3::text, $4::text) ON CONFLICT DO NOTHING",
+    /* The first eight bytes of an id that holds an event's number, and that number's writer. */
+    [PG_OPEN_INTENTS] =
+        "SELECT x.id FROM mcp.session_tool_executions x LEFT JOIN mcp.writers w ON w.number = "
+        "('x' || substr(replace(x.id::text, '-', ''), 1, 6))::bit(24)::bigint "
+        "WHERE x.outcome IS NULL AND x.id > $2::uuid AND (w.number IS NULL "
+        "OR w.ended_at IS NOT NULL OR w.lease_until <= $1::timestamptz) ORDER BY x.id "
+        "LIMIT $3::bigint",
+
+    [PG_LEASE] = "SELECT mcp.hf_lease('reap', $1::bigint, $2::timestamptz, $3::timestamptz)",
+    [PG_REAP_AHEAD] =
+        "UPDATE mcp.edge_mcp_sessions SET expires_at = expires_at - (last_activity_at - "
+        "$1::timestamptz), last_activity_at = $1, version = version + 1 WHERE id IN "
+        "(SELECT id FROM mcp.edge_mcp_sessions WHERE " LIVE
+        " AND last_activity_at > $3::timestamptz ORDER BY last_activity_at LIMIT $2::bigint "
+        "FOR NO KEY UPDATE SKIP LOCKED)",
+    [PG_REAP_PAST] = LAPSE "WHERE id IN (SELECT id FROM mcp.edge_mcp_sessions WHERE " LIVE
+                           " AND expires_at <= $1::timestamptz ORDER BY expires_at "
+                           "LIMIT $2::bigint FOR NO KEY UPDATE SKIP LOCKED)",
+    [PG_REAP_UNUSED] =
+        "UPDATE mcp.edge_mcp_sessions SET status = 'idle' WHERE id IN "
+        "(SELECT id FROM mcp.edge_mcp_sessions WHERE status = 'active' "
+        "AND last_activity_at <= $1::timestamptz ORDER BY last_activity_at LIMIT $2::bigint "
+        "FOR NO KEY UPDATE SKIP LOCKED)",
+    [PG_REAP_TRANSPORTS_ENDED] =
+        "DELETE FROM mcp.transport_sessions WHERE id_hash IN (SELECT id_hash FROM "
+        "mcp.transport_sessions WHERE ended_at IS NOT NULL AND $1::timestamptz IS NOT NULL "
+        "ORDER BY ended_at LIMIT $2::bigint)",
+    [PG_REAP_TRANSPORTS_IDLE] =
+        "DELETE FROM mcp.transport_sessions WHERE id_hash IN (SELECT id_hash FROM "
+        "mcp.transport_sessions WHERE ended_at IS NULL AND last_used_at <= $1::timestamptz "
+        "ORDER BY last_used_at LIMIT $2::bigint)",
+    [PG_REAP_UNDELIVERED] =
+        "DELETE FROM mcp.undelivered WHERE id IN (SELECT id FROM mcp.undelivered "
+        "WHERE expires_at <= $1::timestamptz ORDER BY expires_at LIMIT $2::bigint)",
+    [PG_REAP_IDEMPOTENCY] =
+        "DELETE FROM mcp.idempotency WHERE (tenant_id, owner, key) IN (SELECT tenant_id, owner, "
+        "key FROM mcp.idempotency WHERE expires_at <= $1::timestamptz ORDER BY expires_at "
+        "LIMIT $2::bigint)",
+    [PG_REAP_CHANGES] = "DELETE FROM mcp.changes WHERE id IN (SELECT id FROM mcp.changes "
+                        "WHERE made_at <= $1::timestamptz ORDER BY id LIMIT $2::bigint)",
+
+    [PG_EXECUTIONS_PAGE] =
+        "SELECT id, outcome_event FROM mcp.session_tool_executions WHERE session_id = $4::uuid "
+        "AND tenant_id = $1::text AND ($5::uuid IS NULL OR id < $5) "
+        "AND mcp.hf_reaches($4, $1, $2::text, $3::boolean) ORDER BY id DESC LIMIT $6::bigint",
+    [PG_CONTEXT_GET] =
+        "SELECT id, tenant_id, document, version, created_at, updated_at FROM mcp.contexts "
+        "WHERE tenant_id = $1::text AND id = $2::uuid",
+    [PG_IDEMPOTENCY_GET] =
+        "SELECT tenant_id, owner, key, request_sha, status, headers, body, created_at, expires_at "
+        "FROM mcp.idempotency WHERE tenant_id = $1::text AND owner = $2::text "
+        "AND key = $3::bytea AND expires_at > $4::timestamptz",
+    [PG_TOOL_KNOWN] = "SELECT EXISTS (SELECT FROM mcp.tool_configurations WHERE id = $2::uuid "
+                      "AND tenant_id = $1::text)",
+    [PG_KEY_GET] = KEYS "WHERE id = $1::text",
+    [PG_KEYS_PAGE] = KEYS "WHERE ($1::text IS NULL OR tenant_id = $1) "
+                          "AND ($2::text IS NULL OR id > $2) ORDER BY id LIMIT $3::bigint",
+    [PG_USER_GET] = "SELECT id, tenant_id, name, role, issuer, created_at, ended_at "
+                    "FROM mcp.users WHERE id = $1::uuid",
+    [PG_TENANT_GET] = TENANTS("$2::timestamptz") "WHERE t.id = $1::text",
+    [PG_TENANTS_PAGE] = TENANTS("$2::timestamptz") "WHERE $1::text IS NULL OR t.id COLLATE "
+                                                   "\"C\" > $1 ORDER BY t.id COLLATE \"C\" "
+                                                   "LIMIT $3::bigint",
+    [PG_CHANGES] = "SELECT id, kind, tenant_id, name FROM mcp.changes WHERE id > $1::bigint "
+                   "ORDER BY id LIMIT $2::bigint",
+    [PG_CHANGES_NEWEST] = "SELECT id, kind, tenant_id, name FROM mcp.changes WHERE id IS NOT NULL "
+                          "AND $1::bigint < 0 ORDER BY id DESC LIMIT least($2::bigint, 1)",
 
     [PG_WRITER_INSERT] =
         "INSERT INTO mcp.writers (uuid, node, started_at, lease_until, ended_at) VALUES ($1::text, "

@@ -53,7 +53,7 @@ static void session_create(struct pg_params *p, const struct store_op *op, int64
 static void session_name(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     pg_uuid(p, op->session->id);
-    add_reach(p, op->who);
+    add_caller(p, op->who);
     pg_time(p, op->session->expires_ms);
     pg_instant(p, now_ms);
     pg_int(p, op->max_counted);
@@ -82,14 +82,13 @@ static void transport_create(struct pg_params *p, const struct store_op *op,
     pg_instant(p, t->created_ms);
     pg_instant(p, t->last_used_ms);
     pg_time(p, t->ended_ms);
-    pg_bool(p, op->who->tenant_wide);
 }
 
 static void transport_link(struct pg_params *p, const struct store_op *op,
                            int64_t now_ms unused_arg)
 {
     pg_sha(p, op->transport->id_hash);
-    add_reach(p, op->who);
+    add_caller(p, op->who);
     pg_uuid(p, op->transport->session_id);
 }
 
@@ -118,14 +117,14 @@ static void link_put(struct pg_params *p, const struct store_op *op, int64_t now
     pg_instant(p, l->opened_ms);
     pg_time(p, l->ended_ms);
     pg_text(p, l->end_reason);
-    add_reach(p, op->who);
+    add_caller(p, op->who);
 }
 
 static void link_end(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
 {
     pg_uuid(p, op->link->session_id);
     pg_text(p, op->link->server);
-    add_reach(p, op->who);
+    add_caller(p, op->who);
     pg_time(p, op->link->ended_ms);
     pg_text(p, op->link->end_reason);
 }
@@ -154,13 +153,125 @@ static void undelivered_put(struct pg_params *p, const struct store_op *op,
     pg_instant(p, u->created_ms);
     pg_instant(p, u->expires_ms);
     pg_bytes(p, u->sealed);
-    pg_bool(p, op->who->tenant_wide);
 }
 
 static void undelivered_take(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     pg_int(p, op->undelivered->id);
     add_caller(p, op->who);
+    pg_instant(p, now_ms);
+}
+
+static void session_use(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    pg_uuid(p, op->session->id);
+    add_reach(p, op->who);
+    pg_instant(p, op->session->last_activity_ms);
+    pg_instant(p, now_ms);
+    pg_int(p, SESSION_LIFE_MAX_MS);
+}
+
+static void session_patch(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    const struct session_row *r = op->session;
+    pg_uuid(p, r->id);
+    add_reach(p, op->who);
+    pg_text(p, r->client_name);
+    pg_text(p, r->client_type);
+    pg_text(p, r->client_version);
+    pg_bool(p, r->initialized);
+    pg_text(p, r->core_session_id);
+    pg_bytes(p, r->sealed_auth);
+    pg_own_uuid(p, r->context_id);
+    pg_int(p, r->version);
+    pg_text(p, r->connection_metadata);
+    pg_int4(p, (int32_t)op->fields);
+    pg_instant(p, now_ms);
+}
+
+static void session_refresh(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    pg_uuid(p, op->session->id);
+    add_reach(p, op->who);
+    pg_time(p, op->session->expires_ms);
+    pg_int(p, op->session->ttl_ms);
+    pg_instant(p, now_ms);
+}
+
+static void context_put(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    const struct context_row *c = op->context;
+    pg_uuid(p, c->session_id);
+    add_reach(p, op->who);
+    pg_uuid(p, c->id);
+    pg_text(p, c->document);
+    pg_int(p, c->version);
+    pg_instant(p, c->created_ms);
+    pg_instant(p, c->updated_ms);
+    pg_instant(p, now_ms);
+}
+
+static void tenant_ensure(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    pg_text(p, op->tenant->id);
+    pg_instant(p, op->tenant->created_ms);
+}
+
+static void user_ensure(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    const struct user_row *u = op->user;
+    pg_own_uuid(p, u->id);
+    pg_text(p, u->tenant);
+    pg_text(p, u->name);
+    pg_text(p, str_of(role_name(u->role)));
+    pg_text(p, u->issuer);
+    pg_instant(p, u->created_ms);
+    pg_time(p, u->ended_ms);
+    pg_instant(p, now_ms);
+}
+
+static void key_create(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    const struct key_row *k = op->key;
+    pg_text(p, k->id);
+    pg_text(p, k->tenant);
+    pg_uuid(p, k->user_id);
+    pg_text(p, k->name);
+    pg_text(p, str_of(role_name(k->role)));
+    pg_sha(p, k->hash);
+    pg_text(p, k->scopes);
+    pg_instant(p, k->created_ms);
+    pg_time(p, k->expires_ms);
+    pg_time(p, k->revoked_ms);
+    pg_time(p, k->last_used_ms);
+    pg_instant(p, now_ms);
+}
+
+static void key_revoke(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    pg_text(p, op->key->id);
+    pg_text(p, op->key->tenant);
+    pg_instant(p, op->key->revoked_ms);
+    pg_instant(p, now_ms);
+}
+
+static void key_used(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    pg_text(p, op->key->id);
+    pg_instant(p, op->key->last_used_ms);
+}
+
+static void idempotency_put(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    const struct idempotency_row *i = op->idempotency;
+    add_caller(p, op->who);
+    pg_bytes(p, i->key);
+    pg_sha(p, i->request_sha);
+    pg_int4(p, i->status);
+    pg_bytes(p, i->headers);
+    pg_bytes(p, i->body);
+    pg_instant(p, i->created_ms);
+    pg_instant(p, i->expires_ms);
     pg_instant(p, now_ms);
 }
 
@@ -179,4 +290,14 @@ const struct pg_verb pg_verbs[OP_COUNT] = {
     [OP_WRITER_END] = {PG_WRITER_END, writer_end},
     [OP_UNDELIVERED_PUT] = {PG_UNDELIVERED_PUT, undelivered_put},
     [OP_UNDELIVERED_TAKE] = {PG_UNDELIVERED_TAKE, undelivered_take},
+    [OP_SESSION_USE] = {PG_SESSION_USE, session_use},
+    [OP_SESSION_PATCH] = {PG_SESSION_PATCH, session_patch},
+    [OP_SESSION_REFRESH] = {PG_SESSION_REFRESH, session_refresh},
+    [OP_CONTEXT_PUT] = {PG_CONTEXT_PUT, context_put},
+    [OP_TENANT_ENSURE] = {PG_TENANT_ENSURE, tenant_ensure},
+    [OP_USER_ENSURE] = {PG_USER_ENSURE, user_ensure},
+    [OP_KEY_CREATE] = {PG_KEY_CREATE, key_create},
+    [OP_KEY_REVOKE] = {PG_KEY_REVOKE, key_revoke},
+    [OP_KEY_USED] = {PG_KEY_USED, key_used},
+    [OP_IDEMPOTENCY_PUT] = {PG_IDEMPOTENCY_PUT, idempotency_put},
 };

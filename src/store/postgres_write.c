@@ -19,6 +19,9 @@
 /* A batch that others' locks kept from ending is written again, so often in all. */
 #define TRIES_MAX 4
 #define NO_OP SIZE_MAX
+/* Besides one for each op, or fewer, as events are gathered: BEGIN, the numbers of changes, COMMIT.
+ */
+#define STATEMENTS_MORE 3
 
 struct batch {
     struct pg_store *s;
@@ -27,13 +30,15 @@ struct batch {
     int64_t now_ms;
     size_t *sent; /* the op of each statement that was sent, or NO_OP */
     size_t n_sent;
-    bool taken; /* failed: an event's id is taken */
-    bool again; /* failed: others were in the way */
+    bool changes; /* something that other nodes must know */
+    bool taken;   /* failed: an event's id is taken */
+    bool again;   /* failed: others were in the way */
 };
 
 static bool prepare_all(struct batch *b, struct error *err)
 {
-    if (!pg_prepare(b->s, PG_BEGIN, err) || !pg_prepare(b->s, PG_COMMIT, err))
+    if (!pg_prepare(b->s, PG_BEGIN, err) || !pg_prepare(b->s, PG_COMMIT, err) ||
+        !pg_prepare(b->s, PG_CHANGES_NUMBER, err))
         return false;
     for (size_t i = 0; i < b->n; i++)
         if (!pg_prepare(b->s, pg_verbs[b->ops[i].kind].statement, err))
@@ -105,7 +110,9 @@ static bool send_all(struct batch *b, struct error *err)
     bool ok = send_one(b, PG_BEGIN, NULL, NO_OP, err);
     for (size_t i = 0; ok && i < b->n; i++)
         ok = send_op(b, i, err);
-    ok = ok && send_segment(b, err) && send_one(b, PG_COMMIT, NULL, NO_OP, err);
+    ok = ok && send_segment(b, err) &&
+         (!b->changes || send_one(b, PG_CHANGES_NUMBER, NULL, NO_OP, err)) &&
+         send_one(b, PG_COMMIT, NULL, NO_OP, err);
     segment_reset(&b->s->segment);
     return ok;
 }
@@ -226,7 +233,8 @@ static bool write_carefully(struct batch *b, struct error *err)
     bool ok = pg_exec_text(b->s, "BEGIN", "beginning", NULL, err);
     for (size_t i = 0; ok && i < b->n; i++)
         ok = write_one_carefully(b, &b->ops[i], err);
-    ok = ok && pg_exec_text(b->s, "COMMIT", "committing", NULL, err);
+    ok =
+        ok && pg_exec_text(b->s, "SELECT mcp.hf_changes_number(); COMMIT", "committing", NULL, err);
     if (!ok)
         pg_rollback(b->s);
     return ok;
@@ -259,7 +267,7 @@ static bool write_batch(struct batch *b, struct error *err)
 bool pg_write(struct store *store, struct store_op *ops, size_t n, struct error *err)
 {
     struct pg_store *s = pg_of(store);
-    struct batch b = {.s = s, .ops = ops, .n = n, .now_ms = clock_wall_ms()};
+    struct batch b = {.s = s, .ops = ops, .n = n, .now_ms = clock_life_ms()};
     if (s->read_only)
         return error_set(err, ERR_INTERNAL, "A read-only store was asked to write; report it.");
     if (n == 0)

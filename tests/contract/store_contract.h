@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "store/store.h"
 
+#include "pg_cluster.h"
 #include "reap.h"
 
 #define NOW INT64_C(1800000000000)
@@ -62,6 +63,32 @@ static inline struct store *open_sqlite(const char *dir)
     return s;
 }
 
+/* Named by a number: one is open at a time. */
+static inline const char *contract_database(bool next)
+{
+    static char name[32];
+    static int number;
+    number += next;
+    snprintf(name, sizeof(name), "contract_%d_%d", (int)getpid(), number);
+    return name;
+}
+
+static inline struct store *open_postgres(const char *dir)
+{
+    char url[PG_URL_MAX];
+    struct store *s = NULL;
+    struct error err;
+    (void)dir;
+    if (!pg_cluster_url())
+        return NULL;
+    pg_database_make(contract_database(true));
+    pg_database_url(contract_database(false), url);
+    struct store_config config = {.path = str_of(url)};
+    if (!store_open_postgres(&config, &s, &err))
+        fail_msg("%s", err.text);
+    return s;
+}
+
 static inline struct store *open_traced(const char *dir)
 {
     return store_traced(open_memory(dir), ignore_trace, NULL);
@@ -92,9 +119,8 @@ static inline void on_every_store(void (*claim)(struct fixture *f))
         const char *name;
         struct store *(*open)(const char *dir);
     } stores[] = {
-        {"memory", open_memory},
-        {"sqlite", open_sqlite},
-        {"traced(memory)", open_traced},
+        {"memory", open_memory},           {"sqlite", open_sqlite},
+        {"postgres", open_postgres},       {"traced(memory)", open_traced},
         {"failing(memory)", open_failing},
     };
     for (size_t i = 0; i < countof(stores); i++) {
@@ -103,10 +129,15 @@ static inline void on_every_store(void (*claim)(struct fixture *f))
         clock_set_fake(NOW, 1000);
         print_message("           on %s\n", stores[i].name);
         struct fixture f = {.store = stores[i].open(dir), .mem = arena_new(1 << 20)};
-        claim(&f);
+        if (f.store)
+            claim(&f);
+        else
+            print_message("           skipped: no PostgreSQL to start\n");
         store_close(f.store);
         arena_free(f.mem);
         remove_dir(dir);
+        if (f.store && stores[i].open == open_postgres)
+            pg_database_drop(contract_database(false));
         clock_set_real();
     }
 }
