@@ -98,7 +98,7 @@ static void start_delivery(struct gateway *g)
     sv->state_key = hmac_key_new(key, sizeof(key));
     struct upstreams_config upstreams = {
         .loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink(sv->hub)};
-    builtin_register(&server_sample);
+    builtin_register(&server_sample, NULL);
     sv->upstreams = upstreams_new(&upstreams);
     hub_set_upstreams(sv->hub, sv->upstreams);
     sv->pipes = pipes_new(sv);

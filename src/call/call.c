@@ -300,6 +300,8 @@ static void call_send(struct call *c, struct link *l, bool was_open)
         .name = c->tool,
         .text = buf_str(&text),
         .header_lines = c->header_lines,
+        .who = c->who,
+        .session_id = c->session->id,
     };
     c->state = CALL_SENT;
     c->sent_us = clock_mono_us();
@@ -432,8 +434,7 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
         ops[n++] = (struct store_op){
             .kind = OP_TRANSPORT_LINK, .who = c->who, .transport = &c->transport_row};
     }
-    bool stateless = upstream_config(c->up)->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN;
-    if (!stateless && (!link || !link->stored)) {
+    if (!upstream_is_stateless(c->up, c->catalog->era) && (!link || !link->stored)) {
         c->link_row = (struct link_row){
             .session_id = c->session->id,
             .server = upstream_name(c->up),

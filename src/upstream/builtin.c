@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links to built-in servers: a small legacy MCP server around a table of tools.  Answers come from
- * the loop at the end of the turn, like everybody's. */
+ * the loop, at the end of the turn or when a tool that waits is done. */
 #include "upstream/builtin.h"
 
 #include "json/write.h"
@@ -11,39 +11,48 @@
 #define MAX_BUILTINS 8
 #define MAX_RESULT (16u * 1024 * 1024)
 
-static const struct builtin *registered[MAX_BUILTINS];
+static struct {
+    const struct builtin *server;
+    void *arg;
+} registered[MAX_BUILTINS];
 
 struct builtin_link { /* link.wire */
     const struct builtin *server;
+    void *arg;
     void *state;
     struct list answers;
 };
 
+/* From the request to the answer's delivery. */
 struct answer {
     struct list node;
     struct loop_task task;
-    struct link *link; /* NULL: the link has ended */
+    struct link *link; /* NULL: nobody waits for it any more */
+    struct pending *pending;
+    struct arena *mem;
+    struct mcp_message message;
+    struct principal who;
+    struct builtin_call call;
     struct buf text;
 };
 
-void builtin_register(const struct builtin *b)
+void builtin_register(const struct builtin *b, void *arg)
 {
     for (size_t i = 0; i < MAX_BUILTINS; i++) {
-        if (registered[i] == b)
-            return;
-        if (!registered[i]) {
-            registered[i] = b;
-            return;
-        }
+        if (registered[i].server && registered[i].server != b)
+            continue;
+        registered[i].server = b;
+        registered[i].arg = arg;
+        return;
     }
     die("more than %d built-in servers", MAX_BUILTINS);
 }
 
 const struct builtin *builtin_find(struct str name)
 {
-    for (size_t i = 0; i < MAX_BUILTINS && registered[i]; i++)
-        if (str_eq(str_of(registered[i]->name), name))
-            return registered[i];
+    for (size_t i = 0; i < MAX_BUILTINS && registered[i].server; i++)
+        if (str_eq(str_of(registered[i].server->name), name))
+            return registered[i].server;
     return NULL;
 }
 
@@ -63,36 +72,47 @@ void builtin_text(struct builtin_call *call, struct str text, bool is_error)
     js_object_end(&w);
 }
 
-static void deliver(struct loop_task *task)
+static void answer_free(struct answer *a)
 {
-    struct answer *a = container_of(task, struct answer, task);
     list_remove(&a->node);
-    if (a->link)
-        link_receive(a->link, NULL, buf_str(&a->text));
     buf_release(&a->text);
+    arena_free(a->mem);
     free(a);
 }
 
-static struct buf *answer_begin(struct link *l, struct str id, const char *member)
+/* Nobody takes the answer: what still runs for it ends in answer_free(). */
+static void answer_detach(struct answer *a)
 {
-    struct answer *a = xcalloc(1, sizeof(*a));
-    struct builtin_link *b = l->wire;
+    list_remove(&a->node);
+    if (a->pending)
+        a->pending->wire = NULL;
+    a->pending = NULL;
+    a->link = NULL;
+}
 
-    a->link = l;
-    a->task.fn = deliver;
-    list_init(&a->node);
-    list_push(&b->answers, &a->node);
-    buf_init(&a->text, MAX_RESULT);
-    buf_addf(&a->text, "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"%s\":", STR_ARG(id), member);
-    loop_defer(l->up->set->loop, &a->task);
+static void deliver(struct loop_task *task)
+{
+    struct answer *a = container_of(task, struct answer, task);
+    struct link *l = a->link;
+
+    if (l) {
+        answer_detach(a);
+        link_receive(l, NULL, buf_str(&a->text));
+    }
+    answer_free(a);
+}
+
+static struct buf *answer_begin(struct answer *a, const char *member)
+{
+    buf_reset(&a->text);
+    buf_addf(&a->text, "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"%s\":", STR_ARG(a->message.id), member);
     return &a->text;
 }
 
-static void answer_initialize(struct link *l, const struct mcp_message *m, struct arena *mem)
+static void answer_initialize(struct answer *a, const struct builtin_link *b)
 {
-    const struct builtin_link *b = l->wire;
-    struct buf *out = answer_begin(l, m->id, "result");
-    struct str asked = mcp_param_text(m, STR("protocolVersion"), mem);
+    struct buf *out = answer_begin(a, "result");
+    struct str asked = mcp_param_text(&a->message, STR("protocolVersion"), a->mem);
 
     buf_addf(out,
              "{\"protocolVersion\":\"%.*s\",\"capabilities\":{\"tools\":{}},\"serverInfo\":"
@@ -102,10 +122,9 @@ static void answer_initialize(struct link *l, const struct mcp_message *m, struc
     buf_addz(out, "}}");
 }
 
-static void answer_list(struct link *l, const struct mcp_message *m)
+static void answer_list(struct answer *a, const struct builtin_link *b)
 {
-    const struct builtin_link *b = l->wire;
-    struct buf *out = answer_begin(l, m->id, "result");
+    struct buf *out = answer_begin(a, "result");
 
     buf_addz(out, "{\"tools\":[");
     for (const struct builtin_tool *t = b->server->tools; t->name; t++)
@@ -113,76 +132,120 @@ static void answer_list(struct link *l, const struct mcp_message *m)
     buf_addz(out, "]}}");
 }
 
-static void answer_call(struct link *l, const struct mcp_message *m, struct arena *mem)
+/* Whose call it is, copied: the request may be given up before the tool is done. */
+static void take_caller(struct answer *a, const struct outgoing *out)
 {
-    struct builtin_link *b = l->wire;
-    struct str name = mcp_param_text(m, STR("name"), mem);
+    if (out->who) {
+        a->who = *out->who;
+        a->who.tenant = arena_dup(a->mem, out->who->tenant);
+        a->who.owner = arena_dup(a->mem, out->who->owner);
+        a->who.user_id = arena_dup(a->mem, out->who->user_id);
+        a->who.credential = arena_dup(a->mem, out->who->credential);
+        a->who.scopes = NULL; /* the call was permitted */
+    }
+    a->call.who = &a->who;
+    a->call.session_id = arena_dup(a->mem, out->session_id);
+}
 
-    for (const struct builtin_tool *t = b->server->tools; t->name; t++) {
-        if (!str_eq(str_of(t->name), name))
-            continue;
-        struct buf *out = answer_begin(l, m->id, "result");
-        struct builtin_call call = {
-            .doc = &m->doc,
-            .arguments = mcp_param(m, STR("arguments")),
-            .state = &b->state,
-            .mem = mem,
-            .result = out,
-        };
-        t->run(&call);
-        buf_addc(out, '}');
+static void answer_call(struct answer *a, struct builtin_link *b, const struct outgoing *out)
+{
+    const struct mcp_message *m = &a->message;
+    struct str name = mcp_param_text(m, STR("name"), a->mem);
+    const struct builtin_tool *t = b->server->tools;
+
+    while (t->name && !str_eq(str_of(t->name), name))
+        t++;
+    if (!t->name) {
+        buf_addz(answer_begin(a, "error"), "{\"code\":-32602,\"message\":\"Unknown tool; call "
+                                           "tools/list to see the tools of this server\"}}");
         return;
     }
-    buf_addz(answer_begin(l, m->id, "error"), "{\"code\":-32602,\"message\":\"Unknown tool; call "
-                                              "tools/list to see the tools of this server\"}}");
+    a->call.doc = &m->doc;
+    a->call.arguments = mcp_param(m, STR("arguments"));
+    a->call.state = &b->state;
+    a->call.mem = a->mem;
+    a->call.arg = b->arg;
+    a->call.result = answer_begin(a, "result");
+    take_caller(a, out);
+    t->run(&a->call);
+    if (!a->call.waits)
+        buf_addc(&a->text, '}');
+}
+
+void builtin_finish(struct builtin_call *call)
+{
+    struct answer *a = container_of(call, struct answer, call);
+
+    buf_addc(&a->text, '}');
+    deliver(&a->task);
 }
 
 static void builtin_open(struct link *l)
 {
     struct builtin_link *b = xcalloc(1, sizeof(*b));
-    b->server = builtin_find(l->up->config->name);
+
+    for (size_t i = 0; i < MAX_BUILTINS && registered[i].server; i++)
+        if (str_eq(str_of(registered[i].server->name), l->up->config->name)) {
+            b->server = registered[i].server;
+            b->arg = registered[i].arg;
+        }
     list_init(&b->answers);
     l->wire = b;
     link_up_later(l);
+}
+
+static void answer_start(struct answer *a, struct builtin_link *b, const struct outgoing *out)
+{
+    if (str_eq(a->message.method, STR("initialize")))
+        answer_initialize(a, b);
+    else if (str_eq(a->message.method, STR("tools/list")))
+        answer_list(a, b);
+    else
+        answer_call(a, b, out);
+    if (!a->call.waits) {
+        a->task.fn = deliver;
+        loop_defer(a->link->up->set->loop, &a->task);
+    }
 }
 
 static bool builtin_send(struct link *l, struct pending *p, const struct outgoing *out,
                          struct error *err)
 {
     struct builtin_link *b = l->wire;
-    struct mcp_message m;
+    struct answer *a;
 
     if (!b->server)
         return error_set(err, ERR_UNREACHABLE, "there is no built-in server of this name");
     if (!p)
         return true;
-    struct arena *mem = arena_new(MAX_RESULT);
-    bool parsed = mcp_parse_upstream(out->text, mem, &m, err);
-    if (parsed) {
-        p->left = true;
-        if (str_eq(m.method, STR("initialize")))
-            answer_initialize(l, &m, mem);
-        else if (str_eq(m.method, STR("tools/list")))
-            answer_list(l, &m);
-        else
-            answer_call(l, &m, mem);
+    a = xcalloc(1, sizeof(*a));
+    a->mem = arena_new(MAX_RESULT);
+    buf_init(&a->text, MAX_RESULT);
+    list_init(&a->node);
+    /* The text is the caller's: what waits needs its own. */
+    if (!mcp_parse_upstream(arena_dup(a->mem, out->text), a->mem, &a->message, err)) {
+        answer_free(a);
+        return false;
     }
-    arena_free(mem);
-    return parsed;
+    a->link = l;
+    a->pending = p;
+    p->wire = a;
+    p->left = true;
+    list_push(&b->answers, &a->node);
+    answer_start(a, b, out);
+    return true;
 }
 
-static void builtin_abandon(struct link *l unused_arg, struct pending *p unused_arg)
+static void builtin_abandon(struct link *l unused_arg, struct pending *p)
 {
+    if (p->wire)
+        answer_detach(p->wire);
 }
 
 static void builtin_close(struct link *l)
 {
     struct builtin_link *b = l->wire;
-    list_each(&b->answers, n)
-    {
-        list_remove(n);
-        list_entry(n, struct answer, node)->link = NULL;
-    }
+    list_each(&b->answers, n) answer_detach(list_entry(n, struct answer, node));
     if (b->state && b->server->free_state)
         b->server->free_state(b->state);
     free(b);

@@ -5,14 +5,22 @@
 #define HOLDFAST_UPSTREAM_BUILTIN_H
 
 #include "base/buf.h"
+#include "base/principal.h"
 #include "json/read.h"
 
+/* One tools/call.  A tool writes its result and returns, or sets `waits` and calls builtin_finish()
+ * later, from the loop: everything here lives until then, whether or not somebody still waits. */
 struct builtin_call {
     const struct js_doc *doc;
     const struct js_node *arguments; /* an object, or NULL */
-    void **state;                    /* this link's own, NULL at first; freed with the link */
+    void **state;                    /* this link's own, NULL at first; freed with the link.  Not
+                                      * for tools that wait */
     struct arena *mem;
-    struct buf *result; /* write a CallToolResult object here */
+    struct buf *result;          /* write a CallToolResult object here */
+    const struct principal *who; /* whose call it is … */
+    struct str session_id; /* … and the row id of the session it belongs to; its row is there */
+    void *arg;             /* as registered */
+    bool waits;
 };
 
 struct builtin_tool {
@@ -25,13 +33,15 @@ struct builtin {
     const char *name; /* as in /mcp/{name} */
     const char *instructions;
     const struct builtin_tool *tools; /* ends with name == NULL */
-    void (*free_state)(void *state);
+    void (*free_state)(void *state);  /* NULL: its links keep none, and nothing is lost with them */
 };
 
 /* Before any upstream of that name is used; the table is kept. */
-void builtin_register(const struct builtin *b);
+void builtin_register(const struct builtin *b, void *arg);
 const struct builtin *builtin_find(struct str name); /* NULL: none */
 /* {"content":[{"type":"text","text":…}],"isError":…} */
 void builtin_text(struct builtin_call *call, struct str text, bool is_error);
+/* The result of a call that waited is written.  The call is gone afterwards. */
+void builtin_finish(struct builtin_call *call);
 
 #endif

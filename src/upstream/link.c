@@ -421,7 +421,8 @@ enum mcp_era link_era(const struct link *l)
 
 bool link_is_stateful(const struct link *l)
 {
-    return l->counts || l->remote_id.p || l->up->config->kind == SERVER_BUILTIN;
+    return l->counts || l->remote_id.p ||
+           (l->up->config->kind == SERVER_BUILTIN && !upstream_is_stateless(l->up, l->era));
 }
 
 struct str link_remote_id(const struct link *l)

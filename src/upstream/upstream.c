@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "upstream/builtin.h"
 
 #include <stdlib.h>
 
@@ -209,6 +210,16 @@ struct str upstream_name(const struct upstream *u)
 const struct server_config *upstream_config(const struct upstream *u)
 {
     return u->config;
+}
+
+bool upstream_is_stateless(const struct upstream *u, enum mcp_era era)
+{
+    const struct builtin *b;
+
+    if (u->config->kind != SERVER_BUILTIN)
+        return u->config->kind == SERVER_HTTP && era == MCP_MODERN;
+    b = builtin_find(u->config->name);
+    return b && !b->free_state;
 }
 
 const char *upstream_state(const struct upstream *u)

@@ -52,6 +52,8 @@ struct str upstream_name(const struct upstream *u);
 const struct server_config *upstream_config(const struct upstream *u);
 /* "up", "down: why" or "unknown" for health pages. */
 const char *upstream_state(const struct upstream *u);
+/* Does nothing of a session live in a link to it? */
+bool upstream_is_stateless(const struct upstream *u, enum mcp_era era);
 void upstream_ref(struct upstream *u); /* keeps the memory past a reload */
 void upstream_unref(struct upstream *u);
 
@@ -175,6 +177,9 @@ struct outgoing {
     struct str name;         /* mirrored in Mcp-Name towards modern HTTP; absent for none */
     struct str text;         /* the whole JSON-RPC message */
     struct str header_lines; /* further headers towards HTTP, "Name: value\r\n…"; absent for none */
+    /* Of a call, for built-in servers: whose it is and the row id of its session. */
+    const struct principal *who;
+    struct str session_id;
 };
 /* The only door: asserts that the token may leave.  `p` NULL for notifications; otherwise p->id,
  * the callbacks, and an id in `text` that says the same.  false: nothing left, p is untouched. */
