@@ -171,7 +171,7 @@ static void ended(struct registry_call *c)
 
     registry_touch(c, row, false);
     if (c->result == REGISTRY_OK) {
-        sessions_ended(r->config.sessions, row->tenant, row->owner, row->id);
+        sessions_ended(r->config.sessions, row->tenant, row->id);
         if (r->config.on_ended)
             r->config.on_ended(r->config.arg, arena_printf(c->mem, "s:%.*s", STR_ARG(row->id)));
         log_info("Session terminated", LS("session_id", row->id), LS("tenant_id", row->tenant),
@@ -202,8 +202,7 @@ void registry_end(struct registry *r, struct registry_call *c, struct str reason
 static void used(struct registry_call *c)
 {
     if (c->result == REGISTRY_OK)
-        sessions_moved(c->home->config.sessions, c->row->tenant, c->row->owner, c->row->id,
-                       &c->change);
+        sessions_moved(c->home->config.sessions, c->row->tenant, c->row->id, &c->change);
     settle_plain(c);
 }
 
@@ -248,8 +247,7 @@ static void recorded(struct audit_record *record)
     if (c->result == REGISTRY_FAILED)
         c->err = record->job.err;
     if (c->result == REGISTRY_OK)
-        sessions_moved(c->home->config.sessions, c->row->tenant, c->row->owner, c->row->id,
-                       &c->change);
+        sessions_moved(c->home->config.sessions, c->row->tenant, c->row->id, &c->change);
     c->done(c);
 }
 

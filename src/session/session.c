@@ -188,11 +188,16 @@ void session_forget(struct session *s)
     s->ended = true;
 }
 
-void sessions_ended(struct sessions *home, struct str tenant, struct str id)
+static struct session *resident_by_id(struct sessions *s, struct str tenant, struct str id)
 {
     char room[KEY_ROOM];
-    struct session *s = map_get(
-        &home->names, sessions_key_in(room, sizeof(room), 'i', tenant, STR_NONE, id, STR_NONE));
+    struct str key = sessions_key_in(room, sizeof(room), 'i', tenant, STR_NONE, id, STR_NONE);
+    return key.p ? map_get(&s->names, key) : NULL;
+}
+
+void sessions_ended(struct sessions *home, struct str tenant, struct str id)
+{
+    struct session *s = resident_by_id(home, tenant, id);
 
     if (!s)
         return;
@@ -318,29 +323,10 @@ void session_touch(struct session *s)
     fresh_touch(s->home->fresh, s->id, true);
 }
 
-static struct session *resident_by_id(struct sessions *s, struct str tenant, struct str owner,
-                                      struct str id)
-{
-    char room[KEY_ROOM];
-    struct str key = sessions_key_in(room, sizeof(room), 'i', tenant, owner, id, STR_NONE);
-    return key.p ? map_get(&s->names, key) : NULL;
-}
-
-void sessions_ended(struct sessions *home, struct str tenant, struct str owner, struct str id)
-{
-    struct session *s = resident_by_id(home, tenant, owner, id);
-
-    if (!s)
-        return;
-    session_ref(s);
-    session_forget(s);
-    session_unref(s);
-}
-
-void sessions_moved(struct sessions *home, struct str tenant, struct str owner, struct str id,
+void sessions_moved(struct sessions *home, struct str tenant, struct str id,
                     const struct session_row *to)
 {
-    struct session *s = resident_by_id(home, tenant, owner, id);
+    struct session *s = resident_by_id(home, tenant, id);
 
     if (!s)
         return;

@@ -108,10 +108,9 @@ void session_touch(struct session *s);
 struct fresh;
 /* Whom session_touch() tells; NULL: nobody. */
 void sessions_set_fresh(struct sessions *s, struct fresh *fresh);
-/* The row was ended, or moved on (last_activity_ms; expires_ms and ttl_ms where not 0), by
- * somebody who does not hold the session: what is in memory follows. */
-void sessions_ended(struct sessions *s, struct str tenant, struct str owner, struct str id);
-void sessions_moved(struct sessions *s, struct str tenant, struct str owner, struct str id,
+/* The row was moved on (last_activity_ms; expires_ms and ttl_ms where not 0) by somebody who does
+ * not hold the session: what is in memory follows. */
+void sessions_moved(struct sessions *s, struct str tenant, struct str id,
                     const struct session_row *to);
 
 /* One reference; visible to lookups from now on (its row is committed by then). */
