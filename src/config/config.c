@@ -16,6 +16,7 @@ static struct config *config_new(void)
     c->refs = 1;
     c->mem = mem;
     c->listen = STR(CONFIG_LISTEN_DEFAULT);
+    c->listens_on_loopback = true;
     js_bind_defaults(option_fields, c, mem);
     carriers_default(c);
     return c;
@@ -141,7 +142,7 @@ static bool apply_flags(struct config *c, const struct config_source *source, st
 {
     if (!source || !source->listen.p)
         return true;
-    if (!value_check_listen(source->listen, err))
+    if (!value_check_listen(source->listen, &c->listens_on_loopback, err))
         return error_wrap(err, "--listen");
     c->listen = arena_dup(c->mem, source->listen);
     return true;
@@ -157,7 +158,8 @@ bool config_parse(struct str text, struct str file, const struct config_source *
     c = config_new();
     c->file = arena_dup(c->mem, file);
     if (!(text.p == NULL || read_text(c, text, file, err)) || !apply_flags(c, source, err) ||
-        !issuers_finish(c, err)) {
+        !issuers_finish(c, err) ||
+        (!exposure_check(c, err) && !(file.p && error_wrap(err, "%.*s", STR_ARG(file))))) {
         config_unref(c);
         return false;
     }

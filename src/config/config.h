@@ -80,9 +80,11 @@ struct tenant_config {
 struct config {
     unsigned refs;
     struct arena *mem;
-    struct str file;   /* absent: built-in defaults */
-    struct str listen; /* "127.0.0.1:4653" */
+    struct str file;          /* absent: built-in defaults */
+    struct str listen;        /* "127.0.0.1:4653" */
+    bool listens_on_loopback; /* … and then nobody but this machine reaches us */
     bool auth_required;
+    bool path_keys; /* /mcp/k/{key} */
     struct str tls_cert, tls_key;
     struct str public_url;
     struct issuer_config *issuers;

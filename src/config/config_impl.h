@@ -73,8 +73,6 @@ extern const struct js_field tenant_fields[]; /* of one tenant, into struct tena
 /* value.c: JS_BIND_CUSTOM readers. */
 bool option_read_listen(const struct js_binding *b, const struct js_field *f,
                         const struct js_node *v, void *place, struct error *err);
-bool option_read_auth(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
-                      void *place, struct error *err);
 bool option_read_switch(const struct js_binding *b, const struct js_field *f,
                         const struct js_node *v, void *place, struct error *err);
 bool option_read_tls(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
@@ -154,7 +152,9 @@ bool value_is_header_name(struct str name);
 bool value_is_loopback(const char *host);        /* an address, or localhost */
 const char *value_url_complaint(struct str url); /* what is wrong with it, or NULL */
 bool value_is_name(struct str name);             /* token characters, 1 to 64 bytes */
-must_check bool value_check_listen(struct str text, struct error *err);
+must_check bool value_check_listen(struct str text, bool *ret_is_loopback, struct error *err);
+/* exposure.c: once all is read, whether that may be listened on. */
+must_check bool exposure_check(const struct config *c, struct error *err);
 
 /* expand.c: js_binding.text of the configuration: variables become their values. */
 bool expand_text(const struct js_binding *b, const struct js_node *v, struct str *text,

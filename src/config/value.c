@@ -99,7 +99,7 @@ static bool split_address(struct str text, char *ret_host, size_t room, uint64_t
     return !v6 || inet_pton(AF_INET6, ret_host, &ignored) == 1;
 }
 
-bool value_check_listen(struct str text, struct error *err)
+bool value_check_listen(struct str text, bool *ret_is_loopback, struct error *err)
 {
     char host[64];
     uint64_t port;
@@ -109,25 +109,23 @@ bool value_check_listen(struct str text, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "the address to listen on must be written HOST:PORT, such as "
                          "127.0.0.1:4653 or [::1]:4653");
-    if (value_is_loopback(host))
-        return true;
-    if (!strchr(host, ':') && inet_pton(AF_INET, host, &v4) != 1)
+    *ret_is_loopback = value_is_loopback(host);
+    if (!*ret_is_loopback && !strchr(host, ':') && inet_pton(AF_INET, host, &v4) != 1)
         return error_set(err, ERR_CONFIG,
                          "the address to listen on must be a number such as 127.0.0.1, or "
                          "localhost, not another name");
-    return error_set(err, ERR_CONFIG,
-                     "authentication is not available yet, so only loopback addresses such as "
-                     "127.0.0.1 or [::1] can be listened on");
+    return true;
 }
 
 bool option_read_listen(const struct js_binding *b, const struct js_field *f,
                         const struct js_node *v, void *place, struct error *err)
 {
+    struct config *c = reading_of(b)->config;
     struct error why;
 
     if (!field_string(b, f, v, place, err))
         return false;
-    return value_check_listen(*(struct str *)place, &why) ||
+    return value_check_listen(*(struct str *)place, &c->listens_on_loopback, &why) ||
            js_bind_fault(b, v, err, "\"%s\": %s", f->name, why.text);
 }
 
@@ -147,18 +145,6 @@ bool option_read_switch(const struct js_binding *b, const struct js_field *f,
     }
     return js_bind_fault(b, v, err, "\"%s\" must be \"%s\" or \"%s\"", f->name, f->names[0],
                          f->names[1]);
-}
-
-bool option_read_auth(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
-                      void *place, struct error *err)
-{
-    if (!option_read_switch(b, f, v, place, err))
-        return false;
-    if (*(bool *)place)
-        return js_bind_fault(b, v, err,
-                             "authentication is not available yet; write \"auth\": \"none\" and "
-                             "listen on a loopback address");
-    return true;
 }
 
 bool option_read_file(const struct js_binding *b, const struct js_field *f, const struct js_node *v,

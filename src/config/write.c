@@ -236,7 +236,6 @@ static const struct writer {
     {option_read_file, IS_STRING, write_field_string},
     {option_read_url, IS_STRING, write_url},
     {option_read_type, IS_STRING, write_field_string},
-    {option_read_auth, IS_ALWAYS, write_switch},
     {option_read_switch, IS_ALWAYS, write_switch},
     {option_read_origins, IS_LIST, write_list},
     {option_read_proxies, IS_LIST, write_list},

@@ -50,12 +50,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str text = {size ? (const char *)data : "", size};
     struct error err = {0};
     struct config *c;
+    bool is_loopback;
 
     if (!config_parse(text, STR("f.json"), NULL, &c, &err)) {
         check(err.code == ERR_CONFIG && strncmp(err.text, "f.json", 6) == 0);
         return 0;
     }
-    check(c->n_servers > 0 && value_check_listen(c->listen, &err) && !c->auth_required);
+    check(c->n_servers > 0 && value_check_listen(c->listen, &is_loopback, &err));
+    check(is_loopback || (c->auth_required && (c->tls_cert.p || c->n_trusted_proxies)));
     for (size_t i = 0; i < c->n_servers; i++)
         check_server(c, &c->servers[i]);
     check_written(c);

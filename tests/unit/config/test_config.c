@@ -293,9 +293,6 @@ TEST(test_config__faults_name_their_place_and_the_way_out)
          "\"header:Authorization\""},
         {"{\"mcpServers\": {\"x\": {\"command\": \"a\"}, \"x\": {\"command\": \"b\"}}}",
          "h.json:1:40: this key stands twice in one object"},
-        {"{\"holdfast\": {\"auth\": \"required\"}}",
-         "h.json:1:23: authentication is not available yet; write \"auth\": \"none\" and listen on "
-         "a loopback address"},
         {"{\"holdfast\": {\"auth\": \"some\"}}",
          "h.json:1:23: \"auth\" must be \"none\" or \"required\""},
         {"{\"holdfast\": {\"tls\": {\"cert\": \"c\"}}}",
@@ -336,7 +333,7 @@ TEST(test_config__faults_name_their_place_and_the_way_out)
     done();
 }
 
-TEST(test_config__only_loopback_can_be_listened_on)
+TEST(test_config__what_others_can_reach_needs_credentials_and_a_private_line)
 {
     static const char *const good[] = {"127.0.0.1:0", "127.9.9.9:65535", "localhost:4653",
                                        "[::1]:4653"};
@@ -345,7 +342,7 @@ TEST(test_config__only_loopback_can_be_listened_on)
     static const char *const malformed[] = {
         "4653",    ":4653",      "127.0.0.1",      "127.0.0.1:65536", "::1:80", "[::1]",
         "[::1]80", "127.0.0.1:", "[127.0.0.1]:80", "[::1:80",         ""};
-    char text[128], message[256];
+    char text[192], message[256];
 
     for (size_t i = 0; i < countof(good); i++) {
         snprintf(text, sizeof(text), "{\"holdfast\": {\"listen\": \"%s\"}}", good[i]);
@@ -354,8 +351,29 @@ TEST(test_config__only_loopback_can_be_listened_on)
     }
     for (size_t i = 0; i < countof(foreign); i++) {
         snprintf(text, sizeof(text), "{\"holdfast\": {\"listen\": \"%s\"}}", foreign[i]);
-        refused(text, "h.json:1:25: \"listen\": authentication is not available yet, so only "
-                      "loopback addresses such as 127.0.0.1 or [::1] can be listened on");
+        snprintf(message, sizeof(message),
+                 "h.json: \"listen\" is %s, which others can reach: that needs \"auth\": "
+                 "\"required\" and a key from `holdfast key create`; or listen on 127.0.0.1",
+                 foreign[i]);
+        refused(text, message);
+        snprintf(text, sizeof(text), "{\"holdfast\": {\"listen\": \"%s\", \"auth\": \"required\"}}",
+                 foreign[i]);
+        snprintf(message, sizeof(message),
+                 "h.json: \"listen\" is %s, which others can reach: that needs \"tls\" with a "
+                 "certificate, or \"trusted_proxies\" with the proxy that has one",
+                 foreign[i]);
+        refused(text, message);
+        snprintf(text, sizeof(text),
+                 "{\"holdfast\": {\"listen\": \"%s\", \"auth\": \"required\", "
+                 "\"trusted_proxies\": [\"10.0.0.1\"]}}",
+                 foreign[i]);
+        accepted(text);
+        assert_false(config->listens_on_loopback);
+        snprintf(text, sizeof(text),
+                 "{\"holdfast\": {\"listen\": \"%s\", \"auth\": \"required\", "
+                 "\"tls\": {\"cert\": \"c\", \"key\": \"k\"}}}",
+                 foreign[i]);
+        accepted(text);
     }
     snprintf(message, sizeof(message), "%s",
              "h.json:1:25: \"listen\": the address to listen on must be written HOST:PORT, such as "
@@ -380,8 +398,8 @@ TEST(test_config__the_flag_wins_over_the_file_and_is_checked_too)
     done();
     source.listen = STR("0.0.0.0:9");
     assert_false(config_parse(text, STR("h.json"), &source, &config, &err));
-    assert_string_equal(err.text, "--listen: authentication is not available yet, so only loopback "
-                                  "addresses such as 127.0.0.1 or [::1] can be listened on");
+    assert_int_equal(err.code, ERR_CONFIG);
+    assert_non_null(strstr(err.text, "\"listen\" is 0.0.0.0:9, which others can reach"));
 }
 
 TEST(test_config__server_names_become_path_segments_and_prefixes)

@@ -43,6 +43,7 @@ TEST(test_config_write__defaults_in_full)
                                "  \"holdfast\": {\n"
                                "    \"listen\": \"127.0.0.1:4653\",\n"
                                "    \"auth\": \"none\",\n"
+                               "    \"path_keys\": false,\n"
                                "    \"client_id\": \"optional\",\n"
                                "    \"metrics\": true,\n"
                                "    \"carriers\": {\n"

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may reach us, and what that takes: nothing on loopback; from elsewhere a credential, over a
+ * connection that nobody can listen to (threats K1). */
+#include "config/config_impl.h"
+
+bool exposure_check(const struct config *c, struct error *err)
+{
+    if (c->listens_on_loopback)
+        return true;
+    if (!c->auth_required)
+        return error_set(err, ERR_CONFIG,
+                         "\"listen\" is %.*s, which others can reach: that needs \"auth\": "
+                         "\"required\" and a key from `holdfast key create`; or listen on "
+                         "127.0.0.1",
+                         STR_ARG(c->listen));
+    if (!c->tls_cert.p && !c->n_trusted_proxies)
+        return error_set(err, ERR_CONFIG,
+                         "\"listen\" is %.*s, which others can reach: that needs \"tls\" with a "
+                         "certificate, or \"trusted_proxies\" with the proxy that has one",
+                         STR_ARG(c->listen));
+    return true;
+}
