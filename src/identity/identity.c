@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The question: which credential a request carries, and what is known of it. */
-#include "identity/identity.h"
+/* The question: which credential a request carries, and what is known of it.
+ *
+ *   no credential ── the local admin where none is needed, else 401
+ *   a credential ─┬─ proved (or refused) lately: answered now
+ *                 └─ else it is proved (proof.c), once for all who ask meanwhile */
+#include "identity/identity_impl.h"
 
+#include "base/clock.h"
+#include "crypto/hash.h"
+#include "identity/key.h"
+#include "identity/scopes.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-struct identity {
-    struct identity_config config;
-    struct config *c;
-};
 
 static const struct principal local_admin = {
     .tenant = {"default", 7},
@@ -16,77 +21,306 @@ static const struct principal local_admin = {
     .role = ROLE_ADMIN,
 };
 
-struct identity *identity_new(const struct identity_config *config, struct config *c)
+/* What was proved lately. */
+
+static void set_init(struct kept_set *s, size_t max)
 {
-    struct identity *id = xcalloc(1, sizeof(*id));
-    id->config = *config;
-    id->c = config_ref(c);
-    return id;
+    *s = (struct kept_set){.max = max};
+    map_init(&s->by_digest);
+    list_init(&s->lru);
 }
 
-void identity_apply(struct identity *id, struct config *c)
+static void set_drop(struct kept_set *s, struct kept *k)
 {
+    map_remove(&s->by_digest, str_n((const char *)k->digest, sizeof(k->digest)));
+    list_remove(&k->lru);
+    s->n--;
+    arena_free(k->mem); /* and with it k */
+}
+
+static void set_clear(struct kept_set *s)
+{
+    list_each(&s->lru, it)
+    {
+        set_drop(s, list_entry(it, struct kept, lru));
+    }
+}
+
+static void set_release(struct kept_set *s)
+{
+    set_clear(s);
+    map_release(&s->by_digest);
+}
+
+/* Keys of an issuer may have changed since; that of a refusal matters as well. */
+static bool is_over(const struct identity *id, const struct kept *k)
+{
+    return k->until_ms <= clock_mono_ms() || k->epoch != issuers_epoch(id->issuers) ||
+           (k->who.expires_ms && k->who.expires_ms <= clock_life_ms());
+}
+
+static struct kept *set_find(struct identity *id, struct kept_set *s, const uint8_t digest[32])
+{
+    struct kept *k = map_get(&s->by_digest, str_n((const char *)digest, 32));
+
+    if (k && is_over(id, k)) {
+        set_drop(s, k);
+        return NULL;
+    }
+    if (k) {
+        list_remove(&k->lru);
+        list_push(&s->lru, &k->lru);
+    }
+    return k;
+}
+
+void identity_keep(struct identity *id, const uint8_t digest[32], const struct principal *who,
+                   const struct error *err, int64_t ttl_ms)
+{
+    struct kept_set *s = who ? &id->proved : &id->refused;
+    struct kept *k = set_find(id, s, digest);
+    struct arena *mem;
+
+    if (k)
+        set_drop(s, k);
+    if (ttl_ms <= 0)
+        return;
+    if (s->n >= s->max)
+        set_drop(s, list_entry(list_first(&s->lru), struct kept, lru));
+    mem = arena_new_for(1024 * 1024, sizeof(*k) + 512, 8);
+    k = arena_new_of(mem, struct kept);
+    k->mem = mem;
+    memcpy(k->digest, digest, sizeof(k->digest));
+    k->ok = who != NULL;
+    if (who) {
+        k->who = principal_dup(who, mem);
+    } else {
+        k->code = err->code;
+        k->text = arena_dup(mem, str_of(err->text));
+    }
+    k->until_ms = clock_mono_ms() + ttl_ms;
+    k->epoch = issuers_epoch(id->issuers);
+    map_put(&s->by_digest, str_n((const char *)k->digest, sizeof(k->digest)), k);
+    list_push(&s->lru, &k->lru);
+    s->n++;
+}
+
+static void drop_credential(struct identity *id, struct str credential)
+{
+    list_each(&id->proved.lru, it)
+    {
+        struct kept *k = list_entry(it, struct kept, lru);
+        if (str_eq(k->who.credential, credential))
+            set_drop(&id->proved, k);
+    }
+}
+
+/* The service. */
+
+bool identity_new(const struct identity_config *config, struct config *c, struct identity **ret,
+                  struct error *err)
+{
+    struct issuers *issuers;
+    struct identity *id;
+
+    if (!issuers_new(config->loop, c, &issuers, err))
+        return false;
+    id = xcalloc(1, sizeof(*id));
+    id->config = *config;
+    id->issuers = issuers;
+    id->c = config_ref(c);
+    set_init(&id->proved, IDENTITY_MAX_KEPT);
+    set_init(&id->refused, IDENTITY_MAX_REFUSED);
+    map_init(&id->proving);
+    map_init(&id->watched);
+    map_init(&id->revoked_by_name);
+    list_init(&id->revoked);
+    if (config->is_shared)
+        id->changes = changes_new(id);
+    *ret = id;
+    return true;
+}
+
+static bool is_same_key(const struct issuer_key_config *a, const struct issuer_key_config *b)
+{
+    return str_eq(a->kid, b->kid) && str_eq(a->alg, b->alg) && str_eq(a->pem, b->pem) &&
+           str_eq(a->secret, b->secret);
+}
+
+static bool is_same_issuer(const struct issuer_config *a, const struct issuer_config *b)
+{
+    bool same = str_eq(a->issuer, b->issuer) && str_eq(a->jwks, b->jwks) &&
+                str_eq(a->tenant_claim, b->tenant_claim) && str_eq(a->role_claim, b->role_claim) &&
+                str_eq(a->tenant, b->tenant) && a->n_audiences == b->n_audiences &&
+                a->n_keys == b->n_keys;
+
+    for (size_t i = 0; same && i < a->n_audiences; i++)
+        same = str_eq(a->audiences[i], b->audiences[i]);
+    for (size_t i = 0; same && i < a->n_keys; i++)
+        same = is_same_key(&a->keys[i], &b->keys[i]);
+    return same;
+}
+
+static bool has_same_issuers(const struct config *a, const struct config *b)
+{
+    bool same = a->n_issuers == b->n_issuers;
+
+    for (size_t i = 0; same && i < a->n_issuers; i++)
+        same = is_same_issuer(&a->issuers[i], &b->issuers[i]);
+    return same;
+}
+
+bool identity_apply(struct identity *id, struct config *c, struct error *err)
+{
+    if (!issuers_apply(id->issuers, c, err))
+        return false;
+    if (!has_same_issuers(id->c, c))
+        identity_end_tokens(id);
     config_unref(id->c);
     id->c = config_ref(c);
+    set_clear(&id->proved);
+    set_clear(&id->refused);
+    id->revocations++; /* and what is under way is looked at again */
+    return true;
 }
 
-void identity_stop(struct identity *id unused_arg)
+void identity_stop(struct identity *id)
 {
+    id->stopping = true;
+    if (id->changes)
+        changes_stop(id->changes);
+    proofs_stop(id);
 }
 
 void identity_free(struct identity *id)
 {
     if (!id)
         return;
+    changes_free(id->changes);
+    identity_watches_release(id);
+    set_release(&id->proved);
+    set_release(&id->refused);
+    map_release(&id->proving);
+    issuers_free(id->issuers);
     config_unref(id->c);
     free(id);
 }
 
-bool identify(struct identity *id unused_arg, struct identify *q)
+/* Before the watches hear of it, so that whoever comes back is proved anew. */
+void identity_forget(struct identity *id, struct str credential)
 {
+    id->revocations++;
+    drop_credential(id, credential);
+}
+
+/* The question. */
+
+void identity_answer(struct identify *q, const struct principal *who, const struct error *err)
+{
+    q->ok = who != NULL;
+    if (who)
+        q->who = principal_dup(who, q->mem);
+    else
+        q->err = *err;
+}
+
+static bool refuse(struct identify *q, const char *text)
+{
+    return error_set(&q->err, ERR_UNAUTHENTICATED, "%s", text);
+}
+
+/* "Bearer TOKEN": the token; absent when it is something else. */
+static struct str bearer_of(struct str value)
+{
+    struct str rest = value, scheme = str_split(&rest, ' ');
+
+    return rest.p && str_ieq(scheme, STR("bearer")) ? str_trim(rest) : STR_NONE;
+}
+
+/* One credential may stand in several places, if it is the same; false: refused. */
+static bool add_credential(struct identify *q, struct str found, struct str *ret)
+{
+    if (!found.n)
+        return refuse(q, "the credential is empty; send Authorization: Bearer and a key or token");
+    if (found.n > IDENTITY_MAX_CREDENTIAL)
+        return refuse(q, "the credential is too long for a key or a token");
+    if (ret->p && !str_eq(*ret, found))
+        return refuse(q, "two different credentials were sent; send one");
+    *ret = found;
+    return true;
+}
+
+static bool find_credential(struct identify *q, struct str *ret)
+{
+    struct str authorization = http_header_get(q->head, STR("authorization"));
+    struct str key = http_header_get(q->head, STR("x-api-key"));
+
+    *ret = STR_NONE;
+    q->had_credential = authorization.p || key.p || q->path_key.p;
+    if (!q->had_credential)
+        return true;
+    if (http_header_count(q->head, STR("authorization")) > 1 ||
+        http_header_count(q->head, STR("x-api-key")) > 1)
+        return refuse(q, "a credential was sent more than once; send one");
+    if (authorization.p && !bearer_of(authorization).p)
+        return refuse(q,
+                      "only Authorization: Bearer is understood; send a key or a token that way");
+    return (!authorization.p || add_credential(q, bearer_of(authorization), ret)) &&
+           (!key.p || add_credential(q, str_trim(key), ret)) &&
+           (!q->path_key.p || add_credential(q, q->path_key, ret));
+}
+
+static bool answer_kept(struct identity *id, struct identify *q, const uint8_t digest[32])
+{
+    struct kept *k = set_find(id, &id->proved, digest);
+
+    if (!k)
+        k = set_find(id, &id->refused, digest);
+    if (!k)
+        return false;
+    q->ok = k->ok;
+    if (k->ok)
+        q->who = principal_dup(&k->who, q->mem);
+    else
+        error_set(&q->err, k->code, "%.*s", STR_ARG(k->text));
+    return true;
+}
+
+static bool answer_none(struct identify *q)
+{
+    if (q->config->auth_required && !q->is_unix)
+        return refuse(q, "a credential is needed; send Authorization: Bearer with a key that "
+                         "`holdfast key create` has made, or with a token");
+    q->who = local_admin;
+    return true;
+}
+
+bool identify(struct identity *id, struct identify *q)
+{
+    struct str credential;
+    uint8_t digest[32];
+
     list_init(&q->waiting);
     q->ok = false;
-    q->had_credential = q->path_key.p || http_header_get(q->head, STR("authorization")).p ||
-                        http_header_get(q->head, STR("x-api-key")).p;
     if (q->is_unix && q->peer_uid != geteuid() && q->peer_uid != 0) {
-        error_set(
-            &q->err, ERR_UNAUTHENTICATED,
+        refuse(
+            q,
             "the control socket is for the user who runs Holdfast; run the command as that user");
-    } else if (q->had_credential) {
-        error_set(&q->err, ERR_UNAUTHENTICATED,
-                  "this credential is not known here; leave the Authorization or X-API-Key header "
-                  "out, as a loopback listener needs none");
-    } else {
-        q->who = local_admin;
-        q->ok = true;
+        return true;
     }
-    return true;
+    if (!find_credential(q, &credential))
+        return true;
+    if (!credential.p) {
+        q->ok = answer_none(q);
+        return true;
+    }
+    sha256(credential, digest);
+    if (answer_kept(id, q, digest))
+        return true;
+    return !proof_begin(id, q, credential, digest);
 }
 
 void identify_cancel(struct identify *q)
 {
     list_remove(&q->waiting);
-}
-
-void identity_watch(struct identity *id unused_arg, struct identity_watch *w,
-                    const struct principal *who unused_arg)
-{
-    list_init(&w->node);
-}
-
-void identity_unwatch(struct identity_watch *w)
-{
-    if (w->node.next)
-        list_remove(&w->node);
-}
-
-void identity_revoked(struct identity *id unused_arg, struct str credential unused_arg)
-{
-}
-
-struct str identity_challenge(const struct config *c unused_arg,
-                              const struct http_request *r unused_arg,
-                              bool had_credential unused_arg)
-{
-    return STR("WWW-Authenticate: Bearer\r\n");
 }

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "base/principal.h"
+#include "base/random.h"
 #include "config/config.h"
 #include "http/server.h"
 #include "store/lanes.h"
@@ -30,12 +31,18 @@ struct identity;
 struct identity_config {
     struct loop *loop;
     struct lanes *lanes;
-    bool is_shared; /* others use the store too: their revocations are asked for */
+    bool is_shared; /* others use the store too: what they revoke and end is asked for */
+    /* May be NULL: another process ended this session. */
+    void (*on_session_ended)(void *arg, struct str tenant, struct str session_id);
+    void *arg;
 };
-struct identity *identity_new(const struct identity_config *config, struct config *c) must_check;
-/* A new configuration: issuers, tenants. */
-void identity_apply(struct identity *id, struct config *c);
-/* While questions may still wait: they are refused, and no new revocations are asked for. */
+/* Key files of issuers that do not hold keys are ERR_CONFIG. */
+must_check bool identity_new(const struct identity_config *config, struct config *c,
+                             struct identity **ret, struct error *err);
+/* A new configuration: issuers, tenants.  Everything is proved again, and where issuers
+ * are others, what was open in the name of a token is closed.  On failure all stays. */
+must_check bool identity_apply(struct identity *id, struct config *c, struct error *err);
+/* Before lanes_free(): nothing more is asked of the store on its own. */
 void identity_stop(struct identity *id);
 void identity_free(struct identity *id); /* after lanes_free(); NULL is fine */
 
@@ -83,9 +90,14 @@ void identity_unwatch(struct identity_watch *w); /* also when it does not watch 
 /* The credential holds no longer (its row says so by now). */
 void identity_revoked(struct identity *id, struct str credential);
 
+/* The id of a token's bearer: a UUID (version 8) of issuer and subject. */
+void identity_user_id(struct str issuer, struct str subject, char ret[UUID_TEXT]);
+
 /* "WWW-Authenticate: …\r\n" of a 401, in r->mem. */
 struct str identity_challenge(const struct config *c, const struct http_request *r,
                               bool had_credential);
+/* The protected resource metadata (RFC 9728) of the resource that r's path names, in r->mem. */
+struct str identity_metadata(const struct config *c, const struct http_request *r);
 
 /* names.c.  DNS rebinding (threats H10): the Host must be a name of ours, an Origin, when present,
  * one we allow. */

@@ -52,13 +52,15 @@ static bool is_loopback_name(struct str host)
 
 bool host_is_allowed(const struct config *c, struct str authority)
 {
-    struct str host;
+    struct str host, own;
     struct http_url url;
     struct error ignored;
 
     if (!split_host(authority, &host))
         return false;
     if (is_loopback_name(host))
+        return true;
+    if (!c->listens_on_loopback && split_host(c->listen, &own) && own.n && str_ieq(own, host))
         return true;
     return c->public_url.p && http_url_parse(c->public_url, &url, &ignored) &&
            str_ieq(url.host, host);

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A credential being proved, for all who ask about it meanwhile.
+ *
+ *   key     its row and its user's (lookup lane) ── compared on the loop
+ *   token   its issuer's keys (issuers.c) ── its tenant and its user (lookup lane) ── the user made
+ *           or brought up to date (write lane), so that whatever it does has somebody to belong to
+ *
+ * A revocation, or another configuration, that comes in between makes what was read worthless: the
+ * proof begins again. */
+#include "identity/identity_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "crypto/hash.h"
+#include "identity/key.h"
+
+#include <stdio.h>
+
+struct proof {
+    struct identity *id;
+    struct arena *mem; /* this proof is in it */
+    uint8_t digest[32];
+    struct list waiting; /* struct identify */
+    struct str text;     /* the credential; wiped at the end */
+    struct str key_id;   /* absent: a token */
+    uint64_t revocations, epoch;
+    struct token_question token;
+    bool asks_issuer;
+    struct read_job job;
+    struct key_row *key;
+    struct user_row *user;
+    struct tenant_row *tenant;
+    bool tenant_is_known; /* by the configuration */
+    /* the user of a token, or the last use of a key */
+    struct write_job write;
+    struct store_op ops[2];
+    struct tenant_row tenant_row;
+    struct user_row user_row;
+    struct key_row used_row;
+    char user_id[UUID_TEXT];
+    struct principal who;
+};
+
+static bool begin(struct proof *p, struct error *err);
+
+static void proof_free(struct proof *p)
+{
+    crypto_wipe((char *)p->text.p, p->text.n);
+    arena_free(p->mem);
+}
+
+static void on_used(struct write_job *job)
+{
+    if (!job->ok)
+        log_debug("the last use of a key was not recorded", LZ("why", job->err.text));
+    proof_free(container_of(job, struct proof, write));
+}
+
+/* Keeps the proof until it is written; false: there is nothing to write. */
+static bool note_use(struct proof *p)
+{
+    int64_t now = clock_life_ms();
+
+    if (!p->key || now - p->key->last_used_ms < KEY_USED_EVERY_MS)
+        return false;
+    p->used_row = (struct key_row){.id = p->key->id, .tenant = p->key->tenant, .last_used_ms = now};
+    p->ops[0] = (struct store_op){.kind = OP_KEY_USED, .who = &p->who, .key = &p->used_row};
+    p->write = (struct write_job){.ops = p->ops, .n = 1, .done = on_used};
+    return lane_write(p->id->config.lanes, &p->write);
+}
+
+/* Everybody who waits gets the answer, then the proof goes. */
+static void settle(struct proof *p, const struct principal *who, const struct error *err,
+                   int64_t ttl_ms)
+{
+    map_remove(&p->id->proving, str_n((const char *)p->digest, sizeof(p->digest)));
+    identity_keep(p->id, p->digest, who, err, ttl_ms);
+    while (!list_empty(&p->waiting)) {
+        struct identify *q = list_entry(list_pop(&p->waiting), struct identify, waiting);
+        identity_answer(q, who, err);
+        q->done(q);
+    }
+    if (!who || !note_use(p))
+        proof_free(p);
+}
+
+static void refuse(struct proof *p, const struct error *err)
+{
+    bool is_final = err->code == ERR_UNAUTHENTICATED;
+
+    if (is_final)
+        log_info("a credential was refused", LS("key_id", p->key_id), LZ("why", err->text));
+    settle(p, NULL, err, is_final ? IDENTITY_REFUSED_MS : 0);
+}
+
+static void refuse_store(struct proof *p, const struct error *why)
+{
+    struct error err;
+
+    log_warn("a credential could not be looked up", LZ("why", why->text));
+    error_set(&err, ERR_UNAVAILABLE,
+              "the store cannot say who this is just now; try again in a moment");
+    refuse(p, &err);
+}
+
+/* true: something that it rests on has changed, and it is under way again or over. */
+static bool is_outdated(struct proof *p)
+{
+    struct error err;
+
+    if (p->revocations == p->id->revocations &&
+        (p->key_id.p || p->epoch == issuers_epoch(p->id->issuers)))
+        return false;
+    if (!begin(p, &err))
+        refuse(p, &err);
+    return true;
+}
+
+static bool look_up(struct proof *p, bool (*run)(struct read_job *, struct store *),
+                    void (*done)(struct read_job *), struct error *err)
+{
+    p->job = (struct read_job){.run = run, .done = done};
+    return lane_lookup(p->id->config.lanes, &p->job) ||
+           error_set(err, ERR_UNAVAILABLE, "too much is being looked up; try again in a moment");
+}
+
+/* Keys. */
+
+static bool run_key(struct read_job *job, struct store *store)
+{
+    struct proof *p = container_of(job, struct proof, job);
+
+    p->key = NULL;
+    p->user = NULL;
+    return store_key_get(store, p->key_id, p->mem, &p->key, &job->err) &&
+           (!p->key || !p->key->user_id.p ||
+            store_user_get(store, p->key->user_id, p->mem, &p->user, &job->err));
+}
+
+static bool check_user(const struct proof *p, struct error *err)
+{
+    if (!p->key->user_id.p)
+        return true;
+    if (!p->user || !str_eq(p->user->tenant, p->key->tenant) || p->user->ended_ms)
+        return error_set(err, ERR_UNAUTHENTICATED,
+                         "the user of this key is no longer there; make another key");
+    return true;
+}
+
+static void on_key(struct read_job *job)
+{
+    struct proof *p = container_of(job, struct proof, job);
+    struct error err;
+
+    if (!job->ok) {
+        refuse_store(p, &job->err);
+    } else if (is_outdated(p)) {
+        return;
+    } else if (!key_check(p->key, p->text, clock_life_ms(), &err) || !check_user(p, &err)) {
+        refuse(p, &err);
+    } else if (!key_principal(p->key, p->mem, &p->who, &err)) {
+        log_error("a key's scopes cannot be read", LS("key_id", p->key_id), LZ("why", err.text));
+        error_set(&err, ERR_UNAUTHENTICATED,
+                  "this key's scopes cannot be read; revoke it and make another");
+        refuse(p, &err);
+    } else {
+        settle(p, &p->who, NULL, IDENTITY_KEPT_MS);
+    }
+}
+
+/* Tokens. */
+
+void identity_user_id(struct str issuer, struct str subject, char ret[UUID_TEXT])
+{
+    struct str zero = str_n("", 1), parts[] = {STR("user"), zero, issuer, zero, subject};
+    uint8_t b[32];
+
+    sha256_parts(parts, countof(parts), b);
+    b[6] = (uint8_t)((b[6] & 0x0f) | 0x80); /* version 8: made by rules of our own */
+    b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+    snprintf(ret, UUID_TEXT, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+             b[14], b[15]);
+}
+
+static bool run_token(struct read_job *job, struct store *store)
+{
+    struct proof *p = container_of(job, struct proof, job);
+
+    p->tenant = NULL;
+    p->user = NULL;
+    return (p->tenant_is_known ||
+            store_tenant_get(store, p->token.claims.tenant, p->mem, &p->tenant, &job->err)) &&
+           store_user_get(store, str_of(p->user_id), p->mem, &p->user, &job->err);
+}
+
+static bool check_bearer(const struct proof *p, struct error *err)
+{
+    if (!p->tenant_is_known && !p->tenant)
+        return error_set(err, ERR_UNAUTHENTICATED, "tenant not found");
+    if (p->user && !str_eq(p->user->tenant, p->token.claims.tenant))
+        return error_set(err, ERR_UNAUTHENTICATED,
+                         "the bearer of this token is known here in another tenant; a subject of "
+                         "an issuer has one");
+    if (p->user && p->user->ended_ms)
+        return error_set(err, ERR_UNAUTHENTICATED, "the bearer of this token is no longer a user");
+    return true;
+}
+
+static void settle_token(struct proof *p)
+{
+    int64_t left = p->token.claims.trust_until_ms - clock_life_ms();
+
+    settle(p, &p->who, NULL, left < IDENTITY_KEPT_MS ? left : IDENTITY_KEPT_MS);
+}
+
+static void on_user_made(struct write_job *job)
+{
+    struct proof *p = container_of(job, struct proof, write);
+
+    if (!job->ok || p->ops[1].verdict != VERDICT_OK)
+        refuse_store(p, &job->err);
+    else if (!is_outdated(p))
+        settle_token(p);
+}
+
+static void ensure_user(struct proof *p)
+{
+    const struct jwt_claims *claims = &p->token.claims;
+    int64_t now = clock_life_ms();
+    struct error err;
+
+    p->tenant_row = (struct tenant_row){.id = claims->tenant, .created_ms = now};
+    p->user_row = (struct user_row){
+        .id = str_of(p->user_id),
+        .tenant = claims->tenant,
+        .name = claims->subject,
+        .role = claims->role,
+        .issuer = claims->issuer,
+        .created_ms = now,
+    };
+    p->ops[0] =
+        (struct store_op){.kind = OP_TENANT_ENSURE, .who = &p->who, .tenant = &p->tenant_row};
+    p->ops[1] = (struct store_op){.kind = OP_USER_ENSURE, .who = &p->who, .user = &p->user_row};
+    p->write = (struct write_job){.ops = p->ops, .n = 2, .done = on_user_made};
+    if (lane_write(p->id->config.lanes, &p->write))
+        return;
+    error_set(&err, ERR_UNAVAILABLE, "too much is being written; try again in a moment");
+    refuse(p, &err);
+}
+
+static void on_bearer(struct read_job *job)
+{
+    struct proof *p = container_of(job, struct proof, job);
+    struct error err;
+
+    if (!job->ok)
+        refuse_store(p, &job->err);
+    else if (is_outdated(p))
+        return;
+    else if (!check_bearer(p, &err))
+        refuse(p, &err);
+    else if (!p->user || p->user->role != p->token.claims.role)
+        ensure_user(p);
+    else
+        settle_token(p);
+}
+
+/* What the token says is true; whose it is has to be looked up. */
+static bool take_claims(struct proof *p, struct error *err)
+{
+    const struct jwt_claims *claims = &p->token.claims;
+    char digest[33];
+
+    if (!p->token.ok) {
+        *err = p->token.err;
+        return false;
+    }
+    hex_encode(p->digest, 16, digest);
+    identity_user_id(claims->issuer, claims->subject, p->user_id);
+    p->who = (struct principal){
+        .tenant = claims->tenant,
+        .owner = arena_printf(p->mem, "user:%s", p->user_id),
+        .role = claims->role,
+        .user_id = str_of(p->user_id),
+        .credential = arena_printf(p->mem, "jwt:%s", digest),
+        .expires_ms = claims->expires_ms,
+    };
+    p->tenant_is_known =
+        str_eq(claims->tenant, STR("default")) || config_tenant(p->id->c, claims->tenant);
+    return look_up(p, run_token, on_bearer, err);
+}
+
+static void on_token(struct token_question *q)
+{
+    struct proof *p = container_of(q, struct proof, token);
+    struct error err;
+
+    p->asks_issuer = false;
+    p->epoch = issuers_epoch(p->id->issuers);
+    if (!take_claims(p, &err))
+        refuse(p, &err);
+}
+
+static bool begin_token(struct proof *p, struct error *err)
+{
+    p->epoch = issuers_epoch(p->id->issuers);
+    p->token = (struct token_question){.token = p->text, .mem = p->mem, .done = on_token};
+    p->asks_issuer = !issuers_ask(p->id->issuers, &p->token);
+    return p->asks_issuer || take_claims(p, err);
+}
+
+/* Both. */
+
+static bool begin(struct proof *p, struct error *err)
+{
+    p->revocations = p->id->revocations;
+    return p->key_id.p ? look_up(p, run_key, on_key, err) : begin_token(p, err);
+}
+
+/* Anything but a key is taken for a token where there are issuers. */
+static bool is_known_form(struct identity *id, struct str credential, struct str *ret_key_id)
+{
+    *ret_key_id = STR_NONE;
+    if (key_parse(credential, ret_key_id))
+        return true;
+    return issuers_any(id->issuers) && !str_starts(credential, STR(KEY_PREFIX));
+}
+
+bool proof_begin(struct identity *id, struct identify *q, struct str credential,
+                 const uint8_t digest[32])
+{
+    struct proof *p = map_get(&id->proving, str_n((const char *)digest, 32));
+    struct arena *mem;
+    struct str key_id;
+
+    if (p) {
+        list_push(&p->waiting, &q->waiting);
+        return true;
+    }
+    if (!is_known_form(id, credential, &key_id))
+        return error_set(&q->err, ERR_UNAUTHENTICATED,
+                         "this credential is not known here; send a key that `holdfast key create` "
+                         "has made");
+    if (id->stopping || id->proving.n >= IDENTITY_MAX_PROOFS)
+        return error_set(&q->err, ERR_UNAVAILABLE,
+                         "too many credentials are being looked up; try again in a moment");
+    mem = arena_new(4u * 1024 * 1024);
+    p = arena_new_of(mem, struct proof);
+    p->id = id;
+    p->mem = mem;
+    memcpy(p->digest, digest, sizeof(p->digest));
+    list_init(&p->waiting);
+    p->text = arena_dup(mem, credential);
+    p->key_id = arena_dup(mem, key_id);
+    if (!begin(p, &q->err)) {
+        proof_free(p);
+        return false;
+    }
+    map_put(&id->proving, str_n((const char *)p->digest, sizeof(p->digest)), p);
+    list_push(&p->waiting, &q->waiting);
+    return true;
+}
+
+void proofs_stop(struct identity *id)
+{
+    struct error err;
+    struct str name;
+    void *value;
+    size_t at = 0;
+
+    error_set(&err, ERR_UNAVAILABLE, "Holdfast is stopping; try again in a moment");
+    while (map_next(&id->proving, &at, &name, &value)) {
+        struct proof *p = value;
+        if (!p->asks_issuer)
+            continue; /* the lanes still answer those */
+        token_question_cancel(&p->token);
+        refuse(p, &err);
+        at = 0;
+    }
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Proxies in front of us.  What a request says about where it came from (X-Forwarded-For, -Proto,
+ * -Host) is believed only from those that the configuration trusts (threats H20). */
+#ifndef HOLDFAST_IDENTITY_PROXY_H
+#define HOLDFAST_IDENTITY_PROXY_H
+
+#include "base/arena.h"
+#include "config/config.h"
+#include "http/server.h"
+
+bool peer_is_trusted_proxy(const struct config *c, const struct http_request *r);
+/* The address of the client itself, without a port: the last one before the proxies that are
+ * trusted.  "unix" on the control socket. */
+struct str client_address(const struct config *c, const struct http_request *r, struct arena *mem);
+bool client_is_tls(const struct config *c, const struct http_request *r);
+/* Host and port as the client wrote them. */
+struct str client_host(const struct config *c, const struct http_request *r);
+
+#endif

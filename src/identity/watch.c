@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who works in somebody's name for long, by credential: told once when it is revoked or past its
+ * end.  A revocation is remembered for a while, for who was identified before it and begins to
+ * watch after it. */
+#include "identity/identity_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+
+struct watched {
+    struct identity *id;
+    struct str credential; /* behind this struct */
+    struct list watches;
+    int64_t expires_ms;
+    struct loop_timer *end; /* NULL: it has none */
+    bool is_due;            /* to be told at the end of this turn, and then freed */
+    struct loop_task later;
+};
+
+struct revoked {
+    struct list node;
+    struct str credential; /* behind this struct */
+    int64_t until_ms;
+};
+
+static void watched_free(struct watched *g)
+{
+    map_remove(&g->id->watched, g->credential);
+    loop_timer_free(g->end);
+    free(g);
+}
+
+static void tell(struct watched *g)
+{
+    unsigned n = 0;
+
+    while (!list_empty(&g->watches)) {
+        struct identity_watch *w = list_entry(list_pop(&g->watches), struct identity_watch, node);
+        w->watched = NULL;
+        n++;
+        w->on_revoked(w);
+    }
+    if (n)
+        log_info("a credential ended: what was open in its name is closed",
+                 LS("credential", g->credential), LI("closed", n));
+}
+
+static void on_later(struct loop_task *task)
+{
+    struct watched *g = container_of(task, struct watched, later);
+
+    tell(g);
+    watched_free(g);
+}
+
+static void tell_soon(struct watched *g)
+{
+    if (g->is_due || g->id->stopping)
+        return;
+    g->is_due = true;
+    loop_defer(g->id->config.loop, &g->later);
+}
+
+/* By the life clock, which is led: it may not be there yet. */
+static void on_end(void *arg)
+{
+    struct watched *g = arg;
+    int64_t left = g->expires_ms - clock_life_ms();
+
+    if (left > 0)
+        loop_timer_start(g->end, left < 20 ? 20 : left, 0);
+    else
+        tell_soon(g);
+}
+
+static struct watched *watched_of(struct identity *id, const struct principal *who)
+{
+    struct watched *g = map_get(&id->watched, who->credential);
+
+    if (g)
+        return g;
+    g = xcalloc(1, sizeof(*g) + who->credential.n);
+    g->id = id;
+    g->later.fn = on_later;
+    list_init(&g->watches);
+    memcpy(g + 1, who->credential.p, who->credential.n);
+    g->credential = str_n((const char *)(g + 1), who->credential.n);
+    g->expires_ms = who->expires_ms;
+    map_put(&id->watched, g->credential, g);
+    if (g->expires_ms) {
+        g->end = loop_timer_new(id->config.loop, on_end, g);
+        on_end(g);
+    }
+    return g;
+}
+
+void identity_watch(struct identity *id, struct identity_watch *w, const struct principal *who)
+{
+    struct revoked *gone;
+
+    identity_unwatch(w);
+    if (!who->credential.p || id->stopping)
+        return;
+    struct watched *g = watched_of(id, who);
+    w->watched = g;
+    list_push(&g->watches, &w->node);
+    gone = map_get(&id->revoked_by_name, who->credential);
+    if (gone && gone->until_ms > clock_mono_ms())
+        tell_soon(g);
+}
+
+void identity_unwatch(struct identity_watch *w)
+{
+    struct watched *g = w->watched;
+
+    if (!g)
+        return;
+    list_remove(&w->node);
+    w->watched = NULL;
+    if (list_empty(&g->watches) && !g->is_due)
+        watched_free(g);
+}
+
+static void forget_oldest(struct identity *id)
+{
+    struct revoked *r = list_entry(list_pop(&id->revoked), struct revoked, node);
+    map_remove(&id->revoked_by_name, r->credential);
+    free(r);
+}
+
+static void remember(struct identity *id, struct str credential)
+{
+    struct revoked *r = map_get(&id->revoked_by_name, credential);
+
+    while (
+        !list_empty(&id->revoked) &&
+        (id->revoked_by_name.n >= IDENTITY_MAX_REVOKED ||
+         list_entry(list_first(&id->revoked), struct revoked, node)->until_ms <= clock_mono_ms())) {
+        if (list_entry(list_first(&id->revoked), struct revoked, node) == r)
+            r = NULL;
+        forget_oldest(id);
+    }
+    if (!r) {
+        r = xcalloc(1, sizeof(*r) + credential.n);
+        memcpy(r + 1, credential.p, credential.n);
+        r->credential = str_n((const char *)(r + 1), credential.n);
+        map_put(&id->revoked_by_name, r->credential, r);
+    } else {
+        list_remove(&r->node);
+    }
+    r->until_ms = clock_mono_ms() + IDENTITY_REVOKED_MS;
+    list_push(&id->revoked, &r->node);
+}
+
+void identity_revoked(struct identity *id, struct str credential)
+{
+    struct watched *g = map_get(&id->watched, credential);
+
+    identity_forget(id, credential);
+    remember(id, credential);
+    if (g)
+        tell_soon(g);
+}
+
+void identity_end_tokens(struct identity *id)
+{
+    struct str name;
+    void *value;
+    size_t at = 0;
+
+    while (map_next(&id->watched, &at, &name, &value))
+        if (str_starts(name, STR("jwt:")))
+            tell_soon(value);
+}
+
+void identity_watches_release(struct identity *id)
+{
+    struct str name;
+    void *value;
+    size_t at = 0;
+
+    while (map_next(&id->watched, &at, &name, &value)) {
+        struct watched *g = value;
+        list_each(&g->watches, it)
+        {
+            list_entry(it, struct identity_watch, node)->watched = NULL;
+            list_remove(it);
+        }
+        watched_free(g);
+        at = 0;
+    }
+    while (!list_empty(&id->revoked))
+        forget_oldest(id);
+    map_release(&id->watched);
+    map_release(&id->revoked_by_name);
+}
