@@ -87,7 +87,8 @@ static void start_delivery(struct gateway *g)
     struct chain *chain = ground_chain(g->ground);
     uint8_t key[32];
 
-    struct streams_config streams = {.loop = sv->loop, .writer = ground_writer(g->ground)->number};
+    struct streams_config streams = {
+        .loop = sv->loop, .writer = ground_writer(g->ground)->number, .identity = sv->identity};
     chain_derive(chain, "streams", streams.key);
     sv->streams = streams_new(&streams);
     streams_on_kept(sv->streams, on_kept_sent, sv->undelivered);
@@ -143,7 +144,8 @@ static bool start_services(struct gateway *g, struct error *err)
     sv->database = ground_database(g->ground)->shown;
     struct identity_config identity = {
         .loop = sv->loop, .lanes = sv->lanes, .is_shared = ground_is_shared(g->ground)};
-    sv->identity = identity_new(&identity, sv->config);
+    if (!identity_new(&identity, sv->config, &sv->identity, err))
+        return false;
     struct audit_config audit = {
         .lanes = sv->lanes,
         .loop = sv->loop,
@@ -260,10 +262,6 @@ static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct 
 
     if (!address_parse(where, &address, err))
         return false;
-    if (!address_is_loopback(&address))
-        return error_set(
-            err, ERR_CONFIG,
-            "only loopback addresses can be listened on until there is authentication");
     if (!address_listen(&address, &fd, err)) {
         err->code = ERR_CONFIG; /* a refused start, whatever the kernel's reason */
         return false;
@@ -317,8 +315,13 @@ static void on_hangup(void *arg, int signum unused_arg)
         log_warn("\"listen\" changes only with a restart", LS("now", g->sv.config->listen));
     for (size_t i = 0; i < fresh->n_notes; i++)
         log_info("configuration", LS("note", fresh->notes[i]));
+    if (!identity_apply(g->sv.identity, fresh, &err)) {
+        log_error("the configuration was not reloaded; the old one stays", LZ("why", err.text));
+        tls_free(tls);
+        config_unref(fresh);
+        return;
+    }
     upstreams_apply(g->sv.upstreams, fresh);
-    identity_apply(g->sv.identity, fresh);
     reaper_apply(g->reaper, fresh);
     config_unref(g->sv.config);
     g->sv.config = fresh;

@@ -20,6 +20,7 @@ struct streams *streams_new(const struct streams_config *config)
     s->loop = config->loop;
     s->key = hmac_key_new(config->key, sizeof(config->key));
     s->writer = (uint64_t)config->writer;
+    s->identity = config->identity;
     map_init(&s->homes);
     list_init(&s->all_homes);
     list_init(&s->standing);

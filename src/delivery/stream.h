@@ -12,6 +12,7 @@
 #define HOLDFAST_DELIVERY_STREAM_H
 
 #include "http/server.h"
+#include "identity/identity.h"
 #include "io/loop.h"
 #include "session/session.h"
 
@@ -22,6 +23,9 @@ struct streams_config {
     struct loop *loop;
     uint8_t key[32]; /* survives restarts, so that an id of an earlier process is recognised */
     int64_t writer;  /* this process: ids of another writer are honest misses */
+    /* May be NULL.  A connection opened or resumed by a request with r->who ends when that
+     * credential does. */
+    struct identity *identity;
 };
 struct streams *streams_new(const struct streams_config *config) must_check;
 /* Told when a transport gets a standalone stream (there) and when that is given up, which is a

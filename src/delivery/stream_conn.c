@@ -188,6 +188,7 @@ void stream_conn_close(struct stream_conn *c, bool breaks_off)
     c->breaks_off = breaks_off;
     st->conn = NULL;
     deadline_clear(&c->quiet);
+    identity_unwatch(&c->watch);
     list_remove(&c->behind);
     all->n_connected--;
     if (st->is_standalone)
@@ -199,6 +200,11 @@ void stream_conn_close(struct stream_conn *c, bool breaks_off)
 static void on_abort(struct http_request *r)
 {
     stream_conn_close(r->user, false);
+}
+
+static void on_revoked(struct identity_watch *w)
+{
+    stream_conn_close(container_of(w, struct stream_conn, watch), false);
 }
 
 /* The priming event and everything after it, as one write: a queue that is empty takes any size, so
@@ -274,6 +280,10 @@ struct stream_conn *stream_conn_open(struct stream *st, struct http_request *r, 
     }
     if (st->is_finished)
         stream_conn_close(c, false);
+    if (!c->is_closed && r->who && st->all->identity) {
+        c->watch.on_revoked = on_revoked;
+        identity_watch(st->all->identity, &c->watch, r->who);
+    }
     return c;
 }
 

@@ -21,6 +21,7 @@
 struct streams {
     struct loop *loop;
     struct hmac_key *key;
+    struct identity *identity;
     uint64_t writer, last_number;
     struct map homes; /* by id_hash */
     struct list all_homes;
@@ -104,6 +105,7 @@ struct stream_conn {
     struct list behind;
     struct deadline quiet;
     struct loop_task gone, slim;
+    struct identity_watch watch;
     bool is_closed; /* `gone` is on its way */
     bool breaks_off;
     bool is_reported; /* to the stream's on_gone */

@@ -31,6 +31,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     x->endpoint = a->endpoint;
     x->verb = a->verb;
     x->key = a->key;
+    x->path_key = a->path_key;
     x->channel = a->channel;
     if (a->transport_id)
         memcpy(x->transport_id, a->transport_id, sizeof(x->transport_id));

@@ -77,7 +77,8 @@ struct exchange {
     struct principal who;
     bool is_known;           /* `who` came with the arrival, or was found out */
     bool is_asked;           /* … and is being found out */
-    struct str key, channel; /* of the arrival */
+    struct str key, channel; /* of the arrival, like the next */
+    struct str path_key;
     struct transport *transport;
     struct session *session;
     struct upstream *up;
@@ -123,6 +124,8 @@ void exchange_resume(struct exchange *x); /* what it waited for has happened */
 enum step_result exchange_decode(struct exchange *x);
 /* identify.c: who is calling. */
 enum step_result exchange_identify(struct exchange *x);
+/* What role and scopes of the caller leave of a call. */
+enum step_result exchange_check_scopes(struct exchange *x);
 /* Why this client is not served, where every client has to name itself; NULL: it is. */
 const char *exchange_client_refusal(const struct config *config, const struct http_head *head);
 /* choose.c: which session a call belongs to. */

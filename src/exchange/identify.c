@@ -3,6 +3,8 @@
  * every client to name itself, the two refusals for one that does not. */
 #include "exchange/exchange.h"
 
+#include "identity/scopes.h"
+
 const char *exchange_client_refusal(const struct config *config, const struct http_head *head)
 {
     struct str client = http_header_get(head, STR("mcp-client-id"));
@@ -18,6 +20,19 @@ static void on_identified(struct identify *q)
     exchange_resume(container_of(q, struct exchange, identify));
 }
 
+enum step_result exchange_check_scopes(struct exchange *x)
+{
+    if (x->method->service != SERVE_CALL)
+        return STEP_NEXT;
+    if (x->who.role == ROLE_AUDITOR)
+        return exchange_refuse(
+            x, 403, -32000, "The role auditor may list tools but not call them; use another key");
+    if (!principal_may_use_tool(&x->who, upstream_name(x->up), x->tool))
+        return exchange_refuse(x, 200, -32602,
+                               "Unknown tool: there is none of this name; tools/list names them");
+    return STEP_NEXT;
+}
+
 /* NEXT: the answer is there. */
 static enum step_result ask(struct exchange *x)
 {
@@ -25,6 +40,7 @@ static enum step_result ask(struct exchange *x)
     x->identify = (struct identify){
         .config = x->config,
         .head = x->head,
+        .path_key = x->path_key,
         .is_unix = x->http->is_unix,
         .peer_uid = x->http->peer_uid,
         .mem = x->mem,

@@ -45,6 +45,7 @@ struct listen_part { /* a listen of our own at one server */
 struct listen {
     struct exchange *x;
     struct subscriber subscriber;
+    struct identity_watch credential;
     struct listen_part *parts;
     size_t n;
     unsigned waiting; /* for acknowledgements */
@@ -147,6 +148,7 @@ static void listen_end(struct listen *l)
         return;
     l->over = true;
     hub_unsubscribe(l->x->sv->hub, &l->subscriber);
+    identity_unwatch(&l->credential);
     listens--;
     for (size_t i = 0; i < l->n; i++) {
         struct listen_part *p = &l->parts[i];
@@ -160,6 +162,11 @@ static void listen_end(struct listen *l)
         watch_want_cancel(&l->watch);
     loop_timer_free(l->patience);
     exchange_resume(l->x);
+}
+
+static void on_revoked(struct identity_watch *w)
+{
+    listen_end(container_of(w, struct listen, credential));
 }
 
 static void on_end(struct subscriber *s)
@@ -496,6 +503,8 @@ static enum step_result listen_begin(struct exchange *x, const struct js_node *w
     x->listen = l;
     listens++;
     hub_subscribe(x->sv->hub, &l->subscriber);
+    l->credential.on_revoked = on_revoked;
+    identity_watch(x->sv->identity, &l->credential, &x->who);
     l->patience = loop_timer_new(x->sv->loop, on_patience, l);
     l->watch.done = on_watched;
     l->watching = anything && !upstreams_watched(x->sv->upstreams, x->server, &l->watch);

@@ -4,6 +4,7 @@
  * servers list is the first one's. */
 #include "exchange/exchange.h"
 
+#include "identity/scopes.h"
 #include "json/splice.h"
 #include "json/write.h"
 
@@ -261,6 +262,12 @@ static bool is_shadowed(const struct listing *l, size_t part, struct str name)
     return false;
 }
 
+static bool is_hidden(const struct listing *l, const struct part *p, struct str name)
+{
+    return l->kind == CATALOG_TOOLS &&
+           !principal_may_use_tool(&l->x->who, upstream_name(p->up), name);
+}
+
 static void list_part(struct listing *l, size_t i)
 {
     struct exchange *x = l->x;
@@ -270,11 +277,13 @@ static void list_part(struct listing *l, size_t i)
         .with_handles = l->kind == CATALOG_TOOLS && exchange_injects_handles(x, p.up, p.catalog),
         .max = 1,
     };
+    bool hides = principal_limits_tools(&x->who);
 
     if (x->has_plan)
         w.prefix = arena_printf(x->mem, "%.*s" ROUTE_SEPARATOR, STR_ARG(upstream_name(p.up)));
     for (w.from = 0; w.from < list->n && !l->more; w.from++) {
-        if (is_shadowed(l, i, list->items[w.from].name) || l->seen++ < l->from)
+        if (is_shadowed(l, i, list->items[w.from].name) ||
+            (hides && is_hidden(l, &p, list->items[w.from].name)) || l->seen++ < l->from)
             continue;
         if (l->written == PAGE_ITEMS || l->out->n > PAGE_BYTES) {
             l->more = true;

@@ -56,6 +56,7 @@ struct arrival {
     struct str body;
     struct str server;           /* the path's; absent: all servers */
     struct str endpoint;         /* "/mcp", "/mcp/files": where a transport id is valid */
+    struct str path_key;         /* a credential that stood in the path; or absent */
     const struct principal *who; /* known already; NULL: to be identified */
     struct transport *transport; /* known already (a reference is taken), or NULL */
     struct str key;           /* names the session as /mcp/messages?session_id= does; or absent */
@@ -65,7 +66,9 @@ struct arrival {
 void exchange_start(struct services *sv, const struct arrival *a);
 /* The client went away.  finish() still follows, and sends nothing. */
 void exchange_gone(struct exchange *x);
-/* An HTTP request to an MCP endpoint. */
-void exchange_start_http(struct services *sv, struct http_request *r, struct str server);
+/* An HTTP request to an MCP endpoint; path_key absent but on /mcp/k/…, whose endpoint is the one
+ * without it. */
+void exchange_start_http(struct services *sv, struct http_request *r, struct str server,
+                         struct str path_key);
 
 #endif

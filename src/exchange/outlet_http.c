@@ -160,7 +160,20 @@ const struct outlet outlet_http = {
     .is_lost = http_is_lost,
 };
 
-void exchange_start_http(struct services *sv, struct http_request *r, struct str server)
+/* "/mcp/k/KEY/files" is "/mcp/files": a transport id works on both, and the key goes nowhere. */
+static struct str endpoint_of(const struct http_request *r, struct str path_key)
+{
+    struct str path = r->head->path;
+
+    if (!path_key.p)
+        return path;
+    path = str_n(path.p + sizeof("/mcp/k/") - 1, path.n - sizeof("/mcp/k/") + 1);
+    size_t slash = str_find(path, '/');
+    return arena_printf(r->mem, "/mcp%.*s", (int)(path.n - slash), path.p + slash);
+}
+
+void exchange_start_http(struct services *sv, struct http_request *r, struct str server,
+                         struct str path_key)
 {
     struct arrival a = {
         .outlet = &outlet_http,
@@ -170,7 +183,8 @@ void exchange_start_http(struct services *sv, struct http_request *r, struct str
         .verb = r->head->method,
         .body = r->body,
         .server = server,
-        .endpoint = r->head->path,
+        .endpoint = endpoint_of(r, path_key),
+        .path_key = path_key,
     };
     exchange_start(sv, &a);
 }

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "exchange/client_channel.h"
+#include "identity/scopes.h"
 #include "io/conn.h"
 
 #include <stdlib.h>
@@ -37,6 +38,7 @@ struct pipe {
     struct list node;
     struct conn *conn; /* NULL: the client is gone */
     struct client_channel channel;
+    struct identity_watch watch;
     struct arena *mem;
     char name[UUID_TEXT];
     /* input */
@@ -193,6 +195,7 @@ static void lose(struct pipe *p)
     conn_close(p->conn);
     p->conn = NULL;
     deadline_clear(&p->deadline);
+    identity_unwatch(&p->watch);
     list_remove(&p->node);
     p->home = NULL;
     schedule(p);
@@ -201,6 +204,12 @@ static void lose(struct pipe *p)
     log_debug("a pipe has ended", LI("pipes", home->n));
     if (home->n == 0 && home->on_empty)
         home->on_empty(home->arg);
+}
+
+/* Its calls go on to their end, but nobody is told. */
+static void on_revoked(struct identity_watch *w)
+{
+    lose(container_of(w, struct pipe, watch));
 }
 
 static void on_later(struct loop_task *task)
@@ -303,7 +312,7 @@ void pipe_open(struct pipes *home, int fd, const struct principal *who, struct s
     server = arena_dup(p->mem, server);
     p->channel = (struct client_channel){
         .sv = home->sv,
-        .who = *who,
+        .who = principal_dup(who, p->mem),
         .server = server,
         .endpoint = server.p ? arena_printf(p->mem, "/mcp/%.*s", STR_ARG(server)) : STR("/mcp"),
         .name = str_of(p->name),
@@ -311,9 +320,9 @@ void pipe_open(struct pipes *home, int fd, const struct principal *who, struct s
         .is_slow = is_slow,
         .on_done = on_done,
     };
-    p->channel.who.tenant = arena_dup(p->mem, who->tenant);
-    p->channel.who.owner = arena_dup(p->mem, who->owner);
     client_channel_open(&p->channel);
+    p->watch.on_revoked = on_revoked;
+    identity_watch(home->sv->identity, &p->watch, who);
     buf_init(&p->in, p->max_line + 4 * LOOP_SCRATCH);
     deadline_init(&p->deadline, on_grace_over);
     p->conn = conn_adopt(p->loop, fd, NULL, &events, p);

@@ -3,6 +3,7 @@
  * where all servers are one, a name's prefix or a uri does, and lists are about all of them. */
 #include "exchange/exchange.h"
 
+#include "identity/scopes.h"
 #include "json/write.h"
 
 static void on_catalog(struct catalog_want *w, struct catalog *c, const struct error *err)
@@ -36,10 +37,21 @@ static bool needs_catalog(const struct mcp_method *m)
            m->service == SERVE_LISTEN;
 }
 
+/* What a scope hides is not there. */
+static struct upstream *find_server(struct exchange *x, struct str name)
+{
+    return principal_may_use_server(&x->who, name) ? upstreams_find(x->sv->upstreams, name) : NULL;
+}
+
+static bool is_in_scope(void *arg, const struct upstream *up)
+{
+    return principal_may_use_server(&((struct exchange *)arg)->who, upstream_name(up));
+}
+
 static enum step_result route_by_path(struct exchange *x)
 {
     if (!x->up) {
-        x->up = upstreams_find(x->sv->upstreams, x->server);
+        x->up = find_server(x, x->server);
         if (!x->up)
             return exchange_refuse(
                 x, 404, -32000,
@@ -56,7 +68,7 @@ static enum step_result route_by_name(struct exchange *x, const struct js_node *
 
     if (!x->up) {
         if (full.p && route_split(full, &server, &name))
-            x->up = upstreams_find(x->sv->upstreams, server);
+            x->up = find_server(x, server);
         if (!x->up)
             return exchange_refuse(x, 200, -32602,
                                    "Unknown %s: names on this endpoint are server" ROUTE_SEPARATOR
@@ -78,7 +90,7 @@ static enum step_result gather(struct exchange *x)
 {
     if (x->has_plan)
         return STEP_NEXT;
-    plan_init(&x->plan, x->sv->loop, x->sv->upstreams, x->mem);
+    plan_init(&x->plan, x->sv->loop, x->sv->upstreams, x->mem, is_in_scope, x);
     x->has_plan = true;
     return plan_gather(&x->plan, x->method->service == SERVE_LIST, on_plan) ? STEP_NEXT : STEP_WAIT;
 }

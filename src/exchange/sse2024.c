@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "exchange/client_channel.h"
 #include "http/sse.h"
+#include "identity/scopes.h"
 #include "json/write.h"
 
 #include <stdio.h>
@@ -36,6 +37,7 @@ struct sse_stream {
     struct list node;
     struct http_request *r; /* NULL: the client is gone */
     struct client_channel channel;
+    struct identity_watch watch;
     struct arena *mem;
     char id[TRANSPORT_ID_LENGTH + 1];
     bool ending; /* with its last answer */
@@ -112,6 +114,7 @@ static void forget(struct sse_stream *s)
     s->r = NULL;
     s->home = NULL;
     deadline_clear(&s->quiet);
+    identity_unwatch(&s->watch);
     map_remove(&home->by_id, str_of(s->id));
     list_remove(&s->node);
     home->n--;
@@ -123,6 +126,16 @@ static void on_abort(struct http_request *r)
 {
     forget(r->user);
     http_request_done(r);
+}
+
+/* Its calls go on to their end, but nobody is told. */
+static void on_revoked(struct identity_watch *w)
+{
+    struct sse_stream *s = container_of(w, struct sse_stream, watch);
+    struct http_request *r = s->r;
+
+    forget(s);
+    http_stream_end(r);
 }
 
 static void on_later(struct loop_task *task)
@@ -158,7 +171,7 @@ static struct sse_stream *begin_stream(struct sse2024 *all, const struct princip
     deadline_init(&s->quiet, on_quiet);
     s->channel = (struct client_channel){
         .sv = all->sv,
-        .who = *who,
+        .who = principal_dup(who, s->mem),
         .endpoint = STR("/mcp"),
         .name = str_of(s->id),
         .transport_id = s->id,
@@ -166,9 +179,9 @@ static struct sse_stream *begin_stream(struct sse2024 *all, const struct princip
         .is_slow = is_slow,
         .on_done = on_done,
     };
-    s->channel.who.tenant = arena_dup(s->mem, who->tenant);
-    s->channel.who.owner = arena_dup(s->mem, who->owner);
     client_channel_open(&s->channel);
+    s->watch.on_revoked = on_revoked;
+    identity_watch(all->sv->identity, &s->watch, who);
     map_put(&all->by_id, str_of(s->id), s);
     list_push(&all->open, &s->node);
     all->n++;

@@ -61,6 +61,8 @@ static enum step_result step_permit(struct exchange *x)
                                "Method not found: this server has no %s", x->method->capability);
     if (!mcp_method_forwards(x->method))
         return STEP_NEXT;
+    if (exchange_check_scopes(x) != STEP_NEXT)
+        return STEP_REPLY;
     if (x->tool.n > MAX_NAME)
         return exchange_refuse(x, 200, -32602, "a name or uri has at most %d bytes", MAX_NAME);
     if (x->method->service == SERVE_SUBSCRIBE && x->catalog->era == MCP_MODERN)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other processes on the same store did that this one must act on within a second: revoked
- * keys, ended sessions.  Asked for again and again on the lookup lane, one question at a time. */
+/* The keys that other processes on the same store have revoked: heard of within a second.  (Ended
+ * sessions are session/follow.c's to ask for.)  Asked for again and again on the lookup lane, one
+ * question at a time. */
 #include "identity/identity_impl.h"
 
 #include "base/log.h"
@@ -29,12 +30,8 @@ static bool run(struct read_job *job, struct store *store)
 
 static void apply(struct changes *c, const struct change_row *row)
 {
-    struct identity *id = c->id;
-
     if (row->kind == CHANGE_KEY_REVOKED)
-        identity_revoked(id, arena_printf(c->mem, "key:%.*s", STR_ARG(row->name)));
-    else if (id->config.on_session_ended)
-        id->config.on_session_ended(id->config.arg, row->tenant, row->name);
+        identity_revoked(c->id, arena_printf(c->mem, "key:%.*s", STR_ARG(row->name)));
 }
 
 static void take(struct changes *c)

@@ -31,10 +31,7 @@ struct identity;
 struct identity_config {
     struct loop *loop;
     struct lanes *lanes;
-    bool is_shared; /* others use the store too: what they revoke and end is asked for */
-    /* May be NULL: another process ended this session. */
-    void (*on_session_ended)(void *arg, struct str tenant, struct str session_id);
-    void *arg;
+    bool is_shared; /* others use the store too: what they revoke is asked for */
 };
 /* Key files of issuers that do not hold keys are ERR_CONFIG. */
 must_check bool identity_new(const struct identity_config *config, struct config *c,

@@ -4,6 +4,7 @@
 #include "rest/front.h"
 
 #include "exchange/pipe.h"
+#include "identity/scopes.h"
 
 #define GREETING                                                                                   \
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: holdfast-lines\r\n\r\n"
@@ -29,7 +30,7 @@ static bool server_of(struct http_request *r, struct str *ret)
 void front_control_pipe(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
     struct services *sv = arg;
-    struct principal who = *r->who;
+    struct principal who;
     struct str server;
     int fd;
 
@@ -48,8 +49,7 @@ void front_control_pipe(void *arg, struct http_request *r, const struct route_ma
         /* The request is gone with its connection: what is needed of it is copied first. */
         struct arena *mem = arena_new(64 * 1024);
         server = arena_dup(mem, server);
-        who.tenant = arena_dup(mem, who.tenant);
-        who.owner = arena_dup(mem, who.owner);
+        who = principal_dup(r->who, mem);
         fd = http_request_detach(r);
         if (fd >= 0)
             pipe_open(sv->pipes, fd, &who, server, STR(GREETING));

@@ -4,6 +4,7 @@
 #include "rest/front.h"
 
 #include "exchange/sse2024.h"
+#include "identity/proxy.h"
 #include "identity/identity.h"
 #include "json/write.h"
 #include "rest/api.h"
@@ -12,14 +13,38 @@
 /* Wants a JSON body; is for the unix socket only; gets a principal in r->who, or is not reached. */
 enum { ROUTE_JSON = 1, ROUTE_CONTROL = 2, ROUTE_WHO = 4 };
 
+static void refuse_nothing_here(struct http_request *r, int status)
+{
+    front_refuse(r, status, STR_NONE,
+                 "there is nothing here; MCP servers are under /mcp and /mcp/{server}");
+}
+
 static void handle_mcp(void *arg, struct http_request *r, const struct route_match *m)
 {
-    exchange_start_http(arg, r, m->params[0]);
+    exchange_start_http(arg, r, m->params[0], STR_NONE);
 }
 
 static void handle_all(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
-    exchange_start_http(arg, r, STR_NONE);
+    exchange_start_http(arg, r, STR_NONE, STR_NONE);
+}
+
+/* m->params: the key, and a server where the path names one. */
+static void handle_path_key(void *arg, struct http_request *r, const struct route_match *m)
+{
+    struct services *sv = arg;
+
+    if (sv->config->path_keys)
+        exchange_start_http(sv, r, m->n > 1 ? m->params[1] : STR_NONE, m->params[0]);
+    else
+        refuse_nothing_here(r, 404);
+}
+
+static void handle_metadata(void *arg, struct http_request *r,
+                            const struct route_match *m unused_arg)
+{
+    http_reply(r, 200, "application/json", STR_NONE,
+               identity_metadata(((struct services *)arg)->config, r));
 }
 
 static void handle_sse(void *arg, struct http_request *r, const struct route_match *m unused_arg)
@@ -42,9 +67,22 @@ static const struct http_route routes[] = {
     {"POST", "/mcp/{server}", handle_mcp, "One MCP server, its own names.", ROUTE_JSON},
     {"GET", "/mcp/{server}", handle_mcp, "A legacy session's stream.", 0},
     {"DELETE", "/mcp/{server}", handle_mcp, "Ends a legacy transport session.", 0},
+    {"POST", "/mcp/k/{key}", handle_path_key, "/mcp, the key in the path (\"path_keys\").",
+     ROUTE_JSON},
+    {"GET", "/mcp/k/{key}", handle_path_key, "A legacy session's stream.", 0},
+    {"DELETE", "/mcp/k/{key}", handle_path_key, "Ends a legacy transport session.", 0},
+    {"POST", "/mcp/k/{key}/{server}", handle_path_key, "/mcp/{server}, the key in the path.",
+     ROUTE_JSON},
+    {"GET", "/mcp/k/{key}/{server}", handle_path_key, "A legacy session's stream.", 0},
+    {"DELETE", "/mcp/k/{key}/{server}", handle_path_key, "Ends a legacy transport session.", 0},
+    {"GET", "/.well-known/oauth-protected-resource", handle_metadata,
+     "Where tokens for /mcp come from (RFC 9728).", 0},
+    {"GET", "/.well-known/oauth-protected-resource/mcp", handle_metadata, "The same.", 0},
+    {"GET", "/.well-known/oauth-protected-resource/mcp/{server}", handle_metadata,
+     "The same for /mcp/{server}.", 0},
     {"GET", "/healthz", front_healthz, "The process is alive.", 0},
     {"GET", "/readyz", front_readyz, "The store writes and no stop is under way.", 0},
-    {"GET", "/metrics", front_metrics, "Prometheus text.", 0},
+    {"GET", "/metrics", front_metrics, "Prometheus text.", ROUTE_WHO},
     {"POST", "/control/pipe", front_control_pipe, "Lines both ways, for stdio.",
      ROUTE_CONTROL | ROUTE_WHO},
     {"GET", "/control/events", front_control_events, "Audit events, for commands.",
@@ -89,7 +127,11 @@ static int check_names(const struct config *c, struct http_request *r, struct st
 
     if (r->is_unix)
         return 0;
-    if (!host_is_allowed(c, r->head->host)) {
+    if (!c->listens_on_loopback && !r->is_tls && !peer_is_trusted_proxy(c, r)) {
+        *ret_body = refusal(r, "only the proxies that \"trusted_proxies\" names may connect here");
+        return 403;
+    }
+    if (!host_is_allowed(c, client_host(c, r))) {
         *ret_body =
             refusal(r, "this Host is not one of ours; use a loopback name, or set \"public_url\"");
         return 403;
@@ -200,6 +242,5 @@ void front_handle(void *arg, struct http_request *r)
         front_refuse(r, 405, arena_printf(r->mem, "Allow: %.*s\r\n", STR_ARG(f->allow)),
                      "this path does not take that method; the Allow header names those it takes");
     else
-        front_refuse(r, f->status, STR_NONE,
-                     "there is nothing here; MCP servers are under /mcp and /mcp/{server}");
+        refuse_nothing_here(r, f->status);
 }

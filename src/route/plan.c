@@ -4,9 +4,19 @@
 
 #include "base/log.h"
 
+struct choice {
+    struct plan *plan;
+    plan_wants_fn *wants;
+    void *arg;
+};
+
 static void add_part(void *arg, struct upstream *u)
 {
-    struct plan *p = arg;
+    struct choice *c = arg;
+    struct plan *p = c->plan;
+
+    if (!c->wants(c->arg, u))
+        return;
     upstream_ref(u);
     p->parts[p->n++] = (struct plan_part){.plan = p, .up = u};
 }
@@ -16,13 +26,16 @@ static void count_part(void *arg, struct upstream *u unused_arg)
     ++*(size_t *)arg;
 }
 
-void plan_init(struct plan *p, struct loop *loop, struct upstreams *set, struct arena *mem)
+void plan_init(struct plan *p, struct loop *loop, struct upstreams *set, struct arena *mem,
+               plan_wants_fn *wants, void *arg)
 {
+    struct choice choice = {.plan = p, .wants = wants, .arg = arg};
     size_t n = 0;
+
     upstreams_each(set, count_part, &n);
     *p = (struct plan){.loop = loop, .mem = mem};
     p->parts = arena_alloc(mem, (n ? n : 1) * sizeof(*p->parts));
-    upstreams_each(set, add_part, p);
+    upstreams_each(set, add_part, &choice);
 }
 
 /* An old list is better than none; without any, the server is missed when it comes. */

@@ -28,7 +28,10 @@ struct plan {
     void (*ready)(struct plan *p);
 };
 
-void plan_init(struct plan *p, struct loop *loop, struct upstreams *set, struct arena *mem);
+/* Of those servers that `wants` says true for. */
+typedef bool plan_wants_fn(void *arg, const struct upstream *u);
+void plan_init(struct plan *p, struct loop *loop, struct upstreams *set, struct arena *mem,
+               plan_wants_fn *wants, void *arg);
 /* true: everything is known now.  false: `ready` comes from the loop, after at most
  * PLAN_PATIENCE_MS. */
 must_check bool plan_gather(struct plan *p, bool fresh, void (*ready)(struct plan *p));
