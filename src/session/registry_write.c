@@ -5,8 +5,7 @@
 #include "session/registry_impl.h"
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/random.h"
+#include "session/session_metrics.h"
 
 static const enum registry_result meanings[] = {
     [VERDICT_OK] = REGISTRY_OK,
@@ -106,16 +105,16 @@ static void check_context(struct registry_call *c, void (*then)(struct registry_
 static void created(struct registry_call *c)
 {
     const struct session_row *row = &c->change;
-    char until[CLOCK_TEXT];
 
+    if (c->result == REGISTRY_LIMIT || c->result == REGISTRY_FAILED)
+        session_metric_create_failed(c->result == REGISTRY_LIMIT ? CREATE_OVER_LIMIT
+                                                                 : CREATE_STORE_FAILED);
     if (c->result == REGISTRY_OK) {
         registry_touch(c, row, false);
         registry_remember(c, row);
         c->found = *row;
         c->row = &c->found;
-        clock_format(row->expires_ms, until);
-        log_info("Session created", LS("session_id", row->id), LS("tenant_id", row->tenant),
-                 LS("edge_mcp_id", row->edge_mcp_id), LZ("expires_at", until));
+        session_tell_created(row);
     }
     c->done(c);
 }
@@ -174,8 +173,8 @@ static void ended(struct registry_call *c)
         sessions_ended(r->config.sessions, row->tenant, row->id);
         if (r->config.on_ended)
             r->config.on_ended(r->config.arg, arena_printf(c->mem, "s:%.*s", STR_ARG(row->id)));
-        log_info("Session terminated", LS("session_id", row->id), LS("tenant_id", row->tenant),
-                 LS("reason", c->change.termination_reason));
+        session_tell_ended(row->id, row->tenant, SESSION_TERMINATED, c->change.termination_reason,
+                           c->change.terminated_ms - row->created_ms);
     }
     c->done(c);
 }
@@ -246,8 +245,11 @@ static void recorded(struct audit_record *record)
     c->result = meaning_of(&record->job);
     if (c->result == REGISTRY_FAILED)
         c->err = record->job.err;
-    if (c->result == REGISTRY_OK)
+    if (c->result == REGISTRY_OK) {
         sessions_moved(c->home->config.sessions, c->row->tenant, c->row->id, &c->change);
+        for (size_t i = 0; i < c->n_told; i++)
+            session_metric_executed(c->row->tenant, c->told[i].tool, c->told[i].tokens);
+    }
     c->done(c);
 }
 

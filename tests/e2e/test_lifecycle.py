@@ -132,3 +132,28 @@ def test_metrics__of_sessions_are_all_there_from_the_start(holdfast):
                        ('holdfast_cleanup_failures_total', 'counter'), ('holdfast_crypt_failures_total', 'counter'),
                        ('holdfast_clock_jump_seconds', 'gauge')):
         assert f'# TYPE {name} {kind}\n' in text, name
+
+
+def test_metrics__count_what_rest_does_as_what_calls_do(rest):
+    api = rest(settings={'tenants': {'default': {'max_sessions': 2}}})
+    hf = api.holdfast
+    before = metrics(hf)
+    one, two = api.create(client_type='ide'), api.create(client_type='cli')
+    assert api.post('/sessions', {'edge_mcp_id': 'e'}).status == 429
+    told = [{'tool_name': 'grep', 'tokens_used': 40}, {'tool_name': 'grep', 'tokens_used': 2}, {'tool_name': 'sed'}]
+    assert api.post(f'/sessions/{one["session_id"]}/tools', told).status in (200, 201)
+    assert api.delete(f'/sessions/{two["session_id"]}?reason=done').status == 200
+    after = metrics(hf)
+
+    def grown(name):
+        return after[name] - before.get(name, 0)
+    assert grown('sessions_created_total{tenant_id="default",client_type="ide"}') == 1
+    assert grown('sessions_created_total{tenant_id="default",client_type="cli"}') == 1
+    assert grown('holdfast_session_create_failures_total{reason="limit"}') == 1
+    assert grown('tools_executed_total{tenant_id="default",tool_name="grep"}') == 2
+    assert grown('tools_executed_total{tenant_id="default",tool_name="sed"}') == 1
+    assert grown('tokens_used_total{tenant_id="default"}') == 42
+    assert grown('sessions_terminated_total') == 1 and grown('session_duration_seconds_count') == 1
+    assert grown('sessions_active') == 1 and grown('holdfast_sessions_counted{tenant_id="default"}') == 1
+    line, = said(hf, 'Session terminated')
+    assert line['reason'] == 'done' and line['session_id'] == two['id'] and line['tenant_id'] == 'default'
