@@ -291,7 +291,7 @@ END $$;
 
 -- JSON text as jsonb, or NULL where it does not convert: \u0000, lone surrogates, vast numbers.
 CREATE OR REPLACE FUNCTION mcp.hf_jsonb(p_text text) RETURNS jsonb
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 BEGIN
     RETURN p_text::jsonb;
 EXCEPTION WHEN OTHERS THEN
@@ -521,6 +521,7 @@ DO $$ BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'api_user') THEN
         GRANT USAGE ON SCHEMA mcp TO api_user;
         GRANT SELECT, INSERT, UPDATE ON mcp.edge_mcp_sessions TO api_user;
+        GRANT SELECT, UPDATE (counted_sessions) ON mcp.tenants TO api_user; -- by the trigger
         GRANT SELECT, INSERT ON mcp.session_tool_executions TO api_user;
         GRANT SELECT ON mcp.session_metrics TO api_user;
         GRANT EXECUTE ON FUNCTION mcp.cleanup_expired_sessions() TO api_user;

@@ -308,15 +308,17 @@ static void back_off(struct pg_store *s)
     s->retry_us = pg_now_us() + ms * 500 + (int64_t)random_below((uint64_t)ms * 500 + 1);
 }
 
-/* An idle connection that the server has closed meanwhile says so when asked. */
+/* An idle connection that the server has closed meanwhile says so when asked: first why, then that
+ * it is over. */
 static void notice_loss(struct pg_store *s)
 {
     struct error ignored;
     struct pollfd p = {.fd = PQsocket(s->conn), .events = POLLIN};
-    if (poll(&p, 1, 0) <= 0)
-        return;
-    if (!PQconsumeInput(s->conn) || PQstatus(s->conn) != CONNECTION_OK)
-        pg_away(s, PQerrorMessage(s->conn), &ignored);
+    for (int i = 0; i < 10 && poll(&p, 1, 0) > 0; i++)
+        if (!PQconsumeInput(s->conn) || PQstatus(s->conn) != CONNECTION_OK) {
+            pg_away(s, PQerrorMessage(s->conn), &ignored);
+            return;
+        }
 }
 
 bool pg_ready(struct pg_store *s, struct error *err)

@@ -231,8 +231,10 @@ static void close_params(struct projection *p, const struct event_row *outcome, 
 static bool send(struct projection *p, enum pg_statement which, const struct pg_params *q,
                  struct error *err)
 {
+    if (!pg_pipe_send(p->s, which, q, err))
+        return false;
     p->n_sent++;
-    return pg_pipe_send(p->s, which, q, err);
+    return true;
 }
 
 static bool send_exec(struct projection *p, const struct execution *x, struct error *err)
@@ -298,6 +300,7 @@ static bool first_round(struct projection *p, struct error *err)
     size_t taken = 0;
     bool ok = true;
     p->n_sent = 0;
+    pg_deadline(p->s, p->s->deadline_ms);
     for (size_t i = 0; ok && i < p->n_execs; i++)
         ok = send_exec(p, &p->execs[i], err);
     struct error ignored;
@@ -410,6 +413,7 @@ static bool second_round(struct projection *p, struct error *err)
     size_t taken = 0;
     int64_t n;
     p->n_sent = 0;
+    pg_deadline(p->s, p->s->deadline_ms);
     count_new(p);
     bool ok = send_lost_beginnings(p, err) && send_tools(p, err) && send_sessions(p, err) &&
               send_heads(p, err) && send(p, PG_COMMIT, NULL, err);

@@ -17,6 +17,7 @@
 /* What one slice reads at most: bodies come along. */
 #define SLICE_BYTES (8 << 20)
 #define SLICE_EVENTS 8192
+#define SLICE_EVENTS_MIN 64
 /* Events copied and what is made of them. */
 #define SLICE_ARENA (256 << 20)
 
@@ -105,14 +106,24 @@ static bool fold_slice(struct slice *sl, struct error *err)
     return false;
 }
 
+/* A slice that a slow server cannot fold in time would never be folded: the next one is smaller. */
+static void adapt(struct pg_store *s, bool ok)
+{
+    size_t n = ok ? 2 * s->slice_events : s->slice_events / 2;
+    s->slice_events = n > SLICE_EVENTS ? SLICE_EVENTS : n < SLICE_EVENTS_MIN ? SLICE_EVENTS_MIN : n;
+}
+
 /* The first writer that is pending; done with it when nothing is left. */
 static bool fold_writer(struct pg_store *s, size_t max, size_t *ret_n, struct error *err)
 {
     struct slice sl = {.s = s, .writer = s->pending[0]};
-    sl.max = max < SLICE_EVENTS ? max : SLICE_EVENTS;
+    if (s->slice_events == 0)
+        s->slice_events = SLICE_EVENTS;
+    sl.max = max < s->slice_events ? max : s->slice_events;
     sl.mem = arena_new(SLICE_ARENA);
     sl.events = xcalloc(sl.max, sizeof(*sl.events));
     bool ok = fold_slice(&sl, err);
+    adapt(s, ok);
     if (ok && !sl.left) {
         s->n_pending--;
         memmove(s->pending, s->pending + 1, s->n_pending * sizeof(*s->pending));

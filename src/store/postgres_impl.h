@@ -122,6 +122,7 @@ struct pg_store {
     int64_t *pending;
     size_t n_pending, cap_pending;
     bool discovered;
+    size_t slice_events; /* folded at once */
 };
 
 static inline struct pg_store *pg_of(struct store *s)

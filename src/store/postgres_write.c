@@ -276,11 +276,12 @@ bool pg_write(struct store *store, struct store_op *ops, size_t n, struct error 
         return false;
     if (fault_hits("store.commit"))
         return pg_away(s, "fault injected", err);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         if (ops[i].kind == OP_EVENT_APPEND)
             pg_fold_later(s, ops[i].event->id >> EVENT_WRITER_SHIFT);
-    b.sent =
-        xcalloc(n + 2, sizeof(*b.sent)); /* BEGIN and COMMIT; a segment has events of its own */
+        b.changes |= ops[i].kind == OP_SESSION_END || ops[i].kind == OP_KEY_REVOKE;
+    }
+    b.sent = xcalloc(n + STATEMENTS_MORE, sizeof(*b.sent));
     bool ok = write_batch(&b, err);
     free(b.sent);
     return ok;
