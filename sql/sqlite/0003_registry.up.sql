@@ -73,7 +73,8 @@ CREATE TABLE tool_configurations (
 -- execution in it.  ids holds, for each execution in order, how far it is from the one before, and one
 -- more than its outcome is from it, as LEB128; 0 for an outcome that came in a later slice, which
 -- stands in long_executions.  The executions themselves are events; as those are kept in segments, there is no
--- view session_tool_executions here (PostgreSQL has one).
+-- view session_tool_executions here (PostgreSQL has one).  What was folded before this migration is in
+-- the audit, not in these lists.
 CREATE TABLE session_executions (
     session TEXT NOT NULL,
     first   INTEGER NOT NULL,
@@ -84,7 +85,11 @@ CREATE TABLE session_executions (
 -- What the reaper looks for: unused for long, and used in the future.
 CREATE INDEX idx_edge_sessions_used ON edge_mcp_sessions (status, last_activity_at)
     WHERE status IN ('active', 'idle');
--- What a list of live sessions shows, newest first.
+-- What lists show, newest first: the live, and the others.
 CREATE INDEX idx_edge_sessions_live ON edge_mcp_sessions (tenant_id, id) WHERE status IN ('active', 'idle');
 CREATE INDEX idx_edge_sessions_live_owner ON edge_mcp_sessions (tenant_id, owner, id)
     WHERE status IN ('active', 'idle');
+CREATE INDEX idx_edge_sessions_ended ON edge_mcp_sessions (tenant_id, id)
+    WHERE status IN ('expired', 'terminated');
+CREATE INDEX idx_edge_sessions_ended_owner ON edge_mcp_sessions (tenant_id, owner, id)
+    WHERE status IN ('expired', 'terminated');

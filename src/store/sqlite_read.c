@@ -211,18 +211,25 @@ static bool read_sessions(struct sqlite_store *s, sqlite3_stmt *st, unsigned lim
     return true;
 }
 
+/* Where only live or only ended sessions are asked for, no others are looked at. */
+static enum sq_statement page_statement(const struct principal *who, unsigned statuses)
+{
+    static const unsigned live = 1U << SESSION_ACTIVE | 1U << SESSION_IDLE;
+    static const unsigned ended = 1U << SESSION_EXPIRED | 1U << SESSION_TERMINATED;
+    bool wide = who->tenant_wide;
+    if (!(statuses & ended) && statuses)
+        return wide ? SQ_LIVE_OF_TENANT : SQ_LIVE_OF_OWNER;
+    if (!(statuses & live) && statuses)
+        return wide ? SQ_ENDED_OF_TENANT : SQ_ENDED_OF_OWNER;
+    return wide ? SQ_SESSIONS_OF_TENANT : SQ_SESSIONS_OF_OWNER;
+}
+
 bool sq_sessions_page(struct store *store, const struct principal *who,
                       const struct session_filter *filter, unsigned limit, struct arena *mem,
                       struct session_row **ret_rows, size_t *ret_n, struct error *err)
 {
-    static const unsigned live = 1U << SESSION_ACTIVE | 1U << SESSION_IDLE;
-    static const enum sq_statement statements[2][2] = {
-        {SQ_SESSIONS_OF_OWNER, SQ_LIVE_OF_OWNER},
-        {SQ_SESSIONS_OF_TENANT, SQ_LIVE_OF_TENANT},
-    };
     struct sqlite_store *s = sq_of(store);
-    bool only_live = filter->statuses && !(filter->statuses & ~live);
-    sqlite3_stmt *st = sq_prepare(s, statements[who->tenant_wide][only_live], err);
+    sqlite3_stmt *st = sq_prepare(s, page_statement(who, filter->statuses), err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};

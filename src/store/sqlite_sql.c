@@ -5,6 +5,7 @@
 #include "store/sqlite_impl.h"
 
 #define LIVE "status IN ('active', 'idle')"
+#define ENDED "status IN ('expired', 'terminated')"
 #define NOT_PAST(now) "(expires_at IS NULL OR expires_at > " now ")"
 #define PAST(now) "expires_at <= " now
 
@@ -44,6 +45,16 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
     " WHERE tenant_id = ?1 AND " owner_ " AND id < ?3 AND (?5 IS NULL OR client_type = ?5) "       \
     "AND (?6 = 0 OR ?6 & " SETTLED ") "
 #define PAGE_END "ORDER BY id DESC LIMIT ?4"
+/* Those that ended, and those that passed their end unnoticed: each newest first by an index of its
+ * own. */
+#define PAGE_ROWS(index, owner_, which)                                                            \
+    "SELECT * FROM (SELECT rowid FROM edge_mcp_sessions INDEXED BY " index                         \
+    " WHERE tenant_id = ?1 AND " owner_ " AND id < ?3 AND (?5 IS NULL OR client_type = ?5) "       \
+    "AND ?6 & " SETTLED " AND " which " ORDER BY id DESC LIMIT ?4)"
+#define ENDED_PAGE(index, owner_)                                                                  \
+    SESSIONS                                                                                       \
+    "WHERE rowid IN (" PAGE_ROWS(index, owner_, ENDED) " UNION ALL " PAGE_ROWS(                    \
+        "idx_edge_sessions_active", owner_, LIVE " AND " PAST("?7")) ") ORDER BY id DESC LIMIT ?4"
 #define TOTALS                                                                                     \
     "SELECT count(*) FILTER (WHERE " LIVE " AND " NOT_PAST(                                        \
         "?4") "), count(*), "                                                                      \
@@ -191,6 +202,8 @@ const char *const sq_texts[SQ_COUNT] = {
         PAGE_OF("idx_edge_sessions_live", "(?2 IS NULL OR true)") "AND " LIVE " " PAGE_END,
     [SQ_LIVE_OF_OWNER] =
         PAGE_OF("idx_edge_sessions_live_owner", "owner = ?2") "AND " LIVE " " PAGE_END,
+    [SQ_ENDED_OF_TENANT] = ENDED_PAGE("idx_edge_sessions_ended", "(?2 IS NULL OR true)"),
+    [SQ_ENDED_OF_OWNER] = ENDED_PAGE("idx_edge_sessions_ended_owner", "owner = ?2"),
     [SQ_TOTALS_OF_TENANT] = TOTALS "WHERE tenant_id = ?1 AND (?2 IS NULL OR true)" SINCE,
     [SQ_TOTALS_OF_OWNER] = TOTALS "WHERE tenant_id = ?1 AND owner = ?2" SINCE,
 
