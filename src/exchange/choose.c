@@ -23,6 +23,7 @@ static enum step_result ask(struct exchange *x, enum session_by by, struct str c
         .who = &x->who,
         .carrier = carrier,
         .name = name,
+        .or_handle = by == BY_KEY && str_starts(carrier, STR("meta:")),
         .done = on_query,
     };
     return session_find(x->sv->sessions, &x->query) ? STEP_NEXT : STEP_WAIT;
@@ -31,6 +32,20 @@ static enum step_result ask(struct exchange *x, enum session_by by, struct str c
 static enum step_result not_found(struct exchange *x)
 {
     return exchange_refuse(x, 404, -32000, "Session not found or expired");
+}
+
+static enum step_result take_transport(struct exchange *x);
+
+/* No transport's id: it may be the name that a client gave its session by REST. */
+static enum step_result try_handle(struct exchange *x)
+{
+    struct str id = x->query.name;
+
+    transport_unref(x->transport);
+    session_unref(x->session);
+    x->transport = NULL;
+    x->session = NULL;
+    return ask(x, BY_HANDLE, STR_NONE, id) == STEP_WAIT ? STEP_WAIT : take_transport(x);
 }
 
 static enum step_result take_transport(struct exchange *x)
@@ -43,6 +58,8 @@ static enum step_result take_transport(struct exchange *x)
     bool found = x->query.by == BY_TRANSPORT
                      ? x->transport && str_eq(x->transport->endpoint, x->endpoint)
                      : x->session != NULL;
+    if (!found && !x->key.p && x->query.by == BY_TRANSPORT)
+        return try_handle(x);
     if (!found && !x->key.p)
         return not_found(x);
     if (!found) { /* then it is a name like any other */

@@ -48,6 +48,8 @@ static bool run_lookup(struct read_job *job, struct store *store)
     if (q->by == BY_KEY)
         return store_session_by_key(store, q->who, q->carrier, q->name, q->mem, &q->session_row,
                                     err) &&
+               (q->session_row || !q->or_handle ||
+                store_session_by_handle(store, q->who, q->name, q->mem, &q->session_row, err)) &&
                read_session_and_links(q, store);
     if (!store_transport_get(store, q->who, q->hash, q->mem, &q->transport_row, err))
         return false;
@@ -236,6 +238,9 @@ bool session_find(struct sessions *home, struct session_query *q)
     if (q->by == BY_TRANSPORT)
         hash_id(home, q->name, q->hash);
     void *found = resident(q, cache_key(q, room, sizeof(room)));
+    if (!found && q->or_handle)
+        found = resident(q, sessions_key_in(room, sizeof(room), 'h', q->who->tenant, q->who->owner,
+                                            q->name, STR_NONE));
     if (found && q->by == BY_TRANSPORT) {
         q->transport = found;
         transport_ref(q->transport);

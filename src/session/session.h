@@ -139,6 +139,7 @@ struct session_query {
     const struct principal *who;
     struct str name;    /* Mcp-Session-Id, handle, or the key under `carrier` */
     struct str carrier; /* with BY_KEY */
+    bool or_handle;     /* with BY_KEY: when there is none of this key, the name may be a handle */
     void (*done)(struct session_query *q);
     /* Out; absent things are NULL.  References are the caller's. */
     struct session *session;

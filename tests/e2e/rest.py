@@ -54,6 +54,13 @@ class Rest:
         assert reply.status == 201, reply
         return reply.json()
 
+    def holdfast_links(self):
+        """Live children and remote sessions behind it."""
+        for line in self.holdfast.get('/metrics').body.decode().splitlines():
+            if line.startswith('holdfast_upstream_links '):
+                return int(line.split()[1])
+        raise AssertionError('no gauge of links')
+
     def session(self, name):
         reply = self.get('/sessions/' + urllib.parse.quote(name, safe=''))
         assert reply.status == 200, reply

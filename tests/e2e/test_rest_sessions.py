@@ -2,10 +2,12 @@
 """Sessions over REST: made, read, listed, changed, ended; and what is refused on the way."""
 import json
 import re
+import threading
 import time
 
 import pytest
 
+from harness import wait_for
 from rest import refused
 
 HANDLE = re.compile(r'ses_[A-Za-z0-9_-]{43}')
@@ -227,3 +229,262 @@ def test_request_id__is_the_clients_when_it_is_harmless(rest):
 def test_credential__that_nobody_issued_is_no_tenant(rest):
     reply = refused(rest().get('/sessions', headers={'Authorization': 'Bearer nonsense'}), 401, 'tenant_not_found', 'tenant not found')
     assert reply.header('www-authenticate')
+
+
+def times(session, *members):
+    """Members as seconds."""
+    found = []
+    for member in members:
+        whole, _, millis = session[member].rstrip('Z').partition('.')
+        found.append(time.mktime(time.strptime(whole, '%Y-%m-%dT%H:%M:%S')) + int(millis) / 1000)
+    return found
+
+
+def test_patch__changes_what_a_client_may_and_nothing_else(rest):
+    api = rest()
+    before = api.create(client_name='old', metadata={'a': 1})
+    path = '/sessions/' + before['session_id']
+    tag = api.get(path).header('etag')
+    reply = api.patch(path, {'client_name': 'new', 'client_type': 'cli', 'initialized': True, 'core_session_id': 'core',
+                             'metadata': {'b': 2, 'ip_address': '8.8.8.8'}, 'tenant_id': 'x', 'user_id': 'y'}, headers={'If-Match': tag})
+    assert reply.status == 200 and reply.header('etag') != tag
+    after = reply.json()
+    assert after == api.session(before['session_id'])
+    expected = {**before, 'client_name': 'new', 'client_type': 'cli', 'initialized': True, 'core_session_id': 'core'}
+    expected['connection_metadata'] = {k: v for k, v in before['connection_metadata'].items() if k != 'a'} | {'b': 2}
+    assert after == expected
+    cleared = api.patch(path, {'client_name': None, 'client_type': None, 'core_session_id': None, 'metadata': None},
+                        headers={'If-Match': '*'}).json()
+    assert not {'client_name', 'client_type', 'core_session_id'} & set(cleared)
+    assert set(cleared['connection_metadata']) == {'ip_address', 'user_agent', 'protocol', 'tls_version'}
+
+
+def test_patch__needs_the_current_etag(rest):
+    api = rest()
+    path = '/sessions/' + api.create()['session_id']
+    tag = api.get(path).header('etag')
+    refused(api.patch(path, {'client_name': 'a'}), 428, 'precondition_required')
+    assert api.patch(path, {'client_name': 'a'}, headers={'If-Match': tag}).status == 200
+    refused(api.patch(path, {'client_name': 'b'}, headers={'If-Match': tag}), 412, 'precondition_failed')
+    refused(api.patch(path, {'client_name': 'b'}, headers={'If-Match': '"x"'}), 412, 'precondition_failed')
+    refused(api.patch('/sessions/nope', {'client_name': 'b'}, headers={'If-Match': '*'}), 404, 'session_not_found')
+    assert api.get(path).json()['client_name'] == 'a'
+
+
+def test_patch__counters_do_not_make_an_etag_stale(rest):
+    api = rest()
+    path = '/sessions/' + api.create()['session_id']
+    tag = api.get(path).header('etag')
+    api.post(path + '/tools', {'tool_name': 't'})
+    api.get(path)
+    moved = api.get(path).header('etag')
+    assert moved != tag
+    assert api.patch(path, {'client_name': 'a'}, headers={'If-Match': moved}).status == 200
+
+
+def test_patch__of_many_with_one_etag_exactly_one_holds(rest):
+    api = rest()
+    path = '/sessions/' + api.create()['session_id']
+    tag, replies = api.get(path).header('etag'), []
+
+    def work(number):
+        replies.append(api.patch(path, {'client_name': f'n{number}'}, headers={'If-Match': tag}))
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(12)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(r.status for r in replies) == [200] + [412] * 11
+    assert api.get(path).json() == next(r for r in replies if r.status == 200).json()
+
+
+@pytest.mark.parametrize('body, code', [
+    ({'status': 'terminated'}, 'bad_input'), ({'id': 'x'}, 'bad_input'), ({'session_id': 'x'}, 'bad_input'),
+    ({'edge_mcp_id': 'x'}, 'bad_input'), ({'tool_execution_count': 5}, 'bad_input'), ({'expires_at': 'x'}, 'bad_input'),
+    ({'connection_metadata': {}}, 'bad_input'), ({'surprise': 1}, 'bad_input'), ({}, 'bad_input'), ({'tenant_id': 'x'}, 'bad_input'),
+    ({'client_type': 'toaster'}, 'unknown_client_type'), ({'initialized': 'yes'}, 'bad_input'), ({'initialized': None}, 'bad_input'),
+    ({'context_id': '01a1dfe0-6fbb-7000-b849-e51ac02e5f37'}, 'unknown_context'), ({'passthrough_auth': {}}, 'credentials_not_kept')])
+def test_patch__refuses_what_it_does_not_change(rest, body, code):
+    api = rest()
+    before = api.create()
+    refused(api.patch('/sessions/' + before['session_id'], body, headers={'If-Match': '*'}), 400, code)
+    assert api.session(before['session_id']) == before
+
+
+def test_patch__of_a_session_that_is_over_is_409(rest):
+    api = rest()
+    name = api.create()['session_id']
+    api.delete('/sessions/' + name)
+    refused(api.patch('/sessions/' + name, {'client_name': 'x'}, headers={'If-Match': '*'}), 409, 'session_not_active')
+    refused(api.patch('/sessions/' + name, {'client_name': 'x'}, headers={'If-Match': '"77"'}), 409, 'session_not_active')
+
+
+def test_activity__wakes_an_idle_session_and_moves_its_end(rest):
+    api = rest(settings={'session': {'limits': {'idle_timeout': '1s'}}})
+    before = api.create()
+    name = before['session_id']
+    assert before['status'] == 'active'
+    wait_for(lambda: api.session(name)['status'] == 'idle', 'idle')
+    assert [s['status'] for s in api.get('/sessions?status=idle').json()['sessions']] == ['idle']
+    assert api.get('/sessions?status=active').json()['count'] == 0
+    reply = api.post(f'/sessions/{name}/activity')
+    assert reply.status == 200 and reply.json() == {'message': 'activity updated'}
+    after = api.session(name)
+    assert after['status'] == 'active' and after['last_activity_at'] > before['last_activity_at']
+    assert after['expires_at'] > before['expires_at']
+
+
+def test_activity__on_what_is_over_or_was_never_is_404(rest):
+    api = rest()
+    name = api.create()['session_id']
+    api.delete('/sessions/' + name)
+    for path in (f'/sessions/{name}/activity', '/sessions/nope/activity'):
+        refused(api.post(path), 404, 'session_not_found', 'session not found')
+
+
+def test_ttl__ends_a_session_without_anybody_doing_anything(rest):
+    api = rest()
+    name = api.create(ttl='700ms')['session_id']
+    assert api.post(f'/sessions/{name}/validate').json()['valid'] is True
+    wait_for(lambda: api.session(name)['status'] == 'expired', 'expiry')
+    reply = api.post(f'/sessions/{name}/validate')
+    assert reply.status == 200 and reply.json()['valid'] is False and reply.json()['status'] == 'expired'
+    refused(api.post(f'/sessions/{name}/tools', {'tool_name': 't'}), 409, 'session_not_active', 'session is not active')
+    refused(api.post(f'/sessions/{name}/refresh', {'ttl': 60}), 409, 'session_not_active')
+    refused(api.post(f'/sessions/{name}/activity'), 404, 'session_not_found')
+    assert api.get('/sessions').json()['count'] == 0
+    assert api.get('/sessions?status=expired').json()['count'] == 1 == api.get('/sessions?status=all').json()['count']
+
+
+def test_refresh__gives_a_new_end_from_now(rest):
+    api = rest()
+    session = api.create(ttl=60)
+    path = '/sessions/' + session['session_id']
+    reply = api.post(path + '/refresh', {'ttl': '2h'})
+    assert reply.status == 200 and reply.json()['message'] == 'session refreshed'
+    after = api.get(path).json()
+    assert after['expires_at'] == reply.json()['expires_at']
+    end, was = times(after, 'expires_at')[0], times(session, 'expires_at')[0]
+    assert 7100 < end - was < 7200
+    assert times(api.post(path + '/refresh').json(), 'expires_at')[0] >= end
+    for bad in ({'ttl': 0}, {'ttl': '31d'}):
+        refused(api.post(path + '/refresh', bad), 400, 'invalid_duration')
+    refused(api.post(path + '/refresh', {'ttl': 60, 'more': 1}), 400, 'bad_input')
+    refused(api.post('/sessions/nope/refresh'), 404, 'session_not_found')
+
+
+def test_list__filters_by_status_and_client_type(rest):
+    api = rest()
+    api.create(session_id='a', client_type='cli')
+    api.create(session_id='b', client_type='ide')
+    api.create(session_id='c')
+    api.delete('/sessions/c')
+
+    def names(query):
+        return {s['session_id'] for s in api.get('/sessions' + query).json()['sessions']}
+    assert names('') == {'a', 'b'} and names('?status=terminated') == {'c'} and names('?status=all') == {'a', 'b', 'c'}
+    assert names('?status=active,terminated') == {'a', 'b', 'c'} and names('?client_type=cli') == {'a'}
+    assert names('?client_type=none') == set()
+    refused(api.get('/sessions?status=dozing'), 400, 'bad_input')
+    refused(api.get('/sessions?status='), 400, 'bad_input')
+
+
+def test_metrics__count_what_was_made_and_used(rest):
+    api = rest()
+    assert api.get('/sessions/metrics').json() == {
+        'active_sessions': 0, 'total_sessions': 0, 'total_tool_executions': 0, 'total_tokens_used': 0,
+        'average_session_time_minutes': 0}
+    names = [api.create()['session_id'] for _ in range(3)]
+    api.post(f'/sessions/{names[0]}/tools', [{'tool_name': 't', 'tokens_used': 7}] * 4)
+    api.delete('/sessions/' + names[1])
+    totals = api.get('/sessions/metrics?since=24h').json()
+    assert (totals['active_sessions'], totals['total_sessions']) == (2, 3)
+    assert (totals['total_tool_executions'], totals['total_tokens_used']) == (4, 28)
+    for bad in ('yesterday', '-1h', '1.5.5', ''):
+        refused(api.get('/sessions/metrics?since=' + bad), 400, 'invalid_duration', 'invalid duration')
+
+
+def test_edge_auth__tells_the_tenant(rest):
+    api = rest()
+    reply = api.post('/auth/edge-mcp', {'edge_mcp_id': 'edge', 'api_key': 'ignored'})
+    assert reply.status == 200 and reply.json() == {'success': True, 'tenant_id': 'default'}
+    assert api.post('/auth/edge-mcp').status == 200
+    refused(api.post('/auth/edge-mcp', {}, headers={'X-API-Key': 'wrong'}), 401, 'tenant_not_found', 'tenant not found')
+
+
+def test_switch__off_for_a_tenant_is_404_and_nothing_else_breaks(rest):
+    api = rest(settings={'tenants': {'default': {'sessions': False}}})
+    for method, path in (('POST', '/sessions'), ('GET', '/sessions'), ('GET', '/sessions/x'), ('DELETE', '/sessions/x'),
+                         ('POST', '/executions'), ('GET', '/context/x'), ('POST', '/auth/edge-mcp'), ('GET', '/sessions/metrics')):
+        refused(api.request(method, path, {'edge_mcp_id': 'e'} if method == 'POST' else None), 404, 'not_found')
+    client = api.holdfast.client().connect()
+    assert client.call('echo', {'text': 'x'}).status == 200
+
+
+# The same rows as MCP traffic.
+
+@pytest.mark.parametrize('name', [None, 'session-1700000000-edge', 'A' * 43])
+@pytest.mark.parametrize('way', ['header', 'query', 'argument', 'meta'])
+def test_mcp__uses_a_session_made_by_rest_by_its_name(rest, way, name):
+    api = rest()
+    session = api.create(**({'session_id': name} if name else {}))
+    name = session['session_id']
+    for count in (1, 2, 3):
+        reply = call_in(api.holdfast, way, name)
+        assert reply.status == 200 and 'error' not in reply.json(), reply
+        assert json.loads(reply.body)['result']['content'][0]['text'].startswith(str(count)), reply
+        shown = api.session(name)
+        assert shown['tool_execution_count'] == count and shown['id'] == session['id']
+    run = api.get(f'/sessions/{name}/tools').json()['executions']
+    assert [(e['tool_name'], e['server'], e['outcome']) for e in run] == [('counter', 'sample', 'ok')] * 3
+    assert api.get('/sessions').json()['count'] == 1
+
+
+def call_in(holdfast, way, name):
+    """One call of the sample server's counter by a legacy client that names its session in this way."""
+    params = {'name': 'counter', 'arguments': {'session_id': name} if way == 'argument' else {}}
+    if way == 'meta':
+        params['_meta'] = {'session_id': name}
+    body = json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': params}).encode()
+    headers = {'Accept': 'application/json, text/event-stream'}
+    if way == 'header':
+        headers['Mcp-Session-Id'] = name
+    return holdfast.request('POST', '/mcp/sample' + ('?session_id=' + name if way == 'query' else ''), headers, body)
+
+
+@pytest.mark.parametrize('way', ['header', 'query', 'argument'])
+def test_mcp__a_session_ended_by_rest_is_as_good_as_unknown(rest, way):
+    api = rest()
+    name = api.create()['session_id']
+    assert call_in(api.holdfast, way, name).status == 200
+    api.delete('/sessions/' + name)
+    ended, unknown = (call_in(api.holdfast, way, n) for n in (name, 'ses_' + 'B' * 43))
+    assert ended.status == unknown.status and ended.body == unknown.body
+    assert api.session(name)['tool_execution_count'] == 1
+
+
+def test_mcp__ending_a_session_ends_its_processes(rest, stdio_server):
+    entry, record = stdio_server('up')
+    api = rest({'up': entry})
+    name = api.create()['session_id']
+    client = api.holdfast.client('/mcp/up')
+    assert client.call('counter', headers={'Mcp-Session-Id': name}).text == '1'
+    assert client.call('counter', headers={'Mcp-Session-Id': name}).text == '2'
+    assert api.holdfast_links() == 1
+    api.delete('/sessions/' + name)
+    wait_for(lambda: api.holdfast_links() == 0, 'the link to end')
+
+
+def test_mcp__sessions_of_traffic_are_seen_and_ended_by_rest(rest):
+    api = rest()
+    client = api.holdfast.client().connect()
+    client.call('echo', {'text': 'x'})
+    session, = api.get('/sessions').json()['sessions']
+    assert session['origin'] == 'transport' and session['tool_execution_count'] == 1 and session['initialized'] is True
+    api.patch('/sessions/' + session['session_id'], {'core_session_id': 'c'}, headers={'If-Match': '*'})
+    client.call('echo', {'text': 'x'})
+    assert api.session(session['session_id'])['tool_execution_count'] == 2
+    assert api.delete('/sessions/' + session['session_id']).status == 200
+    client.call('echo', {'text': 'x'})
+    other, = api.get('/sessions').json()['sessions']
+    assert other['id'] != session['id'] and api.session(session['session_id'])['tool_execution_count'] == 2
