@@ -139,7 +139,7 @@ bool pg_open_server(const struct store_config *config, struct pg_store **ret, st
 
 bool store_open_postgres(const struct store_config *config, struct store **ret, struct error *err)
 {
-    struct pg_store *s;
+    struct pg_store *s = NULL;
     if (!pg_open_server(config, &s, err))
         return false;
     if (!settle_schema(s, err)) {

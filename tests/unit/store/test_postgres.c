@@ -3,6 +3,8 @@
 #include "test.h"
 
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -434,4 +436,28 @@ TEST(test_postgres_page__that_takes_too_long_is_a_timeout_of_its_own)
     PQfinish(other);
     arena_free(mem);
     store_close(s);
+}
+
+/* Somebody listens and never answers. */
+TEST(test_postgres_open__does_not_wait_past_its_deadline_for_a_server_that_hangs)
+{
+    char dir[] = "/tmp/holdfast-hung-XXXXXX", url[PG_URL_MAX];
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct store *s = NULL;
+    struct error err;
+    assert_non_null(mkdtemp(dir));
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s/.s.PGSQL.5432", dir);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(fd, 4), 0);
+    snprintf(url, sizeof(url), "postgresql://x:s3cret@/x?host=%s", dir);
+    struct store_config config = {.path = str_of(url), .deadline_ms = 200};
+    int64_t began_us = pg_now_us();
+    assert_false(store_open_postgres(&config, &s, &err));
+    assert_int_equal(err.code, ERR_UNAVAILABLE);
+    assert_null(strstr(err.text, "s3cret"));
+    assert_in_range(pg_now_us() - began_us, 190000, 3000000);
+    close(fd);
+    unlink(at.sun_path);
+    rmdir(dir);
 }
