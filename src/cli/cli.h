@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-#define CLI_MAX_FLAGS 16
+#define CLI_MAX_FLAGS 64
 #define CLI_MAX_ARGS 16
 
 struct cli;
@@ -77,6 +77,7 @@ int cmd_up(struct cli *cli);
 int cmd_stdio(struct cli *cli);
 int cmd_config(struct cli *cli);
 int cmd_audit(struct cli *cli);
+int cmd_key(struct cli *cli);
 int cmd_db(struct cli *cli);
 int cmd_version(struct cli *cli);
 int cmd_help(struct cli *cli);

@@ -25,6 +25,7 @@ static const struct row exit_codes[] = {
 static const struct row environment[] = {
     {"HOLDFAST_CONFIG", "configuration file, when --config is not given"},
     {"HOLDFAST_LOG_LEVEL", "debug, info, warn or error, when --log-level is not given"},
+    {"HOLDFAST_KEY", "a key that holdfast stdio speaks for; without one it is the local admin"},
     {"DATABASE_URL",
      "PostgreSQL to keep everything in (postgresql://…) instead of the data directory"},
     {"HOLDFAST_AUDIT_KEY_FILE",

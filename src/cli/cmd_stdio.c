@@ -35,6 +35,7 @@
 
 struct stdio {
     struct cli *cli;
+    const char *key;           /* whose client we are; NULL: the local admin's */
     struct str data_dir, path; /* path: what is asked for on the control socket */
     pid_t gateway;             /* ours; 0: none */
     int gateway_status;        /* of one that has ended */
@@ -74,6 +75,7 @@ static bool open_channel(const struct stdio *s, struct arena *mem, int *ret_fd, 
 
     if (!control_open_socket(s->data_dir, &control, err))
         return false;
+    control_set_key(control, s->key);
     ok = control_lines(control, s->path, mem, ret_fd, err);
     control_close(control);
     return ok;
@@ -227,8 +229,10 @@ static int carry(struct stdio *s, int channel)
     }
     await_gateway(s);
     error_set(&err, ERR_UNREACHABLE,
-              "the Holdfast that served this pipe has ended; start holdfast stdio again, and it "
-              "will join the next one or start one");
+              s->key ? "the Holdfast that served this pipe has ended, or the key in HOLDFAST_KEY "
+                       "has; start holdfast stdio again"
+                     : "the Holdfast that served this pipe has ended; start holdfast stdio again, "
+                       "and it will join the next one or start one");
     return cli_fail(s->cli, &err);
 }
 
@@ -286,6 +290,9 @@ int cmd_stdio(struct cli *cli)
     log_setup(level, -1);
     if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &s.data_dir, &err))
         return cli_fail(cli, &err);
+    s.key = getenv("HOLDFAST_KEY");
+    if (s.key && (!*s.key || strpbrk(s.key, " \r\n\t")))
+        return cli_usage(cli, "HOLDFAST_KEY does not hold a key");
     s.path = path_of(cli_flag(cli, "--server"), cli->mem);
     signal(SIGPIPE, SIG_IGN);
     return join(&s);

@@ -20,8 +20,10 @@
     }
 
 static const struct cli_flag up_flags[] = {
-    CONFIG_FLAG, {"--listen", "HOST:PORT", "address to listen on; loopback only"},
-    DATA_FLAG,   {"--log-level", "LEVEL", "debug, info, warn or error"},
+    CONFIG_FLAG,
+    {"--listen", "HOST:PORT", "address to listen on; others than loopback need auth and TLS"},
+    DATA_FLAG,
+    {"--log-level", "LEVEL", "debug, info, warn or error"},
     END,
 };
 static const struct cli_flag stdio_flags[] = {
@@ -49,6 +51,21 @@ static const struct cli_flag audit_flags[] = {
     {"--limit", "N", "at most so many (list)"},
     DATA_FLAG,
     {"--url", "URL", "ask a Holdfast that listens there"},
+    JSON_FLAG,
+    END,
+};
+static const struct cli_flag key_flags[] = {
+    {"--tenant", "NAME", "whose key (create; default unless told), or only this tenant's (list)"},
+    {"--name", "TEXT", "what people call it (create)"},
+    {"--role", "ROLE", "admin, member, auditor or service (create); member unless told"},
+    {"--user", "NAME", "the user it speaks for; without one it speaks for itself (create)"},
+    {"--server", "NAME", "only this server; may be repeated, and * stands for any rest (create)"},
+    {"--tool", "NAME", "only this tool, as server__tool; likewise (create)"},
+    {"--folder", "NAME", "only this folder of documents; likewise (create)"},
+    {"--review", NULL, "may accept and reject suggestions (create)"},
+    {"--read-only", NULL, "may not change documents (create)"},
+    {"--expires", "DURATION", "ends after this: 12h, 90d; never unless told (create)"},
+    DATA_FLAG,
     JSON_FLAG,
     END,
 };
@@ -99,6 +116,16 @@ const struct cli_command cli_commands[] = {
                      "holdfast audit verify"},
         .flags = audit_flags,
         .run = cmd_audit,
+    },
+    {
+        .name = "key",
+        .group = "Run",
+        .usage = "create [flags] | list [--tenant NAME] | revoke ID",
+        .summary = "Make, list and revoke the keys that clients authenticate with.",
+        .examples = {"holdfast key create --name laptop --server files --expires 90d",
+                     "holdfast key revoke 3k9x0q2m7a1z"},
+        .flags = key_flags,
+        .run = cmd_key,
     },
     {
         .name = "db",

@@ -24,6 +24,7 @@ struct control {
     struct conn_address to;
     char host[300];
     int64_t deadline_ms;
+    const char *key; /* or NULL */
 };
 
 bool control_open_socket(struct str data_dir, struct control **ret, struct error *err)
@@ -221,10 +222,34 @@ static bool take_answer(struct str in, struct arena *mem, struct str *ret_body, 
     return true;
 }
 
-bool control_get(void *arg, struct str path, struct arena *mem, struct str *ret_body,
+void control_set_key(struct control *c, const char *key)
+{
+    c->key = key;
+}
+
+/* A request's head and body. */
+static struct str request_of(const struct control *c, const char *method, struct str path,
+                             struct str body, struct arena *mem)
+{
+    struct str key = c->key ? arena_printf(mem, "Authorization: Bearer %s\r\n", c->key) : STR("");
+    struct str length =
+        strcmp(method, "GET") == 0 ? STR("") : arena_printf(mem, "Content-Length: %zu\r\n", body.n);
+
+    return arena_printf(
+        mem, "%s %.*s HTTP/1.1\r\nHost: %s\r\n%.*s%s%.*sConnection: close\r\n\r\n%.*s", method,
+        STR_ARG(path), c->host, STR_ARG(key), body.n ? "Content-Type: application/json\r\n" : "",
+        STR_ARG(length), STR_ARG(body));
+}
+
+bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,
                  struct error *err)
 {
-    struct control *c = arg;
+    return control_ask(c, "GET", path, STR_NONE, mem, ret_body, err);
+}
+
+bool control_ask(struct control *c, const char *method, struct str path, struct str body,
+                 struct arena *mem, struct str *ret_body, struct error *err)
+{
     int64_t until = clock_mono_ms() + c->deadline_ms;
     int fd = socket(c->to.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct buf in;
@@ -232,8 +257,7 @@ bool control_get(void *arg, struct str path, struct arena *mem, struct str *ret_
     if (fd < 0)
         return error_sys(err, ERR_INTERNAL, errno, "cannot open a socket");
     buf_init(&in, MAX_ANSWER);
-    struct str request = arena_printf(
-        mem, "GET %.*s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", STR_ARG(path), c->host);
+    struct str request = request_of(c, method, path, body, mem);
     bool ok = reach(fd, &c->to, until, err) && send_all(fd, request, until, err) &&
               read_all(fd, &in, until, err) && take_answer(buf_str(&in), mem, ret_body, err);
     buf_release(&in);
@@ -270,9 +294,7 @@ bool control_lines(struct control *c, struct str path, struct arena *mem, int *r
     if (fd < 0)
         return error_sys(err, ERR_INTERNAL, errno, "cannot open a socket");
     buf_init(&in, MAX_ANSWER);
-    struct str request = arena_printf(
-        mem, "POST %.*s HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-        STR_ARG(path), c->host);
+    struct str request = request_of(c, "POST", path, STR_NONE, mem);
     bool ok = reach(fd, &c->to, until, err) && send_all(fd, request, until, err) &&
               read_head(fd, &in, until, err);
     if (ok && !str_starts(buf_str(&in), STR("HTTP/1.1 101 "))) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How commands ask a running Holdfast: blocking GETs over DATA/holdfast.sock, or over loopback TCP.
+/* How commands ask a running Holdfast: blocking requests over DATA/holdfast.sock, or over loopback
+ * TCP.
  */
 #ifndef HOLDFAST_CLI_CONTROL_H
 #define HOLDFAST_CLI_CONTROL_H
@@ -12,8 +13,13 @@ must_check bool control_open_socket(struct str data_dir, struct control **ret, s
 must_check bool control_open_url(struct str url, struct control **ret, struct error *err);
 void control_close(struct control *c);
 void control_set_deadline(struct control *c, int64_t ms); /* 30 s unless told */
+/* A key that goes along from now on, as the one who asks; NULL: none. */
+void control_set_key(struct control *c, const char *key);
 /* The body of a 200 answer, in mem; anything else is an error whose text is the daemon's own.
- * At most 64 MiB.  `c` is a struct control. */
+ * At most 64 MiB.  A request's body (absent: none) is JSON. */
+must_check bool control_ask(struct control *c, const char *method, struct str path, struct str body,
+                            struct arena *mem, struct str *ret_body, struct error *err);
+/* GET, without a body; `c` is a struct control. */
 must_check bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,
                             struct error *err);
 

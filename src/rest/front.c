@@ -10,8 +10,9 @@
 #include "rest/api.h"
 #include "rest/cors.h"
 
-/* Wants a JSON body; is for the unix socket only; gets a principal in r->who, or is not reached. */
-enum { ROUTE_JSON = 1, ROUTE_CONTROL = 2, ROUTE_WHO = 4 };
+/* Wants a JSON body; is for the unix socket only; gets a principal in r->who, or is not reached;
+ * which is the local admin. */
+enum { ROUTE_JSON = 1, ROUTE_CONTROL = 2, ROUTE_WHO = 4, ROUTE_LOCAL = 8 | ROUTE_WHO };
 
 static void refuse_nothing_here(struct http_request *r, int status)
 {
@@ -86,9 +87,14 @@ static const struct http_route routes[] = {
     {"POST", "/control/pipe", front_control_pipe, "Lines both ways, for stdio.",
      ROUTE_CONTROL | ROUTE_WHO},
     {"GET", "/control/events", front_control_events, "Audit events, for commands.",
-     ROUTE_CONTROL | ROUTE_WHO},
+     ROUTE_CONTROL | ROUTE_LOCAL},
     {"GET", "/control/status", front_control_status, "Servers and counts, for commands.",
-     ROUTE_CONTROL | ROUTE_WHO},
+     ROUTE_CONTROL | ROUTE_LOCAL},
+    {"POST", "/control/keys", front_control_key_create, "A new key, shown once.",
+     ROUTE_JSON | ROUTE_CONTROL | ROUTE_LOCAL},
+    {"GET", "/control/keys", front_control_key_list, "Keys, by id.", ROUTE_CONTROL | ROUTE_LOCAL},
+    {"DELETE", "/control/keys/{id}", front_control_key_revoke, "Revokes a key.",
+     ROUTE_CONTROL | ROUTE_LOCAL},
 };
 
 static struct str refusal(struct http_request *r, const char *text)
@@ -212,10 +218,12 @@ static void handle_identified(void *arg, struct http_request *r, const struct pr
 
     r->user = NULL;
     r->who = who;
-    if (who)
-        f->route->fn(arg, r, &f->match);
-    else
+    if (!who)
         refuse_unknown(arg, r, q);
+    else if ((f->route->flags & ROUTE_LOCAL) == ROUTE_LOCAL && who->credential.p)
+        front_refuse(r, 403, STR_NONE, "this is for the user who runs Holdfast, without a key");
+    else
+        f->route->fn(arg, r, &f->match);
 }
 
 void front_handle(void *arg, struct http_request *r)

@@ -17,6 +17,10 @@ void operate_start(struct services *sv); /* registers gauges that are filled at 
 /* control.c */
 void front_control_events(void *arg, struct http_request *r, const struct route_match *m);
 void front_control_pipe(void *arg, struct http_request *r, const struct route_match *m);
+/* control_keys.c */
+void front_control_key_create(void *arg, struct http_request *r, const struct route_match *m);
+void front_control_key_list(void *arg, struct http_request *r, const struct route_match *m);
+void front_control_key_revoke(void *arg, struct http_request *r, const struct route_match *m);
 void front_control_status(void *arg, struct http_request *r, const struct route_match *m);
 
 /* {"error":"…"} with a status. */

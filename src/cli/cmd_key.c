@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holdfast key create|list|revoke: through the daemon when one runs, so that it acts on a
+ * revocation at once; else on the store itself (other nodes on a shared one hear of it).
+ * The key goes to standard output and nowhere else; it is never shown again. */
+#include "cli/cli.h"
+
+#include "base/clock.h"
+#include "cli/control.h"
+#include "cli/datadir.h"
+#include "config/config.h"
+#include "crypto/hash.h"
+#include "identity/key_admin.h"
+#include "json/read.h"
+#include "store/database.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct key_cmd {
+    struct cli *cli;
+    bool json;
+    struct str data_dir;
+    struct control *control; /* NULL: nobody runs */
+    struct datadir *owned;   /* while we write to SQLite */
+    struct store *store;
+    struct buf out;
+};
+
+struct key_verb {
+    const char *name;
+    bool writes;
+    int n_args;
+    const char *flags[16];
+    bool (*run)(struct key_cmd *c, struct error *err);
+};
+
+static bool open_store(struct key_cmd *c, bool writes, struct error *err)
+{
+    struct database db;
+
+    if (!database_choose(str_of(getenv("DATABASE_URL")), c->data_dir, c->cli->mem, &db, err))
+        return false;
+    if (!writes && !db.is_postgres && access(db.path.p, F_OK) != 0)
+        return true; /* there is none, and so no key */
+    if (writes && !db.is_postgres && !datadir_own(c->data_dir, &c->owned, err))
+        return false;
+    return database_open(&db, (struct store_config){.read_only = !writes}, &c->store, err);
+}
+
+static bool open_source(struct key_cmd *c, bool writes, struct error *err)
+{
+    if (!config_data_dir(str_of(cli_flag(c->cli, "--data")), c->cli->mem, &c->data_dir, err))
+        return false;
+    return datadir_owner(c->data_dir) == 0 ? open_store(c, writes, err)
+                                           : control_open_socket(c->data_dir, &c->control, err);
+}
+
+/* create */
+
+static size_t list_flag(struct cli *cli, const char *name, const struct str **ret)
+{
+    struct str *items = arena_alloc(cli->mem, CLI_MAX_FLAGS * sizeof(*items));
+    size_t n = 0;
+
+    for (int i = 0; i < cli->n_given; i++)
+        if (strcmp(cli->given[i].name, name) == 0)
+            items[n++] = str_of(cli->given[i].value);
+    *ret = items;
+    return n;
+}
+
+static bool read_request(struct cli *cli, struct key_request *ret, struct error *err)
+{
+    struct str role = str_of(cli_flag(cli, "--role")), expires = str_of(cli_flag(cli, "--expires"));
+    struct key_request r = {
+        .tenant = str_of(cli_flag(cli, "--tenant")),
+        .name = str_of(cli_flag(cli, "--name")),
+        .role = ROLE_MEMBER,
+        .user = str_of(cli_flag(cli, "--user")),
+        .scopes = {.review = cli_flag(cli, "--review"), .read_only = cli_flag(cli, "--read-only")},
+    };
+
+    r.scopes.n_servers = list_flag(cli, "--server", &r.scopes.servers);
+    r.scopes.n_tools = list_flag(cli, "--tool", &r.scopes.tools);
+    r.scopes.n_folders = list_flag(cli, "--folder", &r.scopes.folders);
+    if (role.p && !role_parse(role, &r.role))
+        return error_set(err, ERR_USAGE, "--role is admin, member, auditor or service");
+    if (expires.p && (!clock_parse_duration(expires, &r.expires_in_ms) || !r.expires_in_ms))
+        return error_set(err, ERR_USAGE, "--expires takes a duration such as 90d or 12h");
+    if (!key_request_check(&r, err)) {
+        err->code = ERR_USAGE;
+        return false;
+    }
+    *ret = r;
+    return true;
+}
+
+/* {"key":…, and what key_write() writes}. */
+static bool make(struct key_cmd *c, const struct key_request *wanted, struct str *ret_json,
+                 struct error *err)
+{
+    struct arena *mem = c->cli->mem;
+    struct key_new *made;
+    struct js_writer w;
+
+    if (c->control)
+        return control_ask(c->control, "POST", STR("/control/keys"), key_request_write(wanted, mem),
+                           mem, ret_json, err);
+    made = arena_new_of(mem, struct key_new);
+    key_new_fill(wanted, clock_life_ms(), mem, made);
+    if (!store_write(c->store, made->ops, made->n, err))
+        return false;
+    js_begin(&w, &c->out);
+    js_object(&w);
+    js_kv_string(&w, "key", str_of(made->text.text));
+    key_write(&w, &made->row);
+    js_object_end(&w);
+    crypto_wipe(&made->text, sizeof(made->text));
+    *ret_json = arena_dup(mem, buf_str(&c->out));
+    buf_reset(&c->out);
+    return true;
+}
+
+static struct str member(const struct js_doc *doc, const struct js_node *object, const char *name,
+                         struct arena *mem)
+{
+    struct str text = js_text(doc, js_get(doc, object, str_of(name)), mem);
+    return text.p ? text : STR("");
+}
+
+static bool parse(struct str json, struct arena *mem, struct js_doc *ret, struct error *err)
+{
+    return js_parse(json, &js_limits_upstream, mem, ret, NULL) ||
+           error_set(err, ERR_INTERNAL,
+                     "the answer of Holdfast is not JSON; is it another version?");
+}
+
+static bool run_create(struct key_cmd *c, struct error *err)
+{
+    struct arena *mem = c->cli->mem;
+    struct key_request wanted;
+    struct str json = STR_NONE;
+    struct js_doc doc;
+
+    if (!read_request(c->cli, &wanted, err) || !open_source(c, true, err) ||
+        !make(c, &wanted, &json, err) || !parse(json, mem, &doc, err))
+        return false;
+    const struct js_node *root = js_root(&doc);
+    buf_addstr(&c->out, c->json ? json : member(&doc, root, "key", mem));
+    if (!c->json)
+        fprintf(stderr,
+                "key %.*s of tenant %.*s, role %.*s. It is shown this once; send it as\n"
+                "  Authorization: Bearer KEY      (or X-API-Key: KEY)\n"
+                "and take it back with `holdfast key revoke %.*s`.\n",
+                STR_ARG(member(&doc, root, "id", mem)), STR_ARG(member(&doc, root, "tenant", mem)),
+                STR_ARG(member(&doc, root, "role", mem)), STR_ARG(member(&doc, root, "id", mem)));
+    return true;
+}
+
+/* list */
+
+static bool page(struct key_cmd *c, struct str tenant, struct str after, struct str *ret_json,
+                 struct error *err)
+{
+    struct arena *mem = c->cli->mem;
+    struct key_row *rows = NULL;
+    struct buf out;
+    size_t n = 0;
+
+    if (c->control)
+        return control_get(c->control,
+                           arena_printf(mem, "/control/keys?%s%.*s&%s%.*s",
+                                        tenant.p ? "tenant=" : "", STR_ARG(tenant),
+                                        after.p ? "after=" : "", STR_ARG(after)),
+                           mem, ret_json, err);
+    if (c->store && !store_keys_page(c->store, tenant, after, STORE_PAGE_MAX, mem, &rows, &n, err))
+        return false;
+    buf_init(&out, SIZE_MAX / 4);
+    keys_write(&out, rows, n, STORE_PAGE_MAX);
+    *ret_json = arena_dup(mem, buf_str(&out));
+    buf_release(&out);
+    return true;
+}
+
+/* "2026-11-15T09:02:03.456Z" is shown to the minute. */
+static struct str short_time(struct str time, const char *otherwise)
+{
+    return time.n >= 16 ? str_n(time.p, 16) : str_of(otherwise);
+}
+
+static const char *state_of(const struct js_doc *doc, const struct js_node *key, struct arena *mem)
+{
+    struct str expires = member(doc, key, "expires_at", mem);
+    char now[CLOCK_TEXT];
+
+    if (member(doc, key, "revoked_at", mem).n)
+        return "revoked";
+    clock_format(clock_wall_ms(), now);
+    return expires.n && str_cmp(expires, str_of(now)) <= 0 ? "expired" : "active";
+}
+
+static void add_row(struct key_cmd *c, const struct js_doc *doc, const struct js_node *key)
+{
+    struct arena *mem = c->cli->mem;
+    struct str id = member(doc, key, "id", mem), tenant = member(doc, key, "tenant", mem),
+               role = member(doc, key, "role", mem), name = member(doc, key, "name", mem);
+
+    buf_addf(&c->out, "%-12.*s  %-8s %-8.*s %-12.*s %-16.*s  %-16.*s  %.*s\n", STR_ARG(id),
+             state_of(doc, key, mem), STR_ARG(role), STR_ARG(tenant),
+             STR_ARG(short_time(member(doc, key, "expires_at", mem), "never")),
+             STR_ARG(short_time(member(doc, key, "last_used_at", mem), "never")), STR_ARG(name));
+}
+
+static void add_page(struct key_cmd *c, const struct js_doc *doc, size_t *n)
+{
+    const struct js_node *keys = js_get(doc, js_root(doc), STR("keys"));
+
+    for (const struct js_node *k = js_first(doc, keys); k; k = js_next(doc, keys, k), ++*n) {
+        if (*n == 0 && !c->json)
+            buf_addf(&c->out, "%-12s  %-8s %-8s %-12s %-16s  %-16s  %s\n", "ID", "STATE", "ROLE",
+                     "TENANT", "EXPIRES", "LAST USED", "NAME");
+        if (c->json) {
+            buf_addstr(&c->out, js_raw(doc, k));
+            buf_addc(&c->out, '\n');
+        } else {
+            add_row(c, doc, k);
+        }
+    }
+}
+
+static bool run_list(struct key_cmd *c, struct error *err)
+{
+    struct str tenant = str_of(cli_flag(c->cli, "--tenant")), after = STR_NONE, json;
+    struct key_request named = {.tenant = tenant};
+    struct js_doc doc;
+    size_t n = 0;
+
+    if (!key_request_check(&named, err) || !open_source(c, false, err))
+        return false;
+    do {
+        if (!page(c, tenant, after, &json, err) || !parse(json, c->cli->mem, &doc, err))
+            return false;
+        add_page(c, &doc, &n);
+        after = js_text(&doc, js_get(&doc, js_root(&doc), STR("next")), c->cli->mem);
+    } while (after.p);
+    if (!n && !c->json)
+        fprintf(stderr, "there are no keys yet; make one with `holdfast key create`\n");
+    return true;
+}
+
+/* revoke */
+
+static bool revoke_here(struct key_cmd *c, struct str id, struct error *err)
+{
+    struct key_row *row = NULL;
+    struct store_op op = {.kind = OP_KEY_REVOKE};
+
+    if (!store_key_get(c->store, id, c->cli->mem, &row, err))
+        return false;
+    if (row) {
+        struct principal who = {.tenant = row->tenant, .owner = STR("local"), .role = ROLE_ADMIN};
+        struct key_row revoked = {.id = id, .tenant = row->tenant, .revoked_ms = clock_life_ms()};
+        op.who = &who;
+        op.key = &revoked;
+        if (!store_write(c->store, &op, 1, err))
+            return false;
+    }
+    return (row && op.verdict == VERDICT_OK) ||
+           error_set(err, ERR_NOT_FOUND,
+                     "there is no such key, or it was revoked already; see `holdfast key list`");
+}
+
+static bool run_revoke(struct key_cmd *c, struct error *err)
+{
+    struct str id = str_of(c->cli->args[1]), whole, json;
+
+    if (key_parse(id, &whole))
+        id = whole; /* somebody has the key at hand, not its id */
+    if (!key_id_is_valid(id))
+        return error_set(err, ERR_USAGE,
+                         "the id of a key has %d small letters and digits; see `holdfast key list`",
+                         KEY_ID_LENGTH);
+    if (!open_source(c, true, err))
+        return false;
+    if (c->control ? !control_ask(c->control, "DELETE",
+                                  arena_printf(c->cli->mem, "/control/keys/%.*s", STR_ARG(id)),
+                                  STR_NONE, c->cli->mem, &json, err)
+                   : !revoke_here(c, id, err))
+        return false;
+    if (c->json)
+        buf_addf(&c->out, "{\"id\":\"%.*s\",\"revoked\":true}", STR_ARG(id));
+    else
+        fprintf(stderr, "key %.*s is revoked; what was open in its name is closed\n", STR_ARG(id));
+    return true;
+}
+
+static const struct key_verb verbs[] = {
+    {"create",
+     true,
+     0,
+     {"--tenant", "--name", "--role", "--user", "--server", "--tool", "--folder", "--review",
+      "--read-only", "--expires", "--data", "--json"},
+     run_create},
+    {"list", false, 0, {"--tenant", "--data", "--json"}, run_list},
+    {"revoke", true, 1, {"--data", "--json"}, run_revoke},
+};
+
+static const char *misplaced_flag(const struct cli *cli, const struct key_verb *v)
+{
+    for (int i = 0; i < cli->n_given; i++) {
+        bool known = false;
+        for (size_t k = 0; k < countof(v->flags) && v->flags[k]; k++)
+            known = known || strcmp(v->flags[k], cli->given[i].name) == 0;
+        if (!known)
+            return cli->given[i].name;
+    }
+    return NULL;
+}
+
+int cmd_key(struct cli *cli)
+{
+    struct key_cmd c = {.cli = cli, .json = cli_flag(cli, "--json")};
+    struct error err;
+    size_t i = 0;
+    int status = 0;
+
+    while (i < countof(verbs) && (!cli->n_args || strcmp(cli->args[0], verbs[i].name) != 0))
+        i++;
+    if (i == countof(verbs))
+        return cli_usage(cli, "say create, list or revoke");
+    if (cli->n_args != 1 + verbs[i].n_args)
+        return cli_usage(
+            cli, verbs[i].n_args ? "key %s takes the id of one key" : "key %s takes flags only",
+            verbs[i].name);
+    if (misplaced_flag(cli, &verbs[i]))
+        return cli_usage(cli, "key %s does not take %s", verbs[i].name,
+                         misplaced_flag(cli, &verbs[i]));
+    buf_init(&c.out, SIZE_MAX / 4);
+    bool ok = verbs[i].run(&c, &err);
+    if (c.store)
+        store_close(c.store);
+    datadir_release(c.owned);
+    control_close(c.control);
+    if (ok && c.out.n)
+        status = cli_print(cli, &c.out);
+    buf_release(&c.out);
+    if (!ok && err.code == ERR_USAGE)
+        return cli_usage(cli, "%s", err.text);
+    return ok ? status : cli_fail(cli, &err);
+}

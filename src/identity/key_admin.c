@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making keys, and showing what is known of them. */
+#include "identity/key_admin.h"
+
+#include "base/clock.h"
+#include "identity/identity.h"
+#include "identity/scopes.h"
+#include "json/bind.h"
+
+#include <stddef.h>
+
+static bool read_role(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                      void *place, struct error *err)
+{
+    return (v->type == JS_STRING && role_parse(js_text(b->doc, v, b->mem), place)) ||
+           js_bind_fault(b, v, err, "\"%s\" must be admin, member, auditor or service", f->name);
+}
+
+static bool read_scopes(const struct js_binding *b, const struct js_field *f unused_arg,
+                        const struct js_node *v, void *place, struct error *err)
+{
+    const struct scopes *scopes = NULL;
+
+    if (!scopes_parse(js_raw(b->doc, v), b->mem, &scopes, err))
+        return false;
+    *(struct scopes *)place = *scopes;
+    return true;
+}
+
+#define AT(member) .offset = offsetof(struct key_request, member)
+static const struct js_field fields[] = {
+    {.name = "tenant", .kind = JS_BIND_STRING, AT(tenant)},
+    {.name = "name", .kind = JS_BIND_STRING, AT(name)},
+    {.name = "role", .kind = JS_BIND_CUSTOM, .read = read_role, AT(role)},
+    {.name = "user", .kind = JS_BIND_STRING, AT(user)},
+    {.name = "scopes", .kind = JS_BIND_CUSTOM, .read = read_scopes, AT(scopes)},
+    {.name = "expires_in", .kind = JS_BIND_INT, AT(expires_in_ms)},
+    {0},
+};
+
+static bool is_tenant_name(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '.' || c == '_' || c == '-'))
+            return false;
+    }
+    return name.n >= 1 && name.n <= 64;
+}
+
+static bool is_text(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.p[i] < ' ' || text.p[i] == 0x7f)
+            return false;
+    return text.n >= 1 && text.n <= KEY_NAME_MAX;
+}
+
+bool key_request_check(const struct key_request *r, struct error *err)
+{
+    if (r->tenant.p && !is_tenant_name(r->tenant))
+        return error_set(err, ERR_BAD_INPUT,
+                         "a tenant's name has 1 to 64 letters, digits and . _ -; choose another");
+    if ((r->name.p && !is_text(r->name)) || (r->user.p && !is_text(r->user)))
+        return error_set(
+            err, ERR_BAD_INPUT,
+            "the name of a key or a user has 1 to %d bytes on one line; choose another",
+            KEY_NAME_MAX);
+    if (r->expires_in_ms &&
+        (r->expires_in_ms < KEY_LIFE_MIN_MS || r->expires_in_ms > KEY_LIFE_MAX_MS))
+        return error_set(err, ERR_BAD_INPUT,
+                         "a key expires after 1 second to 10 years, such as 90d; or leave it out");
+    return scopes_check(&r->scopes, err);
+}
+
+bool key_request_parse(struct str json, struct arena *mem, struct key_request *ret,
+                       struct error *err)
+{
+    struct key_request r = {.role = ROLE_MEMBER};
+    struct js_doc doc;
+
+    if (!js_parse(json, &js_limits_request, mem, &doc, NULL) ||
+        !js_type_is(js_root(&doc), JS_OBJECT))
+        return error_set(err, ERR_BAD_INPUT, "send a JSON object that says what key is wanted");
+    struct js_binding b = {.doc = &doc, .mem = mem, .code = ERR_BAD_INPUT};
+    if (!js_bind(&b, js_root(&doc), fields, &r, err) || !key_request_check(&r, err))
+        return false;
+    *ret = r;
+    return true;
+}
+
+struct str key_request_write(const struct key_request *r, struct arena *mem)
+{
+    struct js_writer w;
+    struct buf out;
+
+    buf_init(&out, 1024 * 1024);
+    js_begin(&w, &out);
+    js_object(&w);
+    js_kv_string(&w, "tenant", r->tenant);
+    js_kv_string(&w, "name", r->name);
+    js_kv_string(&w, "role", str_of(role_name(r->role)));
+    js_kv_string(&w, "user", r->user);
+    js_kv_raw(&w, "scopes", scopes_write(&r->scopes, mem));
+    js_kv_int(&w, "expires_in", r->expires_in_ms);
+    js_object_end(&w);
+    struct str text = arena_dup(mem, buf_str(&out));
+    buf_release(&out);
+    return text;
+}
+
+/* No issuer of tokens has an empty name, so these never meet. */
+void key_user_id(struct str tenant, struct str name, char ret[UUID_TEXT])
+{
+    char subject[512];
+    size_t n = tenant.n + 1 + name.n;
+
+    if (n > sizeof(subject))
+        n = sizeof(subject); /* not reached: both were checked */
+    memset(subject, 0, sizeof(subject));
+    memcpy(subject, tenant.p, tenant.n);
+    memcpy(subject + tenant.n + 1, name.p, n - tenant.n - 1);
+    identity_user_id(STR(""), str_n(subject, n), ret);
+}
+
+void key_new_fill(const struct key_request *r, int64_t now_ms, struct arena *mem,
+                  struct key_new *ret)
+{
+    struct str tenant = r->tenant.p ? r->tenant : STR("default");
+
+    *ret = (struct key_new){.who = {.tenant = tenant, .owner = STR("local"), .role = ROLE_ADMIN}};
+    key_make(&ret->text);
+    ret->tenant = (struct tenant_row){.id = tenant, .created_ms = now_ms};
+    ret->row = (struct key_row){
+        .id = str_of(ret->text.id),
+        .tenant = tenant,
+        .name = r->name.p ? r->name : STR(""),
+        .role = r->role,
+        .scopes = scopes_write(&r->scopes, mem),
+        .created_ms = now_ms,
+        .expires_ms = r->expires_in_ms ? now_ms + r->expires_in_ms : 0,
+    };
+    memcpy(ret->row.hash, ret->text.hash, sizeof(ret->row.hash));
+    ret->ops[ret->n++] =
+        (struct store_op){.kind = OP_TENANT_ENSURE, .tenant = &ret->tenant, .required = true};
+    if (r->user.p) {
+        key_user_id(tenant, r->user, ret->user_id);
+        ret->row.user_id = str_of(ret->user_id);
+        ret->user = (struct user_row){.id = ret->row.user_id,
+                                      .tenant = tenant,
+                                      .name = r->user,
+                                      .role = r->role,
+                                      .created_ms = now_ms};
+        ret->ops[ret->n++] =
+            (struct store_op){.kind = OP_USER_ENSURE, .user = &ret->user, .required = true};
+    }
+    ret->ops[ret->n++] =
+        (struct store_op){.kind = OP_KEY_CREATE, .key = &ret->row, .required = true};
+    for (size_t i = 0; i < ret->n; i++)
+        ret->ops[i].who = &ret->who;
+}
+
+static void write_time(struct js_writer *w, const char *name, int64_t ms)
+{
+    char text[CLOCK_TEXT];
+
+    js_key(w, str_of(name));
+    if (!ms) {
+        js_null(w);
+        return;
+    }
+    clock_format(ms, text);
+    js_string(w, str_of(text));
+}
+
+void key_write(struct js_writer *w, const struct key_row *row)
+{
+    js_kv_string(w, "id", row->id);
+    js_kv_string(w, "tenant", row->tenant);
+    js_kv_string(w, "name", row->name);
+    js_kv_string(w, "role", str_of(role_name(row->role)));
+    js_kv_string(w, "user_id", row->user_id);
+    js_kv_raw(w, "scopes", row->scopes.p ? row->scopes : STR("{}"));
+    write_time(w, "created_at", row->created_ms);
+    write_time(w, "expires_at", row->expires_ms);
+    write_time(w, "revoked_at", row->revoked_ms);
+    write_time(w, "last_used_at", row->last_used_ms);
+}
+
+void keys_write(struct buf *out, const struct key_row *rows, size_t n, size_t limit)
+{
+    struct js_writer w;
+
+    js_begin(&w, out);
+    js_object(&w);
+    js_key(&w, STR("keys"));
+    js_array(&w);
+    for (size_t i = 0; i < n; i++) {
+        js_object(&w);
+        key_write(&w, &rows[i]);
+        js_object_end(&w);
+    }
+    js_array_end(&w);
+    js_kv_string(&w, "next", n == limit && n ? rows[n - 1].id : STR_NONE);
+    js_object_end(&w);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys as those see them who hand them out: what one is asked to be, the rows that makes, and how
+ * a row is shown.  Used by the daemon (over its lanes) and by commands (on the store itself). */
+#ifndef HOLDFAST_IDENTITY_KEY_ADMIN_H
+#define HOLDFAST_IDENTITY_KEY_ADMIN_H
+
+#include "base/random.h"
+#include "identity/key.h"
+#include "json/write.h"
+#include "store/store.h"
+
+#define KEY_NAME_MAX 200
+#define KEY_LIFE_MIN_MS 1000
+#define KEY_LIFE_MAX_MS (INT64_C(10) * 366 * 24 * 3600 * 1000)
+
+struct key_request {
+    struct str tenant; /* absent: default */
+    struct str name;   /* absent: none */
+    enum role role;
+    struct str user; /* a name; absent: the key is its own owner */
+    struct scopes scopes;
+    int64_t expires_in_ms; /* 0: never */
+};
+/* {"tenant","name","role","user","scopes":{…},"expires_in"}, checked; in mem. */
+must_check bool key_request_parse(struct str json, struct arena *mem, struct key_request *ret,
+                                  struct error *err);
+must_check bool key_request_check(const struct key_request *r, struct error *err);
+struct str key_request_write(const struct key_request *r, struct arena *mem);
+
+/* A key that is about to be stored: ops that stand or fall together. */
+struct key_new {
+    struct key_text text; /* wipe it */
+    struct principal who;
+    struct tenant_row tenant;
+    struct user_row user;
+    struct key_row row;
+    struct store_op ops[3];
+    size_t n;
+    char user_id[UUID_TEXT];
+};
+/* `ret` points into itself and into mem: neither may move until it is written. */
+void key_new_fill(const struct key_request *r, int64_t now_ms, struct arena *mem,
+                  struct key_new *ret);
+/* The id of a user that we, and no issuer, vouch for. */
+void key_user_id(struct str tenant, struct str name, char ret[UUID_TEXT]);
+
+/* Members of an open object: id, tenant, name, role … */
+void key_write(struct js_writer *w, const struct key_row *row);
+/* {"keys":[…]}, whole, of one page; with "next": the id to go on after. */
+void keys_write(struct buf *out, const struct key_row *rows, size_t n, size_t limit);
+
+#endif

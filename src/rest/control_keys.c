@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys, for `holdfast key` beside a running Holdfast: made and revoked on the write lane, listed on
+ * the query lane.  A revocation is told to the identity service as soon as it is committed, before
+ * it is answered. */
+#include "rest/front.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "crypto/hash.h"
+#include "identity/key_admin.h"
+
+#include <stdlib.h>
+
+struct keys_job {
+    struct services *sv;
+    struct http_request *http;
+    struct arena *mem;
+    bool aborted;
+    struct read_job read;
+    struct write_job write;
+    struct key_new made;
+    /* list */
+    struct str tenant, after;
+    struct buf out;
+    /* revoke */
+    struct str id;
+    struct key_row *row;
+    struct principal who;
+    struct key_row revoked;
+    struct store_op op;
+};
+
+static void on_abort(struct http_request *r)
+{
+    ((struct keys_job *)r->user)->aborted = true;
+}
+
+static struct keys_job *job_new(struct services *sv, struct http_request *r)
+{
+    struct keys_job *j = xcalloc(1, sizeof(*j));
+
+    j->sv = sv;
+    j->http = r;
+    j->mem = arena_new(16u * 1024 * 1024);
+    buf_init(&j->out, 16u * 1024 * 1024);
+    r->user = j;
+    r->on_abort = on_abort;
+    return j;
+}
+
+/* Answers with what is in out, or with the error. */
+static void job_end(struct keys_job *j, const struct error *err)
+{
+    if (j->aborted)
+        http_request_done(j->http);
+    else if (err)
+        front_refuse(j->http, error_info(err->code)->http_status, STR_NONE, err->text);
+    else
+        http_reply(j->http, 200, "application/json", STR_NONE, buf_str(&j->out));
+    crypto_wipe(&j->made.text, sizeof(j->made.text));
+    buf_release(&j->out);
+    arena_free(j->mem);
+    free(j);
+}
+
+static void refuse_busy(struct keys_job *j)
+{
+    struct error err;
+    error_set(&err, ERR_UNAVAILABLE, "too much is waiting for the store; try again shortly");
+    job_end(j, &err);
+}
+
+/* Create. */
+
+static void on_created(struct write_job *job)
+{
+    struct keys_job *j = container_of(job, struct keys_job, write);
+    struct js_writer w;
+
+    if (!job->ok) {
+        job_end(j, &job->err);
+        return;
+    }
+    log_info("a key was made", LS("key_id", j->made.row.id), LS("tenant", j->made.row.tenant),
+             LZ("role", role_name(j->made.row.role)));
+    js_begin(&w, &j->out);
+    js_object(&w);
+    js_kv_string(&w, "key", str_of(j->made.text.text));
+    key_write(&w, &j->made.row);
+    js_object_end(&w);
+    job_end(j, NULL);
+}
+
+void front_control_key_create(void *arg, struct http_request *r,
+                              const struct route_match *m unused_arg)
+{
+    struct keys_job *j = job_new(arg, r);
+    struct key_request wanted;
+    struct error err;
+
+    if (!key_request_parse(r->body, j->mem, &wanted, &err)) {
+        job_end(j, &err);
+        return;
+    }
+    key_new_fill(&wanted, clock_life_ms(), j->mem, &j->made);
+    j->write = (struct write_job){.ops = j->made.ops, .n = j->made.n, .done = on_created};
+    if (!lane_write(j->sv->lanes, &j->write))
+        refuse_busy(j);
+}
+
+/* List. */
+
+static bool run_list(struct read_job *job, struct store *store)
+{
+    struct keys_job *j = container_of(job, struct keys_job, read);
+    struct key_row *rows = NULL;
+    size_t n = 0;
+
+    if (!store_keys_page(store, j->tenant, j->after, STORE_PAGE_MAX, j->mem, &rows, &n, &job->err))
+        return false;
+    keys_write(&j->out, rows, n, STORE_PAGE_MAX);
+    return true;
+}
+
+static void on_listed(struct read_job *job)
+{
+    job_end(container_of(job, struct keys_job, read), job->ok ? NULL : &job->err);
+}
+
+static struct str query_value(struct http_request *r, struct str name, struct arena *mem)
+{
+    unsigned count = 0;
+    struct str query = r->head->query.p ? r->head->query : STR("");
+    struct str value = http_query_get(query, name, &count);
+
+    if (count != 1)
+        return STR_NONE;
+    char *text = arena_alloc(mem, value.n + 1);
+    int n = http_percent_decode(value, text, false);
+    return n > 0 ? str_n(text, (size_t)n) : STR_NONE;
+}
+
+void front_control_key_list(void *arg, struct http_request *r,
+                            const struct route_match *m unused_arg)
+{
+    struct keys_job *j = job_new(arg, r);
+
+    j->tenant = query_value(r, STR("tenant"), j->mem);
+    j->after = query_value(r, STR("after"), j->mem);
+    j->read = (struct read_job){.run = run_list, .done = on_listed};
+    if (!lane_query(j->sv->lanes, &j->read))
+        refuse_busy(j);
+}
+
+/* Revoke: a key's tenant is its row's. */
+
+static void refuse_missing(struct keys_job *j)
+{
+    struct error err;
+    error_set(&err, ERR_NOT_FOUND,
+              "there is no such key, or it was revoked already; see `holdfast key list`");
+    job_end(j, &err);
+}
+
+static void on_revoked(struct write_job *job)
+{
+    struct keys_job *j = container_of(job, struct keys_job, write);
+    struct js_writer w;
+
+    if (!job->ok) {
+        job_end(j, &job->err);
+    } else if (j->op.verdict != VERDICT_OK) {
+        refuse_missing(j);
+    } else {
+        log_info("a key was revoked", LS("key_id", j->id));
+        identity_revoked(j->sv->identity, arena_printf(j->mem, "key:%.*s", STR_ARG(j->id)));
+        js_begin(&w, &j->out);
+        js_object(&w);
+        j->row->revoked_ms = j->revoked.revoked_ms;
+        key_write(&w, j->row);
+        js_object_end(&w);
+        job_end(j, NULL);
+    }
+}
+
+static bool run_find(struct read_job *job, struct store *store)
+{
+    struct keys_job *j = container_of(job, struct keys_job, read);
+    return store_key_get(store, j->id, j->mem, &j->row, &job->err);
+}
+
+static void on_found(struct read_job *job)
+{
+    struct keys_job *j = container_of(job, struct keys_job, read);
+
+    if (!job->ok) {
+        job_end(j, &job->err);
+        return;
+    }
+    if (!j->row || j->row->revoked_ms) {
+        refuse_missing(j);
+        return;
+    }
+    j->who =
+        (struct principal){.tenant = j->row->tenant, .owner = STR("local"), .role = ROLE_ADMIN};
+    j->revoked =
+        (struct key_row){.id = j->id, .tenant = j->row->tenant, .revoked_ms = clock_life_ms()};
+    j->op = (struct store_op){.kind = OP_KEY_REVOKE, .who = &j->who, .key = &j->revoked};
+    j->write = (struct write_job){.ops = &j->op, .n = 1, .done = on_revoked};
+    if (!lane_write(j->sv->lanes, &j->write))
+        refuse_busy(j);
+}
+
+void front_control_key_revoke(void *arg, struct http_request *r, const struct route_match *m)
+{
+    struct keys_job *j = job_new(arg, r);
+
+    if (!key_id_is_valid(m->params[0])) {
+        refuse_missing(j);
+        return;
+    }
+    j->id = arena_dup(j->mem, m->params[0]);
+    j->read = (struct read_job){.run = run_find, .done = on_found};
+    if (!lane_lookup(j->sv->lanes, &j->read))
+        refuse_busy(j);
+}
