@@ -188,7 +188,8 @@ const char *const sq_texts[SQ_COUNT] = {
         "expires_at = expires_at - (last_activity_at - ?1), last_activity_at = ?1 WHERE rowid IN "
         "(SELECT rowid FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_used WHERE " LIVE
         " AND last_activity_at > ?2 ORDER BY last_activity_at LIMIT ?3)",
-    [SQ_SESSION_REAP] = LAPSE "WHERE rowid IN (SELECT rowid FROM edge_mcp_sessions WHERE " LIVE
+    [SQ_SESSION_REAP] = LAPSE "WHERE rowid IN (SELECT rowid FROM edge_mcp_sessions INDEXED BY "
+                              "idx_edge_sessions_active WHERE " LIVE
                               " AND " PAST("?1") " ORDER BY expires_at LIMIT ?2)",
     [SQ_SESSION_BY_HANDLE] =
         SESSIONS "WHERE tenant_id = ?1 AND owner = coalesce(?2, owner) AND session_id = ?3",
@@ -318,7 +319,8 @@ const char *const sq_texts[SQ_COUNT] = {
                             "WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
 
     [SQ_COUNTS] =
-        "SELECT (SELECT count(*) FROM edge_mcp_sessions WHERE " LIVE
+        "SELECT (SELECT count(*) FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_active "
+        "WHERE " LIVE
         " AND " NOT_PAST("?1") "), "
                                "(SELECT count(*) FROM edge_mcp_sessions), "
                                "(SELECT count(*) FROM transport_sessions WHERE ended_at IS NULL), "
