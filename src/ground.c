@@ -24,6 +24,7 @@
 #define PATIENCE_MS 30000
 #define PAUSE_FIRST_MS 200
 #define PAUSE_LAST_MS 2000
+#define LOOKUP_MS 2000
 #define END_MS 2000 /* for the last word of a writer */
 
 struct ground {
@@ -89,32 +90,35 @@ static bool open_first(struct ground *g, struct error *err)
 {
     const struct database *d = &g->config.database;
     struct store_config how = {0};
+    struct error why;
     int64_t until = clock_mono_ms() + g->config.patience_ms;
 
     for (int64_t pause = PAUSE_FIRST_MS;;
          pause = pause * 2 < PAUSE_LAST_MS ? pause * 2 : PAUSE_LAST_MS) {
-        if (database_open(d, how, &g->stores[0], err))
+        if (database_open(d, how, &g->stores[0], &why))
             return true;
-        if (!d->is_postgres || err->code != ERR_UNAVAILABLE)
+        if (!d->is_postgres || why.code != ERR_UNAVAILABLE) {
+            *err = why;
             return false;
+        }
         if (clock_mono_ms() + pause > until)
             break;
-        log_warn("waiting for the database", LS("database", d->shown), LZ("why", err->text));
+        log_warn("waiting for the database", LS("database", d->shown), LZ("why", why.text));
         pause_ms(pause);
     }
-    char why[sizeof(err->text)];
-    snprintf(why, sizeof(why), "%s", err->text);
     return error_set(err, ERR_UNREACHABLE,
                      "the database %.*s could not be reached for %d s (%.300s); start it, or "
                      "correct DATABASE_URL",
-                     STR_ARG(d->shown), (int)(g->config.patience_ms / 1000), why);
+                     STR_ARG(d->shown), (int)(g->config.patience_ms / 1000), why.text);
 }
 
+/* Lookups are by key: one that takes long will not come. */
 static bool open_stores(struct ground *g, struct error *err)
 {
-    struct store_config how = {.read_only = true};
-    return open_first(g, err) && database_open(&g->config.database, how, &g->stores[1], err) &&
-           database_open(&g->config.database, how, &g->stores[2], err);
+    struct store_config lookup = {.read_only = true, .deadline_ms = LOOKUP_MS};
+    struct store_config query = {.read_only = true};
+    return open_first(g, err) && database_open(&g->config.database, lookup, &g->stores[1], err) &&
+           database_open(&g->config.database, query, &g->stores[2], err);
 }
 
 /* Writer, chain, spool. */

@@ -38,8 +38,8 @@ void audit_anchor(struct audit *a, void (*done)(void *arg), void *arg);
 /* Texts that a peer chooses are kept to this many bytes, bodies aside. */
 #define AUDIT_TEXT_MAX 256
 /* Outcomes that wait for the store to come back; with so many exec_begin() refuses.  With a spool
- * it refuses while a single one waits and the store does not write, and once the store is back they
- * are handed to it before the first new intent. */
+ * it refuses at once for as long as the store does not write, and when that is back they are handed
+ * to it before the first new intent. */
 #define AUDIT_KEPT_MAX 4096
 /* Bytes of notes on their way to the store; a note past them is dropped and counted. */
 #define AUDIT_NOTES_MAX ((size_t)16 << 20)

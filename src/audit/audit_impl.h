@@ -72,7 +72,8 @@ void anchor_release(struct audit *a);
  * the spool meanwhile. */
 void audit_keep_outcome(struct audit *a, struct exec *x,
                         void (*settled)(struct exec *x, const struct error *err));
-/* May an intent be handed to the write lane now?  With a spool only behind all that is kept. */
+/* May an intent be handed to the write lane now?  With a spool only while the store writes, which
+ * the lane finds out by itself, and behind all that is kept. */
 bool kept_go_first(struct audit *a);
 void kept_init(struct audit *a);
 void kept_release(struct audit *a);

@@ -257,11 +257,16 @@ static void submit(struct exec *x, size_t n_ops)
 
 static void refuse_behind(struct exec *x)
 {
+    size_t waiting = x->audit->n_kept;
     job_init(x, 0);
-    error_set(&x->job.err, ERR_UNAVAILABLE,
-              "%zu outcomes wait for the store to come back; check the disk and the store, then "
-              "try again",
-              x->audit->n_kept);
+    if (waiting > 0)
+        error_set(&x->job.err, ERR_UNAVAILABLE,
+                  "%zu outcomes wait for the store to come back; check the disk and the store, "
+                  "then try again",
+                  waiting);
+    else
+        error_set(&x->job.err, ERR_UNAVAILABLE,
+                  "the store does not write just now, so the call was not sent; try again shortly");
     defer_finish(x, false);
 }
 

@@ -112,11 +112,11 @@ static void on_retry(void *arg)
 
 bool kept_go_first(struct audit *a)
 {
-    if (!a->spooler || a->n_kept == 0)
+    if (!a->spooler)
         return true;
     if (a->n_spooling > 0 || !lanes_healthy(a->lanes))
         return false;
-    if (a->n_retrying == 0)
+    if (a->n_kept > 0 && a->n_retrying == 0)
         start_round(a);
     return true;
 }
