@@ -473,6 +473,7 @@ TEST(test_doubt__an_intent_that_was_not_committed_leaves_nothing)
     r.poll = loop_timer_new(r.loop, on_healthy, &r);
     loop_timer_start(r.poll, 1, 1);
     loop_run(r.loop);
+    loop_timer_stop(r.poll);
     begin(&r, &x); /* takes the very id */
     assert_true(exec_is_open(&x));
     loop_timer_start(r.poll, 600, 0); /* the doubt has been looked at by then */
