@@ -171,6 +171,15 @@ bool pg_links_of(struct store *s, const struct principal *who, struct str sessio
     return true;
 }
 
+/* What is seen as active or idle is also kept so. */
+static enum pg_statement page_of(const struct principal *who, unsigned statuses)
+{
+    bool live = statuses && !(statuses & ~(1U << SESSION_ACTIVE | 1U << SESSION_IDLE));
+    if (live)
+        return who->tenant_wide ? PG_SESSIONS_LIVE_OF_TENANT : PG_SESSIONS_LIVE_OF_OWNER;
+    return who->tenant_wide ? PG_SESSIONS_OF_TENANT : PG_SESSIONS_OF_OWNER;
+}
+
 bool pg_sessions_page(struct store *s, const struct principal *who,
                       const struct session_filter *filter, unsigned limit, struct arena *mem,
                       struct session_row **ret_rows, size_t *ret_n, struct error *err)
@@ -178,14 +187,15 @@ bool pg_sessions_page(struct store *s, const struct principal *who,
     struct pg_params p = {0};
     PGresult *res = NULL;
     bool ok = true;
-    add_viewer(&p, who);
+    pg_text(&p, who->tenant);
+    pg_text(&p, who->owner);
     pg_uuid(&p, filter->before);
     pg_int(&p, limit);
     pg_int4(&p, (int32_t)filter->statuses);
     pg_instant(&p, filter->now_ms);
     pg_int(&p, filter->idle_ms);
     pg_text(&p, filter->client_type);
-    if (!pg_page(pg_of(s), PG_SESSIONS_PAGE, &p, &res, err))
+    if (!pg_page(pg_of(s), page_of(who, filter->statuses), &p, &res, err))
         return false;
     size_t n = (size_t)PQntuples(res);
     struct session_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));

@@ -23,12 +23,22 @@
     "SELECT id, tenant_id, owner, session_id, digest, execution, created_at, expires_at, "         \
     "length(sealed)::bigint, "
 
-/* The bounds of a page of sessions; statuses are those that a reader sees. */
+/* After every id. */
+#define LAST_UUID "'ffffffff-ffff-ffff-ffff-ffffffffffff'"
+/* As a reader sees it at $6, a session being idle when unused for $7 ms. */
 #define SEEN_STATUS                                                                                \
     "CASE WHEN status = 'expired' OR status = 'terminated' THEN status "                           \
-    "WHEN expires_at <= $7::timestamptz THEN 'expired' "                                           \
-    "WHEN $8::bigint > 0 AND last_activity_at + $8 * interval '1 millisecond' <= $7 THEN 'idle' "  \
+    "WHEN expires_at <= $6::timestamptz THEN 'expired' "                                           \
+    "WHEN $7::bigint > 0 AND last_activity_at + $7 * interval '1 millisecond' <= $6 THEN 'idle' "  \
     "ELSE 'active' END"
+/* $5: bits of enum session_status, in the order of the array; 0 for all.  A text for each of the
+ * tenant or the owner, the live or all: each has its index, and the planner need not guess. */
+#define SESSIONS_PAGE(owner, live)                                                                 \
+    SESSIONS "WHERE tenant_id = $1::text AND $2::text IS NOT NULL " owner live                     \
+             "AND id < coalesce($3::uuid, " LAST_UUID ") AND ($5::integer = 0 OR ($5 >> "          \
+             "array_position(ARRAY['active', 'idle', 'expired', 'terminated'], " SEEN_STATUS       \
+             ") - 1) & 1 = 1) AND ($8::text IS NULL OR client_type = $8) "                         \
+             "ORDER BY id DESC LIMIT $4::bigint"
 /* Writers with events behind their mark: writer, mark, id of the last event.  Looks at one entry of
  * the key for each writer there ever was. */
 #define TAILS                                                                                      \
@@ -148,12 +158,10 @@ const char *const pg_texts[PG_COUNT] = {
         SESSIONS "WHERE tenant_id = $1::text AND owner = $2::text AND carrier = $3::text "
                  "AND carrier_key = $4::bytea AND carrier_key IS NOT NULL AND " LIVE
                  " AND " NOT_PAST("$5::timestamptz"),
-    /* $6: bits of enum session_status, in the order of the array. */
-    [PG_SESSIONS_PAGE] = SESSIONS
-    "WHERE " VISIBLE " AND ($4::uuid IS NULL OR id < $4) AND ($6::integer = 0 OR "
-    "($6 >> array_position(ARRAY['active', 'idle', 'expired', 'terminated'], " SEEN_STATUS
-    ") - 1) & 1 = 1) AND ($9::text IS NULL OR client_type = $9) "
-    "ORDER BY id DESC LIMIT $5::bigint",
+    [PG_SESSIONS_OF_TENANT] = SESSIONS_PAGE("", ""),
+    [PG_SESSIONS_OF_OWNER] = SESSIONS_PAGE("AND owner = $2::text ", ""),
+    [PG_SESSIONS_LIVE_OF_TENANT] = SESSIONS_PAGE("", "AND " LIVE " "),
+    [PG_SESSIONS_LIVE_OF_OWNER] = SESSIONS_PAGE("AND owner = $2::text ", "AND " LIVE " "),
     [PG_TOTALS] = "SELECT count(*) FILTER (WHERE " LIVE " AND " NOT_PAST(
         "$4::timestamptz") "), "
                            "count(*), coalesce(sum(tool_execution_count), 0)::bigint, "
@@ -295,7 +303,7 @@ const char *const pg_texts[PG_COUNT] = {
 
     [PG_EXECUTIONS_PAGE] =
         "SELECT id, outcome_event FROM mcp.session_tool_executions WHERE session_id = $4::uuid "
-        "AND tenant_id = $1::text AND ($5::uuid IS NULL OR id < $5) "
+        "AND tenant_id = $1::text AND id < coalesce($5::uuid, " LAST_UUID ") "
         "AND mcp.hf_reaches($4, $1, $2::text, $3::boolean) ORDER BY id DESC LIMIT $6::bigint",
     [PG_CONTEXT_GET] =
         "SELECT id, tenant_id, document, version, created_at, updated_at FROM mcp.contexts "
@@ -308,7 +316,7 @@ const char *const pg_texts[PG_COUNT] = {
                       "AND tenant_id = $1::text)",
     [PG_KEY_GET] = KEYS "WHERE id = $1::text",
     [PG_KEYS_PAGE] = KEYS "WHERE ($1::text IS NULL OR tenant_id = $1) "
-                          "AND ($2::text IS NULL OR id > $2) ORDER BY id LIMIT $3::bigint",
+                          "AND id > coalesce($2::text, '') ORDER BY id LIMIT $3::bigint",
     [PG_USER_GET] = "SELECT id, tenant_id, name, role, issuer, created_at, ended_at "
                     "FROM mcp.users WHERE id = $1::uuid",
     [PG_TENANT_GET] = TENANTS("$2::timestamptz") "WHERE t.id = $1::text",
