@@ -307,12 +307,14 @@ static void *open_and_close(void *arg)
 
 TEST(test_postgres_shared__nodes_that_start_at_once_migrate_once)
 {
-    char url[PG_URL_MAX];
+    char url[PG_URL_MAX], name[32], sql[64];
     struct opener o[6] = {0};
     if (!pg_cluster_url())
         skip();
-    pg_cluster_sql("CREATE DATABASE at_once");
-    pg_database_url("at_once", url);
+    snprintf(name, sizeof(name), "at_once_%d", (int)getpid());
+    snprintf(sql, sizeof(sql), "CREATE DATABASE %s", name);
+    pg_cluster_sql(sql);
+    pg_database_url(name, url);
     for (size_t i = 0; i < countof(o); i++) {
         o[i].url = url;
         assert_int_equal(pthread_create(&o[i].thread, NULL, open_and_close, &o[i]), 0);
@@ -322,5 +324,5 @@ TEST(test_postgres_shared__nodes_that_start_at_once_migrate_once)
     for (size_t i = 0; i < countof(o); i++)
         if (!o[i].ok)
             fail_msg("%s", o[i].err.text);
-    pg_cluster_sql("DROP DATABASE at_once");
+    pg_database_drop(name);
 }
