@@ -88,14 +88,15 @@ struct exec {
     void *user;
     struct audit *audit;
     struct write_job job;
-    struct event_row event;
     struct store_op ops[6];
+    struct event_row event; /* and its texts right behind it: the write lane fetches both */
+    char copied[384];
+    size_t n_copied;
     char *redacted; /* made on the write lane when a body changes, freed after the job */
     enum server_audit mode;
     bool sealed;         /* digests and stored body stand in `event` */
     struct str body;     /* original bytes of the event under way */
     struct arena *texts; /* holds the event's texts when `copied` is too small */
-    char copied[384];
     void (*then)(struct exec *x, const struct error *err);
 };
 

@@ -19,6 +19,7 @@
 #include "base/utf8.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 static const bool edges[][EXEC_REFUSED + 1] = {
@@ -121,6 +122,7 @@ static void copy_what(struct exec *x, const struct exec_what *what)
         x->texts = arena_new(n + 1);
         to = arena_alloc(x->texts, n);
     }
+    x->n_copied = n <= sizeof(x->copied) ? n : 0;
     event_set_texts(&x->event, texts, to);
 }
 
@@ -241,6 +243,9 @@ static void job_init(struct exec *x, size_t n_ops)
     x->job.prepare = on_prepare;
     x->job.done = on_written;
     x->job.ok = false;
+    x->job.warm[0] = str_n((const char *)&x->event, offsetof(struct exec, copied) -
+                                                        offsetof(struct exec, event) + x->n_copied);
+    x->job.warm[1] = x->body;
 }
 
 static void submit(struct exec *x, size_t n_ops)

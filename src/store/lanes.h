@@ -28,6 +28,9 @@ struct write_job {
                                                digests; may be NULL */
     void (*done)(struct write_job *job);    /* on the loop; `ok`, verdicts and `err` are set */
     bool ok;
+    /* What prepare and the store will read: fetched into the cache while the job before is worked
+     * on, for it was written on another processor.  May be absent. */
+    struct str warm[2];
     struct error err; /* when !ok: nothing of this job was written */
 };
 
