@@ -1,67 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 and HMAC on OpenSSL.  Fetching an algorithm and making a context both cost more than
- * hashing a short message, so the algorithm is fetched once for the process, the digest context is
- * kept per thread (freed with it), and a prepared HMAC key keeps its inner and outer state.
+/* SHA-256 and HMAC on OpenSSL.  Every event is digested and sealed, so this is the function of
+ * OpenSSL itself and not its envelope: EVP allocates and copies contexts behind pointers, which
+ * costs more than hashing a short message does.  A prepared HMAC key is the state after its inner
+ * and outer block (RFC 2104), and a use of it starts from copies on the stack.
  *
- * None of these can fail but for memory or a broken OpenSSL: that ends the process rather than
- * letting something unhashed pass. */
+ * None of these can fail: they have no memory of their own. */
+#define OPENSSL_SUPPRESS_DEPRECATED /* since 3.0, in favour of EVP; see above */
 #include "crypto/hash.h"
 
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/params.h>
-#include <pthread.h>
+#include <openssl/sha.h>
 #include <stdlib.h>
 
 struct hmac_key {
-    EVP_MAC_CTX *ctx;
+    SHA256_CTX inner, outer; /* with one block each */
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t ctx_of_thread; /* frees what digest_ctx holds when a thread ends */
-static _Thread_local EVP_MD_CTX *digest_ctx;
-static EVP_MD *sha256_md;
-static EVP_MAC *hmac_mac;
-
-static never_returns void broken(const char *what)
+static void add(SHA256_CTX *c, const struct str *parts, size_t n)
 {
-    die("OpenSSL does not do %s; check its installation and FIPS settings", what);
-}
-
-static void free_ctx(void *ctx)
-{
-    EVP_MD_CTX_free(ctx);
-}
-
-static void fetch(void)
-{
-    sha256_md = EVP_MD_fetch(NULL, "SHA256", NULL);
-    hmac_mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
-    if (!sha256_md || !hmac_mac || pthread_key_create(&ctx_of_thread, free_ctx) != 0)
-        broken("SHA-256");
-}
-
-static EVP_MD_CTX *thread_ctx(void)
-{
-    if (likely(digest_ctx != NULL))
-        return digest_ctx;
-    pthread_once(&once, fetch);
-    digest_ctx = EVP_MD_CTX_new();
-    if (!digest_ctx || pthread_setspecific(ctx_of_thread, digest_ctx) != 0)
-        broken("SHA-256");
-    return digest_ctx;
+    for (size_t i = 0; i < n; i++)
+        SHA256_Update(c, parts[i].p, parts[i].n);
 }
 
 void sha256_parts(const struct str *parts, size_t n, uint8_t ret[SHA256_BYTES])
 {
-    EVP_MD_CTX *ctx = thread_ctx();
-    bool ok = EVP_DigestInit_ex2(ctx, sha256_md, NULL);
+    SHA256_CTX c;
 
-    for (size_t i = 0; ok && i < n; i++)
-        ok = EVP_DigestUpdate(ctx, parts[i].p, parts[i].n);
-    if (!ok || !EVP_DigestFinal_ex(ctx, ret, NULL))
-        broken("SHA-256");
+    SHA256_Init(&c);
+    add(&c, parts, n);
+    SHA256_Final(ret, &c);
 }
 
 void sha256(struct str data, uint8_t ret[SHA256_BYTES])
@@ -69,19 +36,29 @@ void sha256(struct str data, uint8_t ret[SHA256_BYTES])
     sha256_parts(&data, 1, ret);
 }
 
+static void begin_with(SHA256_CTX *c, const uint8_t key[SHA256_CBLOCK], uint8_t pad)
+{
+    uint8_t block[SHA256_CBLOCK];
+
+    for (size_t i = 0; i < sizeof(block); i++)
+        block[i] = key[i] ^ pad;
+    SHA256_Init(c);
+    SHA256_Update(c, block, sizeof(block));
+    crypto_wipe(block, sizeof(block));
+}
+
 struct hmac_key *hmac_key_new(const uint8_t *key, size_t n)
 {
-    static const uint8_t nothing;
-    char name[] = "SHA256";
-    OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name, 0),
-                           OSSL_PARAM_construct_end()};
     struct hmac_key *k = xcalloc(1, sizeof(*k));
+    uint8_t block[SHA256_CBLOCK] = {0};
 
-    pthread_once(&once, fetch);
-    k->ctx = EVP_MAC_CTX_new(hmac_mac);
-    /* A NULL key would mean "the one before": an empty one still needs an address. */
-    if (!k->ctx || !EVP_MAC_init(k->ctx, n ? key : &nothing, n, params))
-        broken("HMAC-SHA-256");
+    if (n > sizeof(block))
+        sha256(str_n((const char *)key, n), block);
+    else if (n > 0)
+        memcpy(block, key, n);
+    begin_with(&k->inner, block, 0x36);
+    begin_with(&k->outer, block, 0x5c);
+    crypto_wipe(block, sizeof(block));
     return k;
 }
 
@@ -89,19 +66,21 @@ void hmac_key_free(struct hmac_key *k)
 {
     if (!k)
         return;
-    EVP_MAC_CTX_free(k->ctx); /* cleanses the key */
+    crypto_wipe(k, sizeof(*k));
     free(k);
 }
 
-void hmac_sha256(struct hmac_key *k, const struct str *parts, size_t n, uint8_t ret[SHA256_BYTES])
+void hmac_sha256(const struct hmac_key *k, const struct str *parts, size_t n,
+                 uint8_t ret[SHA256_BYTES])
 {
-    bool ok = EVP_MAC_init(k->ctx, NULL, 0, NULL);
-    size_t length = 0;
+    SHA256_CTX c = k->inner;
+    uint8_t inside[SHA256_BYTES];
 
-    for (size_t i = 0; ok && i < n; i++)
-        ok = EVP_MAC_update(k->ctx, (const unsigned char *)parts[i].p, parts[i].n);
-    if (!ok || !EVP_MAC_final(k->ctx, ret, &length, SHA256_BYTES) || length != SHA256_BYTES)
-        broken("HMAC-SHA-256");
+    add(&c, parts, n);
+    SHA256_Final(inside, &c); /* and wipes its block */
+    c = k->outer;
+    SHA256_Update(&c, inside, sizeof(inside));
+    SHA256_Final(ret, &c);
 }
 
 bool crypto_equal(const void *a, const void *b, size_t n)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 and HMAC-SHA-256 on OpenSSL, algorithms fetched once, contexts reused per thread. */
+/* SHA-256 and HMAC-SHA-256 on OpenSSL; nothing is allocated but a prepared key. */
 #ifndef HOLDFAST_CRYPTO_HASH_H
 #define HOLDFAST_CRYPTO_HASH_H
 
@@ -12,8 +12,9 @@ void sha256_parts(const struct str *parts, size_t n, uint8_t ret[SHA256_BYTES]);
 struct hmac_key; /* prepared key; free with hmac_key_free */
 struct hmac_key *hmac_key_new(const uint8_t *key, size_t n) must_check;
 void hmac_key_free(struct hmac_key *k); /* wipes */
-/* One thread at a time per key. */
-void hmac_sha256(struct hmac_key *k, const struct str *parts, size_t n, uint8_t ret[SHA256_BYTES]);
+/* Any number of threads at once. */
+void hmac_sha256(const struct hmac_key *k, const struct str *parts, size_t n,
+                 uint8_t ret[SHA256_BYTES]);
 bool crypto_equal(const void *a, const void *b, size_t n); /* constant time */
 void crypto_wipe(void *p, size_t n);
 void hex_encode(const void *p, size_t n, char *ret_text /* 2n+1 */);

@@ -4,6 +4,8 @@
 
 #include "crypto/hash.h"
 
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -92,6 +94,29 @@ TEST(test_hmac_sha256__a_prepared_key_serves_again_and_again)
     hmac_key_free(k);
     hmac_key_free(other);
     hmac_key_free(NULL);
+}
+
+/* Keys and data of every length around the blocks: the judge is OpenSSL's own HMAC and digest. */
+TEST(test_hmac_sha256__agrees_with_openssl_at_every_length)
+{
+    uint8_t bytes[200], ours[SHA256_BYTES], theirs[SHA256_BYTES];
+    unsigned n = 0;
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)(i * 7 + 3);
+    for (size_t length = 0; length <= sizeof(bytes); length++) {
+        struct str data = str_n((const char *)bytes, length);
+        sha256(data, ours);
+        assert_true(EVP_Digest(bytes, length, theirs, &n, EVP_sha256(), NULL));
+        assert_memory_equal(ours, theirs, sizeof(ours));
+        for (size_t key_n = 1; key_n <= 130; key_n += key_n < 62 || key_n > 66 ? 3 : 1) {
+            struct hmac_key *k = hmac_key_new(bytes, key_n);
+            hmac_sha256(k, &data, 1, ours);
+            assert_non_null(HMAC(EVP_sha256(), bytes, (int)key_n, bytes, length, theirs, &n));
+            assert_memory_equal(ours, theirs, sizeof(ours));
+            hmac_key_free(k);
+        }
+    }
 }
 
 static void *hash_often(void *arg)
