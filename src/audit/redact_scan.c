@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #define LETTERS 4
+#define BLOCK 35 /* 32 places, and the three bytes behind the last */
 #define SEPARATORS "-_ .\\"
 
 /* For each letter of a beginning the bytes it may be; "*" is any. */
@@ -34,6 +35,8 @@ static const struct beginning {
 
 static uint8_t by_byte[LETTERS][256];               /* buckets of a byte at each letter */
 static uint8_t low[LETTERS][16], high[LETTERS][16]; /* the same by half bytes, and a little more */
+/* Separators by half bytes, exactly: a bit for each value of the high half that one has. */
+static uint8_t separator_low[16], separator_high[16];
 
 static void allow(unsigned letter, unsigned char c, unsigned bucket)
 {
@@ -50,6 +53,10 @@ static void prepare(void)
                 for (unsigned c = *p == '*' ? 0 : (unsigned char)*p;
                      c <= (*p == '*' ? 255 : (unsigned char)*p); c++)
                     allow(k, (unsigned char)c, beginnings[i].bucket);
+    for (const char *p = SEPARATORS; *p; p++) {
+        separator_low[*p & 15] |= (uint8_t)(1u << (*p >> 4));
+        separator_high[*p >> 4] |= (uint8_t)(1u << (*p >> 4));
+    }
     for (unsigned k = 0; k < LETTERS; k++)
         for (unsigned c = 0; c < 256; c++) {
             low[k][c & 15] |= by_byte[k][c];
@@ -71,33 +78,46 @@ static bool scan_bytes(struct str body, size_t from)
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* In which buckets each of the 32 bytes may stand for letter k. */
-AVX2 static inline __m256i buckets_of(__m256i bytes, unsigned k)
+/* 32 bytes by their halves, which is how tables are asked. */
+struct halves {
+    __m256i low, high;
+};
+
+AVX2 static inline struct halves halves_at(const char *p)
 {
     const __m256i half = _mm256_set1_epi8(15);
-    __m256i by_low = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)low[k]));
-    __m256i by_high = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)high[k]));
-    return _mm256_and_si256(
-        _mm256_shuffle_epi8(by_low, _mm256_and_si256(bytes, half)),
-        _mm256_shuffle_epi8(by_high, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), half)));
+    __m256i bytes = _mm256_loadu_si256((const __m256i *)p);
+    return (struct halves){_mm256_and_si256(bytes, half),
+                           _mm256_and_si256(_mm256_srli_epi16(bytes, 4), half)};
+}
+
+AVX2 static inline __m256i look_up(const uint8_t by_low[16], const uint8_t by_high[16],
+                                   struct halves bytes)
+{
+    __m256i l = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)by_low));
+    __m256i h = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)by_high));
+    return _mm256_and_si256(_mm256_shuffle_epi8(l, bytes.low), _mm256_shuffle_epi8(h, bytes.high));
+}
+
+/* In which buckets each of the 32 bytes may stand for letter k. */
+AVX2 static inline __m256i buckets_of(struct halves bytes, unsigned k)
+{
+    return look_up(low[k], high[k], bytes);
 }
 
 /* All bits where a byte is a separator. */
-AVX2 static inline __m256i separators_of(__m256i bytes)
+AVX2 static inline __m256i separators_of(struct halves bytes)
 {
-    __m256i found = _mm256_setzero_si256();
-    for (const char *p = SEPARATORS; *p; p++)
-        found = _mm256_or_si256(found, _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(*p)));
-    return found;
+    __m256i none =
+        _mm256_cmpeq_epi8(look_up(separator_low, separator_high, bytes), _mm256_setzero_si256());
+    return _mm256_xor_si256(none, _mm256_set1_epi8(-1));
 }
 
 /* A bit for each of the 32 places at p that is worth asking; reads 35 bytes. */
 AVX2 static inline uint32_t places_at(const char *p)
 {
-    __m256i b0 = _mm256_loadu_si256((const __m256i *)p);
-    __m256i b1 = _mm256_loadu_si256((const __m256i *)(p + 1));
-    __m256i b2 = _mm256_loadu_si256((const __m256i *)(p + 2));
-    __m256i b3 = _mm256_loadu_si256((const __m256i *)(p + 3));
+    struct halves b0 = halves_at(p), b1 = halves_at(p + 1), b2 = halves_at(p + 2),
+                  b3 = halves_at(p + 3);
     __m256i sep1 = separators_of(b1), sep2 = separators_of(b2), sep3 = separators_of(b3);
     __m256i first = buckets_of(b0, 0), second = buckets_of(b1, 1);
     __m256i third = _mm256_or_si256(buckets_of(b2, 2), sep2);
@@ -109,14 +129,21 @@ AVX2 static inline uint32_t places_at(const char *p)
     return ~(uint32_t)_mm256_movemask_epi8(none);
 }
 
+AVX2 static bool scan_block(struct str body, size_t at)
+{
+    for (uint32_t places = places_at(body.p + at); places; places &= places - 1)
+        if (redact_may_begin(body, at + (size_t)__builtin_ctz(places)))
+            return true;
+    return false;
+}
+
+/* The last block overlaps the one before it, so that only three bytes are left over. */
 AVX2 static bool scan_blocks(struct str body)
 {
-    size_t at = 0;
-    for (; body.n - at >= 35; at += 32)
-        for (uint32_t places = places_at(body.p + at); places; places &= places - 1)
-            if (redact_may_begin(body, at + (size_t)__builtin_ctz(places)))
-                return true;
-    return scan_bytes(body, at);
+    for (size_t at = 0; body.n - at > BLOCK; at += 32)
+        if (scan_block(body, at))
+            return true;
+    return scan_block(body, body.n - BLOCK) || scan_bytes(body, body.n - 3);
 }
 
 static bool has_avx2(void)
@@ -139,7 +166,7 @@ bool redact_scan_with(struct str body, bool blocks)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);
-    return blocks && body.n >= 35 && has_avx2() ? scan_blocks(body) : scan_bytes(body, 0);
+    return blocks && body.n >= BLOCK && has_avx2() ? scan_blocks(body) : scan_bytes(body, 0);
 }
 
 bool redact_scan(struct str body)
