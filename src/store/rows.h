@@ -58,7 +58,8 @@ struct session_row {
                      * last_activity_ms moved, up to created_ms + SESSION_LIFE_MAX_MS */
     struct str termination_reason;
     int64_t tool_count, tokens_used;
-    int64_t version; /* from 1, bumped by every verb that writes the row, not by the fold */
+    int64_t version; /* from 1, bumped by every verb that writes the row, not by the fold, nor when
+                      * the reaper writes down that it is idle */
 };
 /* Active or idle, and not past its end. */
 bool session_row_is_live(const struct session_row *row, int64_t now_ms);
@@ -155,7 +156,7 @@ struct execution_row {
     struct str outcome;           /* "open" while there is none */
     struct str error;
     int64_t duration_ms; /* -1: not known */
-    int64_t tokens;      /* -1: not told */
+    int64_t tokens;      /* -1: none told */
     int64_t executed_ms;
 };
 #define EXECUTION_UUID_TEXT 37

@@ -80,13 +80,16 @@ enum op_kind {
     /* context: makes the document (version 1) or replaces it (version + 1).  context.version is the
      * one expected: 0 when there must be none yet, < 0 for whatever is there; else STALE.  The
      * session's context_id becomes context.id where it had none; where it had one that one is
-     * written, and context.id does not matter.  MISSING, NOT_ACTIVE by the session. */
+     * written, and context.id does not matter.  MISSING, NOT_ACTIVE by the session; DUPLICATE when
+     * that document is another tenant's. */
     OP_CONTEXT_PUT,
     /* tenant.id, created_ms: OK, made or already there. */
     OP_TENANT_ENSURE,
-    /* user (all columns): OK, made or already there (then only role follows). */
+    /* user (all columns): OK, made or already there (then only role follows).  DUPLICATE when the
+     * id is one of another tenant, or the name, without an issuer, that of another of its users. */
     OP_USER_ENSURE,
-    /* key (all columns).  DUPLICATE on id; MISSING when its user is not of its tenant. */
+    /* key (all columns).  DUPLICATE on id; MISSING when its user is not of its tenant.  Makes the
+     * tenant where there is none. */
     OP_KEY_CREATE,
     /* key.id, key.tenant, revoked_ms.  MISSING when unknown or revoked. */
     OP_KEY_REVOKE,

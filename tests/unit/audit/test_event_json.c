@@ -27,6 +27,8 @@ static struct event_row sample(void)
         .outcome = STR("ok"),
         .error = STR("half a character \xe2\x82"),
         .duration_us = -5,
+        .tokens = INT64_MAX,
+        .tool_id = STR("30000000-0000-7000-8000-000000000001"),
         .body_len = INT64_MAX,
         .body = STR("{\"a\":\"\\u0000\"}"),
     };
@@ -52,12 +54,13 @@ static void assert_event(const struct event_row *a, const struct event_row *b)
     assert_int_equal(a->parent, b->parent);
     assert_int_equal(a->duration_us, b->duration_us);
     assert_int_equal(a->body_len, b->body_len);
-    const struct str ta[] = {a->tenant,  a->owner,   a->session_id, a->transport,
-                             a->carrier, a->server,  a->method,     a->tool,
-                             a->era,     a->outcome, a->error,      a->body};
-    const struct str tb[] = {b->tenant,  b->owner,   b->session_id, b->transport,
-                             b->carrier, b->server,  b->method,     b->tool,
-                             b->era,     b->outcome, b->error,      b->body};
+    assert_int_equal(a->tokens, b->tokens);
+    const struct str ta[] = {a->tenant, a->owner,   a->session_id, a->transport, a->carrier,
+                             a->server, a->method,  a->tool,       a->era,       a->outcome,
+                             a->error,  a->tool_id, a->body};
+    const struct str tb[] = {b->tenant, b->owner,   b->session_id, b->transport, b->carrier,
+                             b->server, b->method,  b->tool,       b->era,       b->outcome,
+                             b->error,  b->tool_id, b->body};
     for (size_t i = 0; i < countof(ta); i++)
         assert_same(ta[i], tb[i]);
     assert_memory_equal(a->body_sha, b->body_sha, 32);
@@ -69,7 +72,8 @@ TEST(test_event_json__comes_back_exactly)
 {
     struct event_row in[] = {sample(),
                              {.id = 1, .kind = (enum event_kind)99, .body_len = -1},
-                             {.id = -7}},
+                             {.id = -7},
+                             {.id = 2, .kind = EVENT_RECORD, .tool_id = STR(""), .body_len = -1}},
                      *out;
     struct buf b;
     struct error err;

@@ -166,3 +166,44 @@ TEST(test_verify__works_through_the_daemon)
     event_source_close(source);
     audit_db_close(&db);
 }
+
+/* What REST was told of is an execution by itself: listed, shown and sealed like any other. */
+TEST(test_executions__a_record_is_its_own_outcome)
+{
+    struct audit_db db;
+    struct execution *rows, x;
+    struct event_row *events;
+    size_t n;
+    audit_db_open(&db, false);
+    struct event_row e = audit_db_event(EVENT_RECORD, STR("default"));
+    e.server = STR_NONE;
+    e.outcome = STR("error");
+    e.error = STR("It failed.");
+    e.duration_us = 7000;
+    e.tokens = 42;
+    e.tool_id = STR("30000000-0000-7000-8000-000000000001");
+    audit_db_body(&e, STR("{\"arguments\":{}}"));
+    audit_db_write(&db, (struct event_row *[]){&e}, 1);
+    assert_int_equal(e.exec, e.id);
+    struct arena *mem = arena_new(1 << 20);
+    struct event_source *source = event_source_of_daemon(from_store, db.store);
+    struct execution_filter filter = {.limit = 3};
+    must(executions_newest(source, &filter, mem, &rows, &n, &must_err));
+    assert_int_equal(n, 1);
+    assert_str(rows[0].outcome, "error");
+    assert_int_equal(rows[0].duration_us, 7000);
+    assert_int_equal(rows[0].event.tokens, 42);
+    assert_str(rows[0].event.tool_id, "30000000-0000-7000-8000-000000000001");
+    must(execution_get(source, e.id, mem, &x, &events, &n, &must_err));
+    assert_int_equal(n, 1);
+    assert_str(x.error, "It failed.");
+    assert_str(events[0].body, "{\"arguments\":{}}");
+    struct chain_verifier *v = chain_verifier_new(db.chain);
+    must(chain_verify_event(v, &events[0], &must_err));
+    events[0].tokens++;
+    assert_false(chain_verify_event(v, &events[0], &must_err));
+    chain_verifier_free(v);
+    event_source_close(source);
+    arena_free(mem);
+    audit_db_close(&db);
+}

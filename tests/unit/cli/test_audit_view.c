@@ -87,6 +87,26 @@ TEST(test_audit_view__prints_bodies_for_people)
     buf_release(&b);
 }
 
+TEST(test_audit_view__shows_a_record_with_what_was_told)
+{
+    struct execution x = sample("", "build", "ok");
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    x.event.kind = EVENT_RECORD;
+    x.event.server = STR_NONE;
+    x.event.tokens = 120;
+    x.event.tool_id = STR("30000000-0000-7000-8000-000000000001");
+    x.event.body_len = 2;
+    x.event.body = STR("{}");
+    audit_view_execution(&b, &x, &x.event, 1, false);
+    assert_non_null(strstr(b.p, "kind      record\n"));
+    assert_non_null(strstr(b.p, "tokens    120\n"));
+    assert_non_null(strstr(b.p, "tool id   30000000-0000-7000-8000-000000000001\n"));
+    assert_non_null(strstr(b.p, "outcome   \xe2\x9c\x94 ok\n"));
+    assert_non_null(strstr(b.p, "record (2 bytes)\n{}\n"));
+    buf_release(&b);
+}
+
 TEST(test_audit_view__shows_both_bodies_and_says_which_are_not_kept)
 {
     struct execution x = sample("files", "echo", "ok");
