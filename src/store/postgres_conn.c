@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -271,16 +272,17 @@ static bool is_local(const char *host)
     return strcmp(host, "::1") == 0;
 }
 
+/* Once, however many connections there are. */
+static atomic_flag said_in_clear = ATOMIC_FLAG_INIT;
+
 static void told_of_connection(struct pg_store *s)
 {
     const char *host = PQhost(s->conn);
     snprintf(s->where, sizeof(s->where), "%s", host && *host ? host : "the local socket");
-    if (!PQsslInUse(s->conn) && !is_local(host) && !s->said_in_clear) {
-        s->said_in_clear = true;
+    if (!PQsslInUse(s->conn) && !is_local(host) && !atomic_flag_test_and_set(&said_in_clear))
         log_warn("the connection to PostgreSQL is not encrypted: add sslmode=verify-full to the "
                  "database URL",
                  LZ("host", s->where));
-    }
     if (s->failures)
         log_info("connected to PostgreSQL again", LZ("host", s->where),
                  LI("attempts", s->failures + 1));

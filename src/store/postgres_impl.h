@@ -111,12 +111,11 @@ struct pg_store {
     int64_t deadline_ms;
     int64_t until_us; /* of what is under way, by pg_now_us() */
     bool prepared[PG_COUNT];
-    bool said_in_clear; /* warned about a connection without TLS */
-    bool migrating;     /* inside a migration's transaction */
-    char where[128];    /* host, for people */
-    char reason[256];   /* why there is no connection */
-    int64_t retry_us;   /* by pg_now_us(): not before */
-    unsigned failures;  /* connects in a row */
+    bool migrating;    /* inside a migration's transaction */
+    char where[128];   /* host, for people */
+    char reason[256];  /* why there is no connection */
+    int64_t retry_us;  /* by pg_now_us(): not before */
+    unsigned failures; /* connects in a row */
     /* Events of the transaction under way that are not sent yet: consecutive ids. */
     struct segment segment;
     int64_t segment_first;
