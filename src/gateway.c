@@ -112,6 +112,16 @@ static void on_session_ended(void *arg, struct str link_key)
     upstreams_end_links(g->sv.upstreams, link_key, "its session was terminated");
 }
 
+/* Another node ended it: what serves it here goes as well. */
+static void on_ended_elsewhere(void *arg, struct str tenant unused_arg, struct str id)
+{
+    struct gateway *g = arg;
+    char key[64];
+
+    snprintf(key, sizeof(key), "s:%.*s", STR_ARG(id));
+    on_session_ended(g, str_of(key));
+}
+
 static void start_registry(struct gateway *g)
 {
     struct services *sv = &g->sv;
@@ -122,6 +132,7 @@ static void start_registry(struct gateway *g)
         .audit = sv->audit,
         .on_ended = on_session_ended,
         .arg = g,
+        .is_shared = ground_is_shared(g->ground),
     };
     sv->registry = registry_new(&config);
     api_start();
@@ -166,7 +177,13 @@ static bool start_services(struct gateway *g, struct error *err)
     };
     sv->sessions = sessions_new(&sessions);
     struct follow_config follow = {
-        .loop = sv->loop, .lanes = sv->lanes, .sessions = sv->sessions, .after = ended};
+        .loop = sv->loop,
+        .lanes = sv->lanes,
+        .sessions = sv->sessions,
+        .after = ended,
+        .ended = on_ended_elsewhere,
+        .arg = g,
+    };
     g->follow = ground_is_shared(g->ground) ? follow_new(&follow) : NULL;
     session_metrics_start();
     sv->gauges = session_gauges_new(sv->loop, sv->lanes);

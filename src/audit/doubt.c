@@ -136,7 +136,7 @@ void doubts_add(struct doubts *d, const struct event_row *intent)
     e->duration_us = 0;
     e->outcome = STR("refused");
     e->error = STR("The store went away before the call was sent; nothing ran.");
-    e->body = e->record = STR_NONE;
+    e->body = e->record = e->tool_id = STR_NONE;
     e->body_len = -1;
     memset(e->body_sha, 0, sizeof(e->body_sha));
     memset(e->stored_sha, 0, sizeof(e->stored_sha));

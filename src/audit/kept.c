@@ -163,9 +163,9 @@ static void put_to_spool(struct kept *k, const struct exec *x)
 static void copy_texts(struct kept *k)
 {
     struct event_row *e = &k->event;
-    struct str *const texts[] = {&e->tenant,  &e->owner,   &e->session_id, &e->transport,
-                                 &e->carrier, &e->server,  &e->method,     &e->tool,
-                                 &e->era,     &e->outcome, &e->error,      &e->body};
+    struct str *const texts[] = {&e->tenant, &e->owner,  &e->session_id, &e->transport, &e->carrier,
+                                 &e->server, &e->method, &e->tool,       &e->era,       &e->outcome,
+                                 &e->error,  &e->body,   &e->tool_id};
     for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = arena_dup(k->mem, *texts[i]);
 }
