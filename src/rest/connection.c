@@ -2,27 +2,14 @@
 /* The server's members are laid over the client's as a merge patch. */
 #include "rest/connection.h"
 
+#include "identity/proxy.h"
 #include "json/merge.h"
 #include "json/write.h"
-
-#include <arpa/inet.h>
 
 #define METADATA_BYTES (256 * 1024)
 #define AGENT_MAX 512
 
 static const char *const server_members[] = {"ip_address", "user_agent", "protocol", "tls_version"};
-
-static struct str ip_of(const struct http_request *r, char text[INET6_ADDRSTRLEN])
-{
-    const struct sockaddr *sa = (const struct sockaddr *)&r->peer.sa;
-    const void *ip = sa->sa_family == AF_INET6
-                         ? (const void *)&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr
-                         : (const void *)&((const struct sockaddr_in *)(const void *)sa)->sin_addr;
-
-    if (r->is_unix || (sa->sa_family != AF_INET && sa->sa_family != AF_INET6))
-        return STR("unix");
-    return inet_ntop(sa->sa_family, ip, text, INET6_ADDRSTRLEN) ? str_of(text) : STR("unknown");
-}
 
 static struct str lay_over(struct str metadata, struct buf *ours, struct arena *mem)
 {
@@ -37,17 +24,17 @@ static struct str lay_over(struct str metadata, struct buf *ours, struct arena *
     return text;
 }
 
-struct str connection_metadata(const struct http_request *r, struct str metadata, struct arena *mem)
+struct str connection_metadata(const struct config *c, const struct http_request *r,
+                               struct str metadata, struct arena *mem)
 {
     struct str agent = http_header_get(r->head, STR("user-agent"));
-    char ip[INET6_ADDRSTRLEN];
     struct js_writer w;
     struct buf ours;
 
     buf_init(&ours, METADATA_BYTES);
     js_begin(&w, &ours);
     js_object(&w);
-    js_kv_string(&w, "ip_address", ip_of(r, ip));
+    js_kv_string(&w, "ip_address", client_address(c, r, mem));
     js_kv_string(&w, "user_agent",
                  agent.p ? str_n(agent.p, agent.n < AGENT_MAX ? agent.n : AGENT_MAX) : STR(""));
     js_kv_string(&w, "protocol", r->head->minor ? STR("HTTP/1.1") : STR("HTTP/1.0"));

@@ -46,7 +46,7 @@ static void fill_row(struct api_call *c, struct creating *k)
         .counted = true,
         .carrier = STR("rest"),
         .core_session_id = b->core_session_id.n ? b->core_session_id : STR_NONE,
-        .connection_metadata = connection_metadata(c->http, b->metadata, c->mem),
+        .connection_metadata = connection_metadata(c->config, c->http, b->metadata, c->mem),
         .context_id = b->context_id,
         .created_ms = now,
         .last_activity_ms = now,

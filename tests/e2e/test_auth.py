@@ -411,6 +411,23 @@ def test_revocation__lets_a_call_under_way_finish(holdfast, scripted):
     assert [e['outcome'] for e in commands.events(hf) if e['kind'] == 'outcome'] == ['ok']
 
 
+def test_revocation__by_another_process_on_the_same_postgresql_counts_too(holdfast, cluster, tmp_path):
+    (tmp_path / 'audit.key').write_text(os.urandom(32).hex())
+    (tmp_path / 'audit.key').chmod(0o600)
+    env = {'DATABASE_URL': cluster.database(), 'HOLDFAST_AUDIT_KEY_FILE': str(tmp_path / 'audit.key')}
+    one, other = (holdfast(settings=REQUIRED, env=env, start=False) for _ in range(2))
+    commands.run(one, 'db', 'migrate', env=env)
+    key = create(one, env=env)  # nobody runs: straight into the store
+    for hf in (one, other):
+        hf.start()
+    client = key.client(other).connect()
+    stream = standing(other, client, key)
+    at = revoked_at(one, key)
+    assert read_to_end(stream) - at < 1.0
+    assert ask(other, 'POST', '/mcp/sample', key.headers).status == 401
+    assert ask(one, 'POST', '/mcp/sample', key.headers).status == 401
+
+
 # Scopes and roles.
 
 @pytest.fixture
@@ -548,6 +565,13 @@ def test_forwarded_host__is_not_believed_from_strangers(holdfast):
     assert ask(hf, 'POST', '/mcp/sample', {'Host': 'evil.example', 'X-Forwarded-Host': 'mcp.example'}).status == 403
     reply = ask(hf, 'POST', '/mcp', {'X-Forwarded-Host': 'evil.example', 'Authorization': 'Bearer x'})
     assert reply.status == 401 and 'evil' not in reply.header('WWW-Authenticate')
+
+
+def test_forwarded_for__names_the_client_when_the_proxy_is_trusted(holdfast):
+    for proxies, address in (([], '127.0.0.1'), (['127.0.0.1'], '203.0.113.5')):
+        hf = holdfast(settings={'trusted_proxies': proxies})
+        reply = hf.request('POST', '/api/v1/sessions', {'X-Forwarded-For': '198.51.100.1, 203.0.113.5'}, b'{"edge_mcp_id":"e"}')
+        assert reply.status == 201 and reply.json()['connection_metadata']['ip_address'] == address, reply
 
 
 # Tokens.
