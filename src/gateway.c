@@ -28,6 +28,7 @@
 #include "rest/api.h"
 #include "rest/front.h"
 #include "servers/sample.h"
+#include "servers/session.h"
 #include "session/follow.h"
 #include "session/reaper.h"
 #include "session/session_gauges.h"
@@ -100,6 +101,7 @@ static void start_delivery(struct gateway *g)
     struct upstreams_config upstreams = {
         .loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink(sv->hub)};
     builtin_register(&server_sample, NULL);
+    builtin_register(&server_session, sv->registry);
     sv->upstreams = upstreams_new(&upstreams);
     hub_set_upstreams(sv->hub, sv->upstreams);
     sv->pipes = pipes_new(sv);

@@ -39,6 +39,9 @@ const struct server_config *config_server(const struct config *c, struct str nam
     for (size_t i = 0; i < c->n_servers; i++)
         if (str_eq(c->servers[i].name, name))
             return &c->servers[i];
+    for (size_t i = 0; i < c->n_builtins; i++)
+        if (str_eq(c->builtins[i].name, name))
+            return &c->builtins[i];
     return NULL;
 }
 

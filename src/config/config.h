@@ -111,6 +111,8 @@ struct config {
     size_t limit_body, limit_audit_body;
     struct server_config *servers;
     size_t n_servers;
+    struct server_config *builtins; /* servers of our own, always there beside those */
+    size_t n_builtins;
     struct str *notes;
     size_t n_notes; /* accepted but unused keys etc., said once at start */
 };
@@ -129,6 +131,7 @@ must_check bool config_parse(struct str text, struct str file, const struct conf
                              struct config **ret, struct error *err);
 struct config *config_ref(struct config *c);
 void config_unref(struct config *c);
+/* One of ours too. */
 const struct server_config *config_server(const struct config *c, struct str name);
 /* NULL: the tenant is not named in the configuration. */
 const struct tenant_config *config_tenant(const struct config *c, struct str name);

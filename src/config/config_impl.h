@@ -169,7 +169,7 @@ void notes_finish(struct reading *r);
 /* server.c */
 must_check bool servers_read(const struct js_binding *b, const struct js_node *servers,
                              struct error *err);
-void servers_finish(struct config *c); /* adds the sample when there is none */
+void servers_finish(struct config *c); /* adds our own */
 
 /* write.c: "30m", "4MiB": in the largest unit that leaves no rest; the last unit is 1. */
 struct config_unit {

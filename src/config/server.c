@@ -155,18 +155,26 @@ bool servers_read(const struct js_binding *b, const struct js_node *servers, str
     return true;
 }
 
+static struct server_config *builtin_new(struct config *c, struct str name, enum server_share share)
+{
+    struct server_draft *draft = arena_new_of(c->mem, struct server_draft);
+
+    js_bind_defaults(server_fields, draft, c->mem);
+    draft->server.name = name;
+    draft->server.kind = SERVER_BUILTIN;
+    draft->server.era = ERA_LEGACY;
+    draft->server.share = share;
+    definition_compute(&draft->server);
+    return &draft->server;
+}
+
+/* The sample stands in for servers that are not configured yet. */
 void servers_finish(struct config *c)
 {
-    struct server_draft draft = {.enabled = true};
-
+    c->builtins = builtin_new(c, STR("session"), SHARE_ALL);
+    c->n_builtins = 1;
     if (c->n_servers > 0)
         return;
-    js_bind_defaults(server_fields, &draft, c->mem);
-    c->servers = arena_new_of(c->mem, struct server_config);
+    c->servers = builtin_new(c, STR("sample"), SHARE_SESSION);
     c->n_servers = 1;
-    *c->servers = draft.server;
-    c->servers->name = STR("sample");
-    c->servers->kind = SERVER_BUILTIN;
-    c->servers->era = ERA_LEGACY;
-    definition_compute(c->servers);
 }

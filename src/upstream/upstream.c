@@ -144,6 +144,20 @@ static void finish_retired(struct upstream *u, bool now)
     }
 }
 
+/* Servers of our own, behind all others. */
+static void apply_builtins(struct upstreams *s, struct config *config)
+{
+    for (size_t i = 0; i < config->n_builtins; i++) {
+        struct upstream *u = upstreams_find(s, config->builtins[i].name);
+        if (u) {
+            list_remove(&u->node);
+            list_push(&s->all, &u->node);
+        } else if (builtin_find(config->builtins[i].name)) {
+            upstream_new(s, config, &config->builtins[i]);
+        }
+    }
+}
+
 void upstreams_apply(struct upstreams *s, struct config *config)
 {
     list_each(&s->all, n)
@@ -156,6 +170,7 @@ void upstreams_apply(struct upstreams *s, struct config *config)
     for (size_t i = 0; i < config->n_servers; i++)
         if (!upstreams_find(s, config->servers[i].name))
             upstream_new(s, config, &config->servers[i]);
+    apply_builtins(s, config);
     list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), false);
 }
 

@@ -26,6 +26,7 @@ BETA = {
 REGION = {'name': 'region', 'inputSchema': {'type': 'object', 'properties': {
     'where': {'type': 'string', 'x-mcp-header': 'Region'}, 'n': {'type': 'integer', 'x-mcp-header': 'Count'}}}}
 ORDER = ('zeta', 'alpha', 'beta', 'new')
+OURS = ['session__context_get', 'session__context_update']  # of the built-in server, after all others
 
 
 @pytest.fixture(scope='module')
@@ -69,7 +70,7 @@ def test_tools__are_named_after_their_server_in_the_order_of_the_configuration(c
     tools = every(client, 'tools/list', 'tools')
     assert [t['name'] for t in tools] == [
         *(f'zeta__{n}' for n in ('script', 'echo', 'counter')), *(f'alpha__{n}' for n in ('script', 'echo', 'counter', 'deploy__now')),
-        *(f'beta__{n}' for n in ('script', 'echo', 'counter')), *(f'new__{n}' for n in ('script', 'echo', 'counter', 'region'))]
+        *(f'beta__{n}' for n in ('script', 'echo', 'counter')), *(f'new__{n}' for n in ('script', 'echo', 'counter', 'region')), *OURS]
     assert tools == every(client, 'tools/list', 'tools')
 
 
@@ -111,8 +112,8 @@ def test_completion__goes_to_whose_reference_it_is(client):
 
 
 def test_instructions__stand_under_their_servers_names(world):
-    expected = '# alpha\nUse "alpha"\nfor A.\n\n# beta\nThen beta.'
-    assert world.client('/mcp').initialize().result['instructions'] == expected
+    expected = world.client('/mcp').initialize().result['instructions']
+    assert expected.startswith('# alpha\nUse "alpha"\nfor A.\n\n# beta\nThen beta.\n\n# session\nThe context document')
     found = world.client('/mcp', modern=True).rpc('server/discover').result
     assert found['instructions'] == expected and found['_meta']['io.modelcontextprotocol/serverInfo']['name'] == 'holdfast'
     for result in (found, world.client('/mcp').initialize().result):
@@ -200,9 +201,9 @@ def test_ids_of_the_client__come_back_with_their_type(client):
 
 @pytest.fixture(scope='module')
 def crowd(tmp_path_factory):
-    """Exactly 1,000 tools, exactly 1,001 resources, and prompts of two servers across the border of a page."""
+    """Exactly 1,000 tools with our own two, exactly 1,001 resources, and prompts of two servers across the border of a page."""
     folder = tmp_path_factory.mktemp('crowd')
-    tools = [{'name': f't{n}', 'inputSchema': {'type': 'object'}} for n in range(497)]
+    tools = [{'name': f't{n}', 'inputSchema': {'type': 'object'}} for n in range(496)]
     resources = [{'uri': f'r://{n}', 'name': str(n)} for n in range(600)]
     servers = {
         'one': Script(folder, 'one', http=True, shape={'tools': tools, 'resources': resources, 'page': 300,
@@ -276,7 +277,7 @@ def test_a_dead_and_a_hanging_server__spoil_nothing_and_are_told_of_when_they_co
              Background(lambda: hf.client('/mcp', modern=True).rpc('resources/read', {'uri': 'g://1'}))]
     called = hf.client('/mcp', modern=True).call('good__echo', {'text': 'at once'})  # needs no list of the others
     assert called.text == 'at once'
-    own = ['good__script', 'good__echo', 'good__counter']
+    own = ['good__script', 'good__echo', 'good__counter', *OURS]
     assert [t['name'] for t in tasks[0].result().result['tools']] == own
     assert tasks[1].result().result['contents'][0]['text'] == 'good'
     for name in ('dead', 'gone'):

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOLDFAST_SERVERS_SESSION_H
+#define HOLDFAST_SERVERS_SESSION_H
+
+#include "upstream/builtin.h"
+
+/* Registered with a struct registry. */
+extern const struct builtin server_session;
+
+#endif
