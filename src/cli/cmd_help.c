@@ -3,6 +3,7 @@
  * all from tables. */
 #include "cli/cli.h"
 #include "config/config.h"
+#include "rest/openapi.h"
 
 struct row {
     const char *name, *help;
@@ -98,6 +99,8 @@ static bool add_topic(const char *word, struct buf *out)
     for (const struct topic *t = topics; t->name; t++)
         for (const struct row *r = t->rows; strcmp(t->name, word) == 0 && r->name; r++)
             buf_addf(out, "%-*s %s\n", t->width, r->name, r->help);
+    if (strcmp(word, "openapi") == 0)
+        openapi_print(out);
     return out->n > 0;
 }
 
@@ -121,6 +124,7 @@ static int unknown_topic(const struct cli *cli, const char *word)
         cli_nearest_offer(&near, c->name);
     for (const struct topic *t = topics; t->name; t++)
         cli_nearest_offer(&near, t->name);
+    cli_nearest_offer(&near, "openapi");
     for (int code = ERR_NONE + 1; code < ERR_COUNT; code++)
         cli_nearest_offer(&near, error_info((enum err_code)code)->name);
     if (near.name)

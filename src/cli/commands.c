@@ -148,8 +148,9 @@ const struct cli_command cli_commands[] = {
     {
         .name = "help",
         .group = "Help",
-        .usage = "[COMMAND | ERROR-CODE | exit-codes | environment]",
-        .summary = "Explain a command, an error code, exit codes or the environment.",
+        .usage = "[COMMAND | ERROR-CODE | exit-codes | environment | openapi]",
+        .summary =
+            "Explain a command, an error code, exit codes, the environment or the REST interface.",
         .examples = {"holdfast help up", "holdfast help session_not_found"},
         .flags = help_flags,
         .run = cmd_help,

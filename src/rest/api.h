@@ -26,6 +26,7 @@ struct api_kind {
     const char *pattern; /* or NULL */
     bool is_secret;      /* never comes back */
     bool is_nullable;
+    bool is_duration;         /* seconds, or a text; the row's bounds are milliseconds */
     bool is_read_only;        /* refused when sent */
     const char *const *names; /* enum; NULL-terminated, or NULL */
 };
@@ -84,7 +85,7 @@ struct api_operation {
     const char *summary;
     const struct api_param *params;
     const struct api_body *body;
-    /* Besides those every operation has: 400, 401, 403, 404, 503. */
+    /* Besides those every operation has (api_common_answers). */
     const struct api_answer *answers;
 };
 extern const struct api_operation api_operations[];
@@ -176,6 +177,8 @@ void api_edge_auth(struct api_call *c);
 void api_record(struct api_call *c);
 void api_record_alias(struct api_call *c);
 void api_list_executions(struct api_call *c);
+/* openapi.c */
+void api_get_openapi(struct api_call *c);
 /* context.c */
 void api_get_context(struct api_call *c);
 void api_put_context(struct api_call *c);

@@ -46,6 +46,7 @@ static const struct api_param once_params[] = {PARAM_ONCE, {0}};
 static const struct api_param session_params[] = {PARAM_SESSION, {0}};
 static const struct api_param session_once_params[] = {PARAM_SESSION, PARAM_ONCE, {0}};
 static const struct api_param session_get_params[] = {PARAM_SESSION, PARAM_IF_NONE_MATCH, {0}};
+static const struct api_param openapi_params[] = {PARAM_IF_NONE_MATCH, {0}};
 static const struct api_param session_by_id_params[] = {
     {.name = "uuid",
      .in = "path",
@@ -149,7 +150,7 @@ static const struct api_param context_write_params[] = {
 const struct api_answer api_common_answers[] = {
     {400, "Problem", "The request is not acceptable."},
     {401, "Problem", "No tenant: the credential is missing or does not hold."},
-    {403, "Problem", "The role does not permit it."},
+    {403, "Problem", "The role, the Host or the Origin does not permit it."},
     {404, "Problem", "There is none, or none that the caller may see."},
     {500, "Problem", "A fault of ours."},
     {503, "Problem", "The store cannot be used just now."},
@@ -189,6 +190,7 @@ static const struct api_answer refresh_answers[] = {
     {200, "SessionRefreshed", "The new end."},
     {409, "Problem", "The session is not active, or a request with this key is under way."},
     {422, "Problem", "The Idempotency-Key came with another request before."},
+    TOO_LARGE,
     BAD_TYPE,
     {0},
 };
@@ -207,7 +209,9 @@ static const struct api_answer context_put_answers[] = {
 static const struct api_answer context_patch_answers[] = {
     {200, "Context", "The document as it is now."}, NOT_ACTIVE, STALE, TOO_LARGE, BAD_TYPE, {0}};
 static const struct api_answer edge_answers[] = {
-    {200, "EdgeTenant", "The credential holds."}, BAD_TYPE, {0}};
+    {200, "EdgeTenant", "The credential holds."}, TOO_LARGE, BAD_TYPE, {0}};
+static const struct api_answer openapi_answers[] = {
+    {200, "OpenApi", "The document."}, UNCHANGED, {0}};
 static const struct api_answer alias_get_answers[] = {{200, "ContextEnvelope", "The document."},
                                                       {0}};
 static const struct api_answer alias_put_answers[] = {
@@ -326,6 +330,14 @@ static const struct api_member problem_members[] = {
     {"error", "string", NULL, true, NULL, NULL, "One short sentence."},
     {0},
 };
+static const struct api_member health_members[] = {
+    {"status", "string", NULL, true, NULL, NULL, "ok"},
+    {0},
+};
+static const struct api_member refusal_members[] = {
+    {"error", "string", NULL, true, NULL, NULL, "One sentence."},
+    {0},
+};
 const struct api_schema api_schemas[] = {
     {"Session", session_members, "A durable session."},
     {"PassthroughAuth", auth_members, "Credentials are never shown, only that there are some."},
@@ -339,6 +351,9 @@ const struct api_schema api_schemas[] = {
     {"EdgeTenant", edge_members, "Who a credential is."},
     {"Context", NULL, "A context document: any JSON object of at most 1 MiB."},
     {"ContextEnvelope", envelope_members, "A context document, wrapped."},
+    {"OpenApi", NULL, "An OpenAPI 3.1 document."},
+    {"Refusal", refusal_members, "Why a request was turned away outside of /api/v1."},
+    {"Health", health_members, "How the server is."},
     {"Problem", problem_members, "What went wrong (RFC 9457)."},
     {0},
 };
@@ -397,6 +412,14 @@ const struct api_operation api_operations[] = {
     {OP("PATCH", SESSIONS "/{id}/context", "patchContext", API_WRITE, api_patch_context,
         "Changes the context document by a merge patch (RFC 7396)."),
      .params = context_write_params, .body = &body_context_patch, .answers = context_patch_answers},
+    {.method = "GET",
+     .pattern = "/api/v1/openapi.json",
+     .id = "getOpenApi",
+     .access = API_READ,
+     .run = api_get_openapi,
+     .summary = "This document.",
+     .params = openapi_params,
+     .answers = openapi_answers},
     {OP("POST", "/api/v1/auth/edge-mcp", "authenticateEdge", API_READ, api_edge_auth,
         "Whose credential this is, for edge clients."),
      .params = no_params, .body = &body_edge_auth, .answers = edge_answers},

@@ -8,15 +8,26 @@
 
 static const char *const client_types[] = {"claude-code", "ide", "agent", "cli", NULL};
 
+/* And what a request may call them. */
+static const char *const client_types_taken[] = {"claude-code", "ide",    "agent",     "cli",
+                                                 "vscode",      "cursor", "jetbrains", NULL};
+
 static const struct api_kind
     kind_text = {.type = "string"},
     kind_nullable = {.type = "string", .is_nullable = true},
     kind_session_id = {.type = "string",
-                       .pattern = "^[!\"$&-.0-9:;<=>@A-Z\\[\\\\\\]^_`a-z{|}~]{1,255}$"},
+                       .pattern = "^(?!(\\.{1,2}|metrics|by-id|import)$)"
+                                  "[!\"$&-.0-9:;<=>@A-Z\\[\\]^_`a-z{|}~]{0,255}$"},
     kind_uuid = {.type = "string", .format = "uuid"},
     kind_uuid_nullable = {.type = "string", .format = "uuid", .is_nullable = true},
-    kind_client_type = {.type = "string", .names = client_types},
-    kind_client_type_nullable = {.type = "string", .names = client_types, .is_nullable = true},
+    kind_client_type = {.type = "string", .names = client_types_taken},
+    kind_client_type_nullable = {.type = "string",
+                                 .names = client_types_taken,
+                                 .is_nullable = true},
+    kind_duration = {.type = "integer|string",
+                     .is_duration = true,
+                     .pattern =
+                         "^(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$|^[0-9]+$"},
     kind_object = {.type = "object"},
     kind_object_nullable = {.type = "object", .is_nullable = true}, kind_any = {.type = NULL},
     kind_secret = {.type = "object", .is_secret = true},
@@ -242,6 +253,7 @@ static const struct js_field session_fields[] = {
     {.name = "ttl",
      .kind = JS_BIND_CUSTOM,
      .read = read_ttl,
+     .data = &kind_duration,
      .min = 1,
      .max = SESSION_LIFE_MAX_MS,
      .offset = offsetof(struct session_body, ttl_ms),
@@ -333,6 +345,7 @@ static const struct js_field refresh_fields[] = {
     {.name = "ttl",
      .kind = JS_BIND_CUSTOM,
      .read = read_ttl,
+     .data = &kind_duration,
      .min = 1,
      .max = SESSION_LIFE_MAX_MS,
      .offset = offsetof(struct refresh_body, ttl_ms),

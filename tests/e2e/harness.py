@@ -330,8 +330,13 @@ class Connection:
         return f'{method} {path} HTTP/1.1\r\n{lines}\r\n'.encode('utf-8')
 
     def request(self, method, path, headers=None, body=b''):
+        """The answer; one of the REST interface is held against its OpenAPI document."""
         self.send(self.head_bytes(method, path, headers, body) + body)
-        return self.read_response(method)
+        reply = self.read_response(method)
+        if path.startswith('/api/v1/'):
+            import openapi  # pylint: disable=import-outside-toplevel
+            openapi.check(method, path, reply)
+        return reply
 
     def raw(self, data):
         """Sends the bytes and returns everything that comes back until the other side closes."""

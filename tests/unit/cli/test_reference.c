@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pages in docs/generated/ are what the tables print today; tools/gen-docs prints them anew. */
 #include "cli/cli.h"
+#include "rest/openapi.h"
 #include "test.h"
 
 #include <stdio.h>
 
 /* The page beside this very file's tree. */
-static void read_page(const char *name, struct buf *out)
+static void read_page(const char *file, struct buf *out)
 {
     static const char here[] = "tests/unit/cli/test_reference.c";
     struct buf path;
@@ -15,7 +16,7 @@ static void read_page(const char *name, struct buf *out)
 
     buf_init(&path, 4096);
     buf_add(&path, __FILE__, top);
-    buf_addf(&path, "docs/generated/%s.md", name);
+    buf_addf(&path, "docs/generated/%s", file);
     FILE *f = fopen(path.p, "r");
     assert_non_null(f);
     while ((n = fread(scratch, 1, sizeof(scratch), f)) > 0)
@@ -24,26 +25,41 @@ static void read_page(const char *name, struct buf *out)
     buf_release(&path);
 }
 
-static void check_page(const char *name)
+static void check_page(const char *file, struct buf *printed)
 {
-    struct buf kept, printed;
+    struct buf kept;
 
     buf_init(&kept, 1 << 20);
-    buf_init(&printed, 1 << 20);
-    read_page(name, &kept);
-    assert_true(cli_help_page(name, &printed));
-    if (!str_eq(buf_str(&kept), buf_str(&printed)))
-        fail_msg("docs/generated/%s.md is not what the tables say; run tools/gen-docs", name);
+    read_page(file, &kept);
+    if (!str_eq(buf_str(&kept), buf_str(printed)))
+        fail_msg("docs/generated/%s is not what the tables say; run tools/gen-docs", file);
     buf_release(&kept);
-    buf_release(&printed);
+    buf_release(printed);
 }
 
 TEST(test_reference__of_commands_is_current)
 {
-    check_page("cli");
+    struct buf printed;
+
+    buf_init(&printed, 1 << 20);
+    assert_true(cli_help_page("cli", &printed));
+    check_page("cli.md", &printed);
 }
 
 TEST(test_reference__of_configuration_is_current)
 {
-    check_page("config");
+    struct buf printed;
+
+    buf_init(&printed, 1 << 20);
+    assert_true(cli_help_page("config", &printed));
+    check_page("config.md", &printed);
+}
+
+TEST(test_reference__of_rest_is_current)
+{
+    struct buf printed;
+
+    buf_init(&printed, 1 << 20);
+    openapi_print(&printed);
+    check_page("openapi.json", &printed);
 }
