@@ -132,6 +132,9 @@ static const struct error_info table[ERR_COUNT] = {
     ROW(ERR_BAD_METHOD, "method_not_allowed", 405, -32600, 1, "The path does not take this method",
         "The path exists, but not with this method. "
         "The Allow header of the answer names those it takes."),
+    ROW(ERR_TOO_SLOW, "too_slow", 408, -32600, 1, "The request came too slowly",
+        "The body did not arrive in the time that is given to it. "
+        "Send the request again, over a faster connection or in smaller parts."),
 };
 
 bool error_set(struct error *err, enum err_code code, const char *fmt, ...)

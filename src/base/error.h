@@ -50,6 +50,7 @@ enum err_code {
     ERR_IDEMPOTENCY_BUSY,
     ERR_MEDIA_TYPE,
     ERR_BAD_METHOD,
+    ERR_TOO_SLOW, /* a request that trickles in */
     ERR_COUNT
 };
 

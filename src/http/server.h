@@ -35,7 +35,11 @@ struct http_request {
     int64_t began_us;  /* clock_mono_us() at the first byte of the head */
     struct str extra;  /* header lines of every answer, refusals too; set by the gate, in mem */
     const struct principal *who; /* in mem; set by the front for routes that want one, else NULL */
-    void *user;                  /* the handler's */
+    /* Words what the server itself refuses after the head (413, 408 …): returns the body, in mem,
+     * and may set refusal_type and add to extra.  Set by the gate; NULL: {"error":"reason"}. */
+    struct str (*word_refusal)(struct http_request *r, int status, const char *reason);
+    const char *refusal_type; /* of the gate's body and of that; NULL: application/json */
+    void *user;               /* the handler's */
     void (*on_abort)(struct http_request *r); /* set by a handler that answers later; may be NULL */
     void (*on_drained)(
         struct http_request *r); /* nothing of a stream is queued any more; or NULL */

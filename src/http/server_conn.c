@@ -175,7 +175,8 @@ static void refuse(struct server_conn *c, int status, struct str headers, struct
 {
     struct server_request *r = c->req;
     struct iovec part = {(char *)body.p, body.n};
-    struct server_answer a = {status, "application/json", headers, &part, body.n ? 1 : 0};
+    const char *type = r && r->pub.refusal_type ? r->pub.refusal_type : "application/json";
+    struct server_answer a = {status, type, headers, &part, body.n ? 1 : 0};
     bool keeps = r && c->state != SERVER_BODY && can_discard(c, r->pub.head);
 
     c->lingers = c->closes = !keeps;
@@ -191,11 +192,14 @@ static void refuse(struct server_conn *c, int status, struct str headers, struct
 /* `reason` is one of our own sentences: nothing in it needs escaping. */
 static void refuse_with(struct server_conn *c, int status, const char *reason)
 {
-    char body[256];
-    int n = snprintf(body, sizeof(body), "{\"error\":\"%s\"}", reason);
+    struct server_request *r = c->req;
+    char text[256];
+    int n = snprintf(text, sizeof(text), "{\"error\":\"%s\"}", reason);
 
-    assert(n > 0 && (size_t)n < sizeof(body));
-    refuse(c, status, status == 503 ? STR("Retry-After: 1\r\n") : STR_NONE, str_n(body, (size_t)n));
+    assert(n > 0 && (size_t)n < sizeof(text));
+    struct str body = r && r->pub.word_refusal ? r->pub.word_refusal(&r->pub, status, reason)
+                                               : str_n(text, (size_t)n);
+    refuse(c, status, status == 503 ? STR("Retry-After: 1\r\n") : STR_NONE, body);
 }
 
 static void dispatch(struct server_conn *c)
@@ -231,19 +235,18 @@ static bool passes_checks(struct server_conn *c)
 {
     struct http_request *r = &c->req->pub;
     struct str body = STR_NONE;
-    int status;
+    int status = c->server->gate ? c->server->gate(c->server->arg, r, &body) : 0;
 
+    if (unlikely(status)) {
+        refuse(c, status, STR_NONE, body);
+        return false;
+    }
     if (unlikely(c->framing == HTTP_LENGTH && c->body_left > c->server->config.max_body)) {
         refuse_with(c, 413, "the body is larger than this server takes; send less");
         return false;
     }
     if (unlikely(http_header_count(r->head, STR("content-encoding")) > 0)) {
         refuse_with(c, 415, "compressed bodies are not taken; send it without Content-Encoding");
-        return false;
-    }
-    status = c->server->gate ? c->server->gate(c->server->arg, r, &body) : 0;
-    if (unlikely(status)) {
-        refuse(c, status, STR_NONE, body);
         return false;
     }
     return true;

@@ -313,6 +313,27 @@ static void refuse_path(struct services *sv, struct http_request *r, const struc
                lines_of(r->mem, id, headers), problem_body(r->mem, code, text, text, id));
 }
 
+struct str api_word_refusal(struct http_request *r, int status, const char *reason)
+{
+    static const struct {
+        int status;
+        enum err_code code;
+    } table[] = {
+        {400, ERR_BAD_INPUT}, {403, ERR_DENIED},     {408, ERR_TOO_SLOW},
+        {413, ERR_TOO_LARGE}, {415, ERR_MEDIA_TYPE}, {503, ERR_UNAVAILABLE},
+    };
+    struct str id = request_id(r);
+    size_t i = 0;
+
+    while (i < countof(table) && table[i].status != status)
+        i++;
+    if (i == countof(table)) /* of trailers that are too long; a sentence without quotes */
+        return arena_printf(r->mem, "{\"error\":\"%s\"}", reason);
+    r->refusal_type = "application/problem+json";
+    r->extra = lines_of(r->mem, id, r->extra);
+    return problem_body(r->mem, table[i].code, reason, reason, id);
+}
+
 void api_handle(struct services *sv, struct http_request *r, struct api_found *f)
 {
     if (!f->route) {

@@ -117,6 +117,8 @@ struct api_call {
 bool api_is_path(struct str path);
 struct api_found;
 struct api_found *api_find(struct http_request *r);
+/* What the HTTP server and the gate refuse, as a problem too. */
+struct str api_word_refusal(struct http_request *r, int status, const char *reason);
 void api_handle(struct services *sv, struct http_request *r, struct api_found *found);
 
 /* Answers; the call is gone afterwards. */

@@ -126,32 +126,24 @@ static bool is_json(struct str type)
            str_ieq(rest, STR("charset=\"utf-8\""));
 }
 
-static int check_names(const struct config *c, struct http_request *r, struct str *ret_body)
+/* Why this request is not even looked at; NULL: it is. */
+static const char *check_names(const struct config *c, struct http_request *r)
 {
     struct str origin = http_header_get(r->head, STR("origin"));
     struct str site = http_header_get(r->head, STR("sec-fetch-site"));
 
     if (r->is_unix)
-        return 0;
-    if (!c->listens_on_loopback && !r->is_tls && !peer_is_trusted_proxy(c, r)) {
-        *ret_body = refusal(r, "only the proxies that \"trusted_proxies\" names may connect here");
-        return 403;
-    }
-    if (!host_is_allowed(c, client_host(c, r))) {
-        *ret_body =
-            refusal(r, "this Host is not one of ours; use a loopback name, or set \"public_url\"");
-        return 403;
-    }
+        return NULL;
+    if (!c->listens_on_loopback && !r->is_tls && !peer_is_trusted_proxy(c, r))
+        return "only the proxies that \"trusted_proxies\" names may connect here";
+    if (!host_is_allowed(c, client_host(c, r)))
+        return "this Host is not one of ours; use a loopback name, or set \"public_url\"";
     if (origin.p &&
-        (http_header_count(r->head, STR("origin")) > 1 || !origin_is_allowed(c, origin))) {
-        *ret_body = refusal(r, "this Origin is not allowed; add it to \"origins\" if it should be");
-        return 403;
-    }
-    if (str_eq(site, STR("cross-site")) && !origin.p) {
-        *ret_body = refusal(r, "a page of another site may not call this server");
-        return 403;
-    }
-    return 0;
+        (http_header_count(r->head, STR("origin")) > 1 || !origin_is_allowed(c, origin)))
+        return "this Origin is not allowed; add it to \"origins\" if it should be";
+    if (str_eq(site, STR("cross-site")) && !origin.p)
+        return "a page of another site may not call this server";
+    return NULL;
 }
 
 /* What the gate found for a head is what the handler serves: looked up once. */
@@ -182,10 +174,14 @@ static struct found *find(struct http_request *r)
 int front_gate(void *arg, struct http_request *r, struct str *ret_body)
 {
     struct services *sv = arg;
-    int status = check_names(sv->config, r, ret_body);
+    const char *wrong = check_names(sv->config, r);
 
-    if (status)
-        return status;
+    if (api_is_path(r->head->path))
+        r->word_refusal = api_word_refusal;
+    if (wrong) {
+        *ret_body = r->word_refusal ? r->word_refusal(r, 403, wrong) : refusal(r, wrong);
+        return 403;
+    }
     if (unlikely(sv->config->n_origins))
         r->extra = cors_lines(sv->config, r);
     if (api_is_path(r->head->path)) {

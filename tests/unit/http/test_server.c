@@ -52,9 +52,18 @@ static void handle(void *arg, struct http_request *r)
     http_reply_parts(r, 200, "text/plain", STR("X-Test: 1\r\n"), parts, 3);
 }
 
+static struct str word_refusal(struct http_request *r, int status, const char *reason)
+{
+    r->refusal_type = "text/plain";
+    r->extra = STR("X-Worded: 1\r\n");
+    return arena_printf(r->mem, "<%d %s>", status, reason);
+}
+
 static int gate(void *arg, struct http_request *r, struct str *ret_body)
 {
     (void)arg;
+    if (str_eq(r->head->path, STR("/worded")))
+        r->word_refusal = word_refusal;
     if (!str_eq(r->head->path, STR("/forbidden")))
         return 0;
     *ret_body = arena_printf(r->mem, "{\"error\":\"no\"}");
@@ -279,6 +288,31 @@ TEST(test_server__oversized_length_is_refused_before_the_body_comes)
     assert_true(peer_has(&p, "{\"error\":\""));
     peer_close(&p);
     teardown(&f);
+}
+
+TEST(test_server__refusals_after_the_head_read_as_the_gate_wants)
+{
+    static const struct {
+        const char *text, *body;
+    } rows[] = {
+        {"Content-Length: 5000000000\r\n\r\n", "<413 the body is larger"},
+        {"Content-Length: 1\r\nContent-Encoding: gzip\r\n\r\nx", "<415 compressed bodies"},
+        {"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "<400 "},
+    };
+    for (size_t i = 0; i < countof(rows); i++) {
+        struct fixture f;
+        struct peer p;
+
+        setup(&f);
+        peer_dial(&p, f.loop, &f.at);
+        peer_say(&p, "POST /worded HTTP/1.1\r\n" HOST);
+        peer_say(&p, rows[i].text);
+        peer_wait(&p, rows[i].body);
+        assert_true(peer_has(&p, "Content-Type: text/plain\r\n"));
+        assert_true(peer_has(&p, "X-Worded: 1\r\n"));
+        peer_close(&p);
+        teardown(&f);
+    }
 }
 
 TEST(test_server__budget_of_all_bodies_answers_503_and_is_given_back)
