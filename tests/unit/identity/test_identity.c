@@ -61,7 +61,7 @@ static void rig_open(struct rig *r, bool auth_required)
     struct str text = auth_required ? STR("{\"holdfast\":{\"auth\":\"required\"}}") : STR("{}");
 
     clock_set_fake(NOW, 1000);
-    *r = (struct rig){.loop = loop_new(), .mem = arena_new(1024 * 1024)};
+    *r = (struct rig){.loop = loop_new(), .mem = arena_new(64u * 1024 * 1024)};
     assert_true(store_open_memory(&memory, &err));
     r->store = store_traced(store_failing(memory), on_verb, r);
     struct lanes_config lanes = {.write = r->store, .lookup = r->store, .query = r->store};
@@ -488,5 +488,35 @@ TEST(test_identity__the_use_of_a_key_is_written_at_most_every_five_minutes)
     turn(&r);
     assert_true(store_key_get(r.store, str_of(r.key.id), r.mem, &row, &err));
     assert_int_equal(row->last_used_ms, NOW);
+    rig_close(&r);
+}
+
+TEST(test_identity__1024_credentials_are_looked_up_at_once_and_no_more)
+{
+    struct rig r;
+    struct key_text key;
+    struct identify *all;
+
+    rig_open(&r, true);
+    all = calloc(IDENTITY_MAX_PROOFS + 1, sizeof(*all));
+    n_done = 0;
+    for (unsigned i = 0; i < IDENTITY_MAX_PROOFS; i++) {
+        key_make(&key);
+        all[i] = question(&r, "x-api-key", arena_dup(r.mem, str_of(key.text)).p);
+        assert_false(identify(r.id, &all[i]));
+    }
+    key_make(&key);
+    struct identify *last = &all[IDENTITY_MAX_PROOFS];
+    *last = question(&r, "x-api-key", key.text);
+    assert_true(identify(r.id, last));
+    assert_int_equal(last->err.code, ERR_UNAVAILABLE);
+    while (n_done < IDENTITY_MAX_PROOFS)
+        loop_turn(r.loop);
+    assert_false(identify(r.id, last));
+    while (n_done <= IDENTITY_MAX_PROOFS)
+        loop_turn(r.loop);
+    assert_int_equal(last->err.code, ERR_UNAUTHENTICATED);
+    assert_true(r.id->refused.n <= IDENTITY_MAX_REFUSED);
+    free(all);
     rig_close(&r);
 }
