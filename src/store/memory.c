@@ -183,8 +183,10 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
 struct mem_table {
     void *rows;
     size_t *n, size;
-    size_t n_kept;
-    void *kept;
+};
+struct mem_kept {
+    size_t n;
+    void *rows;
 };
 
 /* Everything a verb may change; events are not among them. */
@@ -205,46 +207,47 @@ static void tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES])
     memcpy(ret, tables, sizeof(tables));
 }
 
-static void tables_save(struct memory_store *s, struct mem_table ret[MEM_TABLES])
+static void tables_save(struct memory_store *s, struct mem_kept ret[MEM_TABLES])
 {
-    tables_of(s, ret);
+    struct mem_table tables[MEM_TABLES];
+    tables_of(s, tables);
     for (size_t i = 0; i < MEM_TABLES; i++) {
-        size_t bytes = *ret[i].n * ret[i].size;
-        ret[i].n_kept = *ret[i].n;
-        ret[i].kept = xmalloc(bytes + 1);
+        size_t bytes = *tables[i].n * tables[i].size;
+        ret[i] = (struct mem_kept){.n = *tables[i].n, .rows = xmalloc(bytes + 1)};
         if (bytes)
-            memcpy(ret[i].kept, ret[i].rows, bytes);
+            memcpy(ret[i].rows, tables[i].rows, bytes);
     }
 }
 
 /* The arrays may have moved, and are at least as large as they were. */
-static void tables_restore(struct memory_store *s, const struct mem_table before[MEM_TABLES])
+static void tables_restore(struct memory_store *s, const struct mem_kept kept[MEM_TABLES])
 {
-    struct mem_table now[MEM_TABLES];
-    tables_of(s, now);
+    struct mem_table tables[MEM_TABLES];
+    tables_of(s, tables);
     for (size_t i = 0; i < MEM_TABLES; i++) {
-        *now[i].n = before[i].n_kept;
-        if (before[i].n_kept)
-            memcpy(now[i].rows, before[i].kept, before[i].n_kept * before[i].size);
+        *tables[i].n = kept[i].n;
+        if (kept[i].n)
+            memcpy(tables[i].rows, kept[i].rows, kept[i].n * tables[i].size);
     }
 }
 
-static void tables_release(struct mem_table tables[MEM_TABLES])
+static void tables_release(struct mem_kept kept[MEM_TABLES])
 {
     for (size_t i = 0; i < MEM_TABLES; i++)
-        free(tables[i].kept);
+        free(kept[i].rows);
 }
 
 static bool write_batch(struct store *store, struct store_op *ops, size_t n, struct error *err)
 {
     struct memory_store *s = mem_of(store);
-    struct mem_table before[MEM_TABLES];
+    struct mem_kept before[MEM_TABLES];
     bool undoable = false;
     for (size_t i = 0; i < n; i++)
         undoable = undoable || ops[i].required;
     pthread_mutex_lock(&s->lock);
     bool ok = mem_events_check(s, ops, n, err);
-    if (ok && undoable)
+    undoable = undoable && ok;
+    if (undoable)
         tables_save(s, before);
     for (size_t i = 0; ok && i < n; i++) {
         ops[i].verdict = verbs[ops[i].kind](s, &ops[i], clock_life_ms());

@@ -335,6 +335,27 @@ TEST(test_required__a_refused_op_takes_the_batch_with_it_and_tells_why)
     on_every_store(required_fails_the_batch);
 }
 
+static void taken_event_id(struct fixture *f)
+{
+    struct session_row one = {.id = STR(ID "000001"), .last_activity_ms = NOW + 9};
+    struct event_row e = event(event_id(1, 1), EVENT_RECORD), other = e;
+    create(f, &alice, 1);
+    append(f, e);
+    other.mac[0] ^= 1;
+    struct store_op ops[] = {
+        {OP_SESSION_USE, &alice, {.session = &one}, .required = true},
+        {OP_EVENT_APPEND, NULL, {.event = &other}},
+    };
+    assert_false(store_write(f->store, ops, countof(ops), &f->err));
+    assert_int_not_equal(f->err.code, ERR_CONFLICT);
+    assert_int_equal(ops[0].verdict, VERDICT_FAILED);
+    assert_int_equal(get(f, &alice, ID "000001")->last_activity_ms, NOW);
+}
+TEST(test_required__an_event_under_a_taken_id_fails_the_batch_as_ever)
+{
+    on_every_store(taken_event_id);
+}
+
 static void others_may_be_refused(struct fixture *f)
 {
     struct session_row none = {.id = STR(ID "000404"), .last_activity_ms = NOW + 9};
