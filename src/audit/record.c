@@ -35,6 +35,8 @@ static void add_member(struct buf *out, const char *key, struct str json)
 static struct str body_of(struct buf *out, struct str arguments, struct str result)
 {
     buf_init(out, SIZE_MAX);
+    if (!buf_room(out, arguments.n + result.n + 32))
+        return STR_NONE;
     add_member(out, "arguments", arguments);
     add_member(out, "result", result);
     if (!out->n)
@@ -43,7 +45,34 @@ static struct str body_of(struct buf *out, struct str arguments, struct str resu
     return buf_str(out);
 }
 
-/* The redactor's bytes live until its next use, so what it gives is put down at once. */
+static bool is_same(struct str a, struct str b)
+{
+    return a.p == b.p && a.n == b.n;
+}
+
+/* What is kept of both; absent: what was told, as it came.  The redactor's bytes live until its
+ * next use, so what it gives is put down at once. */
+static struct str redact_parts(struct audit *a, struct told_event *t)
+{
+    size_t cap = a->max_body / 2;
+    struct str arguments = redact_body(a->redactor, t->arguments, true, cap);
+    bool is_changed = !is_same(arguments, t->arguments);
+
+    buf_init(&t->kept, SIZE_MAX);
+    if (is_changed)
+        add_member(&t->kept, "arguments", arguments);
+    struct str result = redact_body(a->redactor, t->result, true, cap);
+    if (!is_changed && is_same(result, t->result))
+        return STR_NONE;
+    if (!is_changed)
+        add_member(&t->kept, "arguments", arguments);
+    add_member(&t->kept, "result", result);
+    if (!t->kept.n)
+        buf_addc(&t->kept, '{');
+    buf_addc(&t->kept, '}');
+    return buf_str(&t->kept);
+}
+
 static void seal_bodies(struct audit *a, struct told_event *t)
 {
     struct event_row *e = &t->event;
@@ -53,15 +82,13 @@ static void seal_bodies(struct audit *a, struct told_event *t)
         return;
     e->body_len = (int64_t)original.n;
     sha256(original, e->body_sha);
-    buf_init(&t->kept, SIZE_MAX);
-    size_t cap = a->max_body / 2;
-    add_member(&t->kept, "arguments", redact_body(a->redactor, t->arguments, true, cap));
-    add_member(&t->kept, "result", redact_body(a->redactor, t->result, true, cap));
-    if (!t->kept.n)
-        return;
-    buf_addc(&t->kept, '}');
-    e->body = buf_str(&t->kept);
-    sha256(e->body, e->stored_sha);
+    e->body = redact_parts(a, t);
+    if (e->body.p) {
+        sha256(e->body, e->stored_sha);
+    } else {
+        e->body = original;
+        memcpy(e->stored_sha, e->body_sha, sizeof(e->stored_sha));
+    }
 }
 
 static void seal(struct audit *a, struct told_event *t)

@@ -69,20 +69,33 @@ static struct str session_text(const struct session_row *row, struct arena *mem)
     return text;
 }
 
+/* RateLimit of draft-ietf-httpapi-ratelimit-headers: how many sessions there may be, and how many
+ * more there may.  No time is told: they come free when others end. */
+static struct str limit_lines(struct api_call *c, int64_t counted)
+{
+    int64_t most = api_max_sessions(c), left = counted < most ? most - counted : 0;
+
+    if (most < 0)
+        return STR_NONE;
+    if (counted < 0)
+        return arena_printf(c->mem, "RateLimit-Policy: \"sessions\";q=%lld\r\n", (long long)most);
+    return arena_printf(
+        c->mem, "RateLimit-Policy: \"sessions\";q=%lld\r\nRateLimit: \"sessions\";r=%lld\r\n",
+        (long long)most, (long long)left);
+}
+
 static void on_created(struct registry_call *reg)
 {
     struct api_call *c = api_of(reg);
-    struct str policy = arena_printf(c->mem, "RateLimit-Policy: \"sessions\";q=%lld\r\n",
-                                     (long long)api_max_sessions(c));
 
     if (reg->result == REGISTRY_OK)
-        api_reply_prepared(c, policy);
+        api_reply_prepared(c, limit_lines(c, reg->counted));
     else if (reg->result == REGISTRY_LIMIT)
-        api_problem(c, ERR_SESSION_LIMIT, "session limit exceeded for tenant",
-                    "The tenant has as many live sessions as it may; end one that is not needed "
-                    "any more.",
-                    arena_printf(c->mem, "%.*sRateLimit: \"sessions\";r=0\r\nRetry-After: 60\r\n",
-                                 STR_ARG(policy)));
+        api_problem(
+            c, ERR_SESSION_LIMIT, "session limit exceeded for tenant",
+            "The tenant has as many live sessions as it may; end one that is not needed "
+            "any more.",
+            arena_printf(c->mem, "%.*sRetry-After: 60\r\n", STR_ARG(limit_lines(c, INT64_MAX))));
     else
         api_refuse_result(c);
 }

@@ -69,6 +69,7 @@ struct registry_call {
     const struct idempotency_row *kept;
     const struct context_row *context; /* NULL: it has none yet */
     struct session_totals totals;
+    int64_t counted; /* registry_create: live sessions of the tenant that count; -1: not known */
     size_t n;
 
     /* private */

@@ -102,6 +102,31 @@ static void check_context(struct registry_call *c, void (*then)(struct registry_
         registry_fail(c, "too many lookups are waiting; try again shortly");
 }
 
+/* How many the tenant has now; nobody fails for want of it. */
+static bool run_count(struct read_job *job, struct store *store)
+{
+    struct registry_call *c = container_of(job, struct registry_call, read);
+    struct tenant_row *tenant = NULL;
+
+    if (store_tenant_get(store, c->who->tenant, c->mem, &tenant, &job->err) && tenant)
+        c->counted = tenant->counted_sessions;
+    return true;
+}
+
+static void on_counted(struct read_job *job)
+{
+    struct registry_call *c = container_of(job, struct registry_call, read);
+    c->done(c);
+}
+
+static void count_tenant(struct registry_call *c)
+{
+    c->counted = -1;
+    c->read = (struct read_job){.run = run_count, .done = on_counted};
+    if (!lane_lookup(c->home->config.lanes, &c->read))
+        c->done(c);
+}
+
 static void created(struct registry_call *c)
 {
     const struct session_row *row = &c->change;
@@ -115,6 +140,8 @@ static void created(struct registry_call *c)
         c->found = *row;
         c->row = &c->found;
         session_tell_created(row);
+        count_tenant(c);
+        return;
     }
     c->done(c);
 }

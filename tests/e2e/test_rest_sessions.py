@@ -120,7 +120,9 @@ def test_create__wants_json(rest):
 
 def test_limit__is_429_with_the_texts_of_the_seed(rest):
     api = rest(settings={'session': {'limits': {'max_per_tenant': 3}}})
-    made = [api.create() for _ in range(3)]
+    made = [api.create() for _ in range(2)]
+    reply = api.post('/sessions', {'edge_mcp_id': 'e'})
+    assert reply.status == 201 and reply.header('ratelimit-policy') == '"sessions";q=3' and reply.header('ratelimit') == '"sessions";r=0'
     reply = refused(api.post('/sessions', {'edge_mcp_id': 'e'}), 429, 'session_limit', 'session limit exceeded for tenant')
     assert int(reply.header('retry-after')) > 0
     assert reply.header('ratelimit-policy') == '"sessions";q=3' and reply.header('ratelimit') == '"sessions";r=0'
