@@ -38,10 +38,20 @@ def holdfast(tmp_path):
             stack.callback(one.close)
 
 
-@pytest.fixture(params=['sqlite'])
+@pytest.fixture(params=['sqlite', 'postgres'])
 def database(request):
-    """Which store a test of the registry runs on."""
-    return request.param
+    """Environment for a Holdfast on a store of its own: each test of the registry runs on both."""
+    if request.param == 'sqlite':
+        return {}
+    cluster, url = request.getfixturevalue('cluster'), request.getfixturevalue('shared_database')
+    cluster.sql(url, 'DROP SCHEMA IF EXISTS mcp CASCADE')
+    return {'DATABASE_URL': url}
+
+
+@pytest.fixture(scope='module')
+def shared_database(cluster):
+    """One database for a file of tests, each of which begins with it empty: making one takes a second."""
+    return cluster.database()
 
 
 @pytest.fixture
@@ -50,8 +60,7 @@ def rest(holdfast, database):
     from rest import Rest
 
     def make(servers=None, settings=None, **options):
-        assert database == 'sqlite'
-        return Rest(holdfast(servers, settings, **options))
+        return Rest(holdfast(servers, settings, env={**database, **options.pop('env', {})}, **options))
     return make
 
 
