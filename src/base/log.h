@@ -5,7 +5,8 @@
  *
  *   log_info("listening", LS("address", addr), LI("port", port), LZ("why", cstr));
  *
- * Session ids and handles are logged at DEBUG only, cut at 128 bytes. */
+ * Handles and transport ids are logged at DEBUG only, cut at 128 bytes; above it a session is named
+ * by its row's id, which opens nothing. */
 #ifndef HOLDFAST_BASE_LOG_H
 #define HOLDFAST_BASE_LOG_H
 
