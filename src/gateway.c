@@ -135,7 +135,6 @@ static void start_registry(struct gateway *g)
         .is_shared = ground_is_shared(g->ground),
         .on_ended = on_session_ended,
         .arg = g,
-        .is_shared = ground_is_shared(g->ground),
     };
     sv->registry = registry_new(&config);
     api_start();
