@@ -108,10 +108,11 @@ void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what,
                 const struct store_op *extra, size_t n_extra,
                 void (*ready)(struct exec *x, const struct error *err));
 /* Commits the outcome; `result` spans must live until `done`.  When the store fails it goes to the
- * spool, where there is one: then it is durable and `done` gets no error, but extra ops are not
- * written and their verdicts say so.  Without, or when that fails as well, the outcome is lost to
- * this process's death only: it is retried by the audit (bounded by the calls in flight) and `done`
- * gets the error so that the reply can say the outcome is not yet durable. */
+ * spool, where there is one: then it is durable and `done` gets no error; of the extra ops only
+ * a result kept for its client goes along, the verdicts say so.  Without, or when that fails as
+ * well, the outcome is lost to this process's death only: it is retried by the audit (bounded by
+ * the calls in flight) and `done` gets the error so that the reply can say the outcome is not yet
+ * durable. */
 void exec_end(struct audit *a, struct exec *x, const struct exec_result *result,
               void (*done)(struct exec *x, const struct error *err));
 /* Recorded, not awaited: one event with the params (the result's own body is not kept); everything

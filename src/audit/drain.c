@@ -42,14 +42,29 @@ static bool refuse_foreign(struct error *err)
                      "spool.db away");
 }
 
+/* The outcome, and the result that is kept for its client with it. */
+static size_t ops_of(struct spooled *one, struct arena *mem, struct store_op ret[2])
+{
+    size_t n = 0;
+    if (one->undelivered.id != 0) {
+        struct principal *who = arena_new_of(mem, struct principal);
+        who->tenant = one->undelivered.tenant;
+        who->owner = one->undelivered.owner;
+        ret[n++] = (struct store_op){
+            .kind = OP_UNDELIVERED_PUT, .who = who, .undelivered = &one->undelivered};
+    }
+    ret[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &one->event};
+    return n;
+}
+
 /* One page: appended where they are missing, in one transaction, then taken out. */
 static bool drain_page(struct store *store, struct chain *chain, struct spool *spool,
                        struct spooled *list, size_t n, struct arena *mem, size_t *ret_written,
                        struct error *err)
 {
-    struct store_op *ops = arena_zalloc(mem, n * sizeof(*ops));
+    struct store_op *ops = arena_zalloc(mem, 2 * n * sizeof(*ops));
     struct spool_change *takes = arena_zalloc(mem, n * sizeof(*takes));
-    size_t n_ops = 0;
+    size_t n_ops = 0, n_written = 0;
     for (size_t i = 0; i < n; i++) {
         enum found found;
         if (!look_up(store, &list[i], mem, &found, err))
@@ -57,13 +72,14 @@ static bool drain_page(struct store *store, struct chain *chain, struct spool *s
         if (found == FOUND_NO_INTENT)
             return refuse_foreign(err);
         if (found == FOUND_OPEN)
-            ops[n_ops++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &list[i].event};
+            n_ops += ops_of(&list[i], mem, &ops[n_ops]);
+        n_written += found == FOUND_OPEN;
         takes[i].exec = list[i].event.exec;
     }
     if ((n_ops > 0 && !audit_append(store, chain, ops, n_ops, err)) ||
         !spool_write(spool, takes, n, err))
         return false;
-    *ret_written = n_ops;
+    *ret_written = n_written;
     return true;
 }
 

@@ -27,8 +27,11 @@
 struct kept {
     struct list link; /* in audit.kept */
     struct write_job job;
-    struct store_op op;
+    struct store_op ops[2]; /* what goes with it, if anything does; the event last */
+    size_t n_ops;
     struct event_row event;
+    struct undelivered_row undelivered; /* id 0: none */
+    struct principal who;               /* whose that is */
     struct audit *audit;
     struct arena *mem; /* copies of all that the token pointed to */
     char *redacted;
@@ -72,7 +75,7 @@ static void on_written(struct write_job *job)
     struct kept *k = container_of(job, struct kept, job);
     struct audit *a = k->audit;
     a->n_retrying--;
-    if (job->ok && k->op.verdict == VERDICT_OK) {
+    if (job->ok && k->ops[k->n_ops - 1].verdict == VERDICT_OK) {
         list_remove(&k->link);
         if (k->spooled)
             spooler_take(a->spooler, k->event.exec);
@@ -90,8 +93,8 @@ static void start_round(struct audit *a)
     list_each(&a->kept, node)
     {
         struct kept *k = list_entry(node, struct kept, link);
-        k->job =
-            (struct write_job){.ops = &k->op, .n = 1, .prepare = on_prepare, .done = on_written};
+        k->job = (struct write_job){
+            .ops = k->ops, .n = k->n_ops, .prepare = on_prepare, .done = on_written};
         if (!lane_write(a->lanes, &k->job))
             break;
         a->n_retrying++;
@@ -124,10 +127,24 @@ bool kept_go_first(struct audit *a)
 static void wait_for_store(struct kept *k)
 {
     struct audit *a = k->audit;
+    k->n_ops = 0;
+    if (k->undelivered.id != 0)
+        k->ops[k->n_ops++] = (struct store_op){
+            .kind = OP_UNDELIVERED_PUT, .who = &k->who, .undelivered = &k->undelivered};
+    k->ops[k->n_ops++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &k->event};
     bool first = list_empty(&a->kept);
     list_push(&a->kept, &k->link);
     if (first)
         end_round(a);
+}
+
+/* The op that keeps the result for its client, among those that were to go with the outcome. */
+static struct store_op *undelivered_of(struct exec *x)
+{
+    for (size_t i = 0; i + 1 < x->job.n; i++)
+        if (x->ops[i].kind == OP_UNDELIVERED_PUT)
+            return &x->ops[i];
+    return NULL;
 }
 
 static void on_spooled(struct spool_put *put, const struct error *err)
@@ -140,17 +157,21 @@ static void on_spooled(struct spool_put *put, const struct error *err)
         k->event = put->one.event;
         k->redacted = put->redacted;
     }
-    if (err)
-        audit_failed(k->audit, "spooled outcome", err);
     struct exec *token = k->token;
     k->token = NULL;
+    if (err) {
+        audit_failed(k->audit, "spooled outcome", err);
+        k->undelivered.id = 0; /* its owner is told that it was not kept */
+    } else if (k->undelivered.id != 0) {
+        undelivered_of(token)->verdict = VERDICT_OK;
+    }
     wait_for_store(k);
     k->settled(token, err);
 }
 
 static void put_to_spool(struct kept *k, const struct exec *x)
 {
-    k->put = (struct spool_put){.one = {.event = k->event},
+    k->put = (struct spool_put){.one = {.event = k->event, .undelivered = k->undelivered},
                                 .body = k->body,
                                 .mode = k->mode,
                                 .sealed = k->sealed,
@@ -170,6 +191,21 @@ static void copy_texts(struct kept *k)
         *texts[i] = arena_dup(k->mem, *texts[i]);
 }
 
+/* Sealed bytes are copied too: their owner lets go of them when the call has ended. */
+static void copy_undelivered(struct kept *k, struct exec *x)
+{
+    const struct store_op *op = undelivered_of(x);
+    struct undelivered_row *u = &k->undelivered;
+    if (!op)
+        return;
+    *u = *op->undelivered;
+    u->tenant = k->event.tenant;
+    u->owner = k->event.owner;
+    u->session_id = arena_dup(k->mem, u->session_id);
+    u->sealed = arena_dup(k->mem, u->sealed);
+    k->who = (struct principal){.tenant = u->tenant, .owner = u->owner};
+}
+
 void audit_keep_outcome(struct audit *a, struct exec *x,
                         void (*settled)(struct exec *x, const struct error *err))
 {
@@ -182,11 +218,11 @@ void audit_keep_outcome(struct audit *a, struct exec *x,
     copy_texts(k);
     if (!k->sealed)
         k->body = arena_dup(k->mem, x->body);
-    k->op = (struct store_op){.kind = OP_EVENT_APPEND, .event = &k->event};
     metric_set(a->waiting, (int64_t)++a->n_kept);
     if (a->spooler) {
         k->token = x;
         k->settled = settled;
+        copy_undelivered(k, x);
         put_to_spool(k, x);
     } else {
         wait_for_store(k);

@@ -27,10 +27,20 @@ static const char schema[] = "BEGIN IMMEDIATE;"
                              " exec INTEGER PRIMARY KEY,"
                              " intent_mac BLOB NOT NULL,"
                              " record BLOB NOT NULL,"
-                             " body BLOB"
+                             " body BLOB,"
+                             " kept_id INTEGER,"
+                             " kept_session TEXT,"
+                             " kept_digest BLOB,"
+                             " kept_at INTEGER,"
+                             " kept_until INTEGER,"
+                             " kept_sealed BLOB"
                              ") STRICT;"
                              "PRAGMA user_version = 1;"
                              "COMMIT;";
+
+#define COLUMNS                                                                                    \
+    "exec, intent_mac, record, body, kept_id, kept_session, kept_digest, kept_at, kept_until, "    \
+    "kept_sealed"
 
 struct spool {
     char *path;
@@ -135,6 +145,18 @@ static void bind_bytes(sqlite3_stmt *st, int at, struct str bytes)
         sqlite3_bind_null(st, at);
 }
 
+static void bind_undelivered(sqlite3_stmt *st, int at, const struct undelivered_row *u)
+{
+    if (u->id == 0)
+        return; /* what is not bound is NULL */
+    sqlite3_bind_int64(st, at, u->id);
+    sqlite3_bind_text64(st, at + 1, u->session_id.p, u->session_id.n, SQLITE_STATIC, SQLITE_UTF8);
+    bind_bytes(st, at + 2, str_n((const char *)u->digest, sizeof(u->digest)));
+    sqlite3_bind_int64(st, at + 3, u->created_ms);
+    sqlite3_bind_int64(st, at + 4, u->expires_ms);
+    bind_bytes(st, at + 5, u->sealed);
+}
+
 static bool put_one(sqlite3_stmt *st, const struct spooled *one)
 {
     struct event_row e = one->event;
@@ -145,8 +167,10 @@ static bool put_one(sqlite3_stmt *st, const struct spooled *one)
     bind_bytes(st, 2, str_n((const char *)one->intent_mac, sizeof(one->intent_mac)));
     bind_bytes(st, 3, str_n(record, n));
     bind_bytes(st, 4, e.body);
+    bind_undelivered(st, 5, &one->undelivered);
     bool ok = sqlite3_step(st) == SQLITE_DONE;
     sqlite3_reset(st);
+    sqlite3_clear_bindings(st);
     free(record);
     return ok;
 }
@@ -161,8 +185,8 @@ static bool take_one(sqlite3_stmt *st, int64_t exec)
 
 static bool apply(struct spool *s, const struct spool_change *changes, size_t n)
 {
-    static const char put[] = "INSERT INTO outcomes (exec, intent_mac, record, body) "
-                              "VALUES (?,?,?,?) ON CONFLICT DO NOTHING";
+    static const char put[] = "INSERT INTO outcomes (" COLUMNS ") "
+                              "VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING";
     static const char take[] = "DELETE FROM outcomes WHERE exec = ?";
     sqlite3_stmt *put_st = NULL, *take_st = NULL;
     bool ok = sqlite3_prepare_v2(s->db, put, -1, &put_st, NULL) == SQLITE_OK &&
@@ -195,6 +219,27 @@ static struct str column(sqlite3_stmt *st, int at, struct arena *mem)
     return arena_dup(mem, str_n(p ? p : "", (size_t)sqlite3_column_bytes(st, at)));
 }
 
+static bool read_undelivered(sqlite3_stmt *st, struct arena *mem, struct spooled *ret)
+{
+    struct undelivered_row *u = &ret->undelivered;
+    struct str digest = column(st, 6, mem);
+    u->id = sqlite3_column_int64(st, 4);
+    if (u->id == 0)
+        return true;
+    u->tenant = ret->event.tenant;
+    u->owner = ret->event.owner;
+    u->exec = ret->event.exec;
+    u->session_id = column(st, 5, mem);
+    u->created_ms = sqlite3_column_int64(st, 7);
+    u->expires_ms = sqlite3_column_int64(st, 8);
+    u->sealed = column(st, 9, mem);
+    u->sealed_len = (int64_t)u->sealed.n;
+    if (digest.n != sizeof(u->digest) || !u->sealed.p || !u->session_id.p)
+        return false;
+    memcpy(u->digest, digest.p, digest.n);
+    return true;
+}
+
 static bool read_one(sqlite3_stmt *st, struct arena *mem, struct spooled *ret)
 {
     int64_t exec = sqlite3_column_int64(st, 0);
@@ -204,7 +249,7 @@ static bool read_one(sqlite3_stmt *st, struct arena *mem, struct spooled *ret)
         return false;
     memcpy(ret->intent_mac, mac.p, mac.n);
     ret->event.body = column(st, 3, mem);
-    return true;
+    return read_undelivered(st, mem, ret);
 }
 
 bool spool_page(struct spool *s, int64_t after, unsigned limit, struct arena *mem,
@@ -218,7 +263,7 @@ bool spool_page(struct spool *s, int64_t after, unsigned limit, struct arena *me
     if (!ready(s, err))
         return false;
     if (sqlite3_prepare_v2(s->db,
-                           "SELECT exec, intent_mac, record, body FROM outcomes WHERE exec > ? "
+                           "SELECT " COLUMNS " FROM outcomes WHERE exec > ? "
                            "ORDER BY exec LIMIT ?",
                            -1, &st, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(st, 1, after);

@@ -17,6 +17,9 @@ struct spool;
 struct spooled {
     struct event_row event; /* an outcome with its body sealed; id, seq and mac do not matter */
     uint8_t intent_mac[32];
+    /* A result to be kept for its client along with the outcome: id, session_id, digest, times and
+     * sealed bytes; whose it is and what it came from are the event's.  id 0: none. */
+    struct undelivered_row undelivered;
 };
 
 /* Makes the file (0600) when there is none.  A file that is damaged or not ours is ERR_CONFIG. */

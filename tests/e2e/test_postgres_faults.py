@@ -9,8 +9,11 @@ import time
 
 import pytest
 
+import test_undelivered as undelivered
+from commands import outcomes
 from harness import LONG, PEERS, wait_for
 from ledger import Ledger, spooled, verify
+from scripted import open_gate
 
 sys.path.insert(0, PEERS)
 from pg_proxy import Proxy  # noqa: E402
@@ -190,7 +193,6 @@ def test_outcomes_while_it_is_gone__are_answered_and_survive_a_kill(node, cluste
     hf.start()
     assert spooled(hf) == 0
     assert cluster.sql(url, "SELECT outcome, count(*) FROM mcp.session_tool_executions WHERE tool_name = 'slow' GROUP BY 1") == [['ok', '5']]
-    from commands import outcomes
     assert outcomes(hf, 'slow') == ['ok'] * 5
     verify(hf)
 
@@ -206,7 +208,6 @@ def test_outcomes_while_it_is_gone__are_written_when_it_is_back(node, cluster):
     finally:
         cluster.start()
     wait_for(lambda: spooled(hf) == 0, 'the spool to be drained', 15)
-    from commands import outcomes
     assert outcomes(hf, 'slow') == ['ok'] * 3
     assert len(record.of('tools/call')) == 3
     verify(hf)
@@ -225,8 +226,25 @@ def test_a_stop_while_it_is_gone__loses_nothing(node, cluster):
     finally:
         cluster.start()
     hf.start()
-    from commands import outcomes
     assert outcomes(hf, 'slow') == ['ok'] and spooled(hf) == 0
+
+
+def test_a_result_whose_client_left_while_it_was_gone__is_handed_out_once(holdfast, cluster, scripted):
+    server = scripted('srv')
+    hf = holdfast({'srv': server.entry}, env={'DATABASE_URL': cluster.database()})
+    client = undelivered.connect(hf)
+    call = undelivered.Call(server, undelivered.result_of('it ran'))
+    call.leave(client)
+    cluster.stop('fast')
+    try:
+        open_gate(call.gate)
+        wait_for(lambda: undelivered.counted(hf, 'kept') == 1, 'the result to be kept')
+        assert spooled(hf) == 1
+    finally:
+        cluster.start()
+    wait_for(lambda: spooled(hf) == 0, 'the spool to be drained', 15)
+    again = call.ask(client)
+    assert undelivered.is_redelivered(again) and len(server.calls()) == 1
 
 
 def test_start__waits_for_a_database_that_comes(holdfast, cluster):

@@ -67,6 +67,26 @@ static void rig_open_store(struct rig *r)
     must(store_open_sqlite(&config, &r->inner, &must_err));
 }
 
+static const char session_uuid[] = "01930000-0000-7000-8000-000000000001";
+
+static void make_session(struct rig *r)
+{
+    struct session_row row = {.id = STR("01930000-0000-7000-8000-000000000001"),
+                              .handle = STR("ses_x"),
+                              .tenant = local.tenant,
+                              .owner = local.owner,
+                              .edge_mcp_id = STR("node"),
+                              .carrier = STR("transport"),
+                              .created_ms = clock_life_ms(),
+                              .last_activity_ms = clock_life_ms(),
+                              .expires_ms = clock_life_ms() + 3600000,
+                              .version = 1};
+    struct store_op op = {
+        .kind = OP_SESSION_CREATE, .who = &local, .session = &row, .max_counted = -1};
+    must(store_write(r->inner, &op, 1, &must_err));
+    assert_int_equal(op.verdict, VERDICT_OK);
+}
+
 static void rig_start(struct rig *r)
 {
     *r = (struct rig){.mem = arena_new(SIZE_MAX / 4)};
@@ -74,6 +94,7 @@ static void rig_start(struct rig *r)
     audit_db_open(&r->db, false);
     r->inner = r->db.store;
     r->db.store = NULL;
+    make_session(r);
     run_start(r);
 }
 
@@ -499,5 +520,90 @@ TEST(test_kept__an_outcome_whose_commit_lost_its_answer_is_recorded_once)
     rig_settle(&r, 2);
     assert_int_equal(events(&r, &rows), 2);
     run_stop(&r);
+    rig_end(&r);
+}
+
+/* Ends the call with a result that is to be kept for its client. */
+static enum verdict end_and_keep(struct rig *r, struct exec *x)
+{
+    char sealed[] = "sealed bytes";
+    struct undelivered_row row = {.id = 77,
+                                  .tenant = local.tenant,
+                                  .owner = local.owner,
+                                  .session_id = str_of(session_uuid),
+                                  .exec = x->id,
+                                  .created_ms = clock_life_ms(),
+                                  .expires_ms = clock_life_ms() + 60000,
+                                  .sealed = str_of(sealed),
+                                  .sealed_len = sizeof(sealed) - 1};
+    struct store_op keep = {.kind = OP_UNDELIVERED_PUT, .who = &local, .undelivered = &row};
+    struct exec_result result = {.outcome = STR("ok"), .extra = &keep, .n_extra = 1};
+    exec_end(r->audit, x, &result, on_exec);
+    rig_wait(r, 1);
+    memset(sealed, 'x', sizeof(sealed) - 1); /* nobody needs it any more */
+    return x->ops[0].verdict;
+}
+
+static bool is_kept(struct rig *r, struct store *store)
+{
+    struct undelivered_row *row = NULL;
+    must(store_undelivered_get(store, &local, 77, r->mem, &row, &must_err));
+    return row && str_eq(row->sealed, STR("sealed bytes"));
+}
+
+TEST(test_kept__a_result_for_a_client_that_left_goes_along)
+{
+    struct rig r;
+    struct exec x;
+    char path[128];
+    rig_start(&r);
+    begin(&r, &x);
+    store_failing_set(r.failing, 1, false);
+    assert_int_equal(end_and_keep(&r, &x), VERDICT_OK);
+    assert_false(r.failed);
+    store_failing_set(r.failing, 0, false);
+    rig_settle(&r, 2);
+    run_stop(&r);
+    rig_open_store(&r);
+    assert_true(is_kept(&r, r.inner));
+    store_close(r.inner);
+    unlink(audit_db_path(&r.db, "spool.db", path).p);
+    rig_end(&r);
+}
+
+TEST(test_kept__a_result_that_neither_takes_is_said_not_to_be_kept)
+{
+    struct rig r;
+    struct exec x;
+    rig_start(&r);
+    begin(&r, &x);
+    store_failing_set(r.failing, 1, false);
+    fault_load("spool.commit:1");
+    assert_int_equal(end_and_keep(&r, &x), VERDICT_FAILED);
+    fault_load("");
+    assert_true(r.failed);
+    store_failing_set(r.failing, 0, false);
+    rig_settle(&r, 2);
+    run_stop(&r);
+    rig_open_store(&r);
+    assert_false(is_kept(&r, r.inner));
+    store_close(r.inner);
+    rig_end(&r);
+}
+
+TEST(test_audit_drain_spool__gives_clients_that_left_their_results)
+{
+    struct rig r;
+    struct exec x;
+    rig_start(&r);
+    begin(&r, &x);
+    store_failing_set(r.failing, 1, false);
+    assert_int_equal(end_and_keep(&r, &x), VERDICT_OK);
+    run_stop(&r);
+    rig_next_writer(&r);
+    assert_int_equal(drain(&r), 1);
+    check_outcomes(&r, 1);
+    assert_true(is_kept(&r, r.inner));
+    spool_close(r.spool);
     rig_end(&r);
 }

@@ -62,6 +62,14 @@ static struct spooled outcome(int64_t exec, const char *word)
     memset(one.event.body_sha, 1, 32);
     memset(one.event.stored_sha, 2, 32);
     memset(one.intent_mac, (int)(exec & 0xff), 32);
+    if (exec % 2 == 0)
+        return one;
+    one.undelivered = (struct undelivered_row){.id = 100 + exec,
+                                               .session_id = STR("s1"),
+                                               .created_ms = 5,
+                                               .expires_ms = 6,
+                                               .sealed = STR("\001sealed")};
+    memset(one.undelivered.digest, 3, 32);
     return one;
 }
 
@@ -87,12 +95,12 @@ TEST(test_spool__gives_back_what_was_put_after_it_was_opened_again)
     size_t n;
     world_init(&w);
     assert_true(put(&w, 9, "ok"));
-    assert_true(put(&w, 3, "tool_error"));
+    assert_true(put(&w, 4, "tool_error"));
     spool_close(w.spool);
     open_spool(&w);
     assert_true(spool_page(w.spool, 0, 10, w.mem, &list, &n, &w.err));
     assert_int_equal(n, 2);
-    assert_int_equal(list[0].event.exec, 3);
+    assert_int_equal(list[0].event.exec, 4);
     assert_int_equal(list[1].event.exec, 9);
     const struct event_row *e = &list[1].event;
     assert_int_equal(e->kind, EVENT_OUTCOME);
@@ -109,6 +117,17 @@ TEST(test_spool__gives_back_what_was_put_after_it_was_opened_again)
     assert_memory_equal(e->body_sha, same.event.body_sha, 32);
     assert_memory_equal(e->stored_sha, same.event.stored_sha, 32);
     assert_memory_equal(list[1].intent_mac, same.intent_mac, 32);
+    const struct undelivered_row *u = &list[1].undelivered;
+    assert_int_equal(u->id, 109);
+    assert_str(u->tenant, "default");
+    assert_str(u->owner, "local");
+    assert_str(u->session_id, "s1");
+    assert_int_equal(u->exec, 9);
+    assert_int_equal(u->created_ms, 5);
+    assert_int_equal(u->expires_ms, 6);
+    assert_str(u->sealed, "\001sealed");
+    assert_memory_equal(u->digest, same.undelivered.digest, 32);
+    assert_int_equal(list[0].undelivered.id, 0);
     world_release(&w);
 }
 
@@ -230,7 +249,8 @@ TEST(test_spool__a_record_that_cannot_be_read_is_told)
     struct spooled *list;
     size_t n;
     world_init(&w);
-    files_exec(&w.files, "INSERT INTO outcomes VALUES (1, zeroblob(32), x'0102', NULL)");
+    files_exec(&w.files, "INSERT INTO outcomes (exec, intent_mac, record) "
+                         "VALUES (1, zeroblob(32), x'0102')");
     assert_false(spool_page(w.spool, 0, 10, w.mem, &list, &n, &w.err));
     assert_int_equal(w.err.code, ERR_CONFIG);
     world_release(&w);
