@@ -25,6 +25,7 @@
 #define PAUSE_FIRST_MS 200
 #define PAUSE_LAST_MS 2000
 #define LOOKUP_MS 2000
+#define FOLD_EVENTS 8192
 #define END_MS 2000 /* for the last word of a writer */
 
 struct ground {
@@ -123,8 +124,33 @@ static bool open_stores(struct ground *g, struct error *err)
 
 /* Writer, chain, spool. */
 
+/* DATA/writer names the writer that ran here last.  Whoever holds the lock of the data directory
+ * knows that it is gone, and nobody has to wait for its lease.  A file that is lost or cannot be
+ * read or written costs just that wait. */
+static struct str last_writer(const struct ground *g, char ret[UUID_TEXT])
+{
+    FILE *file = fopen(datadir_path(g->config.data_dir, "writer", g->mem).p, "re");
+    size_t n = file ? fread(ret, 1, UUID_TEXT - 1, file) : 0;
+    if (file)
+        fclose(file);
+    return n == UUID_TEXT - 1 ? str_n(ret, n) : STR_NONE;
+}
+
+static void note_writer(const struct ground *g)
+{
+    struct str path = datadir_path(g->config.data_dir, "writer", g->mem);
+    struct str fresh = datadir_path(g->config.data_dir, "writer.new", g->mem);
+    FILE *file = fopen(fresh.p, "we");
+    bool ok = file && fprintf(file, "%s\n", g->uuid) > 0;
+    if (file && fclose(file) != 0)
+        ok = false;
+    if (!ok || rename(fresh.p, path.p) != 0)
+        log_warn("the writer was not noted; after a crash its lease has to lapse first");
+}
+
 static bool start_writer(struct ground *g, struct error *err)
 {
+    char last[UUID_TEXT];
     bool is_own = false;
     struct str key = datadir_audit_key(g->config.data_dir, g->mem, &is_own);
 
@@ -134,11 +160,15 @@ static bool start_writer(struct ground *g, struct error *err)
     g->writer = (struct writer_row){
         .uuid = str_of(g->uuid),
         .node = str_of(g->node),
+        .previous = last_writer(g, last),
         .started_ms = clock_life_ms(),
         .lease_until_ms = clock_life_ms() + LEASE_MS,
     };
-    return store_writer_start(g->stores[0], &g->writer, !ground_is_shared(g), err) &&
-           chain_open(key, is_own, g->writer.number, &g->chain, err) &&
+    if (!store_writer_start(g->stores[0], &g->writer, !ground_is_shared(g), err))
+        return false;
+    g->writer.previous = STR_NONE;
+    note_writer(g);
+    return chain_open(key, is_own, g->writer.number, &g->chain, err) &&
            (!ground_is_shared(g) || chain_claim(g->chain, g->stores[0], false, err)) &&
            chain_load(g->chain, g->stores[0], err);
 }
@@ -171,11 +201,20 @@ static bool open_spool(struct ground *g, struct error *err)
     return true;
 }
 
+/* What the writer before us left unfolded, so that the first reader sees what was acknowledged. */
+static bool fold_last(struct ground *g, struct error *err)
+{
+    for (bool left = true; left;)
+        if (!store_fold(g->stores[0], FOLD_EVENTS, &left, err))
+            return false;
+    return true;
+}
+
 static bool close_lost(struct ground *g, struct error *err)
 {
     size_t lost = 0;
     if (ground_is_shared(g)) /* later, and by one of us */
-        return chain_check_key(g->chain, g->stores[0], err);
+        return chain_check_key(g->chain, g->stores[0], err) && fold_last(g, err);
     if (!audit_close_lost(g->stores[0], g->chain, &lost, err))
         return false;
     if (lost)

@@ -315,13 +315,15 @@ static bool writer_start(struct store *store, struct writer_row *row, bool exclu
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; exclusive && i < s->n_writers; i++)
-        if (s->writers[i].lease_until_ms > row->started_ms)
+    for (size_t i = 0; i < s->n_writers; i++)
+        if ((exclusive || str_eq(s->writers[i].uuid, row->previous)) &&
+            s->writers[i].lease_until_ms > row->started_ms)
             s->writers[i].lease_until_ms = row->started_ms;
     s->writers = mem_grow(s->writers, s->n_writers, &s->cap_writers, sizeof(struct writer_row));
     s->writers[s->n_writers] = *row;
     s->writers[s->n_writers].uuid = arena_dup(s->mem, row->uuid);
     s->writers[s->n_writers].node = arena_dup(s->mem, row->node);
+    s->writers[s->n_writers].previous = STR_NONE;
     row->number = s->writers[s->n_writers].number = (int64_t)s->n_writers + 1;
     s->n_writers++;
     pthread_mutex_unlock(&s->lock);

@@ -333,5 +333,6 @@ const char *const pg_texts[PG_COUNT] = {
         "$2::text, $3::timestamptz, $4::timestamptz, $5::timestamptz) "
         "ON CONFLICT (uuid) DO UPDATE SET lease_until = excluded.lease_until RETURNING number",
     [PG_WRITERS_LAPSE] = "UPDATE mcp.writers SET lease_until = least(lease_until, $1::timestamptz) "
-                         "WHERE number <> $2::bigint AND ended_at IS NULL",
+                         "WHERE number <> $2::bigint AND ended_at IS NULL "
+                         "AND ($3::text IS NULL OR uuid = $3::text)",
 };

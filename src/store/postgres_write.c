@@ -302,11 +302,12 @@ static bool writer_insert(struct pg_store *s, const struct writer_row *row, bool
     struct pg_row r = {.res = res};
     *ret_number = pg_get_int(&r);
     PQclear(res);
-    if (!exclusive)
+    if (!exclusive && !row->previous.p)
         return true;
     p = (struct pg_params){0};
     pg_instant(&p, row->started_ms);
     pg_int(&p, *ret_number);
+    pg_text(&p, exclusive ? STR_NONE : row->previous);
     if (!pg_run(s, PG_WRITERS_LAPSE, &p, &res, err))
         return false;
     PQclear(res);

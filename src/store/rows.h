@@ -226,6 +226,7 @@ struct change_row {
 struct writer_row {
     int64_t number; /* given by the store, from 1 */
     struct str uuid, node;
+    struct str previous; /* at its start: uuid of a writer that is known to be gone; not kept */
     int64_t started_ms, lease_until_ms, ended_ms;
 };
 

@@ -256,7 +256,7 @@ const char *const sq_texts[SQ_COUNT] = {
         "INSERT INTO writers (uuid, node, started_at, lease_until_ms, ended_at) VALUES (?,?,?,?,?)",
     [SQ_WRITERS_LAPSE] =
         "UPDATE writers SET lease_until_ms = min(lease_until_ms, ?1) WHERE number <> ?2 "
-        "AND ended_at IS NULL",
+        "AND ended_at IS NULL AND (?3 IS NULL OR uuid = ?3)",
     [SQ_WRITER_RENEW] =
         "UPDATE writers SET lease_until_ms = ?2 WHERE number = ?1 AND ended_at IS NULL",
     [SQ_WRITER_END] = "UPDATE writers SET ended_at = ?2 WHERE number = ?1 AND ended_at IS NULL",

@@ -229,7 +229,7 @@ static bool writer_insert(struct sqlite_store *s, const struct writer_row *row, 
     if (!sq_run(s, st, err))
         return false;
     *ret_number = sqlite3_last_insert_rowid(s->db);
-    if (!exclusive)
+    if (!exclusive && !row->previous.p)
         return true;
     st = sq_prepare(s, SQ_WRITERS_LAPSE, err);
     if (!st)
@@ -237,6 +237,7 @@ static bool writer_insert(struct sqlite_store *s, const struct writer_row *row, 
     b = (struct sq_bind){.st = st};
     sq_int(&b, row->started_ms);
     sq_int(&b, *ret_number);
+    sq_text(&b, exclusive ? STR_NONE : row->previous);
     return sq_run(s, st, err);
 }
 

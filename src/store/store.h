@@ -310,7 +310,7 @@ must_check bool store_events_page(struct store *s, const struct event_filter *fi
 must_check bool store_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
                                   size_t *ret_n, struct error *err);
 /* Makes a writer: fills row->number, never one used before.  exclusive: we alone own this store, so
- * the leases of all other writers are lapsed at once. */
+ * the leases of all other writers are lapsed at once; else only that of row->previous. */
 must_check bool store_writer_start(struct store *s, struct writer_row *row, bool exclusive,
                                    struct error *err);
 /* Intents without an outcome whose writer's lease has lapsed (by now_ms) or ended, oldest first.

@@ -607,3 +607,24 @@ TEST(test_writer_start__alone_lapses_every_other_lease)
 {
     on_every_store(exclusive_start_lapses_the_others);
 }
+
+static void a_start_lapses_its_previous(struct fixture *f)
+{
+    struct event_row *rows = NULL;
+    int64_t first = start_writer(f, "a", NOW, false);
+    int64_t other = start_writer(f, "b", NOW, false);
+    append(f, intent(event_id(first, 1), "s1"));
+    append(f, intent(event_id(other, 1), "s1"));
+    struct writer_row next = {.uuid = STR("c"),
+                              .node = STR("node-1"),
+                              .previous = STR("a"),
+                              .started_ms = NOW + 1,
+                              .lease_until_ms = NOW + 15001};
+    check(f, store_writer_start(f->store, &next, false, &f->err));
+    assert_int_equal(open_intents(f, NOW + 2, 0, 10, &rows), 1);
+    assert_int_equal(rows[0].id, event_id(first, 1));
+}
+TEST(test_writer_start__lapses_the_lease_of_the_one_before_it)
+{
+    on_every_store(a_start_lapses_its_previous);
+}
