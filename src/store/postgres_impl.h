@@ -60,6 +60,7 @@ enum pg_statement {
     PG_UNDELIVERED_PAGE,
     PG_COUNTS,
     PG_SCHEMA_APPLIED,
+    PG_SCHEMA_USERS,
     PG_EVENT_AT,
     PG_EVENTS_UP,
     PG_EVENTS_DOWN,

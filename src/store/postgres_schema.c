@@ -49,6 +49,25 @@ static bool on_applied(struct schema *s, struct arena *mem, struct schema_applie
     return true;
 }
 
+/* By their leases, which a node that stopped has given back. */
+static bool on_users(struct schema *s, struct arena *mem, struct str *ret, struct error *err)
+{
+    struct migrate_driver driver = on_driver(s);
+    PGresult *res = NULL;
+    int number = 0;
+    *ret = STR_NONE;
+    if (!driver.version(driver.arg, &number, err))
+        return false;
+    if (number == 0)
+        return true;
+    if (!pg_query(of(s)->store, PG_SCHEMA_USERS, NULL, &res, err))
+        return false;
+    struct pg_row row = {.res = res, .mem = mem};
+    *ret = pg_get_bytes(&row);
+    PQclear(res);
+    return true;
+}
+
 static void on_close(struct schema *s)
 {
     struct postgres_schema *schema = of(s);
@@ -60,6 +79,7 @@ static const struct schema_ops postgres_schema_ops = {
     .dialect = "postgres",
     .driver = on_driver,
     .applied = on_applied,
+    .users = on_users,
     .close = on_close,
 };
 

@@ -200,6 +200,8 @@ const char *const pg_texts[PG_COUNT] = {
                                "(SELECT count(*) FROM mcp.session_tool_executions "
                                "WHERE outcome IS NULL)",
 
+    [PG_SCHEMA_USERS] = "SELECT string_agg(DISTINCT coalesce(node, '?'), ', ') FROM mcp.writers "
+                        "WHERE ended_at IS NULL AND lease_until > now()",
     [PG_SCHEMA_APPLIED] = "SELECT number::bigint, name, applied_at FROM mcp.schema_migrations "
                           "ORDER BY number LIMIT 1000",
 

@@ -58,7 +58,21 @@ bool schema_migrate(struct schema *s, struct error *err)
     return run(s, -1, err);
 }
 
+static bool refuse_used(struct schema *s, struct error *err)
+{
+    struct arena *mem = arena_new(1 << 20);
+    struct str users = STR_NONE;
+    bool ok = !s->ops->users || s->ops->users(s, mem, &users, err);
+    if (ok && users.p)
+        ok = error_set(err, ERR_CONFLICT,
+                       "the database is in use by %.*s; stop every node that uses it, then try "
+                       "again",
+                       (int)(users.n < 200 ? users.n : 200), users.p);
+    arena_free(mem);
+    return ok;
+}
+
 bool schema_rollback(struct schema *s, int number, struct error *err)
 {
-    return run(s, number < 0 ? 0 : number, err);
+    return refuse_used(s, err) && run(s, number < 0 ? 0 : number, err);
 }

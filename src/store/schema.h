@@ -27,6 +27,8 @@ struct schema_ops {
     struct migrate_driver (*driver)(struct schema *s);
     bool (*applied)(struct schema *s, struct arena *mem, struct schema_applied **ret, size_t *ret_n,
                     struct error *err);
+    /* Nodes that use the database now, for people; absent: none.  NULL: a lock keeps others out. */
+    bool (*users)(struct schema *s, struct arena *mem, struct str *ret, struct error *err);
     void (*close)(struct schema *s);
 };
 struct schema {
@@ -51,7 +53,8 @@ must_check bool schema_status(struct schema *s, struct arena *mem, struct schema
 must_check bool schema_status_check(const struct schema_status *status, struct error *err);
 /* Applies what is missing, one transaction each, under a lock; ERR_CONFIG when newer. */
 must_check bool schema_migrate(struct schema *s, struct error *err);
-/* Undoes everything above `number`, newest first, with all data that only those tables held. */
+/* Undoes everything above `number`, newest first, with all data that only those tables held.
+ * ERR_CONFLICT while other nodes use the database. */
 must_check bool schema_rollback(struct schema *s, int number, struct error *err);
 
 #endif

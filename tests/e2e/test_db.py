@@ -192,3 +192,14 @@ def test_postgres__passwords_are_never_shown(holdfast, cluster):
     for wrong in ('postgresql://u:geheim@127.0.0.1:1/x', 'postgresql://u:geheim@[bad/x', 'postgresql://u:geheim@h/x?nonsense=geheim'):
         done = run(hf, 'db', 'status', '--database-url', wrong)
         assert done.returncode in (1, 4, 7) and 'geheim' not in done.stdout + done.stderr, done
+
+
+def test_postgres__goes_back_only_when_no_node_uses_it(holdfast, cluster):
+    url = cluster.database()
+    hf = holdfast(env={'DATABASE_URL': url})
+    done = pg(hf, url, 'rollback', '--yes', code=6)
+    assert 'in use' in done.stderr and 'stop' in done.stderr
+    assert pg(hf, url, 'rollback', '--dry-run').stdout
+    hf.check()
+    hf.check_stopped()
+    pg(hf, url, 'rollback', '--yes')
