@@ -129,8 +129,7 @@ static void call_again(struct call *c, const struct error *why)
 /* What may be sent again: what never left us, and tools that only read. */
 static bool may_go_again(const struct call *c, const struct error *err, bool left)
 {
-    const struct catalog_item *tool = catalog_tool(c->catalog, c->tool);
-    bool only_reads = c->kind != EXEC_DURABLE || (tool && tool->read_only);
+    bool only_reads = c->kind != EXEC_DURABLE || (c->item && c->item->read_only);
 
     if (c->attempts >= MAX_ATTEMPTS)
         return false;

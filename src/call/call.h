@@ -63,6 +63,7 @@ struct call {
     struct str state_text;            /* … and what the server itself had said */
     struct upstream *up;
     struct catalog *catalog;
+    const struct catalog_item *item; /* the tool in `catalog`; NULL: not listed, or no tool */
     struct session *session;
     struct transport *transport; /* NULL: none */
     struct session

@@ -66,7 +66,7 @@ static struct metric_cell *duration_cell(const struct call *c)
 /* A tool that its server does not list may be any text that a client thought of. */
 static struct str tool_label(const struct call *c)
 {
-    return catalog_tool(c->catalog, c->tool) ? c->tool : STR("_other");
+    return c->item ? c->tool : STR("_other");
 }
 
 void call_measure_answered(struct call *c)

@@ -276,7 +276,7 @@ enum step_result exchange_choose_session(struct exchange *x)
 {
     const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
     const struct js_node *named = js_get(&x->msg.doc, arguments, STR("session_id"));
-    const struct catalog_item *tool =
+    const struct catalog_item *tool = x->item =
         x->method->service == SERVE_CALL ? catalog_tool(x->catalog, x->tool) : NULL;
     bool builtin = upstream_config(x->up)->kind == SERVER_BUILTIN;
     enum step_result result = STEP_NEXT;

@@ -87,10 +87,11 @@ struct exchange {
     struct carrier carrier; /* the one being looked up */
     struct plan plan;       /* on the endpoint of all servers */
     bool has_plan;
-    struct str tool;             /* as its server calls it: a tool, a prompt, a uri */
-    const struct js_node *named; /* where the client's own name for it stands; NULL: the same */
-    bool injects;                /* this request gets the handle treatment */
-    bool tells_handle;           /* its result carries the handle */
+    struct str tool;                 /* as its server calls it: a tool, a prompt, a uri */
+    const struct js_node *named;     /* where the client's own name for it stands; NULL: the same */
+    const struct catalog_item *item; /* the tool in `catalog`, from the session step on; or NULL */
+    bool injects;                    /* this request gets the handle treatment */
+    bool tells_handle;               /* its result carries the handle */
     bool has_call;
     bool streaming;        /* the reply has become an event stream */
     struct stream *stream; /* … that can be resumed; NULL: one that cannot */

@@ -103,7 +103,7 @@ static void walk(struct mirror *m, const struct js_node *schema, const struct js
  * modern HTTP server is left out of the catalog; to the other servers they mean nothing. */
 static const struct js_node *mirrored_schema(struct exchange *x, struct js_doc *schema)
 {
-    const struct catalog_item *tool = catalog_tool(x->catalog, x->tool);
+    const struct catalog_item *tool = x->item;
 
     if (!tool || !tool->mirrors || (x->catalog->era != MCP_MODERN && x->era != MCP_MODERN) ||
         !js_parse(tool->raw, &js_limits_upstream, x->mem, schema, NULL))

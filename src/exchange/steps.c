@@ -124,6 +124,7 @@ static enum step_result step_call(struct exchange *x)
     c->named = x->named;
     c->up = x->up;
     c->catalog = x->catalog;
+    c->item = x->item;
     c->session = x->session;
     c->transport = x->transport;
     c->max_counted = config_max_sessions(x->config, x->who.tenant);

@@ -141,9 +141,8 @@ static void take_resident(struct session_query *q)
 }
 
 /* What is over reads as missing. */
-static void drop_what_is_over(struct session_query *q)
+static void drop_what_is_over(struct session_query *q, int64_t now)
 {
-    int64_t now = clock_life_ms();
     if (q->session && session_is_over(q->session, now)) {
         session_forget(q->session);
         session_unref(q->session);
@@ -167,7 +166,7 @@ static void lookup_done(struct read_job *job)
         take_resident(q);
     if (q->ok && q->transport_row && !q->transport_row->ended_ms)
         take_transport(q);
-    drop_what_is_over(q);
+    drop_what_is_over(q, clock_life_ms());
     arena_free(q->mem);
     q->mem = NULL;
     q->done(q);
@@ -175,10 +174,9 @@ static void lookup_done(struct read_job *job)
 
 /* What the cache has under that name.  One that is over is asked of the store again, which may have
  * been told of a later end. */
-static void *resident(struct session_query *q, struct str key)
+static void *resident(struct session_query *q, struct str key, int64_t now)
 {
     void *found = map_get(&q->home->names, key);
-    int64_t now = clock_life_ms();
 
     if (!found)
         return NULL;
@@ -227,6 +225,7 @@ static void hash_id(struct sessions *home, struct str id, uint8_t ret[SHA256_BYT
 bool session_find(struct sessions *home, struct session_query *q)
 {
     char room[KEY_ROOM];
+    int64_t now = clock_life_ms();
 
     q->home = home;
     q->session = NULL;
@@ -237,10 +236,12 @@ bool session_find(struct sessions *home, struct session_query *q)
     q->ok = true;
     if (q->by == BY_TRANSPORT)
         hash_id(home, q->name, q->hash);
-    void *found = resident(q, cache_key(q, room, sizeof(room)));
+    void *found = resident(q, cache_key(q, room, sizeof(room)), now);
     if (!found && q->or_handle)
-        found = resident(q, sessions_key_in(room, sizeof(room), 'h', q->who->tenant, q->who->owner,
-                                            q->name, STR_NONE));
+        found = resident(q,
+                         sessions_key_in(room, sizeof(room), 'h', q->who->tenant, q->who->owner,
+                                         q->name, STR_NONE),
+                         now);
     if (found && q->by == BY_TRANSPORT) {
         q->transport = found;
         transport_ref(q->transport);
@@ -261,6 +262,6 @@ bool session_find(struct sessions *home, struct session_query *q)
         q->ok = error_set(&q->job.err, ERR_UNAVAILABLE,
                           "too many lookups are waiting; try again shortly");
     }
-    drop_what_is_over(q);
+    drop_what_is_over(q, now);
     return true;
 }
