@@ -134,9 +134,26 @@ static size_t span(struct str s, bool digits)
     return n;
 }
 
+/* ".5" in front of a unit: takes it, and gives the part of that unit in billionths.  Nine digits
+ * are enough for any unit; the others count for nothing. */
+static bool take_fraction(struct str *s, int64_t *ret_billionths)
+{
+    int64_t part = 0, scale = 100000000;
+
+    *ret_billionths = 0;
+    if (s->n == 0 || s->p[0] != '.')
+        return true;
+    size_t n = span(str_n(s->p + 1, s->n - 1), true);
+    for (size_t i = 1; i <= n; i++, scale /= 10)
+        part += (s->p[i] - '0') * scale;
+    *s = str_n(s->p + 1 + n, s->n - 1 - n);
+    *ret_billionths = part;
+    return n > 0;
+}
+
 bool clock_parse_duration(struct str s, int64_t *ret_ms)
 {
-    int64_t total = 0, unit_ms;
+    int64_t total = 0, unit_ms, part;
     uint64_t count;
     size_t n, next_unit = 0;
 
@@ -151,12 +168,15 @@ bool clock_parse_duration(struct str s, int64_t *ret_ms)
         if (!str_to_u64(str_n(s.p, n), LONGEST_MS, &count))
             return false;
         s = str_n(s.p + n, s.n - n);
+        if (!take_fraction(&s, &part))
+            return false;
         n = span(s, false);
         if (!unit_of(str_n(s.p, n), &next_unit, &unit_ms))
             return false;
-        if ((int64_t)count > (LONGEST_MS - total) / unit_ms)
+        part = part * unit_ms / 1000000000;
+        if ((int64_t)count > (LONGEST_MS - total - part) / unit_ms)
             return false;
-        total += (int64_t)count * unit_ms;
+        total += (int64_t)count * unit_ms + part;
         s = str_n(s.p + n, s.n - n);
     }
     *ret_ms = total;

@@ -32,7 +32,8 @@ void clock_jump_fake(int64_t wall_delta_ms); /* somebody sets the wall clock */
 void clock_set_real(void);
 #define CLOCK_TEXT 25 /* "2026-11-15T09:02:03.456Z" + NUL */
 void clock_format(int64_t wall_ms, char ret_text[CLOCK_TEXT]);
-/* "30m", "24h", "1h30m", "500ms", "90" (seconds), "7d"; false on anything else. */
+/* "30m", "24h", "1h30m", "1.5h", "500ms", "90" (seconds), "7d"; false on anything else.  What is
+ * less than a millisecond is dropped. */
 must_check bool clock_parse_duration(struct str s, int64_t *ret_ms);
 
 #endif

@@ -66,6 +66,11 @@ TEST(test_clock_parse_duration__reads_what_people_write)
         {"1s500ms", 1500},
         {"1d2h3m4s5ms", 93784005},
         {"36525d", 3155760000000},
+        {"1.5h", 5400000},
+        {"0.25s", 250},
+        {"1.5h0.5m", 5430000},
+        {"1.9ms", 1},
+        {"0.9999999999d", 86399999},
     };
     int64_t ms;
 
@@ -81,7 +86,12 @@ TEST(test_clock_parse_duration__refuses_the_rest_and_leaves_the_result)
                                       "m",
                                       "1x",
                                       "-1s",
-                                      "1.5h",
+                                      "1.5",
+                                      "1.h",
+                                      ".5h",
+                                      "1..5h",
+                                      "1.5.5h",
+                                      "36525.1d",
                                       " 1s",
                                       "1s ",
                                       "1m1h",
