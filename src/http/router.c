@@ -82,7 +82,8 @@ static bool match_pattern(const char *pattern, const struct segments *path, stru
 
 static bool method_fits(const struct http_route *route, struct str method)
 {
-    return str_eq(str_of(route->method), STR("*")) || str_eq(str_of(route->method), method);
+    return str_eq(str_of(route->method), STR("*")) || str_eq(str_of(route->method), method) ||
+           (route->has_head && str_eq(method, STR("HEAD")));
 }
 
 /* The methods of all rows whose pattern matches with this rank. */
@@ -95,7 +96,8 @@ static struct str list_methods(const struct http_route *routes, size_t n,
         unsigned this_rank;
         if (!match_pattern(routes[i].pattern, path, &match, &this_rank) || this_rank != rank)
             continue;
-        list = arena_printf(mem, "%.*s%s%s", STR_ARG(list), list.n ? ", " : "", routes[i].method);
+        list = arena_printf(mem, "%.*s%s%s%s", STR_ARG(list), list.n ? ", " : "", routes[i].method,
+                            routes[i].has_head ? ", HEAD" : "");
     }
     return list;
 }

@@ -18,6 +18,7 @@ struct http_route {
     void (*fn)(void *arg, struct http_request *r, const struct route_match *m);
     const char *summary; /* one line, printed in the generated reference */
     unsigned flags;      /* the table owner's */
+    bool has_head;       /* a GET that answers HEAD too: the server leaves the body out */
 };
 /* Returns the row, or NULL with *ret_status 404, 405 (then *ret_allow lists methods, in r->mem) or
  * 400 for a path that must not be decoded. */

@@ -34,7 +34,8 @@ void api_start(void)
         routes[i] = (struct http_route){.method = api_operations[i].method,
                                         .pattern = api_operations[i].pattern,
                                         .summary = api_operations[i].summary,
-                                        .flags = (unsigned)i};
+                                        .flags = (unsigned)i,
+                                        .has_head = strcmp(api_operations[i].method, "GET") == 0};
 }
 
 bool api_is_path(struct str path)

@@ -216,7 +216,7 @@ def test_paths__unknown_ones_and_methods_are_problems_too(rest):
     api = rest()
     refused(api.get('/nothing'), 404, 'not_found')
     reply = refused(api.request('PUT', '/sessions'), 405, 'method_not_allowed')
-    assert set(reply.header('allow').split(', ')) == {'GET', 'POST'}
+    assert set(reply.header('allow').split(', ')) == {'GET', 'HEAD', 'POST'}
     refused(api.get('/sessions/a%2fb'), 400, 'bad_input')
 
 

@@ -16,6 +16,8 @@ static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/things/{id}/{verb}"},
     {.method = "GET", .pattern = "/things/all/{verb}"},
     {.method = "GET", .pattern = "/deep/{a}/{b}/{c}/{d}"},
+    {.method = "GET", .pattern = "/heads", .has_head = true},
+    {.method = "POST", .pattern = "/heads"},
 };
 
 struct found {
@@ -53,6 +55,10 @@ TEST(test_router__paths_lead_to_their_rows)
         {"GET", "/things/7/open", "/things/{id}/{verb}", 0},
         {"GET", "/things/all/parts", "/things/all/{verb}", 0},
         {"GET", "/deep/1/2/3/4", "/deep/{a}/{b}/{c}/{d}", 0},
+        {"GET", "/heads", "/heads", 0},
+        {"HEAD", "/heads", "/heads", 0},
+        {"head", "/heads", NULL, 405},
+        {"HEAD", "/things/7", NULL, 405},
         {"GET", "/deep/1/2/3/4/5", NULL, 404},
         {"GET", "/deep/1/2/3", NULL, 404},
         {"GET", "", NULL, 400},
