@@ -70,6 +70,43 @@ static bool version_wanted(struct api_call *c, int64_t if_absent, int64_t *ret)
     return false;
 }
 
+/* If-Match names several: which of them it is, if any, only the one that is there tells. */
+struct choosing {
+    enum context_change how;
+    struct str if_match;
+};
+
+static void on_to_choose(struct registry_call *reg)
+{
+    struct api_call *c = api_of(reg);
+    const struct choosing *k = c->args;
+    int64_t version;
+
+    if (reg->result == REGISTRY_OK && !tags_match(k->if_match, version_of(reg), &version))
+        reg->result = REGISTRY_STALE;
+    if (reg->result != REGISTRY_OK) {
+        api_refuse_result(c);
+        return;
+    }
+    api_session(c, on_written);
+    registry_context_change(c->sv->registry, &c->reg, k->how, js_raw(&c->doc, js_root(&c->doc)),
+                            version);
+}
+
+static bool is_list(struct api_call *c, enum context_change how)
+{
+    struct str header = http_header_get(c->http->head, STR("if-match"));
+
+    if (!header.p || str_find(header, ',') == header.n)
+        return false;
+    struct choosing *k = arena_new_of(c->mem, struct choosing);
+    *k = (struct choosing){how, header};
+    c->args = k;
+    api_session(c, on_to_choose);
+    registry_context(c->sv->registry, &c->reg);
+    return true;
+}
+
 static bool check_document(struct api_call *c)
 {
     if (js_type_is(js_root(&c->doc), JS_OBJECT) && c->http->body.n <= CONTEXT_BYTES_MAX)
@@ -98,7 +135,8 @@ void api_put_context(struct api_call *c)
     bool is_any = str_eq(http_header_get(c->http->head, STR("if-match")), STR("*"));
     int64_t version;
 
-    if (!check_document(c) || !version_wanted(c, is_any ? -1 : 0, &version))
+    if (!check_document(c) || is_list(c, CONTEXT_REPLACE) ||
+        !version_wanted(c, is_any ? -1 : 0, &version))
         return;
     api_session(c, is_guarded || http_header_get(c->http->head, STR("if-none-match")).p
                        ? on_written
@@ -111,7 +149,7 @@ void api_patch_context(struct api_call *c)
 {
     int64_t version;
 
-    if (!check_document(c) || !version_wanted(c, -1, &version))
+    if (!check_document(c) || is_list(c, CONTEXT_MERGE) || !version_wanted(c, -1, &version))
         return;
     api_session(c, on_written);
     registry_context_change(c->sv->registry, &c->reg, CONTEXT_MERGE,
