@@ -60,6 +60,16 @@ static inline size_t utf8_encode(uint32_t code, char *out)
     return 4;
 }
 
+static inline bool utf8_is_valid(struct str s)
+{
+    uint32_t code;
+
+    for (size_t i = 0, n; i < s.n; i += n)
+        if (!(n = utf8_decode(s.p + i, s.p + s.n, &code)))
+            return false;
+    return true;
+}
+
 /* Characters that reorder or hide text on a screen. */
 static inline bool utf8_is_bidi_control(uint32_t c)
 {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/utf8.h"
 #include "crypto/hash.h"
 #include "identity/identity.h"
 #include "rest/cors.h"
@@ -389,8 +390,9 @@ bool api_query(struct api_call *c, const char *name, struct str *ret)
         return true;
     char *text = arena_alloc(c->mem, value.n + 1);
     int n = count == 1 ? http_percent_decode(value, text, false) : -1;
-    if (n < 0) {
-        api_refuse(c, ERR_BAD_INPUT, "?%s= cannot be read; give it once, percent-encoded", name);
+    if (n < 0 || !utf8_is_valid(str_n(text, (size_t)n))) {
+        api_refuse(c, ERR_BAD_INPUT, "?%s= cannot be read; give it once, as percent-encoded UTF-8",
+                   name);
         return false;
     }
     *ret = str_n(text, (size_t)n);

@@ -110,6 +110,15 @@ bool text_is_uuid(struct str text)
     return true;
 }
 
+struct str uuid_lower(struct str text, struct arena *mem)
+{
+    char *lower = arena_alloc(mem, text.n);
+
+    for (size_t i = 0; i < text.n; i++)
+        lower[i] = (char)(text.p[i] >= 'A' && text.p[i] <= 'F' ? text.p[i] + 32 : text.p[i]);
+    return str_n(lower, text.n);
+}
+
 static bool read_uuid(const struct js_binding *b, const struct js_field *f,
                       const struct js_node *value, void *place, struct error *err)
 {
@@ -122,10 +131,7 @@ static bool read_uuid(const struct js_binding *b, const struct js_field *f,
     }
     if (!text_is_uuid(text))
         return js_bind_fault(b, value, err, "\"%s\" must be a UUID", f->name);
-    char *lower = arena_alloc(b->mem, text.n);
-    for (size_t i = 0; i < text.n; i++)
-        lower[i] = (char)(text.p[i] >= 'A' && text.p[i] <= 'F' ? text.p[i] + 32 : text.p[i]);
-    *ret = str_n(lower, text.n);
+    *ret = uuid_lower(text, b->mem);
     return true;
 }
 

@@ -41,5 +41,6 @@ unsigned body_patch_column(const struct js_field *field);
 /* May a client name its session so?  Visible ASCII without / ? # %, at most 255, not reserved. */
 bool session_id_is_fit(struct str id);
 bool text_is_uuid(struct str text);
+struct str uuid_lower(struct str text, struct arena *mem); /* as rows have it */
 
 #endif

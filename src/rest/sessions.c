@@ -156,6 +156,7 @@ void api_get_session_by_id(struct api_call *c)
 {
     api_session(c, on_got);
     c->reg.by_id = true;
+    c->reg.name = uuid_lower(c->reg.name, c->mem);
     if (registry_get(c->sv->registry, &c->reg))
         on_got(&c->reg);
 }
@@ -190,6 +191,18 @@ static bool read_statuses(struct api_call *c, struct str text, unsigned *ret)
     return true;
 }
 
+/* The same as a list without blanks: it stands in the next page's link. */
+static struct str statuses_text(unsigned statuses, struct arena *mem)
+{
+    struct str text = STR("");
+
+    for (unsigned s = SESSION_ACTIVE; s <= SESSION_TERMINATED; s++)
+        if (statuses & 1u << s)
+            text = arena_printf(mem, "%.*s%s%s", STR_ARG(text), text.n ? "," : "",
+                                session_status_name(s));
+    return statuses ? text : STR("all");
+}
+
 static bool read_listing(struct api_call *c, struct listing *l)
 {
     struct str status, type, cursor;
@@ -207,10 +220,13 @@ static bool read_listing(struct api_call *c, struct listing *l)
     if (status.p && !read_statuses(c, status, &l->filter.statuses))
         return false;
     l->about = arena_printf(c->mem, "sessions %u %.*s", l->filter.statuses, STR_ARG(type));
+    /* Only a client_type that sessions have leads to a next page, so it is fit for a URL. */
     l->query = arena_printf(c->mem, "limit=%lld%s%.*s%s%.*s", (long long)l->limit,
-                            status.p ? "&status=" : "", STR_ARG(status),
+                            status.p ? "&status=" : "",
+                            STR_ARG(status.p ? statuses_text(l->filter.statuses, c->mem) : status),
                             type.p ? "&client_type=" : "", STR_ARG(type));
-    if (cursor.p && !cursor_read(cursor, &c->who, l->about, c->mem, &l->filter.before)) {
+    if (cursor.p && (!cursor_read(cursor, &c->who, l->about, c->mem, &l->filter.before) ||
+                     !text_is_uuid(l->filter.before))) {
         api_refuse(c, ERR_BAD_CURSOR,
                    "this cursor is not of this list; use next_cursor as it came");
         return false;
@@ -369,7 +385,7 @@ void api_end_session(struct api_call *c)
 
     if (!api_query(c, "reason", &reason))
         return;
-    if (reason.n > REASON_MAX || str_find(reason, '\0') != reason.n) {
+    if (reason.n > REASON_MAX) {
         api_refuse(c, ERR_BAD_INPUT, "?reason= is at most %d bytes", REASON_MAX);
         return;
     }
