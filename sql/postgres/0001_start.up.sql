@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS mcp.edge_mcp_sessions (
     user_id                    uuid,
     edge_mcp_id                text NOT NULL,
     client_name                text,
-    client_type                text,
+    client_type                text CHECK (client_type IN ('claude-code', 'ide', 'agent', 'cli')),
     client_version             text,
     status                     text NOT NULL DEFAULT 'active'
                                CHECK (status IN ('active', 'idle', 'expired', 'terminated')),

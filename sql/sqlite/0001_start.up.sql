@@ -38,7 +38,7 @@ CREATE TABLE edge_mcp_sessions (
     user_id                    TEXT,
     edge_mcp_id                TEXT NOT NULL,
     client_name                TEXT,
-    client_type                TEXT,
+    client_type                TEXT CHECK (client_type IN ('claude-code', 'ide', 'agent', 'cli')),
     client_version             TEXT,
     status                     TEXT NOT NULL DEFAULT 'active'
                                CHECK (status IN ('active', 'idle', 'expired', 'terminated')),
