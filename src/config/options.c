@@ -353,7 +353,8 @@ const struct js_field option_fields[] = {
      .kind = JS_BIND_CUSTOM,
      .read = option_read_proxies,
      LIST(trusted_proxies),
-     .help = "Addresses or networks of proxies whose forwarding headers are believed."},
+     .help = "Addresses or networks of proxies whose forwarding headers are believed. Without tls "
+             "nobody else may connect to a listener beyond loopback."},
     {.name = "public_url",
      .kind = JS_BIND_CUSTOM,
      .read = option_read_url,

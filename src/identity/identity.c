@@ -301,7 +301,7 @@ bool identify(struct identity *id, struct identify *q)
     uint8_t digest[32];
 
     list_init(&q->waiting);
-    q->ok = false;
+    q->ok = q->had_credential = false;
     if (q->is_unix && q->peer_uid != geteuid() && q->peer_uid != 0) {
         refuse(
             q,
