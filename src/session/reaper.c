@@ -66,7 +66,8 @@ static void on_batch(struct read_job *job)
         run_failed(r, job->err.text);
         return;
     }
-    session_metric_expired(b->expired);
+    for (size_t i = 0; i < b->expired; i++)
+        session_metric_ended(SESSION_EXPIRED, r->what.ret_lived_ms[i]);
     r->run.expired += b->expired;
     r->run.pulled_back += b->pulled_back;
     if (b->expired >= r->what.batch || b->idled >= r->what.batch || b->pulled_back >= r->what.batch)
@@ -79,6 +80,7 @@ static void batch_start(struct reaper *r)
 {
     r->batch = (struct reaped){0};
     r->what.batch = r->batch_size;
+    r->what.ret_lived_ms = xrealloc(r->what.ret_lived_ms, r->batch_size * sizeof(int64_t));
     r->what.idle_ms = r->idle_ms;
     r->what.now_ms = clock_life_ms();
     r->what.lease_until_ms = r->what.now_ms + r->interval_ms + LEASE_SPARE_MS;
@@ -131,5 +133,6 @@ void reaper_free(struct reaper *r)
     if (!r)
         return;
     loop_timer_free(r->timer);
+    free(r->what.ret_lived_ms);
     free(r);
 }

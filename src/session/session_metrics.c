@@ -120,12 +120,6 @@ void session_metric_ended(enum session_status status, int64_t lived_ms)
     metric_observe_us(duration, lived_ms * 1000);
 }
 
-void session_metric_expired(size_t n)
-{
-    be_started();
-    metric_add(expired, (int64_t)n);
-}
-
 void session_metric_executed(struct str tenant, struct str tool, int64_t tokens)
 {
     be_started();

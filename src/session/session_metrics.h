@@ -15,8 +15,6 @@ enum session_create_failure { CREATE_OVER_LIMIT, CREATE_STORE_FAILED };
 void session_metric_create_failed(enum session_create_failure why);
 /* status: SESSION_EXPIRED or SESSION_TERMINATED; from its creation to its end. */
 void session_metric_ended(enum session_status status, int64_t lived_ms);
-/* The same for n that the store ended by itself, of whose lives nothing is known. */
-void session_metric_expired(size_t n);
 /* tokens <= 0: none were told. */
 void session_metric_executed(struct str tenant, struct str tool, int64_t tokens);
 /* Something could not be sealed, or what was sealed not opened. */

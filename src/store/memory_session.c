@@ -412,11 +412,15 @@ struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_what *
         if (row->expires_ms)
             row->expires_ms -= row->last_activity_ms - now_ms;
         row->last_activity_ms = now_ms;
+        if (row->created_ms > now_ms)
+            row->created_ms = now_ms;
         row->version++;
     }
     for (; done.expired < what->batch && (row = first_past(s, now_ms)); done.expired++) {
         session_row_settle(row, now_ms);
         row->version++;
+        if (what->ret_lived_ms)
+            what->ret_lived_ms[done.expired] = row->terminated_ms - row->created_ms;
     }
     for (; what->idle_ms > 0 && done.idled < what->batch &&
            (row = first_unused(s, now_ms - what->idle_ms));

@@ -74,6 +74,8 @@ static bool reap_rows(struct pg_store *s, enum pg_statement which, int64_t until
         pg_instant(&p, what->now_ms + SESSION_FUTURE_MS);
     if (!pg_query(s, which, &p, &res, err))
         return false;
+    for (int i = 0; which == PG_REAP_PAST && what->ret_lived_ms && i < PQntuples(res); i++)
+        what->ret_lived_ms[i] = pg_get_int(&(struct pg_row){.res = res, .row = i});
     uint64_t n = 0;
     if (str_to_u64(str_of(PQcmdTuples(res)), SIZE_MAX, &n))
         *ret_n = (size_t)n;

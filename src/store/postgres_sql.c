@@ -273,13 +273,15 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_LEASE] = "SELECT mcp.hf_lease('reap', $1::bigint, $2::timestamptz, $3::timestamptz)",
     [PG_REAP_AHEAD] =
         "UPDATE mcp.edge_mcp_sessions SET expires_at = expires_at - (last_activity_at - "
-        "$1::timestamptz), last_activity_at = $1, version = version + 1 WHERE id IN "
+        "$1::timestamptz), last_activity_at = $1, created_at = least(created_at, $1), "
+        "version = version + 1 WHERE id IN "
         "(SELECT id FROM mcp.edge_mcp_sessions WHERE " LIVE
         " AND last_activity_at > $3::timestamptz ORDER BY last_activity_at LIMIT $2::bigint "
         "FOR NO KEY UPDATE SKIP LOCKED)",
     [PG_REAP_PAST] = LAPSE "WHERE id IN (SELECT id FROM mcp.edge_mcp_sessions WHERE " LIVE
                            " AND expires_at <= $1::timestamptz ORDER BY expires_at "
-                           "LIMIT $2::bigint FOR NO KEY UPDATE SKIP LOCKED)",
+                           "LIMIT $2::bigint FOR NO KEY UPDATE SKIP LOCKED) RETURNING "
+                           "(extract(epoch FROM terminated_at - created_at) * 1000)::bigint",
     [PG_REAP_UNUSED] =
         "UPDATE mcp.edge_mcp_sessions SET status = 'idle' WHERE id IN "
         "(SELECT id FROM mcp.edge_mcp_sessions WHERE status = 'active' "

@@ -185,12 +185,14 @@ const char *const sq_texts[SQ_COUNT] = {
         " AND status = 'active' AND last_activity_at <= ?1 ORDER BY last_activity_at LIMIT ?2)",
     [SQ_SESSION_PULL_BACK] =
         "UPDATE edge_mcp_sessions SET version = version + 1, "
-        "expires_at = expires_at - (last_activity_at - ?1), last_activity_at = ?1 WHERE rowid IN "
+        "expires_at = expires_at - (last_activity_at - ?1), last_activity_at = ?1, "
+        "created_at = min(created_at, ?1) WHERE rowid IN "
         "(SELECT rowid FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_used WHERE " LIVE
         " AND last_activity_at > ?2 ORDER BY last_activity_at LIMIT ?3)",
     [SQ_SESSION_REAP] = LAPSE "WHERE rowid IN (SELECT rowid FROM edge_mcp_sessions INDEXED BY "
                               "idx_edge_sessions_active WHERE " LIVE
-                              " AND " PAST("?1") " ORDER BY expires_at LIMIT ?2)",
+                              " AND " PAST("?1") " ORDER BY expires_at LIMIT ?2) "
+                                                 "RETURNING terminated_at - created_at",
     [SQ_SESSION_BY_HANDLE] =
         SESSIONS "WHERE tenant_id = ?1 AND owner = coalesce(?2, owner) AND session_id = ?3",
     [SQ_SESSION_BY_ID] = SESSIONS "WHERE " REACHED("?3", "?1", "?2"),

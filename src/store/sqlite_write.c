@@ -273,6 +273,30 @@ static bool reap_rows(struct sqlite_store *s, enum sq_statement which, int64_t u
     return true;
 }
 
+/* SQLite has changed every row before it returns the first. */
+static bool expire(struct sqlite_store *s, const struct reap_what *what, size_t *ret_n,
+                   struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(s, SQ_SESSION_REAP, err);
+    size_t n = 0;
+    bool row = true;
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, what->now_ms);
+    sq_int(&b, what->batch);
+    for (; row; n += row) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        struct sq_row r = {.st = st};
+        if (row && what->ret_lived_ms)
+            what->ret_lived_ms[n] = sq_get_int(&r);
+    }
+    sq_reset(st);
+    *ret_n = n;
+    return true;
+}
+
 static bool pull_back(struct sqlite_store *s, const struct reap_what *what, size_t *ret_n,
                       struct error *err)
 {
@@ -292,8 +316,7 @@ static bool pull_back(struct sqlite_store *s, const struct reap_what *what, size
 static bool reap_sessions(struct sqlite_store *s, const struct reap_what *what, struct reaped *ret,
                           struct error *err)
 {
-    return pull_back(s, what, &ret->pulled_back, err) &&
-           reap_rows(s, SQ_SESSION_REAP, what->now_ms, what->batch, &ret->expired, err) &&
+    return pull_back(s, what, &ret->pulled_back, err) && expire(s, what, &ret->expired, err) &&
            (what->idle_ms <= 0 || reap_rows(s, SQ_SESSION_IDLE, what->now_ms - what->idle_ms,
                                             what->batch, &ret->idled, err));
 }

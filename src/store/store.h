@@ -176,6 +176,8 @@ struct reap_what {
     unsigned batch; /* of each kind, oldest first */
     int64_t writer; /* who reaps: where several share a store, the one that holds the lease */
     int64_t lease_until_ms;
+    int64_t
+        *ret_lived_ms; /* room for `batch`: from creation to end, of those that expired; or NULL */
 };
 struct reaped {
     size_t expired, idled;

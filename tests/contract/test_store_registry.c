@@ -531,9 +531,35 @@ static void reap_pulls_back(struct fixture *f)
     struct session_row *row = get(f, &alice, ID "000003");
     assert_int_equal(row->last_activity_ms, NOW);
     assert_int_equal(row->expires_ms, NOW + 24 * HOUR);
+    assert_int_equal(row->created_ms, NOW);
     assert_int_equal(reap(f, NOW, HOUR, 10).pulled_back, 0);
 }
 TEST(test_reap__what_was_used_in_the_future_is_pulled_back_to_now)
 {
     on_every_store(reap_pulls_back);
+}
+
+static void reap_tells_lifetimes(struct fixture *f)
+{
+    int64_t lived[2] = {-1, -1};
+    for (int i = 1; i <= 3; i++) {
+        struct session_row row = session_row(f, i);
+        row.created_ms = NOW - i * HOUR;
+        row.expires_ms = NOW + i;
+        assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
+    }
+    struct reap_what what = {
+        .now_ms = NOW + 3, .batch = 2, .lease_until_ms = NOW + HOUR, .ret_lived_ms = lived};
+    struct reaped done = {0};
+    check(f, store_reap(f->store, &what, &done, &f->err));
+    assert_int_equal(done.expired, 2);
+    assert_int_equal(lived[0] + lived[1], 3 * HOUR + 3); /* in any order */
+    assert_true(lived[0] == HOUR + 1 || lived[1] == HOUR + 1);
+    check(f, store_reap(f->store, &what, &done, &f->err));
+    assert_int_equal(done.expired, 1);
+    assert_int_equal(lived[0], 3 * HOUR + 3);
+}
+TEST(test_reap__tells_how_long_what_expired_has_lived)
+{
+    on_every_store(reap_tells_lifetimes);
 }
