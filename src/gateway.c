@@ -132,6 +132,7 @@ static void start_registry(struct gateway *g)
         .lanes = sv->lanes,
         .sessions = sv->sessions,
         .audit = sv->audit,
+        .is_shared = ground_is_shared(g->ground),
         .on_ended = on_session_ended,
         .arg = g,
     };
