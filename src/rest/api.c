@@ -93,13 +93,10 @@ static struct str lines_of(struct arena *mem, struct str request_id, struct str 
     return str_n(text, n);
 }
 
-/* Calls whose Idempotency-Key is taken by one that is under way: tenant, owner, key → call. */
-static struct map busy;
-
 static void let_go(struct api_call *c)
 {
     if (c->is_busy)
-        map_remove(&busy, c->busy_key);
+        registry_drop_key(c->sv->registry, c->busy_key);
     c->is_busy = false;
     c->sv->exchanges--;
     config_unref(c->config);
@@ -185,11 +182,8 @@ static bool take_key(struct api_call *c, struct str key)
 {
     c->busy_key = arena_printf(c->mem, "%.*s%c%.*s%c%.*s", STR_ARG(c->who.tenant), 0,
                                STR_ARG(c->who.owner), 0, STR_ARG(key));
-    if (map_get(&busy, c->busy_key))
-        return false;
-    map_put(&busy, c->busy_key, c);
-    c->is_busy = true;
-    return true;
+    c->is_busy = registry_take_key(c->sv->registry, c->busy_key);
+    return c->is_busy;
 }
 
 static void begin_once(struct api_call *c, struct str key)

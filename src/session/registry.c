@@ -35,6 +35,7 @@ struct registry *registry_new(const struct registry_config *config)
     r->config = *config;
     r->fresh = fresh_new(config->loop, config->lanes);
     map_init(&r->names);
+    map_init(&r->keys);
     list_init(&r->rows);
     sessions_set_fresh(config->sessions, r->fresh);
     return r;
@@ -59,8 +60,22 @@ void registry_free(struct registry *r)
         return;
     list_each(&r->rows, node) kept_free(r, list_entry(node, struct kept_row, node));
     map_release(&r->names);
+    map_release(&r->keys);
     fresh_free(r->fresh);
     free(r);
+}
+
+bool registry_take_key(struct registry *r, struct str key)
+{
+    if (map_get(&r->keys, key))
+        return false;
+    map_put(&r->keys, key, r);
+    return true;
+}
+
+void registry_drop_key(struct registry *r, struct str key)
+{
+    map_remove(&r->keys, key);
 }
 
 void registry_finish(struct registry_call *c, enum registry_result result)

@@ -129,6 +129,11 @@ void registry_executions(struct registry *r, struct registry_call *c, int64_t be
 /* `kept`: what was answered to this key before; NULL: nothing. */
 void registry_kept(struct registry *r, struct registry_call *c, struct str key);
 
+/* A key whose request is under way here: false while another holds it.  The bytes stay until it is
+ * dropped. */
+must_check bool registry_take_key(struct registry *r, struct str key);
+void registry_drop_key(struct registry *r, struct str key);
+
 /* The context document, whatever the session's status.  `row` and `context`. */
 void registry_context(struct registry *r, struct registry_call *c);
 /* What is there, changed by `text`, a JSON object.  version: the one that must be there, 0 when

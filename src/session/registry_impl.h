@@ -12,6 +12,7 @@ struct registry {
     struct map names; /* "h" or "i", tenant, NUL, name → struct kept_row */
     struct list rows; /* struct kept_row, longest unused first */
     unsigned n_rows;
+    struct map keys; /* of requests under way that must have one effect */
 };
 
 /* Ends the call, from the loop. */

@@ -96,6 +96,8 @@ def test_listener__serves_tls_and_says_so(secure, version):
         assert connection.request('GET', '/healthz').status == 200
     client = hf.client().connect()
     assert client.call('echo', {'message': 'over TLS'}).text == 'over TLS'
+    made = hf.request('POST', '/api/v1/sessions', {}, b'{"edge_mcp_id":"e"}').json()
+    assert made['connection_metadata']['tls_version'] == version.name.replace('_', '.')
     urls = [line['url'] for line in hf.log() if line.get('msg') == 'serving']
     assert urls == [f'https://127.0.0.1:{hf.port}/mcp/sample']
 
