@@ -26,10 +26,10 @@ test-long: ## the same with long fuzzing and the long end-to-end tests
 	@tools/install-deps test
 	@/usr/bin/python3 tools/run-tests --long
 
-bench: ## measure against nginx on this machine (BENCH_ARGS=--quick for a first look)
+bench: ## measure beside nginx and PostgreSQL on this machine (BENCH_ARGS=--quick for a first look)
 	@tools/install-deps bench
 	@$(MAKE) --no-print-directory build
-	@ninja -C build bench/bench_load bench/bench_streams bench/bench_upstream
+	@ninja -C build bench/bench_load bench/bench_rest bench/bench_streams bench/bench_upstream
 	@/usr/bin/python3 bench/run.py $(BENCH_ARGS)
 
 lint: ## formatting, clang-tidy, include arrows, names in docs, banned calls

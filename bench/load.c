@@ -10,22 +10,13 @@
  *
  * An answer that is not a 200 with the id of its request counts as an error and is shown once: a
  * run with errors is no measurement. */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/tcp.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "client.h"
+
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MAX_BODY (200 * 1024)
 #define MAX_ANSWER (256 * 1024)
-#define SLOTS 200000 /* one per microsecond; the last holds everything slower */
 
 struct options {
     int port;
@@ -47,36 +38,14 @@ struct conn {
 };
 
 static struct options options = {.connections = 64, .seconds = 5, .warmup = 0.5, .body = 504};
-static uint32_t histogram[SLOTS];
+static struct latencies latencies;
 static uint64_t next_id = 1000000, calls, errors, initialized, measure_from, measure_to;
 static char padding[MAX_BODY];
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void count_error(const char *what, const char *detail)
 {
     if (errors++ == 0)
         fprintf(stderr, "first error: %s: %.300s\n", what, detail);
-}
-
-static void send_all(struct conn *c, const char *data, size_t n)
-{
-    while (n > 0) {
-        ssize_t wrote = send(c->fd, data, n, MSG_NOSIGNAL);
-        if (wrote < 0 && (errno == EAGAIN || errno == EINTR))
-            continue;
-        if (wrote <= 0) {
-            fprintf(stderr, "send: %s\n", strerror(errno));
-            exit(1);
-        }
-        data += wrote;
-        n -= (size_t)wrote;
-    }
 }
 
 #define MODERN_LINES                                                                               \
@@ -97,7 +66,7 @@ static void send_request(struct conn *c, const char *body, size_t n)
         c->session[0] ? "\r\nMCP-Protocol-Version: 2025-11-25\r\n" : "", n);
     memcpy(out + head, body, n);
     c->sent_ns = now_ns();
-    send_all(c, out, (size_t)head + n);
+    send_all(c->fd, out, (size_t)head + n);
 }
 
 static void send_initialize(struct conn *c)
@@ -131,18 +100,6 @@ static void send_call(struct conn *c)
     send_request(c, body, fixed + pad);
 }
 
-/* Copies the value of a response header; false when absent. */
-static bool header_value(const char *head, const char *name, char *ret, size_t max)
-{
-    const char *at = strcasestr(head, name);
-    if (!at)
-        return false;
-    at += strlen(name);
-    at += strspn(at, " ");
-    snprintf(ret, max, "%.*s", (int)strcspn(at, "\r"), at);
-    return true;
-}
-
 static bool body_has_id(const char *body, size_t n, uint64_t id)
 {
     char wanted[48];
@@ -165,8 +122,7 @@ static void on_answer(struct conn *c, const char *body, size_t n)
         return;
     }
     if (now >= measure_from && now < measure_to) {
-        uint64_t us = (now - c->sent_ns) / 1000;
-        histogram[us < SLOTS ? us : SLOTS - 1]++;
+        latency_add(&latencies, now - c->sent_ns);
         calls++;
     }
 }
@@ -222,18 +178,10 @@ static void on_readable(struct conn *c)
 
 static struct conn *connect_one(int epoll)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)options.port)};
     struct conn *c = calloc(1, sizeof *c);
-    int on = 1;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (!c)
         abort();
-    c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(c->fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        perror("connect");
-        exit(1);
-    }
-    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    c->fd = connect_local(options.port);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
     epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &event);
     if (options.is_modern) {
@@ -254,17 +202,6 @@ static void turn(int epoll)
         on_readable(events[i].data.ptr);
 }
 
-static uint64_t percentile(double part)
-{
-    uint64_t wanted = (uint64_t)((double)calls * part), seen = 0;
-    for (size_t i = 0; i < SLOTS; i++) {
-        seen += histogram[i];
-        if (seen > wanted)
-            return i;
-    }
-    return SLOTS - 1;
-}
-
 static void print_result(double seconds)
 {
     if (options.sessions)
@@ -275,9 +212,10 @@ static void print_result(double seconds)
         printf("{\"calls\":%llu,\"errors\":%llu,\"seconds\":%.3f,\"per_s\":%.0f,\"p50_us\":%llu,"
                "\"p90_us\":%llu,\"p99_us\":%llu,\"p999_us\":%llu}\n",
                (unsigned long long)calls, (unsigned long long)errors, seconds,
-               (double)calls / seconds, (unsigned long long)percentile(0.5),
-               (unsigned long long)percentile(0.9), (unsigned long long)percentile(0.99),
-               (unsigned long long)percentile(0.999));
+               (double)calls / seconds, (unsigned long long)latency_percentile(&latencies, 0.5),
+               (unsigned long long)latency_percentile(&latencies, 0.9),
+               (unsigned long long)latency_percentile(&latencies, 0.99),
+               (unsigned long long)latency_percentile(&latencies, 0.999));
 }
 
 static void read_options(int argc, char **argv)
