@@ -418,6 +418,7 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
     }
     if (!c->session->stored || c->names_session) {
         session_fill_row(c->session, &c->session_row);
+        c->session_row.connection_metadata = c->connection;
         if (c->names_session)
             c->session_row.expires_ms = c->session->last_used_ms + c->life_ms;
         ops[n++] = (struct store_op){

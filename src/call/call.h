@@ -72,6 +72,7 @@ struct call {
     bool names_session;   /* a handle named a provisional session: it becomes durable */
     bool drop_session_id;
     int64_t max_counted;
+    struct str connection;   /* JSON for the row of a session that this call makes */
     int64_t life_ms;         /* after its last use, of a session that becomes durable */
     struct str header_lines; /* towards a modern HTTP upstream: Mcp-Param-* */
     /* Told from the loop.  on_answer: state is ANSWERED or REFUSED.  on_settled: DONE. */

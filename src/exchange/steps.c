@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "exchange/batch.h"
 #include "exchange/measure.h"
+#include "identity/connection.h"
 
 #include <assert.h>
 
@@ -128,6 +129,8 @@ static enum step_result step_call(struct exchange *x)
     c->session = x->session;
     c->transport = x->transport;
     c->max_counted = config_max_sessions(x->config, x->who.tenant);
+    if (!x->session->stored && x->http)
+        c->connection = connection_metadata(x->config, x->http, STR_NONE, x->mem);
     c->life_ms = config_default_ttl_ms(x->config, x->who.tenant);
     c->on_answer = c->on_settled = on_answer;
     c->on_progress = exchange_send_progress;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /sessions: create, list, get, change, end, totals. */
 #include "rest/bodies.h"
-#include "rest/connection.h"
 #include "rest/cursor.h"
 #include "rest/tags.h"
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "identity/connection.h"
 #include "json/write.h"
 
 #include <stdio.h>

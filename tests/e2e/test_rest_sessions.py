@@ -490,3 +490,13 @@ def test_mcp__sessions_of_traffic_are_seen_and_ended_by_rest(rest):
     client.call('echo', {'text': 'x'})
     other, = api.get('/sessions').json()['sessions']
     assert other['id'] != session['id'] and api.session(session['session_id'])['tool_execution_count'] == 2
+
+
+def test_mcp__a_session_of_traffic_says_where_it_came_from(rest):
+    api = rest()
+    client = api.holdfast.client(headers={'User-Agent': 'agent/2'})
+    client.initialize()
+    client.call('echo', {'message': 'x'})
+    session, = api.get('/sessions').json()['sessions']
+    assert session['connection_metadata'] == {
+        'ip_address': '127.0.0.1', 'user_agent': 'agent/2', 'protocol': 'HTTP/1.1', 'tls_version': 'none'}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's members are laid over the client's as a merge patch. */
-#include "rest/connection.h"
+#include "identity/connection.h"
 
 #include "identity/proxy.h"
 #include "json/merge.h"
@@ -24,21 +24,27 @@ static struct str lay_over(struct str metadata, struct buf *ours, struct arena *
     return text;
 }
 
+static void write_http(const struct config *c, const struct http_request *r, struct arena *mem,
+                       struct js_writer *w)
+{
+    struct str agent = http_header_get(r->head, STR("user-agent"));
+    js_kv_string(w, "ip_address", client_address(c, r, mem));
+    js_kv_string(w, "user_agent",
+                 agent.p ? str_n(agent.p, agent.n < AGENT_MAX ? agent.n : AGENT_MAX) : STR(""));
+    js_kv_string(w, "protocol", r->head->minor ? STR("HTTP/1.1") : STR("HTTP/1.0"));
+    js_kv_string(w, "tls_version", str_of(http_request_tls_version(r)));
+}
+
 struct str connection_metadata(const struct config *c, const struct http_request *r,
                                struct str metadata, struct arena *mem)
 {
-    struct str agent = http_header_get(r->head, STR("user-agent"));
     struct js_writer w;
     struct buf ours;
 
     buf_init(&ours, METADATA_BYTES);
     js_begin(&w, &ours);
     js_object(&w);
-    js_kv_string(&w, "ip_address", client_address(c, r, mem));
-    js_kv_string(&w, "user_agent",
-                 agent.p ? str_n(agent.p, agent.n < AGENT_MAX ? agent.n : AGENT_MAX) : STR(""));
-    js_kv_string(&w, "protocol", r->head->minor ? STR("HTTP/1.1") : STR("HTTP/1.0"));
-    js_kv_string(&w, "tls_version", str_of(http_request_tls_version(r)));
+    write_http(c, r, mem, &w);
     js_object_end(&w);
     return lay_over(metadata, &ours, mem);
 }

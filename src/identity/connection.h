@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connection_metadata: what the client says, and four members that the server knows better. */
-#ifndef HOLDFAST_REST_CONNECTION_H
-#define HOLDFAST_REST_CONNECTION_H
+#ifndef HOLDFAST_IDENTITY_CONNECTION_H
+#define HOLDFAST_IDENTITY_CONNECTION_H
 
 #include "config/config.h"
 #include "http/server.h"
