@@ -66,6 +66,7 @@ def test_session__expires_and_its_key_begins_another(holdfast):
     after = metrics(hf)
     assert after['sessions_created_total{tenant_id="default",client_type=""}'] == 6
     assert after['holdfast_sessions_counted{tenant_id="default"}'] == 1
+    assert after['session_duration_seconds_count'] == 5 and 5 <= after['session_duration_seconds_sum'] < 60
 
 
 def test_cleanup__goes_by_a_new_configuration(holdfast):
