@@ -69,7 +69,7 @@ struct call {
     struct session
         *replaces;        /* a derived session whose idle gap has passed; ended with our birth */
     bool links_transport; /* first call: link the transport to the session */
-    bool names_session;   /* a handle named a provisional session: it becomes durable */
+    bool names_session;   /* one that nobody had named yet: it becomes durable, and counts */
     bool drop_session_id;
     int64_t max_counted;
     struct str connection;   /* JSON for the row of a session that this call makes */

@@ -167,6 +167,13 @@ static enum step_result birth(struct exchange *x, enum session_origin origin, st
     return STEP_NEXT;
 }
 
+/* The request names a session that nobody had named yet: from now on it is kept like any other, and
+ * counts. */
+static void name_session(struct exchange *x)
+{
+    x->call.names_session = x->session->provisional || !x->session->counted;
+}
+
 /* The argument names one of our sessions, or the call is told how to get one. */
 static enum step_result use_argument(struct exchange *x, struct str handle)
 {
@@ -184,7 +191,7 @@ static enum step_result use_argument(struct exchange *x, struct str handle)
                                    "begin a new one.");
     x->session = x->query.session;
     x->call.drop_session_id = x->injects;
-    x->call.names_session = x->session->provisional;
+    name_session(x);
     x->tells_handle = x->injects;
     return STEP_NEXT;
 }
@@ -206,6 +213,8 @@ static enum step_result use_key(struct exchange *x, enum session_origin origin)
         found = NULL;
     }
     x->session = found;
+    if (found && origin == ORIGIN_KEYED)
+        name_session(x); /* the key may be a handle */
     return found ? STEP_NEXT : birth(x, origin, x->carrier.label, x->carrier.name);
 }
 
@@ -290,6 +299,8 @@ enum step_result exchange_choose_session(struct exchange *x)
         use_linked(x);
         if (!x->session)
             result = use_request(x);
+        else if (x->query.by == BY_HANDLE && x->query.session == x->session)
+            name_session(x); /* by header or query */
     }
     if (result == STEP_NEXT && x->transport)
         x->call.links_transport = x->transport->session == x->session
