@@ -11,12 +11,11 @@ import time
 
 import pytest
 
-import keys
 from commands import run, run_json
 from harness import Holdfast, wait_for
 from rest import Rest, refused
 from stored import DAY_MS, Stored, ms
-from test_operate import metrics as all_metrics
+from walk import Walk
 
 UUID = re.compile(r'[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}')
 HANDLE = re.compile(r'ses_[A-Za-z0-9_-]{43}')
@@ -39,43 +38,6 @@ OPTIONAL = {'user_id', 'client_name', 'client_type', 'client_version', 'core_ses
 ALWAYS = set(SESSION_COLUMNS) - OPTIONAL - {'passthrough_auth_encrypted'} | {'origin'}
 
 
-class Walk:
-    """A Holdfast with auth required, keys of two tenants, and its rows."""
-
-    def __init__(self, folder, settings, cluster, store):
-        self.store, self.cluster = store, cluster
-        self.url = cluster.database() if cluster else None
-        env = {'DATABASE_URL': self.url} if self.url else {}
-        self.hf = Holdfast(folder, {'mcpServers': {}, 'holdfast': {'auth': 'required', **settings}}, env=env).start()
-        self.stored = Stored(self.hf, self.url)
-        self.made = {}
-        self.admin, self.other = self.api('acme'), self.api('other')
-        self.anonymous = Rest(self.hf)
-
-    def key(self, tenant='acme', role='admin', name=''):
-        if (tenant, role, name) not in self.made:
-            self.made[tenant, role, name] = keys.create(self.hf, '--tenant', tenant, '--role', role)
-        return self.made[tenant, role, name]
-
-    def api(self, tenant='acme', role='admin', name=''):
-        return Rest(self.hf, self.key(tenant, role, name).headers)
-
-    def metrics(self):
-        headers = self.key().headers
-
-        class Page:
-            @staticmethod
-            def get(path):
-                return self.hf.get(path, headers)
-        return all_metrics(Page)
-
-    def log(self, message):
-        return [line for line in self.hf.log() if line.get('msg') == message]
-
-    def sql(self, text):
-        return self.cluster.sql(self.url, text)
-
-
 @pytest.fixture(scope='module', params=['sqlite', 'postgres'])
 def store(request):
     return request.param
@@ -92,7 +54,7 @@ def walk(tmp_path_factory, servers, store):
         'session': {'limits': {'max_per_tenant': 100, 'default_ttl': '24h', 'idle_timeout': '30m'},
                     'cleanup': {'interval': '1h', 'batch_size': 100}},
         'tenants': {'acme': {'max_sessions': 5000}, 'small': {'max_sessions': 3}, 'off': {'sessions': False},
-                    'brisk': {'idle_timeout': '1s'}, 'hour': {'default_ttl': '1h'}}}, servers, store)
+                    'brisk': {'idle_timeout': '1s'}, 'hour': {'default_ttl': '1h'}}}, servers)
     yield one
     one.hf.close()
 
@@ -101,7 +63,7 @@ def walk(tmp_path_factory, servers, store):
 def job(tmp_path_factory, servers, store):
     one = Walk(tmp_path_factory.mktemp('job'), {
         'session': {'limits': {'default_ttl': '24h', 'idle_timeout': '1s'}, 'cleanup': {'interval': '100ms', 'batch_size': 3}},
-        'tenants': {'patient': {'idle_timeout': '1h'}}}, servers, store)
+        'tenants': {'patient': {'idle_timeout': '1h'}}}, servers)
     yield one
     one.hf.close()
 
