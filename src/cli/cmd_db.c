@@ -227,7 +227,7 @@ static bool rollback_target(const struct db_cmd *c, int *ret, struct error *err)
 static bool run_rollback(struct db_cmd *c, struct error *err)
 {
     bool dry = cli_flag(c->cli, "--dry-run") != NULL;
-    int to;
+    int to = 0;
     if (!schema_status_check(&c->status, err) || !rollback_target(c, &to, err))
         return false;
     if (!dry && to < c->status.number && !cli_flag(c->cli, "--yes"))
