@@ -47,22 +47,28 @@ void fresh_free(struct fresh *f)
     free(f);
 }
 
-static struct slot *slot_of(struct fresh *f, struct str name)
+static size_t slot_of(struct fresh_whose whose, struct str name)
 {
-    return &f->slots[map_hash(name) & (SLOTS - 1)];
+    uint64_t hash = map_hash(name) + UINT64_C(0x9e3779b97f4a7c15) * map_hash(whose.tenant);
+
+    if (whose.owner.p)
+        hash += UINT64_C(0xd1b54a32d192ed03) * map_hash(whose.owner);
+    return (hash ^ hash >> 32) & (SLOTS - 1);
 }
 
-void fresh_touch(struct fresh *f, struct str name, bool by_event)
+/* Stamps are the tenant's; epochs the owner's too. */
+void fresh_touch(struct fresh *f, struct fresh_whose whose, struct str name, bool by_event)
 {
-    struct slot *slot = slot_of(f, name);
-    slot->stamp++;
+    struct slot *wide = &f->slots[slot_of((struct fresh_whose){.tenant = whose.tenant}, name)];
+
+    wide->stamp++;
     if (by_event)
-        slot->epoch = f->touched = f->epoch;
+        wide->epoch = f->slots[slot_of(whose, name)].epoch = f->touched = f->epoch;
 }
 
-uint64_t fresh_stamp(const struct fresh *f, struct str name)
+uint64_t fresh_stamp(const struct fresh *f, struct str tenant, struct str name)
 {
-    return f->slots[map_hash(name) & (SLOTS - 1)].stamp;
+    return f->slots[slot_of((struct fresh_whose){.tenant = tenant}, name)].stamp;
 }
 
 static void let_go(struct fold_wait *w)
@@ -110,9 +116,9 @@ static void ask(struct fresh *f)
     f->busy = lane_write(f->lanes, &f->barrier); /* refused: those who wait go on when it is late */
 }
 
-bool fresh_await(struct fresh *f, struct fold_wait *w, struct str name)
+bool fresh_await(struct fresh *f, struct fold_wait *w, struct fresh_whose whose, struct str name)
 {
-    uint64_t epoch = name.p ? slot_of(f, name)->epoch : f->touched;
+    uint64_t epoch = name.p ? f->slots[slot_of(whose, name)].epoch : f->touched;
 
     if (epoch <= f->folded)
         return true;

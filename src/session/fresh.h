@@ -18,9 +18,15 @@ struct fresh;
 struct fresh *fresh_new(struct loop *loop, struct lanes *lanes) must_check;
 void fresh_free(struct fresh *f); /* after lanes_free; NULL is fine */
 
+/* Whose session a name means.  A touch is made for its owner; who waits for it is that owner, or,
+ * with `owner` absent, somebody who reaches the whole tenant.  Nobody waits for another's: the wait
+ * alone would tell that the session exists. */
+struct fresh_whose {
+    struct str tenant, owner;
+};
 /* `by_event`: the change is in an event, and in the row once that is folded. */
-void fresh_touch(struct fresh *f, struct str name, bool by_event);
-uint64_t fresh_stamp(const struct fresh *f, struct str name);
+void fresh_touch(struct fresh *f, struct fresh_whose whose, struct str name, bool by_event);
+uint64_t fresh_stamp(const struct fresh *f, struct str tenant, struct str name);
 
 struct fold_wait {
     struct list node;
@@ -28,8 +34,9 @@ struct fold_wait {
     uint64_t epoch;
     void (*done)(struct fold_wait *w);
 };
-/* true: every event of this name (absent: of any) is folded.  false: `done` comes from the loop
- * when it is, or when that took too long. */
-must_check bool fresh_await(struct fresh *f, struct fold_wait *w, struct str name);
+/* true: every event of this name (absent: of any at all) is folded.  false: `done` comes from the
+ * loop when it is, or when that took too long. */
+must_check bool fresh_await(struct fresh *f, struct fold_wait *w, struct fresh_whose whose,
+                            struct str name);
 
 #endif

@@ -125,7 +125,7 @@ static struct kept_row *kept_find(struct registry *r, const struct principal *wh
 static bool is_fresh(const struct registry *r, const struct kept_row *k)
 {
     struct str name = k->stamped_by_id ? k->row.id : k->row.handle;
-    return !r->config.is_shared && k->stamp == fresh_stamp(r->fresh, name) &&
+    return !r->config.is_shared && k->stamp == fresh_stamp(r->fresh, k->row.tenant, name) &&
            clock_mono_ms() - k->read_ms < FRESH_MS;
 }
 
@@ -188,13 +188,14 @@ static struct kept_row *keep(struct registry *r, const struct session_row *row, 
 void registry_remember(struct registry_call *c, const struct session_row *row)
 {
     if (!c->home->config.is_shared)
-        keep(c->home, row, fresh_stamp(c->home->fresh, row->handle), false);
+        keep(c->home, row, fresh_stamp(c->home->fresh, row->tenant, row->handle), false);
 }
 
 void registry_touch(struct registry_call *c, const struct session_row *row, bool by_event)
 {
-    fresh_touch(c->home->fresh, row->handle, by_event);
-    fresh_touch(c->home->fresh, row->id, by_event);
+    struct fresh_whose whose = {row->tenant, row->owner};
+    fresh_touch(c->home->fresh, whose, row->handle, by_event);
+    fresh_touch(c->home->fresh, whose, row->id, by_event);
 }
 
 /* How a row reads now, and until when. */
@@ -293,10 +294,15 @@ static void on_found(struct read_job *job)
 static void look_up(struct registry_call *c)
 {
     c->read_row = NULL;
-    c->stamp = fresh_stamp(c->home->fresh, c->name);
+    c->stamp = fresh_stamp(c->home->fresh, c->who->tenant, c->name);
     c->read = (struct read_job){.run = run_find, .done = on_found};
     if (!lane_lookup(c->home->config.lanes, &c->read))
         registry_fail(c, "too many lookups are waiting; try again shortly");
+}
+
+static struct fresh_whose whose_of(const struct registry_call *c)
+{
+    return (struct fresh_whose){c->who->tenant, c->who->tenant_wide ? STR_NONE : c->who->owner};
 }
 
 static void on_folded(struct fold_wait *w)
@@ -317,7 +323,7 @@ bool registry_find(struct registry *r, struct registry_call *c, bool whole)
         return true;
     }
     c->fold.done = on_folded;
-    if (!whole || fresh_await(r->fresh, &c->fold, c->name))
+    if (!whole || fresh_await(r->fresh, &c->fold, whose_of(c), c->name))
         look_up(c);
     return false;
 }
@@ -342,6 +348,6 @@ static void on_due(struct fold_wait *w)
 void registry_after_fold(struct registry_call *c, struct str name)
 {
     c->fold.done = on_due;
-    if (fresh_await(c->home->fresh, &c->fold, name))
+    if (fresh_await(c->home->fresh, &c->fold, whose_of(c), name))
         c->next(c);
 }

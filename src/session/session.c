@@ -319,8 +319,9 @@ void session_touch(struct session *s)
 {
     if (!s->home->fresh)
         return;
-    fresh_touch(s->home->fresh, s->handle, true);
-    fresh_touch(s->home->fresh, s->id, true);
+    struct fresh_whose whose = {s->tenant, s->owner};
+    fresh_touch(s->home->fresh, whose, s->handle, true);
+    fresh_touch(s->home->fresh, whose, s->id, true);
 }
 
 void sessions_moved(struct sessions *home, struct str tenant, struct str id,

@@ -12,6 +12,11 @@ struct fixture {
     unsigned done;
 };
 
+static const struct fresh_whose mine = {{"acme", 4}, {"user:1", 6}}, tenants = {{"acme", 4}, {0}},
+                                others = {{"acme", 4}, {"user:2", 6}},
+                                strangers = {{"rival", 5}, {"user:1", 6}},
+                                strange_tenants = {{"rival", 5}, {0}};
+
 static void on_done(struct fold_wait *w)
 {
     container_of(w, struct fixture, wait)->done++;
@@ -42,10 +47,10 @@ TEST(test_stamp__moves_with_every_touch_and_by_itself_never)
     struct fixture f;
 
     begin(&f);
-    uint64_t a = fresh_stamp(f.fresh, STR("a"));
-    assert_true(fresh_stamp(f.fresh, STR("a")) == a);
-    fresh_touch(f.fresh, STR("a"), false);
-    assert_true(fresh_stamp(f.fresh, STR("a")) != a);
+    uint64_t a = fresh_stamp(f.fresh, STR("acme"), STR("a"));
+    assert_true(fresh_stamp(f.fresh, STR("acme"), STR("a")) == a);
+    fresh_touch(f.fresh, mine, STR("a"), false);
+    assert_true(fresh_stamp(f.fresh, STR("acme"), STR("a")) != a);
     end(&f);
 }
 
@@ -54,9 +59,9 @@ TEST(test_await__a_change_without_an_event_needs_no_fold)
     struct fixture f;
 
     begin(&f);
-    fresh_touch(f.fresh, STR("a"), false);
-    assert_true(fresh_await(f.fresh, &f.wait, STR("a")));
-    assert_true(fresh_await(f.fresh, &f.wait, STR_NONE));
+    fresh_touch(f.fresh, mine, STR("a"), false);
+    assert_true(fresh_await(f.fresh, &f.wait, mine, STR("a")));
+    assert_true(fresh_await(f.fresh, &f.wait, mine, STR_NONE));
     end(&f);
 }
 
@@ -65,15 +70,15 @@ TEST(test_await__an_event_is_waited_for_once)
     struct fixture f;
 
     begin(&f);
-    fresh_touch(f.fresh, STR("a"), true);
-    assert_false(fresh_await(f.fresh, &f.wait, STR("a")));
+    fresh_touch(f.fresh, mine, STR("a"), true);
+    assert_false(fresh_await(f.fresh, &f.wait, mine, STR("a")));
     while (!f.done)
         loop_turn(f.loop);
     assert_int_equal(f.done, 1);
-    assert_true(fresh_await(f.fresh, &f.wait, STR("a")));
-    assert_true(fresh_await(f.fresh, &f.wait, STR_NONE));
-    fresh_touch(f.fresh, STR("a"), true);
-    assert_false(fresh_await(f.fresh, &f.wait, STR_NONE));
+    assert_true(fresh_await(f.fresh, &f.wait, mine, STR("a")));
+    assert_true(fresh_await(f.fresh, &f.wait, mine, STR_NONE));
+    fresh_touch(f.fresh, mine, STR("a"), true);
+    assert_false(fresh_await(f.fresh, &f.wait, mine, STR_NONE));
     while (f.done < 2)
         loop_turn(f.loop);
     end(&f);
@@ -86,10 +91,10 @@ TEST(test_await__an_event_after_the_barrier_waits_for_the_next)
     struct fixture second = {.wait.done = on_done};
 
     begin(&f);
-    fresh_touch(f.fresh, STR("a"), true);
-    assert_false(fresh_await(f.fresh, &f.wait, STR("a")));
-    fresh_touch(f.fresh, STR("a"), true);
-    assert_false(fresh_await(f.fresh, &second.wait, STR("a")));
+    fresh_touch(f.fresh, mine, STR("a"), true);
+    assert_false(fresh_await(f.fresh, &f.wait, mine, STR("a")));
+    fresh_touch(f.fresh, mine, STR("a"), true);
+    assert_false(fresh_await(f.fresh, &second.wait, mine, STR("a")));
     while (!f.done)
         loop_turn(f.loop);
     assert_int_equal(second.done, 0);
@@ -97,4 +102,31 @@ TEST(test_await__an_event_after_the_barrier_waits_for_the_next)
         loop_turn(f.loop);
     assert_int_equal(f.done, 1);
     end(&f);
+}
+
+/* Names share a table, so now and then two are taken for one another: not three in eight. */
+TEST(test_await__is_for_the_owner_and_the_tenant_and_for_nobody_else)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    const struct fresh_whose not_theirs[] = {others, strangers, strange_tenants};
+
+    for (size_t who = 0; who < countof(not_theirs); who++) {
+        struct fixture f, waits[countof(names) + 2] = {{.done = 0}};
+        size_t n = 0, taken_for_another = 0;
+
+        begin(&f);
+        for (size_t i = 0; i < countof(names); i++) {
+            fresh_touch(f.fresh, mine, str_of(names[i]), true);
+            waits[n].wait.done = on_done;
+            if (!fresh_await(f.fresh, &waits[n].wait, not_theirs[who], str_of(names[i])))
+                n++, taken_for_another++;
+        }
+        assert_true(taken_for_another < 3);
+        waits[n].wait.done = waits[n + 1].wait.done = on_done;
+        assert_false(fresh_await(f.fresh, &waits[n].wait, mine, STR("a")));
+        assert_false(fresh_await(f.fresh, &waits[n + 1].wait, tenants, STR("a")));
+        while (!waits[n + 1].done)
+            loop_turn(f.loop);
+        end(&f);
+    }
 }
