@@ -14,6 +14,7 @@
 #include "cli/datadir.h"
 #include "store/claim.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -46,6 +47,12 @@ struct ground {
     struct read_job lapsed_job;
     bool closing;
     size_t n_lapsed;
+#ifdef HOLDFAST_FAULTS
+    struct trace {
+        int fd;
+        const char *lane;
+    } traces[3];
+#endif
 };
 
 bool ground_is_shared(const struct ground *g)
@@ -297,8 +304,37 @@ static void on_lease(void *arg)
     g->renewing = lane_write(g->lanes, &g->lease_job);
 }
 
+/* In a build with faults the file that HOLDFAST_TRACE_STORE names gets a line for each call of a
+ * lane, its verb in it: tests compare what two requests ask of the store. */
+#ifdef HOLDFAST_FAULTS
+static void on_traced(void *arg, const char *verb, bool ok, int64_t us)
+{
+    const struct trace *t = arg;
+    (void)ok;
+    (void)us;
+    dprintf(t->fd, "%s %s\n", t->lane, verb);
+}
+
+static void trace_stores(struct ground *g)
+{
+    static const char *const lanes[] = {"write", "lookup", "query"};
+    const char *path = getenv("HOLDFAST_TRACE_STORE");
+    int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+
+    for (size_t i = 0; i < countof(lanes) && fd >= 0; i++) {
+        g->traces[i] = (struct trace){fd, lanes[i]};
+        g->stores[i] = store_traced(g->stores[i], on_traced, &g->traces[i]);
+    }
+}
+#else
+static void trace_stores(struct ground *g unused_arg)
+{
+}
+#endif
+
 struct lanes *ground_run(struct ground *g, struct loop *loop)
 {
+    trace_stores(g);
     struct lanes_config lanes = {
         .write = g->stores[0],
         .lookup = g->stores[1],
