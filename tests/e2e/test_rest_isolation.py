@@ -305,6 +305,36 @@ def test_body__is_taken_at_its_limit_and_413_past_it(world, op):
         assert (reply.status == 413) == (size > limit) and reply.status in (200, 201, 413), (size, reply)
 
 
+def object_of(size):
+    """An object whose JSON has that many bytes."""
+    return {'k': 'x' * (size - len(json.dumps({'k': ''}, separators=(',', ':'))))}
+
+
+def edges(told):
+    """(value, does it fit) on both sides of each bound of a member."""
+    kinds = told.get('type', [])
+    if 'maxLength' in told:
+        yield from (('é' * told['maxLength'], True), ('é' * (told['maxLength'] + 1), False))
+    if told.get('minLength'):
+        yield from (('é' * told['minLength'], True), ('', False))
+    if 'integer' in kinds:
+        yield from ((told['minimum'], True), (told['minimum'] - 1, False), (told['maximum'], True), (told['maximum'] + 1, False))
+    if 'x-max-bytes' in told:
+        yield from ((object_of(told['x-max-bytes']), True), (object_of(told['x-max-bytes'] + 1), False))
+
+
+@pytest.mark.parametrize('op', WITH_BODY, ids=operation_ids(WITH_BODY))
+def test_members__are_taken_at_their_bounds_and_refused_past_them(world, op):
+    schema = openapi.document().deref(op.body['oneOf'][0] if 'oneOf' in op.body else op.body)
+    own = world.new_session()['session_id']
+    for member, told in schema.get('properties', {}).items():
+        for value, fits in edges(told) if member != 'session_id' else ():
+            body = {**body_for(op, {'id': own}), member: value}
+            raw = json.dumps(body, ensure_ascii=False, separators=(',', ':')).encode()
+            reply = world.send('member', op.method, op.target(id=own), raw=raw, headers=headers_for(op))
+            assert reply.status in ((200, 201) if fits else (400, 413)), (member, str(value)[:40], fits, reply)
+
+
 # Members that are not told of.
 
 @pytest.mark.parametrize('op', WITH_BODY, ids=operation_ids(WITH_BODY))
