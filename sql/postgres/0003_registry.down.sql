@@ -15,7 +15,7 @@ DROP FUNCTION IF EXISTS mcp.hf_session_patch(uuid, text, text, boolean, mcp.edge
 DROP FUNCTION IF EXISTS mcp.hf_session_use(uuid, text, text, boolean, timestamptz, timestamptz, bigint);
 DROP FUNCTION IF EXISTS mcp.hf_slid(mcp.edge_mcp_sessions, timestamptz, bigint);
 DROP FUNCTION IF EXISTS mcp.hf_live(uuid, text, text, boolean, timestamptz);
-DROP INDEX IF EXISTS mcp.idx_edge_sessions_live_owner, mcp.idx_edge_sessions_live;
+DROP INDEX IF EXISTS mcp.idx_edge_sessions_live_owner, mcp.idx_edge_sessions_live, mcp.idx_edge_sessions_context;
 DROP TABLE IF EXISTS mcp.idempotency, mcp.api_keys;
 DELETE FROM mcp.users WHERE issuer IS NOT NULL;
 DROP INDEX IF EXISTS mcp.idx_users_name;

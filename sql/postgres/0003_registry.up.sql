@@ -42,6 +42,10 @@ CREATE INDEX IF NOT EXISTS idx_edge_sessions_live ON mcp.edge_mcp_sessions (tena
 CREATE INDEX IF NOT EXISTS idx_edge_sessions_live_owner ON mcp.edge_mcp_sessions (tenant_id, owner, id)
     WHERE status IN ('active', 'idle');
 
+-- Whose a context is: of those whose sessions have it.
+CREATE INDEX IF NOT EXISTS idx_edge_sessions_context ON mcp.edge_mcp_sessions (context_id)
+    WHERE context_id IS NOT NULL;
+
 -- The live session that a verb names, locked: 0, 3 when there is none, 4 when it has ended.
 CREATE OR REPLACE FUNCTION mcp.hf_live(p_id uuid, p_tenant text, p_owner text, p_wide boolean,
                                        p_now timestamptz)

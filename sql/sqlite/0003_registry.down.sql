@@ -4,6 +4,7 @@
 DROP INDEX idx_edge_sessions_ended_owner;
 DROP INDEX idx_edge_sessions_ended;
 DROP INDEX idx_edge_sessions_live_owner;
+DROP INDEX idx_edge_sessions_context;
 DROP INDEX idx_edge_sessions_live;
 DROP INDEX idx_edge_sessions_used;
 DROP TABLE session_executions;

@@ -93,3 +93,5 @@ CREATE INDEX idx_edge_sessions_ended ON edge_mcp_sessions (tenant_id, id)
     WHERE status IN ('expired', 'terminated');
 CREATE INDEX idx_edge_sessions_ended_owner ON edge_mcp_sessions (tenant_id, owner, id)
     WHERE status IN ('expired', 'terminated');
+-- Whose a context is: of those whose sessions have it.
+CREATE INDEX idx_edge_sessions_context ON edge_mcp_sessions (context_id) WHERE context_id IS NOT NULL;

@@ -221,6 +221,19 @@ static void *copy_row(struct arena *mem, const void *row, size_t size, const siz
     return copy;
 }
 
+/* Has a session that they reach this context? */
+static bool reaches_context(const struct memory_store *s, const struct principal *who,
+                            struct str id)
+{
+    bool found = who->tenant_wide;
+
+    for (size_t i = 0; i < s->n_sessions && !found; i++)
+        found = str_eq(s->sessions[i].context_id, id) &&
+                str_eq(s->sessions[i].tenant, who->tenant) &&
+                str_eq(s->sessions[i].owner, who->owner);
+    return found;
+}
+
 bool mem_context_get(struct store *store, const struct principal *who, struct str id,
                      struct arena *mem, struct context_row **ret_row, struct error *err)
 {
@@ -228,7 +241,7 @@ bool mem_context_get(struct store *store, const struct principal *who, struct st
     (void)err;
     pthread_mutex_lock(&s->lock);
     const struct context_row *row = context_by_id(s, id);
-    if (row && !str_eq(row->tenant, who->tenant))
+    if (row && (!str_eq(row->tenant, who->tenant) || !reaches_context(s, who, id)))
         row = NULL;
     *ret_row = copy_row(mem, row, sizeof(*row), context_texts, countof(context_texts));
     pthread_mutex_unlock(&s->lock);

@@ -124,6 +124,8 @@ bool pg_context_get(struct store *s, const struct principal *who, struct str id,
     PGresult *res = NULL;
     pg_text(&p, who->tenant);
     pg_uuid(&p, id);
+    pg_text(&p, who->owner);
+    pg_bool(&p, who->tenant_wide);
     if (!pg_query(pg_of(s), PG_CONTEXT_GET, &p, &res, err))
         return false;
     if (PQntuples(res) > 0) {

@@ -311,7 +311,9 @@ const char *const pg_texts[PG_COUNT] = {
         "AND mcp.hf_reaches($4, $1, $2::text, $3::boolean) ORDER BY id DESC LIMIT $6::bigint",
     [PG_CONTEXT_GET] =
         "SELECT id, tenant_id, document, version, created_at, updated_at FROM mcp.contexts "
-        "WHERE tenant_id = $1::text AND id = $2::uuid",
+        "WHERE tenant_id = $1::text AND id = $2::uuid AND ($4::boolean OR EXISTS (SELECT FROM "
+        "mcp.edge_mcp_sessions s WHERE s.context_id = $2::uuid AND s.tenant_id = $1::text "
+        "AND s.owner = $3::text))",
     [PG_IDEMPOTENCY_GET] =
         "SELECT tenant_id, owner, key, request_sha, status, headers, body, created_at, expires_at "
         "FROM mcp.idempotency WHERE tenant_id = $1::text AND owner = $2::text "

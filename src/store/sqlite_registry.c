@@ -89,6 +89,8 @@ bool sq_context_get(struct store *store, const struct principal *who, struct str
     struct sq_bind b = {.st = st};
     sq_text(&b, who->tenant);
     sq_text(&b, id);
+    sq_text(&b, who->owner);
+    sq_int(&b, who->tenant_wide);
     if (!sq_step(s, st, &found, err))
         return false;
     if (found) {

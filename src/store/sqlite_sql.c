@@ -122,7 +122,9 @@ const char *const sq_texts[SQ_COUNT] = {
         "WHERE id = ?1 ON CONFLICT (id) DO UPDATE SET document = excluded.document, "
         "version = version + 1, updated_at = excluded.updated_at",
     [SQ_CONTEXT_GET] = "SELECT id, tenant_id, document, version, created_at, updated_at "
-                       "FROM contexts WHERE id = ?2 AND tenant_id = ?1",
+                       "FROM contexts WHERE id = ?2 AND tenant_id = ?1 AND (?4 OR EXISTS (SELECT 1 "
+                       "FROM edge_mcp_sessions s WHERE s.context_id = ?2 AND s.tenant_id = ?1 "
+                       "AND s.owner = ?3))",
     [SQ_SESSION_CONTEXT] =
         "UPDATE edge_mcp_sessions SET context_id = ?2, version = version + 1 WHERE id = ?1",
 

@@ -265,7 +265,8 @@ must_check bool store_executions_page(struct store *s, const struct principal *w
                                       unsigned limit, struct arena *mem,
                                       struct execution_row **ret_rows, size_t *ret_n,
                                       struct error *err);
-/* By its own id, in the principal's tenant; session_id of the row stays absent. */
+/* By its own id, when a session that the principal reaches has it, or the principal reaches the
+ * whole tenant; session_id of the row stays absent. */
 must_check bool store_context_get(struct store *s, const struct principal *who, struct str id,
                                   struct arena *mem, struct context_row **ret_row,
                                   struct error *err);

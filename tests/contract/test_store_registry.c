@@ -290,7 +290,10 @@ static void contexts_are_shared(struct fixture *f)
     create(f, &bob, 2);
     create(f, &alice_elsewhere, 3);
     assert_int_equal(put_context(f, &alice, ID "000001", CONTEXT "000001", "1", 0), VERDICT_OK);
+    assert_null(get_context(f, &bob, CONTEXT "000001")); /* to know its id is not enough */
+    assert_str(get_context(f, &admin, CONTEXT "000001")->document, "1");
     assert_int_equal(patch(f, &bob, to, FIELD_CONTEXT_ID), VERDICT_OK);
+    assert_str(get_context(f, &bob, CONTEXT "000001")->document, "1");
     assert_int_equal(put_context(f, &bob, ID "000002", CONTEXT "000005", "2", 1), VERDICT_OK);
     assert_str(get_context(f, &alice, CONTEXT "000001")->document, "2");
     assert_null(get_context(f, &alice_elsewhere, CONTEXT "000001"));
