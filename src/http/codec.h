@@ -76,6 +76,9 @@ const char *http_reason(int status); /* "Not Found" */
  * paths, %2f %5c and dot segments.  In query values "+" is a space, as browsers write it.  `out`
  * has room for in.n bytes.  Returns the length or -1. */
 int http_percent_decode(struct str in, char *out, bool is_path);
+/* One path segment as it stands in a URL.  `out` has room for 3 * in.n bytes.  Returns the length.
+ */
+size_t http_percent_encode(struct str in, char *out);
 /* First value of `name` in a query string, still encoded; absent when it is not there.  *ret_count
  * (may be NULL) counts its occurrences. */
 struct str http_query_get(struct str query, struct str name, unsigned *ret_count);

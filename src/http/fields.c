@@ -149,6 +149,30 @@ int http_percent_decode(struct str in, char *out, bool is_path)
     return is_path && is_dot_segment(out, n) ? -1 : (int)n;
 }
 
+static bool stands_in_a_segment(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("-._~!$&'()*+,;=:@", c));
+}
+
+size_t http_percent_encode(struct str in, char *out)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    size_t n = 0;
+
+    for (size_t i = 0; i < in.n; i++) {
+        unsigned char c = (unsigned char)in.p[i];
+        if (stands_in_a_segment(in.p[i])) {
+            out[n++] = in.p[i];
+            continue;
+        }
+        out[n++] = '%';
+        out[n++] = digits[c >> 4];
+        out[n++] = digits[c & 15];
+    }
+    return n;
+}
+
 struct str http_query_get(struct str query, struct str name, unsigned *ret_count)
 {
     struct str found = STR_NONE;

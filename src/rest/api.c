@@ -373,6 +373,12 @@ bool api_bind(struct api_call *c, const struct js_node *object, const struct api
     return false;
 }
 
+struct str api_in_path(struct api_call *c, struct str name)
+{
+    char *text = arena_alloc(c->mem, 3 * name.n);
+    return str_n(text, http_percent_encode(name, text));
+}
+
 bool api_query(struct api_call *c, const char *name, struct str *ret)
 {
     struct str query = c->http->head->query.p ? c->http->head->query : STR("");

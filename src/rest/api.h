@@ -145,6 +145,8 @@ must_check bool api_bind(struct api_call *c, const struct js_node *object,
                          const struct api_body *body, void *dest, void *user,
                          void (*seen)(const struct js_binding *b, const struct js_field *field,
                                       const struct js_node *key));
+/* A session's name as it stands in a path. */
+struct str api_in_path(struct api_call *c, struct str name);
 /* ?name=, decoded; absent when it is not there.  false: refused already. */
 must_check bool api_query(struct api_call *c, const char *name, struct str *ret);
 must_check bool api_query_number(struct api_call *c, const char *name, int64_t min, int64_t max,

@@ -118,7 +118,7 @@ static void on_page(struct registry_call *reg)
         link = arena_printf(c->mem,
                             "Link: </api/v1/sessions/%.*s/tools?limit=%lld&bodies=%s&cursor=%.*s>; "
                             "rel=\"next\"\r\n",
-                            STR_ARG(reg->row->handle), (long long)p->limit,
+                            STR_ARG(api_in_path(c, reg->row->handle)), (long long)p->limit,
                             p->with_bodies ? "true" : "false", STR_ARG(next));
     } else {
         js_null(&w);

@@ -117,7 +117,7 @@ void api_create_session(struct api_call *c)
     session_tag(k->row.version, text, tag);
     api_prepare(c, 201,
                 arena_printf(c->mem, "Location: /api/v1/sessions/%.*s\r\nETag: %s\r\n",
-                             STR_ARG(k->row.handle), tag),
+                             STR_ARG(api_in_path(c, k->row.handle)), tag),
                 text);
     api_session(c, on_created);
     registry_create(c->sv->registry, &c->reg, &k->row, api_max_sessions(c));

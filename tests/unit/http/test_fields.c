@@ -69,6 +69,19 @@ TEST(test_fields__encodings_are_decoded_once_or_refused)
     }
 }
 
+TEST(test_fields__what_was_encoded_decodes_to_itself)
+{
+    static const struct str rows[] = {
+        {"ses_A-b.c~", 10}, {"a>b\"<c>[d]", 10}, {"%2f /\\?#", 8}, {"\xc3\xa9", 2}};
+    static const char *const encoded[] = {"ses_A-b.c~", "a%3Eb%22%3Cc%3E%5Bd%5D",
+                                          "%252f%20%2F%5C%3F%23", "%C3%A9"};
+    char out[64];
+
+    for (size_t i = 0; i < countof(rows); i++)
+        assert_str(str_n(out, http_percent_encode(rows[i], out)), encoded[i]);
+    check_decode(STR("a%3Eb%22%3Cc%3E%5Bd%5D"), true, "a>b\"<c>[d]");
+}
+
 TEST(test_fields__query_values_are_found_and_counted)
 {
     struct str query = STR("a=1&bb=2&a=3&c&d=&=x&e=f=g");
