@@ -162,7 +162,7 @@ def test_d06__up_down_up_and_up_again(tmp_path, store, servers):
                 "SELECT indexdef FROM pg_indexes WHERE schemaname = 'mcp' ORDER BY 1",
                 "SELECT proname, pg_get_functiondef(p.oid) FROM pg_proc p WHERE pronamespace = 'mcp'::regnamespace ORDER BY 1, 2",
                 "SELECT pg_get_viewdef('mcp.session_metrics'::regclass)")]
-        return Stored(hf).rows('sqlite_master', "name NOT LIKE 'sqlite_%'", 'name')
+        return [(r['name'], r['sql']) for r in Stored(hf).rows('sqlite_master', "name NOT LIKE 'sqlite_%'", 'name')]
     db('migrate')
     first = shape()
     assert db('migrate') == '' and shape() == first
@@ -273,6 +273,19 @@ def test_d08__create_gives_the_session_and_a_row(walk):
     assert ms(row['created_at']) == ms(session['created_at']) == ms(row['last_activity_at'])
     assert abs(ms(row['created_at']) - time.time() * 1000) < 5000
     assert not walk.stored.rows('edge_mcp_sessions', "tenant_id = 'other' AND session_id = 'session-1700000000-edge'")
+
+
+def test_d08__a_name_of_odd_characters_is_found_where_location_and_link_say(walk):
+    name = 'a>b"<c>[d]{e}|^`~!$&\'()*+,;=:@'
+    reply = walk.admin.post('/sessions', {'edge_mcp_id': 'e', 'session_id': name})
+    where = reply.header('location')
+    assert reply.status == 201 and re.fullmatch(r"/api/v1/sessions/([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})+", where)
+    path = where[len('/api/v1'):]
+    assert walk.admin.get(path).json() == reply.json()
+    walk.admin.post(path + '/tools', [{'tool_name': f't{i}'} for i in range(3)])
+    link = walk.admin.get(path + '/tools?limit=2').header('link')
+    following = walk.admin.get(re.fullmatch(r'</api/v1([^<>"]*)>; rel="next"', link).group(1))
+    assert [e['tool_name'] for e in following.json()['executions']] == ['t0']
 
 
 def test_d08__without_a_name_the_server_makes_one_nobody_guesses(walk):
@@ -410,6 +423,7 @@ def test_d13__head_is_get_without_the_body(walk):
     assert walk.hf.request('HEAD', '/api/v1/sessions/nope', walk.admin.headers).status == 404
     assert walk.hf.request('HEAD', '/api/v1/sessions/headed').status == 401
     assert walk.hf.request('HEAD', '/api/v1/sessions/headed/activity', walk.admin.headers).status == 405
+    assert walk.hf.request('HEAD', '/healthz').status == walk.hf.request('HEAD', '/readyz').status == 200
 
 
 @pytest.mark.parametrize('path', ['/sessions/', '/sessions//', '//sessions', '/Sessions', '/sessions/d14/', '/sessions/x/y', '/session'])
@@ -690,6 +704,42 @@ def test_d01__a_context_is_shared_by_every_client_of_a_session(walk):
         refused(walk.other.request(method, path, None if method == 'GET' else {}), 404, 'session_not_found')
     refused(walk.other.post('/sessions', {'edge_mcp_id': 'e', 'context_id': row['context_id']}), 400, 'unknown_context')
     assert walk.admin.create(context_id=row['context_id'].upper())['context_id'] == row['context_id']
+
+
+def test_d26__knowing_the_id_of_a_context_is_not_enough(walk):
+    mine, other = walk.api(role='member'), walk.api(role='service')
+    name = mine.create()['session_id']
+    mine.put(f'/sessions/{name}/context', {'mine': True})
+    context = mine.session(name)['context_id']
+    refused(other.post('/sessions', {'edge_mcp_id': 'e', 'context_id': context}), 400, 'unknown_context')
+    theirs = other.create()['session_id']
+    refused(other.patch(f'/sessions/{theirs}', {'context_id': context}, headers={'If-Match': '*'}), 400, 'unknown_context')
+    assert mine.create(context_id=context)['context_id'] == context
+    shared = walk.admin.patch(f'/sessions/{theirs}', {'context_id': context}, headers={'If-Match': '*'})  # who sees both may share
+    assert shared.status == 200 and other.get(f'/sessions/{theirs}/context').json() == {'mine': True}
+
+
+def test_d01__mcp_clients_and_rest_see_one_context(walk):
+    name = walk.admin.create()['session_id']
+    path, client = f'/sessions/{name}/context', walk.client(path='/mcp/session')
+    walk.admin.put(path, {'from': 'rest'})
+    got = client.call('context_get', {'session_id': name}).result['structuredContent']
+    assert got['context'] == {'from': 'rest'} and got['session_id'] == name
+    done = client.call('context_update', {'session_id': name, 'etag': got['etag'], 'context': {'from': 'mcp'}})
+    assert not done.result.get('isError'), done
+    assert walk.admin.get(path).json() == {'from': 'mcp'}
+    for tenant, role in (('other', 'admin'), ('acme', 'member')):
+        foreign = walk.key(tenant, role).client(walk.hf, '/mcp/session').call('context_get', {'session_id': name})
+        unknown = walk.key(tenant, role).client(walk.hf, '/mcp/session').call('context_get', {'session_id': 'ses_' + 'A' * 43})
+        assert foreign.result['isError'] is True and foreign.raw == unknown.raw
+
+
+def test_d14f__any_tool_name_fits_into_the_metrics_and_onto_a_screen(walk):
+    name = walk.admin.create()['session_id']
+    walk.admin.post(f'/sessions/{name}/tools', {'tool_name': 'evil"\\\n\x1b[31m\x07\u202e', 'error': '\x1b]0;title\x07'})
+    assert any('evil' in line for line in walk.metrics())  # which checks every line of the page
+    shown = run(walk.hf, 'audit', 'list', '--limit', '5').stdout
+    assert 'evil' in shown and not set(shown) & set('\x1b\x07\u202e')
 
 
 # Identity and isolation.
