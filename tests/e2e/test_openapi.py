@@ -14,24 +14,24 @@ KEPT = os.path.join(harness.TOP, 'docs/generated/openapi.json')
 CONFIG = os.path.join(harness.TOP, 'tests/openapi/redocly.yaml')
 
 
-def test_document__is_served_as_it_is_printed_and_kept(rest):
-    reply = rest().get('/openapi.json')
+def test_document__is_served_as_it_is_printed_and_kept(holdfast):
+    reply = Rest(holdfast()).get('/openapi.json')
     assert reply.status == 200
     assert reply.json() == openapi.document().raw
     with open(KEPT, encoding='utf-8') as file:
         assert reply.json() == json.load(file), 'run tools/gen-docs'
 
 
-def test_document__says_304_to_whom_knows_it(rest):
-    api = rest()
+def test_document__says_304_to_whom_knows_it(holdfast):
+    api = Rest(holdfast())
     tag = api.get('/openapi.json').header('etag')
     known = api.get('/openapi.json', headers={'If-None-Match': f'"x", {tag}'})
     assert known.status == 304 and known.body == b'' and known.header('etag') == tag
     assert api.get('/openapi.json', headers={'If-None-Match': '"x"'}).status == 200
 
 
-def test_document__needs_a_credential_where_all_do(rest):
-    refused(rest(settings={'auth': 'required'}).get('/openapi.json'), 401, 'tenant_not_found', 'tenant not found')
+def test_document__needs_a_credential_where_all_do(holdfast):
+    refused(Rest(holdfast(settings={'auth': 'required'})).get('/openapi.json'), 401, 'tenant_not_found', 'tenant not found')
 
 
 def test_document__passes_the_linter_without_a_warning(tmp_path):
