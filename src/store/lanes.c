@@ -204,6 +204,8 @@ struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config)
         l->config.max_batch = 512;
     if (!l->config.company_us)
         l->config.company_us = 1000;
+    if (!l->config.return_us)
+        l->config.return_us = l->config.company_us < 0 ? -1 : 1000;
     l->done = xcalloc(1, sizeof(*l->done));
     l->done->loop = loop;
     l->done->task.fn = on_posted;

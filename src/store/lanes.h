@@ -65,6 +65,7 @@ struct lanes_config {
     size_t max_queue;       /* jobs per lane not yet done; 0: 65,536 */
     unsigned max_batch;     /* ops per transaction; 0: 512 */
     int64_t company_us;     /* longest wait for company; 0: 1000; negative: never wait */
+    int64_t return_us;      /* and for those who wrote lately to come back; the same */
 };
 struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config) must_check;
 /* Finishes what is queued, then joins the threads; done callbacks still queued are run.  On the

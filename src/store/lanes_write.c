@@ -33,7 +33,7 @@ struct writer {
     struct lanes *l;
     struct write_job *first, **end; /* taken, not yet in a batch */
     struct write_job **jobs;        /* the batch */
-    size_t n_jobs;
+    size_t n_jobs, n_before;        /* its jobs, and those of the one before */
     struct store_op *ops;
     struct finished barriers; /* jobs without ops, waiting for the fold */
     int64_t fold_due_us;      /* 0: nothing to fold */
@@ -76,22 +76,33 @@ static size_t company_enough(unsigned in_flight)
     return in_flight < MANY_IN_FLIGHT ? (in_flight + 1) / 2 : in_flight - in_flight / 8;
 }
 
+/* Requests that go to the store alone are not seen before they are here.  But who has written
+ * lately mostly writes again once answered: of two batches the larger tells how many they are, for
+ * the first to come back would else be written alone, and all others after it. */
+static size_t company_lately(const struct writer *w)
+{
+    size_t n = w->n_jobs > w->n_before ? w->n_jobs : w->n_before;
+    return n < MANY_IN_FLIGHT ? 0 : company_enough((unsigned)n);
+}
+
 /* With many calls in flight, others are about to want a commit too: one fsync can serve them all.
  */
 static void await_company(struct writer *w)
 {
-    int64_t until_us = lane_now_us() + w->l->config.company_us;
+    const struct lanes_config *c = &w->l->config;
+    int64_t began_us = lane_now_us();
+    size_t lately = company_lately(w);
     for (size_t before = SIZE_MAX;;) {
         bool full = false;
         size_t jobs = count_batch(w, &full);
-        unsigned in_flight = atomic_load_explicit(&w->l->in_flight, memory_order_relaxed);
-        int64_t left_us = until_us - lane_now_us();
-        if (full || jobs >= company_enough(in_flight) || left_us <= 0 ||
-            atomic_load(&w->l->stopping) ||
+        size_t calls = company_enough(atomic_load_explicit(&w->l->in_flight, memory_order_relaxed));
+        int64_t left_us = began_us + (jobs < calls ? c->company_us : c->return_us) - lane_now_us();
+        size_t enough = calls > lately ? calls : lately;
+        if (full || jobs >= enough || left_us <= 0 || atomic_load(&w->l->stopping) ||
             jobs == before) /* what is queued beside is upkeep, not company */
             return;
         before = jobs;
-        lane_sleep_for_company(w->lane, company_enough(in_flight), left_us);
+        lane_sleep_for_company(w->lane, enough, left_us);
         take_jobs(w);
     }
 }
@@ -107,6 +118,7 @@ static void warm_up(const struct write_job *job)
 static void gather(struct writer *w)
 {
     bool full = false;
+    w->n_before = w->n_jobs;
     w->n_jobs = count_batch(w, &full);
     for (size_t i = 0; i < w->n_jobs; i++) {
         struct write_job *job = w->first;

@@ -393,6 +393,32 @@ TEST(test_lane_write__waits_for_nearly_all_of_many_calls)
     close_lanes(&f);
 }
 
+TEST(test_lane_write__waits_for_those_who_wrote_lately)
+{
+    struct fixture f;
+    struct job first[32], again[28];
+    open_lanes(&f, (struct lanes_config){.company_us = INT64_C(600) * 1000000,
+                                         .return_us = INT64_C(600) * 1000000});
+    lanes_set_in_flight(f.lanes, 36); /* so that the first 32 are one batch */
+    for (size_t i = 0; i < countof(first); i++) {
+        init_job(&f, &first[i], 1);
+        assert_true(lane_write(f.lanes, &first[i].write));
+    }
+    run_until(&f, countof(first));
+    lanes_set_in_flight(f.lanes, 0);
+    for (size_t i = 0; i < countof(again); i++) {
+        init_job(&f, &again[i], 1);
+        again[i].write.prepare = tell_held;
+    }
+    for (size_t i = 0; i + 1 < countof(again); i++)
+        assert_true(lane_write(f.lanes, &again[i].write));
+    assert_false(held_within_ms(&f, 30));
+    assert_true(lane_write(f.lanes, &again[countof(again) - 1].write));
+    run_until(&f, countof(first) + countof(again));
+    assert_int_equal(f.store.writes, 2);
+    close_lanes(&f);
+}
+
 TEST(test_lane_write__commits_at_once_when_no_company_is_to_be_expected)
 {
     struct fixture f;
