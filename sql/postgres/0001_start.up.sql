@@ -313,10 +313,11 @@ END $$;
 
 -- May this caller see the session, be it another's of the tenant?
 CREATE OR REPLACE FUNCTION mcp.hf_reaches(p_id uuid, p_tenant text, p_owner text, p_wide boolean)
-RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM mcp.edge_mcp_sessions
-                    WHERE id = p_id AND tenant_id = p_tenant AND (p_wide OR owner = p_owner))
-$$;
+RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM mcp.edge_mcp_sessions
+                    WHERE id = p_id AND tenant_id = p_tenant AND (p_wide OR owner = p_owner));
+END $$;
 
 -- Is it the caller's own?  Only they name it, and keep state in it.
 CREATE OR REPLACE FUNCTION mcp.hf_owns(p_id uuid, p_tenant text, p_owner text)

@@ -60,9 +60,10 @@ BEGIN
                 ELSE 0 END;
 END $$;
 
--- Where use at p_at moves a sliding end: along, but not past the longest life.
+-- Where use at p_at moves a sliding end: along, but not past the longest life.  STABLE, as adding an
+-- interval is: else it would be parsed at every call instead of becoming part of the statement.
 CREATE OR REPLACE FUNCTION mcp.hf_slid(s mcp.edge_mcp_sessions, p_at timestamptz, p_life_ms bigint)
-RETURNS timestamptz LANGUAGE sql IMMUTABLE AS $$
+RETURNS timestamptz LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN p_at > s.last_activity_at AND p_at < s.expires_at AND s.ttl_ms = 0
                      AND s.status IN ('active', 'idle')
                 THEN least(s.expires_at + (p_at - s.last_activity_at),

@@ -176,7 +176,12 @@ struct audit_record *audit_record_new(struct audit *a, const struct audit_record
     r->events = arena_zalloc(mem, what->n * sizeof(*r->events));
     r->n = what->n;
     ops[n++] = (struct store_op){
-        .kind = OP_SESSION_USE, .who = &r->who, .session = &r->session, .required = true};
+        .kind = OP_SESSION_USE,
+        .who = &r->who,
+        .session = &r->session,
+        .is_told = true,
+        .required = true,
+    };
     for (size_t i = 0; i < what->n_extra; i++)
         ops[n++] = what->extra[i];
     for (size_t i = 0; i < what->n; i++) {

@@ -116,9 +116,17 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_UNDELIVERED_TAKE] =
         VERB("hf_undelivered_take($1::bigint, $2::text, $3::text, $4::timestamptz)", "$5"),
 
-    [PG_SESSION_USE] = VERB("hf_session_use($1::uuid, $2::text, $3::text, $4::boolean, "
-                            "$5::timestamptz, $6::timestamptz, $7::bigint)",
-                            "$8"),
+    /* What waits for the fold ($8) is only looked at.  The row is found by its key alone: planned
+     * while the table was empty, an index of status or time would do as well, and not later. */
+    [PG_SESSION_USE] =
+        "SELECT mcp.hf_require(CASE WHEN (SELECT $8::timestamptz IS NOT NULL AND status = 'active' "
+        "AND " NOT_PAST("$6::timestamptz") " AND " NOT_PAST(
+            "$8") " FROM mcp.edge_mcp_sessions "
+                  "WHERE id = $1::uuid AND tenant_id = $2::text AND ($4::boolean OR owner = "
+                  "$3::text)) "
+                  "THEN 0 ELSE mcp.hf_session_use($1, $2, $3, $4, $5::timestamptz, $6, $7::bigint) "
+                  "END, "
+                  "$9::boolean)",
     [PG_SESSION_PATCH] =
         VERB("hf_session_patch($1::uuid, $2::text, $3::text, $4::boolean, ROW(NULL, NULL, NULL, "
              "NULL, NULL, $5::text, $6::text, $7::text, NULL, $8::boolean, $9::text, $10::bytea, "

@@ -31,6 +31,8 @@ must_check bool session_origin_parse(struct str name, enum session_origin *ret);
 
 /* However often a session is used, it ends this long after its creation. */
 #define SESSION_LIFE_MAX_MS (INT64_C(30) * 24 * 3600 * 1000)
+/* An end so near that it may pass before events are folded, however slowly that goes. */
+#define SESSION_END_NEAR_MS (INT64_C(60) * 1000)
 /* A transport id unused for this long is dead. */
 #define TRANSPORT_IDLE_MS (INT64_C(24) * 3600 * 1000)
 

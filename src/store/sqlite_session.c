@@ -232,9 +232,30 @@ static bool wake(struct sq_batch *batch, const struct store_op *op, struct error
     return sq_run(batch->s, st, err);
 }
 
+/* Is it live, and can its use wait for the fold? */
+static bool can_wait(struct sq_batch *batch, const struct store_op *op, bool *ret,
+                     struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_SESSION_CAN_WAIT, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    bind_live(&b, batch, op);
+    sq_int(&b, batch->now_ms + SESSION_END_NEAR_MS);
+    if (!sq_step(batch->s, st, ret, err))
+        return false;
+    sq_reset(st);
+    return true;
+}
+
 bool sq_session_use(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     bool found = false;
+    op->verdict = VERDICT_OK;
+    if (op->is_told && !can_wait(batch, op, &found, err))
+        return false;
+    if (found)
+        return true;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_SESSION_USE, err);
     if (!st)
         return false;

@@ -166,6 +166,8 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_SESSION_USE] =
         "UPDATE edge_mcp_sessions SET version = version + 1, " SLIDE("?5", "?6") "WHERE " REACHED(
             "?1", "?2", "?3") "AND " LIVE " AND " NOT_PAST("?4") " RETURNING status = 'idle'",
+    [SQ_SESSION_CAN_WAIT] = "SELECT 1 FROM edge_mcp_sessions WHERE " REACHED(
+        "?1", "?2", "?3") "AND status = 'active' AND " NOT_PAST("?4") " AND " NOT_PAST("?5"),
     [SQ_SESSION_WAKE] = "UPDATE edge_mcp_sessions SET status = 'active' WHERE id = ?1",
     [SQ_SESSION_PATCH] =
         "UPDATE edge_mcp_sessions SET version = version + 1, "

@@ -130,6 +130,10 @@ struct store_op {
     };
     int64_t max_counted; /* OP_SESSION_CREATE and OP_SESSION_NAME; < 0 for no limit */
     unsigned fields;     /* OP_SESSION_PATCH: enum session_field */
+    /* OP_SESSION_USE: an event of the batch tells of the use too, and the fold moves the row for
+     * it.  Then the row is only looked at, unless its end is nearer than the next fold can be
+     * (SESSION_END_NEAR_MS) or it is idle. */
+    bool is_told;
     /* Unless its verdict is OK nothing of the batch is written: store_write() fails with
      * ERR_CONFLICT, this op's verdict tells why, all others are FAILED.  The lanes then write the
      * batch again in halves, so that only its own job is refused.  For what must stand or fall
