@@ -147,6 +147,27 @@ static bool f_tenants_page(struct store *s, struct str after, unsigned limit, st
            store_tenants_page(failing_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
 }
 
+static bool f_tenant_key_get(struct store *s, struct str tenant, struct str id, struct arena *mem,
+                             struct tenant_key_row **ret_row, struct error *err)
+{
+    return spared(s, err) &&
+           store_tenant_key_get(failing_of(s)->inner, tenant, id, mem, ret_row, err);
+}
+
+static bool f_tenant_keys_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                               struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return spared(s, err) &&
+           store_tenant_keys_page(failing_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
+}
+
+static bool f_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                          struct session_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return spared(s, err) &&
+           store_sealed_page(failing_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
+}
+
 static bool f_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                       struct change_row **ret_rows, size_t *ret_n, struct error *err)
 {
@@ -239,6 +260,9 @@ static const struct store_ops failing_ops = {
     .user_get = f_user_get,
     .tenant_get = f_tenant_get,
     .tenants_page = f_tenants_page,
+    .tenant_key_get = f_tenant_key_get,
+    .tenant_keys_page = f_tenant_keys_page,
+    .sealed_page = f_sealed_page,
     .changes = f_changes,
     .undelivered_get = f_undelivered_get,
     .undelivered_page = f_undelivered_page,

@@ -166,6 +166,9 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_KEY_REVOKE] = mem_key_revoke,
     [OP_KEY_USED] = mem_key_used,
     [OP_IDEMPOTENCY_PUT] = mem_idempotency_put,
+    [OP_TENANT_KEY_PUT] = mem_tenant_key_put,
+    [OP_TENANT_KEY_WRAP] = mem_tenant_key_wrap,
+    [OP_SESSION_RESEAL] = mem_session_reseal,
     [OP_TRANSPORT_CREATE] = transport_create,
     [OP_TRANSPORT_LINK] = transport_change,
     [OP_TRANSPORT_TOUCH] = transport_change,
@@ -179,7 +182,7 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_UNDELIVERED_TAKE] = mem_undelivered_take,
 };
 
-#define MEM_TABLES 10
+#define MEM_TABLES 11
 struct mem_table {
     void *rows;
     size_t *n, size;
@@ -201,6 +204,7 @@ static void tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES])
         {s->tenants, &s->n_tenants, sizeof(*s->tenants)},
         {s->users, &s->n_users, sizeof(*s->users)},
         {s->keys, &s->n_keys, sizeof(*s->keys)},
+        {s->tenant_keys, &s->n_tenant_keys, sizeof(*s->tenant_keys)},
         {s->contexts, &s->n_contexts, sizeof(*s->contexts)},
         {s->idempotency, &s->n_idempotency, sizeof(*s->idempotency)},
     };
@@ -396,6 +400,7 @@ static void close_memory(struct store *store)
     free(s->tenants);
     free(s->users);
     free(s->keys);
+    free(s->tenant_keys);
     free(s->contexts);
     free(s->idempotency);
     free(s->events);
@@ -423,6 +428,9 @@ static const struct store_ops memory_ops = {
     .user_get = mem_user_get,
     .tenant_get = mem_tenant_get,
     .tenants_page = mem_tenants_page,
+    .tenant_key_get = mem_tenant_key_get,
+    .tenant_keys_page = mem_tenant_keys_page,
+    .sealed_page = mem_sealed_page,
     .changes = mem_changes,
     .undelivered_get = mem_undelivered_get,
     .undelivered_page = mem_undelivered_page,

@@ -39,6 +39,8 @@ struct memory_store {
     size_t n_users, cap_users;
     struct key_row *keys;
     size_t n_keys, cap_keys;
+    struct tenant_key_row *tenant_keys;
+    size_t n_tenant_keys, cap_tenant_keys;
     struct context_row *contexts;
     size_t n_contexts, cap_contexts;
     struct idempotency_row *idempotency;
@@ -68,6 +70,8 @@ struct session_row *mem_session_reached(struct memory_store *s, const struct pri
                                         struct str id);
 /* It was used then: activity, idle → active, and the end that slides along. */
 void mem_session_use(struct session_row *row, int64_t at_ms);
+/* A copy in the caller's memory, as it is to be seen now. */
+struct session_row *mem_session_copy(const struct session_row *row, struct arena *mem);
 enum verdict mem_session_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_session_name(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_session_end(struct memory_store *s, const struct store_op *op, int64_t now_ms);
@@ -117,6 +121,17 @@ bool mem_tenants_page(struct store *s, struct str after, unsigned limit, struct 
                       struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
 bool mem_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                  struct change_row **ret_rows, size_t *ret_n, struct error *err);
+
+/* memory_secret.c */
+enum verdict mem_tenant_key_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_tenant_key_wrap(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_session_reseal(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+bool mem_tenant_key_get(struct store *s, struct str tenant, struct str id, struct arena *mem,
+                        struct tenant_key_row **ret_row, struct error *err);
+bool mem_tenant_keys_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                          struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err);
+bool mem_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                     struct session_row **ret_rows, size_t *ret_n, struct error *err);
 
 /* memory_event.c */
 /* Is every id free, or taken by the same event? */

@@ -230,8 +230,7 @@ enum verdict mem_context_put(struct memory_store *s, const struct store_op *op, 
     return verdict;
 }
 
-/* A copy in the caller's memory, as it is to be seen now. */
-static struct session_row *session_copy(const struct session_row *row, struct arena *mem)
+struct session_row *mem_session_copy(const struct session_row *row, struct arena *mem)
 {
     if (!row)
         return NULL;
@@ -252,7 +251,7 @@ bool mem_session_by_handle(struct store *store, const struct principal *who, str
     for (size_t i = 0; i < s->n_sessions && !found; i++)
         if (str_eq(s->sessions[i].handle, handle))
             found = mem_session_reached(s, who, s->sessions[i].id);
-    *ret_row = session_copy(found, mem);
+    *ret_row = mem_session_copy(found, mem);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -263,7 +262,7 @@ bool mem_session_by_id(struct store *store, const struct principal *who, struct 
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    *ret_row = session_copy(mem_session_reached(s, who, id), mem);
+    *ret_row = mem_session_copy(mem_session_reached(s, who, id), mem);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -280,7 +279,7 @@ bool mem_session_by_key(struct store *store, const struct principal *who, struct
         if (session_row_is_live(&s->sessions[i], clock_life_ms()) &&
             has_key(&s->sessions[i], who, carrier, key))
             found = &s->sessions[i];
-    *ret_row = session_copy(found, mem);
+    *ret_row = mem_session_copy(found, mem);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -319,7 +318,7 @@ bool mem_sessions_page(struct store *store, const struct principal *who,
     n = n < limit ? n : limit;
     struct session_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
     for (size_t i = 0; i < n; i++)
-        rows[i] = *session_copy(seen[i], mem);
+        rows[i] = *mem_session_copy(seen[i], mem);
     pthread_mutex_unlock(&s->lock);
     free(seen);
     *ret_rows = rows;

@@ -46,6 +46,9 @@ enum pg_statement {
     PG_KEY_REVOKE,
     PG_KEY_USED,
     PG_IDEMPOTENCY_PUT,
+    PG_TENANT_KEY_PUT,
+    PG_TENANT_KEY_WRAP,
+    PG_SESSION_RESEAL,
     PG_CHANGES_NUMBER,
     PG_SESSION_BY_HANDLE,
     PG_SESSION_BY_ID,
@@ -95,6 +98,9 @@ enum pg_statement {
     PG_USER_GET,
     PG_TENANT_GET,
     PG_TENANTS_PAGE,
+    PG_TENANT_KEY_GET,
+    PG_TENANT_KEYS_PAGE,
+    PG_SEALED_PAGE,
     PG_CHANGES,
     PG_CHANGES_NEWEST,
     PG_WRITER_INSERT,
@@ -323,6 +329,13 @@ bool pg_tenant_get(struct store *s, struct str id, struct arena *mem, struct ten
                    struct error *err);
 bool pg_tenants_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
                      struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
+/* postgres_secret.c */
+bool pg_tenant_key_get(struct store *s, struct str tenant, struct str id, struct arena *mem,
+                       struct tenant_key_row **ret_row, struct error *err);
+bool pg_tenant_keys_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                         struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err);
+bool pg_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                    struct session_row **ret_rows, size_t *ret_n, struct error *err);
 bool pg_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                 struct change_row **ret_rows, size_t *ret_n, struct error *err);
 /* postgres_read.c */

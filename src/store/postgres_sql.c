@@ -61,6 +61,7 @@
 #define KEYS                                                                                       \
     "SELECT id, tenant_id, user_id, name, role, hash, scopes, created_at, expires_at, "            \
     "revoked_at, last_used_at FROM mcp.api_keys "
+#define TENANT_KEYS "SELECT id, tenant_id, master_id, wrapped, created_at FROM mcp.tenant_keys "
 /* Those past their end count no more, persisted or not. */
 #define TENANTS(now)                                                                               \
     "SELECT t.id, t.created_at, t.counted_sessions - (SELECT count(*) FROM "                       \
@@ -158,6 +159,13 @@ const char *const pg_texts[PG_COUNT] = {
              "$6::bytea, $7::bytea, $8::timestamptz, $9::timestamptz)::mcp.idempotency, "
              "$10::timestamptz)",
              "$11"),
+    [PG_TENANT_KEY_PUT] = VERB("hf_tenant_key_put(ROW($1::text, $2::text, $3::text, $4::bytea, "
+                               "$5::timestamptz)::mcp.tenant_keys, $6::timestamptz)",
+                               "$7"),
+    [PG_TENANT_KEY_WRAP] =
+        VERB("hf_tenant_key_wrap($1::text, $2::text, $3::text, $4::bytea)", "$5"),
+    [PG_SESSION_RESEAL] =
+        VERB("hf_session_reseal($1::uuid, $2::text, $3::bytea, $4::bigint)", "$5"),
     [PG_CHANGES_NUMBER] = "SELECT mcp.hf_changes_number()",
 
     [PG_SESSION_BY_HANDLE] = SESSIONS "WHERE " VISIBLE " AND session_id = $4::text",
@@ -337,6 +345,14 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_TENANTS_PAGE] = TENANTS("$2::timestamptz") "WHERE $1::text IS NULL OR t.id COLLATE "
                                                    "\"C\" > $1 ORDER BY t.id COLLATE \"C\" "
                                                    "LIMIT $3::bigint",
+    [PG_TENANT_KEY_GET] =
+        TENANT_KEYS "WHERE tenant_id = $1::text AND ($2::text IS NULL OR id = $2) "
+                    "ORDER BY id DESC LIMIT 1",
+    [PG_TENANT_KEYS_PAGE] =
+        TENANT_KEYS "WHERE id > coalesce($1::text, '') ORDER BY id LIMIT $2::bigint",
+    [PG_SEALED_PAGE] =
+        SESSIONS "WHERE passthrough_auth_encrypted IS NOT NULL AND ($1::uuid IS NULL "
+                 "OR id > $1) ORDER BY id LIMIT $2::bigint",
     [PG_CHANGES] = "SELECT id, kind, tenant_id, name FROM mcp.changes WHERE id > $1::bigint "
                    "ORDER BY id LIMIT $2::bigint",
     [PG_CHANGES_NEWEST] = "SELECT id, kind, tenant_id, name FROM mcp.changes WHERE id IS NOT NULL "

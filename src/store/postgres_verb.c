@@ -276,6 +276,35 @@ static void idempotency_put(struct pg_params *p, const struct store_op *op, int6
     pg_instant(p, now_ms);
 }
 
+static void tenant_key_put(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    const struct tenant_key_row *k = op->tenant_key;
+    pg_text(p, k->id);
+    pg_text(p, k->tenant);
+    pg_text(p, k->master_id);
+    pg_bytes(p, k->wrapped);
+    pg_instant(p, k->created_ms);
+    pg_instant(p, now_ms);
+}
+
+static void tenant_key_wrap(struct pg_params *p, const struct store_op *op,
+                            int64_t now_ms unused_arg)
+{
+    pg_text(p, op->tenant_key->id);
+    pg_text(p, op->tenant_key->tenant);
+    pg_text(p, op->tenant_key->master_id);
+    pg_bytes(p, op->tenant_key->wrapped);
+}
+
+static void session_reseal(struct pg_params *p, const struct store_op *op,
+                           int64_t now_ms unused_arg)
+{
+    pg_uuid(p, op->session->id);
+    pg_text(p, op->session->tenant);
+    pg_bytes(p, op->session->sealed_auth);
+    pg_int(p, op->session->version);
+}
+
 const struct pg_verb pg_verbs[OP_COUNT] = {
     [OP_SESSION_CREATE] = {PG_SESSION_CREATE, session_create},
     [OP_SESSION_NAME] = {PG_SESSION_NAME, session_name},
@@ -301,4 +330,7 @@ const struct pg_verb pg_verbs[OP_COUNT] = {
     [OP_KEY_REVOKE] = {PG_KEY_REVOKE, key_revoke},
     [OP_KEY_USED] = {PG_KEY_USED, key_used},
     [OP_IDEMPOTENCY_PUT] = {PG_IDEMPOTENCY_PUT, idempotency_put},
+    [OP_TENANT_KEY_PUT] = {PG_TENANT_KEY_PUT, tenant_key_put},
+    [OP_TENANT_KEY_WRAP] = {PG_TENANT_KEY_WRAP, tenant_key_wrap},
+    [OP_SESSION_RESEAL] = {PG_SESSION_RESEAL, session_reseal},
 };

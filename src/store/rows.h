@@ -54,7 +54,7 @@ struct session_row {
     struct str core_session_id;
     struct str connection_metadata; /* JSON */
     struct str context_id;
-    struct str sealed_auth; /* ciphertext, later */
+    struct str sealed_auth; /* credentials for other services, as session/sealed.h has them */
     int64_t created_ms, last_activity_ms, expires_ms, terminated_ms;
     int64_t ttl_ms; /* explicit ttl; 0 = sliding: use moves expires_ms along by as much as
                      * last_activity_ms moved, up to created_ms + SESSION_LIFE_MAX_MS */
@@ -195,6 +195,15 @@ struct key_row {
     uint8_t hash[32];  /* SHA-256 of the whole key */
     struct str scopes; /* JSON of identity/scopes.h; absent: everything */
     int64_t created_ms, expires_ms, revoked_ms, last_used_ms;
+};
+
+/* What seals a tenant's secrets, itself sealed by a master key. */
+struct tenant_key_row {
+    struct str id; /* UUIDv7: the newest of a tenant is its last */
+    struct str tenant;
+    struct str master_id; /* which master key */
+    struct str wrapped;   /* bytes */
+    int64_t created_ms;
 };
 
 /* The context document of one session, or of several that share it. */

@@ -32,6 +32,14 @@ enum sq_statement {
     SQ_KEY_GET,
     SQ_KEYS_PAGE,
     SQ_KEYS_OF_TENANT,
+    SQ_TENANT_KEY_PUT,
+    SQ_TENANT_KEY_WRAP,
+    SQ_TENANT_KEY_GET,
+    SQ_TENANT_KEY_NEWEST,
+    SQ_TENANT_KEYS_PAGE,
+    SQ_SESSION_RESEAL,
+    SQ_SESSION_SEALED,
+    SQ_SEALED_PAGE,
     SQ_CONTEXT_STATE,
     SQ_CONTEXT_PUT,
     SQ_CONTEXT_GET,
@@ -253,6 +261,14 @@ bool sq_tenant_get(struct store *s, struct str id, struct arena *mem, struct ten
                    struct error *err);
 bool sq_tenants_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
                      struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
+/* sqlite_secret.c */
+sq_verb sq_tenant_key_put, sq_tenant_key_wrap, sq_session_reseal;
+bool sq_tenant_key_get(struct store *s, struct str tenant, struct str id, struct arena *mem,
+                       struct tenant_key_row **ret_row, struct error *err);
+bool sq_tenant_keys_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                         struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err);
+bool sq_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                    struct session_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_registry.c */
 sq_verb sq_context_put, sq_idempotency_put;
 bool sq_context_get(struct store *s, const struct principal *who, struct str id, struct arena *mem,

@@ -211,6 +211,19 @@ static bool read_sessions(struct sqlite_store *s, sqlite3_stmt *st, unsigned lim
     return true;
 }
 
+bool sq_sealed_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
+                    struct session_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    sqlite3_stmt *st = sq_prepare(s, SQ_SEALED_PAGE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, after.p ? after : STR(""));
+    sq_int(&b, limit);
+    return read_sessions(s, st, limit, mem, ret_rows, ret_n, err);
+}
+
 /* Where only live or only ended sessions are asked for, no others are looked at. */
 static enum sq_statement page_statement(const struct principal *who, unsigned statuses)
 {

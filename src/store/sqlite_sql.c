@@ -67,6 +67,7 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
 #define KEYS                                                                                       \
     "SELECT id, tenant_id, user_id, name, role, hash, scopes, created_at, expires_at, "            \
     "revoked_at, last_used_at FROM api_keys "
+#define TENANT_KEYS "SELECT id, tenant_id, master_id, wrapped, created_at FROM tenant_keys "
 /* What is past its end no longer counts, whether or not somebody noticed. */
 #define TENANTS                                                                                    \
     "SELECT id, created_at, counted_sessions - (SELECT count(*) FROM edge_mcp_sessions s "         \
@@ -110,6 +111,22 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_KEY_GET] = KEYS "WHERE id = ?",
     [SQ_KEYS_PAGE] = KEYS "WHERE ?1 IS NULL AND id > ?2 ORDER BY id LIMIT ?3",
     [SQ_KEYS_OF_TENANT] = KEYS "WHERE tenant_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+
+    [SQ_TENANT_KEY_PUT] = "INSERT INTO tenant_keys (id, tenant_id, master_id, wrapped, created_at) "
+                          "VALUES (?,?,?,?,?) ON CONFLICT DO NOTHING",
+    [SQ_TENANT_KEY_WRAP] =
+        "UPDATE tenant_keys SET master_id = ?3, wrapped = ?4 WHERE id = ?1 AND tenant_id = ?2",
+    [SQ_TENANT_KEY_GET] = TENANT_KEYS "WHERE tenant_id = ?1 AND id = ?2",
+    [SQ_TENANT_KEY_NEWEST] =
+        TENANT_KEYS "WHERE tenant_id = ?1 AND ?2 IS NULL ORDER BY id DESC LIMIT 1",
+    [SQ_TENANT_KEYS_PAGE] = TENANT_KEYS "WHERE id > ?1 ORDER BY id LIMIT ?2",
+    [SQ_SESSION_RESEAL] =
+        "UPDATE edge_mcp_sessions SET passthrough_auth_encrypted = ?3 WHERE id = ?1 "
+        "AND tenant_id = ?2 AND version = ?4 AND passthrough_auth_encrypted IS NOT NULL",
+    [SQ_SESSION_SEALED] = "SELECT 1 FROM edge_mcp_sessions WHERE id = ?1 AND tenant_id = ?2 "
+                          "AND passthrough_auth_encrypted IS NOT NULL",
+    [SQ_SEALED_PAGE] = SESSIONS "WHERE passthrough_auth_encrypted IS NOT NULL AND id > ?1 "
+                                "ORDER BY id LIMIT ?2",
 
     [SQ_CONTEXT_STATE] =
         "SELECT s.status IN ('active', 'idle') AND (s.expires_at IS NULL OR s.expires_at > ?4), "

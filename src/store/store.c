@@ -100,6 +100,9 @@ static const struct op_needs {
     [OP_KEY_REVOKE] = {"key revoke", false},
     [OP_KEY_USED] = {"key used", false},
     [OP_IDEMPOTENCY_PUT] = {"idempotency put", true},
+    [OP_TENANT_KEY_PUT] = {"tenant key put", false},
+    [OP_TENANT_KEY_WRAP] = {"tenant key wrap", false},
+    [OP_SESSION_RESEAL] = {"session reseal", false},
 };
 
 static bool op_is_sound(const struct store_op *op, struct error *err)

@@ -97,8 +97,15 @@ enum op_kind {
     OP_KEY_USED,
     /* idempotency (all columns).  DUPLICATE while one of that (owner, key) is not past its end. */
     OP_IDEMPOTENCY_PUT,
+    /* tenant_key (all columns).  DUPLICATE on id.  Makes the tenant where there is none. */
+    OP_TENANT_KEY_PUT,
+    /* tenant_key.id, tenant, master_id, wrapped: the same key, sealed by another.  MISSING. */
+    OP_TENANT_KEY_WRAP,
+    /* session.id, tenant, sealed_auth, and the version it must have (else STALE), which stays: the
+     * same secret, sealed by another key.  Whatever its status.  MISSING, too, when it has none. */
+    OP_SESSION_RESEAL,
 };
-#define OP_COUNT (OP_IDEMPOTENCY_PUT + 1)
+#define OP_COUNT (OP_SESSION_RESEAL + 1)
 
 /* Columns that OP_SESSION_PATCH writes; an absent value clears the column. */
 enum session_field {
@@ -127,6 +134,7 @@ struct store_op {
         const struct user_row *user;
         const struct key_row *key;
         const struct idempotency_row *idempotency;
+        const struct tenant_key_row *tenant_key;
     };
     int64_t max_counted; /* OP_SESSION_CREATE and OP_SESSION_NAME; < 0 for no limit */
     unsigned fields;     /* OP_SESSION_PATCH: enum session_field */
@@ -300,6 +308,18 @@ must_check bool store_tenant_get(struct store *s, struct str id, struct arena *m
 must_check bool store_tenants_page(struct store *s, struct str after, unsigned limit,
                                    struct arena *mem, struct tenant_row **ret_rows, size_t *ret_n,
                                    struct error *err);
+/* By its id, or the tenant's newest (absent). */
+must_check bool store_tenant_key_get(struct store *s, struct str tenant, struct str id,
+                                     struct arena *mem, struct tenant_key_row **ret_row,
+                                     struct error *err);
+/* Of all tenants, by id. */
+must_check bool store_tenant_keys_page(struct store *s, struct str after, unsigned limit,
+                                       struct arena *mem, struct tenant_key_row **ret_rows,
+                                       size_t *ret_n, struct error *err);
+/* Sessions of all tenants and of every status that have sealed_auth, by id. */
+must_check bool store_sealed_page(struct store *s, struct str after, unsigned limit,
+                                  struct arena *mem, struct session_row **ret_rows, size_t *ret_n,
+                                  struct error *err);
 /* What ended or was revoked, in the order it was committed; `after` is an id, -1 asks for nothing
  * but the newest id there is (one row or none).  Only stores that several processes share have any.
  */

@@ -61,6 +61,12 @@ struct store_ops {
                        struct tenant_row **ret_row, struct error *err);
     bool (*tenants_page)(struct store *s, struct str after, unsigned limit, struct arena *mem,
                          struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
+    bool (*tenant_key_get)(struct store *s, struct str tenant, struct str id, struct arena *mem,
+                           struct tenant_key_row **ret_row, struct error *err);
+    bool (*tenant_keys_page)(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                             struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err);
+    bool (*sealed_page)(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                        struct session_row **ret_rows, size_t *ret_n, struct error *err);
     bool (*changes)(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                     struct change_row **ret_rows, size_t *ret_n, struct error *err);
     bool (*undelivered_get)(struct store *s, const struct principal *who, int64_t id,

@@ -80,6 +80,26 @@ bool store_tenants_page(struct store *s, struct str after, unsigned limit, struc
            s->ops->tenants_page(s, after, limit, mem, ret_rows, ret_n, err);
 }
 
+bool store_tenant_key_get(struct store *s, struct str tenant, struct str id, struct arena *mem,
+                          struct tenant_key_row **ret_row, struct error *err)
+{
+    return s->ops->tenant_key_get(s, tenant, id, mem, ret_row, err);
+}
+
+bool store_tenant_keys_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                            struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return store_page_is_sound(limit, err) &&
+           s->ops->tenant_keys_page(s, after, limit, mem, ret_rows, ret_n, err);
+}
+
+bool store_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                       struct session_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return store_page_is_sound(limit, err) &&
+           s->ops->sealed_page(s, after, limit, mem, ret_rows, ret_n, err);
+}
+
 bool store_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                    struct change_row **ret_rows, size_t *ret_n, struct error *err)
 {

@@ -167,6 +167,31 @@ static bool t_tenants_page(struct store *s, struct str after, unsigned limit, st
                 store_tenants_page(traced_of(s)->inner, after, limit, mem, ret_rows, ret_n, err));
 }
 
+static bool t_tenant_key_get(struct store *s, struct str tenant, struct str id, struct arena *mem,
+                             struct tenant_key_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "tenant_key_get", began_us,
+                store_tenant_key_get(traced_of(s)->inner, tenant, id, mem, ret_row, err));
+}
+
+static bool t_tenant_keys_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                               struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(
+        s, "tenant_keys_page", began_us,
+        store_tenant_keys_page(traced_of(s)->inner, after, limit, mem, ret_rows, ret_n, err));
+}
+
+static bool t_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                          struct session_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "sealed_page", began_us,
+                store_sealed_page(traced_of(s)->inner, after, limit, mem, ret_rows, ret_n, err));
+}
+
 static bool t_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                       struct change_row **ret_rows, size_t *ret_n, struct error *err)
 {
@@ -273,6 +298,9 @@ static const struct store_ops traced_ops = {
     .user_get = t_user_get,
     .tenant_get = t_tenant_get,
     .tenants_page = t_tenants_page,
+    .tenant_key_get = t_tenant_key_get,
+    .tenant_keys_page = t_tenant_keys_page,
+    .sealed_page = t_sealed_page,
     .changes = t_changes,
     .undelivered_get = t_undelivered_get,
     .undelivered_page = t_undelivered_page,

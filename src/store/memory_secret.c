@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants' keys and sealed credentials in the memory store.  The caller of a verb holds the lock;
+ * reads take it. */
+#include "store/memory_impl.h"
+
+#include <stdlib.h>
+
+static const size_t key_texts[] = {
+    offsetof(struct tenant_key_row, id),
+    offsetof(struct tenant_key_row, tenant),
+    offsetof(struct tenant_key_row, master_id),
+    offsetof(struct tenant_key_row, wrapped),
+};
+
+/* id absent: the newest of the tenant; tenant absent: of any. */
+static struct tenant_key_row *find(struct memory_store *s, struct str tenant, struct str id)
+{
+    struct tenant_key_row *found = NULL;
+    for (size_t i = 0; i < s->n_tenant_keys; i++) {
+        struct tenant_key_row *row = &s->tenant_keys[i];
+        if ((tenant.p && !str_eq(row->tenant, tenant)) || (id.p && !str_eq(row->id, id)))
+            continue;
+        if (!found || str_cmp(found->id, row->id) < 0)
+            found = row;
+    }
+    return found;
+}
+
+enum verdict mem_tenant_key_put(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    if (find(s, STR_NONE, op->tenant_key->id))
+        return VERDICT_DUPLICATE;
+    mem_tenant_make(s, op->tenant_key->tenant, now_ms);
+    s->tenant_keys = mem_grow(s->tenant_keys, s->n_tenant_keys, &s->cap_tenant_keys,
+                              sizeof(struct tenant_key_row));
+    struct tenant_key_row *row = &s->tenant_keys[s->n_tenant_keys++];
+    *row = *op->tenant_key;
+    mem_copy_texts(s->mem, row, key_texts, countof(key_texts));
+    return VERDICT_OK;
+}
+
+enum verdict mem_tenant_key_wrap(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct tenant_key_row *row = find(s, op->tenant_key->tenant, op->tenant_key->id);
+    (void)now_ms;
+    if (!row)
+        return VERDICT_MISSING;
+    row->master_id = arena_dup(s->mem, op->tenant_key->master_id);
+    row->wrapped = arena_dup(s->mem, op->tenant_key->wrapped);
+    return VERDICT_OK;
+}
+
+enum verdict mem_session_reseal(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    (void)now_ms;
+    for (size_t i = 0; i < s->n_sessions; i++) {
+        struct session_row *row = &s->sessions[i];
+        if (!str_eq(row->id, op->session->id) || !str_eq(row->tenant, op->session->tenant) ||
+            !row->sealed_auth.p)
+            continue;
+        if (row->version != op->session->version)
+            return VERDICT_STALE;
+        row->sealed_auth = arena_dup(s->mem, op->session->sealed_auth);
+        return VERDICT_OK;
+    }
+    return VERDICT_MISSING;
+}
+
+bool mem_tenant_key_get(struct store *store, struct str tenant, struct str id, struct arena *mem,
+                        struct tenant_key_row **ret_row, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct tenant_key_row *copy = NULL;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    const struct tenant_key_row *row = find(s, tenant, id);
+    if (row) {
+        copy = arena_new_of(mem, struct tenant_key_row);
+        *copy = *row;
+        mem_copy_texts(mem, copy, key_texts, countof(key_texts));
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret_row = copy;
+    return true;
+}
+
+static int keys_by_id(const void *a, const void *b)
+{
+    return str_cmp(((const struct tenant_key_row *)a)->id, ((const struct tenant_key_row *)b)->id);
+}
+
+bool mem_tenant_keys_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
+                          struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    struct tenant_key_row *rows = arena_zalloc(mem, (s->n_tenant_keys + 1) * sizeof(*rows));
+    for (size_t i = 0; i < s->n_tenant_keys; i++)
+        if (!after.p || str_cmp(s->tenant_keys[i].id, after) > 0) {
+            rows[n] = s->tenant_keys[i];
+            mem_copy_texts(mem, &rows[n++], key_texts, countof(key_texts));
+        }
+    pthread_mutex_unlock(&s->lock);
+    qsort(rows, n, sizeof(*rows), keys_by_id);
+    *ret_rows = rows;
+    *ret_n = n < limit ? n : limit;
+    return true;
+}
+
+static int sessions_by_id(const void *a, const void *b)
+{
+    return str_cmp(((const struct session_row *)a)->id, ((const struct session_row *)b)->id);
+}
+
+bool mem_sealed_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
+                     struct session_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    struct session_row *rows = arena_zalloc(mem, (s->n_sessions + 1) * sizeof(*rows));
+    for (size_t i = 0; i < s->n_sessions; i++)
+        if (s->sessions[i].sealed_auth.p && (!after.p || str_cmp(s->sessions[i].id, after) > 0))
+            rows[n++] = *mem_session_copy(&s->sessions[i], mem);
+    pthread_mutex_unlock(&s->lock);
+    qsort(rows, n, sizeof(*rows), sessions_by_id);
+    *ret_rows = rows;
+    *ret_n = n < limit ? n : limit;
+    return true;
+}
