@@ -134,6 +134,33 @@ static bool f_user_get(struct store *s, struct str id, struct arena *mem, struct
     return spared(s, err) && store_user_get(failing_of(s)->inner, id, mem, ret_row, err);
 }
 
+static bool f_user_by_name(struct store *s, struct str tenant, struct str name, struct arena *mem,
+                           struct user_row **ret_row, struct error *err)
+{
+    return spared(s, err) &&
+           store_user_by_name(failing_of(s)->inner, tenant, name, mem, ret_row, err);
+}
+
+static bool f_login_get(struct store *s, struct str id, struct arena *mem,
+                        struct login_row **ret_row, struct error *err)
+{
+    return spared(s, err) && store_login_get(failing_of(s)->inner, id, mem, ret_row, err);
+}
+
+static bool f_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem,
+                            struct login_row **ret_row, struct error *err)
+{
+    return spared(s, err) && store_login_by_hash(failing_of(s)->inner, hash, mem, ret_row, err);
+}
+
+static bool f_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
+                          unsigned limit, struct arena *mem, struct login_row **ret_rows,
+                          size_t *ret_n, struct error *err)
+{
+    return spared(s, err) && store_logins_page(failing_of(s)->inner, tenant, user_id, before, limit,
+                                               mem, ret_rows, ret_n, err);
+}
+
 static bool f_tenant_get(struct store *s, struct str id, struct arena *mem,
                          struct tenant_row **ret_row, struct error *err)
 {
@@ -258,6 +285,10 @@ static const struct store_ops failing_ops = {
     .key_get = f_key_get,
     .keys_page = f_keys_page,
     .user_get = f_user_get,
+    .user_by_name = f_user_by_name,
+    .login_get = f_login_get,
+    .login_by_hash = f_login_by_hash,
+    .logins_page = f_logins_page,
     .tenant_get = f_tenant_get,
     .tenants_page = f_tenants_page,
     .tenant_key_get = f_tenant_key_get,

@@ -169,6 +169,14 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_TENANT_KEY_PUT] = mem_tenant_key_put,
     [OP_TENANT_KEY_WRAP] = mem_tenant_key_wrap,
     [OP_SESSION_RESEAL] = mem_session_reseal,
+    [OP_USER_CREATE] = mem_user_create,
+    [OP_USER_PASSWORD] = mem_user_password,
+    [OP_USER_END] = mem_user_end,
+    [OP_LOGIN_FAILED] = mem_login_failed,
+    [OP_LOGIN_CREATE] = mem_login_create,
+    [OP_LOGIN_ROTATE] = mem_login_rotate,
+    [OP_LOGIN_REVOKE] = mem_login_revoke,
+    [OP_LOGINS_REVOKE] = mem_logins_revoke,
     [OP_TRANSPORT_CREATE] = transport_create,
     [OP_TRANSPORT_LINK] = transport_change,
     [OP_TRANSPORT_TOUCH] = transport_change,
@@ -182,7 +190,7 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_UNDELIVERED_TAKE] = mem_undelivered_take,
 };
 
-#define MEM_TABLES 11
+#define MEM_TABLES 12
 struct mem_table {
     void *rows;
     size_t *n, size;
@@ -205,6 +213,7 @@ static void tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES])
         {s->users, &s->n_users, sizeof(*s->users)},
         {s->keys, &s->n_keys, sizeof(*s->keys)},
         {s->tenant_keys, &s->n_tenant_keys, sizeof(*s->tenant_keys)},
+        {s->logins, &s->n_logins, sizeof(*s->logins)},
         {s->contexts, &s->n_contexts, sizeof(*s->contexts)},
         {s->idempotency, &s->n_idempotency, sizeof(*s->idempotency)},
     };
@@ -383,6 +392,7 @@ static bool reap(struct store *store, const struct reap_what *what, struct reape
     drop_transports(s, false, what->now_ms - TRANSPORT_IDLE_MS, what->batch);
     mem_undelivered_reap(s, what->now_ms, what->batch);
     mem_idempotency_reap(s, what->now_ms, what->batch);
+    mem_logins_reap(s, what->now_ms, what->batch);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -401,6 +411,7 @@ static void close_memory(struct store *store)
     free(s->users);
     free(s->keys);
     free(s->tenant_keys);
+    free(s->logins);
     free(s->contexts);
     free(s->idempotency);
     free(s->events);
@@ -426,6 +437,10 @@ static const struct store_ops memory_ops = {
     .key_get = mem_key_get,
     .keys_page = mem_keys_page,
     .user_get = mem_user_get,
+    .user_by_name = mem_user_by_name,
+    .login_get = mem_login_get,
+    .login_by_hash = mem_login_by_hash,
+    .logins_page = mem_logins_page,
     .tenant_get = mem_tenant_get,
     .tenants_page = mem_tenants_page,
     .tenant_key_get = mem_tenant_key_get,

@@ -41,6 +41,8 @@ struct memory_store {
     size_t n_keys, cap_keys;
     struct tenant_key_row *tenant_keys;
     size_t n_tenant_keys, cap_tenant_keys;
+    struct login_row *logins;
+    size_t n_logins, cap_logins;
     struct context_row *contexts;
     size_t n_contexts, cap_contexts;
     struct idempotency_row *idempotency;
@@ -94,6 +96,11 @@ bool mem_session_totals(struct store *s, const struct principal *who, int64_t no
                         int64_t since_ms, struct session_totals *ret, struct error *err);
 
 /* memory_registry.c */
+#define MEM_USER_TEXTS 5
+extern const size_t mem_user_texts[MEM_USER_TEXTS];
+/* A copy of `row` (NULL stays NULL) in the caller's memory. */
+void *mem_copy_row(struct arena *mem, const void *row, size_t size, const size_t *texts,
+                   size_t n_texts);
 /* Makes the tenant where there is none. */
 void mem_tenant_make(struct memory_store *s, struct str id, int64_t now_ms);
 /* The document `id` as op->context tells it, whatever session reaches it. */
@@ -132,6 +139,26 @@ bool mem_tenant_keys_page(struct store *s, struct str after, unsigned limit, str
                           struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err);
 bool mem_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
                      struct session_row **ret_rows, size_t *ret_n, struct error *err);
+struct user_row *mem_user_by_id(struct memory_store *s, struct str id);
+/* memory_login.c */
+enum verdict mem_user_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_user_password(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_user_end(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_login_failed(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_login_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_login_rotate(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_login_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_logins_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+void mem_logins_reap(struct memory_store *s, int64_t now_ms, unsigned batch);
+bool mem_user_by_name(struct store *s, struct str tenant, struct str name, struct arena *mem,
+                      struct user_row **ret_row, struct error *err);
+bool mem_login_get(struct store *s, struct str id, struct arena *mem, struct login_row **ret_row,
+                   struct error *err);
+bool mem_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem,
+                       struct login_row **ret_row, struct error *err);
+bool mem_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
+                     unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
+                     struct error *err);
 
 /* memory_event.c */
 /* Is every id free, or taken by the same event? */

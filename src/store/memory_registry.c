@@ -7,11 +7,10 @@
 
 #include "base/clock.h"
 
-static const size_t user_texts[] = {
-    offsetof(struct user_row, id),
-    offsetof(struct user_row, tenant),
-    offsetof(struct user_row, name),
-    offsetof(struct user_row, issuer),
+const size_t mem_user_texts[MEM_USER_TEXTS] = {
+    offsetof(struct user_row, id),       offsetof(struct user_row, tenant),
+    offsetof(struct user_row, name),     offsetof(struct user_row, issuer),
+    offsetof(struct user_row, password),
 };
 static const size_t key_texts[] = {
     offsetof(struct key_row, id),     offsetof(struct key_row, tenant),
@@ -53,7 +52,7 @@ enum verdict mem_tenant_ensure(struct memory_store *s, const struct store_op *op
     return VERDICT_OK;
 }
 
-static struct user_row *user_by_id(struct memory_store *s, struct str id)
+struct user_row *mem_user_by_id(struct memory_store *s, struct str id)
 {
     for (size_t i = 0; i < s->n_users; i++)
         if (str_eq(s->users[i].id, id))
@@ -73,12 +72,13 @@ static bool name_is_taken(const struct memory_store *s, const struct user_row *u
 
 enum verdict mem_user_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
-    struct user_row *row = user_by_id(s, op->user->id);
+    struct user_row *row = mem_user_by_id(s, op->user->id);
     mem_tenant_make(s, op->user->tenant, now_ms);
     if (row) {
         if (!str_eq(row->tenant, op->user->tenant))
             return VERDICT_DUPLICATE;
-        row->role = op->user->role;
+        if (!row->password.p)
+            row->role = op->user->role;
         return VERDICT_OK;
     }
     if (name_is_taken(s, op->user))
@@ -86,7 +86,7 @@ enum verdict mem_user_ensure(struct memory_store *s, const struct store_op *op, 
     s->users = mem_grow(s->users, s->n_users, &s->cap_users, sizeof(struct user_row));
     row = &s->users[s->n_users++];
     *row = *op->user;
-    mem_copy_texts(s->mem, row, user_texts, countof(user_texts));
+    mem_copy_texts(s->mem, row, mem_user_texts, MEM_USER_TEXTS);
     return VERDICT_OK;
 }
 
@@ -103,7 +103,7 @@ enum verdict mem_key_create(struct memory_store *s, const struct store_op *op, i
     if (key_by_id(s, op->key->id))
         return VERDICT_DUPLICATE;
     if (op->key->user_id.p) {
-        const struct user_row *user = user_by_id(s, op->key->user_id);
+        const struct user_row *user = mem_user_by_id(s, op->key->user_id);
         if (!user || !str_eq(user->tenant, op->key->tenant))
             return VERDICT_MISSING;
     }
@@ -209,9 +209,8 @@ void mem_idempotency_reap(struct memory_store *s, int64_t now_ms, unsigned batch
     }
 }
 
-/* A copy of `row` (NULL stays NULL) in the caller's memory. */
-static void *copy_row(struct arena *mem, const void *row, size_t size, const size_t *texts,
-                      size_t n_texts)
+void *mem_copy_row(struct arena *mem, const void *row, size_t size, const size_t *texts,
+                   size_t n_texts)
 {
     if (!row)
         return NULL;
@@ -243,7 +242,7 @@ bool mem_context_get(struct store *store, const struct principal *who, struct st
     const struct context_row *row = context_by_id(s, id);
     if (row && (!str_eq(row->tenant, who->tenant) || !reaches_context(s, who, id)))
         row = NULL;
-    *ret_row = copy_row(mem, row, sizeof(*row), context_texts, countof(context_texts));
+    *ret_row = mem_copy_row(mem, row, sizeof(*row), context_texts, countof(context_texts));
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -257,7 +256,7 @@ bool mem_idempotency_get(struct store *store, const struct principal *who, struc
     const struct idempotency_row *row = answer_of(s, who, key);
     if (row && row->expires_ms <= clock_life_ms())
         row = NULL;
-    *ret_row = copy_row(mem, row, sizeof(*row), idempotency_texts, countof(idempotency_texts));
+    *ret_row = mem_copy_row(mem, row, sizeof(*row), idempotency_texts, countof(idempotency_texts));
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -269,7 +268,7 @@ bool mem_key_get(struct store *store, struct str id, struct arena *mem, struct k
     (void)err;
     pthread_mutex_lock(&s->lock);
     *ret_row =
-        copy_row(mem, key_by_id(s, id), sizeof(struct key_row), key_texts, countof(key_texts));
+        mem_copy_row(mem, key_by_id(s, id), sizeof(struct key_row), key_texts, countof(key_texts));
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -306,8 +305,8 @@ bool mem_user_get(struct store *store, struct str id, struct arena *mem, struct 
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    *ret_row =
-        copy_row(mem, user_by_id(s, id), sizeof(struct user_row), user_texts, countof(user_texts));
+    *ret_row = mem_copy_row(mem, mem_user_by_id(s, id), sizeof(struct user_row), mem_user_texts,
+                            MEM_USER_TEXTS);
     pthread_mutex_unlock(&s->lock);
     return true;
 }

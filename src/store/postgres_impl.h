@@ -49,6 +49,14 @@ enum pg_statement {
     PG_TENANT_KEY_PUT,
     PG_TENANT_KEY_WRAP,
     PG_SESSION_RESEAL,
+    PG_USER_CREATE,
+    PG_USER_PASSWORD,
+    PG_USER_END,
+    PG_LOGIN_FAILED,
+    PG_LOGIN_CREATE,
+    PG_LOGIN_ROTATE,
+    PG_LOGIN_REVOKE,
+    PG_LOGINS_REVOKE,
     PG_CHANGES_NUMBER,
     PG_SESSION_BY_HANDLE,
     PG_SESSION_BY_ID,
@@ -88,6 +96,7 @@ enum pg_statement {
     PG_REAP_UNDELIVERED,
     PG_REAP_IDEMPOTENCY,
     PG_REAP_CHANGES,
+    PG_REAP_LOGINS,
     PG_TOTALS,
     PG_EXECUTIONS_PAGE,
     PG_CONTEXT_GET,
@@ -96,6 +105,10 @@ enum pg_statement {
     PG_KEY_GET,
     PG_KEYS_PAGE,
     PG_USER_GET,
+    PG_USER_BY_NAME,
+    PG_LOGIN_GET,
+    PG_LOGIN_BY_HASH,
+    PG_LOGINS_PAGE,
     PG_TENANT_GET,
     PG_TENANTS_PAGE,
     PG_TENANT_KEY_GET,
@@ -241,6 +254,19 @@ struct pg_verb {
     void (*params)(struct pg_params *p, const struct store_op *op, int64_t now_ms);
 };
 extern const struct pg_verb pg_verbs[OP_COUNT];
+/* postgres_login.c */
+typedef void pg_params_fn(struct pg_params *p, const struct store_op *op, int64_t now_ms);
+pg_params_fn pg_user_create, pg_user_password, pg_user_end, pg_login_failed, pg_login_create,
+    pg_login_rotate, pg_login_revoke, pg_logins_revoke;
+bool pg_user_by_name(struct store *s, struct str tenant, struct str name, struct arena *mem,
+                     struct user_row **ret_row, struct error *err);
+bool pg_login_get(struct store *s, struct str id, struct arena *mem, struct login_row **ret_row,
+                  struct error *err);
+bool pg_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem,
+                      struct login_row **ret_row, struct error *err);
+bool pg_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
+                    unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
+                    struct error *err);
 /* postgres_write.c */
 bool pg_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
 bool pg_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
@@ -323,6 +349,9 @@ bool pg_key_get(struct store *s, struct str id, struct arena *mem, struct key_ro
                 struct error *err);
 bool pg_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
                   struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err);
+/* Runs a statement that reads one user. */
+must_check bool pg_read_user(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+                             struct arena *mem, struct user_row **ret_row, struct error *err);
 bool pg_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
                  struct error *err);
 bool pg_tenant_get(struct store *s, struct str id, struct arena *mem, struct tenant_row **ret_row,

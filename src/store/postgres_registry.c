@@ -251,32 +251,47 @@ bool pg_keys_page(struct store *s, struct str tenant, struct str after, unsigned
     return ok;
 }
 
-bool pg_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
-                 struct error *err)
+static bool read_user(struct pg_row *r, struct user_row *row, struct error *err)
+{
+    row->id = pg_get_uuid(r);
+    row->tenant = pg_get_bytes(r);
+    row->name = pg_get_bytes(r);
+    if (!role_parse(pg_peek_bytes(r), &row->role))
+        return error_set(err, ERR_INTERNAL, "A user has an unknown role; report it.");
+    row->issuer = pg_get_bytes(r);
+    row->created_ms = pg_get_time(r);
+    row->ended_ms = pg_get_time(r);
+    row->password = pg_get_bytes(r);
+    row->failed_logins = pg_get_int(r);
+    row->locked_until_ms = pg_get_time(r);
+    return true;
+}
+
+bool pg_read_user(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+                  struct arena *mem, struct user_row **ret_row, struct error *err)
 {
     struct user_row *row = NULL;
-    struct pg_params p = {0};
     PGresult *res = NULL;
     bool ok = true;
-    pg_uuid(&p, id);
-    if (!pg_query(pg_of(s), PG_USER_GET, &p, &res, err))
+    if (!pg_query(s, which, p, &res, err))
         return false;
     if (PQntuples(res) > 0) {
         struct pg_row r = {.res = res, .mem = mem};
         row = arena_new_of(mem, struct user_row);
-        row->id = pg_get_uuid(&r);
-        row->tenant = pg_get_bytes(&r);
-        row->name = pg_get_bytes(&r);
-        ok = role_parse(pg_peek_bytes(&r), &row->role) ||
-             error_set(err, ERR_INTERNAL, "A user has an unknown role; report it.");
-        row->issuer = pg_get_bytes(&r);
-        row->created_ms = pg_get_time(&r);
-        row->ended_ms = pg_get_time(&r);
+        ok = read_user(&r, row, err);
     }
     PQclear(res);
     if (ok)
         *ret_row = row;
     return ok;
+}
+
+bool pg_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
+                 struct error *err)
+{
+    struct pg_params p = {0};
+    pg_uuid(&p, id);
+    return pg_read_user(pg_of(s), PG_USER_GET, &p, mem, ret_row, err);
 }
 
 static void read_tenant(struct pg_row *r, struct tenant_row *row)

@@ -16,6 +16,12 @@
     "core_session_id, connection_json, context_id, passthrough_auth_encrypted, created_at, "       \
     "last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, "                    \
     "tool_execution_count, total_tokens_used, version"
+#define USERS                                                                                      \
+    "SELECT id, tenant_id, name, role, issuer, created_at, ended_at, password, failed_logins, "    \
+    "locked_until FROM mcp.users "
+#define LOGINS                                                                                     \
+    "SELECT id, family, tenant_id, user_id, refresh_token_hash, device_info, ip_address, "         \
+    "created_at, expires_at, last_activity, revoked_at, revoke_reason FROM mcp.user_sessions "
 #define SESSIONS "SELECT " SESSION_COLUMNS " FROM mcp.edge_mcp_sessions "
 /* $1 tenant, $2 owner, $3 whether the whole tenant may be seen. */
 #define VISIBLE "tenant_id = $1::text AND ($3::boolean OR owner = $2::text)"
@@ -166,6 +172,29 @@ const char *const pg_texts[PG_COUNT] = {
         VERB("hf_tenant_key_wrap($1::text, $2::text, $3::text, $4::bytea)", "$5"),
     [PG_SESSION_RESEAL] =
         VERB("hf_session_reseal($1::uuid, $2::text, $3::bytea, $4::bigint)", "$5"),
+    [PG_USER_CREATE] = VERB("hf_user_create($1::uuid, $2::text, $3::text, $4::text, $5::text, "
+                            "$6::timestamptz, $7::timestamptz)",
+                            "$8"),
+    [PG_USER_PASSWORD] =
+        VERB("hf_user_password($1::uuid, $2::text, $3::text, $4::timestamptz)", "$5"),
+    [PG_USER_END] = VERB("hf_user_end($1::uuid, $2::text, $3::timestamptz, $4::timestamptz)", "$5"),
+    [PG_LOGIN_FAILED] = VERB("hf_login_failed($1::uuid, $2::text, $3::bigint, $4::bigint, "
+                             "$5::bigint, $6::timestamptz)",
+                             "$7"),
+    [PG_LOGIN_CREATE] =
+        VERB("hf_login_create(ROW($1::uuid, $2::uuid, $3::text, $4::bytea, $1, $5::text, "
+             "$6::text, $7::timestamptz, $8::timestamptz, NULL, NULL, "
+             "$9::timestamptz)::mcp.user_sessions, $10::text, $11::bigint, $12::timestamptz)",
+             "$13"),
+    [PG_LOGIN_ROTATE] = VERB("hf_login_rotate($1::uuid, $2::bytea, $3::bytea, $4::timestamptz, "
+                             "$5::text, $6::timestamptz, $7::timestamptz)",
+                             "$8"),
+    [PG_LOGIN_REVOKE] = VERB("hf_login_revoke($1::uuid, $2::text, $3::uuid, $4::timestamptz, "
+                             "$5::text, $6::timestamptz)",
+                             "$7"),
+    [PG_LOGINS_REVOKE] = VERB("hf_logins_revoke($1::text, $2::uuid, $3::timestamptz, $4::text, "
+                              "$5::timestamptz)",
+                              "$6"),
     [PG_CHANGES_NUMBER] = "SELECT mcp.hf_changes_number()",
 
     [PG_SESSION_BY_HANDLE] = SESSIONS "WHERE " VISIBLE " AND session_id = $4::text",
@@ -318,6 +347,9 @@ const char *const pg_texts[PG_COUNT] = {
         "DELETE FROM mcp.idempotency WHERE (tenant_id, owner, key) IN (SELECT tenant_id, owner, "
         "key FROM mcp.idempotency WHERE expires_at <= $1::timestamptz ORDER BY expires_at "
         "LIMIT $2::bigint)",
+    [PG_REAP_LOGINS] =
+        "DELETE FROM mcp.user_sessions WHERE id IN (SELECT id FROM mcp.user_sessions "
+        "WHERE expires_at <= $1::timestamptz ORDER BY expires_at LIMIT $2::bigint)",
     [PG_REAP_CHANGES] = "DELETE FROM mcp.changes WHERE id IN (SELECT id FROM mcp.changes "
                         "WHERE made_at <= $1::timestamptz ORDER BY id LIMIT $2::bigint)",
 
@@ -339,8 +371,14 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_KEY_GET] = KEYS "WHERE id = $1::text",
     [PG_KEYS_PAGE] = KEYS "WHERE ($1::text IS NULL OR tenant_id = $1) "
                           "AND id > coalesce($2::text, '') ORDER BY id LIMIT $3::bigint",
-    [PG_USER_GET] = "SELECT id, tenant_id, name, role, issuer, created_at, ended_at "
-                    "FROM mcp.users WHERE id = $1::uuid",
+    [PG_USER_GET] = USERS "WHERE id = $1::uuid",
+    [PG_USER_BY_NAME] = USERS "WHERE tenant_id = $1::text AND name = $2::text AND issuer IS NULL",
+    [PG_LOGIN_GET] = LOGINS "WHERE id = $1::uuid AND family = id",
+    [PG_LOGIN_BY_HASH] = LOGINS "WHERE refresh_token_hash = $1::bytea",
+    [PG_LOGINS_PAGE] = LOGINS "WHERE user_id = $1::uuid AND tenant_id = $2::text "
+                              "AND revoked_at IS NULL AND expires_at > $3::timestamptz "
+                              "AND id < coalesce($4::uuid, " LAST_UUID ") "
+                              "ORDER BY id DESC LIMIT $5::bigint",
     [PG_TENANT_GET] = TENANTS("$2::timestamptz") "WHERE t.id = $1::text",
     [PG_TENANTS_PAGE] = TENANTS("$2::timestamptz") "WHERE $1::text IS NULL OR t.id COLLATE "
                                                    "\"C\" > $1 ORDER BY t.id COLLATE \"C\" "

@@ -333,4 +333,12 @@ const struct pg_verb pg_verbs[OP_COUNT] = {
     [OP_TENANT_KEY_PUT] = {PG_TENANT_KEY_PUT, tenant_key_put},
     [OP_TENANT_KEY_WRAP] = {PG_TENANT_KEY_WRAP, tenant_key_wrap},
     [OP_SESSION_RESEAL] = {PG_SESSION_RESEAL, session_reseal},
+    [OP_USER_CREATE] = {PG_USER_CREATE, pg_user_create},
+    [OP_USER_PASSWORD] = {PG_USER_PASSWORD, pg_user_password},
+    [OP_USER_END] = {PG_USER_END, pg_user_end},
+    [OP_LOGIN_FAILED] = {PG_LOGIN_FAILED, pg_login_failed},
+    [OP_LOGIN_CREATE] = {PG_LOGIN_CREATE, pg_login_create},
+    [OP_LOGIN_ROTATE] = {PG_LOGIN_ROTATE, pg_login_rotate},
+    [OP_LOGIN_REVOKE] = {PG_LOGIN_REVOKE, pg_login_revoke},
+    [OP_LOGINS_REVOKE] = {PG_LOGINS_REVOKE, pg_logins_revoke},
 };

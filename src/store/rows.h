@@ -183,7 +183,36 @@ struct user_row {
     enum role role;
     struct str issuer; /* who vouches for it (a token's iss); absent: ours */
     int64_t created_ms, ended_ms;
+    struct str password;   /* hashed (identity/password.h); absent: none, no signing in */
+    int64_t failed_logins; /* in a row */
+    int64_t locked_until_ms;
 };
+/* After so many wrong passwords in a row a user is locked, ever longer. */
+#define LOGIN_FREE_FAILURES 5
+#define LOGIN_LOCK_MS (INT64_C(60) * 1000)
+#define LOGIN_LOCK_MAX_MS (INT64_C(3600) * 1000)
+
+/* A user signed in on one device (a row of user_sessions), or a refresh token that it used up. */
+struct login_row {
+    struct str id;     /* UUID */
+    struct str family; /* the device's id; another than `id` for a token that is used up */
+    struct str tenant, user_id;
+    uint8_t refresh_hash[32]; /* SHA-256 of the refresh token */
+    struct str device_info;   /* JSON; absent: nothing is known */
+    struct str ip_address;
+    int64_t created_ms, expires_ms, last_activity_ms;
+    int64_t revoked_ms; /* or used up */
+    struct str revoke_reason;
+    /* Of verbs only, not kept. */
+    struct str password;   /* OP_LOGIN_CREATE: the hash that was checked */
+    uint8_t next_hash[32]; /* OP_LOGIN_ROTATE: in the place of refresh_hash */
+    int64_t arrived_ms;    /* OP_LOGIN_ROTATE: when the request came */
+};
+/* Still signed in? */
+static inline bool login_row_is_live(const struct login_row *row, int64_t now_ms)
+{
+    return !row->revoked_ms && row->expires_ms > now_ms && str_eq(row->id, row->family);
+}
 
 /* An API key.  The key itself is shown once and never kept. */
 struct key_row {
@@ -227,11 +256,16 @@ struct idempotency_row {
 };
 
 /* What another node did that this one must know of at once. */
-enum change_kind { CHANGE_SESSION_ENDED, CHANGE_KEY_REVOKED };
+enum change_kind {
+    CHANGE_SESSION_ENDED,
+    CHANGE_KEY_REVOKED,
+    CHANGE_LOGIN_ENDED,  /* name: the login's id */
+    CHANGE_USER_CHANGED, /* name: the user's id; its password or whether it may sign in */
+};
 struct change_row {
     int64_t id;
     enum change_kind kind;
-    struct str tenant, name; /* the session's row id, the key's id */
+    struct str tenant, name; /* the session's row id, the key's id … */
 };
 
 struct writer_row {

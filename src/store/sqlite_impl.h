@@ -25,6 +25,24 @@ enum sq_statement {
     SQ_TENANTS_PAGE,
     SQ_USER_ENSURE,
     SQ_USER_GET,
+    SQ_USER_BY_NAME,
+    SQ_USER_CREATE,
+    SQ_USER_PASSWORD,
+    SQ_USER_END,
+    SQ_LOGIN_FAILED,
+    SQ_LOGIN_CREATE,
+    SQ_LOGIN_USER,
+    SQ_LOGIN_CLEAR,
+    SQ_LOGIN_PRUNE,
+    SQ_LOGIN_STATE,
+    SQ_LOGIN_ROTATE,
+    SQ_LOGIN_SPEND,
+    SQ_LOGIN_REVOKE,
+    SQ_LOGINS_REVOKE,
+    SQ_LOGIN_GET,
+    SQ_LOGIN_BY_HASH,
+    SQ_LOGINS_PAGE,
+    SQ_LOGINS_REAP,
     SQ_KEY_CREATE,
     SQ_KEY_EXISTS,
     SQ_KEY_REVOKE,
@@ -255,6 +273,9 @@ bool sq_key_get(struct store *s, struct str id, struct arena *mem, struct key_ro
                 struct error *err);
 bool sq_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
                   struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err);
+/* Steps a bound statement that reads one user, and resets it. */
+must_check bool sq_read_user(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
+                             struct user_row **ret_row, struct error *err);
 bool sq_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
                  struct error *err);
 bool sq_tenant_get(struct store *s, struct str id, struct arena *mem, struct tenant_row **ret_row,
@@ -269,6 +290,18 @@ bool sq_tenant_keys_page(struct store *s, struct str after, unsigned limit, stru
                          struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err);
 bool sq_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
                     struct session_row **ret_rows, size_t *ret_n, struct error *err);
+/* sqlite_login.c */
+sq_verb sq_user_create, sq_user_password, sq_user_end, sq_login_failed, sq_login_create,
+    sq_login_rotate, sq_login_revoke, sq_logins_revoke;
+bool sq_user_by_name(struct store *s, struct str tenant, struct str name, struct arena *mem,
+                     struct user_row **ret_row, struct error *err);
+bool sq_login_get(struct store *s, struct str id, struct arena *mem, struct login_row **ret_row,
+                  struct error *err);
+bool sq_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem,
+                      struct login_row **ret_row, struct error *err);
+bool sq_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
+                    unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
+                    struct error *err);
 /* sqlite_registry.c */
 sq_verb sq_context_put, sq_idempotency_put;
 bool sq_context_get(struct store *s, const struct principal *who, struct str id, struct arena *mem,

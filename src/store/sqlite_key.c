@@ -204,21 +204,18 @@ static bool read_user(struct sq_row *r, struct user_row *row, struct error *err)
     row->issuer = sq_get_bytes(r);
     row->created_ms = sq_get_int(r);
     row->ended_ms = sq_get_int(r);
+    row->password = sq_get_bytes(r);
+    row->failed_logins = sq_get_int(r);
+    row->locked_until_ms = sq_get_int(r);
     return true;
 }
 
-bool sq_user_get(struct store *store, struct str id, struct arena *mem, struct user_row **ret_row,
-                 struct error *err)
+bool sq_read_user(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
+                  struct user_row **ret_row, struct error *err)
 {
-    struct sqlite_store *s = sq_of(store);
     struct user_row *row = NULL;
     bool found = false;
     bool ok = true;
-    sqlite3_stmt *st = sq_prepare(s, SQ_USER_GET, err);
-    if (!st)
-        return false;
-    struct sq_bind b = {.st = st};
-    sq_text(&b, id);
     if (!sq_step(s, st, &found, err))
         return false;
     if (found) {
@@ -230,6 +227,18 @@ bool sq_user_get(struct store *store, struct str id, struct arena *mem, struct u
     if (ok)
         *ret_row = row;
     return ok;
+}
+
+bool sq_user_get(struct store *store, struct str id, struct arena *mem, struct user_row **ret_row,
+                 struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    sqlite3_stmt *st = sq_prepare(s, SQ_USER_GET, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, id);
+    return sq_read_user(s, st, mem, ret_row, err);
 }
 
 /* Reads at most `limit` tenants: the one named so, or those after it. */

@@ -64,6 +64,12 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
                   "?4") " THEN expires_at END, last_activity_at) - created_at) / 60000.0), 0) "    \
                         "FROM edge_mcp_sessions "
 #define SINCE " AND max(created_at, last_activity_at) >= ?3"
+#define USERS                                                                                      \
+    "SELECT id, tenant_id, name, role, issuer, created_at, ended_at, password, failed_logins, "    \
+    "locked_until FROM users "
+#define LOGINS                                                                                     \
+    "SELECT id, family, tenant_id, user_id, refresh_token_hash, device_info, ip_address, "         \
+    "created_at, expires_at, last_activity, revoked_at, revoke_reason FROM user_sessions "
 #define KEYS                                                                                       \
     "SELECT id, tenant_id, user_id, name, role, hash, scopes, created_at, expires_at, "            \
     "revoked_at, last_used_at FROM api_keys "
@@ -93,10 +99,64 @@ const char *const sq_texts[SQ_COUNT] = {
 
     [SQ_USER_ENSURE] =
         "INSERT INTO users (id, tenant_id, name, role, issuer, created_at, ended_at) "
-        "VALUES (?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET role = excluded.role "
+        "VALUES (?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET role = CASE WHEN password IS NULL "
+        "THEN excluded.role ELSE role END "
         "WHERE tenant_id = excluded.tenant_id ON CONFLICT DO NOTHING",
-    [SQ_USER_GET] =
-        "SELECT id, tenant_id, name, role, issuer, created_at, ended_at FROM users WHERE id = ?",
+    [SQ_USER_GET] = USERS "WHERE id = ?",
+    [SQ_USER_BY_NAME] = USERS "WHERE tenant_id = ? AND name = ? AND issuer IS NULL",
+    [SQ_USER_CREATE] =
+        "INSERT INTO users (id, tenant_id, name, role, password, created_at) VALUES (?,?,?,?,?,?) "
+        "ON CONFLICT (id) DO UPDATE SET role = excluded.role, password = excluded.password "
+        "WHERE tenant_id = excluded.tenant_id AND password IS NULL AND ended_at IS NULL "
+        "AND issuer IS NULL ON CONFLICT DO NOTHING",
+    [SQ_USER_PASSWORD] = "UPDATE users SET password = ?3, failed_logins = 0, locked_until = NULL "
+                         "WHERE id = ?1 AND tenant_id = ?2 AND issuer IS NULL",
+    [SQ_USER_END] = "UPDATE users SET ended_at = ?3 WHERE id = ?1 AND tenant_id = ?2",
+    [SQ_LOGIN_FAILED] = "UPDATE users SET failed_logins = failed_logins + 1, locked_until = CASE "
+                        "WHEN failed_logins + 1 < ?4 THEN locked_until "
+                        "ELSE ?3 + min(?5 << min(failed_logins + 1 - ?4, 20), ?6) END "
+                        "WHERE id = ?1 AND tenant_id = ?2",
+
+    [SQ_LOGIN_CREATE] =
+        "INSERT INTO user_sessions (id, user_id, tenant_id, refresh_token_hash, family, "
+        "device_info, ip_address, created_at, expires_at, last_activity) "
+        "SELECT ?1, ?2, ?3, ?4, ?1, ?5, ?6, ?7, ?8, ?9 FROM users WHERE id = ?2 "
+        "AND tenant_id = ?3 AND ended_at IS NULL AND password = ?10 ON CONFLICT DO NOTHING",
+    [SQ_LOGIN_USER] = "SELECT ended_at IS NULL AND password IS ?3 FROM users "
+                      "WHERE id = ?1 AND tenant_id = ?2",
+    [SQ_LOGIN_CLEAR] = "UPDATE users SET failed_logins = 0, locked_until = NULL WHERE id = ? "
+                       "AND (failed_logins <> 0 OR locked_until IS NOT NULL)",
+    [SQ_LOGIN_PRUNE] =
+        "UPDATE user_sessions SET revoked_at = ?3, revoke_reason = 'limit' WHERE id IN "
+        "(SELECT id FROM user_sessions WHERE user_id = ?1 AND revoked_at IS NULL AND id <> ?2 "
+        "ORDER BY last_activity DESC, id DESC LIMIT -1 OFFSET ?4 - 1)",
+    [SQ_LOGIN_STATE] =
+        "SELECT f.id, f.tenant_id, f.user_id, t.id <> f.id, t.revoked_at >= ?2, "
+        "f.revoked_at IS NULL AND f.expires_at > ?3, u.ended_at IS NULL, f.expires_at, "
+        "f.last_activity "
+        "FROM user_sessions t JOIN user_sessions f ON f.id = t.family "
+        "JOIN users u ON u.id = f.user_id WHERE t.refresh_token_hash = ?1",
+    [SQ_LOGIN_ROTATE] =
+        "UPDATE user_sessions SET refresh_token_hash = ?2, expires_at = ?3, last_activity = ?4, "
+        "ip_address = coalesce(?5, ip_address) WHERE id = ?1",
+    [SQ_LOGIN_SPEND] =
+        "INSERT INTO user_sessions (id, user_id, tenant_id, refresh_token_hash, family, "
+        "created_at, expires_at, revoked_at, revoke_reason, last_activity) "
+        "SELECT ?2, user_id, tenant_id, ?3, id, ?5, ?6, ?4, 'rotated', ?4 "
+        "FROM user_sessions WHERE id = ?1",
+    [SQ_LOGIN_REVOKE] = "UPDATE user_sessions SET revoked_at = ?4, revoke_reason = ?5 "
+                        "WHERE id = ?1 AND family = id AND tenant_id = ?2 "
+                        "AND user_id = coalesce(?3, user_id) AND revoked_at IS NULL "
+                        "AND expires_at > ?6",
+    [SQ_LOGINS_REVOKE] = "UPDATE user_sessions SET revoked_at = ?3, revoke_reason = ?4 "
+                         "WHERE user_id = ?1 AND tenant_id = ?2 AND revoked_at IS NULL",
+    [SQ_LOGIN_GET] = LOGINS "WHERE id = ? AND family = id",
+    [SQ_LOGIN_BY_HASH] = LOGINS "WHERE refresh_token_hash = ?",
+    [SQ_LOGINS_PAGE] = LOGINS "WHERE user_id = ?1 AND tenant_id = ?2 AND revoked_at IS NULL "
+                              "AND expires_at > ?3 AND (?4 IS NULL OR id < ?4) "
+                              "ORDER BY id DESC LIMIT ?5",
+    [SQ_LOGINS_REAP] = "DELETE FROM user_sessions WHERE id IN (SELECT id FROM user_sessions "
+                       "WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
 
     [SQ_KEY_CREATE] =
         "INSERT INTO api_keys (id, tenant_id, user_id, name, role, hash, scopes, created_at, "

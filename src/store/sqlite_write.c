@@ -179,6 +179,14 @@ static sq_verb *const verbs[OP_COUNT] = {
     [OP_TENANT_KEY_PUT] = sq_tenant_key_put,
     [OP_TENANT_KEY_WRAP] = sq_tenant_key_wrap,
     [OP_SESSION_RESEAL] = sq_session_reseal,
+    [OP_USER_CREATE] = sq_user_create,
+    [OP_USER_PASSWORD] = sq_user_password,
+    [OP_USER_END] = sq_user_end,
+    [OP_LOGIN_FAILED] = sq_login_failed,
+    [OP_LOGIN_CREATE] = sq_login_create,
+    [OP_LOGIN_ROTATE] = sq_login_rotate,
+    [OP_LOGIN_REVOKE] = sq_login_revoke,
+    [OP_LOGINS_REVOKE] = sq_logins_revoke,
     [OP_TRANSPORT_CREATE] = transport_create,
     [OP_TRANSPORT_LINK] = transport_link,
     [OP_TRANSPORT_TOUCH] = transport_touch,
@@ -330,7 +338,8 @@ static bool reap_rest(struct sqlite_store *s, int64_t now_ms, unsigned batch, st
     return reap_rows(s, SQ_TRANSPORT_REAP_ENDED, 0, batch, &ignored, err) &&
            reap_rows(s, SQ_TRANSPORT_REAP_IDLE, now_ms - TRANSPORT_IDLE_MS, batch, &ignored, err) &&
            reap_rows(s, SQ_UNDELIVERED_REAP, now_ms, batch, &ignored, err) &&
-           reap_rows(s, SQ_IDEMPOTENCY_REAP, now_ms, batch, &ignored, err);
+           reap_rows(s, SQ_IDEMPOTENCY_REAP, now_ms, batch, &ignored, err) &&
+           reap_rows(s, SQ_LOGINS_REAP, now_ms, batch, &ignored, err);
 }
 
 bool sq_reap(struct store *store, const struct reap_what *what, struct reaped *ret,

@@ -85,8 +85,9 @@ enum op_kind {
     OP_CONTEXT_PUT,
     /* tenant.id, created_ms: OK, made or already there. */
     OP_TENANT_ENSURE,
-    /* user (all columns): OK, made or already there (then only role follows).  DUPLICATE when the
-     * id is one of another tenant, or the name, without an issuer, that of another of its users. */
+    /* user (all columns): OK, made or already there (then only role follows, and not that of
+     * somebody with a password).  DUPLICATE when the id is one of another tenant, or the name,
+     * without an issuer, that of another of its users. */
     OP_USER_ENSURE,
     /* key (all columns).  DUPLICATE on id; MISSING when its user is not of its tenant.  Makes the
      * tenant where there is none. */
@@ -104,8 +105,37 @@ enum op_kind {
     /* session.id, tenant, sealed_auth, and the version it must have (else STALE), which stays: the
      * same secret, sealed by another key.  Whatever its status.  MISSING, too, when it has none. */
     OP_SESSION_RESEAL,
+    /* user (id, tenant, name, role, password, created_ms), of our own: made, or given a password
+     * and role where it is there without.  DUPLICATE when id or name are taken otherwise.  Makes
+     * the tenant where there is none. */
+    OP_USER_CREATE,
+    /* user.id, tenant, password: another one; whoever was signed in is so no longer, and a lock is
+     * lifted.  MISSING when there is no such user of our own. */
+    OP_USER_PASSWORD,
+    /* user.id, tenant, ended_ms (0: it may come back); whoever was signed in is so no longer.
+     * MISSING when unknown. */
+    OP_USER_END,
+    /* user.id, tenant: one more failure, and from LOGIN_FREE_FAILURES on a lock that doubles from
+     * LOGIN_LOCK_MS to LOGIN_LOCK_MAX_MS.  MISSING when unknown. */
+    OP_LOGIN_FAILED,
+    /* login (all columns; family = id), max_counted.  Failures are forgotten; of more than
+     * max_counted logins that are not revoked those unused for longest are.  MISSING when there is
+     * no such user in the tenant; NOT_ACTIVE when it ended or login.password is not its password;
+     * DUPLICATE on id or hash. */
+    OP_LOGIN_CREATE,
+    /* login.refresh_hash → next_hash, expires_ms, ip_address (absent leaves it), arrived_ms;
+     * login.id names the row of the token that is used up.  MISSING when unknown, revoked or past
+     * its end; NOT_ACTIVE when its user ended.  When that token was used up before: DUPLICATE if
+     * not before arrived_ms, so that of two at once one gets OK; else STALE, and the family is
+     * revoked ("reuse"). */
+    OP_LOGIN_ROTATE,
+    /* login.id, tenant, user_id (absent: whoever's), revoked_ms, revoke_reason.  MISSING unless it
+     * is live. */
+    OP_LOGIN_REVOKE,
+    /* login.tenant, user_id, revoked_ms, revoke_reason: all of them.  Always OK. */
+    OP_LOGINS_REVOKE,
 };
-#define OP_COUNT (OP_SESSION_RESEAL + 1)
+#define OP_COUNT (OP_LOGINS_REVOKE + 1)
 
 /* Columns that OP_SESSION_PATCH writes; an absent value clears the column. */
 enum session_field {
@@ -135,8 +165,10 @@ struct store_op {
         const struct key_row *key;
         const struct idempotency_row *idempotency;
         const struct tenant_key_row *tenant_key;
+        const struct login_row *login;
     };
-    int64_t max_counted; /* OP_SESSION_CREATE and OP_SESSION_NAME; < 0 for no limit */
+    int64_t max_counted; /* OP_SESSION_CREATE and OP_SESSION_NAME, < 0 for no limit; and
+                          * OP_LOGIN_CREATE, ≥ 1 */
     unsigned fields;     /* OP_SESSION_PATCH: enum session_field */
     /* OP_SESSION_USE: an event of the batch tells of the use too, and the fold moves the row for
      * it.  Then the row is only looked at, unless its end is nearer than the next fold can be
@@ -303,6 +335,19 @@ must_check bool store_keys_page(struct store *s, struct str tenant, struct str a
                                 size_t *ret_n, struct error *err);
 must_check bool store_user_get(struct store *s, struct str id, struct arena *mem,
                                struct user_row **ret_row, struct error *err);
+/* One of our own, by name. */
+must_check bool store_user_by_name(struct store *s, struct str tenant, struct str name,
+                                   struct arena *mem, struct user_row **ret_row, struct error *err);
+/* A device's row, revoked ones too. */
+must_check bool store_login_get(struct store *s, struct str id, struct arena *mem,
+                                struct login_row **ret_row, struct error *err);
+/* A device's row, or that of a token which is used up. */
+must_check bool store_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem,
+                                    struct login_row **ret_row, struct error *err);
+/* The live ones of one user, newest first; `before` is an id (absent: from the newest). */
+must_check bool store_logins_page(struct store *s, struct str tenant, struct str user_id,
+                                  struct str before, unsigned limit, struct arena *mem,
+                                  struct login_row **ret_rows, size_t *ret_n, struct error *err);
 must_check bool store_tenant_get(struct store *s, struct str id, struct arena *mem,
                                  struct tenant_row **ret_row, struct error *err);
 must_check bool store_tenants_page(struct store *s, struct str after, unsigned limit,
@@ -352,8 +397,8 @@ must_check bool store_open_intents(struct store *s, int64_t now_ms, int64_t afte
 must_check bool store_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
 must_check bool store_counts(struct store *s, struct store_counts *ret, struct error *err);
 /* Reaper: persists idle and expired status, pulls back what was used in the future, deletes
- * transports that ended or idled out, undelivered results and idempotency rows past their end.
- * Folds first, so that no use goes unseen. */
+ * transports that ended or idled out, undelivered results, idempotency rows and logins past their
+ * end. Folds first, so that no use goes unseen. */
 must_check bool store_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
                            struct error *err);
 

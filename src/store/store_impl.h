@@ -57,6 +57,15 @@ struct store_ops {
                       struct error *err);
     bool (*user_get)(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
                      struct error *err);
+    bool (*user_by_name)(struct store *s, struct str tenant, struct str name, struct arena *mem,
+                         struct user_row **ret_row, struct error *err);
+    bool (*login_get)(struct store *s, struct str id, struct arena *mem, struct login_row **ret_row,
+                      struct error *err);
+    bool (*login_by_hash)(struct store *s, const uint8_t hash[32], struct arena *mem,
+                          struct login_row **ret_row, struct error *err);
+    bool (*logins_page)(struct store *s, struct str tenant, struct str user_id, struct str before,
+                        unsigned limit, struct arena *mem, struct login_row **ret_rows,
+                        size_t *ret_n, struct error *err);
     bool (*tenant_get)(struct store *s, struct str id, struct arena *mem,
                        struct tenant_row **ret_row, struct error *err);
     bool (*tenants_page)(struct store *s, struct str after, unsigned limit, struct arena *mem,

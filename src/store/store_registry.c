@@ -67,6 +67,32 @@ bool store_user_get(struct store *s, struct str id, struct arena *mem, struct us
     return s->ops->user_get(s, id, mem, ret_row, err);
 }
 
+bool store_user_by_name(struct store *s, struct str tenant, struct str name, struct arena *mem,
+                        struct user_row **ret_row, struct error *err)
+{
+    return s->ops->user_by_name(s, tenant, name, mem, ret_row, err);
+}
+
+bool store_login_get(struct store *s, struct str id, struct arena *mem, struct login_row **ret_row,
+                     struct error *err)
+{
+    return s->ops->login_get(s, id, mem, ret_row, err);
+}
+
+bool store_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem,
+                         struct login_row **ret_row, struct error *err)
+{
+    return s->ops->login_by_hash(s, hash, mem, ret_row, err);
+}
+
+bool store_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
+                       unsigned limit, struct arena *mem, struct login_row **ret_rows,
+                       size_t *ret_n, struct error *err)
+{
+    return store_page_is_sound(limit, err) &&
+           s->ops->logins_page(s, tenant, user_id, before, limit, mem, ret_rows, ret_n, err);
+}
+
 bool store_tenant_get(struct store *s, struct str id, struct arena *mem,
                       struct tenant_row **ret_row, struct error *err)
 {

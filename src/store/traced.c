@@ -151,6 +151,40 @@ static bool t_user_get(struct store *s, struct str id, struct arena *mem, struct
                 store_user_get(traced_of(s)->inner, id, mem, ret_row, err));
 }
 
+static bool t_user_by_name(struct store *s, struct str tenant, struct str name, struct arena *mem,
+                           struct user_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "user_by_name", began_us,
+                store_user_by_name(traced_of(s)->inner, tenant, name, mem, ret_row, err));
+}
+
+static bool t_login_get(struct store *s, struct str id, struct arena *mem,
+                        struct login_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "login_get", began_us,
+                store_login_get(traced_of(s)->inner, id, mem, ret_row, err));
+}
+
+static bool t_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem,
+                            struct login_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "login_by_hash", began_us,
+                store_login_by_hash(traced_of(s)->inner, hash, mem, ret_row, err));
+}
+
+static bool t_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
+                          unsigned limit, struct arena *mem, struct login_row **ret_rows,
+                          size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "logins_page", began_us,
+                store_logins_page(traced_of(s)->inner, tenant, user_id, before, limit, mem,
+                                  ret_rows, ret_n, err));
+}
+
 static bool t_tenant_get(struct store *s, struct str id, struct arena *mem,
                          struct tenant_row **ret_row, struct error *err)
 {
@@ -296,6 +330,10 @@ static const struct store_ops traced_ops = {
     .key_get = t_key_get,
     .keys_page = t_keys_page,
     .user_get = t_user_get,
+    .user_by_name = t_user_by_name,
+    .login_get = t_login_get,
+    .login_by_hash = t_login_by_hash,
+    .logins_page = t_logins_page,
     .tenant_get = t_tenant_get,
     .tenants_page = t_tenants_page,
     .tenant_key_get = t_tenant_key_get,
