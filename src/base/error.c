@@ -101,8 +101,9 @@ static const struct error_info table[ERR_COUNT] = {
         "A client_type is one of claude-code, ide, agent and cli. "
         "Use one of them, or leave it out."),
     ROW(ERR_UNKNOWN_TOOL, "unknown_tool", 400, -32602, 1, "Unknown tool id",
-        "No tool of this id was ever used in the tenant. Leave tool_id out, or use the one that "
-        "GET /api/v1/sessions/{id}/tools shows."),
+        "No tool of this id was ever called through MCP in the tenant. Leave tool_id out, or use "
+        "the one "
+        "that GET /api/v1/sessions/{id}/tools shows with a call that went through MCP."),
     ROW(ERR_UNKNOWN_CONTEXT, "unknown_context", 400, -32602, 1, "Unknown context id",
         "The tenant has no context document of this id. Leave context_id out: a session gets one "
         "when its context is first written."),
