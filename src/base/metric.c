@@ -256,14 +256,45 @@ static void write_plain(const struct metric *m, const struct metric_cell *c, str
     buf_addf(out, "%s%s%s%s %lld\n", m->name, open, c->labels, close, (long long)metric_value(c));
 }
 
-void metric_write(struct buf *out)
+static bool has_label(const struct metric *m, struct str label)
 {
+    for (size_t i = 0; i < m->n_labels; i++)
+        if (str_eq(m->labels[i], label))
+            return true;
+    return false;
+}
+
+/* Quotes in a value are escaped, so no value can be taken for a label. */
+static bool is_of(const struct metric_cell *c, struct str want)
+{
+    for (const char *at = c->labels; (at = strstr(at, want.p)); at++)
+        if (at == c->labels || at[-1] == ',')
+            return true;
+    return false;
+}
+
+void metric_write_of(struct buf *out, struct str label, struct str value)
+{
+    struct buf want;
+
+    buf_init(&want, SIZE_MAX);
+    buf_addf(&want, "%.*s=\"", STR_ARG(label));
+    add_label_value(&want, value);
+    buf_add(&want, "\"", 2); /* with its end */
     pthread_mutex_lock(&lock);
     for (const struct metric *m = first; m; m = m->next) {
+        bool chooses = label.p && has_label(m, label);
         buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name,
                  kinds[m->kind].name);
         for (const struct metric_cell *c = m->first; c; c = c->next)
-            (kinds[m->kind].bounds ? write_histogram : write_plain)(m, c, out);
+            if (!chooses || is_of(c, buf_str(&want)))
+                (kinds[m->kind].bounds ? write_histogram : write_plain)(m, c, out);
     }
     pthread_mutex_unlock(&lock);
+    buf_release(&want);
+}
+
+void metric_write(struct buf *out)
+{
+    metric_write_of(out, STR_NONE, STR_NONE);
 }

@@ -23,5 +23,7 @@ void metric_set(struct metric_cell *c, int64_t value);
 void metric_observe_us(struct metric_cell *c, int64_t us);
 int64_t metric_value(const struct metric_cell *c);
 void metric_write(struct buf *out); /* every metric, in order of registration */
+/* The same without the cells that have this label with another value. */
+void metric_write_of(struct buf *out, struct str label, struct str value);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /healthz, /readyz, /metrics.  Gauges that mirror somebody's state are filled at each scrape, so
- * the request path does not keep them; those of the store are waited for, but not for long. */
+ * the request path does not keep them; those of the store are waited for, but not for long.  What
+ * is told of tenants is told to who runs them all; an admin or auditor of another tenant than
+ * `default` hears of its own alone, and members hear nothing. */
 #include "rest/front.h"
 
 #include "base/log.h"
@@ -77,7 +79,10 @@ static void show_metrics(struct services *sv, struct http_request *r)
 
     fill(sv);
     buf_init(&out, 16u * 1024 * 1024);
-    metric_write(&out);
+    if (str_eq(r->who->tenant, STR("default")))
+        metric_write(&out);
+    else
+        metric_write_of(&out, STR("tenant_id"), r->who->tenant);
     http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", STR_NONE, buf_str(&out));
     buf_release(&out);
 }
@@ -102,6 +107,11 @@ void front_metrics(void *arg, struct http_request *r, const struct route_match *
 
     if (!sv->config->metrics) {
         front_refuse(r, 404, STR_NONE, "metrics are switched off; set \"metrics\": true");
+        return;
+    }
+    if (r->who->role != ROLE_ADMIN && r->who->role != ROLE_AUDITOR) {
+        front_refuse(r, 403, STR_NONE,
+                     "metrics are for the roles admin and auditor; make a key with --role auditor");
         return;
     }
     scrape = arena_new_of(r->mem, struct scrape);

@@ -153,7 +153,19 @@ def test_key__works_wherever_it_stands(holdfast):
     other = create(hf)
     assert ask(hf, 'POST', '/mcp/sample', {**key.headers, 'X-API-Key': other.text}).status == 401
     assert key.client(hf).connect().call('echo', {'message': 'hello'}).text == 'hello'
-    assert ask(hf, 'GET', '/metrics', key.headers).status == 200
+
+
+def test_metrics__tell_a_tenant_of_itself_and_members_nothing(holdfast):
+    hf = holdfast(settings={**REQUIRED, 'tenants': {'b': {}}})
+    keys = {(tenant, role): create(hf, '--tenant', tenant, '--role', role)
+            for tenant in ('default', 'b') for role in ('admin', 'auditor', 'member', 'service')}
+    for (tenant, role), key in keys.items():
+        reply = ask(hf, 'GET', '/metrics', key.headers)
+        assert reply.status == (200 if role in ('admin', 'auditor') else 403), (tenant, role)
+        if reply.status == 200:
+            told = set(re.findall(r'tenant_id="([^"]*)"', reply.body.decode()))
+            assert told == ({'default', 'b'} if tenant == 'default' else {'b'})
+            assert 'holdfast_calls_in_flight' in reply.body.decode()
 
 
 def test_key__is_shown_once_and_never_kept(holdfast):

@@ -108,3 +108,21 @@ TEST(test_metric_add__threads_lose_nothing)
     pthread_join(two, NULL);
     assert_int_equal(metric_value(c), 20000);
 }
+
+TEST(test_metric_write_of__leaves_out_other_values_and_takes_no_value_for_a_label)
+{
+    struct metric *m = metric_register(METRIC_COUNTER, "t_of_total", "Of.", "tool,tenant", 8);
+    struct str mine[] = {STR("t"), STR("b")}, longer[] = {STR("t"), STR("bb")},
+               sly[] = {STR("x\",tenant=\"b\","), STR("a")};
+
+    metric_add(metric_cell(m, mine, 2), 1);
+    metric_add(metric_cell(m, longer, 2), 1);
+    metric_add(metric_cell(m, sly, 2), 1);
+    buf_release(&page);
+    buf_init(&page, 1 << 20);
+    metric_write_of(&page, STR("tenant"), STR("b"));
+    assert_non_null(strstr(page.p, "t_of_total{tool=\"t\",tenant=\"b\"} 1\n"));
+    assert_null(strstr(page.p, "tenant=\"bb\""));
+    assert_null(strstr(page.p, "tenant=\"a\""));
+    done();
+}
