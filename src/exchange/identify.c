@@ -3,6 +3,7 @@
  * every client to name itself, the two refusals for one that does not. */
 #include "exchange/exchange.h"
 
+#include "identity/proxy.h"
 #include "identity/scopes.h"
 
 const char *exchange_client_refusal(const struct config *config, const struct http_head *head)
@@ -43,6 +44,7 @@ static enum step_result ask(struct exchange *x)
     q->head = x->head;
     q->path_key = x->path_key;
     q->is_unix = x->http->is_unix;
+    q->is_elsewhere = !x->config->auth_required && client_is_elsewhere(x->config, x->http);
     q->peer_uid = x->http->peer_uid;
     q->mem = x->mem;
     q->done = on_identified;

@@ -288,6 +288,10 @@ static bool answer_kept(struct identity *id, struct identify *q, const uint8_t d
 
 static bool answer_none(struct identify *q)
 {
+    if (!q->config->auth_required && q->is_elsewhere)
+        return refuse(q, "\"auth\" is none, which is for this machine alone, and a proxy brought "
+                         "this from elsewhere; send a key that `holdfast key create` has made, and "
+                         "set \"auth\" to required");
     if (q->config->auth_required && !q->is_unix)
         return refuse(q, "a credential is needed; send Authorization: Bearer with a key that "
                          "`holdfast key create` has made, or with a token");

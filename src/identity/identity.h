@@ -49,6 +49,7 @@ struct identify {
     const struct http_head *head; /* not looked at any more once identify() has returned */
     struct str path_key;          /* a key that stood in the path; absent: none did */
     bool is_unix;
+    bool is_elsewhere; /* the client is, and a proxy on this machine speaks for it */
     unsigned peer_uid;
     struct arena *mem;
     void (*done)(struct identify *q); /* from the loop */
@@ -99,6 +100,7 @@ struct str identity_metadata(const struct config *c, const struct http_request *
 /* names.c.  DNS rebinding (threats H10): the Host must be a name of ours, an Origin, when present,
  * one we allow. */
 bool host_is_allowed(const struct config *c, struct str host);
+bool host_is_loopback(struct str host);
 bool origin_is_allowed(const struct config *c, struct str origin);
 
 #endif

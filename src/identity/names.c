@@ -50,6 +50,12 @@ static bool is_loopback_name(struct str host)
     return inet_pton(AF_INET, text, &a) == 1;
 }
 
+bool host_is_loopback(struct str authority)
+{
+    struct str host;
+    return split_host(authority, &host) && is_loopback_name(host);
+}
+
 bool host_is_allowed(const struct config *c, struct str authority)
 {
     struct str host, own;

@@ -2,6 +2,8 @@
 /* Addresses against the networks of trusted proxies. */
 #include "identity/proxy.h"
 
+#include "identity/identity.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -150,4 +152,32 @@ struct str client_host(const struct config *c, const struct http_request *r)
 {
     struct str host = told(c, r, STR("x-forwarded-host"));
     return host.n ? host : r->head->host;
+}
+
+static bool is_loopback(const struct address *a)
+{
+    static const struct address v6 = {{[15] = 1}};
+    return memcmp(a->bytes, v6.bytes, sizeof(v6.bytes)) == 0 || is_in(a, STR("127.0.0.0/8"));
+}
+
+static bool are_loopback(struct str hops)
+{
+    struct address a;
+
+    while (hops.p)
+        if (!parse_hop(str_split(&hops, ','), &a) || !is_loopback(&a))
+            return false;
+    return true;
+}
+
+bool client_is_elsewhere(const struct config *c, const struct http_request *r)
+{
+    static const struct str for_name = {"x-forwarded-for", 15};
+    struct str host = client_host(c, r), hops = http_header_get(r->head, for_name);
+
+    if (r->is_unix)
+        return false;
+    if ((host.n && !host_is_loopback(host)) || http_header_get(r->head, STR("forwarded")).p)
+        return true;
+    return hops.p && (http_header_count(r->head, for_name) > 1 || !are_loopback(hops));
 }

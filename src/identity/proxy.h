@@ -12,6 +12,9 @@ bool peer_is_trusted_proxy(const struct config *c, const struct http_request *r)
 /* The address of the client itself, without a port: the last one before the proxies that are
  * trusted.  "unix" on the control socket. */
 struct str client_address(const struct config *c, const struct http_request *r, struct arena *mem);
+/* A proxy, trusted or not, says that it speaks for a client on another machine: by an address, or
+ * by a Host that is not a loopback name.  For what is open to this machine alone; no proof. */
+bool client_is_elsewhere(const struct config *c, const struct http_request *r);
 bool client_is_tls(const struct config *c, const struct http_request *r);
 /* Host and port as the client wrote them. */
 struct str client_host(const struct config *c, const struct http_request *r);

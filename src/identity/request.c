@@ -2,6 +2,8 @@
 /* The question for a whole HTTP request, whose client may go away before there is an answer. */
 #include "identity/identity.h"
 
+#include "identity/proxy.h"
+
 struct asking {
     struct identify q;
     struct http_request *r;
@@ -44,6 +46,7 @@ void identify_request(struct identity *id, const struct config *c, struct http_r
         .head = r->head,
         .path_key = path_key,
         .is_unix = r->is_unix,
+        .is_elsewhere = !c->auth_required && client_is_elsewhere(c, r),
         .peer_uid = r->peer_uid,
         .mem = r->mem,
         .done = on_done,

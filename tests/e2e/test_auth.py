@@ -582,8 +582,21 @@ def test_forwarded_host__is_not_believed_from_strangers(holdfast):
 def test_forwarded_for__names_the_client_when_the_proxy_is_trusted(holdfast):
     for proxies, address in (([], '127.0.0.1'), (['127.0.0.1'], '203.0.113.5')):
         hf = holdfast(settings={'trusted_proxies': proxies})
-        reply = hf.request('POST', '/api/v1/sessions', {'X-Forwarded-For': '198.51.100.1, 203.0.113.5'}, b'{"edge_mcp_id":"e"}')
+        told = {**create(hf).headers, 'X-Forwarded-For': '198.51.100.1, 203.0.113.5'}
+        reply = hf.request('POST', '/api/v1/sessions', told, b'{"edge_mcp_id":"e"}')
         assert reply.status == 201 and reply.json()['connection_metadata']['ip_address'] == address, reply
+
+
+@pytest.mark.parametrize('told', [{'X-Forwarded-For': '203.0.113.5'}, {'X-Forwarded-For': '127.0.0.1, 203.0.113.5'},
+                                  {'X-Forwarded-For': 'unknown'}, {'Forwarded': 'for=203.0.113.5'}, {'Host': 'mcp.example'}])
+def test_auth_none__is_not_for_what_a_proxy_brings_from_elsewhere(holdfast, told):
+    for proxies in ([], ['127.0.0.1']):
+        hf = holdfast(settings={'trusted_proxies': proxies, 'public_url': 'https://mcp.example'})
+        for method, path in (('POST', '/mcp/sample'), ('GET', '/api/v1/sessions'), ('GET', '/metrics')):
+            assert ask(hf, method, path, told).status == 401, path
+            assert ask(hf, method, path, {'X-Forwarded-For': '127.0.0.1, ::1'}).status == 200, path
+        assert ask(hf, 'POST', '/mcp/sample', {**told, **create(hf).headers}).status == 200
+        assert ask(hf, 'GET', '/healthz', told).status == 200
 
 
 # Tokens.

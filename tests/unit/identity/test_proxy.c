@@ -103,3 +103,27 @@ TEST(test_proxy__scheme_and_host_are_believed_from_trusted_ones_alone)
     assert_true(client_is_tls(&c, &r));
     assert_str(client_host(&c, &r), "outer.example");
 }
+
+static bool is_elsewhere(const char *host, const char *name, const char *value)
+{
+    struct config c = {0};
+    struct http_head head = {.host = str_of(host)};
+    struct http_request r = {.head = &head};
+
+    peer(&r, "127.0.0.1");
+    if (name)
+        header(&head, name, value);
+    return client_is_elsewhere(&c, &r);
+}
+
+TEST(test_proxy__who_is_elsewhere_is_believed_from_anybody)
+{
+    assert_false(is_elsewhere("localhost:4653", NULL, NULL));
+    assert_false(is_elsewhere("127.0.0.1", "x-forwarded-for", "127.0.0.1, ::1,127.9.9.9:80"));
+    assert_true(is_elsewhere("mcp.example", NULL, NULL));
+    assert_true(is_elsewhere("127.0.0.1", "x-forwarded-for", "127.0.0.1, 10.0.0.1"));
+    assert_true(is_elsewhere("127.0.0.1", "x-forwarded-for", "10.0.0.1, 127.0.0.1"));
+    assert_true(is_elsewhere("127.0.0.1", "x-forwarded-for", "unknown"));
+    assert_true(is_elsewhere("127.0.0.1", "x-forwarded-for", ""));
+    assert_true(is_elsewhere("127.0.0.1", "forwarded", "for=127.0.0.1"));
+}
