@@ -156,13 +156,35 @@ static bool run_status(struct db_cmd *c, struct error *err)
 
 /* migrate, rollback */
 
+/* The record of a step, as the step itself makes it: who runs the SQL by hand has it counted. */
+static void add_record(struct db_cmd *c, const struct migration *m, bool up)
+{
+    const char *table = c->database.is_postgres ? "mcp.schema_migrations" : "schema_migrations";
+    if (!up)
+        buf_addf(&c->out, "DELETE FROM %s WHERE number = %d;\n", table, m->number);
+    else if (c->database.is_postgres)
+        buf_addf(&c->out, "INSERT INTO %s (number, name) VALUES (%d, '%.*s');\n", table, m->number,
+                 STR_ARG(m->name));
+    else
+        buf_addf(&c->out,
+                 "INSERT INTO %s (number, name, applied_at) "
+                 "VALUES (%d, '%.*s', strftime('%%s') * 1000);\n",
+                 table, m->number, STR_ARG(m->name));
+}
+
 static void add_sql(struct db_cmd *c, const struct migration *m, bool up)
 {
     struct str sql = up ? m->up : m->down;
-    buf_addf(&c->out, "-- %s %04d %.*s\n%.*s", up ? "apply" : "undo", m->number, STR_ARG(m->name),
-             STR_ARG(sql));
+    buf_addf(&c->out, "-- %s %04d %.*s\nBEGIN;\n", up ? "apply" : "undo", m->number,
+             STR_ARG(m->name));
+    if (!up)
+        add_record(c, m, up);
+    buf_addstr(&c->out, sql);
     if (sql.n && sql.p[sql.n - 1] != '\n')
         buf_addc(&c->out, '\n');
+    if (up)
+        add_record(c, m, up);
+    buf_addz(&c->out, "COMMIT;\n");
 }
 
 /* One line per migration between the two numbers, upwards or downwards; a dry run prints its SQL.

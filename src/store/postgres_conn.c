@@ -148,6 +148,12 @@ bool pg_failed(struct pg_store *s, const PGresult *res, const char *doing, struc
                          doing, t->what_to_do);
     }
     first_line(PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY), reason, sizeof(reason));
+    if (pg_has_state(res, "42501"))
+        return error_set(err, ERR_CONFIG,
+                         "PostgreSQL refused %s (%s): the role of DATABASE_URL may not; run "
+                         "`holdfast db migrate` as the schema's owner and grant this role what it "
+                         "lacks.",
+                         doing, reason);
     return error_set(err, ERR_INTERNAL, "PostgreSQL refused %s (%s: %s); report it.", doing,
                      PQresultErrorField(res, PG_DIAG_SQLSTATE), reason);
 }

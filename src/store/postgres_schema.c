@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define MAX_APPLIED 1000 /* more than there are numbers */
+#define GRANT_MS (30 * 1000)
 
 struct postgres_schema {
     struct schema base;
@@ -68,6 +69,25 @@ static bool on_users(struct schema *s, struct arena *mem, struct str *ret, struc
     return true;
 }
 
+/* The registry's own role may be made after the schema: it gets the grants of 0001 with the next
+ * migration that is asked for.  Who may not grant leaves them as they are. */
+static bool on_migrated(struct schema *s, struct error *err)
+{
+    struct pg_store *store = of(s)->store;
+    pg_deadline(store, GRANT_MS);
+    return pg_exec_text(
+        store,
+        "DO $$ BEGIN IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'api_user') THEN "
+        "GRANT USAGE ON SCHEMA mcp TO api_user;"
+        "GRANT SELECT, INSERT, UPDATE ON mcp.edge_mcp_sessions TO api_user;"
+        "GRANT SELECT, UPDATE (counted_sessions) ON mcp.tenants TO api_user;"
+        "GRANT SELECT, INSERT ON mcp.session_tool_executions TO api_user;"
+        "GRANT SELECT ON mcp.session_metrics TO api_user;"
+        "GRANT EXECUTE ON FUNCTION mcp.cleanup_expired_sessions() TO api_user;"
+        "END IF; EXCEPTION WHEN insufficient_privilege THEN NULL; END $$",
+        "granting to api_user", NULL, err);
+}
+
 static void on_close(struct schema *s)
 {
     struct postgres_schema *schema = of(s);
@@ -80,6 +100,7 @@ static const struct schema_ops postgres_schema_ops = {
     .driver = on_driver,
     .applied = on_applied,
     .users = on_users,
+    .migrated = on_migrated,
     .close = on_close,
 };
 

@@ -55,7 +55,7 @@ static bool run(struct schema *s, int number, struct error *err)
 
 bool schema_migrate(struct schema *s, struct error *err)
 {
-    return run(s, -1, err);
+    return run(s, -1, err) && (!s->ops->migrated || s->ops->migrated(s, err));
 }
 
 static bool refuse_used(struct schema *s, struct error *err)

@@ -29,6 +29,8 @@ struct schema_ops {
                     struct error *err);
     /* Nodes that use the database now, for people; absent: none.  NULL: a lock keeps others out. */
     bool (*users)(struct schema *s, struct arena *mem, struct str *ret, struct error *err);
+    /* What is done at the end of every migration that was asked for; NULL: nothing. */
+    bool (*migrated)(struct schema *s, struct error *err);
     void (*close)(struct schema *s);
 };
 struct schema {

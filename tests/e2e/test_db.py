@@ -5,6 +5,8 @@ import os
 import sqlite3
 import subprocess
 
+import pytest
+
 import harness
 from commands import command_env, run
 
@@ -44,6 +46,14 @@ def test_dry_run_prints_sql_that_runs_and_changes_nothing(holdfast):
     db.executescript(done.stdout)
     tables = {name for name, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert {'events', 'edge_mcp_sessions', 'writers'} <= tables
+    os.makedirs(hf.data, 0o700)
+    with sqlite3.connect(os.path.join(hf.data, 'holdfast.db')) as mine:
+        mine.executescript(done.stdout)
+    mine.close()
+    assert run(hf, 'db', 'migrate').stdout == ''  # what was run by hand counts
+    back = run(hf, 'db', 'rollback', '--to', '0', '--dry-run').stdout
+    db.executescript(back)
+    assert not db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'").fetchall()
 
 
 def test_migrate_then_start_then_status(holdfast):
@@ -157,6 +167,41 @@ def test_postgres__the_sql_of_a_dry_run_is_what_runs(holdfast, cluster):
     pg(hf, url, 'migrate')
     columns = "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'mcp' ORDER BY 1, 2"
     assert cluster.sql(other, columns) == cluster.sql(url, columns)
+    assert pg(hf, other, 'migrate').stdout == ''  # what was run by hand counts
+    cluster.sql(other, pg(hf, other, 'rollback', '--to', '0', '--dry-run').stdout)
+    assert cluster.sql(other, columns) == []
+
+
+@pytest.fixture
+def role(cluster):
+    """Makes roles, which a cluster has for all its databases; they go away again."""
+    made = []
+
+    def make(url, name, options=''):
+        cluster.sql(url, f'CREATE ROLE {name} {options}')
+        made.append((url, name))
+    yield make
+    for url, name in made:
+        cluster.sql(url, f'DROP OWNED BY {name}; DROP ROLE {name}')
+
+
+def test_postgres__a_role_without_rights_is_told_what_it_needs(holdfast, cluster, role):
+    hf, url = holdfast(start=False), cluster.database()
+    role(url, 'restricted', 'LOGIN')
+    mine = url.replace('holdfast@', 'restricted@')
+    for _ in range(2):  # without the schema, and with one that it may not use
+        done = pg(hf, mine, 'migrate', code=7)
+        assert 'permission denied' in done.stderr and "as the schema's owner" in done.stderr and 'report' not in done.stderr
+        pg(hf, url, 'migrate')
+
+
+def test_postgres__a_role_api_user_made_later_gets_its_grants_with_the_next_migrate(holdfast, cluster, role):
+    hf, url = holdfast(start=False), cluster.database()
+    pg(hf, url, 'migrate')
+    role(url, 'api_user')
+    assert pg(hf, url, 'migrate').stdout == ''
+    assert cluster.sql(url, 'SET ROLE api_user; SELECT mcp.cleanup_expired_sessions()') == [['0']]
+    assert cluster.sql(url, 'SET ROLE api_user; SELECT count(*) FROM mcp.session_metrics') == [['0']]
 
 
 def test_postgres__nodes_that_migrate_at_once_apply_each_migration_once(holdfast, cluster):
