@@ -81,8 +81,8 @@ void api_refuse_result(struct api_call *c)
                            "Wait for its answer, or send the request again in a moment.",
                            "Retry-After: 1\r\n"},
         [REGISTRY_TOO_LARGE] = {ERR_TOO_LARGE, "the context is too large",
-                                "A context holds at most 1 MiB of JSON; take something out "
-                                "first.",
+                                "A context holds at most 1 MiB of JSON, and 10,000 members "
+                                "in an object; take something out first.",
                                 NULL},
         [REGISTRY_FAILED] = {ERR_INTERNAL, NULL, NULL, NULL},
     };

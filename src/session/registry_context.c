@@ -7,8 +7,12 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "json/merge.h"
+#include "json/read.h"
 
-#define TRIES_MAX 8
+/* Of those that change a document at once one is through each time; and what all tries of a call
+ * may read, for they are kept until its end. */
+#define TRIES_MAX 64
+#define TRIES_BYTES (16u * 1024 * 1024)
 
 /* The session and its document, in one go. */
 static bool run_both(struct read_job *job, struct store *store)
@@ -83,10 +87,23 @@ static void put(struct registry_call *c, struct str document, int64_t version)
 
 static void change_found(struct registry_call *c);
 
+/* Nobody asked for a version, so nobody is told that theirs is old. */
+static bool may_try_again(struct registry_call *c)
+{
+    size_t bytes = c->new_context.document.n + (c->context_row ? c->context_row->document.n : 0);
+
+    if (++c->tries < TRIES_MAX && c->tries * bytes < TRIES_BYTES)
+        return true;
+    error_set(&c->err, ERR_UNAVAILABLE,
+              "too many change this context at once; try again in a moment");
+    c->result = REGISTRY_FAILED;
+    return false;
+}
+
 static void put_settled(struct registry_call *c)
 {
     registry_touch(c, c->row, false);
-    if (c->result == REGISTRY_STALE && c->flag && ++c->tries < TRIES_MAX) {
+    if (c->result == REGISTRY_STALE && c->flag && may_try_again(c)) {
         c->next = change_found;
         find_both(c);
         return;
@@ -106,6 +123,18 @@ static int64_t version_there(const struct registry_call *c)
     return c->context_row ? c->context_row->version : 0;
 }
 
+/* Each change keeps to the limits of a request; many of them together might not, and what cannot be
+ * read again could never be changed again. */
+static bool is_readable(struct str document)
+{
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct js_doc doc;
+    bool ok = js_parse(document, &js_limits_request, mem, &doc, NULL);
+
+    arena_free(mem);
+    return ok;
+}
+
 /* The document as the change leaves it; absent: it does not fit. */
 static struct str changed(struct registry_call *c)
 {
@@ -117,7 +146,8 @@ static struct str changed(struct registry_call *c)
         return c->text;
     buf_init(&out, CONTEXT_BYTES_MAX);
     if (json_merge(before, c->text, c->limit == CONTEXT_APPEND ? MERGE_APPEND : MERGE_PATCH, c->mem,
-                   &out))
+                   &out) &&
+        is_readable(buf_str(&out)))
         after = arena_dup(c->mem, buf_str(&out));
     buf_release(&out);
     return after;

@@ -66,13 +66,25 @@ def test_patch__of_many_at_once_all_hold(rest):
 
     def work(number):
         replies.append(api.patch(path, {f'k{number}': number}))
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(24)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    assert [r.status for r in replies] == [200] * 6
-    assert api.get(path).json() == {f'k{i}': i for i in range(6)} and api.get(path).header('etag') == '"6"'
+    assert [r.status for r in replies] == [200] * 24
+    assert api.get(path).json() == {f'k{i}': i for i in range(24)} and api.get(path).header('etag') == '"24"'
+
+
+def test_patch__never_leaves_what_cannot_be_changed_again(rest):
+    api = rest()
+    path = f'/sessions/{api.create()["session_id"]}/context'
+    assert api.patch(path, {f'a{i}': 1 for i in range(9000)}).status == 200
+    assert api.patch(path, {f'b{i}': 1 for i in range(1000)}).status == 200
+    reply = api.patch(path, {'one more': 1})
+    refused(reply, 413, 'too_large', 'the context is too large')
+    assert '10,000 members' in reply.json()['detail']
+    assert api.patch(path, {'a0': None}).status == 200
+    assert api.patch(path, {'one more': 1}).status == 200
 
 
 def test_put__of_many_with_one_version_exactly_one_holds(rest):
