@@ -271,6 +271,44 @@ static bool run_find(struct read_job *job, struct store *store)
                : store_session_by_handle(store, c->who, c->name, c->mem, &c->read_row, &job->err);
 }
 
+/* One by one when it cannot be done together: then only who is at fault fails. */
+static void run_finds(struct read_job **jobs, size_t n, struct store *store)
+{
+    struct session_find finds[READS_MAX];
+    struct error err;
+
+    for (size_t i = 0; i < n; i++) {
+        struct registry_call *c = container_of(jobs[i], struct registry_call, read);
+        finds[i] =
+            (struct session_find){.who = c->who, .name = c->name, .by_id = c->by_id, .mem = c->mem};
+    }
+    bool ok = store_sessions_find(store, finds, n, &err);
+    for (size_t i = 0; i < n; i++) {
+        struct registry_call *c = container_of(jobs[i], struct registry_call, read);
+        jobs[i]->ok = ok;
+        if (ok)
+            c->read_row = finds[i].row;
+        else if (err.code == ERR_UNAVAILABLE)
+            jobs[i]->err = err;
+        else
+            jobs[i]->ok = run_find(jobs[i], store);
+    }
+}
+
+/* Where others write too, a row that is kept tells only whose the name is. */
+static void take_row(struct registry_call *c)
+{
+    struct registry *r = c->home;
+    struct kept_row *k = r->config.is_shared ? kept_find(r, c->who, c->name, c->by_id) : NULL;
+
+    if (!k)
+        k = keep(r, c->read_row, c->stamp, c->by_id);
+    if (k && !r->config.is_shared)
+        show(c, k);
+    else
+        show_own(c);
+}
+
 static void on_found(struct read_job *job)
 {
     struct registry_call *c = container_of(job, struct registry_call, read);
@@ -281,12 +319,7 @@ static void on_found(struct read_job *job)
     } else if (!c->read_row) {
         registry_finish(c, REGISTRY_MISSING);
     } else {
-        struct kept_row *k =
-            c->home->config.is_shared ? NULL : keep(c->home, c->read_row, c->stamp, c->by_id);
-        if (k)
-            show(c, k);
-        else
-            show_own(c);
+        take_row(c);
         c->next(c);
     }
 }
@@ -295,7 +328,7 @@ static void look_up(struct registry_call *c)
 {
     c->read_row = NULL;
     c->stamp = fresh_stamp(c->home->fresh, c->who->tenant, c->name);
-    c->read = (struct read_job){.run = run_find, .done = on_found};
+    c->read = (struct read_job){.run = run_find, .run_many = run_finds, .done = on_found};
     if (!lane_lookup(c->home->config.lanes, &c->read))
         registry_fail(c, "too many lookups are waiting; try again shortly");
 }

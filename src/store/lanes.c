@@ -157,6 +157,28 @@ void read_task_done(struct loop_task *task)
     job->done(job);
 }
 
+/* Runs the first of these, and with it those after it that may be answered together; gives the
+ * rest. */
+static struct loop_task *run_reads(struct lane *lane, struct loop_task *task)
+{
+    struct read_job *jobs[READS_MAX];
+    struct finished f = {0};
+    size_t n = 0;
+    do {
+        jobs[n++] = container_of(task, struct read_job, task);
+        task = task->next;
+    } while (task && n < READS_MAX && jobs[0]->run_many &&
+             container_of(task, struct read_job, task)->run_many == jobs[0]->run_many);
+    if (n > 1)
+        jobs[0]->run_many(jobs, n, lane->store);
+    else
+        jobs[0]->ok = jobs[0]->run(jobs[0], lane->store);
+    for (size_t i = 0; i < n; i++)
+        finished_add(&f, &jobs[i]->task);
+    lane_finish(lane, &f);
+    return task;
+}
+
 static void *lane_read_main(void *arg)
 {
     struct lane *lane = arg;
@@ -166,15 +188,8 @@ static void *lane_read_main(void *arg)
             return NULL;
         if (!task)
             lane_sleep(lane, -1);
-        while (task) {
-            struct finished f = {0};
-            struct loop_task *next = task->next;
-            struct read_job *job = container_of(task, struct read_job, task);
-            job->ok = job->run(job, lane->store);
-            finished_add(&f, task);
-            lane_finish(lane, &f);
-            task = next;
-        }
+        while (task)
+            task = run_reads(lane, task);
     }
 }
 

@@ -34,11 +34,15 @@ struct write_job {
     struct error err; /* when !ok: nothing of this job was written */
 };
 
+#define READS_MAX 64
 struct read_job {
     struct loop_task task;
     struct read_job *next;
     /* On the lane's thread, with that lane's read-only store. */
     bool (*run)(struct read_job *job, struct store *store);
+    /* The same for 2 to READS_MAX jobs that came together, for what the store answers in one go:
+     * sets ok, and err, of each.  May be NULL. */
+    void (*run_many)(struct read_job **jobs, size_t n, struct store *store);
     void (*done)(struct read_job *job); /* on the loop */
     bool ok;
     struct error err; /* filled by run */

@@ -29,6 +29,7 @@ static const struct store_ops postgres_ops = {
     .close = pg_close,
     .write = pg_write,
     .session_by_handle = pg_session_by_handle,
+    .sessions_find = pg_sessions_find,
     .session_by_id = pg_session_by_id,
     .session_by_key = pg_session_by_key,
     .transport_get = pg_transport_get,

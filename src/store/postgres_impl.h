@@ -370,6 +370,7 @@ bool pg_changes(struct store *s, int64_t after, unsigned limit, struct arena *me
 /* postgres_read.c */
 /* In the order of SESSION_COLUMNS; settled. */
 must_check bool pg_read_session(struct pg_row *r, struct session_row *row, struct error *err);
+bool pg_sessions_find(struct store *s, struct session_find *finds, size_t n, struct error *err);
 bool pg_session_by_handle(struct store *s, const struct principal *who, struct str handle,
                           struct arena *mem, struct session_row **ret_row, struct error *err);
 bool pg_session_by_id(struct store *s, const struct principal *who, struct str id,

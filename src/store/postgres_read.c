@@ -44,15 +44,12 @@ bool pg_read_session(struct pg_row *r, struct session_row *row, struct error *er
     return true;
 }
 
-/* At most one session. */
-static bool one_session(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-                        struct arena *mem, struct session_row **ret_row, struct error *err)
+/* At most one session; the answer is cleared. */
+static bool take_session(PGresult *res, struct arena *mem, struct session_row **ret_row,
+                         struct error *err)
 {
-    PGresult *res = NULL;
     struct session_row *row = NULL;
     bool ok = true;
-    if (!pg_query(s, which, p, &res, err))
-        return false;
     if (PQntuples(res) > 0) {
         struct pg_row r = {.res = res, .mem = mem};
         row = arena_new_of(mem, struct session_row);
@@ -64,6 +61,13 @@ static bool one_session(struct pg_store *s, enum pg_statement which, const struc
     return ok;
 }
 
+static bool one_session(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+                        struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    PGresult *res = NULL;
+    return pg_query(s, which, p, &res, err) && take_session(res, mem, ret_row, err);
+}
+
 /* Tenant, owner and how far the caller sees begin most reads. */
 static void add_viewer(struct pg_params *p, const struct principal *who)
 {
@@ -72,22 +76,74 @@ static void add_viewer(struct pg_params *p, const struct principal *who)
     pg_bool(p, who->tenant_wide);
 }
 
+static enum pg_statement find_params(struct pg_params *p, const struct principal *who,
+                                     struct str name, bool by_id)
+{
+    add_viewer(p, who);
+    if (by_id)
+        pg_uuid(p, name);
+    else
+        pg_text(p, pg_is_text(name) ? name : STR("")); /* no session is named so */
+    return by_id ? PG_SESSION_BY_ID : PG_SESSION_BY_HANDLE;
+}
+
 bool pg_session_by_handle(struct store *s, const struct principal *who, struct str handle,
                           struct arena *mem, struct session_row **ret_row, struct error *err)
 {
     struct pg_params p = {0};
-    add_viewer(&p, who);
-    pg_text(&p, pg_is_text(handle) ? handle : STR("")); /* no session is named so */
-    return one_session(pg_of(s), PG_SESSION_BY_HANDLE, &p, mem, ret_row, err);
+    enum pg_statement which = find_params(&p, who, handle, false);
+    return one_session(pg_of(s), which, &p, mem, ret_row, err);
 }
 
 bool pg_session_by_id(struct store *s, const struct principal *who, struct str id,
                       struct arena *mem, struct session_row **ret_row, struct error *err)
 {
     struct pg_params p = {0};
-    add_viewer(&p, who);
-    pg_uuid(&p, id);
-    return one_session(pg_of(s), PG_SESSION_BY_ID, &p, mem, ret_row, err);
+    enum pg_statement which = find_params(&p, who, id, true);
+    return one_session(pg_of(s), which, &p, mem, ret_row, err);
+}
+
+static bool send_finds(struct pg_store *s, const struct session_find *finds, size_t n,
+                       struct error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct pg_params p = {0};
+        enum pg_statement which = find_params(&p, finds[i].who, finds[i].name, finds[i].by_id);
+        if (!pg_pipe_send(s, which, &p, err))
+            return false;
+    }
+    return pg_pipe_sync(s, err);
+}
+
+/* Every answer is taken, that the connection stays in step; the first failure is told. */
+static bool take_finds(struct pg_store *s, struct session_find *finds, size_t n, struct error *err)
+{
+    struct error ignored;
+    bool ok = true;
+    for (size_t i = 0; i < n && s->conn; i++) {
+        PGresult *res = NULL;
+        struct error *told = ok ? err : &ignored;
+        if (!pg_pipe_next(s, &res, told)) {
+            ok = false;
+        } else if (PQresultStatus(res) == PGRES_TUPLES_OK) {
+            ok = take_session(res, finds[i].mem, &finds[i].row, told) && ok;
+        } else {
+            ok = pg_failed(s, res, "reading", told) && ok;
+            PQclear(res);
+        }
+    }
+    return s->conn && pg_pipe_synced(s, ok ? err : &ignored) && ok;
+}
+
+bool pg_sessions_find(struct store *store, struct session_find *finds, size_t n, struct error *err)
+{
+    struct pg_store *s = pg_of(store);
+    if (!pg_ready(s, err) || !pg_prepare(s, PG_SESSION_BY_HANDLE, err) ||
+        !pg_prepare(s, PG_SESSION_BY_ID, err) || !pg_pipe_begin(s, err))
+        return false;
+    bool ok = send_finds(s, finds, n, err) && take_finds(s, finds, n, err);
+    pg_pipe_end(s);
+    return ok;
 }
 
 bool pg_session_by_key(struct store *s, const struct principal *who, struct str carrier,

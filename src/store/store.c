@@ -175,6 +175,19 @@ bool store_session_by_id(struct store *s, const struct principal *who, struct st
     return s->ops->session_by_id(s, who, id, mem, ret_row, err);
 }
 
+bool store_sessions_find(struct store *s, struct session_find *finds, size_t n, struct error *err)
+{
+    if (s->ops->sessions_find)
+        return s->ops->sessions_find(s, finds, n, err);
+    for (size_t i = 0; i < n; i++) {
+        struct session_find *f = &finds[i];
+        if (!(f->by_id ? store_session_by_id(s, f->who, f->name, f->mem, &f->row, err)
+                       : store_session_by_handle(s, f->who, f->name, f->mem, &f->row, err)))
+            return false;
+    }
+    return true;
+}
+
 bool store_session_by_key(struct store *s, const struct principal *who, struct str carrier,
                           struct str key, struct arena *mem, struct session_row **ret_row,
                           struct error *err)

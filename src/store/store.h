@@ -284,6 +284,16 @@ must_check bool store_session_by_handle(struct store *s, const struct principal 
 must_check bool store_session_by_id(struct store *s, const struct principal *who, struct str id,
                                     struct arena *mem, struct session_row **ret_row,
                                     struct error *err);
+/* Several of these two in one go; fails for all when it fails for one. */
+struct session_find {
+    const struct principal *who;
+    struct str name;
+    bool by_id;
+    struct arena *mem;
+    struct session_row *row; /* out */
+};
+must_check bool store_sessions_find(struct store *s, struct session_find *finds, size_t n,
+                                    struct error *err);
 /* The live (not terminal) session keyed (owner, carrier, key). */
 must_check bool store_session_by_key(struct store *s, const struct principal *who,
                                      struct str carrier, struct str key, struct arena *mem,

@@ -28,6 +28,8 @@ struct store_ops {
                               struct arena *mem, struct session_row **ret_row, struct error *err);
     bool (*session_by_id)(struct store *s, const struct principal *who, struct str id,
                           struct arena *mem, struct session_row **ret_row, struct error *err);
+    /* NULL: one after the other. */
+    bool (*sessions_find)(struct store *s, struct session_find *finds, size_t n, struct error *err);
     bool (*session_by_key)(struct store *s, const struct principal *who, struct str carrier,
                            struct str key, struct arena *mem, struct session_row **ret_row,
                            struct error *err);

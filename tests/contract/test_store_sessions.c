@@ -280,6 +280,33 @@ TEST(test_session_read__expired_is_seen_without_the_reaper)
     on_every_store(status_is_derived);
 }
 
+static void several_are_found(struct fixture *f)
+{
+    create(f, &alice, 1);
+    create(f, &alice, 2);
+    struct session_find finds[] = {
+        {&alice, STR("ses_2"), .mem = f->mem},
+        {&bob, STR("ses_1"), .mem = f->mem},
+        {&alice, STR("ses_404"), .mem = f->mem},
+        {&alice, STR(ID "000001"), .by_id = true, .mem = f->mem},
+        {&alice_elsewhere, STR(ID "000001"), .by_id = true, .mem = f->mem},
+        {&alice, STR("no\0ne"), .mem = f->mem},
+        {&alice, STR("nor this"), .by_id = true, .mem = f->mem},
+    };
+    check(f, store_sessions_find(f->store, finds, countof(finds), &f->err));
+    assert_str(finds[0].row->id, ID "000002");
+    assert_str(finds[3].row->handle, "ses_1");
+    assert_null(finds[1].row);
+    assert_null(finds[2].row);
+    for (size_t i = 4; i < countof(finds); i++)
+        assert_null(finds[i].row);
+    assert_str(get(f, &alice, ID "000001")->handle, "ses_1");
+}
+TEST(test_sessions_find__each_gets_what_it_would_get_alone)
+{
+    on_every_store(several_are_found);
+}
+
 static void foreign_reads_as_missing(struct fixture *f)
 {
     struct session_row *row = NULL;

@@ -564,3 +564,37 @@ TEST(test_lane_write__a_job_without_ops_is_done_when_all_before_it_is_folded)
     lanes_free(f.lanes);
     loop_free(f.loop);
 }
+
+static size_t together[2];
+
+static void on_run_many(struct read_job **jobs, size_t n, struct store *store unused_arg)
+{
+    together[together[0] != 0] = n;
+    for (size_t i = 0; i < n; i++)
+        jobs[i]->ok = true;
+}
+
+TEST(test_lane_lookup__those_that_came_together_are_run_together_up_to_a_number)
+{
+    struct fixture f;
+    struct slow slow = {.reading = {.read = {.run = on_run_slow, .done = on_read}, .f = &f}};
+    struct reading many[READS_MAX + 2];
+    open_lanes(&f, (struct lanes_config){0});
+    sem_init(&slow.held, 0, 0);
+    sem_init(&slow.release, 0, 0);
+    together[0] = together[1] = 0;
+    assert_true(lane_lookup(f.lanes, &slow.reading.read));
+    sem_wait(&slow.held);
+    for (size_t i = 0; i < countof(many); i++) {
+        many[i] = (struct reading){
+            .read = {.run = on_run, .run_many = on_run_many, .done = on_read}, .f = &f};
+        assert_true(lane_lookup(f.lanes, &many[i].read));
+    }
+    sem_post(&slow.release);
+    run_until(&f, 1 + countof(many));
+    assert_int_equal(together[0], READS_MAX);
+    assert_int_equal(together[1], 2);
+    close_lanes(&f);
+    sem_destroy(&slow.held);
+    sem_destroy(&slow.release);
+}
