@@ -124,6 +124,33 @@ static void on_ended_elsewhere(void *arg, struct str tenant unused_arg, struct s
     on_session_ended(g, str_of(key));
 }
 
+/* Its links hold the credentials it had. */
+static void on_session_sealed(void *arg, struct str link_key)
+{
+    struct gateway *g = arg;
+    upstreams_end_links(g->sv.upstreams, link_key, "its credentials were changed");
+}
+
+/* The master key, made at the first start; never anew over credentials that an old one sealed. */
+static bool open_vault(struct gateway *g, struct error *err)
+{
+    struct services *sv = &g->sv;
+    struct store *store = ground_write_store(g->ground);
+    struct master *master = NULL;
+    bool is_ours = false, any = false;
+    struct str path = master_path(g->options.data_dir, g->mem, &is_ours);
+
+    if (!vault_fits(store, NULL, &any, err) || !master_load(path, is_ours && !any, &master, err))
+        return false;
+    if (!vault_fits(store, master, &any, err)) {
+        master_free(master);
+        return error_wrap(err, "%.*s", STR_ARG(path));
+    }
+    struct vault_config config = {.loop = sv->loop, .master = master, .path = path};
+    sv->vault = vault_new(&config);
+    return true;
+}
+
 static void start_registry(struct gateway *g)
 {
     struct services *sv = &g->sv;
@@ -148,6 +175,7 @@ static bool start_services(struct gateway *g, struct error *err)
 
     int64_t ended = 0;
     if (!ground_open(&ground, &g->ground, err) || !open_undelivered(g, err) ||
+        !open_vault(g, err) ||
         (ground_is_shared(g->ground) &&
          !follow_position(ground_write_store(g->ground), &ended, err)))
         return false;
@@ -170,6 +198,7 @@ static bool start_services(struct gateway *g, struct error *err)
     };
     sv->audit = audit_new(&audit);
     undelivered_use(sv->undelivered, sv->lanes);
+    vault_use(sv->vault, sv->lanes);
     sv->calls = calls_new(sv->audit, sv->lanes);
     struct sessions_config sessions = {
         .lanes = sv->lanes,
@@ -178,6 +207,7 @@ static bool start_services(struct gateway *g, struct error *err)
         .max_resident = 10000,
     };
     sv->sessions = sessions_new(&sessions);
+    sessions_on_sealed(sv->sessions, on_session_sealed, g);
     struct follow_config follow = {
         .loop = sv->loop,
         .lanes = sv->lanes,
@@ -492,6 +522,7 @@ static void stop(struct gateway *g)
     if (sv->lanes)
         lanes_free(sv->lanes);
     identity_free(sv->identity);
+    vault_free(sv->vault);
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
     follow_free(g->follow);

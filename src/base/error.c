@@ -107,10 +107,10 @@ static const struct error_info table[ERR_COUNT] = {
     ROW(ERR_UNKNOWN_CONTEXT, "unknown_context", 400, -32602, 1, "Unknown context id",
         "The tenant has no context document of this id. Leave context_id out: a session gets one "
         "when its context is first written."),
-    ROW(ERR_CREDENTIALS_NOT_KEPT, "credentials_not_kept", 400, -32602, 1,
-        "Credentials are not taken",
-        "This version keeps no credentials for other services, and does not pretend to. "
-        "Leave passthrough_auth out, and configure the credential with the server instead."),
+    ROW(ERR_SEALED, "credentials_unreadable", 500, -32603, 1, "Stored credentials cannot be opened",
+        "The credentials stored with a session were sealed by another key, or were changed since. "
+        "Restore the master key if it was replaced, else store them again: PATCH the session with "
+        "passthrough_auth."),
     ROW(ERR_PRECONDITION_MISSING, "precondition_required", 428, -32000, 6,
         "The change names no version",
         "What is changed must be named with its version, so that nobody's change is lost. "

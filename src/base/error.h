@@ -43,7 +43,7 @@ enum err_code {
     ERR_UNKNOWN_CLIENT_TYPE,
     ERR_UNKNOWN_TOOL,
     ERR_UNKNOWN_CONTEXT,
-    ERR_CREDENTIALS_NOT_KEPT,
+    ERR_SEALED, /* what was sealed does not open */
     ERR_PRECONDITION_MISSING,
     ERR_PRECONDITION_FAILED,
     ERR_IDEMPOTENCY_MISMATCH, /* the key came with another request before */

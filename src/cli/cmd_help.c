@@ -32,6 +32,11 @@ static const struct row environment[] = {
     {"HOLDFAST_AUDIT_KEY_FILE",
      "file of the audit key, when it is not audit.key in the data directory; nodes on one "
      "PostgreSQL use the same key"},
+    {"HOLDFAST_MASTER_KEY_FILE",
+     "file of the master key that seals stored credentials, when it is not master.key in the data "
+     "directory; nodes on one PostgreSQL use the same key"},
+    {"CREDENTIALS_DIRECTORY",
+     "set by systemd: the master key is its holdfast-master-key, where there is one"},
     {"XDG_CONFIG_HOME", "where holdfast/holdfast.json is looked for; ~/.config when not set"},
     {"XDG_DATA_HOME",
      "where the data directory holdfast is, when --data is not given; ~/.local/share "

@@ -8,6 +8,7 @@
 #ifndef HOLDFAST_CRYPTO_MASTER_H
 #define HOLDFAST_CRYPTO_MASTER_H
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "crypto/seal.h"
@@ -16,6 +17,11 @@
 #define MASTER_ID_TEXT 17 /* 16 hex digits */
 #define MASTER_KEYS_MAX 8
 #define MASTER_WRAPPED (SEAL_KEY_BYTES + SEAL_OVERHEAD)
+
+/* Where the file is: named by HOLDFAST_MASTER_KEY_FILE, or holdfast-master-key among the
+ * credentials that systemd hands over, else master.key in the data directory, which is ours to
+ * make. */
+struct str master_path(struct str data_dir, struct arena *mem, bool *ret_is_ours);
 
 struct master;
 /* Reads the file; with `create`, a missing one is made first, whole or not at all.  Refused with

@@ -2,6 +2,8 @@
 /* Readers of single members, and the tables that use them. */
 #include "rest/bodies.h"
 
+#include "session/bundle.h"
+
 #include "base/clock.h"
 
 #include <stddef.h>
@@ -31,6 +33,7 @@ static const struct api_kind
     kind_object = {.type = "object"},
     kind_object_nullable = {.type = "object", .is_nullable = true}, kind_any = {.type = NULL},
     kind_secret = {.type = "object", .is_secret = true},
+    kind_secret_nullable = {.type = "object", .is_secret = true, .is_nullable = true},
     kind_read_only = {.type = NULL, .is_read_only = true};
 
 static size_t characters(struct str s)
@@ -195,6 +198,22 @@ static bool read_object(const struct js_binding *b, const struct js_field *f,
     return true;
 }
 
+/* Credentials for other services. */
+static bool read_auth(const struct js_binding *b, const struct js_field *f,
+                      const struct js_node *value, void *place, struct error *err)
+{
+    struct session_body *body = (struct session_body *)(void *)((char *)place - f->offset);
+
+    if (value->type == JS_NULL) {
+        body->passthrough_auth = STR_NONE;
+        return true;
+    }
+    if (!bundle_check(b->doc, value, b->mem, &body->auth_services, err))
+        return false;
+    body->passthrough_auth = js_raw(b->doc, value);
+    return true;
+}
+
 static bool read_any(const struct js_binding *b, const struct js_field *f unused_arg,
                      const struct js_node *value, void *place, struct error *err unused_arg)
 {
@@ -211,6 +230,9 @@ static bool refuse_member(const struct js_binding *b, const struct js_field *f,
 #define TEXT(MEMBER, MIN, MAX, KIND, HELP)                                                         \
     .name = #MEMBER, .kind = JS_BIND_CUSTOM, .read = read_text, .data = &(KIND), .min = (MIN),     \
     .max = (MAX), .offset = offsetof(struct session_body, MEMBER), .help = (HELP)
+#define AUTH_HELP                                                                                  \
+    "Credentials for other services: credentials, oauth_tokens, session_tokens, custom_headers, "  \
+    "agent_context. Stored sealed; never shown again, only for which services there are some."
 #define METADATA_MAX (64 * 1024)
 #define TTL_HELP "How long it lives: seconds, or a duration such as \"1h30m\"; at most 30 days."
 
@@ -252,10 +274,11 @@ static const struct js_field session_fields[] = {
              "tls_version, which are the server's."},
     {.name = "passthrough_auth",
      .kind = JS_BIND_CUSTOM,
-     .read = read_any,
+     .read = read_auth,
      .data = &kind_secret,
+     .max = BUNDLE_BYTES_MAX,
      .offset = offsetof(struct session_body, passthrough_auth),
-     .help = "Credentials for other services. Refused: this version keeps none."},
+     .help = AUTH_HELP},
     {.name = "ttl",
      .kind = JS_BIND_CUSTOM,
      .read = read_ttl,
@@ -306,10 +329,11 @@ static const struct js_field patch_fields[] = {
      .help = "Takes the place of the client's part of connection_metadata."},
     {.name = "passthrough_auth",
      .kind = JS_BIND_CUSTOM,
-     .read = read_any,
-     .data = &kind_secret,
+     .read = read_auth,
+     .data = &kind_secret_nullable,
+     .max = BUNDLE_BYTES_MAX,
      .offset = offsetof(struct session_body, passthrough_auth),
-     .help = "Credentials for other services. Refused: this version keeps none."},
+     .help = AUTH_HELP " Takes the place of what is stored; null takes it away."},
     {.name = "tenant_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential tells."},
     {.name = "user_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential tells."},
     READ_ONLY("id"),
@@ -339,7 +363,7 @@ unsigned body_patch_column(const struct js_field *field)
         {"client_name", FIELD_CLIENT_NAME},       {"client_type", FIELD_CLIENT_TYPE},
         {"client_version", FIELD_CLIENT_VERSION}, {"core_session_id", FIELD_CORE_SESSION_ID},
         {"context_id", FIELD_CONTEXT_ID},         {"initialized", FIELD_INITIALIZED},
-        {"metadata", FIELD_CONNECTION_METADATA},
+        {"metadata", FIELD_CONNECTION_METADATA},  {"passthrough_auth", FIELD_SEALED_AUTH},
     };
     for (size_t i = 0; i < countof(table); i++)
         if (strcmp(table[i].name, field->name) == 0)

@@ -13,8 +13,9 @@ struct session_body {
     struct str session_id, edge_mcp_id;
     struct str client_name, client_type, client_version;
     struct str core_session_id, context_id;
-    struct str metadata; /* a JSON object */
-    struct str passthrough_auth;
+    struct str metadata;         /* a JSON object */
+    struct str passthrough_auth; /* JSON, checked; absent: none, or to be taken away */
+    struct str auth_services;    /* … and for whom: a JSON array */
     bool initialized;
     int64_t ttl_ms; /* 0: none was given */
 };

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "crypto/hash.h"
 #include "identity/connection.h"
 #include "json/write.h"
 
@@ -20,6 +21,7 @@
 struct creating {
     struct session_body body;
     struct session_row row;
+    struct vault_job seal;
     char id[UUID_TEXT], handle[HANDLE_LENGTH + 1];
 };
 
@@ -100,18 +102,35 @@ static void on_created(struct registry_call *reg)
         api_refuse_result(c);
 }
 
-void api_create_session(struct api_call *c)
+/* Seals the credentials of a body, for the session whose row has this id.  true: done, see j->ok.
+ * false: `done` comes. */
+static bool seal_auth(struct api_call *c, struct vault_job *j, struct str id,
+                      const struct session_body *body, void (*done)(struct vault_job *j))
 {
-    struct creating *k = arena_new_of(c->mem, struct creating);
+    *j = (struct vault_job){
+        .place = {c->who.tenant, id, STR(SEALED_FIELD_AUTH)},
+        .services = body->auth_services,
+        .plain = body->passthrough_auth,
+        .mem = c->mem,
+        .done = done,
+        .user = c,
+    };
+    return vault_seal(c->sv->vault, j);
+}
 
-    if (!api_bind(c, js_root(&c->doc), &body_session, &k->body, NULL, NULL))
-        return;
-    if (k->body.passthrough_auth.p) {
-        api_refuse(c, ERR_CREDENTIALS_NOT_KEPT,
-                   "credentials cannot be kept yet; leave passthrough_auth out");
-        return;
-    }
-    fill_row(c, k);
+/* Sealed or not, the text itself is needed no more; it stands in the request's own memory.  False:
+ * refused. */
+static bool is_sealed(struct api_call *c, struct vault_job *j)
+{
+    crypto_wipe((void *)j->plain.p, j->plain.n);
+    if (!j->ok)
+        api_refuse(c, j->err.code, "%s", j->err.text);
+    return j->ok;
+}
+
+static void create_now(struct api_call *c)
+{
+    struct creating *k = c->args;
     struct str text = session_text(&k->row, c->mem);
     char tag[SESSION_TAG_TEXT];
     session_tag(k->row.version, text, tag);
@@ -121,6 +140,31 @@ void api_create_session(struct api_call *c)
                 text);
     api_session(c, on_created);
     registry_create(c->sv->registry, &c->reg, &k->row, api_max_sessions(c));
+}
+
+static void on_create_sealed(struct vault_job *j)
+{
+    struct api_call *c = j->user;
+    struct creating *k = c->args;
+
+    if (!is_sealed(c, j))
+        return;
+    k->row.sealed_auth = j->result;
+    create_now(c);
+}
+
+void api_create_session(struct api_call *c)
+{
+    struct creating *k = arena_new_of(c->mem, struct creating);
+
+    c->args = k;
+    if (!api_bind(c, js_root(&c->doc), &body_session, &k->body, NULL, NULL))
+        return;
+    fill_row(c, k);
+    if (!k->body.passthrough_auth.p)
+        create_now(c);
+    else if (seal_auth(c, &k->seal, k->row.id, &k->body, on_create_sealed))
+        on_create_sealed(&k->seal);
 }
 
 /* Get. */
@@ -292,6 +336,9 @@ struct patching {
     unsigned columns;
     struct session_row change;
     struct str if_match;
+    struct vault_job seal;
+    struct str id;
+    int64_t version;
 };
 
 static void note_column(const struct js_binding *b, const struct js_field *field,
@@ -305,13 +352,36 @@ static void on_patched(struct registry_call *reg)
 {
     struct api_call *c = api_of(reg);
 
+    struct patching *p = c->args;
+
     if (reg->result != REGISTRY_OK) {
         api_refuse_result(c);
         return;
     }
+    if (p->columns & FIELD_SEALED_AUTH)
+        sessions_sealed(c->sv->sessions, c->who.tenant, p->id, p->change.sealed_auth);
     api_session(c, on_got);
     if (registry_get(c->sv->registry, &c->reg))
         on_got(&c->reg);
+}
+
+static void patch_now(struct api_call *c)
+{
+    struct patching *p = c->args;
+
+    api_session(c, on_patched);
+    registry_patch(c->sv->registry, &c->reg, &p->change, p->columns, p->version);
+}
+
+static void on_patch_sealed(struct vault_job *j)
+{
+    struct api_call *c = j->user;
+    struct patching *p = c->args;
+
+    if (!is_sealed(c, j))
+        return;
+    p->change.sealed_auth = j->result;
+    patch_now(c);
 }
 
 static void on_patch_read(struct registry_call *reg)
@@ -319,14 +389,13 @@ static void on_patch_read(struct registry_call *reg)
     struct api_call *c = api_of(reg);
     struct patching *p = c->args;
     const struct session_body *b = &p->body;
-    int64_t version = 0;
 
     if (reg->result != REGISTRY_OK) {
         api_refuse_result(c);
         return;
     }
-    if (!tags_match(p->if_match, reg->row->version, &version))
-        version = -1; /* no row has it, and the store says what else is wrong first */
+    if (!tags_match(p->if_match, reg->row->version, &p->version))
+        p->version = -1; /* no row has it, and the store says what else is wrong first */
     p->change = (struct session_row){
         .client_name = b->client_name,
         .client_type = b->client_type,
@@ -337,8 +406,11 @@ static void on_patch_read(struct registry_call *reg)
         .connection_metadata =
             connection_metadata_again(reg->row->connection_metadata, b->metadata, c->mem),
     };
-    api_session(c, on_patched);
-    registry_patch(c->sv->registry, &c->reg, &p->change, p->columns, version);
+    p->id = arena_dup(c->mem, reg->row->id);
+    if (!b->passthrough_auth.p)
+        patch_now(c);
+    else if (seal_auth(c, &p->seal, p->id, b, on_patch_sealed))
+        on_patch_sealed(&p->seal);
 }
 
 void api_patch_session(struct api_call *c)
@@ -353,11 +425,6 @@ void api_patch_session(struct api_call *c)
     }
     if (!api_bind(c, js_root(&c->doc), &body_session_patch, &p->body, p, note_column))
         return;
-    if (p->body.passthrough_auth.p) {
-        api_refuse(c, ERR_CREDENTIALS_NOT_KEPT,
-                   "credentials cannot be kept yet; leave passthrough_auth out");
-        return;
-    }
     if (!p->columns) {
         api_refuse(c, ERR_BAD_INPUT, "nothing is to be changed; name at least one member");
         return;

@@ -9,6 +9,7 @@
 #include "session/fresh.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define RESIDENT_BYTES (16u * 1024 * 1024)
@@ -74,6 +75,7 @@ static void session_drop(struct session *s)
     session_forget(s);
     list_remove(&s->lru);
     s->home->n_sessions--;
+    free((char *)s->sealed_auth.p);
     arena_free(s->mem);
     free(s);
 }
@@ -336,6 +338,33 @@ void sessions_moved(struct sessions *home, struct str tenant, struct str id,
         s->expires_ms = to->expires_ms;
         s->ttl_ms = to->ttl_ms;
     }
+}
+
+void session_take_sealed(struct session *s, struct str sealed_auth)
+{
+    free((char *)s->sealed_auth.p);
+    s->sealed_auth = STR_NONE;
+    if (sealed_auth.p)
+        s->sealed_auth = str_n(strndup(sealed_auth.p, sealed_auth.n), sealed_auth.n);
+}
+
+void sessions_sealed(struct sessions *home, struct str tenant, struct str id,
+                     struct str sealed_auth)
+{
+    struct session *s = resident_by_id(home, tenant, id);
+    char key[64];
+
+    if (s)
+        session_take_sealed(s, sealed_auth);
+    int n = snprintf(key, sizeof(key), "s:%.*s", STR_ARG(id));
+    if (home->on_sealed)
+        home->on_sealed(home->on_sealed_arg, str_n(key, (size_t)n));
+}
+
+void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str link_key), void *arg)
+{
+    s->on_sealed = fn;
+    s->on_sealed_arg = arg;
 }
 
 bool session_is_over(const struct session *s, int64_t now_ms)

@@ -41,6 +41,8 @@ struct session {
     bool ended;
     int64_t created_ms, last_used_ms, expires_ms, ttl_ms;
     struct str client_name, client_type, client_version;
+    struct str
+        sealed_auth; /* credentials for other services, see sealed.h; absent: none; its own */
     struct session_link *links;
     struct list lru; /* on the idle list while refs == 0 */
 };
@@ -112,6 +114,11 @@ void sessions_set_fresh(struct sessions *s, struct fresh *fresh);
  * not hold the session: what is in memory follows. */
 void sessions_moved(struct sessions *s, struct str tenant, struct str id,
                     const struct session_row *to);
+
+/* Its credentials were changed (absent: taken away): what is in memory follows, and whom
+ * sessions_on_sealed() named is told, for links that use the old ones must end. */
+void sessions_sealed(struct sessions *s, struct str tenant, struct str id, struct str sealed_auth);
+void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str link_key), void *arg);
 
 /* One reference; visible to lookups from now on (its row is committed by then). */
 struct transport *transport_new(struct sessions *s, const struct transport_row *row) must_check;

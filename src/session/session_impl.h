@@ -26,6 +26,8 @@ struct sessions {
     struct list idle_sessions, idle_transports;
     unsigned n_sessions, n_transports;
     struct id_memo (*memos)[ID_WAYS]; /* ID_SETS of them, by `keyed`; NULL before the first */
+    void (*on_sealed)(void *arg, struct str link_key); /* NULL: nobody is told */
+    void *on_sealed_arg;
     struct fresh *fresh; /* NULL: nobody reads sessions but us */
 };
 
@@ -39,6 +41,8 @@ struct str sessions_key_in(char *room, size_t n, char kind, struct str tenant, s
 struct str sessions_key(struct arena *mem, char kind, struct str tenant, struct str owner,
                         struct str a, struct str b);
 struct arena *session_arena(struct str tenant, struct str owner, struct str key, struct str client);
+/* Copied; absent: none. */
+void session_take_sealed(struct session *s, struct str sealed_auth);
 void session_enter_cache(struct session *s);
 struct session_link *session_add_link(struct session *s, struct str server);
 struct str client_type_of(struct str client_name);

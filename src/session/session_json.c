@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "crypto/hash.h"
+#include "session/sealed.h"
 
 #include <stdio.h>
 
@@ -15,6 +16,20 @@ void json_kv_time(struct js_writer *w, const char *key, int64_t wall_ms)
         return;
     clock_format(wall_ms, text);
     js_kv_string(w, key, str_of(text));
+}
+
+/* That there are credentials, and for whom; nothing else of them is ever shown. */
+static void auth_to_json(struct str sealed_auth, struct js_writer *w)
+{
+    struct arena *mem = arena_new(1024 * 1024);
+    struct sealed s;
+
+    js_key(w, STR("passthrough_auth"));
+    js_object(w);
+    js_kv_bool(w, "has_auth", true);
+    js_kv_raw(w, "services", sealed_read(sealed_auth, mem, &s) ? s.services : STR("[]"));
+    js_object_end(w);
+    arena_free(mem);
 }
 
 void session_to_json(const struct session_row *row, struct js_writer *w)
@@ -33,6 +48,8 @@ void session_to_json(const struct session_row *row, struct js_writer *w)
     js_kv_string(w, "core_session_id", row->core_session_id);
     if (row->connection_metadata.n)
         js_kv_raw(w, "connection_metadata", row->connection_metadata);
+    if (row->sealed_auth.n)
+        auth_to_json(row->sealed_auth, w);
     js_kv_string(w, "context_id", row->context_id);
     json_kv_time(w, "last_activity_at", row->last_activity_ms);
     js_kv_int(w, "tool_execution_count", row->tool_count);

@@ -79,7 +79,7 @@ def test_create__a_name_stays_taken_when_its_session_is_over(rest):
     ({'edge_mcp_id': 'e', 'client_version': 'x' * 51}, 'bad_input'),
     ({'edge_mcp_id': 'e', 'metadata': []}, 'bad_input'),
     ({'edge_mcp_id': 'e', 'context_id': 'nope'}, 'bad_input'),
-    ({'edge_mcp_id': 'e', 'passthrough_auth': {'credentials': {'github': {'token': 'ghp_secret'}}}}, 'credentials_not_kept'),
+    ({'edge_mcp_id': 'e', 'passthrough_auth': {'credentials': {'github': {'token': 'ghp_secret'}}}}, 'bad_input'),
     ([], 'bad_input'), ('text', 'bad_input'), (5, 'bad_input'),
 ])
 def test_create__refuses_what_it_cannot_keep(rest, body, code):
@@ -305,7 +305,7 @@ def test_patch__of_many_with_one_etag_exactly_one_holds(rest):
     ({'edge_mcp_id': 'x'}, 'bad_input'), ({'tool_execution_count': 5}, 'bad_input'), ({'expires_at': 'x'}, 'bad_input'),
     ({'connection_metadata': {}}, 'bad_input'), ({'surprise': 1}, 'bad_input'), ({}, 'bad_input'), ({'tenant_id': 'x'}, 'bad_input'),
     ({'client_type': 'toaster'}, 'unknown_client_type'), ({'initialized': 'yes'}, 'bad_input'), ({'initialized': None}, 'bad_input'),
-    ({'context_id': '01a1dfe0-6fbb-7000-b849-e51ac02e5f37'}, 'unknown_context'), ({'passthrough_auth': {}}, 'credentials_not_kept')])
+    ({'context_id': '01a1dfe0-6fbb-7000-b849-e51ac02e5f37'}, 'unknown_context'), ({'passthrough_auth': {}}, 'bad_input')])
 def test_patch__refuses_what_it_does_not_change(rest, body, code):
     api = rest()
     before = api.create()

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bundle of credentials that a session holds for other services (passthrough_auth), as JSON:
+ *
+ *   credentials    {SERVICE or "*": {type, token, username, password, key_name, key_value,
+ *                  properties}}
+ *   oauth_tokens   {SERVICE: {access_token, refresh_token, token_type, expires_at, scope}}
+ *   session_tokens {SERVICE: token}
+ *   custom_headers {NAME: value}
+ *   agent_context  {agent_type, agent_id, user_id, session_id, environment}
+ *
+ * Errors name members, never values. */
+#ifndef HOLDFAST_SESSION_BUNDLE_H
+#define HOLDFAST_SESSION_BUNDLE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "json/read.h"
+
+#define BUNDLE_BYTES_MAX (64u * 1024)
+#define BUNDLE_SERVICES_MAX 64
+#define BUNDLE_NAME_MAX 128 /* bytes of a service's name */
+
+/* Is it one?  *ret_services: the services it is for, a sorted JSON array in mem. */
+must_check bool bundle_check(const struct js_doc *doc, const struct js_node *bundle,
+                             struct arena *mem, struct str *ret_services, struct error *err);
+
+/* What goes along to a server; in the memory it was found in.  secret absent: nothing does. */
+struct credential {
+    struct str scheme; /* what stands before it in Authorization: "Bearer", "Basic"; or absent */
+    struct str secret;
+    struct str header; /* the header it belongs into, where the bundle says so; or absent */
+};
+/* The credential for a service: exact, then "*", then in lower case.  `header` is where the server
+ * wants it (or absent): a custom header of that name is the last resort.  `plain` was checked once.
+ * Fails for kinds that cannot be sent. */
+must_check bool bundle_find(struct str plain, struct str service, struct str header,
+                            struct arena *mem, struct credential *ret, struct error *err);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants' keys by need.  Two that are made at once for one tenant are both good: whatever is
+ * sealed names its key. */
+#include "session/vault.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "crypto/hash.h"
+#include "session/session_metrics.h"
+
+#include <stdlib.h>
+
+struct vault_key {
+    struct seal_key *seal;
+    struct str name; /* tenant, NUL, id; behind this struct */
+    struct str id;
+    size_t n_tenant;
+};
+
+struct vault {
+    struct vault_config config;
+    struct lanes *lanes;
+    struct map keys;   /* struct vault_key by tenant, NUL, id */
+    struct map newest; /* … by tenant: what seals */
+};
+
+struct vault *vault_new(const struct vault_config *config)
+{
+    struct vault *v = xcalloc(1, sizeof(*v));
+    v->config = *config;
+    v->config.path = str_n(strndup(config->path.p, config->path.n), config->path.n);
+    map_init(&v->keys);
+    map_init(&v->newest);
+    return v;
+}
+
+void vault_use(struct vault *v, struct lanes *lanes)
+{
+    v->lanes = lanes;
+}
+
+static void forget_all(struct vault *v)
+{
+    struct str name;
+    void *value;
+    size_t at = 0;
+
+    map_release(&v->newest);
+    map_init(&v->newest);
+    while (map_next(&v->keys, &at, &name, &value)) {
+        struct vault_key *k = value;
+        seal_key_free(k->seal);
+        free(k);
+    }
+    map_release(&v->keys);
+    map_init(&v->keys);
+}
+
+void vault_free(struct vault *v)
+{
+    if (!v)
+        return;
+    forget_all(v);
+    map_release(&v->keys);
+    map_release(&v->newest);
+    master_free(v->config.master);
+    free((char *)v->config.path.p);
+    free(v);
+}
+
+bool vault_fits(struct store *store, struct master *master, bool *ret_any, struct error *err)
+{
+    struct arena *mem = arena_new(4u * 1024 * 1024);
+    struct tenant_key_row *rows = NULL;
+    uint8_t key[SEAL_KEY_BYTES];
+    size_t n = 0;
+    bool ok = store_tenant_keys_page(store, STR_NONE, STORE_PAGE_MAX, mem, &rows, &n, err);
+
+    *ret_any = ok && n > 0;
+    for (size_t i = 0; ok && master && i < n; i++)
+        ok = master_unwrap(master, rows[i].master_id, rows[i].tenant, rows[i].id, rows[i].wrapped,
+                           key) ||
+             error_set(err, ERR_CONFIG,
+                       "the credentials in the database are sealed by the master key %.*s, which "
+                       "is not the one given; give the right one, or restore it from a backup",
+                       STR_ARG(rows[i].master_id));
+    crypto_wipe(key, sizeof(key));
+    arena_free(mem);
+    return ok;
+}
+
+static struct vault_key *keep(struct vault *v, struct str tenant, struct str id,
+                              const uint8_t key[SEAL_KEY_BYTES])
+{
+    size_t n = tenant.n + 1 + id.n;
+    if (v->keys.n >= VAULT_KEYS_MAX)
+        forget_all(v);
+    struct vault_key *k = xcalloc(1, sizeof(*k) + n);
+    char *name = (char *)(k + 1);
+    memcpy(name, tenant.p, tenant.n);
+    memcpy(name + tenant.n + 1, id.p, id.n);
+    k->name = str_n(name, n);
+    k->n_tenant = tenant.n;
+    k->id = str_n(name + tenant.n + 1, id.n);
+    k->seal = seal_key_new(key);
+    struct vault_key *before = map_get(&v->keys, k->name);
+    if (before) { /* two asked at once */
+        seal_key_free(k->seal);
+        free(k);
+        return before;
+    }
+    map_put(&v->keys, k->name, k);
+    return k;
+}
+
+static void keep_newest(struct vault *v, struct vault_key *k)
+{
+    struct str tenant = str_n(k->name.p, k->n_tenant);
+    struct vault_key *before = map_get(&v->newest, tenant);
+    if (before && str_cmp(before->id, k->id) >= 0)
+        return;
+    if (before)
+        map_remove(&v->newest, tenant);
+    map_put(&v->newest, tenant, k);
+}
+
+/* A rotation may have brought a master key since. */
+static bool unwrap(struct vault *v, const struct tenant_key_row *row, uint8_t ret[SEAL_KEY_BYTES])
+{
+    struct master *fresh = NULL;
+    struct error ignored;
+
+    if (master_unwrap(v->config.master, row->master_id, row->tenant, row->id, row->wrapped, ret))
+        return true;
+    if (!master_load(v->config.path, false, &fresh, &ignored))
+        return false;
+    master_free(v->config.master);
+    v->config.master = fresh;
+    return master_unwrap(fresh, row->master_id, row->tenant, row->id, row->wrapped, ret);
+}
+
+static void fail(struct vault_job *j, enum err_code code, const char *text)
+{
+    j->ok = false;
+    error_set(&j->err, code, "%s", text);
+    if (code != ERR_SEALED)
+        return;
+    session_metric_crypt_failed(j->opens ? CRYPT_OPEN : CRYPT_SEAL);
+    log_error("stored credentials cannot be used", LS("session", j->place.session_id),
+              LS("tenant", j->place.tenant), LZ("operation", j->opens ? "open" : "seal"),
+              LS("key_id", j->opens ? j->parts.key_id : STR_NONE));
+}
+
+#define CANNOT_OPEN                                                                                \
+    "the credentials stored with this session cannot be opened; store them again with PATCH "      \
+    "passthrough_auth, and tell the operator"
+#define CANNOT_SEAL                                                                                \
+    "the key that seals this tenant's credentials cannot be opened; the operator has to restore "  \
+    "the master key"
+#define STORE_AWAY "the store does not answer, so credentials cannot be used now; try again shortly"
+
+static void use_key(struct vault_job *j, struct vault_key *k)
+{
+    size_t n = 0;
+
+    if (!j->opens) {
+        j->result = sealed_write(k->seal, k->id, &j->place, j->services, j->plain, j->mem);
+        j->ok = true;
+        return;
+    }
+    char *plain = arena_alloc(j->mem, j->parts.bytes.n + 1);
+    if (!sealed_open(k->seal, &j->parts, &j->place, plain, &n)) {
+        fail(j, ERR_SEALED, CANNOT_OPEN);
+        return;
+    }
+    j->result = str_n(plain, n);
+    j->ok = true;
+}
+
+static void on_made(struct write_job *job)
+{
+    struct vault_job *j = container_of(job, struct vault_job, write);
+    uint8_t key[SEAL_KEY_BYTES];
+
+    if (!job->ok || j->op.verdict != VERDICT_OK)
+        fail(j, ERR_UNAVAILABLE, STORE_AWAY);
+    else if (!unwrap(j->home, &j->fresh, key))
+        fail(j, ERR_SEALED, CANNOT_SEAL);
+    else {
+        struct vault_key *k = keep(j->home, j->fresh.tenant, j->fresh.id, key);
+        keep_newest(j->home, k);
+        use_key(j, k);
+    }
+    crypto_wipe(key, sizeof(key));
+    j->done(j);
+}
+
+/* The tenant's first. */
+static void make_key(struct vault_job *j)
+{
+    struct vault *v = j->home;
+    uint8_t key[SEAL_KEY_BYTES];
+
+    random_bytes(key, sizeof(key));
+    random_uuid7(j->id);
+    j->fresh = (struct tenant_key_row){
+        .id = str_of(j->id),
+        .tenant = j->place.tenant,
+        .master_id = arena_dup(j->mem, master_id(v->config.master)),
+        .wrapped = str_n((const char *)j->wrapped, sizeof(j->wrapped)),
+        .created_ms = clock_life_ms(),
+    };
+    master_wrap(v->config.master, j->fresh.tenant, j->fresh.id, key, j->wrapped);
+    crypto_wipe(key, sizeof(key));
+    j->op = (struct store_op){.kind = OP_TENANT_KEY_PUT, .tenant_key = &j->fresh};
+    j->write = (struct write_job){.ops = &j->op, .n = 1, .done = on_made};
+    if (lane_write(v->lanes, &j->write))
+        return;
+    fail(j, ERR_UNAVAILABLE, STORE_AWAY);
+    j->done(j);
+}
+
+static bool run_read(struct read_job *job, struct store *store)
+{
+    struct vault_job *j = container_of(job, struct vault_job, read);
+    return store_tenant_key_get(store, j->place.tenant, j->opens ? j->parts.key_id : STR_NONE,
+                                j->mem, &j->row, &job->err);
+}
+
+static void on_read(struct read_job *job)
+{
+    struct vault_job *j = container_of(job, struct vault_job, read);
+    uint8_t key[SEAL_KEY_BYTES];
+
+    if (job->ok && !j->row && !j->opens) {
+        make_key(j);
+        return;
+    }
+    if (!job->ok)
+        fail(j, ERR_UNAVAILABLE, STORE_AWAY);
+    else if (!j->row || !unwrap(j->home, j->row, key))
+        fail(j, ERR_SEALED, j->opens ? CANNOT_OPEN : CANNOT_SEAL);
+    else {
+        struct vault_key *k = keep(j->home, j->row->tenant, j->row->id, key);
+        if (!j->opens)
+            keep_newest(j->home, k);
+        use_key(j, k);
+    }
+    crypto_wipe(key, sizeof(key));
+    j->done(j);
+}
+
+static bool want_key(struct vault_job *j, struct vault_key *k)
+{
+    if (k) {
+        use_key(j, k);
+        return true;
+    }
+    j->row = NULL;
+    j->read = (struct read_job){.run = run_read, .done = on_read};
+    if (lane_lookup(j->home->lanes, &j->read))
+        return false;
+    fail(j, ERR_UNAVAILABLE, STORE_AWAY);
+    return true;
+}
+
+bool vault_seal(struct vault *v, struct vault_job *j)
+{
+    j->home = v;
+    j->opens = false;
+    return want_key(j, map_get(&v->newest, j->place.tenant));
+}
+
+bool vault_open(struct vault *v, struct vault_job *j)
+{
+    j->home = v;
+    j->opens = true;
+    j->parts = (struct sealed){.key_id = STR("")};
+    if (!sealed_read(j->sealed, j->mem, &j->parts)) {
+        fail(j, ERR_SEALED, CANNOT_OPEN);
+        return true;
+    }
+    struct str name = arena_printf(j->mem, "%.*s%c%.*s", STR_ARG(j->place.tenant), '\0',
+                                   STR_ARG(j->parts.key_id));
+    return want_key(j, map_get(&v->keys, name));
+}
