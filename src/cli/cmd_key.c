@@ -70,6 +70,17 @@ static size_t list_flag(struct cli *cli, const char *name, const struct str **re
     return n;
 }
 
+/* A name that no tool can have would make a key that can do nothing, without a word. */
+static bool check_tools(const struct scopes *s, struct error *err)
+{
+    for (size_t i = 0; i < s->n_tools; i++)
+        if (str_find(s->tools[i], '*') == s->tools[i].n && !strstr(s->tools[i].p, "__"))
+            return error_set(err, ERR_USAGE,
+                             "--tool is written server__tool, such as files__read, or with * for "
+                             "any rest");
+    return true;
+}
+
 static bool read_request(struct cli *cli, struct key_request *ret, struct error *err)
 {
     struct str role = str_of(cli_flag(cli, "--role")), expires = str_of(cli_flag(cli, "--expires"));
@@ -88,6 +99,8 @@ static bool read_request(struct cli *cli, struct key_request *ret, struct error 
         return error_set(err, ERR_USAGE, "--role is admin, member, auditor or service");
     if (expires.p && (!clock_parse_duration(expires, &r.expires_in_ms) || !r.expires_in_ms))
         return error_set(err, ERR_USAGE, "--expires takes a duration such as 90d or 12h");
+    if (!check_tools(&r.scopes, err))
+        return false;
     if (!key_request_check(&r, err)) {
         err->code = ERR_USAGE;
         return false;

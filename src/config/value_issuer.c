@@ -159,7 +159,7 @@ bool option_read_issuer_keys(const struct js_binding *b, const struct js_field *
                              const struct js_node *v, void *place, struct error *err)
 {
     struct issuer_config *c = container_of(place, struct issuer_config, keys);
-    size_t n, i = 0;
+    size_t n = 0, i = 0;
 
     if (v->type != JS_ARRAY)
         return js_bind_fault(b, v, err, "\"%s\" must be an array of objects", f->name);

@@ -241,7 +241,7 @@ bool catalog_copy_list(struct catalog *c, const struct catalog *from, enum catal
 
     for (size_t i = 0; i < list->n; i++) {
         const struct catalog_item *old = &list->items[i];
-        struct catalog_item *item;
+        struct catalog_item *item = NULL;
         if (!add_item(c, kind, old->name, old->raw, &item, err))
             return false;
         item->read_only = old->read_only;

@@ -222,7 +222,8 @@ def control(hf, method, path, body=b'', headers=None):
 
 @pytest.mark.parametrize('args', [
     ['create', '--role', 'boss'], ['create', '--expires', 'soon'], ['create', '--expires', '0s'], ['create', '--tenant', 'a b'],
-    ['create', '--name', ''], ['create', 'x'], ['revoke'], ['revoke', 'short'], ['list', '--name', 'x'], ['frobnicate'], []])
+    ['create', '--name', ''], ['create', '--tool', 'read'], ['create', 'x'], ['revoke'], ['revoke', 'short'],
+    ['list', '--name', 'x'], ['frobnicate'], []])
 def test_key_command__refuses_what_makes_no_sense(holdfast, args):
     hf = holdfast(settings={}, start=False)
     done = commands.run(hf, 'key', *args)
