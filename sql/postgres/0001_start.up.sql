@@ -42,8 +42,9 @@ CREATE TABLE IF NOT EXISTS mcp.users (
 
 -- user_id and context_id name things that may live elsewhere: no foreign keys on them.
 -- connection_json holds the bytes as they came, connection_metadata the same where it converts.
+-- The defaults are for rows that others insert, who know the registry's own columns alone.
 CREATE TABLE IF NOT EXISTS mcp.edge_mcp_sessions (
-    id                         uuid PRIMARY KEY,
+    id                         uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     session_id                 text NOT NULL,
     tenant_id                  text NOT NULL REFERENCES mcp.tenants (id),
     user_id                    uuid,
@@ -65,11 +66,11 @@ CREATE TABLE IF NOT EXISTS mcp.edge_mcp_sessions (
     expires_at                 timestamptz,
     terminated_at              timestamptz,
     termination_reason         text,
-    owner                      text NOT NULL,
-    origin                     text NOT NULL
+    owner                      text NOT NULL DEFAULT 'local',
+    origin                     text NOT NULL DEFAULT 'rest'
                                CHECK (origin IN ('rest', 'tool', 'transport', 'derived', 'keyed', 'injected')),
     provisional                boolean NOT NULL DEFAULT false,
-    counted                    boolean NOT NULL DEFAULT false,
+    counted                    boolean NOT NULL DEFAULT true,
     carrier                    text,
     carrier_key                bytea,
     ttl_ms                     bigint NOT NULL DEFAULT 0,
@@ -336,7 +337,7 @@ BEGIN
 END $$;
 
 -- Is there room for one more counted session?  Locks the tenant until the end of the transaction.
--- Sessions past their end are put to rest first when it depends on them.
+-- Those past their end take none; they are left to the reaper, which tells of them.
 CREATE OR REPLACE FUNCTION mcp.hf_has_room(p_tenant text, p_max bigint, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -347,11 +348,8 @@ BEGIN
     END IF;
     SELECT counted_sessions INTO n FROM mcp.tenants WHERE id = p_tenant FOR NO KEY UPDATE;
     IF n >= p_max THEN
-        UPDATE mcp.edge_mcp_sessions
-           SET status = 'expired', terminated_at = expires_at, termination_reason = 'expired',
-               version = version + 1
+        SELECT n - count(*) INTO n FROM mcp.edge_mcp_sessions
          WHERE tenant_id = p_tenant AND counted AND status IN ('active', 'idle') AND expires_at <= p_now;
-        SELECT counted_sessions INTO n FROM mcp.tenants WHERE id = p_tenant;
     END IF;
     RETURN n < p_max;
 END $$;

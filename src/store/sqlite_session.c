@@ -20,12 +20,13 @@ static bool tenant_counted(struct sqlite_store *s, struct str tenant, int64_t *r
     return true;
 }
 
-/* Is there room for one more counted session?  Sessions past their end are put to rest first when
- * it depends on them. */
+/* Is there room for one more counted session?  Those past their end take none; they are left to the
+ * reaper, which tells of them. */
 static bool tenant_has_room(struct sq_batch *batch, const struct store_op *op, bool *ret,
                             struct error *err)
 {
     int64_t counted = 0;
+    bool row = false;
     if (op->max_counted < 0) {
         *ret = true;
         return true;
@@ -33,14 +34,16 @@ static bool tenant_has_room(struct sq_batch *batch, const struct store_op *op, b
     if (!tenant_counted(batch->s, op->who->tenant, &counted, err))
         return false;
     if (counted >= op->max_counted) {
-        sqlite3_stmt *st = sq_prepare(batch->s, SQ_SESSION_LAPSE_TENANT, err);
+        sqlite3_stmt *st = sq_prepare(batch->s, SQ_TENANT_LAPSED, err);
         if (!st)
             return false;
         struct sq_bind b = {.st = st};
         sq_text(&b, op->who->tenant);
         sq_int(&b, batch->now_ms);
-        if (!sq_run(batch->s, st, err) || !tenant_counted(batch->s, op->who->tenant, &counted, err))
+        if (!sq_step(batch->s, st, &row, err))
             return false;
+        counted -= sqlite3_column_int64(st, 0);
+        sq_reset(st);
     }
     *ret = counted < op->max_counted;
     return true;

@@ -221,8 +221,8 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_SESSION_LAPSE_KEY] =
         LAPSE "WHERE tenant_id = ?1 AND owner = ?2 AND carrier = ?3 AND carrier_key = ?4 "
               "AND carrier_key IS NOT NULL AND " LIVE " AND " PAST("?5"),
-    [SQ_SESSION_LAPSE_TENANT] =
-        LAPSE "WHERE tenant_id = ?1 AND counted = 1 AND " LIVE " AND " PAST("?2"),
+    [SQ_TENANT_LAPSED] = "SELECT count(*) FROM edge_mcp_sessions "
+                         "WHERE tenant_id = ?1 AND counted = 1 AND " LIVE " AND " PAST("?2"),
     [SQ_SESSION_TAKEN] =
         "SELECT 1 FROM edge_mcp_sessions WHERE tenant_id = ?1 AND session_id = ?2 UNION ALL "
         "SELECT 1 FROM edge_mcp_sessions WHERE tenant_id = ?1 AND owner = ?3 AND carrier = ?4 "

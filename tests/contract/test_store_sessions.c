@@ -172,6 +172,16 @@ TEST(test_session_create__limit_counts_live_counted_sessions_of_the_tenant)
     on_every_store(limit_is_counted_in_the_batch);
 }
 
+/* How many a run of the reaper ends. */
+static int64_t reaped(struct fixture *f)
+{
+    struct reap_what what = {.now_ms = clock_life_ms(), .batch = 10};
+    struct reaped done = {0};
+
+    check(f, store_reap(f->store, &what, &done, &f->err));
+    return done.expired;
+}
+
 static void ended_sessions_make_room(struct fixture *f)
 {
     struct session_row rows[] = {counted(f, 1), counted(f, 2), counted(f, 3), counted(f, 4)};
@@ -181,6 +191,8 @@ static void ended_sessions_make_room(struct fixture *f)
     assert_int_equal(create_row(f, &alice, &rows[2], 2), VERDICT_LIMIT);
     clock_advance_fake(10);
     assert_int_equal(create_row(f, &alice, &rows[2], 2), VERDICT_OK);
+    assert_int_equal(create_row(f, &alice, &rows[3], 2), VERDICT_LIMIT);
+    assert_int_equal(reaped(f), 1); /* it is still there to be told of */
     assert_int_equal(create_row(f, &alice, &rows[3], 2), VERDICT_LIMIT);
     assert_int_equal(end_session(f, &alice, ID "000001"), VERDICT_OK);
     assert_int_equal(create_row(f, &alice, &rows[3], 2), VERDICT_OK);
