@@ -13,7 +13,8 @@
 #define SESSION_COLUMNS                                                                            \
     "id, session_id, tenant_id, owner, user_id, edge_mcp_id, client_name, client_type, "           \
     "client_version, status, origin, initialized, provisional, counted, carrier, carrier_key, "    \
-    "core_session_id, connection_json, context_id, passthrough_auth_encrypted, created_at, "       \
+    "core_session_id, coalesce(connection_json, connection_metadata::text), context_id, "          \
+    "passthrough_auth_encrypted, created_at, "                                                     \
     "last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, "                    \
     "tool_execution_count, total_tokens_used, version"
 #define USERS                                                                                      \
