@@ -63,7 +63,7 @@ def walk(tmp_path_factory, servers, store):
 def job(tmp_path_factory, servers, store):
     one = Walk(tmp_path_factory.mktemp('job'), {
         'session': {'limits': {'default_ttl': '24h', 'idle_timeout': '1s'}, 'cleanup': {'interval': '100ms', 'batch_size': 3}},
-        'tenants': {'patient': {'idle_timeout': '1h'}}}, servers)
+        'tenants': {'patient': {'idle_timeout': '1h'}, 'few': {'max_sessions': 2}}}, servers)
     yield one
     one.hf.close()
 
@@ -233,6 +233,23 @@ def test_d03__the_database_itself_refuses_what_cannot_be(walk):
     assert walk.admin.session('constraint')['edge_mcp_id'] == 'e'
 
 
+def test_d28__a_row_inserted_as_the_first_registry_did_is_a_session(walk):
+    if not walk.url:
+        pytest.skip('its file has one writer')
+    before = walk.stored.counted('acme')
+    walk.sql("""INSERT INTO mcp.edge_mcp_sessions (
+            session_id, tenant_id, user_id, edge_mcp_id, client_name, client_type, client_version, status, initialized,
+            core_session_id, passthrough_auth_encrypted, connection_metadata, context_id, last_activity_at,
+            tool_execution_count, total_tokens_used, created_at, expires_at
+        ) VALUES ('seeds-own', 'acme', NULL, 'edge', 'n', 'ide', '1', 'active', false, '', NULL,
+            '{"ip_address": "1.2.3.4"}', NULL, now(), 0, 0, now(), now() + interval '1 day')""")
+    assert walk.stored.counted('acme') == before + 1
+    shown = walk.admin.session('seeds-own')
+    assert UUID.fullmatch(shown['id']) and shown['connection_metadata'] == {'ip_address': '1.2.3.4'} and shown['origin'] == 'rest'
+    assert walk.admin.post('/sessions/seeds-own/tools', {'tool_name': 't'}).status == 200
+    assert walk.admin.delete('/sessions/seeds-own').status == 200
+
+
 def test_d07__json_has_the_columns_names_and_leaves_out_what_is_empty(walk):
     least = walk.admin.create()
     assert set(least) == ALWAYS
@@ -377,7 +394,8 @@ def test_d10__at_the_limit_it_is_429_with_the_text_and_ending_one_makes_room(wal
     made[0] = api.create(ttl='300ms')['session_id']
     wait_for(lambda: api.session(made[0])['status'] == 'expired', 'its end')
     assert api.create()['status'] == 'active'  # what is over takes no place, though no job has come by
-    assert walk.stored.counted('small') == 3
+    assert api.get('/sessions').json()['count'] == 3
+    refused(api.post('/sessions', {'edge_mcp_id': 'e'}), 429, 'session_limit', 'session limit exceeded for tenant')
     assert walk.admin.create()['status'] == 'active'  # others have their own
 
 
@@ -838,6 +856,17 @@ def test_d21__the_job_writes_it_down_in_batches_and_tells_how_many(job):
     assert job.stored.counted('acme') == 1
 
 
+def test_d21__what_made_room_at_the_limit_is_told_of_too(job):
+    api, before = job.api('few'), job.metrics()['sessions_expired_total']
+    for _ in range(2):
+        made = [api.create(ttl='200ms')['session_id'] for _ in range(2)]
+        wait_for(lambda: api.post('/sessions', {'edge_mcp_id': 'e', 'ttl': '200ms'}).status == 201, 'room')
+        wait_for(lambda: all(api.session(n)['status'] == 'expired' for n in made), 'their end')
+        wait_for(lambda: api.get('/sessions').json()['count'] == 0, 'the end of all')
+    wait_for(lambda: job.metrics()['sessions_expired_total'] - before == 6, 'all to be counted')
+    assert job.stored.counted('few') == 0
+
+
 def test_d21__a_tenants_own_idle_timeout_is_what_is_told(job):
     patient = job.api('patient')
     name = patient.create()['session_id']
@@ -874,6 +903,7 @@ def run_config(folder):
 def test_d23__what_happens_to_a_session_is_logged(walk):
     session = walk.admin.create(edge_mcp_id='edge-d23')
     walk.admin.delete(f'/sessions/{session["session_id"]}?reason=d23')
+    wait_for(lambda: [l for l in walk.log('Session terminated') if l['reason'] == 'd23'], 'the log')
     line, = [l for l in walk.log('Session created') if l['edge_mcp_id'] == 'edge-d23']
     assert line['session_id'] == session['id'] and line['tenant_id'] == 'acme' and line['expires_at'] == session['expires_at']
     line, = [l for l in walk.log('Session terminated') if l['reason'] == 'd23']
@@ -882,11 +912,11 @@ def test_d23__what_happens_to_a_session_is_logged(walk):
 
 
 def test_d24__all_seven_metrics_move(walk):
-    before, api = walk.metrics(), walk.api('counting')
+    before, api = walk.metrics('counting'), walk.api('counting')
     one, two = api.create(client_type='cli'), api.create(client_type='cli')
     api.post(f'/sessions/{one["session_id"]}/tools', {'tool_name': 'd24', 'tokens_used': 7})
     api.delete('/sessions/' + two['session_id'])
-    after = walk.metrics()
+    after = walk.metrics('counting')
 
     def grown(name):
         return after[name] - before.get(name, 0)
@@ -900,12 +930,13 @@ def test_d24__all_seven_metrics_move(walk):
 def test_d25__each_alerts_condition_is_a_metric(walk):
     api = walk.api('alert')
     api.create()
-    shown = walk.metrics()
+    shown = walk.metrics('alert')
+    before = walk.metrics('small')
     assert shown['holdfast_sessions_counted{tenant_id="alert"}'] == 1 and shown['holdfast_sessions_limit{tenant_id="alert"}'] == 100
     small = walk.api('small')
     while small.post('/sessions', {'edge_mcp_id': 'e'}).status == 201:
         pass
-    assert walk.metrics()['holdfast_session_create_failures_total{reason="limit"}'] > shown.get(
+    assert walk.metrics('small')['holdfast_session_create_failures_total{reason="limit"}'] > before.get(
         'holdfast_session_create_failures_total{reason="limit"}', 0)
     assert shown['holdfast_cleanup_failures_total'] == 0
     assert any(name.startswith('holdfast_crypt_failures_total') for name in shown)

@@ -38,8 +38,9 @@ class Walk:
     def client(self, tenant='acme', path='/mcp/sample', **options):
         return self.key(tenant).client(self.hf, path, **options)
 
-    def metrics(self):
-        headers = self.key().headers
+    def metrics(self, tenant='acme'):
+        """As this tenant sees them."""
+        headers = self.key(tenant).headers
 
         class Page:
             @staticmethod
