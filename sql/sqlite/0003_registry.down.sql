@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Back to 0002.  Users whom an issuer vouches for have no place there and go.
 
-DROP INDEX idx_edge_sessions_ended_owner;
-DROP INDEX idx_edge_sessions_ended;
-DROP INDEX idx_edge_sessions_live_owner;
-DROP INDEX idx_edge_sessions_context;
-DROP INDEX idx_edge_sessions_live;
-DROP INDEX idx_edge_sessions_used;
+DROP INDEX IF EXISTS idx_edge_sessions_ended_owner;
+DROP INDEX IF EXISTS idx_edge_sessions_ended;
+DROP INDEX IF EXISTS idx_edge_sessions_live_owner;
+DROP INDEX IF EXISTS idx_edge_sessions_context;
+DROP INDEX IF EXISTS idx_edge_sessions_live;
+DROP INDEX IF EXISTS idx_edge_sessions_used;
 DROP TABLE session_executions;
 DROP TABLE tool_configurations;
 DROP TABLE idempotency;
