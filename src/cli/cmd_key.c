@@ -304,7 +304,8 @@ static bool run_revoke(struct key_cmd *c, struct error *err)
     if (c->json)
         buf_addf(&c->out, "{\"id\":\"%.*s\",\"revoked\":true}", STR_ARG(id));
     else
-        fprintf(stderr, "key %.*s is revoked; what was open in its name is closed\n", STR_ARG(id));
+        fprintf(stderr, "key %.*s is revoked: its streams are closed, calls under way still end\n",
+                STR_ARG(id));
     return true;
 }
 
