@@ -61,7 +61,7 @@ static const struct cli_flag key_flags[] = {
     {"--user", "NAME", "the user it speaks for; without one it speaks for itself (create)"},
     {"--server", "NAME", "only this server; may be repeated, and * stands for any rest (create)"},
     {"--tool", "NAME",
-     "only this tool, as server__tool; likewise; prompts and resources go by --server (create)"},
+     "only this tool, as server__tool; likewise; without --server also only its server (create)"},
     {"--folder", "NAME", "only this folder of documents; likewise (create)"},
     {"--review", NULL, "may accept and reject suggestions (create)"},
     {"--read-only", NULL, "may not change documents (create)"},

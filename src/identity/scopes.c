@@ -122,9 +122,33 @@ static bool is_among(const struct str *patterns, size_t n, struct str name)
     return n == 0;
 }
 
+/* Can it be the name of a tool of this server?  What stands before its first * decides. */
+static bool pattern_reaches(struct str pattern, struct str server)
+{
+    struct str start = str_n(pattern.p, str_find(pattern, '*'));
+    size_t n = start.n < server.n ? start.n : server.n;
+
+    if (memcmp(start.p, server.p, n) != 0)
+        return false;
+    if (start.n <= server.n)
+        return start.n < pattern.n; /* the * takes the rest */
+    struct str rest = str_n(start.p + server.n, start.n - server.n);
+    return str_starts(rest, STR("__")) || (str_eq(rest, STR("_")) && start.n < pattern.n);
+}
+
+/* A key that is limited to tools alone has their servers, and no prompt or resource of others. */
 bool principal_may_use_server(const struct principal *who, struct str server)
 {
-    return !who->scopes || is_among(who->scopes->servers, who->scopes->n_servers, server);
+    const struct scopes *s = who->scopes;
+
+    if (!s)
+        return true;
+    if (s->n_servers || !s->n_tools)
+        return is_among(s->servers, s->n_servers, server);
+    for (size_t i = 0; i < s->n_tools; i++)
+        if (pattern_reaches(s->tools[i], server))
+            return true;
+    return false;
 }
 
 bool principal_may_use_tool(const struct principal *who, struct str server, struct str tool)

@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str text = {size ? (const char *)data : "", size};
     struct error err = {0};
     struct config *c;
-    bool is_loopback;
+    bool is_loopback = false;
 
     if (!config_parse(text, STR("f.json"), NULL, &c, &err)) {
         check(err.code == ERR_CONFIG && strncmp(err.text, "f.json", 6) == 0);

@@ -125,6 +125,7 @@ static char *repeat(const char *before, const char *one, unsigned n, const char 
 {
     char *text = calloc(1, 65536), *at = text;
 
+    assert_non_null(text);
     at += sprintf(at, "%s", before);
     for (unsigned i = 0; i < n; i++) {
         at += sprintf(at, "%s", i ? "," : "");

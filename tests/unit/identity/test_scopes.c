@@ -175,3 +175,23 @@ TEST(test_principal__a_copy_shares_nothing)
     assert_null(copy.user_id.p);
     arena_free(two);
 }
+
+TEST(test_scopes__tools_alone_reach_their_servers_and_no_others)
+{
+    struct arena *mem = arena_new(1 << 20);
+    struct principal who = parse("{\"tools\":[\"files__read*\",\"git*\",\"x__y\",\"a_*\"]}", mem);
+
+    assert_true(principal_may_use_server(&who, STR("files")));
+    assert_true(principal_may_use_server(&who, STR("git")));
+    assert_true(principal_may_use_server(&who, STR("github")));
+    assert_true(principal_may_use_server(&who, STR("x")));
+    assert_true(principal_may_use_server(&who, STR("a")));
+    assert_true(principal_may_use_server(&who, STR("a_b")));
+    assert_false(principal_may_use_server(&who, STR("file")));
+    assert_false(principal_may_use_server(&who, STR("files2")));
+    assert_false(principal_may_use_server(&who, STR("xy")));
+    assert_false(principal_may_use_server(&who, STR("sample")));
+    who = parse("{\"tools\":[\"*__read\"]}", mem);
+    assert_true(principal_may_use_server(&who, STR("anything")));
+    arena_free(mem);
+}
