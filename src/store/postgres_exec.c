@@ -337,33 +337,33 @@ static bool send_lost_beginnings(struct projection *p, struct error *err)
     return true;
 }
 
-static int by_session(const void *a, const void *b)
-{
-    return str_cmp((*(struct used *const *)a)->id, (*(struct used *const *)b)->id);
-}
-
-/* In order of their ids, so that two who do this do not wait for each other in a circle. */
 static bool send_sessions(struct projection *p, struct error *err)
 {
-    struct used **all = arena_zalloc(p->mem, (p->sessions.n + 1) * sizeof(struct used *));
+    size_t room = p->sessions.n + 1, n = 0;
+    struct str *ids = arena_zalloc(p->mem, room * sizeof(*ids));
+    struct str *tenants = arena_zalloc(p->mem, room * sizeof(*tenants));
+    int64_t *numbers[3]; /* executions, tokens, at_ms */
+    struct pg_params q = {0};
     struct str key;
     void *value;
-    size_t n = 0;
-    for (size_t at = 0; map_next(&p->sessions, &at, &key, &value);)
-        all[n++] = value;
-    qsort(all, n, sizeof(struct used *), by_session);
-    for (size_t i = 0; i < n; i++) {
-        struct pg_params q = {0};
-        pg_uuid(&q, all[i]->id);
-        pg_text(&q, cleaned(p->mem, all[i]->tenant));
-        pg_int(&q, all[i]->executions);
-        pg_int(&q, all[i]->tokens);
-        pg_instant(&q, all[i]->at_ms);
-        pg_int(&q, SESSION_LIFE_MAX_MS);
-        if (!send(p, PG_SESSION_USED, &q, err))
-            return false;
+    for (size_t i = 0; i < countof(numbers); i++)
+        numbers[i] = arena_zalloc(p->mem, room * sizeof(int64_t));
+    for (size_t at = 0; map_next(&p->sessions, &at, &key, &value); n++) {
+        const struct used *u = value;
+        ids[n] = u->id;
+        tenants[n] = cleaned(p->mem, u->tenant);
+        numbers[0][n] = u->executions;
+        numbers[1][n] = u->tokens;
+        numbers[2][n] = u->at_ms;
     }
-    return true;
+    if (n == 0)
+        return true;
+    pg_uuids(&q, ids, n, p->mem);
+    pg_texts_of(&q, tenants, n, p->mem);
+    for (size_t i = 0; i < countof(numbers); i++)
+        pg_ints(&q, numbers[i], n, p->mem);
+    pg_int(&q, SESSION_LIFE_MAX_MS);
+    return send(p, PG_SESSIONS_USED, &q, err);
 }
 
 static bool send_tools(struct projection *p, struct error *err)
@@ -426,7 +426,7 @@ static bool second_round(struct projection *p, struct error *err)
 
 static bool prepare_all(struct pg_store *s, struct error *err)
 {
-    static const enum pg_statement all[] = {PG_EXEC_INSERT, PG_EXEC_CLOSE, PG_SESSION_USED,
+    static const enum pg_statement all[] = {PG_EXEC_INSERT, PG_EXEC_CLOSE, PG_SESSIONS_USED,
                                             PG_TOOL_ENTER,  PG_FOLD_HEAD,  PG_FOLD_ADVANCE,
                                             PG_COMMIT};
     for (size_t i = 0; i < countof(all); i++)

@@ -84,7 +84,7 @@ enum pg_statement {
     PG_FOLD_HEADS,
     PG_EXEC_INSERT,
     PG_EXEC_CLOSE,
-    PG_SESSION_USED,
+    PG_SESSIONS_USED,
     PG_TOOL_ENTER,
     PG_OPEN_INTENTS,
     PG_LEASE,
@@ -198,6 +198,8 @@ void pg_bool(struct pg_params *p, bool b);
 void pg_time(struct pg_params *p, int64_t ms);    /* 0 is NULL */
 void pg_instant(struct pg_params *p, int64_t ms); /* 0 is 1970 */
 void pg_ints(struct pg_params *p, const int64_t *ids, size_t n, struct arena *mem);
+void pg_uuids(struct pg_params *p, const struct str *texts, size_t n, struct arena *mem);
+void pg_texts_of(struct pg_params *p, const struct str *texts, size_t n, struct arena *mem);
 
 /* Columns likewise. */
 struct pg_row {

@@ -9,6 +9,11 @@
 #include "base/fault.h"
 #include "base/utf8.h"
 
+/* As pg_type has them for good. */
+#define INT8_OID 20
+#define TEXT_OID 25
+#define UUID_OID 2950
+
 /* Binary times count microseconds from 2000-01-01. */
 #define EPOCH_MS INT64_C(946684800000)
 /* Year 9999: beyond it nobody meant a time. */
@@ -135,19 +140,54 @@ void pg_time(struct pg_params *p, int64_t ms)
 }
 
 /* A one-dimensional array: dimensions, no NULLs, type, length, first index; then each element. */
+static void add_array(struct pg_params *p, unsigned type, const struct str *elements, size_t n,
+                      struct arena *mem)
+{
+    const uint32_t head[] = {htobe32(n > 0), 0, htobe32(type), htobe32((uint32_t)n), htobe32(1)};
+    size_t size = n ? sizeof(head) : 3 * sizeof(head[0]);
+    size_t head_n = size;
+    for (size_t i = 0; i < n; i++)
+        size += 4 + elements[i].n;
+    char *bytes = arena_alloc(mem, size), *to = bytes + head_n;
+    memcpy(bytes, head, head_n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t length = htobe32((uint32_t)elements[i].n);
+        memcpy(to, &length, 4);
+        if (elements[i].n)
+            memcpy(to + 4, elements[i].p, elements[i].n);
+        to += 4 + elements[i].n;
+    }
+    add(p, bytes, size);
+}
+
 void pg_ints(struct pg_params *p, const int64_t *ids, size_t n, struct arena *mem)
 {
-    const uint32_t head[] = {htobe32(n > 0), 0, htobe32(20), htobe32((uint32_t)n), htobe32(1)};
-    size_t head_n = n ? sizeof(head) : 3 * sizeof(head[0]);
-    char *bytes = arena_alloc(mem, head_n + 12 * n), *to = bytes + head_n;
-    memcpy(bytes, head, head_n);
-    for (size_t i = 0; i < n; i++, to += 12) {
-        uint32_t length = htobe32(8);
-        uint64_t be = htobe64((uint64_t)ids[i]);
-        memcpy(to, &length, 4);
-        memcpy(to + 4, &be, 8);
+    uint64_t *be = arena_alloc(mem, n * sizeof(*be) + 1);
+    struct str *elements = arena_alloc(mem, n * sizeof(*elements) + 1);
+    for (size_t i = 0; i < n; i++) {
+        be[i] = htobe64((uint64_t)ids[i]);
+        elements[i] = str_n((const char *)&be[i], sizeof(be[i]));
     }
-    add(p, bytes, head_n + 12 * n);
+    add_array(p, INT8_OID, elements, n, mem);
+}
+
+/* What is no UUID is that of nobody. */
+void pg_uuids(struct pg_params *p, const struct str *texts, size_t n, struct arena *mem)
+{
+    uint8_t(*bytes)[16] = arena_zalloc(mem, n * sizeof(*bytes) + 1);
+    struct str *elements = arena_alloc(mem, n * sizeof(*elements) + 1);
+    for (size_t i = 0; i < n; i++) {
+        uint8_t parsed[16];
+        if (pg_uuid_parse(texts[i], parsed))
+            memcpy(bytes[i], parsed, sizeof(parsed));
+        elements[i] = str_n((const char *)bytes[i], sizeof(bytes[i]));
+    }
+    add_array(p, UUID_OID, elements, n, mem);
+}
+
+void pg_texts_of(struct pg_params *p, const struct str *texts, size_t n, struct arena *mem)
+{
+    add_array(p, TEXT_OID, texts, n, mem);
 }
 
 struct str pg_peek_bytes(struct pg_row *r)

@@ -296,15 +296,23 @@ const char *const pg_texts[PG_COUNT] = {
         "result = CASE WHEN o THEN mcp.hf_jsonb($7::text) ELSE result END "
         "FROM (SELECT outcome IS NULL OR outcome = 'indeterminate' AS o "
         "FROM mcp.session_tool_executions WHERE id = $1::uuid) x WHERE id = $1",
-    [PG_SESSION_USED] =
+    /* All of a slice at once: executor and checks begin once, not for each.  Locked in the order of
+     * their ids, so that two who do this do not wait for each other in a circle. */
+    [PG_SESSIONS_USED] =
+        "WITH used AS (SELECT u.id, u.tenant, u.executions, u.tokens, "
+        "timestamptz 'epoch' + u.at_ms * interval '1 millisecond' AS at FROM unnest($1::uuid[], "
+        "$2::text[], $3::bigint[], $4::bigint[], $5::bigint[]) "
+        "AS u (id, tenant, executions, tokens, at_ms)), "
+        "locked AS (SELECT id FROM mcp.edge_mcp_sessions WHERE id = ANY($1) "
+        "ORDER BY id FOR NO KEY UPDATE) "
         "UPDATE mcp.edge_mcp_sessions s SET tool_execution_count = tool_execution_count + "
-        "$3::bigint, total_tokens_used = least(total_tokens_used::numeric + "
-        "$4::bigint, 9223372036854775807)::bigint, "
-        "expires_at = mcp.hf_slid(s, $5::timestamptz, $6::bigint), "
-        "status = CASE WHEN status = 'idle' AND $5 > last_activity_at AND " NOT_PAST(
-            "$5") " THEN 'active' ELSE status END, "
-                  "last_activity_at = greatest(last_activity_at, $5) "
-                  "WHERE id = $1::uuid AND tenant_id = $2::text",
+        "u.executions, total_tokens_used = least(total_tokens_used::numeric + u.tokens, "
+        "9223372036854775807)::bigint, expires_at = mcp.hf_slid(s, u.at, $6::bigint), "
+        "status = CASE WHEN status = 'idle' AND u.at > last_activity_at AND " NOT_PAST(
+            "u.at") " THEN 'active' ELSE status END, last_activity_at = greatest(last_activity_at, "
+                    "u.at) "
+                    "FROM used u JOIN locked USING (id) WHERE s.id = u.id AND s.tenant_id = "
+                    "u.tenant",
     [PG_TOOL_ENTER] =
         "INSERT INTO mcp.tool_configurations (id, tenant_id, server, tool_name) VALUES ($1::uuid, "
         "$2::text, $3::text, $4::text) ON CONFLICT DO NOTHING",
