@@ -13,10 +13,12 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "store/cached.h"
 #include "store/store.h"
 
 #include "pg_cluster.h"
 #include "reap.h"
+#include "redis_server.h"
 
 #define NOW INT64_C(1800000000000)
 #define HOUR INT64_C(3600000)
@@ -101,6 +103,52 @@ static inline struct store *open_failing(const char *dir)
     return s;
 }
 
+/* All of one program on one Redis, each store with a prefix of its own; gone with the process. */
+static inline struct cache *contract_cache(bool next)
+{
+    static struct redis_target target;
+    static struct arena *mem;
+    static struct cache *cache;
+    static int number;
+    struct error err;
+    if (!next || !redis_server_url())
+        return cache;
+    if (!mem) {
+        mem = arena_new(1 << 20);
+        assert_true(redis_target_parse(str_of(redis_server_url()), mem, &target, &err));
+    }
+    cache_free(cache);
+    struct cache_config config = {.target = &target,
+                                  .prefix = arena_printf(mem, "contract-%d:", number++),
+                                  .ttl_ms = 300000,
+                                  .deadline_ms = 5000};
+    assert_true(cache_new(&config, &cache, &err));
+    return cache;
+}
+
+static inline struct store *cached(struct store *inner)
+{
+    struct cache *cache = inner ? contract_cache(true) : NULL;
+    struct store *s = NULL;
+    struct error err;
+    if (!cache) {
+        store_close(inner);
+        return NULL;
+    }
+    assert_true(store_cached(cache, inner, &s, &err));
+    return s;
+}
+
+static inline struct store *open_cached(const char *dir)
+{
+    return cached(open_memory(dir));
+}
+
+static inline struct store *open_cached_postgres(const char *dir)
+{
+    return cached(open_postgres(dir));
+}
+
 static inline void remove_dir(const char *dir)
 {
     static const char *const files[] = {"holdfast.db", "holdfast.db-wal", "holdfast.db-shm"};
@@ -119,9 +167,13 @@ static inline void on_every_store(void (*claim)(struct fixture *f))
         const char *name;
         struct store *(*open)(const char *dir);
     } stores[] = {
-        {"memory", open_memory},           {"sqlite", open_sqlite},
-        {"postgres", open_postgres},       {"traced(memory)", open_traced},
+        {"memory", open_memory},
+        {"sqlite", open_sqlite},
+        {"postgres", open_postgres},
+        {"traced(memory)", open_traced},
         {"failing(memory)", open_failing},
+        {"cached(memory)", open_cached},
+        {"cached(postgres)", open_cached_postgres},
     };
     for (size_t i = 0; i < countof(stores); i++) {
         char dir[] = "/tmp/holdfast-store-XXXXXX";
@@ -132,11 +184,11 @@ static inline void on_every_store(void (*claim)(struct fixture *f))
         if (f.store)
             claim(&f);
         else
-            print_message("           skipped: no PostgreSQL to start\n");
+            print_message("           skipped: no PostgreSQL or Redis to start\n");
         store_close(f.store);
         arena_free(f.mem);
         remove_dir(dir);
-        if (f.store && stores[i].open == open_postgres)
+        if (f.store && strstr(stores[i].name, "postgres"))
             pg_database_drop(contract_database(false));
         clock_set_real();
     }

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads that Redis may answer, and writes that it must hear of.
+ *
+ * A foreign session and an unknown one take the same way: neither is a hit, both are asked of the
+ * store.  An id is known by the row's own spelling of it, whatever case it was asked in. */
+#include "store/cached_impl.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+static const struct {
+    const char *name, *help;
+    size_t at;
+} counters[] = {
+    {"holdfast_cache_hits_total", "Sessions that were read from the cache.",
+     offsetof(struct cache, hits)},
+    {"holdfast_cache_misses_total", "Sessions that were not in the cache, and read from the store.",
+     offsetof(struct cache, misses)},
+    {"holdfast_cache_errors_total", "Exchanges with the cache that failed.",
+     offsetof(struct cache, errors)},
+};
+
+/* Names. */
+
+/* Ids are UUIDs, which the stores find in either case. */
+static void session_entry(const struct cache *c, struct str tenant, struct str id,
+                          struct entry_name *ret)
+{
+    char lower[64];
+    if (id.n <= sizeof(lower)) {
+        for (size_t i = 0; i < id.n; i++)
+            lower[i] = (char)(id.p[i] >= 'A' && id.p[i] <= 'Z' ? id.p[i] | 0x20 : id.p[i]);
+        id = str_n(lower, id.n);
+    }
+    cache_entry_name(c, 'i', tenant, id, STR_NONE, ret);
+}
+
+/* By owner, so that a handle of somebody else's is as unknown as any. */
+static void handle_entry(const struct cache *c, const struct principal *who, struct str handle,
+                         struct entry_name *ret)
+{
+    cache_entry_name(c, who->tenant_wide ? 'w' : 'h', who->tenant, who->owner, handle, ret);
+}
+
+/* Reads. */
+
+static bool is_reached(const struct session_row *row, const struct principal *who)
+{
+    return str_eq(row->tenant, who->tenant) && (who->tenant_wide || str_eq(row->owner, who->owner));
+}
+
+/* A live row that this one may see; what has ended is for the store to say. */
+static struct session_row *hit(struct cached_store *s, const struct principal *who,
+                               const struct entry_name *name, struct str value, struct arena *mem)
+{
+    struct session_row found;
+    if (value.n < 1 + EPOCH_BYTES || value.p[0] != 'R')
+        return NULL;
+    struct str packed = arena_dup(mem, str_n(value.p + 1 + EPOCH_BYTES, value.n - 1 - EPOCH_BYTES));
+    if (!cache_row_unpack(s->cache, name, packed, &found) || !is_reached(&found, who) ||
+        !session_row_is_live(&found, clock_life_ms()))
+        return NULL;
+    struct session_row *row = arena_new_of(mem, struct session_row);
+    *row = found;
+    return row;
+}
+
+static int64_t ttl_of(const struct cached_store *s, const struct session_row *row)
+{
+    int64_t ttl = s->cache->config.ttl_ms, left = row->expires_ms - clock_life_ms();
+    return row->expires_ms && left < ttl ? left : ttl;
+}
+
+static void fill(struct cached_store *s, const struct entry_name *name, const struct lease *lease,
+                 const struct session_row *row, struct arena *mem)
+{
+    if (!lease->is_ours || !row || !session_row_is_live(row, clock_life_ms()))
+        return;
+    struct str packed = cache_row_pack(s->cache, name, row, mem);
+    if (packed.p)
+        cache_fill(s, name, lease, packed, ttl_of(s, row));
+}
+
+bool cached_session_by_id(struct store *store, const struct principal *who, struct str id,
+                          struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    struct cached_store *s = cached_of(store);
+    struct entry_name name;
+    struct lease lease = {0};
+    struct str value = STR_NONE;
+    struct session_row *row = NULL;
+
+    if (atomic_load(&s->cache->is_distrusted))
+        return store_session_by_id(s->inner, who, id, mem, ret_row, err);
+    session_entry(s->cache, who->tenant, id, &name);
+    bool looked = cache_look(s, &name, &value, &lease);
+    if (looked && (row = hit(s, who, &name, value, mem))) {
+        metric_add(s->cache->hits, 1);
+        *ret_row = row;
+        return true;
+    }
+    metric_add(s->cache->misses, 1);
+    if (!store_session_by_id(s->inner, who, id, mem, &row, err))
+        return false;
+    if (looked)
+        fill(s, &name, &lease, row, mem);
+    *ret_row = row;
+    return true;
+}
+
+/* By the id that the handle led to before; *ret_row stays NULL when that does not do. */
+static bool by_known_id(struct cached_store *s, const struct principal *who, struct str handle,
+                        const struct entry_name *name, struct arena *mem,
+                        struct session_row **ret_row, struct error *err)
+{
+    struct str id = STR_NONE;
+    struct session_row *row = NULL;
+    if (!cache_get_name(s, name, &id) || id.n == 0 || id.n > 64)
+        return true;
+    id = arena_dup(mem, id);
+    if (!cached_session_by_id(&s->base, who, id, mem, &row, err))
+        return false;
+    if (row && str_eq(row->handle, handle))
+        *ret_row = row;
+    return true;
+}
+
+bool cached_session_by_handle(struct store *store, const struct principal *who, struct str handle,
+                              struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    struct cached_store *s = cached_of(store);
+    struct entry_name name;
+    struct session_row *row = NULL;
+
+    if (atomic_load(&s->cache->is_distrusted))
+        return store_session_by_handle(s->inner, who, handle, mem, ret_row, err);
+    handle_entry(s->cache, who, handle, &name);
+    if (!by_known_id(s, who, handle, &name, mem, &row, err))
+        return false;
+    if (!row) {
+        metric_add(s->cache->misses, 1);
+        if (!store_session_by_handle(s->inner, who, handle, mem, &row, err))
+            return false;
+        if (row && session_row_is_live(row, clock_life_ms()))
+            cache_put_name(s, &name, row->id, ttl_of(s, row));
+    }
+    *ret_row = row;
+    return true;
+}
+
+/* Writes. */
+
+/* Which session's row an op writes; absent: none.  A use that an event tells of is the fold's, and
+ * nothing is kept of a session that is only made. */
+static struct str written_session(const struct store_op *op)
+{
+    switch (op->kind) {
+    case OP_SESSION_USE:
+        return op->is_told ? STR_NONE : op->session->id;
+    case OP_SESSION_NAME:
+    case OP_SESSION_END:
+    case OP_SESSION_PATCH:
+    case OP_SESSION_REFRESH:
+    case OP_SESSION_RESEAL:
+        return op->session->id;
+    case OP_CONTEXT_PUT:
+        return op->context->session_id;
+    default:
+        return STR_NONE;
+    }
+}
+
+static struct str tenant_of(const struct store_op *op)
+{
+    return op->kind == OP_SESSION_RESEAL ? op->session->tenant : op->who->tenant;
+}
+
+/* Those that end come first. */
+struct touched {
+    struct entry_name *names;
+    size_t n_ended, n;
+};
+
+static struct touched find_touched(struct cached_store *s, const struct store_op *ops, size_t n)
+{
+    struct touched t = {0};
+    for (unsigned ends = 2; ends-- > 0;)
+        for (size_t i = 0; i < n; i++) {
+            struct str id = written_session(&ops[i]);
+            if (!id.p || (ops[i].kind == OP_SESSION_END) != (ends == 1))
+                continue;
+            if (!t.names)
+                t.names = xcalloc(n, sizeof(*t.names));
+            session_entry(s->cache, tenant_of(&ops[i]), id, &t.names[t.n++]);
+            t.n_ended += ends;
+        }
+    return t;
+}
+
+static void distrust_unless(struct cached_store *s, bool done)
+{
+    if (!done)
+        atomic_store(&s->cache->is_distrusted, true);
+}
+
+/* After a commit: whatever was missed is forgotten by all. */
+static void trust_again(struct cached_store *s)
+{
+    if (atomic_load(&s->cache->is_distrusted) && cache_forget_all(s))
+        atomic_store(&s->cache->is_distrusted, false);
+}
+
+static void announce(struct cached_store *s, const struct touched *t, bool committed)
+{
+    if (committed && t->n_ended)
+        distrust_unless(s, cache_bury(s, t->names, t->n_ended, s->cache->config.ttl_ms));
+    if (committed && t->n > t->n_ended)
+        distrust_unless(s, cache_lift(s, t->names + t->n_ended, t->n - t->n_ended));
+}
+
+static void unfolded_add(struct cached_store *s, const struct store_op *op)
+{
+    struct entry_name name;
+    if (op->kind != OP_EVENT_APPEND || !op->event->session_id.p || s->overflowed)
+        return;
+    session_entry(s->cache, op->event->tenant, op->event->session_id, &name);
+    for (size_t i = s->n_unfolded; i > 0 && s->n_unfolded - i < 16; i--)
+        if (memcmp(&s->unfolded[i - 1], &name, sizeof(name)) == 0)
+            return;
+    if (s->n_unfolded == FORGET_MAX) {
+        s->overflowed = true;
+        return;
+    }
+    if (!s->unfolded)
+        s->unfolded = xcalloc(FORGET_MAX, sizeof(*s->unfolded));
+    s->unfolded[s->n_unfolded++] = name;
+}
+
+bool cached_write(struct store *store, struct store_op *ops, size_t n, struct error *err)
+{
+    struct cached_store *s = cached_of(store);
+    struct touched t = find_touched(s, ops, n);
+
+    if (t.n) {
+        cache_new_tombstone(s);
+        distrust_unless(s, cache_bury(s, t.names, t.n, CACHE_TOMBSTONE_MS));
+    }
+    bool ok = store_write(s->inner, ops, n, err);
+    announce(s, &t, ok);
+    free(t.names);
+    for (size_t i = 0; ok && i < n; i++)
+        unfolded_add(s, &ops[i]);
+    trust_again(s);
+    return ok;
+}
+
+/* The rows of the sessions whose events were folded have changed. */
+static void forget_folded(struct cached_store *s, bool all)
+{
+    if (s->overflowed)
+        distrust_unless(s, cache_forget_all(s));
+    else if (s->n_unfolded)
+        distrust_unless(s, cache_drop(s, s->unfolded, s->n_unfolded));
+    if (all) {
+        s->n_unfolded = 0;
+        s->overflowed = false;
+    }
+    trust_again(s);
+}
+
+bool cached_fold(struct store *store, unsigned max, bool *ret_left, struct error *err)
+{
+    struct cached_store *s = cached_of(store);
+    if (!store_fold(s->inner, max, ret_left, err))
+        return false;
+    forget_folded(s, !*ret_left);
+    return true;
+}
+
+/* Folds too, as much as it likes. */
+bool cached_open_intents(struct store *store, int64_t now_ms, int64_t after, unsigned limit,
+                         struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                         struct error *err)
+{
+    struct cached_store *s = cached_of(store);
+    bool ok = store_open_intents(s->inner, now_ms, after, limit, mem, ret_rows, ret_n, err);
+    forget_folded(s, ok);
+    return ok;
+}
+
+/* Which rows it wrote is not told, and it comes seldom: all are forgotten. */
+bool cached_reap(struct store *store, const struct reap_what *what, struct reaped *ret,
+                 struct error *err)
+{
+    struct cached_store *s = cached_of(store);
+    bool ok = store_reap(s->inner, what, ret, err);
+    if (!ok || ret->expired || ret->idled || ret->pulled_back)
+        distrust_unless(s, cache_forget_all(s));
+    forget_folded(s, ok);
+    return ok;
+}
+
+/* Life. */
+
+bool cache_new(const struct cache_config *config, struct cache **ret, struct error *err)
+{
+    if (config->prefix.n > CACHE_PREFIX_MAX)
+        return error_set(err, ERR_CONFIG,
+                         "session.cache.prefix is longer than %d bytes; shorten it",
+                         CACHE_PREFIX_MAX);
+    struct cache *c = xcalloc(1, sizeof(*c));
+    c->config = *config;
+    memcpy(c->prefix, config->prefix.p, config->prefix.n);
+    c->config.prefix = str_n(c->prefix, config->prefix.n);
+    c->key = hmac_key_new(config->key, sizeof(config->key));
+    crypto_wipe(c->config.key, sizeof(c->config.key));
+    for (size_t i = 0; i < countof(counters); i++) {
+        struct metric *m =
+            metric_register(METRIC_COUNTER, counters[i].name, counters[i].help, "", 1);
+        *(struct metric_cell **)((char *)c + counters[i].at) = metric_cell(m, NULL, 0);
+    }
+    *ret = c;
+    return true;
+}
+
+void cache_free(struct cache *c)
+{
+    if (!c)
+        return;
+    hmac_key_free(c->key);
+    free(c);
+}
+
+bool store_cached(struct cache *c, struct store *inner, struct store **ret, struct error *err)
+{
+    struct redis_config how = {.target = c->config.target,
+                               .ca_file = c->config.ca_file,
+                               .deadline_ms = c->config.deadline_ms};
+    struct redis *redis = NULL;
+    if (!redis_new(&how, &redis, err))
+        return false;
+    struct cached_store *s = xcalloc(1, sizeof(*s));
+    s->base.ops = &cached_ops;
+    s->inner = inner;
+    s->cache = c;
+    s->redis = redis;
+    s->mem = arena_new((size_t)64 << 20);
+    *ret = &s->base;
+    return true;
+}
+
+void cached_close(struct store *store)
+{
+    struct cached_store *s = cached_of(store);
+    store_close(s->inner);
+    redis_free(s->redis);
+    arena_free(s->mem);
+    free(s->unfolded);
+    free(s);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the cache share: cached.c reads and writes through it, cached_redis.c is what
+ * is said to Redis, cached_row.c a row as bytes, cached_pass.c all other verbs. */
+#ifndef HOLDFAST_STORE_CACHED_IMPL_H
+#define HOLDFAST_STORE_CACHED_IMPL_H
+
+#include <stdatomic.h>
+
+#include "base/metric.h"
+#include "crypto/hash.h"
+#include "store/cached.h"
+#include "store/store_impl.h"
+
+#define ENTRY_DIGITS 32
+#define EPOCH_BYTES 16
+#define MAC_BYTES 16
+#define FORGET_MAX 4096
+
+struct cache {
+    struct cache_config config;
+    char prefix[CACHE_PREFIX_MAX];
+    struct hmac_key *key;
+    struct metric_cell *hits, *misses, *errors;
+    /* A write was not announced: nobody here uses an entry until the epoch is deleted. */
+    atomic_bool is_distrusted;
+    _Atomic int64_t warned_ms; /* clock_mono_ms(); 0: never */
+};
+
+struct entry_name {
+    char digits[ENTRY_DIGITS];
+};
+
+struct cached_store {
+    struct store base;
+    struct store *inner;
+    struct cache *cache;
+    struct redis *redis;
+    uint64_t connects;               /* for which the epoch was deleted */
+    struct arena *mem;               /* of one exchange */
+    char tombstone[1 + EPOCH_BYTES]; /* of this batch */
+    /* Sessions whose events are not folded yet: their rows change then. */
+    struct entry_name *unfolded;
+    size_t n_unfolded;
+    bool overflowed; /* more than FORGET_MAX of them */
+};
+
+static inline struct cached_store *cached_of(struct store *s)
+{
+    return container_of(s, struct cached_store, base);
+}
+
+extern const struct store_ops cached_ops;
+void cached_close(struct store *s);
+bool cached_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
+bool cached_session_by_handle(struct store *s, const struct principal *who, struct str handle,
+                              struct arena *mem, struct session_row **ret_row, struct error *err);
+bool cached_session_by_id(struct store *s, const struct principal *who, struct str id,
+                          struct arena *mem, struct session_row **ret_row, struct error *err);
+bool cached_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
+bool cached_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
+                         struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+                         struct error *err);
+bool cached_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
+                 struct error *err);
+
+/* cached_redis.c.  false: Redis did not do it; that is counted and, now and then, said. */
+struct lease {
+    char epoch[EPOCH_BYTES], token[EPOCH_BYTES];
+    bool is_ours; /* nobody else was on the way */
+};
+/* *ret_value: what is there in this epoch, absent for nothing, in the store's `mem`. */
+must_check bool cache_look(struct cached_store *s, const struct entry_name *name,
+                           struct str *ret_value, struct lease *ret_lease);
+bool cache_fill(struct cached_store *s, const struct entry_name *name, const struct lease *lease,
+                struct str value, int64_t ttl_ms);
+void cache_new_tombstone(struct cached_store *s);
+must_check bool cache_bury(struct cached_store *s, const struct entry_name *names, size_t n,
+                           int64_t ttl_ms);
+/* Takes away our tombstones, and whatever stands there but those of others. */
+must_check bool cache_lift(struct cached_store *s, const struct entry_name *names, size_t n);
+/* For a change that nobody announced. */
+must_check bool cache_drop(struct cached_store *s, const struct entry_name *names, size_t n);
+must_check bool cache_forget_all(struct cached_store *s);
+/* Handles: a name for a name, which never changes. */
+must_check bool cache_get_name(struct cached_store *s, const struct entry_name *name,
+                               struct str *ret_value);
+void cache_put_name(struct cached_store *s, const struct entry_name *name, struct str value,
+                    int64_t ttl_ms);
+
+/* cached_row.c */
+void cache_entry_name(const struct cache *c, char kind, struct str tenant, struct str a,
+                      struct str b, struct entry_name *ret);
+/* Absent when it is too long. */
+struct str cache_row_pack(const struct cache *c, const struct entry_name *name,
+                          const struct session_row *row, struct arena *mem);
+/* Texts point into `packed`.  false: not a row that was packed under this name. */
+must_check bool cache_row_unpack(const struct cache *c, const struct entry_name *name,
+                                 struct str packed, struct session_row *ret);
+
+#endif

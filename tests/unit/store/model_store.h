@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store of one session for tests of the cache: the row is the test's own, and it is told before
+ * and after each read and commit, so that it can do something in between. */
+#ifndef HOLDFAST_TESTS_MODEL_STORE_H
+#define HOLDFAST_TESTS_MODEL_STORE_H
+
+#include <stdlib.h>
+
+#include "test.h"
+
+#include "base/clock.h"
+#include "store/cached.h"
+#include "store/store_impl.h"
+
+enum model_point { BEFORE_READ, AFTER_READ, BEFORE_COMMIT, AFTER_COMMIT };
+
+struct model_store {
+    struct store base;
+    struct session_row *row; /* shared by the stores of all nodes */
+    unsigned reads;
+    void (*hook)(void *arg, enum model_point point);
+    void *arg;
+    bool fails; /* the commit */
+};
+
+static inline void model_at(struct model_store *m, enum model_point point)
+{
+    if (m->hook)
+        m->hook(m->arg, point);
+}
+
+static inline bool model_read(struct store *s, const struct principal *who, bool named,
+                              struct arena *mem, struct session_row **ret_row)
+{
+    struct model_store *m = container_of(s, struct model_store, base);
+    struct session_row *row = NULL;
+    m->reads++;
+    model_at(m, BEFORE_READ);
+    if (named && str_eq(who->tenant, m->row->tenant) &&
+        (who->tenant_wide || str_eq(who->owner, m->row->owner))) {
+        row = arena_new_of(mem, struct session_row);
+        *row = *m->row;
+        session_row_settle(row, clock_life_ms());
+    }
+    model_at(m, AFTER_READ);
+    *ret_row = row;
+    return true;
+}
+
+static inline bool model_by_id(struct store *s, const struct principal *who, struct str id,
+                               struct arena *mem, struct session_row **ret_row, struct error *err)
+{
+    struct model_store *m = container_of(s, struct model_store, base);
+    (void)err;
+    return model_read(s, who, str_ieq(id, m->row->id), mem, ret_row);
+}
+
+static inline bool model_by_handle(struct store *s, const struct principal *who, struct str handle,
+                                   struct arena *mem, struct session_row **ret_row,
+                                   struct error *err)
+{
+    struct model_store *m = container_of(s, struct model_store, base);
+    (void)err;
+    return model_read(s, who, str_eq(handle, m->row->handle), mem, ret_row);
+}
+
+static inline bool model_write(struct store *s, struct store_op *ops, size_t n, struct error *err)
+{
+    struct model_store *m = container_of(s, struct model_store, base);
+    model_at(m, BEFORE_COMMIT);
+    if (m->fails)
+        return error_set(err, ERR_UNAVAILABLE, "told to fail");
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].kind == OP_SESSION_END)
+            m->row->status = SESSION_TERMINATED;
+        if (ops[i].kind != OP_WRITER_RENEW && ops[i].kind != OP_EVENT_APPEND)
+            m->row->version++;
+        ops[i].verdict = VERDICT_OK;
+    }
+    model_at(m, AFTER_COMMIT);
+    return true;
+}
+
+static inline bool model_fold(struct store *s, unsigned max, bool *ret_left, struct error *err)
+{
+    struct model_store *m = container_of(s, struct model_store, base);
+    (void)max, (void)err;
+    m->row->tool_count++;
+    *ret_left = false;
+    return true;
+}
+
+static inline bool model_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
+                              struct error *err)
+{
+    struct model_store *m = container_of(s, struct model_store, base);
+    (void)what, (void)err;
+    m->row->status = SESSION_IDLE;
+    *ret = (struct reaped){.idled = 1};
+    return true;
+}
+
+static inline void model_close(struct store *s)
+{
+    free(container_of(s, struct model_store, base));
+}
+
+static inline struct model_store *model_store_new(struct session_row *row)
+{
+    static const struct store_ops ops = {
+        .name = "model",
+        .close = model_close,
+        .write = model_write,
+        .session_by_id = model_by_id,
+        .session_by_handle = model_by_handle,
+        .fold = model_fold,
+        .reap = model_reap,
+    };
+    struct model_store *m = xcalloc(1, sizeof(*m));
+    m->base.ops = &ops;
+    m->row = row;
+    return m;
+}
+
+#endif
