@@ -171,7 +171,11 @@ static bool start_services(struct gateway *g, struct error *err)
 {
     struct services *sv = &g->sv;
     struct ground_config ground = {.database = g->options.database,
-                                   .data_dir = g->options.data_dir};
+                                   .data_dir = g->options.data_dir,
+                                   .cache_prefix = sv->config->cache_prefix,
+                                   .cache_ttl_ms = sv->config->cache_ttl_ms};
+    if (g->options.redis.shown.p && sv->config->cache_enabled)
+        ground.redis = &g->options.redis;
 
     int64_t ended = 0;
     if (!ground_open(&ground, &g->ground, err) || !open_undelivered(g, err) ||

@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "store/database.h"
+#include "store/redis_conn.h"
 
 struct datadir;
 struct gateway_options {
@@ -12,7 +13,8 @@ struct gateway_options {
     struct config_source source; /* where it came from: SIGHUP reads it again */
     struct str data_dir;
     struct database database;
-    struct datadir *datadir; /* taken; NULL: to be owned first */
+    struct redis_target redis; /* shown absent: none */
+    struct datadir *datadir;   /* taken; NULL: to be owned first */
     /* For `stdio`: no listener but the control socket, and the end comes with the last pipe. */
     bool ends_with_pipes;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening order: connections → writer → chain and its key → what the spool holds → what lost
- * writers left open.
+ * writers left open → the cache, whose key comes from the chain.
  *
  * Of several nodes one at a time closes the intents of writers that are gone, by a claim.  After
  * the database was away every lease may have lapsed although all nodes live, so nobody closes
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "cli/datadir.h"
+#include "crypto/hash.h"
 #include "store/claim.h"
 
 #include <fcntl.h>
@@ -37,6 +38,7 @@ struct ground {
     char uuid[UUID_TEXT], node[256];
     struct chain *chain;
     struct spool *spool;
+    struct cache *cache; /* NULL: none */
     /* while it runs */
     struct lanes *lanes;
     struct loop_timer *lease;
@@ -229,6 +231,28 @@ static bool close_lost(struct ground *g, struct error *err)
     return true;
 }
 
+/* Lookups are answered from the cache and writes announced to it; queries know nothing of it.  It
+ * need not be there: it is looked for at first use, and again whenever it was lost. */
+static bool open_cache(struct ground *g, struct error *err)
+{
+    const struct redis_target *redis = g->config.redis;
+    struct cache_config config = {
+        .target = redis, .prefix = g->config.cache_prefix, .ttl_ms = g->config.cache_ttl_ms};
+    if (!redis)
+        return true;
+    chain_derive(g->chain, "cache", config.key);
+    bool ok = cache_new(&config, &g->cache, err);
+    crypto_wipe(config.key, sizeof(config.key));
+    for (size_t i = 0; ok && i < 2; i++)
+        ok = store_cached(g->cache, g->stores[i], &g->stores[i], err);
+    if (ok && !ground_is_shared(g))
+        log_warn("REDIS_URL is of little use without DATABASE_URL: nobody else reads the sessions "
+                 "of this data directory");
+    if (ok)
+        log_info("sessions are cached", LS("redis", redis->shown));
+    return ok;
+}
+
 bool ground_open(const struct ground_config *config, struct ground **ret, struct error *err)
 {
     struct ground *g = xcalloc(1, sizeof(*g));
@@ -237,7 +261,7 @@ bool ground_open(const struct ground_config *config, struct ground **ret, struct
         g->config.patience_ms = PATIENCE_MS;
     g->mem = arena_new(1 << 20);
     if (!open_stores(g, err) || !start_writer(g, err) || !open_spool(g, err) ||
-        !close_lost(g, err)) {
+        !close_lost(g, err) || !open_cache(g, err)) {
         ground_close(g);
         return false;
     }
@@ -384,6 +408,7 @@ void ground_close(struct ground *g)
             store_close(g->stores[i]);
     if (g->lanes)
         end_writer(g);
+    cache_free(g->cache);
     spool_close(g->spool);
     chain_free(g->chain);
     arena_free(g->mem);

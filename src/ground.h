@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the gateway stands on: the database with its three connections, the writer with its lease,
- * the chain and the spool.  Opened before anything else runs, closed after everything else.
+ * the chain and the spool, and the cache in front of the first two connections.  Opened before
+ * anything else runs, closed after everything else.
  *
  * On SQLite we are alone: the data directory is locked.  On PostgreSQL other nodes may be at work,
  * so a writer counts as gone only when its lease has lapsed, and then one of us closes what it left
@@ -9,6 +10,7 @@
 #define HOLDFAST_GROUND_H
 
 #include "audit/chain.h"
+#include "store/cached.h"
 #include "store/database.h"
 #include "store/lanes.h"
 #include "store/spool.h"
@@ -16,7 +18,10 @@
 struct ground_config {
     struct database database;
     struct str data_dir;
-    int64_t patience_ms; /* for a PostgreSQL that is not there yet; 0: 30 s */
+    int64_t patience_ms;              /* for a PostgreSQL that is not there yet; 0: 30 s */
+    const struct redis_target *redis; /* where sessions are cached; NULL: nowhere.  Lasts as long */
+    struct str cache_prefix;
+    int64_t cache_ttl_ms;
 };
 
 struct ground;

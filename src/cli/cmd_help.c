@@ -29,6 +29,9 @@ static const struct row environment[] = {
     {"HOLDFAST_KEY", "a key that holdfast stdio speaks for; without one it is the local admin"},
     {"DATABASE_URL",
      "PostgreSQL to keep everything in (postgresql://…) instead of the data directory"},
+    {"REDIS_URL", "Redis to cache sessions in (redis://, rediss:// or unix://), beside a "
+                  "PostgreSQL that several "
+                  "nodes share"},
     {"HOLDFAST_AUDIT_KEY_FILE",
      "file of the audit key, when it is not audit.key in the data directory; nodes on one "
      "PostgreSQL use the same key"},

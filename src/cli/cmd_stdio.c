@@ -93,6 +93,7 @@ static bool load(struct stdio *s, struct gateway_options *ret, struct error *err
     };
     if (!database_choose(str_of(getenv("DATABASE_URL")), s->data_dir, s->cli->mem, &ret->database,
                          err) ||
+        !redis_choose(str_of(getenv("REDIS_URL")), s->cli->mem, &ret->redis, err) ||
         !config_load(&ret->source, &ret->config, err))
         return false;
     if (!server || config_server(ret->config, str_of(server)))

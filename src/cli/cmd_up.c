@@ -30,6 +30,7 @@ int cmd_up(struct cli *cli)
     if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &options.data_dir, &err) ||
         !database_choose(str_of(getenv("DATABASE_URL")), options.data_dir, cli->mem,
                          &options.database, &err) ||
+        !redis_choose(str_of(getenv("REDIS_URL")), cli->mem, &options.redis, &err) ||
         !config_load(&options.source, &options.config, &err))
         return cli_fail(cli, &err);
     if (!gateway_check_files(options.config, &err)) {

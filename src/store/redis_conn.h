@@ -37,6 +37,10 @@ struct redis_target {
 must_check bool redis_target_parse(struct str url, struct arena *mem, struct redis_target *ret,
                                    struct error *err);
 
+/* The same for an environment variable: absent or empty leaves *ret zeroed, `shown` absent. */
+must_check bool redis_choose(struct str url, struct arena *mem, struct redis_target *ret,
+                             struct error *err);
+
 struct redis_config {
     const struct redis_target *target; /* lasts as long as the connection */
     const char *ca_file;               /* authorities for TLS; NULL: the system's */

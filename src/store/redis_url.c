@@ -141,3 +141,11 @@ bool redis_target_parse(struct str url, struct arena *mem, struct redis_target *
     }
     return bad(err, "begin it with redis://, rediss:// or unix://");
 }
+
+bool redis_choose(struct str url, struct arena *mem, struct redis_target *ret, struct error *err)
+{
+    if (url.n > 0)
+        return redis_target_parse(url, mem, ret, err);
+    *ret = (struct redis_target){0};
+    return true;
+}

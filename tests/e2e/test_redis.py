@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes on one PostgreSQL and one Redis: what one has read another need not, what one ended no other
+brings back, and without Redis all of it goes on."""
+import os
+import re
+
+import pytest
+
+from commands import run
+from harness import wait_for
+from redis_server import Redis
+from rest import Rest
+
+
+@pytest.fixture
+def redis():
+    server = Redis()
+    if not server.is_there:
+        pytest.skip('no Redis to start')
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def nodes(holdfast, cluster, redis, stdio_server):
+    """nodes(n): that many on one database and one Redis."""
+    def make(n=2, settings=None):
+        url = cluster.database()
+        entry, _ = stdio_server('up', handles='never')
+        made = []
+        for _ in range(n):
+            env = {'DATABASE_URL': url, 'REDIS_URL': redis.url}
+            if made:
+                env['HOLDFAST_AUDIT_KEY_FILE'] = os.path.join(made[0].data, 'audit.key')
+            made.append(holdfast({'up': entry}, settings, env=env))
+        return made
+    return make
+
+
+def counter(hf, name):
+    found = re.search(rf'^holdfast_cache_{name}_total (\d+)', hf.get('/metrics').body.decode(), re.M)
+    return int(found[1]) if found else 0
+
+
+def test_a_session_made_on_one_is_read_used_and_ended_on_the_other(nodes, redis):
+    a, b = nodes()
+    here, there = Rest(a), Rest(b)
+    name = here.create(client_name='one')['session_id']
+    for _ in range(4):
+        assert there.session(name)['client_name'] == 'one'
+        assert here.session(name)['client_name'] == 'one'
+    assert counter(a, 'hits') + counter(b, 'hits') > 0
+    assert there.put(f'/sessions/{name}/context', {'n': 1}).status == 200
+    assert here.get(f'/sessions/{name}/context').json() == {'n': 1}
+    assert there.delete(f'/sessions/{name}').status in (200, 204)
+    for _ in range(3):
+        assert here.session(name)['status'] == 'terminated'
+        assert there.session(name)['status'] == 'terminated'
+    assert b'session:epoch' in redis.say('KEYS', '*')
+
+
+@pytest.mark.parametrize('trouble', ['kill', 'stop', 'flush', 'memory'])
+def test_in_trouble_nothing_fails_and_nothing_ended_comes_back(nodes, redis, trouble):
+    a, b = nodes()
+    here, there = Rest(a), Rest(b)
+    names = [here.create(client_name='x')['session_id'] for _ in range(6)]
+    for name in names * 2:
+        assert there.session(name)['status'] == 'active'
+    begin, end = {
+        'kill': (lambda: redis.order('kill'), lambda: redis.order('start')),
+        'stop': (lambda: redis.order('stop'), lambda: redis.order('cont')),
+        'flush': (lambda: redis.say('FLUSHALL'), lambda: None),
+        'memory': (lambda: redis.say('CONFIG', 'SET', 'maxmemory', '1'), lambda: redis.say('CONFIG', 'SET', 'maxmemory', '0')),
+    }[trouble]
+    begin()
+    for name in names[:3]:
+        assert here.delete(f'/sessions/{name}').status in (200, 204)
+        assert here.session(name)['status'] == 'terminated'
+    assert [there.session(name)['status'] for name in names[3:]] == ['active'] * 3
+    end()
+    wait_for(lambda: all(there.session(name)['status'] == 'terminated' for name in names[:3]), 'the ends', 5)
+    before = counter(b, 'hits')
+    wait_for(lambda: there.session(names[3]) and counter(b, 'hits') > before, 'the cache to be used again', 20)
+    for name in names[:3]:
+        assert here.session(name)['status'] == 'terminated' and there.session(name)['status'] == 'terminated'
+    assert here.delete(f'/sessions/{names[4]}').status in (200, 204)
+    assert there.session(names[4])['status'] == 'terminated'
+
+
+def test_a_password_is_shown_to_nobody(holdfast, cluster):
+    hf = holdfast(start=False, env={'REDIS_URL': 'redis://canary@host'})
+    done = run(hf, 'up', env={'REDIS_URL': 'redis://canary@host'})
+    assert done.returncode == 7
+    assert 'REDIS_URL' in done.stderr and 'canary' not in done.stderr
+    hf = holdfast(env={'DATABASE_URL': cluster.database(), 'REDIS_URL': 'redis://:canary@127.0.0.1:1/0'})
+    rest = Rest(hf)
+    assert rest.create(client_name='x')['status'] == 'active'
+    assert '127.0.0.1:1' in str(hf.log()) and 'canary' not in str(hf.log())
+
+
+def test_without_postgresql_it_says_that_it_is_of_little_use(holdfast, redis):
+    hf = holdfast(env={'REDIS_URL': redis.url})
+    rest = Rest(hf)
+    name = rest.create(client_name='x')['session_id']
+    assert rest.session(name)['status'] == 'active'
+    assert rest.delete(f'/sessions/{name}').status in (200, 204)
+    assert rest.session(name)['status'] == 'terminated'
+    assert 'of little use' in str(hf.log())
