@@ -225,6 +225,7 @@ def test_d03__the_database_itself_refuses_what_cannot_be(walk):
     insert = ("INSERT INTO mcp.edge_mcp_sessions (id, session_id, tenant_id, edge_mcp_id, owner, origin, status, client_type) "
               "VALUES (gen_random_uuid(), '{name}', '{tenant}', {edge}, 'local', 'rest', '{status}', {type})")
     fine = {'name': 'constraint', 'tenant': 'acme', 'edge': "'e'", 'status': 'active', 'type': "'ide'"}
+    walk.admin.create()  # there is such a tenant now
     walk.sql(insert.format(**fine))
     for wrong in ({}, {'name': 'x', 'status': 'dozing'}, {'name': 'x', 'edge': 'NULL'}, {'name': 'x', 'tenant': 'nobody'},
                   {'name': 'x', 'type': "'toaster'"}):
@@ -236,6 +237,7 @@ def test_d03__the_database_itself_refuses_what_cannot_be(walk):
 def test_d28__a_row_inserted_as_the_first_registry_did_is_a_session(walk):
     if not walk.url:
         pytest.skip('its file has one writer')
+    walk.admin.create()  # there is such a tenant now
     before = walk.stored.counted('acme')
     walk.sql("""INSERT INTO mcp.edge_mcp_sessions (
             session_id, tenant_id, user_id, edge_mcp_id, client_name, client_type, client_version, status, initialized,
