@@ -203,7 +203,7 @@ static bool start_services(struct gateway *g, struct error *err)
     sv->audit = audit_new(&audit);
     undelivered_use(sv->undelivered, sv->lanes);
     vault_use(sv->vault, sv->lanes);
-    sv->calls = calls_new(sv->audit, sv->lanes);
+    sv->calls = calls_new(sv->loop, sv->audit, sv->lanes, sv->vault);
     struct sessions_config sessions = {
         .lanes = sv->lanes,
         .node = writer->node,

@@ -6,7 +6,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "call/credential.h"
 #include "call/level.h"
+#include "crypto/hash.h"
 #include "json/splice.h"
 
 #include <assert.h>
@@ -18,18 +20,23 @@
 #define KEPT_TEXT (64u * 1024)
 
 struct calls {
+    struct loop *loop;
     struct audit *audit;
     struct lanes *lanes;
+    struct vault *vault;
     struct map by_client_id;
     unsigned in_flight;
     struct buf text; /* room for the next request; see borrow_text() */
 };
 
-struct calls *calls_new(struct audit *audit, struct lanes *lanes)
+struct calls *calls_new(struct loop *loop, struct audit *audit, struct lanes *lanes,
+                        struct vault *vault)
 {
     struct calls *home = xcalloc(1, sizeof(*home));
     home->audit = audit;
+    home->loop = loop;
     home->lanes = lanes;
+    home->vault = vault;
     map_init(&home->by_client_id);
     buf_init(&home->text, MAX_REQUEST);
     return home;
@@ -77,12 +84,14 @@ static struct link_identity link_identity_of(const struct call *c)
     const struct session *s = c->session;
     struct link_identity who = {.key = s->link_key, .owner = s->owner_key};
 
-    if (config->share == SHARE_ALL ||
-        (config->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN))
+    if (c->goes_alone)
+        who.credential = credential_found(c->credential);
+    else if (config->share == SHARE_ALL ||
+             (config->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN))
         who.key = STR("all");
     else if (s->origin == ORIGIN_DERIVED)
         who.key = s->owner_key;
-    else if (c->transport && c->client_era == MCP_LEGACY)
+    if (str_eq(who.key, s->link_key) && c->transport && c->client_era == MCP_LEGACY)
         who.initialize_params = c->transport->initialize_params;
     return who;
 }
@@ -294,6 +303,7 @@ static void call_send(struct call *c, struct link *l, bool was_open)
     text = borrow_text(c->home);
     (void)buf_room(&text, c->request->doc.text.n + 256); /* one allocation in the common case */
     bridge_write_request(&b, &text);
+    credential_stamp(link_meta_credential(l), &text);
     struct outgoing m = {
         .method = c->request->method,
         .name = c->tool,
@@ -305,6 +315,8 @@ static void call_send(struct call *c, struct link *l, bool was_open)
     c->state = CALL_SENT;
     c->sent_us = clock_mono_us();
     bool sent = upstream_send(l, &c->exec, &c->pending, &m, &err);
+    if (link_meta_credential(l).value.p)
+        crypto_wipe(text.p, text.n);
     return_text(c->home, &text);
     if (!sent)
         on_fail(&c->pending, &err, false);
@@ -319,18 +331,54 @@ static void on_link(struct link_wait *w, struct link *l, const struct error *err
         call_send(c, l, false);
 }
 
-static void call_link(struct call *c)
+static void link_now(struct call *c)
 {
     struct link_identity who = link_identity_of(c);
     struct link *l;
     struct error err;
 
-    c->state = CALL_LINKING;
     c->wait.done = on_link;
     if (!upstream_link(c->up, &who, &c->wait, &l, &err))
         call_failed(c, &err);
     else if (l)
         call_send(c, l, true);
+}
+
+static void on_credential(void *arg, const struct error *err)
+{
+    struct call *c = arg;
+
+    if (err) {
+        call_failed(c, err);
+        return;
+    }
+    c->goes_alone = credential_found(c->credential).value.p != NULL;
+    link_now(c);
+}
+
+/* A link that stands has its credential already; else it is looked up before one is opened. */
+static void call_link(struct call *c)
+{
+    const struct session *s = c->session;
+
+    c->state = CALL_LINKING;
+    credential_free(c->credential);
+    c->credential = NULL;
+    c->goes_alone = false;
+    if (!upstream_config(c->up)->credential_service.p || !s->sealed_auth.p) {
+        link_now(c);
+    } else if (upstream_has_link(c->up, s->link_key)) {
+        c->goes_alone = true;
+        link_now(c);
+    } else {
+        c->credential = credential_fetch(&(struct credential_ask){.loop = c->home->loop,
+                                                                  .lanes = c->home->lanes,
+                                                                  .vault = c->home->vault,
+                                                                  .who = c->who,
+                                                                  .session_id = s->id,
+                                                                  .server = upstream_config(c->up)},
+                                         on_credential, c);
+    }
 }
 
 /* What had to be written first is durable: the intent, the session's row. */
@@ -594,7 +642,10 @@ void call_cancel(struct call *c, struct str reason)
 
     if (c->state == CALL_LINKING && c->level)
         level_forget(c->level);
-    else if (c->state == CALL_LINKING)
+    else if (c->state == CALL_LINKING && credential_is_awaited(c->credential)) {
+        credential_free(c->credential);
+        c->credential = NULL;
+    } else if (c->state == CALL_LINKING)
         link_wait_cancel(&c->wait);
     else if (c->state == CALL_SENT)
         pending_cancel(&c->pending, reason);
@@ -608,6 +659,7 @@ void call_cancel(struct call *c, struct str reason)
 
 void call_release(struct call *c)
 {
+    credential_free(c->credential);
     if (c->answer_mem)
         arena_free(c->answer_mem);
     if (c->up)

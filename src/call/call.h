@@ -43,7 +43,9 @@ enum call_outcome {
 struct str call_outcome_name(enum call_outcome outcome);
 
 struct calls; /* those in flight, by (transport, client's id), for cancellation */
-struct calls *calls_new(struct audit *audit, struct lanes *lanes) must_check;
+struct vault;
+struct calls *calls_new(struct loop *loop, struct audit *audit, struct lanes *lanes,
+                        struct vault *vault) must_check;
 void calls_free(struct calls *c);
 unsigned calls_in_flight(const struct calls *c);
 
@@ -96,7 +98,9 @@ struct call {
     /* private */
     struct pending pending;
     struct link_wait wait;
-    struct level_news *level; /* LINKING: the server takes a log level first */
+    struct credential_fetch *credential; /* LINKING: what goes along is being looked up */
+    bool goes_alone;                     /* … and it is for this session alone */
+    struct level_news *level;            /* LINKING: the server takes a log level first */
     struct str cancel_key;
     unsigned attempts;
     int64_t sent_us; /* of the attempt that was answered; 0: none left */

@@ -31,7 +31,9 @@ struct server_config {
     bool sse; /* its "type" says that it speaks the HTTP transport of 2024 */
     struct config_pair *headers;
     size_t n_headers;
-    struct str tls_ca; /* absent: the system's authorities */
+    struct str tls_ca;             /* absent: the system's authorities */
+    struct str credential_service; /* whose stored credential goes along; absent: none does */
+    struct str credential_as;      /* "header:NAME", "env:NAME", "meta:KEY" */
     enum server_share share;
     enum server_handles handles;
     enum server_audit audit;

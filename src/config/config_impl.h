@@ -106,6 +106,8 @@ bool option_read_env(const struct js_binding *b, const struct js_field *f, const
                      void *place, struct error *err);
 bool option_read_headers(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
+bool option_read_server_credential(const struct js_binding *b, const struct js_field *f,
+                                   const struct js_node *v, void *place, struct error *err);
 bool option_read_credential_as(const struct js_binding *b, const struct js_field *f,
                                const struct js_node *v, void *place, struct error *err);
 bool option_read_flag(const struct js_binding *b, const struct js_field *f, const struct js_node *v,

@@ -47,6 +47,8 @@ void definition_compute(struct server_config *s)
     put_number(&out, s->sse);
     put_pairs(&out, s->headers, s->n_headers);
     put_text(&out, s->tls_ca);
+    put_text(&out, s->credential_service);
+    put_text(&out, s->credential_as);
     put_number(&out, s->share);
     put_number(&out, s->handles);
     put_number(&out, s->audit);

@@ -410,15 +410,17 @@ const struct js_field option_fields[] = {
 static const struct js_field credential_fields[] = {
     {.name = "service",
      .kind = JS_BIND_STRING,
-     LATER(text),
+     OF_SERVER(credential_service),
      .required = true,
      .help = "The service whose stored credential is meant."},
     {.name = "as",
      .kind = JS_BIND_CUSTOM,
      .read = option_read_credential_as,
-     LATER(more),
+     OF_SERVER(credential_as),
      .required = true,
-     .help = "Where it goes: header:NAME, env:NAME or meta:KEY."},
+     .help =
+         "Where it goes: header:NAME (servers with a url), env:NAME (a process of the session's "
+         "own) or meta:KEY, a member of _meta."},
     {0},
 };
 
@@ -508,10 +510,10 @@ const struct js_field server_fields[] = {
      .help = "How long one call may take."},
     {.name = "credential",
      .kind = JS_BIND_CUSTOM,
-     .read = option_read_shape,
+     .read = option_read_server_credential,
      .fields = credential_fields,
-     .data = "credential",
-     .help = "A credential stored with the session that goes along to this server."},
+     .help = "A credential stored with the session (passthrough_auth) that goes along to this "
+             "server."},
     {.name = "disabled",
      .kind = JS_BIND_CUSTOM,
      .read = option_read_flag,

@@ -38,6 +38,7 @@ static const struct {
     {option_read_audience, "a string, or an array of them"},
     {option_read_issuer_keys, "an array of objects"},
     {option_read_server_tls, "an object"},
+    {option_read_server_credential, "an object"},
     {option_read_file, "a file name"},
     {option_read_shape, "an object"},
     {option_read_named, "an object of objects"},

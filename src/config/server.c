@@ -91,6 +91,27 @@ static void note_misfits(struct reading *r, const struct server_config *s)
                  STR_ARG(s->name));
 }
 
+/* A credential must have a way to the server, and must not reach other sessions on it. */
+static bool check_credential(const struct js_binding *b, const struct js_node *key,
+                             const struct server_config *s, struct error *err)
+{
+    bool is_env = str_starts(s->credential_as, STR("env:"));
+
+    if (str_starts(s->credential_as, STR("header:")) && s->kind != SERVER_HTTP)
+        return js_bind_fault(b, key, err,
+                             "a credential goes as a header only to a server with a \"url\"; use "
+                             "env:NAME or meta:KEY");
+    if (is_env && s->kind != SERVER_STDIO)
+        return js_bind_fault(b, key, err,
+                             "a credential goes into the environment only of a server with a "
+                             "\"command\"; use header:NAME or meta:KEY");
+    if (is_env && s->share == SHARE_ALL)
+        return js_bind_fault(b, key, err,
+                             "with \"share\": \"all\" every session would have the first one's "
+                             "credential; use \"share\": \"session\", or meta:KEY");
+    return true;
+}
+
 static bool read_entry(const struct js_binding *b, const struct js_node *key, struct error *err)
 {
     const struct js_node *entry = js_value_of(key);
@@ -109,6 +130,8 @@ static bool read_entry(const struct js_binding *b, const struct js_node *key, st
     s->kind = draft.server.url.p ? SERVER_HTTP : SERVER_STDIO;
     draft.server.kind = s->kind;
     s->sse = s->kind == SERVER_HTTP && str_eq(draft.type, STR("sse"));
+    if (!check_credential(b, key, s, err))
+        return false;
     note_type(r, &draft);
     note_misfits(r, s);
     definition_compute(s);

@@ -162,6 +162,12 @@ bool option_read_server_tls(const struct js_binding *b, const struct js_field *f
     return js_bind(b, v, f->fields, place, err);
 }
 
+bool option_read_server_credential(const struct js_binding *b, const struct js_field *f,
+                                   const struct js_node *v, void *place, struct error *err)
+{
+    return js_bind(b, v, f->fields, place, err);
+}
+
 bool option_read_headers(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err)
 {
@@ -188,13 +194,17 @@ bool option_read_credential_as(const struct js_binding *b, const struct js_field
         return false;
     where = text;
     str_split(&where, ':');
-    ok = where.n > 0 && ((str_starts(text, STR("header:")) && value_is_header_name(where)) ||
-                         (str_starts(text, STR("env:")) && str_find(where, '=') == where.n) ||
-                         str_starts(text, STR("meta:")));
+    ok = where.n > 0 && where.n <= CONFIG_CARRIER_KEY_MAX &&
+         ((str_starts(text, STR("header:")) && value_is_header_name(where)) ||
+          (str_starts(text, STR("env:")) && str_find(where, '=') == where.n) ||
+          str_starts(text, STR("meta:")));
     if (!ok)
         return js_bind_fault(b, v, err,
                              "\"as\" must be header:NAME, env:NAME or meta:KEY, such as "
                              "\"header:Authorization\"");
+    if (str_starts(text, STR("header:")) && is_among(own_headers, countof(own_headers), where))
+        return js_bind_fault(b, v, err, "the header %.*s is set by Holdfast itself; name another",
+                             STR_ARG(where));
     *(struct str *)place = text;
     return true;
 }

@@ -236,6 +236,7 @@ static const struct writer {
     {option_read_file, IS_STRING, write_field_string},
     {option_read_url, IS_STRING, write_url},
     {option_read_type, IS_STRING, write_field_string},
+    {option_read_credential_as, IS_STRING, write_field_string},
     {option_read_switch, IS_ALWAYS, write_switch},
     {option_read_origins, IS_LIST, write_list},
     {option_read_proxies, IS_LIST, write_list},
@@ -259,7 +260,9 @@ static void write_custom(struct js_writer *w, const struct js_field *f, const ch
 
     if ((f->read == option_read_tls && ((const struct config *)(const void *)from)->tls_cert.p) ||
         (f->read == option_read_server_tls &&
-         ((const struct server_draft *)(const void *)from)->server.tls_ca.p)) {
+         ((const struct server_draft *)(const void *)from)->server.tls_ca.p) ||
+        (f->read == option_read_server_credential &&
+         ((const struct server_draft *)(const void *)from)->server.credential_service.p)) {
         js_key(w, str_of(f->name));
         js_object(w);
         write_fields(w, f->fields, from);

@@ -9,6 +9,7 @@
 #include "upstream/upstream_impl.h"
 
 #include "base/log.h"
+#include "crypto/hash.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -19,6 +20,21 @@
 static struct str pending_key(const struct pending *p)
 {
     return str_n((const char *)&p->id, sizeof(p->id));
+}
+
+static void wipe(void *arg)
+{
+    struct link *l = arg;
+    crypto_wipe((char *)l->credential.value.p, l->credential.value.n);
+}
+
+static void take_credential(struct link *l, const struct link_credential *c)
+{
+    if (!c->value.p)
+        return;
+    l->credential =
+        (struct link_credential){c->as, arena_dup(l->mem, c->name), arena_dup(l->mem, c->value)};
+    arena_on_free(l->mem, wipe, l);
 }
 
 struct link *link_new(struct upstream *u, const struct link_identity *who, enum mcp_era era,
@@ -33,6 +49,7 @@ struct link *link_new(struct upstream *u, const struct link_identity *who, enum 
     l->key = arena_dup(l->mem, who->key);
     l->owner = arena_dup(l->mem, who->owner);
     l->initialize_params = arena_dup(l->mem, who->initialize_params);
+    take_credential(l, &who->credential);
     l->last_used_ms = loop_now_ms(u->set->loop);
     list_init(&l->waiters);
     list_init(&l->pendings);
@@ -445,6 +462,16 @@ struct link *upstream_find_link(struct upstream *u, struct str key, uint64_t gen
 {
     struct link *l = map_get(&u->links, key);
     return l && l->generation == generation && l->state == LINK_OPEN ? l : NULL;
+}
+
+bool upstream_has_link(const struct upstream *u, struct str key)
+{
+    return map_get(&u->links, key) != NULL;
+}
+
+struct link_credential link_meta_credential(const struct link *l)
+{
+    return l->credential.as == CREDENTIAL_META ? l->credential : (struct link_credential){0};
 }
 
 bool link_takes_level(struct link *l, const char *level)

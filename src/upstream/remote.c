@@ -5,6 +5,7 @@
  * (remote_stream.c).  Servers of 2024 answer on a stream of their own (remote_sse.c). */
 #include "upstream/remote_impl.h"
 
+#include "crypto/hash.h"
 #include "io/tls.h"
 #include "mcp/header.h"
 
@@ -63,6 +64,33 @@ struct http_pool *remote_streams(struct upstream *u, struct remote *r)
     if (!r->streams)
         r->streams = pool_new(u, r, MAX_STREAMS);
     return r->streams;
+}
+
+/* The configured headers, but for the one in whose place the link's credential stands. */
+void remote_add_own_lines(struct buf *lines, const struct link *l, struct str own)
+{
+    const struct link_credential *c = &l->credential;
+    const struct server_config *config = l->up->config;
+
+    if (!c->value.p || c->as != CREDENTIAL_HEADER) {
+        buf_addstr(lines, own);
+        return;
+    }
+    for (size_t i = 0; i < config->n_headers; i++)
+        if (!str_ieq(config->headers[i].name, c->name))
+            buf_addf(lines, "%.*s: %.*s\r\n", STR_ARG(config->headers[i].name),
+                     STR_ARG(config->headers[i].value));
+    buf_addstr(lines, c->name);
+    buf_addz(lines, ": ");
+    buf_addstr(lines, c->value);
+    buf_addz(lines, "\r\n");
+}
+
+/* All that every request has. */
+static void add_common_lines(struct buf *lines, const struct link *l, const struct remote *r)
+{
+    buf_addstr(lines, str_n(r->common.p, r->common.n - r->own.n));
+    remote_add_own_lines(lines, l, r->own);
 }
 
 static void remote_open(struct link *l)
@@ -124,7 +152,7 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
     struct post *post = post_new(l, p);
     struct iovec part = {.iov_base = (void *)m->text.p, .iov_len = m->text.n};
     buf_reset(&r->lines);
-    buf_addstr(&r->lines, r->common);
+    add_common_lines(&r->lines, l, r);
     add_era_lines(&r->lines, l, m);
     /* A request's clock is its pending's, which may be stopped meanwhile. */
     int64_t timeout = p ? 0 : l->up->config->timeout_ms;
@@ -140,6 +168,8 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
     struct str target = rl->endpoint.p ? rl->endpoint : r->url.target;
     post->call = http_call_start(pool, "POST", target, buf_str(&r->lines), &part, 1, timeout,
                                  &post_events, post);
+    if (l->credential.value.p)
+        crypto_wipe(r->lines.p, r->lines.n);
     return true;
 }
 
@@ -160,7 +190,7 @@ static void say_goodbye(struct link *l)
         return;
     struct post *post = post_new(NULL, NULL);
     buf_init(&lines, 64 * 1024);
-    buf_addstr(&lines, r->common);
+    add_common_lines(&lines, l, r);
     remote_add_session_lines(&lines, l);
     post->call = http_call_start(r->pool, "DELETE", r->url.target, buf_str(&lines), NULL, 0, 5000,
                                  &post_events, post);

@@ -72,6 +72,7 @@ struct post {
 /* remote.c */
 must_check bool remote_of(struct upstream *u, struct remote **ret, struct error *err);
 struct http_pool *remote_streams(struct upstream *u, struct remote *r);
+void remote_add_own_lines(struct buf *lines, const struct link *l, struct str own);
 void remote_add_session_lines(struct buf *lines, const struct link *l); /* and the version */
 
 /* remote_post.c */

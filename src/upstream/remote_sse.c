@@ -221,7 +221,7 @@ static void connect_channel(struct post *post, struct remote *r)
     loop_timer_start(post->timer, ENDPOINT_MS, 0);
     buf_init(&lines, 256 * 1024);
     buf_addz(&lines, "Accept: text/event-stream\r\n");
-    buf_addstr(&lines, r->own);
+    remote_add_own_lines(&lines, l, r->own);
     post->call = http_call_start(remote_streams(l->up, r), "GET", r->url.target, buf_str(&lines),
                                  NULL, 0, 0, &channel_events, post);
     buf_release(&lines);

@@ -109,7 +109,7 @@ static void connect_stream(struct post *post)
 
     buf_init(&lines, 256 * 1024);
     buf_addz(&lines, "Accept: text/event-stream\r\n");
-    buf_addstr(&lines, r->own);
+    remote_add_own_lines(&lines, l, r->own);
     remote_add_session_lines(&lines, l);
     if (post->last_id.n) {
         buf_addz(&lines, "Last-Event-ID: ");

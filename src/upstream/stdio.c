@@ -19,7 +19,19 @@ static const struct child_events events = {.on_line = on_line, .on_end = on_end}
 static void stdio_open(struct link *l)
 {
     struct upstreams *s = l->up->set;
-    l->wire = child_start(s->loop, s->keeper, l->up->config, &events, l);
+    struct server_config with = *l->up->config;
+    struct config_pair *env;
+
+    if (l->credential.value.p && l->credential.as == CREDENTIAL_ENV) {
+        env = arena_alloc(l->mem, (with.n_env + 1) * sizeof(*env));
+        with.n_env = 0;
+        for (size_t i = 0; i < l->up->config->n_env; i++)
+            if (!str_eq(l->up->config->env[i].name, l->credential.name))
+                env[with.n_env++] = l->up->config->env[i];
+        env[with.n_env++] = (struct config_pair){l->credential.name, l->credential.value};
+        with.env = env;
+    }
+    l->wire = child_start(s->loop, s->keeper, &with, &events, l);
     link_up_later(l);
 }
 

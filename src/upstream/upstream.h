@@ -92,12 +92,20 @@ struct watch_want {
 must_check bool upstreams_watched(struct upstreams *s, struct str server, struct watch_want *w);
 void watch_want_cancel(struct watch_want *w);
 
+/* What a session's calls take along to a server; value absent: nothing. */
+enum credential_as { CREDENTIAL_HEADER, CREDENTIAL_ENV, CREDENTIAL_META };
+struct link_credential {
+    enum credential_as as;
+    struct str name, value;
+};
+
 /* Whose link: the key decides who shares it. */
 struct link_identity {
     struct str key;   /* "s:<session row>", "o:<tenant>/<owner>", "all" */
     struct str owner; /* tenant/owner, for the limit of 4 children per owner */
     struct str
         initialize_params; /* the client's own, to open a legacy upstream with; absent: ours */
+    struct link_credential credential; /* a link opened for `key` has it for its life */
 };
 struct link_wait {
     struct list link;         /* on a link's waiters, or in line for a place */
@@ -120,6 +128,10 @@ bool link_is_stateful(const struct link *l);
 struct str link_remote_id(const struct link *l);
 /* The open link of this key, if it is still the one of that generation. */
 struct link *upstream_find_link(struct upstream *u, struct str key, uint64_t generation);
+/* Is there a link of this key, open or opening? */
+bool upstream_has_link(const struct upstream *u, struct str key);
+/* The credential that goes into each request's _meta; value absent: none. */
+struct link_credential link_meta_credential(const struct link *l);
 /* true: this link was not told this log level yet (a static name), and is taken to be from now on.
  */
 bool link_takes_level(struct link *l, const char *level);

@@ -18,6 +18,7 @@ struct link {
     uint64_t generation;
     struct str key, owner; /* owned, in mem */
     struct str initialize_params;
+    struct link_credential credential; /* in mem, wiped with it */
     struct arena *mem;
     struct list waiters;  /* struct link_wait */
     struct list pendings; /* struct pending, oldest first */

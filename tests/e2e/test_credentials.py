@@ -170,3 +170,159 @@ def test_start__refuses_another_master_key_than_the_one_that_sealed(rest, tmp_pa
     os.rename(path + '.away', path)
     api.holdfast.start()
     assert api.get('/sessions').json()['sessions'][0]['passthrough_auth'] == SHOWN
+
+
+# Use: the session's calls take them along, nobody else's do.
+
+def tokens(secret, service='github'):
+    return {'credentials': {service: {'type': 'bearer', 'token': secret}}}
+
+
+def call(one, path, session, tool='echo', modern=False, **arguments):
+    """A tool call of a session that REST made."""
+    with one.client(path, modern=modern) as client:
+        if modern:
+            return client.call(tool, arguments, meta={'session_id': session})
+        return client.call(tool, arguments, headers={'Mcp-Session-Id': session})
+
+
+def sent_headers(server, name):
+    """Of the requests that reached it, in order; None where there was no such header."""
+    found = []
+    for head in server.record.heads():
+        fields = {n.lower(): v for n, v in head['headers']}
+        found.append(fields.get(name.lower()))
+    return found
+
+
+@pytest.mark.parametrize('era', ['legacy', 'modern'])
+@pytest.mark.parametrize('share', ['session', 'all'])
+def test_header__goes_with_the_calls_of_its_session_alone(rest, http_server, era, share):
+    server = http_server('web', '--era', era)
+    api = rest({'web': server.entry(share=share, headers={'Authorization': 'Bearer configured', 'X-Other': 'stays'},
+                                    credential={'service': 'github', 'as': 'header:Authorization'})})
+    one, two = (api.create(passthrough_auth=tokens(f'{CANARY}-{n}'))['session_id'] for n in (1, 2))
+    none, other = api.create()['session_id'], api.create(passthrough_auth=tokens(CANARY, 'gitlab'))['session_id']
+    call(api.holdfast, '/mcp/web', none, text='what it offers is known from now on')
+    wanted = {one: f'Bearer {CANARY}-1', two: f'Bearer {CANARY}-2', none: 'Bearer configured', other: 'Bearer configured'}
+    for _ in range(2):
+        for session, header in wanted.items():
+            before = len(server.record.heads())
+            assert call(api.holdfast, '/mcp/web', session, text='hello').text == 'hello'
+            sent = sent_headers(server, 'authorization')[before:]
+            # what else is there is the end of earlier links, which have the configured one
+            assert set(sent) - {'Bearer configured'} == {header} - {'Bearer configured'} and header in sent, (session, sent)
+    assert set(sent_headers(server, 'x-other')) <= {'stays', None} and 'stays' in sent_headers(server, 'x-other')
+    with api.holdfast.client('/mcp/web') as client:  # a client that names no session
+        before = len(server.record.heads())
+        client.call('echo', {'text': 'x'})
+        assert set(sent_headers(server, 'authorization')[before:]) == {'Bearer configured'}
+
+
+@pytest.mark.parametrize('auth, header, value', [
+    ({'credentials': {'github': {'type': 'basic', 'username': 'u', 'password': 'p'}}}, 'Authorization', 'Basic dTpw'),
+    ({'credentials': {'github': {'type': 'api_key', 'key_name': 'X-Own', 'key_value': 'v1'}}}, 'X-Own', 'v1'),
+    ({'credentials': {'github': {'type': 'api_key', 'token': 'v2'}}}, 'Authorization', 'v2'),
+    ({'credentials': {'*': {'type': 'bearer', 'token': 'all'}}}, 'Authorization', 'Bearer all'),
+    ({'oauth_tokens': {'github': {'access_token': 'o'}}}, 'Authorization', 'Bearer o'),
+    ({'session_tokens': {'github': 's'}}, 'Authorization', 'Bearer s'),
+    ({'custom_headers': {'authorization': 'Custom c'}}, 'Authorization', 'Custom c')])
+def test_header__is_made_of_what_kind_the_credential_is(holdfast, http_server, auth, header, value):
+    from rest import Rest
+    server = http_server('web')
+    api = Rest(holdfast({'web': server.entry(credential={'service': 'GitHub', 'as': 'header:Authorization'})}))
+    session = api.create(passthrough_auth=auth)['session_id']
+    call(api.holdfast, '/mcp/web', api.create()['session_id'], text='what it offers is known from now on')
+    before = len(server.record.heads())
+    assert call(api.holdfast, '/mcp/web', session, text='x').text == 'x'
+    assert set(sent_headers(server, header)[before:]) - {None} == {value}
+
+
+def environ_of(pid):
+    with open(f'/proc/{pid}/environ', 'rb') as file:
+        return file.read()
+
+
+def test_env__is_in_the_process_of_its_session_and_in_no_other(rest, stdio_server):
+    entry, record = stdio_server('rec', env={'GITHUB_TOKEN': 'configured'}, credential={'service': 'github', 'as': 'env:GITHUB_TOKEN'})
+    beside, others = stdio_server('other')
+    api = rest({'rec': entry, 'other': beside}, env={'HOLDFAST_LOG_LEVEL': 'debug'})
+    one, none = api.create(passthrough_auth=tokens(CANARY))['session_id'], api.create()['session_id']
+    reply = call(api.holdfast, '/mcp/rec', one, 'env')
+    assert json.loads(reply.text)['GITHUB_TOKEN'] == CANARY
+    pid = reply.result['structuredContent']['pid']
+    assert json.loads(call(api.holdfast, '/mcp/rec', none, 'env').text)['GITHUB_TOKEN'] == 'configured'
+    assert 'GITHUB_TOKEN' not in json.loads(call(api.holdfast, '/mcp/other', one, 'env').text)
+    alive = [p for p in record.starts() + others.starts() if os.path.exists(f'/proc/{p}')]
+    assert [p for p in alive if CANARY.encode() in environ_of(p)] == [pid]
+    api.holdfast.stop()
+    for path, content in files_of(api.holdfast.folder):
+        assert CANARY.encode() not in content, path
+
+
+@pytest.mark.parametrize('era', ['legacy', 'modern'])
+def test_meta__is_added_to_the_calls_of_its_session(holdfast, stdio_server, era):
+    from rest import Rest
+    entry, record = stdio_server('rec', '--era', era, share='all', credential={'service': 'github', 'as': 'meta:acme/token'})
+    api = Rest(holdfast({'rec': entry}))
+    one, none = api.create(passthrough_auth=tokens(CANARY))['session_id'], api.create()['session_id']
+    for session in (one, none):
+        assert call(api.holdfast, '/mcp/rec', session, text='x').text == 'x'
+    with api.holdfast.client('/mcp/rec') as client:
+        client.call('echo', {'text': 'x'}, meta={'a': 1, 'acme/token': 'theirs'}, headers={'Mcp-Session-Id': one})
+    metas = [json.loads(m)['params'].get('_meta', {}) for m in record.of('tools/call')]
+    assert [m.get('acme/token') for m in metas] == [CANARY, None, CANARY]
+    assert metas[2]['a'] == 1 and record.of('tools/call')[2].count(b'acme/token') == 1
+
+
+def test_patch__ends_the_process_that_has_the_old_credential_and_says_so(rest, stdio_server):
+    entry, _ = stdio_server('rec', credential={'service': 'github', 'as': 'env:GITHUB_TOKEN'})
+    api = rest({'rec': entry})
+    name = api.create(passthrough_auth=tokens('old'))['session_id']
+    assert json.loads(call(api.holdfast, '/mcp/rec', name, 'env').text)['GITHUB_TOKEN'] == 'old'
+    assert 'holdfast/state-lost' not in call(api.holdfast, '/mcp/rec', name, 'counter').result.get('_meta', {})
+    for auth, wanted in ((tokens('new'), 'new'), (None, None), (tokens('again'), 'again')):
+        assert api.patch('/sessions/' + name, {'passthrough_auth': auth}, headers={'If-Match': '*'}).status == 200
+        reply = call(api.holdfast, '/mcp/rec', name, 'env')
+        assert json.loads(reply.result['content'][0]['text']).get('GITHUB_TOKEN') == wanted
+        assert reply.result['_meta']['holdfast/state-lost']['reason'] == 'child_restarted'
+
+
+def failures(api):
+    for line in api.holdfast.get('/metrics').body.decode().splitlines():
+        if line.startswith('holdfast_crypt_failures_total{operation="open"}'):
+            return int(line.split()[1])
+    return 0
+
+
+def test_what_was_swapped_or_changed_is_refused_in_words_counted_and_audited(holdfast, cluster, stdio_server):
+    from rest import Rest
+    entry, record = stdio_server('rec', credential={'service': 'github', 'as': 'env:GITHUB_TOKEN'})
+    url = cluster.database()
+    api = Rest(holdfast({'rec': entry}, env={'DATABASE_URL': url}))
+    one, two = (api.create(passthrough_auth=tokens(f'{CANARY}-{n}')) for n in (1, 2))
+    changes = [f"(SELECT passthrough_auth_encrypted FROM mcp.edge_mcp_sessions WHERE id = '{two['id']}')",
+               'substr(passthrough_auth_encrypted, 1, length(passthrough_auth_encrypted) - 4)',
+               'set_byte(passthrough_auth_encrypted, length(passthrough_auth_encrypted) - 9, 65)', "'nonsense'::bytea"]
+    sealed = cluster.sql(url, f"SELECT encode(passthrough_auth_encrypted, 'hex') FROM mcp.edge_mcp_sessions WHERE id = '{one['id']}'")[0][0]
+    for n, change in enumerate(changes, 1):
+        cluster.sql(url, f"UPDATE mcp.edge_mcp_sessions SET passthrough_auth_encrypted = decode('{sealed}', 'hex') WHERE id = '{one['id']}'")
+        cluster.sql(url, f"UPDATE mcp.edge_mcp_sessions SET passthrough_auth_encrypted = {change} WHERE id = '{one['id']}'")
+        reply = call(api.holdfast, '/mcp/rec', one['session_id'], 'env')
+        text = json.dumps(reply.json)
+        assert 'cannot be opened' in text and 'PATCH' in text and CANARY not in text, text
+        assert failures(api) == n
+    tools = api.get(f"/sessions/{one['session_id']}/tools").json()
+    assert len(tools['executions']) == len(changes) and all('cannot be opened' in e['error'] for e in tools['executions'])
+    assert record.of('tools/call') == []
+    assert json.loads(call(api.holdfast, '/mcp/rec', two['session_id'], 'env').text)['GITHUB_TOKEN'] == f'{CANARY}-2'
+
+
+@pytest.mark.parametrize('entry, words', [
+    ({'command': 'x', 'share': 'all', 'credential': {'service': 's', 'as': 'env:A'}}, 'share'),
+    ({'command': 'x', 'credential': {'service': 's', 'as': 'header:A'}}, 'url'),
+    ({'url': 'http://127.0.0.1:1/', 'credential': {'service': 's', 'as': 'env:A'}}, 'command'),
+    ({'url': 'http://127.0.0.1:1/', 'credential': {'service': 's', 'as': 'header:Host'}}, 'Host'),
+    ({'command': 'x', 'credential': {'as': 'env:A'}}, 'service')])
+def test_config__refuses_a_credential_that_has_no_way_or_reaches_others(holdfast, entry, words):
+    refused_start(holdfast({'x': entry}, start=False), words)

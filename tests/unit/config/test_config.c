@@ -170,6 +170,8 @@ TEST(test_config__every_key_of_the_reference_is_read)
     assert_int_equal(x->kind, SERVER_HTTP);
     assert_str(x->url, "https://h/mcp");
     assert_str(x->headers[0].value, "Bearer t");
+    assert_str(x->credential_service, "github");
+    assert_str(x->credential_as, "header:Authorization");
     assert_int_equal(x->share, SHARE_ALL);
     assert_int_equal(x->handles, HANDLES_NEVER);
     assert_int_equal(x->audit, AUDIT_DIGEST);
@@ -291,6 +293,10 @@ TEST(test_config__faults_name_their_place_and_the_way_out)
          "\"cookie:a\"}}}}",
          "h.json:1:76: \"as\" must be header:NAME, env:NAME or meta:KEY, such as "
          "\"header:Authorization\""},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"share\": \"all\", \"credential\": "
+         "{\"service\": \"g\", \"as\": \"env:G\"}}}}",
+         "h.json:1:17: with \"share\": \"all\" every session would have the first one's "
+         "credential; use \"share\": \"session\", or meta:KEY"},
         {"{\"mcpServers\": {\"x\": {\"command\": \"a\"}, \"x\": {\"command\": \"b\"}}}",
          "h.json:1:40: this key stands twice in one object"},
         {"{\"holdfast\": {\"auth\": \"some\"}}",
@@ -496,15 +502,13 @@ TEST(test_config__tls_of_a_server_is_kept_and_noted_where_it_does_nothing)
 
 TEST(test_config__features_to_come_are_noted_never_silent)
 {
-    accepted("{\"mcpServers\": {\"a\": {\"command\": \"c\", \"credential\": {\"service\": \"g\", "
-             "\"as\": \"env:G\"}}}, \"holdfast\": {\"profiles\": {}, "
+    accepted("{\"holdfast\": {\"profiles\": {}, "
              "\"toolsets\": {}, \"docs\": {}, \"session\": {\"cache\": {}}}}");
-    assert_true(has_note("\"credential\" of server a is accepted but not used yet"));
     assert_true(has_note("\"holdfast.profiles\" is accepted but not used yet"));
     assert_true(has_note("\"holdfast.toolsets\" is accepted but not used yet"));
     assert_true(has_note("\"holdfast.docs\" is accepted but not used yet"));
     assert_true(has_note("\"holdfast.session.cache\" is accepted but not used yet"));
-    assert_int_equal(config->n_notes, 5);
+    assert_int_equal(config->n_notes, 4);
     done();
 }
 

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a session's row to what its calls take along. */
+#include "call/credential.h"
+
+#include "base/log.h"
+#include "crypto/hash.h"
+#include "json/splice.h"
+#include "json/write.h"
+#include "session/bundle.h"
+#include "session/session_metrics.h"
+
+#include <stdlib.h>
+
+#define FETCH_BYTES (4u * 1024 * 1024)
+#define MAX_TEXT (256u * 1024 * 1024)
+
+struct credential_fetch {
+    struct arena *mem;
+    struct vault *vault;
+    struct principal who;
+    struct str session_id, service;
+    enum credential_as as;
+    struct str name;
+    void (*done)(void *arg, const struct error *err); /* NULL: nobody wants it any more */
+    void *arg;
+    bool is_awaited;
+    struct read_job read;
+    struct session_row *row;
+    struct vault_job job;
+    struct link_credential found;
+    struct loop_task task;
+};
+
+bool credential_is_awaited(const struct credential_fetch *f)
+{
+    return f && f->is_awaited;
+}
+
+struct link_credential credential_found(const struct credential_fetch *f)
+{
+    return f ? f->found : (struct link_credential){0};
+}
+
+static void wipe(struct str text)
+{
+    if (text.p)
+        crypto_wipe((char *)text.p, text.n);
+}
+
+static void dispose(struct credential_fetch *f)
+{
+    wipe(f->found.value);
+    if (f->job.opens)
+        wipe(f->job.result);
+    arena_free(f->mem);
+    free(f);
+}
+
+void credential_free(struct credential_fetch *f)
+{
+    if (!f)
+        return;
+    f->done = NULL;
+    if (!f->is_awaited)
+        dispose(f);
+}
+
+static void finish(struct credential_fetch *f, const struct error *err)
+{
+    f->is_awaited = false;
+    if (f->done)
+        f->done(f->arg, err);
+    else
+        dispose(f);
+}
+
+/* "Bearer …" in Authorization; elsewhere the secret alone. */
+static void place(struct credential_fetch *f, const struct credential *c)
+{
+    bool in_header = f->as == CREDENTIAL_HEADER;
+    struct str name = in_header && c->header.p ? c->header : f->name;
+    bool with_scheme =
+        in_header && c->scheme.p &&
+        (str_ieq(name, STR("Authorization")) || str_ieq(name, STR("Proxy-Authorization")));
+
+    f->found = (struct link_credential){
+        .as = f->as,
+        .name = name,
+        .value = with_scheme
+                     ? arena_printf(f->mem, "%.*s %.*s", STR_ARG(c->scheme), STR_ARG(c->secret))
+                     : arena_dup(f->mem, c->secret),
+    };
+}
+
+static void on_opened(struct vault_job *j)
+{
+    struct credential_fetch *f = j->user;
+    struct str header = f->as == CREDENTIAL_HEADER ? f->name : STR_NONE;
+    struct credential c = {0};
+    struct error err;
+
+    if (!j->ok) {
+        finish(f, &j->err);
+    } else if (!bundle_find(j->result, f->service, header, f->mem, &c, &err)) {
+        finish(f, &err);
+    } else {
+        if (c.secret.p)
+            place(f, &c);
+        finish(f, NULL);
+    }
+}
+
+static bool run_read(struct read_job *job, struct store *store)
+{
+    struct credential_fetch *f = container_of(job, struct credential_fetch, read);
+    return store_session_by_id(store, &f->who, f->session_id, f->mem, &f->row, &job->err);
+}
+
+static void on_read(struct read_job *job)
+{
+    struct credential_fetch *f = container_of(job, struct credential_fetch, read);
+    struct error err;
+
+    if (!job->ok) {
+        error_set(
+            &err, ERR_UNAVAILABLE,
+            "the store does not answer, so credentials cannot be used now; try again shortly");
+        finish(f, &err);
+        return;
+    }
+    if (!f->row || !f->row->sealed_auth.p || !f->done) {
+        finish(f, NULL);
+        return;
+    }
+    f->job = (struct vault_job){
+        .place = {f->who.tenant, f->row->id, STR(SEALED_FIELD_AUTH)},
+        .sealed = f->row->sealed_auth,
+        .mem = f->mem,
+        .done = on_opened,
+        .user = f,
+    };
+    if (vault_open(f->vault, &f->job))
+        on_opened(&f->job);
+}
+
+static void on_refused(struct loop_task *task)
+{
+    struct credential_fetch *f = container_of(task, struct credential_fetch, task);
+    struct error err;
+
+    error_set(&err, ERR_UNAVAILABLE, "too many lookups are waiting; try again shortly");
+    finish(f, &err);
+}
+
+static void read_place(struct credential_fetch *f, struct str as)
+{
+    static const struct {
+        struct str prefix;
+        enum credential_as as;
+    } places[] = {{{"header", 6}, CREDENTIAL_HEADER},
+                  {{"env", 3}, CREDENTIAL_ENV},
+                  {{"meta", 4}, CREDENTIAL_META}};
+    struct str prefix = str_split(&as, ':');
+
+    for (size_t i = 0; i < countof(places); i++)
+        if (str_eq(prefix, places[i].prefix))
+            f->as = places[i].as;
+    f->name = arena_dup(f->mem, as);
+}
+
+struct credential_fetch *credential_fetch(const struct credential_ask *ask,
+                                          void (*done)(void *arg, const struct error *err),
+                                          void *arg)
+{
+    struct credential_fetch *f = xcalloc(1, sizeof(*f));
+
+    f->mem = arena_new(FETCH_BYTES);
+    f->vault = ask->vault;
+    f->who = (struct principal){.tenant = arena_dup(f->mem, ask->who->tenant),
+                                .owner = arena_dup(f->mem, ask->who->owner),
+                                .role = ask->who->role,
+                                .tenant_wide = ask->who->tenant_wide};
+    f->session_id = arena_dup(f->mem, ask->session_id);
+    f->service = arena_dup(f->mem, ask->server->credential_service);
+    read_place(f, ask->server->credential_as);
+    f->done = done;
+    f->arg = arg;
+    f->is_awaited = true;
+    f->read = (struct read_job){.run = run_read, .done = on_read};
+    f->task.fn = on_refused;
+    if (!lane_lookup(ask->lanes, &f->read))
+        loop_defer(ask->loop, &f->task);
+    return f;
+}
+
+static bool is_named(void *arg, struct str raw_key)
+{
+    return str_eq(raw_key, *(const struct str *)arg);
+}
+
+/* The request in doc with that member. */
+static void write_stamped(const struct js_doc *doc, struct str name, struct str member,
+                          struct arena *mem, struct buf *out)
+{
+    const struct js_node *params = js_get(doc, js_root(doc), STR("params"));
+    const struct js_node *meta = js_get(doc, params, STR("_meta"));
+    const struct js_node *theirs = js_get_key(doc, meta, name);
+    struct js_splice s;
+
+    js_splice_init(&s, doc);
+    if (theirs) {
+        struct str raw = js_raw(doc, theirs);
+        js_splice_remove(&s, meta, is_named, &raw);
+    }
+    if (js_type_is(meta, JS_OBJECT))
+        js_splice_member(&s, meta, member);
+    else if (js_type_is(params, JS_OBJECT))
+        js_splice_member(&s, params, arena_printf(mem, "\"_meta\":{%.*s}", STR_ARG(member)));
+    js_splice_write(&s, js_root(doc), out);
+}
+
+static void wipe_buf(struct buf *b)
+{
+    wipe(buf_str(b));
+    buf_release(b);
+}
+
+void credential_stamp(struct link_credential c, struct buf *text)
+{
+    struct arena *mem;
+    struct js_doc doc;
+    struct buf member, out;
+
+    if (!c.value.p)
+        return;
+    mem = arena_new(8 * MAX_TEXT);
+    buf_init(&member, 8 * (c.name.n + c.value.n) + 32);
+    js_quote(&member, c.name);
+    buf_addc(&member, ':');
+    js_quote(&member, c.value);
+    buf_init(&out, MAX_TEXT);
+    if (js_parse(buf_str(text), &js_limits_upstream, mem, &doc, NULL)) {
+        write_stamped(&doc, c.name, buf_str(&member), mem, &out);
+        buf_reset(text);
+        buf_addstr(text, buf_str(&out));
+    }
+    wipe_buf(&out);
+    wipe_buf(&member);
+    arena_free(mem);
+}
