@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast key create|list|revoke: through the daemon when one runs, so that it acts on a
- * revocation at once; else on the store itself (other nodes on a shared one hear of it).
- * The key goes to standard output and nowhere else; it is never shown again. */
+/* holdfast key create|list|revoke|rotate-master: through the daemon when one runs, so that it acts
+ * on a revocation at once; else on the store itself (other nodes on a shared one hear of it). The
+ * key goes to standard output and nowhere else; it is never shown again. */
 #include "cli/cli.h"
 
 #include "base/clock.h"
 #include "cli/control.h"
 #include "cli/datadir.h"
+#include "cli/key_rotate.h"
 #include "config/config.h"
 #include "crypto/hash.h"
 #include "identity/key_admin.h"
@@ -309,6 +310,11 @@ static bool run_revoke(struct key_cmd *c, struct error *err)
     return true;
 }
 
+static bool run_rotate(struct key_cmd *c, struct error *err)
+{
+    return key_rotate(c->cli, c->json, &c->out, err);
+}
+
 static const struct key_verb verbs[] = {
     {"create",
      true,
@@ -318,6 +324,7 @@ static const struct key_verb verbs[] = {
      run_create},
     {"list", false, 0, {"--tenant", "--data", "--json"}, run_list},
     {"revoke", true, 1, {"--data", "--json"}, run_revoke},
+    {"rotate-master", true, 0, {"--new-file", "--reseal", "--data", "--json"}, run_rotate},
 };
 
 static const char *misplaced_flag(const struct cli *cli, const struct key_verb *v)
@@ -342,7 +349,7 @@ int cmd_key(struct cli *cli)
     while (i < countof(verbs) && (!cli->n_args || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
     if (i == countof(verbs))
-        return cli_usage(cli, "say create, list or revoke");
+        return cli_usage(cli, "say create, list, revoke or rotate-master");
     if (cli->n_args != 1 + verbs[i].n_args)
         return cli_usage(
             cli, verbs[i].n_args ? "key %s takes the id of one key" : "key %s takes flags only",

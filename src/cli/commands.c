@@ -66,6 +66,9 @@ static const struct cli_flag key_flags[] = {
     {"--review", NULL, "may accept and reject suggestions (create)"},
     {"--read-only", NULL, "may not change documents (create)"},
     {"--expires", "DURATION", "ends after this: 12h, 90d; never unless told (create)"},
+    {"--new-file", "FILE", "the new master key; a random one unless told (rotate-master)"},
+    {"--reseal", NULL,
+     "new keys for tenants too, and all credentials sealed again (rotate-master)"},
     DATA_FLAG,
     JSON_FLAG,
     END,
@@ -121,8 +124,10 @@ const struct cli_command cli_commands[] = {
     {
         .name = "key",
         .group = "Run",
-        .usage = "create [flags] | list [--tenant NAME] | revoke ID",
-        .summary = "Make, list and revoke the keys that clients authenticate with.",
+        .usage = "create [flags] | list [--tenant NAME] | revoke ID | rotate-master [flags]",
+        .summary =
+            "Make, list and revoke the keys that clients authenticate with; renew the master "
+            "key that seals stored credentials.",
         .examples = {"holdfast key create --name laptop --server files --expires 90d",
                      "holdfast key revoke 3k9x0q2m7a1z"},
         .flags = key_flags,

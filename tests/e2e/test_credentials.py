@@ -326,3 +326,80 @@ def test_what_was_swapped_or_changed_is_refused_in_words_counted_and_audited(hol
     ({'command': 'x', 'credential': {'as': 'env:A'}}, 'service')])
 def test_config__refuses_a_credential_that_has_no_way_or_reaches_others(holdfast, entry, words):
     refused_start(holdfast({'x': entry}, start=False), words)
+
+
+# Rotation of the master key.
+
+def rotate(one, *flags, **env):
+    return subprocess.run([BINARY, 'key', 'rotate-master', '--data', one.data, '--json', *flags], capture_output=True, text=True,
+                          timeout=120, check=False, env={**os.environ, **one.env, **env})
+
+
+def master_lines(one):
+    with open(os.path.join(one.data, 'master.key'), encoding='utf-8') as file:
+        return file.read().split('\n')[:-1]
+
+
+def sealed_rest(rest, stdio_server, n=3):
+    entry, _ = stdio_server('rec', credential={'service': 'github', 'as': 'env:GITHUB_TOKEN'})
+    api = rest({'rec': entry})
+    return api, {api.create(passthrough_auth=tokens(f'{CANARY}-{i}'))['session_id']: f'{CANARY}-{i}' for i in range(n)}
+
+
+def all_open(api, names):
+    for name, secret in names.items():
+        assert json.loads(call(api.holdfast, '/mcp/rec', name, 'env').result['content'][0]['text'])['GITHUB_TOKEN'] == secret
+
+
+@pytest.mark.parametrize('reseal', [False, True])
+def test_rotate__leaves_one_new_master_key_and_every_credential_readable(rest, stdio_server, reseal):
+    api, names = sealed_rest(rest, stdio_server)
+    busy = rotate(api.holdfast)
+    assert busy.returncode == 7 and len(master_lines(api.holdfast)) == 1, busy.stderr  # while it runs
+    api.holdfast.stop()
+    before = master_lines(api.holdfast)
+    done = rotate(api.holdfast, *(['--reseal'] if reseal else []))
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told['sessions_sealed'] == (len(names) if reseal else 0) and told['keys_made'] == int(reseal)
+    assert told['keys_wrapped'] == 1 and not told['resumed'] and told['unreadable'] == 0
+    after = master_lines(api.holdfast)
+    assert len(after) == 1 and after != before and after[0].split()[1] == told['master_id']
+    assert after[0].split()[2] not in done.stdout + done.stderr
+    api.holdfast.start()
+    all_open(api, names)
+
+
+def test_rotate__takes_a_key_from_a_file_and_refuses_a_weak_one(rest, stdio_server, tmp_path):
+    api, names = sealed_rest(rest, stdio_server, 1)
+    api.holdfast.stop()
+    before = master_lines(api.holdfast)
+    for text, mode in (('password', 0o600), ('11' * 32, 0o600), (os.urandom(32).hex(), 0o644)):
+        key_file(tmp_path / 'new', text, mode)
+        assert rotate(api.holdfast, '--new-file', str(tmp_path / 'new')).returncode == 7
+        assert master_lines(api.holdfast) == before
+    text = os.urandom(32).hex()
+    key_file(tmp_path / 'new', text + '\n')
+    assert rotate(api.holdfast, '--new-file', str(tmp_path / 'new')).returncode == 0
+    assert master_lines(api.holdfast)[0].split()[2] == text
+    api.holdfast.start()
+    all_open(api, names)
+
+
+@pytest.mark.parametrize('reseal', [False, True])
+def test_rotate__killed_anywhere_loses_nothing_and_goes_on(rest, stdio_server, reseal):
+    api, names = sealed_rest(rest, stdio_server, 2)
+    flags = ['--reseal'] if reseal else []
+    points = ['rotate.add:1', 'rotate.write:1', 'rotate.drop:1'] + (['rotate.write:2', 'rotate.write:3'] if reseal else [])
+    for point in points:
+        api.holdfast.stop()
+        killed = rotate(api.holdfast, *flags, HOLDFAST_FAULT=point)
+        assert killed.returncode == -9, (point, killed.returncode, killed.stderr)
+        api.holdfast.start()
+        all_open(api, names)  # half-way
+        api.holdfast.stop()
+        done = rotate(api.holdfast, *flags)
+        assert done.returncode == 0, (point, done.stderr)
+        assert json.loads(done.stdout)['resumed'] == (point != 'rotate.add:1') and len(master_lines(api.holdfast)) == 1
+        api.holdfast.start()
+        all_open(api, names)

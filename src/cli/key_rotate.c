@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holdfast key rotate-master.  The data directory is owned meanwhile, also with PostgreSQL: a
+ * daemon would go on wrapping new keys with the old master.  What it does is session/rotate.c; a
+ * new key from a file is checked like the one in use. */
+#include "cli/key_rotate.h"
+
+#include "cli/datadir.h"
+#include "config/config.h"
+#include "crypto/hash.h"
+#include "crypto/master.h"
+#include "session/rotate.h"
+#include "store/database.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_FILE_MAX 4096
+
+static bool read_new(const char *file, char ret[KEY_FILE_MAX], struct str *ret_text,
+                     struct error *err)
+{
+    struct master *m = NULL;
+    size_t n = 0;
+
+    if (!file)
+        return true;
+    if (!master_load(str_of(file), false, &m, err)) /* its mode, and whether it may be one */
+        return false;
+    master_free(m);
+    FILE *in = fopen(file, "re");
+    if (in) {
+        n = fread(ret, 1, KEY_FILE_MAX, in);
+        fclose(in);
+    }
+    *ret_text = str_n(ret, n);
+    return n > 0 || error_sys(err, ERR_CONFIG, errno, "the new master key %s cannot be read", file);
+}
+
+static void tell(const struct rotation *r, bool json, struct buf *out)
+{
+    if (json)
+        buf_addf(out,
+                 "{\"master_id\":\"%s\",\"resumed\":%s,\"keys_wrapped\":%zu,\"keys_made\":%zu,"
+                 "\"sessions_sealed\":%zu,\"unreadable\":%zu}",
+                 r->master_id, r->resumed ? "true" : "false", r->keys, r->made, r->rows,
+                 r->unusable);
+    else
+        buf_addf(out,
+                 "%smaster key %s is in use: %zu tenants' keys wrapped again, %zu made anew, %zu "
+                 "sessions sealed again\n",
+                 r->resumed ? "went on with a rotation that was left half-way; " : "", r->master_id,
+                 r->keys, r->made, r->rows);
+    if (r->unusable && !json)
+        fprintf(stderr,
+                "the credentials of %zu sessions cannot be opened by any key here; they were left "
+                "as they are\n",
+                r->unusable);
+}
+
+bool key_rotate(struct cli *cli, bool json, struct buf *out, struct error *err)
+{
+    struct str data_dir, text = STR_NONE;
+    struct datadir *owned = NULL;
+    struct store *store = NULL;
+    struct rotation told = {0};
+    struct database db;
+    char fresh[KEY_FILE_MAX];
+    bool is_ours;
+
+    bool ok = config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &data_dir, err) &&
+              database_choose(str_of(getenv("DATABASE_URL")), data_dir, cli->mem, &db, err) &&
+              read_new(cli_flag(cli, "--new-file"), fresh, &text, err) &&
+              datadir_own(data_dir, &owned, err) &&
+              database_open(&db, (struct store_config){0}, &store, err) &&
+              rotate_master(store, master_path(data_dir, cli->mem, &is_ours), text,
+                            cli_flag(cli, "--reseal"), &told, err);
+    crypto_wipe(fresh, sizeof(fresh));
+    if (ok)
+        tell(&told, json, out);
+    if (store)
+        store_close(store);
+    datadir_release(owned);
+    return ok;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holdfast key rotate-master: a new master key for stored credentials. */
+#ifndef HOLDFAST_CLI_KEY_ROTATE_H
+#define HOLDFAST_CLI_KEY_ROTATE_H
+
+#include "base/buf.h"
+#include "cli/cli.h"
+
+must_check bool key_rotate(struct cli *cli, bool json, struct buf *out, struct error *err);
+
+#endif
