@@ -505,7 +505,7 @@ def test_merged_lists_and_instructions__of_huge_servers_are_paged_and_cut(world,
     names, cursor, pages = [], None, 0
     while cursor or not pages:
         page = client.rpc('tools/list', {'cursor': cursor} if cursor else {})
-        names += [tool['name'] for tool in page.result['tools']]
+        names += [tool['name'] for tool in page.result['tools'] if not tool['name'].startswith('session__')]
         cursor, pages = page.result.get('nextCursor'), pages + 1
         assert len(page.raw) < 21 << 20
     assert pages > 4 and sorted(names) == sorted([f's{n}__do' for n in range(len(modes))] + [f's{n}__look' for n in range(5, len(modes))])
