@@ -3,13 +3,17 @@
 brings back, and without Redis all of it goes on."""
 import os
 import re
+import time
 
 import pytest
 
 from commands import run
-from harness import wait_for
+from harness import LONG, wait_for
+from ledger import Ledger
 from redis_server import Redis
 from rest import Rest
+
+LOAD_S = 3.0 if LONG else 0.4
 
 
 @pytest.fixture
@@ -26,7 +30,7 @@ def nodes(holdfast, cluster, redis, stdio_server):
     """nodes(n): that many on one database and one Redis."""
     def make(n=2, settings=None):
         url = cluster.database()
-        entry, _ = stdio_server('up', handles='never')
+        entry, make.record = stdio_server('up', handles='never')
         made = []
         for _ in range(n):
             env = {'DATABASE_URL': url, 'REDIS_URL': redis.url}
@@ -59,6 +63,16 @@ def test_a_session_made_on_one_is_read_used_and_ended_on_the_other(nodes, redis)
     assert b'session:epoch' in redis.say('KEYS', '*')
 
 
+def troubles(redis):
+    """How each begins, and how it ends."""
+    return {
+        'kill': (lambda: redis.order('kill'), lambda: redis.order('start')),
+        'stop': (lambda: redis.order('stop'), lambda: redis.order('cont')),
+        'flush': (lambda: redis.say('FLUSHALL'), lambda: None),
+        'memory': (lambda: redis.say('CONFIG', 'SET', 'maxmemory', '1mb'), lambda: redis.say('CONFIG', 'SET', 'maxmemory', '0')),
+    }
+
+
 @pytest.mark.parametrize('trouble', ['kill', 'stop', 'flush', 'memory'])
 def test_in_trouble_nothing_fails_and_nothing_ended_comes_back(nodes, redis, trouble):
     a, b = nodes()
@@ -66,12 +80,7 @@ def test_in_trouble_nothing_fails_and_nothing_ended_comes_back(nodes, redis, tro
     names = [here.create(client_name='x')['session_id'] for _ in range(6)]
     for name in names * 2:
         assert there.session(name)['status'] == 'active'
-    begin, end = {
-        'kill': (lambda: redis.order('kill'), lambda: redis.order('start')),
-        'stop': (lambda: redis.order('stop'), lambda: redis.order('cont')),
-        'flush': (lambda: redis.say('FLUSHALL'), lambda: None),
-        'memory': (lambda: redis.say('CONFIG', 'SET', 'maxmemory', '1'), lambda: redis.say('CONFIG', 'SET', 'maxmemory', '0')),
-    }[trouble]
+    begin, end = troubles(redis)[trouble]
     begin()
     for name in names[:3]:
         assert here.delete(f'/sessions/{name}').status in (200, 204)
@@ -85,6 +94,22 @@ def test_in_trouble_nothing_fails_and_nothing_ended_comes_back(nodes, redis, tro
         assert here.session(name)['status'] == 'terminated' and there.session(name)['status'] == 'terminated'
     assert here.delete(f'/sessions/{names[4]}').status in (200, 204)
     assert there.session(names[4])['status'] == 'terminated'
+
+
+def test_under_load_no_trouble_of_redis_costs_a_call(nodes, redis):
+    """Clients that keep an account, on both nodes, while Redis is killed, stopped, flushed and full."""
+    made = nodes()
+    ledger = Ledger(made, nodes.record).start()
+    for begin, end in troubles(redis).values():
+        time.sleep(LOAD_S)
+        begin()
+        time.sleep(LOAD_S)
+        end()
+    ledger.stop()
+    assert not ledger.problems, ledger.problems
+    assert not ledger.refused and not ledger.unknown, (ledger.refused, ledger.unknown)
+    assert len(ledger.told) > 50
+    ledger.check(made[0])
 
 
 def test_a_password_is_shown_to_nobody(holdfast, cluster):
