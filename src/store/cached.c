@@ -255,6 +255,28 @@ bool cached_write(struct store *store, struct store_op *ops, size_t n, struct er
     return ok;
 }
 
+/* A node that ended a session may be cut off from Redis: whoever reads of the end in the database
+ * buries the entry too. */
+bool cached_changes(struct store *store, int64_t after, unsigned limit, struct arena *mem,
+                    struct change_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct cached_store *s = cached_of(store);
+    struct entry_name names[STORE_PAGE_MAX];
+    size_t n = 0;
+    if (!store_changes(s->inner, after, limit, mem, ret_rows, ret_n, err))
+        return false;
+    for (size_t i = 0; after >= 0 && i < *ret_n && n < countof(names); i++) {
+        const struct change_row *change = &(*ret_rows)[i];
+        if (change->kind == CHANGE_SESSION_ENDED)
+            session_entry(s->cache, change->tenant, change->name, &names[n++]);
+    }
+    if (n) {
+        cache_new_tombstone(s);
+        distrust_unless(s, cache_bury(s, names, n, s->cache->config.ttl_ms));
+    }
+    return true;
+}
+
 /* The rows of the sessions whose events were folded have changed. */
 static void forget_folded(struct cached_store *s, bool all)
 {

@@ -56,6 +56,8 @@ bool cached_session_by_handle(struct store *s, const struct principal *who, stru
                               struct arena *mem, struct session_row **ret_row, struct error *err);
 bool cached_session_by_id(struct store *s, const struct principal *who, struct str id,
                           struct arena *mem, struct session_row **ret_row, struct error *err);
+bool cached_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                    struct change_row **ret_rows, size_t *ret_n, struct error *err);
 bool cached_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
 bool cached_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
                          struct arena *mem, struct event_row **ret_rows, size_t *ret_n,

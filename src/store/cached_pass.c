@@ -142,12 +142,6 @@ static bool pass_sealed_page(struct store *s, struct str after, unsigned limit, 
     return store_sealed_page(cached_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
 }
 
-static bool pass_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
-                         struct change_row **ret_rows, size_t *ret_n, struct error *err)
-{
-    return store_changes(cached_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
-}
-
 static bool pass_undelivered_get(struct store *s, const struct principal *who, int64_t id,
                                  struct arena *mem, struct undelivered_row **ret_row,
                                  struct error *err)
@@ -213,7 +207,7 @@ const struct store_ops cached_ops = {
     .tenant_key_get = pass_tenant_key_get,
     .tenant_keys_page = pass_tenant_keys_page,
     .sealed_page = pass_sealed_page,
-    .changes = pass_changes,
+    .changes = cached_changes,
     .undelivered_get = pass_undelivered_get,
     .undelivered_page = pass_undelivered_page,
     .events_page = pass_events_page,

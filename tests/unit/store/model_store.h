@@ -81,6 +81,18 @@ static inline bool model_write(struct store *s, struct store_op *ops, size_t n, 
     return true;
 }
 
+/* The session, once it has ended. */
+static inline bool model_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
+                                 struct change_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct model_store *m = container_of(s, struct model_store, base);
+    (void)after, (void)limit, (void)err;
+    *ret_rows = arena_new_of(mem, struct change_row);
+    **ret_rows = (struct change_row){1, CHANGE_SESSION_ENDED, m->row->tenant, m->row->id};
+    *ret_n = m->row->status == SESSION_TERMINATED;
+    return true;
+}
+
 static inline bool model_fold(struct store *s, unsigned max, bool *ret_left, struct error *err)
 {
     struct model_store *m = container_of(s, struct model_store, base);
@@ -113,6 +125,7 @@ static inline struct model_store *model_store_new(struct session_row *row)
         .write = model_write,
         .session_by_id = model_by_id,
         .session_by_handle = model_by_handle,
+        .changes = model_changes,
         .fold = model_fold,
         .reap = model_reap,
     };

@@ -421,6 +421,23 @@ TEST(test_cached__without_redis_everything_works_and_it_is_used_again_when_it_is
     world_release(&w);
 }
 
+TEST(test_cached__who_reads_of_an_end_in_the_store_buries_it_for_all)
+{
+    struct world w;
+    struct change_row *changes;
+    size_t n = 0;
+    if (!world_init(&w, NULL))
+        return;
+    assert_int_equal(missed(&w, &w.b, 2), 1);
+    w.row.status = SESSION_TERMINATED; /* by a node that Redis does not hear */
+    assert_int_equal(read_it(&w, &w.b)->status, SESSION_ACTIVE);
+    assert_true(store_changes(w.b.store, 0, 10, w.mem, &changes, &n, &w.err));
+    assert_int_equal(n, 1);
+    assert_int_equal(read_it(&w, &w.b)->status, SESSION_TERMINATED);
+    assert_int_equal(read_it(&w, &w.a)->status, SESSION_TERMINATED);
+    world_release(&w);
+}
+
 TEST(test_cached__a_commit_that_failed_leaves_what_was)
 {
     struct world w;
