@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "cli/datadir.h"
 #include "crypto/hash.h"
+#include "crypto/key_file.h"
 #include "delivery/delivery.h"
 #include "exchange/exchange.h"
 #include "exchange/pipe.h"
@@ -61,6 +62,7 @@ struct gateway {
     struct loop_timer *drain, *first_pipe;
     int64_t drain_until_ms;
     bool anchoring;
+    struct own_tokens *own_tokens;
 };
 
 /* Results that an earlier process kept for clients that were gone. */
@@ -167,6 +169,33 @@ static void start_registry(struct gateway *g)
     api_start();
 }
 
+/* Who is calling, and who signs in.  Nodes on one store share DATA/token.key. */
+static bool start_identity(struct gateway *g, struct error *err)
+{
+    static const struct key_file words = {.name = "the key of access tokens",
+                                          .or_move = "away: users then sign in again"};
+    struct services *sv = &g->sv;
+    uint8_t seed[KEY_FILE_BYTES];
+
+    if (!key_file_load(&words, datadir_path(g->options.data_dir, "token.key", g->mem), true, seed,
+                       err))
+        return false;
+    g->own_tokens = own_tokens_new(seed);
+    crypto_wipe(seed, sizeof(seed));
+    struct identity_config identity = {
+        .loop = sv->loop,
+        .lanes = sv->lanes,
+        .is_shared = ground_is_shared(g->ground),
+        .own = g->own_tokens,
+    };
+    if (!identity_new(&identity, sv->config, &sv->identity, err))
+        return false;
+    struct logins_config logins = {
+        .loop = sv->loop, .lanes = sv->lanes, .identity = sv->identity, .own = g->own_tokens};
+    sv->logins = logins_new(&logins);
+    return true;
+}
+
 static bool start_services(struct gateway *g, struct error *err)
 {
     struct services *sv = &g->sv;
@@ -187,9 +216,7 @@ static bool start_services(struct gateway *g, struct error *err)
     list_init(&sv->unbegun);
     sv->lanes = ground_run(g->ground, sv->loop);
     sv->database = ground_database(g->ground)->shown;
-    struct identity_config identity = {
-        .loop = sv->loop, .lanes = sv->lanes, .is_shared = ground_is_shared(g->ground)};
-    if (!identity_new(&identity, sv->config, &sv->identity, err))
+    if (!start_identity(g, err))
         return false;
     struct audit_config audit = {
         .lanes = sv->lanes,
@@ -523,10 +550,13 @@ static void stop(struct gateway *g)
         keeper_stop(g->keeper);
     if (sv->identity)
         identity_stop(sv->identity);
+    logins_stop(sv->logins);
     if (sv->lanes)
         lanes_free(sv->lanes);
+    logins_free(sv->logins);
     identity_free(sv->identity);
     vault_free(sv->vault);
+    own_tokens_free(g->own_tokens);
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
     follow_free(g->follow);

@@ -3,10 +3,9 @@
 #ifndef HOLDFAST_AUDIT_CHAIN_KEY_H
 #define HOLDFAST_AUDIT_CHAIN_KEY_H
 
-#include "base/error.h"
-#include "base/str.h"
+#include "crypto/key_file.h"
 
-#define CHAIN_KEY_BYTES 32
+#define CHAIN_KEY_BYTES KEY_FILE_BYTES
 /* Reads the key; with `create`, a missing file is made first, whole or not at all.  A file that
  * others can read, or that holds something else, is refused. */
 must_check bool chain_key_load(struct str path, bool create, uint8_t ret_key[CHAIN_KEY_BYTES],

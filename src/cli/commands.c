@@ -73,6 +73,15 @@ static const struct cli_flag key_flags[] = {
     JSON_FLAG,
     END,
 };
+static const struct cli_flag user_flags[] = {
+    {"--tenant", "NAME", "whose user; default unless told"},
+    {"--role", "ROLE", "admin, member, auditor or service (create); member unless told"},
+    {"--password-file", "FILE", "its first line is the password; - for standard input"},
+    {"--revoke", "ID", "ends this sign-in, or all (sessions)"},
+    DATA_FLAG,
+    JSON_FLAG,
+    END,
+};
 static const struct cli_flag db_flags[] = {
     {"--dry-run", NULL, "print the SQL that would run, and change nothing"},
     {"--to", "N", "go back to this schema (rollback); one back unless told"},
@@ -132,6 +141,17 @@ const struct cli_command cli_commands[] = {
                      "holdfast key revoke 3k9x0q2m7a1z"},
         .flags = key_flags,
         .run = cmd_key,
+    },
+    {
+        .name = "user",
+        .group = "Run",
+        .usage =
+            "create NAME | passwd NAME | disable NAME | enable NAME | sessions NAME [--revoke ID]",
+        .summary = "Users who sign in with a password, and where they are signed in.",
+        .examples = {"holdfast user create ada --role admin",
+                     "holdfast user sessions ada --revoke all"},
+        .flags = user_flags,
+        .run = cmd_user,
     },
     {
         .name = "db",

@@ -9,6 +9,7 @@
 #include "exchange/outlet.h"
 #include "http/server.h"
 #include "identity/identity.h"
+#include "identity/logins.h"
 #include "mcp/method.h"
 #include "route/plan.h"
 #include "session/carrier.h"
@@ -23,6 +24,7 @@ struct services {
     struct lanes *lanes;
     struct str database; /* which, for people */
     struct identity *identity;
+    struct logins *logins;
     struct sessions *sessions;
     struct session_gauges *gauges;
     struct registry *registry;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys that other processes on the same store have revoked: heard of within a second.  (Ended
- * sessions are session/follow.c's to ask for.)  Asked for again and again on the lookup lane, one
- * question at a time. */
+/* The keys and sign-ins that other processes on the same store have ended: heard of within a
+ * second.  (Ended sessions are session/follow.c's to ask for.)  Asked for again and again on the
+ * lookup lane, one question at a time. */
 #include "identity/identity_impl.h"
 
 #include "base/log.h"
@@ -32,6 +32,10 @@ static void apply(struct changes *c, const struct change_row *row)
 {
     if (row->kind == CHANGE_KEY_REVOKED)
         identity_revoked(c->id, arena_printf(c->mem, "key:%.*s", STR_ARG(row->name)));
+    else if (row->kind == CHANGE_LOGIN_ENDED)
+        identity_revoked(c->id, arena_printf(c->mem, "session:%.*s", STR_ARG(row->name)));
+    else if (row->kind == CHANGE_USER_CHANGED)
+        identity_user_changed(c->id, row->name);
 }
 
 static void take(struct changes *c)

@@ -213,6 +213,20 @@ void identity_forget(struct identity *id, struct str credential)
     drop_credential(id, credential);
 }
 
+void identity_forget_user(struct identity *id, struct str user_id)
+{
+    id->revocations++;
+    list_each(&id->proved.lru, it)
+    {
+        struct kept *k = list_entry(it, struct kept, lru);
+        if (!k->who.user_id.p || !str_eq(k->who.user_id, user_id))
+            continue;
+        if (str_starts(k->who.credential, STR("session:"))) /* over; keys come back */
+            identity_remember(id, k->who.credential);
+        set_drop(&id->proved, k);
+    }
+}
+
 /* The question. */
 
 void identity_answer(struct identify *q, const struct principal *who, const struct error *err)

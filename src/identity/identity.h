@@ -5,7 +5,8 @@
  *   none        a loopback listener with `auth: none`, or the control socket: tenant default, role
  *               admin
  *   API key     "Authorization: Bearer hf_…", "X-API-Key: hf_…" or, where enabled, in the path
- *   JWT         "Authorization: Bearer eyJ…"
+ *   JWT         "Authorization: Bearer eyJ…", of an issuer that is configured, or of our own for
+ *               users who signed in (logins.h)
  *
  * A credential that does not hold is refused, also where none is needed.  What was proved is kept
  * for a while (bounded), so that most requests are answered at once; a revocation drops it and
@@ -31,7 +32,8 @@ struct identity;
 struct identity_config {
     struct loop *loop;
     struct lanes *lanes;
-    bool is_shared; /* others use the store too: what they revoke is asked for */
+    bool is_shared;         /* others use the store too: what they revoke is asked for */
+    struct own_tokens *own; /* borrowed; NULL: nobody signs in here */
 };
 /* Key files of issuers that do not hold keys are ERR_CONFIG. */
 must_check bool identity_new(const struct identity_config *config, struct config *c,
@@ -87,6 +89,9 @@ void identity_watch(struct identity *id, struct identity_watch *w, const struct 
 void identity_unwatch(struct identity_watch *w); /* also when it does not watch */
 /* The credential holds no longer (its row says so by now). */
 void identity_revoked(struct identity *id, struct str credential);
+/* A user's password, or whether it may be here at all, is another: whatever works in its name is
+ * closed, and proved again when it comes back. */
+void identity_user_changed(struct identity *id, struct str user_id);
 
 /* The id of a token's bearer: a UUID (version 8) of issuer and subject. */
 void identity_user_id(struct str issuer, struct str subject, char ret[UUID_TEXT]);

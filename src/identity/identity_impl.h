@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "identity/identity.h"
 #include "identity/issuers.h"
+#include "identity/own_tokens.h"
 
 #define IDENTITY_MAX_PROOFS 1024   /* under way; then the answer is 503 */
 #define IDENTITY_MAX_REFUSED 1024  /* kept; apart, so that they never push out what was proved */
@@ -55,6 +56,7 @@ struct identity {
 /* identity.c: the end of a proof, good or bad; ttl_ms 0 keeps nothing. */
 void identity_answer(struct identify *q, const struct principal *who, const struct error *err);
 void identity_forget(struct identity *id, struct str credential);
+void identity_forget_user(struct identity *id, struct str user_id);
 void identity_keep(struct identity *id, const uint8_t digest[32], const struct principal *who,
                    const struct error *err, int64_t ttl_ms);
 /* proof.c: q waits for it; false: it cannot be begun, and q->err says why. */
@@ -62,6 +64,8 @@ must_check bool proof_begin(struct identity *id, struct identify *q, struct str 
                             const uint8_t digest[32]);
 void proofs_stop(struct identity *id);
 /* watch.c */
+/* For who was identified before it was revoked and begins to watch after. */
+void identity_remember(struct identity *id, struct str credential);
 void identity_end_tokens(struct identity *id); /* who works in the name of one is told */
 void identity_watches_release(struct identity *id);
 /* changes.c */

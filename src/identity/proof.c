@@ -4,6 +4,8 @@
  *   key     its row and its user's (lookup lane) ── compared on the loop
  *   token   its issuer's keys (issuers.c) ── its tenant and its user (lookup lane) ── the user made
  *           or brought up to date (write lane), so that whatever it does has somebody to belong to
+ *   own     a token of our own: signed by us ── its sign-in and its user (lookup lane), both still
+ *           there; the role is the user's, not what the token says
  *
  * A revocation, or another configuration, that comes in between makes what was read worthless: the
  * proof begins again. */
@@ -24,6 +26,8 @@ struct proof {
     struct list waiting; /* struct identify */
     struct str text;     /* the credential; wiped at the end */
     struct str key_id;   /* absent: a token */
+    bool is_own;         /* … of ours */
+    struct login_row *login;
     uint64_t revocations, epoch;
     struct token_question token;
     bool asks_issuer;
@@ -110,7 +114,7 @@ static bool is_outdated(struct proof *p)
     struct error err;
 
     if (p->revocations == p->id->revocations &&
-        (p->key_id.p || p->epoch == issuers_epoch(p->id->issuers)))
+        (p->key_id.p || p->is_own || p->epoch == issuers_epoch(p->id->issuers)))
         return false;
     if (!begin(p, &err))
         refuse(p, &err);
@@ -311,21 +315,85 @@ static bool begin_token(struct proof *p, struct error *err)
     return p->asks_issuer || take_claims(p, err);
 }
 
-/* Both. */
+/* Tokens of our own. */
+
+static bool run_own(struct read_job *job, struct store *store)
+{
+    struct proof *p = container_of(job, struct proof, job);
+
+    p->login = NULL;
+    p->user = NULL;
+    return store_login_get(store, p->token.claims.id, p->mem, &p->login, &job->err) &&
+           store_user_get(store, p->token.claims.subject, p->mem, &p->user, &job->err);
+}
+
+static bool check_login(const struct proof *p, struct error *err)
+{
+    const struct jwt_claims *claims = &p->token.claims;
+
+    if (p->login && p->user && login_row_is_live(p->login, clock_life_ms()) &&
+        str_eq(p->login->user_id, p->user->id) && str_eq(p->login->tenant, p->user->tenant) &&
+        str_eq(p->user->tenant, claims->tenant) && !p->user->ended_ms)
+        return true;
+    return error_set(err, ERR_UNAUTHENTICATED, "this sign-in has ended; sign in again");
+}
+
+static void on_own(struct read_job *job)
+{
+    struct proof *p = container_of(job, struct proof, job);
+    struct error err;
+
+    if (!job->ok) {
+        refuse_store(p, &job->err);
+    } else if (is_outdated(p)) {
+        return;
+    } else if (!check_login(p, &err)) {
+        refuse(p, &err);
+    } else {
+        p->who = (struct principal){
+            .tenant = p->user->tenant,
+            .owner = arena_printf(p->mem, "user:%.*s", STR_ARG(p->user->id)),
+            .role = p->user->role,
+            .user_id = p->user->id,
+            .credential = arena_printf(p->mem, "session:%.*s", STR_ARG(p->login->id)),
+            .expires_ms = p->token.claims.expires_ms,
+        };
+        settle_token(p);
+    }
+}
+
+static bool begin_own(struct proof *p, struct error *err)
+{
+    if (!own_token_verify(p->id->config.own, p->text, clock_life_ms(), p->mem, &p->token.claims,
+                          err))
+        return false;
+    if (!p->token.claims.id.p)
+        return jwt_refuse(JWT_CLAIM, err);
+    return look_up(p, run_own, on_own, err);
+}
+
+/* All. */
 
 static bool begin(struct proof *p, struct error *err)
 {
     p->revocations = p->id->revocations;
-    return p->key_id.p ? look_up(p, run_key, on_key, err) : begin_token(p, err);
+    if (p->key_id.p)
+        return look_up(p, run_key, on_key, err);
+    return p->is_own ? begin_own(p, err) : begin_token(p, err);
 }
 
-/* Anything but a key is taken for a token where there are issuers. */
-static bool is_known_form(struct identity *id, struct str credential, struct str *ret_key_id)
+/* Anything but a key is taken for a token where there are issuers, or if it says it is ours. */
+static bool is_known_form(struct identity *id, struct str credential, struct arena *mem,
+                          struct str *ret_key_id, bool *ret_is_own)
 {
     *ret_key_id = STR_NONE;
+    *ret_is_own = false;
     if (key_parse(credential, ret_key_id))
         return true;
-    return issuers_any(id->issuers) && !str_starts(credential, STR(KEY_PREFIX));
+    if (str_starts(credential, STR(KEY_PREFIX)))
+        return false;
+    *ret_is_own = id->config.own && own_token_is(credential, mem);
+    return *ret_is_own || issuers_any(id->issuers);
 }
 
 bool proof_begin(struct identity *id, struct identify *q, struct str credential,
@@ -334,19 +402,24 @@ bool proof_begin(struct identity *id, struct identify *q, struct str credential,
     struct proof *p = map_get(&id->proving, str_n((const char *)digest, 32));
     struct arena *mem;
     struct str key_id;
+    bool is_own;
 
     if (p) {
         list_push(&p->waiting, &q->waiting);
         return true;
     }
-    if (!is_known_form(id, credential, &key_id))
+    mem = arena_new(4u * 1024 * 1024);
+    if (!is_known_form(id, credential, mem, &key_id, &is_own)) {
+        arena_free(mem);
         return error_set(&q->err, ERR_UNAUTHENTICATED,
                          "this credential is not known here; send a key that `holdfast key create` "
                          "has made");
-    if (id->stopping || id->proving.n >= IDENTITY_MAX_PROOFS)
+    }
+    if (id->stopping || id->proving.n >= IDENTITY_MAX_PROOFS) {
+        arena_free(mem);
         return error_set(&q->err, ERR_UNAVAILABLE,
                          "too many credentials are being looked up; try again in a moment");
-    mem = arena_new(4u * 1024 * 1024);
+    }
     p = arena_new_of(mem, struct proof);
     p->id = id;
     p->mem = mem;
@@ -354,6 +427,7 @@ bool proof_begin(struct identity *id, struct identify *q, struct str credential,
     list_init(&p->waiting);
     p->text = arena_dup(mem, credential);
     p->key_id = arena_dup(mem, key_id);
+    p->is_own = is_own;
     if (!begin(p, &q->err)) {
         proof_free(p);
         return false;

@@ -12,6 +12,7 @@
 struct watched {
     struct identity *id;
     struct str credential; /* behind this struct */
+    struct str user_id;    /* behind that; absent: a credential without a user */
     struct list watches;
     int64_t expires_ms;
     struct loop_timer *end; /* NULL: it has none */
@@ -79,14 +80,21 @@ static struct watched *watched_of(struct identity *id, const struct principal *w
 {
     struct watched *g = map_get(&id->watched, who->credential);
 
-    if (g)
+    if (g) { /* the next token of the same sign-in goes on for longer */
+        if (g->expires_ms && who->expires_ms > g->expires_ms)
+            g->expires_ms = who->expires_ms;
         return g;
-    g = xcalloc(1, sizeof(*g) + who->credential.n);
+    }
+    g = xcalloc(1, sizeof(*g) + who->credential.n + who->user_id.n);
     g->id = id;
     g->later.fn = on_later;
     list_init(&g->watches);
     memcpy(g + 1, who->credential.p, who->credential.n);
     g->credential = str_n((const char *)(g + 1), who->credential.n);
+    if (who->user_id.n) {
+        memcpy((char *)(g + 1) + who->credential.n, who->user_id.p, who->user_id.n);
+        g->user_id = str_n((const char *)(g + 1) + who->credential.n, who->user_id.n);
+    }
     g->expires_ms = who->expires_ms;
     map_put(&id->watched, g->credential, g);
     if (g->expires_ms) {
@@ -130,7 +138,7 @@ static void forget_oldest(struct identity *id)
     free(r);
 }
 
-static void remember(struct identity *id, struct str credential)
+void identity_remember(struct identity *id, struct str credential)
 {
     struct revoked *r = map_get(&id->revoked_by_name, credential);
 
@@ -159,9 +167,23 @@ void identity_revoked(struct identity *id, struct str credential)
     struct watched *g = map_get(&id->watched, credential);
 
     identity_forget(id, credential);
-    remember(id, credential);
+    identity_remember(id, credential);
     if (g)
         tell_soon(g);
+}
+
+void identity_user_changed(struct identity *id, struct str user_id)
+{
+    struct str name;
+    void *value;
+    size_t at = 0;
+
+    identity_forget_user(id, user_id);
+    while (map_next(&id->watched, &at, &name, &value)) {
+        struct watched *g = value;
+        if (g->user_id.p && str_eq(g->user_id, user_id))
+            tell_soon(g);
+    }
 }
 
 void identity_end_tokens(struct identity *id)

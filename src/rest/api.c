@@ -255,7 +255,7 @@ static void begin(struct api_call *c)
 
 static bool may(const struct api_call *c)
 {
-    return c->op->access == API_READ || c->who.role != ROLE_AUDITOR;
+    return c->op->access != API_WRITE || c->who.role != ROLE_AUDITOR;
 }
 
 static void on_identified(void *arg, struct http_request *r, const struct principal *who,
@@ -345,6 +345,10 @@ void api_handle(struct services *sv, struct http_request *r, struct api_found *f
     c->config = config_ref(sv->config);
     c->request_id = request_id(r);
     sv->exchanges++;
+    if (c->op->access == API_OPEN) {
+        begin(c);
+        return;
+    }
     r->user = c;
     identify_request(sv->identity, c->config, r, STR_NONE, on_identified, sv);
 }

@@ -75,6 +75,7 @@ struct api_answer {
 enum api_access {
     API_READ,  /* every role; admin and auditor see the whole tenant */
     API_WRITE, /* every role but auditor */
+    API_OPEN,  /* nobody is asked who they are */
 };
 struct api_operation {
     const char *method, *pattern, *id; /* "POST", "/api/v1/sessions", "createSession" */
@@ -181,6 +182,13 @@ void api_edge_auth(struct api_call *c);
 void api_record(struct api_call *c);
 void api_record_alias(struct api_call *c);
 void api_list_executions(struct api_call *c);
+/* logins.c */
+void api_login(struct api_call *c);
+void api_refresh_login(struct api_call *c);
+void api_logout(struct api_call *c);
+void api_list_logins(struct api_call *c);
+void api_end_login(struct api_call *c);
+void api_end_logins(struct api_call *c);
 /* openapi.c */
 void api_get_openapi(struct api_call *c);
 /* context.c */

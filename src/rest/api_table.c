@@ -47,6 +47,16 @@ static const struct api_param session_params[] = {PARAM_SESSION, {0}};
 static const struct api_param session_once_params[] = {PARAM_SESSION, PARAM_ONCE, {0}};
 static const struct api_param session_get_params[] = {PARAM_SESSION, PARAM_IF_NONE_MATCH, {0}};
 static const struct api_param openapi_params[] = {PARAM_IF_NONE_MATCH, {0}};
+static const struct api_param login_params[] = {
+    {.name = "id",
+     .in = "path",
+     .type = "string",
+     .is_required = true,
+     .min = 1,
+     .max = 255,
+     .help = "The sign-in's id."},
+    {0},
+};
 static const struct api_param session_by_id_params[] = {
     {.name = "uuid",
      .in = "path",
@@ -210,6 +220,17 @@ static const struct api_answer context_patch_answers[] = {
     {200, "Context", "The document as it is now."}, NOT_ACTIVE, STALE, TOO_LARGE, BAD_TYPE, {0}};
 static const struct api_answer edge_answers[] = {
     {200, "EdgeTenant", "The credential holds."}, TOO_LARGE, BAD_TYPE, {0}};
+static const struct api_answer login_answers[] = {
+    {200, "Tokens", "Signed in."}, TOO_LARGE, BAD_TYPE, {0}};
+static const struct api_answer refresh_login_answers[] = {
+    {200, "Tokens", "The next tokens; the refresh token that was sent is used up."},
+    {409, "Problem", "Another request with this refresh token was faster."},
+    TOO_LARGE,
+    BAD_TYPE,
+    {0},
+};
+static const struct api_answer end_login_answers[] = {{200, "Message", "Signed out."}, {0}};
+static const struct api_answer logins_answers[] = {{200, "SignInList", "The devices."}, {0}};
 static const struct api_answer openapi_answers[] = {
     {200, "OpenApi", "The document."}, UNCHANGED, {0}};
 static const struct api_answer alias_get_answers[] = {{200, "ContextEnvelope", "The document."},
@@ -338,6 +359,40 @@ static const struct api_member refusal_members[] = {
     {"error", "string", NULL, true, NULL, NULL, "One sentence."},
     {0},
 };
+static const char *const roles[] = {"admin", "member", "auditor", "service", NULL};
+static const char *const token_types[] = {"Bearer", NULL};
+static const struct api_member user_members[] = {
+    {"id", "string", NULL, true, "uuid", NULL, "The user's id."},
+    {"username", "string", NULL, true, NULL, NULL, "Its name."},
+    {"tenant_id", "string", NULL, true, NULL, NULL, "Its tenant."},
+    {"role", "string", NULL, true, NULL, roles, "What it may do."},
+    {0},
+};
+static const struct api_member tokens_members[] = {
+    {"access_token", "string", NULL, true, NULL, NULL, "Send it as Authorization: Bearer."},
+    {"token_type", "string", NULL, true, NULL, token_types, "Always Bearer."},
+    {"expires_in", "integer", NULL, true, NULL, NULL, "Seconds that the access token holds."},
+    {"refresh_token", "string", NULL, true, NULL, NULL,
+     "For POST /api/v1/auth/refresh: good once, for 30 days."},
+    {"session_id", "string", NULL, true, "uuid", NULL, "The sign-in, as the list has it."},
+    {"user", "object", "User", true, NULL, NULL, "Who signed in."},
+    {0},
+};
+static const struct api_member login_members[] = {
+    {"id", "string", NULL, true, "uuid", NULL, "The sign-in's id."},
+    {"ip_address", "string", NULL, true, NULL, NULL, "Where it was used from last."},
+    {"device_info", "object", NULL, true, NULL, NULL, "user_agent and device_name, where told."},
+    {"created_at", "string", NULL, true, "date-time", NULL, "When the user signed in."},
+    {"last_activity", "string", NULL, true, "date-time", NULL, "When it was refreshed last."},
+    {"expires_at", "string", NULL, true, "date-time", NULL, "When it ends unless refreshed."},
+    {"current", "boolean", NULL, true, NULL, NULL, "Whether it is the one that asks."},
+    {0},
+};
+static const struct api_member login_list_members[] = {
+    {"sessions", "array", "SignIn", true, NULL, NULL, "Newest first."},
+    {"count", "integer", NULL, true, NULL, NULL, "How many."},
+    {0},
+};
 const struct api_schema api_schemas[] = {
     {"Session", session_members, "A durable session."},
     {"PassthroughAuth", auth_members, "Credentials are never shown, only that there are some."},
@@ -349,6 +404,10 @@ const struct api_schema api_schemas[] = {
     {"SessionRefreshed", refreshed_members, "A session's new end."},
     {"SessionTotals", totals_members, "Sessions in numbers."},
     {"EdgeTenant", edge_members, "Who a credential is."},
+    {"User", user_members, "A user."},
+    {"Tokens", tokens_members, "What a user who signed in goes on with."},
+    {"SignIn", login_members, "A device that a user is signed in on."},
+    {"SignInList", login_list_members, "Devices that a user is signed in on."},
     {"Context", NULL, "A context document: any JSON object of at most 1 MiB."},
     {"ContextEnvelope", envelope_members, "A context document, wrapped."},
     {"OpenApi", NULL, "An OpenAPI 3.1 document."},
@@ -364,6 +423,10 @@ const struct api_schema api_schemas[] = {
 #define OP(METHOD, PATTERN, ID, ACCESS, RUN, SUMMARY)                                              \
     .method = (METHOD), .pattern = (PATTERN), .id = (ID), .access = (ACCESS), .run = (RUN),        \
     .summary = (SUMMARY), .is_sessions = true
+
+#define AUTH_OP(METHOD, PATTERN, ID, ACCESS, RUN, SUMMARY)                                         \
+    .method = (METHOD), .pattern = (PATTERN), .id = (ID), .access = (ACCESS), .run = (RUN),        \
+    .summary = (SUMMARY)
 
 const struct api_operation api_operations[] = {
     {OP("POST", SESSIONS, "createSession", API_WRITE, api_create_session, "Makes a session."),
@@ -423,6 +486,24 @@ const struct api_operation api_operations[] = {
     {OP("POST", "/api/v1/auth/edge-mcp", "authenticateEdge", API_READ, api_edge_auth,
         "Whose credential this is, for edge clients."),
      .params = no_params, .body = &body_edge_auth, .answers = edge_answers},
+    {AUTH_OP("POST", "/api/v1/auth/login", "login", API_OPEN, api_login,
+             "Signs a user in on a device."),
+     .params = no_params, .body = &body_login, .answers = login_answers},
+    {AUTH_OP("POST", "/api/v1/auth/refresh", "refreshLogin", API_OPEN, api_refresh_login,
+             "The next access token and refresh token."),
+     .params = no_params, .body = &body_refresh_login, .answers = refresh_login_answers},
+    {AUTH_OP("POST", "/api/v1/auth/logout", "logout", API_READ, api_logout,
+             "Ends the sign-in whose access token is sent."),
+     .params = no_params, .answers = end_login_answers},
+    {AUTH_OP("GET", "/api/v1/auth/sessions", "listLogins", API_READ, api_list_logins,
+             "The devices that the caller's user is signed in on."),
+     .params = no_params, .answers = logins_answers},
+    {AUTH_OP("DELETE", "/api/v1/auth/sessions", "endLogins", API_READ, api_end_logins,
+             "Signs the caller's user out everywhere."),
+     .params = no_params, .answers = end_login_answers},
+    {AUTH_OP("DELETE", "/api/v1/auth/sessions/{id}", "endLogin", API_READ, api_end_login,
+             "Signs a device out: one's own, or as admin any of the tenant."),
+     .params = login_params, .answers = end_login_answers},
     {OP("POST", "/api/v1/executions", "recordSessionExecution", API_WRITE, api_record_alias,
         "Records what a tool did, for edge clients."),
      .is_once = true, .params = once_params, .body = &body_record_alias, .answers = record_answers},

@@ -34,6 +34,7 @@ static const struct api_kind
     kind_object_nullable = {.type = "object", .is_nullable = true}, kind_any = {.type = NULL},
     kind_secret = {.type = "object", .is_secret = true},
     kind_secret_nullable = {.type = "object", .is_secret = true, .is_nullable = true},
+    kind_password = {.type = "string", .format = "password"},
     kind_read_only = {.type = NULL, .is_read_only = true};
 
 static size_t characters(struct str s)
@@ -463,6 +464,58 @@ static const struct js_field edge_auth_fields[] = {
 };
 const struct api_body body_edge_auth = {
     .name = "EdgeAuth", .fields = edge_auth_fields, .is_optional = true, .unknown_ok = true};
+
+static const struct js_field login_fields[] = {
+    {.name = "tenant",
+     .kind = JS_BIND_CUSTOM,
+     .read = read_text,
+     .data = &kind_text,
+     .min = 1,
+     .max = 64,
+     .offset = offsetof(struct login_body, tenant),
+     .help = "Whose user; default unless told."},
+    {.name = "username",
+     .kind = JS_BIND_CUSTOM,
+     .read = read_text,
+     .data = &kind_text,
+     .min = 1,
+     .max = 200,
+     .required = true,
+     .offset = offsetof(struct login_body, username),
+     .help = "As `holdfast user create` named it."},
+    {.name = "password",
+     .kind = JS_BIND_CUSTOM,
+     .read = read_text,
+     .data = &kind_password,
+     .min = 1,
+     .max = 1024,
+     .required = true,
+     .offset = offsetof(struct login_body, password),
+     .help = "The user's password."},
+    {.name = "device_name",
+     .kind = JS_BIND_CUSTOM,
+     .read = read_text,
+     .data = &kind_text,
+     .max = 100,
+     .offset = offsetof(struct login_body, device_name),
+     .help = "What the list of devices shall call this one."},
+    {0},
+};
+const struct api_body body_login = {.name = "Login", .fields = login_fields};
+
+static const struct js_field refresh_login_fields[] = {
+    {.name = "refresh_token",
+     .kind = JS_BIND_CUSTOM,
+     .read = read_text,
+     .data = &kind_password,
+     .min = 1,
+     .max = 256,
+     .required = true,
+     .offset = offsetof(struct refresh_login_body, refresh_token),
+     .help = "The last one that was given out; good once."},
+    {0},
+};
+const struct api_body body_refresh_login = {.name = "LoginRefresh", .fields = refresh_login_fields};
 
 const struct api_body body_context = {.name = "Context"};
 const struct api_body body_context_patch = {.name = "Context",

@@ -29,13 +29,19 @@ struct record_body {
 struct edge_auth_body {
     struct str edge_mcp_id;
 };
+struct login_body {
+    struct str tenant, username, password, device_name;
+};
+struct refresh_login_body {
+    struct str refresh_token;
+};
 struct context_alias_body {
     struct str context, append; /* JSON */
 };
 
 extern const struct api_body body_session, body_session_patch, body_refresh, body_record,
     body_record_alias, body_edge_auth, body_context, body_context_patch, body_context_put_alias,
-    body_context_patch_alias;
+    body_context_patch_alias, body_login, body_refresh_login;
 
 /* The columns that a member of a PATCH writes (enum session_field); 0: none. */
 unsigned body_patch_column(const struct js_field *field);

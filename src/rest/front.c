@@ -93,6 +93,10 @@ static const struct http_route routes[] = {
     {"POST", "/control/keys", front_control_key_create, "A new key, shown once.",
      ROUTE_JSON | ROUTE_CONTROL | ROUTE_LOCAL},
     {"GET", "/control/keys", front_control_key_list, "Keys, by id.", ROUTE_CONTROL | ROUTE_LOCAL},
+    {"POST", "/control/users", front_control_user_change, "Makes or changes a user.",
+     ROUTE_JSON | ROUTE_CONTROL | ROUTE_LOCAL},
+    {"GET", "/control/users/sessions", front_control_user_sessions, "Where a user is signed in.",
+     ROUTE_CONTROL | ROUTE_LOCAL},
     {"DELETE", "/control/keys/{id}", front_control_key_revoke, "Revokes a key.",
      ROUTE_CONTROL | ROUTE_LOCAL},
 };

@@ -29,7 +29,7 @@ static const struct {
     {"/context", "Contexts", "The document that everyone who works in a session shares."},
     {"/tools", "Executions", "What tools did."},
     {"/executions", "Executions", NULL},
-    {"/auth/", "Identity", "Whose credential it is."},
+    {"/auth/", "Identity", "Whose credential it is; users signing in and out."},
     {"/openapi.json", "Interface", "This interface and the health of the server."},
     {"", "Sessions", "Durable sessions, made here or by MCP traffic."},
 };
@@ -99,7 +99,8 @@ static void write_security_schemes(struct js_writer *w)
     js_kv_string(w, "type", STR("http"));
     js_kv_string(w, "scheme", STR("bearer"));
     js_kv_string(w, "description",
-                 STR("A key made by `holdfast key create`, or a JWT of a configured issuer."));
+                 STR("A key made by `holdfast key create`, a JWT of a configured issuer, or the "
+                     "access token of a user who signed in."));
     js_object_end(w);
     js_key(w, STR("apiKey"));
     js_object(w);
@@ -220,7 +221,7 @@ static void write_operation(struct js_writer *w, const struct api_operation *op)
     js_array(w);
     js_string(w, str_of(tag_of(op)));
     js_array_end(w);
-    if (openapi_is_health(op))
+    if (openapi_is_health(op) || op->access == API_OPEN)
         js_kv_raw(w, "security", STR("[]"));
     else
         write_roles(w, op);

@@ -33,6 +33,20 @@ static const struct {
     {"services", "[\"github\"]"},
     {"message", "\"activity updated\""},
     {"average_session_time_minutes", "12.5"},
+    {"username", "\"ada\""},
+    {"password", "\"four words of your own\""},
+    {"device_name", "\"laptop\""},
+    {"role", "\"member\""},
+    {"access_token", "\"the-next-one\""},
+    {"token_type", "\"Bearer\""},
+    {"expires_in", "900"},
+    {"refresh_token", "\"the-last-one\""},
+    {"user", "{\"id\":\"01932c5e-7d1a-7b7e-9a52-3f1f6a0c2b41\",\"username\":\"ada\",\"tenant_id\":"
+             "\"default\",\"role\":\"member\"}"},
+    {"ip_address", "\"192.0.2.1\""},
+    {"device_info", "{\"user_agent\":\"curl/8.0\",\"device_name\":\"laptop\"}"},
+    {"last_activity", "\"2026-11-15T12:00:00.000Z\""},
+    {"current", "true"},
 };
 
 static struct str value_of(const char *name)

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holdfast user create|passwd|disable|enable|sessions: through the daemon when one runs, so that it
+ * acts at once; else on the store itself (other nodes on a shared one hear of it).  A password
+ * comes from the terminal, a file or standard input, never from the command line, and is hashed
+ * here. */
+#include "cli/cli.h"
+
+#include "base/clock.h"
+#include "cli/control.h"
+#include "cli/datadir.h"
+#include "cli/password.h"
+#include "config/config.h"
+#include "crypto/hash.h"
+#include "identity/key_admin.h"
+#include "identity/password.h"
+#include "identity/user_admin.h"
+#include "json/read.h"
+#include "store/database.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct user_cmd {
+    struct cli *cli;
+    bool json;
+    struct str data_dir;
+    struct control *control; /* NULL: nobody runs */
+    struct datadir *owned;   /* while we write to SQLite */
+    struct store *store;
+    struct user_request wanted;
+    char hash[PASSWORD_HASH_TEXT];
+    struct buf out;
+};
+
+struct user_cmd_verb {
+    const char *name;
+    enum user_verb verb;
+    const char *flags[8];
+    bool (*run)(struct user_cmd *c, struct error *err);
+    const char *done; /* of one user */
+};
+
+static bool open_store(struct user_cmd *c, bool writes, struct error *err)
+{
+    struct database db;
+
+    if (!database_choose(str_of(getenv("DATABASE_URL")), c->data_dir, c->cli->mem, &db, err))
+        return false;
+    if (!writes && !db.is_postgres && access(db.path.p, F_OK) != 0)
+        return true; /* there is none, and so nobody is signed in */
+    if (writes && !db.is_postgres && !datadir_own(c->data_dir, &c->owned, err))
+        return false;
+    return database_open(&db, (struct store_config){.read_only = !writes}, &c->store, err);
+}
+
+static bool open_source(struct user_cmd *c, bool writes, struct error *err)
+{
+    if (!config_data_dir(str_of(cli_flag(c->cli, "--data")), c->cli->mem, &c->data_dir, err))
+        return false;
+    return datadir_owner(c->data_dir) == 0 ? open_store(c, writes, err)
+                                           : control_open_socket(c->data_dir, &c->control, err);
+}
+
+static bool change_here(struct user_cmd *c, struct error *err)
+{
+    struct user_change *change = arena_new_of(c->cli->mem, struct user_change);
+
+    user_change_fill(&c->wanted, clock_life_ms(), change);
+    return store_write(c->store, &change->op, 1, err) && user_change_check(&c->wanted, change, err);
+}
+
+static bool change(struct user_cmd *c, struct error *err)
+{
+    struct arena *mem = c->cli->mem;
+    struct str json;
+
+    if (!user_request_check(&c->wanted, err)) {
+        err->code = ERR_USAGE;
+        return false;
+    }
+    if (!open_source(c, true, err))
+        return false;
+    return c->control ? control_ask(c->control, "POST", STR("/control/users"),
+                                    user_request_write(&c->wanted, mem), mem, &json, err)
+                      : change_here(c, err);
+}
+
+/* Before anything is opened: hashing takes a while, and typing longer. */
+static bool take_password(struct user_cmd *c, struct error *err)
+{
+    struct password_text password;
+    bool ok = password_read(cli_flag(c->cli, "--password-file"), &password, err) &&
+              password_check(str_n(password.text, password.n), err) &&
+              password_hash(str_n(password.text, password.n), c->hash, err);
+
+    crypto_wipe(&password, sizeof(password));
+    c->wanted.hash = str_of(c->hash);
+    return ok;
+}
+
+static bool run_secret(struct user_cmd *c, struct error *err)
+{
+    struct str role = str_of(cli_flag(c->cli, "--role"));
+
+    if (role.p && !role_parse(role, &c->wanted.role))
+        return error_set(err, ERR_USAGE, "--role is admin, member, auditor or service");
+    return take_password(c, err) && change(c, err);
+}
+
+/* sessions */
+
+static bool list_here(struct user_cmd *c, struct str tenant, struct str *ret_json,
+                      struct error *err)
+{
+    struct login_row *rows = NULL;
+    char user_id[UUID_TEXT];
+    struct buf out;
+    size_t n = 0;
+
+    key_user_id(tenant, c->wanted.name, user_id);
+    if (c->store && !store_logins_page(c->store, tenant, str_of(user_id), STR_NONE, STORE_PAGE_MAX,
+                                       c->cli->mem, &rows, &n, err))
+        return false;
+    buf_init(&out, SIZE_MAX / 4);
+    logins_write(&out, rows, n);
+    *ret_json = arena_dup(c->cli->mem, buf_str(&out));
+    buf_release(&out);
+    return true;
+}
+
+static struct str encoded(struct str text, struct arena *mem)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    char *out = arena_alloc(mem, text.n * 3 + 1), *at = out;
+
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char b = (unsigned char)text.p[i];
+        *at++ = '%';
+        *at++ = hex[b >> 4];
+        *at++ = hex[b & 15];
+    }
+    return str_n(out, (size_t)(at - out));
+}
+
+static struct str member(const struct js_doc *doc, const struct js_node *object, const char *name,
+                         struct arena *mem)
+{
+    struct str text = js_text(doc, js_get(doc, object, str_of(name)), mem);
+    return text.p ? text : STR("");
+}
+
+static void add_row(struct user_cmd *c, const struct js_doc *doc, const struct js_node *row)
+{
+    struct arena *mem = c->cli->mem;
+    const struct js_node *device = js_get(doc, row, STR("device_info"));
+    struct str used = member(doc, row, "last_activity", mem),
+               name = member(doc, device, "device_name", mem),
+               since = member(doc, row, "created_at", mem);
+
+    buf_addf(&c->out, "%-36.*s  %-16.*s  %-16.*s  %-15.*s  %.*s\n",
+             STR_ARG(member(doc, row, "id", mem)),
+             STR_ARG(str_n(since.p, since.n < 16 ? since.n : 16)),
+             STR_ARG(str_n(used.p, used.n < 16 ? used.n : 16)),
+             STR_ARG(member(doc, row, "ip_address", mem)),
+             STR_ARG(name.n ? name : member(doc, device, "user_agent", mem)));
+}
+
+static bool show(struct user_cmd *c, struct str json, struct error *err)
+{
+    struct js_doc doc;
+    size_t n = 0;
+
+    if (!js_parse(json, &js_limits_upstream, c->cli->mem, &doc, NULL))
+        return error_set(err, ERR_INTERNAL,
+                         "the answer of Holdfast is not JSON; is it another version?");
+    const struct js_node *rows = js_get(&doc, js_root(&doc), STR("sessions"));
+    for (const struct js_node *r = js_first(&doc, rows); r; r = js_next(&doc, rows, r), n++) {
+        if (c->json) {
+            buf_addstr(&c->out, js_raw(&doc, r));
+            buf_addc(&c->out, '\n');
+            continue;
+        }
+        if (n == 0)
+            buf_addf(&c->out, "%-36s  %-16s  %-16s  %-15s  %s\n", "ID", "SINCE", "LAST USED",
+                     "ADDRESS", "DEVICE");
+        add_row(c, &doc, r);
+    }
+    if (!n && !c->json)
+        fprintf(stderr, "this user is not signed in anywhere\n");
+    return true;
+}
+
+static bool run_sessions(struct user_cmd *c, struct error *err)
+{
+    struct arena *mem = c->cli->mem;
+    const char *revoke = cli_flag(c->cli, "--revoke");
+    struct str tenant = c->wanted.tenant.p ? c->wanted.tenant : STR("default"), json;
+
+    if (revoke) {
+        c->wanted.login = strcmp(revoke, "all") == 0 ? STR_NONE : str_of(revoke);
+        return change(c, err);
+    }
+    if (!user_request_check(&c->wanted, err)) {
+        err->code = ERR_USAGE;
+        return false;
+    }
+    if (!open_source(c, false, err))
+        return false;
+    bool ok = c->control
+                  ? control_get(c->control,
+                                arena_printf(mem, "/control/users/sessions?tenant=%.*s&name=%.*s",
+                                             STR_ARG(encoded(tenant, mem)),
+                                             STR_ARG(encoded(c->wanted.name, mem))),
+                                mem, &json, err)
+                  : list_here(c, tenant, &json, err);
+    return ok && show(c, json, err);
+}
+
+static const struct user_cmd_verb verbs[] = {
+    {"create",
+     USER_CREATE,
+     {"--tenant", "--role", "--password-file", "--data", "--json"},
+     run_secret,
+     "can sign in now: POST /api/v1/auth/login"},
+    {"passwd",
+     USER_PASSWD,
+     {"--tenant", "--password-file", "--data", "--json"},
+     run_secret,
+     "has another password, and is signed out everywhere"},
+    {"disable",
+     USER_DISABLE,
+     {"--tenant", "--data", "--json"},
+     change,
+     "is disabled; what was open in its name is closed"},
+    {"enable", USER_ENABLE, {"--tenant", "--data", "--json"}, change, "may sign in again"},
+    {"sessions", USER_REVOKE, {"--tenant", "--revoke", "--data", "--json"}, run_sessions, NULL},
+};
+
+static const char *misplaced_flag(const struct cli *cli, const struct user_cmd_verb *v)
+{
+    for (int i = 0; i < cli->n_given; i++) {
+        bool known = false;
+        for (size_t k = 0; k < countof(v->flags) && v->flags[k]; k++)
+            known = known || strcmp(v->flags[k], cli->given[i].name) == 0;
+        if (!known)
+            return cli->given[i].name;
+    }
+    return NULL;
+}
+
+static bool run_verb(struct user_cmd *c, const struct user_cmd_verb *v, struct error *err)
+{
+    if (!v->run(c, err))
+        return false;
+    if (v->done && c->json)
+        buf_addf(&c->out, "{\"done\":\"%s\"}", v->name);
+    else if (v->done)
+        fprintf(stderr, "user %.*s %s\n", STR_ARG(c->wanted.name), v->done);
+    return true;
+}
+
+int cmd_user(struct cli *cli)
+{
+    struct user_cmd c = {.cli = cli, .json = cli_flag(cli, "--json")};
+    struct error err;
+    size_t i = 0;
+    int status = 0;
+
+    while (i < countof(verbs) && (!cli->n_args || strcmp(cli->args[0], verbs[i].name) != 0))
+        i++;
+    if (i == countof(verbs))
+        return cli_usage(cli, "say create, passwd, disable, enable or sessions");
+    if (cli->n_args != 2)
+        return cli_usage(cli, "user %s takes the name of one user", verbs[i].name);
+    if (misplaced_flag(cli, &verbs[i]))
+        return cli_usage(cli, "user %s does not take %s", verbs[i].name,
+                         misplaced_flag(cli, &verbs[i]));
+    c.wanted = (struct user_request){.verb = verbs[i].verb,
+                                     .tenant = str_of(cli_flag(cli, "--tenant")),
+                                     .name = str_of(cli->args[1]),
+                                     .role = ROLE_MEMBER};
+    buf_init(&c.out, SIZE_MAX / 4);
+    bool ok = run_verb(&c, &verbs[i], &err);
+    if (c.store)
+        store_close(c.store);
+    datadir_release(c.owned);
+    control_close(c.control);
+    if (ok && c.out.n)
+        status = cli_print(cli, &c.out);
+    buf_release(&c.out);
+    if (!ok && err.code == ERR_USAGE)
+        return cli_usage(cli, "%s", err.text);
+    return ok ? status : cli_fail(cli, &err);
+}

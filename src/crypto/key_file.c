@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A new key is written beside its place, synced and linked there, so that a crash leaves either no
+ * key or a whole one, and two starts never overwrite each other's. */
+#include "crypto/key_file.h"
+
+#include "base/random.h"
+#include "crypto/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define KEY_TEXT (2 * KEY_FILE_BYTES + 1) /* with the newline */
+
+static bool write_whole(int fd, const char *p, size_t n)
+{
+    ssize_t written = write(fd, p, n);
+    return written == (ssize_t)n && fsync(fd) == 0;
+}
+
+static bool sync_directory_of(const char *path)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof(copy), "%s", path);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* Succeeds as well when another start has made the key meanwhile. */
+static bool make_key(const struct key_file *f, const char *path, struct error *err)
+{
+    uint8_t key[KEY_FILE_BYTES];
+    char text[KEY_TEXT + 1], beside[PATH_MAX + 24];
+    random_bytes(key, sizeof(key));
+    hex_encode(key, sizeof(key), text);
+    text[KEY_TEXT - 1] = '\n';
+    snprintf(beside, sizeof(beside), "%s.%ld", path, (long)getpid());
+    unlink(beside);
+    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool ok = fd >= 0 && write_whole(fd, text, KEY_TEXT);
+    ok = ok && (link(beside, path) == 0 || errno == EEXIST) && sync_directory_of(path);
+    int saved = errno;
+    if (fd >= 0) {
+        close(fd);
+        unlink(beside);
+    }
+    crypto_wipe(key, sizeof(key));
+    crypto_wipe(text, sizeof(text));
+    return ok ||
+           error_sys(err, ERR_CONFIG, saved,
+                     "%s %s cannot be made; check that its directory is writable", f->name, path);
+}
+
+static bool read_key(const struct key_file *f, int fd, const char *path,
+                     uint8_t ret_key[KEY_FILE_BYTES], struct error *err)
+{
+    struct stat st;
+    char text[KEY_TEXT + 1];
+    if (fstat(fd, &st) != 0)
+        return error_sys(err, ERR_CONFIG, errno, "%s %s cannot be read", f->name, path);
+    if (!S_ISREG(st.st_mode))
+        return error_set(err, ERR_CONFIG,
+                         "%s %s is no regular file; put the key file back in its place", f->name,
+                         path);
+    if (st.st_mode & 077)
+        return error_set(err, ERR_CONFIG, "%s %s can be read by others; run: chmod 600 %s", f->name,
+                         path, path);
+    ssize_t n = read(fd, text, sizeof(text));
+    bool ok = n >= KEY_TEXT - 1 && n <= KEY_TEXT && (n < KEY_TEXT || text[KEY_TEXT - 1] == '\n') &&
+              hex_decode(str_n(text, KEY_TEXT - 1), ret_key, KEY_FILE_BYTES);
+    crypto_wipe(text, sizeof(text));
+    return ok || error_set(err, ERR_CONFIG,
+                           "%s %s is not 64 hex digits; restore it from a backup, or move it %s",
+                           f->name, path, f->or_move);
+}
+
+bool key_file_load(const struct key_file *f, struct str path, bool create,
+                   uint8_t ret_key[KEY_FILE_BYTES], struct error *err)
+{
+    char file[PATH_MAX];
+    if (path.n >= sizeof(file))
+        return error_set(err, ERR_CONFIG,
+                         "the path of %s is too long; use a shorter data directory", f->name);
+    snprintf(file, sizeof(file), "%.*s", STR_ARG(path));
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT && create) {
+        if (!make_key(f, file, err))
+            return false;
+        fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    }
+    if (fd < 0 && errno == ENOENT)
+        return error_set(
+            err, ERR_CONFIG,
+            "%s %s is missing; restore it from a backup, or name the right directory with --data",
+            f->name, file);
+    if (fd < 0)
+        return error_sys(err, ERR_CONFIG, errno, "%s %s cannot be opened", f->name, file);
+    bool ok = read_key(f, fd, file, ret_key, err);
+    close(fd);
+    return ok;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file that holds one key: 64 hex digits and a newline, readable by its owner alone. */
+#ifndef HOLDFAST_CRYPTO_KEY_FILE_H
+#define HOLDFAST_CRYPTO_KEY_FILE_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+#define KEY_FILE_BYTES 32
+/* How complaints speak of it. */
+struct key_file {
+    const char *name;    /* "the audit key" */
+    const char *or_move; /* what becomes of moving a broken one: "away to …" */
+};
+/* Reads the key; with `create`, a missing file is made first, whole or not at all.  A file that
+ * others can read, or that holds something else, is refused (ERR_CONFIG). */
+must_check bool key_file_load(const struct key_file *f, struct str path, bool create,
+                              uint8_t ret_key[KEY_FILE_BYTES], struct error *err);
+
+#endif
