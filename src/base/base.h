@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define never_null __attribute__((returns_nonnull))
 #define must_check __attribute__((warn_unused_result))
 #define printf_like(fmt, first) __attribute__((format(printf, fmt, first)))
 #define unused_arg __attribute__((unused))
@@ -18,9 +19,9 @@
 
 /* Small fixed allocations cannot sensibly fail: these abort with a line on stderr.  Sizes that a
  * peer chooses go through buf_try_add() or arena_try_alloc() instead. */
-void *xmalloc(size_t n) must_check;
-void *xcalloc(size_t count, size_t n) must_check;
-void *xrealloc(void *p, size_t n) must_check;
+void *xmalloc(size_t n) must_check never_null;
+void *xcalloc(size_t count, size_t n) must_check never_null;
+void *xrealloc(void *p, size_t n) must_check never_null;
 never_returns void die(const char *fmt, ...) printf_like(1, 2);
 
 #endif

@@ -123,9 +123,8 @@ TEST(test_issuer__what_cannot_hold_is_refused_where_it_stands)
 
 static char *repeat(const char *before, const char *one, unsigned n, const char *after)
 {
-    char *text = calloc(1, 65536), *at = text;
+    char *text = xcalloc(1, 65536), *at = text;
 
-    assert_non_null(text);
     at += sprintf(at, "%s", before);
     for (unsigned i = 0; i < n; i++) {
         at += sprintf(at, "%s", i ? "," : "");

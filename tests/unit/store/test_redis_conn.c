@@ -235,7 +235,7 @@ static bool told_list_of(unsigned n)
     struct error err;
     struct buf {
         char p[REDIS_REPLY_ITEMS_MAX * 4 + 64];
-    } *out = malloc(sizeof(*out));
+    } *out = xcalloc(1, sizeof(*out));
     int at = sprintf(out->p, "*%u\r\n", n);
     for (unsigned i = 0; i < n; i++)
         at += sprintf(out->p + at, ":1\r\n");
@@ -255,7 +255,7 @@ TEST(test_redis_conn__a_list_has_a_limit)
 
 static bool told_text_of(size_t total)
 {
-    char *bytes = malloc(total + 64);
+    char *bytes = xcalloc(1, total + 64);
     struct redis_reply reply;
     struct error err;
     int head = sprintf(bytes, "$%zu\r\n", total);
