@@ -33,6 +33,8 @@ struct logins *logins_new(const struct logins_config *config)
     struct logins *l = xcalloc(1, sizeof(*l));
 
     l->config = *config;
+    if (!l->config.fits)
+        l->config.fits = password_fits;
     l->worker = worker_new(config->loop);
     map_init(&l->addresses);
     map_init(&l->refreshing);
@@ -249,7 +251,7 @@ static void note_failure(struct login_call *c)
 static void run_password(struct worker_job *job)
 {
     struct login_call *c = container_of(job, struct login_call, work);
-    c->fits = password_fits(c->password, c->hash);
+    c->fits = c->logins->config.fits(c->password, c->hash);
 }
 
 static void on_password(struct worker_job *job, bool ran)

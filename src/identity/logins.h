@@ -36,6 +36,8 @@ struct logins_config {
     struct lanes *lanes;
     struct identity *identity;
     struct own_tokens *own;
+    /* On a worker; NULL: password_fits().  Tests have no time for that. */
+    bool (*fits)(struct str password, struct str hash);
 };
 struct logins *logins_new(const struct logins_config *config) must_check;
 /* Before lanes_free(): passwords that are being looked at are waited for. */
