@@ -169,16 +169,17 @@ static void start_registry(struct gateway *g)
     api_start();
 }
 
-/* Who is calling, and who signs in.  Nodes on one store share DATA/token.key. */
+/* Who is calling, and who signs in.  Nodes on one store share the key of access tokens. */
 static bool start_identity(struct gateway *g, struct error *err)
 {
     static const struct key_file words = {.name = "the key of access tokens",
                                           .or_move = "away: users then sign in again"};
     struct services *sv = &g->sv;
     uint8_t seed[KEY_FILE_BYTES];
+    bool is_own;
 
-    if (!key_file_load(&words, datadir_path(g->options.data_dir, "token.key", g->mem), true, seed,
-                       err))
+    struct str path = datadir_token_key(g->options.data_dir, g->mem, &is_own);
+    if (!key_file_load(&words, path, is_own, seed, err))
         return false;
     g->own_tokens = own_tokens_new(seed);
     crypto_wipe(seed, sizeof(seed));

@@ -35,6 +35,9 @@ static const struct row environment[] = {
     {"HOLDFAST_AUDIT_KEY_FILE",
      "file of the audit key, when it is not audit.key in the data directory; nodes on one "
      "PostgreSQL use the same key"},
+    {"HOLDFAST_TOKEN_KEY_FILE",
+     "the file of the key that signs access tokens, for nodes that share a database; else "
+     "DATA/token.key, which is made at the first start"},
     {"HOLDFAST_MASTER_KEY_FILE",
      "file of the master key that seals stored credentials, when it is not master.key in the data "
      "directory; nodes on one PostgreSQL use the same key"},

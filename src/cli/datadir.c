@@ -34,6 +34,13 @@ struct str datadir_audit_key(struct str dir, struct arena *mem, bool *ret_is_own
     return is_own ? datadir_path(dir, "audit.key", mem) : arena_dup(mem, str_of(named));
 }
 
+struct str datadir_token_key(struct str dir, struct arena *mem, bool *ret_is_own)
+{
+    const char *named = getenv("HOLDFAST_TOKEN_KEY_FILE");
+    *ret_is_own = !named || !*named;
+    return *ret_is_own ? datadir_path(dir, "token.key", mem) : arena_dup(mem, str_of(named));
+}
+
 bool datadir_socket(struct str dir, struct arena *mem, struct str *ret, struct error *err)
 {
     struct str path = datadir_path(dir, "holdfast.sock", mem);

@@ -18,6 +18,9 @@ struct str datadir_path(struct str dir, const char *name, struct arena *mem);
 /* The file of the audit key: what HOLDFAST_AUDIT_KEY_FILE names, else DIR/audit.key; in mem.
  * *ret_is_own (may be NULL): the latter, which is made when it is not there. */
 struct str datadir_audit_key(struct str dir, struct arena *mem, bool *ret_is_own);
+/* The file of the key that signs access tokens, likewise: HOLDFAST_TOKEN_KEY_FILE, DIR/token.key.
+ */
+struct str datadir_token_key(struct str dir, struct arena *mem, bool *ret_is_own);
 /* DIR/holdfast.sock, checked against the length a socket name may have. */
 must_check bool datadir_socket(struct str dir, struct arena *mem, struct str *ret,
                                struct error *err);
