@@ -264,6 +264,13 @@ static bool write_batch(struct batch *b, struct error *err)
     return ok;
 }
 
+/* Verbs that may leave a change, which is numbered before the commit. */
+static const bool tells_others[OP_COUNT] = {
+    [OP_SESSION_END] = true,  [OP_KEY_REVOKE] = true,    [OP_USER_PASSWORD] = true,
+    [OP_USER_END] = true,     [OP_LOGIN_CREATE] = true,  [OP_LOGIN_ROTATE] = true,
+    [OP_LOGIN_REVOKE] = true, [OP_LOGINS_REVOKE] = true,
+};
+
 bool pg_write(struct store *store, struct store_op *ops, size_t n, struct error *err)
 {
     struct pg_store *s = pg_of(store);
@@ -279,7 +286,7 @@ bool pg_write(struct store *store, struct store_op *ops, size_t n, struct error 
     for (size_t i = 0; i < n; i++) {
         if (ops[i].kind == OP_EVENT_APPEND)
             pg_fold_later(s, ops[i].event->id >> EVENT_WRITER_SHIFT);
-        b.changes |= ops[i].kind == OP_SESSION_END || ops[i].kind == OP_KEY_REVOKE;
+        b.changes |= tells_others[ops[i].kind];
     }
     b.sent = xcalloc(n + STATEMENTS_MORE, sizeof(*b.sent));
     bool ok = write_batch(&b, err);

@@ -150,6 +150,69 @@ TEST(test_postgres_shared__what_ends_or_is_revoked_is_told_in_order)
     end(&n);
 }
 
+/* The only change after `*seen`, which becomes its id. */
+static struct change_row told(struct nodes *n, int64_t *seen)
+{
+    struct change_row *rows = NULL;
+    size_t n_rows = 0;
+    check(n, store_changes(n->b, *seen, 10, n->mem, &rows, &n_rows, &n->err));
+    assert_int_equal(n_rows, 1);
+    *seen = rows[0].id;
+    return rows[0];
+}
+
+TEST(test_postgres_shared__the_end_of_a_sign_in_is_told_whatever_ended_it)
+{
+    static const enum op_kind ends[] = {OP_USER_PASSWORD, OP_USER_END, OP_LOGINS_REVOKE,
+                                        OP_LOGIN_REVOKE, OP_LOGIN_ROTATE};
+    struct nodes n;
+    int64_t seen = 0;
+    begin(&n);
+    struct user_row user = {.id = STR("20000000-0000-8000-8000-000000000001"),
+                            .tenant = STR("acme"),
+                            .name = STR("ada"),
+                            .role = ROLE_MEMBER,
+                            .password = STR("hash"),
+                            .created_ms = 1};
+    struct store_op op = {OP_USER_CREATE, NULL, {.user = &user}};
+    check(&n, store_write(n.a, &op, 1, &n.err));
+    for (size_t i = 0; i < countof(ends); i++) {
+        bool is_user = ends[i] == OP_USER_PASSWORD || ends[i] == OP_USER_END;
+        char id[UUID_TEXT], spent[UUID_TEXT];
+        random_uuid7(id);
+        random_uuid7(spent);
+        struct login_row login = {.id = str_of(id),
+                                  .tenant = user.tenant,
+                                  .user_id = user.id,
+                                  .created_ms = 1,
+                                  .expires_ms = clock_life_ms() + 1000000,
+                                  .last_activity_ms = 1,
+                                  .password = user.password};
+        memset(login.refresh_hash, (int)i + 1, 32);
+        op = (struct store_op){OP_LOGIN_CREATE, NULL, {.login = &login}, .max_counted = 9};
+        check(&n, store_write(n.a, &op, 1, &n.err));
+        assert_int_equal(op.verdict, VERDICT_OK);
+        login.revoked_ms = 2;
+        if (ends[i] == OP_LOGIN_ROTATE) { /* and then its copy */
+            login.id = str_of(spent);
+            memset(login.next_hash, 99, 32);
+            op = (struct store_op){OP_LOGIN_ROTATE, NULL, {.login = &login}};
+            check(&n, store_write(n.a, &op, 1, &n.err));
+            login.arrived_ms = clock_life_ms() + 500000;
+        }
+        op = (struct store_op){ends[i], NULL, {.login = &login}};
+        if (is_user)
+            op.user = &user;
+        check(&n, store_write(n.a, &op, 1, &n.err));
+        assert_int_equal(op.verdict, ends[i] == OP_LOGIN_ROTATE ? VERDICT_STALE : VERDICT_OK);
+        bool is_one = ends[i] == OP_LOGIN_REVOKE || ends[i] == OP_LOGIN_ROTATE;
+        struct change_row change = told(&n, &seen);
+        assert_int_equal(change.kind, is_one ? CHANGE_LOGIN_ENDED : CHANGE_USER_CHANGED);
+        assert_true(str_eq(change.name, is_one ? str_of(id) : user.id));
+    }
+    end(&n);
+}
+
 static int64_t start_writer(struct nodes *n, struct store *s, int64_t lease_until_ms)
 {
     char uuid[UUID_TEXT];
