@@ -34,6 +34,7 @@
 #include "session/reaper.h"
 #include "session/session_gauges.h"
 #include "session/session_metrics.h"
+#include "store/redis_listen.h"
 #include "upstream/keeper.h"
 
 #include <signal.h>
@@ -59,6 +60,7 @@ struct gateway {
     struct tls_context *tls;
     struct reaper *reaper;
     struct follow *follow; /* NULL: nobody shares the store */
+    struct redis_listen *listen;
     struct loop_timer *drain, *first_pipe;
     int64_t drain_until_ms;
     bool anchoring;
@@ -151,6 +153,24 @@ static bool open_vault(struct gateway *g, struct error *err)
     struct vault_config config = {.loop = sv->loop, .master = master, .path = path};
     sv->vault = vault_new(&config);
     return true;
+}
+
+/* Another node has changed something that we may hold. */
+static void on_change_heard(void *arg)
+{
+    struct gateway *g = arg;
+    follow_nudge(g->follow);
+    identity_nudge(g->sv.identity);
+}
+
+static bool start_listening(struct gateway *g, struct error *err)
+{
+    struct redis_listen_config config = {.loop = g->sv.loop,
+                                         .target = &g->options.redis,
+                                         .channel = ground_channel(g->ground),
+                                         .heard = on_change_heard,
+                                         .arg = g};
+    return !config.channel.p || redis_listen_new(&config, &g->listen, err);
 }
 
 static void start_registry(struct gateway *g)
@@ -249,6 +269,8 @@ static bool start_services(struct gateway *g, struct error *err)
         .arg = g,
     };
     g->follow = ground_is_shared(g->ground) ? follow_new(&follow) : NULL;
+    if (!start_listening(g, err))
+        return false;
     session_metrics_start();
     sv->gauges = session_gauges_new(sv->loop, sv->lanes);
     start_registry(g);
@@ -536,6 +558,7 @@ static void stop(struct gateway *g)
     loop_timer_free(g->drain);
     loop_timer_free(g->first_pipe);
     ground_stop(g->ground);
+    redis_listen_free(g->listen);
     follow_stop(g->follow);
     if (sv->hub)
         hub_drain(sv->hub);

@@ -62,6 +62,11 @@ bool ground_is_shared(const struct ground *g)
     return g->config.database.is_postgres;
 }
 
+struct str ground_channel(const struct ground *g)
+{
+    return g->cache && ground_is_shared(g) ? cache_channel(g->cache) : STR_NONE;
+}
+
 const struct database *ground_database(const struct ground *g)
 {
     return &g->config.database;

@@ -36,6 +36,8 @@ void ground_stop(struct ground *g);
 /* After lanes_free() and audit_free(): says that the writer has ended.  NULL is fine. */
 void ground_close(struct ground *g);
 
+/* Where nodes are told of each other's changes (store/redis_listen.h); absent: nowhere. */
+struct str ground_channel(const struct ground *g);
 bool ground_is_shared(const struct ground *g);
 const struct database *ground_database(const struct ground *g);
 const struct writer_row *ground_writer(const struct ground *g);

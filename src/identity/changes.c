@@ -19,6 +19,7 @@ struct changes {
     size_t n;
     int64_t after; /* -1: where to begin is not known yet */
     bool asking, said;
+    bool again; /* what is asked now may be answered from before a change */
 };
 
 static bool run(struct read_job *job, struct store *store)
@@ -64,7 +65,8 @@ static void done(struct read_job *job)
     arena_free(c->mem);
     c->mem = NULL;
     if (c->timer)
-        loop_timer_start(c->timer, is_full ? 1 : IDENTITY_CHANGES_MS, 0);
+        loop_timer_start(c->timer, is_full || c->again ? 1 : IDENTITY_CHANGES_MS, 0);
+    c->again = false;
 }
 
 static void on_timer(void *arg)
@@ -92,6 +94,13 @@ struct changes *changes_new(struct identity *id)
     c->timer = loop_timer_new(id->config.loop, on_timer, c);
     loop_timer_start(c->timer, 0, 0);
     return c;
+}
+
+void changes_nudge(struct changes *c)
+{
+    c->again = c->asking;
+    if (!c->asking && c->timer)
+        loop_timer_start(c->timer, 0, 0);
 }
 
 void changes_stop(struct changes *c)

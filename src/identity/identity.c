@@ -184,6 +184,12 @@ bool identity_apply(struct identity *id, struct config *c, struct error *err)
     return true;
 }
 
+void identity_nudge(struct identity *id)
+{
+    if (id->changes)
+        changes_nudge(id->changes);
+}
+
 void identity_stop(struct identity *id)
 {
     id->stopping = true;

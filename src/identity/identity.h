@@ -41,6 +41,8 @@ must_check bool identity_new(const struct identity_config *config, struct config
 /* A new configuration: issuers, tenants.  Everything is proved again, and where issuers
  * are others, what was open in the name of a token is closed.  On failure all stays. */
 must_check bool identity_apply(struct identity *id, struct config *c, struct error *err);
+/* Another process has changed something: asks the store at once what it was. */
+void identity_nudge(struct identity *id);
 /* Before lanes_free(): nothing more is asked of the store on its own. */
 void identity_stop(struct identity *id);
 void identity_free(struct identity *id); /* after lanes_free(); NULL is fine */

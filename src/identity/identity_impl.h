@@ -70,6 +70,7 @@ void identity_end_tokens(struct identity *id); /* who works in the name of one i
 void identity_watches_release(struct identity *id);
 /* changes.c */
 struct changes *changes_new(struct identity *id) must_check;
+void changes_nudge(struct changes *c); /* something has changed: asks at once */
 void changes_stop(struct changes *c);
 void changes_free(struct changes *c);
 

@@ -13,7 +13,7 @@ struct follow {
     struct follow_config config;
     struct loop_timer *timer;
     struct read_job job;
-    bool busy;
+    bool busy, again;
     bool failing; /* said already */
     struct arena *mem;
     struct change_row *rows;
@@ -61,14 +61,15 @@ static void done(struct read_job *job)
     for (size_t i = 0; job->ok && i < f->n; i++)
         take(f, &f->rows[i]);
     arena_reset(f->mem);
-    if (more)
+    if (more || f->again)
         ask(f);
 }
 
 static void ask(struct follow *f)
 {
-    if (f->busy)
+    if (f->busy || !f->timer)
         return;
+    f->again = false;
     f->n = 0;
     f->job = (struct read_job){.run = run, .done = done};
     f->busy = lane_lookup(f->config.lanes, &f->job);
@@ -87,6 +88,13 @@ struct follow *follow_new(const struct follow_config *config)
     f->timer = loop_timer_new(config->loop, on_timer, f);
     loop_timer_start(f->timer, FOLLOW_MS, FOLLOW_MS);
     return f;
+}
+
+/* What is under way may have been answered before the change. */
+void follow_nudge(struct follow *f)
+{
+    f->again = f->busy;
+    ask(f);
 }
 
 void follow_stop(struct follow *f)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where several nodes share a store, others end sessions that are resident here.  Asks twice a
- * second what has ended and lets go of it, so that an end is honoured everywhere within a second.
- */
+ * second what has ended and lets go of it, so that an end is honoured everywhere within a second;
+ * where nodes hear of each other (store/redis_listen.h), at once. */
 #ifndef HOLDFAST_SESSION_FOLLOW_H
 #define HOLDFAST_SESSION_FOLLOW_H
 
@@ -22,6 +22,8 @@ struct follow;
 /* Blocking: where to begin. */
 must_check bool follow_position(struct store *store, int64_t *ret, struct error *err);
 struct follow *follow_new(const struct follow_config *config) must_check;
+/* Something has changed: asks at once. */
+void follow_nudge(struct follow *f);
 void follow_stop(struct follow *f); /* no more questions */
 void follow_free(struct follow *f); /* after lanes_free(); NULL is fine, to both */
 

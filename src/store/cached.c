@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct {
@@ -219,6 +220,34 @@ static void announce(struct cached_store *s, const struct touched *t, bool commi
         distrust_unless(s, cache_lift(s, t->names + t->n_ended, t->n - t->n_ended));
 }
 
+/* What store_changes() has a row for. */
+static bool is_change(const struct store_op *op)
+{
+    switch (op->kind) {
+    case OP_SESSION_END:
+    case OP_KEY_REVOKE:
+    case OP_USER_PASSWORD:
+    case OP_USER_END:
+    case OP_LOGIN_CREATE: /* the oldest may have to go */
+    case OP_LOGIN_REVOKE:
+    case OP_LOGINS_REVOKE:
+        return op->verdict == VERDICT_OK;
+    case OP_LOGIN_ROTATE:
+        return op->verdict == VERDICT_STALE; /* the family is revoked */
+    default:
+        return false;
+    }
+}
+
+static void publish(struct cached_store *s, const struct store_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_change(&ops[i])) {
+            cache_publish(s);
+            return;
+        }
+}
+
 static void unfolded_add(struct cached_store *s, const struct store_op *op)
 {
     struct entry_name name;
@@ -252,6 +281,8 @@ bool cached_write(struct store *store, struct store_op *ops, size_t n, struct er
     for (size_t i = 0; ok && i < n; i++)
         unfolded_add(s, &ops[i]);
     trust_again(s);
+    if (ok)
+        publish(s, ops, n);
     return ok;
 }
 
@@ -335,6 +366,7 @@ bool cache_new(const struct cache_config *config, struct cache **ret, struct err
     c->config = *config;
     memcpy(c->prefix, config->prefix.p, config->prefix.n);
     c->config.prefix = str_n(c->prefix, config->prefix.n);
+    snprintf(c->channel, sizeof(c->channel), "%.*schanges", STR_ARG(config->prefix));
     c->key = hmac_key_new(config->key, sizeof(config->key));
     crypto_wipe(c->config.key, sizeof(c->config.key));
     for (size_t i = 0; i < countof(counters); i++) {
@@ -344,6 +376,11 @@ bool cache_new(const struct cache_config *config, struct cache **ret, struct err
     }
     *ret = c;
     return true;
+}
+
+struct str cache_channel(const struct cache *c)
+{
+    return str_of(c->channel);
 }
 
 void cache_free(struct cache *c)

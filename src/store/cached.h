@@ -46,4 +46,8 @@ void cache_free(struct cache *c); /* after the stores; NULL is fine */
 must_check bool store_cached(struct cache *c, struct store *inner, struct store **ret,
                              struct error *err);
 
+/* Where it is told, after each commit that store_changes() knows of, that there is something to ask
+ * for, and nothing else (store/redis_listen.h). */
+struct str cache_channel(const struct cache *c);
+
 #endif

@@ -18,7 +18,7 @@
 
 struct cache {
     struct cache_config config;
-    char prefix[CACHE_PREFIX_MAX];
+    char prefix[CACHE_PREFIX_MAX], channel[CACHE_PREFIX_MAX + 8];
     struct hmac_key *key;
     struct metric_cell *hits, *misses, *errors;
     /* A write was not announced: nobody here uses an entry until the epoch is deleted. */
@@ -83,6 +83,8 @@ must_check bool cache_lift(struct cached_store *s, const struct entry_name *name
 /* For a change that nobody announced. */
 must_check bool cache_drop(struct cached_store *s, const struct entry_name *names, size_t n);
 must_check bool cache_forget_all(struct cached_store *s);
+/* Others are told to ask the store what has changed; when they are not, they ask by themselves. */
+void cache_publish(struct cached_store *s);
 /* Handles: a name for a name, which never changes. */
 must_check bool cache_get_name(struct cached_store *s, const struct entry_name *name,
                                struct str *ret_value);

@@ -101,6 +101,15 @@ bool cache_forget_all(struct cached_store *s)
     return begin(s) && delete_epoch(s);
 }
 
+void cache_publish(struct cached_store *s)
+{
+    struct redis_reply *reply;
+    struct str args[] = {STR("PUBLISH"), cache_channel(s->cache), STR("ask")};
+    struct redis_command command = {args, countof(args)};
+    if (begin(s))
+        (void)!call(s, &command, 1, &reply);
+}
+
 /* Random, and as text, so that it never looks like another. */
 static void new_token(char ret[EPOCH_BYTES])
 {

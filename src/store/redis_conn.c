@@ -8,6 +8,7 @@
 #include "io/wire.h"
 
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <stdlib.h>
 
 struct redis {
@@ -245,6 +246,44 @@ bool redis_call(struct redis *r, const struct redis_command *commands, size_t n,
     r->failures = 0;
     r->retry_at_us = 0;
     return true;
+}
+
+/* Something has come in from Redis, and nothing from whoever wants us to stop. */
+static bool has_come(const struct redis *r, int stop_fd, int64_t wait_ms)
+{
+    struct pollfd fds[] = {{.fd = wire_fd(r->wire), .events = POLLIN},
+                           {.fd = stop_fd, .events = POLLIN}};
+    int n = wire_is_readable(r->wire) ? poll(&fds[1], 1, 0) : poll(fds, 2, (int)wait_ms);
+    return n >= 0 && !fds[1].revents && wire_is_readable(r->wire);
+}
+
+bool redis_hear(struct redis *r, int stop_fd, int64_t wait_ms, struct arena *mem,
+                struct redis_reply **ret, struct error *err)
+{
+    void *reply = NULL;
+    int64_t until_us = wire_now_us() + wait_ms * 1000;
+    if (!r->wire)
+        return error_set(err, ERR_UNAVAILABLE, "the connection to Redis was lost");
+    r->reader->privdata = mem;
+    for (size_t total = 0;;) {
+        int64_t left_ms = (until_us - wire_now_us() + 999) / 1000;
+        if (redisReaderGetReply(r->reader, &reply) != REDIS_OK) {
+            error_set(err, ERR_UPSTREAM, "it does not answer like Redis; check REDIS_URL");
+            return failed(r, err);
+        }
+        if (reply || left_ms <= 0 || !has_come(r, stop_fd, left_ms))
+            break;
+        if (!read_some(r, wire_now_us() + r->config.deadline_ms * 1000, &total, err))
+            return failed(r, err);
+    }
+    *ret = reply;
+    return true;
+}
+
+int64_t redis_pause_ms(const struct redis *r)
+{
+    int64_t left_us = r->wire ? 0 : r->retry_at_us - wire_now_us();
+    return left_us > 0 ? left_us / 1000 + 1 : 0;
 }
 
 bool redis_new(const struct redis_config *config, struct redis **ret, struct error *err)

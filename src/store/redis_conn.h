@@ -72,5 +72,11 @@ uint64_t redis_connects(const struct redis *r);
  * reply, not a failure. */
 must_check bool redis_call(struct redis *r, const struct redis_command *commands, size_t n,
                            struct arena *mem, struct redis_reply **ret, struct error *err);
+/* What comes without being asked for, after a SUBSCRIBE.  *ret is NULL when none came within
+ * wait_ms, or `stop_fd` became readable. */
+must_check bool redis_hear(struct redis *r, int stop_fd, int64_t wait_ms, struct arena *mem,
+                           struct redis_reply **ret, struct error *err);
+/* How long until it may be tried again; 0: now. */
+int64_t redis_pause_ms(const struct redis *r);
 
 #endif

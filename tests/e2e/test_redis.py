@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes on one PostgreSQL and one Redis: what one has read another need not, what one ended no other
 brings back, and without Redis all of it goes on."""
+import json
 import os
 import re
 import time
@@ -61,6 +62,26 @@ def test_a_session_made_on_one_is_read_used_and_ended_on_the_other(nodes, redis)
         assert here.session(name)['status'] == 'terminated'
         assert there.session(name)['status'] == 'terminated'
     assert b'session:epoch' in redis.say('KEYS', '*')
+
+
+def seconds_until_refused(a, b):
+    """How long a key that is revoked on one node still opens the other."""
+    made = json.loads(run(a, 'key', 'create', '--name', 'x', '--json').stdout)
+    client, headers = b.client('/mcp/up'), {'Authorization': 'Bearer ' + made['key']}
+    assert client.rpc('tools/list', {}, headers=headers).status == 200
+    assert run(a, 'key', 'revoke', made['id']).returncode == 0
+    began = time.monotonic()
+    wait_for(lambda: client.rpc('tools/list', {}, headers=headers).status == 401, 'the revocation', 5)
+    return time.monotonic() - began
+
+
+def test_what_one_revokes_another_hears_at_once_and_without_redis_soon(nodes, redis):
+    """The median of some: by asking twice a second alone it would be a quarter of a second."""
+    a, b = nodes()
+    took = sorted(seconds_until_refused(a, b) for _ in range(7))
+    assert took[3] < 0.1, took
+    redis.order('kill')
+    assert seconds_until_refused(a, b) < 5
 
 
 def troubles(redis):
