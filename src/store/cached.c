@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads that Redis may answer, and writes that it must hear of.
- *
- * A foreign session and an unknown one take the same way: neither is a hit, both are asked of the
- * store.  An id is known by the row's own spelling of it, whatever case it was asked in. */
+/* Writes that Redis must hear of, and the life of the cache. */
 #include "store/cached_impl.h"
 
 #include "base/clock.h"
@@ -21,134 +18,6 @@ static const struct {
     {"holdfast_cache_errors_total", "Exchanges with the cache that failed.",
      offsetof(struct cache, errors)},
 };
-
-/* Names. */
-
-/* Ids are UUIDs, which the stores find in either case. */
-static void session_entry(const struct cache *c, struct str tenant, struct str id,
-                          struct entry_name *ret)
-{
-    char lower[64];
-    if (id.n <= sizeof(lower)) {
-        for (size_t i = 0; i < id.n; i++)
-            lower[i] = (char)(id.p[i] >= 'A' && id.p[i] <= 'Z' ? id.p[i] | 0x20 : id.p[i]);
-        id = str_n(lower, id.n);
-    }
-    cache_entry_name(c, 'i', tenant, id, STR_NONE, ret);
-}
-
-/* By owner, so that a handle of somebody else's is as unknown as any. */
-static void handle_entry(const struct cache *c, const struct principal *who, struct str handle,
-                         struct entry_name *ret)
-{
-    cache_entry_name(c, who->tenant_wide ? 'w' : 'h', who->tenant, who->owner, handle, ret);
-}
-
-/* Reads. */
-
-static bool is_reached(const struct session_row *row, const struct principal *who)
-{
-    return str_eq(row->tenant, who->tenant) && (who->tenant_wide || str_eq(row->owner, who->owner));
-}
-
-/* A live row that this one may see; what has ended is for the store to say. */
-static struct session_row *hit(struct cached_store *s, const struct principal *who,
-                               const struct entry_name *name, struct str value, struct arena *mem)
-{
-    struct session_row found;
-    if (value.n < 1 + EPOCH_BYTES || value.p[0] != 'R')
-        return NULL;
-    struct str packed = arena_dup(mem, str_n(value.p + 1 + EPOCH_BYTES, value.n - 1 - EPOCH_BYTES));
-    if (!cache_row_unpack(s->cache, name, packed, &found) || !is_reached(&found, who) ||
-        !session_row_is_live(&found, clock_life_ms()))
-        return NULL;
-    struct session_row *row = arena_new_of(mem, struct session_row);
-    *row = found;
-    return row;
-}
-
-static int64_t ttl_of(const struct cached_store *s, const struct session_row *row)
-{
-    int64_t ttl = s->cache->config.ttl_ms, left = row->expires_ms - clock_life_ms();
-    return row->expires_ms && left < ttl ? left : ttl;
-}
-
-static void fill(struct cached_store *s, const struct entry_name *name, const struct lease *lease,
-                 const struct session_row *row, struct arena *mem)
-{
-    if (!lease->is_ours || !row || !session_row_is_live(row, clock_life_ms()))
-        return;
-    struct str packed = cache_row_pack(s->cache, name, row, mem);
-    if (packed.p)
-        cache_fill(s, name, lease, packed, ttl_of(s, row));
-}
-
-bool cached_session_by_id(struct store *store, const struct principal *who, struct str id,
-                          struct arena *mem, struct session_row **ret_row, struct error *err)
-{
-    struct cached_store *s = cached_of(store);
-    struct entry_name name;
-    struct lease lease = {0};
-    struct str value = STR_NONE;
-    struct session_row *row = NULL;
-
-    if (atomic_load(&s->cache->is_distrusted))
-        return store_session_by_id(s->inner, who, id, mem, ret_row, err);
-    session_entry(s->cache, who->tenant, id, &name);
-    bool looked = cache_look(s, &name, &value, &lease);
-    if (looked && (row = hit(s, who, &name, value, mem))) {
-        metric_add(s->cache->hits, 1);
-        *ret_row = row;
-        return true;
-    }
-    metric_add(s->cache->misses, 1);
-    if (!store_session_by_id(s->inner, who, id, mem, &row, err))
-        return false;
-    if (looked)
-        fill(s, &name, &lease, row, mem);
-    *ret_row = row;
-    return true;
-}
-
-/* By the id that the handle led to before; *ret_row stays NULL when that does not do. */
-static bool by_known_id(struct cached_store *s, const struct principal *who, struct str handle,
-                        const struct entry_name *name, struct arena *mem,
-                        struct session_row **ret_row, struct error *err)
-{
-    struct str id = STR_NONE;
-    struct session_row *row = NULL;
-    if (!cache_get_name(s, name, &id) || id.n == 0 || id.n > 64)
-        return true;
-    id = arena_dup(mem, id);
-    if (!cached_session_by_id(&s->base, who, id, mem, &row, err))
-        return false;
-    if (row && str_eq(row->handle, handle))
-        *ret_row = row;
-    return true;
-}
-
-bool cached_session_by_handle(struct store *store, const struct principal *who, struct str handle,
-                              struct arena *mem, struct session_row **ret_row, struct error *err)
-{
-    struct cached_store *s = cached_of(store);
-    struct entry_name name;
-    struct session_row *row = NULL;
-
-    if (atomic_load(&s->cache->is_distrusted))
-        return store_session_by_handle(s->inner, who, handle, mem, ret_row, err);
-    handle_entry(s->cache, who, handle, &name);
-    if (!by_known_id(s, who, handle, &name, mem, &row, err))
-        return false;
-    if (!row) {
-        metric_add(s->cache->misses, 1);
-        if (!store_session_by_handle(s->inner, who, handle, mem, &row, err))
-            return false;
-        if (row && session_row_is_live(row, clock_life_ms()))
-            cache_put_name(s, &name, row->id, ttl_of(s, row));
-    }
-    *ret_row = row;
-    return true;
-}
 
 /* Writes. */
 
@@ -193,7 +62,7 @@ static struct touched find_touched(struct cached_store *s, const struct store_op
                 continue;
             if (!t.names)
                 t.names = xcalloc(n, sizeof(*t.names));
-            session_entry(s->cache, tenant_of(&ops[i]), id, &t.names[t.n++]);
+            cache_session_name(s->cache, tenant_of(&ops[i]), id, &t.names[t.n++]);
             t.n_ended += ends;
         }
     return t;
@@ -253,7 +122,7 @@ static void unfolded_add(struct cached_store *s, const struct store_op *op)
     struct entry_name name;
     if (op->kind != OP_EVENT_APPEND || !op->event->session_id.p || s->overflowed)
         return;
-    session_entry(s->cache, op->event->tenant, op->event->session_id, &name);
+    cache_session_name(s->cache, op->event->tenant, op->event->session_id, &name);
     for (size_t i = s->n_unfolded; i > 0 && s->n_unfolded - i < 16; i--)
         if (memcmp(&s->unfolded[i - 1], &name, sizeof(name)) == 0)
             return;
@@ -299,7 +168,7 @@ bool cached_changes(struct store *store, int64_t after, unsigned limit, struct a
     for (size_t i = 0; after >= 0 && i < *ret_n && n < countof(names); i++) {
         const struct change_row *change = &(*ret_rows)[i];
         if (change->kind == CHANGE_SESSION_ENDED)
-            session_entry(s->cache, change->tenant, change->name, &names[n++]);
+            cache_session_name(s->cache, change->tenant, change->name, &names[n++]);
     }
     if (n) {
         cache_new_tombstone(s);

@@ -28,7 +28,7 @@
 #define CACHE_LEASE_MS 3000
 #define CACHE_PREFIX_MAX 128
 /* Longer rows are not kept. */
-#define CACHE_ROW_BYTES_MAX ((size_t)256 << 10)
+#define CACHE_ROW_BYTES_MAX ((size_t)64 << 10)
 
 struct cache_config {
     const struct redis_target *target; /* lasts as long as the cache */

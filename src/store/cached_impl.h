@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the cache share: cached.c reads and writes through it, cached_redis.c is what
- * is said to Redis, cached_row.c a row as bytes, cached_pass.c all other verbs. */
+/* What the files of the cache share: cached_read.c reads through it, cached.c writes,
+ * cached_redis.c is what is said to Redis, cached_row.c a row as bytes, cached_pass.c all other
+ * verbs. */
 #ifndef HOLDFAST_STORE_CACHED_IMPL_H
 #define HOLDFAST_STORE_CACHED_IMPL_H
 
@@ -56,6 +57,7 @@ bool cached_session_by_handle(struct store *s, const struct principal *who, stru
                               struct arena *mem, struct session_row **ret_row, struct error *err);
 bool cached_session_by_id(struct store *s, const struct principal *who, struct str id,
                           struct arena *mem, struct session_row **ret_row, struct error *err);
+bool cached_sessions_find(struct store *s, struct session_find *finds, size_t n, struct error *err);
 bool cached_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                     struct change_row **ret_rows, size_t *ret_n, struct error *err);
 bool cached_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
@@ -65,16 +67,25 @@ bool cached_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigne
 bool cached_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
                  struct error *err);
 
-/* cached_redis.c.  false: Redis did not do it; that is counted and, now and then, said. */
-struct lease {
-    char epoch[EPOCH_BYTES], token[EPOCH_BYTES];
-    bool is_ours; /* nobody else was on the way */
+/* cached_redis.c.  false: Redis did not do it; that is counted and, now and then, said.  What is
+ * found is in the store's `mem`, until the next exchange. */
+struct entry {
+    struct entry_name name;
+    struct str value;                            /* absent: nothing in this epoch */
+    char epoch[EPOCH_BYTES], token[EPOCH_BYTES]; /* the lease */
+    bool is_leased;                              /* to us: nobody else was on the way */
 };
-/* *ret_value: what is there in this epoch, absent for nothing, in the store's `mem`. */
-must_check bool cache_look(struct cached_store *s, const struct entry_name *name,
-                           struct str *ret_value, struct lease *ret_lease);
-bool cache_fill(struct cached_store *s, const struct entry_name *name, const struct lease *lease,
-                struct str value, int64_t ttl_ms);
+must_check bool cache_look(struct cached_store *s, struct entry **entries, size_t n);
+/* Handles: a name for a name, which never changes. */
+must_check bool cache_get_names(struct cached_store *s, const struct entry_name *names, size_t n,
+                                struct str *ret_values);
+struct keep {
+    const struct entry *entry; /* under its lease; NULL: a name for a name */
+    const struct entry_name *name;
+    struct str value;
+    int64_t ttl_ms; /* > 0 */
+};
+void cache_keep(struct cached_store *s, const struct keep *keeps, size_t n);
 void cache_new_tombstone(struct cached_store *s);
 must_check bool cache_bury(struct cached_store *s, const struct entry_name *names, size_t n,
                            int64_t ttl_ms);
@@ -85,13 +96,10 @@ must_check bool cache_drop(struct cached_store *s, const struct entry_name *name
 must_check bool cache_forget_all(struct cached_store *s);
 /* Others are told to ask the store what has changed; when they are not, they ask by themselves. */
 void cache_publish(struct cached_store *s);
-/* Handles: a name for a name, which never changes. */
-must_check bool cache_get_name(struct cached_store *s, const struct entry_name *name,
-                               struct str *ret_value);
-void cache_put_name(struct cached_store *s, const struct entry_name *name, struct str value,
-                    int64_t ttl_ms);
-
 /* cached_row.c */
+/* Ids are UUIDs, which the stores find in either case. */
+void cache_session_name(const struct cache *c, struct str tenant, struct str id,
+                        struct entry_name *ret);
 void cache_entry_name(const struct cache *c, char kind, struct str tenant, struct str a,
                       struct str b, struct entry_name *ret);
 /* Absent when it is too long. */

@@ -186,6 +186,7 @@ const struct store_ops cached_ops = {
     .write = cached_write,
     .session_by_handle = cached_session_by_handle,
     .session_by_id = cached_session_by_id,
+    .sessions_find = cached_sessions_find,
     .session_by_key = pass_session_by_key,
     .transport_get = pass_transport_get,
     .links_of = pass_links_of,

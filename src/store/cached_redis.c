@@ -126,63 +126,92 @@ void cache_new_tombstone(struct cached_store *s)
     new_token(s->tombstone + 1);
 }
 
-bool cache_look(struct cached_store *s, const struct entry_name *name, struct str *ret_value,
-                struct lease *ret_lease)
+static struct redis_command look_command(struct cached_store *s, struct entry *e)
 {
-    struct lease lease = {.is_ours = true};
     char epoch[EPOCH_BYTES];
-    struct redis_reply *reply;
-    if (!begin(s))
-        return false;
     new_token(epoch);
-    new_token(lease.token);
+    new_token(e->token);
     struct str args[] = {
         STR("EVAL"),
         str_of(look_script),
         STR("2"),
         epoch_key(s),
-        key_of(s, name),
-        str_n(epoch, EPOCH_BYTES),
-        str_n(lease.token, EPOCH_BYTES),
+        key_of(s, &e->name),
+        arena_dup(s->mem, str_n(epoch, EPOCH_BYTES)),
+        str_n(e->token, EPOCH_BYTES),
         arena_printf(s->mem, "%d", CACHE_LEASE_MS),
     };
-    struct redis_command command = {args, countof(args)};
-    if (!call(s, &command, 1, &reply))
-        return false;
+    struct str *own = arena_alloc(s->mem, sizeof(args));
+    memcpy(own, args, sizeof(args));
+    return (struct redis_command){own, countof(args)};
+}
+
+static bool look_answer(struct cached_store *s, const struct redis_reply *reply, struct entry *e)
+{
     if (reply->kind != REDIS_LIST || reply->n < 1 || reply->items[0]->kind != REDIS_TEXT ||
         reply->items[0]->text.n != EPOCH_BYTES)
         return not_done(s, "an entry of the cache is not ours; give it a prefix of its own");
-    memcpy(lease.epoch, reply->items[0]->text.p, EPOCH_BYTES);
-    lease.is_ours = reply->n == 1;
-    *ret_value = reply->n > 1 ? reply->items[1]->text : STR_NONE;
-    *ret_lease = lease;
+    memcpy(e->epoch, reply->items[0]->text.p, EPOCH_BYTES);
+    e->is_leased = reply->n == 1;
+    e->value = reply->n > 1 ? reply->items[1]->text : STR_NONE;
     return true;
 }
 
-bool cache_fill(struct cached_store *s, const struct entry_name *name, const struct lease *lease,
-                struct str value, int64_t ttl_ms)
+bool cache_look(struct cached_store *s, struct entry **entries, size_t n)
 {
-    struct redis_reply *reply;
-    if (!lease->is_ours || ttl_ms <= 0 || !begin(s))
+    if (!begin(s))
         return false;
-    struct str epoch = str_n(lease->epoch, EPOCH_BYTES);
-    struct str args[] = {
-        STR("EVAL"),
-        str_of(fill_script),
-        STR("2"),
-        epoch_key(s),
-        key_of(s, name),
-        epoch,
-        arena_printf(s->mem, "L%.*s%.*s", STR_ARG(epoch), EPOCH_BYTES, lease->token),
-        arena_printf(s->mem, "R%.*s", STR_ARG(epoch)),
-        arena_printf(s->mem, "%lld", (long long)ttl_ms),
-    };
-    char *bytes = arena_alloc(s->mem, 1 + EPOCH_BYTES + value.n);
-    memcpy(bytes, args[7].p, 1 + EPOCH_BYTES);
-    memcpy(bytes + 1 + EPOCH_BYTES, value.p, value.n);
-    args[7] = str_n(bytes, 1 + EPOCH_BYTES + value.n);
-    struct redis_command command = {args, countof(args)};
-    return call(s, &command, 1, &reply) && reply->number == 1;
+    struct redis_command *commands = arena_alloc(s->mem, n * sizeof(*commands));
+    struct redis_reply **replies = arena_alloc(s->mem, n * sizeof(struct redis_reply *));
+    for (size_t i = 0; i < n; i++)
+        commands[i] = look_command(s, entries[i]);
+    bool ok = call(s, commands, n, replies);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = look_answer(s, replies[i], entries[i]);
+    return ok;
+}
+
+static struct str joined(struct cached_store *s, char kind, const struct entry *e, struct str rest)
+{
+    char *bytes = arena_alloc(s->mem, 1 + EPOCH_BYTES + rest.n);
+    bytes[0] = kind;
+    memcpy(bytes + 1, e->epoch, EPOCH_BYTES);
+    memcpy(bytes + 1 + EPOCH_BYTES, rest.p, rest.n);
+    return str_n(bytes, 1 + EPOCH_BYTES + rest.n);
+}
+
+static struct redis_command keep_command(struct cached_store *s, const struct keep *k)
+{
+    const struct entry *e = k->entry;
+    struct str ttl = arena_printf(s->mem, "%lld", (long long)k->ttl_ms);
+    struct str *args = arena_alloc(s->mem, 9 * sizeof(*args));
+    if (!e) {
+        struct str set[] = {STR("SET"), key_of(s, k->name), k->value, STR("PX"), ttl};
+        memcpy(args, set, sizeof(set));
+        return (struct redis_command){args, countof(set)};
+    }
+    struct str fill[] = {STR("EVAL"),
+                         str_of(fill_script),
+                         STR("2"),
+                         epoch_key(s),
+                         key_of(s, &e->name),
+                         str_n(e->epoch, EPOCH_BYTES),
+                         joined(s, 'L', e, str_n(e->token, EPOCH_BYTES)),
+                         joined(s, 'R', e, k->value),
+                         ttl};
+    memcpy(args, fill, sizeof(fill));
+    return (struct redis_command){args, countof(fill)};
+}
+
+void cache_keep(struct cached_store *s, const struct keep *keeps, size_t n)
+{
+    if (n == 0 || !begin(s))
+        return;
+    struct redis_command *commands = arena_alloc(s->mem, n * sizeof(*commands));
+    struct redis_reply **replies = arena_alloc(s->mem, n * sizeof(struct redis_reply *));
+    for (size_t i = 0; i < n; i++)
+        commands[i] = keep_command(s, &keeps[i]);
+    (void)!call(s, commands, n, replies);
 }
 
 /* The same command for each name, its key being the argument at `at`. */
@@ -226,27 +255,22 @@ bool cache_drop(struct cached_store *s, const struct entry_name *names, size_t n
     return call_for_each(s, names, n, args, countof(args), 1);
 }
 
-bool cache_get_name(struct cached_store *s, const struct entry_name *name, struct str *ret_value)
+bool cache_get_names(struct cached_store *s, const struct entry_name *names, size_t n,
+                     struct str *ret_values)
 {
     struct redis_reply *reply;
     if (!begin(s))
         return false;
-    struct str args[] = {STR("GET"), key_of(s, name)};
-    struct redis_command command = {args, 2};
+    struct str *args = arena_alloc(s->mem, (n + 1) * sizeof(*args));
+    struct redis_command command = {args, n + 1};
+    args[0] = STR("MGET");
+    for (size_t i = 0; i < n; i++)
+        args[i + 1] = key_of(s, &names[i]);
     if (!call(s, &command, 1, &reply))
         return false;
-    *ret_value = reply->kind == REDIS_TEXT ? reply->text : STR_NONE;
+    if (reply->kind != REDIS_LIST || reply->n != n)
+        return not_done(s, "Redis gave another number of values than it was asked for");
+    for (size_t i = 0; i < n; i++)
+        ret_values[i] = reply->items[i]->kind == REDIS_TEXT ? reply->items[i]->text : STR_NONE;
     return true;
-}
-
-void cache_put_name(struct cached_store *s, const struct entry_name *name, struct str value,
-                    int64_t ttl_ms)
-{
-    struct redis_reply *reply;
-    if (ttl_ms <= 0 || !begin(s))
-        return;
-    struct str args[] = {STR("SET"), key_of(s, name), value, STR("PX"),
-                         arena_printf(s->mem, "%lld", (long long)ttl_ms)};
-    struct redis_command command = {args, countof(args)};
-    (void)!call(s, &command, 1, &reply);
 }

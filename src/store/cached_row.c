@@ -61,6 +61,18 @@ void cache_entry_name(const struct cache *c, char kind, struct str tenant, struc
     memcpy(ret->digits, hex, ENTRY_DIGITS);
 }
 
+void cache_session_name(const struct cache *c, struct str tenant, struct str id,
+                        struct entry_name *ret)
+{
+    char lower[64];
+    if (id.n <= sizeof(lower)) {
+        for (size_t i = 0; i < id.n; i++)
+            lower[i] = (char)(id.p[i] >= 'A' && id.p[i] <= 'Z' ? id.p[i] | 0x20 : id.p[i]);
+        id = str_n(lower, id.n);
+    }
+    cache_entry_name(c, 'i', tenant, id, STR_NONE, ret);
+}
+
 static void mac_of(const struct cache *c, const struct entry_name *name, struct str body,
                    uint8_t ret[SHA256_BYTES])
 {

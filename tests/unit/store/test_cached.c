@@ -468,6 +468,50 @@ TEST(test_cached__a_long_row_is_not_kept)
     world_release(&w);
 }
 
+TEST(test_cached__several_are_found_together_each_for_its_asker)
+{
+    struct world w;
+    if (!world_init(&w, NULL))
+        return;
+    for (unsigned round = 0; round < 3; round++) {
+        struct session_find finds[] = {
+            {.who = &alice, .name = STR(ID), .by_id = true, .mem = w.mem},
+            {.who = &bob, .name = STR(ID), .by_id = true, .mem = w.mem},
+            {.who = &alice, .name = STR("ses_a"), .mem = w.mem},
+            {.who = &alice, .name = STR("ses_b"), .mem = w.mem},
+            {.who = &bob, .name = STR("ses_a"), .mem = w.mem},
+        };
+        w.a.model->reads = 0;
+        assert_true(store_sessions_find(w.a.store, finds, countof(finds), &w.err));
+        for (size_t i = 0; i < countof(finds); i++)
+            assert_int_equal(finds[i].row != NULL, i == 0 || i == 2);
+    }
+    assert_int_equal(w.a.model->reads, 3); /* those that are none */
+    world_release(&w);
+}
+
+/* All hits, the longest there are: one more than fit into one reply are asked for in two. */
+TEST(test_cached__the_longest_rows_are_found_together)
+{
+    enum { MANY = 61 };
+    struct world w;
+    struct session_find finds[MANY];
+    if (!world_init(&w, NULL))
+        return;
+    char *text = calloc(1, CACHE_ROW_BYTES_MAX);
+    w.row.connection_metadata = str_n(text, CACHE_ROW_BYTES_MAX - 512);
+    assert_int_equal(missed(&w, &w.a, 2), 1);
+    for (size_t i = 0; i < MANY; i++)
+        finds[i] =
+            (struct session_find){.who = &alice, .name = STR(ID), .by_id = true, .mem = w.mem};
+    assert_true(store_sessions_find(w.a.store, finds, MANY, &w.err));
+    for (size_t i = 0; i < MANY; i++)
+        assert_int_equal(finds[i].row->connection_metadata.n, CACHE_ROW_BYTES_MAX - 512);
+    assert_int_equal(w.a.model->reads, 1);
+    free(text);
+    world_release(&w);
+}
+
 TEST(test_cached__a_prefix_has_a_limit)
 {
     char prefix[CACHE_PREFIX_MAX + 1] = {0};
