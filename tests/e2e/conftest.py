@@ -38,14 +38,27 @@ def holdfast(tmp_path):
             stack.callback(one.close)
 
 
-@pytest.fixture(params=['sqlite', 'postgres'])
+@pytest.fixture(params=['sqlite', 'postgres'] + (['postgres+redis'] if harness.LONG else []))
 def database(request):
-    """Environment for a Holdfast on a store of its own: each test of the registry runs on both."""
+    """Environment for a Holdfast on a store of its own: each test of the registry runs on all."""
     if request.param == 'sqlite':
         return {}
     cluster, url = request.getfixturevalue('cluster'), request.getfixturevalue('shared_database')
     cluster.sql(url, 'DROP SCHEMA IF EXISTS mcp CASCADE')
-    return {'DATABASE_URL': url}
+    if request.param == 'postgres':
+        return {'DATABASE_URL': url}
+    return {'DATABASE_URL': url, 'REDIS_URL': request.getfixturevalue('shared_redis')}
+
+
+@pytest.fixture(scope='module')
+def shared_redis():
+    """The URL of a Redis for a file of tests."""
+    from redis_server import Redis
+    one = Redis()
+    if not one.is_there:
+        pytest.skip('there is no Redis to start')
+    yield one.url
+    one.close()
 
 
 @pytest.fixture(scope='module')
