@@ -2,6 +2,7 @@
 /* What other nodes end is let go of here, all of it and nothing else. */
 #include "test.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "session/follow.h"
 #include "store/store_impl.h"
@@ -15,6 +16,7 @@ struct changing {
     size_t n;
     int fails; /* so many times */
     int asked;
+    struct change_row late; /* comes in while the first question is answered; id 0: none */
 };
 
 struct rig {
@@ -44,6 +46,8 @@ static bool on_changes(struct store *s, int64_t after, unsigned limit, struct ar
         if (c->rows[i].id > after)
             (*ret_rows)[n++] = c->rows[i];
     *ret_n = n;
+    if (c->late.id && c->asked == 1)
+        c->rows[c->n++] = c->late;
     return true;
 }
 
@@ -160,4 +164,24 @@ TEST(test_follow_position__is_the_newest_there_is)
     r.store.fails = 1;
     assert_false(follow_position(&r.store.base, &at, &err));
     assert_int_equal(at, 7);
+}
+
+TEST(test_follow__a_nudge_asks_at_once_and_again_when_a_question_is_under_way)
+{
+    struct rig r = {.wanted = 2};
+    int64_t began = clock_mono_ms();
+    rig_start(&r, 0);
+    struct session *first = resident(&r, "default", "user:1");
+    struct session *second = resident(&r, "default", "user:2");
+    ends(&r, 1, CHANGE_SESSION_ENDED, STR("default"), first->id);
+    r.store.late = (struct change_row){
+        .id = 2, .kind = CHANGE_SESSION_ENDED, .tenant = STR("default"), .name = second->id};
+    follow_nudge(r.follow);
+    follow_nudge(r.follow);
+    loop_run(r.loop);
+    assert_true(first->ended && second->ended);
+    assert_true(clock_mono_ms() - began < FOLLOW_MS); /* by itself it would not have asked yet */
+    session_unref(first);
+    session_unref(second);
+    rig_stop(&r);
 }
