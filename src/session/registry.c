@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#define ROWS_MAX 10000
+#define ROWS_MAX 4096
 #define ROW_BYTES (1024 * 1024)
 /* The reaper writes rows without a word to the loop. */
 #define FRESH_MS 1000
