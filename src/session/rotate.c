@@ -25,7 +25,7 @@ struct rotating {
 };
 
 /* For tests: as a power cut would. */
-static void die_at(const char *point)
+static void die_at(const char *point unused_arg)
 {
     if (fault_hits(point))
         raise(SIGKILL);
