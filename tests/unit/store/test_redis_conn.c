@@ -233,15 +233,11 @@ static bool told_list_of(unsigned n)
 {
     struct redis_reply reply = {0};
     struct error err;
-    struct buf {
-        char p[REDIS_REPLY_ITEMS_MAX * 4 + 64];
-    } *out = xcalloc(1, sizeof(*out));
-    int at = sprintf(out->p, "*%u\r\n", n);
+    static char out[REDIS_REPLY_ITEMS_MAX * 4 + 64];
+    int at = sprintf(out, "*%u\r\n", n);
     for (unsigned i = 0; i < n; i++)
-        at += sprintf(out->p + at, ":1\r\n");
-    bool ok = told(str_n(out->p, (size_t)at), &reply, &err);
-    free(out);
-    return ok && reply.n == n;
+        at += sprintf(out + at, ":1\r\n");
+    return told(str_n(out, (size_t)at), &reply, &err) && reply.n == n;
 }
 
 TEST(test_redis_conn__a_list_has_a_limit)
@@ -255,7 +251,7 @@ TEST(test_redis_conn__a_list_has_a_limit)
 
 static bool told_text_of(size_t total)
 {
-    char *bytes = xcalloc(1, total + 64);
+    static char bytes[REDIS_REPLY_BYTES_MAX + 64];
     struct redis_reply reply;
     struct error err;
     int head = sprintf(bytes, "$%zu\r\n", total);
@@ -263,9 +259,7 @@ static bool told_text_of(size_t total)
     head = sprintf(bytes, "$%zu\r\n", n);
     memset(bytes + head, 'x', n);
     memcpy(bytes + head + n, "\r\n", 2);
-    bool ok = told(str_n(bytes, total), &reply, &err);
-    free(bytes);
-    return ok;
+    return told(str_n(bytes, total), &reply, &err);
 }
 
 TEST(test_redis_conn__a_reply_has_a_limit)
