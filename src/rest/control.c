@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What commands ask a running Holdfast over DATA/holdfast.sock.  Pages run on the query lane, so a
  * slow list never delays a call. */
-#include "rest/front.h"
+#include "rest/control_job.h"
 
 #include "audit/event_json.h"
 #include "audit/event_query.h"
 #include "base/clock.h"
 #include "json/write.h"
 
-#include <stdlib.h>
+#define EVENTS_BYTES (256u * 1024 * 1024)
 
 struct events_job {
+    struct control_job c;
     struct read_job job;
-    struct http_request *http;
-    struct arena *mem;
     struct event_filter filter;
     unsigned limit;
-    struct buf out;
-    bool aborted;
 };
 
 static bool run_events(struct read_job *job, struct store *store)
@@ -26,55 +23,31 @@ static bool run_events(struct read_job *job, struct store *store)
     struct event_row *rows = NULL;
     size_t n = 0;
 
-    if (!store_events_page(store, &e->filter, e->limit, e->mem, &rows, &n, &job->err))
+    if (!store_events_page(store, &e->filter, e->limit, e->c.mem, &rows, &n, &job->err))
         return false;
-    events_to_json(rows, n, &e->out);
+    events_to_json(rows, n, &e->c.out);
     return true;
 }
 
 static void events_done(struct read_job *job)
 {
-    struct events_job *e = container_of(job, struct events_job, job);
-    if (e->aborted)
-        http_request_done(e->http);
-    else if (job->ok)
-        http_reply(e->http, 200, "application/json", STR_NONE, buf_str(&e->out));
-    else
-        front_refuse(e->http, error_info(job->err.code)->http_status, STR_NONE, job->err.text);
-    buf_release(&e->out);
-    arena_free(e->mem);
-    free(e);
-}
-
-static void on_abort(struct http_request *r)
-{
-    ((struct events_job *)r->user)->aborted = true;
+    control_job_end(&container_of(job, struct events_job, job)->c, job->ok ? NULL : &job->err);
 }
 
 void front_control_events(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
     struct services *sv = arg;
-    struct events_job *e;
+    struct events_job *e = control_job_new(sizeof(*e), EVENTS_BYTES, sv, r);
+    struct str query = r->head->query.p ? r->head->query : STR("");
     struct error err;
 
-    e = xcalloc(1, sizeof(*e));
-    e->mem = arena_new(256u * 1024 * 1024);
-    e->http = r;
-    struct str query = r->head->query.p ? r->head->query : STR("");
-    if (!audit_events_query_parse(query, &e->filter, &e->limit, e->mem, &err)) {
-        front_refuse(r, 400, STR_NONE, err.text);
-        arena_free(e->mem);
-        free(e);
+    if (!audit_events_query_parse(query, &e->filter, &e->limit, e->c.mem, &err)) {
+        control_job_end(&e->c, &err);
         return;
     }
-    buf_init(&e->out, 64u * 1024 * 1024);
-    r->user = e;
-    r->on_abort = on_abort;
     e->job = (struct read_job){.run = run_events, .done = events_done};
-    if (!lane_query(sv->lanes, &e->job)) {
-        error_set(&e->job.err, ERR_UNAVAILABLE, "too many queries are waiting; try again shortly");
-        events_done(&e->job);
-    }
+    if (!lane_query(sv->lanes, &e->job))
+        control_job_busy(&e->c);
 }
 
 static void write_upstream(void *arg, struct upstream *u)

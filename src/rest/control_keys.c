@@ -2,26 +2,22 @@
 /* Keys, for `holdfast key` beside a running Holdfast: made and revoked on the write lane, listed on
  * the query lane.  A revocation is told to the identity service as soon as it is committed, before
  * it is answered. */
-#include "rest/front.h"
+#include "rest/control_job.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "crypto/hash.h"
 #include "identity/key_admin.h"
 
-#include <stdlib.h>
+#define MAX_BYTES (16u * 1024 * 1024)
 
 struct keys_job {
-    struct services *sv;
-    struct http_request *http;
-    struct arena *mem;
-    bool aborted;
+    struct control_job c;
     struct read_job read;
     struct write_job write;
     struct key_new made;
     /* list */
     struct str tenant, after;
-    struct buf out;
     /* revoke */
     struct str id;
     struct key_row *row;
@@ -30,44 +26,16 @@ struct keys_job {
     struct store_op op;
 };
 
-static void on_abort(struct http_request *r)
-{
-    ((struct keys_job *)r->user)->aborted = true;
-}
-
-static struct keys_job *job_new(struct services *sv, struct http_request *r)
-{
-    struct keys_job *j = xcalloc(1, sizeof(*j));
-
-    j->sv = sv;
-    j->http = r;
-    j->mem = arena_new(16u * 1024 * 1024);
-    buf_init(&j->out, 16u * 1024 * 1024);
-    r->user = j;
-    r->on_abort = on_abort;
-    return j;
-}
-
-/* Answers with what is in out, or with the error. */
 static void job_end(struct keys_job *j, const struct error *err)
 {
-    if (j->aborted)
-        http_request_done(j->http);
-    else if (err)
-        front_refuse(j->http, error_info(err->code)->http_status, STR_NONE, err->text);
-    else
-        http_reply(j->http, 200, "application/json", STR_NONE, buf_str(&j->out));
     crypto_wipe(&j->made.text, sizeof(j->made.text));
-    buf_release(&j->out);
-    arena_free(j->mem);
-    free(j);
+    control_job_end(&j->c, err);
 }
 
 static void refuse_busy(struct keys_job *j)
 {
-    struct error err;
-    error_set(&err, ERR_UNAVAILABLE, "too much is waiting for the store; try again shortly");
-    job_end(j, &err);
+    crypto_wipe(&j->made.text, sizeof(j->made.text));
+    control_job_busy(&j->c);
 }
 
 /* Create. */
@@ -83,7 +51,7 @@ static void on_created(struct write_job *job)
     }
     log_info("a key was made", LS("key_id", j->made.row.id), LS("tenant", j->made.row.tenant),
              LZ("role", role_name(j->made.row.role)));
-    js_begin(&w, &j->out);
+    js_begin(&w, &j->c.out);
     js_object(&w);
     js_kv_string(&w, "key", str_of(j->made.text.text));
     key_write(&w, &j->made.row);
@@ -94,17 +62,17 @@ static void on_created(struct write_job *job)
 void front_control_key_create(void *arg, struct http_request *r,
                               const struct route_match *m unused_arg)
 {
-    struct keys_job *j = job_new(arg, r);
+    struct keys_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
     struct key_request wanted;
     struct error err;
 
-    if (!key_request_parse(r->body, j->mem, &wanted, &err)) {
+    if (!key_request_parse(r->body, j->c.mem, &wanted, &err)) {
         job_end(j, &err);
         return;
     }
-    key_new_fill(&wanted, clock_life_ms(), j->mem, &j->made);
+    key_new_fill(&wanted, clock_life_ms(), j->c.mem, &j->made);
     j->write = (struct write_job){.ops = j->made.ops, .n = j->made.n, .done = on_created};
-    if (!lane_write(j->sv->lanes, &j->write))
+    if (!lane_write(j->c.sv->lanes, &j->write))
         refuse_busy(j);
 }
 
@@ -116,9 +84,10 @@ static bool run_list(struct read_job *job, struct store *store)
     struct key_row *rows = NULL;
     size_t n = 0;
 
-    if (!store_keys_page(store, j->tenant, j->after, STORE_PAGE_MAX, j->mem, &rows, &n, &job->err))
+    if (!store_keys_page(store, j->tenant, j->after, STORE_PAGE_MAX, j->c.mem, &rows, &n,
+                         &job->err))
         return false;
-    keys_write(&j->out, rows, n, STORE_PAGE_MAX);
+    keys_write(&j->c.out, rows, n, STORE_PAGE_MAX);
     return true;
 }
 
@@ -127,28 +96,15 @@ static void on_listed(struct read_job *job)
     job_end(container_of(job, struct keys_job, read), job->ok ? NULL : &job->err);
 }
 
-static struct str query_value(struct http_request *r, struct str name, struct arena *mem)
-{
-    unsigned count = 0;
-    struct str query = r->head->query.p ? r->head->query : STR("");
-    struct str value = http_query_get(query, name, &count);
-
-    if (count != 1)
-        return STR_NONE;
-    char *text = arena_alloc(mem, value.n + 1);
-    int n = http_percent_decode(value, text, false);
-    return n > 0 ? str_n(text, (size_t)n) : STR_NONE;
-}
-
 void front_control_key_list(void *arg, struct http_request *r,
                             const struct route_match *m unused_arg)
 {
-    struct keys_job *j = job_new(arg, r);
+    struct keys_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
 
-    j->tenant = query_value(r, STR("tenant"), j->mem);
-    j->after = query_value(r, STR("after"), j->mem);
+    j->tenant = control_query(r, STR("tenant"), j->c.mem);
+    j->after = control_query(r, STR("after"), j->c.mem);
     j->read = (struct read_job){.run = run_list, .done = on_listed};
-    if (!lane_query(j->sv->lanes, &j->read))
+    if (!lane_query(j->c.sv->lanes, &j->read))
         refuse_busy(j);
 }
 
@@ -173,8 +129,8 @@ static void on_revoked(struct write_job *job)
         refuse_missing(j);
     } else {
         log_info("a key was revoked", LS("key_id", j->id));
-        identity_revoked(j->sv->identity, arena_printf(j->mem, "key:%.*s", STR_ARG(j->id)));
-        js_begin(&w, &j->out);
+        identity_revoked(j->c.sv->identity, arena_printf(j->c.mem, "key:%.*s", STR_ARG(j->id)));
+        js_begin(&w, &j->c.out);
         js_object(&w);
         j->row->revoked_ms = j->revoked.revoked_ms;
         key_write(&w, j->row);
@@ -186,7 +142,7 @@ static void on_revoked(struct write_job *job)
 static bool run_find(struct read_job *job, struct store *store)
 {
     struct keys_job *j = container_of(job, struct keys_job, read);
-    return store_key_get(store, j->id, j->mem, &j->row, &job->err);
+    return store_key_get(store, j->id, j->c.mem, &j->row, &job->err);
 }
 
 static void on_found(struct read_job *job)
@@ -207,20 +163,20 @@ static void on_found(struct read_job *job)
         (struct key_row){.id = j->id, .tenant = j->row->tenant, .revoked_ms = clock_life_ms()};
     j->op = (struct store_op){.kind = OP_KEY_REVOKE, .who = &j->who, .key = &j->revoked};
     j->write = (struct write_job){.ops = &j->op, .n = 1, .done = on_revoked};
-    if (!lane_write(j->sv->lanes, &j->write))
+    if (!lane_write(j->c.sv->lanes, &j->write))
         refuse_busy(j);
 }
 
 void front_control_key_revoke(void *arg, struct http_request *r, const struct route_match *m)
 {
-    struct keys_job *j = job_new(arg, r);
+    struct keys_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
 
     if (!key_id_is_valid(m->params[0])) {
         refuse_missing(j);
         return;
     }
-    j->id = arena_dup(j->mem, m->params[0]);
+    j->id = arena_dup(j->c.mem, m->params[0]);
     j->read = (struct read_job){.run = run_find, .done = on_found};
-    if (!lane_lookup(j->sv->lanes, &j->read))
+    if (!lane_lookup(j->c.sv->lanes, &j->read))
         refuse_busy(j);
 }
