@@ -136,7 +136,7 @@ static void on_session_sealed(void *arg, struct str link_key)
 }
 
 /* The master key, made at the first start; never anew over credentials that an old one sealed. */
-static bool open_vault(struct gateway *g, struct error *err)
+static bool open_keyring(struct gateway *g, struct error *err)
 {
     struct services *sv = &g->sv;
     struct store *store = ground_write_store(g->ground);
@@ -144,14 +144,14 @@ static bool open_vault(struct gateway *g, struct error *err)
     bool is_ours = false, any = false;
     struct str path = master_path(g->options.data_dir, g->mem, &is_ours);
 
-    if (!vault_fits(store, NULL, &any, err) || !master_load(path, is_ours && !any, &master, err))
+    if (!keyring_fits(store, NULL, &any, err) || !master_load(path, is_ours && !any, &master, err))
         return false;
-    if (!vault_fits(store, master, &any, err)) {
+    if (!keyring_fits(store, master, &any, err)) {
         master_free(master);
         return error_wrap(err, "%.*s", STR_ARG(path));
     }
-    struct vault_config config = {.loop = sv->loop, .master = master, .path = path};
-    sv->vault = vault_new(&config);
+    struct keyring_config config = {.loop = sv->loop, .master = master, .path = path};
+    sv->keyring = keyring_new(&config);
     return true;
 }
 
@@ -229,7 +229,7 @@ static bool start_services(struct gateway *g, struct error *err)
 
     int64_t ended = 0;
     if (!ground_open(&ground, &g->ground, err) || !open_undelivered(g, err) ||
-        !open_vault(g, err) ||
+        !open_keyring(g, err) ||
         (ground_is_shared(g->ground) &&
          !follow_position(ground_write_store(g->ground), &ended, err)))
         return false;
@@ -250,8 +250,8 @@ static bool start_services(struct gateway *g, struct error *err)
     };
     sv->audit = audit_new(&audit);
     undelivered_use(sv->undelivered, sv->lanes);
-    vault_use(sv->vault, sv->lanes);
-    sv->calls = calls_new(sv->loop, sv->audit, sv->lanes, sv->vault);
+    keyring_use(sv->keyring, sv->lanes);
+    sv->calls = calls_new(sv->loop, sv->audit, sv->lanes, sv->keyring);
     struct sessions_config sessions = {
         .lanes = sv->lanes,
         .node = writer->node,
@@ -579,7 +579,7 @@ static void stop(struct gateway *g)
         lanes_free(sv->lanes);
     logins_free(sv->logins);
     identity_free(sv->identity);
-    vault_free(sv->vault);
+    keyring_free(sv->keyring);
     own_tokens_free(g->own_tokens);
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);

@@ -23,20 +23,20 @@ struct calls {
     struct loop *loop;
     struct audit *audit;
     struct lanes *lanes;
-    struct vault *vault;
+    struct keyring *keyring;
     struct map by_client_id;
     unsigned in_flight;
     struct buf text; /* room for the next request; see borrow_text() */
 };
 
 struct calls *calls_new(struct loop *loop, struct audit *audit, struct lanes *lanes,
-                        struct vault *vault)
+                        struct keyring *keyring)
 {
     struct calls *home = xcalloc(1, sizeof(*home));
     home->audit = audit;
     home->loop = loop;
     home->lanes = lanes;
-    home->vault = vault;
+    home->keyring = keyring;
     map_init(&home->by_client_id);
     buf_init(&home->text, MAX_REQUEST);
     return home;
@@ -373,7 +373,7 @@ static void call_link(struct call *c)
     } else {
         c->credential = credential_fetch(&(struct credential_ask){.loop = c->home->loop,
                                                                   .lanes = c->home->lanes,
-                                                                  .vault = c->home->vault,
+                                                                  .keyring = c->home->keyring,
                                                                   .who = c->who,
                                                                   .session_id = s->id,
                                                                   .server = upstream_config(c->up)},

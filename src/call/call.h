@@ -43,9 +43,9 @@ enum call_outcome {
 struct str call_outcome_name(enum call_outcome outcome);
 
 struct calls; /* those in flight, by (transport, client's id), for cancellation */
-struct vault;
+struct keyring;
 struct calls *calls_new(struct loop *loop, struct audit *audit, struct lanes *lanes,
-                        struct vault *vault) must_check;
+                        struct keyring *keyring) must_check;
 void calls_free(struct calls *c);
 unsigned calls_in_flight(const struct calls *c);
 

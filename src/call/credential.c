@@ -16,7 +16,7 @@
 
 struct credential_fetch {
     struct arena *mem;
-    struct vault *vault;
+    struct keyring *keyring;
     struct principal who;
     struct str session_id, service;
     enum credential_as as;
@@ -26,7 +26,7 @@ struct credential_fetch {
     bool is_awaited;
     struct read_job read;
     struct session_row *row;
-    struct vault_job job;
+    struct keyring_job job;
     struct link_credential found;
     struct loop_task task;
 };
@@ -92,7 +92,7 @@ static void place(struct credential_fetch *f, const struct credential *c)
     };
 }
 
-static void on_opened(struct vault_job *j)
+static void on_opened(struct keyring_job *j)
 {
     struct credential_fetch *f = j->user;
     struct str header = f->as == CREDENTIAL_HEADER ? f->name : STR_NONE;
@@ -132,14 +132,14 @@ static void on_read(struct read_job *job)
         finish(f, NULL);
         return;
     }
-    f->job = (struct vault_job){
+    f->job = (struct keyring_job){
         .place = {f->who.tenant, f->row->id, STR(SEALED_FIELD_AUTH)},
         .sealed = f->row->sealed_auth,
         .mem = f->mem,
         .done = on_opened,
         .user = f,
     };
-    if (vault_open(f->vault, &f->job))
+    if (keyring_open(f->keyring, &f->job))
         on_opened(&f->job);
 }
 
@@ -175,7 +175,7 @@ struct credential_fetch *credential_fetch(const struct credential_ask *ask,
     struct credential_fetch *f = xcalloc(1, sizeof(*f));
 
     f->mem = arena_new(FETCH_BYTES);
-    f->vault = ask->vault;
+    f->keyring = ask->keyring;
     f->who = (struct principal){.tenant = arena_dup(f->mem, ask->who->tenant),
                                 .owner = arena_dup(f->mem, ask->who->owner),
                                 .role = ask->who->role,

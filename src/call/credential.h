@@ -2,20 +2,21 @@
 /* What a session's stored credentials mean for a call to one server, whose configuration names a
  * service and a place:
  *
- *   the row (sealed) ── vault ──> bundle ── service ──> credential ── place ──> header, env, _meta
+ *   the row (sealed) ── keyring ──> bundle ── service ──> credential ── place ──> header, env,
+ * _meta
  *
  * Looked up when a link is opened, which then has it for its life; the plain text is wiped with the
  * fetch.  Loop thread only. */
 #ifndef HOLDFAST_CALL_CREDENTIAL_H
 #define HOLDFAST_CALL_CREDENTIAL_H
 
-#include "session/vault.h"
+#include "session/keyring.h"
 #include "upstream/upstream.h"
 
 struct credential_ask {
     struct loop *loop;
     struct lanes *lanes;
-    struct vault *vault;
+    struct keyring *keyring;
     const struct principal *who;        /* copied, like the id */
     struct str session_id;              /* of the row */
     const struct server_config *server; /* only looked at before credential_fetch() returns */

@@ -14,7 +14,7 @@
 #include "route/plan.h"
 #include "session/carrier.h"
 #include "session/session.h"
-#include "session/vault.h"
+#include "session/keyring.h"
 #include "upstream/upstream.h"
 
 /* What exchanges work with; one per process, owned by the gateway. */
@@ -28,7 +28,7 @@ struct services {
     struct sessions *sessions;
     struct session_gauges *gauges;
     struct registry *registry;
-    struct vault *vault;
+    struct keyring *keyring;
     struct upstreams *upstreams;
     struct audit *audit;
     struct calls *calls;

@@ -21,7 +21,7 @@
 struct creating {
     struct session_body body;
     struct session_row row;
-    struct vault_job seal;
+    struct keyring_job seal;
     char id[UUID_TEXT], handle[HANDLE_LENGTH + 1];
 };
 
@@ -104,10 +104,10 @@ static void on_created(struct registry_call *reg)
 
 /* Seals the credentials of a body, for the session whose row has this id.  true: done, see j->ok.
  * false: `done` comes. */
-static bool seal_auth(struct api_call *c, struct vault_job *j, struct str id,
-                      const struct session_body *body, void (*done)(struct vault_job *j))
+static bool seal_auth(struct api_call *c, struct keyring_job *j, struct str id,
+                      const struct session_body *body, void (*done)(struct keyring_job *j))
 {
-    *j = (struct vault_job){
+    *j = (struct keyring_job){
         .place = {c->who.tenant, id, STR(SEALED_FIELD_AUTH)},
         .services = body->auth_services,
         .plain = body->passthrough_auth,
@@ -115,12 +115,12 @@ static bool seal_auth(struct api_call *c, struct vault_job *j, struct str id,
         .done = done,
         .user = c,
     };
-    return vault_seal(c->sv->vault, j);
+    return keyring_seal(c->sv->keyring, j);
 }
 
 /* Sealed or not, the text itself is needed no more; it stands in the request's own memory.  False:
  * refused. */
-static bool is_sealed(struct api_call *c, struct vault_job *j)
+static bool is_sealed(struct api_call *c, struct keyring_job *j)
 {
     crypto_wipe((void *)j->plain.p, j->plain.n);
     if (!j->ok)
@@ -142,7 +142,7 @@ static void create_now(struct api_call *c)
     registry_create(c->sv->registry, &c->reg, &k->row, api_max_sessions(c));
 }
 
-static void on_create_sealed(struct vault_job *j)
+static void on_create_sealed(struct keyring_job *j)
 {
     struct api_call *c = j->user;
     struct creating *k = c->args;
@@ -336,7 +336,7 @@ struct patching {
     unsigned columns;
     struct session_row change;
     struct str if_match;
-    struct vault_job seal;
+    struct keyring_job seal;
     struct str id;
     int64_t version;
 };
@@ -373,7 +373,7 @@ static void patch_now(struct api_call *c)
     registry_patch(c->sv->registry, &c->reg, &p->change, p->columns, p->version);
 }
 
-static void on_patch_sealed(struct vault_job *j)
+static void on_patch_sealed(struct keyring_job *j)
 {
     struct api_call *c = j->user;
     struct patching *p = c->args;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tenants' keys by need.  Two that are made at once for one tenant are both good: whatever is
  * sealed names its key. */
-#include "session/vault.h"
+#include "session/keyring.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -10,23 +10,23 @@
 
 #include <stdlib.h>
 
-struct vault_key {
+struct keyring_key {
     struct seal_key *seal;
     struct str name; /* tenant, NUL, id; behind this struct */
     struct str id;
     size_t n_tenant;
 };
 
-struct vault {
-    struct vault_config config;
+struct keyring {
+    struct keyring_config config;
     struct lanes *lanes;
-    struct map keys;   /* struct vault_key by tenant, NUL, id */
+    struct map keys;   /* struct keyring_key by tenant, NUL, id */
     struct map newest; /* … by tenant: what seals */
 };
 
-struct vault *vault_new(const struct vault_config *config)
+struct keyring *keyring_new(const struct keyring_config *config)
 {
-    struct vault *v = xcalloc(1, sizeof(*v));
+    struct keyring *v = xcalloc(1, sizeof(*v));
     v->config = *config;
     v->config.path = str_n(strndup(config->path.p, config->path.n), config->path.n);
     map_init(&v->keys);
@@ -34,12 +34,12 @@ struct vault *vault_new(const struct vault_config *config)
     return v;
 }
 
-void vault_use(struct vault *v, struct lanes *lanes)
+void keyring_use(struct keyring *v, struct lanes *lanes)
 {
     v->lanes = lanes;
 }
 
-static void forget_all(struct vault *v)
+static void forget_all(struct keyring *v)
 {
     struct str name;
     void *value;
@@ -48,7 +48,7 @@ static void forget_all(struct vault *v)
     map_release(&v->newest);
     map_init(&v->newest);
     while (map_next(&v->keys, &at, &name, &value)) {
-        struct vault_key *k = value;
+        struct keyring_key *k = value;
         seal_key_free(k->seal);
         free(k);
     }
@@ -56,7 +56,7 @@ static void forget_all(struct vault *v)
     map_init(&v->keys);
 }
 
-void vault_free(struct vault *v)
+void keyring_free(struct keyring *v)
 {
     if (!v)
         return;
@@ -68,7 +68,7 @@ void vault_free(struct vault *v)
     free(v);
 }
 
-bool vault_fits(struct store *store, struct master *master, bool *ret_any, struct error *err)
+bool keyring_fits(struct store *store, struct master *master, bool *ret_any, struct error *err)
 {
     struct arena *mem = arena_new(4u * 1024 * 1024);
     struct tenant_key_row *rows = NULL;
@@ -89,13 +89,13 @@ bool vault_fits(struct store *store, struct master *master, bool *ret_any, struc
     return ok;
 }
 
-static struct vault_key *keep(struct vault *v, struct str tenant, struct str id,
-                              const uint8_t key[SEAL_KEY_BYTES])
+static struct keyring_key *keep(struct keyring *v, struct str tenant, struct str id,
+                                const uint8_t key[SEAL_KEY_BYTES])
 {
     size_t n = tenant.n + 1 + id.n;
-    if (v->keys.n >= VAULT_KEYS_MAX)
+    if (v->keys.n >= KEYRING_KEYS_MAX)
         forget_all(v);
-    struct vault_key *k = xcalloc(1, sizeof(*k) + n);
+    struct keyring_key *k = xcalloc(1, sizeof(*k) + n);
     char *name = (char *)(k + 1);
     memcpy(name, tenant.p, tenant.n);
     memcpy(name + tenant.n + 1, id.p, id.n);
@@ -103,7 +103,7 @@ static struct vault_key *keep(struct vault *v, struct str tenant, struct str id,
     k->n_tenant = tenant.n;
     k->id = str_n(name + tenant.n + 1, id.n);
     k->seal = seal_key_new(key);
-    struct vault_key *before = map_get(&v->keys, k->name);
+    struct keyring_key *before = map_get(&v->keys, k->name);
     if (before) { /* two asked at once */
         seal_key_free(k->seal);
         free(k);
@@ -113,10 +113,10 @@ static struct vault_key *keep(struct vault *v, struct str tenant, struct str id,
     return k;
 }
 
-static void keep_newest(struct vault *v, struct vault_key *k)
+static void keep_newest(struct keyring *v, struct keyring_key *k)
 {
     struct str tenant = str_n(k->name.p, k->n_tenant);
-    struct vault_key *before = map_get(&v->newest, tenant);
+    struct keyring_key *before = map_get(&v->newest, tenant);
     if (before && str_cmp(before->id, k->id) >= 0)
         return;
     if (before)
@@ -125,7 +125,7 @@ static void keep_newest(struct vault *v, struct vault_key *k)
 }
 
 /* A rotation may have brought a master key since. */
-static bool unwrap(struct vault *v, const struct tenant_key_row *row, uint8_t ret[SEAL_KEY_BYTES])
+static bool unwrap(struct keyring *v, const struct tenant_key_row *row, uint8_t ret[SEAL_KEY_BYTES])
 {
     struct master *fresh = NULL;
     struct error ignored;
@@ -139,7 +139,7 @@ static bool unwrap(struct vault *v, const struct tenant_key_row *row, uint8_t re
     return master_unwrap(fresh, row->master_id, row->tenant, row->id, row->wrapped, ret);
 }
 
-static void fail(struct vault_job *j, enum err_code code, const char *text)
+static void fail(struct keyring_job *j, enum err_code code, const char *text)
 {
     j->ok = false;
     error_set(&j->err, code, "%s", text);
@@ -159,7 +159,7 @@ static void fail(struct vault_job *j, enum err_code code, const char *text)
     "the master key"
 #define STORE_AWAY "the store does not answer, so credentials cannot be used now; try again shortly"
 
-static void use_key(struct vault_job *j, struct vault_key *k)
+static void use_key(struct keyring_job *j, struct keyring_key *k)
 {
     size_t n = 0;
 
@@ -179,7 +179,7 @@ static void use_key(struct vault_job *j, struct vault_key *k)
 
 static void on_made(struct write_job *job)
 {
-    struct vault_job *j = container_of(job, struct vault_job, write);
+    struct keyring_job *j = container_of(job, struct keyring_job, write);
     uint8_t key[SEAL_KEY_BYTES];
 
     if (!job->ok || j->op.verdict != VERDICT_OK)
@@ -187,7 +187,7 @@ static void on_made(struct write_job *job)
     else if (!unwrap(j->home, &j->fresh, key))
         fail(j, ERR_SEALED, CANNOT_SEAL);
     else {
-        struct vault_key *k = keep(j->home, j->fresh.tenant, j->fresh.id, key);
+        struct keyring_key *k = keep(j->home, j->fresh.tenant, j->fresh.id, key);
         keep_newest(j->home, k);
         use_key(j, k);
     }
@@ -196,9 +196,9 @@ static void on_made(struct write_job *job)
 }
 
 /* The tenant's first. */
-static void make_key(struct vault_job *j)
+static void make_key(struct keyring_job *j)
 {
-    struct vault *v = j->home;
+    struct keyring *v = j->home;
     uint8_t key[SEAL_KEY_BYTES];
 
     random_bytes(key, sizeof(key));
@@ -222,14 +222,14 @@ static void make_key(struct vault_job *j)
 
 static bool run_read(struct read_job *job, struct store *store)
 {
-    struct vault_job *j = container_of(job, struct vault_job, read);
+    struct keyring_job *j = container_of(job, struct keyring_job, read);
     return store_tenant_key_get(store, j->place.tenant, j->opens ? j->parts.key_id : STR_NONE,
                                 j->mem, &j->row, &job->err);
 }
 
 static void on_read(struct read_job *job)
 {
-    struct vault_job *j = container_of(job, struct vault_job, read);
+    struct keyring_job *j = container_of(job, struct keyring_job, read);
     uint8_t key[SEAL_KEY_BYTES];
 
     if (job->ok && !j->row && !j->opens) {
@@ -241,7 +241,7 @@ static void on_read(struct read_job *job)
     else if (!j->row || !unwrap(j->home, j->row, key))
         fail(j, ERR_SEALED, j->opens ? CANNOT_OPEN : CANNOT_SEAL);
     else {
-        struct vault_key *k = keep(j->home, j->row->tenant, j->row->id, key);
+        struct keyring_key *k = keep(j->home, j->row->tenant, j->row->id, key);
         if (!j->opens)
             keep_newest(j->home, k);
         use_key(j, k);
@@ -250,7 +250,7 @@ static void on_read(struct read_job *job)
     j->done(j);
 }
 
-static bool want_key(struct vault_job *j, struct vault_key *k)
+static bool want_key(struct keyring_job *j, struct keyring_key *k)
 {
     if (k) {
         use_key(j, k);
@@ -264,14 +264,14 @@ static bool want_key(struct vault_job *j, struct vault_key *k)
     return true;
 }
 
-bool vault_seal(struct vault *v, struct vault_job *j)
+bool keyring_seal(struct keyring *v, struct keyring_job *j)
 {
     j->home = v;
     j->opens = false;
     return want_key(j, map_get(&v->newest, j->place.tenant));
 }
 
-bool vault_open(struct vault *v, struct vault_job *j)
+bool keyring_open(struct keyring *v, struct keyring_job *j)
 {
     j->home = v;
     j->opens = true;
