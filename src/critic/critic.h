@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CriticMarkup: suggestions and comments inside a text, as a pure library.  Text in, text out; no
+ * files, no clock, no global state.  What is not well-formed markup is text: nothing here fails on
+ * a document.
+ *
+ *   {++new++}  {--old--}  {~~old~>new~~}  {>>comment<<}  {==highlight==}
+ *
+ * Markup inside code fences and code spans is text; so is what is never closed.  A deletion
+ * followed at once by an insertion is one change, as is {~~…~>…~~}.  Each may begin with metadata
+ * in one of two dialects, {"author":"A","time":SECONDS}@@ or {"author":"A","timestamp":MILLIS}@@.
+ *
+ * Two readings of a document: the accepted view, in which every change has happened, and the base
+ * view, in which none has.  In both a highlight is its text and a comment stands as written.
+ * Agents see and edit the accepted view; people settle each change. */
+#ifndef HOLDFAST_CRITIC_CRITIC_H
+#define HOLDFAST_CRITIC_CRITIC_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+
+enum critic_kind { CRITIC_PLAIN, CRITIC_CHANGE, CRITIC_COMMENT, CRITIC_HIGHLIGHT };
+
+struct critic_meta {
+    struct str author; /* absent: not said */
+    int64_t time_s;    /* 0: not said */
+};
+
+/* One piece of the source; pieces follow each other without gap.  Views point into the source. */
+struct critic_span {
+    enum critic_kind kind;
+    struct str raw;      /* all its bytes */
+    struct str deleted;  /* of a change; absent: it only adds */
+    struct str inserted; /* of a change; absent: it only takes away */
+    struct str text;     /* of a plain piece, comment or highlight */
+    struct critic_meta meta;
+};
+
+struct critic {
+    struct str source;
+    struct critic_span *spans;
+    size_t n;
+};
+
+/* Linear in the source, whatever it holds. */
+void critic_parse(struct str source, struct arena *mem, struct critic *ret);
+/* Whether it holds any markup at all; for most documents the whole answer. */
+bool critic_is_plain(struct str source);
+
+/* The accepted and base views, in mem (the source itself where it is plain). */
+struct str critic_accepted(const struct critic *c, struct arena *mem);
+struct str critic_base(const struct critic *c, struct arena *mem);
+/* Where a byte of the accepted view comes from: the index of its span. */
+size_t critic_span_at(const struct critic *c, size_t accepted_at);
+/* The accepted view's offset at which a span begins. */
+size_t critic_accepted_offset(const struct critic *c, size_t span);
+
+/* Who suggests. */
+struct critic_author {
+    struct str name; /* "Chris's AI"; see critic_author_name() */
+    int64_t time_s;
+};
+/* The author of what an agent of `person` writes: quotes, backslashes, control bytes and markup
+ * dropped, then "'s AI"; "AI" for a blank or absent one.  In mem, at most 80 bytes, valid UTF-8. */
+struct str critic_author_name(struct str person, struct arena *mem);
+
+/* One replacement in the accepted view as suggestions: the smart merge.  Word by word, several
+ * small changes; what overlaps a pending change supersedes it and carries its base forward; what is
+ * not touched keeps its bytes.  Promised, for every document, old and new:
+ *   accepted(after) = accepted(before) with that one replacement;  base(after) = base(before);
+ *   nothing nested;  spans not touched are byte-identical.
+ * `at` is where old stands in the accepted view. */
+struct critic_edit {
+    size_t at, n; /* of the accepted view: what is replaced */
+    struct str fresh;
+    struct critic_author author;
+};
+/* The new source, in mem.  ERR_BAD_INPUT: it would change or remove a comment of a person (one
+ * whose author is not an agent's, or that does not say). */
+must_check bool critic_suggest(const struct critic *c, const struct critic_edit *edit,
+                               struct arena *mem, struct str *ret, struct error *err);
+/* The same replacement without review (agent: write): the accepted view of the touched region is
+ * written as plain text; pending changes it touches are thereby accepted. */
+must_check bool critic_apply(const struct critic *c, const struct critic_edit *edit,
+                             struct arena *mem, struct str *ret, struct error *err);
+
+/* Where `needle` stands in the accepted view: exactly, else with curly quotes taken for straight
+ * ones.  *ret_count counts exact places (or, when there are none, the others), overlapping ones
+ * too; *ret_at and *ret_n are the first one's. */
+void critic_find(struct str accepted, struct str needle, size_t *ret_at, size_t *ret_n,
+                 size_t *ret_count);
+
+/* What agents may not put into their input: the first "{++", "{--", "{~~", "{==", or closing form,
+ * of `input`; absent when there is none.  {>>comments<<} are allowed. */
+struct str critic_forbidden(struct str input);
+/* `input` with every {>>comment<<} stamped with the author, in mem. */
+struct str critic_stamp(struct str input, const struct critic_author *author, struct arena *mem);
+/* A new comment, or a reply that follows the thread (adjacent comments) standing at `at`, which is
+ * an offset into the accepted view.  ERR_BAD_INPUT: the text holds markup, or is blank. */
+must_check bool critic_comment(const struct critic *c, size_t at, struct str text,
+                               const struct critic_author *author, struct arena *mem,
+                               struct str *ret, struct error *err);
+
+/* Review.  A suggestion is named by where its markup begins in the source and its raw bytes; one
+ * that is not there any more is not found. */
+enum critic_verdict { CRITIC_ACCEPT, CRITIC_REJECT };
+struct critic_suggestion {
+    size_t span;
+    size_t from, to;  /* in the source */
+    const char *type; /* "addition", "deletion", "substitution", "comment", "highlight" */
+    struct str raw, old_content, new_content, context_before, context_after;
+    struct critic_meta meta;
+    size_t line; /* of the accepted view, from 1 */
+};
+/* Every change, comment and highlight, in order; in mem. */
+size_t critic_suggestions(const struct critic *c, struct arena *mem,
+                          struct critic_suggestion **ret);
+/* Settles the spans named (each at most once), all others keep their bytes.  For a comment either
+ * verdict removes it; for a highlight either leaves its text. */
+struct str critic_settle(const struct critic *c, const size_t *spans,
+                         const enum critic_verdict *verdicts, size_t n, struct arena *mem);
+/* One change's new text replaced by a person, who settles it at once: as critic_settle() with
+ * CRITIC_ACCEPT, but with `text`. */
+struct str critic_settle_as(const struct critic *c, size_t span, struct str text,
+                            struct arena *mem);
+
+#endif
