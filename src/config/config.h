@@ -79,6 +79,15 @@ struct tenant_config {
     int64_t default_ttl_ms, idle_ms; /* 0: as for all */
 };
 
+/* What agents may do in a folder of documents, from least to most. */
+enum docs_agent { AGENT_READ, AGENT_COMMENT, AGENT_SUGGEST, AGENT_WRITE };
+struct folder_config {
+    struct str name, path;
+    int agent;           /* enum docs_agent */
+    struct str *tenants; /* whose it is; none: everybody's */
+    size_t n_tenants;
+};
+
 struct config {
     unsigned refs;
     struct arena *mem;
@@ -110,6 +119,8 @@ struct config {
     struct str cache_prefix;
     struct tenant_config *tenants; /* by name */
     size_t n_tenants;
+    struct folder_config *folders; /* of the knowledge base, by name */
+    size_t n_folders;
     size_t limit_body, limit_audit_body;
     struct server_config *servers;
     size_t n_servers;

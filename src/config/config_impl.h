@@ -70,6 +70,12 @@ extern const struct js_field option_fields[]; /* of "holdfast", into struct conf
 extern const struct js_field server_fields[]; /* of one entry, into struct server_draft */
 extern const struct js_field tenant_fields[]; /* of one tenant, into struct tenant_config */
 
+/* folder.c */
+bool option_read_folders(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err);
+bool option_read_directory(const struct js_binding *b, const struct js_field *f,
+                           const struct js_node *v, void *place, struct error *err);
+
 /* value.c: JS_BIND_CUSTOM readers. */
 bool option_read_listen(const struct js_binding *b, const struct js_field *f,
                         const struct js_node *v, void *place, struct error *err);

@@ -21,6 +21,7 @@
 #define LATER_LIST(member) LATER(member), .count_offset = offsetof(struct config_later, n_##member)
 #define OF_TENANT(member) .offset = offsetof(struct tenant_config, member)
 #define OF_SERVER(member) .offset = offsetof(struct server_draft, server.member)
+#define OF_FOLDER(member) .offset = offsetof(struct folder_config, member)
 #define OF_ISSUER(member) .offset = offsetof(struct issuer_config, member)
 #define OF_KEY(member) .offset = offsetof(struct issuer_key_config, member)
 #define SERVER_LIST(member)                                                                        \
@@ -35,7 +36,7 @@ static const char *const era_names[] = {"auto", "legacy", "modern", NULL};
 static const char *const token_alg_names[] = {"RS256", "PS256", "ES256", "ES384",
                                               "EdDSA", "HS256", NULL};
 static const char *const mode_names[] = {"all", "search", "static", "dynamic", NULL};
-static const char *const agent_names[] = {"suggest", "comment", "read", "write", NULL};
+static const char *const agent_names[] = {"read", "comment", "suggest", "write", NULL};
 
 static const struct js_field tls_fields[] = {
     {.name = "cert",
@@ -285,16 +286,23 @@ static const struct js_field toolset_fields[] = {
 
 static const struct js_field docs_fields[] = {
     {.name = "path",
-     .kind = JS_BIND_STRING,
-     LATER(text),
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_directory,
+     OF_FOLDER(path),
      .required = true,
-     .help = "Folder of Markdown files."},
+     .help = "Folder of Markdown files; ~/ is the home directory."},
     {.name = "agent",
      .kind = JS_BIND_ENUM,
-     LATER(choice),
+     OF_FOLDER(agent),
      .names = agent_names,
      .default_text = "suggest",
-     .help = "What agents may do there."},
+     .help = "What agents may do there: suggest changes for review, comment, only read, or write "
+             "without review."},
+    {.name = "tenants",
+     .kind = JS_BIND_STRINGS,
+     OF_FOLDER(tenants),
+     .count_offset = offsetof(struct folder_config, n_tenants),
+     .help = "Tenants that may use it; all when absent."},
     {0},
 };
 
@@ -399,10 +407,10 @@ const struct js_field option_fields[] = {
      .help = "Named groups of tools."},
     {.name = "docs",
      .kind = JS_BIND_CUSTOM,
-     .read = option_read_named,
+     .read = option_read_folders,
+     LIST(folders),
      .fields = docs_fields,
-     .data = "holdfast.docs",
-     .help = "Folders of the knowledge base, by name."},
+     .help = "Folders of the knowledge base, by name; served as the built-in server docs."},
     {.name = "limits", .kind = JS_BIND_OBJECT, .fields = size_fields},
     {0},
 };

@@ -43,6 +43,8 @@ static const struct {
     {option_read_shape, "an object"},
     {option_read_named, "an object of objects"},
     {option_read_tenants, "an object of objects"},
+    {option_read_folders, "an object of objects"},
+    {option_read_directory, "a directory"},
     {option_read_env, "an object of strings"},
     {option_read_headers, "an object of strings"},
     {option_read_meta_carriers, "an array of strings and arrays"},
@@ -88,7 +90,8 @@ static void write_rows(struct buf *out, struct arena *mem, struct str prefix,
 {
     for (const struct js_field *f = fields; f->name; f++) {
         bool named = f->kind == JS_BIND_CUSTOM &&
-                     (f->read == option_read_named || f->read == option_read_tenants);
+                     (f->read == option_read_named || f->read == option_read_tenants ||
+                      f->read == option_read_folders);
         struct str path = arena_printf(mem, "%.*s.%s", STR_ARG(prefix), f->name);
 
         if (f->kind == JS_BIND_IGNORED)

@@ -191,11 +191,19 @@ static struct server_config *builtin_new(struct config *c, struct str name, enum
     return &draft->server;
 }
 
+/* Ours beside those configured: documents only where there are folders. */
+static void builtins_finish(struct config *c)
+{
+    c->builtins = arena_zalloc(c->mem, 2 * sizeof(*c->builtins));
+    c->builtins[c->n_builtins++] = *builtin_new(c, STR("session"), SHARE_ALL);
+    if (c->n_folders > 0)
+        c->builtins[c->n_builtins++] = *builtin_new(c, STR("docs"), SHARE_ALL);
+}
+
 /* The sample stands in for servers that are not configured yet. */
 void servers_finish(struct config *c)
 {
-    c->builtins = builtin_new(c, STR("session"), SHARE_ALL);
-    c->n_builtins = 1;
+    builtins_finish(c);
     if (c->n_servers > 0)
         return;
     c->servers = builtin_new(c, STR("sample"), SHARE_SESSION);

@@ -177,6 +177,20 @@ static void write_tenants(struct js_writer *w, const struct js_field *f, const v
     js_object_end(w);
 }
 
+static void write_folders(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    const struct folder_config *folders = *(struct folder_config *const *)place;
+
+    js_object(w);
+    for (size_t i = 0; i < count_of(f, place); i++) {
+        js_key(w, folders[i].name);
+        js_object(w);
+        write_fields(w, f->fields, (const char *)&folders[i]);
+        js_object_end(w);
+    }
+    js_object_end(w);
+}
+
 /* Of a tenant: what it has not of its own is not shown. */
 static bool is_unset(const struct js_field *f, const void *place)
 {
@@ -245,6 +259,8 @@ static const struct writer {
     {option_read_headers, IS_LIST, write_pairs},
     {option_read_meta_carriers, IS_ALWAYS, write_carriers},
     {option_read_tenants, IS_LIST, write_tenants},
+    {option_read_folders, IS_LIST, write_folders},
+    {option_read_directory, IS_STRING, write_field_string},
     {option_read_jwt, IS_LIST, write_issuers},
     {option_read_issuer_keys, IS_LIST, write_issuer_keys},
     {option_read_audience, IS_LIST, write_list},

@@ -503,13 +503,47 @@ TEST(test_config__tls_of_a_server_is_kept_and_noted_where_it_does_nothing)
 TEST(test_config__features_to_come_are_noted_never_silent)
 {
     accepted("{\"holdfast\": {\"profiles\": {}, "
-             "\"toolsets\": {}, \"docs\": {}, \"session\": {\"cache\": {}}}}");
+             "\"toolsets\": {}, \"session\": {\"cache\": {}}}}");
     assert_true(has_note("\"holdfast.profiles\" is accepted but not used yet"));
     assert_true(has_note("\"holdfast.toolsets\" is accepted but not used yet"));
-    assert_true(has_note("\"holdfast.docs\" is accepted but not used yet"));
     assert_true(has_note("\"holdfast.session.cache\" is accepted but not used yet"));
-    assert_int_equal(config->n_notes, 4);
+    assert_int_equal(config->n_notes, 3);
     done();
+}
+
+TEST(test_config__folders_are_sorted_and_bring_the_docs_server)
+{
+    accepted("{\"holdfast\": {\"docs\": {\"b\": {\"path\": \"/b\", \"agent\": \"write\"},"
+             "\"A\": {\"path\": \"/a\", \"tenants\": [\"t\"]}}}}");
+    assert_int_equal(config->n_folders, 2);
+    assert_str(config->folders[0].name, "A");
+    assert_int_equal(config->folders[0].agent, AGENT_SUGGEST);
+    assert_str(config->folders[0].tenants[0], "t");
+    assert_int_equal(config->folders[1].agent, AGENT_WRITE);
+    assert_non_null(config_server(config, STR("docs")));
+    done();
+    accepted("{\"holdfast\": {\"docs\": {}}}");
+    assert_null(config_server(config, STR("docs")));
+    done();
+}
+
+static void refused_folder(const char *docs, const char *words)
+{
+    char text[256];
+
+    snprintf(text, sizeof(text), "{\"holdfast\": {\"docs\": {%s}}}", docs);
+    assert_false(parse(text));
+    if (!strstr(err.text, words))
+        fail_msg("%s: %s", docs, err.text);
+}
+
+TEST(test_config__a_folder_needs_a_path_and_a_name_that_stands_in_paths)
+{
+    refused_folder("\"A\": {}", "path");
+    refused_folder("\"A\": {\"path\": \"\"}", "empty");
+    refused_folder("\"a/b\": {\"path\": \"/a\"}", "names in");
+    refused_folder("\".a\": {\"path\": \"/a\"}", "a dot");
+    refused_folder("\"A\": {\"path\": \"/a\", \"agent\": \"x\"}", "agent");
 }
 
 TEST(test_config__bounds_hold_at_the_limit_and_not_past_it)

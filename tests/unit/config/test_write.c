@@ -141,7 +141,7 @@ TEST(test_config_reference__has_every_option_with_default_and_bounds)
         "| `holdfast.session.limits.default_ttl` | a duration, 1s to 30d | `24h` |",
         "| `holdfast.limits.body` | a size, 1KiB to 64MiB | `4MiB` |",
         "| `holdfast.auth` | `none`, `required` | `none` |",
-        "| `holdfast.docs.NAME.agent` | `suggest`, `comment`, `read`, `write` | `suggest` |",
+        "| `holdfast.docs.NAME.agent` | `read`, `comment`, `suggest`, `write` | `suggest` |",
         "| `holdfast.tls.cert` | a file name |  |",
         "| `mcpServers.NAME.tls.ca` | a file name |  |",
         "| `mcpServers.NAME.share` | `session`, `all` | `session` |",
