@@ -37,6 +37,10 @@ struct principal {
     bool tenant_wide;
 };
 
+struct arena;
+/* All of it, in mem. */
+struct principal principal_dup(const struct principal *who, struct arena *mem);
+
 /* Same tenant and owner. */
 static inline bool principal_owns(const struct principal *p, struct str tenant, struct str owner)
 {

@@ -311,6 +311,9 @@ static void call_send(struct call *c, struct link *l, bool was_open)
         .header_lines = c->header_lines,
         .who = c->who,
         .session_id = c->session->id,
+        .handle = c->session->handle,
+        .client = c->session->client_name,
+        .session_named = c->session_named,
     };
     c->state = CALL_SENT;
     c->sent_us = clock_mono_us();

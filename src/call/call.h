@@ -71,6 +71,7 @@ struct call {
     struct session
         *replaces;        /* a derived session whose idle gap has passed; ended with our birth */
     bool links_transport; /* first call: link the transport to the session */
+    int session_named;    /* enum builtin_named: what became of its argument session_id */
     bool names_session;   /* one that nobody had named yet: it becomes durable, and counts */
     bool drop_session_id;
     int64_t max_counted;

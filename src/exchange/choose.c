@@ -174,6 +174,8 @@ static void name_session(struct exchange *x)
     x->call.names_session = x->session->provisional || !x->session->counted;
 }
 
+static enum step_result use_any(struct exchange *x);
+
 /* The argument names one of our sessions, or the call is told how to get one. */
 static enum step_result use_argument(struct exchange *x, struct str handle)
 {
@@ -185,11 +187,16 @@ static enum step_result use_argument(struct exchange *x, struct str handle)
     }
     if (!x->query.ok)
         return exchange_fail(x, &x->query.job.err);
+    if (!x->query.session && x->builtin && x->builtin->answers_names) {
+        x->call.session_named = x->query.is_over ? NAMED_OVER : NAMED_UNKNOWN;
+        return use_any(x);
+    }
     if (!x->query.session)
         return exchange_tool_error(x,
                                    "Session not found or expired. Call again without session_id to "
                                    "begin a new one.");
     x->session = x->query.session;
+    x->call.session_named = NAMED_FOUND;
     x->call.drop_session_id = x->injects;
     name_session(x);
     x->tells_handle = x->injects;
@@ -234,6 +241,13 @@ static struct carrier carrier_of(const struct exchange *x)
     return c;
 }
 
+static bool begins_session(const struct exchange *x)
+{
+    const struct builtin_tool *tool =
+        x->builtin && x->method->service == SERVE_CALL ? builtin_tool(x->builtin, x->tool) : NULL;
+    return tool && tool->begins_session;
+}
+
 /* The next carrier in order, when neither argument, transport nor handle named a session. */
 static enum step_result use_request(struct exchange *x)
 {
@@ -249,8 +263,8 @@ static enum step_result use_request(struct exchange *x)
         }
         if (!x->carrier.name.p && x->channel.p)
             x->carrier = (struct carrier){STR("channel"), x->channel};
-        if (!x->carrier.name.p && x->injects) {
-            x->tells_handle = true;
+        if (!x->carrier.name.p && (x->injects || begins_session(x))) {
+            x->tells_handle = x->injects;
             return birth(x, ORIGIN_INJECTED, STR("argument"), STR_NONE);
         }
     }
@@ -281,27 +295,35 @@ static void use_linked(struct exchange *x)
     x->session = linked;
 }
 
+/* What the call belongs to when its arguments do not say, or say nothing that is. */
+static enum step_result use_any(struct exchange *x)
+{
+    use_linked(x);
+    if (!x->session)
+        return use_request(x);
+    if (x->query.by == BY_HANDLE && x->query.session == x->session)
+        name_session(x); /* by header or query */
+    return STEP_NEXT;
+}
+
 enum step_result exchange_choose_session(struct exchange *x)
 {
     const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
     const struct js_node *named = js_get(&x->msg.doc, arguments, STR("session_id"));
     const struct catalog_item *tool = x->item =
         x->method->service == SERVE_CALL ? catalog_tool(x->catalog, x->tool) : NULL;
-    bool builtin = upstream_config(x->up)->kind == SERVER_BUILTIN;
-    enum step_result result = STEP_NEXT;
+    bool is_named = js_type_is(named, JS_STRING) && x->call.session_named == NAMED_NONE;
+    enum step_result result;
 
+    if (upstream_config(x->up)->kind == SERVER_BUILTIN)
+        x->builtin = builtin_find(upstream_name(x->up));
     if (!x->injects)
         x->injects =
             tool && !tool->owns_session_id && exchange_injects_handles(x, x->up, x->catalog);
-    if (js_type_is(named, JS_STRING) && tool && (builtin || x->injects))
+    if (is_named && tool && (x->builtin || x->injects))
         result = use_argument(x, js_text(&x->msg.doc, named, x->mem));
-    else {
-        use_linked(x);
-        if (!x->session)
-            result = use_request(x);
-        else if (x->query.by == BY_HANDLE && x->query.session == x->session)
-            name_session(x); /* by header or query */
-    }
+    else
+        result = use_any(x);
     if (result == STEP_NEXT && x->transport)
         x->call.links_transport = x->transport->session == x->session
                                       ? !x->transport->link_stored

@@ -15,6 +15,7 @@
 #include "session/carrier.h"
 #include "session/session.h"
 #include "session/keyring.h"
+#include "upstream/builtin.h"
 #include "upstream/upstream.h"
 
 /* What exchanges work with; one per process, owned by the gateway. */
@@ -94,8 +95,10 @@ struct exchange {
     struct str tool;                 /* as its server calls it: a tool, a prompt, a uri */
     const struct js_node *named;     /* where the client's own name for it stands; NULL: the same */
     const struct catalog_item *item; /* the tool in `catalog`, from the session step on; or NULL */
-    bool injects;                    /* this request gets the handle treatment */
-    bool tells_handle;               /* its result carries the handle */
+    const struct builtin
+        *builtin;      /* it is for one of our own servers, from there on too; or NULL */
+    bool injects;      /* this request gets the handle treatment */
+    bool tells_handle; /* its result carries the handle */
     bool has_call;
     bool streaming;        /* the reply has become an event stream */
     struct stream *stream; /* … that can be resumed; NULL: one that cannot */

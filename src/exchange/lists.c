@@ -18,6 +18,7 @@
 struct part {
     struct upstream *up;
     struct catalog *catalog;
+    const struct builtin *builtin; /* where somebody asks; NULL: none of ours */
 };
 
 /* The lists of this session's own, where its servers keep such (upstream/own.c). */
@@ -45,8 +46,8 @@ static size_t part_count(const struct exchange *x)
 
 static struct part part_at(const struct exchange *x, size_t i)
 {
-    return x->has_plan ? (struct part){x->plan.parts[i].up, x->plan.parts[i].catalog}
-                       : (struct part){x->up, x->catalog};
+    return x->has_plan ? (struct part){x->plan.parts[i].up, x->plan.parts[i].catalog, NULL}
+                       : (struct part){x->up, x->catalog, NULL};
 }
 
 static void write_server_info(const struct exchange *x, struct buf *out)
@@ -265,7 +266,8 @@ static bool is_shadowed(const struct listing *l, size_t part, struct str name)
 static bool is_hidden(const struct listing *l, const struct part *p, struct str name)
 {
     return l->kind == CATALOG_TOOLS &&
-           !principal_may_use_tool(&l->x->who, upstream_name(p->up), name);
+           (!principal_may_use_tool(&l->x->who, upstream_name(p->up), name) ||
+            (p->builtin && builtin_hides(p->builtin, &l->x->who, name)));
 }
 
 static void list_part(struct listing *l, size_t i)
@@ -279,6 +281,9 @@ static void list_part(struct listing *l, size_t i)
     };
     bool hides = principal_limits_tools(&x->who);
 
+    if (upstream_config(p.up)->kind == SERVER_BUILTIN)
+        p.builtin = builtin_find(upstream_name(p.up));
+    hides = hides || (p.builtin && p.builtin->hides);
     if (x->has_plan)
         w.prefix = arena_printf(x->mem, "%.*s" ROUTE_SEPARATOR, STR_ARG(upstream_name(p.up)));
     for (w.from = 0; w.from < list->n && !l->more; w.from++) {

@@ -178,35 +178,3 @@ bool principal_limits_tools(const struct principal *who)
 {
     return who->scopes && who->scopes->n_tools;
 }
-
-static const struct str *dup_list(const struct str *items, size_t n, struct arena *mem)
-{
-    struct str *copy = n ? arena_alloc(mem, n * sizeof(*copy)) : NULL;
-
-    for (size_t i = 0; i < n; i++)
-        copy[i] = arena_dup(mem, items[i]);
-    return copy;
-}
-
-static const struct scopes *dup_scopes(const struct scopes *s, struct arena *mem)
-{
-    struct scopes *copy = arena_new_of(mem, struct scopes);
-
-    *copy = *s;
-    copy->servers = dup_list(s->servers, s->n_servers, mem);
-    copy->tools = dup_list(s->tools, s->n_tools, mem);
-    copy->folders = dup_list(s->folders, s->n_folders, mem);
-    return copy;
-}
-
-struct principal principal_dup(const struct principal *who, struct arena *mem)
-{
-    struct principal copy = *who;
-
-    copy.tenant = arena_dup(mem, who->tenant);
-    copy.owner = arena_dup(mem, who->owner);
-    copy.user_id = arena_dup(mem, who->user_id);
-    copy.credential = arena_dup(mem, who->credential);
-    copy.scopes = who->scopes ? dup_scopes(who->scopes, mem) : NULL;
-    return copy;
-}

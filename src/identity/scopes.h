@@ -30,7 +30,5 @@ bool principal_may_use_tool(const struct principal *who, struct str server, stru
 bool principal_may_use_folder(const struct principal *who, struct str folder);
 /* Whether any tool may be hidden from it; where not, nobody needs to look at each. */
 bool principal_limits_tools(const struct principal *who);
-/* All of it, in mem. */
-struct principal principal_dup(const struct principal *who, struct arena *mem);
 
 #endif

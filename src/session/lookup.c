@@ -145,6 +145,7 @@ static void take_resident(struct session_query *q)
 static void drop_what_is_over(struct session_query *q, int64_t now)
 {
     if (q->session && session_is_over(q->session, now)) {
+        q->is_over = true;
         session_forget(q->session);
         session_unref(q->session);
         q->session = NULL;
@@ -165,6 +166,7 @@ static void lookup_done(struct read_job *job)
         q->session = session_from_row(q);
     else if (q->ok && q->by != BY_TRANSPORT)
         take_resident(q);
+    q->is_over = q->ok && q->session_row && !q->session;
     if (q->ok && q->transport_row && !q->transport_row->ended_ms)
         take_transport(q);
     drop_what_is_over(q, clock_life_ms());

@@ -151,7 +151,8 @@ struct session_query {
     /* Out; absent things are NULL.  References are the caller's. */
     struct session *session;
     struct transport *transport;
-    bool ok; /* false: the store failed, see job.err */
+    bool is_over; /* there was one of this name; it has ended */
+    bool ok;      /* false: the store failed, see job.err */
     /* private */
     struct sessions *home;
     struct read_job job;

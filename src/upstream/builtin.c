@@ -56,6 +56,25 @@ const struct builtin *builtin_find(struct str name)
     return NULL;
 }
 
+const struct builtin_tool *builtin_tool(const struct builtin *b, struct str name)
+{
+    const struct builtin_tool *t = b->tools;
+
+    while (t->name && !str_eq(str_of(t->name), name))
+        t++;
+    return t->name ? t : NULL;
+}
+
+bool builtin_hides(const struct builtin *b, const struct principal *who, struct str tool)
+{
+    if (!b->hides)
+        return false;
+    for (size_t i = 0; i < MAX_BUILTINS && registered[i].server; i++)
+        if (registered[i].server == b)
+            return b->hides(registered[i].arg, who, tool);
+    return false;
+}
+
 void builtin_text(struct builtin_call *call, struct str text, bool is_error)
 {
     struct js_writer w;
@@ -135,27 +154,22 @@ static void answer_list(struct answer *a, const struct builtin_link *b)
 /* Whose call it is, copied: the request may be given up before the tool is done. */
 static void take_caller(struct answer *a, const struct outgoing *out)
 {
-    if (out->who) {
-        a->who = *out->who;
-        a->who.tenant = arena_dup(a->mem, out->who->tenant);
-        a->who.owner = arena_dup(a->mem, out->who->owner);
-        a->who.user_id = arena_dup(a->mem, out->who->user_id);
-        a->who.credential = arena_dup(a->mem, out->who->credential);
-        a->who.scopes = NULL; /* the call was permitted */
-    }
+    if (out->who)
+        a->who = principal_dup(out->who, a->mem);
     a->call.who = &a->who;
     a->call.session_id = arena_dup(a->mem, out->session_id);
+    a->call.handle = arena_dup(a->mem, out->handle);
+    a->call.client = arena_dup(a->mem, out->client);
+    a->call.named = out->session_named;
 }
 
 static void answer_call(struct answer *a, struct builtin_link *b, const struct outgoing *out)
 {
     const struct mcp_message *m = &a->message;
     struct str name = mcp_param_text(m, STR("name"), a->mem);
-    const struct builtin_tool *t = b->server->tools;
+    const struct builtin_tool *t = builtin_tool(b->server, name);
 
-    while (t->name && !str_eq(str_of(t->name), name))
-        t++;
-    if (!t->name) {
+    if (!t) {
         buf_addz(answer_begin(a, "error"), "{\"code\":-32602,\"message\":\"Unknown tool; call "
                                            "tools/list to see the tools of this server\"}}");
         return;

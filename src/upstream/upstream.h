@@ -189,9 +189,11 @@ struct outgoing {
     struct str name;         /* mirrored in Mcp-Name towards modern HTTP; absent for none */
     struct str text;         /* the whole JSON-RPC message */
     struct str header_lines; /* further headers towards HTTP, "Name: value\r\n…"; absent for none */
-    /* Of a call, for built-in servers: whose it is and the row id of its session. */
+    /* Of a call, for built-in servers: whose it is, the row id and name of its session, what became
+     * of the one it named (enum builtin_named), and its client's own name. */
     const struct principal *who;
-    struct str session_id;
+    struct str session_id, handle, client;
+    int session_named;
 };
 /* The only door: asserts that the token may leave.  `p` NULL for notifications; otherwise p->id,
  * the callbacks, and an id in `text` that says the same.  false: nothing left, p is untouched. */

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The knowledge base as a service: for the tools of the built-in `docs` server, for REST and for
+ * commands.  It joins the vaults (files), the store (history, what sessions have read) and the
+ * index (words, links).
+ *
+ *   a read:    worker: file, views ──> loop ──> store: revision (when new), lines read ──> done
+ *   a change:  in line ──> worker: read, apply, publish ──> store: revisions ──> index ──> done
+ *
+ * Changes of the whole knowledge base run one after another; reads run beside them, and one that a
+ * change overtook is made again.  One `struct docs_call` is one question or change, embedded in
+ * whoever asks; it stays in place until `done`, which comes from the loop, never before the verb
+ * returns.  What was handed in is carried through even when the asker has lost interest.
+ *
+ * Who may see what is decided here: a folder that a principal may not use is one that does not
+ * exist.  Loop thread, except where said. */
+#ifndef HOLDFAST_DOCS_DOCS_H
+#define HOLDFAST_DOCS_DOCS_H
+
+#include "config/config.h"
+#include "docs/index.h"
+#include "docs/vault.h"
+#include "io/worker.h"
+#include "store/lanes.h"
+
+struct docs;
+struct docs_set;
+
+/* A configured folder, open.  Immutable, and alive as long as the set it is in. */
+struct docs_folder {
+    struct str name;
+    enum docs_agent agent;
+    struct vault *vault;
+};
+
+struct docs_start {
+    struct loop *loop;
+    struct lanes *lanes;
+    struct str data_dir;
+};
+struct docs *docs_new(const struct docs_start *start) must_check;
+/* The folders of this configuration: those that stayed as they were stay open.  A folder that
+ * cannot be opened is left out and said in the log; it is tried again at the next reload. */
+void docs_apply(struct docs *d, const struct config *config);
+/* Stops what runs and waits for it; before lanes_free().  NULL is fine. */
+void docs_stop(struct docs *d);
+void docs_free(struct docs *d); /* after lanes_free() */
+
+struct docs_place {
+    const struct docs_folder *folder;
+    struct str path; /* inside the folder */
+};
+
+struct docs_call;
+/* Makes a document's new text.  Runs on a worker, possibly several times on different bytes, and up
+ * to a minute after `done`, when an editor that had the file open saves late: so it refers to
+ * nothing but itself.  The service frees it. */
+struct docs_change {
+    bool (*run)(struct docs_change *c, struct str bytes, struct arena *mem, struct str *ret,
+                struct error *err);
+    void (*free)(struct docs_change *c);
+};
+
+struct docs_call {
+    /* In. */
+    const struct principal *who;
+    struct arena *mem;
+    struct docs_place place;
+    /* On a worker, after the file was read (docs_read()) or instead (docs_work()): views and texts
+     * are made here, off the loop.  Only `mem`, and what it may see by docs_visible(). */
+    bool (*work)(struct docs_call *c, struct error *err);
+    /* docs_read(): the session (row id) that reads, and the lines (from 1) of the accepted view it
+     * gets to see, set by `work`; from_line 0: none, and nothing is noted. */
+    struct str session_id;
+    int64_t from_line, to_line;
+    struct str author, kind, reason; /* of a change, for the history */
+    struct docs_change *change;      /* docs_change(): taken */
+    void (*done)(struct docs_call *c);
+    void *user;
+
+    /* Out. */
+    bool ok;
+    struct error err;
+    struct vault_file file;         /* docs_read(), before `work` */
+    struct document_row document;   /* docs_read(), docs_change(): as it is now */
+    struct str bytes;               /* docs_change(): what the file holds now */
+    bool changed;                   /* docs_change(): false when it already was so */
+    struct revision_row *revisions; /* docs_history(), docs_revision() */
+    size_t n_revisions;
+
+    /* private */
+    struct docs *home;
+    struct docs_set *set;
+    struct list node;
+    struct worker_job job;
+    struct read_job read;
+    struct write_job write;
+    struct loop_task task;
+    struct store_op ops[10];
+    struct revision_row rows[8];
+    struct document_row documents[8];
+    struct document_read_row lines;
+    struct vault_published published;
+    struct str to_path;
+    int64_t number;
+    unsigned limit, tries;
+    uint64_t seen;
+    void (*next)(struct docs_call *c);
+};
+
+/* "Folder/Path.md" to a place.  ERR_NOT_FOUND with "Error: Document not found: X" when the folder
+ * is not there, may not be seen, or the path is none; "Access denied: …" where a key is limited to
+ * folders. `call->set` holds what it points to until docs_done().  Sets call->place. */
+must_check bool docs_resolve(struct docs *d, struct docs_call *call, struct str file_path,
+                             struct error *err);
+/* Takes part in the set without naming a document: before docs_work(). */
+void docs_begin(struct docs *d, struct docs_call *call);
+/* Lets go of the set; after `done`, or when the call comes to nothing. */
+void docs_end(struct docs_call *call);
+/* The folders this principal may use, sorted by name, in mem; any thread, inside a call. */
+size_t docs_visible(const struct docs_call *call, const struct docs_folder ***ret);
+const struct docs_folder *docs_folder(const struct docs_call *call, struct str name); /* or NULL */
+struct index *docs_index(const struct docs_call *call); /* on workers */
+/* Whether anybody is to be served documents at all. */
+bool docs_any(const struct docs *d);
+/* What agents may do in the folders this principal may use, at most. */
+enum docs_agent docs_most(const struct docs *d, const struct principal *who);
+
+void docs_read(struct docs *d, struct docs_call *call);
+void docs_change(struct docs *d, struct docs_call *call);
+/* A new document at call->place holding `bytes`.  ERR_CONFLICT: something is there. */
+void docs_create(struct docs *d, struct docs_call *call, struct str bytes);
+/* call->place goes to `to_path` of the same folder; links to it are rewritten.  call->number: how
+ * many. */
+void docs_move(struct docs *d, struct docs_call *call, struct str to_path);
+/* Anything else that reads files or the index: call->work alone. */
+void docs_work(struct docs *d, struct docs_call *call);
+/* The history, newest first, before a revision (0: from the newest); without contents. */
+void docs_history(struct docs *d, struct docs_call *call, int64_t before, unsigned limit);
+/* One revision with its content: call->revisions[0]; ERR_NOT_FOUND. */
+void docs_revision(struct docs *d, struct docs_call *call, int64_t number);
+/* What call->session_id has read of the document: on done, docs_has_read() tells of lines. */
+struct docs_lines;
+void docs_lines_read(struct docs *d, struct docs_call *call, struct docs_lines **ret);
+bool docs_has_read(const struct docs_lines *l, struct str line);  /* this text, wherever it stood */
+bool docs_was_there(const struct docs_lines *l, struct str line); /* in a revision it read from */
+bool docs_read_any(const struct docs_lines *l);
+void docs_lines_free(struct docs_lines *l); /* NULL is fine */
+
+#endif
