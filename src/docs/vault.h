@@ -40,7 +40,8 @@ struct vault_file {
     int64_t modified_ms;
 };
 /* ERR_NOT_FOUND: none there (a directory, symlink, FIFO or device is none).  ERR_BAD_INPUT: path or
- * bytes that are no document (not UTF-8, too large). */
+ * bytes that are no document (not UTF-8, too large).  One that was written to a moment ago is read
+ * again until it keeps still, for at most 250 ms. */
 must_check bool vault_read(struct vault *v, struct str path, struct arena *mem,
                            struct vault_file *ret, struct error *err);
 
@@ -86,10 +87,11 @@ must_check bool vault_move(struct vault *v, struct str from, struct str to, stru
  * Each is told once. */
 must_check bool vault_late(struct vault *v, struct str staged, struct arena *mem,
                            struct vault_version **ret, size_t *ret_n, struct error *err);
-/* The history has them: they go. */
+/* The history has them: they go, but for one that somebody wrote to after it was told last. */
 void vault_release(struct vault *v, struct str staged);
 /* After a crash, before anything else: what lies in .holdfast.  `path` is absent when the document
- * it belongs to is gone.  Nothing is removed until vault_release(). */
+ * it belongs to is gone; version.is_ours: a text that had not been published, or was taken back.
+ * Oldest first.  Nothing is removed until vault_release(). */
 struct vault_left {
     struct str path, staged;
     struct vault_version version;
@@ -103,7 +105,8 @@ must_check bool vault_watch(struct vault *v, int *ret_fd, struct error *err);
 void vault_changed(struct vault *v, struct arena *mem, struct str **ret_paths, size_t *ret_n,
                    bool *ret_rescan);
 
-/* Tests see every open: NULL for none.  `flags` are openat2's. */
+/* Tests see every open that succeeded: NULL for none.  `path` is where the kernel says the opened
+ * thing is, absolute; `flags` are openat2's. */
 void vault_on_open(struct vault *v, void (*fn)(void *arg, const char *path, uint64_t flags),
                    void *arg);
 

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and reading.  Every open of the vault goes through vault_openat(): openat2 beneath a
+ * directory that itself was opened so, down from the root, following no link.  What was opened is
+ * looked at by its descriptor, never by its name again.  O_NONBLOCK because a FIFO without a writer
+ * would hang the thread.
+ *
+ * A file that an editor is writing in place is half there for a moment.  Whoever reads one that is
+ * younger than SETTLE_YOUNG_MS, or changes under the hand, waits a little and reads again.  That is
+ * a courtesy; what publishing promises does not rest on it. */
+#include "base/utf8.h"
+#include "crypto/hash.h"
+#include "docs/vault_impl.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SETTLE_YOUNG_MS 50
+#define SETTLE_MOST_MS 250
+#define SETTLE_STEP_MS 5
+#define OPEN_TRIES 16
+
+static void tell_open(struct vault *v, int fd, uint64_t flags)
+{
+    char link[64], where[4096];
+    int saved = errno;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, where, sizeof where - 1);
+    where[n > 0 ? n : 0] = '\0';
+    v->on_open(v->on_open_arg, where, flags);
+    errno = saved;
+}
+
+static int open_beneath(struct vault *v, int dir, const char *path, uint64_t flags, uint64_t mode)
+{
+    struct open_how how = {
+        .flags = flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+        .mode = mode,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    long fd = -1;
+
+    /* EAGAIN: something on the way was renamed just then. */
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
+        if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+            break;
+    }
+    if (fd >= 0 && v->on_open)
+        tell_open(v, (int)fd, how.flags);
+    return (int)fd;
+}
+
+int vault_openat(struct vault *v, int dir, const char *path, uint64_t flags)
+{
+    return open_beneath(v, dir, path, flags, 0);
+}
+
+int vault_openat_new(struct vault *v, int dir, const char *path)
+{
+    return open_beneath(v, dir, path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+}
+
+bool vault_sys(struct error *err, int errnum, const char *doing)
+{
+    switch (errnum) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case ENXIO:
+    case EXDEV:
+    case ENODEV:
+    case ENAMETOOLONG:
+        return error_set(err, ERR_NOT_FOUND,
+                         "there is no such document; list the folder to see what there is");
+    default:
+        return error_sys(err, ERR_UNAVAILABLE, errnum,
+                         "%s failed; check the folder's permissions and its disk", doing);
+    }
+}
+
+bool vault_open(struct str root, struct vault **ret, struct error *err)
+{
+    char path[PATH_MAX];
+
+    if (root.n == 0 || root.n >= sizeof path || memchr(root.p, '\0', root.n))
+        return error_set(err, ERR_CONFIG, "the folder's path is empty or too long; correct it");
+    memcpy(path, root.p, root.n);
+    path[root.n] = '\0';
+
+    struct vault *v = xcalloc(1, sizeof *v);
+    v->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (v->root < 0) {
+        int errnum = errno;
+        free(v);
+        return error_sys(err, ERR_CONFIG, errnum,
+                         "the folder %s cannot be opened; make it, or correct its path", path);
+    }
+    int probe = vault_openat(v, v->root, ".", VAULT_OPEN_DIR);
+    if (probe < 0) {
+        int errnum = errno;
+        close(v->root);
+        free(v);
+        return error_sys(err, ERR_CONFIG, errnum,
+                         "this kernel or its sandbox has no openat2, which keeps documents inside "
+                         "their folder; use Linux 5.6 or newer and allow the call");
+    }
+    close(probe);
+    pthread_mutex_init(&v->lock, NULL);
+    map_init(&v->staged);
+    *ret = v;
+    return true;
+}
+
+void vault_close(struct vault *v)
+{
+    size_t at = 0;
+    struct str key;
+    void *entry;
+
+    if (!v)
+        return;
+    while (map_next(&v->staged, &at, &key, &entry))
+        free(entry);
+    map_release(&v->staged);
+    vault_watches_free(v->watches);
+    pthread_mutex_destroy(&v->lock);
+    close(v->root);
+    free(v);
+}
+
+void vault_on_open(struct vault *v, void (*fn)(void *arg, const char *path, uint64_t flags),
+                   void *arg)
+{
+    v->on_open = fn;
+    v->on_open_arg = arg;
+}
+
+void vault_remember_own(struct vault *v, const struct stat *st)
+{
+    pthread_mutex_lock(&v->lock);
+    v->own[v->n_own++ % VAULT_OWN_MAX] =
+        (struct vault_own){.inode = st->st_ino, .modified = st->st_mtim};
+    pthread_mutex_unlock(&v->lock);
+}
+
+static bool is_own(struct vault *v, const struct stat *st)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&v->lock);
+    for (size_t i = 0; i < VAULT_OWN_MAX && !found; i++)
+        found = v->own[i].inode == st->st_ino && v->own[i].modified.tv_sec == st->st_mtim.tv_sec &&
+                v->own[i].modified.tv_nsec == st->st_mtim.tv_nsec;
+    pthread_mutex_unlock(&v->lock);
+    return found;
+}
+
+/* File times come from the kernel's clock, so it is asked, and not the one that tests turn. */
+static int64_t kernel_ms(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int64_t modified_ms(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+}
+
+static bool is_young(struct vault *v, const struct stat *st)
+{
+    int64_t age = kernel_ms(CLOCK_REALTIME) - modified_ms(st);
+
+    return age >= 0 && age < SETTLE_YOUNG_MS && !is_own(v, st);
+}
+
+/* One look at a file: what it held, and whether it kept still meanwhile. */
+struct look {
+    char *bytes; /* malloc; room for st_size + 1 */
+    size_t n;
+    struct stat st;
+    bool still;
+};
+
+static bool same_state(const struct stat *a, const struct stat *b)
+{
+    return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static bool read_all(int fd, struct look *l)
+{
+    size_t room = (size_t)l->st.st_size + 1;
+
+    l->n = 0;
+    l->bytes = xrealloc(l->bytes, room);
+    while (l->n < room) {
+        ssize_t got = read(fd, l->bytes + l->n, room - l->n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return false;
+        if (got == 0)
+            break;
+        l->n += (size_t)got;
+    }
+    return true;
+}
+
+static bool look_at_fd(int fd, struct look *l, struct error *err)
+{
+    struct stat after;
+
+    if (fstat(fd, &l->st) != 0)
+        return vault_sys(err, errno, "looking at a document");
+    if (!S_ISREG(l->st.st_mode))
+        return vault_sys(err, ENOENT, "");
+    if (l->st.st_size > VAULT_FILE_MAX)
+        return error_set(err, ERR_BAD_INPUT,
+                         "the document is larger than %u bytes; split it into smaller ones",
+                         VAULT_FILE_MAX);
+    if (!read_all(fd, l))
+        return vault_sys(err, errno, "reading a document");
+    if (fstat(fd, &after) != 0)
+        return vault_sys(err, errno, "looking at a document");
+    l->still = l->n == (size_t)l->st.st_size && same_state(&l->st, &after);
+    if (l->n > (size_t)l->st.st_size)
+        l->n--;
+    return true;
+}
+
+static bool look_once(struct vault *v, int dir, const char *name, struct look *l, struct error *err)
+{
+    int fd = vault_openat(v, dir, name, VAULT_OPEN_FILE);
+
+    if (fd < 0)
+        return vault_sys(err, errno, "opening a document");
+    bool ok = look_at_fd(fd, l, err);
+    close(fd);
+    return ok;
+}
+
+static void pause_ms(int64_t ms)
+{
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    nanosleep(&pause, NULL);
+}
+
+static bool look_settled(struct vault *v, int dir, const char *name, struct look *l,
+                         struct error *err)
+{
+    int64_t end = kernel_ms(CLOCK_MONOTONIC) + SETTLE_MOST_MS;
+
+    for (;;) {
+        if (!look_once(v, dir, name, l, err))
+            return false;
+        if ((l->still && !is_young(v, &l->st)) || kernel_ms(CLOCK_MONOTONIC) >= end)
+            return true;
+        pause_ms(SETTLE_STEP_MS);
+    }
+}
+
+static bool keep_look(const struct look *l, bool any_bytes, struct arena *mem,
+                      struct vault_file *ret, struct error *err)
+{
+    struct str bytes = str_n(l->bytes, l->n);
+
+    if (!any_bytes && !utf8_is_valid(bytes))
+        return error_set(err, ERR_BAD_INPUT,
+                         "the document is not UTF-8 text; convert it, or leave it alone");
+    char *kept = arena_try_alloc(mem, l->n + 1);
+    if (!kept)
+        return error_set(err, ERR_TOO_LARGE,
+                         "too much was read at once; ask for fewer or smaller documents");
+    memcpy(kept, l->bytes, l->n);
+    kept[l->n] = '\0';
+    ret->bytes = str_n(kept, l->n);
+    ret->modified_ms = modified_ms(&l->st);
+    sha256(bytes, ret->sha256);
+    return true;
+}
+
+bool vault_read_at(struct vault *v, int dir, const char *name, bool any_bytes, struct arena *mem,
+                   struct vault_file *ret, struct error *err)
+{
+    struct look look = {0};
+    bool ok = look_settled(v, dir, name, &look, err) && keep_look(&look, any_bytes, mem, ret, err);
+
+    free(look.bytes);
+    return ok;
+}
+
+bool vault_holds(struct vault *v, int dir, const char *name, struct str bytes)
+{
+    struct look look = {0};
+    struct error ignored;
+    bool same = look_once(v, dir, name, &look, &ignored) && look.still &&
+                str_eq(str_n(look.bytes, look.n), bytes);
+
+    free(look.bytes);
+    return same;
+}
+
+bool vault_read(struct vault *v, struct str path, struct arena *mem, struct vault_file *ret,
+                struct error *err)
+{
+    char name[VAULT_PATH_MAX + 1];
+
+    if (!vault_path_check(path, err))
+        return false;
+    memcpy(name, path.p, path.n);
+    name[path.n] = '\0';
+    return vault_read_at(v, v->root, name, false, mem, ret, err);
+}

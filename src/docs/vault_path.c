@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What may name a document.  The kernel keeps every open beneath the root whatever the name is
+ * (vault.c); this is the first fence, and gives the reasons that its reader can act upon.  Names
+ * are taken as bytes: "%2e%2e" and "..\" are odd names, not ways out. */
+#include "base/utf8.h"
+#include "docs/vault_impl.h"
+
+static bool check_part(struct str part, struct error *err)
+{
+    if (part.n == 0)
+        return error_set(err, ERR_BAD_INPUT,
+                         "the path has an empty part; write it as folder/name.md, relative, with "
+                         "single slashes");
+    if (part.p[0] == '.')
+        return error_set(err, ERR_BAD_INPUT,
+                         "no part of a path may begin with a dot; name the document by its path "
+                         "from the top of its folder");
+    if (part.n > VAULT_NAME_MAX)
+        return error_set(err, ERR_BAD_INPUT,
+                         "a part of the path is longer than %d bytes; choose a shorter name",
+                         VAULT_NAME_MAX);
+    return true;
+}
+
+static bool has_control(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
+            return true;
+    return false;
+}
+
+bool vault_path_check(struct str path, struct error *err)
+{
+    struct str rest = path;
+    size_t depth = 0;
+
+    if (path.n == 0)
+        return error_set(err, ERR_BAD_INPUT, "the path is empty; name a document, as in notes.md");
+    if (path.n > VAULT_PATH_MAX)
+        return error_set(err, ERR_BAD_INPUT,
+                         "the path is longer than %d bytes; choose a shorter one", VAULT_PATH_MAX);
+    if (!utf8_is_valid(path) || has_control(path))
+        return error_set(err, ERR_BAD_INPUT,
+                         "the path is not plain UTF-8 text; leave out control characters");
+    while (rest.p) {
+        if (!check_part(str_split(&rest, '/'), err))
+            return false;
+        if (++depth > VAULT_DEPTH_MAX)
+            return error_set(err, ERR_BAD_INPUT,
+                             "the path is deeper than %d folders; choose a shallower one",
+                             VAULT_DEPTH_MAX);
+    }
+    if (path.n < 3 || !str_ieq(str_n(path.p + path.n - 3, 3), STR(".md")))
+        return error_set(err, ERR_BAD_INPUT,
+                         "documents end in .md; name one that does, as in notes.md");
+    return true;
+}

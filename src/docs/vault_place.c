@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names as places: the directory a document is in, opened anew for every act, and what comes into
+ * being or moves there.  A new document is staged whole and then moved to its name, which must be
+ * free (RENAME_NOREPLACE). */
+#include "base/utf8.h"
+#include "docs/vault_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static bool not_a_folder(struct error *err)
+{
+    return error_set(err, ERR_CONFLICT,
+                     "something that is no folder stands in the path; choose another path");
+}
+
+/* Opens the directory `name` in `dir`, made first when it is missing. */
+static int step_into(struct vault *v, int dir, const char *name, bool make)
+{
+    int next = vault_openat(v, dir, name, VAULT_OPEN_DIR);
+
+    if (next >= 0 || errno != ENOENT || !make)
+        return next;
+    if (mkdirat(dir, name, 0777) != 0 && errno != EEXIST)
+        return -1;
+    (void)fsync(dir);
+    return vault_openat(v, dir, name, VAULT_OPEN_DIR);
+}
+
+bool vault_place_open(struct vault *v, struct str path, bool make_parents, struct vault_place *ret,
+                      struct error *err)
+{
+    struct str rest = path, part = str_split(&rest, '/');
+    int dir = vault_openat(v, v->root, ".", VAULT_OPEN_DIR);
+
+    while (dir >= 0 && rest.p) {
+        char name[VAULT_NAME_MAX + 1];
+        memcpy(name, part.p, part.n);
+        name[part.n] = '\0';
+        int next = step_into(v, dir, name, make_parents);
+        int errnum = errno;
+        close(dir);
+        errno = errnum;
+        dir = next;
+        part = str_split(&rest, '/');
+    }
+    if (dir < 0 && make_parents && (errno == ENOTDIR || errno == ELOOP))
+        return not_a_folder(err);
+    if (dir < 0)
+        return vault_sys(err, errno, "opening a folder");
+    ret->dir = dir;
+    memcpy(ret->name, part.p, part.n);
+    ret->name[part.n] = '\0';
+    return true;
+}
+
+void vault_place_close(struct vault_place *p)
+{
+    close(p->dir);
+}
+
+/* Why a name could not be given: to a text of ours, or to what was moved. */
+static bool rename_failed(int errnum, struct error *err)
+{
+    switch (errnum) {
+    case EEXIST:
+        return error_set(err, ERR_CONFLICT,
+                         "something is there already; choose another path or change what is there");
+    case EXDEV:
+        return error_set(err, ERR_UNAVAILABLE,
+                         "the path is on another file system than the folder; serve that one as a "
+                         "folder of its own");
+    case EINVAL:
+    case ENOSYS:
+        return error_set(err, ERR_UNAVAILABLE,
+                         "the folder's file system cannot rename without replacing; keep the "
+                         "documents on a local disk");
+    default:
+        return vault_sys(err, errnum, "renaming a document");
+    }
+}
+
+static bool put_in_place(struct vault *v, const char *staged, const struct vault_place *to,
+                         struct error *err)
+{
+    int dir = vault_stage_dir(v);
+
+    if (dir < 0)
+        return vault_sys(err, errno, "opening the folder of new texts");
+    bool ok = renameat2(dir, staged, to->dir, to->name, RENAME_NOREPLACE) == 0;
+    if (!ok)
+        rename_failed(errno, err);
+    else
+        (void)fsync(to->dir);
+    close(dir);
+    return ok;
+}
+
+bool vault_create(struct vault *v, struct str path, struct str bytes, struct error *err)
+{
+    char staged[VAULT_STAGE_NAME];
+    struct vault_place to;
+
+    if (!vault_path_check(path, err))
+        return false;
+    if (bytes.n > VAULT_FILE_MAX)
+        return error_set(err, ERR_BAD_INPUT,
+                         "a document holds at most %u bytes; split it into smaller ones",
+                         VAULT_FILE_MAX);
+    if (!utf8_is_valid(bytes))
+        return error_set(err, ERR_BAD_INPUT, "the text is not UTF-8; send it as UTF-8");
+    if (!vault_place_open(v, path, true, &to, err))
+        return false;
+    bool ok = vault_stage(v, path, bytes, true, staged, err);
+    if (ok) {
+        ok = put_in_place(v, staged, &to, err);
+        vault_stage_drop(v, staged); /* gone already when it was moved: then only the directory */
+    }
+    vault_place_close(&to);
+    return ok;
+}
+
+static bool is_document(struct vault *v, const struct vault_place *p)
+{
+    struct stat st;
+    int fd = vault_openat(v, p->dir, p->name, VAULT_OPEN_FILE);
+
+    if (fd < 0)
+        return false;
+    bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    close(fd);
+    return regular;
+}
+
+bool vault_move(struct vault *v, struct str from, struct str to, struct error *err)
+{
+    struct vault_place old, fresh;
+
+    if (!vault_path_check(from, err) || !vault_path_check(to, err) ||
+        !vault_place_open(v, from, false, &old, err))
+        return false;
+    if (!is_document(v, &old)) {
+        vault_place_close(&old);
+        return vault_sys(err, ENOENT, "");
+    }
+    bool ok = vault_place_open(v, to, true, &fresh, err);
+    if (ok) {
+        ok = renameat2(old.dir, old.name, fresh.dir, fresh.name, RENAME_NOREPLACE) == 0 ||
+             rename_failed(errno, err);
+        /* The new name first: after a crash it may have two names, never none. */
+        if (ok && fsync(fresh.dir) == 0)
+            (void)fsync(old.dir);
+        vault_place_close(&fresh);
+    }
+    vault_place_close(&old);
+    return ok;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ROOT/.holdfast: where a text waits, whole and synced, until it is exchanged with the document,
+ * and where the displaced file then stays until the history has it.
+ *
+ *   w-RANDOM        being written; ours, worth nothing
+ *   PATH-OURS-RANDOM  a whole text: ours before the exchange, displaced after it
+ *
+ * The directory comes with the first file and goes with the last; both under the vault's lock, so
+ * that nobody writes into one that has just gone. */
+#include "base/fault.h"
+#include "base/random.h"
+#include "crypto/hash.h"
+#include "docs/vault_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define HASH_HEX 16
+#define XATTR_LIST_MAX 4096
+#define XATTR_VALUE_MAX 4096
+
+struct vault_staged {
+    char name[VAULT_STAGE_NAME];
+    uint8_t sha256[32]; /* of the text that was told last */
+};
+
+int vault_stage_dir(struct vault *v)
+{
+    return vault_openat(v, v->root, VAULT_STAGE_DIR, VAULT_OPEN_DIR);
+}
+
+static void hash_hex(struct str s, char ret[HASH_HEX + 1])
+{
+    uint8_t digest[SHA256_BYTES];
+
+    sha256(s, digest);
+    hex_encode(digest, HASH_HEX / 2, ret);
+}
+
+static void random_hex(char ret[HASH_HEX + 1])
+{
+    uint8_t bytes[HASH_HEX / 2];
+
+    random_bytes(bytes, sizeof bytes);
+    hex_encode(bytes, sizeof bytes, ret);
+}
+
+static bool is_stage_name(struct str name)
+{
+    uint8_t bytes[HASH_HEX / 2];
+
+    if (name.n != VAULT_STAGE_NAME - 1)
+        return false;
+    for (size_t at = 0; at < name.n; at += HASH_HEX + 1)
+        if ((at > 0 && name.p[at - 1] != '-') ||
+            !hex_decode(str_n(name.p + at, HASH_HEX), bytes, sizeof bytes))
+            return false;
+    return true;
+}
+
+static bool write_all(int fd, struct str bytes)
+{
+    for (size_t at = 0; at < bytes.n;) {
+        ssize_t put = write(fd, bytes.p + at, bytes.n - at);
+        if (put < 0 && errno != EINTR)
+            return false;
+        at += put > 0 ? (size_t)put : 0;
+    }
+    return true;
+}
+
+static void copy_xattrs(int from, int to)
+{
+    char names[XATTR_LIST_MAX], value[XATTR_VALUE_MAX];
+    ssize_t n = flistxattr(from, names, sizeof names);
+
+    for (ssize_t at = 0; at < n; at += (ssize_t)strlen(names + at) + 1) {
+        ssize_t size = fgetxattr(from, names + at, value, sizeof value);
+        if (size >= 0 && fsetxattr(to, names + at, value, (size_t)size, 0) != 0)
+            continue; /* not ours to set: security.*, or a file system without them */
+    }
+}
+
+/* Mode, owner and attributes of the document, as far as we may. */
+static void copy_manners(struct vault *v, struct str path, int to)
+{
+    char name[VAULT_PATH_MAX + 1];
+    struct stat st;
+
+    memcpy(name, path.p, path.n);
+    name[path.n] = '\0';
+    int from = vault_openat(v, v->root, name, VAULT_OPEN_FILE);
+    if (from < 0)
+        return;
+    if (fstat(from, &st) == 0 && S_ISREG(st.st_mode)) {
+        bool owned = fchown(to, st.st_uid, st.st_gid) == 0 || fchown(to, (uid_t)-1, st.st_gid) == 0;
+        /* A group we could not give it must not get what the other one had. */
+        mode_t mode = st.st_mode & (owned ? 07777 : 0707);
+        copy_xattrs(from, to);
+        if (fchmod(to, mode) != 0)
+            (void)fchmod(to, 0600);
+    }
+    close(from);
+}
+
+/* A new file "w-…" in the stage directory, which is made when it is missing. */
+static int begin_file(struct vault *v, char name[VAULT_STAGE_NAME], int *ret_dir)
+{
+    char random[HASH_HEX + 1];
+    int fd = -1;
+
+    random_hex(random);
+    snprintf(name, VAULT_STAGE_NAME, "w-%s", random);
+    pthread_mutex_lock(&v->lock);
+    if (mkdirat(v->root, VAULT_STAGE_DIR, 0700) == 0)
+        (void)fsync(v->root);
+    int dir = vault_stage_dir(v);
+    if (dir >= 0)
+        fd = vault_openat_new(v, dir, name);
+    int errnum = errno;
+    pthread_mutex_unlock(&v->lock);
+    if (fd < 0 && dir >= 0)
+        close(dir);
+    errno = errnum;
+    *ret_dir = dir;
+    return fd;
+}
+
+static void remove_dir_if_empty(struct vault *v)
+{
+    pthread_mutex_lock(&v->lock);
+    if (unlinkat(v->root, VAULT_STAGE_DIR, AT_REMOVEDIR) == 0)
+        (void)fsync(v->root);
+    pthread_mutex_unlock(&v->lock);
+}
+
+static bool finish_file(struct vault *v, int dir, int fd, const char *as, struct str path,
+                        struct str bytes, char ret_name[VAULT_STAGE_NAME])
+{
+    char of_path[HASH_HEX + 1], of_text[HASH_HEX + 1], random[HASH_HEX + 1];
+    char name[VAULT_STAGE_NAME];
+    struct stat st;
+
+    if (!write_all(fd, bytes) || fsync(fd) != 0 || fstat(fd, &st) != 0)
+        return false;
+    hash_hex(path, of_path);
+    hash_hex(bytes, of_text);
+    random_hex(random);
+    snprintf(name, sizeof name, "%s-%s-%s", of_path, of_text, random);
+    if (renameat2(dir, as, dir, name, RENAME_NOREPLACE) != 0 && renameat(dir, as, dir, name) != 0)
+        return false;
+    vault_remember_own(v, &st);
+    memcpy(ret_name, name, sizeof name);
+    return true;
+}
+
+bool vault_stage(struct vault *v, struct str path, struct str bytes, bool is_new,
+                 char ret_name[VAULT_STAGE_NAME], struct error *err)
+{
+    char as[VAULT_STAGE_NAME];
+    int dir, fd = begin_file(v, as, &dir);
+
+    if (fd < 0)
+        return error_sys(err, ERR_UNAVAILABLE, errno,
+                         "the folder cannot be written to; check its permissions and its disk");
+    if (!is_new)
+        copy_manners(v, path, fd);
+    bool crash = fault_hits("vault.writing") && write_all(fd, str_n(bytes.p, bytes.n / 2));
+    bool ok = !crash && finish_file(v, dir, fd, as, path, bytes, ret_name);
+    if (crash) {
+        error_set(err, ERR_INTERNAL, "stopped by a fault point; start again");
+    } else if (!ok) {
+        error_sys(err, ERR_UNAVAILABLE, errno,
+                  "the new text cannot be written; check the space on the folder's disk");
+        unlinkat(dir, as, 0);
+    }
+    close(fd);
+    close(dir);
+    if (!ok && !crash)
+        remove_dir_if_empty(v);
+    return ok;
+}
+
+void vault_stage_drop(struct vault *v, const char *name)
+{
+    int dir = vault_stage_dir(v);
+
+    if (dir < 0)
+        return;
+    unlinkat(dir, name, 0);
+    close(dir);
+    remove_dir_if_empty(v);
+}
+
+void vault_stage_keep(struct vault *v, const char *name, const uint8_t sha256[32])
+{
+    pthread_mutex_lock(&v->lock);
+    struct vault_staged *s = map_get(&v->staged, str_of(name));
+    if (!s) {
+        s = xcalloc(1, sizeof *s);
+        memcpy(s->name, name, VAULT_STAGE_NAME);
+        map_put(&v->staged, str_of(s->name), s);
+    }
+    memcpy(s->sha256, sha256, 32);
+    pthread_mutex_unlock(&v->lock);
+}
+
+static bool was_told(struct vault *v, const char *name, const uint8_t sha256[32])
+{
+    pthread_mutex_lock(&v->lock);
+    struct vault_staged *s = map_get(&v->staged, str_of(name));
+    bool told = s && memcmp(s->sha256, sha256, 32) == 0;
+    pthread_mutex_unlock(&v->lock);
+    return told;
+}
+
+static void forget(struct vault *v, const char *name)
+{
+    pthread_mutex_lock(&v->lock);
+    free(map_remove(&v->staged, str_of(name)));
+    pthread_mutex_unlock(&v->lock);
+}
+
+/* The next well-formed name of a list like struct vault_published's; false at its end. */
+static bool next_name(struct str *rest, char ret[VAULT_STAGE_NAME])
+{
+    while (rest->p) {
+        struct str name = str_split(rest, '\n');
+        if (!is_stage_name(name))
+            continue;
+        memcpy(ret, name.p, name.n);
+        ret[name.n] = '\0';
+        return true;
+    }
+    return false;
+}
+
+static size_t count_names(struct str staged)
+{
+    char name[VAULT_STAGE_NAME];
+    size_t n = 0;
+
+    while (next_name(&staged, name))
+        n++;
+    return n;
+}
+
+bool vault_late(struct vault *v, struct str staged, struct arena *mem, struct vault_version **ret,
+                size_t *ret_n, struct error *err)
+{
+    char name[VAULT_STAGE_NAME];
+    struct vault_version *late = arena_alloc(mem, (count_names(staged) + 1) * sizeof *late);
+    int dir = vault_stage_dir(v);
+    size_t n = 0;
+
+    if (dir < 0 && errno != ENOENT)
+        return vault_sys(err, errno, "opening the folder of displaced texts");
+    while (dir >= 0 && next_name(&staged, name)) {
+        struct vault_file file;
+        struct error read_err;
+        if (!vault_read_at(v, dir, name, true, mem, &file, &read_err)) {
+            if (read_err.code == ERR_NOT_FOUND)
+                continue;
+            *err = read_err;
+            close(dir);
+            return false;
+        }
+        if (was_told(v, name, file.sha256))
+            continue;
+        late[n].bytes = file.bytes;
+        late[n].is_ours = false;
+        memcpy(late[n++].sha256, file.sha256, 32);
+        vault_stage_keep(v, name, file.sha256);
+    }
+    if (dir >= 0)
+        close(dir);
+    *ret = late;
+    *ret_n = n;
+    return true;
+}
+
+/* Only what was told goes: what somebody wrote after that is still to be told. */
+static void release_one(struct vault *v, int dir, const char *name)
+{
+    struct arena *mem = arena_new(2 * (VAULT_FILE_MAX + 4096));
+    struct vault_file file;
+    struct error ignored;
+
+    if (vault_read_at(v, dir, name, true, mem, &file, &ignored) && was_told(v, name, file.sha256) &&
+        unlinkat(dir, name, 0) == 0)
+        forget(v, name);
+    arena_free(mem);
+}
+
+void vault_release(struct vault *v, struct str staged)
+{
+    char name[VAULT_STAGE_NAME];
+    int dir = vault_stage_dir(v);
+
+    if (dir < 0)
+        return;
+    while (next_name(&staged, name))
+        release_one(v, dir, name);
+    close(dir);
+    remove_dir_if_empty(v);
+}
