@@ -142,6 +142,51 @@ static bool pass_sealed_page(struct store *s, struct str after, unsigned limit, 
     return store_sealed_page(cached_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
 }
 
+static bool pass_document(struct store *s, struct str folder, struct str path, bool ended,
+                          struct arena *mem, struct document_row **ret_row, struct error *err)
+{
+    return (ended ? store_document_ended : store_document)(cached_of(s)->inner, folder, path, mem,
+                                                           ret_row, err);
+}
+
+static bool pass_document_by_id(struct store *s, struct str id, struct arena *mem,
+                                struct document_row **ret_row, struct error *err)
+{
+    return store_document_by_id(cached_of(s)->inner, id, mem, ret_row, err);
+}
+
+static bool pass_documents_page(struct store *s, struct str folder, struct str after,
+                                unsigned limit, struct arena *mem, struct document_row **ret_rows,
+                                size_t *ret_n, struct error *err)
+{
+    return store_documents_page(cached_of(s)->inner, folder, after, limit, mem, ret_rows, ret_n,
+                                err);
+}
+
+static bool pass_document_history(struct store *s, struct str document_id, int64_t before,
+                                  unsigned limit, struct arena *mem, struct revision_row **ret_rows,
+                                  size_t *ret_n, struct error *err)
+{
+    return store_document_history(cached_of(s)->inner, document_id, before, limit, mem, ret_rows,
+                                  ret_n, err);
+}
+
+static bool pass_document_revision(struct store *s, struct str document_id, int64_t revision,
+                                   struct arena *mem, struct revision_row **ret_row,
+                                   struct error *err)
+{
+    return store_document_revision(cached_of(s)->inner, document_id, revision, mem, ret_row, err);
+}
+
+static bool pass_document_reads(struct store *s, const struct principal *who, struct str session_id,
+                                struct str document_id, struct arena *mem,
+                                struct document_read_row **ret_rows, size_t *ret_n,
+                                struct error *err)
+{
+    return store_document_reads(cached_of(s)->inner, who, session_id, document_id, mem, ret_rows,
+                                ret_n, err);
+}
+
 static bool pass_undelivered_get(struct store *s, const struct principal *who, int64_t id,
                                  struct arena *mem, struct undelivered_row **ret_row,
                                  struct error *err)
@@ -209,6 +254,12 @@ const struct store_ops cached_ops = {
     .tenant_keys_page = pass_tenant_keys_page,
     .sealed_page = pass_sealed_page,
     .changes = cached_changes,
+    .document = pass_document,
+    .document_by_id = pass_document_by_id,
+    .documents_page = pass_documents_page,
+    .document_history = pass_document_history,
+    .document_revision = pass_document_revision,
+    .document_reads = pass_document_reads,
     .undelivered_get = pass_undelivered_get,
     .undelivered_page = pass_undelivered_page,
     .events_page = pass_events_page,

@@ -202,6 +202,50 @@ static bool f_changes(struct store *s, int64_t after, unsigned limit, struct are
            store_changes(failing_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
 }
 
+static bool f_document(struct store *s, struct str folder, struct str path, bool ended,
+                       struct arena *mem, struct document_row **ret_row, struct error *err)
+{
+    return spared(s, err) && (ended ? store_document_ended : store_document)(
+                                 failing_of(s)->inner, folder, path, mem, ret_row, err);
+}
+
+static bool f_document_by_id(struct store *s, struct str id, struct arena *mem,
+                             struct document_row **ret_row, struct error *err)
+{
+    return spared(s, err) && store_document_by_id(failing_of(s)->inner, id, mem, ret_row, err);
+}
+
+static bool f_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
+                             struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
+                             struct error *err)
+{
+    return spared(s, err) && store_documents_page(failing_of(s)->inner, folder, after, limit, mem,
+                                                  ret_rows, ret_n, err);
+}
+
+static bool f_document_history(struct store *s, struct str document_id, int64_t before,
+                               unsigned limit, struct arena *mem, struct revision_row **ret_rows,
+                               size_t *ret_n, struct error *err)
+{
+    return spared(s, err) && store_document_history(failing_of(s)->inner, document_id, before,
+                                                    limit, mem, ret_rows, ret_n, err);
+}
+
+static bool f_document_revision(struct store *s, struct str document_id, int64_t revision,
+                                struct arena *mem, struct revision_row **ret_row, struct error *err)
+{
+    return spared(s, err) &&
+           store_document_revision(failing_of(s)->inner, document_id, revision, mem, ret_row, err);
+}
+
+static bool f_document_reads(struct store *s, const struct principal *who, struct str session_id,
+                             struct str document_id, struct arena *mem,
+                             struct document_read_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return spared(s, err) && store_document_reads(failing_of(s)->inner, who, session_id,
+                                                  document_id, mem, ret_rows, ret_n, err);
+}
+
 static bool f_undelivered_get(struct store *s, const struct principal *who, int64_t id,
                               struct arena *mem, struct undelivered_row **ret_row,
                               struct error *err)
@@ -295,6 +339,12 @@ static const struct store_ops failing_ops = {
     .tenant_keys_page = f_tenant_keys_page,
     .sealed_page = f_sealed_page,
     .changes = f_changes,
+    .document = f_document,
+    .document_by_id = f_document_by_id,
+    .documents_page = f_documents_page,
+    .document_history = f_document_history,
+    .document_revision = f_document_revision,
+    .document_reads = f_document_reads,
     .undelivered_get = f_undelivered_get,
     .undelivered_page = f_undelivered_page,
     .events_page = f_events_page,

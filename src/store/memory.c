@@ -177,6 +177,10 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_LOGIN_ROTATE] = mem_login_rotate,
     [OP_LOGIN_REVOKE] = mem_login_revoke,
     [OP_LOGINS_REVOKE] = mem_logins_revoke,
+    [OP_DOCUMENT_REVISE] = mem_document_revise,
+    [OP_DOCUMENT_MOVE] = mem_document_move,
+    [OP_DOCUMENT_END] = mem_document_end,
+    [OP_DOCUMENT_READ] = mem_document_read,
     [OP_TRANSPORT_CREATE] = transport_create,
     [OP_TRANSPORT_LINK] = transport_change,
     [OP_TRANSPORT_TOUCH] = transport_change,
@@ -190,7 +194,7 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_UNDELIVERED_TAKE] = mem_undelivered_take,
 };
 
-#define MEM_TABLES 12
+#define MEM_TABLES 15
 struct mem_table {
     void *rows;
     size_t *n, size;
@@ -216,6 +220,9 @@ static void tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES])
         {s->logins, &s->n_logins, sizeof(*s->logins)},
         {s->contexts, &s->n_contexts, sizeof(*s->contexts)},
         {s->idempotency, &s->n_idempotency, sizeof(*s->idempotency)},
+        {s->documents, &s->n_documents, sizeof(*s->documents)},
+        {s->revisions, &s->n_revisions, sizeof(*s->revisions)},
+        {s->document_reads, &s->n_document_reads, sizeof(*s->document_reads)},
     };
     memcpy(ret, tables, sizeof(tables));
 }
@@ -393,6 +400,7 @@ static bool reap(struct store *store, const struct reap_what *what, struct reape
     mem_undelivered_reap(s, what->now_ms, what->batch);
     mem_idempotency_reap(s, what->now_ms, what->batch);
     mem_logins_reap(s, what->now_ms, what->batch);
+    mem_document_reads_reap(s);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -414,6 +422,9 @@ static void close_memory(struct store *store)
     free(s->logins);
     free(s->contexts);
     free(s->idempotency);
+    free(s->documents);
+    free(s->revisions);
+    free(s->document_reads);
     free(s->events);
     free(s->execs);
     free(s);
@@ -447,6 +458,12 @@ static const struct store_ops memory_ops = {
     .tenant_keys_page = mem_tenant_keys_page,
     .sealed_page = mem_sealed_page,
     .changes = mem_changes,
+    .document = mem_document,
+    .document_by_id = mem_document_by_id,
+    .documents_page = mem_documents_page,
+    .document_history = mem_document_history,
+    .document_revision = mem_document_revision,
+    .document_reads = mem_document_reads,
     .undelivered_get = mem_undelivered_get,
     .undelivered_page = mem_undelivered_page,
     .events_page = mem_events_page,

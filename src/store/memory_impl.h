@@ -19,6 +19,12 @@ struct mem_exec {
     bool indeterminate;
 };
 
+/* Texts of the row but the session's are absent. */
+struct mem_read {
+    struct document_read_row row;
+    struct str document_id;
+};
+
 struct memory_store {
     struct store base;
     pthread_mutex_t lock;
@@ -47,6 +53,12 @@ struct memory_store {
     size_t n_contexts, cap_contexts;
     struct idempotency_row *idempotency;
     size_t n_idempotency, cap_idempotency;
+    struct document_row *documents;
+    size_t n_documents, cap_documents;
+    struct revision_row *revisions; /* in the order they were made */
+    size_t n_revisions, cap_revisions;
+    struct mem_read *document_reads; /* likewise */
+    size_t n_document_reads, cap_document_reads;
     struct mem_event *events; /* by id */
     size_t n_events, cap_events;
     size_t first_unfolded;  /* all before it are folded */
@@ -159,6 +171,29 @@ bool mem_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *me
 bool mem_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
                      unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
                      struct error *err);
+
+/* memory_document.c */
+enum verdict mem_document_revise(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_document_move(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_document_end(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_document_read(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+/* All at once. */
+void mem_document_reads_reap(struct memory_store *s);
+bool mem_document(struct store *s, struct str folder, struct str path, bool ended,
+                  struct arena *mem, struct document_row **ret_row, struct error *err);
+bool mem_document_by_id(struct store *s, struct str id, struct arena *mem,
+                        struct document_row **ret_row, struct error *err);
+bool mem_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
+                        struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
+                        struct error *err);
+bool mem_document_history(struct store *s, struct str document_id, int64_t before, unsigned limit,
+                          struct arena *mem, struct revision_row **ret_rows, size_t *ret_n,
+                          struct error *err);
+bool mem_document_revision(struct store *s, struct str document_id, int64_t revision,
+                           struct arena *mem, struct revision_row **ret_row, struct error *err);
+bool mem_document_reads(struct store *s, const struct principal *who, struct str session_id,
+                        struct str document_id, struct arena *mem,
+                        struct document_read_row **ret_rows, size_t *ret_n, struct error *err);
 
 /* memory_event.c */
 /* Is every id free, or taken by the same event? */

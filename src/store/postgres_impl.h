@@ -57,6 +57,10 @@ enum pg_statement {
     PG_LOGIN_ROTATE,
     PG_LOGIN_REVOKE,
     PG_LOGINS_REVOKE,
+    PG_DOCUMENT_REVISE,
+    PG_DOCUMENT_MOVE,
+    PG_DOCUMENT_END,
+    PG_DOCUMENT_READ,
     PG_CHANGES_NUMBER,
     PG_SESSION_BY_HANDLE,
     PG_SESSION_BY_ID,
@@ -116,6 +120,15 @@ enum pg_statement {
     PG_SEALED_PAGE,
     PG_CHANGES,
     PG_CHANGES_NEWEST,
+    PG_DOCUMENT_AT,
+    PG_DOCUMENT_ENDED_AT,
+    PG_DOCUMENT_BY_ID,
+    PG_DOCUMENTS_PAGE,
+    PG_REVISIONS_PAGE,
+    PG_REVISION_GET,
+    PG_READS_OF,
+    PG_READS_UPTO,
+    PG_READS_REAP,
     PG_WRITER_INSERT,
     PG_WRITERS_LAPSE,
     PG_COUNT
@@ -144,7 +157,8 @@ struct pg_store {
     int64_t *pending;
     size_t n_pending, cap_pending;
     bool discovered;
-    size_t slice_events; /* folded at once */
+    size_t slice_events;                /* folded at once */
+    char reads_after[DOCUMENT_ID_TEXT]; /* the session up to which reads were looked through */
 };
 
 static inline struct pg_store *pg_of(struct store *s)
@@ -254,6 +268,8 @@ struct pg_verb {
     /* All parameters but the last, which every verb has: whether it is required.  NULL: events,
      * which are gathered. */
     void (*params)(struct pg_params *p, const struct store_op *op, int64_t now_ms);
+    /* What follows the verdict OK; NULL: nothing. */
+    void (*take)(struct pg_row *r, const struct store_op *op);
 };
 extern const struct pg_verb pg_verbs[OP_COUNT];
 /* postgres_login.c */
@@ -269,6 +285,26 @@ bool pg_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem
 bool pg_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
                     unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
                     struct error *err);
+/* postgres_document.c */
+pg_params_fn pg_document_revise, pg_document_move, pg_document_end, pg_document_read;
+void pg_document_revised(struct pg_row *r, const struct store_op *op);
+bool pg_document(struct store *s, struct str folder, struct str path, bool ended, struct arena *mem,
+                 struct document_row **ret_row, struct error *err);
+bool pg_document_by_id(struct store *s, struct str id, struct arena *mem,
+                       struct document_row **ret_row, struct error *err);
+bool pg_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
+                       struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
+                       struct error *err);
+bool pg_document_history(struct store *s, struct str document_id, int64_t before, unsigned limit,
+                         struct arena *mem, struct revision_row **ret_rows, size_t *ret_n,
+                         struct error *err);
+bool pg_document_revision(struct store *s, struct str document_id, int64_t revision,
+                          struct arena *mem, struct revision_row **ret_row, struct error *err);
+bool pg_document_reads(struct store *s, const struct principal *who, struct str session_id,
+                       struct str document_id, struct arena *mem,
+                       struct document_read_row **ret_rows, size_t *ret_n, struct error *err);
+/* Looks through the reads of so many sessions, from where it left off. */
+must_check bool pg_document_reads_reap(struct pg_store *s, unsigned batch, struct error *err);
 /* postgres_write.c */
 bool pg_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
 bool pg_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);

@@ -114,6 +114,7 @@ bool pg_reap(struct store *store, const struct reap_what *what, struct reaped *r
         !reap_rows(s, PG_REAP_UNDELIVERED, now_ms, what, &n, err) ||
         !reap_rows(s, PG_REAP_IDEMPOTENCY, now_ms, what, &n, err) ||
         !reap_rows(s, PG_REAP_LOGINS, now_ms, what, &n, err) ||
+        !pg_document_reads_reap(s, what->batch, err) ||
         !reap_rows(s, PG_REAP_CHANGES, now_ms - CHANGES_KEPT_MS, what, &n, err))
         return false;
     *ret = done;

@@ -75,6 +75,12 @@
     "mcp.edge_mcp_sessions s WHERE s.tenant_id = t.id AND s.counted AND s.status IN "              \
     "('active', 'idle') AND s.expires_at <= " now ") FROM mcp.tenants t "
 
+#define DOCUMENTS                                                                                  \
+    "SELECT id, folder, path, revision, sha256, created_at, changed_at, ended_at "                 \
+    "FROM mcp.documents "
+#define REVISION_COLUMNS                                                                           \
+    "r.document_id, r.revision, r.made_at, r.author, r.kind, r.reason, r.path, r.sha256, r.size, "
+
 const char *const pg_texts[PG_COUNT] = {
     [PG_BEGIN] = "BEGIN",
     [PG_COMMIT] = "COMMIT",
@@ -196,6 +202,19 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_LOGINS_REVOKE] = VERB("hf_logins_revoke($1::text, $2::uuid, $3::timestamptz, $4::text, "
                               "$5::timestamptz)",
                               "$6"),
+    /* In the order of the columns of mcp.document_revisions; so with reads. */
+    [PG_DOCUMENT_REVISE] =
+        "SELECT mcp.hf_require(v.ret_verdict, $12::boolean), v.ret_id::text, v.ret_revision FROM "
+        "mcp.hf_document_revise($1::uuid, $2::text, ROW(NULL, NULL, $3::timestamptz, $4::text, "
+        "$5::text, $6::text, $7::text, $8::bytea, $9::bigint)::mcp.document_revisions, "
+        "$10::bytea, $11::boolean) v",
+    [PG_DOCUMENT_MOVE] = VERB("hf_document_move($1::text, $2::text, $3::text)", "$4"),
+    [PG_DOCUMENT_END] = VERB("hf_document_end($1::text, $2::text, $3::timestamptz)", "$4"),
+    [PG_DOCUMENT_READ] =
+        VERB("hf_document_read($1::uuid, $2::text, $3::text, $4::text, $5::text, ROW(NULL, NULL, "
+             "NULL, $6::bigint, $7::bigint, $8::bigint, $9::timestamptz)::mcp.document_reads, "
+             "$10::bigint, $11::timestamptz)",
+             "$12"),
     [PG_CHANGES_NUMBER] = "SELECT mcp.hf_changes_number()",
 
     [PG_SESSION_BY_HANDLE] = SESSIONS "WHERE " VISIBLE " AND session_id = $4::text",
@@ -404,6 +423,38 @@ const char *const pg_texts[PG_COUNT] = {
                    "ORDER BY id LIMIT $2::bigint",
     [PG_CHANGES_NEWEST] = "SELECT id, kind, tenant_id, name FROM mcp.changes WHERE id IS NOT NULL "
                           "AND $1::bigint < 0 ORDER BY id DESC LIMIT least($2::bigint, 1)",
+
+    [PG_DOCUMENT_AT] = DOCUMENTS "WHERE folder = $1::text AND path = $2::text AND ended_at IS NULL",
+    [PG_DOCUMENT_ENDED_AT] =
+        DOCUMENTS "WHERE folder = $1::text AND path = $2::text AND ended_at IS NOT NULL "
+                  "ORDER BY ended_at DESC, id DESC LIMIT 1",
+    [PG_DOCUMENT_BY_ID] = DOCUMENTS "WHERE id = $1::uuid",
+    [PG_DOCUMENTS_PAGE] = DOCUMENTS "WHERE folder = $1::text AND path > $2::text "
+                                    "AND ended_at IS NULL ORDER BY path LIMIT $3::bigint",
+    [PG_REVISIONS_PAGE] = "SELECT " REVISION_COLUMNS "NULL::bytea FROM mcp.document_revisions r "
+                          "WHERE r.document_id = $1::uuid AND r.revision < $2::bigint "
+                          "ORDER BY r.revision DESC LIMIT $3::bigint",
+    [PG_REVISION_GET] =
+        "SELECT " REVISION_COLUMNS "c.content FROM mcp.document_revisions r "
+        "JOIN mcp.document_contents c USING (document_id, revision) WHERE r.document_id = $1::uuid "
+        "AND r.revision = CASE WHEN $2::bigint <> 0 THEN $2 ELSE (SELECT d.revision FROM "
+        "mcp.documents d WHERE d.id = $1) END",
+    [PG_READS_OF] =
+        "SELECT r.session_id, d.folder, d.path, r.revision, r.from_line, r.to_line, r.read_at "
+        "FROM mcp.document_reads r JOIN mcp.documents d ON d.id = r.document_id "
+        "WHERE r.session_id = $1::uuid AND r.document_id = $2::uuid "
+        "AND mcp.hf_owns($1, $3::text, $4::text) ORDER BY r.seq",
+    /* The last of the next $2 sessions after $1, one entry of the key each, and how many. */
+    [PG_READS_UPTO] =
+        "WITH RECURSIVE s(id) AS ((SELECT session_id FROM mcp.document_reads WHERE session_id > "
+        "$1::uuid ORDER BY session_id LIMIT 1) UNION ALL SELECT (SELECT session_id FROM "
+        "mcp.document_reads WHERE session_id > s.id ORDER BY session_id LIMIT 1) FROM s "
+        "WHERE s.id IS NOT NULL) SELECT x.id::text, count(*) OVER () FROM (SELECT id FROM s "
+        "LIMIT $2::bigint) x WHERE x.id IS NOT NULL ORDER BY x.id DESC LIMIT 1",
+    [PG_READS_REAP] =
+        "DELETE FROM mcp.document_reads r WHERE session_id > $1::uuid AND session_id <= $2::uuid "
+        "AND NOT EXISTS (SELECT FROM mcp.edge_mcp_sessions e WHERE e.id = r.session_id "
+        "AND e.status IN ('active', 'idle'))",
 
     [PG_WRITER_INSERT] =
         "INSERT INTO mcp.writers (uuid, node, started_at, lease_until, ended_at) VALUES ($1::text, "

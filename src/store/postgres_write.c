@@ -139,6 +139,8 @@ static bool take_answer(struct batch *b, struct store_op *op, const PGresult *re
     if (status == PGRES_TUPLES_OK && op) {
         struct pg_row r = {.res = res};
         op->verdict = (enum verdict)pg_get_int(&r);
+        if (op->verdict == VERDICT_OK && pg_verbs[op->kind].take)
+            pg_verbs[op->kind].take(&r, op);
     }
     return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || refused(b, op, res, err);
 }

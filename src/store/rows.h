@@ -245,6 +245,49 @@ struct context_row {
     int64_t created_ms, updated_ms;
 };
 
+/* A document of a folder.  Folders are the nodes' own, not a tenant's: who may reach one is decided
+ * above the store, and nodes that name the same folder mean the same files. */
+struct document_row {
+    struct str id;           /* UUIDv7; stays when the document moves */
+    struct str folder, path; /* UTF-8 */
+    int64_t revision;        /* the newest, from 1 */
+    uint8_t sha256[32];      /* of its bytes */
+    int64_t created_ms, changed_ms;
+    int64_t ended_ms; /* the file is gone; 0: it is there */
+    /* Of OP_DOCUMENT_MOVE only, not kept. */
+    struct str new_path;
+};
+
+#define DOCUMENT_ID_TEXT 37
+/* No revision has more bytes. */
+#define DOCUMENT_CONTENT_MAX (5u << 20)
+/* What a document was at some time, and how that came to be. */
+struct revision_row {
+    struct str document_id;
+    int64_t revision;
+    int64_t at_ms;
+    struct str author; /* absent: not known */
+    struct str kind; /* outside create suggest comment accept reject write move restore recovered */
+    struct str reason; /* absent: none was given */
+    struct str path;   /* the one it had then */
+    uint8_t sha256[32];
+    int64_t size;
+    struct str content; /* bytes, never looked at; absent in lists */
+    /* What OP_DOCUMENT_REVISE fills document_id with: a copy of the row needs its own. */
+    char id_text[DOCUMENT_ID_TEXT];
+};
+
+/* Which lines of a document a session has seen, and at which revision. */
+struct document_read_row {
+    struct str session_id; /* row id */
+    struct str folder, path;
+    int64_t revision;
+    int64_t from_line, to_line; /* both among them */
+    int64_t at_ms;
+};
+/* Kept of one session and one document. */
+#define DOCUMENT_READS_MAX 64
+
 /* A finished POST that may be asked for again (Idempotency-Key). */
 struct idempotency_row {
     struct str tenant, owner;

@@ -129,6 +129,26 @@ enum sq_statement {
     SQ_UNDELIVERED_GET,
     SQ_UNDELIVERED_PAGE,
     SQ_UNDELIVERED_REAP,
+    SQ_DOCUMENT_AT,
+    SQ_DOCUMENT_ENDED_AT,
+    SQ_DOCUMENT_BY_ID,
+    SQ_DOCUMENTS_PAGE,
+    SQ_DOCUMENT_ADD,
+    SQ_DOCUMENT_REVISED,
+    SQ_DOCUMENT_MOVE,
+    SQ_DOCUMENT_END,
+    SQ_REVISION_ADD,
+    SQ_CONTENT_ADD,
+    SQ_REVISIONS_PAGE,
+    SQ_REVISION_GET,
+    SQ_REVISION_NEWEST,
+    SQ_READ_RENEW,
+    SQ_READ_COVERED,
+    SQ_READ_ADD,
+    SQ_READ_PRUNE,
+    SQ_READS_OF,
+    SQ_READS_UPTO,
+    SQ_READS_REAP,
     SQ_COUNTS,
     SQ_COUNT
 };
@@ -183,6 +203,7 @@ struct sqlite_store {
     const struct event_row *gathered[512];
     size_t n_gathered;
     struct segment segment;
+    char reads_after[DOCUMENT_ID_TEXT]; /* the session up to which reads were looked through */
     int64_t newest; /* no later event of its writer is in the file; -1: unknown */
 };
 
@@ -302,6 +323,29 @@ bool sq_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem
 bool sq_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
                     unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
                     struct error *err);
+/* sqlite_document.c */
+sq_verb sq_document_revise, sq_document_move, sq_document_end;
+must_check bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path,
+                                 bool ended, struct arena *mem, struct document_row **ret_row,
+                                 struct error *err);
+bool sq_document(struct store *s, struct str folder, struct str path, bool ended, struct arena *mem,
+                 struct document_row **ret_row, struct error *err);
+bool sq_document_by_id(struct store *s, struct str id, struct arena *mem,
+                       struct document_row **ret_row, struct error *err);
+bool sq_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
+                       struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
+                       struct error *err);
+bool sq_document_history(struct store *s, struct str document_id, int64_t before, unsigned limit,
+                         struct arena *mem, struct revision_row **ret_rows, size_t *ret_n,
+                         struct error *err);
+bool sq_document_revision(struct store *s, struct str document_id, int64_t revision,
+                          struct arena *mem, struct revision_row **ret_row, struct error *err);
+/* sqlite_document_read.c */
+sq_verb sq_document_read;
+must_check bool sq_document_reads_reap(struct sqlite_store *s, unsigned batch, struct error *err);
+bool sq_document_reads(struct store *s, const struct principal *who, struct str session_id,
+                       struct str document_id, struct arena *mem,
+                       struct document_read_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_registry.c */
 sq_verb sq_context_put, sq_idempotency_put;
 bool sq_context_get(struct store *s, const struct principal *who, struct str id, struct arena *mem,

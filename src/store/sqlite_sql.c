@@ -80,6 +80,17 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
     "WHERE s.tenant_id = tenants.id AND counted = 1 AND " LIVE " AND " PAST("?1") ") "             \
                                                                                   "FROM tenants "
 
+#define DOCUMENTS                                                                                  \
+    "SELECT id, folder, path, revision, sha256, created_at, changed_at, ended_at FROM documents "
+#define REVISION_COLUMNS                                                                           \
+    "r.document_id, r.revision, r.made_at, r.author, r.kind, r.reason, r.path, r.sha256, r.size, "
+#define REVISION_WITH_CONTENT                                                                      \
+    "SELECT " REVISION_COLUMNS "c.content FROM document_revisions r "                              \
+    "JOIN document_contents c ON c.document_id = r.document_id AND c.revision = r.revision "       \
+    "WHERE r.document_id = ?1 "
+/* What one session read of one document. */
+#define READ_OF "session_id = ?1 AND document_id = ?2 "
+
 /* Segments that may hold events ?2 to ?3. */
 #define SEGMENTS                                                                                   \
     "SELECT id, records, CASE WHEN ?1 THEN bodies END FROM events WHERE id <= ?3 "                 \
@@ -400,6 +411,59 @@ const char *const sq_texts[SQ_COUNT] = {
         "ORDER BY id LIMIT ?3",
     [SQ_UNDELIVERED_REAP] = "DELETE FROM undelivered WHERE id IN (SELECT id FROM undelivered "
                             "WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+
+    [SQ_DOCUMENT_AT] = DOCUMENTS "WHERE folder = ?1 AND path = ?2 AND ended_at IS NULL",
+    [SQ_DOCUMENT_ENDED_AT] = DOCUMENTS "WHERE folder = ?1 AND path = ?2 AND ended_at IS NOT NULL "
+                                       "ORDER BY ended_at DESC, id DESC LIMIT 1",
+    [SQ_DOCUMENT_BY_ID] = DOCUMENTS "WHERE id = ?",
+    [SQ_DOCUMENTS_PAGE] = DOCUMENTS "WHERE folder = ?1 AND path > coalesce(?2, '') "
+                                    "AND ended_at IS NULL ORDER BY path LIMIT ?3",
+    [SQ_DOCUMENT_ADD] = "INSERT INTO documents (id, folder, path, revision, sha256, created_at, "
+                        "changed_at) VALUES (?1, ?2, ?3, 1, ?4, ?5, ?5) ON CONFLICT DO NOTHING",
+    [SQ_DOCUMENT_REVISED] = "UPDATE documents SET revision = revision + 1, sha256 = ?2, "
+                            "changed_at = ?3 WHERE id = ?1",
+    [SQ_DOCUMENT_MOVE] =
+        "UPDATE documents SET path = ?3 WHERE folder = ?1 AND path = ?2 AND ended_at IS NULL "
+        "AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.folder = ?1 AND d.path = ?3 "
+        "AND d.ended_at IS NULL)",
+    [SQ_DOCUMENT_END] =
+        "UPDATE documents SET ended_at = ?3 WHERE folder = ?1 AND path = ?2 AND ended_at IS NULL",
+    [SQ_REVISION_ADD] =
+        "INSERT INTO document_revisions (document_id, revision, made_at, author, kind, reason, "
+        "path, sha256, size) VALUES (?,?,?,?,?,?,?,?,?)",
+    [SQ_CONTENT_ADD] =
+        "INSERT INTO document_contents (document_id, revision, content) VALUES (?,?,?)",
+    [SQ_REVISIONS_PAGE] =
+        "SELECT " REVISION_COLUMNS "NULL FROM document_revisions r WHERE r.document_id = ?1 "
+        "AND r.revision < coalesce(?2, 9223372036854775807) ORDER BY r.revision DESC LIMIT ?3",
+    [SQ_REVISION_GET] = REVISION_WITH_CONTENT "AND r.revision = ?2",
+    [SQ_REVISION_NEWEST] = REVISION_WITH_CONTENT "AND ?2 = 0 ORDER BY r.revision DESC LIMIT 1",
+    [SQ_READ_RENEW] =
+        "UPDATE document_reads SET read_at = ?6, seq = (SELECT max(seq) + 1 FROM document_reads "
+        "WHERE " READ_OF ") WHERE " READ_OF "AND seq = (SELECT max(seq) FROM document_reads "
+        "WHERE " READ_OF "AND revision = ?3 AND from_line <= ?4 AND to_line >= ?5)",
+    [SQ_READ_COVERED] = "DELETE FROM document_reads WHERE " READ_OF
+                        "AND revision = ?3 AND from_line >= ?4 AND to_line <= ?5",
+    [SQ_READ_ADD] =
+        "INSERT INTO document_reads (session_id, document_id, seq, revision, from_line, to_line, "
+        "read_at) SELECT ?1, ?2, coalesce(max(seq), 0) + 1, ?3, ?4, ?5, ?6 FROM document_reads "
+        "WHERE " READ_OF,
+    [SQ_READ_PRUNE] =
+        "DELETE FROM document_reads WHERE " READ_OF "AND seq <= (SELECT seq FROM document_reads "
+        "WHERE " READ_OF "ORDER BY seq DESC LIMIT 1 OFFSET ?3)",
+    [SQ_READS_OF] =
+        "SELECT r.session_id, d.folder, d.path, r.revision, r.from_line, r.to_line, r.read_at "
+        "FROM document_reads r JOIN documents d ON d.id = r.document_id WHERE r.session_id = ?1 "
+        "AND r.document_id = ?2 AND " OWNED_SESSION("?1", "?3", "?4") " ORDER BY r.seq",
+    /* The last of the next ?2 sessions after ?1, one entry of the key each, and how many. */
+    [SQ_READS_UPTO] =
+        "WITH RECURSIVE s(id) AS (SELECT min(session_id) FROM document_reads WHERE session_id > ?1 "
+        "UNION ALL SELECT (SELECT min(session_id) FROM document_reads WHERE session_id > s.id) "
+        "FROM s WHERE s.id IS NOT NULL LIMIT ?2) SELECT max(id), count(id) FROM s",
+    [SQ_READS_REAP] =
+        "DELETE FROM document_reads WHERE session_id > ?1 AND session_id <= ?2 AND NOT EXISTS "
+        "(SELECT 1 FROM edge_mcp_sessions e WHERE e.id = document_reads.session_id "
+        "AND e.status IN ('active', 'idle'))",
 
     [SQ_COUNTS] =
         "SELECT (SELECT count(*) FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_active "

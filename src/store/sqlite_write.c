@@ -187,6 +187,10 @@ static sq_verb *const verbs[OP_COUNT] = {
     [OP_LOGIN_ROTATE] = sq_login_rotate,
     [OP_LOGIN_REVOKE] = sq_login_revoke,
     [OP_LOGINS_REVOKE] = sq_logins_revoke,
+    [OP_DOCUMENT_REVISE] = sq_document_revise,
+    [OP_DOCUMENT_MOVE] = sq_document_move,
+    [OP_DOCUMENT_END] = sq_document_end,
+    [OP_DOCUMENT_READ] = sq_document_read,
     [OP_TRANSPORT_CREATE] = transport_create,
     [OP_TRANSPORT_LINK] = transport_link,
     [OP_TRANSPORT_TOUCH] = transport_touch,
@@ -339,7 +343,8 @@ static bool reap_rest(struct sqlite_store *s, int64_t now_ms, unsigned batch, st
            reap_rows(s, SQ_TRANSPORT_REAP_IDLE, now_ms - TRANSPORT_IDLE_MS, batch, &ignored, err) &&
            reap_rows(s, SQ_UNDELIVERED_REAP, now_ms, batch, &ignored, err) &&
            reap_rows(s, SQ_IDEMPOTENCY_REAP, now_ms, batch, &ignored, err) &&
-           reap_rows(s, SQ_LOGINS_REAP, now_ms, batch, &ignored, err);
+           reap_rows(s, SQ_LOGINS_REAP, now_ms, batch, &ignored, err) &&
+           sq_document_reads_reap(s, batch, err);
 }
 
 bool sq_reap(struct store *store, const struct reap_what *what, struct reaped *ret,

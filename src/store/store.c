@@ -103,6 +103,18 @@ static const struct op_needs {
     [OP_TENANT_KEY_PUT] = {"tenant key put", false},
     [OP_TENANT_KEY_WRAP] = {"tenant key wrap", false},
     [OP_SESSION_RESEAL] = {"session reseal", false},
+    [OP_USER_CREATE] = {"user create", false},
+    [OP_USER_PASSWORD] = {"user password", false},
+    [OP_USER_END] = {"user end", false},
+    [OP_LOGIN_FAILED] = {"login failed", false},
+    [OP_LOGIN_CREATE] = {"login create", false},
+    [OP_LOGIN_ROTATE] = {"login rotate", false},
+    [OP_LOGIN_REVOKE] = {"login revoke", false},
+    [OP_LOGINS_REVOKE] = {"logins revoke", false},
+    [OP_DOCUMENT_REVISE] = {"document revise", false},
+    [OP_DOCUMENT_MOVE] = {"document move", false},
+    [OP_DOCUMENT_END] = {"document end", false},
+    [OP_DOCUMENT_READ] = {"document read", true},
 };
 
 static bool op_is_sound(const struct store_op *op, struct error *err)
@@ -121,7 +133,7 @@ static bool op_is_sound(const struct store_op *op, struct error *err)
     if (op->kind == OP_EVENT_APPEND && (op->event->id <= 0 || !op->event->tenant.p))
         return error_set(err, ERR_INTERNAL,
                          "An event without id or tenant was refused; report it.");
-    return true;
+    return store_document_op_is_sound(op, err);
 }
 
 bool store_write(struct store *s, struct store_op *ops, size_t n, struct error *err)
@@ -131,8 +143,11 @@ bool store_write(struct store *s, struct store_op *ops, size_t n, struct error *
     for (size_t i = 0; i < n; i++)
         if (!op_is_sound(&ops[i], err))
             return false;
-    if (s->ops->write(s, ops, n, err))
+    if (s->ops->write(s, ops, n, err)) {
+        for (size_t i = 0; i < n; i++)
+            store_document_op_done(&ops[i]);
         return true;
+    }
     /* What was refused stays told; what else was tried in vain did not happen. */
     for (size_t i = 0; i < n; i++)
         if (err->code != ERR_CONFLICT || !ops[i].required || ops[i].verdict == VERDICT_OK)

@@ -134,8 +134,27 @@ enum op_kind {
     OP_LOGIN_REVOKE,
     /* login.tenant, user_id, revoked_ms, revoke_reason: all of them.  Always OK. */
     OP_LOGINS_REVOKE,
+    /* document.folder, path, and an id for a new one; revision.at_ms, author, kind, reason, sha256,
+     * content.  The live document there gets one more revision, or is made with its first.  When
+     * the newest has the same sha256 nothing is added, unless even_if_same.  DUPLICATE when a new
+     * one's id is taken.  OK fills revision.revision, document_id, path and size, document.id and
+     * revision: what was added, or the newest that is the same.  `who` may be NULL. */
+    OP_DOCUMENT_REVISE,
+    /* document.folder, path, new_path: the same document, elsewhere in its folder; no revision by
+     * itself.  MISSING when none is there, DUPLICATE when one is at the new path.  `who` may be
+     * NULL. */
+    OP_DOCUMENT_MOVE,
+    /* document.folder, path, ended_ms: the file is gone; one that is there later is another.
+     * MISSING likewise.  `who` may be NULL. */
+    OP_DOCUMENT_END,
+    /* document_read (all columns; revision 0: the newest).  What it covers of the same revision it
+     * replaces; where one covers it, the newest that does counts as read now instead.  Of more than
+     * DOCUMENT_READS_MAX the oldest goes.  MISSING when the session is unknown or not the caller's
+     * own, NOT_ACTIVE when it is over; then MISSING when there is no such live document or
+     * revision. */
+    OP_DOCUMENT_READ,
 };
-#define OP_COUNT (OP_LOGINS_REVOKE + 1)
+#define OP_COUNT (OP_DOCUMENT_READ + 1)
 
 /* Columns that OP_SESSION_PATCH writes; an absent value clears the column. */
 enum session_field {
@@ -166,14 +185,18 @@ struct store_op {
         const struct idempotency_row *idempotency;
         const struct tenant_key_row *tenant_key;
         const struct login_row *login;
+        struct document_row *document; /* OP_DOCUMENT_REVISE fills in what it says */
+        const struct document_read_row *document_read;
     };
-    int64_t max_counted; /* OP_SESSION_CREATE and OP_SESSION_NAME, < 0 for no limit; and
-                          * OP_LOGIN_CREATE, ≥ 1 */
-    unsigned fields;     /* OP_SESSION_PATCH: enum session_field */
+    struct revision_row *revision; /* OP_DOCUMENT_REVISE; likewise */
+    int64_t max_counted;           /* OP_SESSION_CREATE and OP_SESSION_NAME, < 0 for no limit; and
+                                    * OP_LOGIN_CREATE, ≥ 1 */
+    unsigned fields;               /* OP_SESSION_PATCH: enum session_field */
     /* OP_SESSION_USE: an event of the batch tells of the use too, and the fold moves the row for
      * it.  Then the row is only looked at, unless its end is nearer than the next fold can be
      * (SESSION_END_NEAR_MS) or it is idle. */
     bool is_told;
+    bool even_if_same; /* OP_DOCUMENT_REVISE: an event of its own, whatever its bytes */
     /* Unless its verdict is OK nothing of the batch is written: store_write() fails with
      * ERR_CONFLICT, this op's verdict tells why, all others are FAILED.  The lanes then write the
      * batch again in halves, so that only its own job is refused.  For what must stand or fall
@@ -381,6 +404,38 @@ must_check bool store_sealed_page(struct store *s, struct str after, unsigned li
 must_check bool store_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                               struct change_row **ret_rows, size_t *ret_n, struct error *err);
 
+/* Documents; no principal but for what a session read. */
+/* The live one there. */
+must_check bool store_document(struct store *s, struct str folder, struct str path,
+                               struct arena *mem, struct document_row **ret_row, struct error *err);
+/* The one that ended there last, whether or not there is another by now. */
+must_check bool store_document_ended(struct store *s, struct str folder, struct str path,
+                                     struct arena *mem, struct document_row **ret_row,
+                                     struct error *err);
+/* Live or ended. */
+must_check bool store_document_by_id(struct store *s, struct str id, struct arena *mem,
+                                     struct document_row **ret_row, struct error *err);
+/* The live ones of a folder, by path (bytewise); `after` is a path (absent: from the first). */
+must_check bool store_documents_page(struct store *s, struct str folder, struct str after,
+                                     unsigned limit, struct arena *mem,
+                                     struct document_row **ret_rows, size_t *ret_n,
+                                     struct error *err);
+/* Newest first, without their content; `before` is a revision (0: from the newest). */
+must_check bool store_document_history(struct store *s, struct str document_id, int64_t before,
+                                       unsigned limit, struct arena *mem,
+                                       struct revision_row **ret_rows, size_t *ret_n,
+                                       struct error *err);
+/* With its content; 0 is the newest. */
+must_check bool store_document_revision(struct store *s, struct str document_id, int64_t revision,
+                                        struct arena *mem, struct revision_row **ret_row,
+                                        struct error *err);
+/* What a session of the caller's own has read of it, in the order it did; at most
+ * DOCUMENT_READS_MAX, with the path it has now. */
+must_check bool store_document_reads(struct store *s, const struct principal *who,
+                                     struct str session_id, struct str document_id,
+                                     struct arena *mem, struct document_read_row **ret_rows,
+                                     size_t *ret_n, struct error *err);
+
 /* Audit and operation; no principal. */
 /* Those not past their end, by id, without their sealed bytes; `after` is an id. */
 must_check bool store_undelivered_page(struct store *s, int64_t after, unsigned limit,
@@ -408,7 +463,7 @@ must_check bool store_fold(struct store *s, unsigned max, bool *ret_left, struct
 must_check bool store_counts(struct store *s, struct store_counts *ret, struct error *err);
 /* Reaper: persists idle and expired status, pulls back what was used in the future, deletes
  * transports that ended or idled out, undelivered results, idempotency rows and logins past their
- * end. Folds first, so that no use goes unseen. */
+ * end, and what sessions that are over had read. Folds first, so that no use goes unseen. */
 must_check bool store_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
                            struct error *err);
 

@@ -20,6 +20,14 @@ must_check bool store_op_is_refused(const struct store_op *op, struct error *err
 void store_execution_join(const struct event_row *first, const struct event_row *outcome,
                           bool with_bodies, struct arena *mem, struct execution_row *ret);
 
+/* store_document.c: of store_write(), for ops on documents.  Before the backend sees it; and once
+ * the batch stands, for the backend fills in revision->revision and document_id alone: what came in
+ * must still be there when a batch is written again. */
+must_check bool store_document_op_is_sound(const struct store_op *op, struct error *err);
+void store_document_op_done(struct store_op *op);
+/* For backends: the revision's document_id becomes a copy of `id`. */
+void revision_row_name(struct revision_row *row, struct str id);
+
 struct store_ops {
     const char *name;
     void (*close)(struct store *s);
@@ -80,6 +88,22 @@ struct store_ops {
                         struct session_row **ret_rows, size_t *ret_n, struct error *err);
     bool (*changes)(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                     struct change_row **ret_rows, size_t *ret_n, struct error *err);
+    /* The live one, or that which ended last. */
+    bool (*document)(struct store *s, struct str folder, struct str path, bool ended,
+                     struct arena *mem, struct document_row **ret_row, struct error *err);
+    bool (*document_by_id)(struct store *s, struct str id, struct arena *mem,
+                           struct document_row **ret_row, struct error *err);
+    bool (*documents_page)(struct store *s, struct str folder, struct str after, unsigned limit,
+                           struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
+                           struct error *err);
+    bool (*document_history)(struct store *s, struct str document_id, int64_t before,
+                             unsigned limit, struct arena *mem, struct revision_row **ret_rows,
+                             size_t *ret_n, struct error *err);
+    bool (*document_revision)(struct store *s, struct str document_id, int64_t revision,
+                              struct arena *mem, struct revision_row **ret_row, struct error *err);
+    bool (*document_reads)(struct store *s, const struct principal *who, struct str session_id,
+                           struct str document_id, struct arena *mem,
+                           struct document_read_row **ret_rows, size_t *ret_n, struct error *err);
     bool (*undelivered_get)(struct store *s, const struct principal *who, int64_t id,
                             struct arena *mem, struct undelivered_row **ret_row, struct error *err);
     bool (*undelivered_page)(struct store *s, int64_t after, unsigned limit, struct arena *mem,

@@ -234,6 +234,62 @@ static bool t_changes(struct store *s, int64_t after, unsigned limit, struct are
                 store_changes(traced_of(s)->inner, after, limit, mem, ret_rows, ret_n, err));
 }
 
+static bool t_document(struct store *s, struct str folder, struct str path, bool ended,
+                       struct arena *mem, struct document_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "document", began_us,
+                (ended ? store_document_ended : store_document)(traced_of(s)->inner, folder, path,
+                                                                mem, ret_row, err));
+}
+
+static bool t_document_by_id(struct store *s, struct str id, struct arena *mem,
+                             struct document_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "document_by_id", began_us,
+                store_document_by_id(traced_of(s)->inner, id, mem, ret_row, err));
+}
+
+static bool t_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
+                             struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
+                             struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(
+        s, "documents_page", began_us,
+        store_documents_page(traced_of(s)->inner, folder, after, limit, mem, ret_rows, ret_n, err));
+}
+
+static bool t_document_history(struct store *s, struct str document_id, int64_t before,
+                               unsigned limit, struct arena *mem, struct revision_row **ret_rows,
+                               size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "document_history", began_us,
+                store_document_history(traced_of(s)->inner, document_id, before, limit, mem,
+                                       ret_rows, ret_n, err));
+}
+
+static bool t_document_revision(struct store *s, struct str document_id, int64_t revision,
+                                struct arena *mem, struct revision_row **ret_row, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(
+        s, "document_revision", began_us,
+        store_document_revision(traced_of(s)->inner, document_id, revision, mem, ret_row, err));
+}
+
+static bool t_document_reads(struct store *s, const struct principal *who, struct str session_id,
+                             struct str document_id, struct arena *mem,
+                             struct document_read_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "document_reads", began_us,
+                store_document_reads(traced_of(s)->inner, who, session_id, document_id, mem,
+                                     ret_rows, ret_n, err));
+}
+
 static bool t_undelivered_get(struct store *s, const struct principal *who, int64_t id,
                               struct arena *mem, struct undelivered_row **ret_row,
                               struct error *err)
@@ -340,6 +396,12 @@ static const struct store_ops traced_ops = {
     .tenant_keys_page = t_tenant_keys_page,
     .sealed_page = t_sealed_page,
     .changes = t_changes,
+    .document = t_document,
+    .document_by_id = t_document_by_id,
+    .documents_page = t_documents_page,
+    .document_history = t_document_history,
+    .document_revision = t_document_revision,
+    .document_reads = t_document_reads,
     .undelivered_get = t_undelivered_get,
     .undelivered_page = t_undelivered_page,
     .events_page = t_events_page,

@@ -181,7 +181,8 @@ def test_d06__the_sql_may_be_run_again_over_what_is_there(walk):
         pytest.skip('a migration of SQLite runs once')
     name = walk.admin.create()['session_id']
     before = walk.admin.session(name)
-    for number in ('0001_start', '0002_undelivered', '0003_registry', '0004_credentials', '0005_user_sessions'):
+    for number in ('0001_start', '0002_undelivered', '0003_registry', '0004_credentials', '0005_user_sessions',
+                   '0006_documents'):
         with open(os.path.join(os.path.dirname(__file__), f'../../sql/postgres/{number}.up.sql'), encoding='utf-8') as file:
             walk.sql('BEGIN;\n' + file.read() + '\nCOMMIT;')
     assert walk.admin.session(name) == before and walk.admin.create()['status'] == 'active'

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Documents, their revisions and what sessions read of them, in the memory store.  The caller holds
+ * the lock, but for the reads. */
+#include "store/memory_impl.h"
+
+#include <stdlib.h>
+
+static const size_t document_texts[] = {
+    offsetof(struct document_row, id),
+    offsetof(struct document_row, folder),
+    offsetof(struct document_row, path),
+};
+static const size_t revision_texts[] = {
+    offsetof(struct revision_row, document_id), offsetof(struct revision_row, author),
+    offsetof(struct revision_row, kind),        offsetof(struct revision_row, reason),
+    offsetof(struct revision_row, path),        offsetof(struct revision_row, content),
+};
+static const size_t read_texts[] = {
+    offsetof(struct document_read_row, session_id),
+    offsetof(struct document_read_row, folder),
+    offsetof(struct document_read_row, path),
+};
+
+static struct document_row *document_at(struct memory_store *s, struct str folder, struct str path)
+{
+    for (size_t i = 0; i < s->n_documents; i++)
+        if (!s->documents[i].ended_ms && str_eq(s->documents[i].folder, folder) &&
+            str_eq(s->documents[i].path, path))
+            return &s->documents[i];
+    return NULL;
+}
+
+static const struct document_row *ended_at(struct memory_store *s, struct str folder,
+                                           struct str path)
+{
+    const struct document_row *last = NULL;
+    for (size_t i = 0; i < s->n_documents; i++) {
+        const struct document_row *row = &s->documents[i];
+        if (row->ended_ms && str_eq(row->folder, folder) && str_eq(row->path, path) &&
+            (!last || row->ended_ms > last->ended_ms ||
+             (row->ended_ms == last->ended_ms && str_cmp(row->id, last->id) > 0)))
+            last = row;
+    }
+    return last;
+}
+
+static struct document_row *document_by_id(struct memory_store *s, struct str id)
+{
+    for (size_t i = 0; i < s->n_documents; i++)
+        if (str_eq(s->documents[i].id, id))
+            return &s->documents[i];
+    return NULL;
+}
+
+static struct document_row *document_add(struct memory_store *s, const struct store_op *op)
+{
+    s->documents =
+        mem_grow(s->documents, s->n_documents, &s->cap_documents, sizeof(struct document_row));
+    struct document_row *row = &s->documents[s->n_documents++];
+    *row = (struct document_row){.id = op->document->id,
+                                 .folder = op->document->folder,
+                                 .path = op->document->path,
+                                 .created_ms = op->revision->at_ms};
+    mem_copy_texts(s->mem, row, document_texts, countof(document_texts));
+    return row;
+}
+
+static void revision_add(struct memory_store *s, const struct store_op *op,
+                         struct document_row *document)
+{
+    s->revisions =
+        mem_grow(s->revisions, s->n_revisions, &s->cap_revisions, sizeof(struct revision_row));
+    struct revision_row *row = &s->revisions[s->n_revisions++];
+    *row = *op->revision;
+    row->document_id = document->id;
+    row->revision = ++document->revision;
+    row->path = document->path;
+    row->size = (int64_t)row->content.n;
+    mem_copy_texts(s->mem, row, revision_texts, countof(revision_texts));
+    document->changed_ms = row->at_ms;
+    memcpy(document->sha256, row->sha256, sizeof(document->sha256));
+}
+
+enum verdict mem_document_revise(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct document_row *document = document_at(s, op->document->folder, op->document->path);
+    (void)now_ms;
+    if (!document && document_by_id(s, op->document->id))
+        return VERDICT_DUPLICATE;
+    if (!document)
+        document = document_add(s, op);
+    if (!document->revision || op->even_if_same ||
+        memcmp(document->sha256, op->revision->sha256, sizeof(document->sha256)) != 0)
+        revision_add(s, op, document);
+    revision_row_name(op->revision, document->id);
+    op->revision->revision = document->revision;
+    return VERDICT_OK;
+}
+
+enum verdict mem_document_move(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    const struct document_row *d = op->document;
+    struct document_row *row = document_at(s, d->folder, d->path);
+    (void)now_ms;
+    if (!row)
+        return VERDICT_MISSING;
+    if (document_at(s, d->folder, d->new_path))
+        return VERDICT_DUPLICATE;
+    row->path = arena_dup(s->mem, d->new_path);
+    return VERDICT_OK;
+}
+
+enum verdict mem_document_end(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct document_row *row = document_at(s, op->document->folder, op->document->path);
+    (void)now_ms;
+    if (!row)
+        return VERDICT_MISSING;
+    row->ended_ms = op->document->ended_ms;
+    return VERDICT_OK;
+}
+
+/* What sessions read. */
+
+static void read_drop(struct memory_store *s, size_t at)
+{
+    s->n_document_reads--;
+    memmove(&s->document_reads[at], &s->document_reads[at + 1],
+            (s->n_document_reads - at) * sizeof(*s->document_reads));
+}
+
+static void read_add(struct memory_store *s, struct mem_read read)
+{
+    s->document_reads = mem_grow(s->document_reads, s->n_document_reads, &s->cap_document_reads,
+                                 sizeof(struct mem_read));
+    s->document_reads[s->n_document_reads++] = read;
+}
+
+static bool is_of(const struct mem_read *r, struct str session_id, struct str document_id)
+{
+    return str_eq(r->row.session_id, session_id) && str_eq(r->document_id, document_id);
+}
+
+static bool covers(const struct document_read_row *a, const struct document_read_row *b)
+{
+    return a->revision == b->revision && a->from_line <= b->from_line && a->to_line >= b->to_line;
+}
+
+/* Takes out what `fresh` covers, and the oldest while there are too many. */
+static void reads_make_room(struct memory_store *s, const struct mem_read *fresh)
+{
+    size_t n = 0, oldest = 0;
+    for (size_t i = s->n_document_reads; i-- > 0;) {
+        if (!is_of(&s->document_reads[i], fresh->row.session_id, fresh->document_id))
+            continue;
+        if (covers(&fresh->row, &s->document_reads[i].row)) {
+            read_drop(s, i);
+            oldest -= oldest > i;
+        } else {
+            oldest = i;
+            n++;
+        }
+    }
+    if (n >= DOCUMENT_READS_MAX)
+        read_drop(s, oldest);
+}
+
+/* The newest that covers it is as of now instead. */
+static bool reads_renew(struct memory_store *s, const struct mem_read *fresh)
+{
+    for (size_t i = s->n_document_reads; i-- > 0;) {
+        struct mem_read known = s->document_reads[i];
+        if (!is_of(&known, fresh->row.session_id, fresh->document_id) ||
+            !covers(&known.row, &fresh->row))
+            continue;
+        known.row.at_ms = fresh->row.at_ms;
+        read_drop(s, i);
+        read_add(s, known);
+        return true;
+    }
+    return false;
+}
+
+enum verdict mem_document_read(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    const struct document_read_row *r = op->document_read;
+    const struct session_row *session = mem_session_of(s, op->who, r->session_id);
+    const struct document_row *document = document_at(s, r->folder, r->path);
+    if (!session)
+        return VERDICT_MISSING;
+    if (!session_row_is_live(session, now_ms))
+        return VERDICT_NOT_ACTIVE;
+    if (!document || r->revision < 0 || r->revision > document->revision)
+        return VERDICT_MISSING;
+    struct mem_read fresh = {.row = *r, .document_id = document->id};
+    fresh.row.session_id = session->id;
+    fresh.row.folder = fresh.row.path = STR_NONE;
+    if (!r->revision)
+        fresh.row.revision = document->revision;
+    if (reads_renew(s, &fresh))
+        return VERDICT_OK;
+    reads_make_room(s, &fresh);
+    read_add(s, fresh);
+    return VERDICT_OK;
+}
+
+static bool session_is_over(const struct memory_store *s, struct str id)
+{
+    for (size_t i = 0; i < s->n_sessions; i++)
+        if (str_eq(s->sessions[i].id, id))
+            return s->sessions[i].status != SESSION_ACTIVE && s->sessions[i].status != SESSION_IDLE;
+    return true;
+}
+
+void mem_document_reads_reap(struct memory_store *s)
+{
+    for (size_t i = s->n_document_reads; i-- > 0;)
+        if (session_is_over(s, s->document_reads[i].row.session_id))
+            read_drop(s, i);
+}
+
+/* Reads. */
+
+bool mem_document(struct store *store, struct str folder, struct str path, bool ended,
+                  struct arena *mem, struct document_row **ret_row, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    const struct document_row *row =
+        ended ? ended_at(s, folder, path) : document_at(s, folder, path);
+    *ret_row = mem_copy_row(mem, row, sizeof(*row), document_texts, countof(document_texts));
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+bool mem_document_by_id(struct store *store, struct str id, struct arena *mem,
+                        struct document_row **ret_row, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    *ret_row = mem_copy_row(mem, document_by_id(s, id), sizeof(struct document_row), document_texts,
+                            countof(document_texts));
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return str_cmp(((const struct document_row *)a)->path, ((const struct document_row *)b)->path);
+}
+
+bool mem_documents_page(struct store *store, struct str folder, struct str after, unsigned limit,
+                        struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
+                        struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    struct document_row *rows = arena_zalloc(mem, (s->n_documents + 1) * sizeof(*rows));
+    for (size_t i = 0; i < s->n_documents; i++) {
+        const struct document_row *row = &s->documents[i];
+        if (row->ended_ms || !str_eq(row->folder, folder) ||
+            (after.p && str_cmp(row->path, after) <= 0))
+            continue;
+        rows[n] = *row;
+        mem_copy_texts(mem, &rows[n++], document_texts, countof(document_texts));
+    }
+    pthread_mutex_unlock(&s->lock);
+    qsort(rows, n, sizeof(*rows), by_path);
+    *ret_rows = rows;
+    *ret_n = n < limit ? n : limit;
+    return true;
+}
+
+bool mem_document_history(struct store *store, struct str document_id, int64_t before,
+                          unsigned limit, struct arena *mem, struct revision_row **ret_rows,
+                          size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct revision_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = s->n_revisions; n < limit && i-- > 0;) {
+        const struct revision_row *row = &s->revisions[i];
+        if (!str_eq(row->document_id, document_id) || (before && row->revision >= before))
+            continue;
+        rows[n] = *row;
+        rows[n].content = STR_NONE;
+        mem_copy_texts(mem, &rows[n++], revision_texts, countof(revision_texts));
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+bool mem_document_revision(struct store *store, struct str document_id, int64_t revision,
+                           struct arena *mem, struct revision_row **ret_row, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    const struct revision_row *found = NULL;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = s->n_revisions; !found && i-- > 0;)
+        if (str_eq(s->revisions[i].document_id, document_id) &&
+            (!revision || s->revisions[i].revision == revision))
+            found = &s->revisions[i];
+    *ret_row = mem_copy_row(mem, found, sizeof(*found), revision_texts, countof(revision_texts));
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+bool mem_document_reads(struct store *store, const struct principal *who, struct str session_id,
+                        struct str document_id, struct arena *mem,
+                        struct document_read_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct document_read_row *rows = arena_zalloc(mem, DOCUMENT_READS_MAX * sizeof(*rows));
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    const struct document_row *document = document_by_id(s, document_id);
+    bool owned = mem_session_of(s, who, session_id) != NULL;
+    for (size_t i = 0; i < s->n_document_reads && owned && document; i++) {
+        if (!is_of(&s->document_reads[i], session_id, document_id))
+            continue;
+        rows[n] = s->document_reads[i].row;
+        rows[n].folder = document->folder;
+        rows[n].path = document->path;
+        mem_copy_texts(mem, &rows[n++], read_texts, countof(read_texts));
+    }
+    pthread_mutex_unlock(&s->lock);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Documents, their history and what sessions read of them, in PostgreSQL.  What a verb decides, a
+ * function of the schema decides (sql/postgres), under the lock of the document or session. */
+#include "store/postgres_impl.h"
+
+#include <stdio.h>
+
+void pg_document_revise(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    const struct revision_row *r = op->revision;
+    pg_own_uuid(p, op->document->id);
+    pg_text(p, op->document->folder);
+    pg_instant(p, r->at_ms);
+    pg_text(p, r->author);
+    pg_text(p, r->kind);
+    pg_text(p, r->reason);
+    pg_text(p, op->document->path);
+    pg_bytes(p, str_n((const char *)r->sha256, sizeof(r->sha256)));
+    pg_int(p, (int64_t)r->content.n);
+    pg_bytes(p, r->content);
+    pg_bool(p, op->even_if_same);
+}
+
+void pg_document_revised(struct pg_row *r, const struct store_op *op)
+{
+    revision_row_name(op->revision, pg_peek_bytes(r));
+    op->revision->revision = pg_get_int(r);
+}
+
+void pg_document_move(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    pg_text(p, op->document->folder);
+    pg_text(p, op->document->path);
+    pg_text(p, op->document->new_path);
+}
+
+void pg_document_end(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    pg_text(p, op->document->folder);
+    pg_text(p, op->document->path);
+    pg_instant(p, op->document->ended_ms);
+}
+
+void pg_document_read(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    const struct document_read_row *r = op->document_read;
+    pg_uuid(p, r->session_id);
+    pg_text(p, op->who->tenant);
+    pg_text(p, op->who->owner);
+    pg_text(p, r->folder);
+    pg_text(p, r->path);
+    pg_int(p, r->revision);
+    pg_int(p, r->from_line);
+    pg_int(p, r->to_line);
+    pg_instant(p, r->at_ms);
+    pg_int(p, DOCUMENT_READS_MAX);
+    pg_instant(p, now_ms);
+}
+
+/* Reads. */
+
+/* What PostgreSQL cannot hold is not there: nothing has the empty name. */
+static void name(struct pg_params *p, struct str s)
+{
+    pg_text(p, s.p && pg_is_text(s) ? s : STR(""));
+}
+
+static void read_document(struct pg_row *r, struct document_row *row)
+{
+    row->id = pg_get_uuid(r);
+    row->folder = pg_get_bytes(r);
+    row->path = pg_get_bytes(r);
+    row->revision = pg_get_int(r);
+    pg_get_sha(r, row->sha256);
+    row->created_ms = pg_get_time(r);
+    row->changed_ms = pg_get_time(r);
+    row->ended_ms = pg_get_time(r);
+}
+
+static bool read_one(struct store *s, enum pg_statement which, const struct pg_params *p,
+                     struct arena *mem, struct document_row **ret_row, struct error *err)
+{
+    struct document_row *row = NULL;
+    PGresult *res = NULL;
+    if (!pg_query(pg_of(s), which, p, &res, err))
+        return false;
+    if (PQntuples(res) > 0) {
+        struct pg_row r = {.res = res, .mem = mem};
+        row = arena_new_of(mem, struct document_row);
+        read_document(&r, row);
+    }
+    PQclear(res);
+    *ret_row = row;
+    return true;
+}
+
+bool pg_document(struct store *s, struct str folder, struct str path, bool ended, struct arena *mem,
+                 struct document_row **ret_row, struct error *err)
+{
+    struct pg_params p = {0};
+    name(&p, folder);
+    name(&p, path);
+    return read_one(s, ended ? PG_DOCUMENT_ENDED_AT : PG_DOCUMENT_AT, &p, mem, ret_row, err);
+}
+
+bool pg_document_by_id(struct store *s, struct str id, struct arena *mem,
+                       struct document_row **ret_row, struct error *err)
+{
+    struct pg_params p = {0};
+    pg_uuid(&p, id);
+    return read_one(s, PG_DOCUMENT_BY_ID, &p, mem, ret_row, err);
+}
+
+bool pg_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
+                       struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
+                       struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    name(&p, folder);
+    pg_text(&p, after.p ? after : STR(""));
+    pg_int(&p, limit);
+    if (!pg_page(pg_of(s), PG_DOCUMENTS_PAGE, &p, &res, err))
+        return false;
+    size_t n = (size_t)PQntuples(res);
+    struct document_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
+    for (size_t i = 0; i < n; i++) {
+        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
+        read_document(&r, &rows[i]);
+    }
+    PQclear(res);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+static void read_revision(struct pg_row *r, struct revision_row *row)
+{
+    row->document_id = pg_get_uuid(r);
+    row->revision = pg_get_int(r);
+    row->at_ms = pg_get_time(r);
+    row->author = pg_get_bytes(r);
+    row->kind = pg_get_bytes(r);
+    row->reason = pg_get_bytes(r);
+    row->path = pg_get_bytes(r);
+    pg_get_sha(r, row->sha256);
+    row->size = pg_get_int(r);
+    row->content = pg_get_bytes(r);
+}
+
+bool pg_document_history(struct store *s, struct str document_id, int64_t before, unsigned limit,
+                         struct arena *mem, struct revision_row **ret_rows, size_t *ret_n,
+                         struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_uuid(&p, document_id);
+    pg_int(&p, before ? before : INT64_MAX);
+    pg_int(&p, limit);
+    if (!pg_page(pg_of(s), PG_REVISIONS_PAGE, &p, &res, err))
+        return false;
+    size_t n = (size_t)PQntuples(res);
+    struct revision_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
+    for (size_t i = 0; i < n; i++) {
+        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
+        read_revision(&r, &rows[i]);
+    }
+    PQclear(res);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+bool pg_document_revision(struct store *s, struct str document_id, int64_t revision,
+                          struct arena *mem, struct revision_row **ret_row, struct error *err)
+{
+    struct pg_params p = {0};
+    struct revision_row *row = NULL;
+    PGresult *res = NULL;
+    pg_uuid(&p, document_id);
+    pg_int(&p, revision);
+    if (!pg_query(pg_of(s), PG_REVISION_GET, &p, &res, err))
+        return false;
+    if (PQntuples(res) > 0) {
+        struct pg_row r = {.res = res, .mem = mem};
+        row = arena_new_of(mem, struct revision_row);
+        read_revision(&r, row);
+    }
+    PQclear(res);
+    *ret_row = row;
+    return true;
+}
+
+bool pg_document_reads(struct store *s, const struct principal *who, struct str session_id,
+                       struct str document_id, struct arena *mem,
+                       struct document_read_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_uuid(&p, session_id);
+    pg_uuid(&p, document_id);
+    pg_text(&p, who->tenant);
+    pg_text(&p, who->owner);
+    if (!pg_query(pg_of(s), PG_READS_OF, &p, &res, err))
+        return false;
+    size_t n = (size_t)PQntuples(res);
+    struct document_read_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
+    for (size_t i = 0; i < n; i++) {
+        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
+        rows[i].session_id = pg_get_uuid(&r);
+        rows[i].folder = pg_get_bytes(&r);
+        rows[i].path = pg_get_bytes(&r);
+        rows[i].revision = pg_get_int(&r);
+        rows[i].from_line = pg_get_int(&r);
+        rows[i].to_line = pg_get_int(&r);
+        rows[i].at_ms = pg_get_time(&r);
+    }
+    PQclear(res);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+/* Reaping. */
+
+/* Up to which session to look: the last of `batch`, or "" when there is none.  *ret_all: no more
+ * are behind it. */
+static bool find_upto(struct pg_store *s, unsigned batch, char ret[DOCUMENT_ID_TEXT], bool *ret_all,
+                      struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_uuid(&p, str_of(s->reads_after));
+    pg_int(&p, batch);
+    if (!pg_query(s, PG_READS_UPTO, &p, &res, err))
+        return false;
+    struct str last = STR("");
+    *ret_all = true;
+    if (PQntuples(res) > 0) {
+        struct pg_row r = {.res = res};
+        last = pg_peek_bytes(&r);
+        *ret_all = pg_get_int(&r) < batch;
+    }
+    snprintf(ret, DOCUMENT_ID_TEXT, "%.*s", (int)last.n, last.p);
+    PQclear(res);
+    return true;
+}
+
+bool pg_document_reads_reap(struct pg_store *s, unsigned batch, struct error *err)
+{
+    static const char none[] = "00000000-0000-0000-0000-000000000000";
+    char upto[DOCUMENT_ID_TEXT];
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    bool all = false;
+    if (!s->reads_after[0])
+        memcpy(s->reads_after, none, sizeof(none));
+    if (!find_upto(s, batch, upto, &all, err))
+        return false;
+    if (upto[0]) {
+        pg_uuid(&p, str_of(s->reads_after));
+        pg_uuid(&p, str_of(upto));
+        if (!pg_query(s, PG_READS_REAP, &p, &res, err))
+            return false;
+        PQclear(res);
+    }
+    snprintf(s->reads_after, sizeof(s->reads_after), "%s", all ? none : upto);
+    return true;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Documents and their history in SQLite.  What a document was lies in a table of its own, so that
+ * pages of the history are read without it. */
+#include "store/sqlite_impl.h"
+
+static struct str sha_bytes(const uint8_t sha[32])
+{
+    return str_n((const char *)sha, 32);
+}
+
+static void read_document(struct sq_row *r, struct document_row *row)
+{
+    row->id = sq_get_bytes(r);
+    row->folder = sq_get_bytes(r);
+    row->path = sq_get_bytes(r);
+    row->revision = sq_get_int(r);
+    sq_get_sha(r, row->sha256);
+    row->created_ms = sq_get_int(r);
+    row->changed_ms = sq_get_int(r);
+    row->ended_ms = sq_get_int(r);
+}
+
+/* Steps a bound statement that reads one document, and resets it. */
+static bool read_one(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
+                     struct document_row **ret_row, struct error *err)
+{
+    struct document_row *row = NULL;
+    bool found = false;
+    if (!sq_step(s, st, &found, err))
+        return false;
+    if (found) {
+        struct sq_row r = {.st = st, .mem = mem};
+        row = arena_new_of(mem, struct document_row);
+        read_document(&r, row);
+    }
+    sq_reset(st);
+    *ret_row = row;
+    return true;
+}
+
+bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path, bool ended,
+                      struct arena *mem, struct document_row **ret_row, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(s, ended ? SQ_DOCUMENT_ENDED_AT : SQ_DOCUMENT_AT, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, folder);
+    sq_text(&b, path);
+    return read_one(s, st, mem, ret_row, err);
+}
+
+static bool document_add(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_DOCUMENT_ADD, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, op->document->id);
+    sq_text(&b, op->document->folder);
+    sq_text(&b, op->document->path);
+    sq_blob(&b, sha_bytes(op->revision->sha256));
+    sq_int(&b, op->revision->at_ms);
+    return sq_run_verdict(batch->s, st, op, VERDICT_DUPLICATE, err);
+}
+
+static bool document_revised(struct sq_batch *batch, const struct store_op *op, struct str id,
+                             struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_DOCUMENT_REVISED, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, id);
+    sq_blob(&b, sha_bytes(op->revision->sha256));
+    sq_int(&b, op->revision->at_ms);
+    return sq_run(batch->s, st, err);
+}
+
+static bool content_add(struct sq_batch *batch, const struct revision_row *r, struct str id,
+                        int64_t number, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_CONTENT_ADD, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, id);
+    sq_int(&b, number);
+    sq_blob(&b, r->content);
+    bool ok = sq_run(batch->s, st, err);
+    sqlite3_clear_bindings(st);
+    return ok;
+}
+
+static bool revision_add(struct sq_batch *batch, const struct store_op *op, struct str id,
+                         int64_t number, struct error *err)
+{
+    const struct revision_row *r = op->revision;
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_REVISION_ADD, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, id);
+    sq_int(&b, number);
+    sq_int(&b, r->at_ms);
+    sq_text(&b, r->author);
+    sq_text(&b, r->kind);
+    sq_text(&b, r->reason);
+    sq_text(&b, op->document->path);
+    sq_blob(&b, sha_bytes(r->sha256));
+    sq_int(&b, (int64_t)r->content.n);
+    return sq_run(batch->s, st, err) && content_add(batch, r, id, number, err);
+}
+
+static bool revise(struct sq_batch *batch, struct store_op *op, const struct document_row *known,
+                   struct error *err)
+{
+    struct str id = known ? known->id : op->document->id;
+    int64_t number = known ? known->revision + 1 : 1;
+    bool same = known && !op->even_if_same &&
+                memcmp(known->sha256, op->revision->sha256, sizeof(known->sha256)) == 0;
+    op->verdict = VERDICT_OK;
+    if (same)
+        number = known->revision;
+    else if (known ? !document_revised(batch, op, id, err) : !document_add(batch, op, err))
+        return false;
+    if (op->verdict != VERDICT_OK)
+        return true;
+    if (!same && !revision_add(batch, op, id, number, err))
+        return false;
+    revision_row_name(op->revision, id);
+    op->revision->revision = number;
+    return true;
+}
+
+bool sq_document_revise(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    struct arena *mem = arena_new(1 << 16);
+    struct document_row *known = NULL;
+    bool ok = sq_document_find(batch->s, op->document->folder, op->document->path, false, mem,
+                               &known, err) &&
+              revise(batch, op, known, err);
+    arena_free(mem);
+    return ok;
+}
+
+bool sq_document_move(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    const struct document_row *d = op->document;
+    bool exists = false;
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_DOCUMENT_MOVE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, d->folder);
+    sq_text(&b, d->path);
+    sq_text(&b, d->new_path);
+    if (!sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err))
+        return false;
+    if (op->verdict == VERDICT_OK)
+        return true;
+    st = sq_prepare(batch->s, SQ_DOCUMENT_AT, err);
+    if (!st)
+        return false;
+    b = (struct sq_bind){.st = st};
+    sq_text(&b, d->folder);
+    sq_text(&b, d->path);
+    if (!sq_run_exists(batch->s, st, &exists, err))
+        return false;
+    op->verdict = exists ? VERDICT_DUPLICATE : VERDICT_MISSING;
+    return true;
+}
+
+bool sq_document_end(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_DOCUMENT_END, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, op->document->folder);
+    sq_text(&b, op->document->path);
+    sq_int(&b, op->document->ended_ms);
+    return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
+}
+
+/* Reads. */
+
+bool sq_document(struct store *store, struct str folder, struct str path, bool ended,
+                 struct arena *mem, struct document_row **ret_row, struct error *err)
+{
+    return sq_document_find(sq_of(store), folder, path, ended, mem, ret_row, err);
+}
+
+bool sq_document_by_id(struct store *store, struct str id, struct arena *mem,
+                       struct document_row **ret_row, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    sqlite3_stmt *st = sq_prepare(s, SQ_DOCUMENT_BY_ID, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, id);
+    return read_one(s, st, mem, ret_row, err);
+}
+
+bool sq_documents_page(struct store *store, struct str folder, struct str after, unsigned limit,
+                       struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
+                       struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct document_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    size_t n = 0;
+    sqlite3_stmt *st = sq_prepare(s, SQ_DOCUMENTS_PAGE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, folder);
+    sq_text(&b, after);
+    sq_int(&b, limit);
+    for (bool row = true; n < limit; n++) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        struct sq_row r = {.st = st, .mem = mem};
+        read_document(&r, &rows[n]);
+    }
+    sq_reset(st);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+static void read_revision(struct sq_row *r, struct revision_row *row)
+{
+    row->document_id = sq_get_bytes(r);
+    row->revision = sq_get_int(r);
+    row->at_ms = sq_get_int(r);
+    row->author = sq_get_bytes(r);
+    row->kind = sq_get_bytes(r);
+    row->reason = sq_get_bytes(r);
+    row->path = sq_get_bytes(r);
+    sq_get_sha(r, row->sha256);
+    row->size = sq_get_int(r);
+    row->content = sq_get_bytes(r);
+}
+
+bool sq_document_history(struct store *store, struct str document_id, int64_t before,
+                         unsigned limit, struct arena *mem, struct revision_row **ret_rows,
+                         size_t *ret_n, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct revision_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    size_t n = 0;
+    sqlite3_stmt *st = sq_prepare(s, SQ_REVISIONS_PAGE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, document_id);
+    sq_time(&b, before);
+    sq_int(&b, limit);
+    for (bool row = true; n < limit; n++) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        struct sq_row r = {.st = st, .mem = mem};
+        read_revision(&r, &rows[n]);
+    }
+    sq_reset(st);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+bool sq_document_revision(struct store *store, struct str document_id, int64_t revision,
+                          struct arena *mem, struct revision_row **ret_row, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct revision_row *row = NULL;
+    bool found = false;
+    sqlite3_stmt *st = sq_prepare(s, revision ? SQ_REVISION_GET : SQ_REVISION_NEWEST, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, document_id);
+    sq_int(&b, revision);
+    if (!sq_step(s, st, &found, err))
+        return false;
+    if (found) {
+        struct sq_row r = {.st = st, .mem = mem};
+        row = arena_new_of(mem, struct revision_row);
+        read_revision(&r, row);
+    }
+    sq_reset(st);
+    *ret_row = row;
+    return true;
+}

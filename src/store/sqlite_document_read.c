@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which lines of which document a session has seen, in SQLite.  The reaper looks through the reads
+ * of so many sessions at a time and goes on from there, whoever's they are: live ones cost it no
+ * more than a look each. */
+#include "store/sqlite_impl.h"
+
+#include <stdio.h>
+
+/* Session, document, revision, lines and time begin the statements on reads. */
+static sqlite3_stmt *bind_read(struct sq_batch *batch, enum sq_statement which,
+                               const struct document_read_row *r, const struct document_row *d,
+                               bool with_time, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, which, err);
+    if (!st)
+        return NULL;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, r->session_id);
+    sq_text(&b, d->id);
+    sq_int(&b, r->revision ? r->revision : d->revision);
+    sq_int(&b, r->from_line);
+    sq_int(&b, r->to_line);
+    if (with_time)
+        sq_int(&b, r->at_ms);
+    return st;
+}
+
+static bool prune(struct sq_batch *batch, const struct document_read_row *r,
+                  const struct document_row *d, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_READ_PRUNE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, r->session_id);
+    sq_text(&b, d->id);
+    sq_int(&b, DOCUMENT_READS_MAX);
+    return sq_run(batch->s, st, err);
+}
+
+static bool put_read(struct sq_batch *batch, struct store_op *op, const struct document_row *d,
+                     struct error *err)
+{
+    const struct document_read_row *r = op->document_read;
+    sqlite3_stmt *st = bind_read(batch, SQ_READ_RENEW, r, d, true, err);
+    if (!st || !sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err))
+        return false;
+    if (op->verdict == VERDICT_OK)
+        return true;
+    st = bind_read(batch, SQ_READ_COVERED, r, d, false, err);
+    if (!st || !sq_run(batch->s, st, err))
+        return false;
+    st = bind_read(batch, SQ_READ_ADD, r, d, true, err);
+    return st && sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err) && prune(batch, r, d, err);
+}
+
+static bool read_found(struct sq_batch *batch, struct store_op *op, struct arena *mem,
+                       struct error *err)
+{
+    const struct document_read_row *r = op->document_read;
+    struct document_row *d = NULL;
+    if (!sq_document_find(batch->s, r->folder, r->path, false, mem, &d, err))
+        return false;
+    op->verdict = VERDICT_MISSING;
+    return !d || r->revision < 0 || r->revision > d->revision || put_read(batch, op, d, err);
+}
+
+bool sq_document_read(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    struct sq_session_state state;
+    struct principal owner = *op->who;
+    owner.tenant_wide = false; /* what is read is read by who uses the session */
+    if (!sq_session_state(batch->s, &owner, op->document_read->session_id, batch->now_ms, &state,
+                          err))
+        return false;
+    if (!state.found || !state.live) {
+        op->verdict = state.found ? VERDICT_NOT_ACTIVE : VERDICT_MISSING;
+        return true;
+    }
+    struct arena *mem = arena_new(1 << 16);
+    bool ok = read_found(batch, op, mem, err);
+    arena_free(mem);
+    return ok;
+}
+
+bool sq_document_reads(struct store *store, const struct principal *who, struct str session_id,
+                       struct str document_id, struct arena *mem,
+                       struct document_read_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct document_read_row *rows = arena_zalloc(mem, DOCUMENT_READS_MAX * sizeof(*rows));
+    size_t n = 0;
+    sqlite3_stmt *st = sq_prepare(s, SQ_READS_OF, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, session_id);
+    sq_text(&b, document_id);
+    sq_text(&b, who->tenant);
+    sq_text(&b, who->owner);
+    for (bool row = true; n < DOCUMENT_READS_MAX; n++) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        struct sq_row r = {.st = st, .mem = mem};
+        rows[n].session_id = sq_get_bytes(&r);
+        rows[n].folder = sq_get_bytes(&r);
+        rows[n].path = sq_get_bytes(&r);
+        rows[n].revision = sq_get_int(&r);
+        rows[n].from_line = sq_get_int(&r);
+        rows[n].to_line = sq_get_int(&r);
+        rows[n].at_ms = sq_get_int(&r);
+    }
+    sq_reset(st);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+/* Up to which session to look: the last of `batch`, or "" when there is none.  *ret_all: no more
+ * are behind it. */
+static bool find_upto(struct sqlite_store *s, unsigned batch, char ret[DOCUMENT_ID_TEXT],
+                      bool *ret_all, struct error *err)
+{
+    bool found = false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_READS_UPTO, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, str_of(s->reads_after));
+    sq_int(&b, batch);
+    if (!sq_step(s, st, &found, err))
+        return false;
+    struct sq_row r = {.st = st};
+    struct str last = sq_peek_bytes(&r);
+    *ret_all = sq_get_int(&r) < batch;
+    snprintf(ret, DOCUMENT_ID_TEXT, "%.*s", (int)last.n, last.p ? last.p : "");
+    sq_reset(st);
+    return true;
+}
+
+bool sq_document_reads_reap(struct sqlite_store *s, unsigned batch, struct error *err)
+{
+    char upto[DOCUMENT_ID_TEXT];
+    bool all = false;
+    if (!find_upto(s, batch, upto, &all, err))
+        return false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_READS_REAP, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, str_of(s->reads_after));
+    sq_text(&b, str_of(upto));
+    if (!sq_run(s, st, err))
+        return false;
+    snprintf(s->reads_after, sizeof(s->reads_after), "%s", all ? "" : upto);
+    return true;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The documents' half of the door: what every backend would have to check of an op on a document,
+ * what is filled in once it is done, and the reads. */
+#include "store/store.h"
+
+#include "store/store_impl.h"
+
+static bool revise_is_sound(const struct store_op *op, struct error *err)
+{
+    const struct revision_row *r = op->revision;
+    if (!r || !r->kind.p || !r->content.p || op->document->id.n != DOCUMENT_ID_TEXT - 1)
+        return error_set(err, ERR_INTERNAL,
+                         "A revision without kind, content or its document's id was refused; "
+                         "report it.");
+    if (r->content.n > DOCUMENT_CONTENT_MAX)
+        return error_set(err, ERR_TOO_LARGE,
+                         "A document of %zu bytes is too large for the history; split it into "
+                         "parts of at most %u.",
+                         r->content.n, DOCUMENT_CONTENT_MAX);
+    return true;
+}
+
+bool store_document_op_is_sound(const struct store_op *op, struct error *err)
+{
+    const struct document_row *d = op->document;
+    const struct document_read_row *r = op->document_read;
+    bool named = true;
+    if (op->kind == OP_DOCUMENT_READ)
+        named = r->session_id.p && r->folder.p && r->path.p;
+    else if (op->kind == OP_DOCUMENT_REVISE || op->kind == OP_DOCUMENT_MOVE ||
+             op->kind == OP_DOCUMENT_END)
+        named = d->folder.p && d->path.p && (op->kind != OP_DOCUMENT_MOVE || d->new_path.p) &&
+                (op->kind != OP_DOCUMENT_END || d->ended_ms);
+    if (!named)
+        return error_set(err, ERR_INTERNAL,
+                         "A store op that names no document was refused; report it.");
+    return op->kind != OP_DOCUMENT_REVISE || revise_is_sound(op, err);
+}
+
+void store_document_op_done(struct store_op *op)
+{
+    if (op->kind != OP_DOCUMENT_REVISE || op->verdict != VERDICT_OK)
+        return;
+    op->revision->path = op->document->path;
+    op->revision->size = (int64_t)op->revision->content.n;
+    op->document->id = op->revision->document_id;
+    op->document->revision = op->revision->revision;
+}
+
+void revision_row_name(struct revision_row *row, struct str id)
+{
+    size_t n = id.n < DOCUMENT_ID_TEXT ? id.n : DOCUMENT_ID_TEXT - 1;
+    memcpy(row->id_text, id.p, n);
+    row->id_text[n] = '\0';
+    row->document_id = str_n(row->id_text, n);
+}
+
+bool store_document(struct store *s, struct str folder, struct str path, struct arena *mem,
+                    struct document_row **ret_row, struct error *err)
+{
+    return s->ops->document(s, folder, path, false, mem, ret_row, err);
+}
+
+bool store_document_ended(struct store *s, struct str folder, struct str path, struct arena *mem,
+                          struct document_row **ret_row, struct error *err)
+{
+    return s->ops->document(s, folder, path, true, mem, ret_row, err);
+}
+
+bool store_document_by_id(struct store *s, struct str id, struct arena *mem,
+                          struct document_row **ret_row, struct error *err)
+{
+    return s->ops->document_by_id(s, id, mem, ret_row, err);
+}
+
+bool store_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
+                          struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
+                          struct error *err)
+{
+    return store_page_is_sound(limit, err) &&
+           s->ops->documents_page(s, folder, after, limit, mem, ret_rows, ret_n, err);
+}
+
+bool store_document_history(struct store *s, struct str document_id, int64_t before, unsigned limit,
+                            struct arena *mem, struct revision_row **ret_rows, size_t *ret_n,
+                            struct error *err)
+{
+    return store_page_is_sound(limit, err) &&
+           s->ops->document_history(s, document_id, before, limit, mem, ret_rows, ret_n, err);
+}
+
+bool store_document_revision(struct store *s, struct str document_id, int64_t revision,
+                             struct arena *mem, struct revision_row **ret_row, struct error *err)
+{
+    return s->ops->document_revision(s, document_id, revision, mem, ret_row, err);
+}
+
+bool store_document_reads(struct store *s, const struct principal *who, struct str session_id,
+                          struct str document_id, struct arena *mem,
+                          struct document_read_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return s->ops->document_reads(s, who, session_id, document_id, mem, ret_rows, ret_n, err);
+}
