@@ -9,6 +9,10 @@
  * followed at once by an insertion is one change, as is {~~…~>…~~}.  Each may begin with metadata
  * in one of two dialects, {"author":"A","time":SECONDS}@@ or {"author":"A","timestamp":MILLIS}@@.
  *
+ * Whatever opens first wins: code hides the marks in it, a mark takes in the code in it.  A change
+ * is never nested: one that meets another change's opening mark before its end is text.  Changes
+ * side by side are one only when both name the same author or neither names one.
+ *
  * Two readings of a document: the accepted view, in which every change has happened, and the base
  * view, in which none has.  In both a highlight is its text and a comment stands as written.
  * Agents see and edit the accepted view; people settle each change. */
@@ -50,7 +54,7 @@ bool critic_is_plain(struct str source);
 /* The accepted and base views, in mem (the source itself where it is plain). */
 struct str critic_accepted(const struct critic *c, struct arena *mem);
 struct str critic_base(const struct critic *c, struct arena *mem);
-/* Where a byte of the accepted view comes from: the index of its span. */
+/* Where a byte of the accepted view comes from: the index of its span; past the end, the last. */
 size_t critic_span_at(const struct critic *c, size_t accepted_at);
 /* The accepted view's offset at which a span begins. */
 size_t critic_accepted_offset(const struct critic *c, size_t span);
@@ -69,14 +73,18 @@ struct str critic_author_name(struct str person, struct arena *mem);
  * not touched keeps its bytes.  Promised, for every document, old and new:
  *   accepted(after) = accepted(before) with that one replacement;  base(after) = base(before);
  *   nothing nested;  spans not touched are byte-identical.
- * `at` is where old stands in the accepted view. */
+ * Comments are no suggestions: base is compared without them, an agent's may be removed at once,
+ * and those that `fresh` adds are stamped with the author (do not critic_stamp() it before:
+ * comments it leaves as they were must stay byte for byte).  A change inside code takes in the
+ * whole code span or fence.  `at` is where old stands in the accepted view. */
 struct critic_edit {
     size_t at, n; /* of the accepted view: what is replaced */
     struct str fresh;
     struct critic_author author;
 };
 /* The new source, in mem.  ERR_BAD_INPUT: it would change or remove a comment of a person (one
- * whose author is not an agent's, or that does not say). */
+ * whose author is not an agent's, or that does not say); or, rarely, its new text makes or breaks
+ * code together with text that cannot be taken into the change. */
 must_check bool critic_suggest(const struct critic *c, const struct critic_edit *edit,
                                struct arena *mem, struct str *ret, struct error *err);
 /* The same replacement without review (agent: write): the accepted view of the touched region is
@@ -108,6 +116,8 @@ struct critic_suggestion {
     size_t span;
     size_t from, to;  /* in the source */
     const char *type; /* "addition", "deletion", "substitution", "comment", "highlight" */
+    /* Absent where there is none; a comment's text is new_content, a highlight's old_content.  The
+     * contexts are of the accepted view, at most 60 bytes. */
     struct str raw, old_content, new_content, context_before, context_after;
     struct critic_meta meta;
     size_t line; /* of the accepted view, from 1 */

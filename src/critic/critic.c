@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pieces into spans.  Code is plain here: who must know where it stands scans again.  A deletion
+ * and the insertion that follows it at once are one change when both name the same author or
+ * neither names one; neighbours by different authors are two changes, to be settled apart. */
+#include "critic/critic_impl.h"
+
+#include <stdlib.h>
+
+struct spans {
+    struct critic_span *p; /* heap */
+    size_t n, cap;
+};
+
+static struct critic_span *add_span(struct spans *s, struct critic_span span)
+{
+    if (s->n == s->cap) {
+        s->cap = s->cap ? 2 * s->cap : 16;
+        s->p = xrealloc(s->p, s->cap * sizeof *s->p);
+    }
+    s->p[s->n] = span;
+    return &s->p[s->n++];
+}
+
+static void add_plain(struct spans *s, struct str text)
+{
+    if (text.n)
+        add_span(s, (struct critic_span){.kind = CRITIC_PLAIN, .raw = text, .text = text});
+}
+
+static bool same_author(const struct critic_meta *a, const struct critic_meta *b)
+{
+    return !a->author.p == !b->author.p && str_eq(a->author, b->author);
+}
+
+/* The deletion just before an insertion takes it in. */
+static bool joins_deletion(const struct spans *s, const struct critic_piece *piece)
+{
+    const struct critic_span *last = s->n ? &s->p[s->n - 1] : NULL;
+
+    return last && last->kind == CRITIC_CHANGE && !last->inserted.p &&
+           same_author(&last->meta, &piece->meta);
+}
+
+static void split_substitution(struct critic_span *span, struct str body)
+{
+    const char *arrow = memmem(body.p, body.n, "~>", 2);
+    size_t at = (size_t)(arrow - body.p);
+
+    span->deleted = str_n(body.p, at);
+    span->inserted = str_n(arrow + 2, body.n - at - 2);
+}
+
+static void add_mark(struct spans *s, struct str source, const struct critic_piece *piece)
+{
+    struct critic_span span = {.kind = CRITIC_CHANGE,
+                               .raw = critic_cut(source, piece->from, piece->to),
+                               .meta = piece->meta};
+    struct str body = critic_cut(source, piece->body, piece->body_end);
+
+    if (piece->form == FORM_INSERT && joins_deletion(s, piece)) {
+        struct critic_span *deletion = &s->p[s->n - 1];
+        deletion->raw.n += span.raw.n;
+        deletion->inserted = body;
+        if (piece->meta.time_s > deletion->meta.time_s)
+            deletion->meta.time_s = piece->meta.time_s;
+        return;
+    }
+    if (piece->form == FORM_INSERT) {
+        span.inserted = body;
+    } else if (piece->form == FORM_DELETE) {
+        span.deleted = body;
+    } else if (piece->form == FORM_SUBSTITUTE) {
+        split_substitution(&span, body);
+    } else {
+        span.kind = piece->form == FORM_COMMENT ? CRITIC_COMMENT : CRITIC_HIGHLIGHT;
+        span.text = body;
+    }
+    add_span(s, span);
+}
+
+void critic_parse(struct str source, struct arena *mem, struct critic *ret)
+{
+    struct spans spans = {0};
+    struct critic_scan scan;
+    struct critic_piece piece;
+    size_t done = 0;
+
+    if (!source.p)
+        source = STR("");
+    critic_scan_begin(&scan, source, mem);
+    while (critic_scan_next(&scan, &piece)) {
+        if (piece.is_code)
+            continue;
+        add_plain(&spans, critic_cut(source, done, piece.from));
+        add_mark(&spans, source, &piece);
+        done = piece.to;
+    }
+    add_plain(&spans, critic_cut(source, done, source.n));
+    *ret = (struct critic){.source = source, .n = spans.n};
+    ret->spans = arena_alloc(mem, (spans.n ? spans.n : 1) * sizeof *spans.p);
+    if (spans.n)
+        memcpy(ret->spans, spans.p, spans.n * sizeof *spans.p);
+    free(spans.p);
+}
+
+static bool may_hold_marks(struct str source)
+{
+    size_t at = 0;
+
+    while (at < source.n) {
+        const char *brace = memchr(source.p + at, '{', source.n - at);
+        if (!brace)
+            return false;
+        at = (size_t)(brace - source.p);
+        for (size_t f = 0; f < countof(critic_marks); f++)
+            if (critic_has_at(source, at, critic_marks[f].open))
+                return true;
+        at++;
+    }
+    return false;
+}
+
+bool critic_is_plain(struct str source)
+{
+    struct critic_scan scan;
+    struct critic_piece piece;
+    struct arena *mem;
+    bool plain = true;
+
+    if (!may_hold_marks(source))
+        return true;
+    mem = arena_new(SIZE_MAX);
+    critic_scan_begin(&scan, source, mem);
+    while (plain && critic_scan_next(&scan, &piece))
+        plain = piece.is_code;
+    arena_free(mem);
+    return plain;
+}
