@@ -17,14 +17,15 @@
 #include "crypto/hash.h"
 #include "docs/vault_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #define ROUNDS_MAX 5
 #define BACK_MAX 32
-/* The base; two a round; one for each step back, and the text that is the file then. */
-#define VERSIONS_MAX (2 + 2 * ROUNDS_MAX + BACK_MAX)
+/* The base; two a round; two for each step back, and the text that is the file then. */
+#define VERSIONS_MAX (3 + 2 * ROUNDS_MAX + 2 * BACK_MAX)
 #define STAGED_MAX (ROUNDS_MAX * VAULT_STAGE_NAME)
 
 struct publish {
@@ -43,8 +44,7 @@ static void add_version(struct publish *p, struct str bytes, bool is_ours)
 {
     struct vault_version *version = &p->ret->versions[p->ret->n];
 
-    if (p->ret->n == VERSIONS_MAX)
-        return; /* all that can be left out are texts that back() put into the file again */
+    assert(p->ret->n < VERSIONS_MAX);
     *version = (struct vault_version){.bytes = bytes, .is_ours = is_ours};
     sha256(bytes, version->sha256);
     p->ret->n++;
@@ -153,6 +153,15 @@ struct held {
     struct stat st;
 };
 
+static bool is_version(const struct publish *p, struct str bytes)
+{
+    for (size_t i = 0; i < p->ret->n; i++)
+        if (str_eq(p->ret->versions[i].bytes, bytes))
+            return true;
+    return false;
+}
+
+/* It may have been written to since it was looked at last, so it is a version like any other. */
 static struct held hold(struct publish *p, const char *name)
 {
     struct held h = {.bytes = STR_NONE};
@@ -160,6 +169,8 @@ static struct held hold(struct publish *p, const char *name)
 
     if (!displaced_read(p, name, true, &h.bytes, &ignored))
         displaced_stat(p, name, &h.st);
+    else if (!is_version(p, h.bytes))
+        add_version(p, h.bytes, false);
     return h;
 }
 
@@ -174,33 +185,37 @@ static bool is_held(struct publish *p, const char *name, const struct held *h)
            st.st_mtim.tv_nsec == h->st.st_mtim.tv_nsec;
 }
 
+/* The last of the versions is what the file holds. */
+static void end_with(struct publish *p, struct str bytes)
+{
+    if (bytes.p && !str_eq(p->ret->versions[p->ret->n - 1].bytes, bytes))
+        add_version(p, bytes, false);
+}
+
 /* `name` holds what a person saved last, the file our text p->expected.  `err` says why already. */
 static bool back(struct publish *p, const char *name, struct error *err)
 {
-    struct held in_file = {.bytes = p->expected}, in_stage = hold(p, name);
+    struct held in_file = {.bytes = p->expected}, in_stage = hold(p, name), was;
     struct error why;
     bool settled = false;
 
     for (int i = 0; i < BACK_MAX && !settled; i++) {
+        if (!is_held(p, name, &in_stage))
+            in_stage = hold(p, name);
         if (!exchange(p, name, &why)) {
-            keep_staged(p, name, in_stage.bytes.p ? in_stage.bytes : STR(""));
+            keep_staged(p, name, in_stage.bytes);
             *err = why;
             return false;
         }
         if (fault_hits("vault.back"))
             return stop(err);
-        struct held put = in_stage;
-        settled = is_held(p, name, &in_file);
-        if (!settled) {
-            in_stage = hold(p, name);
-            if (in_stage.bytes.p)
-                add_version(p, in_stage.bytes, false);
-            in_file = put;
-        } else if (put.bytes.p) {
-            add_version(p, put.bytes, false);
-        }
+        was = in_file;
+        in_file = in_stage;
+        settled = is_held(p, name, &was);
+        in_stage = settled ? was : hold(p, name);
     }
-    keep_staged(p, name, in_file.bytes.p ? in_file.bytes : STR(""));
+    end_with(p, in_file.bytes);
+    keep_staged(p, name, in_stage.bytes);
     return false;
 }
 
