@@ -118,6 +118,7 @@ struct walk {
     ptrdiff_t n, m; /* those to be compared */
     size_t steps;
     ptrdiff_t *trace; /* the furthest x of every diagonal, for each distance: row d has 2d + 1 */
+    ptrdiff_t rows;   /* there is room for */
 };
 
 static bool same_token(const struct walk *w, ptrdiff_t x, ptrdiff_t y)
@@ -153,10 +154,20 @@ static ptrdiff_t follow(struct walk *w, ptrdiff_t x, ptrdiff_t k)
     return x;
 }
 
+/* Most texts differ in little: room is made as the distance grows. */
+static void make_room(struct walk *w, ptrdiff_t d)
+{
+    if (d < w->rows)
+        return;
+    w->rows = w->rows ? 2 * w->rows : 16;
+    w->trace = xrealloc(w->trace, (size_t)(w->rows * w->rows) * sizeof *w->trace);
+}
+
 /* The distance of the two, or -1 past the bounds. */
 static ptrdiff_t measure(struct walk *w)
 {
     for (ptrdiff_t d = 0; d <= MAX_DISTANCE; d++) {
+        make_room(w, d);
         for (ptrdiff_t k = -d; k <= d; k++) {
             ptrdiff_t from, x;
 
@@ -243,7 +254,6 @@ static bool diff_by(enum unit unit, const struct critic_side *old, const struct 
     tokenize(old, unit, &a);
     tokenize(fresh, unit, &b);
     trim(&w);
-    w.trace = xmalloc((MAX_DISTANCE + 1) * (MAX_DISTANCE + 1) * sizeof *w.trace);
     d = measure(&w);
     if (d >= 0)
         collect(&w, d, old, fresh, out);
