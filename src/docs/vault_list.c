@@ -100,9 +100,11 @@ static size_t depth_of(struct str path)
 
 bool vault_walk(struct vault *v, struct str path, vault_visitor *each, void *arg, struct error *err)
 {
-    struct walk *w = xcalloc(1, sizeof *w);
     bool ok = false;
 
+    if (path.n > VAULT_PATH_MAX || depth_of(path) >= VAULT_DEPTH_MAX)
+        return true;
+    struct walk *w = xcalloc(1, sizeof *w);
     *w = (struct walk){.v = v, .each = each, .arg = arg, .n = path.n};
     if (path.n > 0)
         memcpy(w->path, path.p, path.n);

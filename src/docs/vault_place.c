@@ -100,7 +100,7 @@ static bool put_in_place(struct vault *v, const char *staged, const struct vault
 bool vault_create(struct vault *v, struct str path, struct str bytes, struct error *err)
 {
     char staged[VAULT_STAGE_NAME];
-    struct vault_place to;
+    struct vault_place to = {.dir = -1};
 
     if (!vault_path_check(path, err))
         return false;
@@ -135,7 +135,7 @@ static bool is_document(struct vault *v, const struct vault_place *p)
 
 bool vault_move(struct vault *v, struct str from, struct str to, struct error *err)
 {
-    struct vault_place old, fresh;
+    struct vault_place old = {.dir = -1}, fresh = {.dir = -1};
 
     if (!vault_path_check(from, err) || !vault_path_check(to, err) ||
         !vault_place_open(v, from, false, &old, err))

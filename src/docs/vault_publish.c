@@ -100,8 +100,9 @@ static bool exchange(struct publish *p, const char *name, struct error *err)
         close(stage);
         return false;
     }
-    bool ok = renameat2(stage, name, at.dir, at.name, RENAME_EXCHANGE) == 0 ||
-              exchange_failed(errno, err);
+    bool able = !fault_hits("vault.exchange");
+    bool ok = (able && renameat2(stage, name, at.dir, at.name, RENAME_EXCHANGE) == 0) ||
+              exchange_failed(able ? errno : EINVAL, err);
     if (ok && fsync(stage) == 0)
         (void)fsync(at.dir);
     vault_place_close(&at);
@@ -247,7 +248,7 @@ enum outcome {
 /* What a person saved came out: the change is made again on it. */
 static enum outcome overtaken(struct publish *p, const char *name, struct error *err)
 {
-    struct str ours = p->fresh, save;
+    struct str ours = p->fresh, save = STR_NONE;
 
     p->expected = ours;
     if (!displaced_read(p, name, false, &save, err))

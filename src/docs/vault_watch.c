@@ -7,6 +7,7 @@
  *
  * Where watches run out (fs.inotify.max_user_watches, or WATCHES_MAX) every question is answered
  * with "list again", and a warning is logged once. */
+#include "base/fault.h"
 #include "base/log.h"
 #include "docs/vault_impl.h"
 
@@ -78,9 +79,10 @@ static bool watch_dir(void *arg, const struct vault_visit *visit)
     if (!visit->is_dir)
         return true;
     snprintf(name, sizeof name, "/proc/self/fd/%d", visit->dir);
-    int wd = w->by_wd.n < WATCHES_MAX ? inotify_add_watch(w->fd, name, WATCH_FOR) : -1;
+    bool full = w->by_wd.n >= WATCHES_MAX || fault_hits("vault.watch");
+    int wd = full ? -1 : inotify_add_watch(w->fd, name, WATCH_FOR);
     if (wd < 0) {
-        go_blind(w, w->by_wd.n < WATCHES_MAX ? errno : ENOSPC);
+        go_blind(w, full ? ENOSPC : errno);
         return false;
     }
     struct watch *one = xcalloc(1, sizeof *one);
@@ -147,11 +149,15 @@ bool vault_watch(struct vault *v, int *ret_fd, struct error *err)
     return true;
 }
 
-static void tell_path(struct question *q, struct str dir, const char *name)
+static struct str path_below(struct question *q, struct str dir, const char *name)
+{
+    return dir.n > 0 ? arena_printf(q->mem, "%.*s/%s", STR_ARG(dir), name)
+                     : arena_dup(q->mem, str_of(name));
+}
+
+static void tell_path(struct question *q, struct str path)
 {
     struct error ignored;
-    struct str path = dir.n > 0 ? arena_printf(q->mem, "%.*s/%s", STR_ARG(dir), name)
-                                : arena_dup(q->mem, str_of(name));
 
     if (!vault_path_check(path, &ignored) || map_get(&q->seen, path))
         return;
@@ -161,6 +167,18 @@ static void tell_path(struct question *q, struct str dir, const char *name)
     }
     q->paths[q->n++] = path;
     map_put(&q->seen, path, q);
+}
+
+static void on_folder(struct question *q, uint32_t mask, struct str path)
+{
+    struct error gone_again;
+
+    q->rescan = true;
+    if (mask & IN_MOVED_FROM)
+        q->again = true;
+    else if (mask & (IN_CREATE | IN_MOVED_TO) &&
+             !vault_walk(q->v, path, watch_dir, q->v->watches, &gone_again))
+        return;
 }
 
 static void on_event(struct question *q, const struct inotify_event *e)
@@ -178,10 +196,11 @@ static void on_event(struct question *q, const struct inotify_event *e)
     struct watch *one = map_get(&w->by_wd, wd_key(&e->wd));
     if (!one || e->len == 0 || e->name[0] == '.')
         return;
+    struct str path = path_below(q, one->path, e->name);
     if (e->mask & IN_ISDIR)
-        q->rescan = q->again = true;
+        on_folder(q, e->mask, path);
     else
-        tell_path(q, one->path, e->name);
+        tell_path(q, path);
 }
 
 static bool read_events(struct question *q)

@@ -5,6 +5,8 @@
 #define HOLDFAST_TESTS_VAULT_DIR_H
 
 #include "base/buf.h"
+#include "crypto/hash.h"
+#include "docs/vault.h"
 #include "test.h"
 
 #include <fcntl.h>
@@ -169,6 +171,30 @@ __attribute__((unused)) static bool dir_holds(const struct dir *d, const char *n
     bool same = dir_load(d, name, &b) && str_eq(buf_str(&b), bytes);
     buf_release(&b);
     return same;
+}
+
+__attribute__((unused)) static struct vault *open_vault(const struct dir *d)
+{
+    struct vault *v = NULL;
+    struct error err;
+
+    assert_true(vault_open(str_of(d->path), &v, &err));
+    return v;
+}
+
+/* Also looks after its digest. */
+__attribute__((unused)) static struct str must_read(struct vault *v, const char *path,
+                                                    struct arena *mem)
+{
+    struct vault_file f = {0};
+    struct error err;
+
+    if (!vault_read(v, str_of(path), mem, &f, &err))
+        fail_msg("%s: %s", path, err.text);
+    uint8_t digest[32];
+    sha256(f.bytes, digest);
+    assert_memory_equal(digest, f.sha256, 32);
+    return f.bytes;
 }
 
 #endif

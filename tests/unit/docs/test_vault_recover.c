@@ -35,15 +35,6 @@ static bool is_left(const struct vault_left *left, size_t n, const char *text)
     return false;
 }
 
-static struct vault *open_vault(const struct dir *d)
-{
-    struct vault *v = NULL;
-    struct error err;
-
-    assert_true(vault_open(str_of(d->path), &v, &err));
-    return v;
-}
-
 /* What a person saved: in the file, with or without our mark, or among what was left. */
 static void assert_kept(const struct dir *d, const struct vault_left *left, size_t n,
                         const char *text)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a folder tells of changes made by others: which paths, and when to list again. */
+#include "base/fault.h"
+#include "base/log.h"
 #include "docs/vault.h"
 #include "test.h"
 #include "vault_dir.h"
@@ -185,5 +187,40 @@ TEST(test_vault_watch__asks_to_list_again_when_the_queue_overflowed)
     dir_save_in_place(&f.d, "sub/b.md", STR("b2"));
     ask(&f);
     assert_true(told(&f, "sub/b.md") && f.n == 1 && !f.rescan);
+    tear_down(&f);
+}
+
+TEST(test_vault_watch__asks_to_list_again_each_time_when_watches_run_out_and_warns_once)
+{
+    struct fixture f = {.mem = arena_new(1 << 24)};
+    struct error err;
+    char log[4096] = "";
+    int to[2];
+
+    assert_int_equal(pipe2(to, O_CLOEXEC | O_NONBLOCK), 0);
+    log_set_fd(to[1]);
+    log_setup(LOG_WARN, 1);
+    dir_make(&f.d);
+    dir_write(&f.d, "a.md", STR("a"));
+    dir_write(&f.d, "sub/b.md", STR("b"));
+    assert_true(vault_open(str_of(f.d.path), &f.v, &err));
+    fault_load("vault.watch:2+");
+    assert_true(vault_watch(f.v, &f.fd, &err));
+    for (int i = 0; i < 3; i++) {
+        ask(&f);
+        assert_true(f.n == 0 && f.rescan);
+    }
+    dir_save_in_place(&f.d, "a.md", STR("a2"));
+    dir_mkdir(&f.d, "more");
+    ask(&f);
+    assert_true(told(&f, "a.md") && f.rescan);
+    fault_load("");
+    assert_true(read(to[0], log, sizeof log - 1) > 0);
+    assert_non_null(strstr(log, "max_user_watches"));
+    assert_int_equal(strchr(log, '\n') - log, strlen(log) - 1);
+    log_set_fd(2);
+    log_setup(LOG_INFO, -1);
+    close(to[0]);
+    close(to[1]);
     tear_down(&f);
 }
