@@ -8,15 +8,16 @@
  * A capture is never empty: "/things/" is not "/things/{id}". */
 #include "http/router.h"
 
-#define MAX_SEGMENTS                                                                               \
-    16 /* more than any pattern has; a longer path is checked and matches nothing */
+/* More than any path that is served has; a longer one is checked and matches nothing. */
+#define MAX_SEGMENTS 48
 
 struct segments {
     struct str at[MAX_SEGMENTS];
     unsigned n; /* may be larger than MAX_SEGMENTS */
 };
 
-/* Cuts and decodes; false when a segment must not be decoded. */
+/* Cuts and decodes; false when a segment must not be decoded.  Segments lie one behind the other
+ * with a slash between them, so several are one text too. */
 static bool split_path(struct str path, struct arena *mem, struct segments *ret)
 {
     if (path.n == 0 || path.p[0] != '/')
@@ -31,6 +32,8 @@ static bool split_path(struct str path, struct arena *mem, struct segments *ret)
             ret->at[ret->n] = str_n(out, (size_t)n);
         ret->n++;
         out += n;
+        if (rest.p)
+            *out++ = '/';
     }
     return true;
 }
@@ -46,29 +49,69 @@ static bool take_word(const char **pattern, struct str word)
     return true;
 }
 
+static bool ends_as(struct str text, struct str end)
+{
+    return text.n > end.n && str_ieq(str_n(text.p + text.n - end.n, end.n), end);
+}
+
+static bool is_number(struct str text)
+{
+    uint64_t number;
+    return str_to_u64(text, INT64_MAX, &number);
+}
+
+/* Takes the segments that the capture at *pattern ("{…}") stands for, from path->at[*i] on. */
+static bool take_capture(const char **pattern, const struct segments *path, unsigned *i,
+                         struct str *ret)
+{
+    const char *end = strchrnul(*pattern, '}');
+    const char *colon = memchr(*pattern, ':', (size_t)(end - *pattern));
+    struct str rule = colon ? str_n(colon + 1, (size_t)(end - colon - 1)) : STR("");
+    unsigned behind = 0, n = 1;
+
+    for (const char *p = end; *p; p++)
+        behind += *p == '/';
+    if ((*pattern)[1] == '+')
+        n = path->n > *i + behind ? path->n - *i - behind : 0;
+    if (n == 0)
+        return false;
+    for (unsigned k = *i; k < *i + n; k++)
+        if (path->at[k].n == 0)
+            return false;
+    struct str last = path->at[*i + n - 1];
+    if (rule.n && !(rule.p[0] == '#' ? is_number(last) : ends_as(last, rule)))
+        return false;
+    *ret = str_n(path->at[*i].p, (size_t)(last.p + last.n - path->at[*i].p));
+    *pattern = *end ? end + 1 : end;
+    *i += n - 1;
+    return true;
+}
+
 /* Matches one pattern.  *ret_rank orders patterns that match the same path: a bit for each fixed
  * word, the leftmost the most significant, so equal ranks are the same pattern. */
 static bool match_pattern(const char *pattern, const struct segments *path, struct route_match *ret,
-                          unsigned *ret_rank)
+                          uint64_t *ret_rank)
 {
     const char *at = pattern + 1;
     struct route_match match;
-    unsigned rank = 0, i = 0;
+    uint64_t rank = 0;
+    unsigned i = 0;
 
     /* Most rows differ in their first letter. */
     if (at[0] && at[0] != '{' && path->n && path->at[0].n && at[0] != path->at[0].p[0])
         return false;
     match.n = 0;
-    for (; i < path->n && i < MAX_SEGMENTS; i++) {
+    if (path->n > MAX_SEGMENTS)
+        return false;
+    for (; i < path->n; i++) {
         if (i > 0 && *at++ != '/')
             return false;
         if (*at == '{') {
-            if (path->at[i].n == 0 || match.n == ROUTE_MAX_PARAMS)
+            if (match.n == ROUTE_MAX_PARAMS || !take_capture(&at, path, &i, &match.params[match.n]))
                 return false;
-            match.params[match.n++] = path->at[i];
-            at = strchrnul(at, '/');
+            match.n++;
         } else if (take_word(&at, path->at[i])) {
-            rank |= 1u << (MAX_SEGMENTS - i);
+            rank |= UINT64_C(1) << (MAX_SEGMENTS - i);
         } else {
             return false;
         }
@@ -88,12 +131,12 @@ static bool method_fits(const struct http_route *route, struct str method)
 
 /* The methods of all rows whose pattern matches with this rank. */
 static struct str list_methods(const struct http_route *routes, size_t n,
-                               const struct segments *path, unsigned rank, struct arena *mem)
+                               const struct segments *path, uint64_t rank, struct arena *mem)
 {
     struct str list = STR("");
     for (size_t i = 0; i < n; i++) {
         struct route_match match;
-        unsigned this_rank;
+        uint64_t this_rank;
         if (!match_pattern(routes[i].pattern, path, &match, &this_rank) || this_rank != rank)
             continue;
         list = arena_printf(mem, "%.*s%s%s%s", STR_ARG(list), list.n ? ", " : "", routes[i].method,
@@ -113,7 +156,7 @@ const struct http_route *router_find(const struct http_route *routes, size_t n,
         return NULL;
     }
     const struct http_route *best = NULL;
-    unsigned best_rank = 0, rank = 0;
+    uint64_t best_rank = 0, rank = 0;
     bool is_known = false, fits = false;
     struct route_match match;
     for (size_t i = 0; i < n; i++) {

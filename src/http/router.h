@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Table of method + path pattern to handler.  "{name}" captures one segment; fixed words win over
- * captures.  A path that exists under another method is 405 with Allow. */
+/* Table of method + path pattern to handler.  A path that exists under another method is 405 with
+ * Allow.  Fixed words win over captures:
+ *
+ *   {name}        one segment           {name:#}       one that is a number
+ *   {+name}       one or more segments, the slashes between them as well; once in a pattern
+ *   {+name:.md}   likewise, the last of which ends so, in any case */
 #ifndef HOLDFAST_HTTP_ROUTER_H
 #define HOLDFAST_HTTP_ROUTER_H
 

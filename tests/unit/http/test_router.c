@@ -18,6 +18,11 @@ static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/deep/{a}/{b}/{c}/{d}"},
     {.method = "GET", .pattern = "/heads", .has_head = true},
     {.method = "POST", .pattern = "/heads"},
+    {.method = "GET", .pattern = "/files/{folder}/{+path}"},
+    {.method = "PUT", .pattern = "/files/{folder}/{+path}"},
+    {.method = "GET", .pattern = "/files/{folder}/{+path:.md}/history"},
+    {.method = "GET", .pattern = "/files/{folder}/{+path:.md}/history/{revision:#}"},
+    {.method = "POST", .pattern = "/files/{folder}/{+path:.md}/restore"},
 };
 
 struct found {
@@ -79,6 +84,36 @@ TEST(test_router__paths_lead_to_their_rows)
         {"GET", "/mcp/%zz", NULL, 400},
         {"GET", "/mcp/a\\b", NULL, 400},
         {"GET", "/mcp/a/b/c/d/e/%zz", NULL, 400},
+        {"GET", "/files/F/a.md", "/files/{folder}/{+path}", 0},
+        {"PUT", "/files/F/a/b/c.md", "/files/{folder}/{+path}", 0},
+        {"GET", "/files/F/a/b/c.md/history", "/files/{folder}/{+path:.md}/history", 0},
+        {"GET", "/files/F/C.MD/history", "/files/{folder}/{+path:.md}/history", 0},
+        {"GET", "/files/F/a/c.md/history/12", "/files/{folder}/{+path:.md}/history/{revision:#}",
+         0},
+        {"POST", "/files/F/a.md/restore", "/files/{folder}/{+path:.md}/restore", 0},
+        {"GET", "/files/F/a.md/restore", NULL, 405},
+        {"PUT", "/files/F/a.md/history", NULL, 405},
+        /* Directories may be called so too. */
+        {"GET", "/files/F/a/history", "/files/{folder}/{+path}", 0},
+        {"GET", "/files/F/a/history/7", "/files/{folder}/{+path}", 0},
+        {"GET", "/files/F/history/7.md", "/files/{folder}/{+path}", 0},
+        {"GET", "/files/F/x.md/history/y.md", "/files/{folder}/{+path}", 0},
+        {"GET", "/files/F/.md/history", "/files/{folder}/{+path}", 0},
+        {"GET", "/files/F", NULL, 404},
+        {"GET", "/files/F/", NULL, 404},
+        {"GET", "/files/F/a//b.md", NULL, 404},
+        {"GET", "/files/F/a/", NULL, 404},
+        {"GET", "/files/F/a%2fb.md", NULL, 400},
+        {"GET", "/files/F/../a.md", NULL, 400},
+        {"GET", "/files/F/a/%2e%2e/b.md", NULL, 400},
+        {"GET",
+         "/files/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/21/22/23/24/25/26/27/28/29/"
+         "30/31/32/33/34/35/36/37/38/39/40/41/42/43/44/45/46/47/48.md",
+         "/files/{folder}/{+path}", 0},
+        {"GET",
+         "/files/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/21/22/23/24/25/26/27/28/29/"
+         "30/31/32/33/34/35/36/37/38/39/40/41/42/43/44/45/46/47/48/49/50.md",
+         NULL, 404},
         {"GET", "/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16", NULL, 404},
         {"GET", "/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18", NULL, 404},
         {"GET", "/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/%", NULL, 400},
@@ -99,6 +134,19 @@ TEST(test_router__captures_are_decoded_once)
     assert_int_equal(f.match.n, 2);
     assert_str(f.match.params[0], "a %25+b");
     assert_str(f.match.params[1], "caf\xc3\xa9");
+    arena_free(f.mem);
+}
+
+TEST(test_router__several_segments_are_one_text)
+{
+    struct found f = find("GET", "/files/My%20F/a%20b/caf%c3%a9/c.md/history/12");
+    assert_int_equal(f.match.n, 3);
+    assert_str(f.match.params[0], "My F");
+    assert_str(f.match.params[1], "a b/caf\xc3\xa9/c.md");
+    assert_str(f.match.params[2], "12");
+    arena_free(f.mem);
+    f = find("DELETE", "/files/F/a/b.md");
+    assert_str(f.allow, "GET, PUT");
     arena_free(f.mem);
 }
 
