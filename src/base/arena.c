@@ -4,8 +4,11 @@
  * poisoned and allocations stand a gap apart, so an overrun inside a chunk is still seen.
  *
  * Invariant: `last` is the newest allocation, and it is the only one that can be resized in place.
- */
+ *
+ * An arena that wipes zeroes what was used of its chunks before they go; others pay a branch. */
 #include "base/arena.h"
+
+#include "base/secret.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -38,7 +41,7 @@ struct chunk {
     struct chunk *older;
     size_t size; /* of data */
     size_t used;
-    size_t padding;
+    size_t peak; /* `used` before something was moved out of this chunk */
     char data[];
 };
 
@@ -66,6 +69,8 @@ struct arena {
     size_t used;
     size_t max;
     size_t next_size;
+    bool wipes;
+    bool is_hidden; /* chunks are secret_alloc()ed; it wipes too */
 };
 
 static size_t round_up(size_t n)
@@ -107,11 +112,13 @@ static bool chunk_keep(struct chunk *c)
     return true;
 }
 
-static struct chunk *chunk_new(size_t size)
+static struct chunk *chunk_new(size_t size, bool is_hidden)
 {
-    struct chunk *c = size == FIRST_DATA ? spare.first : NULL;
+    struct chunk *c = size == FIRST_DATA && !is_hidden ? spare.first : NULL;
 
-    if (c) {
+    if (unlikely(is_hidden)) {
+        c = secret_alloc(sizeof(*c) + size);
+    } else if (c) {
         spare.first = c->older;
         spare.n--;
     } else {
@@ -119,13 +126,29 @@ static struct chunk *chunk_new(size_t size)
     }
     c->older = NULL;
     c->size = size;
-    c->used = 0;
+    c->used = c->peak = 0;
     ASAN_POISON_MEMORY_REGION(c->data, size);
     return c;
 }
 
-static void chunk_free(struct chunk *c)
+static void chunk_wipe(struct chunk *c, size_t from)
 {
+    size_t end = c->peak > c->used ? c->peak : c->used;
+
+    ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
+    explicit_bzero(c->data + from, end - from);
+    c->peak = 0;
+}
+
+static void chunk_free(struct chunk *c, bool wipes, bool is_hidden)
+{
+    if (unlikely(is_hidden)) {
+        ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
+        secret_free(c, sizeof(*c) + c->size);
+        return;
+    }
+    if (unlikely(wipes))
+        chunk_wipe(c, 0);
     if (chunk_keep(c))
         return;
     ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
@@ -133,26 +156,42 @@ static void chunk_free(struct chunk *c)
 }
 
 /* The arena itself is the first thing in its first chunk, so a small exchange is one malloc. */
-static struct arena *arena_begin(size_t max, size_t first)
+static struct arena *arena_begin(size_t max, size_t first, bool is_hidden)
 {
-    struct chunk *c = chunk_new(first);
+    struct chunk *c = chunk_new(first, is_hidden);
     struct arena *a = (struct arena *)c->data;
 
     ASAN_UNPOISON_MEMORY_REGION(a, sizeof(*a));
     c->used = round_up(sizeof(*a)) + GAP;
-    *a = (struct arena){.newest = c, .max = max, .next_size = 2 * CHUNK_FIRST};
+    *a = (struct arena){.newest = c,
+                        .max = max,
+                        .next_size = 2 * CHUNK_FIRST,
+                        .wipes = is_hidden,
+                        .is_hidden = is_hidden};
     return a;
 }
 
 struct arena *arena_new(size_t max)
 {
-    return arena_begin(max, FIRST_DATA);
+    return arena_begin(max, FIRST_DATA, false);
+}
+
+struct arena *arena_new_hidden(size_t max)
+{
+    return arena_begin(max, FIRST_DATA, true);
+}
+
+void arena_wipe_later(struct arena *a)
+{
+    a->wipes = true;
 }
 
 struct arena *arena_new_for(size_t max, size_t bytes, unsigned pieces)
 {
-    return arena_begin(max, round_up(sizeof(struct arena)) + GAP + round_up(bytes) +
-                                (size_t)pieces * (ALIGN + GAP));
+    return arena_begin(max,
+                       round_up(sizeof(struct arena)) + GAP + round_up(bytes) +
+                           (size_t)pieces * (ALIGN + GAP),
+                       false);
 }
 
 static void run_hooks(struct arena *a)
@@ -171,7 +210,7 @@ static struct chunk *drop_newer(struct arena *a)
 
     while (c->older) {
         struct chunk *older = c->older;
-        chunk_free(c);
+        chunk_free(c, a->wipes, a->is_hidden);
         c = older;
     }
     return c;
@@ -182,7 +221,8 @@ void arena_free(struct arena *a)
     if (!a)
         return;
     run_hooks(a);
-    chunk_free(drop_newer(a));
+    bool wipes = a->wipes, is_hidden = a->is_hidden; /* it goes with its first chunk */
+    chunk_free(drop_newer(a), wipes, is_hidden);
 }
 
 void arena_reset(struct arena *a)
@@ -191,9 +231,16 @@ void arena_reset(struct arena *a)
 
     run_hooks(a);
     c = drop_newer(a);
+    if (unlikely(a->wipes))
+        chunk_wipe(c, sizeof(*a));
     c->used = round_up(sizeof(*a)) + GAP;
+    c->peak = 0;
     ASAN_POISON_MEMORY_REGION(c->data + sizeof(*a), c->size - sizeof(*a));
-    *a = (struct arena){.newest = c, .max = a->max, .next_size = 2 * CHUNK_FIRST};
+    *a = (struct arena){.newest = c,
+                        .max = a->max,
+                        .next_size = 2 * CHUNK_FIRST,
+                        .wipes = a->is_hidden,
+                        .is_hidden = a->is_hidden};
 }
 
 static void chunk_add(struct arena *a, size_t need)
@@ -203,7 +250,7 @@ static void chunk_add(struct arena *a, size_t need)
 
     if (a->next_size < CHUNK_LARGEST)
         a->next_size *= 2;
-    c = chunk_new(need > size ? need : size);
+    c = chunk_new(need > size ? need : size, a->is_hidden);
     c->older = a->newest;
     a->newest = c;
 }
@@ -241,13 +288,22 @@ void *arena_try_alloc(struct arena *a, size_t n)
     return arena_alloc(a, n);
 }
 
-/* A big array has a chunk to itself; realloc() then moves pages instead of bytes. */
+/* A big array has a chunk to itself; realloc() then moves pages instead of bytes.  One to be wiped
+ * is copied: realloc() would leave the old one as it was. */
 static void *grow_own_chunk(struct arena *a, size_t need)
 {
-    struct chunk *c = a->newest;
+    struct chunk *c = a->newest, *old = c;
 
     ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
-    c = xrealloc(c, sizeof(*c) + need);
+    if (unlikely(a->wipes)) {
+        c = chunk_new(need, a->is_hidden);
+        ASAN_UNPOISON_MEMORY_REGION(c->data, need);
+        memcpy(c->data, old->data, old->used < need ? old->used : need);
+        c->older = old->older;
+        chunk_free(old, true, a->is_hidden);
+    } else {
+        c = xrealloc(c, sizeof(*c) + need);
+    }
     c->size = c->used = need;
     a->newest = c;
     a->last = c->data;
@@ -261,11 +317,13 @@ static void *resize_last(struct arena *a, void *p, size_t old_n, size_t n)
     size_t need = round_up(n ? n : 1) + GAP;
     void *moved;
 
-    if (need <= c->size - at)
+    if (need <= c->size - at) {
+        c->peak = c->peak > c->used ? c->peak : c->used; /* it may shrink */
         c->used = at + need;
-    else if (at == 0)
+    } else if (at == 0) {
         p = grow_own_chunk(a, need);
-    else {
+    } else {
+        c->peak = c->peak > c->used ? c->peak : c->used;
         c->used = at;
         moved = arena_alloc(a, n);
         memcpy(moved, p, old_n < n ? old_n : n);

@@ -12,6 +12,11 @@ struct arena;
 struct arena *arena_new(size_t max) must_check;
 /* For what is kept long and in numbers: room for just so many bytes in so many pieces at first. */
 struct arena *arena_new_for(size_t max, size_t bytes, unsigned pieces) must_check;
+/* For secrets that are held: its memory is that of base/secret.h. */
+struct arena *arena_new_hidden(size_t max) must_check;
+/* Secrets pass through it, or have since it was made: what it held is zeroed when it is freed or
+ * reset, once.  (Not what arena_try_resize() has moved before this was asked for.) */
+void arena_wipe_later(struct arena *a);
 void arena_free(struct arena *a); /* NULL is fine; runs clean-up hooks, last added first */
 /* As if freed and made anew, but keeps its first page: for objects that are recycled. */
 void arena_reset(struct arena *a);

@@ -13,10 +13,30 @@ void buf_init(struct buf *b, size_t max)
     *b = (struct buf){.max = max};
 }
 
+void buf_init_secret(struct buf *b, size_t max)
+{
+    *b = (struct buf){.max = max, .wipes = true};
+}
+
 void buf_release(struct buf *b)
 {
+    if (b->wipes && b->p)
+        explicit_bzero(b->p, b->cap);
     free(b->p);
-    *b = (struct buf){.max = b->max};
+    *b = (struct buf){.max = b->max, .wipes = b->wipes};
+}
+
+/* realloc() would leave the old bytes behind. */
+static void move_wiping(struct buf *b, size_t cap)
+{
+    char *p = xmalloc(cap);
+
+    if (b->p) {
+        memcpy(p, b->p, b->n);
+        explicit_bzero(b->p, b->cap);
+        free(b->p);
+    }
+    b->p = p;
 }
 
 char *buf_room(struct buf *b, size_t n)
@@ -33,7 +53,10 @@ char *buf_room(struct buf *b, size_t n)
     /* The ceiling is also the most that is ever held, whatever doubling says. */
     if (cap > b->max + 1 && b->max + 1 > b->n + n)
         cap = b->max + 1;
-    b->p = xrealloc(b->p, cap);
+    if (unlikely(b->wipes))
+        move_wiping(b, cap);
+    else
+        b->p = xrealloc(b->p, cap);
     b->cap = cap;
     b->p[b->n] = '\0';
     return b->p + b->n;
@@ -115,6 +138,8 @@ void buf_consume(struct buf *b, size_t n)
 
 void buf_reset(struct buf *b)
 {
+    if (b->wipes && b->p)
+        explicit_bzero(b->p, b->cap);
     b->n = 0;
     if (b->p)
         b->p[0] = '\0';
@@ -126,6 +151,6 @@ char *buf_steal(struct buf *b, size_t *ret_n)
 
     if (ret_n)
         *ret_n = b->n;
-    *b = (struct buf){.max = b->max};
+    *b = (struct buf){.max = b->max, .wipes = b->wipes};
     return p;
 }

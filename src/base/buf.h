@@ -11,9 +11,11 @@ struct buf {
     size_t n;
     size_t cap;
     size_t max; /* ceiling on n */
+    bool wipes; /* zeroes whatever memory it leaves */
 };
 
 void buf_init(struct buf *b, size_t max);
+void buf_init_secret(struct buf *b, size_t max); /* secrets pass through it: it wipes */
 void buf_release(struct buf *b); /* also fine on a zeroed buf, and twice */
 /* false, and nothing added, when the ceiling would be passed: for sizes a peer controls. */
 must_check bool buf_try_add(struct buf *b, const void *p, size_t n);

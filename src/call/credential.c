@@ -3,7 +3,6 @@
 #include "call/credential.h"
 
 #include "base/log.h"
-#include "crypto/hash.h"
 #include "json/splice.h"
 #include "json/write.h"
 #include "session/bundle.h"
@@ -41,17 +40,8 @@ struct link_credential credential_found(const struct credential_fetch *f)
     return f ? f->found : (struct link_credential){0};
 }
 
-static void wipe(struct str text)
-{
-    if (text.p)
-        crypto_wipe((char *)text.p, text.n);
-}
-
 static void dispose(struct credential_fetch *f)
 {
-    wipe(f->found.value);
-    if (f->job.opens)
-        wipe(f->job.result);
     arena_free(f->mem);
     free(f);
 }
@@ -175,6 +165,7 @@ struct credential_fetch *credential_fetch(const struct credential_ask *ask,
     struct credential_fetch *f = xcalloc(1, sizeof(*f));
 
     f->mem = arena_new(FETCH_BYTES);
+    arena_wipe_later(f->mem);
     f->keyring = ask->keyring;
     f->who = (struct principal){.tenant = arena_dup(f->mem, ask->who->tenant),
                                 .owner = arena_dup(f->mem, ask->who->owner),
@@ -219,12 +210,6 @@ static void write_stamped(const struct js_doc *doc, struct str name, struct str 
     js_splice_write(&s, js_root(doc), out);
 }
 
-static void wipe_buf(struct buf *b)
-{
-    wipe(buf_str(b));
-    buf_release(b);
-}
-
 void credential_stamp(struct link_credential c, struct buf *text)
 {
     struct arena *mem;
@@ -234,17 +219,18 @@ void credential_stamp(struct link_credential c, struct buf *text)
     if (!c.value.p)
         return;
     mem = arena_new(8 * MAX_TEXT);
-    buf_init(&member, 8 * (c.name.n + c.value.n) + 32);
+    arena_wipe_later(mem);
+    buf_init_secret(&member, 8 * (c.name.n + c.value.n) + 32);
     js_quote(&member, c.name);
     buf_addc(&member, ':');
     js_quote(&member, c.value);
-    buf_init(&out, MAX_TEXT);
+    buf_init_secret(&out, MAX_TEXT);
     if (js_parse(buf_str(text), &js_limits_upstream, mem, &doc, NULL)) {
         write_stamped(&doc, c.name, buf_str(&member), mem, &out);
         buf_reset(text);
         buf_addstr(text, buf_str(&out));
     }
-    wipe_buf(&out);
-    wipe_buf(&member);
+    buf_release(&out);
+    buf_release(&member);
     arena_free(mem);
 }

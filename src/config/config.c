@@ -10,7 +10,7 @@
 
 static struct config *config_new(void)
 {
-    struct arena *mem = arena_new(SIZE_MAX);
+    struct arena *mem = arena_new_hidden(SIZE_MAX); /* headers, env and secrets of issuers */
     struct config *c = arena_new_of(mem, struct config);
 
     c->refs = 1;

@@ -34,7 +34,7 @@ void definition_compute(struct server_config *s)
 {
     struct buf out;
 
-    buf_init(&out, SIZE_MAX);
+    buf_init_secret(&out, SIZE_MAX); /* headers and env hold secrets */
     put_text(&out, s->name);
     put_number(&out, s->kind);
     put_text(&out, s->command);
@@ -56,6 +56,5 @@ void definition_compute(struct server_config *s)
     put_number(&out, s->pin);
     put_number(&out, (uint64_t)s->timeout_ms);
     sha256(buf_str(&out), s->definition);
-    crypto_wipe(out.p, out.n); /* headers and env hold secrets */
     buf_release(&out);
 }

@@ -125,7 +125,7 @@ bool expand_text(const struct js_binding *b, const struct js_node *v, struct str
 
     if (!memmem(text->p, text->n, "${", 2))
         return true;
-    buf_init(&out, CONFIG_EXPANDED_ONE_MAX);
+    buf_init_secret(&out, CONFIG_EXPANDED_ONE_MAX);
     ok = expand_all(b, v, *text, &out, err);
     r->expanded += out.n;
     if (ok && r->expanded > CONFIG_EXPANDED_ALL_MAX)

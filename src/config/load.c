@@ -80,7 +80,7 @@ static bool load_file(const char *path, const struct config_source *source, bool
         return false;
     if (*ret_missing)
         return true;
-    buf_init(&text, CONFIG_FILE_MAX + 1);
+    buf_init_secret(&text, CONFIG_FILE_MAX + 1);
     ok = read_all(fd, path, &text, err) &&
          config_parse(buf_str(&text), str_of(path), source, ret, err);
     close(fd);

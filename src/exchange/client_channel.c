@@ -147,6 +147,8 @@ static const struct http_head *copy_head(const struct http_head *head, struct ar
 void client_channel_take(struct client_channel *c, struct str body, const struct http_head *head)
 {
     struct arena *mem = arena_new(MESSAGE_MEMORY);
+    if (head) /* its credential is copied too */
+        arena_wipe_later(mem);
     struct client_message *m = arena_new_of(mem, struct client_message);
 
     *m = (struct client_message){.channel = c, .mem = mem, .size = body.n};

@@ -319,7 +319,7 @@ static struct http_call *call_new(struct http_pool *p)
         call->later.fn = on_call_later;
         list_init(&call->link);
         deadline_init(&call->deadline, on_call_due);
-        buf_init(&call->request, SIZE_MAX);
+        buf_init_secret(&call->request, SIZE_MAX);
         buf_init(&call->body, p->config.max_body);
     }
     call->conn = NULL;

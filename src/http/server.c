@@ -242,7 +242,7 @@ struct server_request *server_request_new(struct server_conn *c)
         r->pub.mem =
             arena_new_for(s->config.max_body + HTTP_MAX_HEAD + REQUEST_SLACK, REQUEST_USUAL, 0);
         list_init(&r->link);
-        buf_init(&r->chunked, s->config.max_body);
+        buf_init_secret(&r->chunked, s->config.max_body);
     }
     s->refs++;
     r->conn = c;

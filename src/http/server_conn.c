@@ -609,7 +609,7 @@ void server_conn_new(struct http_server *s, int fd, struct tls_context *tls, boo
         c->peer_uid = who.uid;
     c->later.fn = on_later;
     deadline_init(&c->deadline, on_deadline);
-    buf_init(&c->in, 2 * SERVER_MAX_PIPELINED + HTTP_MAX_HEAD);
+    buf_init_secret(&c->in, 2 * SERVER_MAX_PIPELINED + HTTP_MAX_HEAD);
     list_push(&s->conns, &c->link);
     s->n_open++;
     c->conn = conn_adopt(s->loop, fd, tls, &conn_events, c);

@@ -88,7 +88,7 @@ struct str own_token_mint(struct own_tokens *o, const struct login_row *login,
     size_t n = sizeof(signature);
 
     buf_init(&claims, JWT_BYTES_MAX);
-    buf_init(&out, 4 * JWT_BYTES_MAX);
+    buf_init_secret(&out, 4 * JWT_BYTES_MAX);
     write_claims(&claims, login, user, now_ms);
     add_base64(&out, header);
     buf_addc(&out, '.');

@@ -24,7 +24,7 @@ struct proof {
     struct arena *mem; /* this proof is in it */
     uint8_t digest[32];
     struct list waiting; /* struct identify */
-    struct str text;     /* the credential; wiped at the end */
+    struct str text;     /* the credential; wiped with mem */
     struct str key_id;   /* absent: a token */
     bool is_own;         /* … of ours */
     struct login_row *login;
@@ -50,7 +50,6 @@ static bool begin(struct proof *p, struct error *err);
 
 static void proof_free(struct proof *p)
 {
-    crypto_wipe((char *)p->text.p, p->text.n);
     arena_free(p->mem);
 }
 
@@ -409,6 +408,7 @@ bool proof_begin(struct identity *id, struct identify *q, struct str credential,
         return true;
     }
     mem = arena_new(4u * 1024 * 1024);
+    arena_wipe_later(mem);
     if (!is_known_form(id, credential, mem, &key_id, &is_own)) {
         arena_free(mem);
         return error_set(&q->err, ERR_UNAUTHENTICATED,

@@ -2,7 +2,8 @@
 /* One socket or pipe end.  Between the loop, which says "ready", and the protocols, which speak in
  * bytes.  The steady state costs one read and one write per message: reading stays armed, each
  * readiness is one read into the loop's scratch, a write is tried at once, and only what the kernel
- * does not take is copied to the queue.
+ * does not take is copied to the queue.  What passes through here may be a secret, and nobody can
+ * tell: the scratch, the queue and what is joined are wiped after use.
  *
  * Life, with what is true in each phase (enum phase):
  *
@@ -201,7 +202,9 @@ static bool write_joined(struct conn *c, const struct iovec *parts, int n, size_
         memcpy(end, parts[i].iov_base, parts[i].iov_len);
         end += parts[i].iov_len;
     }
-    return c->tls ? write_tls(c, &one, ret_n, err) : write_plain(c, &one, 1, ret_n, err);
+    bool ok = c->tls ? write_tls(c, &one, ret_n, err) : write_plain(c, &one, 1, ret_n, err);
+    explicit_bzero(joined, total);
+    return ok;
 }
 
 static bool write_direct(struct conn *c, const struct iovec *parts, int n, size_t total,
@@ -315,6 +318,7 @@ static void read_plain(struct conn *c)
     if (likely(n > 0)) {
         c->bytes_in += (size_t)n;
         c->events->on_bytes(c->arg, str_n(scratch, (size_t)n));
+        explicit_bzero(scratch, (size_t)n);
     } else if (n == 0) {
         c->at_eof = true;
         update_want(c);
@@ -341,6 +345,7 @@ static enum tls_step read_tls_once(struct conn *c, size_t room, struct error *er
     c->bytes_in += all;
     if (all)
         c->events->on_bytes(c->arg, str_n(scratch, all));
+    explicit_bzero(scratch, all);
     return step;
 }
 
@@ -473,7 +478,7 @@ static struct conn *conn_new(struct loop *loop, int fd, const struct conn_events
     c->max_queue = DEFAULT_MAX_QUEUE;
     c->can_read = c->is_socket = true;
     c->later.fn = run_errands;
-    buf_init(&c->queue, SIZE_MAX);
+    buf_init_secret(&c->queue, SIZE_MAX);
     return c;
 }
 

@@ -64,7 +64,8 @@ static struct tls_context *context_new(const SSL_METHOD *method, bool is_client,
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                 SSL_OP_CLEANSE_PLAINTEXT); /* what was read may be a secret */
     t = xcalloc(1, sizeof(*t));
     t->ctx = ctx;
     t->is_client = is_client;

@@ -16,7 +16,8 @@ void *control_job_new(size_t size, size_t max_bytes, struct services *sv, struct
     j->sv = sv;
     j->http = r;
     j->mem = arena_new(max_bytes);
-    buf_init(&j->out, max_bytes);
+    arena_wipe_later(j->mem);
+    buf_init_secret(&j->out, max_bytes); /* keys and passwords pass through both */
     r->user = j;
     r->on_abort = on_abort;
     return j;

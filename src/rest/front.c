@@ -175,11 +175,29 @@ static struct found *find(struct http_request *r)
     return f;
 }
 
+/* Credentials come in these headers and in the path; passwords, credentials for other services and
+ * new keys in bodies of the REST interface and of commands. */
+static bool may_hold_secrets(const struct http_request *r)
+{
+    static const struct str names[] = {
+        {"authorization", 13}, {"x-api-key", 9}, {"cookie", 6}, {"proxy-authorization", 19}};
+
+    if (r->is_unix || api_is_path(r->head->path) || str_starts(r->head->path, STR("/mcp/k/")))
+        return true;
+    for (unsigned i = 0; i < r->head->n_headers; i++)
+        for (size_t j = 0; j < countof(names); j++)
+            if (str_ieq(r->head->headers[i].name, names[j]))
+                return true;
+    return false;
+}
+
 int front_gate(void *arg, struct http_request *r, struct str *ret_body)
 {
     struct services *sv = arg;
     const char *wrong = check_names(sv->config, r);
 
+    if (may_hold_secrets(r))
+        arena_wipe_later(r->mem);
     if (api_is_path(r->head->path))
         r->word_refusal = api_word_refusal;
     if (wrong) {

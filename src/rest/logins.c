@@ -59,7 +59,7 @@ static void reply_tokens(struct api_call *c, const struct login_call *l)
     struct js_writer w;
     struct buf out;
 
-    buf_init(&out, 64 * 1024);
+    buf_init_secret(&out, 64 * 1024);
     js_begin(&w, &out);
     js_object(&w);
     js_kv_string(&w, "access_token", l->access_token);

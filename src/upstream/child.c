@@ -100,11 +100,18 @@ static bool pipe_open(struct child_pipe *p, int fd, struct child *c,
     return true;
 }
 
+/* Some carry a credential in their _meta. */
+static void message_free(struct child_message *m)
+{
+    explicit_bzero(m->bytes, m->n);
+    free(m);
+}
+
 static void messages_free(struct child *c)
 {
     struct list *node;
     while ((node = list_pop(&c->messages)))
-        free(list_entry(node, struct child_message, link));
+        message_free(list_entry(node, struct child_message, link));
     c->queued = 0;
 }
 
@@ -201,7 +208,7 @@ static bool messages_write(struct child *c)
         c->queued -= (size_t)n;
         if (m->sent == m->n) {
             list_remove(&m->link);
-            free(m);
+            message_free(m);
         }
     }
     return true;

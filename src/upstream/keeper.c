@@ -168,6 +168,7 @@ static void send_packets(struct keeper *k)
         /* Any other failure also shows on the reading side, which is where death is handled. */
         k->queued -= p->n;
         list_remove(&p->link);
+        explicit_bzero(p->bytes, p->n); /* a child's environment holds secrets */
         free(p);
     }
     if (k->watch)
@@ -435,7 +436,7 @@ unsigned keeper_spawn(struct keeper *k, const struct server_config *server,
 {
     struct keeper_record *r = record_new(k, server, events, arg);
     struct buf request;
-    buf_init(&request, KEEPER_MAX_REQUEST);
+    buf_init_secret(&request, KEEPER_MAX_REQUEST);
     if (spawn_request(k, server, r, &request, &r->failure)) {
         list_push(&k->records, &r->link);
         queue_packet(k, buf_str(&request));

@@ -204,6 +204,8 @@ static never_returns void minder_main(const struct minder_plan *plan, pid_t keep
         status_write(plan->status, 0, KEEPER_STAGE_FORK, errno);
         _exit(1);
     }
+    for (char **pair = plan->env; *pair; pair++) /* its secrets are the child's alone */
+        explicit_bzero(*pair, strlen(*pair));
     status_write(plan->status, child, KEEPER_STAGE_NONE, 0);
     close_range(3, ~0U, 0); /* holding any of these would hide an end of file */
     minder_watch(child);

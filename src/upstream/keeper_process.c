@@ -310,6 +310,7 @@ static void requests_read(struct keeper_process *k)
     memcpy(&r, k->request, sizeof(r));
     if (r.verb < countof(request_verbs) && request_verbs[r.verb])
         request_verbs[r.verb](k, &r, (size_t)n);
+    explicit_bzero(k->request, (size_t)n);
 }
 
 static void all_read_status(struct keeper_process *k)

@@ -9,7 +9,6 @@
 #include "upstream/upstream_impl.h"
 
 #include "base/log.h"
-#include "crypto/hash.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -22,19 +21,13 @@ static struct str pending_key(const struct pending *p)
     return str_n((const char *)&p->id, sizeof(p->id));
 }
 
-static void wipe(void *arg)
-{
-    struct link *l = arg;
-    crypto_wipe((char *)l->credential.value.p, l->credential.value.n);
-}
-
 static void take_credential(struct link *l, const struct link_credential *c)
 {
     if (!c->value.p)
         return;
+    secret_set(&l->secret, c->value);
     l->credential =
-        (struct link_credential){c->as, arena_dup(l->mem, c->name), arena_dup(l->mem, c->value)};
-    arena_on_free(l->mem, wipe, l);
+        (struct link_credential){c->as, arena_dup(l->mem, c->name), secret_view(&l->secret)};
 }
 
 struct link *link_new(struct upstream *u, const struct link_identity *who, enum mcp_era era,
@@ -71,6 +64,7 @@ static void reap_link(struct loop_task *task)
     struct link *l = container_of(task, struct link, reap);
     link_forget_own(l);
     upstream_unref(l->up);
+    secret_release(&l->secret);
     arena_free(l->mem);
     free(l);
 }

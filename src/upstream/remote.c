@@ -5,7 +5,6 @@
  * (remote_stream.c).  Servers of 2024 answer on a stream of their own (remote_sse.c). */
 #include "upstream/remote_impl.h"
 
-#include "crypto/hash.h"
 #include "io/tls.h"
 #include "mcp/header.h"
 
@@ -44,16 +43,17 @@ bool remote_of(struct upstream *u, struct remote **ret, struct error *err)
         free(r);
         return false;
     }
-    buf_init(&lines, 64 * 1024);
+    buf_init_secret(&lines, 64 * 1024);
     buf_addz(&lines, "Content-Type: application/json\r\n"
                      "Accept: application/json, text/event-stream\r\n");
     size_t general = lines.n;
     for (size_t i = 0; i < u->config->n_headers; i++)
         buf_addf(&lines, "%.*s: %.*s\r\n", STR_ARG(u->config->headers[i].name),
                  STR_ARG(u->config->headers[i].value));
-    r->common.p = buf_steal(&lines, &r->common.n);
+    secret_set(&r->common, buf_str(&lines));
+    buf_release(&lines);
     r->own = str_n(r->common.p + general, r->common.n - general);
-    buf_init(&r->lines, 256 * 1024);
+    buf_init_secret(&r->lines, 256 * 1024);
     r->pool = pool_new(u, r, MAX_REQUESTS);
     *ret = u->wire = r;
     return true;
@@ -168,8 +168,7 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
     struct str target = rl->endpoint.p ? rl->endpoint : r->url.target;
     post->call = http_call_start(pool, "POST", target, buf_str(&r->lines), &part, 1, timeout,
                                  &post_events, post);
-    if (l->credential.value.p)
-        crypto_wipe(r->lines.p, r->lines.n);
+    buf_reset(&r->lines);
     return true;
 }
 
@@ -189,7 +188,7 @@ static void say_goodbye(struct link *l)
     if (!l->remote_id.p || !r || rl->endpoint.p)
         return;
     struct post *post = post_new(NULL, NULL);
-    buf_init(&lines, 64 * 1024);
+    buf_init_secret(&lines, 64 * 1024);
     add_common_lines(&lines, l, r);
     remote_add_session_lines(&lines, l);
     post->call = http_call_start(r->pool, "DELETE", r->url.target, buf_str(&lines), NULL, 0, 5000,
@@ -215,7 +214,7 @@ static void remote_forget(struct upstream *u)
     http_pool_free(r->pool);
     http_pool_free(r->streams);
     tls_free(r->tls);
-    free((char *)r->common.p);
+    secret_release(&r->common);
     buf_release(&r->lines);
     free(r);
 }

@@ -19,7 +19,7 @@ struct remote { /* upstream.wire */
     struct http_pool *streams; /* what stays open: it must never use up the places of requests */
     struct tls_context *tls;
     struct http_url url;
-    struct str common; /* header lines of every POST; owned */
+    struct secret common; /* header lines of every POST */
     struct str own;    /* the configured ones among them */
     struct buf lines;  /* room for the head lines of the next POST */
 };

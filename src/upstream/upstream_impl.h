@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "base/metric.h"
+#include "base/secret.h"
 #include "upstream/upstream.h"
 
 /*   OPENING ──link_opened()──> OPEN ──link_end()──> ENDED (freed at the end of the turn)
@@ -18,7 +19,8 @@ struct link {
     uint64_t generation;
     struct str key, owner; /* owned, in mem */
     struct str initialize_params;
-    struct link_credential credential; /* in mem, wiped with it */
+    struct link_credential credential; /* its name is in mem, its value … */
+    struct secret secret;              /* … here */
     struct arena *mem;
     struct list waiters;  /* struct link_wait */
     struct list pendings; /* struct pending, oldest first */

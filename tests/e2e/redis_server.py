@@ -33,6 +33,10 @@ class Redis:
             s.sendall(b'*%d\r\n%s' % (len(words), bulk))
             return s.recv(1 << 16)
 
+    def strings(self, *words):
+        """A short answer that is a list of strings."""
+        return self.say(*words).split(b'\r\n')[2::2]
+
     def close(self):
         self.keeper.stdin.close()
         self.keeper.wait(10)
