@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from harness import BINARY
+from harness import BINARY, BUILD, LONG
 from rest import refused
 
 CANARY = 'canary-7f3b9d1c'
@@ -405,3 +405,13 @@ def test_rotate__killed_anywhere_loses_nothing_and_goes_on(rest, stdio_server, r
         assert json.loads(done.stdout)['resumed'] == (point != 'rotate.add:1') and len(master_lines(api.holdfast)) == 1
         api.holdfast.start()
         all_open(api, names)
+
+
+@pytest.mark.skipif(not LONG, reason='a hundred thousand rows; in make test-long')
+def test_rotate__of_100000_rows_killed_at_50_random_points_leaves_every_row_readable():
+    seed = os.environ.get('HOLDFAST_SEED', str(int.from_bytes(os.urandom(4), 'big')))
+    program = os.path.join(BUILD, 'tests/unit_session_test_rotate')
+    done = subprocess.run([program], capture_output=True, text=True, timeout=3000, check=False,
+                          env={**os.environ, 'HOLDFAST_ROTATE': f'100000:50:{seed}'})
+    print(done.stdout)  # the seed is in it
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rotation, killed before each of its writes: whatever was there can still be read, and running it
- * again ends with one master key and every row under keys of this rotation. */
+ * again ends with one master key and every row under keys of this rotation.  The last test kills it
+ * by the clock instead, wherever it is then; HOLDFAST_ROTATE=ROWS:KILLS:SEED makes it larger. */
 #include "test.h"
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/random.h"
 #include "crypto/master.h"
 #include "session/rotate.h"
 #include "session/sealed.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,10 +25,12 @@
 
 struct place {
     char dir[40], db[64], key[64];
+    int rows;
 };
 
-static void enter(struct place *p)
+static void enter(struct place *p, int rows)
 {
+    p->rows = rows;
     snprintf(p->dir, sizeof(p->dir), "/tmp/holdfast-rotate-XXXXXX");
     assert_non_null(mkdtemp(p->dir));
     snprintf(p->db, sizeof(p->db), "%s/holdfast.db", p->dir);
@@ -87,8 +93,9 @@ static struct session_row row_of(struct seal_key *key, struct str key_id, struct
     };
 }
 
-static void make_rows(struct store *s, struct seal_key *key, struct str key_id, struct str tenant,
-                      int first)
+/* The next ROWS of a tenant at most; returns where it goes on. */
+static int make_some(struct store *s, struct seal_key *key, struct str key_id, struct str tenant,
+                     int first, int end)
 {
     struct principal who = {.tenant = tenant, .owner = STR("user:a"), .role = ROLE_MEMBER};
     struct arena *mem = arena_new(1 << 20);
@@ -96,7 +103,8 @@ static void make_rows(struct store *s, struct seal_key *key, struct str key_id, 
     struct session_row rows[ROWS];
     struct error err;
     size_t at = 0;
-    for (int n = first; n < ROWS; n += TENANTS, at++) {
+    int n = first;
+    for (; n < end && at < ROWS; n += TENANTS, at++) {
         rows[at] = row_of(key, key_id, tenant, n, mem);
         ops[at] = (struct store_op){.kind = OP_SESSION_CREATE,
                                     .who = &who,
@@ -107,6 +115,7 @@ static void make_rows(struct store *s, struct seal_key *key, struct str key_id, 
     if (!store_write(s, ops, at, &err))
         fail_msg("%s", err.text);
     arena_free(mem);
+    return n;
 }
 
 static void fill(const struct place *p)
@@ -127,7 +136,8 @@ static void fill(const struct place *p)
                                      .created_ms = 1};
         write_op(s, (struct store_op){.kind = OP_TENANT_KEY_PUT, .tenant_key = &row});
         struct seal_key *seal = seal_key_new(key);
-        make_rows(s, seal, str_of(id), str_of(tenant), t);
+        for (int n = t; n < p->rows;)
+            n = make_some(s, seal, str_of(id), str_of(tenant), n, p->rows);
         seal_key_free(seal);
     }
     master_free(m);
@@ -158,27 +168,38 @@ static size_t check_row(struct store *s, struct master *m, const struct session_
     return str_eq(newest->id, sealed.key_id);
 }
 
-static size_t check_all(const struct place *p)
+/* The rows from the first-th on, `most` of them at most. */
+static size_t check_some(const struct place *p, int first, int most)
 {
     struct store *s = open_store(p);
     struct master *m = open_master(p);
-    struct arena *mem = arena_new(64u << 20);
-    struct session_row *rows = NULL;
-    struct str after = STR_NONE;
+    char after[64] = "";
     struct error err;
-    size_t n = 0, page = 0, fresh = 0;
+    size_t page = 1, fresh = 0;
+    int n = first;
 
-    do {
-        assert_true(store_sealed_page(s, after, STORE_PAGE_MAX, mem, &rows, &page, &err));
+    if (first)
+        snprintf(after, sizeof(after), "00000000-0000-7000-8000-%012d", first - 1);
+    while (page && n - first < most) {
+        struct arena *mem = arena_new(64u << 20);
+        struct session_row *rows = NULL;
+        assert_true(store_sealed_page(s, *after ? str_of(after) : STR_NONE, STORE_PAGE_MAX, mem,
+                                      &rows, &page, &err));
         for (size_t i = 0; i < page; i++)
-            fresh += check_row(s, m, &rows[i], (int)n++, mem);
-        after = page ? rows[page - 1].id : STR_NONE;
-    } while (page);
-    assert_int_equal(n, ROWS);
-    arena_free(mem);
+            fresh += check_row(s, m, &rows[i], n++, mem);
+        if (page)
+            snprintf(after, sizeof(after), "%.*s", STR_ARG(rows[page - 1].id));
+        arena_free(mem);
+    }
+    assert_true(n == p->rows || n - first >= most);
     master_free(m);
     store_close(s);
     return fresh;
+}
+
+static size_t check_all(const struct place *p)
+{
+    return check_some(p, 0, INT_MAX);
 }
 
 /* In a child that dies before its n-th write; true when it came to its end. */
@@ -208,7 +229,7 @@ TEST(test_rotate_master__killed_before_any_write_loses_nothing_and_goes_on)
 
     for (int n = 1; !finished; n++) {
         struct place p;
-        enter(&p);
+        enter(&p, ROWS);
         fill(&p);
         finished = rotate_and_die(&p, n);
         size_t fresh = check_all(&p);
@@ -236,7 +257,7 @@ TEST(test_rotate_master__refuses_another_new_key_while_one_is_half_way)
     struct place p;
     struct rotation told;
     struct error err;
-    enter(&p);
+    enter(&p, ROWS);
     fill(&p);
     assert_false(rotate_and_die(&p, 2));
     struct store *s = open_store(&p);
@@ -246,5 +267,67 @@ TEST(test_rotate_master__refuses_another_new_key_while_one_is_half_way)
     assert_int_equal(err.code, ERR_CONFLICT);
     store_close(s);
     (void)check_all(&p);
+    leave(&p);
+}
+
+/* In a child that the clock ends after so many microseconds (0: never), wherever it is; true when
+ * it came to its end before. */
+static bool rotate_for(const struct place *p, int64_t us)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        struct rotation told;
+        struct error err;
+        struct itimerval end = {
+            .it_value = {.tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000)}};
+        struct store *s = open_store(p);
+        setitimer(ITIMER_REAL, &end, NULL); /* nobody handles SIGALRM: it kills */
+        _exit(rotate_master(s, str_of(p->key), STR_NONE, true, &told, &err) && !told.unusable ? 0
+                                                                                              : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) ? WEXITSTATUS(status) == 0 : WTERMSIG(status) == SIGALRM);
+    return WIFEXITED(status);
+}
+
+static void check_is_over(const struct place *p)
+{
+    struct master *m = open_master(p);
+    assert_false(master_has_old(m));
+    master_free(m);
+    assert_int_equal(check_all(p), p->rows);
+}
+
+TEST(test_rotate_master__killed_at_random_points_ends_with_every_row_under_the_new_key)
+{
+    const char *wanted = getenv("HOLDFAST_ROTATE");
+    int rows = 2000, kills = 5, rounds = 0;
+    uint64_t seed = random_u64();
+    unsigned dice;
+    struct place p;
+
+    if (wanted)
+        assert_true(sscanf(wanted, "%d:%d:%lu", &rows, &kills, &seed) >= 2);
+    print_message("HOLDFAST_ROTATE=%d:%d:%llu\n", rows, kills, (unsigned long long)seed);
+    dice = (unsigned)(seed ^ seed >> 32);
+    enter(&p, rows);
+    fill(&p);
+    int64_t whole_us = clock_mono_us();
+    assert_true(rotate_for(&p, 0));
+    whole_us = clock_mono_us() - whole_us;
+    for (int done = 0; done < kills;) {
+        int64_t us =
+            1 + (int64_t)((double)rand_r(&dice) / RAND_MAX * 2.0 * (double)whole_us / kills);
+        if (rotate_for(&p, us)) {
+            rounds++; /* the next begins another rotation */
+            continue;
+        }
+        done++;
+        (void)check_some(&p, (int)((unsigned)rand_r(&dice) % (unsigned)rows), 500);
+    }
+    assert_true(rotate_for(&p, 0));
+    check_is_over(&p);
+    print_message("%d rows, %d kills in %d rotations\n", rows, kills, rounds + 2);
     leave(&p);
 }
