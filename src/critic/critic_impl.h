@@ -36,8 +36,6 @@ struct critic_scan {
 };
 void critic_scan_begin(struct critic_scan *s, struct str text, struct arena *mem);
 bool critic_scan_next(struct critic_scan *s, struct critic_piece *ret);
-/* Whether a change is opened at `at`; at the end of the text the benefit of the doubt says yes. */
-bool critic_is_change_opener(struct str text, size_t at);
 static inline bool critic_has_at(struct str text, size_t at, struct str what)
 {
     return at < text.n && str_starts(str_n(text.p + at, text.n - at), what);
@@ -109,8 +107,15 @@ struct str critic_remarks_stamp(struct str text, struct critic_remarks *fresh,
                                 const struct critic_author *author, struct arena *mem);
 
 /* emit.c: the source with each hunk (accepted view to `target`) written as suggestions, or, with
- * no author, as plain text.  Hunks hold whole changes and whole code, or none of them. */
-struct str critic_emit(const struct critic *c, const struct critic_hunks *hunks, struct str target,
-                       const struct critic_author *author, struct arena *mem);
+ * no author, as plain text.  Hunks hold whole changes and whole code, or none of them.  With
+ * `plain_again` a hunk whose new text is its base becomes plain. */
+struct critic_emission {
+    const struct critic_hunks *hunks;
+    struct str target;
+    const struct critic_author *author;
+    bool plain_again;
+};
+struct str critic_emit(const struct critic *c, const struct critic_emission *how,
+                       struct arena *mem);
 
 #endif

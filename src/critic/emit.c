@@ -9,22 +9,29 @@
 #include "critic/critic_impl.h"
 
 struct emitter {
-    const struct critic_hunks *hunks;
+    const struct critic_emission *how;
     size_t next; /* hunk */
     bool is_open;
     size_t at;       /* in the accepted view */
     struct buf base; /* of the open hunk */
-    struct str target;
-    const struct critic_author *author; /* NULL: plain text */
     struct arena *mem;
     struct buf out;
 };
+
+/* Whether a closing mark behind the bytes that begin here might make them open a change. */
+static bool may_open(struct str text, size_t at)
+{
+    for (size_t f = 0; f < countof(critic_marks); f++)
+        if (critic_marks[f].is_change && critic_has_at(text, at, critic_marks[f].open))
+            return true;
+    return false;
+}
 
 /* Where the first piece of the text has to end. */
 static size_t next_cut(struct str text, const struct critic_marks *m)
 {
     for (size_t i = 0; i + 3 <= text.n; i++)
-        if (critic_has_at(text, i, m->close) || critic_is_change_opener(text, i))
+        if (critic_has_at(text, i, m->close) || may_open(text, i))
             return i + 1;
     return text.n;
 }
@@ -37,7 +44,7 @@ static void write_side(struct emitter *e, enum critic_form form, struct str text
         size_t n = next_cut(text, m);
 
         buf_addstr(&e->out, m->open);
-        critic_meta_write(&e->out, e->author);
+        critic_meta_write(&e->out, e->how->author);
         buf_add(&e->out, text.p, n);
         buf_addstr(&e->out, m->close);
         text = critic_cut(text, n, text.n);
@@ -62,11 +69,11 @@ static void write_inserted(struct emitter *e, struct str text)
 
 static void close_hunk(struct emitter *e)
 {
-    const struct critic_hunk *h = &e->hunks->p[e->next++];
-    struct str fresh = critic_cut(e->target, h->new_from, h->new_to);
+    const struct critic_hunk *h = &e->how->hunks->p[e->next++];
+    struct str fresh = critic_cut(e->how->target, h->new_from, h->new_to);
 
     /* A suggestion taken back is no suggestion. */
-    if (!e->author || str_eq(buf_str(&e->base), fresh)) {
+    if (!e->how->author || (e->how->plain_again && str_eq(buf_str(&e->base), fresh))) {
         buf_addstr(&e->out, fresh);
     } else {
         write_side(e, FORM_DELETE, buf_str(&e->base));
@@ -78,7 +85,7 @@ static void close_hunk(struct emitter *e)
 
 static const struct critic_hunk *next_hunk(const struct emitter *e)
 {
-    return e->next < e->hunks->n ? &e->hunks->p[e->next] : NULL;
+    return e->next < e->how->hunks->n ? &e->how->hunks->p[e->next] : NULL;
 }
 
 /* Closes what ends here and opens what begins here, in front of text that has some width. */
@@ -132,10 +139,9 @@ static void emit_mark(struct emitter *e, const struct critic_span *span)
     e->at += width;
 }
 
-struct str critic_emit(const struct critic *c, const struct critic_hunks *hunks, struct str target,
-                       const struct critic_author *author, struct arena *mem)
+struct str critic_emit(const struct critic *c, const struct critic_emission *how, struct arena *mem)
 {
-    struct emitter e = {.hunks = hunks, .target = target, .author = author, .mem = mem};
+    struct emitter e = {.how = how, .mem = mem};
     struct str result;
 
     buf_init(&e.out, SIZE_MAX);

@@ -137,7 +137,7 @@ static size_t code_span_end(struct critic_scan *s, bool *ret_is_code)
     return at;
 }
 
-bool critic_is_change_opener(struct str text, size_t at)
+static bool is_change_opener(struct str text, size_t at)
 {
     for (size_t f = 0; f < countof(critic_marks); f++) {
         const struct critic_marks *m = &critic_marks[f];
@@ -157,7 +157,7 @@ static size_t find_close(struct str text, size_t at, const struct critic_marks *
             continue;
         if (!m->is_change && critic_has_at(text, at, m->open))
             return NOWHERE;
-        if (m != &critic_marks[FORM_COMMENT] && critic_is_change_opener(text, at))
+        if (m != &critic_marks[FORM_COMMENT] && is_change_opener(text, at))
             return NOWHERE;
     }
     return NOWHERE;
@@ -168,7 +168,7 @@ static bool read_mark(struct critic_scan *s, enum critic_form form, struct criti
     const struct critic_marks *m = &critic_marks[form];
     struct critic_piece piece = {.form = form, .from = s->at, .body = s->at + m->open.n};
 
-    if (m->is_change && !critic_is_change_opener(s->text, s->at))
+    if (m->is_change && !is_change_opener(s->text, s->at))
         return false;
     piece.body += critic_meta_read(critic_cut(s->text, piece.body, s->text.n), s->mem, &piece.meta);
     piece.body_end = find_close(s->text, piece.body, m);

@@ -7,9 +7,9 @@
  *   3. differences with nothing but blanks between them become one;
  *   4. the source is written anew (emit.c), read again, and held against what was promised.
  *
- * Step 4 fails where the new text and its surroundings make or break code together, such as a
- * backtick that finds its partner outside.  Then each difference is widened to its paragraph, then
- * to the document, but never over a change it did not touch; if that does not help the edit is
+ * Step 4 fails where the new text and its surroundings make or break code or a mark together, such
+ * as a backtick that finds its partner outside.  Then each difference is widened to its paragraph,
+ * then to the document, but never over a change it did not touch; if that does not help the edit is
  * refused. */
 #include "critic/critic_impl.h"
 
@@ -104,7 +104,20 @@ static void join(struct critic_hunk *h, const struct critic_hunk *next)
     h->to = to;
 }
 
-/* Takes in whole atoms, and joins hunks that meet or have only blanks between them. */
+/* Whether they overlap, meet, or have only blanks between them; a deletion where they meet keeps
+ * them apart, as neither touches it. */
+static bool is_one(const struct merge *m, const struct critic_hunk *h,
+                   const struct critic_hunk *next)
+{
+    if (next->from < h->to)
+        return true;
+    for (size_t i = 0; next->from == h->to && i < m->n_fences; i++)
+        if (m->fences[i].from == h->to && m->fences[i].to == h->to)
+            return false;
+    return only_blanks(m->before, h->to, next->from);
+}
+
+/* Takes in whole atoms, and joins hunks that are one. */
 static void settle_hunks(struct merge *m)
 {
     size_t kept = 0, atom = 0;
@@ -117,7 +130,7 @@ static void settle_hunks(struct merge *m)
         for (size_t j = atom; j < m->n_atoms && m->atoms[j].from < h.to; j++)
             if (touches(&m->atoms[j], h.from, h.to))
                 stretch(&h, m->atoms[j].from, m->atoms[j].to);
-        if (last && (h.from <= last->to || only_blanks(m->before, last->to, h.from)))
+        if (last && is_one(m, last, &h))
             join(last, &h);
         else
             m->hunks.p[kept++] = h;
@@ -328,27 +341,28 @@ static bool keeps_promise(const struct merge *m, struct str result, bool is_sugg
 static bool merge(const struct critic *c, const struct critic_edit *edit, bool is_suggestion,
                   struct arena *mem, struct str *ret, struct error *err)
 {
-    const struct critic_author *author = is_suggestion ? &edit->author : NULL;
     bool done = false;
     struct merge m;
 
     if (!prepare(&m, c, edit, mem, err))
         return false;
     for (enum reach reach = REACH_WORDS; !done && reach < N_REACHES; reach++) {
+        struct critic_emission how = {&m.hunks, m.after, is_suggestion ? &edit->author : NULL,
+                                      .plain_again = reach == REACH_WORDS};
         struct str result;
 
         if (reach > REACH_WORDS)
             widen_hunks(&m, reach);
-        result = m.hunks.n ? critic_emit(c, &m.hunks, m.after, author, mem) : c->source;
+        result = m.hunks.n ? critic_emit(c, &how, mem) : c->source;
         done = keeps_promise(&m, result, is_suggestion);
         if (done)
             *ret = result;
     }
     critic_hunks_release(&m.hunks);
     return done || error_set(err, ERR_BAD_INPUT,
-                             "This edit would change what is code around a pending suggestion; "
-                             "edit whole paragraphs, or have the suggestions beside it settled "
-                             "first.");
+                             "This edit and the text around it would make or break code or markup "
+                             "together; edit whole paragraphs, or have the suggestions beside it "
+                             "settled first.");
 }
 
 bool critic_suggest(const struct critic *c, const struct critic_edit *edit, struct arena *mem,

@@ -38,7 +38,9 @@ static inline struct str check_unsigned(struct str s, struct arena *mem)
         const char *end = i >= 3 && s.p[i] == '{' && memcmp(s.p + i - 3, "{>>", 3) == 0
                               ? memmem(s.p + i, s.n - i, "}@@", 3)
                               : NULL;
-        if (end && !check_has(str_n(s.p + i, (size_t)(end - s.p) - i), "{>>"))
+        struct str meta = str_n(s.p + i, end ? (size_t)(end - s.p) - i : 0);
+
+        if (end && !check_has(meta, "{>>") && !check_has(meta, "<<}"))
             i = (size_t)(end + 3 - s.p);
         else
             p[n++] = s.p[i++];
@@ -208,7 +210,8 @@ static inline const char *check_accepted(struct str before, const struct critic_
                                  str_n(before.p + e->at + e->n, before.n - e->at - e->n), mem);
 
     /* A comment that is new or was cut through is signed anew. */
-    if (check_cuts_comment(before, e->at) || check_cuts_comment(before, e->at + e->n))
+    if (check_cuts_comment(before, e->at) || check_cuts_comment(before, e->at + e->n) ||
+        (check_has(e->fresh, "{>>") && check_has(e->fresh, "@@")))
         return NULL;
     if (check_has(want, "{>>") || check_has(before, "{>>")) {
         want = check_unsigned(want, mem);

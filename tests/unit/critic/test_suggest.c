@@ -146,6 +146,14 @@ TEST(test_suggest__code_made_across_a_change_is_taken_in)
     refuses("a ` {++p++} c", "c", "d ` e", "settled first");
 }
 
+TEST(test_suggest__halves_of_a_mark_do_not_meet)
+{
+    gives("x {+{++y++}+ z++}", "y", "",
+          DEL("x {") DEL("++ z++}") INS("x {") INS("++ z+") INS("+}"));
+    gives("{++ {++y ++}++}", "y ", "", DEL("{") DEL("++ ++}") INS("{") INS("++ +") INS("+}"));
+    gives("a", "a", "{+++}", DEL("a") INS("{") INS("++") INS("+}"));
+}
+
 TEST(test_suggest__comments_of_people_are_protected)
 {
     static const char text[] = "Cannot remove or modify non-AI comment: ";
