@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One question at a time, on the lookup lane.  What is asked for stays where it was when the store
- * does not answer, so nothing is passed over. */
+ * does not answer, so nothing is passed over.  Of a session with other credentials the row is read
+ * in the same go: who has made the change knows it already, and finds nothing new there. */
 #include "session/follow.h"
 
 #include "base/log.h"
@@ -17,6 +18,7 @@ struct follow {
     bool failing; /* said already */
     struct arena *mem;
     struct change_row *rows;
+    struct str *sealed; /* for each of them that has other credentials: those; absent: none */
     size_t n;
 };
 
@@ -32,15 +34,36 @@ bool follow_position(struct store *store, int64_t *ret, struct error *err)
     return ok;
 }
 
+static bool read_sealed(struct follow *f, struct store *store, const struct change_row *change,
+                        struct str *ret, struct error *err)
+{
+    const struct principal who = {
+        .tenant = change->tenant, .role = ROLE_ADMIN, .tenant_wide = true};
+    struct session_row *row = NULL;
+
+    if (!store_session_by_id(store, &who, change->name, f->mem, &row, err))
+        return false;
+    *ret = row ? row->sealed_auth : STR_NONE;
+    return true;
+}
+
 static bool run(struct read_job *job, struct store *store)
 {
     struct follow *f = container_of(job, struct follow, job);
-    return store_changes(store, f->config.after, PAGE, f->mem, &f->rows, &f->n, &job->err);
+    bool ok = store_changes(store, f->config.after, PAGE, f->mem, &f->rows, &f->n, &job->err);
+
+    f->sealed = arena_zalloc(f->mem, (PAGE + 1) * sizeof(*f->sealed));
+    for (size_t i = 0; ok && i < f->n; i++)
+        if (f->rows[i].kind == CHANGE_SESSION_SEALED)
+            ok = read_sealed(f, store, &f->rows[i], &f->sealed[i], &job->err);
+    return ok;
 }
 
-static void take(struct follow *f, const struct change_row *change)
+static void take(struct follow *f, const struct change_row *change, struct str sealed)
 {
     f->config.after = change->id;
+    if (change->kind == CHANGE_SESSION_SEALED)
+        sessions_sealed(f->config.sessions, change->tenant, change->name, sealed);
     if (change->kind != CHANGE_SESSION_ENDED)
         return;
     sessions_ended(f->config.sessions, change->tenant, change->name);
@@ -59,7 +82,7 @@ static void done(struct read_job *job)
         log_warn("what other nodes ended is not known just now", LZ("why", job->err.text));
     f->failing = !job->ok;
     for (size_t i = 0; job->ok && i < f->n; i++)
-        take(f, &f->rows[i]);
+        take(f, &f->rows[i], f->sealed[i]);
     arena_reset(f->mem);
     if (more || f->again)
         ask(f);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where several nodes share a store, others end sessions that are resident here.  Asks twice a
- * second what has ended and lets go of it, so that an end is honoured everywhere within a second;
- * where nodes hear of each other (store/redis_listen.h), at once. */
+/* Where several nodes share a store, others end sessions that are resident here, or give them other
+ * credentials.  Asks twice a second what has ended and lets go of it, so that an end is honoured
+ * everywhere within a second; where nodes hear of each other (store/redis_listen.h), at once.
+ * Sessions with other credentials are told to sessions_sealed(). */
 #ifndef HOLDFAST_SESSION_FOLLOW_H
 #define HOLDFAST_SESSION_FOLLOW_H
 

@@ -354,6 +354,8 @@ void sessions_sealed(struct sessions *home, struct str tenant, struct str id,
     struct session *s = resident_by_id(home, tenant, id);
     char key[64];
 
+    if (s && str_eq(s->sealed_auth, sealed_auth))
+        return; /* known: its links have it */
     if (s)
         session_take_sealed(s, sealed_auth);
     int n = snprintf(key, sizeof(key), "s:%.*s", STR_ARG(id));

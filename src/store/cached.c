@@ -103,6 +103,8 @@ static bool is_change(const struct store_op *op)
         return op->verdict == VERDICT_OK;
     case OP_LOGIN_ROTATE:
         return op->verdict == VERDICT_STALE; /* the family is revoked */
+    case OP_SESSION_PATCH:
+        return op->verdict == VERDICT_OK && (op->fields & FIELD_SEALED_AUTH);
     default:
         return false;
     }
@@ -155,8 +157,8 @@ bool cached_write(struct store *store, struct store_op *ops, size_t n, struct er
     return ok;
 }
 
-/* A node that ended a session may be cut off from Redis: whoever reads of the end in the database
- * buries the entry too. */
+/* A node that ended or changed a session may be cut off from Redis: whoever reads of it in the
+ * database buries the entry too. */
 bool cached_changes(struct store *store, int64_t after, unsigned limit, struct arena *mem,
                     struct change_row **ret_rows, size_t *ret_n, struct error *err)
 {
@@ -167,7 +169,7 @@ bool cached_changes(struct store *store, int64_t after, unsigned limit, struct a
         return false;
     for (size_t i = 0; after >= 0 && i < *ret_n && n < countof(names); i++) {
         const struct change_row *change = &(*ret_rows)[i];
-        if (change->kind == CHANGE_SESSION_ENDED)
+        if (change->kind == CHANGE_SESSION_ENDED || change->kind == CHANGE_SESSION_SEALED)
             cache_session_name(s->cache, change->tenant, change->name, &names[n++]);
     }
     if (n) {

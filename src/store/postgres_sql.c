@@ -141,13 +141,16 @@ const char *const pg_texts[PG_COUNT] = {
                   "THEN 0 ELSE mcp.hf_session_use($1, $2, $3, $4, $5::timestamptz, $6, $7::bigint) "
                   "END, "
                   "$9::boolean)",
+    /* Other credentials (FIELD_SEALED_AUTH) are told to other nodes (CHANGE_SESSION_SEALED). */
     [PG_SESSION_PATCH] =
-        VERB("hf_session_patch($1::uuid, $2::text, $3::text, $4::boolean, ROW(NULL, NULL, NULL, "
-             "NULL, NULL, $5::text, $6::text, $7::text, NULL, $8::boolean, $9::text, $10::bytea, "
-             "NULL, $11::uuid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
-             "NULL, NULL, NULL, $12::bigint, $13::text)::mcp.edge_mcp_sessions, $14::integer, "
-             "$15::timestamptz)",
-             "$16"),
+        "WITH done AS (SELECT mcp.hf_session_patch($1::uuid, $2::text, $3::text, $4::boolean, "
+        "ROW(NULL, NULL, NULL, NULL, NULL, $5::text, $6::text, $7::text, NULL, $8::boolean, "
+        "$9::text, $10::bytea, NULL, $11::uuid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
+        "NULL, NULL, NULL, NULL, NULL, NULL, $12::bigint, $13::text)::mcp.edge_mcp_sessions, "
+        "$14::integer, $15::timestamptz) AS verdict), "
+        "told AS (INSERT INTO mcp.changes (kind, tenant_id, name, made_at) "
+        "SELECT 4, $2, $1::text, $15 FROM done WHERE verdict = 0 AND $14 & 128 <> 0) "
+        "SELECT mcp.hf_require(verdict, $16::boolean) FROM done",
     [PG_SESSION_REFRESH] = VERB("hf_session_refresh($1::uuid, $2::text, $3::text, $4::boolean, "
                                 "$5::timestamptz, $6::bigint, $7::timestamptz)",
                                 "$8"),

@@ -51,13 +51,25 @@ static bool on_changes(struct store *s, int64_t after, unsigned limit, struct ar
     return true;
 }
 
+/* The same credentials for whoever is asked for. */
+static bool on_by_id(struct store *s, const struct principal *who, struct str id, struct arena *mem,
+                     struct session_row **ret_row, struct error *err)
+{
+    (void)s, (void)err;
+    assert_true(who->tenant_wide);
+    *ret_row = arena_new_of(mem, struct session_row);
+    (*ret_row)->id = id;
+    (*ret_row)->sealed_auth = STR("newer");
+    return true;
+}
+
 static void on_close(struct store *s)
 {
     (void)s;
 }
 
 static const struct store_ops changing_ops = {
-    .name = "changing", .close = on_close, .changes = on_changes};
+    .name = "changing", .close = on_close, .changes = on_changes, .session_by_id = on_by_id};
 
 static void on_ended(void *arg, struct str tenant, struct str id)
 {
@@ -183,5 +195,35 @@ TEST(test_follow__a_nudge_asks_at_once_and_again_when_a_question_is_under_way)
     assert_true(clock_mono_ms() - began < FOLLOW_MS); /* by itself it would not have asked yet */
     session_unref(first);
     session_unref(second);
+    rig_stop(&r);
+}
+
+static void on_sealed(void *arg, struct str link_key)
+{
+    struct rig *r = arg;
+    assert_true(str_starts(link_key, STR("s:")));
+    if (++r->told == r->wanted)
+        loop_stop(r->loop);
+}
+
+TEST(test_follow__other_credentials_are_taken_over_and_those_known_are_no_news)
+{
+    struct rig r = {.wanted = 2};
+    rig_start(&r, 0);
+    sessions_on_sealed(r.sessions, on_sealed, &r);
+    struct session *changed = resident(&r, "default", "user:1");
+    struct session *own = resident(&r, "default", "user:2");
+    sessions_sealed(r.sessions, STR("default"), own->id, STR("newer")); /* done here */
+    assert_int_equal(r.told, 1);
+    ends(&r, 1, CHANGE_SESSION_SEALED, STR("default"), own->id);
+    ends(&r, 2, CHANGE_SESSION_SEALED, STR("default"), changed->id);
+    follow_nudge(r.follow);
+    loop_run(r.loop);
+    assert_true(str_eq(changed->sealed_auth, STR("newer")));
+    assert_true(str_eq(own->sealed_auth, STR("newer")));
+    assert_int_equal(r.told, 2);
+    assert_false(changed->ended);
+    session_unref(changed);
+    session_unref(own);
     rig_stop(&r);
 }

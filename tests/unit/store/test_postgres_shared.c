@@ -161,6 +161,34 @@ static struct change_row told(struct nodes *n, int64_t *seen)
     return rows[0];
 }
 
+static enum verdict patch(struct nodes *n, const char *id, unsigned fields, int64_t version)
+{
+    struct session_row row = {.id = str_of(id),
+                              .client_name = STR("x"),
+                              .sealed_auth = STR("hfs1.k.s.b"),
+                              .version = version};
+    struct store_op op = {OP_SESSION_PATCH, &alice, {.session = &row}, .fields = fields};
+    check(n, store_write(n->a, &op, 1, &n->err));
+    return op.verdict;
+}
+
+TEST(test_postgres_shared__other_credentials_of_a_session_are_told_and_nothing_else_of_it)
+{
+    struct nodes n;
+    int64_t seen = 0;
+    char id[UUID_TEXT];
+    begin(&n);
+    create_one(&n, n.a, id);
+    assert_int_equal(patch(&n, id, FIELD_CLIENT_NAME, 0), VERDICT_OK);
+    assert_int_equal(patch(&n, id, FIELD_SEALED_AUTH, 77), VERDICT_STALE);
+    assert_int_equal(patch(&n, id, FIELD_CLIENT_NAME | FIELD_SEALED_AUTH, 0), VERDICT_OK);
+    struct change_row change = told(&n, &seen);
+    assert_int_equal(change.kind, CHANGE_SESSION_SEALED);
+    assert_str(change.name, id);
+    assert_str(change.tenant, "acme");
+    end(&n);
+}
+
 TEST(test_postgres_shared__the_end_of_a_sign_in_is_told_whatever_ended_it)
 {
     static const enum op_kind ends[] = {OP_USER_PASSWORD, OP_USER_END, OP_LOGINS_REVOKE,
