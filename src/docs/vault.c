@@ -256,26 +256,27 @@ static void pause_ms(int64_t ms)
     nanosleep(&pause, NULL);
 }
 
-static bool look_settled(struct vault *v, int dir, const char *name, struct look *l,
+static bool look_settled(struct vault *v, int dir, const char *name, unsigned how, struct look *l,
                          struct error *err)
 {
-    int64_t end = kernel_ms(CLOCK_MONOTONIC) + SETTLE_MOST_MS;
+    int64_t begin = kernel_ms(CLOCK_MONOTONIC), waited = 0;
 
-    for (;;) {
+    for (;; waited = kernel_ms(CLOCK_MONOTONIC) - begin) {
         if (!look_once(v, dir, name, l, err))
             return false;
-        if ((l->still && !is_young(v, &l->st)) || kernel_ms(CLOCK_MONOTONIC) >= end)
+        bool cut = how & VAULT_READ_PATIENTLY && l->n == 0 && waited < SETTLE_YOUNG_MS;
+        if ((l->still && !cut && !is_young(v, &l->st)) || waited >= SETTLE_MOST_MS)
             return true;
         pause_ms(SETTLE_STEP_MS);
     }
 }
 
-static bool keep_look(const struct look *l, bool any_bytes, struct arena *mem,
-                      struct vault_file *ret, struct error *err)
+static bool keep_look(const struct look *l, unsigned how, struct arena *mem, struct vault_file *ret,
+                      struct error *err)
 {
     struct str bytes = str_n(l->bytes, l->n);
 
-    if (!any_bytes && !utf8_is_valid(bytes))
+    if (!(how & VAULT_READ_ANY_BYTES) && !utf8_is_valid(bytes))
         return error_set(err, ERR_BAD_INPUT,
                          "the document is not UTF-8 text; convert it, or leave it alone");
     char *kept = arena_try_alloc(mem, l->n + 1);
@@ -290,11 +291,11 @@ static bool keep_look(const struct look *l, bool any_bytes, struct arena *mem,
     return true;
 }
 
-bool vault_read_at(struct vault *v, int dir, const char *name, bool any_bytes, struct arena *mem,
+bool vault_read_at(struct vault *v, int dir, const char *name, unsigned how, struct arena *mem,
                    struct vault_file *ret, struct error *err)
 {
     struct look look = {0};
-    bool ok = look_settled(v, dir, name, &look, err) && keep_look(&look, any_bytes, mem, ret, err);
+    bool ok = look_settled(v, dir, name, how, &look, err) && keep_look(&look, how, mem, ret, err);
 
     free(look.bytes);
     return ok;
@@ -311,8 +312,8 @@ bool vault_holds(struct vault *v, int dir, const char *name, struct str bytes)
     return same;
 }
 
-bool vault_read(struct vault *v, struct str path, struct arena *mem, struct vault_file *ret,
-                struct error *err)
+static bool read_path(struct vault *v, struct str path, unsigned how, struct arena *mem,
+                      struct vault_file *ret, struct error *err)
 {
     char name[VAULT_PATH_MAX + 1];
 
@@ -320,5 +321,17 @@ bool vault_read(struct vault *v, struct str path, struct arena *mem, struct vaul
         return false;
     memcpy(name, path.p, path.n);
     name[path.n] = '\0';
-    return vault_read_at(v, v->root, name, false, mem, ret, err);
+    return vault_read_at(v, v->root, name, how, mem, ret, err);
+}
+
+bool vault_read(struct vault *v, struct str path, struct arena *mem, struct vault_file *ret,
+                struct error *err)
+{
+    return read_path(v, path, VAULT_READ_TEXT, mem, ret, err);
+}
+
+bool vault_read_patiently(struct vault *v, struct str path, struct arena *mem,
+                          struct vault_file *ret, struct error *err)
+{
+    return read_path(v, path, VAULT_READ_PATIENTLY, mem, ret, err);
 }

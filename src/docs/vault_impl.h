@@ -52,10 +52,18 @@ void vault_place_close(struct vault_place *p);
 /* What errno means for a document: ERR_NOT_FOUND where none is there, ERR_UNAVAILABLE else. */
 bool vault_sys(struct error *err, int errnum, const char *doing);
 
-/* Reads a file whole, waiting a little while somebody is writing it.  `any_bytes`: UTF-8 or not.
- * `dir` and `name` are opened anew each time, for it may be replaced meanwhile. */
-must_check bool vault_read_at(struct vault *v, int dir, const char *name, bool any_bytes,
+/* Reads a file whole, waiting a little while somebody is writing it.  `dir` and `name` are opened
+ * anew each time, for it may be replaced meanwhile. */
+enum vault_reading {
+    VAULT_READ_TEXT = 0,
+    VAULT_READ_ANY_BYTES = 1, /* UTF-8 or not */
+    /* Emptiness is waited out too: a file system may show a file cut before it shows it young. */
+    VAULT_READ_PATIENTLY = 2,
+};
+must_check bool vault_read_at(struct vault *v, int dir, const char *name, unsigned how,
                               struct arena *mem, struct vault_file *ret, struct error *err);
+must_check bool vault_read_patiently(struct vault *v, struct str path, struct arena *mem,
+                                     struct vault_file *ret, struct error *err);
 /* Does the file hold just these bytes at this moment? */
 bool vault_holds(struct vault *v, int dir, const char *name, struct str bytes);
 void vault_remember_own(struct vault *v, const struct stat *st);

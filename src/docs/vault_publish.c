@@ -121,7 +121,7 @@ static bool displaced_is(struct publish *p, const char *name, struct str bytes)
     return same;
 }
 
-static bool displaced_read(struct publish *p, const char *name, bool any_bytes, struct str *ret,
+static bool displaced_read(struct publish *p, const char *name, unsigned how, struct str *ret,
                            struct error *err)
 {
     struct vault_file file;
@@ -129,7 +129,7 @@ static bool displaced_read(struct publish *p, const char *name, bool any_bytes, 
 
     if (dir < 0)
         return vault_sys(err, errno, "opening the folder of displaced texts");
-    bool ok = vault_read_at(p->v, dir, name, any_bytes, p->mem, &file, err);
+    bool ok = vault_read_at(p->v, dir, name, how | VAULT_READ_PATIENTLY, p->mem, &file, err);
     close(dir);
     if (ok)
         *ret = file.bytes;
@@ -168,7 +168,7 @@ static struct held hold(struct publish *p, const char *name)
     struct held h = {.bytes = STR_NONE};
     struct error ignored;
 
-    if (!displaced_read(p, name, true, &h.bytes, &ignored))
+    if (!displaced_read(p, name, VAULT_READ_ANY_BYTES, &h.bytes, &ignored))
         displaced_stat(p, name, &h.st);
     else if (!is_version(p, h.bytes))
         add_version(p, h.bytes, false);
@@ -251,7 +251,7 @@ static enum outcome overtaken(struct publish *p, const char *name, struct error 
     struct str ours = p->fresh, save = STR_NONE;
 
     p->expected = ours;
-    if (!displaced_read(p, name, false, &save, err))
+    if (!displaced_read(p, name, VAULT_READ_TEXT, &save, err))
         return REFUSED;
     add_version(p, save, false);
     add_version(p, ours, true);
@@ -313,7 +313,7 @@ bool vault_change(struct vault *v, struct str path, vault_apply *apply, void *ar
     p.staged = arena_alloc(mem, STAGED_MAX);
     *ret = (struct vault_published){.staged = str_n(p.staged, 0)};
     ret->versions = arena_alloc(mem, VERSIONS_MAX * sizeof *ret->versions);
-    if (!vault_read(v, path, mem, &base, err))
+    if (!vault_read_patiently(v, path, mem, &base, err))
         return false;
     add_version(&p, base.bytes, false);
     p.expected = base.bytes;

@@ -102,7 +102,7 @@ static bool tell(struct vault *v, int dir, const struct found *f, struct arena *
     struct error err;
     char hex[HASH_HEX + 1];
 
-    if (!vault_read_at(v, dir, f->name, true, mem, &file, &err)) {
+    if (!vault_read_at(v, dir, f->name, VAULT_READ_ANY_BYTES, mem, &file, &err)) {
         log_warn("a displaced text cannot be read; look at it by hand", LZ("file", f->name),
                  LZ("why", err.text));
         return false;

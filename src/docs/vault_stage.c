@@ -261,7 +261,7 @@ bool vault_late(struct vault *v, struct str staged, struct arena *mem, struct va
     while (dir >= 0 && next_name(&staged, name)) {
         struct vault_file file;
         struct error read_err;
-        if (!vault_read_at(v, dir, name, true, mem, &file, &read_err)) {
+        if (!vault_read_at(v, dir, name, VAULT_READ_ANY_BYTES, mem, &file, &read_err)) {
             if (read_err.code == ERR_NOT_FOUND)
                 continue;
             *err = read_err;
@@ -289,8 +289,8 @@ static void release_one(struct vault *v, int dir, const char *name)
     struct vault_file file;
     struct error ignored;
 
-    if (vault_read_at(v, dir, name, true, mem, &file, &ignored) && was_told(v, name, file.sha256) &&
-        unlinkat(dir, name, 0) == 0)
+    if (vault_read_at(v, dir, name, VAULT_READ_ANY_BYTES, mem, &file, &ignored) &&
+        was_told(v, name, file.sha256) && unlinkat(dir, name, 0) == 0)
         forget(v, name);
     arena_free(mem);
 }

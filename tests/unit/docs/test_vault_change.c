@@ -136,6 +136,38 @@ TEST(test_vault_change__writes_nothing_when_nothing_changes_or_it_is_refused)
     tear_down(&f);
 }
 
+/* An editor has cut the file, and writes it when somebody looks for the second time. */
+struct slow_editor {
+    const struct dir *d;
+    int looks;
+};
+
+static void on_look(void *arg, const char *path, uint64_t flags unused_arg)
+{
+    struct slow_editor *e = arg;
+
+    if (strstr(path, "/doc.md") && ++e->looks == 2)
+        dir_write(e->d, "doc.md", STR("saved"));
+}
+
+TEST(test_vault_change__waits_a_little_for_the_text_of_a_file_that_is_empty)
+{
+    struct fixture f;
+    struct plan plan = {0};
+
+    set_up(&f, "");
+    struct slow_editor editor = {.d = &f.d};
+    vault_on_open(f.v, on_look, &editor);
+    assert_true(change(&f, &plan));
+    assert_versions(&f.done, (const char *[]){"saved", "+saved!"}, 2);
+    vault_on_open(f.v, NULL, NULL);
+    /* And one that stays empty is empty. */
+    dir_write(&f.d, "doc.md", STR(""));
+    assert_true(change(&f, &plan));
+    assert_versions(&f.done, (const char *[]){"", "+!"}, 2);
+    tear_down(&f);
+}
+
 TEST(test_vault_change__keeps_mode_owner_and_attributes)
 {
     struct fixture f;
