@@ -2,7 +2,8 @@
 /* The clocks of the machine and their text forms.  The fake hands are atomics, so a test may turn
  * them while other threads look.  In a build with faults the file that HOLDFAST_FAULT_CLOCK names
  * holds the seconds by which the wall clock is off: whoever writes it sets the clock of a running
- * process. */
+ * process; and the one that HOLDFAST_FAULT_SLEEP names those that the machine has slept, which all
+ * clocks count. */
 #include "base/clock.h"
 #include "base/clock_impl.h"
 
@@ -26,31 +27,38 @@ static int64_t read_us(clockid_t id)
 #ifdef HOLDFAST_FAULTS
 #define SHIFT_EVERY_US 20000
 
-static int64_t shift_ms(void)
+struct shift {
+    const char *variable;
+    _Atomic int64_t ms, next_us;
+};
+static struct shift set = {.variable = "HOLDFAST_FAULT_CLOCK"};
+static struct shift slept = {.variable = "HOLDFAST_FAULT_SLEEP"};
+
+static int64_t shift_ms(struct shift *s)
 {
-    static _Atomic int64_t shift, next_us;
-    const char *path = getenv("HOLDFAST_FAULT_CLOCK");
+    const char *path = getenv(s->variable);
     int64_t now_us = path ? read_us(CLOCK_BOOTTIME) : 0;
     long long seconds;
     FILE *f;
 
-    if (!path || now_us < next_us)
-        return shift;
-    next_us = now_us + SHIFT_EVERY_US;
+    if (!path || now_us < s->next_us)
+        return s->ms;
+    s->next_us = now_us + SHIFT_EVERY_US;
     f = fopen(path, "re");
     if (f && fscanf(f, "%lld", &seconds) == 1)
-        shift = seconds * 1000;
+        s->ms = seconds * 1000;
     if (f)
         fclose(f);
-    return shift;
+    return s->ms;
 }
 #else
-#define shift_ms() 0
+#define shift_ms(s) 0
 #endif
 
 int64_t clock_wall_ms(void)
 {
-    return unlikely(fake) ? fake_wall_ms : read_us(CLOCK_REALTIME) / 1000 + shift_ms();
+    return unlikely(fake) ? fake_wall_ms
+                          : read_us(CLOCK_REALTIME) / 1000 + shift_ms(&set) + shift_ms(&slept);
 }
 
 int64_t clock_mono_ms(void)
@@ -60,7 +68,7 @@ int64_t clock_mono_ms(void)
 
 int64_t clock_mono_us(void)
 {
-    return unlikely(fake) ? fake_mono_ms * 1000 : read_us(CLOCK_BOOTTIME);
+    return unlikely(fake) ? fake_mono_ms * 1000 : read_us(CLOCK_BOOTTIME) + shift_ms(&slept) * 1000;
 }
 
 void clock_set_fake(int64_t wall_ms, int64_t mono_ms)
