@@ -4,6 +4,7 @@
 #ifndef HOLDFAST_BASE_PRINCIPAL_H
 #define HOLDFAST_BASE_PRINCIPAL_H
 
+#include "base/limits.h"
 #include "base/str.h"
 
 enum role { ROLE_ADMIN, ROLE_MEMBER, ROLE_AUDITOR, ROLE_SERVICE };
@@ -19,8 +20,9 @@ struct scopes {
     size_t n_tools;
     const struct str *folders;
     size_t n_folders;
-    bool review;    /* may accept and reject suggestions */
-    bool read_only; /* of documents */
+    bool review;                 /* may accept and reject suggestions */
+    bool read_only;              /* of documents */
+    const struct limits *limits; /* what it may use; NULL: nothing is said */
 };
 
 struct principal {

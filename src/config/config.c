@@ -167,6 +167,7 @@ bool config_parse(struct str text, struct str file, const struct config_source *
         return false;
     }
     servers_finish(c);
+    limits_finish(c);
     *ret = c;
     return true;
 }

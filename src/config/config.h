@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/limits.h"
 
 struct config_pair {
     struct str name, value;
@@ -71,12 +72,18 @@ struct meta_carrier {
     struct str label;
 }; /* label: "meta:a.b" */
 
+/* What tenants may use, and each key inside of one (config/limits.h). */
+struct limits_config {
+    struct limits tenant, key;
+};
+
 /* What differs for one tenant; the rest is as for all. */
 struct tenant_config {
     struct str name;
     int64_t max_sessions;            /* < 0: as for all */
     bool sessions;                   /* false: the registry answers as if it were not there */
     int64_t default_ttl_ms, idle_ms; /* 0: as for all */
+    struct limits_config limits;
 };
 
 /* What agents may do in a folder of documents, from least to most. */
@@ -122,6 +129,8 @@ struct config {
     struct folder_config *folders; /* of the knowledge base, by name */
     size_t n_folders;
     size_t limit_body, limit_audit_body;
+    struct limits_config limits; /* of each tenant, and of each key */
+    bool is_limited;             /* anybody is, here or in `tenants` */
     struct server_config *servers;
     size_t n_servers;
     struct server_config *builtins; /* servers of our own, always there beside those */

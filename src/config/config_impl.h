@@ -12,6 +12,8 @@
 #include "config/config.h"
 #include "json/bind.h"
 
+#include <stddef.h>
+
 #define CONFIG_FILE_MAX (1u << 20)
 #define CONFIG_SERVERS_MAX 1000
 #define CONFIG_NAME_MAX 64
@@ -100,6 +102,40 @@ bool option_read_shape(const struct js_binding *b, const struct js_field *f,
 /* The name of an entry in such an object. */
 must_check bool value_name(const struct js_binding *b, const struct js_field *f,
                            const struct js_node *key, struct str *ret, struct error *err);
+/* limits.c: one limit, and an object of them. */
+bool option_read_limit(const struct js_binding *b, const struct js_field *f,
+                       const struct js_node *v, void *place, struct error *err);
+bool option_read_limits(const struct js_binding *b, const struct js_field *f,
+                        const struct js_node *v, void *place, struct error *err);
+#define LIMIT_ROW(key, type, member, which, text)                                                  \
+    {                                                                                              \
+        .name = key, .kind = JS_BIND_CUSTOM, .read = option_read_limit,                            \
+        .offset = offsetof(type, member[which]), .help = text                                      \
+    }
+#define LIMIT_ROWS(type, member, Who, who)                                                         \
+    LIMIT_ROW("requests", type, member, LIMIT_REQUESTS,                                            \
+              Who " may make so many requests, MCP and REST, in a time (s, m, h, d), with room "   \
+                  "for a burst: 600/m, or 600/m burst 100. As many at once as in the time unless " \
+                  "told; none for no limit."),                                                     \
+        LIMIT_ROW("bytes", type, member, LIMIT_BYTES,                                              \
+                  "Bytes of requests and answers together, likewise: 50MiB/m. What passes the "    \
+                  "limit is still answered; what comes next waits."),                              \
+        LIMIT_ROW("calls", type, member, LIMIT_CALLS,                                              \
+                  "Calls that " who " may have under way at once."),                               \
+        LIMIT_ROW("children", type, member, LIMIT_CHILDREN,                                        \
+                  "Server processes that may run for " who " at once; those that all sessions "    \
+                  "share do not count.")
+#define LIMIT_KEY_ROW(type, member)                                                                \
+    {                                                                                              \
+        .name = "key", .kind = JS_BIND_CUSTOM, .read = option_read_limits,                         \
+        .fields = limits_fields, .offset = offsetof(type, member),                                 \
+        .help = "The same for each key, or each user of a token, that has no limits of its own "   \
+                "(`holdfast key create --limit`)."                                                 \
+    }
+extern const struct js_field limits_fields[], tenant_limits_fields[];
+void limits_finish(struct config *c); /* once all is read */
+struct js_writer;
+void limit_value_write(struct js_writer *w, enum limit_kind kind, const struct limit *l);
 /* tenant.c */
 bool option_read_tenants(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);

@@ -246,6 +246,12 @@ const struct js_field tenant_fields[] = {
      .min = SECOND,
      .max = 30 * DAY,
      .help = "In place of session.limits.idle_timeout."},
+    {.name = "limits",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_limits,
+     .fields = tenant_limits_fields,
+     OF_TENANT(limits),
+     .help = "What this tenant may use, in place of what holdfast.limits says for all."},
     {0},
 };
 
@@ -321,6 +327,8 @@ static const struct js_field size_fields[] = {
      .max = MIB,
      .default_text = "16KiB",
      .help = "How much of each body the audit keeps; longer ones are cut and say so."},
+    LIMIT_ROWS(struct config, limits.tenant.of, "Each tenant", "a tenant"),
+    LIMIT_KEY_ROW(struct config, limits.key),
     {0},
 };
 

@@ -51,6 +51,8 @@ static const struct {
     {option_read_header_carriers, "an array of strings"},
     {option_read_origins, "an array of strings"},
     {option_read_proxies, "an array of strings"},
+    {option_read_limit, "a limit, or `none`"},
+    {option_read_limits, "an object"},
 };
 
 static void write_kind(struct buf *out, const struct js_field *f)

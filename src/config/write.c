@@ -4,6 +4,7 @@
  * masked. The built-in sample is left out: it is there because nothing else is. */
 #include "config/config_impl.h"
 
+#include "config/limits.h"
 #include "json/write.h"
 
 #define MASK "***"
@@ -239,6 +240,32 @@ static void write_issuer_keys(struct js_writer *w, const struct js_field *f, con
     write_objects(w, f, place, sizeof(struct issuer_key_config));
 }
 
+static void write_limit(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    enum limit_kind kind;
+
+    if (limit_kind_parse(str_of(f->name), &kind))
+        limit_value_write(w, kind, place);
+}
+
+static void write_limits(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    js_object(w);
+    write_fields(w, f->fields, place);
+    js_object_end(w);
+}
+
+/* Of a tenant or a key: nothing but what it says is shown. */
+static bool says_nothing(const struct js_field *f, const void *place)
+{
+    const struct limits_config *both = place;
+
+    if (f->read == option_read_limit)
+        return ((const struct limit *)place)->amount == LIMIT_UNSAID;
+    return f->read == option_read_limits && limits_are_unsaid(&both->tenant) &&
+           (f->fields == limits_fields || limits_are_unsaid(&both->key));
+}
+
 /* What a reader of options.c has put in place; a reader that is not here keeps nothing. */
 static const struct writer {
     js_bind_read read;
@@ -268,6 +295,8 @@ static const struct writer {
     {option_read_one_of, IS_STRING, write_field_string},
     {option_read_name, IS_STRING, write_field_string},
     {option_read_secret, IS_STRING, write_mask},
+    {option_read_limit, IS_ALWAYS, write_limit},
+    {option_read_limits, IS_ALWAYS, write_limits},
 };
 
 static void write_custom(struct js_writer *w, const struct js_field *f, const char *from)
@@ -286,7 +315,8 @@ static void write_custom(struct js_writer *w, const struct js_field *f, const ch
     }
     for (size_t i = 0; i < countof(writers); i++) {
         const struct writer *t = &writers[i];
-        if (t->read != f->read || (t->absence == IS_STRING && !((const struct str *)place)->p) ||
+        if (t->read != f->read || says_nothing(f, place) ||
+            (t->absence == IS_STRING && !((const struct str *)place)->p) ||
             (t->absence == IS_LIST && count_of(f, place) == 0))
             continue;
         js_key(w, str_of(f->name));
