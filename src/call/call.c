@@ -91,6 +91,8 @@ static struct link_identity link_identity_of(const struct call *c)
         who.key = STR("all");
     else if (s->origin == ORIGIN_DERIVED)
         who.key = s->owner_key;
+    if (!str_eq(who.key, STR("all")))
+        who.principal = c->who;
     if (str_eq(who.key, s->link_key) && c->transport && c->client_era == MCP_LEGACY)
         who.initialize_params = c->transport->initialize_params;
     return who;

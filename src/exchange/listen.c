@@ -406,6 +406,7 @@ static void part_start(struct listen_part *p)
                : x->session ? x->session->link_key
                             : owner,
         .owner = owner,
+        .principal = is_shared ? NULL : &x->who,
     };
     p->wait.done = on_link;
     if (!upstream_link(p->up, &p->who, &p->wait, &link, &err))

@@ -123,6 +123,8 @@ void link_end(struct link *l, const struct error *why)
         map_remove(&u->links, l->key);
         u->processes -= l->counts;
         u->set->processes -= l->counts;
+        if (l->place.held)
+            u->set->gate.leave(u->set->gate.arg, &l->place);
     }
     list_remove(&l->lru);
     u->set->links--;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of upstreams: applying a configuration, places for child processes, back-off after failed
- * starts, idle links, and handing out links and catalogs. */
+/* The set of upstreams: applying a configuration, back-off after failed starts, idle links, and
+ * handing out catalogs (links: place.c). */
 #include "upstream/upstream_impl.h"
 
 #include "base/clock.h"
@@ -25,6 +25,7 @@ struct upstreams *upstreams_new(const struct upstreams_config *config)
     s->loop = config->loop;
     s->keeper = config->keeper;
     s->sink = config->sink;
+    s->gate = config->gate;
     list_init(&s->all);
     list_init(&s->retired);
     map_init(&s->ledger);
@@ -47,7 +48,7 @@ static const struct upstream_ops *ops_for(enum server_kind kind)
 }
 
 /* The set outlives its upstreams, and they their links, which are freed at the end of a turn. */
-static void set_unref(struct upstreams *s)
+void upstreams_unref(struct upstreams *s)
 {
     if (--s->refs)
         return;
@@ -105,7 +106,7 @@ void upstream_unref(struct upstream *u)
     free(u->watcher);
     map_release(&u->links);
     config_unref(u->config_ref);
-    set_unref(u->set);
+    upstreams_unref(u->set);
     free(u);
 }
 
@@ -179,7 +180,7 @@ void upstreams_free(struct upstreams *s)
     loop_timer_free(s->tick);
     list_each(&s->all, n) retire(list_entry(n, struct upstream, node));
     list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), true);
-    set_unref(s);
+    upstreams_unref(s);
 }
 
 struct upstream *upstreams_find(struct upstreams *s, struct str name)
@@ -272,7 +273,7 @@ void upstream_note_success(struct upstream *u)
     u->last_error.code = ERR_NONE;
 }
 
-static bool refuse_in_backoff(struct upstream *u, struct error *err)
+bool upstream_may_start(struct upstream *u, struct error *err)
 {
     int64_t left = u->retry_at_ms - loop_now_ms(u->set->loop);
     if (u->retired)
@@ -283,161 +284,6 @@ static bool refuse_in_backoff(struct upstream *u, struct error *err)
     *err = u->last_error;
     return error_wrap(err, "%.*s is down (next try in %lld ms)", STR_ARG(u->config->name),
                       (long long)left);
-}
-
-/* Places for processes: 4 per owner and upstream, 32 per upstream, 64 on the node. */
-
-static unsigned link_owner_count(struct upstream *u, struct str owner)
-{
-    unsigned count = 0;
-    list_each(&u->lru, n) count += str_eq(list_entry(n, struct link, lru)->owner, owner);
-    return count;
-}
-
-static struct link *idle_link(struct upstream *u, const struct str *owner)
-{
-    list_each(&u->lru, n)
-    {
-        struct link *l = list_entry(n, struct link, lru);
-        if (l->state == LINK_OPEN && l->in_flight == 0 && list_empty(&l->waiters) &&
-            (!owner || str_eq(l->owner, *owner)))
-            return l;
-    }
-    return NULL;
-}
-
-static struct link *idle_link_anywhere(struct upstreams *s)
-{
-    struct link *oldest = NULL;
-    list_each(&s->all, n)
-    {
-        struct upstream *u = list_entry(n, struct upstream, node);
-        struct link *l = u->ops->has_process ? idle_link(u, NULL) : NULL;
-        if (l && (!oldest || l->last_used_ms < oldest->last_used_ms))
-            oldest = l;
-    }
-    return oldest;
-}
-
-/* True when there is a place now, if need be by ending the least recently used idle link. */
-static bool make_place(struct upstream *u, struct str owner)
-{
-    static const struct error idle = {.code = ERR_NONE};
-    struct link *victim = NULL;
-
-    if (!u->ops->has_process) {
-        if (u->links.n < LINK_LIGHT_MAX)
-            return true;
-        victim = idle_link(u, NULL);
-    } else if (link_owner_count(u, owner) >= LINK_PER_OWNER)
-        victim = idle_link(u, &owner);
-    else if (u->processes >= LINK_PER_UPSTREAM)
-        victim = idle_link(u, NULL);
-    else if (u->set->processes >= LINK_PER_NODE)
-        victim = idle_link_anywhere(u->set);
-    else
-        return true;
-    if (!victim)
-        return false;
-    link_end(victim, &idle);
-    return true;
-}
-
-static void open_link(struct upstream *u, struct link_wait *w)
-{
-    enum mcp_era era = u->catalog ? u->catalog->era : MCP_LEGACY;
-    struct link *l = link_new(u, &w->who, era, false);
-    list_push(&l->waiters, &w->link);
-    u->ops->open(l);
-}
-
-static void on_no_place(struct deadline *d)
-{
-    struct link_wait *w = container_of(d, struct link_wait, deadline);
-    struct error err;
-    list_remove(&w->link);
-    error_set(&err, ERR_LIMIT,
-              "every process of %.*s is busy (at most %d per owner, %d per server, %d in all); "
-              "try again shortly",
-              STR_ARG(w->up->config->name), LINK_PER_OWNER, LINK_PER_UPSTREAM, LINK_PER_NODE);
-    w->done(w, NULL, &err);
-}
-
-bool upstream_link(struct upstream *u, const struct link_identity *who, struct link_wait *w,
-                   struct link **ret, struct error *err)
-{
-    struct link *l = map_get(&u->links, who->key);
-
-    if (l && l->state == LINK_OPEN) {
-        *ret = l;
-        return true;
-    }
-    w->up = u;
-    w->who = *who;
-    list_init(&w->link);
-    deadline_init(&w->deadline, on_no_place);
-    if (l) {
-        list_push(&l->waiters, &w->link);
-    } else if (!refuse_in_backoff(u, err)) {
-        return false;
-    } else if (make_place(u, who->owner)) {
-        open_link(u, w);
-    } else {
-        list_push(&u->queue, &w->link);
-        deadline_set(&u->set->wait_deadlines, &w->deadline);
-    }
-    *ret = NULL;
-    return true;
-}
-
-void link_wait_cancel(struct link_wait *w)
-{
-    list_remove(&w->link);
-    deadline_clear(&w->deadline);
-}
-
-static void serve_waiting(struct upstream *u, struct link_wait *w)
-{
-    struct link *l = map_get(&u->links, w->who.key);
-    if (!l && !make_place(u, w->who.owner))
-        return;
-    link_wait_cancel(w);
-    if (!l)
-        open_link(u, w);
-    else if (l->state == LINK_OPENING)
-        list_push(&l->waiters, &w->link);
-    else
-        w->done(w, l, NULL);
-}
-
-static void serve_queues(struct upstreams *s)
-{
-    list_each(&s->all, n)
-    {
-        struct upstream *u = list_entry(n, struct upstream, node);
-        struct list *first = list_first(&u->queue);
-        if (first)
-            serve_waiting(u, list_entry(first, struct link_wait, link));
-    }
-}
-
-static void on_serve(struct loop_task *task)
-{
-    struct upstreams *s = container_of(task, struct upstreams, serve);
-    s->serve_queued = false;
-    serve_queues(s);
-    set_unref(s);
-}
-
-/* At the end of the turn: who ends a link may be walking the lists that serving changes. */
-void upstream_place_freed(struct upstreams *s)
-{
-    if (s->serve_queued)
-        return;
-    s->serve_queued = true;
-    s->refs++;
-    s->serve.fn = on_serve;
-    loop_defer(s->loop, &s->serve);
 }
 
 static void end_idle(struct upstream *u, int64_t now)
@@ -467,7 +313,7 @@ static void on_tick(void *arg)
         upstream_tell_rest(u);
     }
     list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), false);
-    serve_queues(s);
+    upstreams_serve(s);
 }
 
 /* Catalogs. */
@@ -485,7 +331,7 @@ bool upstream_catalog(struct upstream *u, bool fresh, struct catalog_want *want,
         *ret = u->catalog;
         return true;
     }
-    if (!u->probe && !refuse_in_backoff(u, err))
+    if (!u->probe && !upstream_may_start(u, err))
         return false;
     list_push(&u->catalog_wants, &want->link);
     if (!u->probe)

@@ -32,10 +32,26 @@ struct upstream_sink {
     void *arg;
 };
 
+/* Whoever counts processes for others, beside the limits here: each is asked for and given back. */
+struct link_place {
+    void *of[2];
+    unsigned held;
+};
+struct link_gate {
+    /* false: there is none, and *ret_full is whose are all in use (as in a place's `of`). */
+    bool (*enter)(void *arg, const struct principal *who, struct link_place *ret,
+                  const void **ret_full);
+    void (*leave)(void *arg, struct link_place *place);
+    /* None came free in time: what its caller is told. */
+    void (*refuse)(void *arg, const struct principal *who, struct error *err);
+    void *arg;
+};
+
 struct upstreams_config {
     struct loop *loop;
     struct keeper *keeper;
     struct upstream_sink sink;
+    struct link_gate gate; /* enter NULL: nobody else counts */
 };
 struct upstreams *upstreams_new(const struct upstreams_config *config) must_check;
 /* Starts from nothing or swaps: servers with the same definition stay untouched, changed and
@@ -103,6 +119,8 @@ struct link_credential {
 struct link_identity {
     struct str key;   /* "s:<session row>", "o:<tenant>/<owner>", "all" */
     struct str owner; /* tenant/owner, for the limit of 4 children per owner */
+    /* Whose process it is, to be counted at the gate; NULL: everybody's. */
+    const struct principal *principal;
     struct str
         initialize_params; /* the client's own, to open a legacy upstream with; absent: ours */
     struct link_credential credential; /* a link opened for `key` has it for its life */

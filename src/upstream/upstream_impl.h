@@ -36,6 +36,7 @@ struct link {
     bool says_sse;                      /* refused initialize, but has a channel of 2024 */
     bool is_probe;                      /* counts against no limit, never shared */
     bool counts;                        /* holds a process: counts against the limits */
+    struct link_place place;            /* at the gate; held 0: none */
     const struct mcp_version *version;  /* negotiated (legacy) */
     const char *log_level;              /* what it was told, a static name */
     unsigned has_own;                   /* kinds of which its session has a list of its own … */
@@ -103,6 +104,7 @@ struct upstreams {
     struct loop *loop;
     struct keeper *keeper;
     struct upstream_sink sink;
+    struct link_gate gate;
     struct list all; /* struct upstream, current ones */
     struct list retired;
     struct map ledger; /* our id → struct pending */
@@ -149,8 +151,13 @@ void link_receive(struct link *l, struct pending *about, struct str text);
 void pending_fail(struct pending *p, const struct error *err); /* from a transport */
 /* " (it sent …)" when something odd came since the request was sent, else "". */
 const char *pending_odd(const struct pending *p);
+/* place.c */
+void upstreams_serve(struct upstreams *s);      /* gives free places to those in line */
+void upstream_place_freed(struct upstreams *s); /* the same at the end of the turn */
 /* upstream.c */
-void upstream_place_freed(struct upstreams *s);
+void upstreams_unref(struct upstreams *s);
+/* false: it is in back-off after failures, or gone from the configuration. */
+must_check bool upstream_may_start(struct upstream *u, struct error *err);
 void upstream_note_failure(struct upstream *u, const struct error *err);
 void upstream_note_success(struct upstream *u);
 /* These lists (bits) turned out to be old: probed again, now unless that was done a moment ago. */
