@@ -48,6 +48,10 @@ static const struct error_info table[ERR_COUNT] = {
     ROW(ERR_LIMIT, "limit", 429, -32000, 1, "A limit has been reached",
         "A quota of sessions, calls or connections is used up. "
         "Wait a little, end what is no longer needed, or raise the limit in the configuration."),
+    ROW(ERR_QUOTA, "quota", 429, -32000, 1, "A quota is used up",
+        "The tenant or the key has made as many requests, moved as many bytes, or has as many "
+        "calls or server processes under way as its limits allow. Wait as long as Retry-After or "
+        "_meta says, or raise the limits in the configuration."),
     ROW(ERR_UNAVAILABLE, "unavailable", 503, -32000, 4, "The service is not available just now",
         "The store cannot be used, or this process is stopping. "
         "Try again shortly; if it lasts, `holdfast doctor` says what is wrong."),

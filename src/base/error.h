@@ -23,6 +23,7 @@ enum err_code {
     ERR_CONFLICT,
     ERR_TOO_LARGE,
     ERR_LIMIT,       /* a quota of ours */
+    ERR_QUOTA,       /* what a tenant or a key may use */
     ERR_UNAVAILABLE, /* the store, or we are stopping */
     ERR_UNREACHABLE, /* an upstream cannot be reached or broke off */
     ERR_UPSTREAM,    /* an upstream answered nonsense */

@@ -43,6 +43,11 @@ static const struct scopes *dup_scopes(const struct scopes *s, struct arena *mem
     copy->servers = dup_list(s->servers, s->n_servers, mem);
     copy->tools = dup_list(s->tools, s->n_tools, mem);
     copy->folders = dup_list(s->folders, s->n_folders, mem);
+    if (s->limits) {
+        struct limits *limits = arena_new_of(mem, struct limits);
+        *limits = *s->limits;
+        copy->limits = limits;
+    }
     return copy;
 }
 

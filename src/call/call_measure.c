@@ -35,6 +35,7 @@ static enum call_outcome outcome_of(const struct call *c)
     case ERR_CANCELLED:
         return OUTCOME_CANCELLED;
     case ERR_LIMIT:
+    case ERR_QUOTA:
         return OUTCOME_REFUSED;
     case ERR_UNREACHABLE:
         return OUTCOME_UPSTREAM_LOST;

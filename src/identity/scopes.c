@@ -2,6 +2,7 @@
 /* Scopes: read, written, asked about. */
 #include "identity/scopes.h"
 
+#include "config/limits.h"
 #include "json/bind.h"
 #include "json/write.h"
 
@@ -11,12 +12,26 @@
     .kind = JS_BIND_STRINGS, .offset = offsetof(struct scopes, member),                            \
     .count_offset = offsetof(struct scopes, n_##member), .max_items = SCOPES_MAX_ITEMS
 
+static bool read_limits(const struct js_binding *b, const struct js_field *f,
+                        const struct js_node *v, void *place, struct error *err)
+{
+    struct limits *l = arena_new_of(b->mem, struct limits);
+
+    *(const struct limits **)place = l;
+    return js_bind(b, v, f->fields, l, err);
+}
+
 static const struct js_field fields[] = {
     {.name = "servers", LIST(servers)},
     {.name = "tools", LIST(tools)},
     {.name = "folders", LIST(folders)},
     {.name = "review", .kind = JS_BIND_BOOL, .offset = offsetof(struct scopes, review)},
     {.name = "read_only", .kind = JS_BIND_BOOL, .offset = offsetof(struct scopes, read_only)},
+    {.name = "limits",
+     .kind = JS_BIND_CUSTOM,
+     .read = read_limits,
+     .fields = limits_fields,
+     .offset = offsetof(struct scopes, limits)},
     {0},
 };
 
@@ -83,6 +98,12 @@ struct str scopes_write(const struct scopes *s, struct arena *mem)
     write_list(&w, "folders", s->folders, s->n_folders);
     js_kv_bool(&w, "review", s->review);
     js_kv_bool(&w, "read_only", s->read_only);
+    if (s->limits && !limits_are_unsaid(s->limits)) {
+        js_key(&w, STR("limits"));
+        js_object(&w);
+        limits_write(&w, s->limits);
+        js_object_end(&w);
+    }
     js_object_end(&w);
     struct str text = arena_dup(mem, buf_str(&out));
     buf_release(&out);

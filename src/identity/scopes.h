@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a credential is limited to, as it is stored and as it is asked about.
  *
- *   {"servers":["files"],"tools":["files__read*"],"folders":["Lens"],"review":true,"read_only":true}
+ *   {"servers":["files"],"tools":["files__read*"],"folders":["Lens"],"review":true,"read_only":true,
+ *    "limits":{"requests":"600/m","calls":8}}
  *
  * A list that is absent or empty limits nothing; in names and patterns * stands for any run of
  * characters.  What a scope hides looks like what does not exist. */
