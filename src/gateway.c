@@ -103,7 +103,11 @@ static void start_delivery(struct gateway *g)
     chain_derive(chain, "request-state", key);
     sv->state_key = hmac_key_new(key, sizeof(key));
     struct upstreams_config upstreams = {
-        .loop = sv->loop, .keeper = g->keeper, .sink = delivery_sink(sv->hub)};
+        .loop = sv->loop,
+        .keeper = g->keeper,
+        .sink = delivery_sink(sv->hub),
+        .gate = exchange_child_gate(sv),
+    };
     builtin_register(&server_sample, NULL);
     builtin_register(&server_session, sv->registry);
     sv->upstreams = upstreams_new(&upstreams);
@@ -173,6 +177,22 @@ static bool start_listening(struct gateway *g, struct error *err)
     return !config.channel.p || redis_listen_new(&config, &g->listen, err);
 }
 
+/* Nodes that share a database and a Redis share what limits count. */
+static bool start_quotas(struct gateway *g, struct error *err)
+{
+    struct quotas_config config = {
+        .loop = g->sv.loop,
+        .config = g->sv.config,
+        .redis = g->options.redis.shown.p && ground_is_shared(g->ground) ? &g->options.redis : NULL,
+        .prefix = g->sv.config->cache_prefix,
+        .node = ground_writer(g->ground)->uuid,
+    };
+    chain_derive(ground_chain(g->ground), "limits", config.key);
+    bool ok = quotas_new(&config, &g->sv.quotas, err);
+    crypto_wipe(config.key, sizeof(config.key));
+    return ok;
+}
+
 static void start_registry(struct gateway *g)
 {
     struct services *sv = &g->sv;
@@ -237,7 +257,7 @@ static bool start_services(struct gateway *g, struct error *err)
     list_init(&sv->unbegun);
     sv->lanes = ground_run(g->ground, sv->loop);
     sv->database = ground_database(g->ground)->shown;
-    if (!start_identity(g, err))
+    if (!start_identity(g, err) || !start_quotas(g, err))
         return false;
     struct audit_config audit = {
         .lanes = sv->lanes,
@@ -426,6 +446,7 @@ static void on_hangup(void *arg, int signum unused_arg)
     }
     upstreams_apply(g->sv.upstreams, fresh);
     reaper_apply(g->reaper, fresh);
+    quotas_apply(g->sv.quotas, fresh);
     config_unref(g->sv.config);
     g->sv.config = fresh;
     swap_tls(g, tls);
@@ -590,6 +611,7 @@ static void stop(struct gateway *g)
         sessions_free(sv->sessions);
     if (sv->calls)
         calls_free(sv->calls);
+    quotas_free(sv->quotas);
     if (sv->audit)
         audit_free(sv->audit);
     if (sv->loop)

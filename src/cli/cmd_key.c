@@ -8,7 +8,7 @@
 #include "cli/control.h"
 #include "cli/datadir.h"
 #include "cli/key_rotate.h"
-#include "config/config.h"
+#include "config/limits.h"
 #include "crypto/hash.h"
 #include "identity/key_admin.h"
 #include "json/read.h"
@@ -82,6 +82,28 @@ static bool check_tools(const struct scopes *s, struct error *err)
     return true;
 }
 
+/* --limit requests=600/m, once for each. */
+static bool read_limits(struct cli *cli, const struct limits **ret, struct error *err)
+{
+    struct limits *limits = arena_new_of(cli->mem, struct limits);
+    const struct str *given;
+    enum limit_kind kind;
+
+    for (size_t i = 0, n = list_flag(cli, "--limit", &given); i < n; i++) {
+        struct str value = given[i], name = str_split(&value, '=');
+        if (!value.p || !limit_kind_parse(name, &kind))
+            return error_set(err, ERR_USAGE,
+                             "--limit is written requests=600/m, bytes=50MiB/m, calls=8 or "
+                             "children=4");
+        if (!limit_parse(kind, value, &limits->of[kind], err)) {
+            err->code = ERR_USAGE;
+            return error_wrap(err, "--limit");
+        }
+    }
+    *ret = limits;
+    return true;
+}
+
 static bool read_request(struct cli *cli, struct key_request *ret, struct error *err)
 {
     struct str role = str_of(cli_flag(cli, "--role")), expires = str_of(cli_flag(cli, "--expires"));
@@ -100,7 +122,7 @@ static bool read_request(struct cli *cli, struct key_request *ret, struct error 
         return error_set(err, ERR_USAGE, "--role is admin, member, auditor or service");
     if (expires.p && (!clock_parse_duration(expires, &r.expires_in_ms) || !r.expires_in_ms))
         return error_set(err, ERR_USAGE, "--expires takes a duration such as 90d or 12h");
-    if (!check_tools(&r.scopes, err))
+    if (!check_tools(&r.scopes, err) || !read_limits(cli, &r.scopes.limits, err))
         return false;
     if (!key_request_check(&r, err)) {
         err->code = ERR_USAGE;
@@ -320,7 +342,7 @@ static const struct key_verb verbs[] = {
      true,
      0,
      {"--tenant", "--name", "--role", "--user", "--server", "--tool", "--folder", "--review",
-      "--read-only", "--expires", "--data", "--json"},
+      "--read-only", "--limit", "--expires", "--data", "--json"},
      run_create},
     {"list", false, 0, {"--tenant", "--data", "--json"}, run_list},
     {"revoke", true, 1, {"--data", "--json"}, run_revoke},

@@ -65,6 +65,9 @@ static const struct cli_flag key_flags[] = {
     {"--folder", "NAME", "only this folder of documents; likewise (create)"},
     {"--review", NULL, "may accept and reject suggestions (create)"},
     {"--read-only", NULL, "may not change documents (create)"},
+    {"--limit", "NAME=LIMIT",
+     "what it may use: requests=600/m, bytes=50MiB/m, calls=8, children=4; may be repeated "
+     "(create)"},
     {"--expires", "DURATION", "ends after this: 12h, 90d; never unless told (create)"},
     {"--new-file", "FILE", "the new master key; a random one unless told (rotate-master)"},
     {"--reseal", NULL,

@@ -10,6 +10,7 @@
 #include "http/server.h"
 #include "identity/identity.h"
 #include "identity/logins.h"
+#include "identity/quota.h"
 #include "mcp/method.h"
 #include "route/plan.h"
 #include "session/carrier.h"
@@ -26,6 +27,7 @@ struct services {
     struct str database; /* which, for people */
     struct identity *identity;
     struct logins *logins;
+    struct quotas *quotas;
     struct sessions *sessions;
     struct session_gauges *gauges;
     struct registry *registry;
@@ -80,8 +82,10 @@ struct exchange {
     const struct mcp_method *method;
     /* identify, transport, route, session */
     struct principal who;
-    bool is_known;           /* `who` came with the arrival, or was found out */
-    bool is_asked;           /* … and is being found out */
+    bool is_known;   /* `who` came with the arrival, or was found out */
+    bool is_asked;   /* … and is being found out */
+    bool is_limited; /* `use` counts */
+    struct quota_use use;
     struct str key, channel; /* of the arrival, like the next */
     struct str path_key;
     struct transport *transport;
@@ -136,6 +140,16 @@ enum step_result exchange_identify(struct exchange *x);
 enum step_result exchange_check_scopes(struct exchange *x);
 /* Why this client is not served, where every client has to name itself; NULL: it is. */
 const char *exchange_client_refusal(const struct config *config, const struct http_head *head);
+/* limit.c: what its tenant and its key may use. */
+enum step_result exchange_limit(struct exchange *x);
+/* A message before the result. */
+must_check bool exchange_say(struct exchange *x, struct str json, enum outlet_weight weight);
+/* The limit was found to be reached later on. */
+enum step_result exchange_over_quota(struct exchange *x, const char *text, int64_t retry_s,
+                                     struct str headers);
+void exchange_count_reply(struct exchange *x);
+/* child_gate.c: the processes of each are counted too. */
+struct link_gate exchange_child_gate(struct services *sv);
 /* choose.c: which session a call belongs to. */
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_choose_session(struct exchange *x);

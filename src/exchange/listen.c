@@ -66,7 +66,7 @@ static void listen_end(struct listen *l);
 static void listen_send(struct listen *l, struct str json)
 {
     struct exchange *x = l->x;
-    if (!x->outlet->send(x, json, OUTLET_MUST) && !x->aborted)
+    if (!exchange_say(x, json, OUTLET_MUST) && !x->aborted)
         listen_end(l);
 }
 

@@ -59,7 +59,7 @@ enum step_result exchange_refuse_data(struct exchange *x, int status, int code, 
 static bool is_upstream_trouble(enum err_code code)
 {
     return code == ERR_UNREACHABLE || code == ERR_UPSTREAM || code == ERR_TIMEOUT ||
-           code == ERR_CANCELLED || code == ERR_LIMIT;
+           code == ERR_CANCELLED || code == ERR_LIMIT || code == ERR_QUOTA;
 }
 
 enum step_result exchange_fail(struct exchange *x, const struct error *err)
@@ -178,6 +178,8 @@ void exchange_write_call_reply(struct exchange *x)
                         "acknowledged; look it up with `holdfast audit list` before repeating it");
     else if (c->session_over_limit)
         exchange_tool_error(x, c->err.text);
+    else if (c->err.code == ERR_QUOTA)
+        exchange_over_quota(x, c->err.text, QUOTA_CHILD_RETRY_S, STR_NONE);
     else if (c->has_answer)
         write_answer(x);
     else
@@ -195,6 +197,6 @@ void exchange_send_progress(struct call *c, const struct mcp_message *m)
         return;
     buf_init(&text, 64u * 1024 * 1024);
     bridge_write_progress(m, js_raw(&x->msg.doc, token), &text);
-    (void)x->outlet->send(x, buf_str(&text), OUTLET_PROGRESS);
+    (void)!exchange_say(x, buf_str(&text), OUTLET_PROGRESS);
     buf_release(&text);
 }

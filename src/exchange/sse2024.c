@@ -213,6 +213,23 @@ static void refuse_unknown(struct sse2024 *all, struct http_request *r, const st
            q->err.text);
 }
 
+/* Opening a stream is a request like any other. */
+static bool is_over_quota(struct sse2024 *all, struct http_request *r, const struct principal *who)
+{
+    struct quota_use use = {0};
+    struct quota_refusal refusal;
+
+    if (!quota_applies(all->sv->config, who))
+        return false;
+    if (quota_take(all->sv->quotas, who, QUOTA_REQUEST, 0, &use, &refusal)) {
+        quota_release(&use);
+        return false;
+    }
+    quota_refused(all->sv->quotas, &refusal);
+    refuse(r, 429, error_info(ERR_QUOTA)->jsonrpc, quota_lines(&refusal, r->mem), refusal.err.text);
+    return true;
+}
+
 static void open_identified(void *arg, struct http_request *r, const struct principal *who,
                             const struct identify *q)
 {
@@ -225,6 +242,8 @@ static void open_identified(void *arg, struct http_request *r, const struct prin
         refuse_unknown(all, r, q);
         return;
     }
+    if (is_over_quota(all, r, who))
+        return;
     if (why) {
         refuse(r, 400, -32600, STR_NONE, why);
         return;

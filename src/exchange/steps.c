@@ -3,10 +3,11 @@
  *
  *   message    bytes → JSON-RPC message, era, method             (decode.c)
  *   identify   who is calling, or 401                            (identify.c)
+ *   limit      have they used up what they may, or 429           (limit.c, identity/quota.c)
  *   transport  the legacy Mcp-Session-Id, or 404                 (choose.c, session/lookup.c)
  *   route      path → upstream, and what it offers               (upstream/)
  *   session    which durable session a call belongs to           (choose.c)
- *   permit     may they: limits of ours, headers against body
+ *   permit     may they: scopes, headers against body
  *   kept       a result that did not reach its client: handed out  (redeliver.c)
  *   call       answered here, or by the upstream: intent durable, link, send, answer   (call/)
  *   audit      the outcome durable
@@ -38,6 +39,11 @@ static enum step_result step_message(struct exchange *x)
 static enum step_result step_identify(struct exchange *x)
 {
     return exchange_identify(x);
+}
+
+static enum step_result step_limit(struct exchange *x)
+{
+    return exchange_limit(x);
 }
 
 static enum step_result step_transport(struct exchange *x)
@@ -171,10 +177,10 @@ static const struct step {
     const char *name;
     enum step_result (*run)(struct exchange *x);
 } steps[] = {
-    {"message", step_message}, {"identify", step_identify}, {"transport", step_transport},
-    {"route", step_route},     {"session", step_session},   {"permit", step_permit},
-    {"kept", step_kept},       {"call", step_call},         {"audit", step_audit},
-    {"reply", step_reply},
+    {"message", step_message},     {"identify", step_identify}, {"limit", step_limit},
+    {"transport", step_transport}, {"route", step_route},       {"session", step_session},
+    {"permit", step_permit},       {"kept", step_kept},         {"call", step_call},
+    {"audit", step_audit},         {"reply", step_reply},
 };
 
 /* A step that waits is run again when it is resumed: each knows from its own fields what it has. */
@@ -224,6 +230,8 @@ void exchange_gone(struct exchange *x)
 static void exchange_finish(struct exchange *x)
 {
     measure_exchange(x);
+    if (x->is_limited)
+        exchange_count_reply(x);
     list_remove(&x->unbegun);
     if (x->has_call)
         call_release(&x->call);

@@ -19,7 +19,7 @@ static bool ask_client(struct exchange *x, const struct mcp_message *m)
     buf_init(&text, MAX_MESSAGE);
     struct ask *a = hub_ask(x->sv->hub, c->pending.link, &c->pending, m, c->transport, &text);
     if (a) {
-        sent = x->outlet->send(x, buf_str(&text), OUTLET_MUST);
+        sent = exchange_say(x, buf_str(&text), OUTLET_MUST);
         if (!sent)
             hub_unask(a);
     }
@@ -50,5 +50,5 @@ bool exchange_tell(struct call *c, const struct mcp_message *m)
         return ask_client(x, m);
     if (is_log && !wants_log(x, m))
         return true; /* to nobody, then */
-    return x->outlet->send(x, m->doc.text, mcp_is_droppable(m) ? OUTLET_MAY : OUTLET_MUST);
+    return exchange_say(x, m->doc.text, mcp_is_droppable(m) ? OUTLET_MAY : OUTLET_MUST);
 }

@@ -108,6 +108,8 @@ static void answer(struct api_call *c, int status, const char *type, struct str 
     struct http_request *r = c->http;
     struct str lines = lines_of(c->mem, c->request_id, headers);
 
+    quota_spend(&c->use, body.n);
+    quota_release(&c->use);
     let_go(c);
     http_reply(r, status, type, lines, body);
 }
@@ -258,6 +260,19 @@ static bool may(const struct api_call *c)
     return c->op->access != API_WRITE || c->who.role != ROLE_AUDITOR;
 }
 
+/* false: its tenant or key has used up what it may, and was told. */
+static bool is_within_quota(struct api_call *c)
+{
+    struct quota_refusal refusal;
+
+    if (likely(!quota_applies(c->config, &c->who)) ||
+        quota_take(c->sv->quotas, &c->who, QUOTA_REQUEST, c->http->body.n, &c->use, &refusal))
+        return true;
+    quota_refused(c->sv->quotas, &refusal);
+    api_problem(c, ERR_QUOTA, refusal.err.text, refusal.err.text, quota_lines(&refusal, c->mem));
+    return false;
+}
+
 static void on_identified(void *arg, struct http_request *r, const struct principal *who,
                           const struct identify *q)
 {
@@ -277,6 +292,8 @@ static void on_identified(void *arg, struct http_request *r, const struct princi
     }
     c->who = *who;
     c->who.tenant_wide = who->role == ROLE_ADMIN || who->role == ROLE_AUDITOR;
+    if (!is_within_quota(c))
+        return;
     if (c->op->is_sessions && !api_has_sessions(c))
         api_refuse(c, ERR_NOT_FOUND, "sessions are switched off for this tenant");
     else if (!may(c))

@@ -104,6 +104,7 @@ struct api_call {
     struct arena *mem;     /* the request's */
     struct config *config; /* counted */
     struct principal who;
+    struct quota_use use; /* what its tenant and key are counted for */
     struct str request_id;
     struct js_doc doc; /* the body; doc.n == 0: there was none */
     struct registry_call reg;

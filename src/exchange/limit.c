@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The limit step: a request of somebody who has used up what they may is answered here, before
+ * anything is looked up for it.  A tool call gets a result that a model can read, everything else
+ * an error; nothing is executed, and nothing written down.
+ *
+ * What ends something or answers a question is counted and never refused: a client at its limit
+ * must be able to cancel, and a call that waits for an answer must get it. */
+#include "exchange/exchange.h"
+
+#include "json/write.h"
+
+/* A batch is its items. */
+static const unsigned takes[] = {
+    [SERVE_INITIALIZE] = QUOTA_REQUEST,
+    [SERVE_PING] = QUOTA_REQUEST,
+    [SERVE_DISCOVER] = QUOTA_REQUEST,
+    [SERVE_LIST] = QUOTA_REQUEST,
+    [SERVE_CALL] = QUOTA_CALL,
+    [SERVE_READ] = QUOTA_CALL,
+    [SERVE_SUBSCRIBE] = QUOTA_CALL,
+    [SERVE_SET_LEVEL] = QUOTA_REQUEST,
+    [SERVE_LISTEN] = QUOTA_REQUEST,
+    [SERVE_CANCELLED] = QUOTA_REQUEST | QUOTA_ALWAYS,
+    [SERVE_RELAYED] = QUOTA_REQUEST | QUOTA_ALWAYS,
+    [SERVE_ANSWERED] = QUOTA_REQUEST | QUOTA_ALWAYS,
+    [SERVE_ACCEPTED] = QUOTA_REQUEST | QUOTA_ALWAYS,
+    [SERVE_STREAM] = QUOTA_REQUEST,
+    [SERVE_END] = QUOTA_REQUEST | QUOTA_ALWAYS,
+    [SERVE_BATCH] = 0,
+};
+
+enum step_result exchange_over_quota(struct exchange *x, const char *text, int64_t retry_s,
+                                     struct str headers)
+{
+    struct buf *out;
+
+    if (x->method->service != SERVE_CALL || x->msg.kind != MCP_REQUEST) {
+        x->headers = headers;
+        return exchange_refuse_data(x, 429, error_info(ERR_QUOTA)->jsonrpc,
+                                    arena_printf(x->mem, "{\"code\":\"%s\",\"retry_after\":%lld}",
+                                                 error_info(ERR_QUOTA)->name, (long long)retry_s),
+                                    "%s", text);
+    }
+    out = exchange_begin_result(x);
+    buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":");
+    js_quote(out, str_of(text));
+    buf_addf(out, "}],\"isError\":true,\"_meta\":{\"holdfast/retry-after\":%lld}",
+             (long long)retry_s);
+    buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
+    return exchange_end_result(x);
+}
+
+enum step_result exchange_limit(struct exchange *x)
+{
+    unsigned what = takes[x->method->service];
+    struct quota_refusal refusal;
+
+    if (likely(!quota_applies(x->config, &x->who)) || !what)
+        return STEP_NEXT;
+    if (quota_take(x->sv->quotas, &x->who, what, x->body.n, &x->use, &refusal)) {
+        x->is_limited = true;
+        return STEP_NEXT;
+    }
+    quota_refused(x->sv->quotas, &refusal);
+    return exchange_over_quota(x, refusal.err.text, refusal.retry_s, quota_lines(&refusal, x->mem));
+}
+
+bool exchange_say(struct exchange *x, struct str json, enum outlet_weight weight)
+{
+    if (x->is_limited)
+        quota_spend(&x->use, json.n);
+    return x->outlet->send(x, json, weight);
+}
+
+void exchange_count_reply(struct exchange *x)
+{
+    quota_spend(&x->use, x->out.n);
+    quota_release(&x->use);
+}
