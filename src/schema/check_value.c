@@ -193,7 +193,9 @@ enum schema_answer check_matches(struct check *c, const struct regex *re, struct
         c->run = regex_run_new();
     answer = regex_match(c->run, re, text, &c->steps);
     if (answer == SCHEMA_UNSURE)
-        check_unsure(c, keyword, "matching the regular expression took more steps than it may");
+        check_unsure(
+            c, keyword,
+            "matching the regular expression took more steps than it may, or has two answers");
     return answer;
 }
 

@@ -11,6 +11,7 @@
 
 struct regex {
     pcre2_code *code;
+    bool lenient;
 };
 struct regex_run {
     pcre2_match_context *context;
@@ -37,17 +38,18 @@ struct regex *regex_compile(struct str pattern, struct arena *mem, const char **
     PCRE2_SIZE offset;
     pcre2_code *code;
     struct buf text;
+    bool lenient;
     int error;
 
     buf_init(&text, SIZE_MAX);
-    if (regex_translate(pattern, &text, ret_reason)) {
+    if (regex_translate(pattern, &text, &lenient, ret_reason)) {
         code = pcre2_compile((PCRE2_SPTR)buf_str(&text).p, text.n,
                              PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_AUTO_CALLOUT, &error, &offset,
                              NULL);
         if (code) {
             arena_on_free(mem, free_code, code);
             re = arena_new_of(mem, struct regex);
-            re->code = code;
+            *re = (struct regex){code, lenient};
         } else {
             *ret_reason = "the regular expression is wrong or past what we support";
         }
@@ -91,12 +93,22 @@ void regex_run_free(struct regex_run *run)
     free(run);
 }
 
+static bool has_long_character(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.p[i] >= 0xf0)
+            return true;
+    return false;
+}
+
 enum schema_answer regex_match(struct regex_run *run, const struct regex *re, struct str text,
                                uint32_t *steps)
 {
     uint32_t most = *steps < SCHEMA_PATTERN_STEPS_MAX ? *steps : SCHEMA_PATTERN_STEPS_MAX;
     int found;
 
+    if (re->lenient && has_long_character(text))
+        return SCHEMA_UNSURE;
     run->left = most;
     /* The reader has checked that the text is UTF-8. */
     found = pcre2_match(re->code, (PCRE2_SPTR)text.p, text.n, 0, PCRE2_NO_UTF_CHECK, run->data,

@@ -14,12 +14,14 @@ struct regex_run; /* what matching needs; one for a whole check */
 must_check struct regex *regex_compile(struct str pattern, struct arena *mem,
                                        const char **ret_reason);
 size_t regex_size(const struct regex *re); /* bytes it takes */
-/* `pattern` in PCRE2's words, for tests; false as above. */
-must_check bool regex_translate(struct str pattern, struct buf *out, const char **ret_reason);
+/* `pattern` in PCRE2's words; false as above.  *ret_lenient: it is only right without ECMA's flag
+ * "u", where characters past U+FFFF are two. */
+must_check bool regex_translate(struct str pattern, struct buf *out, bool *ret_lenient,
+                                const char **ret_reason);
 struct regex_run *regex_run_new(void);
 void regex_run_free(struct regex_run *run); /* NULL is fine */
 /* Whether `re` matches somewhere in `text`, which is UTF-8.  Unsure past SCHEMA_PATTERN_STEPS_MAX
- * or *steps; *steps loses what was used. */
+ * or *steps, and where the answer depends on ECMA's flag "u"; *steps loses what was used. */
 enum schema_answer regex_match(struct regex_run *run, const struct regex *re, struct str text,
                                uint32_t *steps);
 

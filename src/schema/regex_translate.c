@@ -16,6 +16,8 @@ struct reader {
     const char *reason;
     unsigned depth;
     bool repeatable;        /* what stands before may take a quantifier */
+    bool unicode;           /* something has a meaning only with ECMA's flag "u" */
+    bool lenient;           /* something is allowed only without that flag */
     bool look[NESTING_MAX]; /* by depth: the group is a look-around */
 };
 
@@ -115,6 +117,7 @@ static bool take_unicode(struct reader *r, uint32_t *ret)
     unsigned digits = 0;
 
     if (take(r, "{")) {
+        r->unicode = true;
         while (r->p + digits < r->end && r->p[digits] != '}')
             digits++;
         if (digits == 0 || digits > 6 || !take_hex(r, digits, &code) || !take(r, "}"))
@@ -125,6 +128,7 @@ static bool take_unicode(struct reader *r, uint32_t *ret)
     if (code >= 0xd800 && code < 0xdc00 && take(r, "\\u") && take_hex(r, 4, &low) &&
         low >= 0xdc00 && low < 0xe000)
         code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+    r->unicode = r->unicode || code > 0xffff;
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
         return refuse(r, "half of a surrogate pair in a regular expression is not supported");
     *ret = code;
@@ -160,6 +164,7 @@ static bool take_escape(struct reader *r, uint32_t *ret)
         return refuse(r, "back references in regular expressions are not supported");
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80)
         return refuse(r, "an escape in the regular expression is not one of ECMA 262");
+    r->lenient = r->lenient || !strchr("^$\\.*+?()[]{}|/", c);
     *ret = (unsigned char)c;
     return true;
 }
@@ -171,6 +176,7 @@ static bool take_character(struct reader *r, uint32_t *ret)
     if (n == 0)
         return refuse(r, "the regular expression is not UTF-8");
     r->p += n;
+    r->unicode = r->unicode || n == 4;
     return true;
 }
 
@@ -203,6 +209,7 @@ static bool take_class(struct reader *r, bool *ret_found)
         (name.n == 2 && !strchr("ultmoncedfspikb&", name.p[1])))
         return refuse(r, "only general categories are supported in \\p{…}");
     *ret_found = true;
+    r->unicode = true;
     buf_addf(r->out, "\\%c{%.*s}", c, STR_ARG(name));
     return true;
 }
@@ -220,6 +227,10 @@ static bool take_member(struct reader *r, uint32_t *ret_code, bool *ret_class)
         return take_character(r, ret_code);
     if (take(r, "b")) {
         *ret_code = '\b';
+        return true;
+    }
+    if (take(r, "-")) {
+        *ret_code = '-';
         return true;
     }
     if (!take_class(r, ret_class))
@@ -325,6 +336,7 @@ static bool take_braces(struct reader *r)
         most = take_digits(r, &most) ? most : least;
     if (!ok || !take(r, "}")) {
         r->p = from;
+        r->lenient = true;
         add_code(r, '{');
         r->repeatable = true;
         return true;
@@ -392,6 +404,7 @@ static bool take_plain(struct reader *r)
 {
     uint32_t code = 0;
 
+    r->lenient = r->lenient || at(r, ']') || at(r, '}');
     if (!take_character(r, &code))
         return false;
     add_code(r, code);
@@ -432,7 +445,8 @@ static bool take_item(struct reader *r)
     }
 }
 
-bool regex_translate(struct str pattern, struct buf *out, const char **ret_reason)
+bool regex_translate(struct str pattern, struct buf *out, bool *ret_lenient,
+                     const char **ret_reason)
 {
     struct reader r = {.p = pattern.p, .end = pattern.p + pattern.n, .out = out};
     bool ok = true;
@@ -443,7 +457,10 @@ bool regex_translate(struct str pattern, struct buf *out, const char **ret_reaso
         ok = take_item(&r);
     if (ok && r.depth)
         ok = refuse(&r, "a group in the regular expression is not closed");
+    if (ok && r.unicode && r.lenient)
+        ok = refuse(&r, "the regular expression is neither right with the flag \"u\" nor without");
     if (!ok)
         *ret_reason = r.reason;
+    *ret_lenient = r.lenient;
     return ok;
 }

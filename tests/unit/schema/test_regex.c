@@ -112,6 +112,17 @@ TEST(test_regex__what_is_not_the_same_in_both_languages_is_refused)
     arena_free(mem);
 }
 
+TEST(test_regex__is_unsure_where_the_flag_u_would_decide)
+{
+    struct arena *mem = arena_new(1 << 20);
+    const char *reason;
+
+    assert_int_equal(match_within("^.]$", STR("a]"), 1000), SCHEMA_VALID);
+    assert_int_equal(match_within("^.]$", STR("\U0001f432]"), 1000), SCHEMA_UNSURE);
+    assert_null(regex_compile(STR("\\p{L}]"), mem, &reason));
+    arena_free(mem);
+}
+
 TEST(test_regex__patterns_have_a_longest_length)
 {
     struct arena *mem = arena_new(1 << 20);
