@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_load PORT PATH [--connections N] [--seconds T] [--warmup T] [--body B] [--sessions N]
- * [--modern 1]: the load.
+ * [--modern 1] [--key KEY] [--rate R]: the load.
  *
  * One thread, epoll; every connection is kept alive, has a session of its own (from its initialize)
  * and one request on the way, with a fresh JSON-RPC id that the answer must carry.  Prints one line
  * of JSON: calls, errors, calls/s and latency percentiles in microseconds.  With --sessions it only
  * makes N sessions by initialize, over the same connections, and prints how fast.  With --modern
  * there are no sessions: every call carries its envelope, within the same --body, and its headers.
+ * With --rate so many calls a second leave in all, over whichever connections are free, instead of
+ * the next with each answer.  Results that a limit of the key refused are counted as such.
  *
  * An answer that is not a 200 with the id of its request counts as an error and is shown once: a
  * run with errors is no measurement. */
@@ -26,11 +28,13 @@ struct options {
     size_t body;
     unsigned long sessions;
     bool is_modern;
+    const char *key;
+    double rate; /* calls a second; 0: as many as are answered */
 };
 
 struct conn {
     int fd;
-    bool initialized;
+    bool initialized, is_free;
     char session[160];
     uint64_t id, sent_ns;
     size_t n;
@@ -39,7 +43,10 @@ struct conn {
 
 static struct options options = {.connections = 64, .seconds = 5, .warmup = 0.5, .body = 504};
 static struct latencies latencies;
-static uint64_t next_id = 1000000, calls, errors, initialized, measure_from, measure_to;
+static uint64_t next_id = 1000000, calls, limited, errors, initialized, measure_from, measure_to;
+static struct conn **connections; /* with --rate */
+static unsigned next_free;
+static uint64_t next_ns;
 static char padding[MAX_BODY];
 
 static void count_error(const char *what, const char *detail)
@@ -57,13 +64,15 @@ static void count_error(const char *what, const char *detail)
 static void send_request(struct conn *c, const char *body, size_t n)
 {
     static char out[MAX_BODY + 2048];
-    int head = snprintf(
-        out, 2048,
-        "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
-        "Accept: application/json, text/event-stream\r\n%s%s%s%sContent-Length: %zu\r\n\r\n",
-        options.path, options.port, options.is_modern ? MODERN_LINES : "",
-        c->session[0] ? "Mcp-Session-Id: " : "", c->session,
-        c->session[0] ? "\r\nMCP-Protocol-Version: 2025-11-25\r\n" : "", n);
+    int head =
+        snprintf(out, 2048,
+                 "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
+                 "Accept: application/json, text/event-stream\r\n%s%s%s%s%s%s%sContent-Length: "
+                 "%zu\r\n\r\n",
+                 options.path, options.port, options.key ? "X-API-Key: " : "",
+                 options.key ? options.key : "", options.key ? "\r\n" : "",
+                 options.is_modern ? MODERN_LINES : "", c->session[0] ? "Mcp-Session-Id: " : "",
+                 c->session, c->session[0] ? "\r\nMCP-Protocol-Version: 2025-11-25\r\n" : "", n);
     memcpy(out + head, body, n);
     c->sent_ns = now_ns();
     send_all(c->fd, out, (size_t)head + n);
@@ -124,12 +133,15 @@ static void on_answer(struct conn *c, const char *body, size_t n)
     if (now >= measure_from && now < measure_to) {
         latency_add(&latencies, now - c->sent_ns);
         calls++;
+        limited += memmem(body, n, "holdfast/retry-after", 20) != NULL;
     }
 }
 
 static void next_request(struct conn *c)
 {
-    if (!options.sessions)
+    if (options.rate > 0)
+        c->is_free = true;
+    else if (!options.sessions)
         send_call(c);
     else if (initialized + options.connections <= options.sessions)
         send_initialize(c);
@@ -176,6 +188,27 @@ static void on_readable(struct conn *c)
     next_request(c);
 }
 
+/* Those that are due leave, as far as there are connections for them; the rest is not made up for.
+ */
+static void send_due(void)
+{
+    uint64_t now = now_ns(), step = (uint64_t)(1e9 / options.rate);
+
+    if (now > next_ns + 100 * 1000000u)
+        next_ns = now;
+    for (unsigned tried = 0; next_ns <= now && tried < options.connections;) {
+        struct conn *c = connections[next_free++ % options.connections];
+        if (!c->is_free) {
+            tried++;
+            continue;
+        }
+        c->is_free = false;
+        next_ns += step;
+        tried = 0;
+        send_call(c);
+    }
+}
+
 static struct conn *connect_one(int epoll)
 {
     struct conn *c = calloc(1, sizeof *c);
@@ -197,7 +230,9 @@ static struct conn *connect_one(int epoll)
 static void turn(int epoll)
 {
     struct epoll_event events[256];
-    int n = epoll_wait(epoll, events, 256, 100);
+    int n = epoll_wait(epoll, events, 256, options.rate > 0 ? 1 : 100);
+    if (options.rate > 0)
+        send_due();
     for (int i = 0; i < n; i++)
         on_readable(events[i].data.ptr);
 }
@@ -209,10 +244,12 @@ static void print_result(double seconds)
                (unsigned long long)initialized, (unsigned long long)errors, seconds,
                (double)initialized / seconds);
     else
-        printf("{\"calls\":%llu,\"errors\":%llu,\"seconds\":%.3f,\"per_s\":%.0f,\"p50_us\":%llu,"
+        printf("{\"calls\":%llu,\"limited\":%llu,\"errors\":%llu,\"seconds\":%.3f,\"per_s\":%.0f,"
+               "\"p50_us\":%llu,"
                "\"p90_us\":%llu,\"p99_us\":%llu,\"p999_us\":%llu}\n",
-               (unsigned long long)calls, (unsigned long long)errors, seconds,
-               (double)calls / seconds, (unsigned long long)latency_percentile(&latencies, 0.5),
+               (unsigned long long)calls, (unsigned long long)limited, (unsigned long long)errors,
+               seconds, (double)calls / seconds,
+               (unsigned long long)latency_percentile(&latencies, 0.5),
                (unsigned long long)latency_percentile(&latencies, 0.9),
                (unsigned long long)latency_percentile(&latencies, 0.99),
                (unsigned long long)latency_percentile(&latencies, 0.999));
@@ -222,7 +259,7 @@ static void read_options(int argc, char **argv)
 {
     if (argc < 3) {
         fprintf(stderr, "usage: bench_load PORT PATH [--connections N] [--seconds T] [--warmup T] "
-                        "[--body B] [--sessions N] [--modern 1]\n");
+                        "[--body B] [--sessions N] [--modern 1] [--key KEY] [--rate R]\n");
         exit(2);
     }
     options.port = (int)strtol(argv[1], NULL, 10);
@@ -239,6 +276,10 @@ static void read_options(int argc, char **argv)
             options.body = (size_t)value;
         else if (strcmp(argv[i], "--sessions") == 0)
             options.sessions = (unsigned long)value;
+        else if (strcmp(argv[i], "--key") == 0)
+            options.key = argv[i + 1];
+        else if (strcmp(argv[i], "--rate") == 0)
+            options.rate = value;
         else if (strcmp(argv[i], "--modern") == 0)
             options.is_modern = value != 0;
         else {
@@ -257,8 +298,11 @@ int main(int argc, char **argv)
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     uint64_t began = now_ns();
     measure_from = UINT64_MAX;
+    connections = calloc(options.connections + 1, sizeof(struct conn *));
+    if (!connections)
+        abort();
     for (unsigned i = 0; i < options.connections; i++)
-        connect_one(epoll);
+        connections[i] = connect_one(epoll);
     if (options.sessions) {
         while (initialized < options.sessions)
             turn(epoll);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py [--quick] [--save] [--only calls,bodies,single,eras,registry,seedload,sessions,streams,start]: what Holdfast
+"""run.py [--quick] [--save] [--only calls,bodies,single,eras,registry,seedload,noisy,sessions,streams,start]: what Holdfast
 costs, beside nginx and PostgreSQL.
 
 Everything runs on this machine over loopback: one upstream (bench_upstream), one load (bench_load),
@@ -22,9 +22,10 @@ import tempfile
 import time
 
 import registry
-from subjects import BUILD, TOP, Holdfast, Nginx, Report, Upstream, filesystem_of, load, private_kib, settle, spread
+from subjects import (BUILD, TOP, Holdfast, Nginx, Report, Upstream, end_load, filesystem_of, load, private_kib, settle, spread,
+                      start_load)
 
-PARTS = ('calls', 'bodies', 'single', 'eras', 'registry', 'seedload', 'sessions', 'streams', 'start')
+PARTS = ('calls', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'sessions', 'streams', 'start')
 MOST_STREAMS = 10000
 
 
@@ -78,6 +79,44 @@ def compare_eras(report, folder, subjects, upstream, running, rounds, **options)
                      '–' if name == base else ratio(name, base)])
     report.table('tools/call in both eras (client → upstream), 504-byte bodies, 64 connections',
                  ['hop', 'calls/s', 'p50 / p99 µs', 'CPU µs per call', '× nginx, same bytes', '× legacy → legacy'], rows)
+
+
+def measure_noisy(report, folder, upstream, rounds, seconds):
+    """A tenant that asks for ten times its quota, beside one that does not: what the second one notices."""
+    quota, quiet_rate = 500, 200
+    subject = Holdfast(folder, 'holdfast noisy', upstream)
+    subject.config['holdfast'] = {'tenants': {'noisy': {'limits': {'requests': f'{quota}/s'}}}}
+    subject.start()
+    try:
+        keys = {name: subject.create_key('--tenant', tenant) for name, tenant in
+                (('quiet', 'quiet'), ('noisy', 'noisy'), ('unlimited', 'free'))}
+        runs = {'alone': [], 'noise, limited': [], 'noise, unlimited': []}
+        noise = {'noise, limited': 'noisy', 'noise, unlimited': 'unlimited'}
+        refused = []
+        for number in range(rounds):
+            for name in runs if number % 2 == 0 else reversed(runs):
+                beside = None
+                if name in noise:
+                    beside = start_load(subject, key=keys[noise[name]], modern=1, connections=128, rate=10 * quota, body=504,
+                                        warmup=0, seconds=seconds + 1.5)
+                    time.sleep(0.5)
+                runs[name].append(load(subject, upstream, key=keys['quiet'], modern=1, connections=8, rate=quiet_rate, body=504,
+                                       warmup=0.3, seconds=seconds))
+                if beside:
+                    result = end_load(beside)
+                    if name == 'noise, limited':
+                        refused.append(result['limited'] / max(1, result['calls']))
+        rows = []
+        for name, mine in runs.items():
+            rows.append([name, spread([r['per_s'] for r in mine], '{:,.0f}'),
+                         *(spread([r[key] for r in mine], '{:,.0f}') for key in ('p50_us', 'p99_us')),
+                         *('–' if name == 'alone' else spread([a[key] / b[key] for a, b in zip(mine, runs['alone'])], '{:.2f}')
+                           for key in ('per_s', 'p50_us', 'p99_us'))])
+        report.table(f'A quiet tenant ({quiet_rate} calls/s) beside a noisy one at ten times its quota of {quota} calls/s, durable audit on',
+                     ['beside it', 'calls/s', 'p50 µs', 'p99 µs', '× calls/s alone', '× p50 alone', '× p99 alone'], rows)
+        report.say(f'\nOf the noise {statistics.median(refused):.0%} was refused. Bar: p99 ≤ 1.5 × alone.')
+    finally:
+        subject.stop()
 
 
 def measure_streams(report, folder, upstream, counts):
@@ -164,6 +203,8 @@ def measure(args, report, folder, running):
         registry.compare(report, folder, rounds, seconds)
     if 'seedload' in args.only:
         registry.seed_load(report, folder, quick)
+    if 'noisy' in args.only:
+        measure_noisy(report, folder, upstream, rounds, seconds)
     # Alone from here on: pages that two processes of the program share would not count as private.
     for one in running[1:]:
         one.stop()

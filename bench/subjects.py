@@ -170,6 +170,11 @@ class Holdfast(Process):
             for line in pipe:
                 file.write(line)
 
+    def create_key(self, *flags):
+        done = subprocess.run([os.path.join(BUILD, 'holdfast'), 'key', 'create', '--data', os.path.join(self.folder, 'data'), *flags],
+                              capture_output=True, text=True, check=True, timeout=20)
+        return done.stdout.strip()
+
     def ready(self):
         if self.child.poll() is not None:
             sys.exit(f'{self.name} ended with {self.child.returncode}; its log is {self.log}')
@@ -221,11 +226,28 @@ def measured(command, subject, *beside):
     return result
 
 
-def load(subject, upstream, **options):
+def load_command(subject, options):
     command = [os.path.join(BUILD, 'bench/bench_load'), str(subject.port), subject.path]
     for name, value in options.items():
         command += [f'--{name}', str(value)]
-    return measured(command, subject, *(() if subject is upstream else (upstream,)))
+    return command
+
+
+def start_load(subject, **options):
+    """A load that runs beside another; end_load() waits for it."""
+    return subprocess.Popen(load_command(subject, options), stdout=subprocess.PIPE, text=True)
+
+
+def end_load(child):
+    lines = child.communicate(timeout=120)[0].splitlines()
+    result = json.loads(lines[-1])
+    if result['errors']:
+        sys.exit(f'the noise failed: {result}')
+    return result
+
+
+def load(subject, upstream, **options):
+    return measured(load_command(subject, options), subject, *(() if subject is upstream else (upstream,)))
 
 
 def spread(values, form='{:.1f}'):
