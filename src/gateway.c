@@ -132,6 +132,18 @@ static void on_ended_elsewhere(void *arg, struct str tenant unused_arg, struct s
     on_session_ended(g, str_of(key));
 }
 
+/* The same that a DELETE does here. */
+static void on_transport_ended_elsewhere(void *arg, struct transport *t)
+{
+    struct gateway *g = arg;
+
+    transport_ref(t);
+    hub_transport_ended(g->sv.hub, t);
+    streams_forget(g->sv.streams, t);
+    transport_forget(t);
+    transport_unref(t);
+}
+
 /* Its links hold the credentials it had. */
 static void on_session_sealed(void *arg, struct str link_key)
 {
@@ -286,6 +298,7 @@ static bool start_services(struct gateway *g, struct error *err)
         .sessions = sv->sessions,
         .after = ended,
         .ended = on_ended_elsewhere,
+        .transport_ended = on_transport_ended_elsewhere,
         .arg = g,
     };
     g->follow = ground_is_shared(g->ground) ? follow_new(&follow) : NULL;

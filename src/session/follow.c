@@ -5,6 +5,7 @@
 #include "session/follow.h"
 
 #include "base/log.h"
+#include "crypto/hash.h"
 
 #include <stdlib.h>
 
@@ -59,11 +60,25 @@ static bool run(struct read_job *job, struct store *store)
     return ok;
 }
 
+static void take_transport(struct follow *f, const struct change_row *change)
+{
+    struct str owner = change->name, hex = str_split(&owner, ' ');
+    uint8_t hash[32];
+    struct transport *t = NULL;
+
+    if (owner.p && hex_decode(hex, hash, sizeof(hash)))
+        t = sessions_transport(f->config.sessions, change->tenant, owner, hash);
+    if (t && f->config.transport_ended)
+        f->config.transport_ended(f->config.arg, t);
+}
+
 static void take(struct follow *f, const struct change_row *change, struct str sealed)
 {
     f->config.after = change->id;
     if (change->kind == CHANGE_SESSION_SEALED)
         sessions_sealed(f->config.sessions, change->tenant, change->name, sealed);
+    if (change->kind == CHANGE_TRANSPORT_ENDED)
+        take_transport(f, change);
     if (change->kind != CHANGE_SESSION_ENDED)
         return;
     sessions_ended(f->config.sessions, change->tenant, change->name);

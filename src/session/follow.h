@@ -2,7 +2,7 @@
 /* Where several nodes share a store, others end sessions that are resident here, or give them other
  * credentials.  Asks twice a second what has ended and lets go of it, so that an end is honoured
  * everywhere within a second; where nodes hear of each other (store/redis_listen.h), at once.
- * Sessions with other credentials are told to sessions_sealed(). */
+ * Sessions with other credentials are told to sessions_sealed(), transports to whoever asked. */
 #ifndef HOLDFAST_SESSION_FOLLOW_H
 #define HOLDFAST_SESSION_FOLLOW_H
 
@@ -17,6 +17,8 @@ struct follow_config {
     int64_t after; /* from follow_position(), asked for before the first session was resident */
     /* Told of each end after `sessions`, on the loop; may be NULL. */
     void (*ended)(void *arg, struct str tenant, struct str id);
+    /* A transport that is resident here was ended elsewhere; may be NULL. */
+    void (*transport_ended)(void *arg, struct transport *t);
     void *arg;
 };
 struct follow;

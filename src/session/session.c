@@ -399,6 +399,17 @@ struct transport *transport_new(struct sessions *home, const struct transport_ro
     return t;
 }
 
+struct transport *sessions_transport(struct sessions *s, struct str tenant, struct str owner,
+                                     const uint8_t id_hash[32])
+{
+    struct arena *mem = arena_new(4096);
+    struct str hash = str_n((const char *)id_hash, 32);
+    struct transport *t = map_get(&s->names, sessions_key(mem, 't', tenant, owner, hash, STR_NONE));
+
+    arena_free(mem);
+    return t;
+}
+
 void transport_fill_row(const struct transport *t, struct transport_row *ret)
 {
     *ret = (struct transport_row){

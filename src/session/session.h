@@ -126,6 +126,9 @@ void transport_fill_row(const struct transport *t, struct transport_row *ret);
 /* In memory, so that calls made at once share the session; whoever commits it sets link_stored. */
 void transport_link(struct transport *t, struct session *session);
 void transport_forget(struct transport *t);
+/* The one that is resident, borrowed; NULL: none is. */
+struct transport *sessions_transport(struct sessions *s, struct str tenant, struct str owner,
+                                     const uint8_t id_hash[32]);
 /* Notes the use, and writes it down at most every five minutes. */
 void transport_used(struct transport *t);
 bool transport_is_over(const struct transport *t, int64_t now_ms);

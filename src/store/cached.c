@@ -100,6 +100,7 @@ static bool is_change(const struct store_op *op)
     case OP_LOGIN_CREATE: /* the oldest may have to go */
     case OP_LOGIN_REVOKE:
     case OP_LOGINS_REVOKE:
+    case OP_TRANSPORT_END:
         return op->verdict == VERDICT_OK;
     case OP_LOGIN_ROTATE:
         return op->verdict == VERDICT_STALE; /* the family is revoked */

@@ -111,7 +111,11 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_TRANSPORT_TOUCH] =
         VERB("hf_transport_touch($1::bytea, $2::text, $3::text, $4::timestamptz)", "$5"),
     [PG_TRANSPORT_END] =
-        VERB("hf_transport_end($1::bytea, $2::text, $3::text, $4::timestamptz)", "$5"),
+        "WITH done AS (SELECT mcp.hf_transport_end($1::bytea, $2::text, $3::text, "
+        "$4::timestamptz) AS verdict), "
+        "told AS (INSERT INTO mcp.changes (kind, tenant_id, name, made_at) "
+        "SELECT 5, $2, encode($1, 'hex') || ' ' || $3, $4 FROM done WHERE verdict = 0) "
+        "SELECT mcp.hf_require(verdict, $5::boolean) FROM done",
     [PG_LINK_PUT] = VERB("hf_link_put(ROW($1::uuid, $2::text, $3::bigint, $4::text, "
                          "$5::timestamptz, $6::timestamptz, $7::text)::mcp.upstream_links, "
                          "$8::text, $9::text)",

@@ -268,9 +268,10 @@ static bool write_batch(struct batch *b, struct error *err)
 
 /* Verbs that may leave a change, which is numbered before the commit. */
 static const bool tells_others[OP_COUNT] = {
-    [OP_SESSION_END] = true,  [OP_KEY_REVOKE] = true,    [OP_USER_PASSWORD] = true,
-    [OP_USER_END] = true,     [OP_LOGIN_CREATE] = true,  [OP_LOGIN_ROTATE] = true,
-    [OP_LOGIN_REVOKE] = true, [OP_LOGINS_REVOKE] = true, [OP_SESSION_PATCH] = true,
+    [OP_SESSION_END] = true,   [OP_KEY_REVOKE] = true,    [OP_USER_PASSWORD] = true,
+    [OP_USER_END] = true,      [OP_LOGIN_CREATE] = true,  [OP_LOGIN_ROTATE] = true,
+    [OP_LOGIN_REVOKE] = true,  [OP_LOGINS_REVOKE] = true, [OP_SESSION_PATCH] = true,
+    [OP_TRANSPORT_END] = true,
 };
 
 bool pg_write(struct store *store, struct store_op *ops, size_t n, struct error *err)

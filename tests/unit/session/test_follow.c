@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "crypto/hash.h"
 #include "session/follow.h"
 #include "store/store_impl.h"
 
@@ -27,6 +28,7 @@ struct rig {
     struct sessions *sessions;
     struct follow *follow;
     size_t told, wanted;
+    void (*on_transport)(void *arg, struct transport *t);
 };
 
 static bool on_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
@@ -97,6 +99,7 @@ static void rig_start(struct rig *r, int64_t after)
                                    .sessions = r->sessions,
                                    .after = after,
                                    .ended = on_ended,
+                                   .transport_ended = r->on_transport,
                                    .arg = r};
     r->follow = follow_new(&config);
 }
@@ -225,5 +228,36 @@ TEST(test_follow__other_credentials_are_taken_over_and_those_known_are_no_news)
     assert_false(changed->ended);
     session_unref(changed);
     session_unref(own);
+    rig_stop(&r);
+}
+
+static void on_transport(void *arg, struct transport *t)
+{
+    struct rig *r = arg;
+    assert_int_equal(t->id_hash[0], 0x11);
+    transport_forget(t);
+    r->told++;
+    loop_stop(r->loop);
+}
+
+TEST(test_follow__a_transport_that_ended_elsewhere_is_told_when_it_is_here)
+{
+    struct rig r = {0};
+    struct transport_row row = {.tenant = STR("default"), .owner = STR("user:1 x")};
+    memset(row.id_hash, 0x11, sizeof(row.id_hash));
+    r.on_transport = on_transport;
+    rig_start(&r, 0);
+    struct transport *t = transport_new(r.sessions, &row);
+    char name[128], hex[65];
+    hex_encode(row.id_hash, sizeof(row.id_hash), hex);
+    snprintf(name, sizeof(name), "%s user:1 x", hex);
+    ends(&r, 1, CHANGE_TRANSPORT_ENDED, STR("default"), STR("nonsense"));
+    ends(&r, 2, CHANGE_TRANSPORT_ENDED, STR("other"), str_of(name));
+    ends(&r, 3, CHANGE_TRANSPORT_ENDED, STR("default"), str_of(name));
+    ends(&r, 4, CHANGE_TRANSPORT_ENDED, STR("default"), str_of(name)); /* is gone by then */
+    follow_nudge(r.follow);
+    loop_run(r.loop);
+    assert_int_equal(r.told, 1);
+    transport_unref(t);
     rig_stop(&r);
 }

@@ -189,6 +189,34 @@ TEST(test_postgres_shared__other_credentials_of_a_session_are_told_and_nothing_e
     end(&n);
 }
 
+TEST(test_postgres_shared__the_end_of_a_transport_is_told_once_with_its_owner)
+{
+    struct nodes n;
+    int64_t seen = 0;
+    begin(&n);
+    struct transport_row row = {.tenant = STR("acme"),
+                                .owner = alice.owner,
+                                .endpoint = STR("/mcp"),
+                                .protocol_version = STR("2025-11-25"),
+                                .created_ms = 1,
+                                .last_used_ms = 1,
+                                .ended_ms = 2};
+    memset(row.id_hash, 0xab, sizeof(row.id_hash));
+    struct transport_row made = row;
+    made.ended_ms = 0;
+    struct store_op ops[] = {{OP_TRANSPORT_CREATE, &alice, {.transport = &made}},
+                             {OP_TRANSPORT_END, &alice, {.transport = &row}},
+                             {OP_TRANSPORT_END, &alice, {.transport = &row}}};
+    check(&n, store_write(n.a, ops, 3, &n.err));
+    assert_int_equal(ops[1].verdict, VERDICT_OK);
+    assert_int_equal(ops[2].verdict, VERDICT_MISSING);
+    struct change_row change = told(&n, &seen);
+    assert_int_equal(change.kind, CHANGE_TRANSPORT_ENDED);
+    assert_true(str_starts(change.name, STR("abababab")));
+    assert_true(str_eq(str_n(change.name.p + 65, change.name.n - 65), alice.owner));
+    end(&n);
+}
+
 TEST(test_postgres_shared__the_end_of_a_sign_in_is_told_whatever_ended_it)
 {
     static const enum op_kind ends[] = {OP_USER_PASSWORD, OP_USER_END, OP_LOGINS_REVOKE,
