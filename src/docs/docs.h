@@ -65,11 +65,12 @@ struct docs_call {
     const struct principal *who;
     struct arena *mem;
     struct docs_place place;
-    /* On a worker, after the file was read (docs_read()) or instead (docs_work()): views and texts
-     * are made here, off the loop.  Only `mem`, and what it may see by docs_visible(). */
+    /* On a worker, after the file was read (docs_read()) or changed (docs_change()), or instead
+     * (docs_work()): views and texts are made here, off the loop.  It may use `mem`, and see what
+     * docs_visible() gives. */
     bool (*work)(struct docs_call *c, struct error *err);
-    /* docs_read(): the session (row id) that reads, and the lines (from 1) of the accepted view it
-     * gets to see, set by `work`; from_line 0: none, and nothing is noted. */
+    /* The session (row id) that reads or changes, and the lines (from 1) of the accepted view it
+     * gets to see by that, set by `work`; from_line 0: none, and nothing is noted. */
     struct str session_id;
     int64_t from_line, to_line;
     struct str author, kind, reason; /* of a change, for the history */
@@ -86,6 +87,7 @@ struct docs_call {
     bool changed;                   /* docs_change(): false when it already was so */
     struct revision_row *revisions; /* docs_history(), docs_revision() */
     size_t n_revisions;
+    int64_t number; /* docs_move(): links rewritten */
 
     /* private */
     struct docs *home;
@@ -95,15 +97,22 @@ struct docs_call {
     struct read_job read;
     struct write_job write;
     struct loop_task task;
-    struct store_op ops[10];
-    struct revision_row rows[8];
-    struct document_row documents[8];
-    struct document_read_row lines;
+    struct store_op *ops; /* in mem, as many as there is room for */
+    size_t n_ops, ops_room;
     struct vault_published published;
-    struct str to_path;
-    int64_t number;
+    struct str before; /* a text that was on disk before what is read, for the history */
+    struct str to_path, content;
+    struct moving *moving;
+    int64_t revision; /* asked for */
     unsigned limit, tries;
     uint64_t seen;
+    struct document_row *newest; /* filled by the commit */
+    struct docs_lines **lines;
+    bool change_kept;                   /* the change outlives the call */
+    void (*begin)(struct docs_call *c); /* when it is first in line */
+    bool in_line;                       /* a change, or a read that must not run beside one */
+    bool (*blocking)(struct docs_call *c, struct error *err); /* on the worker */
+    bool (*lookup)(struct docs_call *c, struct store *store, struct error *err);
     void (*next)(struct docs_call *c);
 };
 
@@ -112,6 +121,8 @@ struct docs_call {
  * folders. `call->set` holds what it points to until docs_done().  Sets call->place. */
 must_check bool docs_resolve(struct docs *d, struct docs_call *call, struct str file_path,
                              struct error *err);
+/* What a key that is limited to folders is told about every other; inside a call. */
+void docs_denied(const struct docs_call *call, struct error *err);
 /* Takes part in the set without naming a document: before docs_work(). */
 void docs_begin(struct docs *d, struct docs_call *call);
 /* Lets go of the set; after `done`, or when the call comes to nothing. */
@@ -129,8 +140,8 @@ void docs_read(struct docs *d, struct docs_call *call);
 void docs_change(struct docs *d, struct docs_call *call);
 /* A new document at call->place holding `bytes`.  ERR_CONFLICT: something is there. */
 void docs_create(struct docs *d, struct docs_call *call, struct str bytes);
-/* call->place goes to `to_path` of the same folder; links to it are rewritten.  call->number: how
- * many. */
+/* call->place goes to `to_path` of the same folder; links to it are rewritten, and its own relative
+ * ones go on meaning what they meant; call->number: how many. */
 void docs_move(struct docs *d, struct docs_call *call, struct str to_path);
 /* Anything else that reads files or the index: call->work alone. */
 void docs_work(struct docs *d, struct docs_call *call);
@@ -141,8 +152,8 @@ void docs_revision(struct docs *d, struct docs_call *call, int64_t number);
 /* What call->session_id has read of the document: on done, docs_has_read() tells of lines. */
 struct docs_lines;
 void docs_lines_read(struct docs *d, struct docs_call *call, struct docs_lines **ret);
-bool docs_has_read(const struct docs_lines *l, struct str line);  /* this text, wherever it stood */
-bool docs_was_there(const struct docs_lines *l, struct str line); /* in a revision it read from */
+bool docs_has_read(struct docs_lines *l, struct str line);  /* this text, wherever it stood */
+bool docs_was_there(struct docs_lines *l, struct str line); /* in a revision it read from */
 bool docs_read_any(const struct docs_lines *l);
 void docs_lines_free(struct docs_lines *l); /* NULL is fine */
 

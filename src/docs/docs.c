@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The service and the life of a call: to a worker, to the store and back.  What each verb does with
+ * it is in read.c, change.c, move.c and history.c.
+ *
+ * Invariant: every call whose verb returned gets its one `done`; at the end from docs_stop() or
+ * from lanes_free(). */
+#include "docs/docs_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+
+#include <stdlib.h>
+
+struct docs *docs_new(const struct docs_start *start)
+{
+    struct docs *d = xcalloc(1, sizeof(*d));
+
+    d->start = *start;
+    d->mem = arena_new(1 << 16);
+    d->start.data_dir = arena_dup(d->mem, start->data_dir);
+    list_init(&d->line);
+    list_init(&d->readers);
+    list_init(&d->late);
+    list_init(&d->dirty);
+    atomic_init(&d->stop, false);
+    return d;
+}
+
+/* Threads are there only where documents are. */
+void docs_wake(struct docs *d)
+{
+    if (!d->files)
+        d->files = worker_new(d->start.loop);
+    if (!d->search)
+        d->search = worker_new(d->start.loop);
+    late_start(d);
+}
+
+void docs_stop(struct docs *d)
+{
+    if (!d)
+        return;
+    d->stopping = true;
+    atomic_store(&d->stop, true);
+    for (size_t i = 0; d->set && i < d->set->n; i++)
+        keep_unwatch(d->set->folders[i]);
+    late_stop(d);
+    struct worker *workers[] = {d->files, d->search};
+    d->files = d->search = NULL;
+    for (size_t i = 0; i < countof(workers); i++)
+        if (workers[i])
+            worker_free(workers[i]);
+    change_stop(d);
+}
+
+void docs_free(struct docs *d)
+{
+    if (!d)
+        return;
+    late_free(d);
+    keep_free(d);
+    set_unref(d->set);
+    if (d->index)
+        index_close(d->index);
+    arena_free(d->mem);
+    free(d);
+}
+
+static void on_finish(struct loop_task *task)
+{
+    struct docs_call *c = container_of(task, struct docs_call, task);
+    struct docs *d = c->home;
+    struct docs_change *change = c->change_kept ? NULL : c->change;
+
+    if (d->running == c)
+        change_ended(d);
+    c->done(c); /* may read the change, and is the end of `c` */
+    if (change)
+        change->free(change);
+}
+
+/* At the end the loop does not turn any more. */
+void call_finish(struct docs_call *c)
+{
+    c->task.fn = on_finish;
+    if (c->home->stopping)
+        on_finish(&c->task);
+    else
+        loop_defer(c->home->start.loop, &c->task);
+}
+
+void call_fail(struct docs_call *c, const struct error *err)
+{
+    c->ok = false;
+    c->err = *err;
+    call_finish(c);
+}
+
+void call_stopped(struct docs_call *c)
+{
+    struct error err;
+
+    error_set(&err, ERR_UNAVAILABLE, "Holdfast is stopping or has too much to do; call again");
+    call_fail(c, &err);
+}
+
+static void run_blocking(struct worker_job *job)
+{
+    struct docs_call *c = container_of(job, struct docs_call, job);
+    c->ok = c->blocking(c, &c->err);
+}
+
+static void on_blocking(struct worker_job *job, bool ran)
+{
+    struct docs_call *c = container_of(job, struct docs_call, job);
+
+    if (ran)
+        c->next(c);
+    else
+        call_stopped(c);
+}
+
+void call_submit(struct docs_call *c, struct worker *w,
+                 bool (*blocking)(struct docs_call *c, struct error *err),
+                 void (*next)(struct docs_call *c))
+{
+    c->blocking = blocking;
+    c->next = next;
+    c->job = (struct worker_job){.run = run_blocking, .done = on_blocking};
+    if (!w || !worker_submit(w, &c->job))
+        call_stopped(c);
+}
+
+static bool run_lookup(struct read_job *job, struct store *store)
+{
+    struct docs_call *c = container_of(job, struct docs_call, read);
+    return c->lookup(c, store, &job->err);
+}
+
+static void on_lookup(struct read_job *job)
+{
+    struct docs_call *c = container_of(job, struct docs_call, read);
+
+    if (job->ok)
+        c->next(c);
+    else
+        call_fail(c, &job->err);
+}
+
+void call_lookup(struct docs_call *c,
+                 bool (*lookup)(struct docs_call *c, struct store *store, struct error *err),
+                 void (*next)(struct docs_call *c))
+{
+    c->lookup = lookup;
+    c->next = next;
+    c->read = (struct read_job){.run = run_lookup, .done = on_lookup};
+    if (!lane_lookup(c->home->start.lanes, &c->read))
+        call_stopped(c);
+}
+
+struct store_op *call_op(struct docs_call *c, enum op_kind kind)
+{
+    if (c->n_ops == c->ops_room) {
+        struct store_op *old = c->ops;
+        c->ops_room = c->ops_room ? 2 * c->ops_room : 4;
+        c->ops = arena_zalloc(c->mem, c->ops_room * sizeof(*c->ops));
+        if (c->n_ops)
+            memcpy(c->ops, old, c->n_ops * sizeof(*old));
+    }
+    c->ops[c->n_ops] = (struct store_op){.kind = kind, .who = c->who};
+    return &c->ops[c->n_ops++];
+}
+
+static void on_written(struct write_job *job)
+{
+    struct docs_call *c = container_of(job, struct docs_call, write);
+
+    if (job->ok) {
+        c->next(c);
+        return;
+    }
+    call_fail(c, &job->err);
+}
+
+void call_write(struct docs_call *c, void (*next)(struct docs_call *c))
+{
+    c->next = next;
+    c->write = (struct write_job){.ops = c->ops, .n = c->n_ops, .done = on_written};
+    if (!lane_write(c->home->start.lanes, &c->write))
+        call_stopped(c);
+}
+
+/* The revision of `place` that `bytes` are, in its history; the op fills both rows. */
+void call_revise(struct docs_call *c, struct str path, const struct vault_version *v,
+                 const struct revision_row *how)
+{
+    struct document_row *document = arena_new_of(c->mem, struct document_row);
+    struct revision_row *row = arena_new_of(c->mem, struct revision_row);
+    char *uuid = arena_alloc(c->mem, UUID_TEXT);
+    struct store_op *op;
+
+    random_uuid7(uuid);
+    document->id = str_of(uuid);
+    document->folder = c->place.folder->name;
+    document->path = path;
+    document->created_ms = document->changed_ms = clock_life_ms();
+    *row = *how;
+    row->at_ms = clock_wall_ms();
+    row->path = path;
+    row->content = v->bytes;
+    row->size = (int64_t)v->bytes.n;
+    memcpy(row->sha256, v->sha256, sizeof(row->sha256));
+    op = call_op(c, OP_DOCUMENT_REVISE);
+    op->document = document;
+    op->revision = row;
+    c->document = *document;
+    c->newest = document;
+}
+
+/* The lines its session gets to see, where it has one. */
+void call_note_lines(struct docs_call *c, struct str path)
+{
+    struct document_read_row *row;
+
+    if (!c->session_id.p || c->from_line <= 0)
+        return;
+    row = arena_new_of(c->mem, struct document_read_row);
+    *row = (struct document_read_row){
+        .session_id = c->session_id,
+        .folder = c->place.folder->name,
+        .path = path,
+        .from_line = c->from_line,
+        .to_line = c->to_line,
+        .at_ms = clock_life_ms(),
+    };
+    call_op(c, OP_DOCUMENT_READ)->document_read = row;
+}
+
+void docs_work(struct docs *d, struct docs_call *c)
+{
+    c->home = d;
+    call_submit(c, d->search, c->work, call_worked);
+}
+
+/* `ok` and `err` are as the worker left them. */
+void call_worked(struct docs_call *c)
+{
+    call_finish(c);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of src/docs share: the service's own state.  Loop thread, but for what a worker is
+ * handed with a call. */
+#ifndef HOLDFAST_DOCS_DOCS_IMPL_H
+#define HOLDFAST_DOCS_DOCS_IMPL_H
+
+#include "docs/docs.h"
+
+#include <stdatomic.h>
+
+#define DOCS_ARENA (64u * 1024 * 1024)
+
+/* One folder, open, with what watches it.  Counted: sets share it. */
+struct open_folder {
+    struct docs_folder shown;
+    unsigned refs;
+    struct docs *home;
+    struct arena *mem;
+    struct str root;
+    struct str *tenants;
+    size_t n_tenants;
+    struct loop_fd *watch;
+    bool is_current; /* in the newest set: what it hears matters */
+};
+
+/* The folders of one configuration.  Immutable and counted: a call keeps the one it began with. */
+struct docs_set {
+    unsigned refs;
+    struct docs *home;
+    struct open_folder **folders; /* by name */
+    size_t n;
+};
+
+struct docs {
+    struct docs_start start;
+    struct arena *mem;
+    struct worker *files;  /* single documents: short jobs */
+    struct worker *search; /* whole folders: grep, indexing */
+    struct docs_set *set;
+    struct index *index;
+    /* Changes run one after another. */
+    struct list line;    /* struct docs_call, waiting */
+    struct list readers; /* reads that wait for the one that runs */
+    struct docs_call *running;
+    uint64_t changes; /* begun so far: what a read compares */
+    /* Displaced files that an editor may still hold open. */
+    struct list late;
+    struct loop_timer *tick;
+    bool late_busy;
+    /* Keeping the index in step. */
+    struct list dirty; /* see keep.c */
+    size_t n_dirty;
+    struct index_job *indexing;
+    bool stopping;
+    atomic_bool stop; /* seen by workers */
+};
+
+/* set.c */
+void set_ref(struct docs_set *s);
+void set_unref(struct docs_set *s); /* NULL is fine */
+bool folder_is_for(const struct open_folder *f, const struct principal *who);
+void folder_ref(struct open_folder *f);
+void folder_unref(struct open_folder *f);
+struct open_folder *open_folder_of(const struct docs_folder *f);
+
+/* docs.c: the life of a call. */
+void docs_wake(struct docs *d);
+void call_finish(struct docs_call *c);                        /* `done` comes, from the loop */
+void call_fail(struct docs_call *c, const struct error *err); /* likewise */
+void call_stopped(struct docs_call *c);                       /* likewise: we are stopping */
+void call_worked(struct docs_call *c);
+/* Each calls `next` when it is through, or ends the call. */
+void call_submit(struct docs_call *c, struct worker *w,
+                 bool (*blocking)(struct docs_call *c, struct error *err),
+                 void (*next)(struct docs_call *c)); /* always; c->ok and c->err tell */
+void call_lookup(struct docs_call *c,
+                 bool (*lookup)(struct docs_call *c, struct store *store, struct error *err),
+                 void (*next)(struct docs_call *c));
+void call_write(struct docs_call *c, void (*next)(struct docs_call *c)); /* c->ops */
+struct store_op *call_op(struct docs_call *c, enum op_kind kind);
+void call_revise(struct docs_call *c, struct str path, const struct vault_version *v,
+                 const struct revision_row *how);
+void call_note_lines(struct docs_call *c, struct str path);
+
+/* read.c */
+void read_start(struct docs_call *c);
+
+/* change.c */
+void change_enter(struct docs_call *c); /* in line; c->begin is called when it is its turn */
+void change_ended(struct docs *d);
+void change_stop(struct docs *d); /* who still waits is told */
+bool change_concerns(const struct docs_call *running, const struct docs_place *place);
+void change_tell(struct docs_call *c, struct str path, const struct vault_published *p);
+
+/* late.c: takes over call->published.staged and the change that made it. */
+void late_add(struct docs *d, struct docs_call *c);
+void late_start(struct docs *d);
+void late_stop(struct docs *d);
+void late_free(struct docs *d);
+
+/* keep.c: the index follows the files. */
+void keep_folder(struct docs *d, struct open_folder *f);                /* list it again */
+void keep_path(struct docs *d, struct open_folder *f, struct str path); /* this one changed */
+void keep_forget(struct docs *d, struct open_folder *f);
+void keep_watch(struct open_folder *f);
+void keep_unwatch(struct open_folder *f);
+void keep_free(struct docs *d);
+
+/* recover.c: what a crash left in .holdfast. */
+void recover_folder(struct docs *d, struct open_folder *f);
+
+#endif

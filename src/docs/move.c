@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moving a document, and everything that links to it: the file, then one document after another,
+ * each told to the history before the next is touched.  Links that could not be rewritten (somebody
+ * was saving that document) are left as they are, and counted. */
+#include "docs/docs_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "docs/links.h"
+
+#include <strings.h>
+
+/* Where the moves stands. */
+struct moving {
+    struct docs_change change;
+    struct docs_call *call;
+    struct str from;
+    struct str *others; /* documents that link to it; the moved one last */
+    size_t n, at;
+    struct str source; /* the one being rewritten: where its links were read from */
+    size_t rewritten;  /* in it */
+    struct error err;  /* on the worker */
+};
+
+static bool is_same(struct str a, struct str b)
+{
+    return a.n == b.n && strncasecmp(a.p, b.p, a.n) == 0;
+}
+
+/* As it was before the move, however far the index has followed. */
+static bool exists(void *arg, struct str path, struct str *ret_path)
+{
+    struct moving *m = arg;
+    const struct docs_call *c = m->call;
+    struct error err;
+
+    if (is_same(path, m->from)) {
+        *ret_path = m->from;
+        return true;
+    }
+    *ret_path = STR_NONE;
+    if (is_same(path, c->to_path))
+        return false;
+    if (!index_find_path(c->home->index, c->place.folder->name, path, c->mem, ret_path, &err))
+        return false;
+    return ret_path->p != NULL;
+}
+
+static bool rewrite(struct docs_change *change, struct str bytes, struct arena *mem,
+                    struct str *ret, struct error *err unused_arg)
+{
+    struct moving *m = container_of(change, struct moving, change);
+    bool is_moved = str_eq(m->source, m->from);
+
+    *ret = links_rewrite(bytes, m->source, is_moved ? m->call->to_path : m->source, m->from,
+                         m->call->to_path, exists, m, mem, &m->rewritten);
+    return true;
+}
+
+static bool apply(void *arg, struct str bytes, struct arena *mem, struct str *ret,
+                  struct error *err)
+{
+    struct moving *m = arg;
+    return rewrite(&m->change, bytes, mem, ret, err);
+}
+
+/* A link that fell through to elsewhere may mean the document, once it stands at its new place: it
+ * is looked at too. */
+static void take_others(struct moving *m, const struct str *paths, size_t n)
+{
+    struct str *all = arena_zalloc(m->call->mem, (m->n + n + 1) * sizeof(*all));
+
+    for (size_t i = 0; i < m->n; i++)
+        all[i] = m->others[i];
+    m->others = all;
+    for (size_t i = 0; i < n; i++) {
+        bool known = false;
+        for (size_t k = 0; k < m->n && !known; k++)
+            known = str_eq(all[k], paths[i]);
+        if (!known)
+            all[m->n++] = paths[i];
+    }
+}
+
+/* Who links to it is asked before it moves: afterwards nobody does. */
+static bool find_and_move(struct docs_call *c, struct error *err)
+{
+    struct moving *m = c->moving;
+    struct index *x = c->home->index;
+    struct str folder = c->place.folder->name, *to = NULL;
+    size_t n = 0;
+    bool more = false, also = false;
+
+    if (x && (!index_backlinks(x, folder, c->place.path, c->mem, &m->others, &m->n, &more, err) ||
+              !index_backlinks(x, folder, c->to_path, c->mem, &to, &n, &also, err)))
+        return false;
+    take_others(m, to, n);
+    if (more || also)
+        return error_set(err, ERR_LIMIT,
+                         "More than 1,000 documents link to this one; move it by hand");
+    return vault_move(c->place.folder->vault, c->place.path, c->to_path, err);
+}
+
+static struct str place_of(const struct moving *m, struct str source)
+{
+    return str_eq(source, m->from) ? m->call->to_path : source;
+}
+
+static bool rewrite_one(struct docs_call *c, struct error *err)
+{
+    struct moving *m = c->moving;
+
+    c->published = (struct vault_published){0};
+    m->rewritten = 0;
+    if (!vault_change(c->place.folder->vault, place_of(m, m->source), apply, m, c->mem,
+                      &c->published, err))
+        m->rewritten = 0;
+    return true;
+}
+
+static void next_one(struct docs_call *c);
+
+static bool release(struct docs_call *c, struct error *err unused_arg)
+{
+    vault_release(c->place.folder->vault, c->published.staged);
+    return true;
+}
+
+static void on_told(struct docs_call *c)
+{
+    struct moving *m = c->moving;
+
+    keep_path(c->home, open_folder_of(c->place.folder), place_of(m, m->source));
+    c->number += (int64_t)m->rewritten;
+    if (c->published.staged.n)
+        call_submit(c, c->home->files, release, next_one);
+    else
+        next_one(c);
+}
+
+static void on_rewritten(struct docs_call *c)
+{
+    struct moving *m = c->moving;
+
+    c->n_ops = 0;
+    if (c->published.n == 0 || !c->published.changed) {
+        c->published.staged = STR("");
+        on_told(c);
+        return;
+    }
+    change_tell(c, place_of(m, m->source), &c->published);
+    call_write(c, on_told);
+}
+
+/* Those that link to it, then the document itself, whose relative links lead elsewhere now. */
+static void next_one(struct docs_call *c)
+{
+    struct moving *m = c->moving;
+
+    if (m->at > m->n) {
+        c->ok = true;
+        call_finish(c);
+        return;
+    }
+    m->source = m->at < m->n ? m->others[m->at] : m->from;
+    m->at++;
+    if (m->at <= m->n && str_eq(m->source, m->from)) { /* it links to itself: once is enough */
+        next_one(c);
+        return;
+    }
+    call_submit(c, c->home->files, rewrite_one, on_rewritten);
+}
+
+static void on_moved_told(struct docs_call *c)
+{
+    struct open_folder *f = open_folder_of(c->place.folder);
+
+    keep_path(c->home, f, c->moving->from);
+    keep_path(c->home, f, c->to_path);
+    next_one(c);
+}
+
+static void on_moved(struct docs_call *c)
+{
+    struct document_row *row;
+    struct store_op *op;
+
+    if (!c->ok) {
+        call_finish(c);
+        return;
+    }
+    row = arena_new_of(c->mem, struct document_row);
+    row->folder = c->place.folder->name;
+    row->path = c->place.path;
+    row->changed_ms = clock_life_ms();
+    c->n_ops = 0;
+    op = call_op(c, OP_DOCUMENT_MOVE);
+    row->new_path = c->to_path;
+    op->document = row;
+    call_write(c, on_moved_told);
+}
+
+static void move_begin(struct docs_call *c)
+{
+    call_submit(c, c->home->files, find_and_move, on_moved);
+}
+
+void docs_move(struct docs *d, struct docs_call *c, struct str to_path)
+{
+    c->home = d;
+    c->to_path = arena_dup(c->mem, to_path);
+    c->moving = arena_new_of(c->mem, struct moving);
+    c->moving->call = c;
+    c->moving->from = c->place.path;
+    c->number = 0;
+    c->in_line = true;
+    c->begin = move_begin;
+    change_enter(c);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a document: its file and what is made of it on a worker, then, in one commit, its
+ * revision (where its text is one that the history does not end with) and the lines that the
+ * reading session has seen.
+ *
+ * A read beside a change could see the new text before the change has told the history whose it is:
+ * it waits for the change and reads again. */
+#include "docs/docs_impl.h"
+
+#include "base/clock.h"
+
+#define READ_TRIES 5
+
+static void read_again(struct docs_call *c);
+
+static bool read_file(struct docs_call *c, struct error *err)
+{
+    return vault_read(c->place.folder->vault, c->place.path, c->mem, &c->file, err) &&
+           (!c->work || c->work(c, err));
+}
+
+static void on_recorded(struct docs_call *c)
+{
+    c->document = *c->newest;
+    c->ok = true;
+    call_finish(c);
+}
+
+static bool is_overtaken(const struct docs_call *c)
+{
+    const struct docs *d = c->home;
+    const struct docs_call *r = d->running;
+
+    if (c->in_line)
+        return false;
+    return c->seen != d->changes || (r && r != c && change_concerns(r, &c->place));
+}
+
+static void on_read(struct docs_call *c)
+{
+    static const struct revision_row outside = {.kind = STR("outside")};
+    struct vault_version v = {.bytes = c->file.bytes};
+
+    if (is_overtaken(c)) {
+        read_again(c);
+        return;
+    }
+    if (!c->ok) {
+        call_finish(c);
+        return;
+    }
+    memcpy(v.sha256, c->file.sha256, sizeof(v.sha256));
+    c->n_ops = 0;
+    call_revise(c, c->place.path, &v, &outside);
+    call_note_lines(c, c->place.path);
+    call_write(c, on_recorded);
+}
+
+void read_start(struct docs_call *c)
+{
+    c->seen = c->home->changes;
+    c->from_line = c->to_line = 0;
+    call_submit(c, c->home->files, read_file, on_read);
+}
+
+/* After the change that is running; one that loses again and again gets in line itself. */
+static void read_again(struct docs_call *c)
+{
+    struct docs *d = c->home;
+
+    c->in_line = ++c->tries >= READ_TRIES;
+    if (c->in_line)
+        change_enter(c);
+    else if (d->running)
+        list_push(&d->readers, &c->node);
+    else
+        read_start(c);
+}
+
+void docs_read(struct docs *d, struct docs_call *c)
+{
+    c->home = d;
+    c->tries = 0;
+    c->in_line = false;
+    read_start(c);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folders that are served: opened by a configuration, shared by those that follow it, and seen
+ * by those who may. */
+#include "docs/docs_impl.h"
+
+#include "base/log.h"
+#include "identity/scopes.h"
+
+#include <stdlib.h>
+
+struct open_folder *open_folder_of(const struct docs_folder *f)
+{
+    return container_of(f, struct open_folder, shown);
+}
+
+void folder_ref(struct open_folder *f)
+{
+    f->refs++;
+}
+
+void folder_unref(struct open_folder *f)
+{
+    if (--f->refs > 0)
+        return;
+    vault_close(f->shown.vault);
+    arena_free(f->mem);
+    free(f);
+}
+
+void set_ref(struct docs_set *s)
+{
+    s->refs++;
+}
+
+void set_unref(struct docs_set *s)
+{
+    if (!s || --s->refs > 0)
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        folder_unref(s->folders[i]);
+    free(s->folders);
+    free(s);
+}
+
+bool folder_is_for(const struct open_folder *f, const struct principal *who)
+{
+    bool is_theirs = f->n_tenants == 0;
+
+    for (size_t i = 0; i < f->n_tenants && !is_theirs; i++)
+        is_theirs = str_eq(f->tenants[i], who->tenant);
+    return is_theirs && principal_may_use_folder(who, f->shown.name);
+}
+
+static struct open_folder *find(const struct docs_set *s, struct str name)
+{
+    for (size_t i = 0; s && i < s->n; i++)
+        if (str_eq(s->folders[i]->shown.name, name))
+            return s->folders[i];
+    return NULL;
+}
+
+static bool is_same(const struct open_folder *f, const struct folder_config *c)
+{
+    bool same =
+        str_eq(f->root, c->path) && (int)f->shown.agent == c->agent && f->n_tenants == c->n_tenants;
+
+    for (size_t i = 0; i < c->n_tenants && same; i++)
+        same = str_eq(f->tenants[i], c->tenants[i]);
+    return same;
+}
+
+/* NULL: it cannot be opened, which the log says. */
+static struct open_folder *folder_open(struct docs *d, const struct folder_config *c)
+{
+    struct open_folder *f;
+    struct vault *vault;
+    struct error err;
+
+    if (!vault_open(c->path, &vault, &err)) {
+        log_error("a folder of documents cannot be served", LS("folder", c->name),
+                  LZ("why", err.text));
+        return NULL;
+    }
+    f = xcalloc(1, sizeof(*f));
+    f->refs = 1;
+    f->home = d;
+    f->mem = arena_new(1 << 20);
+    f->shown = (struct docs_folder){arena_dup(f->mem, c->name), (enum docs_agent)c->agent, vault};
+    f->root = arena_dup(f->mem, c->path);
+    f->n_tenants = c->n_tenants;
+    f->tenants = arena_zalloc(f->mem, (c->n_tenants + 1) * sizeof(*f->tenants));
+    for (size_t i = 0; i < c->n_tenants; i++)
+        f->tenants[i] = arena_dup(f->mem, c->tenants[i]);
+    return f;
+}
+
+static struct docs_set *set_new(struct docs *d, const struct config *config)
+{
+    struct docs_set *s = xcalloc(1, sizeof(*s));
+
+    s->refs = 1;
+    s->home = d;
+    s->folders = xcalloc(config->n_folders + 1, sizeof(struct open_folder *));
+    for (size_t i = 0; i < config->n_folders; i++) {
+        struct open_folder *f = find(d->set, config->folders[i].name);
+        if (f && is_same(f, &config->folders[i]))
+            folder_ref(f);
+        else
+            f = folder_open(d, &config->folders[i]);
+        if (f)
+            s->folders[s->n++] = f;
+    }
+    return s;
+}
+
+static bool open_index(struct docs *d)
+{
+    struct arena *mem = arena_new(1 << 16);
+    struct error err;
+    bool ok = index_open(arena_printf(mem, "%.*s/docs-index.db", STR_ARG(d->start.data_dir)),
+                         &d->index, &err);
+
+    if (!ok)
+        log_error("documents cannot be indexed; search and links find nothing",
+                  LZ("why", err.text));
+    arena_free(mem);
+    return ok;
+}
+
+/* What is new is watched, and whatever a crash left in it is taken up before it is indexed. */
+static void folder_began(struct docs *d, struct open_folder *f)
+{
+    f->is_current = true;
+    keep_watch(f);
+    recover_folder(d, f);
+    keep_folder(d, f);
+}
+
+static void folder_ended(struct docs *d, struct open_folder *f)
+{
+    f->is_current = false;
+    keep_unwatch(f);
+    keep_forget(d, f);
+}
+
+void docs_apply(struct docs *d, const struct config *config)
+{
+    struct docs_set *old = d->set, *fresh;
+
+    if (config->n_folders > 0)
+        docs_wake(d);
+    if (config->n_folders > 0 && !d->index)
+        (void)open_index(d);
+    fresh = set_new(d, config);
+    d->set = fresh;
+    for (size_t i = 0; old && i < old->n; i++)
+        if (find(fresh, old->folders[i]->shown.name) != old->folders[i])
+            folder_ended(d, old->folders[i]);
+    for (size_t i = 0; i < fresh->n; i++)
+        if (!fresh->folders[i]->is_current)
+            folder_began(d, fresh->folders[i]);
+    set_unref(old);
+}
+
+bool docs_any(const struct docs *d)
+{
+    return d->set && d->set->n > 0;
+}
+
+enum docs_agent docs_most(const struct docs *d, const struct principal *who)
+{
+    enum docs_agent most = AGENT_READ;
+
+    for (size_t i = 0; d->set && i < d->set->n; i++)
+        if (folder_is_for(d->set->folders[i], who) && d->set->folders[i]->shown.agent > most)
+            most = d->set->folders[i]->shown.agent;
+    return who->scopes && who->scopes->read_only ? AGENT_READ : most;
+}
+
+void docs_begin(struct docs *d, struct docs_call *call)
+{
+    call->home = d;
+    call->set = d->set;
+    set_ref(call->set);
+}
+
+void docs_end(struct docs_call *call)
+{
+    set_unref(call->set);
+    call->set = NULL;
+}
+
+size_t docs_visible(const struct docs_call *call, const struct docs_folder ***ret)
+{
+    const struct docs_set *s = call->set;
+    size_t n = 0;
+
+    *ret = arena_zalloc(call->mem, (s->n + 1) * sizeof(**ret));
+    for (size_t i = 0; i < s->n; i++)
+        if (folder_is_for(s->folders[i], call->who))
+            (*ret)[n++] = &s->folders[i]->shown;
+    return n;
+}
+
+const struct docs_folder *docs_folder(const struct docs_call *call, struct str name)
+{
+    struct open_folder *f = find(call->set, name);
+    return f && folder_is_for(f, call->who) ? &f->shown : NULL;
+}
+
+struct index *docs_index(const struct docs_call *call)
+{
+    return call->home->index;
+}
+
+/* What a key that is limited to folders is told about everything else. */
+void docs_denied(const struct docs_call *call, struct error *err)
+{
+    const struct docs_folder **folders;
+    size_t n = docs_visible(call, &folders);
+    struct buf names;
+
+    buf_init(&names, 400);
+    for (size_t i = 0; i < n; i++)
+        buf_addf(&names, "%s'%.*s'", i ? ", " : "", STR_ARG(folders[i]->name));
+    error_set(err, ERR_NOT_FOUND,
+              "Access denied: this key only has access to %.*s. Use a path that begins with %s.",
+              (int)names.n, n ? names.p : "no folder", n > 1 ? "one of them" : "it");
+    buf_release(&names);
+}
+
+bool docs_resolve(struct docs *d, struct docs_call *call, struct str file_path, struct error *err)
+{
+    const char *slash = file_path.n ? memchr(file_path.p, '/', file_path.n) : NULL;
+    struct str name = str_n(file_path.p, slash ? (size_t)(slash - file_path.p) : file_path.n);
+    struct error why;
+
+    docs_begin(d, call);
+    call->place.folder = docs_folder(call, name);
+    if (!call->place.folder && call->who->scopes && call->who->scopes->n_folders > 0) {
+        docs_denied(call, err);
+    } else if (!call->place.folder || !slash) {
+        error_set(err, ERR_NOT_FOUND, "Error: Document not found: %.*s", STR_ARG(file_path));
+    } else {
+        call->place.path =
+            arena_dup(call->mem, str_n(slash + 1, file_path.n - (size_t)(slash + 1 - file_path.p)));
+        if (vault_path_check(call->place.path, &why))
+            return true;
+        error_set(err, ERR_NOT_FOUND, "Error: Document not found: %.*s", STR_ARG(file_path));
+    }
+    docs_end(call);
+    return false;
+}
