@@ -28,6 +28,7 @@
 #include "io/tls.h"
 #include "rest/api.h"
 #include "rest/front.h"
+#include "servers/docs/docs.h"
 #include "servers/sample.h"
 #include "servers/session.h"
 #include "session/follow.h"
@@ -65,6 +66,7 @@ struct gateway {
     int64_t drain_until_ms;
     bool anchoring;
     struct own_tokens *own_tokens;
+    struct docs_server docs; /* what the tools reach documents by */
 };
 
 /* Results that an earlier process kept for clients that were gone. */
@@ -110,6 +112,8 @@ static void start_delivery(struct gateway *g)
     };
     builtin_register(&server_sample, NULL);
     builtin_register(&server_session, sv->registry);
+    g->docs = (struct docs_server){sv->docs, sv->registry, sv->sessions, &sv->config};
+    builtin_register(&server_docs, &g->docs);
     sv->upstreams = upstreams_new(&upstreams);
     hub_set_upstreams(sv->hub, sv->upstreams);
     sv->pipes = pipes_new(sv);
@@ -307,6 +311,10 @@ static bool start_services(struct gateway *g, struct error *err)
     session_metrics_start();
     sv->gauges = session_gauges_new(sv->loop, sv->lanes);
     start_registry(g);
+    struct docs_start docs = {
+        .loop = sv->loop, .lanes = sv->lanes, .data_dir = g->options.data_dir};
+    sv->docs = docs_new(&docs);
+    docs_apply(sv->docs, sv->config);
     start_delivery(g);
     upstreams_apply(sv->upstreams, sv->config);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->config);
@@ -457,6 +465,7 @@ static void on_hangup(void *arg, int signum unused_arg)
         config_unref(fresh);
         return;
     }
+    docs_apply(g->sv.docs, fresh);
     upstreams_apply(g->sv.upstreams, fresh);
     reaper_apply(g->reaper, fresh);
     quotas_apply(g->sv.quotas, fresh);
@@ -609,8 +618,10 @@ static void stop(struct gateway *g)
     if (sv->identity)
         identity_stop(sv->identity);
     logins_stop(sv->logins);
+    docs_stop(sv->docs);
     if (sv->lanes)
         lanes_free(sv->lanes);
+    docs_free(sv->docs);
     logins_free(sv->logins);
     identity_free(sv->identity);
     keyring_free(sv->keyring);

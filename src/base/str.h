@@ -30,6 +30,10 @@ static inline bool str_eq(struct str a, struct str b)
 {
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
+static inline bool str_ends(struct str s, struct str suffix)
+{
+    return s.n >= suffix.n && memcmp(s.p + s.n - suffix.n, suffix.p, suffix.n) == 0;
+}
 static inline bool str_starts(struct str s, struct str prefix)
 {
     return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);

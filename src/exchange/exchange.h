@@ -31,6 +31,7 @@ struct services {
     struct sessions *sessions;
     struct session_gauges *gauges;
     struct registry *registry;
+    struct docs *docs;
     struct keyring *keyring;
     struct upstreams *upstreams;
     struct audit *audit;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define MAX_BUILTINS 8
-#define MAX_RESULT (16u * 1024 * 1024)
+#define MAX_RESULT (32u * 1024 * 1024)
 
 static struct {
     const struct builtin *server;

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* edit: one replacement in the accepted view, as a suggestion.  Only a session that has read the
+ * lines it changes may; what it has read is asked before the change gets in line, and compared with
+ * the document's own bytes while nobody else changes it.
+ *
+ * The session that counts is the one the argument names; that of the transport plays no part. */
+#include "servers/docs/tools.h"
+
+#include "docs/text.h"
+
+#include <stdlib.h>
+
+/* Refers to nothing but itself: it may run again after the call is over. */
+struct edit {
+    struct docs_change change;
+    struct arena *mem;
+    struct str file_path, old_string, new_string;
+    struct critic_author author;
+    struct docs_lines *lines;
+    bool writes; /* without review */
+    /* Out, of the last run. */
+    bool is_same;
+    int64_t from_line, to_line;
+};
+
+static void edit_free(struct docs_change *change)
+{
+    struct edit *e = container_of(change, struct edit, change);
+
+    docs_lines_free(e->lines);
+    arena_free(e->mem);
+    free(e);
+}
+
+static bool must_read(const struct edit *e, struct error *err)
+{
+    return error_set(err, ERR_DENIED,
+                     "You must read this document before editing it. Call the read tool with "
+                     "file_path: \"%.*s\" first.",
+                     STR_ARG(e->file_path));
+}
+
+static bool find(const struct edit *e, struct str accepted, size_t *at, size_t *n,
+                 struct error *err)
+{
+    size_t count;
+
+    *at = *n = 0;
+    if (e->old_string.n == 0) {
+        return accepted.n == 0 ||
+               error_set(err, ERR_BAD_INPUT,
+                         "Error: old_string is empty. Give the text to replace; to add text, give "
+                         "a line that is there and repeat it in new_string.");
+    }
+    critic_find(accepted, e->old_string, at, n, &count);
+    if (count == 1)
+        return true;
+    if (count == 0)
+        return error_set(err, ERR_BAD_INPUT,
+                         "Error: old_string not found in %.*s. Make sure it matches exactly.",
+                         STR_ARG(e->file_path));
+    return error_set(err, ERR_BAD_INPUT,
+                     "Error: old_string is not unique in %.*s (%zu occurrences found). Include "
+                     "more surrounding context to make it unique.",
+                     STR_ARG(e->file_path), count);
+}
+
+static int64_t line_of(struct str text, size_t at)
+{
+    int64_t line = 1;
+
+    for (size_t i = 0; i < at && i < text.n; i++)
+        line += text.p[i] == '\n';
+    return line;
+}
+
+/* Every line that holds a piece of it must be one that the session has read, as it is now. */
+static bool check_read(struct edit *e, struct str accepted, size_t at, size_t n, struct arena *mem,
+                       struct error *err)
+{
+    struct str *lines;
+    size_t count = text_lines(accepted, mem, &lines);
+    size_t last_byte = n > 0 ? at + n - 1 : at;
+    size_t first = (size_t)line_of(accepted, at), last = (size_t)line_of(accepted, last_byte);
+
+    for (size_t i = first; i <= last && i <= count; i++) {
+        if (docs_has_read(e->lines, lines[i - 1]))
+            continue;
+        if (docs_was_there(e->lines, lines[i - 1]))
+            return must_read(e, err);
+        return error_set(err, ERR_CONFLICT,
+                         "Document changed since last read. Please re-read and try again.");
+    }
+    return true;
+}
+
+/* On a worker, on the bytes that the document has then. */
+static bool edit_run(struct docs_change *change, struct str bytes, struct arena *mem,
+                     struct str *ret, struct error *err)
+{
+    struct edit *e = container_of(change, struct edit, change);
+    struct critic_edit edit = {.author = e->author};
+    struct critic critic;
+    struct str accepted;
+    bool ok;
+
+    if (!docs_read_any(e->lines))
+        return must_read(e, err);
+    critic_parse(bytes, mem, &critic);
+    accepted = critic_accepted(&critic, mem);
+    if (!find(e, accepted, &edit.at, &edit.n, err) ||
+        !check_read(e, accepted, edit.at, edit.n, mem, err))
+        return false;
+    edit.fresh = e->new_string;
+    e->is_same = str_eq(str_n(accepted.p + edit.at, edit.n), edit.fresh);
+    *ret = bytes;
+    ok = e->is_same || (e->writes ? critic_apply(&critic, &edit, mem, ret, err)
+                                  : critic_suggest(&critic, &edit, mem, ret, err));
+    e->from_line = line_of(accepted, edit.at);
+    e->to_line = e->from_line + line_of(edit.fresh, edit.fresh.n) - 1;
+    return ok;
+}
+
+/* Its own edits count as read. */
+static bool note_lines(struct docs_call *c, struct error *err unused_arg)
+{
+    struct edit *e = container_of(c->change, struct edit, change);
+
+    c->from_line = e->from_line;
+    c->to_line = e->to_line;
+    return true;
+}
+
+static void on_changed(struct docs_call *c)
+{
+    struct tool_call *t = c->user;
+    struct edit *e = container_of(c->change, struct edit, change);
+
+    if (!c->ok) {
+        tool_fail(t, &c->err);
+        return;
+    }
+    if (e->is_same)
+        buf_addf(&t->text, "No changes needed for %.*s", STR_ARG(t->file_path));
+    else
+        buf_addf(&t->text, "Edited %.*s: replaced %zu characters%s.", STR_ARG(t->file_path),
+                 utf8_count(e->old_string),
+                 e->writes ? "" : " with CriticMarkup suggestion for human review");
+    tool_done(t);
+}
+
+/* What it has read is known: the change gets in line. */
+static void on_lines(struct docs_call *c)
+{
+    struct tool_call *t = c->user;
+    struct edit *e = t->arg;
+
+    if (!c->ok) {
+        edit_free(&e->change);
+        tool_fail(t, &c->err);
+        return;
+    }
+    c->change = &e->change;
+    c->author = e->author.name;
+    c->kind = e->writes ? STR("write") : STR("suggest");
+    c->work = note_lines;
+    c->done = on_changed;
+    docs_change(t->server->docs, c);
+}
+
+static struct edit *edit_new(struct tool_call *t, struct str old_string, struct str new_string)
+{
+    struct edit *e = xcalloc(1, sizeof(*e));
+
+    e->mem = arena_new(16u * 1024 * 1024);
+    e->change.run = edit_run;
+    e->change.free = edit_free;
+    e->file_path = arena_dup(e->mem, t->file_path);
+    e->old_string = arena_dup(e->mem, old_string);
+    e->new_string = arena_dup(e->mem, new_string);
+    e->author = tool_author(t, e->mem);
+    e->writes = t->docs.place.folder->agent == AGENT_WRITE;
+    return e;
+}
+
+void docs_tool_edit(struct builtin_call *call)
+{
+    struct tool_call *t = tool_begin(call);
+    struct str old_string, new_string;
+    struct edit *e;
+
+    if (!tool_string(t, "file_path", &t->file_path) || !tool_string(t, "old_string", &old_string) ||
+        !tool_string(t, "new_string", &new_string))
+        return;
+    if (call->named == NAMED_NONE) {
+        tool_refuse(t, "Missing required parameter: session_id. Pass the session value from the "
+                       "read tool's response.");
+        return;
+    }
+    if (!tool_session(t, "edit again") || !tool_plain(t, "old_string", old_string) ||
+        !tool_plain(t, "new_string", new_string) || !tool_place(t) || !tool_may(t, AGENT_SUGGEST))
+        return;
+    e = edit_new(t, old_string, new_string);
+    t->arg = e;
+    t->docs.done = on_lines;
+    docs_lines_read(tool_wait(t), &t->docs, &e->lines);
+}
