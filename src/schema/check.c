@@ -37,7 +37,7 @@ enum schema_answer check_unsure(struct check *c, const char *keyword, const char
 
 struct str check_text(struct check *c, const struct js_node *v)
 {
-    if (!check_spend(c, (v->end - v->start) / 64))
+    if (!check_spend(c, (v->end - v->start) / SCHEMA_STEP_BYTES))
         return STR("");
     return js_text(c->doc, v, c->mem);
 }
@@ -177,7 +177,7 @@ static const struct sub *dynamic_target(struct check *c, const struct frame *f,
         if (f->sub->resource == last)
             continue;
         last = f->sub->resource;
-        if (!check_spend(c, 1 + last->uri.n / 64))
+        if (!check_spend(c, 1 + last->uri.n / SCHEMA_STEP_BYTES))
             break;
         a = map_get(&c->s->anchors, resource_anchor_key(last->uri, r->anchor_name, c->mem));
         if (a && a->dynamic)

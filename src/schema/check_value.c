@@ -102,7 +102,7 @@ static enum schema_answer check_bound(struct check *c, const struct frame *f, co
     struct decimal d;
     int side;
 
-    if (!check_spend(c, (f->v->end - f->v->start) / 64))
+    if (!check_spend(c, (f->v->end - f->v->start) / SCHEMA_STEP_BYTES))
         return SCHEMA_UNSURE;
     if (!decimal_read(js_raw(c->doc, f->v), &d))
         return check_unsure(c, r->keyword, too_far);
@@ -138,7 +138,7 @@ enum schema_answer check_multiple(struct check *c, const struct frame *f, const 
     enum schema_answer answer;
     struct decimal d;
 
-    if (!check_spend(c, (f->v->end - f->v->start) / 64))
+    if (!check_spend(c, (f->v->end - f->v->start) / SCHEMA_STEP_BYTES))
         return SCHEMA_UNSURE;
     if (!decimal_read(js_raw(c->doc, f->v), &d))
         return check_unsure(c, r->keyword, too_far);

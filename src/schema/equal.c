@@ -64,7 +64,7 @@ static enum schema_answer equal_objects(struct check *c, const struct js_doc *da
 enum schema_answer equal_values(struct check *c, const struct js_doc *da, const struct js_node *a,
                                 const struct js_doc *db, const struct js_node *b)
 {
-    if (!check_spend(c, 1 + (a->type < JS_ARRAY ? (a->end - a->start) / 64 : 0)))
+    if (!check_spend(c, 1 + (a->type < JS_ARRAY ? (a->end - a->start) / SCHEMA_STEP_BYTES : 0)))
         return SCHEMA_UNSURE;
     if (a->type != b->type)
         return SCHEMA_INVALID;
@@ -94,7 +94,7 @@ uint64_t equal_hash(struct check *c, const struct js_node *v)
     uint64_t hash = v->type;
     struct decimal d;
 
-    if (!check_spend(c, 1 + (v->type < JS_ARRAY ? (v->end - v->start) / 64 : 0)))
+    if (!check_spend(c, 1 + (v->type < JS_ARRAY ? (v->end - v->start) / SCHEMA_STEP_BYTES : 0)))
         return 0;
     switch (v->type) {
     case JS_NUMBER:

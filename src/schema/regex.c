@@ -61,7 +61,7 @@ struct regex *regex_compile(struct str pattern, struct arena *mem, const char **
 static int on_item(pcre2_callout_block *at, void *arg)
 {
     struct regex_run *run = arg;
-    size_t cost = 1 + (at->subject_length - at->current_position) / 64;
+    size_t cost = 1 + (at->subject_length - at->current_position) / SCHEMA_STEP_BYTES;
 
     if (cost > run->left) {
         run->left = 0;

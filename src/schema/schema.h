@@ -15,18 +15,19 @@
 #include "base/buf.h"
 #include "json/read.h"
 
-#define SCHEMA_TEXT_MAX (256u << 10) /* bytes of a schema */
-#define SCHEMA_SUBSCHEMAS_MAX 10000  /* schemas inside a schema */
-#define SCHEMA_DEPTH_MAX 256         /* schemas applied inside one another */
-#define SCHEMA_STEPS_MAX 1000000     /* work of one check; long texts cost one step per 64 bytes */
-#define SCHEMA_FINDINGS_MAX 16       /* told of one instance */
-#define SCHEMA_GAPS_MAX 32           /* listed of one schema */
-#define SCHEMA_PATTERN_MAX 4096      /* bytes of a regular expression */
-#define SCHEMA_PATTERNS_MAX (1u << 20) /* bytes that all of a schema take when compiled */
-#define SCHEMA_PATTERN_STEPS_MAX 50000 /* work of one match */
-#define SCHEMA_URI_MAX 2048            /* bytes of $id, $ref and what they resolve to */
-#define SCHEMA_EXPONENT_MAX 999999999  /* of a number, either way */
-#define SCHEMA_DIVISOR_MAX 19          /* significant digits of multipleOf */
+#define SCHEMA_TEXT_MAX (256u << 10)    /* bytes of a schema */
+#define SCHEMA_SUBSCHEMAS_MAX 10000     /* schemas inside a schema */
+#define SCHEMA_DEPTH_MAX 256            /* schemas applied inside one another */
+#define SCHEMA_STEPS_MAX 1000000        /* work of one check */
+#define SCHEMA_STEP_BYTES 16            /* of a text that is looked through for one step */
+#define SCHEMA_FINDINGS_MAX 16          /* told of one instance */
+#define SCHEMA_GAPS_MAX 32              /* listed of one schema */
+#define SCHEMA_PATTERN_MAX 4096         /* bytes of a regular expression */
+#define SCHEMA_PATTERNS_MAX (1u << 20)  /* bytes that all of a schema take when compiled */
+#define SCHEMA_PATTERN_STEPS_MAX 250000 /* work of one match */
+#define SCHEMA_URI_MAX 2048             /* bytes of $id, $ref and what they resolve to */
+#define SCHEMA_EXPONENT_MAX 999999999   /* of a number, either way */
+#define SCHEMA_DIVISOR_MAX 19           /* significant digits of multipleOf */
 
 /* Ordered so that "all of" is the largest answer and "any of" the smallest. */
 enum schema_answer { SCHEMA_VALID, SCHEMA_UNSURE, SCHEMA_INVALID };
