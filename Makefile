@@ -3,7 +3,8 @@
 
 PREFIX ?= /usr/local
 DATA ?= .cache/run
-RUN_ARGS ?= --data $(DATA)
+CONFIG ?= $(firstword $(wildcard holdfast.json) deploy/examples/sample.json)
+RUN_ARGS ?= --data $(DATA) --config $(CONFIG)
 
 .DEFAULT_GOAL := build
 .PHONY: build run test test-long bench lint install clean help
@@ -13,9 +14,10 @@ build: ## build build/holdfast (release)
 	@tools/configure build -Dbuildtype=release -Db_lto=true
 	@ninja -C build
 
-run: ## install what is missing, build, and serve on 127.0.0.1:4653 (RUN_ARGS="--config FILE …")
+run: ## install what is missing, build, and serve on 127.0.0.1:4653 (CONFIG=FILE)
 	@tools/install-deps run
 	@$(MAKE) --no-print-directory build
+	@mkdir -p .cache/run/vault && cp -rn deploy/examples/vault/. .cache/run/vault/
 	@exec build/holdfast up $(RUN_ARGS)
 
 test: ## install what is missing, build with sanitizers, run every test

@@ -2,6 +2,7 @@
 """The tour of the README is run as it stands: what it prints is what a newcomer sees."""
 import os
 import re
+import shutil
 import subprocess
 
 import harness
@@ -28,13 +29,16 @@ def matches(expected, printed):
     return re.search(pattern, printed) is not None if expected else printed == ''
 
 
-def test_tour__prints_what_it_says(holdfast):
-    hf = holdfast()
+def test_tour__prints_what_it_says(holdfast, tmp_path):
+    vault = tmp_path / 'vault'
+    shutil.copytree(os.path.join(os.path.dirname(README), 'deploy', 'examples', 'vault'), vault)
+    hf = holdfast(settings={'docs': {'Sample': {'path': str(vault)}}})
     steps = tour()
     assert len(steps) >= 7
     definitions = 'shopt -s expand_aliases\n'
     for command, expected in steps:
         command = command.replace('127.0.0.1:4653', f'127.0.0.1:{hf.port}')
+        command = command.replace('.cache/run/vault', str(vault))
         command = command.replace('build/holdfast', harness.BINARY).replace('.cache/run', str(hf.data))
         if command.startswith('alias '):
             definitions += command + '\n'
