@@ -440,6 +440,14 @@ static bool start_listeners(struct gateway *g, struct error *err)
            (g->options.ends_with_pipes || listen_on(g, c->listen, false, err));
 }
 
+static void say_notes(const struct config *c)
+{
+    if (c->warning.p)
+        log_warn("configuration", LS("warning", c->warning));
+    for (size_t i = 0; i < c->n_notes; i++)
+        log_info("configuration", LS("note", c->notes[i]));
+}
+
 /* Signals. */
 
 static void on_hangup(void *arg, int signum unused_arg)
@@ -457,8 +465,7 @@ static void on_hangup(void *arg, int signum unused_arg)
     }
     if (!str_eq(fresh->listen, g->sv.config->listen))
         log_warn("\"listen\" changes only with a restart", LS("now", g->sv.config->listen));
-    for (size_t i = 0; i < fresh->n_notes; i++)
-        log_info("configuration", LS("note", fresh->notes[i]));
+    say_notes(fresh);
     if (!identity_apply(g->sv.identity, fresh, &err)) {
         log_error("the configuration was not reloaded; the old one stays", LZ("why", err.text));
         tls_free(tls);
@@ -659,8 +666,7 @@ int gateway_run(const struct gateway_options *options)
         g.options.source.must_exist = true;
     }
     harden();
-    for (size_t i = 0; i < options->config->n_notes; i++)
-        log_info("configuration", LS("note", options->config->notes[i]));
+    say_notes(options->config);
     if (start(&g, &err)) {
         log_info("ready", LI("servers", g.sv.config->n_servers), LS("data", options->data_dir),
                  LS("database", g.sv.database), LZ("version", HOLDFAST_VERSION));

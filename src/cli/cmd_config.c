@@ -22,6 +22,8 @@ static void add_check_json(struct buf *out, const struct config *c)
     for (size_t i = 0; i < c->n_notes; i++)
         js_string(&w, c->notes[i]);
     js_array_end(&w);
+    if (c->warning.p)
+        js_kv_string(&w, "warning", c->warning);
     js_object_end(&w);
 }
 
@@ -36,6 +38,8 @@ static void add_check(struct buf *out, const struct config *c)
 
 static void say_notes(const struct config *c)
 {
+    if (c->warning.p)
+        fprintf(stderr, "warning: %.*s\n", STR_ARG(c->warning));
     for (size_t i = 0; i < c->n_notes; i++)
         fprintf(stderr, "note: %.*s\n", STR_ARG(c->notes[i]));
 }

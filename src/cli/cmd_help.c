@@ -42,7 +42,9 @@ static const struct row environment[] = {
      "file of the master key that seals stored credentials, when it is not master.key in the data "
      "directory; nodes on one PostgreSQL use the same key"},
     {"CREDENTIALS_DIRECTORY",
-     "set by systemd: the master key is its holdfast-master-key, where there is one"},
+     "set by systemd: the master, audit and token keys are its holdfast-master-key, "
+     "holdfast-audit-key and holdfast-token-key, where there are such; ${credential:NAME} in the "
+     "configuration reads any of its files"},
     {"XDG_CONFIG_HOME", "where holdfast/holdfast.json is looked for; ~/.config when not set"},
     {"XDG_DATA_HOME",
      "where the data directory holdfast is, when --data is not given; ~/.local/share "
@@ -74,9 +76,14 @@ static const char config_page_head[] =
     "`mcpServers`.\n\n"
     "In strings `${VAR}` and `${env:VAR}` become the value of an environment variable, which must "
     "be set;\n"
-    "`${VAR:-default}` needs none; `$${` is a plain `${`. Durations are written `30m`, `24h`, "
-    "`1h30m`, or\n"
-    "as a number of seconds; sizes `4MiB`, `16KiB`, or as a number of bytes.\n\n"
+    "`${VAR:-default}` needs none; `${credential:NAME}` is what the file NAME in "
+    "`$CREDENTIALS_DIRECTORY`\n"
+    "holds (systemd: `LoadCredential=NAME:…`), without the end of its last line; `$${` is a plain "
+    "`${`.\n"
+    "Durations are written `30m`, `24h`, `1h30m`, or as a number of seconds; sizes `4MiB`, "
+    "`16KiB`, or\n"
+    "as a number of bytes. A file that others can read and that holds secrets itself is warned "
+    "of.\n\n"
     "`holdfast config check` says what is wrong and where; `holdfast config show` prints what is "
     "in\n"
     "effect, without secrets.\n\n";

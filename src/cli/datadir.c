@@ -3,6 +3,8 @@
  * stale lock to clean up.  The pid inside is only for messages. */
 #include "cli/datadir.h"
 
+#include "crypto/key_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,20 +27,32 @@ struct str datadir_path(struct str dir, const char *name, struct arena *mem)
     return arena_printf(mem, "%.*s/%s", STR_ARG(dir), name);
 }
 
+/* The file that a variable names, else the credential of that name, else our own. */
+static struct str key_path(const char *variable, const char *credential, struct str own,
+                           struct arena *mem, bool *ret_is_own)
+{
+    const char *named = getenv(variable);
+    struct str given = key_file_handed_over(credential, mem);
+    bool is_named = named && *named;
+
+    *ret_is_own = !is_named && !given.p;
+    return is_named ? arena_dup(mem, str_of(named)) : given.p ? given : own;
+}
+
 struct str datadir_audit_key(struct str dir, struct arena *mem, bool *ret_is_own)
 {
-    const char *named = getenv("HOLDFAST_AUDIT_KEY_FILE");
-    bool is_own = !named || !*named;
+    bool is_own;
+    struct str path = key_path("HOLDFAST_AUDIT_KEY_FILE", "holdfast-audit-key",
+                               datadir_path(dir, "audit.key", mem), mem, &is_own);
     if (ret_is_own)
         *ret_is_own = is_own;
-    return is_own ? datadir_path(dir, "audit.key", mem) : arena_dup(mem, str_of(named));
+    return path;
 }
 
 struct str datadir_token_key(struct str dir, struct arena *mem, bool *ret_is_own)
 {
-    const char *named = getenv("HOLDFAST_TOKEN_KEY_FILE");
-    *ret_is_own = !named || !*named;
-    return *ret_is_own ? datadir_path(dir, "token.key", mem) : arena_dup(mem, str_of(named));
+    return key_path("HOLDFAST_TOKEN_KEY_FILE", "holdfast-token-key",
+                    datadir_path(dir, "token.key", mem), mem, ret_is_own);
 }
 
 bool datadir_socket(struct str dir, struct arena *mem, struct str *ret, struct error *err)

@@ -136,7 +136,9 @@ struct config {
     struct server_config *builtins; /* servers of our own, always there beside those */
     size_t n_builtins;
     struct str *notes;
-    size_t n_notes; /* accepted but unused keys etc., said once at start */
+    size_t n_notes;            /* accepted but unused keys etc., said once at start */
+    struct str literal_secret; /* the first that stands in the file itself; absent: none does */
+    struct str warning;        /* said at start and by config check; absent: there is none */
 };
 
 struct config_source {

@@ -210,6 +210,13 @@ void note_add(struct reading *r, const char *fmt, ...) printf_like(2, 3);
 void note_seen(const struct js_binding *b, const struct js_field *f, const struct js_node *key);
 void notes_finish(struct reading *r);
 
+/* credential.c */
+/* Adds what a credential holds.  NULL: done; else what is wrong with it. */
+const char *credential_add(struct str name, struct buf *out) must_check;
+/* `name` has this value; remembers that a secret stands in the file. */
+void credential_note_literal(const struct js_binding *b, struct str name, const struct js_node *v);
+void credential_check_mode(struct config *c, unsigned mode); /* of its file */
+
 /* server.c */
 must_check bool servers_read(const struct js_binding *b, const struct js_node *servers,
                              struct error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables in string values: ${VAR}, ${env:VAR}, and ${VAR:-default} where VAR is unset or empty.
- * $${ stands for a plain ${.  What a variable holds is not looked at again, so a value can never
- * name another variable.  A variable that is not set is an error: starting a server with half of
- * its credentials is worse than not starting it. */
+/* Variables in string values: ${VAR}, ${env:VAR}, and ${VAR:-default} where VAR is unset or empty;
+ * and ${credential:NAME} (credential.c).  $${ stands for a plain ${.  What a variable holds is not
+ * looked at again, so a value can never name another variable.  A variable that is not set is an
+ * error: starting a server with half of its credentials is worse than not starting it. */
 #include "config/config_impl.h"
 
 #include "base/log.h"
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define VARIABLE_MAX 128
+#define CREDENTIAL_PREFIX "credential:"
 
 struct variable {
     struct str name;
@@ -69,6 +70,15 @@ static bool too_long(const struct js_binding *b, const struct js_node *v, struct
                  STR("a variable"));
 }
 
+static bool expand_credential(const struct js_binding *b, const struct js_node *v, struct str name,
+                              struct buf *out, struct error *err)
+{
+    const char *wrong = credential_add(name, out);
+
+    return !wrong ||
+           fault(b, v, err, wrong, arena_printf(b->mem, "the credential %.*s", STR_ARG(name)));
+}
+
 /* Adds the value of the variable at the front of *rest and moves past it. */
 static bool expand_one(const struct js_binding *b, const struct js_node *v, struct str *rest,
                        struct buf *out, struct error *err)
@@ -80,7 +90,15 @@ static bool expand_one(const struct js_binding *b, const struct js_node *v, stru
 
     if (end == rest->n)
         return fault(b, v, err, "has no closing brace; write $${ for a plain ${", *rest);
-    if (!parse_variable(str_n(rest->p + 2, end - 2), &var))
+    struct str inside = str_n(rest->p + 2, end - 2), whole = *rest;
+    if (str_starts(inside, STR(CREDENTIAL_PREFIX))) {
+        *rest = str_n(whole.p + end + 1, whole.n - end - 1);
+        return expand_credential(b, v,
+                                 str_n(inside.p + sizeof(CREDENTIAL_PREFIX) - 1,
+                                       inside.n - (sizeof(CREDENTIAL_PREFIX) - 1)),
+                                 out, err);
+    }
+    if (!parse_variable(inside, &var))
         return fault(b, v, err,
                      "is no environment variable; write ${NAME} or ${NAME:-default}, or $${ for a "
                      "plain ${",

@@ -73,6 +73,7 @@ static bool load_file(const char *path, const struct config_source *source, bool
                       struct config **ret, struct error *err)
 {
     struct buf text;
+    struct stat st;
     int fd = -1;
     bool ok;
 
@@ -83,6 +84,8 @@ static bool load_file(const char *path, const struct config_source *source, bool
     buf_init_secret(&text, CONFIG_FILE_MAX + 1);
     ok = read_all(fd, path, &text, err) &&
          config_parse(buf_str(&text), str_of(path), source, ret, err);
+    if (ok && fstat(fd, &st) == 0)
+        credential_check_mode(*ret, st.st_mode);
     close(fd);
     buf_release(&text);
     return ok;

@@ -29,6 +29,7 @@ static bool read_filled(const struct js_binding *b, const struct js_field *f,
 bool option_read_secret(const struct js_binding *b, const struct js_field *f,
                         const struct js_node *v, void *place, struct error *err)
 {
+    credential_note_literal(b, STR("secret"), v);
     return read_filled(b, f, v, place, err);
 }
 

@@ -110,6 +110,7 @@ static bool read_pairs(const struct js_binding *b, const struct js_field *f,
         pairs[n].name = arena_dup(b->mem, js_text(b->doc, key, b->mem));
         if (!value_string(b, value, what, &pairs[n].value, err) || !check(b, key, &pairs[n], err))
             return false;
+        credential_note_literal(b, pairs[n].name, value);
         n++;
     }
     if (n > 1)

@@ -11,6 +11,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,6 +59,20 @@ static bool make_key(const struct key_file *f, const char *path, struct error *e
                      "%s %s cannot be made; check that its directory is writable", f->name, path);
 }
 
+bool key_is_handed_over(const char *path)
+{
+    const char *dir = getenv("CREDENTIALS_DIRECTORY");
+    size_t n = dir ? strlen(dir) : 0;
+    return n > 0 && strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+struct str key_file_handed_over(const char *name, struct arena *mem)
+{
+    const char *dir = getenv("CREDENTIALS_DIRECTORY");
+    struct str path = dir && *dir ? arena_printf(mem, "%s/%s", dir, name) : STR_NONE;
+    return path.p && access(path.p, F_OK) == 0 ? path : STR_NONE;
+}
+
 static bool read_key(const struct key_file *f, int fd, const char *path,
                      uint8_t ret_key[KEY_FILE_BYTES], struct error *err)
 {
@@ -69,7 +84,7 @@ static bool read_key(const struct key_file *f, int fd, const char *path,
         return error_set(err, ERR_CONFIG,
                          "%s %s is no regular file; put the key file back in its place", f->name,
                          path);
-    if (st.st_mode & 077)
+    if (st.st_mode & (key_is_handed_over(path) ? 007 : 077))
         return error_set(err, ERR_CONFIG, "%s %s can be read by others; run: chmod 600 %s", f->name,
                          path, path);
     ssize_t n = read(fd, text, sizeof(text));

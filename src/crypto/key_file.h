@@ -3,8 +3,8 @@
 #ifndef HOLDFAST_CRYPTO_KEY_FILE_H
 #define HOLDFAST_CRYPTO_KEY_FILE_H
 
+#include "base/arena.h"
 #include "base/error.h"
-#include "base/str.h"
 
 #define KEY_FILE_BYTES 32
 /* How complaints speak of it. */
@@ -16,5 +16,11 @@ struct key_file {
  * others can read, or that holds something else, is refused (ERR_CONFIG). */
 must_check bool key_file_load(const struct key_file *f, struct str path, bool create,
                               uint8_t ret_key[KEY_FILE_BYTES], struct error *err);
+
+/* Among the credentials of a service manager (CREDENTIALS_DIRECTORY): the path of the one of that
+ * name, absent when there is none; and whether a path leads there.  systemd shows the access list
+ * of such a file as rights of its group. */
+struct str key_file_handed_over(const char *name, struct arena *mem);
+bool key_is_handed_over(const char *path);
 
 #endif

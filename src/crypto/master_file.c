@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/random.h"
 #include "crypto/hash.h"
+#include "crypto/key_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -139,26 +140,15 @@ static bool parse_file(struct str text, struct master *m, struct error *err)
                                  "backup");
 }
 
-/* Systemd shows what an access list allows the service as what the group may; the directory keeps
- * all others out. */
-static bool is_handed_over(const char *path)
-{
-    const char *dir = getenv("CREDENTIALS_DIRECTORY");
-    size_t n = dir ? strlen(dir) : 0;
-    return n > 0 && strncmp(path, dir, n) == 0 && path[n] == '/';
-}
-
 struct str master_path(struct str data_dir, struct arena *mem, bool *ret_is_ours)
 {
-    const char *named = getenv("HOLDFAST_MASTER_KEY_FILE"), *dir = getenv("CREDENTIALS_DIRECTORY");
+    const char *named = getenv("HOLDFAST_MASTER_KEY_FILE");
+    struct str given = key_file_handed_over("holdfast-master-key", mem);
     *ret_is_ours = false;
     if (named && *named)
         return arena_dup(mem, str_of(named));
-    if (dir && *dir) {
-        struct str path = arena_printf(mem, "%s/holdfast-master-key", dir);
-        if (access(path.p, F_OK) == 0)
-            return path;
-    }
+    if (given.p)
+        return given;
     *ret_is_ours = true;
     return arena_printf(mem, "%.*s/master.key", STR_ARG(data_dir));
 }
@@ -247,7 +237,7 @@ static bool check_file(int fd, const char *path, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "the master key %s is no regular file; put the key file in its place",
                          path);
-    return !(st.st_mode & (is_handed_over(path) ? 007 : 077)) ||
+    return !(st.st_mode & (key_is_handed_over(path) ? 007 : 077)) ||
            error_set(err, ERR_CONFIG, "the master key %s can be read by others; run: chmod 600 %s",
                      path, path);
 }

@@ -25,14 +25,21 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+/* Where our user sets what. */
+struct words {
+    const char *ca, *url;
+};
+
 struct tls_context {
     SSL_CTX *ctx;
     bool is_client;
+    struct words words;
 };
 
 struct tls_session {
     SSL *ssl;
     char *name; /* whom we expect; NULL on the accepting side */
+    struct words words;
     bool is_shaken, is_broken, met_http;
 };
 
@@ -69,6 +76,7 @@ static struct tls_context *context_new(const SSL_METHOD *method, bool is_client,
     t = xcalloc(1, sizeof(*t));
     t->ctx = ctx;
     t->is_client = is_client;
+    t->words = (struct words){"set \"tls\": {\"ca\": FILE} of this server", "\"url\""};
     return t;
 }
 
@@ -235,6 +243,11 @@ bool tls_client_new(const char *ca_file, struct tls_context **ret, struct error 
     return false;
 }
 
+void tls_client_words(struct tls_context *t, const char *set_ca, const char *url)
+{
+    t->words = (struct words){set_ca, url};
+}
+
 void tls_free(struct tls_context *t)
 {
     if (!t)
@@ -276,6 +289,7 @@ bool tls_session_new(struct tls_context *t, int fd, const char *server_name,
         SSL_set_accept_state(ssl);
     s = xcalloc(1, sizeof(*s));
     s->ssl = ssl;
+    s->words = t->words;
     if (server_name)
         s->name = memcpy(xmalloc(strlen(server_name) + 1), server_name, strlen(server_name) + 1);
     *ret = s;
@@ -304,34 +318,39 @@ void tls_session_close_write(struct tls_session *s)
         SSL_shutdown(s->ssl);
 }
 
-#define SET_CA "set \"tls\": {\"ca\": FILE} of this server"
-
-/* What to do about a certificate that is refused. */
+/* What to do about a certificate that is refused: the advice ends with where the address stands, or
+ * begins with where the authorities are named. */
 static const struct {
     long verdict;
     const char *advice;
+    enum { ALONE, THEN_URL, AFTER_CA } shape;
 } advices[] = {
-    {X509_V_ERR_CERT_HAS_EXPIRED, "have it renewed"},
-    {X509_V_ERR_CERT_NOT_YET_VALID, "check the clocks of both machines"},
-    {X509_V_ERR_HOSTNAME_MISMATCH, "write a name it is made for into \"url\""},
-    {X509_V_ERR_IP_ADDRESS_MISMATCH, "write a name or address it is made for into \"url\""},
-    {X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, SET_CA " to this certificate, if it is the right one"},
-    {X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, SET_CA " to its authority, if that is a private one"},
+    {X509_V_ERR_CERT_HAS_EXPIRED, "have it renewed", ALONE},
+    {X509_V_ERR_CERT_NOT_YET_VALID, "check the clocks of both machines", ALONE},
+    {X509_V_ERR_HOSTNAME_MISMATCH, "write a name it is made for into ", THEN_URL},
+    {X509_V_ERR_IP_ADDRESS_MISMATCH, "write a name or address it is made for into ", THEN_URL},
+    {X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, " to this certificate, if it is the right one",
+     AFTER_CA},
+    {X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, " to its authority, if that is a private one", AFTER_CA},
     {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
-     SET_CA " to its authority, or have the server send its whole chain"},
+     " to its authority, or have the server send its whole chain", AFTER_CA},
     {X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE,
-     SET_CA " to its authority, or have the server send its whole chain"},
+     " to its authority, or have the server send its whole chain", AFTER_CA},
 };
 
 static void refused_certificate(const struct tls_session *s, long verdict, struct error *err)
 {
-    const char *advice = "have it replaced";
+    const char *advice = "have it replaced", *before = "", *after = "";
 
     for (size_t i = 0; i < countof(advices); i++)
-        if (advices[i].verdict == verdict)
+        if (advices[i].verdict == verdict) {
             advice = advices[i].advice;
-    error_set(err, ERR_UNREACHABLE, "the certificate of %s is refused (%s): %s",
-              s->name ? s->name : "the other side", X509_verify_cert_error_string(verdict), advice);
+            before = advices[i].shape == AFTER_CA ? s->words.ca : "";
+            after = advices[i].shape == THEN_URL ? s->words.url : "";
+        }
+    error_set(err, ERR_UNREACHABLE, "the certificate of %s is refused (%s): %s%s%s",
+              s->name ? s->name : "the other side", X509_verify_cert_error_string(verdict), before,
+              advice, after);
 }
 
 static enum tls_step failed(struct tls_session *s, struct error *err)

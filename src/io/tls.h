@@ -17,6 +17,10 @@ must_check bool tls_server_new(const char *cert_file, const char *key_file,
 /* Trusts the authorities in `ca_file` and no others; NULL: the system's, or those that
  * SSL_CERT_FILE and SSL_CERT_DIR name. */
 must_check bool tls_client_new(const char *ca_file, struct tls_context **ret, struct error *err);
+/* For the advice about a certificate that is refused, in place of words for a server's entry in the
+ * configuration: "set SSL_CERT_FILE" (… to its authority), "REDIS_URL" (write a name into …).
+ * Literals. */
+void tls_client_words(struct tls_context *t, const char *set_ca, const char *url);
 void tls_free(struct tls_context *t); /* NULL is fine */
 /* When the certificate of a server context ends, such as "Nov 15 12:00:00 2026 GMT". */
 #define TLS_DATE_TEXT 64

@@ -291,6 +291,8 @@ bool redis_new(const struct redis_config *config, struct redis **ret, struct err
     struct tls_context *tls = NULL;
     if (config->target->is_tls && !tls_client_new(config->ca_file, &tls, err))
         return false;
+    if (tls)
+        tls_client_words(tls, "set SSL_CERT_FILE", "REDIS_URL");
     struct redis *r = xcalloc(1, sizeof(*r));
     r->config = *config;
     r->tls = tls;

@@ -155,6 +155,50 @@ def test_start__takes_a_key_from_a_file_or_the_credentials_directory(holdfast, t
     refused_start(holdfast(start=False, env={'HOLDFAST_MASTER_KEY_FILE': str(tmp_path / 'none')}), 'cannot be opened')
 
 
+def test_start__takes_audit_and_token_keys_from_the_credentials_directory(holdfast, tmp_path):
+    for name in ('holdfast-audit-key', 'holdfast-token-key'):
+        key_file(tmp_path / name, os.urandom(32).hex() + '\n', 0o440)
+    one = holdfast(env={'CREDENTIALS_DIRECTORY': str(tmp_path)})
+    assert not os.path.exists(os.path.join(one.data, 'audit.key')) and not os.path.exists(os.path.join(one.data, 'token.key'))
+    one.stop()
+    key_file(tmp_path / 'holdfast-token-key', os.urandom(32).hex() + '\n', 0o444)
+    refused_start(one, 'chmod 600')
+
+
+@pytest.mark.parametrize('name', ['audit.key', 'token.key', 'master.key'])
+@pytest.mark.parametrize('mode', [0o640, 0o604, 0o644])
+def test_start__refuses_key_files_that_others_can_read(holdfast, name, mode):
+    one = holdfast()
+    one.stop()
+    os.chmod(os.path.join(one.data, name), mode)
+    refused_start(one, 'chmod 600')
+
+
+def test_start__warns_of_a_configuration_that_shows_secrets_to_others(holdfast, stdio_server):
+    entry, _ = stdio_server('rec', env={'API_TOKEN': CANARY})
+    one = holdfast({'rec': entry}, start=False)
+    os.chmod(one.config_file, 0o644)
+    one.start()
+    warned = one.wait_log(lambda l: 'can be read by others' in l.get('warning', ''), 'a warning')
+    assert warned['level'] == 'warn' and one.config_file in warned['warning'] and CANARY not in str(one.log())
+    one.stop()
+    os.chmod(one.config_file, 0o600)
+    with one.turn:
+        one.lines.clear()
+    one.start()
+    assert 'can be read by others' not in str(one.log())
+
+
+def test_config__takes_secrets_from_the_credentials_directory(rest, stdio_server, tmp_path):
+    (tmp_path / 'given').mkdir()
+    key_file(tmp_path / 'given' / 'github', CANARY + '\n', 0o440)
+    entry, _ = stdio_server('rec', env={'GITHUB_TOKEN': 'Bearer ${credential:github}'})
+    api = rest({'rec': entry}, env={'CREDENTIALS_DIRECTORY': str(tmp_path / 'given')})
+    seen = json.loads(call(api.holdfast, '/mcp/rec', api.create()['session_id'], 'env').text)
+    assert seen['GITHUB_TOKEN'] == 'Bearer ' + CANARY and 'CREDENTIALS_DIRECTORY' not in seen
+    assert CANARY not in str(api.holdfast.log())
+
+
 def test_start__refuses_another_master_key_than_the_one_that_sealed(rest, tmp_path):
     api = rest()
     api.create(passthrough_auth=bundle())

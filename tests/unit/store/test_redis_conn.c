@@ -115,6 +115,8 @@ TEST(test_redis_conn__over_tls_the_certificate_is_verified)
         open_to(&f, server.url, other.cert_file, 2000);
         assert_null(ask(&f, STR("PING"), STR_NONE, STR_NONE));
         assert_non_null(strstr(f.err.text, "certificate"));
+        assert_non_null(strstr(f.err.text, "set SSL_CERT_FILE to"));
+        assert_null(strstr(f.err.text, "of this server"));
         close_it(&f);
         redis_server_end(&server);
     }

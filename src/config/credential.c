@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Secrets of a configuration: those in ${credential:NAME}, which a service manager hands over as a
+ * file (systemd: LoadCredential=), and those that stand in the file itself, which others should
+ * then not be able to read. */
+#include "config/config_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_MOST 255 /* as systemd has it */
+
+/* A plain file name: nothing that leads elsewhere. */
+static bool is_credential_name(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c <= ' ' || c >= 0x7f || c == '/' || c == ':')
+            return false;
+    }
+    return s.n > 0 && s.n <= NAME_MOST && s.p[0] != '.';
+}
+
+static bool read_all(int fd, struct buf *out)
+{
+    char piece[4096];
+    size_t before = out->n;
+    bool ok = true;
+    ssize_t n = 1;
+
+    while (ok && n != 0) {
+        n = read(fd, piece, sizeof(piece));
+        ok = n >= 0 ? buf_try_add(out, piece, (size_t)n) : errno == EINTR;
+    }
+    explicit_bzero(piece, sizeof(piece));
+    /* Whoever writes a file with an editor ends its line. */
+    if (ok && out->n > before && out->p[out->n - 1] == '\n')
+        out->p[--out->n] = '\0';
+    return ok;
+}
+
+const char *credential_add(struct str name, struct buf *out)
+{
+    const char *dir = getenv("CREDENTIALS_DIRECTORY");
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (!is_credential_name(name))
+        return "is no name of a credential; write ${credential:NAME}, NAME being a plain file name";
+    if (!dir || !*dir)
+        return "is not to be had, as CREDENTIALS_DIRECTORY is not set; start Holdfast as a service "
+               "with LoadCredential=, or set it";
+    if ((size_t)snprintf(path, sizeof(path), "%s/%.*s", dir, STR_ARG(name)) >= sizeof(path))
+        return "has too long a path; use a shorter CREDENTIALS_DIRECTORY";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return "cannot be read from CREDENTIALS_DIRECTORY; add a LoadCredential= for it";
+    bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    bool ok = is_file && read_all(fd, out);
+    close(fd);
+    return ok        ? NULL
+           : is_file ? "is longer than a value may be; shorten it"
+                     : "is no regular file in CREDENTIALS_DIRECTORY; put one there";
+}
+
+/* Names of headers and variables that hold secrets as a rule. */
+static bool tells_a_secret(struct str name)
+{
+    static const char *const parts[] = {
+        "token",  "secret",     "passw",   "authorization", "apikey", "api_key",     "api-key",
+        "cookie", "credential", "private", "_key",          "-key",   "database_url"};
+    for (size_t i = 0; i < countof(parts); i++)
+        if (str_icontains(name, str_of(parts[i])))
+            return true;
+    return false;
+}
+
+void credential_note_literal(const struct js_binding *b, struct str name, const struct js_node *v)
+{
+    struct reading *r = reading_of(b);
+    struct str raw = js_raw(b->doc, v);
+
+    if (r->config->literal_secret.p || raw.n <= 2 || memmem(raw.p, raw.n, "${", 2) ||
+        !tells_a_secret(name))
+        return;
+    r->config->literal_secret = r->server.p
+                                    ? arena_printf(b->mem, "\"%.*s\" of the server \"%.*s\"",
+                                                   STR_ARG(name), STR_ARG(r->server))
+                                    : arena_printf(b->mem, "\"%.*s\"", STR_ARG(name));
+}
+
+void credential_check_mode(struct config *c, unsigned mode)
+{
+    if (!c->literal_secret.p || !(mode & (S_IRGRP | S_IROTH)))
+        return;
+    c->warning = arena_printf(
+        c->mem,
+        "%.*s can be read by others and holds secrets (%.*s): run chmod 600 on it, or write them "
+        "as ${VARIABLE} or ${credential:NAME}",
+        STR_ARG(c->file), STR_ARG(c->literal_secret));
+}
