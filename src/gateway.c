@@ -198,6 +198,7 @@ static bool start_quotas(struct gateway *g, struct error *err)
 {
     struct quotas_config config = {
         .loop = g->sv.loop,
+        .lanes = g->sv.lanes,
         .config = g->sv.config,
         .redis = g->options.redis.shown.p && ground_is_shared(g->ground) ? &g->options.redis : NULL,
         .prefix = g->sv.config->cache_prefix,

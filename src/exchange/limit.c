@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The limit step: a request of somebody who has used up what they may is answered here, before
  * anything is looked up for it.  A tool call gets a result that a model can read, everything else
- * an error; nothing is executed, and nothing written down.
+ * an error; nothing is executed, and not each is written down.
  *
  * What ends something or answers a question is counted and never refused: a client at its limit
  * must be able to cancel, and a call that waits for an answer must get it. */
@@ -46,6 +46,7 @@ enum step_result exchange_over_quota(struct exchange *x, const char *text, int64
     js_quote(out, str_of(text));
     buf_addf(out, "}],\"isError\":true,\"_meta\":{\"holdfast/retry-after\":%lld}",
              (long long)retry_s);
+    x->is_error = !x->has_call; /* to metrics it is a refusal */
     buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
     return exchange_end_result(x);
 }

@@ -4,13 +4,11 @@
 #include "identity/quota_impl.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "config/limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SAY_EVERY_MS 10000
 #define NAME_ROOM 512
 
 /* Buckets. */
@@ -253,6 +251,8 @@ static void spend(struct quota *q, enum limit_kind kind, int64_t n)
         return;
     bucket_spend(&q->buckets[kind], &q->limits.of[kind], n);
     q->unreported[kind] += n;
+    if (q->unreported[kind] > 2 * q->limits.of[kind].burst)
+        q->unreported[kind] = 2 * q->limits.of[kind].burst; /* more is no larger a debt */
 }
 
 static void take(struct quota *q, unsigned what, size_t bytes)
@@ -326,22 +326,7 @@ void quota_release(struct quota_use *use)
     *use = (struct quota_use){0};
 }
 
-/* Telling. */
-
-void quota_refused(struct quotas *all, const struct quota_refusal *r)
-{
-    struct quota *q = r->who;
-    int64_t now = clock_mono_ms();
-
-    metric_add(all->refused[r->kind][r->is_key], 1);
-    q->unsaid++;
-    if (q->said_ms && now - q->said_ms < SAY_EVERY_MS)
-        return;
-    log_warn("a limit is reached", LS("tenant", q->tenant), LS("credential", q->credential),
-             LZ("limit", limit_name(r->kind)), LI("refused", q->unsaid));
-    q->said_ms = now ? now : 1;
-    q->unsaid = 0;
-}
+/* Telling who was refused (quota_tell.c: everybody else). */
 
 struct str quota_lines(const struct quota_refusal *r, struct arena *mem)
 {
@@ -388,6 +373,7 @@ bool quotas_new(const struct quotas_config *config, struct quotas **ret, struct 
     struct quotas *all = xcalloc(1, sizeof(*all));
 
     all->loop = config->loop;
+    all->lanes = config->lanes;
     all->config = config_ref(config->config);
     all->epoch = 1;
     all->max_kept = config->max_kept ? config->max_kept : QUOTA_MAX_KEPT;

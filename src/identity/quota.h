@@ -20,6 +20,7 @@
 #include "base/principal.h"
 #include "config/config.h"
 #include "io/loop.h"
+#include "store/lanes.h"
 #include "store/redis_conn.h"
 
 #define QUOTA_MAX_KEPT 16384 /* tenants and keys that are remembered */
@@ -30,7 +31,8 @@ struct quotas;
 struct quota; /* of one tenant, or of one key */
 
 struct quotas_config {
-    struct loop *loop; /* NULL in tests that share nothing */
+    struct loop *loop;   /* NULL in tests that share nothing */
+    struct lanes *lanes; /* where refusals go on record; NULL: nowhere */
     struct config *config;
     size_t max_kept; /* 0: QUOTA_MAX_KEPT */
     /* Where nodes share; NULL: each for itself.  Lasts as long. */
@@ -76,7 +78,7 @@ must_check bool quota_take(struct quotas *q, const struct principal *who, unsign
 void quota_spend(struct quota_use *use, size_t bytes);
 /* Gives back what was held; also for a use that holds nothing. */
 void quota_release(struct quota_use *use);
-/* It was said to somebody: counted, and now and then logged. */
+/* It was said to somebody: counted, and now and then logged and recorded. */
 void quota_refused(struct quotas *q, const struct quota_refusal *r);
 /* "Retry-After: …\r\nRateLimit-Policy: …\r\nRateLimit: …\r\n", in mem. */
 struct str quota_lines(const struct quota_refusal *r, struct arena *mem);

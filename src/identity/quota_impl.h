@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What quota.c (counting) and quota_share.c (other nodes) share. */
+/* What quota.c (counting), quota_tell.c (refusals) and quota_share.c (other nodes) share. */
 #ifndef HOLDFAST_IDENTITY_QUOTA_IMPL_H
 #define HOLDFAST_IDENTITY_QUOTA_IMPL_H
 
@@ -34,12 +34,13 @@ struct quota {
     struct list dirty; /* in line to be reported */
     bool is_away;      /* its last report was lost */
     /* Refusals. */
-    int64_t said_ms;
-    unsigned unsaid;
+    int64_t said_ms, recorded_ms;
+    unsigned unsaid, unrecorded;
 };
 
 struct quotas {
     struct loop *loop;
+    struct lanes *lanes;
     struct config *config;
     uint64_t epoch;
     size_t max_kept;

@@ -318,6 +318,7 @@ static void keep(const struct report *r)
 {
     struct quota *q = r->of;
 
+    q->is_away = true;
     for (unsigned k = 0; k < LIMIT_RATES; k++) {
         q->unreported[k] += r->used[k];
         if (q->unreported[k] > q->limits.of[k].burst)
