@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tenants and keys may use: requests, bytes, calls at once and server processes.  Whoever is at a limit is told
 so in words, with the time after which it works again; nobody else notices."""
-import json
 import os
 import re
 import threading
@@ -71,21 +70,15 @@ def test_requests__at_the_limit_a_call_is_a_result_to_read_and_works_after_the_t
     assert 1100 < seconds <= 1200
     assert outcomes(hf, 'echo') == ['ok'] * (5 if modern else 3)
     slept.set(seconds)
-    wait_for(lambda: hf.get('/healthz').status == 200, 'the clock')
-    time.sleep(0.03)  # the clock is read every 20 ms
-    assert echo(client).text == 'x'
+    wait_for(lambda: not echo(client).result.get('isError'), 'the clock to be read', 5)
     limited(echo(client), "Rate limit of tenant 'default' reached on this node: 3 requests an hour")
-    assert metrics(hf)['holdfast_limited_total{limit="requests",scope="tenant"}'] == 2
+    assert metrics(hf)['holdfast_limited_total{limit="requests",scope="tenant"}'] >= 2
     assert metrics(hf)['holdfast_limits_shared'] == 0
 
 
-@ERAS
-@pytest.mark.parametrize('method', ['tools/list', 'ping', 'initialize', 'server/discover', 'prompts/get'])
-def test_requests__other_methods_get_429_with_the_time(holdfast, modern, method):
-    if modern == (method in ('ping', 'initialize')) and method in ('ping', 'initialize', 'server/discover'):
-        pytest.skip('of the other era')
-    if not modern and method == 'server/discover':
-        pytest.skip('of the other era')
+@pytest.mark.parametrize('method, modern', [('tools/list', False), ('tools/list', True), ('prompts/get', False), ('prompts/get', True),
+                                            ('ping', False), ('initialize', False), ('server/discover', True)])
+def test_requests__other_methods_get_429_with_the_time(holdfast, method, modern):
     hf = holdfast(settings={'limits': {'requests': '1/h'}})
     assert hf.client(modern=True).rpc('tools/list', {}).status == 200
     params = {'protocolVersion': '2025-11-25', 'capabilities': {}, 'clientInfo': {'name': 'x', 'version': '1'}} \
@@ -175,9 +168,8 @@ def test_bytes__of_requests_and_answers_are_counted(holdfast, slept):
     reply = client.rpc('tools/list', {})
     assert reply.status == 429 and reply.header('ratelimit-policy') == '"bytes";q=1024;w=60;qu="content-bytes"'
     slept.set(seconds)
-    time.sleep(0.05)
-    assert echo(client).text == 'x'
-    assert metrics(hf)['holdfast_limited_total{limit="bytes",scope="tenant"}'] == 2
+    wait_for(lambda: not echo(client).result.get('isError'), 'the clock to be read', 5)
+    assert metrics(hf)['holdfast_limited_total{limit="bytes",scope="tenant"}'] >= 2
 
 
 @ERAS
@@ -225,7 +217,7 @@ def test_children__an_idle_one_of_the_tenant_ends_for_the_next_and_busy_ones_ref
     assert reply['content'][0]['text'] == ("Limit of tenant 'default' reached on this node: 2 server processes at a time. "
                                            'Try again in 5 seconds.')
     assert 4.5 < time.monotonic() - began < 9
-    assert outcomes(hf, 'counter')[0] == 'refused' or 'refused' in outcomes(hf, 'counter')
+    assert 'refused' in outcomes(hf, 'counter')
     assert metrics(hf)['holdfast_limited_total{limit="children",scope="tenant"}'] == 1
     for client, connection in zip(clients, busy):
         cancel(client)
@@ -308,8 +300,7 @@ def test_rest__is_429_with_a_problem_and_the_time(holdfast, slept):
     assert reply.header('ratelimit') == f'"requests";r=0;t={seconds}'
     assert hf.get('/healthz').status == 200 and hf.get('/metrics').status == 200
     slept.set(seconds)
-    time.sleep(0.05)
-    assert rest.get('/sessions').status == 200
+    wait_for(lambda: rest.get('/sessions').status == 200, 'the clock to be read', 5)
 
 
 def test_rest_and_mcp__share_one_limit(holdfast):
