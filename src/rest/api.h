@@ -26,9 +26,11 @@ struct api_kind {
     const char *pattern; /* or NULL */
     bool is_secret;      /* never comes back */
     bool is_nullable;
-    bool is_duration;         /* seconds, or a text; the row's bounds are milliseconds */
-    bool is_read_only;        /* refused when sent */
-    const char *const *names; /* enum; NULL-terminated, or NULL */
+    bool is_duration;             /* seconds, or a text; the row's bounds are milliseconds */
+    bool is_read_only;            /* refused when sent */
+    const char *const *names;     /* enum; NULL-terminated, or NULL */
+    const struct api_body *items; /* of an array: what is in it, once at least */
+    int64_t max_items;
 };
 /* A path, query or header parameter. */
 struct api_param {
@@ -40,6 +42,8 @@ struct api_param {
     const char *default_text;
     const char *const *names; /* enum, or NULL */
     const char *help;
+    const char *example; /* JSON; or NULL */
+    bool has_slashes;    /* of a path: they stand as they are */
 };
 /* A request's body.  Members are bound by `fields` (min and max of strings are lengths in
  * characters). */
@@ -58,7 +62,7 @@ struct api_member {
     const char *type; /* "string", "integer", "number", "boolean", "object", "array", NULL: any */
     const char *ref;  /* a schema: of the member, or of an array's items; or NULL */
     bool is_required;
-    const char *format;
+    const char *format;       /* of an array without ref: the type of its items, if not strings */
     const char *const *names; /* enum; NULL-terminated */
     const char *help;
 };
@@ -81,6 +85,7 @@ struct api_operation {
     const char *method, *pattern, *id; /* "POST", "/api/v1/sessions", "createSession" */
     enum api_access access;
     bool is_once;     /* takes an Idempotency-Key */
+    bool is_review;   /* for people, and keys with the scope `review` */
     bool is_sessions; /* gone where the tenant's sessions are switched off */
     void (*run)(struct api_call *c);
     const char *summary;
@@ -183,6 +188,18 @@ void api_edge_auth(struct api_call *c);
 void api_record(struct api_call *c);
 void api_record_alias(struct api_call *c);
 void api_list_executions(struct api_call *c);
+/* docs_list.c */
+void api_list_documents(struct api_call *c);
+void api_list_suggestions(struct api_call *c);
+/* docs_files.c */
+void api_get_document(struct api_call *c);
+void api_put_document(struct api_call *c);
+/* docs_history.c */
+void api_list_revisions(struct api_call *c);
+void api_get_revision(struct api_call *c);
+void api_restore_document(struct api_call *c);
+/* docs_apply.c */
+void api_apply_suggestions(struct api_call *c);
 /* logins.c */
 void api_login(struct api_call *c);
 void api_refresh_login(struct api_call *c);

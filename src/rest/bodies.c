@@ -46,8 +46,8 @@ static size_t characters(struct str s)
 }
 
 /* Between min and max characters, without NUL; null where the member may be cleared. */
-static bool read_text(const struct js_binding *b, const struct js_field *f,
-                      const struct js_node *value, void *place, struct error *err)
+bool body_read_text(const struct js_binding *b, const struct js_field *f,
+                    const struct js_node *value, void *place, struct error *err)
 {
     const struct api_kind *kind = f->data;
     struct str *ret = place, text = js_text(b->doc, value, b->mem);
@@ -229,8 +229,8 @@ static bool refuse_member(const struct js_binding *b, const struct js_field *f,
 }
 
 #define TEXT(MEMBER, MIN, MAX, KIND, HELP)                                                         \
-    .name = #MEMBER, .kind = JS_BIND_CUSTOM, .read = read_text, .data = &(KIND), .min = (MIN),     \
-    .max = (MAX), .offset = offsetof(struct session_body, MEMBER), .help = (HELP)
+    .name = #MEMBER, .kind = JS_BIND_CUSTOM, .read = body_read_text, .data = &(KIND),              \
+    .min = (MIN), .max = (MAX), .offset = offsetof(struct session_body, MEMBER), .help = (HELP)
 #define AUTH_HELP                                                                                  \
     "Credentials for other services: credentials, oauth_tokens, session_tokens, custom_headers, "  \
     "agent_context. Stored sealed; never shown again, only for which services there are some."
@@ -390,7 +390,7 @@ const struct api_body body_refresh = {
 #define TOLD_FIELDS                                                                                \
     {.name = "tool_name",                                                                          \
      .kind = JS_BIND_CUSTOM,                                                                       \
-     .read = read_text,                                                                            \
+     .read = body_read_text,                                                                       \
      .data = &kind_text,                                                                           \
      .min = 1,                                                                                     \
      .max = 255,                                                                                   \
@@ -417,7 +417,7 @@ const struct api_body body_refresh = {
          .help = "What it gave; redacted and cut before it is kept."},                             \
         {.name = "error",                                                                          \
          .kind = JS_BIND_CUSTOM,                                                                   \
-         .read = read_text,                                                                        \
+         .read = body_read_text,                                                                   \
          .data = &kind_text,                                                                       \
          .max = 65536,                                                                             \
          .offset = offsetof(struct record_body, told.error),                                       \
@@ -439,7 +439,7 @@ const struct api_body body_record = {
 static const struct js_field record_alias_fields[] = {
     {.name = "session_id",
      .kind = JS_BIND_CUSTOM,
-     .read = read_text,
+     .read = body_read_text,
      .data = &kind_text,
      .min = 1,
      .max = SESSION_ID_MAX,
@@ -455,7 +455,7 @@ const struct api_body body_record_alias = {
 static const struct js_field edge_auth_fields[] = {
     {.name = "edge_mcp_id",
      .kind = JS_BIND_CUSTOM,
-     .read = read_text,
+     .read = body_read_text,
      .data = &kind_text,
      .max = 255,
      .offset = offsetof(struct edge_auth_body, edge_mcp_id),
@@ -468,7 +468,7 @@ const struct api_body body_edge_auth = {
 static const struct js_field login_fields[] = {
     {.name = "tenant",
      .kind = JS_BIND_CUSTOM,
-     .read = read_text,
+     .read = body_read_text,
      .data = &kind_text,
      .min = 1,
      .max = 64,
@@ -476,7 +476,7 @@ static const struct js_field login_fields[] = {
      .help = "Whose user; default unless told."},
     {.name = "username",
      .kind = JS_BIND_CUSTOM,
-     .read = read_text,
+     .read = body_read_text,
      .data = &kind_text,
      .min = 1,
      .max = 200,
@@ -485,7 +485,7 @@ static const struct js_field login_fields[] = {
      .help = "As `holdfast user create` named it."},
     {.name = "password",
      .kind = JS_BIND_CUSTOM,
-     .read = read_text,
+     .read = body_read_text,
      .data = &kind_password,
      .min = 1,
      .max = 1024,
@@ -494,7 +494,7 @@ static const struct js_field login_fields[] = {
      .help = "The user's password."},
     {.name = "device_name",
      .kind = JS_BIND_CUSTOM,
-     .read = read_text,
+     .read = body_read_text,
      .data = &kind_text,
      .max = 100,
      .offset = offsetof(struct login_body, device_name),
@@ -506,7 +506,7 @@ const struct api_body body_login = {.name = "Login", .fields = login_fields};
 static const struct js_field refresh_login_fields[] = {
     {.name = "refresh_token",
      .kind = JS_BIND_CUSTOM,
-     .read = read_text,
+     .read = body_read_text,
      .data = &kind_password,
      .min = 1,
      .max = 256,

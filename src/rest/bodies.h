@@ -4,6 +4,7 @@
 #ifndef HOLDFAST_REST_BODIES_H
 #define HOLDFAST_REST_BODIES_H
 
+#include "docs/settle.h"
 #include "rest/api.h"
 
 #define SESSION_ID_MAX 255
@@ -39,10 +40,29 @@ struct context_alias_body {
     struct str context, append; /* JSON */
 };
 
+/* A document's text; going back to a revision; a decision about suggestions. */
+struct document_body {
+    struct str content, reason, author;
+};
+struct restore_body {
+    int64_t revision;
+    struct str reason, author;
+};
+struct apply_body {
+    struct str path, text, reason, author;
+    enum settle_action action;
+    struct settle_item *items;
+    size_t n_items;
+};
+
 extern const struct api_body body_session, body_session_patch, body_refresh, body_record,
     body_record_alias, body_edge_auth, body_context, body_context_patch, body_context_put_alias,
-    body_context_patch_alias, body_login, body_refresh_login;
+    body_context_patch_alias, body_login, body_refresh_login, body_document, body_restore,
+    body_apply, body_settle_item;
 
+/* A js_bind_read: between min and max characters, without NUL; its data is an api_kind. */
+bool body_read_text(const struct js_binding *b, const struct js_field *f,
+                    const struct js_node *value, void *place, struct error *err);
 /* The columns that a member of a PATCH writes (enum session_field); 0: none. */
 unsigned body_patch_column(const struct js_field *field);
 /* May a client name its session so?  Visible ASCII without / ? # %, at most 255, not reserved. */

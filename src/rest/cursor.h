@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/principal.h"
 
-#define CURSOR_ROW_MAX 64
+#define CURSOR_ROW_MAX 1200 /* a document's path with its folder */
 struct str cursor_make(const struct principal *who, struct str about, struct str row,
                        struct arena *mem);
 must_check bool cursor_read(struct str cursor, const struct principal *who, struct str about,

@@ -30,6 +30,9 @@ static const struct {
     {"/tools", "Executions", "What tools did."},
     {"/executions", "Executions", NULL},
     {"/auth/", "Identity", "Whose credential it is; users signing in and out."},
+    {"/docs/", "Documents",
+     "The knowledge base: documents, their history, and the review of what "
+     "agents suggest."},
     {"/openapi.json", "Interface", "This interface and the health of the server."},
     {"", "Sessions", "Durable sessions, made here or by MCP traffic."},
 };
@@ -143,6 +146,9 @@ static void write_params(struct js_writer *w, const struct api_param *p)
         js_kv_string(w, "description", str_of(p->help));
         js_key(w, STR("schema"));
         openapi_param_schema(w, p);
+        js_kv_raw(w, "example", str_of(p->example));
+        if (p->has_slashes)
+            js_kv_bool(w, "x-slashes", true);
         js_object_end(w);
     }
     js_array_end(w);
@@ -207,6 +213,30 @@ static void write_roles(struct js_writer *w, const struct api_operation *op)
     js_array_end(w);
 }
 
+/* Besides the local admin and users who signed in. */
+static void write_scopes(struct js_writer *w)
+{
+    js_kv_string(w, "description",
+                 STR("For users who signed in, the local admin, and keys made with `--review` that "
+                     "are not read-only."));
+    js_kv_string(w, "x-scope", STR("review"));
+}
+
+/* "{+path:.md}" is {path} to the reader. */
+static void write_path(struct js_writer *w, const char *pattern)
+{
+    char text[256];
+    size_t n = 0;
+    bool is_rule = false;
+
+    for (const char *p = pattern; *p && n < sizeof(text); p++) {
+        is_rule = *p != '}' && (is_rule || *p == ':');
+        if (!is_rule && !(*p == '+' && p[-1] == '{'))
+            text[n++] = *p;
+    }
+    js_key(w, str_n(text, n));
+}
+
 static void write_operation(struct js_writer *w, const struct api_operation *op)
 {
     char method[8] = "";
@@ -225,6 +255,8 @@ static void write_operation(struct js_writer *w, const struct api_operation *op)
         js_kv_raw(w, "security", STR("[]"));
     else
         write_roles(w, op);
+    if (op->is_review)
+        write_scopes(w);
     write_params(w, op->params);
     write_body(w, op->body);
     js_key(w, STR("responses"));
@@ -241,7 +273,7 @@ static void write_paths_of(struct js_writer *w, const struct api_operation *ops,
             first++;
         if (first != i)
             continue;
-        js_key(w, str_of(ops[i].pattern));
+        write_path(w, ops[i].pattern);
         js_object(w);
         for (size_t k = i; k < n; k++)
             if (strcmp(ops[k].pattern, ops[i].pattern) == 0)

@@ -38,6 +38,7 @@ static const struct header {
     int status; /* 0: any that is no error, -1: any at all */
     const char *schema;
     bool if_once;
+    const char *component; /* what it is kept as; NULL: its name */
 } headers[] = {
     {"X-Request-Id", "string", "\"req_9f86d081884c7d65\"",
      "The request's own X-Request-Id, or one made for it.", true, -1, NULL, false},
@@ -46,18 +47,27 @@ static const struct header {
     {"ETag", "string", NULL, NULL, true, 0, "Context", false},
     {"ETag", "string", NULL, NULL, true, 0, "ContextEnvelope", false},
     {"ETag", "string", NULL, NULL, true, 0, "OpenApi", false},
+    {"ETag", "string", NULL, NULL, true, 0, "Document", false},
+    {"ETag", "string", NULL, NULL, true, 0, "DocumentState", false},
+    {"ETag", "string", NULL, NULL, true, 0, "Revision", false},
+    {"ETag", "string", NULL, NULL, true, 0, "SuggestionsApplied", false},
+    {"ETag", "string", "\"\\\"9f86d081884c\\\"\"", "Names what it is now, where that is told.",
+     false, 412, NULL, false, "CurrentETag"},
     {"ETag", "string", NULL, NULL, true, 304, NULL, false},
-    {"Location", "string", "\"/api/v1/sessions/session-1\"", "The path of the new session.", true,
+    {"Location", "string", "\"/api/v1/sessions/session-1\"", "The path of what was made.", true,
      201, NULL, false},
     {"Link", "string", "\"</api/v1/sessions?limit=50&cursor=AAAA>; rel=\\\"next\\\"\"",
      "The next page, where there is one (RFC 8288).", false, 200, "SessionList", false},
     {"Link", "string", NULL, NULL, false, 200, "ExecutionList", false},
+    {"Link", "string", NULL, NULL, false, 200, "DocumentList", false},
+    {"Link", "string", NULL, NULL, false, 200, "RevisionList", false},
+    {"Link", "string", NULL, NULL, false, 200, "SuggestionList", false},
     {"RateLimit-Policy", "string", "\"\\\"sessions\\\";q=100\"",
      "How many live sessions the tenant may have; of a refusal, the limit that is reached.", false,
-     201, NULL, false},
+     201, "Session", false},
     {"RateLimit-Policy", "string", NULL, NULL, false, 429, NULL, false},
     {"RateLimit", "string", "\"\\\"sessions\\\";r=42\"", "How many more it may make now.", false,
-     201, NULL, false},
+     201, "Session", false},
     {"RateLimit", "string", NULL, NULL, false, 429, NULL, false},
     {"Retry-After", "integer", "1", "Seconds after which to try again.", false, 429, NULL, false},
     {"Retry-After", "integer", NULL, NULL, false, 409, NULL, true},
@@ -71,13 +81,18 @@ static const struct header {
      "How to get a credential (RFC 6750, RFC 9728).", true, 401, NULL, false},
 };
 
+static const char *component_of(const struct header *h)
+{
+    return h->component ? h->component : h->name;
+}
+
 void openapi_headers(struct js_writer *w)
 {
     for (size_t i = 0; i < countof(headers); i++) {
         const struct header *h = &headers[i];
         if (!h->help)
             continue;
-        js_key(w, str_of(h->name));
+        js_key(w, str_of(component_of(h)));
         js_object(w);
         js_kv_string(w, "description", str_of(h->help));
         js_kv_bool(w, "required", h->is_always);
@@ -105,7 +120,7 @@ static void write_headers(struct js_writer *w, const struct api_answer *a, bool 
         if (!has_header(&headers[i], a, is_once))
             continue;
         js_key(w, str_of(headers[i].name));
-        openapi_ref(w, "headers", headers[i].name);
+        openapi_ref(w, "headers", component_of(&headers[i]));
     }
     js_object_end(w);
 }

@@ -47,6 +47,22 @@ static const struct {
     {"device_info", "{\"user_agent\":\"curl/8.0\",\"device_name\":\"laptop\"}"},
     {"last_activity", "\"2026-11-15T12:00:00.000Z\""},
     {"current", "true"},
+    {"path", "\"Lens/notes/plan.md\""},
+    {"revision", "3"},
+    {"etag", "\"\\\"9f86d081884c\\\"\""},
+    {"content", "\"The plan\\n\""},
+    {"author", "\"Ada\""},
+    {"reason", "\"reads better\""},
+    {"action", "\"accept\""},
+    {"suggestions", "[{\"raw_markup\":\"{++new++}\",\"from\":120}]"},
+    {"raw_markup", "\"{++new++}\""},
+    {"type", "\"addition\""},
+    {"old_content", "null"},
+    {"new_content", "\"new\""},
+    {"timestamp", "1794730000000"},
+    {"from", "120"},
+    {"to", "129"},
+    {"applied", "[0]"},
 };
 
 static struct str value_of(const char *name)

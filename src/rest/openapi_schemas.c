@@ -121,6 +121,14 @@ static void write_duration(struct js_writer *w, const struct js_field *f)
     js_kv_int(w, "maximum", f->max / 1000);
 }
 
+static void write_array(struct js_writer *w, const struct api_kind *kind)
+{
+    js_kv_int(w, "minItems", 1);
+    js_kv_int(w, "maxItems", kind->max_items);
+    js_key(w, STR("items"));
+    openapi_ref(w, "schemas", kind->items->name);
+}
+
 static void write_field(struct js_writer *w, const struct js_field *f, const struct api_body *body)
 {
     const struct api_kind *kind = kind_of(f);
@@ -137,6 +145,8 @@ static void write_field(struct js_writer *w, const struct js_field *f, const str
         write_duration(w, f);
     else
         write_bounds(w, kind->type, f->min, f->max);
+    if (kind->items)
+        write_array(w, kind);
     if (kind->is_secret)
         js_kv_bool(w, "writeOnly", true);
     js_object_end(w);
@@ -190,7 +200,7 @@ static void write_items(struct js_writer *w, const struct api_member *m)
         return;
     }
     js_object(w);
-    js_kv_string(w, "type", STR("string"));
+    js_kv_string(w, "type", m->format ? str_of(m->format) : STR("string"));
     js_object_end(w);
 }
 
@@ -206,7 +216,8 @@ static void write_member(struct js_writer *w, const struct api_member *m)
     js_object(w);
     js_kv_string(w, "description", str_of(m->help));
     write_type(w, m->type, false);
-    js_kv_string(w, "format", type_is(m->type, "integer") ? STR("int64") : str_of(m->format));
+    if (!is_array)
+        js_kv_string(w, "format", type_is(m->type, "integer") ? STR("int64") : str_of(m->format));
     write_enum(w, m->names, false);
     if (is_array)
         write_items(w, m);
@@ -245,7 +256,11 @@ void openapi_schemas(struct js_writer *w)
         write_answer_schema(w, s);
     for (size_t i = 0; i < api_n_operations; i++) {
         const struct api_body *body = api_operations[i].body;
-        if (body && body->fields)
-            write_body_schema(w, body);
+        if (!body || !body->fields)
+            continue;
+        write_body_schema(w, body);
+        for (const struct js_field *f = body->fields; f->name; f++)
+            if (kind_of(f)->items)
+                write_body_schema(w, kind_of(f)->items);
     }
 }

@@ -58,14 +58,31 @@ class Operation:
         self.path, self.method, self.raw = path, method.upper(), raw
         self.id, self.roles = raw['operationId'], raw.get('x-roles')
         self.is_open = raw.get('security') == []
+        self.scope = raw.get('x-scope')
         self.words = path.split('/')
+        self.long = {'{%s}' % p['name'] for p in raw.get('parameters', []) if p.get('x-slashes')}
+        self.numbers = {'{%s}' % p['name'] for p in self.params('path') if p['schema']['type'] == 'integer'}
 
     def __repr__(self):
         return self.id
 
+    def stretched(self, words):
+        """Our words, the one that stands for several as often as it does here; None: it cannot."""
+        at = next((i for i, ours in enumerate(self.words) if ours in self.long), None)
+        if at is None:
+            return self.words
+        more = len(words) - len(self.words)
+        behind = self.words[at + 1:]
+        if more < 0 or (behind and not words[at + more].lower().endswith('.md')):
+            return None
+        return self.words[:at] + [self.words[at]] * (more + 1) + behind
+
+    def takes(self, ours, word):
+        return ours == word or (ours.startswith('{') and word != '' and (ours not in self.numbers or word.isdigit()))
+
     def fits(self, words):
-        return len(words) == len(self.words) and all(
-            ours == word or (ours.startswith('{') and word) for ours, word in zip(self.words, words))
+        own = self.stretched(words)
+        return own is not None and len(words) == len(own) and all(map(self.takes, own, words))
 
     def params(self, where):
         return [p for p in self.raw.get('parameters', []) if p['in'] == where]
@@ -81,8 +98,10 @@ class Operation:
         return copy.deepcopy(self.raw['requestBody']['content']['application/json']['example'])
 
     def target(self, **values):
-        """The path with its captures filled in; those not given from nothing in particular."""
-        return re.sub(r'\{(\w+)\}', lambda m: urllib.parse.quote(values.get(m.group(1), 'nothing'), safe=''), self.path)
+        """The path with its captures filled in; those not given by the document's example, or nothing in particular."""
+        told = {p['name']: str(p.get('example', 'nothing')) for p in self.params('path')}
+        return re.sub(r'\{(\w+)\}', lambda m: urllib.parse.quote(values.get(m.group(1), told[m.group(1)]),
+                                                                  safe='/' if m.group(0) in self.long else ''), self.path)
 
 
 class Document:
@@ -102,9 +121,9 @@ class Document:
     def rows(self, path):
         """The operations of a path; fixed words win over captures."""
         words = [urllib.parse.unquote(w) for w in path.split('?')[0].split('/')]
-        fitting = [op for op in self.operations if op.fits(words)]
-        best = max(([not w.startswith('{') for w in op.words] for op in fitting), default=None)
-        return [op for op in fitting if [not w.startswith('{') for w in op.words] == best]
+        fitting = {op: [not w.startswith('{') for w in op.stretched(words)] for op in self.operations if op.fits(words)}
+        best = max(fitting.values(), default=None)
+        return [op for op in fitting if fitting[op] == best]
 
     def validator(self, schema, closed=True):
         key = (json.dumps(schema, sort_keys=True), closed)

@@ -21,10 +21,12 @@ THERE = os.path.exists(harness.BINARY)
 OPERATIONS = openapi.document().operations if THERE else []
 GUARDED = [op for op in OPERATIONS if not op.is_open]
 WITH_BODY = [op for op in GUARDED if op.body]
+OF_DOCUMENTS = [op for op in GUARDED if '/docs/' in op.path]
 PATHS = sorted({op.path for op in GUARDED})
 BODY_MAX, CONTEXT_MAX = 4 << 20, 1 << 20
 NOBODYS = {'id': 'nobodys-session-0001', 'uuid': '01a1dfe0-6fbb-7000-b849-e51ac02e5f37'}
 MINE = 'members-session-0001'
+DOCUMENT = 'notes/plan.md'  # as the document's examples have it, in the folder Lens
 
 
 def operation_ids(ops):
@@ -36,7 +38,11 @@ class World:
 
     def __init__(self, folder):
         self.trace = os.path.join(str(folder), 'trace')
-        settings = {'auth': 'required', 'session': {'limits': {'max_per_tenant': 1000000}}}
+        self.vault = os.path.join(str(folder), 'lens')
+        os.makedirs(os.path.join(self.vault, 'notes'))
+        self.save('The plan\n')
+        settings = {'auth': 'required', 'session': {'limits': {'max_per_tenant': 1000000}},
+                    'docs': {'Lens': {'path': self.vault, 'tenants': ['acme']}}}
         self.hf = harness.Holdfast(folder, {'mcpServers': {}, 'holdfast': settings}, env={'HOLDFAST_TRACE_STORE': self.trace})
         self.hf.start()
         self.keys = {role: self.key('acme', role) for role in ('admin', 'member', 'auditor', 'service')}
@@ -44,6 +50,9 @@ class World:
         self.keys['nobody'], self.keys['liar'] = {}, {'Authorization': 'Bearer hf_' + 'a' * 12 + '_' + 'A' * 43}
         self.lines = {}
         self.count = 0
+        for text in ('one\n', 'two\n', 'The {++new ++}plan\n'):  # three revisions
+            self.save(text)
+            assert self.send('member', 'GET', f'/api/v1/docs/files/Lens/{DOCUMENT}').status == 200
         self.session = self.new_session('member', MINE)
         path = '/api/v1/sessions/' + MINE
         assert self.send('member', 'PUT', path + '/context', {'a': 1}).status == 200
@@ -55,8 +64,13 @@ class World:
         self.tool = self.rows()['tool_configurations'][0].split("'")[1]
         assert openapi.is_uuid(self.tool)
 
-    def key(self, tenant, role):
-        body = json.dumps({'tenant': tenant, 'role': role, 'name': role}).encode()
+    def save(self, text):
+        with open(os.path.join(self.vault, DOCUMENT), 'w', encoding='utf-8') as file:
+            file.write(text)
+
+    def key(self, tenant, role, review=True):
+        scopes = {'scopes': {'review': True}} if review else {}
+        body = json.dumps({'tenant': tenant, 'role': role, 'name': role, **scopes}).encode()
         with commands.UnixConnection(os.path.join(self.hf.data, 'holdfast.sock')) as connection:
             reply = connection.request('POST', '/control/keys', {'Host': 'localhost'}, body)
         return {'Authorization': 'Bearer ' + reply.json()['key']}
@@ -109,8 +123,8 @@ def world(tmp_path_factory):
 
 
 def headers_for(op):
-    """What the document requires beside the credential."""
-    return {p['name']: '*' for p in op.params('header') if p['required']}
+    """What the document requires beside the credential; one of two conditions for a document."""
+    return {p['name']: '*' for p in op.params('header') if p['required'] or (p['name'] == 'If-Match' and op.id == 'putDocument')}
 
 
 def body_for(op, ids):
@@ -131,7 +145,7 @@ def try_as(world, who, op, ids, body=None, headers=None):
 
 
 def is_about_a_session(op):
-    return '{' in op.path or (op.id != 'createSession' and 'session_id' in (body_for(op, NOBODYS) or {}))
+    return '/docs/' not in op.path and ('{' in op.path or (op.id != 'createSession' and 'session_id' in (body_for(op, NOBODYS) or {})))
 
 
 def shape(reply):
@@ -223,6 +237,38 @@ def test_foreign__ids_in_a_body_are_unknown_ids(world, op, who):
         assert shape(answers[0]) == shape(answers[1]) and answers[0].status == 400, answers
         assert answers[0].json()['code'] == 'unknown_' + member.removesuffix('_id')
         assert world.rows() == before
+
+
+def of_folder(op, folder):
+    """Target and body of an operation on a document of that folder."""
+    target, body = op.target(folder=folder, path=DOCUMENT), body_for(op, NOBODYS)
+    if '{folder}' not in op.path and body is None:
+        target += '?folder=' + folder
+    if body and 'path' in body:
+        body['path'] = f'{folder}/{DOCUMENT}'
+    return target, body
+
+
+@pytest.mark.parametrize('op', OF_DOCUMENTS, ids=operation_ids(OF_DOCUMENTS))
+def test_foreign__folders_are_unknown_to_the_byte_and_left_alone(world, op):
+    before, rows = sorted(os.listdir(world.vault)), world.rows()
+    for headers in ({}, {'If-None-Match': '*'}) if op.id == 'putDocument' else ({},):
+        answers = [world.send('stranger', op.method, *of_folder(op, folder), headers={**({} if headers else headers_for(op)), **headers})
+                   for folder in ('Lens', 'Nobodys')]
+        assert shape(answers[0]) == shape(answers[1]) and answers[0].status == 404, answers
+        assert answers[0].json()['error'] in ('document not found', 'folder not found')
+    assert sorted(os.listdir(world.vault)) == before and world.rows() == rows
+    reply = world.send('member', op.method, *of_folder(op, 'Lens'), headers=headers_for(op))
+    assert reply.status == 200, reply
+
+
+@pytest.mark.parametrize('op', [op for op in OPERATIONS if op.scope], ids=operation_ids([op for op in OPERATIONS if op.scope]))
+def test_scopes__what_needs_one_is_not_for_keys_without_it(world, op):
+    for role in ('admin', 'member', 'service'):
+        world.keys['plain'] = world.key('acme', role, review=False)
+        for folder in ('Lens', 'Nobodys'):
+            reply = world.send('plain', op.method, *of_folder(op, folder), headers=headers_for(op))
+            assert reply.status == 403 and reply.json()['code'] == 'denied', reply
 
 
 # Roles.
@@ -330,7 +376,8 @@ def test_members__are_taken_at_their_bounds_and_refused_past_them(world, op):
     own = world.new_session()['session_id']
     for member, told in schema.get('properties', {}).items():
         # A name may be used once; what credentials may be is told by test_credentials.py.
-        for value, fits in edges(told) if member not in ('session_id', 'passthrough_auth') else ():
+        # Neither does a document have every name, nor every revision.
+        for value, fits in edges(told) if member not in ('session_id', 'passthrough_auth', 'path', 'revision') else ():
             body = {**body_for(op, {'id': own}), member: value}
             raw = json.dumps(body, ensure_ascii=False, separators=(',', ':')).encode()
             reply = world.send('member', op.method, op.target(id=own), raw=raw, headers=headers_for(op))

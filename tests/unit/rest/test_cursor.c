@@ -40,7 +40,7 @@ TEST(test_cursor__no_changed_character_is_taken)
 
 TEST(test_cursor__holds_the_longest_row_and_no_longer_text)
 {
-    char name[CURSOR_ROW_MAX], text[400];
+    char name[CURSOR_ROW_MAX], text[3 * CURSOR_ROW_MAX];
     struct arena *mem = arena_new(1 << 20);
     struct str row;
 

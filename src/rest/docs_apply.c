@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people decide about suggestions: a batch for one document is one change and one revision,
+ * and says of each item how it went. */
+#include "rest/bodies.h"
+#include "rest/docs_request.h"
+
+#include "base/clock.h"
+#include "crypto/hash.h"
+#include "docs/settle.h"
+
+struct applying {
+    struct apply_body body;
+    struct settle_request request;
+    enum settle_result *results;
+    size_t remaining;
+};
+
+/* On the worker that made the change: how it went, and what is left. */
+static bool work_count(struct docs_call *call, struct error *err unused_arg)
+{
+    struct docs_request *q = call->user;
+    struct applying *a = q->args;
+    struct critic_suggestion *list;
+    struct critic critic;
+
+    memcpy(a->results, settle_change_results(call->change), a->request.n * sizeof(*a->results));
+    critic_parse(call->bytes, call->mem, &critic);
+    a->remaining = critic_suggestions(&critic, call->mem, &list);
+    return true;
+}
+
+static void write_results(struct js_writer *w, const struct applying *a)
+{
+    js_key(w, STR("applied"));
+    js_array(w);
+    for (size_t i = 0; i < a->request.n; i++)
+        if (a->results[i] == SETTLE_DONE)
+            js_int(w, (int64_t)i);
+    js_array_end(w);
+    js_key(w, STR("failed"));
+    js_array(w);
+    for (size_t i = 0; i < a->request.n; i++) {
+        if (a->results[i] == SETTLE_DONE)
+            continue;
+        js_object(w);
+        js_kv_int(w, "index", (int64_t)i);
+        js_kv_string(w, "reason", str_of(settle_reason(a->results[i])));
+        js_object_end(w);
+    }
+    js_array_end(w);
+    js_kv_int(w, "remaining_suggestions", (int64_t)a->remaining);
+}
+
+static void on_applied(struct docs_call *call)
+{
+    struct docs_request *q = call->user;
+    uint8_t sha[SHA256_BYTES];
+    char tag[DOCS_TAG_TEXT];
+    struct js_writer w;
+    struct buf out;
+
+    if (!call->ok) {
+        docs_request_fail(q);
+        return;
+    }
+    sha256(call->bytes, sha);
+    buf_init(&out, 1024 * 1024);
+    js_begin(&w, &out);
+    js_object(&w);
+    write_results(&w, q->args);
+    js_kv_string(&w, "path", docs_request_path(q));
+    js_kv_int(&w, "revision", call->document.revision);
+    js_kv_string(&w, "etag", docs_tag(sha, tag));
+    js_object_end(&w);
+    docs_request_reply(q, 200, arena_printf(q->mem, "ETag: %s\r\n", tag), docs_take(&out, q->mem));
+}
+
+static void apply_now(struct docs_request *q)
+{
+    static const char *const kinds[] = {
+        [SETTLE_ACCEPT] = "accept", [SETTLE_REJECT] = "reject", [SETTLE_REPLY] = "comment"};
+    struct applying *a = q->args;
+
+    a->request.author =
+        (struct critic_author){.name = q->call.author, .time_s = clock_wall_ms() / 1000};
+    q->call.kind = str_of(kinds[a->request.action]);
+    q->call.reason = a->body.reason;
+    q->call.change = settle_change_new(&a->request);
+    q->call.work = work_count;
+    q->call.done = on_applied;
+    docs_change(q->api->sv->docs, &q->call);
+}
+
+/* Which document comes first: who may not use it learns nothing of the rest. */
+static bool read_request(struct docs_request *q, struct applying *a)
+{
+    struct error err;
+
+    if (!api_bind(q->api, js_root(&q->api->doc), &body_apply, &a->body, &a->body, NULL)) {
+        docs_request_drop(q);
+        return false;
+    }
+    if (!docs_request_at(q, a->body.path))
+        return false;
+    a->request = (struct settle_request){
+        .action = a->body.action,
+        .items = a->body.items,
+        .n = a->body.n_items,
+        .text = a->body.text,
+    };
+    if (settle_check(&a->request, &err))
+        return true;
+    docs_request_refuse(q, err.code, err.text, err.text, STR_NONE);
+    return false;
+}
+
+void api_apply_suggestions(struct api_call *c)
+{
+    struct docs_request *q = docs_request_new(c, true);
+
+    if (!q)
+        return;
+    struct applying *a = arena_new_of(q->mem, struct applying);
+    q->args = a;
+    if (!read_request(q, a))
+        return;
+    a->results = arena_zalloc(q->mem, a->request.n * sizeof(*a->results));
+    docs_request_author(q, a->body.author, apply_now);
+}
