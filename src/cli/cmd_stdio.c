@@ -42,17 +42,17 @@ struct stdio {
     int logs;                  /* what it says; -1: none */
 };
 
-/* "/control/pipe?server=NAME" */
-static struct str path_of(const char *server, struct arena *mem)
+/* "/control/pipe?server=NAME", "/control/pipe?profile=NAME" */
+static struct str path_of(const char *server, const char *profile, struct arena *mem)
 {
     static const char digits[] = "0123456789ABCDEF";
     struct buf path;
 
     buf_init(&path, 64 * 1024);
     buf_addz(&path, "/control/pipe");
-    if (server)
-        buf_addz(&path, "?server=");
-    for (const char *p = server; p && *p; p++) {
+    if (server || profile)
+        buf_addz(&path, server ? "?server=" : "?profile=");
+    for (const char *p = server ? server : profile; p && *p; p++) {
         unsigned char c = (unsigned char)*p;
         if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
             c == '-' || c == '_') {
@@ -86,6 +86,7 @@ static bool open_channel(const struct stdio *s, struct arena *mem, int *ret_fd, 
 static bool load(struct stdio *s, struct gateway_options *ret, struct error *err)
 {
     const char *server = cli_flag(s->cli, "--server");
+    const char *profile = cli_flag(s->cli, "--profile");
 
     ret->source = (struct config_source){
         .file = str_of(cli_flag(s->cli, "--config")),
@@ -96,13 +97,20 @@ static bool load(struct stdio *s, struct gateway_options *ret, struct error *err
         !redis_choose(str_of(getenv("REDIS_URL")), s->cli->mem, &ret->redis, err) ||
         !config_load(&ret->source, &ret->config, err))
         return false;
-    if (!server || config_server(ret->config, str_of(server)))
+    if (server && !config_server(ret->config, str_of(server)))
+        error_set(err, ERR_CONFIG,
+                  "no server named \"%.100s\" is configured; see \"mcpServers\", or leave "
+                  "--server out for all of them",
+                  server);
+    else if (profile && !config_profile(ret->config, str_of(profile)))
+        error_set(err, ERR_CONFIG,
+                  "no profile named \"%.100s\" is configured; see \"holdfast.profiles\", or leave "
+                  "--profile out for all servers",
+                  profile);
+    else
         return true;
     config_unref(ret->config);
-    return error_set(err, ERR_CONFIG,
-                     "no server named \"%.100s\" is configured; see \"mcpServers\", or leave "
-                     "--server out for all of them",
-                     server);
+    return false;
 }
 
 static int serve(struct stdio *s)
@@ -280,9 +288,8 @@ int cmd_stdio(struct cli *cli)
 
     if (cli->n_args)
         return cli_usage(cli, "stdio takes no argument \"%.100s\"", cli->args[0]);
-    if (cli_flag(cli, "--profile"))
-        return cli_usage(cli, "there are no profiles yet; name one server with --server, or none "
-                              "for all of them");
+    if (cli_flag(cli, "--profile") && cli_flag(cli, "--server"))
+        return cli_usage(cli, "name a server or a profile, not both");
     if (!wanted)
         wanted = getenv("HOLDFAST_LOG_LEVEL");
     if (wanted && !log_level_parse(str_of(wanted), &level))
@@ -294,7 +301,7 @@ int cmd_stdio(struct cli *cli)
     s.key = getenv("HOLDFAST_KEY");
     if (s.key && (!*s.key || strpbrk(s.key, " \r\n\t")))
         return cli_usage(cli, "HOLDFAST_KEY does not hold a key");
-    s.path = path_of(cli_flag(cli, "--server"), cli->mem);
+    s.path = path_of(cli_flag(cli, "--server"), cli_flag(cli, "--profile"), cli->mem);
     signal(SIGPIPE, SIG_IGN);
     return join(&s);
 }

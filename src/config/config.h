@@ -95,6 +95,27 @@ struct folder_config {
     size_t n_tenants;
 };
 
+/* A named group of tools. */
+struct toolset_config {
+    struct str key;
+    struct str name, description; /* for people; absent: none */
+    struct str *tools;            /* patterns of server__tool */
+    size_t n_tools;
+};
+/* A selection of servers and tools with an endpoint of its own, /mcp/p/{name}. */
+enum profile_mode { PROFILE_ALL, PROFILE_SEARCH, PROFILE_STATIC, PROFILE_DYNAMIC };
+#define PROFILE_TOOLSETS_MAX 64
+struct profile_config {
+    struct str name;
+    struct str *servers; /* none: all of them */
+    size_t n_servers;
+    struct str *toolset_keys; /* none: every tool of its servers */
+    size_t n_toolset_keys;
+    const struct toolset_config **toolsets; /* what those keys name, in their order */
+    int mode;                               /* enum profile_mode */
+    bool client_id_required;
+};
+
 struct config {
     unsigned refs;
     struct arena *mem;
@@ -128,6 +149,10 @@ struct config {
     size_t n_tenants;
     struct folder_config *folders; /* of the knowledge base, by name */
     size_t n_folders;
+    struct profile_config *profiles; /* by name */
+    size_t n_profiles;
+    struct toolset_config *toolsets; /* by key */
+    size_t n_toolsets;
     size_t limit_body, limit_audit_body;
     struct limits_config limits; /* of each tenant, and of each key */
     bool is_limited;             /* anybody is, here or in `tenants` */
@@ -159,6 +184,8 @@ void config_unref(struct config *c);
 const struct server_config *config_server(const struct config *c, struct str name);
 /* NULL: the tenant is not named in the configuration. */
 const struct tenant_config *config_tenant(const struct config *c, struct str name);
+const struct profile_config *config_profile(const struct config *c, struct str name); /* or NULL */
+const struct toolset_config *config_toolset(const struct config *c, struct str key);  /* or NULL */
 /* What holds for a tenant, named or not. */
 int64_t config_max_sessions(const struct config *c, struct str tenant);
 int64_t config_default_ttl_ms(const struct config *c, struct str tenant);

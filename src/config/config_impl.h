@@ -59,14 +59,6 @@ struct server_draft {
     struct str type; /* "type" or "transport" */
 };
 
-/* Options of features to come are checked as to shape into one of these, and dropped. */
-struct config_later {
-    struct str text, more;
-    struct str *list, *others;
-    size_t n_list, n_others;
-    int choice, client_id;
-};
-
 /* options.c.  A row's `data`, when set, is the full name of an option that is not used yet. */
 extern const struct js_field option_fields[]; /* of "holdfast", into struct config */
 extern const struct js_field server_fields[]; /* of one entry, into struct server_draft */
@@ -77,6 +69,14 @@ bool option_read_folders(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
 bool option_read_directory(const struct js_binding *b, const struct js_field *f,
                            const struct js_node *v, void *place, struct error *err);
+
+/* profile.c */
+bool option_read_profiles(const struct js_binding *b, const struct js_field *f,
+                          const struct js_node *v, void *place, struct error *err);
+bool option_read_toolsets(const struct js_binding *b, const struct js_field *f,
+                          const struct js_node *v, void *place, struct error *err);
+/* Once all is read: toolsets are found by their keys. */
+must_check bool profiles_finish(struct reading *r, struct error *err);
 
 /* value.c: JS_BIND_CUSTOM readers. */
 bool option_read_listen(const struct js_binding *b, const struct js_field *f,
@@ -95,10 +95,6 @@ bool option_read_origins(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
 bool option_read_proxies(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
-bool option_read_named(const struct js_binding *b, const struct js_field *f,
-                       const struct js_node *v, void *place, struct error *err);
-bool option_read_shape(const struct js_binding *b, const struct js_field *f,
-                       const struct js_node *v, void *place, struct error *err);
 /* The name of an entry in such an object. */
 must_check bool value_name(const struct js_binding *b, const struct js_field *f,
                            const struct js_node *key, struct str *ret, struct error *err);

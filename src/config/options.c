@@ -17,8 +17,10 @@
 #define AT(member) .offset = offsetof(struct config, member)
 #define LIST(member)                                                                               \
     .offset = offsetof(struct config, member), .count_offset = offsetof(struct config, n_##member)
-#define LATER(member) .offset = offsetof(struct config_later, member)
-#define LATER_LIST(member) LATER(member), .count_offset = offsetof(struct config_later, n_##member)
+#define OF_PROFILE(member) .offset = offsetof(struct profile_config, member)
+#define OF_PROFILE_LIST(member)                                                                    \
+    OF_PROFILE(member), .count_offset = offsetof(struct profile_config, n_##member)
+#define OF_TOOLSET(member) .offset = offsetof(struct toolset_config, member)
 #define OF_TENANT(member) .offset = offsetof(struct tenant_config, member)
 #define OF_SERVER(member) .offset = offsetof(struct server_draft, server.member)
 #define OF_FOLDER(member) .offset = offsetof(struct folder_config, member)
@@ -258,21 +260,23 @@ const struct js_field tenant_fields[] = {
 static const struct js_field profile_fields[] = {
     {.name = "servers",
      .kind = JS_BIND_STRINGS,
-     LATER_LIST(list),
+     OF_PROFILE_LIST(servers),
      .help = "Servers of the profile; all when absent."},
     {.name = "toolsets",
      .kind = JS_BIND_STRINGS,
-     LATER_LIST(others),
-     .help = "Toolsets it offers."},
+     OF_PROFILE_LIST(toolset_keys),
+     .max_items = PROFILE_TOOLSETS_MAX,
+     .help = "Toolsets it offers; every tool of its servers when absent."},
     {.name = "mode",
      .kind = JS_BIND_ENUM,
-     LATER(choice),
+     OF_PROFILE(mode),
      .names = mode_names,
      .default_text = "all",
      .help = "How its tools are offered."},
     {.name = "client_id",
-     .kind = JS_BIND_ENUM,
-     LATER(client_id),
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_switch,
+     OF_PROFILE(client_id_required),
      .names = client_id_names,
      .default_text = "optional",
      .help = "Whether its requests must carry mcp-client-id."},
@@ -280,13 +284,17 @@ static const struct js_field profile_fields[] = {
 };
 
 static const struct js_field toolset_fields[] = {
-    {.name = "name", .kind = JS_BIND_STRING, LATER(text), .help = "Its name for people."},
-    {.name = "description", .kind = JS_BIND_STRING, LATER(more), .help = "What it is for."},
+    {.name = "name", .kind = JS_BIND_STRING, OF_TOOLSET(name), .help = "Its name for people."},
+    {.name = "description",
+     .kind = JS_BIND_STRING,
+     OF_TOOLSET(description),
+     .help = "What it is for."},
     {.name = "tools",
      .kind = JS_BIND_STRINGS,
-     LATER_LIST(list),
+     OF_TOOLSET(tools),
+     .count_offset = offsetof(struct toolset_config, n_tools),
      .required = true,
-     .help = "Its tools, as server__tool; a * at the end stands for any rest."},
+     .help = "Its tools, as server__tool; * stands for any run of characters."},
     {0},
 };
 
@@ -403,16 +411,17 @@ const struct js_field option_fields[] = {
      .help = "What differs for single tenants, by name."},
     {.name = "profiles",
      .kind = JS_BIND_CUSTOM,
-     .read = option_read_named,
+     .read = option_read_profiles,
+     LIST(profiles),
      .fields = profile_fields,
-     .data = "holdfast.profiles",
-     .help = "Named selections of servers, each with its own endpoint."},
+     .help = "Named selections of servers and tools, each with an endpoint of its own, "
+             "/mcp/p/NAME."},
     {.name = "toolsets",
      .kind = JS_BIND_CUSTOM,
-     .read = option_read_named,
+     .read = option_read_toolsets,
+     LIST(toolsets),
      .fields = toolset_fields,
-     .data = "holdfast.toolsets",
-     .help = "Named groups of tools."},
+     .help = "Named groups of tools, for profiles."},
     {.name = "docs",
      .kind = JS_BIND_CUSTOM,
      .read = option_read_folders,

@@ -276,13 +276,6 @@ bool option_read_proxies(const struct js_binding *b, const struct js_field *f,
     return value_list(b, f, v, place, check_network, err);
 }
 
-/* An object whose shape is checked and which is then dropped: its feature is still to come. */
-bool option_read_shape(const struct js_binding *b, const struct js_field *f,
-                       const struct js_node *v, void *place unused_arg, struct error *err)
-{
-    return js_bind(b, v, f->fields, arena_new_of(b->mem, struct config_later), err);
-}
-
 bool value_name(const struct js_binding *b, const struct js_field *f, const struct js_node *key,
                 struct str *ret, struct error *err)
 {
@@ -294,22 +287,5 @@ bool value_name(const struct js_binding *b, const struct js_field *f, const stru
                              "another",
                              f->name, CONFIG_NAME_MAX);
     *ret = name;
-    return true;
-}
-
-/* The same for an object of such objects, by name. */
-bool option_read_named(const struct js_binding *b, const struct js_field *f,
-                       const struct js_node *v, void *place, struct error *err)
-{
-    const struct js_node *key, *value;
-    struct str name;
-
-    if (v->type != JS_OBJECT)
-        return js_bind_fault(b, v, err, "\"%s\" must be an object of named objects", f->name);
-    for (key = js_first(b->doc, v); key; key = js_next(b->doc, v, value)) {
-        value = js_value_of(key);
-        if (!value_name(b, f, key, &name, err) || !option_read_shape(b, f, value, place, err))
-            return false;
-    }
     return true;
 }

@@ -164,32 +164,41 @@ static void write_carriers(struct js_writer *w, const struct js_field *f, const 
 
 static void write_fields(struct js_writer *w, const struct js_field *fields, const char *from);
 
-static void write_tenants(struct js_writer *w, const struct js_field *f, const void *place)
+/* Objects by name; each begins with its own. */
+static void write_named(struct js_writer *w, const struct js_field *f, const void *place,
+                        size_t size)
 {
-    const struct tenant_config *tenants = *(struct tenant_config *const *)place;
+    const char *items = *(const char *const *)place;
 
     js_object(w);
     for (size_t i = 0; i < count_of(f, place); i++) {
-        js_key(w, tenants[i].name);
+        const void *item = items + i * size;
+        js_key(w, *(const struct str *)item);
         js_object(w);
-        write_fields(w, f->fields, (const char *)&tenants[i]);
+        write_fields(w, f->fields, item);
         js_object_end(w);
     }
     js_object_end(w);
 }
 
+static void write_tenants(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    write_named(w, f, place, sizeof(struct tenant_config));
+}
+
 static void write_folders(struct js_writer *w, const struct js_field *f, const void *place)
 {
-    const struct folder_config *folders = *(struct folder_config *const *)place;
+    write_named(w, f, place, sizeof(struct folder_config));
+}
 
-    js_object(w);
-    for (size_t i = 0; i < count_of(f, place); i++) {
-        js_key(w, folders[i].name);
-        js_object(w);
-        write_fields(w, f->fields, (const char *)&folders[i]);
-        js_object_end(w);
-    }
-    js_object_end(w);
+static void write_profiles(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    write_named(w, f, place, sizeof(struct profile_config));
+}
+
+static void write_toolsets(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    write_named(w, f, place, sizeof(struct toolset_config));
 }
 
 /* Of a tenant: what it has not of its own is not shown. */
@@ -287,6 +296,8 @@ static const struct writer {
     {option_read_meta_carriers, IS_ALWAYS, write_carriers},
     {option_read_tenants, IS_LIST, write_tenants},
     {option_read_folders, IS_LIST, write_folders},
+    {option_read_profiles, IS_LIST, write_profiles},
+    {option_read_toolsets, IS_LIST, write_toolsets},
     {option_read_directory, IS_STRING, write_field_string},
     {option_read_jwt, IS_LIST, write_issuers},
     {option_read_issuer_keys, IS_LIST, write_issuer_keys},

@@ -36,11 +36,13 @@ void hub_set_upstreams(struct hub *h, struct upstreams *upstreams)
     h->upstreams = upstreams;
 }
 
+/* Absent: several servers are behind it, all of them or those of a profile. */
 static struct str server_of(struct str endpoint)
 {
     static const struct str prefix = {"/mcp/", 5};
-    return str_starts(endpoint, prefix) ? str_n(endpoint.p + prefix.n, endpoint.n - prefix.n)
-                                        : STR_NONE;
+    return str_starts(endpoint, prefix) && !str_starts(endpoint, STR("/mcp/p/"))
+               ? str_n(endpoint.p + prefix.n, endpoint.n - prefix.n)
+               : STR_NONE;
 }
 
 static bool concerns(struct str endpoint, struct str server)

@@ -28,6 +28,11 @@ void exchange_start(struct services *sv, const struct arrival *a)
     x->config = config_ref(sv->config);
     x->began_us = a->http ? a->http->began_us : clock_mono_us();
     x->server = a->server;
+    x->profile_name = a->profile;
+    if (a->profile.p)
+        x->profile = config_profile(x->config, a->profile);
+    if (x->profile && x->profile->mode != PROFILE_ALL)
+        x->profile = NULL; /* noted at start: only that is served yet */
     x->endpoint = a->endpoint;
     x->verb = a->verb;
     x->key = a->key;

@@ -136,6 +136,7 @@ static void start_item(struct batch *b, size_t i, struct str body)
         .verb = STR("POST"),
         .body = body,
         .server = x->server,
+        .profile = x->profile_name,
         .endpoint = x->endpoint,
         .who = &x->who,
         .transport = x->transport,

@@ -164,6 +164,7 @@ void client_channel_take(struct client_channel *c, struct str body, const struct
         .verb = STR("POST"),
         .body = arena_dup(mem, body),
         .server = c->server,
+        .profile = c->profile,
         .endpoint = c->endpoint,
         .who = &c->who,
         .transport = c->transport,

@@ -14,10 +14,10 @@ struct client_message;
 struct client_channel {
     /* The owner's to fill. */
     struct services *sv;
-    struct principal who;        /* borrowed, like the names below */
-    struct str server, endpoint; /* server absent: all of them */
-    struct str name;             /* of its session, when no message names another */
-    const char *transport_id;    /* what its first initialize gets; NULL: an id nobody is told */
+    struct principal who;                 /* borrowed, like the names below */
+    struct str server, profile, endpoint; /* both absent: all servers */
+    struct str name;                      /* of its session, when no message names another */
+    const char *transport_id; /* what its first initialize gets; NULL: an id nobody is told */
     /* One message to the client, never dropped. */
     void (*write)(struct client_channel *c, struct str json);
     bool (*is_slow)(const struct client_channel *c); /* what may be dropped is dropped */

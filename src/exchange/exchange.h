@@ -72,8 +72,10 @@ struct exchange {
     bool unwanted; /* cancelled before it was a call: it never becomes one */
     int64_t began_us;
     /* message */
-    struct str server;   /* from the path; absent: all of them */
-    struct str endpoint; /* "/mcp/files" */
+    struct str server; /* from the path; absent: all of them, or those of a profile */
+    struct str profile_name;
+    const struct profile_config *profile; /* in `config`; NULL: the path names none */
+    struct str endpoint;                  /* "/mcp/files" */
     struct str verb;
     bool has_message; /* a POST */
     struct mcp_message msg;
@@ -140,7 +142,7 @@ enum step_result exchange_identify(struct exchange *x);
 /* What role and scopes of the caller leave of a call. */
 enum step_result exchange_check_scopes(struct exchange *x);
 /* Why this client is not served, where every client has to name itself; NULL: it is. */
-const char *exchange_client_refusal(const struct config *config, const struct http_head *head);
+const char *exchange_client_refusal(bool is_required, const struct http_head *head);
 /* limit.c: what its tenant and its key may use. */
 enum step_result exchange_limit(struct exchange *x);
 /* A message before the result. */
@@ -160,6 +162,8 @@ bool exchange_injects_handles(const struct exchange *x, const struct upstream *u
                               const struct catalog *catalog);
 /* route.c: which server it is for. */
 enum step_result exchange_route(struct exchange *x);
+/* gate.c: what a profile shows this caller, for lists and calls alike.  Not asked without one. */
+bool exchange_profile_shows(const struct exchange *x, struct str server, struct str tool);
 /* answer.c, lists.c, listen.c, standalone.c: what is answered here. */
 enum step_result exchange_answer(struct exchange *x);
 enum step_result exchange_answer_discover(struct exchange *x);

@@ -6,11 +6,11 @@
 #include "identity/proxy.h"
 #include "identity/scopes.h"
 
-const char *exchange_client_refusal(const struct config *config, const struct http_head *head)
+const char *exchange_client_refusal(bool is_required, const struct http_head *head)
 {
     struct str client = http_header_get(head, STR("mcp-client-id"));
 
-    if (!config->client_id_required || client.n)
+    if (!is_required || client.n)
         return NULL;
     return client.p ? "mcp-client-id header must not be empty"
                     : "Missing required mcp-client-id header";
@@ -28,7 +28,8 @@ enum step_result exchange_check_scopes(struct exchange *x)
     if (x->who.role == ROLE_AUDITOR)
         return exchange_refuse(
             x, 403, -32000, "The role auditor may list tools but not call them; use another key");
-    if (!principal_may_use_tool(&x->who, upstream_name(x->up), x->tool))
+    if (!principal_may_use_tool(&x->who, upstream_name(x->up), x->tool) ||
+        (x->profile && !exchange_profile_shows(x, upstream_name(x->up), x->tool)))
         return exchange_refuse(x, 200, -32602,
                                "Unknown tool: there is none of this name; tools/list names them");
     return STEP_NEXT;
@@ -63,7 +64,8 @@ static enum step_result refuse(struct exchange *x)
 
 enum step_result exchange_identify(struct exchange *x)
 {
-    const char *refusal = exchange_client_refusal(x->config, x->head);
+    bool strict = x->config->client_id_required || (x->profile && x->profile->client_id_required);
+    const char *refusal = exchange_client_refusal(strict, x->head);
 
     if (!x->is_known && !x->is_asked && ask(x) == STEP_WAIT)
         return STEP_WAIT;
@@ -72,6 +74,10 @@ enum step_result exchange_identify(struct exchange *x)
     if (!x->is_known)
         x->who = x->identify.who;
     x->is_known = true;
+    if (x->profile_name.p && !x->profile)
+        return exchange_refuse(
+            x, 404, -32000,
+            "No profile of this name is configured; see \"profiles\" in the configuration");
     if (!x->http)
         return STEP_NEXT; /* a pipe has one client, and no headers */
     return refusal ? exchange_refuse(x, 400, -32600, "%s", refusal) : STEP_NEXT;

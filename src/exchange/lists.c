@@ -267,6 +267,7 @@ static bool is_hidden(const struct listing *l, const struct part *p, struct str 
 {
     return l->kind == CATALOG_TOOLS &&
            (!principal_may_use_tool(&l->x->who, upstream_name(p->up), name) ||
+            (l->x->profile && !exchange_profile_shows(l->x, upstream_name(p->up), name)) ||
             (p->builtin && builtin_hides(p->builtin, &l->x->who, name)));
 }
 
@@ -279,7 +280,7 @@ static void list_part(struct listing *l, size_t i)
         .with_handles = l->kind == CATALOG_TOOLS && exchange_injects_handles(x, p.up, p.catalog),
         .max = 1,
     };
-    bool hides = principal_limits_tools(&x->who);
+    bool hides = principal_limits_tools(&x->who) || x->profile;
 
     if (upstream_config(p.up)->kind == SERVER_BUILTIN)
         p.builtin = builtin_find(upstream_name(p.up));

@@ -54,7 +54,8 @@ struct arrival {
     struct arena *mem;            /* the exchange's; lives until finish() */
     struct str verb;              /* "POST", "GET", "DELETE" */
     struct str body;
-    struct str server;           /* the path's; absent: all servers */
+    struct str server;           /* the path's; absent: all servers, … */
+    struct str profile;          /* … or those of this profile */
     struct str endpoint;         /* "/mcp", "/mcp/files": where a transport id is valid */
     struct str path_key;         /* a credential that stood in the path; or absent */
     const struct principal *who; /* known already; NULL: to be identified */
@@ -66,9 +67,9 @@ struct arrival {
 void exchange_start(struct services *sv, const struct arrival *a);
 /* The client went away.  finish() still follows, and sends nothing. */
 void exchange_gone(struct exchange *x);
-/* An HTTP request to an MCP endpoint; path_key absent but on /mcp/k/…, whose endpoint is the one
- * without it. */
+/* An HTTP request to an MCP endpoint, of a server, of a profile, or of all servers; path_key absent
+ * but on /mcp/k/…, whose endpoint is the one without it. */
 void exchange_start_http(struct services *sv, struct http_request *r, struct str server,
-                         struct str path_key);
+                         struct str profile, struct str path_key);
 
 #endif

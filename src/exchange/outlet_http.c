@@ -173,7 +173,7 @@ static struct str endpoint_of(const struct http_request *r, struct str path_key)
 }
 
 void exchange_start_http(struct services *sv, struct http_request *r, struct str server,
-                         struct str path_key)
+                         struct str profile, struct str path_key)
 {
     struct arrival a = {
         .outlet = &outlet_http,
@@ -183,6 +183,7 @@ void exchange_start_http(struct services *sv, struct http_request *r, struct str
         .verb = r->head->method,
         .body = r->body,
         .server = server,
+        .profile = profile,
         .endpoint = endpoint_of(r, path_key),
         .path_key = path_key,
     };

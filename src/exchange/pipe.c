@@ -297,8 +297,15 @@ static const struct conn_events events = {
     .on_error = on_error,
 };
 
-void pipe_open(struct pipes *home, int fd, const struct principal *who, struct str server,
-               struct str greeting)
+static struct str endpoint_of(const struct pipe_target *to, struct arena *mem)
+{
+    if (to->profile.p)
+        return arena_printf(mem, "/mcp/p/%.*s", STR_ARG(to->profile));
+    return to->server.p ? arena_printf(mem, "/mcp/%.*s", STR_ARG(to->server)) : STR("/mcp");
+}
+
+void pipe_open(struct pipes *home, int fd, const struct principal *who,
+               const struct pipe_target *to, struct str greeting)
 {
     struct pipe *p = xcalloc(1, sizeof(*p));
     struct iovec part = {(char *)greeting.p, greeting.n};
@@ -309,12 +316,12 @@ void pipe_open(struct pipes *home, int fd, const struct principal *who, struct s
     p->later.fn = on_later;
     p->max_line = home->sv->config->limit_body;
     random_uuid7(p->name);
-    server = arena_dup(p->mem, server);
     p->channel = (struct client_channel){
         .sv = home->sv,
         .who = principal_dup(who, p->mem),
-        .server = server,
-        .endpoint = server.p ? arena_printf(p->mem, "/mcp/%.*s", STR_ARG(server)) : STR("/mcp"),
+        .server = arena_dup(p->mem, to->server),
+        .profile = arena_dup(p->mem, to->profile),
+        .endpoint = endpoint_of(to, p->mem),
         .name = str_of(p->name),
         .write = on_write,
         .is_slow = is_slow,

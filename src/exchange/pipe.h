@@ -24,9 +24,12 @@ void pipes_on_empty(struct pipes *pipes, void (*fn)(void *arg), void *arg);
 /* No more lines are read; what is under way is answered, and cancelled after PIPE_GRACE_MS. */
 void pipes_stop(struct pipes *pipes);
 
-/* Takes a connected stream socket on which `greeting` is said first.  `server` absent: all of them.
- * `who` is copied. */
-void pipe_open(struct pipes *pipes, int fd, const struct principal *who, struct str server,
-               struct str greeting);
+/* What a pipe is for: a server, a profile, or all servers. */
+struct pipe_target {
+    struct str server, profile;
+};
+/* Takes a connected stream socket on which `greeting` is said first.  `who` and `to` are copied. */
+void pipe_open(struct pipes *pipes, int fd, const struct principal *who,
+               const struct pipe_target *to, struct str greeting);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "identity/scopes.h"
 #include "json/write.h"
+#include "route/profile.h"
 
 static void on_catalog(struct catalog_want *w, struct catalog *c, const struct error *err)
 {
@@ -37,15 +38,21 @@ static bool needs_catalog(const struct mcp_method *m)
            m->service == SERVE_LISTEN;
 }
 
-/* What a scope hides is not there. */
+/* What a scope or a profile leaves out is not there. */
+static bool is_visible(const struct exchange *x, struct str server)
+{
+    return principal_may_use_server(&x->who, server) &&
+           (!x->profile || profile_has_server(x->profile, server));
+}
+
 static struct upstream *find_server(struct exchange *x, struct str name)
 {
-    return principal_may_use_server(&x->who, name) ? upstreams_find(x->sv->upstreams, name) : NULL;
+    return is_visible(x, name) ? upstreams_find(x->sv->upstreams, name) : NULL;
 }
 
 static bool is_in_scope(void *arg, const struct upstream *up)
 {
-    return principal_may_use_server(&((struct exchange *)arg)->who, upstream_name(up));
+    return is_visible(arg, upstream_name(up));
 }
 
 static enum step_result route_by_path(struct exchange *x)

@@ -234,7 +234,7 @@ static void open_identified(void *arg, struct http_request *r, const struct prin
                             const struct identify *q)
 {
     struct sse2024 *all = arg;
-    const char *why = exchange_client_refusal(all->sv->config, r->head);
+    const char *why = exchange_client_refusal(all->sv->config->client_id_required, r->head);
     struct sse_stream *s;
     char endpoint[sizeof(MESSAGES) + TRANSPORT_ID_LENGTH];
 
@@ -295,7 +295,7 @@ static struct sse_stream *find(struct sse2024 *all, struct http_request *r,
 
     if (!who || !s || s->ending || s->full ||
         !principal_owns(who, s->channel.who.tenant, s->channel.who.owner) ||
-        exchange_client_refusal(all->sv->config, r->head))
+        exchange_client_refusal(all->sv->config->client_id_required, r->head))
         return NULL; /* what is to be refused is refused by the exchange, with the request's id */
     return s;
 }

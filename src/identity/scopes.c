@@ -143,8 +143,8 @@ static bool is_among(const struct str *patterns, size_t n, struct str name)
     return n == 0;
 }
 
-/* Can it be the name of a tool of this server?  What stands before its first * decides. */
-static bool pattern_reaches(struct str pattern, struct str server)
+/* What stands before its first * decides. */
+bool scope_reaches(struct str pattern, struct str server)
 {
     struct str start = str_n(pattern.p, str_find(pattern, '*'));
     size_t n = start.n < server.n ? start.n : server.n;
@@ -167,7 +167,7 @@ bool principal_may_use_server(const struct principal *who, struct str server)
     if (s->n_servers || !s->n_tools)
         return is_among(s->servers, s->n_servers, server);
     for (size_t i = 0; i < s->n_tools; i++)
-        if (pattern_reaches(s->tools[i], server))
+        if (scope_reaches(s->tools[i], server))
             return true;
     return false;
 }

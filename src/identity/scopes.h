@@ -24,6 +24,8 @@ must_check bool scopes_parse(struct str json, struct arena *mem, const struct sc
 struct str scopes_write(const struct scopes *s, struct arena *mem);
 must_check bool scopes_check(const struct scopes *s, struct error *err);
 bool scope_matches(struct str pattern, struct str name);
+/* Can this pattern of server__tool be the name of a tool of this server? */
+bool scope_reaches(struct str pattern, struct str server);
 
 /* What is left for a principal. */
 bool principal_may_use_server(const struct principal *who, struct str server);

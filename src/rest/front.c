@@ -22,12 +22,17 @@ static void refuse_nothing_here(struct http_request *r, int status)
 
 static void handle_mcp(void *arg, struct http_request *r, const struct route_match *m)
 {
-    exchange_start_http(arg, r, m->params[0], STR_NONE);
+    exchange_start_http(arg, r, m->params[0], STR_NONE, STR_NONE);
+}
+
+static void handle_profile(void *arg, struct http_request *r, const struct route_match *m)
+{
+    exchange_start_http(arg, r, STR_NONE, m->params[0], STR_NONE);
 }
 
 static void handle_all(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
-    exchange_start_http(arg, r, STR_NONE, STR_NONE);
+    exchange_start_http(arg, r, STR_NONE, STR_NONE, STR_NONE);
 }
 
 /* m->params: the key, and a server where the path names one. */
@@ -36,7 +41,18 @@ static void handle_path_key(void *arg, struct http_request *r, const struct rout
     struct services *sv = arg;
 
     if (sv->config->path_keys)
-        exchange_start_http(sv, r, m->n > 1 ? m->params[1] : STR_NONE, m->params[0]);
+        exchange_start_http(sv, r, m->n > 1 ? m->params[1] : STR_NONE, STR_NONE, m->params[0]);
+    else
+        refuse_nothing_here(r, 404);
+}
+
+/* m->params: the key and the profile. */
+static void handle_path_key_profile(void *arg, struct http_request *r, const struct route_match *m)
+{
+    struct services *sv = arg;
+
+    if (sv->config->path_keys)
+        exchange_start_http(sv, r, STR_NONE, m->params[1], m->params[0]);
     else
         refuse_nothing_here(r, 404);
 }
@@ -68,6 +84,9 @@ static const struct http_route routes[] = {
     {"POST", "/mcp/{server}", handle_mcp, "One MCP server, its own names.", ROUTE_JSON},
     {"GET", "/mcp/{server}", handle_mcp, "A legacy session's stream.", 0},
     {"DELETE", "/mcp/{server}", handle_mcp, "Ends a legacy transport session.", 0},
+    {"POST", "/mcp/p/{profile}", handle_profile, "A profile, names as server__name.", ROUTE_JSON},
+    {"GET", "/mcp/p/{profile}", handle_profile, "A legacy session's stream.", 0},
+    {"DELETE", "/mcp/p/{profile}", handle_profile, "Ends a legacy transport session.", 0},
     {"POST", "/mcp/k/{key}", handle_path_key, "/mcp, the key in the path (\"path_keys\").",
      ROUTE_JSON},
     {"GET", "/mcp/k/{key}", handle_path_key, "A legacy session's stream.", 0},
@@ -76,11 +95,18 @@ static const struct http_route routes[] = {
      ROUTE_JSON},
     {"GET", "/mcp/k/{key}/{server}", handle_path_key, "A legacy session's stream.", 0},
     {"DELETE", "/mcp/k/{key}/{server}", handle_path_key, "Ends a legacy transport session.", 0},
+    {"POST", "/mcp/k/{key}/p/{profile}", handle_path_key_profile,
+     "/mcp/p/{profile}, the key in the path.", ROUTE_JSON},
+    {"GET", "/mcp/k/{key}/p/{profile}", handle_path_key_profile, "A legacy session's stream.", 0},
+    {"DELETE", "/mcp/k/{key}/p/{profile}", handle_path_key_profile,
+     "Ends a legacy transport session.", 0},
     {"GET", "/.well-known/oauth-protected-resource", handle_metadata,
      "Where tokens for /mcp come from (RFC 9728).", 0},
     {"GET", "/.well-known/oauth-protected-resource/mcp", handle_metadata, "The same.", 0},
     {"GET", "/.well-known/oauth-protected-resource/mcp/{server}", handle_metadata,
      "The same for /mcp/{server}.", 0},
+    {"GET", "/.well-known/oauth-protected-resource/mcp/p/{profile}", handle_metadata,
+     "The same for /mcp/p/{profile}.", 0},
     {"GET", "/healthz", front_healthz, "The process is alive.", 0, true},
     {"GET", "/readyz", front_readyz, "The store writes and no stop is under way.", 0, true},
     {"GET", "/metrics", front_metrics, "Prometheus text.", ROUTE_WHO, true},

@@ -591,7 +591,7 @@ def test_commands_work_beside_a_pipe(alone, pipe):
 
 
 def test_what_cannot_be_served_is_refused_in_words(alone, beside, pipe):
-    for args, server, wanted in ((('--profile', 'x'), None, 2), (('extra',), None, 2), ((), 'nope', 7)):
+    for args, server, wanted in ((('--profile', 'x'), None, 7), (('--profile', 'x'), 'up', 2), (('extra',), None, 2), ((), 'nope', 7)):
         status, text = pipe(alone, *args, server=server).close()
         assert status == wanted and text, (args, server, status, text)
     status, text = pipe(beside, server='nope').close()

@@ -502,12 +502,9 @@ TEST(test_config__tls_of_a_server_is_kept_and_noted_where_it_does_nothing)
 
 TEST(test_config__features_to_come_are_noted_never_silent)
 {
-    accepted("{\"holdfast\": {\"profiles\": {}, "
-             "\"toolsets\": {}, \"session\": {\"cache\": {}}}}");
-    assert_true(has_note("\"holdfast.profiles\" is accepted but not used yet"));
-    assert_true(has_note("\"holdfast.toolsets\" is accepted but not used yet"));
+    accepted("{\"holdfast\": {\"session\": {\"cache\": {}}}}");
     assert_true(has_note("\"holdfast.session.cache\" is accepted but not used yet"));
-    assert_int_equal(config->n_notes, 3);
+    assert_int_equal(config->n_notes, 1);
     done();
 }
 
@@ -544,6 +541,62 @@ TEST(test_config__a_folder_needs_a_path_and_a_name_that_stands_in_paths)
     refused_folder("\"a/b\": {\"path\": \"/a\"}", "names in");
     refused_folder("\".a\": {\"path\": \"/a\"}", "a dot");
     refused_folder("\"A\": {\"path\": \"/a\", \"agent\": \"x\"}", "agent");
+}
+
+TEST(test_config__profiles_are_sorted_and_find_their_toolsets)
+{
+    accepted("{\"mcpServers\": {\"a\": {\"command\": \"x\"}}, \"holdfast\": {"
+             "\"profiles\": {\"z\": {}, \"b\": {\"servers\": [\"a\", \"session\"], \"toolsets\": "
+             "[\"w\", \"r\"], \"client_id\": \"required\"}},"
+             "\"toolsets\": {\"w\": {\"tools\": [\"a__w*\"]}, \"r\": {\"name\": \"R\", \"tools\": "
+             "[]}}}}");
+    const struct profile_config *b = config_profile(config, STR("b"));
+    assert_ptr_equal(b, &config->profiles[0]);
+    assert_ptr_equal(config_profile(config, STR("z")), &config->profiles[1]);
+    assert_null(config_profile(config, STR("c")));
+    assert_int_equal(b->mode, PROFILE_ALL);
+    assert_true(b->client_id_required);
+    assert_int_equal(b->n_servers, 2);
+    assert_str(b->toolsets[0]->key, "w");
+    assert_str(b->toolsets[0]->tools[0], "a__w*");
+    assert_str(b->toolsets[1]->name, "R");
+    assert_int_equal(config->n_notes, 0);
+    done();
+}
+
+TEST(test_config__a_profile_with_a_server_that_is_not_there_is_noted_a_toolset_refused)
+{
+    accepted("{\"holdfast\": {\"profiles\": {\"p\": {\"servers\": [\"gone\"]}}}}");
+    assert_true(has_note("profile \"p\" names the server \"gone\", which is not configured"));
+    done();
+    assert_false(parse("{\"holdfast\": {\"profiles\": {\"p\": {\"toolsets\": [\"t\"]}}}}"));
+    assert_non_null(strstr(err.text, "profile \"p\" names the toolset \"t\""));
+    assert_false(parse("{\"holdfast\": {\"profiles\": {\"a/b\": {}}}}"));
+    assert_non_null(strstr(err.text, "names in \"profiles\""));
+    assert_false(parse("{\"holdfast\": {\"profiles\": []}}"));
+    assert_non_null(strstr(err.text, "an object of named objects"));
+}
+
+static bool parse_profile_with_toolsets(unsigned n)
+{
+    struct buf text;
+
+    buf_init(&text, 1 << 20);
+    buf_addz(&text, "{\"holdfast\": {\"toolsets\": {\"t\": {\"tools\": []}}, \"profiles\": {\"p\": "
+                    "{\"toolsets\": [");
+    for (unsigned i = 0; i < n; i++)
+        buf_addf(&text, "%s\"t\"", i ? "," : "");
+    buf_addz(&text, "]}}}}");
+    bool ok = parse(text.p);
+    buf_release(&text);
+    return ok;
+}
+
+TEST(test_config__a_profile_has_at_most_64_toolsets)
+{
+    assert_true(parse_profile_with_toolsets(64));
+    done();
+    assert_false(parse_profile_with_toolsets(65));
 }
 
 TEST(test_config__bounds_hold_at_the_limit_and_not_past_it)
