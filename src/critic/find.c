@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a needle stands, in time linear in both texts (Knuth, Morris, Pratt), as agents choose
  * both.  A text is read as symbols: its bytes, or its bytes with each curly quote taken for the
- * straight one, so that a curly quote of three bytes is one symbol. */
+ * straight one and each CR LF for an LF, so that a curly quote of three bytes is one symbol. */
 #include "critic/critic_impl.h"
 
 #include <stdlib.h>
 
-/* The symbol at `at` and its width; with `loose`, U+2018/19 and U+201C/1D are ' and ". */
+/* The symbol at `at` and its width; with `loose`, U+2018/19 and U+201C/1D are ' and ", CR LF is LF.
+ */
 static char symbol_at(struct str s, size_t at, bool loose, size_t *ret_width)
 {
+    if (loose && s.p[at] == '\r' && at + 1 < s.n && s.p[at + 1] == '\n') {
+        *ret_width = 2;
+        return '\n';
+    }
     if (loose && s.p[at] == '\xe2' && at + 2 < s.n && s.p[at + 1] == '\x80') {
         unsigned char last = (unsigned char)s.p[at + 2];
         *ret_width = 3;
@@ -25,7 +30,9 @@ static size_t step_back(struct str s, size_t at, bool loose)
 {
     size_t width = 1;
 
-    if (loose && at >= 3)
+    if (loose && at >= 2 && s.p[at - 1] == '\n' && s.p[at - 2] == '\r')
+        width = 2;
+    else if (loose && at >= 3 && s.p[at - 3] == '\xe2')
         symbol_at(s, at - 3, true, &width);
     return at - width;
 }

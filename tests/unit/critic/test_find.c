@@ -37,6 +37,16 @@ TEST(test_find__curly_quotes_stand_for_straight_ones_when_nothing_is_exact)
     finds("x\xe2\x80", "\xe2\x80", 1, 1, 2);
 }
 
+TEST(test_find__line_ends_stand_for_each_other_when_nothing_is_exact)
+{
+    finds("one\r\ntwo\r\n", "one\ntwo", 1, 0, 8);
+    finds("a\r\none\r\ntwo\r\n", "\none\ntwo\n", 1, 1, 12);
+    finds("one\ntwo", "one\r\ntwo", 1, 0, 7);
+    finds("a\nb\r\na\nb", "a\nb", 2, 0, 3);
+    finds("a\r\nb \xe2\x80\x99 a\r\nb", "a\nb", 2, 0, 4);
+    finds("a\rb", "a\nb", 0, 0, 0);
+}
+
 TEST(test_find__hostile_needles_take_linear_time)
 {
     static char text[1 << 20], needle[1 << 19];
