@@ -8,8 +8,8 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* Lines end with LF or CRLF, which is not part of them; a last line without one is a line, "" has
- * none.  *ret in mem. */
+/* Lines end with LF or CRLF, which is not part of them, nor is a byte order mark of the first; a
+ * last line without one is a line, "" has none.  *ret in mem. */
 size_t text_lines(struct str text, struct arena *mem, struct str **ret);
 /* The same one by one: the line at *at, which moves on to the next; false: there is none. */
 bool text_line_next(struct str text, size_t *at, struct str *ret_line);

@@ -5,8 +5,12 @@
 
 #include <string.h>
 
+#define BOM STR("\xef\xbb\xbf")
+
 static size_t count_lines(struct str text)
 {
+    if (str_starts(text, BOM))
+        text = str_n(text.p + BOM.n, text.n - BOM.n);
     size_t n = text.n > 0 && text.p[text.n - 1] != '\n';
 
     for (const char *p = text.p, *end = text.p + text.n; text.n > 0; p++, n++) {
@@ -19,6 +23,8 @@ static size_t count_lines(struct str text)
 
 bool text_line_next(struct str text, size_t *at, struct str *ret_line)
 {
+    if (*at == 0 && str_starts(text, BOM))
+        *at = BOM.n;
     if (*at >= text.n)
         return false;
     const char *start = text.p + *at;

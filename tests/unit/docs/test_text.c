@@ -18,6 +18,9 @@ static const struct {
     {"\r\n\r\n", {"", ""}, 2},
     {"a\rb\n", {"a\rb"}, 1}, /* CR alone ends nothing */
     {"a\r", {"a\r"}, 1},
+    {"\xef\xbb\xbf", {0}, 0}, /* a byte order mark is no part of a line */
+    {"\xef\xbb\xbfx\n\xef\xbb\xbfy", {"x", "\xef\xbb\xbfy"}, 2},
+    {"\xef\xbb\xbf\r\n", {""}, 1},
 };
 
 TEST(test_text_lines__are_cut_at_lf_and_crlf_only)
