@@ -223,9 +223,16 @@ void docs_denied(const struct docs_call *call, struct error *err)
     buf_init(&names, 400);
     for (size_t i = 0; i < n; i++)
         buf_addf(&names, "%s'%.*s'", i ? ", " : "", STR_ARG(folders[i]->name));
-    error_set(err, ERR_NOT_FOUND,
-              "Access denied: this key only has access to %.*s. Use a path that begins with %s.",
-              (int)names.n, n ? names.p : "no folder", n > 1 ? "one of them" : "it");
+    if (n)
+        error_set(
+            err, ERR_NOT_FOUND,
+            "Access denied: this key only has access to %.*s. Use a path that begins with %s.",
+            (int)names.n, names.p, n > 1 ? "one of them" : "it");
+    else
+        error_set(
+            err, ERR_NOT_FOUND,
+            "Access denied: this key only has access to folders that are not there. Ask for a "
+            "key to those that are.");
     buf_release(&names);
 }
 
