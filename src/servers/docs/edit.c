@@ -94,6 +94,37 @@ static bool check_read(struct edit *e, struct str accepted, size_t at, size_t n,
     return true;
 }
 
+/* Agents are shown lines without their ends and write \n; new lines end as those around them. */
+static struct str with_ends_of(struct str fresh, struct str accepted, size_t at, struct arena *mem)
+{
+    const char *lf = accepted.n ? memchr(accepted.p + at, '\n', accepted.n - at) : NULL;
+    char *out;
+    size_t n = 0;
+
+    if (!lf && at > 0)
+        lf = memrchr(accepted.p, '\n', at);
+    if (!lf || lf == accepted.p || lf[-1] != '\r' || !fresh.n || !memchr(fresh.p, '\n', fresh.n))
+        return fresh;
+    out = arena_alloc(mem, 2 * fresh.n);
+    for (size_t i = 0; i < fresh.n; i++) {
+        if (fresh.p[i] == '\n' && (i == 0 || fresh.p[i - 1] != '\r'))
+            out[n++] = '\r';
+        out[n++] = fresh.p[i];
+    }
+    return str_n(out, n);
+}
+
+/* The library's words, as the other refusals begin. */
+static bool suggest(const struct edit *e, const struct critic *c, const struct critic_edit *edit,
+                    struct arena *mem, struct str *ret, struct error *err)
+{
+    struct error why;
+
+    if (e->writes ? critic_apply(c, edit, mem, ret, &why) : critic_suggest(c, edit, mem, ret, &why))
+        return true;
+    return error_set(err, why.code, "Error: %s", why.text);
+}
+
 /* On a worker, on the bytes that the document has then. */
 static bool edit_run(struct docs_change *change, struct str bytes, struct arena *mem,
                      struct str *ret, struct error *err)
@@ -111,11 +142,10 @@ static bool edit_run(struct docs_change *change, struct str bytes, struct arena 
     if (!find(e, accepted, &edit.at, &edit.n, err) ||
         !check_read(e, accepted, edit.at, edit.n, mem, err))
         return false;
-    edit.fresh = e->new_string;
+    edit.fresh = with_ends_of(e->new_string, accepted, edit.at, mem);
     e->is_same = str_eq(str_n(accepted.p + edit.at, edit.n), edit.fresh);
     *ret = bytes;
-    ok = e->is_same || (e->writes ? critic_apply(&critic, &edit, mem, ret, err)
-                                  : critic_suggest(&critic, &edit, mem, ret, err));
+    ok = e->is_same || suggest(e, &critic, &edit, mem, ret, err);
     e->from_line = line_of(accepted, edit.at);
     e->to_line = e->from_line + line_of(edit.fresh, edit.fresh.n) - 1;
     return ok;
@@ -186,11 +216,11 @@ static struct edit *edit_new(struct tool_call *t, struct str old_string, struct 
 void docs_tool_edit(struct builtin_call *call)
 {
     struct tool_call *t = tool_begin(call);
-    struct str old_string, new_string;
+    struct str old_string, new_string, id;
     struct edit *e;
 
     if (!tool_string(t, "file_path", &t->file_path) || !tool_string(t, "old_string", &old_string) ||
-        !tool_string(t, "new_string", &new_string))
+        !tool_string(t, "new_string", &new_string) || !tool_maybe_string(t, "session_id", &id))
         return;
     if (call->named == NAMED_NONE) {
         tool_refuse(t, "Missing required parameter: session_id. Pass the session value from the "

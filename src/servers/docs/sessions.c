@@ -113,7 +113,10 @@ void docs_tool_end_session(struct builtin_call *call)
 {
     struct tool_call *t = tool_begin(call);
     struct session_call *s;
+    struct str id;
 
+    if (!tool_maybe_string(t, "session_id", &id))
+        return;
     if (call->named == NAMED_NONE) {
         tool_refuse(t, "Missing required parameter: session_id. Give the one to end.");
         return;

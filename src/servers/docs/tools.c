@@ -168,10 +168,10 @@ bool tool_session(struct tool_call *t, const char *then)
     enum builtin_named named = t->call->named;
     struct str id;
 
-    if (named != NAMED_UNKNOWN && named != NAMED_OVER)
-        return true;
     if (!tool_maybe_string(t, "session_id", &id))
         return false;
+    if (named != NAMED_UNKNOWN && named != NAMED_OVER)
+        return true;
     tool_refuse(t, "Session %s: %.*s. Call read or create_session to get a session_id, then %s.",
                 states[named], (int)(id.n < 300 ? id.n : 300), id.p ? id.p : "", then);
     return false;
