@@ -112,7 +112,6 @@ static void start_delivery(struct gateway *g)
     };
     builtin_register(&server_sample, NULL);
     builtin_register(&server_session, sv->registry);
-    g->docs = (struct docs_server){sv->docs, sv->registry, sv->sessions, &sv->config};
     builtin_register(&server_docs, &g->docs);
     sv->upstreams = upstreams_new(&upstreams);
     hub_set_upstreams(sv->hub, sv->upstreams);
@@ -226,6 +225,18 @@ static void start_registry(struct gateway *g)
     api_start();
 }
 
+/* The knowledge base; its tools are registered with the other servers of ours. */
+static void start_docs(struct gateway *g)
+{
+    struct services *sv = &g->sv;
+    struct docs_start start = {
+        .loop = sv->loop, .lanes = sv->lanes, .data_dir = g->options.data_dir};
+
+    sv->docs = docs_new(&start);
+    docs_apply(sv->docs, sv->config);
+    g->docs = (struct docs_server){sv->docs, sv->registry, sv->sessions, &sv->config};
+}
+
 /* Who is calling, and who signs in.  Nodes on one store share the key of access tokens. */
 static bool start_identity(struct gateway *g, struct error *err)
 {
@@ -254,33 +265,15 @@ static bool start_identity(struct gateway *g, struct error *err)
     return true;
 }
 
-static bool start_services(struct gateway *g, struct error *err)
+/* Calls and their record. */
+static void start_audit(struct gateway *g)
 {
     struct services *sv = &g->sv;
-    struct ground_config ground = {.database = g->options.database,
-                                   .data_dir = g->options.data_dir,
-                                   .cache_prefix = sv->config->cache_prefix,
-                                   .cache_ttl_ms = sv->config->cache_ttl_ms};
-    if (g->options.redis.shown.p && sv->config->cache_enabled)
-        ground.redis = &g->options.redis;
-
-    int64_t ended = 0;
-    if (!ground_open(&ground, &g->ground, err) || !open_undelivered(g, err) ||
-        !open_keyring(g, err) ||
-        (ground_is_shared(g->ground) &&
-         !follow_position(ground_write_store(g->ground), &ended, err)))
-        return false;
-    const struct writer_row *writer = ground_writer(g->ground);
-    list_init(&sv->unbegun);
-    sv->lanes = ground_run(g->ground, sv->loop);
-    sv->database = ground_database(g->ground)->shown;
-    if (!start_identity(g, err) || !start_quotas(g, err))
-        return false;
     struct audit_config audit = {
         .lanes = sv->lanes,
         .loop = sv->loop,
         .chain = ground_chain(g->ground),
-        .writer = writer->number,
+        .writer = ground_writer(g->ground)->number,
         .spool = ground_spool(g->ground),
         .max_body = sv->config->limit_audit_body,
         .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
@@ -289,6 +282,13 @@ static bool start_services(struct gateway *g, struct error *err)
     undelivered_use(sv->undelivered, sv->lanes);
     keyring_use(sv->keyring, sv->lanes);
     sv->calls = calls_new(sv->loop, sv->audit, sv->lanes, sv->keyring);
+}
+
+/* Sessions, and what other nodes do to them after the change `ended`. */
+static void start_sessions(struct gateway *g, int64_t ended)
+{
+    struct services *sv = &g->sv;
+    const struct writer_row *writer = ground_writer(g->ground);
     struct sessions_config sessions = {
         .lanes = sv->lanes,
         .node = writer->node,
@@ -307,15 +307,37 @@ static bool start_services(struct gateway *g, struct error *err)
         .arg = g,
     };
     g->follow = ground_is_shared(g->ground) ? follow_new(&follow) : NULL;
+}
+
+static bool start_services(struct gateway *g, struct error *err)
+{
+    struct services *sv = &g->sv;
+    struct ground_config ground = {.database = g->options.database,
+                                   .data_dir = g->options.data_dir,
+                                   .cache_prefix = sv->config->cache_prefix,
+                                   .cache_ttl_ms = sv->config->cache_ttl_ms};
+    if (g->options.redis.shown.p && sv->config->cache_enabled)
+        ground.redis = &g->options.redis;
+
+    int64_t ended = 0;
+    if (!ground_open(&ground, &g->ground, err) || !open_undelivered(g, err) ||
+        !open_keyring(g, err) ||
+        (ground_is_shared(g->ground) &&
+         !follow_position(ground_write_store(g->ground), &ended, err)))
+        return false;
+    list_init(&sv->unbegun);
+    sv->lanes = ground_run(g->ground, sv->loop);
+    sv->database = ground_database(g->ground)->shown;
+    if (!start_identity(g, err) || !start_quotas(g, err))
+        return false;
+    start_audit(g);
+    start_sessions(g, ended);
     if (!start_listening(g, err))
         return false;
     session_metrics_start();
     sv->gauges = session_gauges_new(sv->loop, sv->lanes);
     start_registry(g);
-    struct docs_start docs = {
-        .loop = sv->loop, .lanes = sv->lanes, .data_dir = g->options.data_dir};
-    sv->docs = docs_new(&docs);
-    docs_apply(sv->docs, sv->config);
+    start_docs(g);
     start_delivery(g);
     upstreams_apply(sv->upstreams, sv->config);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->config);

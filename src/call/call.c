@@ -314,7 +314,7 @@ static void call_send(struct call *c, struct link *l, bool was_open)
         .who = c->who,
         .session_id = c->session->id,
         .handle = c->session->handle,
-        .client = c->session->client_name,
+        .person = c->session->origin == ORIGIN_TOOL ? c->session->client_name : STR_NONE,
         .session_named = c->session_named,
     };
     c->state = CALL_SENT;

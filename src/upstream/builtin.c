@@ -159,7 +159,7 @@ static void take_caller(struct answer *a, const struct outgoing *out)
     a->call.who = &a->who;
     a->call.session_id = arena_dup(a->mem, out->session_id);
     a->call.handle = arena_dup(a->mem, out->handle);
-    a->call.client = arena_dup(a->mem, out->client);
+    a->call.person = arena_dup(a->mem, out->person);
     a->call.named = out->session_named;
 }
 

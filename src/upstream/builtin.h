@@ -24,7 +24,7 @@ struct builtin_call {
     struct str session_id; /* … and the row id of the session it belongs to; its row is there */
     struct str handle;     /* that session's name */
     enum builtin_named named;
-    struct str client; /* the name its client gave itself; absent: none */
+    struct str person; /* the name that create_session was given; absent: none */
     void *arg;         /* as registered */
     bool waits;
 };

@@ -20,8 +20,8 @@ struct remote { /* upstream.wire */
     struct tls_context *tls;
     struct http_url url;
     struct secret common; /* header lines of every POST */
-    struct str own;    /* the configured ones among them */
-    struct buf lines;  /* room for the head lines of the next POST */
+    struct str own;       /* the configured ones among them */
+    struct buf lines;     /* room for the head lines of the next POST */
 };
 
 struct remote_link { /* link.wire */

@@ -208,9 +208,9 @@ struct outgoing {
     struct str text;         /* the whole JSON-RPC message */
     struct str header_lines; /* further headers towards HTTP, "Name: value\r\n…"; absent for none */
     /* Of a call, for built-in servers: whose it is, the row id and name of its session, what became
-     * of the one it named (enum builtin_named), and its client's own name. */
+     * of the one it named (enum builtin_named), and whose it says it is. */
     const struct principal *who;
-    struct str session_id, handle, client;
+    struct str session_id, handle, person;
     int session_named;
 };
 /* The only door: asserts that the token may leave.  `p` NULL for notifications; otherwise p->id,

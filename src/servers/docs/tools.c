@@ -198,7 +198,7 @@ bool tool_may(struct tool_call *t, enum docs_agent least)
 
 struct critic_author tool_author(const struct tool_call *t, struct arena *mem)
 {
-    return (struct critic_author){critic_author_name(t->call->client, mem), clock_wall_ms() / 1000};
+    return (struct critic_author){critic_author_name(t->call->person, mem), clock_wall_ms() / 1000};
 }
 
 bool tool_plain(struct tool_call *t, const char *name, struct str value)
