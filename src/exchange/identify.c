@@ -44,6 +44,7 @@ static enum step_result ask(struct exchange *x)
     q->config = x->config;
     q->head = x->head;
     q->path_key = x->path_key;
+    q->from = x->http;
     q->is_unix = x->http->is_unix;
     q->is_elsewhere = !x->config->auth_required && client_is_elsewhere(x->config, x->http);
     q->peer_uid = x->http->peer_uid;
@@ -55,10 +56,16 @@ static enum step_result ask(struct exchange *x)
 
 static enum step_result refuse(struct exchange *x)
 {
-    enum step_result result = exchange_fail(x, &x->identify.err);
+    const struct error *err = &x->identify.err;
+    /* A limit that is met here is the address's, not an upstream's: HTTP says so. */
+    enum step_result result = err->code == ERR_LIMIT
+                                  ? exchange_refuse(x, 429, -32000, "%s", err->text)
+                                  : exchange_fail(x, err);
 
-    if (x->identify.err.code == ERR_UNAUTHENTICATED)
+    if (err->code == ERR_UNAUTHENTICATED)
         x->headers = identity_challenge(x->config, x->http, x->identify.had_credential);
+    else if (err->code == ERR_LIMIT)
+        x->headers = STR("Retry-After: 1\r\n");
     return result;
 }
 

@@ -29,8 +29,11 @@ static void write_http(const struct config *c, const struct http_request *r, str
 {
     struct str agent = http_header_get(r->head, STR("user-agent"));
     js_kv_string(w, "ip_address", client_address(c, r, mem));
-    js_kv_string(w, "user_agent",
-                 agent.p ? str_n(agent.p, agent.n < AGENT_MAX ? agent.n : AGENT_MAX) : STR(""));
+    js_key(w, STR("user_agent"));
+    if (agent.n)
+        js_string(w, str_n(agent.p, agent.n < AGENT_MAX ? agent.n : AGENT_MAX));
+    else
+        js_null(w); /* it has none, whatever the client's metadata says */
     js_kv_string(w, "protocol", r->head->minor ? STR("HTTP/1.1") : STR("HTTP/1.0"));
     js_kv_string(w, "tls_version", str_of(http_request_tls_version(r)));
 }
@@ -61,8 +64,11 @@ struct str connection_metadata_again(struct str before, struct str metadata, str
     js_object(&w);
     for (size_t i = 0; has_before && i < countof(server_members); i++) {
         const struct js_node *v = js_get(&doc, js_root(&doc), str_of(server_members[i]));
+        js_key(&w, str_of(server_members[i]));
         if (v)
-            js_kv_raw(&w, server_members[i], js_raw(&doc, v));
+            js_raw_value(&w, js_raw(&doc, v));
+        else
+            js_null(&w); /* what was not there is not to be made up */
     }
     js_object_end(&w);
     return lay_over(metadata, &ours, mem);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "crypto/hash.h"
 #include "identity/key.h"
+#include "identity/proxy.h"
 #include "identity/scopes.h"
 
 #include <stdio.h>
@@ -135,6 +136,7 @@ bool identity_new(const struct identity_config *config, struct config *c, struct
     map_init(&id->watched);
     map_init(&id->revoked_by_name);
     list_init(&id->revoked);
+    id->throttle = throttle_new();
     if (config->is_shared)
         id->changes = changes_new(id);
     *ret = id;
@@ -203,6 +205,7 @@ void identity_free(struct identity *id)
     if (!id)
         return;
     changes_free(id->changes);
+    throttle_free(id->throttle);
     identity_watches_release(id);
     set_release(&id->proved);
     set_release(&id->refused);
@@ -235,13 +238,21 @@ void identity_forget_user(struct identity *id, struct str user_id)
 
 /* The question. */
 
-void identity_answer(struct identify *q, const struct principal *who, const struct error *err)
+static void note_failure(struct identity *id, const struct identify *q)
+{
+    if (!q->ok && q->had_credential && q->err.code == ERR_UNAUTHENTICATED)
+        throttle_failed(id->throttle, q->address, loop_now_ms(id->config.loop));
+}
+
+void identity_answer(struct identity *id, struct identify *q, const struct principal *who,
+                     const struct error *err)
 {
     q->ok = who != NULL;
     if (who)
         q->who = principal_dup(who, q->mem);
     else
         q->err = *err;
+    note_failure(id, q);
 }
 
 static bool refuse(struct identify *q, const char *text)
@@ -290,10 +301,24 @@ static bool find_credential(struct identify *q, struct str *ret)
            (!q->path_key.p || add_credential(q, q->path_key, ret));
 }
 
+/* The address is asked for only now: most credentials were proved lately. */
+static bool is_held_up(struct identity *id, struct identify *q)
+{
+    q->address = q->from && !q->is_unix ? client_address(q->config, q->from, q->mem) : STR_NONE;
+    if (throttle_allows(id->throttle, q->address, loop_now_ms(id->config.loop)))
+        return false;
+    error_set(&q->err, ERR_LIMIT,
+              "too many credentials from this address did not hold; check the one you use, and try "
+              "again in a second");
+    return true;
+}
+
 static bool answer_kept(struct identity *id, struct identify *q, const uint8_t digest[32])
 {
     struct kept *k = set_find(id, &id->proved, digest);
 
+    if (!k && is_held_up(id, q))
+        return true;
     if (!k)
         k = set_find(id, &id->refused, digest);
     if (!k)
@@ -326,6 +351,7 @@ bool identify(struct identity *id, struct identify *q)
 
     list_init(&q->waiting);
     q->ok = q->had_credential = false;
+    q->address = STR_NONE;
     if (q->is_unix && q->peer_uid != geteuid() && q->peer_uid != 0) {
         refuse(
             q,
@@ -339,9 +365,10 @@ bool identify(struct identity *id, struct identify *q)
         return true;
     }
     sha256(credential, digest);
-    if (answer_kept(id, q, digest))
-        return true;
-    return !proof_begin(id, q, credential, digest);
+    if (!answer_kept(id, q, digest) && proof_begin(id, q, credential, digest))
+        return false;
+    note_failure(id, q);
+    return true;
 }
 
 void identify_cancel(struct identify *q)

@@ -12,6 +12,7 @@
 #include "identity/identity.h"
 #include "identity/issuers.h"
 #include "identity/own_tokens.h"
+#include "identity/throttle.h"
 
 #define IDENTITY_MAX_PROOFS 1024   /* under way; then the answer is 503 */
 #define IDENTITY_MAX_REFUSED 1024  /* kept; apart, so that they never push out what was proved */
@@ -51,10 +52,12 @@ struct identity {
     struct map revoked_by_name;
     uint64_t revocations; /* so far: what was read before one may be out of date */
     struct changes *changes;
+    struct throttle *throttle;
 };
 
 /* identity.c: the end of a proof, good or bad; ttl_ms 0 keeps nothing. */
-void identity_answer(struct identify *q, const struct principal *who, const struct error *err);
+void identity_answer(struct identity *id, struct identify *q, const struct principal *who,
+                     const struct error *err);
 void identity_forget(struct identity *id, struct str credential);
 void identity_forget_user(struct identity *id, struct str user_id);
 void identity_keep(struct identity *id, const uint8_t digest[32], const struct principal *who,

@@ -81,7 +81,7 @@ static void settle(struct proof *p, const struct principal *who, const struct er
     identity_keep(p->id, p->digest, who, err, ttl_ms);
     while (!list_empty(&p->waiting)) {
         struct identify *q = list_entry(list_pop(&p->waiting), struct identify, waiting);
-        identity_answer(q, who, err);
+        identity_answer(p->id, q, who, err);
         q->done(q);
     }
     if (!who || !note_use(p))

@@ -45,6 +45,7 @@ void identify_request(struct identity *id, const struct config *c, struct http_r
         .config = c,
         .head = r->head,
         .path_key = path_key,
+        .from = r,
         .is_unix = r->is_unix,
         .is_elsewhere = !c->auth_required && client_is_elsewhere(c, r),
         .peer_uid = r->peer_uid,

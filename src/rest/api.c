@@ -286,6 +286,10 @@ static void on_identified(void *arg, struct http_request *r, const struct princi
                     identity_challenge(c->config, r, q->had_credential));
         return;
     }
+    if (!who && q->err.code == ERR_LIMIT) {
+        api_problem(c, ERR_LIMIT, q->err.text, q->err.text, STR("Retry-After: 1\r\n"));
+        return;
+    }
     if (!who) {
         api_refuse(c, q->err.code, "%s", q->err.text);
         return;

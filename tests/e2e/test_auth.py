@@ -670,3 +670,27 @@ def test_token__streams_end_when_their_issuer_is_dropped(holdfast, issuer):
     stays.connection.socket.settimeout(0.2)
     with pytest.raises(TimeoutError):
         read_to_end(stays)
+
+
+def wrong(hf, path, n):
+    """Answers to n requests with a credential of its own each, on one connection, sent in one go."""
+    method, body = ('POST', b'{"jsonrpc":"2.0","id":1,"method":"ping"}') if path.startswith('/mcp') else ('GET', b'')
+    with hf.connection() as connection:
+        for i in range(n):
+            headers = {**MCP, 'Authorization': f'Bearer hf_wrong_{time.monotonic_ns()}_{i}'}
+            connection.send(connection.head_bytes(method, path, headers, body) + body)
+        return [connection.read_response(method) for _ in range(n)]
+
+
+@pytest.mark.parametrize('path', ['/api/v1/sessions', '/mcp/sample', '/sse', '/metrics'])
+def test_throttle__an_address_whose_credentials_fail_has_to_wait_and_a_proved_one_has_not(holdfast, path):
+    hf = holdfast(settings=REQUIRED)
+    good = create(hf)
+    assert hf.request('GET', '/api/v1/sessions', good.headers).status == 200
+    replies = wrong(hf, path, 180)
+    statuses = [r.status for r in replies]
+    assert set(statuses) == {401, 429} and statuses.index(429) >= 100, statuses
+    held = replies[statuses.index(429)]
+    assert held.header('retry-after') == '1' and b'too many credentials' in held.body
+    assert hf.request('GET', '/api/v1/sessions', good.headers).status == 200
+    wait_for(lambda: wrong(hf, path, 1)[0].status == 401, 'the address to be heard again', 5)

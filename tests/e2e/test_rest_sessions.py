@@ -258,7 +258,7 @@ def test_patch__changes_what_a_client_may_and_nothing_else(rest):
     cleared = api.patch(path, {'client_name': None, 'client_type': None, 'core_session_id': None, 'metadata': None},
                         headers={'If-Match': '*'}).json()
     assert not {'client_name', 'client_type', 'core_session_id'} & set(cleared)
-    assert set(cleared['connection_metadata']) == {'ip_address', 'user_agent', 'protocol', 'tls_version'}
+    assert set(cleared['connection_metadata']) == {'ip_address', 'protocol', 'tls_version'}
 
 
 def test_patch__needs_the_current_etag(rest):
