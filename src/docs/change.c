@@ -74,37 +74,49 @@ static bool publish(struct docs_call *c, struct error *err)
     return !c->work || c->work(c, err);
 }
 
-/* Every text that was in the file, in order, each with who wrote it. */
+static void tell_before(struct docs_call *c, struct str path)
+{
+    struct vault_version v = {.bytes = c->before};
+
+    if (!c->before.p)
+        return;
+    sha256(c->before, v.sha256);
+    call_revise(c, path, &v, &outside);
+}
+
+/* Every text that was in the file, in order, each with who wrote it; `before` follows the one that
+ * was there, which the history most likely ends with. */
 void change_tell(struct docs_call *c, struct str path, const struct vault_published *p)
 {
     struct revision_row ours = {.author = c->author, .kind = c->kind, .reason = c->reason};
 
-    for (size_t i = 0; i < p->n; i++)
+    if (p->n == 0)
+        tell_before(c, path);
+    for (size_t i = 0; i < p->n; i++) {
         call_revise(c, path, &p->versions[i], p->versions[i].is_ours ? &ours : &outside);
+        if (i == 0)
+            tell_before(c, path);
+    }
 }
 
 static void on_told(struct docs_call *c)
 {
     if (c->newest)
         c->document = *c->newest;
+    c->is_told = true;
     keep_path(c->home, open_folder_of(c->place.folder), c->place.path);
-    late_add(c->home, c);
+    late_add(c->home, c, c->place.path);
     call_finish(c);
 }
 
 static void on_published(struct docs_call *c)
 {
     if (c->published.n == 0 && !c->before.p) {
-        late_add(c->home, c);
+        late_add(c->home, c, c->place.path);
         call_finish(c);
         return;
     }
     c->n_ops = 0;
-    if (c->before.p) {
-        struct vault_version v = {.bytes = c->before};
-        sha256(c->before, v.sha256);
-        call_revise(c, c->place.path, &v, &outside);
-    }
     change_tell(c, c->place.path, &c->published);
     if (c->ok && c->published.n > 0)
         call_note_lines(c, c->place.path);

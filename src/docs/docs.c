@@ -172,6 +172,13 @@ struct store_op *call_op(struct docs_call *c, enum op_kind kind)
     return &c->ops[c->n_ops++];
 }
 
+/* What was displaced stays on disk until the history takes it. */
+static void call_owes(struct docs_call *c)
+{
+    if (c->published.staged.n > 0)
+        open_folder_of(c->place.folder)->is_owing = true;
+}
+
 static void on_written(struct write_job *job)
 {
     struct docs_call *c = container_of(job, struct docs_call, write);
@@ -180,6 +187,7 @@ static void on_written(struct write_job *job)
         c->next(c);
         return;
     }
+    call_owes(c);
     call_fail(c, &job->err);
 }
 
@@ -187,8 +195,10 @@ void call_write(struct docs_call *c, void (*next)(struct docs_call *c))
 {
     c->next = next;
     c->write = (struct write_job){.ops = c->ops, .n = c->n_ops, .done = on_written};
-    if (!lane_write(c->home->start.lanes, &c->write))
+    if (!lane_write(c->home->start.lanes, &c->write)) {
+        call_owes(c);
         call_stopped(c);
+    }
 }
 
 /* The revision of `place` that `bytes` are, in its history; the op fills both rows. */

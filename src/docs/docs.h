@@ -109,6 +109,7 @@ struct docs_call {
     struct document_row *newest; /* filled by the commit */
     struct docs_lines **lines;
     bool change_kept;                   /* the change outlives the call */
+    bool is_told;                       /* a change's texts are in the history */
     void (*begin)(struct docs_call *c); /* when it is first in line */
     bool in_line;                       /* a change, or a read that must not run beside one */
     bool (*blocking)(struct docs_call *c, struct error *err); /* on the worker */

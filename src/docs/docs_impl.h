@@ -20,7 +20,9 @@ struct open_folder {
     struct str *tenants;
     size_t n_tenants;
     struct loop_fd *watch;
-    bool is_current; /* in the newest set: what it hears matters */
+    bool is_current;    /* in the newest set: what it hears matters */
+    bool is_owing;      /* .holdfast has texts that the history was not told of */
+    bool is_recovering; /* it is being told */
 };
 
 /* The folders of one configuration.  Immutable and counted: a call keeps the one it began with. */
@@ -92,8 +94,10 @@ void change_stop(struct docs *d); /* who still waits is told */
 bool change_concerns(const struct docs_call *running, const struct docs_place *place);
 void change_tell(struct docs_call *c, struct str path, const struct vault_published *p);
 
-/* late.c: takes over call->published.staged and the change that made it. */
-void late_add(struct docs *d, struct docs_call *c);
+/* late.c: takes over call->published.staged, displaced from `path`, and the change that made it. */
+void late_add(struct docs *d, struct docs_call *c, struct str path);
+void late_add_left(struct docs *d, struct docs_call *c, const struct vault_left *left);
+bool late_has(const struct docs *d, const struct docs_folder *folder, struct str staged);
 void late_start(struct docs *d);
 void late_stop(struct docs *d);
 void late_free(struct docs *d);
@@ -106,7 +110,8 @@ void keep_watch(struct open_folder *f);
 void keep_unwatch(struct open_folder *f);
 void keep_free(struct docs *d);
 
-/* recover.c: what a crash left in .holdfast. */
+/* recover.c: what a crash, or a store that was away, left in .holdfast. */
 void recover_folder(struct docs *d, struct open_folder *f);
+void recover_owed(struct docs *d); /* now and then: folders that are owing */
 
 #endif

@@ -120,22 +120,15 @@ static bool rewrite_one(struct docs_call *c, struct error *err)
 
 static void next_one(struct docs_call *c);
 
-static bool release(struct docs_call *c, struct error *err unused_arg)
-{
-    vault_release(c->place.folder->vault, c->published.staged);
-    return true;
-}
-
 static void on_told(struct docs_call *c)
 {
     struct moving *m = c->moving;
 
     keep_path(c->home, open_folder_of(c->place.folder), place_of(m, m->source));
     c->number += (int64_t)m->rewritten;
-    if (c->published.staged.n)
-        call_submit(c, c->home->files, release, next_one);
-    else
-        next_one(c);
+    late_add(c->home, c, place_of(m, m->source));
+    c->published.staged = STR("");
+    next_one(c);
 }
 
 static void on_rewritten(struct docs_call *c)
@@ -143,8 +136,8 @@ static void on_rewritten(struct docs_call *c)
     struct moving *m = c->moving;
 
     c->n_ops = 0;
-    if (c->published.n == 0 || !c->published.changed) {
-        c->published.staged = STR("");
+    /* One that was not rewritten may have been displaced and put back all the same. */
+    if (c->published.n == 0 || (!c->published.changed && c->published.staged.n == 0)) {
         on_told(c);
         return;
     }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a crash left in .holdfast: texts displaced from documents that the history may not have.
- * Each is looked for in its document's history, told to it where it is missing, and only then
- * removed.  A text whose document is gone stays where it is, and the log says so. */
+/* What a crash, or a store that was away, left in .holdfast: texts displaced from documents that
+ * the history may not have.  Each is looked for in its document's history, told to it where it is
+ * missing, and then watched like every displaced file, for an editor may have it open still.  A
+ * text whose document is gone stays where it is, and the log says so.
+ *
+ * What cannot be done now is done later: the folder is owing until it is. */
 #include "docs/docs_impl.h"
 
 #include "base/log.h"
@@ -14,6 +17,7 @@ struct recovery {
     struct vault_left *left;
     size_t n, at;
     bool is_known;
+    bool is_more; /* there was no room for all of them */
 };
 
 static void next_left(struct docs_call *c);
@@ -24,13 +28,6 @@ static bool find_left(struct docs_call *c, struct error *err)
     return vault_recover(c->place.folder->vault, c->mem, &r->left, &r->n, err);
 }
 
-static bool release(struct docs_call *c, struct error *err unused_arg)
-{
-    struct recovery *r = container_of(c, struct recovery, call);
-    vault_release(c->place.folder->vault, r->left[r->at - 1].staged);
-    return true;
-}
-
 static void on_told(struct docs_call *c)
 {
     struct recovery *r = container_of(c, struct recovery, call);
@@ -38,7 +35,8 @@ static void on_told(struct docs_call *c)
     if (!r->is_known)
         log_info("a text that a crash had left behind is in the history now",
                  LS("folder", c->place.folder->name), LS("document", r->left[r->at - 1].path));
-    call_submit(c, c->home->files, release, next_left);
+    late_add_left(c->home, c, &r->left[r->at - 1]);
+    next_left(c);
 }
 
 static bool is_in_history(struct docs_call *c, struct store *store, struct error *err)
@@ -77,13 +75,28 @@ static void on_looked(struct docs_call *c)
     call_write(c, on_told);
 }
 
+/* What the service is watching already, what has to wait, and what nobody can take up. */
+static bool is_passed_over(struct docs_call *c, const struct vault_left *left)
+{
+    struct recovery *r = container_of(c, struct recovery, call);
+
+    if (late_has(c->home, c->place.folder, left->staged))
+        return true;
+    if (!left->path.p) {
+        log_warn("a text in .holdfast belongs to no document; move it out by hand",
+                 LS("folder", c->place.folder->name), LS("file", left->staged));
+        return true;
+    }
+    r->is_more = r->is_more || !left->version.bytes.p;
+    return !left->version.bytes.p;
+}
+
 static void next_left(struct docs_call *c)
 {
     struct recovery *r = container_of(c, struct recovery, call);
 
-    while (c->ok && r->at < r->n && !r->left[r->at].path.p)
-        log_warn("a text in .holdfast belongs to no document; move it out by hand",
-                 LS("folder", c->place.folder->name), LS("file", r->left[r->at++].staged));
+    while (c->ok && r->at < r->n && is_passed_over(c, &r->left[r->at]))
+        r->at++;
     if (!c->ok || r->at == r->n) {
         call_finish(c);
         return;
@@ -94,11 +107,15 @@ static void next_left(struct docs_call *c)
 
 static void on_done(struct docs_call *c)
 {
+    struct recovery *r = container_of(c, struct recovery, call);
+    struct open_folder *f = open_folder_of(c->place.folder);
     struct arena *mem = c->mem;
 
-    if (!c->ok)
-        log_warn("what a crash may have left of documents was not taken up",
-                 LS("folder", c->place.folder->name), LZ("why", c->err.text));
+    f->is_recovering = false;
+    f->is_owing = f->is_owing || r->is_more || !c->ok;
+    if (!c->ok && !f->home->stopping)
+        log_warn("texts in .holdfast are not in the history yet; it is tried again",
+                 LS("folder", f->shown.name), LZ("why", c->err.text));
     docs_end(c);
     arena_free(mem);
 }
@@ -114,6 +131,8 @@ void recover_folder(struct docs *d, struct open_folder *f)
     struct arena *mem = arena_new(DOCS_ARENA);
     struct recovery *r = arena_new_of(mem, struct recovery);
 
+    f->is_owing = false;
+    f->is_recovering = true;
     r->who = (struct principal){.tenant = STR("default"), .owner = STR("local")};
     r->call.who = &r->who;
     r->call.mem = mem;
@@ -124,4 +143,13 @@ void recover_folder(struct docs *d, struct open_folder *f)
     r->call.in_line = true;
     r->call.begin = recover_begin;
     change_enter(&r->call);
+}
+
+void recover_owed(struct docs *d)
+{
+    for (size_t i = 0; d->set && i < d->set->n; i++) {
+        struct open_folder *f = d->set->folders[i];
+        if (f->is_owing && !f->is_recovering)
+            recover_folder(d, f);
+    }
 }

@@ -87,11 +87,16 @@ must_check bool vault_move(struct vault *v, struct str from, struct str to, stru
  * Each is told once. */
 must_check bool vault_late(struct vault *v, struct str staged, struct arena *mem,
                            struct vault_version **ret, size_t *ret_n, struct error *err);
+/* Whether somebody has one of them open, and so may write to it yet.  Nobody's answer is sure where
+ * the folder is also served over a network by something that holds no file open. */
+enum vault_holder { VAULT_HELD_BY_NONE, VAULT_HELD, VAULT_HELD_UNKNOWN };
+enum vault_holder vault_held(struct vault *v, struct str staged);
 /* The history has them: they go, but for one that somebody wrote to after it was told last. */
 void vault_release(struct vault *v, struct str staged);
-/* After a crash, before anything else: what lies in .holdfast.  `path` is absent when the document
- * it belongs to is gone; version.is_ours: a text that had not been published, or was taken back.
- * Oldest first.  Nothing is removed until vault_release(). */
+/* After a crash, or when the history was away: what lies in .holdfast.  `path` is absent when the
+ * document it belongs to is gone; version.is_ours: a text that had not been published, or was taken
+ * back. Oldest first.  Nothing is removed until vault_release().  version.bytes is absent where
+ * `mem` has no room for them: ask again when the others are dealt with. */
 struct vault_left {
     struct str path, staged;
     struct vault_version version;

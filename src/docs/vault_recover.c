@@ -98,11 +98,13 @@ static bool match_path(void *arg, const struct vault_visit *visit)
 static bool tell(struct vault *v, int dir, const struct found *f, struct arena *mem,
                  struct vault_left *ret)
 {
+    struct arena *one = arena_new(2 * (VAULT_FILE_MAX + 4096));
     struct vault_file file;
     struct error err;
-    char hex[HASH_HEX + 1];
+    char hex[HASH_HEX + 1], *kept;
 
-    if (!vault_read_at(v, dir, f->name, VAULT_READ_ANY_BYTES, mem, &file, &err)) {
+    if (!vault_read_at(v, dir, f->name, VAULT_READ_ANY_BYTES, one, &file, &err)) {
+        arena_free(one);
         log_warn("a displaced text cannot be read; look at it by hand", LZ("file", f->name),
                  LZ("why", err.text));
         return false;
@@ -110,9 +112,15 @@ static bool tell(struct vault *v, int dir, const struct found *f, struct arena *
     hex_encode(file.sha256, HASH_HEX / 2, hex);
     *ret = (struct vault_left){
         .staged = arena_dup(mem, str_of(f->name)),
-        .version = {.bytes = file.bytes,
+        .version = {.bytes = STR_NONE,
                     .is_ours = memcmp(f->name + HASH_HEX + 1, hex, HASH_HEX) == 0},
     };
+    kept = arena_try_alloc(mem, file.bytes.n + 1);
+    if (kept) {
+        memcpy(kept, file.bytes.p, file.bytes.n);
+        ret->version.bytes = str_n(kept, file.bytes.n);
+    }
+    arena_free(one);
     memcpy(ret->version.sha256, file.sha256, 32);
     vault_stage_keep(v, f->name, file.sha256);
     return true;

@@ -13,18 +13,26 @@
 #include "docs/vault_impl.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HASH_HEX 16
 #define XATTR_LIST_MAX 4096
 #define XATTR_VALUE_MAX 4096
 
+#define SETTLED_MS 1000 /* a file whose time is older tells by it when it is written to again */
+
 struct vault_staged {
     char name[VAULT_STAGE_NAME];
     uint8_t sha256[32]; /* of the text that was told last */
+    /* What it looked like then, when that is enough to know it by. */
+    bool is_settled;
+    off_t size;
+    struct timespec modified;
 };
 
 int vault_stage_dir(struct vault *v)
@@ -205,7 +213,35 @@ void vault_stage_keep(struct vault *v, const char *name, const uint8_t sha256[32
         map_put(&v->staged, str_of(s->name), s);
     }
     memcpy(s->sha256, sha256, 32);
+    s->is_settled = false;
     pthread_mutex_unlock(&v->lock);
+}
+
+/* `st` is from before the text was read that was told. */
+static void note_state(struct vault *v, const char *name, const struct stat *st)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    pthread_mutex_lock(&v->lock);
+    struct vault_staged *s = map_get(&v->staged, str_of(name));
+    if (s && (now.tv_sec - st->st_mtim.tv_sec) * 1000 > SETTLED_MS) {
+        s->is_settled = true;
+        s->size = st->st_size;
+        s->modified = st->st_mtim;
+    }
+    pthread_mutex_unlock(&v->lock);
+}
+
+static bool is_unchanged(struct vault *v, const char *name, const struct stat *st)
+{
+    pthread_mutex_lock(&v->lock);
+    struct vault_staged *s = map_get(&v->staged, str_of(name));
+    bool same = s && s->is_settled && s->size == st->st_size &&
+                s->modified.tv_sec == st->st_mtim.tv_sec &&
+                s->modified.tv_nsec == st->st_mtim.tv_nsec;
+    pthread_mutex_unlock(&v->lock);
+    return same;
 }
 
 static bool was_told(struct vault *v, const char *name, const uint8_t sha256[32])
@@ -261,6 +297,9 @@ bool vault_late(struct vault *v, struct str staged, struct arena *mem, struct va
     while (dir >= 0 && next_name(&staged, name)) {
         struct vault_file file;
         struct error read_err;
+        struct stat st;
+        if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || is_unchanged(v, name, &st))
+            continue;
         if (!vault_read_at(v, dir, name, VAULT_READ_ANY_BYTES, mem, &file, &read_err)) {
             if (read_err.code == ERR_NOT_FOUND)
                 continue;
@@ -268,8 +307,10 @@ bool vault_late(struct vault *v, struct str staged, struct arena *mem, struct va
             close(dir);
             return false;
         }
-        if (was_told(v, name, file.sha256))
+        if (was_told(v, name, file.sha256)) {
+            note_state(v, name, &st);
             continue;
+        }
         late[n].bytes = file.bytes;
         late[n].is_ours = false;
         memcpy(late[n++].sha256, file.sha256, 32);
@@ -280,6 +321,41 @@ bool vault_late(struct vault *v, struct str staged, struct arena *mem, struct va
     *ret = late;
     *ret_n = n;
     return true;
+}
+
+/* A lease to write is given only where nobody else has the file open.  Who opens it in that moment
+ * makes the kernel send us a signal: one that does nothing. */
+static enum vault_holder holder_of(struct vault *v, int dir, const char *name)
+{
+    int fd = vault_openat(v, dir, name, VAULT_OPEN_FILE);
+    enum vault_holder holder = VAULT_HELD_UNKNOWN;
+
+    if (fd < 0)
+        return errno == ENOENT ? VAULT_HELD_BY_NONE : VAULT_HELD_UNKNOWN;
+    if (fcntl(fd, F_SETSIG, SIGURG) == 0) {
+        if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0)
+            holder = VAULT_HELD_BY_NONE;
+        else if (errno == EAGAIN)
+            holder = VAULT_HELD;
+    }
+    close(fd); /* and the lease with it */
+    return holder;
+}
+
+enum vault_holder vault_held(struct vault *v, struct str staged)
+{
+    char name[VAULT_STAGE_NAME];
+    enum vault_holder all = VAULT_HELD_BY_NONE;
+    int dir = vault_stage_dir(v);
+
+    if (dir < 0)
+        return errno == ENOENT ? VAULT_HELD_BY_NONE : VAULT_HELD_UNKNOWN;
+    while (all != VAULT_HELD && next_name(&staged, name)) {
+        enum vault_holder one = holder_of(v, dir, name);
+        all = one == VAULT_HELD_BY_NONE ? all : one;
+    }
+    close(dir);
+    return all;
 }
 
 /* Only what was told goes: what somebody wrote after that is still to be told. */

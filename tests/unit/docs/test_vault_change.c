@@ -420,6 +420,47 @@ TEST(test_vault_late__tells_a_write_to_a_displaced_file_once)
     tear_down(&f);
 }
 
+TEST(test_vault_held__tells_whether_somebody_has_a_displaced_file_open)
+{
+    struct fixture f;
+    struct plan plan = {0};
+
+    set_up(&f, "text");
+    int fd = open(dir_str(&f.d, "doc.md").p, O_RDWR | O_CLOEXEC);
+    assert_true(change(&f, &plan));
+    assert_int_equal(vault_held(f.v, f.done.staged), VAULT_HELD);
+    close(fd);
+    assert_int_equal(vault_held(f.v, f.done.staged), VAULT_HELD_BY_NONE);
+    settle(f.v, &f.d, &f.done, f.mem);
+    assert_int_equal(vault_held(f.v, f.done.staged), VAULT_HELD_BY_NONE);
+    tear_down(&f);
+}
+
+/* A file that has kept still for long is known by its time; written to, it is read again. */
+TEST(test_vault_late__notices_a_write_to_a_file_that_was_still_for_long)
+{
+    struct fixture f;
+    struct plan plan = {0};
+    struct vault_version *late;
+    size_t n;
+
+    set_up(&f, "text");
+    int fd = open(dir_str(&f.d, "doc.md").p, O_RDWR | O_CLOEXEC);
+    assert_int_equal(futimens(fd, (struct timespec[]){{1000, 0}, {1000, 0}}), 0);
+    assert_true(change(&f, &plan));
+    for (int i = 0; i < 2; i++) {
+        assert_true(vault_late(f.v, f.done.staged, f.mem, &late, &n, &f.err));
+        assert_int_equal(n, 0);
+    }
+    assert_int_equal(pwrite(fd, "TEXT", 4, 0), 4);
+    assert_true(vault_late(f.v, f.done.staged, f.mem, &late, &n, &f.err));
+    assert_int_equal(n, 1);
+    assert_str(late[0].bytes, "TEXT");
+    close(fd);
+    settle(f.v, &f.d, &f.done, f.mem);
+    tear_down(&f);
+}
+
 TEST(test_vault_release__takes_names_only_of_its_own_making)
 {
     struct fixture f;
