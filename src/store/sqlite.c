@@ -204,6 +204,37 @@ void sq_get_sha(struct sq_row *r, uint8_t ret[32])
         memcpy(ret, p, 32);
 }
 
+bool sq_read_rows(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit, struct sq_rows *rows,
+                  struct error *err)
+{
+    char *items = arena_zalloc(rows->mem, limit * rows->size);
+    size_t n = 0;
+    for (bool row = true; n < limit; n++) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        struct sq_row r = {.st = st, .mem = rows->mem};
+        if (!rows->read(&r, items + n * rows->size, err)) {
+            sq_reset(st);
+            return false;
+        }
+    }
+    sq_reset(st);
+    rows->items = items;
+    rows->n = n;
+    return true;
+}
+
+bool sq_read_row(struct sqlite_store *s, sqlite3_stmt *st, struct sq_rows *rows, struct error *err)
+{
+    if (!sq_read_rows(s, st, 1, rows, err))
+        return false;
+    if (rows->n == 0)
+        rows->items = NULL;
+    return true;
+}
+
 static void finalize_all(struct sqlite_store *s)
 {
     for (size_t i = 0; i < SQ_COUNT; i++) {

@@ -8,8 +8,9 @@ static struct str sha_bytes(const uint8_t sha[32])
     return str_n((const char *)sha, 32);
 }
 
-static void read_document(struct sq_row *r, struct document_row *row)
+static bool read_document(struct sq_row *r, void *to, struct error *err unused_arg)
 {
+    struct document_row *row = to;
     row->id = sq_get_bytes(r);
     row->folder = sq_get_bytes(r);
     row->path = sq_get_bytes(r);
@@ -18,23 +19,18 @@ static void read_document(struct sq_row *r, struct document_row *row)
     row->created_ms = sq_get_int(r);
     row->changed_ms = sq_get_int(r);
     row->ended_ms = sq_get_int(r);
+    return true;
 }
 
 /* Steps a bound statement that reads one document, and resets it. */
 static bool read_one(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
                      struct document_row **ret_row, struct error *err)
 {
-    struct document_row *row = NULL;
-    bool found = false;
-    if (!sq_step(s, st, &found, err))
+    struct sq_rows documents = {
+        .read = read_document, .size = sizeof(struct document_row), .mem = mem};
+    if (!sq_read_row(s, st, &documents, err))
         return false;
-    if (found) {
-        struct sq_row r = {.st = st, .mem = mem};
-        row = arena_new_of(mem, struct document_row);
-        read_document(&r, row);
-    }
-    sq_reset(st);
-    *ret_row = row;
+    *ret_row = documents.items;
     return true;
 }
 
@@ -208,8 +204,8 @@ bool sq_documents_page(struct store *store, struct str folder, struct str after,
                        struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct document_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    size_t n = 0;
+    struct sq_rows documents = {
+        .read = read_document, .size = sizeof(struct document_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_DOCUMENTS_PAGE, err);
     if (!st)
         return false;
@@ -217,22 +213,16 @@ bool sq_documents_page(struct store *store, struct str folder, struct str after,
     sq_text(&b, folder);
     sq_text(&b, after);
     sq_int(&b, limit);
-    for (bool row = true; n < limit; n++) {
-        if (!sq_step(s, st, &row, err))
-            return false;
-        if (!row)
-            break;
-        struct sq_row r = {.st = st, .mem = mem};
-        read_document(&r, &rows[n]);
-    }
-    sq_reset(st);
-    *ret_rows = rows;
-    *ret_n = n;
+    if (!sq_read_rows(s, st, limit, &documents, err))
+        return false;
+    *ret_rows = documents.items;
+    *ret_n = documents.n;
     return true;
 }
 
-static void read_revision(struct sq_row *r, struct revision_row *row)
+static bool read_revision(struct sq_row *r, void *to, struct error *err unused_arg)
 {
+    struct revision_row *row = to;
     row->document_id = sq_get_bytes(r);
     row->revision = sq_get_int(r);
     row->at_ms = sq_get_int(r);
@@ -243,6 +233,7 @@ static void read_revision(struct sq_row *r, struct revision_row *row)
     sq_get_sha(r, row->sha256);
     row->size = sq_get_int(r);
     row->content = sq_get_bytes(r);
+    return true;
 }
 
 bool sq_document_history(struct store *store, struct str document_id, int64_t before,
@@ -250,8 +241,8 @@ bool sq_document_history(struct store *store, struct str document_id, int64_t be
                          size_t *ret_n, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct revision_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    size_t n = 0;
+    struct sq_rows revisions = {
+        .read = read_revision, .size = sizeof(struct revision_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_REVISIONS_PAGE, err);
     if (!st)
         return false;
@@ -259,17 +250,10 @@ bool sq_document_history(struct store *store, struct str document_id, int64_t be
     sq_text(&b, document_id);
     sq_time(&b, before);
     sq_int(&b, limit);
-    for (bool row = true; n < limit; n++) {
-        if (!sq_step(s, st, &row, err))
-            return false;
-        if (!row)
-            break;
-        struct sq_row r = {.st = st, .mem = mem};
-        read_revision(&r, &rows[n]);
-    }
-    sq_reset(st);
-    *ret_rows = rows;
-    *ret_n = n;
+    if (!sq_read_rows(s, st, limit, &revisions, err))
+        return false;
+    *ret_rows = revisions.items;
+    *ret_n = revisions.n;
     return true;
 }
 
@@ -277,22 +261,16 @@ bool sq_document_revision(struct store *store, struct str document_id, int64_t r
                           struct arena *mem, struct revision_row **ret_row, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct revision_row *row = NULL;
-    bool found = false;
+    struct sq_rows revisions = {
+        .read = read_revision, .size = sizeof(struct revision_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, revision ? SQ_REVISION_GET : SQ_REVISION_NEWEST, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
     sq_text(&b, document_id);
     sq_int(&b, revision);
-    if (!sq_step(s, st, &found, err))
+    if (!sq_read_row(s, st, &revisions, err))
         return false;
-    if (found) {
-        struct sq_row r = {.st = st, .mem = mem};
-        row = arena_new_of(mem, struct revision_row);
-        read_revision(&r, row);
-    }
-    sq_reset(st);
-    *ret_row = row;
+    *ret_row = revisions.items;
     return true;
 }

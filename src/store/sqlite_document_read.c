@@ -83,13 +83,26 @@ bool sq_document_read(struct sq_batch *batch, struct store_op *op, struct error 
     return ok;
 }
 
+static bool read_read(struct sq_row *r, void *to, struct error *err unused_arg)
+{
+    struct document_read_row *row = to;
+    row->session_id = sq_get_bytes(r);
+    row->folder = sq_get_bytes(r);
+    row->path = sq_get_bytes(r);
+    row->revision = sq_get_int(r);
+    row->from_line = sq_get_int(r);
+    row->to_line = sq_get_int(r);
+    row->at_ms = sq_get_int(r);
+    return true;
+}
+
 bool sq_document_reads(struct store *store, const struct principal *who, struct str session_id,
                        struct str document_id, struct arena *mem,
                        struct document_read_row **ret_rows, size_t *ret_n, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct document_read_row *rows = arena_zalloc(mem, DOCUMENT_READS_MAX * sizeof(*rows));
-    size_t n = 0;
+    struct sq_rows reads = {
+        .read = read_read, .size = sizeof(struct document_read_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_READS_OF, err);
     if (!st)
         return false;
@@ -98,23 +111,10 @@ bool sq_document_reads(struct store *store, const struct principal *who, struct 
     sq_text(&b, document_id);
     sq_text(&b, who->tenant);
     sq_text(&b, who->owner);
-    for (bool row = true; n < DOCUMENT_READS_MAX; n++) {
-        if (!sq_step(s, st, &row, err))
-            return false;
-        if (!row)
-            break;
-        struct sq_row r = {.st = st, .mem = mem};
-        rows[n].session_id = sq_get_bytes(&r);
-        rows[n].folder = sq_get_bytes(&r);
-        rows[n].path = sq_get_bytes(&r);
-        rows[n].revision = sq_get_int(&r);
-        rows[n].from_line = sq_get_int(&r);
-        rows[n].to_line = sq_get_int(&r);
-        rows[n].at_ms = sq_get_int(&r);
-    }
-    sq_reset(st);
-    *ret_rows = rows;
-    *ret_n = n;
+    if (!sq_read_rows(s, st, DOCUMENT_READS_MAX, &reads, err))
+        return false;
+    *ret_rows = reads.items;
+    *ret_n = reads.n;
     return true;
 }
 

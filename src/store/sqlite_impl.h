@@ -259,6 +259,23 @@ struct str sq_peek_bytes(struct sq_row *r); /* valid until the next step */
 int64_t sq_get_int(struct sq_row *r);       /* NULL is 0 */
 void sq_get_sha(struct sq_row *r, uint8_t ret[32]);
 
+/* Reads the columns of one row into `to`, all zero before. */
+typedef bool sq_reader(struct sq_row *r, void *to, struct error *err);
+/* What a bound statement is read into: `n` items in mem, each `size` bytes. */
+struct sq_rows {
+    sq_reader *read;
+    size_t size;
+    struct arena *mem;
+    void *items;
+    size_t n;
+};
+/* Reads at most `limit` rows, and resets the statement. */
+must_check bool sq_read_rows(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit,
+                             struct sq_rows *rows, struct error *err);
+/* Reads the one row there may be: without it, items is NULL. */
+must_check bool sq_read_row(struct sqlite_store *s, sqlite3_stmt *st, struct sq_rows *rows,
+                            struct error *err);
+
 /* sqlite_write.c */
 /* One batch in flight. */
 struct sq_batch {

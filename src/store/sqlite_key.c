@@ -121,8 +121,9 @@ static bool read_role(struct sq_row *r, enum role *ret, struct error *err)
            error_set(err, ERR_INTERNAL, "A row has an unknown role; report it.");
 }
 
-static bool read_key(struct sq_row *r, struct key_row *row, struct error *err)
+static bool read_key(struct sq_row *r, void *to, struct error *err)
 {
+    struct key_row *row = to;
     row->id = sq_get_bytes(r);
     row->tenant = sq_get_bytes(r);
     row->user_id = sq_get_bytes(r);
@@ -138,41 +139,19 @@ static bool read_key(struct sq_row *r, struct key_row *row, struct error *err)
     return true;
 }
 
-/* Reads at most `limit` keys off a bound statement. */
-static bool read_keys(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit, struct arena *mem,
-                      struct key_row *rows, size_t *ret_n, struct error *err)
-{
-    size_t n = 0;
-    for (bool row = true; n < limit; n++) {
-        if (!sq_step(s, st, &row, err))
-            return false;
-        if (!row)
-            break;
-        struct sq_row r = {.st = st, .mem = mem};
-        if (!read_key(&r, &rows[n], err)) {
-            sq_reset(st);
-            return false;
-        }
-    }
-    sq_reset(st);
-    *ret_n = n;
-    return true;
-}
-
 bool sq_key_get(struct store *store, struct str id, struct arena *mem, struct key_row **ret_row,
                 struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct key_row *row = arena_new_of(mem, struct key_row);
-    size_t n = 0;
+    struct sq_rows keys = {.read = read_key, .size = sizeof(struct key_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_KEY_GET, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
     sq_text(&b, id);
-    if (!read_keys(s, st, 1, mem, row, &n, err))
+    if (!sq_read_row(s, st, &keys, err))
         return false;
-    *ret_row = n ? row : NULL;
+    *ret_row = keys.items;
     return true;
 }
 
@@ -180,7 +159,7 @@ bool sq_keys_page(struct store *store, struct str tenant, struct str after, unsi
                   struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct key_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    struct sq_rows keys = {.read = read_key, .size = sizeof(struct key_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, tenant.p ? SQ_KEYS_OF_TENANT : SQ_KEYS_PAGE, err);
     if (!st)
         return false;
@@ -188,14 +167,16 @@ bool sq_keys_page(struct store *store, struct str tenant, struct str after, unsi
     sq_text(&b, tenant);
     sq_text(&b, after.p ? after : STR(""));
     sq_int(&b, limit);
-    if (!read_keys(s, st, limit, mem, rows, ret_n, err))
+    if (!sq_read_rows(s, st, limit, &keys, err))
         return false;
-    *ret_rows = rows;
+    *ret_rows = keys.items;
+    *ret_n = keys.n;
     return true;
 }
 
-static bool read_user(struct sq_row *r, struct user_row *row, struct error *err)
+static bool read_user(struct sq_row *r, void *to, struct error *err)
 {
+    struct user_row *row = to;
     row->id = sq_get_bytes(r);
     row->tenant = sq_get_bytes(r);
     row->name = sq_get_bytes(r);
@@ -213,20 +194,11 @@ static bool read_user(struct sq_row *r, struct user_row *row, struct error *err)
 bool sq_read_user(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
                   struct user_row **ret_row, struct error *err)
 {
-    struct user_row *row = NULL;
-    bool found = false;
-    bool ok = true;
-    if (!sq_step(s, st, &found, err))
+    struct sq_rows users = {.read = read_user, .size = sizeof(struct user_row), .mem = mem};
+    if (!sq_read_row(s, st, &users, err))
         return false;
-    if (found) {
-        struct sq_row r = {.st = st, .mem = mem};
-        row = arena_new_of(mem, struct user_row);
-        ok = read_user(&r, row, err);
-    }
-    sq_reset(st);
-    if (ok)
-        *ret_row = row;
-    return ok;
+    *ret_row = users.items;
+    return true;
 }
 
 bool sq_user_get(struct store *store, struct str id, struct arena *mem, struct user_row **ret_row,
@@ -241,53 +213,47 @@ bool sq_user_get(struct store *store, struct str id, struct arena *mem, struct u
     return sq_read_user(s, st, mem, ret_row, err);
 }
 
-/* Reads at most `limit` tenants: the one named so, or those after it. */
-static bool read_tenants(struct sqlite_store *s, enum sq_statement which, struct str id,
-                         unsigned limit, struct arena *mem, struct tenant_row *rows, size_t *ret_n,
-                         struct error *err)
+static bool read_tenant(struct sq_row *r, void *to, struct error *err unused_arg)
 {
-    size_t n = 0;
-    sqlite3_stmt *st = sq_prepare(s, which, err);
-    if (!st)
-        return false;
-    struct sq_bind b = {.st = st};
-    sq_int(&b, clock_life_ms());
-    sq_text(&b, id);
-    if (which == SQ_TENANTS_PAGE)
-        sq_int(&b, limit);
-    for (bool row = true; n < limit; n++) {
-        if (!sq_step(s, st, &row, err))
-            return false;
-        if (!row)
-            break;
-        struct sq_row r = {.st = st, .mem = mem};
-        rows[n].id = sq_get_bytes(&r);
-        rows[n].created_ms = sq_get_int(&r);
-        rows[n].counted_sessions = sq_get_int(&r);
-    }
-    sq_reset(st);
-    *ret_n = n;
+    struct tenant_row *row = to;
+    row->id = sq_get_bytes(r);
+    row->created_ms = sq_get_int(r);
+    row->counted_sessions = sq_get_int(r);
     return true;
 }
 
 bool sq_tenant_get(struct store *store, struct str id, struct arena *mem,
                    struct tenant_row **ret_row, struct error *err)
 {
-    struct tenant_row *row = arena_new_of(mem, struct tenant_row);
-    size_t n = 0;
-    if (!read_tenants(sq_of(store), SQ_TENANT_GET, id, 1, mem, row, &n, err))
+    struct sqlite_store *s = sq_of(store);
+    struct sq_rows tenants = {.read = read_tenant, .size = sizeof(struct tenant_row), .mem = mem};
+    sqlite3_stmt *st = sq_prepare(s, SQ_TENANT_GET, err);
+    if (!st)
         return false;
-    *ret_row = n ? row : NULL;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, clock_life_ms());
+    sq_text(&b, id);
+    if (!sq_read_row(s, st, &tenants, err))
+        return false;
+    *ret_row = tenants.items;
     return true;
 }
 
 bool sq_tenants_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
                      struct tenant_row **ret_rows, size_t *ret_n, struct error *err)
 {
-    struct tenant_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    if (!read_tenants(sq_of(store), SQ_TENANTS_PAGE, after.p ? after : STR(""), limit, mem, rows,
-                      ret_n, err))
+    struct sqlite_store *s = sq_of(store);
+    struct sq_rows tenants = {.read = read_tenant, .size = sizeof(struct tenant_row), .mem = mem};
+    sqlite3_stmt *st = sq_prepare(s, SQ_TENANTS_PAGE, err);
+    if (!st)
         return false;
-    *ret_rows = rows;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, clock_life_ms());
+    sq_text(&b, after.p ? after : STR(""));
+    sq_int(&b, limit);
+    if (!sq_read_rows(s, st, limit, &tenants, err))
+        return false;
+    *ret_rows = tenants.items;
+    *ret_n = tenants.n;
     return true;
 }

@@ -293,8 +293,9 @@ bool sq_user_by_name(struct store *store, struct str tenant, struct str name, st
     return sq_read_user(s, st, mem, ret_row, err);
 }
 
-static void read_login(struct sq_row *r, struct login_row *row)
+static bool read_login(struct sq_row *r, void *to, struct error *err unused_arg)
 {
+    struct login_row *row = to;
     row->id = sq_get_bytes(r);
     row->family = sq_get_bytes(r);
     row->tenant = sq_get_bytes(r);
@@ -307,22 +308,16 @@ static void read_login(struct sq_row *r, struct login_row *row)
     row->last_activity_ms = sq_get_int(r);
     row->revoked_ms = sq_get_int(r);
     row->revoke_reason = sq_get_bytes(r);
+    return true;
 }
 
-static bool read_logins(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit, struct arena *mem,
-                        struct login_row *rows, size_t *ret_n, struct error *err)
+static bool one_login(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
+                      struct login_row **ret_row, struct error *err)
 {
-    size_t n = 0;
-    for (bool row = true; n < limit; n++) {
-        if (!sq_step(s, st, &row, err))
-            return false;
-        if (!row)
-            break;
-        struct sq_row r = {.st = st, .mem = mem};
-        read_login(&r, &rows[n]);
-    }
-    sq_reset(st);
-    *ret_n = n;
+    struct sq_rows logins = {.read = read_login, .size = sizeof(struct login_row), .mem = mem};
+    if (!sq_read_row(s, st, &logins, err))
+        return false;
+    *ret_row = logins.items;
     return true;
 }
 
@@ -330,34 +325,24 @@ bool sq_login_get(struct store *store, struct str id, struct arena *mem, struct 
                   struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct login_row *row = arena_new_of(mem, struct login_row);
-    size_t n = 0;
     sqlite3_stmt *st = sq_prepare(s, SQ_LOGIN_GET, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
     sq_text(&b, id);
-    if (!read_logins(s, st, 1, mem, row, &n, err))
-        return false;
-    *ret_row = n ? row : NULL;
-    return true;
+    return one_login(s, st, mem, ret_row, err);
 }
 
 bool sq_login_by_hash(struct store *store, const uint8_t hash[32], struct arena *mem,
                       struct login_row **ret_row, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct login_row *row = arena_new_of(mem, struct login_row);
-    size_t n = 0;
     sqlite3_stmt *st = sq_prepare(s, SQ_LOGIN_BY_HASH, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
     sq_blob(&b, hash_bytes(hash));
-    if (!read_logins(s, st, 1, mem, row, &n, err))
-        return false;
-    *ret_row = n ? row : NULL;
-    return true;
+    return one_login(s, st, mem, ret_row, err);
 }
 
 bool sq_logins_page(struct store *store, struct str tenant, struct str user_id, struct str before,
@@ -365,7 +350,7 @@ bool sq_logins_page(struct store *store, struct str tenant, struct str user_id, 
                     struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct login_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    struct sq_rows logins = {.read = read_login, .size = sizeof(struct login_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_LOGINS_PAGE, err);
     if (!st)
         return false;
@@ -375,8 +360,9 @@ bool sq_logins_page(struct store *store, struct str tenant, struct str user_id, 
     sq_int(&b, clock_life_ms());
     sq_text(&b, before);
     sq_int(&b, limit);
-    if (!read_logins(s, st, limit, mem, rows, ret_n, err))
+    if (!sq_read_rows(s, st, limit, &logins, err))
         return false;
-    *ret_rows = rows;
+    *ret_rows = logins.items;
+    *ret_n = logins.n;
     return true;
 }

@@ -6,8 +6,9 @@
 #include "base/clock.h"
 
 /* In the order of SESSION_COLUMNS. */
-static bool read_session(struct sq_row *r, struct session_row *row, struct error *err)
+static bool read_session(struct sq_row *r, void *to, struct error *err)
 {
+    struct session_row *row = to;
     struct str *texts[] = {&row->id,          &row->handle,      &row->tenant,
                            &row->owner,       &row->user_id,     &row->edge_mcp_id,
                            &row->client_name, &row->client_type, &row->client_version};
@@ -44,20 +45,11 @@ static bool read_session(struct sq_row *r, struct session_row *row, struct error
 static bool one_session(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
                         struct session_row **ret_row, struct error *err)
 {
-    bool found = false;
-    struct session_row *row = NULL;
-    if (!sq_step(s, st, &found, err))
+    struct sq_rows sessions = {
+        .read = read_session, .size = sizeof(struct session_row), .mem = mem};
+    if (!sq_read_row(s, st, &sessions, err))
         return false;
-    if (found) {
-        struct sq_row r = {.st = st, .mem = mem};
-        row = arena_new_of(mem, struct session_row);
-        if (!read_session(&r, row, err)) {
-            sq_reset(st);
-            return false;
-        }
-    }
-    sq_reset(st);
-    *ret_row = row;
+    *ret_row = sessions.items;
     return true;
 }
 
@@ -104,8 +96,9 @@ bool sq_session_by_key(struct store *store, const struct principal *who, struct 
     return one_session(s, st, mem, ret_row, err);
 }
 
-static void read_transport(struct sq_row *r, struct transport_row *row)
+static bool read_transport(struct sq_row *r, void *to, struct error *err unused_arg)
 {
+    struct transport_row *row = to;
     sq_get_sha(r, row->id_hash);
     row->tenant = sq_get_bytes(r);
     row->owner = sq_get_bytes(r);
@@ -116,14 +109,15 @@ static void read_transport(struct sq_row *r, struct transport_row *row)
     row->created_ms = sq_get_int(r);
     row->last_used_ms = sq_get_int(r);
     row->ended_ms = sq_get_int(r);
+    return true;
 }
 
 bool sq_transport_get(struct store *store, const struct principal *who, const uint8_t id_hash[32],
                       struct arena *mem, struct transport_row **ret_row, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct transport_row *row = NULL;
-    bool found = false;
+    struct sq_rows transports = {
+        .read = read_transport, .size = sizeof(struct transport_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_TRANSPORT_GET, err);
     if (!st)
         return false;
@@ -131,15 +125,9 @@ bool sq_transport_get(struct store *store, const struct principal *who, const ui
     sq_blob(&b, str_n((const char *)id_hash, 32));
     sq_text(&b, who->tenant);
     sq_text(&b, who->owner);
-    if (!sq_step(s, st, &found, err))
+    if (!sq_read_row(s, st, &transports, err))
         return false;
-    if (found) {
-        struct sq_row r = {.st = st, .mem = mem};
-        row = arena_new_of(mem, struct transport_row);
-        read_transport(&r, row);
-    }
-    sq_reset(st);
-    *ret_row = row;
+    *ret_row = transports.items;
     return true;
 }
 
@@ -192,22 +180,12 @@ static bool read_sessions(struct sqlite_store *s, sqlite3_stmt *st, unsigned lim
                           struct arena *mem, struct session_row **ret_rows, size_t *ret_n,
                           struct error *err)
 {
-    struct session_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    size_t n = 0;
-    for (bool row = true; n < limit; n++) {
-        if (!sq_step(s, st, &row, err))
-            return false;
-        if (!row)
-            break;
-        struct sq_row r = {.st = st, .mem = mem};
-        if (!read_session(&r, &rows[n], err)) {
-            sq_reset(st);
-            return false;
-        }
-    }
-    sq_reset(st);
-    *ret_rows = rows;
-    *ret_n = n;
+    struct sq_rows sessions = {
+        .read = read_session, .size = sizeof(struct session_row), .mem = mem};
+    if (!sq_read_rows(s, st, limit, &sessions, err))
+        return false;
+    *ret_rows = sessions.items;
+    *ret_n = sessions.n;
     return true;
 }
 

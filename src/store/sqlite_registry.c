@@ -77,12 +77,24 @@ bool sq_context_put(struct sq_batch *batch, struct store_op *op, struct error *e
            (!state.unnamed || session_take_context(batch, op, err));
 }
 
+static bool read_context(struct sq_row *r, void *to, struct error *err unused_arg)
+{
+    struct context_row *row = to;
+    row->id = sq_get_bytes(r);
+    row->tenant = sq_get_bytes(r);
+    row->document = sq_get_bytes(r);
+    row->version = sq_get_int(r);
+    row->created_ms = sq_get_int(r);
+    row->updated_ms = sq_get_int(r);
+    return true;
+}
+
 bool sq_context_get(struct store *store, const struct principal *who, struct str id,
                     struct arena *mem, struct context_row **ret_row, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct context_row *row = NULL;
-    bool found = false;
+    struct sq_rows contexts = {
+        .read = read_context, .size = sizeof(struct context_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_CONTEXT_GET, err);
     if (!st)
         return false;
@@ -91,20 +103,9 @@ bool sq_context_get(struct store *store, const struct principal *who, struct str
     sq_text(&b, id);
     sq_text(&b, who->owner);
     sq_int(&b, who->tenant_wide);
-    if (!sq_step(s, st, &found, err))
+    if (!sq_read_row(s, st, &contexts, err))
         return false;
-    if (found) {
-        struct sq_row r = {.st = st, .mem = mem};
-        row = arena_new_of(mem, struct context_row);
-        row->id = sq_get_bytes(&r);
-        row->tenant = sq_get_bytes(&r);
-        row->document = sq_get_bytes(&r);
-        row->version = sq_get_int(&r);
-        row->created_ms = sq_get_int(&r);
-        row->updated_ms = sq_get_int(&r);
-    }
-    sq_reset(st);
-    *ret_row = row;
+    *ret_row = contexts.items;
     return true;
 }
 
@@ -128,8 +129,9 @@ bool sq_idempotency_put(struct sq_batch *batch, struct store_op *op, struct erro
     return sq_run_verdict(batch->s, st, op, VERDICT_DUPLICATE, err);
 }
 
-static void read_answer(struct sq_row *r, struct idempotency_row *row)
+static bool read_answer(struct sq_row *r, void *to, struct error *err unused_arg)
 {
+    struct idempotency_row *row = to;
     row->tenant = sq_get_bytes(r);
     row->owner = sq_get_bytes(r);
     row->key = sq_get_bytes(r);
@@ -139,14 +141,15 @@ static void read_answer(struct sq_row *r, struct idempotency_row *row)
     row->body = sq_get_bytes(r);
     row->created_ms = sq_get_int(r);
     row->expires_ms = sq_get_int(r);
+    return true;
 }
 
 bool sq_idempotency_get(struct store *store, const struct principal *who, struct str key,
                         struct arena *mem, struct idempotency_row **ret_row, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct idempotency_row *row = NULL;
-    bool found = false;
+    struct sq_rows answers = {
+        .read = read_answer, .size = sizeof(struct idempotency_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_IDEMPOTENCY_GET, err);
     if (!st)
         return false;
@@ -155,15 +158,9 @@ bool sq_idempotency_get(struct store *store, const struct principal *who, struct
     sq_text(&b, who->owner);
     sq_text(&b, key);
     sq_int(&b, clock_life_ms());
-    if (!sq_step(s, st, &found, err))
+    if (!sq_read_row(s, st, &answers, err))
         return false;
-    if (found) {
-        struct sq_row r = {.st = st, .mem = mem};
-        row = arena_new_of(mem, struct idempotency_row);
-        read_answer(&r, row);
-    }
-    sq_reset(st);
-    *ret_row = row;
+    *ret_row = answers.items;
     return true;
 }
 

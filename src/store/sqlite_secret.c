@@ -61,25 +61,14 @@ bool sq_session_reseal(struct sq_batch *batch, struct store_op *op, struct error
     return true;
 }
 
-/* Reads at most `limit` keys off a bound statement. */
-static bool read_keys(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit, struct arena *mem,
-                      struct tenant_key_row *rows, size_t *ret_n, struct error *err)
+static bool read_key(struct sq_row *r, void *to, struct error *err unused_arg)
 {
-    size_t n = 0;
-    for (bool row = true; n < limit; n++) {
-        if (!sq_step(s, st, &row, err))
-            return false;
-        if (!row)
-            break;
-        struct sq_row r = {.st = st, .mem = mem};
-        rows[n].id = sq_get_bytes(&r);
-        rows[n].tenant = sq_get_bytes(&r);
-        rows[n].master_id = sq_get_bytes(&r);
-        rows[n].wrapped = sq_get_bytes(&r);
-        rows[n].created_ms = sq_get_int(&r);
-    }
-    sq_reset(st);
-    *ret_n = n;
+    struct tenant_key_row *row = to;
+    row->id = sq_get_bytes(r);
+    row->tenant = sq_get_bytes(r);
+    row->master_id = sq_get_bytes(r);
+    row->wrapped = sq_get_bytes(r);
+    row->created_ms = sq_get_int(r);
     return true;
 }
 
@@ -87,17 +76,16 @@ bool sq_tenant_key_get(struct store *store, struct str tenant, struct str id, st
                        struct tenant_key_row **ret_row, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct tenant_key_row *row = arena_new_of(mem, struct tenant_key_row);
-    size_t n = 0;
+    struct sq_rows keys = {.read = read_key, .size = sizeof(struct tenant_key_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, id.p ? SQ_TENANT_KEY_GET : SQ_TENANT_KEY_NEWEST, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
     sq_text(&b, tenant);
     sq_text(&b, id);
-    if (!read_keys(s, st, 1, mem, row, &n, err))
+    if (!sq_read_row(s, st, &keys, err))
         return false;
-    *ret_row = n ? row : NULL;
+    *ret_row = keys.items;
     return true;
 }
 
@@ -105,15 +93,16 @@ bool sq_tenant_keys_page(struct store *store, struct str after, unsigned limit, 
                          struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct tenant_key_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    struct sq_rows keys = {.read = read_key, .size = sizeof(struct tenant_key_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_TENANT_KEYS_PAGE, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
     sq_text(&b, after.p ? after : STR(""));
     sq_int(&b, limit);
-    if (!read_keys(s, st, limit, mem, rows, ret_n, err))
+    if (!sq_read_rows(s, st, limit, &keys, err))
         return false;
-    *ret_rows = rows;
+    *ret_rows = keys.items;
+    *ret_n = keys.n;
     return true;
 }

@@ -61,8 +61,9 @@ bool sq_undelivered_take(struct sqlite_store *s, struct store_op *op, int64_t no
     return true;
 }
 
-static void read_row(struct sq_row *r, struct undelivered_row *row)
+static bool read_row(struct sq_row *r, void *to, struct error *err unused_arg)
 {
+    struct undelivered_row *row = to;
     row->id = sq_get_int(r);
     row->tenant = sq_get_bytes(r);
     row->owner = sq_get_bytes(r);
@@ -73,28 +74,22 @@ static void read_row(struct sq_row *r, struct undelivered_row *row)
     row->expires_ms = sq_get_int(r);
     row->sealed_len = sq_get_int(r);
     row->sealed = sq_get_bytes(r);
+    return true;
 }
 
 bool sq_undelivered_get(struct store *store, const struct principal *who, int64_t id,
                         struct arena *mem, struct undelivered_row **ret_row, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct undelivered_row *row = NULL;
-    bool found = false;
+    struct sq_rows results = {.read = read_row, .size = sizeof(struct undelivered_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_UNDELIVERED_GET, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
     bind_key(&b, id, who, clock_life_ms());
-    if (!sq_step(s, st, &found, err))
+    if (!sq_read_row(s, st, &results, err))
         return false;
-    if (found) {
-        struct sq_row r = {.st = st, .mem = mem};
-        row = arena_new_of(mem, struct undelivered_row);
-        read_row(&r, row);
-    }
-    sq_reset(st);
-    *ret_row = row;
+    *ret_row = results.items;
     return true;
 }
 
@@ -102,9 +97,7 @@ bool sq_undelivered_page(struct store *store, int64_t after, unsigned limit, str
                          struct undelivered_row **ret_rows, size_t *ret_n, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct undelivered_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    bool found = false;
-    size_t n = 0;
+    struct sq_rows results = {.read = read_row, .size = sizeof(struct undelivered_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_UNDELIVERED_PAGE, err);
     if (!st)
         return false;
@@ -112,16 +105,9 @@ bool sq_undelivered_page(struct store *store, int64_t after, unsigned limit, str
     sq_int(&b, after);
     sq_int(&b, clock_life_ms());
     sq_int(&b, limit);
-    for (;;) {
-        if (!sq_step(s, st, &found, err))
-            return false;
-        if (!found)
-            break;
-        struct sq_row r = {.st = st, .mem = mem};
-        read_row(&r, &rows[n++]);
-    }
-    sq_reset(st);
-    *ret_rows = rows;
-    *ret_n = n;
+    if (!sq_read_rows(s, st, limit, &results, err))
+        return false;
+    *ret_rows = results.items;
+    *ret_n = results.n;
     return true;
 }
