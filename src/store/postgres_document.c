@@ -65,8 +65,9 @@ static void name(struct pg_params *p, struct str s)
     pg_text(p, s.p && pg_is_text(s) ? s : STR(""));
 }
 
-static void read_document(struct pg_row *r, struct document_row *row)
+static bool read_document(struct pg_row *r, void *to, struct error *err unused_arg)
 {
+    struct document_row *row = to;
     row->id = pg_get_uuid(r);
     row->folder = pg_get_bytes(r);
     row->path = pg_get_bytes(r);
@@ -75,22 +76,17 @@ static void read_document(struct pg_row *r, struct document_row *row)
     row->created_ms = pg_get_time(r);
     row->changed_ms = pg_get_time(r);
     row->ended_ms = pg_get_time(r);
+    return true;
 }
 
 static bool read_one(struct store *s, enum pg_statement which, const struct pg_params *p,
                      struct arena *mem, struct document_row **ret_row, struct error *err)
 {
-    struct document_row *row = NULL;
-    PGresult *res = NULL;
-    if (!pg_query(pg_of(s), which, p, &res, err))
+    struct pg_rows documents = {
+        .read = read_document, .size = sizeof(struct document_row), .mem = mem};
+    if (!pg_read_row(pg_of(s), which, p, &documents, err))
         return false;
-    if (PQntuples(res) > 0) {
-        struct pg_row r = {.res = res, .mem = mem};
-        row = arena_new_of(mem, struct document_row);
-        read_document(&r, row);
-    }
-    PQclear(res);
-    *ret_row = row;
+    *ret_row = documents.items;
     return true;
 }
 
@@ -115,27 +111,22 @@ bool pg_documents_page(struct store *s, struct str folder, struct str after, uns
                        struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
                        struct error *err)
 {
+    struct pg_rows documents = {
+        .read = read_document, .size = sizeof(struct document_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     name(&p, folder);
     pg_text(&p, after.p ? after : STR(""));
     pg_int(&p, limit);
-    if (!pg_page(pg_of(s), PG_DOCUMENTS_PAGE, &p, &res, err))
+    if (!pg_read_page(pg_of(s), PG_DOCUMENTS_PAGE, &p, &documents, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct document_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        read_document(&r, &rows[i]);
-    }
-    PQclear(res);
-    *ret_rows = rows;
-    *ret_n = n;
+    *ret_rows = documents.items;
+    *ret_n = documents.n;
     return true;
 }
 
-static void read_revision(struct pg_row *r, struct revision_row *row)
+static bool read_revision(struct pg_row *r, void *to, struct error *err unused_arg)
 {
+    struct revision_row *row = to;
     row->document_id = pg_get_uuid(r);
     row->revision = pg_get_int(r);
     row->at_ms = pg_get_time(r);
@@ -146,48 +137,50 @@ static void read_revision(struct pg_row *r, struct revision_row *row)
     pg_get_sha(r, row->sha256);
     row->size = pg_get_int(r);
     row->content = pg_get_bytes(r);
+    return true;
 }
 
 bool pg_document_history(struct store *s, struct str document_id, int64_t before, unsigned limit,
                          struct arena *mem, struct revision_row **ret_rows, size_t *ret_n,
                          struct error *err)
 {
+    struct pg_rows revisions = {
+        .read = read_revision, .size = sizeof(struct revision_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_uuid(&p, document_id);
     pg_int(&p, before ? before : INT64_MAX);
     pg_int(&p, limit);
-    if (!pg_page(pg_of(s), PG_REVISIONS_PAGE, &p, &res, err))
+    if (!pg_read_page(pg_of(s), PG_REVISIONS_PAGE, &p, &revisions, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct revision_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        read_revision(&r, &rows[i]);
-    }
-    PQclear(res);
-    *ret_rows = rows;
-    *ret_n = n;
+    *ret_rows = revisions.items;
+    *ret_n = revisions.n;
     return true;
 }
 
 bool pg_document_revision(struct store *s, struct str document_id, int64_t revision,
                           struct arena *mem, struct revision_row **ret_row, struct error *err)
 {
+    struct pg_rows revisions = {
+        .read = read_revision, .size = sizeof(struct revision_row), .mem = mem};
     struct pg_params p = {0};
-    struct revision_row *row = NULL;
-    PGresult *res = NULL;
     pg_uuid(&p, document_id);
     pg_int(&p, revision);
-    if (!pg_query(pg_of(s), PG_REVISION_GET, &p, &res, err))
+    if (!pg_read_row(pg_of(s), PG_REVISION_GET, &p, &revisions, err))
         return false;
-    if (PQntuples(res) > 0) {
-        struct pg_row r = {.res = res, .mem = mem};
-        row = arena_new_of(mem, struct revision_row);
-        read_revision(&r, row);
-    }
-    PQclear(res);
-    *ret_row = row;
+    *ret_row = revisions.items;
+    return true;
+}
+
+static bool read_read(struct pg_row *r, void *to, struct error *err unused_arg)
+{
+    struct document_read_row *row = to;
+    row->session_id = pg_get_uuid(r);
+    row->folder = pg_get_bytes(r);
+    row->path = pg_get_bytes(r);
+    row->revision = pg_get_int(r);
+    row->from_line = pg_get_int(r);
+    row->to_line = pg_get_int(r);
+    row->at_ms = pg_get_time(r);
     return true;
 }
 
@@ -195,29 +188,17 @@ bool pg_document_reads(struct store *s, const struct principal *who, struct str 
                        struct str document_id, struct arena *mem,
                        struct document_read_row **ret_rows, size_t *ret_n, struct error *err)
 {
+    struct pg_rows reads = {
+        .read = read_read, .size = sizeof(struct document_read_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_uuid(&p, session_id);
     pg_uuid(&p, document_id);
     pg_text(&p, who->tenant);
     pg_text(&p, who->owner);
-    if (!pg_query(pg_of(s), PG_READS_OF, &p, &res, err))
+    if (!pg_read_rows(pg_of(s), PG_READS_OF, &p, &reads, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct document_read_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        rows[i].session_id = pg_get_uuid(&r);
-        rows[i].folder = pg_get_bytes(&r);
-        rows[i].path = pg_get_bytes(&r);
-        rows[i].revision = pg_get_int(&r);
-        rows[i].from_line = pg_get_int(&r);
-        rows[i].to_line = pg_get_int(&r);
-        rows[i].at_ms = pg_get_time(&r);
-    }
-    PQclear(res);
-    *ret_rows = rows;
-    *ret_n = n;
+    *ret_rows = reads.items;
+    *ret_n = reads.n;
     return true;
 }
 

@@ -239,6 +239,26 @@ must_check bool pg_query(struct pg_store *s, enum pg_statement which, const stru
 /* The same for a page: on a read-only store it may take STORE_PAGE_MS, then it is ERR_TIMEOUT. */
 must_check bool pg_page(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
                         PGresult **ret, struct error *err);
+/* Reads the columns of one row into `to`, all zero before. */
+typedef bool pg_reader(struct pg_row *r, void *to, struct error *err);
+/* What an answer is read into: `n` items in mem, each `size` bytes. */
+struct pg_rows {
+    pg_reader *read;
+    size_t size;
+    struct arena *mem;
+    void *items;
+    size_t n;
+};
+/* Reads an answer and clears it: all its rows, or the first, without which items is NULL. */
+must_check bool pg_take_rows(PGresult *res, struct pg_rows *rows, struct error *err);
+must_check bool pg_take_row(PGresult *res, struct pg_rows *rows, struct error *err);
+/* The same of pg_query() and of pg_page(). */
+must_check bool pg_read_row(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+                            struct pg_rows *rows, struct error *err);
+must_check bool pg_read_rows(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+                             struct pg_rows *rows, struct error *err);
+must_check bool pg_read_page(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+                             struct pg_rows *rows, struct error *err);
 /* Statements sent without waiting for their answers; all in one go until pg_pipe_end().  Every one
  * must be prepared before. */
 must_check bool pg_pipe_begin(struct pg_store *s, struct error *err);
@@ -407,7 +427,7 @@ bool pg_changes(struct store *s, int64_t after, unsigned limit, struct arena *me
                 struct change_row **ret_rows, size_t *ret_n, struct error *err);
 /* postgres_read.c */
 /* In the order of SESSION_COLUMNS; settled. */
-must_check bool pg_read_session(struct pg_row *r, struct session_row *row, struct error *err);
+pg_reader pg_read_session;
 bool pg_sessions_find(struct store *s, struct session_find *finds, size_t n, struct error *err);
 bool pg_session_by_handle(struct store *s, const struct principal *who, struct str handle,
                           struct arena *mem, struct session_row **ret_row, struct error *err);

@@ -104,8 +104,9 @@ bool pg_user_by_name(struct store *s, struct str tenant, struct str name, struct
     return pg_read_user(pg_of(s), PG_USER_BY_NAME, &p, mem, ret_row, err);
 }
 
-static void read_login(struct pg_row *r, struct login_row *row)
+static bool read_login(struct pg_row *r, void *to, struct error *err unused_arg)
 {
+    struct login_row *row = to;
     row->id = pg_get_uuid(r);
     row->family = pg_get_uuid(r);
     row->tenant = pg_get_bytes(r);
@@ -118,22 +119,16 @@ static void read_login(struct pg_row *r, struct login_row *row)
     row->last_activity_ms = pg_get_time(r);
     row->revoked_ms = pg_get_time(r);
     row->revoke_reason = pg_get_bytes(r);
+    return true;
 }
 
 static bool read_one(struct store *s, enum pg_statement which, const struct pg_params *p,
                      struct arena *mem, struct login_row **ret_row, struct error *err)
 {
-    struct login_row *row = NULL;
-    PGresult *res = NULL;
-    if (!pg_query(pg_of(s), which, p, &res, err))
+    struct pg_rows logins = {.read = read_login, .size = sizeof(struct login_row), .mem = mem};
+    if (!pg_read_row(pg_of(s), which, p, &logins, err))
         return false;
-    if (PQntuples(res) > 0) {
-        struct pg_row r = {.res = res, .mem = mem};
-        row = arena_new_of(mem, struct login_row);
-        read_login(&r, row);
-    }
-    PQclear(res);
-    *ret_row = row;
+    *ret_row = logins.items;
     return true;
 }
 
@@ -157,23 +152,16 @@ bool pg_logins_page(struct store *s, struct str tenant, struct str user_id, stru
                     unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
                     struct error *err)
 {
+    struct pg_rows logins = {.read = read_login, .size = sizeof(struct login_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_uuid(&p, user_id);
     pg_text(&p, tenant);
     pg_instant(&p, clock_life_ms());
     pg_uuid(&p, before);
     pg_int(&p, limit);
-    if (!pg_page(pg_of(s), PG_LOGINS_PAGE, &p, &res, err))
+    if (!pg_read_page(pg_of(s), PG_LOGINS_PAGE, &p, &logins, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct login_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        read_login(&r, &rows[i]);
-    }
-    PQclear(res);
-    *ret_rows = rows;
-    *ret_n = n;
+    *ret_rows = logins.items;
+    *ret_n = logins.n;
     return true;
 }

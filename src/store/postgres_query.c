@@ -452,3 +452,54 @@ bool pg_page(struct pg_store *s, enum pg_statement which, const struct pg_params
            pg_prepare(s, which, err) && pg_prepare(s, PG_COMMIT, err) &&
            limited(s, which, p, ret, err);
 }
+
+static bool take(PGresult *res, size_t n, struct pg_rows *rows, struct error *err)
+{
+    char *items = arena_zalloc(rows->mem, (n ? n : 1) * rows->size);
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++) {
+        struct pg_row r = {.res = res, .mem = rows->mem, .row = (int)i};
+        ok = rows->read(&r, items + i * rows->size, err);
+    }
+    PQclear(res);
+    if (ok) {
+        rows->items = items;
+        rows->n = n;
+    }
+    return ok;
+}
+
+bool pg_take_rows(PGresult *res, struct pg_rows *rows, struct error *err)
+{
+    return take(res, (size_t)PQntuples(res), rows, err);
+}
+
+bool pg_take_row(PGresult *res, struct pg_rows *rows, struct error *err)
+{
+    if (!take(res, PQntuples(res) > 0, rows, err))
+        return false;
+    if (rows->n == 0)
+        rows->items = NULL;
+    return true;
+}
+
+bool pg_read_row(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+                 struct pg_rows *rows, struct error *err)
+{
+    PGresult *res = NULL;
+    return pg_query(s, which, p, &res, err) && pg_take_row(res, rows, err);
+}
+
+bool pg_read_rows(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+                  struct pg_rows *rows, struct error *err)
+{
+    PGresult *res = NULL;
+    return pg_query(s, which, p, &res, err) && pg_take_rows(res, rows, err);
+}
+
+bool pg_read_page(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+                  struct pg_rows *rows, struct error *err)
+{
+    PGresult *res = NULL;
+    return pg_page(s, which, p, &res, err) && pg_take_rows(res, rows, err);
+}

@@ -6,8 +6,9 @@
 #include "base/clock.h"
 
 /* In the order of SESSION_COLUMNS. */
-bool pg_read_session(struct pg_row *r, struct session_row *row, struct error *err)
+bool pg_read_session(struct pg_row *r, void *to, struct error *err)
 {
+    struct session_row *row = to;
     row->id = pg_get_uuid(r);
     row->handle = pg_get_bytes(r);
     row->tenant = pg_get_bytes(r);
@@ -48,17 +49,12 @@ bool pg_read_session(struct pg_row *r, struct session_row *row, struct error *er
 static bool take_session(PGresult *res, struct arena *mem, struct session_row **ret_row,
                          struct error *err)
 {
-    struct session_row *row = NULL;
-    bool ok = true;
-    if (PQntuples(res) > 0) {
-        struct pg_row r = {.res = res, .mem = mem};
-        row = arena_new_of(mem, struct session_row);
-        ok = pg_read_session(&r, row, err);
-    }
-    PQclear(res);
-    if (ok)
-        *ret_row = row;
-    return ok;
+    struct pg_rows sessions = {
+        .read = pg_read_session, .size = sizeof(struct session_row), .mem = mem};
+    if (!pg_take_row(res, &sessions, err))
+        return false;
+    *ret_row = sessions.items;
+    return true;
 }
 
 static bool one_session(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
@@ -159,8 +155,9 @@ bool pg_session_by_key(struct store *s, const struct principal *who, struct str 
     return one_session(pg_of(s), PG_SESSION_BY_KEY, &p, mem, ret_row, err);
 }
 
-static void read_transport(struct pg_row *r, struct transport_row *row)
+static bool read_transport(struct pg_row *r, void *to, struct error *err unused_arg)
 {
+    struct transport_row *row = to;
     pg_get_sha(r, row->id_hash);
     row->tenant = pg_get_bytes(r);
     row->owner = pg_get_bytes(r);
@@ -171,31 +168,27 @@ static void read_transport(struct pg_row *r, struct transport_row *row)
     row->created_ms = pg_get_time(r);
     row->last_used_ms = pg_get_time(r);
     row->ended_ms = pg_get_time(r);
+    return true;
 }
 
 bool pg_transport_get(struct store *s, const struct principal *who, const uint8_t id_hash[32],
                       struct arena *mem, struct transport_row **ret_row, struct error *err)
 {
-    struct transport_row *row = NULL;
+    struct pg_rows transports = {
+        .read = read_transport, .size = sizeof(struct transport_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_sha(&p, id_hash);
     pg_text(&p, who->tenant);
     pg_text(&p, who->owner);
-    if (!pg_query(pg_of(s), PG_TRANSPORT_GET, &p, &res, err))
+    if (!pg_read_row(pg_of(s), PG_TRANSPORT_GET, &p, &transports, err))
         return false;
-    if (PQntuples(res) > 0) {
-        struct pg_row r = {.res = res, .mem = mem};
-        row = arena_new_of(mem, struct transport_row);
-        read_transport(&r, row);
-    }
-    PQclear(res);
-    *ret_row = row;
+    *ret_row = transports.items;
     return true;
 }
 
-static void read_link(struct pg_row *r, struct link_row *row)
+static bool read_link(struct pg_row *r, void *to, struct error *err unused_arg)
 {
+    struct link_row *row = to;
     row->session_id = pg_get_uuid(r);
     row->server = pg_get_bytes(r);
     row->writer = pg_get_int(r);
@@ -203,27 +196,21 @@ static void read_link(struct pg_row *r, struct link_row *row)
     row->opened_ms = pg_get_time(r);
     row->ended_ms = pg_get_time(r);
     row->end_reason = pg_get_bytes(r);
+    return true;
 }
 
 bool pg_links_of(struct store *s, const struct principal *who, struct str session_id,
                  struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err)
 {
+    struct pg_rows links = {.read = read_link, .size = sizeof(struct link_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_text(&p, who->tenant);
     pg_text(&p, who->owner);
     pg_uuid(&p, session_id);
-    if (!pg_query(pg_of(s), PG_LINKS_OF, &p, &res, err))
+    if (!pg_read_rows(pg_of(s), PG_LINKS_OF, &p, &links, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct link_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        read_link(&r, &rows[i]);
-    }
-    PQclear(res);
-    *ret_rows = rows;
-    *ret_n = n;
+    *ret_rows = links.items;
+    *ret_n = links.n;
     return true;
 }
 
@@ -240,9 +227,9 @@ bool pg_sessions_page(struct store *s, const struct principal *who,
                       const struct session_filter *filter, unsigned limit, struct arena *mem,
                       struct session_row **ret_rows, size_t *ret_n, struct error *err)
 {
+    struct pg_rows sessions = {
+        .read = pg_read_session, .size = sizeof(struct session_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
-    bool ok = true;
     pg_text(&p, who->tenant);
     pg_text(&p, who->owner);
     pg_uuid(&p, filter->before);
@@ -251,24 +238,16 @@ bool pg_sessions_page(struct store *s, const struct principal *who,
     pg_instant(&p, filter->now_ms);
     pg_int(&p, filter->idle_ms);
     pg_text(&p, filter->client_type);
-    if (!pg_page(pg_of(s), page_of(who, filter->statuses), &p, &res, err))
+    if (!pg_read_page(pg_of(s), page_of(who, filter->statuses), &p, &sessions, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct session_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; ok && i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        ok = pg_read_session(&r, &rows[i], err);
-    }
-    PQclear(res);
-    if (ok) {
-        *ret_rows = rows;
-        *ret_n = n;
-    }
-    return ok;
+    *ret_rows = sessions.items;
+    *ret_n = sessions.n;
+    return true;
 }
 
-static void read_undelivered(struct pg_row *r, struct undelivered_row *row)
+static bool read_undelivered(struct pg_row *r, void *to, struct error *err unused_arg)
 {
+    struct undelivered_row *row = to;
     row->id = pg_get_int(r);
     row->tenant = pg_get_bytes(r);
     row->owner = pg_get_bytes(r);
@@ -279,49 +258,38 @@ static void read_undelivered(struct pg_row *r, struct undelivered_row *row)
     row->expires_ms = pg_get_time(r);
     row->sealed_len = pg_get_int(r);
     row->sealed = pg_get_bytes(r);
+    return true;
 }
 
 bool pg_undelivered_get(struct store *s, const struct principal *who, int64_t id, struct arena *mem,
                         struct undelivered_row **ret_row, struct error *err)
 {
-    struct undelivered_row *row = NULL;
+    struct pg_rows results = {
+        .read = read_undelivered, .size = sizeof(struct undelivered_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_int(&p, id);
     pg_text(&p, who->tenant);
     pg_text(&p, who->owner);
     pg_instant(&p, clock_life_ms());
-    if (!pg_query(pg_of(s), PG_UNDELIVERED_GET, &p, &res, err))
+    if (!pg_read_row(pg_of(s), PG_UNDELIVERED_GET, &p, &results, err))
         return false;
-    if (PQntuples(res) > 0) {
-        struct pg_row r = {.res = res, .mem = mem};
-        row = arena_new_of(mem, struct undelivered_row);
-        read_undelivered(&r, row);
-    }
-    PQclear(res);
-    *ret_row = row;
+    *ret_row = results.items;
     return true;
 }
 
 bool pg_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                          struct undelivered_row **ret_rows, size_t *ret_n, struct error *err)
 {
+    struct pg_rows results = {
+        .read = read_undelivered, .size = sizeof(struct undelivered_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_int(&p, after);
     pg_instant(&p, clock_life_ms());
     pg_int(&p, limit);
-    if (!pg_page(pg_of(s), PG_UNDELIVERED_PAGE, &p, &res, err))
+    if (!pg_read_page(pg_of(s), PG_UNDELIVERED_PAGE, &p, &results, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct undelivered_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        read_undelivered(&r, &rows[i]);
-    }
-    PQclear(res);
-    *ret_rows = rows;
-    *ret_n = n;
+    *ret_rows = results.items;
+    *ret_n = results.n;
     return true;
 }
 

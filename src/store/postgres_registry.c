@@ -116,60 +116,62 @@ bool pg_executions_page(struct store *store, const struct principal *who, struct
     return true;
 }
 
+static bool read_context(struct pg_row *r, void *to, struct error *err unused_arg)
+{
+    struct context_row *row = to;
+    row->id = pg_get_uuid(r);
+    row->tenant = pg_get_bytes(r);
+    row->document = pg_get_bytes(r);
+    row->version = pg_get_int(r);
+    row->created_ms = pg_get_time(r);
+    row->updated_ms = pg_get_time(r);
+    return true;
+}
+
 bool pg_context_get(struct store *s, const struct principal *who, struct str id, struct arena *mem,
                     struct context_row **ret_row, struct error *err)
 {
-    struct context_row *row = NULL;
+    struct pg_rows contexts = {
+        .read = read_context, .size = sizeof(struct context_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_text(&p, who->tenant);
     pg_uuid(&p, id);
     pg_text(&p, who->owner);
     pg_bool(&p, who->tenant_wide);
-    if (!pg_query(pg_of(s), PG_CONTEXT_GET, &p, &res, err))
+    if (!pg_read_row(pg_of(s), PG_CONTEXT_GET, &p, &contexts, err))
         return false;
-    if (PQntuples(res) > 0) {
-        struct pg_row r = {.res = res, .mem = mem};
-        row = arena_new_of(mem, struct context_row);
-        row->id = pg_get_uuid(&r);
-        row->tenant = pg_get_bytes(&r);
-        row->document = pg_get_bytes(&r);
-        row->version = pg_get_int(&r);
-        row->created_ms = pg_get_time(&r);
-        row->updated_ms = pg_get_time(&r);
-    }
-    PQclear(res);
-    *ret_row = row;
+    *ret_row = contexts.items;
+    return true;
+}
+
+static bool read_answer(struct pg_row *r, void *to, struct error *err unused_arg)
+{
+    struct idempotency_row *row = to;
+    row->tenant = pg_get_bytes(r);
+    row->owner = pg_get_bytes(r);
+    row->key = pg_get_bytes(r);
+    pg_get_sha(r, row->request_sha);
+    row->status = (int)pg_get_int(r);
+    row->headers = pg_get_bytes(r);
+    row->body = pg_get_bytes(r);
+    row->created_ms = pg_get_time(r);
+    row->expires_ms = pg_get_time(r);
     return true;
 }
 
 bool pg_idempotency_get(struct store *s, const struct principal *who, struct str key,
                         struct arena *mem, struct idempotency_row **ret_row, struct error *err)
 {
-    struct idempotency_row *row = NULL;
+    struct pg_rows answers = {
+        .read = read_answer, .size = sizeof(struct idempotency_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_text(&p, who->tenant);
     pg_text(&p, who->owner);
     pg_bytes(&p, key);
     pg_instant(&p, clock_life_ms());
-    if (!pg_query(pg_of(s), PG_IDEMPOTENCY_GET, &p, &res, err))
+    if (!pg_read_row(pg_of(s), PG_IDEMPOTENCY_GET, &p, &answers, err))
         return false;
-    if (PQntuples(res) > 0) {
-        struct pg_row r = {.res = res, .mem = mem};
-        row = arena_new_of(mem, struct idempotency_row);
-        row->tenant = pg_get_bytes(&r);
-        row->owner = pg_get_bytes(&r);
-        row->key = pg_get_bytes(&r);
-        pg_get_sha(&r, row->request_sha);
-        row->status = (int)pg_get_int(&r);
-        row->headers = pg_get_bytes(&r);
-        row->body = pg_get_bytes(&r);
-        row->created_ms = pg_get_time(&r);
-        row->expires_ms = pg_get_time(&r);
-    }
-    PQclear(res);
-    *ret_row = row;
+    *ret_row = answers.items;
     return true;
 }
 
@@ -188,8 +190,9 @@ bool pg_tool_known(struct store *s, const struct principal *who, struct str tool
     return true;
 }
 
-static bool read_key(struct pg_row *r, struct key_row *row, struct error *err)
+static bool read_key(struct pg_row *r, void *to, struct error *err)
 {
+    struct key_row *row = to;
     row->id = pg_get_bytes(r);
     row->tenant = pg_get_bytes(r);
     row->user_id = pg_get_uuid(r);
@@ -208,51 +211,33 @@ static bool read_key(struct pg_row *r, struct key_row *row, struct error *err)
 bool pg_key_get(struct store *s, struct str id, struct arena *mem, struct key_row **ret_row,
                 struct error *err)
 {
-    struct key_row *row = NULL;
+    struct pg_rows keys = {.read = read_key, .size = sizeof(struct key_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
-    bool ok = true;
     pg_text(&p, pg_is_text(id) ? id : STR("")); /* no key is named so */
-    if (!pg_query(pg_of(s), PG_KEY_GET, &p, &res, err))
+    if (!pg_read_row(pg_of(s), PG_KEY_GET, &p, &keys, err))
         return false;
-    if (PQntuples(res) > 0) {
-        struct pg_row r = {.res = res, .mem = mem};
-        row = arena_new_of(mem, struct key_row);
-        ok = read_key(&r, row, err);
-    }
-    PQclear(res);
-    if (ok)
-        *ret_row = row;
-    return ok;
+    *ret_row = keys.items;
+    return true;
 }
 
 bool pg_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
                   struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err)
 {
+    struct pg_rows keys = {.read = read_key, .size = sizeof(struct key_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
-    bool ok = true;
     pg_text(&p, tenant);
     pg_text(&p, after);
     pg_int(&p, limit);
-    if (!pg_page(pg_of(s), PG_KEYS_PAGE, &p, &res, err))
+    if (!pg_read_page(pg_of(s), PG_KEYS_PAGE, &p, &keys, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct key_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; ok && i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        ok = read_key(&r, &rows[i], err);
-    }
-    PQclear(res);
-    if (ok) {
-        *ret_rows = rows;
-        *ret_n = n;
-    }
-    return ok;
+    *ret_rows = keys.items;
+    *ret_n = keys.n;
+    return true;
 }
 
-static bool read_user(struct pg_row *r, struct user_row *row, struct error *err)
+static bool read_user(struct pg_row *r, void *to, struct error *err)
 {
+    struct user_row *row = to;
     row->id = pg_get_uuid(r);
     row->tenant = pg_get_bytes(r);
     row->name = pg_get_bytes(r);
@@ -270,20 +255,11 @@ static bool read_user(struct pg_row *r, struct user_row *row, struct error *err)
 bool pg_read_user(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
                   struct arena *mem, struct user_row **ret_row, struct error *err)
 {
-    struct user_row *row = NULL;
-    PGresult *res = NULL;
-    bool ok = true;
-    if (!pg_query(s, which, p, &res, err))
+    struct pg_rows users = {.read = read_user, .size = sizeof(struct user_row), .mem = mem};
+    if (!pg_read_row(s, which, p, &users, err))
         return false;
-    if (PQntuples(res) > 0) {
-        struct pg_row r = {.res = res, .mem = mem};
-        row = arena_new_of(mem, struct user_row);
-        ok = read_user(&r, row, err);
-    }
-    PQclear(res);
-    if (ok)
-        *ret_row = row;
-    return ok;
+    *ret_row = users.items;
+    return true;
 }
 
 bool pg_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
@@ -294,75 +270,63 @@ bool pg_user_get(struct store *s, struct str id, struct arena *mem, struct user_
     return pg_read_user(pg_of(s), PG_USER_GET, &p, mem, ret_row, err);
 }
 
-static void read_tenant(struct pg_row *r, struct tenant_row *row)
+static bool read_tenant(struct pg_row *r, void *to, struct error *err unused_arg)
 {
+    struct tenant_row *row = to;
     row->id = pg_get_bytes(r);
     row->created_ms = pg_get_time(r);
     row->counted_sessions = pg_get_int(r);
+    return true;
 }
 
 bool pg_tenant_get(struct store *s, struct str id, struct arena *mem, struct tenant_row **ret_row,
                    struct error *err)
 {
-    struct tenant_row *row = NULL;
+    struct pg_rows tenants = {.read = read_tenant, .size = sizeof(struct tenant_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_text(&p, pg_is_text(id) ? id : STR("")); /* no tenant is named so */
     pg_instant(&p, clock_life_ms());
-    if (!pg_query(pg_of(s), PG_TENANT_GET, &p, &res, err))
+    if (!pg_read_row(pg_of(s), PG_TENANT_GET, &p, &tenants, err))
         return false;
-    if (PQntuples(res) > 0) {
-        struct pg_row r = {.res = res, .mem = mem};
-        row = arena_new_of(mem, struct tenant_row);
-        read_tenant(&r, row);
-    }
-    PQclear(res);
-    *ret_row = row;
+    *ret_row = tenants.items;
     return true;
 }
 
 bool pg_tenants_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
                      struct tenant_row **ret_rows, size_t *ret_n, struct error *err)
 {
+    struct pg_rows tenants = {.read = read_tenant, .size = sizeof(struct tenant_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_text(&p, after);
     pg_instant(&p, clock_life_ms());
     pg_int(&p, limit);
-    if (!pg_page(pg_of(s), PG_TENANTS_PAGE, &p, &res, err))
+    if (!pg_read_page(pg_of(s), PG_TENANTS_PAGE, &p, &tenants, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct tenant_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        read_tenant(&r, &rows[i]);
-    }
-    PQclear(res);
-    *ret_rows = rows;
-    *ret_n = n;
+    *ret_rows = tenants.items;
+    *ret_n = tenants.n;
+    return true;
+}
+
+static bool read_change(struct pg_row *r, void *to, struct error *err unused_arg)
+{
+    struct change_row *row = to;
+    row->id = pg_get_int(r);
+    row->kind = (enum change_kind)pg_get_int(r);
+    row->tenant = pg_get_bytes(r);
+    row->name = pg_get_bytes(r);
     return true;
 }
 
 bool pg_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                 struct change_row **ret_rows, size_t *ret_n, struct error *err)
 {
+    struct pg_rows changes = {.read = read_change, .size = sizeof(struct change_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_int(&p, after);
     pg_int(&p, limit);
-    if (!pg_query(pg_of(s), after < 0 ? PG_CHANGES_NEWEST : PG_CHANGES, &p, &res, err))
+    if (!pg_read_rows(pg_of(s), after < 0 ? PG_CHANGES_NEWEST : PG_CHANGES, &p, &changes, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct change_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        rows[i].id = pg_get_int(&r);
-        rows[i].kind = (enum change_kind)pg_get_int(&r);
-        rows[i].tenant = pg_get_bytes(&r);
-        rows[i].name = pg_get_bytes(&r);
-    }
-    PQclear(res);
-    *ret_rows = rows;
-    *ret_n = n;
+    *ret_rows = changes.items;
+    *ret_n = changes.n;
     return true;
 }
