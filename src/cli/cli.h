@@ -80,6 +80,7 @@ int cmd_audit(struct cli *cli);
 int cmd_key(struct cli *cli);
 int cmd_user(struct cli *cli);
 int cmd_db(struct cli *cli);
+int cmd_docs(struct cli *cli);
 int cmd_version(struct cli *cli);
 int cmd_help(struct cli *cli);
 

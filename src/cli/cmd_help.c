@@ -26,7 +26,9 @@ static const struct row exit_codes[] = {
 static const struct row environment[] = {
     {"HOLDFAST_CONFIG", "configuration file, when --config is not given"},
     {"HOLDFAST_LOG_LEVEL", "debug, info, warn or error, when --log-level is not given"},
-    {"HOLDFAST_KEY", "a key that holdfast stdio speaks for; without one it is the local admin"},
+    {"HOLDFAST_KEY", "a key that holdfast stdio speaks for, and holdfast docs with --url; without "
+                     "one it is the local admin"},
+    {"VISUAL, EDITOR", "the editor that holdfast docs review opens"},
     {"DATABASE_URL",
      "PostgreSQL to keep everything in (postgresql://…) instead of the data directory"},
     {"REDIS_URL", "Redis to cache sessions in (redis://, rediss:// or unix://), beside a "

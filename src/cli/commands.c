@@ -94,6 +94,18 @@ static const struct cli_flag db_flags[] = {
     JSON_FLAG,
     END,
 };
+static const struct cli_flag docs_flags[] = {
+    {"--revision", "N", "which one of its history (show, restore)"},
+    {"--accepted", NULL, "as it reads with everything accepted (show)"},
+    {"--all", NULL, "every change of the document; comments stay (accept, reject)"},
+    {"--text", "TEXT", "write this instead of what is suggested (accept, one)"},
+    {"--reason", "TEXT", "why, for the history (accept, reject, restore)"},
+    {"--limit", "N", "at most so many (log); 50 unless told"},
+    DATA_FLAG,
+    {"--url", "URL", "ask a Holdfast that listens there, with the key in HOLDFAST_KEY"},
+    JSON_FLAG,
+    END,
+};
 
 const struct cli_command cli_commands[] = {
     {
@@ -132,6 +144,18 @@ const struct cli_command cli_commands[] = {
                      "holdfast audit verify"},
         .flags = audit_flags,
         .run = cmd_audit,
+    },
+    {
+        .name = "docs",
+        .group = "Look",
+        .usage = "list [FOLDER] | log PATH | show PATH | restore PATH --revision N | suggestions "
+                 "[FOLDER|PATH] | accept PATH ID|--all | reject PATH ID|--all | review "
+                 "[FOLDER|PATH]",
+        .summary = "Documents, their history, and what agents suggest: read it, and decide.",
+        .examples = {"holdfast docs review Lens",
+                     "holdfast docs accept Lens/plan.md --all --reason \"reads better\""},
+        .flags = docs_flags,
+        .run = cmd_docs,
     },
     {
         .name = "key",

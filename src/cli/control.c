@@ -228,17 +228,18 @@ void control_set_key(struct control *c, const char *key)
 }
 
 /* A request's head and body. */
-static struct str request_of(const struct control *c, const char *method, struct str path,
-                             struct str body, struct arena *mem)
+static struct str request_of(const struct control *c, const struct control_request *r,
+                             struct arena *mem)
 {
     struct str key = c->key ? arena_printf(mem, "Authorization: Bearer %s\r\n", c->key) : STR("");
-    struct str length =
-        strcmp(method, "GET") == 0 ? STR("") : arena_printf(mem, "Content-Length: %zu\r\n", body.n);
+    struct str length = strcmp(r->method, "GET") == 0
+                            ? STR("")
+                            : arena_printf(mem, "Content-Length: %zu\r\n", r->body.n);
 
     return arena_printf(
-        mem, "%s %.*s HTTP/1.1\r\nHost: %s\r\n%.*s%s%.*sConnection: close\r\n\r\n%.*s", method,
-        STR_ARG(path), c->host, STR_ARG(key), body.n ? "Content-Type: application/json\r\n" : "",
-        STR_ARG(length), STR_ARG(body));
+        mem, "%s %.*s HTTP/1.1\r\nHost: %s\r\n%.*s%.*s%s%.*sConnection: close\r\n\r\n%.*s",
+        r->method, STR_ARG(r->path), c->host, STR_ARG(key), STR_ARG(r->headers),
+        r->body.n ? "Content-Type: application/json\r\n" : "", STR_ARG(length), STR_ARG(r->body));
 }
 
 bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,
@@ -250,6 +251,13 @@ bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_bo
 bool control_ask(struct control *c, const char *method, struct str path, struct str body,
                  struct arena *mem, struct str *ret_body, struct error *err)
 {
+    struct control_request r = {.method = method, .path = path, .body = body};
+    return control_send(c, &r, mem, ret_body, err);
+}
+
+bool control_send(struct control *c, const struct control_request *r, struct arena *mem,
+                  struct str *ret_body, struct error *err)
+{
     int64_t until = clock_mono_ms() + c->deadline_ms;
     int fd = socket(c->to.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct buf in;
@@ -257,7 +265,7 @@ bool control_ask(struct control *c, const char *method, struct str path, struct 
     if (fd < 0)
         return error_sys(err, ERR_INTERNAL, errno, "cannot open a socket");
     buf_init(&in, MAX_ANSWER);
-    struct str request = request_of(c, method, path, body, mem);
+    struct str request = request_of(c, r, mem);
     bool ok = reach(fd, &c->to, until, err) && send_all(fd, request, until, err) &&
               read_all(fd, &in, until, err) && take_answer(buf_str(&in), mem, ret_body, err);
     buf_release(&in);
@@ -294,7 +302,8 @@ bool control_lines(struct control *c, struct str path, struct arena *mem, int *r
     if (fd < 0)
         return error_sys(err, ERR_INTERNAL, errno, "cannot open a socket");
     buf_init(&in, MAX_ANSWER);
-    struct str request = request_of(c, "POST", path, STR_NONE, mem);
+    struct control_request post = {.method = "POST", .path = path};
+    struct str request = request_of(c, &post, mem);
     bool ok = reach(fd, &c->to, until, err) && send_all(fd, request, until, err) &&
               read_head(fd, &in, until, err);
     if (ok && !str_starts(buf_str(&in), STR("HTTP/1.1 101 "))) {

@@ -19,6 +19,13 @@ void control_set_key(struct control *c, const char *key);
  * At most 64 MiB.  A request's body (absent: none) is JSON. */
 must_check bool control_ask(struct control *c, const char *method, struct str path, struct str body,
                             struct arena *mem, struct str *ret_body, struct error *err);
+/* The same with header lines of one's own, each with its CRLF. */
+struct control_request {
+    const char *method;
+    struct str path, headers, body; /* absent: none */
+};
+must_check bool control_send(struct control *c, const struct control_request *r, struct arena *mem,
+                             struct str *ret_body, struct error *err);
 /* GET, without a body; `c` is a struct control. */
 must_check bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,
                             struct error *err);
