@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys, for `holdfast key` beside a running Holdfast: made and revoked on the write lane, listed on
  * the query lane.  A revocation is told to the identity service as soon as it is committed, before
- * it is answered. */
+ * it is answered.  Both go on record in the same commit, as events of their tenant's chain. */
 #include "rest/control_job.h"
 
 #include "base/clock.h"
@@ -23,7 +23,9 @@ struct keys_job {
     struct key_row *row;
     struct principal who;
     struct key_row revoked;
-    struct store_op op;
+    /* what is written, the event last */
+    struct store_op ops[countof(((struct key_new *)0)->ops) + 1];
+    struct event_row event;
 };
 
 static void job_end(struct keys_job *j, const struct error *err)
@@ -36,6 +38,25 @@ static void refuse_busy(struct keys_job *j)
 {
     crypto_wipe(&j->made.text, sizeof(j->made.text));
     control_job_busy(&j->c);
+}
+
+/* Writes the first n ops and the event of what they do to a key. */
+static void write_told(struct keys_job *j, size_t n, const struct key_row *key, const char *method,
+                       void (*done)(struct write_job *job))
+{
+    j->event = (struct event_row){
+        .tenant = key->tenant,
+        .at_ms = clock_wall_ms(),
+        .kind = EVENT_SYSTEM,
+        .owner = arena_printf(j->c.mem, "key:%.*s", STR_ARG(key->id)),
+        .method = str_of(method),
+        .outcome = STR("ok"),
+        .body_len = -1,
+    };
+    j->ops[n] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &j->event};
+    j->write = (struct write_job){.ops = j->ops, .n = n + 1, .done = done};
+    if (!lane_write(j->c.sv->lanes, &j->write))
+        refuse_busy(j);
 }
 
 /* Create. */
@@ -71,9 +92,8 @@ void front_control_key_create(void *arg, struct http_request *r,
         return;
     }
     key_new_fill(&wanted, clock_life_ms(), j->c.mem, &j->made);
-    j->write = (struct write_job){.ops = j->made.ops, .n = j->made.n, .done = on_created};
-    if (!lane_write(j->c.sv->lanes, &j->write))
-        refuse_busy(j);
+    memcpy(j->ops, j->made.ops, j->made.n * sizeof(*j->ops));
+    write_told(j, j->made.n, &j->made.row, "key/create", on_created);
 }
 
 /* List. */
@@ -123,10 +143,10 @@ static void on_revoked(struct write_job *job)
     struct keys_job *j = container_of(job, struct keys_job, write);
     struct js_writer w;
 
-    if (!job->ok) {
-        job_end(j, &job->err);
-    } else if (j->op.verdict != VERDICT_OK) {
+    if (!job->ok && j->ops[0].verdict == VERDICT_MISSING) {
         refuse_missing(j);
+    } else if (!job->ok) {
+        job_end(j, &job->err);
     } else {
         log_info("a key was revoked", LS("key_id", j->id));
         identity_revoked(j->c.sv->identity, arena_printf(j->c.mem, "key:%.*s", STR_ARG(j->id)));
@@ -161,10 +181,9 @@ static void on_found(struct read_job *job)
         (struct principal){.tenant = j->row->tenant, .owner = STR("local"), .role = ROLE_ADMIN};
     j->revoked =
         (struct key_row){.id = j->id, .tenant = j->row->tenant, .revoked_ms = clock_life_ms()};
-    j->op = (struct store_op){.kind = OP_KEY_REVOKE, .who = &j->who, .key = &j->revoked};
-    j->write = (struct write_job){.ops = &j->op, .n = 1, .done = on_revoked};
-    if (!lane_write(j->c.sv->lanes, &j->write))
-        refuse_busy(j);
+    j->ops[0] = (struct store_op){
+        .kind = OP_KEY_REVOKE, .who = &j->who, .key = &j->revoked, .required = true};
+    write_told(j, 1, &j->revoked, "key/revoke", on_revoked);
 }
 
 void front_control_key_revoke(void *arg, struct http_request *r, const struct route_match *m)

@@ -694,3 +694,15 @@ def test_throttle__an_address_whose_credentials_fail_has_to_wait_and_a_proved_on
     assert held.header('retry-after') == '1' and b'too many credentials' in held.body
     assert hf.request('GET', '/api/v1/sessions', good.headers).status == 200
     wait_for(lambda: wrong(hf, path, 1)[0].status == 401, 'the address to be heard again', 5)
+
+
+def test_keys__made_and_revoked_are_events_of_their_tenants_chain(holdfast):
+    hf = holdfast(settings=REQUIRED)
+    one, other = create(hf), create(hf, '--tenant', 'acme')
+    revoke(hf, one)
+    assert commands.run(hf, 'key', 'revoke', one.id).returncode != 0  # not told a second time
+    told = [(e['method'], e['owner'], e['tenant'], e['outcome']) for e in commands.events(hf) if e['kind'] == 'system']
+    assert told == [('key/create', 'key:' + one.id, 'default', 'ok'), ('key/create', 'key:' + other.id, 'acme', 'ok'),
+                    ('key/revoke', 'key:' + one.id, 'default', 'ok')]
+    assert commands.run(hf, 'audit', 'verify').returncode == 0
+    assert one.text not in str(commands.events(hf))
