@@ -32,6 +32,8 @@ void docs_wake(struct docs *d)
 {
     if (!d->files)
         d->files = worker_new(d->start.loop);
+    if (!d->find)
+        d->find = worker_new(d->start.loop);
     if (!d->search)
         d->search = worker_new(d->start.loop);
     late_start(d);
@@ -46,8 +48,8 @@ void docs_stop(struct docs *d)
     for (size_t i = 0; d->set && i < d->set->n; i++)
         keep_unwatch(d->set->folders[i]);
     late_stop(d);
-    struct worker *workers[] = {d->files, d->search};
-    d->files = d->search = NULL;
+    struct worker *workers[] = {d->files, d->find, d->search};
+    d->files = d->find = d->search = NULL;
     for (size_t i = 0; i < countof(workers); i++)
         if (workers[i])
             worker_free(workers[i]);
@@ -250,7 +252,18 @@ void call_note_lines(struct docs_call *c, struct str path)
 void docs_work(struct docs *d, struct docs_call *c)
 {
     c->home = d;
+    call_submit(c, d->find, c->work, call_worked);
+}
+
+void docs_long_work(struct docs *d, struct docs_call *c)
+{
+    c->home = d;
     call_submit(c, d->search, c->work, call_worked);
+}
+
+bool docs_is_stopping(const struct docs_call *c)
+{
+    return atomic_load(&c->home->stop);
 }
 
 /* `ok` and `err` are as the worker left them. */

@@ -144,8 +144,12 @@ void docs_create(struct docs *d, struct docs_call *call, struct str bytes);
 /* call->place goes to `to_path` of the same folder; links to it are rewritten, and its own relative
  * ones go on meaning what they meant; call->number: how many. */
 void docs_move(struct docs *d, struct docs_call *call, struct str to_path);
-/* Anything else that reads files or the index: call->work alone. */
+/* Anything else that reads names or the index: call->work alone. */
 void docs_work(struct docs *d, struct docs_call *call);
+/* Likewise, for what reads many documents: it keeps nobody waiting but its own kind.  It looks at
+ * docs_is_stopping() now and then and ends. */
+void docs_long_work(struct docs *d, struct docs_call *call);
+bool docs_is_stopping(const struct docs_call *call); /* any thread */
 /* The history, newest first, before a revision (0: from the newest); without contents. */
 void docs_history(struct docs *d, struct docs_call *call, int64_t before, unsigned limit);
 /* One revision with its content: call->revisions[0]; ERR_NOT_FOUND. */

@@ -37,7 +37,8 @@ struct docs {
     struct docs_start start;
     struct arena *mem;
     struct worker *files;  /* single documents: short jobs */
-    struct worker *search; /* whole folders: grep, indexing */
+    struct worker *find;   /* what is where: lists, index and indexing */
+    struct worker *search; /* through every document: grep, which may take its time */
     struct docs_set *set;
     struct index *index;
     /* Changes run one after another. */

@@ -177,7 +177,7 @@ static bool grep_one(struct tool_call *t, const struct docs_folder *folder, stru
     struct error err;
     bool more;
 
-    f->is_late = clock_mono_us() / 1000 > f->until_ms;
+    f->is_late = clock_mono_us() / 1000 > f->until_ms || docs_is_stopping(&t->docs);
     if (f->is_late || (grep_is_full(f->grep, &more) && more))
         return false;
     mem = arena_new(64u * 1024 * 1024);
@@ -201,6 +201,8 @@ static bool grep_work(struct docs_call *c, struct error *err)
     struct finding *f = t->arg;
     bool more = false;
 
+    if (!grep_compile(f->pattern, &f->options, &f->grep, err))
+        return false;
     f->until_ms = clock_mono_us() / 1000 + GREP_MAX_MS;
     if (!walk(t, grep_one, err))
         return false;
@@ -258,18 +260,13 @@ void docs_tool_grep(struct builtin_call *call)
 {
     struct tool_call *t = tool_begin(call);
     struct finding *f = finding_begin(t);
-    struct error err;
 
     if (!f || !grep_arguments(t, f))
         return;
-    if (!grep_compile(f->pattern, &f->options, &f->grep, &err)) {
-        tool_fail(t, &err);
-        return;
-    }
     buf_init(&f->out, GREP_BYTES_MAX);
     arena_on_free(call->mem, free_grep, f);
     t->docs.work = grep_work;
-    docs_work(tool_wait(t), &t->docs);
+    docs_long_work(tool_wait(t), &t->docs);
 }
 
 static bool search_work(struct docs_call *c, struct error *err)
