@@ -156,6 +156,8 @@ class Editor(threading.Thread):
             return
         line = self.dice.choice(lines)
         words = line.split(' ')
+        if len(words) < 4:  # of a text that was half written
+            return
         words[self.dice.randrange(2, len(words))] = mark
         reply = agent.edit(full, line, ' '.join(words))
         if not failed(reply):
