@@ -209,6 +209,8 @@ void notes_finish(struct reading *r);
 /* credential.c */
 /* Adds what a credential holds.  NULL: done; else what is wrong with it. */
 const char *credential_add(struct str name, struct buf *out) must_check;
+/* Does a header, variable or argument of this name hold a secret, as a rule? */
+bool credential_is_named(struct str name);
 /* `name` has this value; remembers that a secret stands in the file. */
 void credential_note_literal(const struct js_binding *b, struct str name, const struct js_node *v);
 void credential_check_mode(struct config *c, unsigned mode); /* of its file */

@@ -67,16 +67,26 @@ const char *credential_add(struct str name, struct buf *out)
                      : "is no regular file in CREDENTIALS_DIRECTORY; put one there";
 }
 
-/* Names of headers and variables that hold secrets as a rule. */
-static bool tells_a_secret(struct str name)
+/* Parts of names, without case and separators, of what nobody should see. */
+static const char *const secret_words[] = {
+    "auth",     "apikey",     "bearer",     "cookie", "credential", "passwd",
+    "password", "passphrase", "privatekey", "secret", "signature",  "token",
+};
+
+bool credential_is_named(struct str name)
 {
-    static const char *const parts[] = {
-        "token",  "secret",     "passw",   "authorization", "apikey", "api_key",     "api-key",
-        "cookie", "credential", "private", "_key",          "-key",   "database_url"};
-    for (size_t i = 0; i < countof(parts); i++)
-        if (str_icontains(name, str_of(parts[i])))
+    char plain[128];
+    size_t n = 0;
+
+    for (size_t i = 0; i < name.n && n < sizeof(plain) - 1; i++) {
+        char c = name.p[i];
+        if (c != '_' && c != '-' && c != '.')
+            plain[n++] = c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+    }
+    for (size_t i = 0; i < countof(secret_words); i++)
+        if (memmem(plain, n, secret_words[i], strlen(secret_words[i])))
             return true;
-    return false;
+    return n >= 3 && memcmp(plain + n - 3, "key", 3) == 0;
 }
 
 void credential_note_literal(const struct js_binding *b, struct str name, const struct js_node *v)
@@ -85,7 +95,7 @@ void credential_note_literal(const struct js_binding *b, struct str name, const 
     struct str raw = js_raw(b->doc, v);
 
     if (r->config->literal_secret.p || raw.n <= 2 || memmem(raw.p, raw.n, "${", 2) ||
-        !tells_a_secret(name))
+        !credential_is_named(name))
         return;
     r->config->literal_secret = r->server.p
                                     ? arena_printf(b->mem, "\"%.*s\" of the server \"%.*s\"",

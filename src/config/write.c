@@ -9,28 +9,6 @@
 
 #define MASK "***"
 
-/* Parts of names, without case and separators, of what nobody should see. */
-static const char *const secret_words[] = {
-    "auth",     "apikey",     "bearer",     "cookie", "credential", "passwd",
-    "password", "passphrase", "privatekey", "secret", "signature",  "token",
-};
-
-static bool looks_secret(struct str name)
-{
-    char plain[128];
-    size_t n = 0;
-
-    for (size_t i = 0; i < name.n && n < sizeof(plain) - 1; i++) {
-        char c = name.p[i];
-        if (c != '_' && c != '-' && c != '.')
-            plain[n++] = c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-    }
-    for (size_t i = 0; i < countof(secret_words); i++)
-        if (memmem(plain, n, secret_words[i], strlen(secret_words[i])))
-            return true;
-    return n >= 3 && memcmp(plain + n - 3, "key", 3) == 0;
-}
-
 /* A plain ${ must be read back as one. */
 static void write_text(struct js_writer *w, struct str s)
 {
@@ -84,7 +62,7 @@ static void write_args(struct js_writer *w, const struct str *args, size_t n)
     js_array(w);
     for (size_t i = 0; i < n; i++) {
         size_t equals = str_find(args[i], '=');
-        bool secret = looks_secret(str_n(args[i].p, equals));
+        bool secret = credential_is_named(str_n(args[i].p, equals));
         if (mask_next)
             js_string(w, STR(MASK));
         else if (secret && equals < args[i].n)
@@ -140,7 +118,7 @@ static void write_pairs(struct js_writer *w, const struct js_field *f, const voi
     js_object(w);
     for (size_t i = 0; i < count_of(f, place); i++) {
         js_key(w, pairs[i].name);
-        if (looks_secret(pairs[i].name))
+        if (credential_is_named(pairs[i].name))
             js_string(w, STR(MASK));
         else
             write_text(w, pairs[i].value);

@@ -14,7 +14,7 @@ import pytest
 
 import image
 import keys
-from commands import run
+from commands import events
 from harness import BINARY, Client, wait_for
 from redis_server import Redis
 from rest import Rest
@@ -62,12 +62,12 @@ class Stage:
     def __init__(self, holdfast, http_server, stdio_server, env):
         self.canary, self.seen = Canaries(), []
         self.web, self.basic = http_server('web'), http_server('basic')
-        entries = {'web': self.web.entry(headers={'X-Configured': self.canary['config-header']},
+        entries = {'web': self.web.entry(headers={'X-Configured-Token': self.canary['config-header']},
                                          credential={'service': 'web', 'as': 'header:Authorization'}),
                    'basic': self.basic.entry(credential={'service': 'basic', 'as': 'header:Authorization'})}
         self.records = {}
         for name in CHILDREN:
-            own = {'rec': {'env': {'CONFIGURED': self.canary['config-env']}, 'credential': {'service': 'rec', 'as': 'env:TOKEN'}},
+            own = {'rec': {'env': {'CONFIGURED_TOKEN': self.canary['config-env']}, 'credential': {'service': 'rec', 'as': 'env:TOKEN'}},
                    'meta': {'share': 'all', 'credential': {'service': 'meta', 'as': 'meta:acme/token'}}, 'other': {}}[name]
             entries[name], self.records[name] = stdio_server(name, **own)
         self.hf = holdfast(entries, {'auth': 'required', 'path_keys': True}, env={'HOLDFAST_LOG_LEVEL': 'debug', **env})
@@ -192,16 +192,21 @@ def check_files(stage, folder):
 def check_told(stage):
     """Answers, log, events."""
     needles = stage.canary.forms()
-    own = {stage.canary['argument'].encode()}  # the echo of its own argument
     for text in stage.texts():
         assert not {needles[n] for n in needles if n in text}
     log = '\n'.join(stage.hf.lines).encode()
     assert log.count(b'\n') > 20
     assert not {needles[n] for n in needles if n in log}
-    for command in (('audit', 'list', '--json', '--limit', '1000'), ('audit', 'export'), ('tail', '--json', '--no-follow')):
-        done = run(stage.hf, *command, env=stage.env)
-        told = (done.stdout + done.stderr).encode()
-        assert not {needles[n] for n in needles if n in told and n not in own}, command
+    told = [json.dumps(e).encode() for e in events(stage.hf)]  # with their bodies
+    assert any(b'tools/call' in text for text in told)
+    for command in (('audit', 'list', '--json', '--limit', '1000'), ('audit', 'tail', '-n', '100', '--json'), ('config', 'show')):
+        flags = ('--config', stage.hf.config_file) if command[0] == 'config' else ('--data', stage.hf.data)
+        done = subprocess.run([BINARY, *command, *flags], capture_output=True, timeout=60, check=False,
+                              env={**os.environ, **stage.env})
+        assert done.returncode == 0 and done.stdout, (command, done.stderr)
+        told += [done.stdout, done.stderr]
+    for text in told:
+        assert not {needles[n] for n in needles if n in text}
 
 
 @pytest.fixture(params=['sqlite', 'postgres+redis'])
