@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#define NAMES_SHOWN 250 /* bytes of the folders' names in a refusal, and one name more */
+
 struct open_folder *open_folder_of(const struct docs_folder *f)
 {
     return container_of(f, struct open_folder, shown);
@@ -217,12 +219,14 @@ struct index *docs_index(const struct docs_call *call)
 void docs_denied(const struct docs_call *call, struct error *err)
 {
     const struct docs_folder **folders;
-    size_t n = docs_visible(call, &folders);
+    size_t n = docs_visible(call, &folders), shown = 0;
     struct buf names;
 
     buf_init(&names, 400);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && names.n <= NAMES_SHOWN; i++, shown++)
         buf_addf(&names, "%s'%.*s'", i ? ", " : "", STR_ARG(folders[i]->name));
+    if (shown < n)
+        buf_addf(&names, " and %zu more", n - shown);
     if (n)
         error_set(
             err, ERR_NOT_FOUND,

@@ -26,7 +26,7 @@ static bool known_folder(struct tool_call *t, struct str file_path)
     docs_begin(t->server->docs, &t->docs);
     n = docs_visible(&t->docs, &folders);
     bool known = docs_folder(&t->docs, name) != NULL;
-    buf_init(&names, 4096);
+    buf_init(&names, 16384); /* 64 folders, names of 64 bytes */
     for (size_t i = 0; i < n; i++)
         buf_addf(&names, "%s%.*s", i ? ", " : "", STR_ARG(folders[i]->name));
     docs_end(&t->docs);
