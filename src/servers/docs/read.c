@@ -12,12 +12,31 @@
 #define READ_LINES_MAX 100000
 #define READ_BYTES_MAX (1u << 20) /* of one answer; a longer line is shown whole all the same */
 #define PENDING_MAX 50
-#define WORDS_MAX 10 /* of one side of a suggestion; longer ones are shown by their ends */
+#define WORDS_MAX 10  /* of one side of a suggestion; longer ones are shown by their ends */
+#define WORD_SHOWN 80 /* bytes of a word or a name there */
 
 struct reading {
     int64_t offset, limit;
     size_t lines; /* of the document */
 };
+
+/* However long somebody made it. */
+static void add_cut(struct buf *out, struct str word)
+{
+    size_t n = word.n;
+
+    if (n > WORD_SHOWN)
+        for (n = WORD_SHOWN; n > 0 && (word.p[n] & 0xc0) == 0x80;)
+            n--;
+    buf_add(out, word.p, n);
+    if (n < word.n)
+        buf_addz(out, "...");
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
 
 /* "first three ... last three" of more than ten words, on one line. */
 static void add_side(struct buf *out, const char *open, struct str text, const char *close)
@@ -25,20 +44,19 @@ static void add_side(struct buf *out, const char *open, struct str text, const c
     size_t words = 0, at = 0, shown = 0;
 
     for (size_t i = 0; i < text.n; i++)
-        words += text.p[i] != ' ' && text.p[i] != '\n' &&
-                 (i == 0 || text.p[i - 1] == ' ' || text.p[i - 1] == '\n');
+        words += !is_blank(text.p[i]) && (i == 0 || is_blank(text.p[i - 1]));
     buf_addz(out, open);
     while (at < text.n) {
         size_t end = at;
-        while (end < text.n && text.p[end] != ' ' && text.p[end] != '\n')
+        while (end < text.n && !is_blank(text.p[end]))
             end++;
         bool is_word = end > at, in_middle = words > WORDS_MAX && shown >= 3 && shown + 3 < words;
         if (is_word && !in_middle)
-            buf_add(out, text.p + at, end - at);
+            add_cut(out, str_n(text.p + at, end - at));
         if (is_word && in_middle && shown == 3)
             buf_addz(out, "...");
         shown += is_word;
-        if (end < text.n && (!in_middle || shown == 4))
+        if (end < text.n && (!in_middle || shown == 4) && out->p[out->n - 1] != ' ')
             buf_addc(out, ' ');
         at = end + 1;
     }
@@ -82,8 +100,11 @@ static void add_pending(struct tool_call *t, const struct critic *c)
             add_side(out, "{--", s->deleted, "--}");
         if (s->inserted.p)
             add_side(out, "{++", s->inserted, "++}");
-        if (s->meta.author.p)
-            buf_addf(out, " (%.*s)", STR_ARG(s->meta.author));
+        if (s->meta.author.p) {
+            buf_addz(out, " (");
+            add_cut(out, s->meta.author);
+            buf_addc(out, ')');
+        }
         add_age(out, s->meta.time_s);
     }
     if (changes > shown)
