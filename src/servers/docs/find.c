@@ -19,7 +19,8 @@ struct finding {
     struct grep_options options;
     int64_t until_ms;
     struct buf out; /* of grep */
-    size_t shown, left_out, failed;
+    size_t shown, left_out;
+    size_t slow, unread; /* documents that grep left: for the pattern's sake, for their own */
     bool is_late;
     int64_t limit;
 };
@@ -182,14 +183,14 @@ static bool grep_one(struct tool_call *t, const struct docs_folder *folder, stru
         return false;
     mem = arena_new(64u * 1024 * 1024);
     if (!vault_read(folder->vault, path, mem, &file, &err)) {
-        f->failed++;
+        f->unread += err.code != ERR_NOT_FOUND; /* gone since they were listed */
     } else {
         struct str text = file.bytes;
         if (!critic_is_plain(text)) {
             critic_parse(text, mem, &critic);
             text = critic_accepted(&critic, mem);
         }
-        f->failed += !grep_document(f->grep, full, text, &f->out, &err);
+        f->slow += !grep_document(f->grep, full, text, &f->out, &err);
     }
     arena_free(mem);
     return true;
@@ -207,7 +208,7 @@ static bool grep_work(struct docs_call *c, struct error *err)
     if (!walk(t, grep_one, err))
         return false;
     buf_addstr(&t->text, buf_str(&f->out));
-    if (grep_matches(f->grep) == 0)
+    if (t->text.n == 0)
         buf_addz(&t->text, "No matches found.");
     (void)grep_is_full(f->grep, &more);
     if (more)
@@ -215,9 +216,12 @@ static bool grep_work(struct docs_call *c, struct error *err)
                            "path.]");
     if (f->is_late)
         buf_addz(&t->text, "\n\n[Stopped after 10 seconds; narrow path or pattern.]");
-    if (f->failed)
-        buf_addf(&t->text, "\n\n[%zu documents could not be searched; a simpler pattern may help.]",
-                 f->failed);
+    if (f->slow)
+        buf_addf(&t->text, "\n\n[The pattern takes too long in %zu document%s; make it simpler.]",
+                 f->slow, f->slow == 1 ? "" : "s");
+    if (f->unread)
+        buf_addf(&t->text, "\n\n[%zu document%s not searched: not UTF-8 text, or too large.]",
+                 f->unread, f->unread == 1 ? " was" : "s were");
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "json/write.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -57,7 +58,7 @@ void tool_done(struct tool_call *t)
 
 void tool_refuse(struct tool_call *t, const char *fmt, ...)
 {
-    char text[4096];
+    char text[8192];
     va_list args;
 
     va_start(args, fmt);
@@ -75,7 +76,7 @@ void tool_fail(struct tool_call *t, const struct error *err)
         !strstr(err->text, "denied"))
         tool_refuse(t, "Error: Document not found: %.*s", STR_ARG(t->file_path));
     else
-        tool_refuse(t, "%s", err->text);
+        tool_refuse(t, "%s%s", islower((unsigned char)err->text[0]) ? "Error: " : "", err->text);
 }
 
 void tool_on_done(struct docs_call *c)
