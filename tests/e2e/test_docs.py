@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from commands import outcomes
 from harness import LEGACY_VERSIONS
 from knowledge import EVERY_AGENT, META, EachCall, Knowledge, bare, body_of, handle_of, kept, modern, refused, said, started
 
@@ -215,6 +216,35 @@ def test_read__caps_what_is_pending_and_says_so(kb):
     assert body_of(kb.read(path)).endswith('\n  L50: {++a++}\n  ... and 1 more')
 
 
+def test_read__shows_a_little_of_huge_words_and_names(kb):
+    for text in ('{++%s++}' % ('x' * 2700000), '{++{"author":"%s","time":5}@@x++}' % ('n' * 1000), '{++a%sb++}' % (' ' * 2700000)):
+        footer = said(kb.read(kb.new(text + '\n'))).split('\n\n[Pending suggestions]')[1]
+        assert len(footer) < 500, footer[:1000]
+    for text, shown in (('é' * 40, 'é' * 40), ('é' * 41, 'é' * 40 + '...')):  # 80 bytes of a word
+        assert body_of(kb.read(kb.new('{++%s++}\n' % text))).endswith('\n  L1: {++%s++}' % shown)
+
+
+def test_read__of_a_long_line_is_whole_and_the_rest_comes_later(kb):
+    path = kb.new('x' * 600000 + '\n' + 'y' * 600000 + '\nz\n')
+    assert body_of(kb.read(path)).endswith('x\n\n[Lines 1 to 1 of 3. Read on with offset 2.]')
+    assert len(body_of(kb.read(kb.new('x' * (4 << 20))))) == 7 + (4 << 20)
+    assert refused(kb.read(kb.new('x' * ((4 << 20) + 1)))) == (
+        'Error: the document is larger than 4194304 bytes; split it into smaller ones')
+
+
+def test_read__of_odd_bytes(kb):
+    path = kb.new(b'nul \x00 esc \x1b[31m \xe2\x80\xa8\nline "quoted\\\n')
+    reply = kb.read(path)
+    assert body_of(reply) == '     1\tnul \0 esc \x1b[31m \u2028\n     2\tline "quoted\\'
+    said(kb.edit(path, 'line', 'row', handle_of(reply)))
+    assert kb.plain(path) == b'nul \x00 esc \x1b[31m \xe2\x80\xa8\n{--line--}{++row++} "quoted\\\n'
+    assert refused(kb.read(kb.new(b'caf\xe9\n'))) == 'Error: the document is not UTF-8 text; convert it, or leave it alone'
+
+
+def test_read__shows_highlights_as_text_and_comments_as_written(kb):
+    assert body_of(kb.read(kb.new('a {==high==}{>>low<<} b\n'))) == '     1\ta high{>>low<<} b'
+
+
 @pytest.mark.parametrize('age, text', [(0, 'just now'), (59, 'just now'), (61, '1m ago'), (86400 * 2 + 5, '2d ago')])
 def test_read__tells_the_age_of_a_suggestion(kb, age, text):
     path = kb.new('{++{"author":"A","time":%d}@@x++}\n' % (int(time.time()) - age))
@@ -268,6 +298,27 @@ def test_create_session__gives_its_id_on_the_first_line_and_signs_with_its_name(
     assert [author for author, _ in META.findall(kb.bytes(path))] == [b"Chris's AI"] * 2
     listed = said(kb.agent().call('list_sessions'))
     assert re.search(rf'^{handle}  active  last used \S+Z  Ch"ris\\$', listed, re.M), listed
+
+
+@pytest.mark.parametrize('name, author', [('  ', b'AI'), (None, b'AI'), ('José {++x++}', "José ++x++'s AI".encode())])
+def test_author__is_the_sessions_name(kb, name, author):
+    handle = said(bare(kb.hf).call('create_session', {'name': name} if name else {})).split('\n')[0]
+    path = kb.new('hello\n')
+    bare(kb.hf).call('read', {'file_path': path, 'session_id': handle})
+    said(bare(kb.hf).call('edit', edit_of(path, 'hello', 'goodbye', handle)))
+    assert META.search(kb.bytes(path)).group(1) == author
+
+
+def test_session__is_one_value_in_every_interface(kb):
+    path = kb.new('hello\n')
+    client = kb.client(modern=True, headers={'mcp-client-id': 'the-same'})
+    handle = handle_of(client.call('read', {'file_path': path}))
+    assert handle_of(client.call('read', {'file_path': path})) == handle
+    said(kb.edit(path, 'hello', 'goodbye', handle))
+    shown = kb.hf.get('/api/v1/sessions/' + handle).json()
+    assert shown['session_id'] == handle and shown['tool_execution_count'] == 3 and shown['status'] == 'active'
+    refused(kb.edit(path, 'hello', 'goodbye', handle))
+    assert outcomes(kb.hf, 'edit')[-2:] == ['ok', 'tool_error']
 
 
 def test_every_tool__that_takes_a_session_refuses_an_unknown_one(kb):

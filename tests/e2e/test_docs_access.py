@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what with documents: the agents of a folder, keys limited to folders or to reading, tenants
 that do not see each other's sessions, and how long a session's reading counts."""
-import datetime
+import contextlib
+import email.utils
 import time
 
 import pytest
@@ -11,6 +12,7 @@ from harness import Client, wait_for
 from knowledge import EachCall, Knowledge, bare, body_of, handle_of, modern, refused, said, started
 from test_docs import MUST_READ, NOWHERE, TOOLS, edit_of, expired, unknown
 from test_limits import Slept
+from test_operate import reload
 
 DENIED = 'Access denied: agents may not %s documents in \'%s\'. Read them, and tell the person what you would change.'
 READ_ONLY = 'Access denied: read-only access. Cannot use write tools.'
@@ -142,6 +144,49 @@ def test_key_of_several_folders_and_of_none(kb):
         assert said(none.call(tool, arguments)) == 'No matches found.', tool
 
 
+def test_key_of_many_folders__is_told_of_some(holdfast, tmp_path):
+    many = {f'{i:02}-'.ljust(64, 'x'): 'suggest' for i in range(64)}
+    kb = Knowledge(tmp_path / 'vaults', many)
+    kb.hf = holdfast(settings=kb.settings())
+    key = keys.create(kb.hf, *[flag for name in list(many)[:20] for flag in ('--folder', name)])
+    for one, text in ((agent(kb, key), ' and 16 more. Use a path that begins with one of them.'), (kb.agent(), list(many)[63])):
+        assert refused(one.call('create', {'file_path': 'Nowhere/x.md', 'content': ''})).endswith(text)
+
+
+def test_folder_of_a_tenant__is_not_there_for_others(holdfast, tmp_path):
+    kb = Knowledge(tmp_path / 'vaults', {'Ours': 'suggest', 'Theirs': 'suggest'})
+    settings = kb.settings()
+    settings['docs']['Theirs']['tenants'] = ['other']
+    kb.hf = holdfast(settings=settings)
+    for folder in ('Ours', 'Theirs'):
+        kb.write(f'{folder}/A.md', 'needle\n')
+    other = agent(kb, keys.create(kb.hf, '--tenant', 'other'))
+    assert said(other.call('grep', {'pattern': 'needle'})) == 'Ours/A.md\nTheirs/A.md'
+    assert said(kb.agent().call('grep', {'pattern': 'needle'})) == 'Ours/A.md'
+    assert said(kb.agent().call('glob', {'pattern': '**'})) == 'Ours/A.md'
+    assert refused(kb.read('Theirs/A.md')) == 'Error: Document not found: Theirs/A.md'
+    assert refused(kb.agent().call('glob', {'pattern': '**', 'path': 'Theirs'})) == 'Error: Folder not found: Theirs'
+    assert refused(kb.agent().call('create', {'file_path': 'Theirs/N.md', 'content': ''})) == (
+        "Unknown folder 'Theirs'. Available folders: Ours")
+    wait_for(lambda: said(other.call('search', {'query': 'needle'})).count('/A.md') == 2, 'the index')
+    assert 'Theirs' not in said(kb.agent().call('search', {'query': 'needle'}))
+
+
+def test_reload__changes_what_agents_may_do(holdfast, tmp_path):
+    kb = Knowledge(tmp_path / 'vaults', {'One': 'suggest'})
+    kb.hf = holdfast(settings=kb.settings())
+    path = kb.write('One/A.md', 'hello world\n')
+    handle = handle_of(kb.read(path))
+    kb.folders['One'] = 'read'
+    reload(kb.hf, {'mcpServers': {}, 'holdfast': kb.settings()})
+    assert refused(kb.edit(path, 'hello', 'goodbye', handle)) == DENIED % ('change', 'One')
+    assert names(kb.client().connect()) == [t for t in TOOLS if t not in HIDDEN['read']]
+    kb.folders['One'] = 'suggest'
+    reload(kb.hf, {'mcpServers': {}, 'holdfast': kb.settings()})
+    said(kb.edit(path, 'hello', 'goodbye', handle))
+    assert kb.plain(path) == b'{--hello--}{++goodbye++} world\n'
+
+
 def test_key_in_the_path__is_as_good(kb):
     path = kb.new('hello world\n')
     for where, prefix in ((f'/mcp/k/{kb.lens.text}/docs', ''), (f'/mcp/k/{kb.lens.text}', 'docs__')):
@@ -195,22 +240,20 @@ def aging(holdfast, tmp_path):
     kb.slept = 0
 
     def sleep(seconds):
+        assert kb.hf.get('/api/v1/sessions').status == 200  # by now the store knows what was used
         kb.slept += seconds
         kb.clock.set(kb.slept)
-        wait_for(lambda: says_time(kb) >= kb.slept, 'the clock')
+        wait_for(lambda: ahead(kb.hf) > kb.slept - 30, 'the clock')
     kb.sleep = sleep
     return kb
 
 
-def says_time(kb):
-    """How far the program's clock is ahead, and a bit: what is used now is listed with its time."""
-    handle = said(kb.client().call('create_session')).split('\n')[0]
-    listed = next((line for line in said(kb.client().call('list_sessions')).split('\n') if handle in line), None)
-    if not listed:  # over already: the clock moved just now
-        return 0
-    at = datetime.datetime.fromisoformat(listed.split('last used ')[1].split('Z')[0] + '+00:00').timestamp()
-    kb.client().call('end_session', {'session_id': handle})
-    return at - time.time() + 30
+def ahead(hf):
+    """Seconds by which the program's clock is ahead; asked where nothing waits for it."""
+    with contextlib.suppress(OSError, EOFError):  # the clock moved while it read the request
+        date = hf.get('/healthz').header('date')
+        return email.utils.parsedate_to_datetime(date).timestamp() - time.time()
+    return 0
 
 
 def test_provisional_session__lasts_an_hour_and_says_that_it_expired(aging):

@@ -112,10 +112,24 @@ def test_grep__of_wrong_arguments_names_them(kb, arguments, text):
     assert refused(kb.agent().call('grep', arguments)) == text
 
 
+def test_grep__shows_250_lines_unless_told_and_says_so(kb):
+    path = kb.new('haystack\n' * 251, 'Talk')
+    more = '\n\n[There are more matches; raise head_limit, or narrow pattern or path.]'
+    text = said(call(kb, 'grep', pattern='haystack', output_mode='content'))
+    assert text.endswith(f'{path}:250:haystack{more}') and text.count('\n') == 249 + 2
+    assert said(call(kb, 'grep', pattern='haystack', output_mode='content', head_limit=251)).endswith(f'{path}:251:haystack')
+
+
+def test_grep__tells_of_documents_it_cannot_read(kb):
+    path = kb.new(b'unreadable caf\xe9\n', 'Desk')
+    assert said(call(kb, 'grep', pattern='unreadable')) == NONE + '\n\n[1 document was not searched: not UTF-8 text, or too large.]'
+    os.unlink(kb.file(path))
+
+
 def test_grep__that_would_never_end_ends(kb):
     path = kb.new('a' * 60 + '!\n', 'Talk')
     text = said(call(kb, 'grep', pattern=r'^(a+)+(b|\1c)$', path=path))
-    assert text == NONE + '\n\n[1 documents could not be searched; a simpler pattern may help.]'
+    assert text == NONE + '\n\n[The pattern takes too long in 1 document; make it simpler.]'
 
 
 def test_search__ranks_and_shows_where(kb):
@@ -168,6 +182,13 @@ def test_create__counts_as_read(kb):
     said(call(kb, 'create', file_path='Lens/made/Own.md', content='one\ntwo\n', session_id=handle))
     said(kb.edit('Lens/made/Own.md', 'two', 'three', handle))
     assert kb.plain('Lens/made/Own.md') == b'{++one\nthree\n++}'
+
+
+def test_create__at_its_limit_and_past_it(kb):
+    said(call(kb, 'create', file_path='Lens/made/Large.md', content='x' * (2 << 20)))
+    assert refused(call(kb, 'create', file_path='Lens/made/Larger.md', content='x' * ((2 << 20) + 1))) == (
+        'Error: a new document holds at most 2 MiB; create several.')
+    assert not os.path.exists(kb.file('Lens/made/Larger.md'))
 
 
 @pytest.mark.parametrize('path, text', [
