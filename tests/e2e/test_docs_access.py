@@ -300,4 +300,4 @@ def test_agents_of_two_tenants__share_documents_but_not_what_they_read(kb):
     mine = said(agent(kb, kb.full).call('create_session')).split('\n')[0]
     assert refused(agent(kb, kb.full).call('edit', edit_of(path, 'world', 'x', mine))) == MUST_READ % path
     said(agent(kb, kb.foreign).call('edit', edit_of(path, 'world', 'earth', theirs)))
-    assert '(e2e\'s AI) just now' in body_of(Client(kb.hf, '/mcp/docs').call('read', {'file_path': path}))
+    assert '(AI) just now' in body_of(Client(kb.hf, '/mcp/docs').call('read', {'file_path': path}))
