@@ -270,21 +270,46 @@ static bool find_named(struct docs_cmd *c, const struct docs_item *items, size_t
 }
 
 /* All of a document are its changes: what people say to each other stays. */
-static bool choose(struct docs_cmd *c, struct docs_decision *d, struct error *err)
+static bool choose(struct docs_cmd *c, struct docs_decision *d, int64_t *ret_hidden,
+                   struct error *err)
 {
     struct docs_item *items, *chosen;
-    int64_t hidden;
     size_t n;
 
-    if (!docs_client_suggestions(&c->client, c->where, &items, &n, &hidden, err))
+    if (!docs_client_suggestions(&c->client, c->where, &items, &n, ret_hidden, err))
         return false;
     chosen = arena_zalloc(c->client.mem, (n + CLI_MAX_ARGS) * sizeof(*chosen));
     d->items = chosen;
+    d->n = 0;
     if (!cli_flag(c->cli, "--all"))
         return find_named(c, items, n, chosen, &d->n, err);
     for (size_t i = 0; i < n; i++)
         if (docs_item_is_change(&items[i]))
             chosen[d->n++] = items[i];
+    return true;
+}
+
+/* As many times as there are more than are listed at once. */
+static bool decide_all(struct docs_cmd *c, struct docs_decision *d, struct docs_outcome *sum,
+                       struct error *err)
+{
+    bool is_all = cli_flag(c->cli, "--all") != NULL;
+    struct docs_outcome o = {0};
+    int64_t hidden = 0;
+
+    do {
+        if (!choose(c, d, &hidden, err))
+            return false;
+        if (d->n == 0)
+            return true;
+        if (!docs_client_decide(&c->client, d, &o, err))
+            return false;
+        sum->applied += o.applied;
+        sum->failed = o.failed;
+        sum->reason = o.reason;
+        if (c->json)
+            add_json(c, o.json);
+    } while (is_all && hidden > 0 && o.applied > 0);
     return true;
 }
 
@@ -294,23 +319,21 @@ static bool decide(struct docs_cmd *c, const char *action, struct error *err)
                               .text = str_of(cli_flag(c->cli, "--text")),
                               .reason = str_of(cli_flag(c->cli, "--reason"))};
     bool is_all = cli_flag(c->cli, "--all") != NULL;
-    struct docs_outcome o = {0};
+    struct docs_outcome sum = {0};
     struct str target;
 
     if (is_all == (c->cli->n_args > 2))
         return error_set(err, ERR_USAGE,
                          "name suggestions by their ids, or say --all; `holdfast docs suggestions` "
                          "lists them");
-    if (!docs_client_target(&c->client, c->where, "", &target, err) || !choose(c, &d, err))
+    if (!docs_client_target(&c->client, c->where, "", &target, err) ||
+        !decide_all(c, &d, &sum, err))
         return false;
-    if (d.n && !docs_client_decide(&c->client, &d, &o, err))
-        return false;
-    if (c->json && o.json.p)
-        add_json(c, o.json);
-    else if (!c->json)
-        fprintf(stderr, "%zu %sed in %.*s\n", o.applied, action, STR_ARG(c->where));
-    if (o.failed)
-        return error_set(err, ERR_CONFLICT, "%zu left alone: %.*s", o.failed, STR_ARG(o.reason));
+    if (!c->json)
+        fprintf(stderr, "%zu %sed in %.*s\n", sum.applied, action, STR_ARG(c->where));
+    if (sum.failed)
+        return error_set(err, ERR_CONFLICT, "%zu left alone: %.*s", sum.failed,
+                         STR_ARG(sum.reason));
     return true;
 }
 

@@ -190,9 +190,11 @@ def test_decisions__accept_with_another_text(desk):
 
 
 def test_decisions__many_go_in_several_requests(desk):
-    desk.lens.write('many.md', ''.join(f'{{++{n}++}} ' for n in range(450)))
-    assert desk.ok('accept', 'Lens/many.md', '--all').stderr == '450 accepted in Lens/many.md\n'
-    assert desk.lens.read('many.md') == ''.join(f'{n} ' for n in range(450))
+    """… also when there are more than are listed at once."""
+    desk.lens.write('many.md', ''.join(f'{{++{n}++}} ' for n in range(1250)))
+    assert '250 more are not shown' in desk.ok('suggestions', 'Lens/many.md').stderr
+    assert desk.ok('accept', 'Lens/many.md', '--all').stderr == '1250 accepted in Lens/many.md\n'
+    assert desk.lens.read('many.md') == ''.join(f'{n} ' for n in range(1250))
 
 
 @pytest.mark.parametrize('args', [(), ('frobnicate',), ('log',), ('show',), ('accept', 'Lens/plan.md'), ('accept', 'Lens/plan.md', 'x', '--all'),

@@ -148,13 +148,24 @@ def test_put__makes_a_new_document_only_where_none_is(place):
         refused(docs.write(path, 'x', new=True), 404, 'not_found', MISSING)
 
 
-def test_put__a_document_is_taken_at_its_limit_and_refused_past_it(place):
-    one = place.docs.document('Lens/plain.md')
-    room = 4 << 20
-    whole = json.dumps({'content': ''})
-    text = 'x' * (room - len(whole))  # the body's own limit comes first
-    assert place.docs.write('Lens/plain.md', text, match=one['etag']).status == 200
-    assert place.docs.document('Lens/plain.md')['size'] == len(text)
+def test_put__a_document_is_taken_at_its_limit_and_refused_past_it(holdfast, tmp_path):
+    lens = Folder(tmp_path / 'lens', plain='x')
+    docs = Docs(holdfast(settings={'docs': {'Lens': lens.settings()}, 'limits': {'body': '16MiB'}}))
+    one, limit = docs.document('Lens/plain.md'), 4 << 20
+    refused(docs.write('Lens/plain.md', 'x' * (limit + 1), match=one['etag']), 413, 'too_large')
+    refused(docs.write('Lens/new.md', 'x' * (limit + 1), new=True), 413, 'too_large')
+    assert docs.write('Lens/plain.md', 'x' * limit, match=one['etag']).status == 200
+    assert docs.document('Lens/plain.md')['size'] == limit and lens.read('plain.md') == 'x' * limit
+
+
+def test_apply__what_would_be_too_large_a_document_is_refused(holdfast, tmp_path):
+    lens = Folder(tmp_path / 'lens', full='{++a++}' + 'x' * ((4 << 20) - 7))
+    docs = Docs(holdfast(settings={'docs': {'Lens': lens.settings()}, 'limits': {'body': '16MiB'}}))
+    one = {'raw_markup': '{++a++}', 'from': 0}
+    reply = docs.apply('Lens/full.md', 'accept', [one], text='y' * 8)
+    assert reply.status in (400, 413), reply
+    assert lens.read('full.md').startswith('{++a++}x')
+    assert docs.apply('Lens/full.md', 'accept', [one], text='y' * 7).json()['applied'] == [0]
 
 
 def test_put__of_many_with_one_etag_one_wins(place):
