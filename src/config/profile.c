@@ -137,8 +137,8 @@ bool profiles_finish(struct reading *r, struct error *err)
         struct profile_config *p = &c->profiles[i];
         if (!find_toolsets(c, p, err))
             return false;
-        if (p->mode != PROFILE_ALL)
-            note_add(r, "profile \"%.*s\" is not served yet: its mode is not \"all\"",
+        if (p->mode > PROFILE_SEARCH)
+            note_add(r, "profile \"%.*s\" is not served yet: its mode is neither all nor search",
                      STR_ARG(p->name));
         for (size_t s = 0; s < p->n_servers; s++)
             if (!is_known_server(c, p->servers[s]))

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "crypto/hash.h"
 #include "exchange/batch.h"
+#include "exchange/profile_tools.h"
 
 #define MAX_INITIALIZE (64 * 1024) /* kept with every transport, in memory too */
 
@@ -188,5 +189,5 @@ enum step_result exchange_answer(struct exchange *x)
         [SERVE_END] = answer_delete,
         [SERVE_BATCH] = exchange_answer_batch,
     };
-    return answers[x->method->service](x);
+    return x->profile_tool ? x->profile_tool->answer(x) : answers[x->method->service](x);
 }

@@ -74,8 +74,10 @@ struct exchange {
     /* message */
     struct str server; /* from the path; absent: all of them, or those of a profile */
     struct str profile_name;
-    const struct profile_config *profile; /* in `config`; NULL: the path names none */
-    struct str endpoint;                  /* "/mcp/files" */
+    const struct profile_config *profile;    /* in `config`; NULL: the path names none */
+    const struct profile_tool *profile_tool; /* it is for one that the profile has of its own */
+    bool is_run;         /* it was one, and has become a call of the tool that it named */
+    struct str endpoint; /* "/mcp/files" */
     struct str verb;
     bool has_message; /* a POST */
     struct mcp_message msg;
@@ -162,6 +164,12 @@ bool exchange_injects_handles(const struct exchange *x, const struct upstream *u
                               const struct catalog *catalog);
 /* route.c: which server it is for. */
 enum step_result exchange_route(struct exchange *x);
+/* Every server that counts for it, in x->plan. */
+enum step_result exchange_gather(struct exchange *x);
+/* What x->up offers, in x->catalog; fresh: a list that it says has changed will not do. */
+enum step_result exchange_want_catalog(struct exchange *x, bool fresh);
+/* What a scope or a profile leaves out is not there. */
+bool exchange_sees_server(const struct exchange *x, struct str server);
 /* gate.c: what a profile shows this caller, for lists and calls alike.  Not asked without one. */
 bool exchange_profile_shows(const struct exchange *x, struct str server, struct str tool);
 /* answer.c, lists.c, listen.c, standalone.c: what is answered here. */

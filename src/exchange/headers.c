@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments mirrored in headers: a property with `x-mcp-header: "Region"` travels also as
  * Mcp-Param-Region.  A modern client's headers are checked against its body (−32020), whatever era
- * its server is of: to that client we are the server that gave it the schema.  Towards a modern
- * upstream the same lines are written from the body, so what we checked is what it sees. */
+ * its server is of: to that client we are the server that gave it the schema, unless it calls
+ * through run, whose schema mirrors nothing.  Towards a modern upstream the same lines are written
+ * from the body, so what we checked is what it sees. */
 #include "exchange/exchange.h"
 
 #include "mcp/header.h"
@@ -60,7 +61,7 @@ static void mirror_one(struct mirror *m, struct str name, const struct js_node *
 
     if (!body.p || m->n++ >= MCP_MIRROR_MAX)
         return;
-    if (x->era == MCP_MODERN && x->outlet->has_headers) {
+    if (x->era == MCP_MODERN && x->outlet->has_headers && !x->is_run) {
         if (!header.p)
             m->fault = "lacks an Mcp-Param header for an argument that its tool mirrors";
         else if (!mcp_header_decode(header, x->mem, &decoded) ||

@@ -4,6 +4,7 @@
  * servers list is the first one's. */
 #include "exchange/exchange.h"
 
+#include "exchange/profile_tools.h"
 #include "identity/scopes.h"
 #include "json/splice.h"
 #include "json/write.h"
@@ -13,6 +14,11 @@
 #define PAGE_BYTES (4u * 1024 * 1024)      /* a page ends with the item that passes this */
 #define MERGED_INSTRUCTIONS (16u * 1024)   /* of one server among others */
 #define MERGED_INSTRUCTIONS_ALL (1u << 20) /* of all of them */
+
+#define SEARCH_INSTRUCTIONS                                                                        \
+    "\"The tools here are behind two: find says which there are for what you want to do, run "     \
+    "calls "                                                                                       \
+    "one by the name that find gave.\""
 
 /* One server of the answer. */
 struct part {
@@ -41,7 +47,7 @@ static uint64_t hash_add(uint64_t hash, const void *bytes, size_t n)
 
 static size_t part_count(const struct exchange *x)
 {
-    return x->has_plan ? x->plan.n : 1;
+    return x->has_plan ? x->plan.n : x->up != NULL;
 }
 
 static struct part part_at(const struct exchange *x, size_t i)
@@ -52,7 +58,7 @@ static struct part part_at(const struct exchange *x, size_t i)
 
 static void write_server_info(const struct exchange *x, struct buf *out)
 {
-    if (!x->has_plan && x->catalog->server_info.p)
+    if (!x->has_plan && x->catalog && x->catalog->server_info.p)
         buf_addstr(out, x->catalog->server_info);
     else
         buf_addz(out, "{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION "\"}");
@@ -117,6 +123,18 @@ static bool write_own_capabilities(const struct exchange *x, struct buf *out)
     return true;
 }
 
+static bool has_own_tools(const struct exchange *x)
+{
+    return x->profile && x->profile->mode != PROFILE_ALL;
+}
+
+/* Where a profile searches, the list never changes. */
+static bool tells_changes(const struct exchange *x, enum catalog_kind kind)
+{
+    return !(kind == CATALOG_TOOLS && x->profile && x->profile->mode == PROFILE_SEARCH) &&
+           any_announces(x, kind);
+}
+
 static void write_capabilities(const struct exchange *x, struct buf *out)
 {
     static const enum catalog_kind kinds[] = {CATALOG_TOOLS, CATALOG_PROMPTS, CATALOG_RESOURCES};
@@ -128,9 +146,9 @@ static void write_capabilities(const struct exchange *x, struct buf *out)
     buf_addc(out, '{');
     for (size_t i = 0; i < countof(kinds); i++) {
         const char *name = catalog_kinds[kinds[i]].capability;
-        if (!any_offers(x, name))
+        if (!any_offers(x, name) && !(kinds[i] == CATALOG_TOOLS && has_own_tools(x)))
             continue;
-        bool tells = any_announces(x, kinds[i]);
+        bool tells = tells_changes(x, kinds[i]);
         bool subscribes = kinds[i] == CATALOG_RESOURCES && any_subscribes(x);
         buf_addf(out, "%s\"%s\":{%s%s%s}", comma, name, tells ? "\"listChanged\":true" : "",
                  tells && subscribes ? "," : "", subscribes ? "\"subscribe\":true" : "");
@@ -149,6 +167,10 @@ static void write_instructions(const struct exchange *x, struct buf *out)
 {
     bool any = false;
 
+    if (x->profile && x->profile->mode == PROFILE_SEARCH) {
+        buf_addz(out, ",\"instructions\":" SEARCH_INSTRUCTIONS);
+        return;
+    }
     for (size_t i = 0; i < part_count(x); i++) {
         struct part p = part_at(x, i);
         if (!p.catalog || p.catalog->instructions.n < 3)
@@ -301,6 +323,21 @@ static void list_part(struct listing *l, size_t i)
     }
 }
 
+/* Before those of its servers. */
+static void list_profile_tools(struct listing *l)
+{
+    const struct profile_config *p = l->x->profile;
+
+    for (const struct profile_tool *t = profile_tool_next(p, NULL); t;
+         t = profile_tool_next(p, t)) {
+        if (l->seen++ < l->from)
+            continue;
+        if (l->written++)
+            buf_addc(l->out, ',');
+        buf_addz(l->out, t->definition);
+    }
+}
+
 static enum catalog_kind kind_of(const struct mcp_method *m)
 {
     for (enum catalog_kind k = 0; k < CATALOG_KINDS; k++)
@@ -376,6 +413,8 @@ enum step_result exchange_answer_list(struct exchange *x)
         return refuse_cursor(x);
     l.out = exchange_begin_result(x);
     buf_addf(l.out, "{\"%.*s\":[", STR_ARG(catalog_kinds[l.kind].array_key));
+    if (l.kind == CATALOG_TOOLS && has_own_tools(x))
+        list_profile_tools(&l);
     for (size_t i = 0; i < part_count(x) && !l.more; i++)
         if (listed_at(x, i).catalog)
             list_part(&l, i);

@@ -3,6 +3,7 @@
  * where all servers are one, a name's prefix or a uri does, and lists are about all of them. */
 #include "exchange/exchange.h"
 
+#include "exchange/profile_tools.h"
 #include "identity/scopes.h"
 #include "json/write.h"
 #include "route/profile.h"
@@ -17,19 +18,24 @@ static void on_catalog(struct catalog_want *w, struct catalog *c, const struct e
     exchange_resume(x);
 }
 
-/* What x->up offers, where the method needs to know. */
-static enum step_result want_catalog(struct exchange *x)
+enum step_result exchange_want_catalog(struct exchange *x, bool fresh)
 {
     struct catalog *c = NULL;
     struct error err;
 
     x->want.done = on_catalog;
-    if (!upstream_catalog(x->up, x->method->service == SERVE_LIST, &x->want, &c, &err))
+    if (!upstream_catalog(x->up, fresh, &x->want, &c, &err))
         return exchange_fail(x, &err);
     if (!c)
         return STEP_WAIT;
     x->catalog = catalog_ref(c);
     return STEP_NEXT;
+}
+
+/* Where the method needs to know. */
+static enum step_result want_catalog(struct exchange *x)
+{
+    return exchange_want_catalog(x, x->method->service == SERVE_LIST);
 }
 
 static bool needs_catalog(const struct mcp_method *m)
@@ -38,8 +44,7 @@ static bool needs_catalog(const struct mcp_method *m)
            m->service == SERVE_LISTEN;
 }
 
-/* What a scope or a profile leaves out is not there. */
-static bool is_visible(const struct exchange *x, struct str server)
+bool exchange_sees_server(const struct exchange *x, struct str server)
 {
     return principal_may_use_server(&x->who, server) &&
            (!x->profile || profile_has_server(x->profile, server));
@@ -47,12 +52,12 @@ static bool is_visible(const struct exchange *x, struct str server)
 
 static struct upstream *find_server(struct exchange *x, struct str name)
 {
-    return is_visible(x, name) ? upstreams_find(x->sv->upstreams, name) : NULL;
+    return exchange_sees_server(x, name) ? upstreams_find(x->sv->upstreams, name) : NULL;
 }
 
 static bool is_in_scope(void *arg, const struct upstream *up)
 {
-    return is_visible(arg, upstream_name(up));
+    return exchange_sees_server(arg, upstream_name(up));
 }
 
 static enum step_result route_by_path(struct exchange *x)
@@ -93,7 +98,7 @@ static void on_plan(struct plan *p)
     exchange_resume(container_of(p, struct exchange, plan));
 }
 
-static enum step_result gather(struct exchange *x)
+enum step_result exchange_gather(struct exchange *x)
 {
     if (x->has_plan)
         return STEP_NEXT;
@@ -139,7 +144,7 @@ static enum step_result route_by_uri(struct exchange *x, struct str uri)
 {
     struct plan_part *part;
 
-    if (gather(x) == STEP_WAIT)
+    if (exchange_gather(x) == STEP_WAIT)
         return STEP_WAIT;
     part = find_own(x, uri, false);
     if (!part)
@@ -165,7 +170,7 @@ static enum step_result route_by_ref(struct exchange *x)
         return route_by_name(x, name);
     if (!text.p)
         return exchange_refuse(x, 200, -32602, "completion/complete needs params.ref");
-    if (gather(x) == STEP_WAIT)
+    if (exchange_gather(x) == STEP_WAIT)
         return STEP_WAIT;
     for (size_t i = 0; i < x->plan.n && !x->up; i++) {
         struct plan_part *part = &x->plan.parts[i];
@@ -178,14 +183,29 @@ static enum step_result route_by_ref(struct exchange *x)
     return x->up ? STEP_NEXT : route_by_uri(x, text);
 }
 
+/* A profile that offers its tools in a way of its own: is this about that? */
+static bool is_of_profile(struct exchange *x)
+{
+    const struct mcp_method *m = x->method;
+
+    if (!x->profile || x->profile->mode == PROFILE_ALL)
+        return false;
+    if (m->service == SERVE_CALL && !x->is_run && !x->up)
+        x->profile_tool = profile_tool_find(x->profile, x->tool);
+    return x->profile_tool || (x->profile->mode == PROFILE_SEARCH && m->service == SERVE_LIST &&
+                               str_eq(m->name, catalog_kinds[CATALOG_TOOLS].method));
+}
+
 enum step_result exchange_route(struct exchange *x)
 {
     const struct mcp_method *m = x->method;
 
-    if (x->catalog)
-        return STEP_NEXT;
     if (x->status)
         return STEP_REPLY;
+    if (unlikely(x->profile != NULL) && is_of_profile(x))
+        return x->profile_tool ? x->profile_tool->route(x) : STEP_NEXT;
+    if (x->catalog)
+        return STEP_NEXT;
     if (x->server.p)
         return route_by_path(x);
     switch (m->target) {
@@ -198,5 +218,5 @@ enum step_result exchange_route(struct exchange *x)
     case TARGET_ALL:
         break;
     }
-    return needs_catalog(m) && m->service != SERVE_SET_LEVEL ? gather(x) : STEP_NEXT;
+    return needs_catalog(m) && m->service != SERVE_SET_LEVEL ? exchange_gather(x) : STEP_NEXT;
 }

@@ -56,9 +56,15 @@ static enum step_result step_route(struct exchange *x)
     return exchange_route(x);
 }
 
+/* Is it for an upstream, through a call? */
+static bool forwards(const struct exchange *x)
+{
+    return mcp_method_forwards(x->method) && !x->profile_tool;
+}
+
 static enum step_result step_session(struct exchange *x)
 {
-    return mcp_method_forwards(x->method) ? exchange_choose_session(x) : STEP_NEXT;
+    return forwards(x) ? exchange_choose_session(x) : STEP_NEXT;
 }
 
 static enum step_result step_permit(struct exchange *x)
@@ -66,7 +72,7 @@ static enum step_result step_permit(struct exchange *x)
     if (x->catalog && x->method->capability && !catalog_offers(x->catalog, x->method->capability))
         return exchange_refuse(x, x->era == MCP_MODERN ? 404 : 200, -32601,
                                "Method not found: this server has no %s", x->method->capability);
-    if (!mcp_method_forwards(x->method))
+    if (!forwards(x))
         return STEP_NEXT;
     if (exchange_check_scopes(x) != STEP_NEXT)
         return STEP_REPLY;
@@ -86,7 +92,7 @@ static enum step_result step_permit(struct exchange *x)
 
 static enum step_result step_kept(struct exchange *x)
 {
-    return x->method->service == SERVE_CALL ? exchange_redeliver(x) : STEP_NEXT;
+    return x->method->service == SERVE_CALL && forwards(x) ? exchange_redeliver(x) : STEP_NEXT;
 }
 
 static void on_answer(struct call *c)
@@ -112,7 +118,7 @@ static enum step_result step_call(struct exchange *x)
 {
     struct call *c = &x->call;
 
-    if (!mcp_method_forwards(x->method))
+    if (!forwards(x))
         return exchange_answer(x);
     if (c->state != CALL_NEW)
         return STEP_NEXT;

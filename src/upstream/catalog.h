@@ -57,6 +57,7 @@ struct catalog {
     unsigned announces;      /* a bit for each kind whose capability says listChanged */
     bool subscribes;         /* resources.subscribe */
     struct catalog_list lists[CATALOG_KINDS];
+    struct catalog_words *words; /* of its tools, for whoever ranks them (route/rank.c); in mem */
     int64_t filled_ms; /* monotonic */
 };
 

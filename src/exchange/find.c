@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* find: the tools of a profile by what they do, a page of them, as text for a model and as
+ * structure for a program.  Which and in what order is route/rank.c's to say; here they are
+ * written. */
+#include "exchange/profile_tools.h"
+
+#include "json/write.h"
+#include "route/rank.h"
+
+#include <stdlib.h>
+
+#define LIMIT_MAX 100
+#define LIMIT_FOUND 5   /* unless told, for a wish */
+#define LIMIT_LISTED 20 /* unless told, without one */
+#define PAGE_MAX 1000000
+#define THRESHOLD 0.1
+#define SCHEMA_MAX (32u * 1024)   /* of one tool; a larger one is left out */
+#define SCHEMAS_MAX (512u * 1024) /* of a page */
+#define TEXT_MAX (16u << 20)
+#define DESCRIPTION_MAX 2000
+#define PARAMETERS_MAX 64 /* told of one tool */
+
+const char find_definition[] =
+    "{\"name\":\"find\",\"title\":\"Find tools\",\"description\":\"Finds tools by what they do. "
+    "Say what "
+    "you want to do in plain words; separate several wishes with |. The name of a server alone "
+    "lists "
+    "its tools, server: before a wish looks there only, and without a description everything is "
+    "listed. Call what was found with run.\","
+    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
+    "\"description\":{\"type\":\"string\",\"description\":\"What you want to do, such as: send an "
+    "email | read a calendar.\"},"
+    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":100,\"description\":\"Tools a page; "
+    "5 "
+    "with a description, else 20.\"},"
+    "\"page\":{\"type\":\"integer\",\"minimum\":1,\"default\":1},"
+    "\"depth\":{\"type\":\"integer\",\"enum\":[0,1,2],\"default\":2,\"description\":\"0: names; 1: "
+    "descriptions too; 2: parameters too.\"},"
+    "\"confidence_threshold\":{\"type\":\"number\",\"minimum\":0,\"maximum\":1,\"default\":0.1,"
+    "\"description\":\"How well a tool must fit.\"}}},"
+    "\"annotations\":{\"readOnlyHint\":true}}";
+
+struct finding {
+    struct exchange *x;
+    struct str wish;
+    int64_t limit, page, depth;
+    double threshold;
+    struct rank_candidate *tools;
+    size_t n, room, found;
+    struct buf text, structured;
+    size_t schemas; /* bytes written */
+};
+
+/* What was asked. */
+
+/* false: there is one, and it is no whole number of that range. */
+static bool read_int(const struct exchange *x, const char *name, int64_t min, int64_t max,
+                     int64_t *ret)
+{
+    const struct js_node *v =
+        js_get(&x->msg.doc, mcp_param(&x->msg, STR("arguments")), str_of(name));
+    int64_t value;
+
+    if (!v)
+        return true;
+    if (!js_type_is(v, JS_NUMBER) || !js_to_i64(&x->msg.doc, v, &value) || value < min ||
+        value > max)
+        return false;
+    *ret = value;
+    return true;
+}
+
+static bool read_threshold(const struct exchange *x, double *ret)
+{
+    const struct js_node *v =
+        js_get(&x->msg.doc, mcp_param(&x->msg, STR("arguments")), STR("confidence_threshold"));
+    double value;
+
+    if (!v)
+        return true;
+    if (!js_type_is(v, JS_NUMBER))
+        return false;
+    value = strtod(arena_dup(x->mem, js_raw(&x->msg.doc, v)).p, NULL);
+    if (!(value >= 0 && value <= 1))
+        return false;
+    *ret = value;
+    return true;
+}
+
+/* NULL: all is well. */
+static const char *read_asked(struct finding *f)
+{
+    const struct exchange *x = f->x;
+    const struct js_node *wish =
+        js_get(&x->msg.doc, mcp_param(&x->msg, STR("arguments")), STR("description"));
+
+    if (wish && wish->type != JS_STRING)
+        return "\"description\" must be a string: what you want to do, in plain words.";
+    f->wish = wish ? str_trim(js_text(&x->msg.doc, wish, x->mem)) : STR("");
+    f->limit = f->wish.n ? LIMIT_FOUND : LIMIT_LISTED;
+    f->page = 1;
+    f->depth = 2;
+    f->threshold = THRESHOLD;
+    if (!read_int(x, "limit", 1, LIMIT_MAX, &f->limit))
+        return "\"limit\" must be a whole number from 1 to 100.";
+    if (!read_int(x, "page", 1, PAGE_MAX, &f->page))
+        return "\"page\" must be a whole number from 1.";
+    if (!read_int(x, "depth", 0, 2, &f->depth))
+        return "\"depth\" must be 0, 1 or 2.";
+    return read_threshold(x, &f->threshold)
+               ? NULL
+               : "\"confidence_threshold\" must be a number from 0 to 1.";
+}
+
+static bool count_tool(void *arg, const struct seen_tool *tool unused_arg)
+{
+    ((struct finding *)arg)->room++;
+    return true;
+}
+
+static bool take_tool(void *arg, const struct seen_tool *t)
+{
+    struct finding *f = arg;
+
+    f->tools[f->n++] = (struct rank_candidate){upstream_name(t->up), t->catalog, t->item, 0};
+    return true;
+}
+
+/* How the servers are. */
+
+static bool is_healthy(const struct plan_part *part)
+{
+    return part->catalog && strcmp(upstream_state(part->up), "down") != 0;
+}
+
+static bool server_is_healthy(const struct exchange *x, struct str server)
+{
+    for (size_t i = 0; i < x->plan.n; i++)
+        if (str_eq(upstream_name(x->plan.parts[i].up), server))
+            return is_healthy(&x->plan.parts[i]);
+    return false;
+}
+
+static bool is_asked(const struct plan_part *part)
+{
+    return !part->catalog && upstream_probing_ms(part->up) > 0;
+}
+
+/* Names of those parts that `which` wants, after `before`; returns how many. */
+static size_t write_names(const struct exchange *x, bool (*which)(const struct plan_part *),
+                          bool wanted, const char *before, struct buf *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < x->plan.n; i++)
+        if (which(&x->plan.parts[i]) == wanted)
+            buf_addf(out, "%s%.*s", n++ ? ", " : before,
+                     STR_ARG(upstream_name(x->plan.parts[i].up)));
+    return n;
+}
+
+static void write_health_text(const struct exchange *x, struct buf *out)
+{
+    size_t healthy = 0;
+
+    for (size_t i = 0; i < x->plan.n; i++)
+        healthy += is_healthy(&x->plan.parts[i]);
+    buf_addf(out, "✅ **MCPs**: %zu/%zu healthy", healthy, x->plan.n);
+    if (write_names(x, is_healthy, false, " (", out))
+        buf_addz(out, " unavailable)");
+    if (write_names(x, is_asked, true, "\n⏳ still being asked what they offer: ", out))
+        buf_addz(out, "; call find again in a moment");
+    buf_addz(out, "\n\n");
+}
+
+static void write_name_array(const struct exchange *x, bool (*which)(const struct plan_part *),
+                             bool wanted, struct buf *out)
+{
+    const char *comma = "";
+
+    buf_addc(out, '[');
+    for (size_t i = 0; i < x->plan.n; i++)
+        if (which(&x->plan.parts[i]) == wanted) {
+            buf_addz(out, comma);
+            js_quote(out, upstream_name(x->plan.parts[i].up));
+            comma = ",";
+        }
+    buf_addc(out, ']');
+}
+
+static void write_tail(struct finding *f)
+{
+    const struct exchange *x = f->x;
+    struct buf *out = &f->structured;
+    size_t healthy = 0, pages = (f->found + (size_t)f->limit - 1) / (size_t)f->limit;
+
+    for (size_t i = 0; i < x->plan.n; i++)
+        healthy += is_healthy(&x->plan.parts[i]);
+    buf_addf(out,
+             "],\"pagination\":{\"page\":%lld,\"limit\":%lld,\"total\":%zu,\"pages\":%zu,"
+             "\"has_more\":%s},\"health\":{\"total\":%zu,\"healthy\":%zu,\"unavailable\":",
+             (long long)f->page, (long long)f->limit, f->found, pages,
+             (size_t)f->page < pages ? "true" : "false", x->plan.n, healthy);
+    write_name_array(x, is_healthy, false, out);
+    buf_addz(out, "},\"indexing\":{\"pending\":");
+    write_name_array(x, is_asked, true, out);
+    buf_addz(out, "}}");
+}
+
+/* One tool. */
+
+static struct str cut(struct str text, size_t max)
+{
+    size_t n = text.n < max ? text.n : max;
+
+    while (n < text.n && n > 0 && ((unsigned char)text.p[n] & 0xC0) == 0x80)
+        n--; /* not inside a character */
+    return str_n(text.p, n);
+}
+
+/* "string", or "string|null". */
+static struct str type_of(const struct js_doc *doc, const struct js_node *schema, struct arena *mem)
+{
+    const struct js_node *type = js_get(doc, schema, STR("type"));
+    struct str text = js_text(doc, type, mem);
+
+    if (!js_type_is(type, JS_ARRAY))
+        return text.p ? text : STR("any");
+    text = STR_NONE;
+    for (const struct js_node *v = js_first(doc, type); v; v = js_next(doc, type, v)) {
+        struct str one = js_text(doc, v, mem);
+        if (one.p)
+            text = text.p ? arena_printf(mem, "%.*s|%.*s", STR_ARG(text), STR_ARG(one)) : one;
+    }
+    return text.p ? text : STR("any");
+}
+
+static bool is_required(const struct js_doc *doc, const struct js_node *schema, struct str name)
+{
+    const struct js_node *required = js_get(doc, schema, STR("required"));
+
+    if (!js_type_is(required, JS_ARRAY))
+        return false;
+    for (const struct js_node *v = js_first(doc, required); v; v = js_next(doc, required, v))
+        if (js_is(doc, v, name))
+            return true;
+    return false;
+}
+
+static void write_parameter(struct finding *f, const struct js_doc *doc,
+                            const struct js_node *schema, const struct js_node *key, bool first)
+{
+    struct arena *mem = f->x->mem;
+    const struct js_node *value = js_value_of(key);
+    struct str name = js_text(doc, key, mem);
+    struct str type = type_of(doc, value, mem);
+    struct str about = js_text(doc, js_get(doc, value, STR("description")), mem);
+    bool required = is_required(doc, schema, name);
+    struct js_writer w;
+
+    about = about.p ? cut(about, DESCRIPTION_MAX) : about;
+    buf_addf(&f->text, "   %.*s (%.*s%s)%s%.*s\n", STR_ARG(name), STR_ARG(type),
+             required ? ", required" : "", about.n ? ": " : "", STR_ARG(about));
+    if (!first)
+        buf_addc(&f->structured, ',');
+    js_begin(&w, &f->structured);
+    js_object(&w);
+    js_kv_string(&w, "name", name);
+    js_kv_string(&w, "type", type);
+    js_kv_bool(&w, "required", required);
+    js_kv_string(&w, "description", about);
+    js_object_end(&w);
+}
+
+static void write_parameters(struct finding *f, const struct js_doc *doc,
+                             const struct js_node *schema)
+{
+    const struct js_node *properties = js_get(doc, schema, STR("properties"));
+    struct str raw = schema ? js_raw(doc, schema) : STR_NONE;
+    unsigned n = 0;
+
+    buf_addz(&f->structured, ",\"parameters\":[");
+    for (const struct js_node *key = js_type_is(properties, JS_OBJECT) ? js_first(doc, properties)
+                                                                       : NULL;
+         key && n < PARAMETERS_MAX; key = js_next(doc, properties, js_value_of(key)), n++)
+        write_parameter(f, doc, schema, key, n == 0);
+    buf_addc(&f->structured, ']');
+    if (raw.p && raw.n <= SCHEMA_MAX && f->schemas + raw.n <= SCHEMAS_MAX) {
+        f->schemas += raw.n;
+        buf_addf(&f->structured, ",\"schema\":%.*s", STR_ARG(raw));
+    } else if (raw.p) {
+        buf_addz(&f->structured, ",\"schema_omitted\":true");
+        buf_addz(&f->text, "   (its schema is too long to stand here; look for the tool alone)\n");
+    }
+}
+
+static struct str definition_of(struct finding *f, const struct rank_candidate *c)
+{
+    struct upstream *up = upstreams_find(f->x->sv->upstreams, c->server);
+    struct catalog_writing w = {.from = c->item, .max = 1};
+    struct buf raw;
+
+    w.with_handles = up && exchange_injects_handles(f->x, up, c->catalog);
+    buf_init(&raw, 2 * CATALOG_MAX_BYTES);
+    catalog_write_items(c->catalog, CATALOG_TOOLS, &w, &raw);
+    struct str text = arena_dup(f->x->mem, buf_str(&raw));
+    buf_release(&raw);
+    return text;
+}
+
+static void write_tool(struct finding *f, const struct rank_candidate *c, size_t number)
+{
+    struct str name = c->catalog->lists[CATALOG_TOOLS].items[c->item].name;
+    struct buf *out = &f->structured;
+    struct str about = STR_NONE;
+    struct js_doc doc;
+    bool parsed =
+        f->depth > 0 && js_parse(definition_of(f, c), &js_limits_upstream, f->x->mem, &doc, NULL);
+
+    if (parsed)
+        about = js_text(&doc, js_get(&doc, js_root(&doc), STR("description")), f->x->mem);
+    about = about.p ? cut(about, DESCRIPTION_MAX) : about;
+    buf_addf(&f->text, "%zu. %.*s:%.*s", number, STR_ARG(c->server), STR_ARG(name));
+    if (f->wish.n)
+        buf_addf(&f->text, " (%.2f)", c->confidence);
+    buf_addf(&f->text, "%s%.*s\n", about.n ? " " : "", STR_ARG(about));
+    buf_addz(out, "{\"name\":");
+    js_quote(out, arena_printf(f->x->mem, "%.*s:%.*s", STR_ARG(c->server), STR_ARG(name)));
+    buf_addz(out, ",\"mcp\":");
+    js_quote(out, c->server);
+    buf_addz(out, ",\"tool\":");
+    js_quote(out, name);
+    if (about.p) {
+        buf_addz(out, ",\"description\":");
+        js_quote(out, about);
+    }
+    buf_addf(out, ",\"confidence\":%.2f", c->confidence);
+    if (f->depth == 2 && parsed)
+        write_parameters(f, &doc, js_get(&doc, js_root(&doc), STR("inputSchema")));
+    buf_addf(out, ",\"healthy\":%s}", server_is_healthy(f->x, c->server) ? "true" : "false");
+}
+
+static void write_head(struct finding *f, size_t from, size_t to)
+{
+    size_t pages = (f->found + (size_t)f->limit - 1) / (size_t)f->limit;
+
+    write_health_text(f->x, &f->text);
+    if (f->found == 0)
+        buf_addf(
+            &f->text,
+            "No tool fits%s%.*s%s. Say it in other words, name a server alone to see its tools "
+            "(%.*s), or leave the description out to see all.\n",
+            f->wish.n ? " \"" : "", STR_ARG(cut(f->wish, 200)), f->wish.n ? "\"" : "",
+            STR_ARG(profile_servers(f->x)));
+    else if (from >= to)
+        buf_addf(&f->text, "There is no page %lld; the last is %zu.\n", (long long)f->page, pages);
+    else
+        buf_addf(&f->text, "Tools %zu to %zu of %zu (page %lld of %zu):\n\n", from + 1, to,
+                 f->found, (long long)f->page, pages);
+}
+
+static enum step_result write_page(struct finding *f)
+{
+    size_t from = (size_t)(f->page - 1) * (size_t)f->limit;
+    size_t to = from + (size_t)f->limit < f->found ? from + (size_t)f->limit : f->found;
+    enum step_result result;
+
+    buf_init(&f->text, TEXT_MAX);
+    buf_init(&f->structured, TEXT_MAX);
+    write_head(f, from, to);
+    buf_addz(&f->structured, "{\"tools\":[");
+    for (size_t i = from; i < to; i++) {
+        if (i > from)
+            buf_addc(&f->structured, ',');
+        write_tool(f, &f->tools[i], i + 1);
+    }
+    write_tail(f);
+    if (from < to)
+        buf_addz(&f->text, "\nCall one with run: {\"tool\":\"server:tool\",\"parameters\":{…}}.");
+    result = profile_tool_reply(f->x, buf_str(&f->text), buf_str(&f->structured));
+    buf_release(&f->text);
+    buf_release(&f->structured);
+    return result;
+}
+
+enum step_result exchange_answer_find(struct exchange *x)
+{
+    struct finding f = {.x = x};
+    const char *wrong = read_asked(&f);
+
+    if (wrong)
+        return profile_tool_refuse(x, str_of(wrong));
+    profile_tools_each(x, count_tool, &f);
+    f.tools = arena_alloc(x->mem, (f.room + 1) * sizeof(*f.tools));
+    profile_tools_each(x, take_tool, &f);
+    f.found = rank_tools(f.tools, f.n, f.wish, f.wish.n ? f.threshold : 0, x->mem);
+    profile_tool_note(x, "ok");
+    return write_page(&f);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of tools that profiles have of their own, and what their answers share. */
+#include "exchange/profile_tools.h"
+
+#include "identity/scopes.h"
+#include "json/write.h"
+
+#define MODE(mode) (1u << (mode))
+
+static const struct profile_tool tools[] = {
+    {.name = "find",
+     .modes = MODE(PROFILE_SEARCH),
+     .definition = find_definition,
+     .route = exchange_gather,
+     .answer = exchange_answer_find},
+    {.name = "run",
+     .modes = MODE(PROFILE_SEARCH),
+     .definition = run_definition,
+     .route = exchange_route_run},
+};
+
+static bool is_of(const struct profile_tool *t, const struct profile_config *p)
+{
+    return t->modes & MODE((unsigned)p->mode);
+}
+
+const struct profile_tool *profile_tool_find(const struct profile_config *p, struct str name)
+{
+    for (size_t i = 0; i < countof(tools); i++)
+        if (is_of(&tools[i], p) && str_eq(str_of(tools[i].name), name))
+            return &tools[i];
+    return NULL;
+}
+
+const struct profile_tool *profile_tool_next(const struct profile_config *p,
+                                             const struct profile_tool *before)
+{
+    for (const struct profile_tool *t = before ? before + 1 : tools; t < tools + countof(tools);
+         t++)
+        if (is_of(t, p))
+            return t;
+    return NULL;
+}
+
+static enum step_result reply(struct exchange *x, struct str text, struct str structured,
+                              bool is_error)
+{
+    struct buf *out = exchange_begin_result(x);
+
+    buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":");
+    js_quote(out, text);
+    buf_addz(out, "}]");
+    if (structured.p)
+        buf_addf(out, ",\"structuredContent\":%.*s", STR_ARG(structured));
+    if (is_error)
+        buf_addz(out, ",\"isError\":true");
+    buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
+    return exchange_end_result(x);
+}
+
+enum step_result profile_tool_reply(struct exchange *x, struct str text, struct str structured)
+{
+    return reply(x, text, structured, false);
+}
+
+enum step_result profile_tool_refuse(struct exchange *x, struct str text)
+{
+    return reply(x, text, STR_NONE, true);
+}
+
+void profile_tool_note(struct exchange *x, const char *outcome)
+{
+    struct exec_what what = {
+        .who = &x->who,
+        .session_id = x->session ? x->session->id : STR_NONE,
+        .transport = x->transport ? str_n(x->transport->shown, 8) : STR_NONE,
+        .carrier = x->session ? x->session->carrier : STR_NONE,
+        .server = STR("holdfast"),
+        .method = x->msg.method,
+        .tool = x->tool,
+        .era = x->version->name,
+        .body = mcp_params_raw(&x->msg),
+        .mode = AUDIT_REDACTED,
+    };
+    struct exec_result result = {.outcome = str_of(outcome)};
+
+    exec_note(x->sv->audit, &what, &result);
+}
+
+bool profile_tool_is_seen(const struct exchange *x, const struct upstream *up, struct str tool)
+{
+    const struct builtin *b =
+        upstream_config(up)->kind == SERVER_BUILTIN ? builtin_find(upstream_name(up)) : NULL;
+    return principal_may_use_tool(&x->who, upstream_name(up), tool) &&
+           exchange_profile_shows(x, upstream_name(up), tool) &&
+           !(b && builtin_hides(b, &x->who, tool));
+}
+
+struct each {
+    struct exchange *x;
+    bool (*fn)(void *arg, const struct seen_tool *tool);
+    void *arg;
+    bool over;
+};
+
+static void each_of(struct each *e, struct upstream *up, struct catalog *c)
+{
+    const struct catalog_list *list = c ? &c->lists[CATALOG_TOOLS] : NULL;
+
+    for (size_t i = 0; list && i < list->n && !e->over; i++)
+        if (profile_tool_is_seen(e->x, up, list->items[i].name))
+            e->over = !e->fn(e->arg, &(struct seen_tool){up, c, i});
+}
+
+static void each_known(void *arg, struct upstream *up)
+{
+    struct each *e = arg;
+
+    if (exchange_sees_server(e->x, upstream_name(up)))
+        each_of(e, up, upstream_known(up));
+}
+
+void profile_tools_each(struct exchange *x, bool (*fn)(void *arg, const struct seen_tool *tool),
+                        void *arg)
+{
+    struct each e = {.x = x, .fn = fn, .arg = arg};
+
+    if (!x->has_plan)
+        upstreams_each(x->sv->upstreams, each_known, &e);
+    for (size_t i = 0; x->has_plan && i < x->plan.n; i++)
+        each_of(&e, x->plan.parts[i].up, x->plan.parts[i].catalog);
+}
+
+struct naming {
+    struct exchange *x;
+    struct buf text;
+};
+
+static void add_name(void *arg, struct upstream *up)
+{
+    struct naming *n = arg;
+
+    if (exchange_sees_server(n->x, upstream_name(up)) && n->text.n < 4096)
+        buf_addf(&n->text, "%s%.*s", n->text.n ? ", " : "", STR_ARG(upstream_name(up)));
+}
+
+struct str profile_servers(struct exchange *x)
+{
+    struct naming n = {.x = x};
+
+    buf_init(&n.text, 8192);
+    upstreams_each(x->sv->upstreams, add_name, &n);
+    struct str names = n.text.n ? arena_dup(x->mem, buf_str(&n.text)) : STR("none");
+    buf_release(&n.text);
+    return names;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tools that a profile has of its own, beside or in place of those of its servers: find and run.
+ * They belong to no server: they are answered here, or turned into a call of the tool that they
+ * name. */
+#ifndef HOLDFAST_EXCHANGE_PROFILE_TOOLS_H
+#define HOLDFAST_EXCHANGE_PROFILE_TOOLS_H
+
+#include "exchange/exchange.h"
+
+struct profile_tool {
+    const char *name;
+    unsigned modes;         /* a bit for each enum profile_mode that has it */
+    const char *definition; /* the whole JSON object of tools/list */
+    /* The route step, until it says NEXT. */
+    enum step_result (*route)(struct exchange *x);
+    /* The call step.  NULL: `route` has turned it into another call. */
+    enum step_result (*answer)(struct exchange *x);
+};
+
+/* What the profile calls by this name; NULL: nothing of its own. */
+const struct profile_tool *profile_tool_find(const struct profile_config *p, struct str name);
+/* The next after `before` (NULL: the first); NULL at the end. */
+const struct profile_tool *profile_tool_next(const struct profile_config *p,
+                                             const struct profile_tool *before);
+
+/* find.c */
+extern const char find_definition[];
+enum step_result exchange_answer_find(struct exchange *x);
+/* run.c */
+extern const char run_definition[];
+enum step_result exchange_route_run(struct exchange *x);
+
+/* What the answers share: a CallToolResult of a text and, where there is one, of `structured`. */
+enum step_result profile_tool_reply(struct exchange *x, struct str text, struct str structured);
+/* The same with isError. */
+enum step_result profile_tool_refuse(struct exchange *x, struct str text);
+/* A tool answered here is in the audit like one that only reads. */
+void profile_tool_note(struct exchange *x, const char *outcome);
+/* Every tool that this caller has in the profile, of servers that are known by now. */
+struct seen_tool {
+    struct upstream *up;
+    struct catalog *catalog; /* borrowed */
+    size_t item;
+};
+/* Calls fn for each until it returns false.  With a plan of its servers, else of whatever is known.
+ */
+void profile_tools_each(struct exchange *x, bool (*fn)(void *arg, const struct seen_tool *tool),
+                        void *arg);
+/* Whether the caller sees this tool, in the profile and by its scopes. */
+bool profile_tool_is_seen(const struct exchange *x, const struct upstream *up, struct str tool);
+/* "files, mail": the servers that the caller may see, in order. */
+struct str profile_servers(struct exchange *x);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run: a call of the tool it names.  Not a tool that calls: the request itself is turned, in the
+ * route step, into the one that the tool's own server would have got from this client. `parameters`
+ * take the place of `arguments`, the tool's name that of "run", every other byte stays; from there
+ * on nobody can tell the difference, neither the audit nor the server, and its result goes back
+ * whole.
+ *
+ * What the model got wrong is answered here, as a result that it can read: a name that is not
+ * there, parameters that the tool's schema refuses.  A dry run ends here too, and nothing was
+ * touched. */
+#include "exchange/profile_tools.h"
+
+#include "json/splice.h"
+#include "json/write.h"
+#include "schema/schema.h"
+
+#define MEANT_MAX 3
+#define MEANT_LOOKED_AT 5000 /* names compared for did-you-mean */
+#define NAME_SHOWN 200
+#define PREVIEW_MAX (64u * 1024)
+
+const char run_definition[] =
+    "{\"name\":\"run\",\"title\":\"Run a tool\",\"description\":\"Runs a tool that find has named, "
+    "and "
+    "returns its result. parameters are checked against the tool's schema first.\","
+    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
+    "\"tool\":{\"type\":\"string\",\"description\":\"The tool as find names it: server:tool.\"},"
+    "\"parameters\":{\"type\":\"object\",\"description\":\"Its parameters, as its schema "
+    "describes them.\",\"default\":{}},"
+    "\"dry_run\":{\"type\":\"boolean\",\"description\":\"Shows what would be sent, and sends "
+    "nothing.\",\"default\":false}},\"required\":[\"tool\"]}}";
+
+static const struct js_node *argument(const struct exchange *x, const char *name)
+{
+    return js_get(&x->msg.doc, mcp_param(&x->msg, STR("arguments")), str_of(name));
+}
+
+static struct str shown(struct str name)
+{
+    return str_n(name.p, name.n < NAME_SHOWN ? name.n : NAME_SHOWN);
+}
+
+/* "files:read" or "files__read". */
+static bool split(struct str full, struct str *ret_server, struct str *ret_tool)
+{
+    size_t colon = str_find(full, ':');
+
+    if (colon == full.n)
+        return route_split(full, ret_server, ret_tool);
+    *ret_server = str_n(full.p, colon);
+    *ret_tool = str_n(full.p + colon + 1, full.n - colon - 1);
+    return colon > 0 && ret_tool->n > 0;
+}
+
+/* Did you mean. */
+
+struct meant {
+    struct str server, tool; /* server absent: any */
+    struct {
+        unsigned distance;
+        struct seen_tool tool;
+    } best[MEANT_MAX];
+    size_t n, looked_at;
+};
+
+/* How far a name is from what was said; the same tool of another server is near. */
+static unsigned distance(const struct meant *m, struct str server, struct str tool)
+{
+    unsigned cap = m->tool.n < 4 ? 2 : m->tool.n < 8 ? 3 : 2 + (unsigned)m->tool.n / 4;
+    unsigned d = str_distance(m->tool, tool, cap);
+
+    if (d == cap && m->tool.n >= 4 &&
+        (str_icontains(tool, m->tool) || str_icontains(m->tool, tool)))
+        d = cap - 1;
+    if (d == cap)
+        return UINT32_MAX;
+    return 2 * d + (m->server.p && !str_ieq(m->server, server));
+}
+
+static bool look_at(void *arg, const struct seen_tool *t)
+{
+    struct meant *m = arg;
+    struct str name = t->catalog->lists[CATALOG_TOOLS].items[t->item].name;
+    unsigned d = distance(m, upstream_name(t->up), name);
+    size_t at = m->n;
+
+    if (d == UINT32_MAX)
+        return ++m->looked_at < MEANT_LOOKED_AT;
+    while (at > 0 && m->best[at - 1].distance > d)
+        at--;
+    if (m->n < MEANT_MAX)
+        m->n++;
+    for (size_t i = m->n - 1; i > at; i--)
+        m->best[i] = m->best[i - 1];
+    if (at < MEANT_MAX) {
+        m->best[at].distance = d;
+        m->best[at].tool = *t;
+    }
+    return ++m->looked_at < MEANT_LOOKED_AT;
+}
+
+static enum step_result refuse_tool(struct exchange *x, struct str full, struct str server,
+                                    struct str tool)
+{
+    struct meant m = {.server = server, .tool = tool};
+    enum step_result result;
+    struct buf text;
+
+    profile_tools_each(x, look_at, &m);
+    buf_init(&text, 64u * 1024);
+    buf_addf(&text, "Tool '%.*s' not found.", STR_ARG(shown(full)));
+    for (size_t i = 0; i < m.n; i++) {
+        const struct seen_tool *t = &m.best[i].tool;
+        struct str name = t->catalog->lists[CATALOG_TOOLS].items[t->item].name;
+        buf_addf(&text, "%s%.*s:%.*s", i ? ", " : " Did you mean: ", STR_ARG(upstream_name(t->up)),
+                 STR_ARG(shown(name)));
+    }
+    buf_addz(&text, m.n ? "?" : " Call find to see what there is.");
+    result = profile_tool_refuse(x, buf_str(&text));
+    buf_release(&text);
+    return result;
+}
+
+static enum step_result refuse_server(struct exchange *x, struct str server)
+{
+    return profile_tool_refuse(x,
+                               arena_printf(x->mem, "MCP '%.*s' not found. Available MCPs: %.*s",
+                                            STR_ARG(shown(server)), STR_ARG(profile_servers(x))));
+}
+
+/* The translation. */
+
+static struct str quoted(struct arena *mem, struct str text)
+{
+    struct buf raw;
+
+    buf_init(&raw, 6 * text.n + 3);
+    js_quote(&raw, text);
+    struct str result = arena_dup(mem, buf_str(&raw));
+    buf_release(&raw);
+    return result;
+}
+
+/* The request as the tool's own endpoint would have got it. */
+static struct str translated(const struct exchange *x, struct str tool)
+{
+    const struct js_doc *doc = &x->msg.doc;
+    const struct js_node *parameters = argument(x, "parameters");
+    struct js_splice s;
+    struct buf text;
+
+    js_splice_init(&s, doc);
+    js_splice_replace(&s, mcp_param(&x->msg, STR("name")), quoted(x->mem, tool));
+    js_splice_replace(&s, mcp_param(&x->msg, STR("arguments")),
+                      parameters ? js_raw(doc, parameters) : STR("{}"));
+    buf_init(&text, doc->text.n + 6 * tool.n + 64);
+    js_splice_write(&s, js_root(doc), &text);
+    struct str result = arena_dup(x->mem, buf_str(&text));
+    buf_release(&text);
+    return result;
+}
+
+static bool translate(struct exchange *x, struct str tool)
+{
+    struct mcp_message m;
+    struct error err;
+    struct str id;
+    bool is_batch;
+
+    if (!mcp_parse_request(translated(x, tool), x->mem, &m, &id, &is_batch, &err)) {
+        exchange_refuse(x, 400, error_info(err.code)->jsonrpc, "%s", err.text);
+        return false;
+    }
+    x->msg = m;
+    x->tool = arena_dup(x->mem, tool);
+    x->named = NULL;
+    x->profile_tool = NULL;
+    x->is_run = true;
+    return true;
+}
+
+/* Parameters against the schema. */
+
+static bool is_handle(void *arg unused_arg, struct str raw_key)
+{
+    return str_eq(raw_key, STR("\"session_id\""));
+}
+
+/* The parameters as the tool will get them: a handle of ours is not among them. */
+static bool read_parameters(struct exchange *x, const struct upstream *up, const struct catalog *c,
+                            const struct catalog_item *item, struct js_doc *ret)
+{
+    const struct js_node *parameters = argument(x, "parameters");
+    struct js_splice s;
+    struct buf text;
+    bool ok;
+
+    if (!parameters)
+        return js_parse(STR("{}"), &js_limits_request, x->mem, ret, NULL);
+    js_splice_init(&s, &x->msg.doc);
+    if (!item->owns_session_id && exchange_injects_handles(x, up, c))
+        js_splice_remove(&s, parameters, is_handle, NULL);
+    buf_init(&text, x->msg.doc.text.n + 16);
+    js_splice_write(&s, parameters, &text);
+    ok = js_parse(arena_dup(x->mem, buf_str(&text)), &js_limits_request, x->mem, ret, NULL);
+    buf_release(&text);
+    return ok;
+}
+
+/* NEXT: they pass, or nobody can say. */
+static enum step_result check_parameters(struct exchange *x, const struct upstream *up,
+                                         const struct catalog *c, const struct catalog_item *item)
+{
+    struct schema_report *report = arena_new_of(x->mem, struct schema_report);
+    struct js_doc tool, parameters;
+    struct schema *schema;
+    struct error err;
+    struct buf text;
+
+    if (!js_parse(item->raw, &js_limits_upstream, x->mem, &tool, NULL) ||
+        !read_parameters(x, up, c, item, &parameters))
+        return STEP_NEXT;
+    const struct js_node *input = js_get(&tool, js_root(&tool), STR("inputSchema"));
+    if (!input || !schema_compile(&tool, input, x->mem, &schema, &err) ||
+        schema_check(schema, &parameters, js_root(&parameters), x->mem, report) != SCHEMA_INVALID)
+        return STEP_NEXT;
+    buf_init(&text, 1u << 20);
+    schema_report_write(report, &parameters, js_root(&parameters), &text);
+    enum step_result result = profile_tool_refuse(x, buf_str(&text));
+    buf_release(&text);
+    return result;
+}
+
+/* What would be sent. */
+static enum step_result preview(struct exchange *x, struct str server, struct str tool)
+{
+    const struct js_node *parameters = argument(x, "parameters");
+    struct str raw = parameters ? js_raw(&x->msg.doc, parameters) : STR("{}");
+    bool whole = raw.n <= PREVIEW_MAX;
+    struct buf text, structured;
+
+    buf_init(&text, 4 * PREVIEW_MAX);
+    buf_init(&structured, 8 * PREVIEW_MAX);
+    buf_addf(&text,
+             "🔍 DRY RUN PREVIEW:\n\nTool: %.*s\nMCP: %.*s\nParameters: %.*s%s\n\nThe parameters "
+             "fit its schema. Nothing was sent; call run again without dry_run to do it.",
+             STR_ARG(shown(tool)), STR_ARG(server), (int)(whole ? raw.n : PREVIEW_MAX), raw.p,
+             whole ? "" : " … (cut)");
+    buf_addz(&structured, "{\"dry_run\":true,\"mcp\":");
+    js_quote(&structured, server);
+    buf_addz(&structured, ",\"tool\":");
+    js_quote(&structured, shown(tool));
+    buf_addf(&structured, ",\"parameters\":%.*s}", STR_ARG(whole ? raw : STR("null")));
+    enum step_result result = profile_tool_reply(x, buf_str(&text), buf_str(&structured));
+    buf_release(&text);
+    buf_release(&structured);
+    return result;
+}
+
+/* Never asks the server: what it offers is known, or not. */
+static enum step_result dry_run(struct exchange *x, struct upstream *up, struct str full,
+                                struct str tool)
+{
+    struct catalog *c = upstream_known(up);
+    const struct catalog_item *item = c ? catalog_tool(c, tool) : NULL;
+
+    if (!c)
+        return profile_tool_refuse(
+            x, arena_printf(x->mem,
+                            "Nobody has asked '%.*s' yet what it offers, and a dry run does not. "
+                            "Call find first, then try again.",
+                            STR_ARG(upstream_name(up))));
+    if (!item || !profile_tool_is_seen(x, up, tool))
+        return refuse_tool(x, full, upstream_name(up), tool);
+    if (check_parameters(x, up, c, item) != STEP_NEXT)
+        return STEP_REPLY;
+    profile_tool_note(x, "ok");
+    return preview(x, upstream_name(up), tool);
+}
+
+/* A tool that only this session has been told of is not in the catalog. */
+static bool is_its_own(struct exchange *x, struct str tool)
+{
+    struct link *l = exchange_own_link(x, x->up, CATALOG_TOOLS);
+    return l && link_own_has(l, CATALOG_TOOLS, tool);
+}
+
+/* The catalog is there. */
+static enum step_result go(struct exchange *x, struct str full, struct str tool)
+{
+    const struct catalog_item *item = catalog_tool(x->catalog, tool);
+
+    if (!profile_tool_is_seen(x, x->up, tool) || (!item && !is_its_own(x, tool)))
+        return refuse_tool(x, full, upstream_name(x->up), tool);
+    if (item && check_parameters(x, x->up, x->catalog, item) != STEP_NEXT)
+        return STEP_REPLY;
+    return translate(x, tool) ? STEP_NEXT : STEP_REPLY;
+}
+
+enum step_result exchange_route_run(struct exchange *x)
+{
+    struct str full = js_text(&x->msg.doc, argument(x, "tool"), x->mem), server, tool;
+    const struct js_node *parameters = argument(x, "parameters"), *dry = argument(x, "dry_run");
+    struct upstream *up;
+
+    if (!full.n)
+        return profile_tool_refuse(x, STR("run needs \"tool\", a name as find gives it: "
+                                          "server:tool."));
+    if (parameters && parameters->type != JS_OBJECT)
+        return profile_tool_refuse(x, STR("\"parameters\" must be an object of the tool's "
+                                          "parameters."));
+    if (dry && dry->type != JS_TRUE && dry->type != JS_FALSE)
+        return profile_tool_refuse(x, STR("\"dry_run\" must be true or false."));
+    if (!split(full, &server, &tool))
+        return refuse_tool(x, full, STR_NONE, full);
+    if (x->catalog)
+        return go(x, full, tool);
+    up = exchange_sees_server(x, server) ? upstreams_find(x->sv->upstreams, server) : NULL;
+    if (!up)
+        return refuse_server(x, server);
+    if (js_type_is(dry, JS_TRUE))
+        return dry_run(x, up, full, tool);
+    if (!x->up) {
+        x->up = up;
+        upstream_ref(up);
+    }
+    enum step_result result = exchange_want_catalog(x, true);
+    return result == STEP_NEXT ? go(x, full, tool) : result;
+}

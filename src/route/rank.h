@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding tools by what they do: BM25 over the words of their names, titles, descriptions and
+ * schemas.  The words of a catalog are read once and stay with it.
+ *
+ * A query has several wishes, separated by "|"; a tool counts by the one it fits best.  A wish that
+ * is the name of a server, or begins with one and a colon, is about that server alone. */
+#ifndef HOLDFAST_ROUTE_RANK_H
+#define HOLDFAST_ROUTE_RANK_H
+
+#include "upstream/catalog.h"
+
+#define RANK_QUERY_MAX 2000 /* bytes of a query that count */
+#define RANK_TERMS_MAX 32   /* words of a wish that count */
+#define RANK_WORDS_MAX 1024 /* words of a tool that count */
+
+struct rank_candidate {
+    struct str server;
+    struct catalog *catalog; /* borrowed */
+    size_t item;             /* of its tools */
+    double confidence;       /* rank_tools() sets it: 0 to 1 */
+};
+
+/* Sets how well each fits, and sorts them: the best first, equal ones as they were.  Returns how
+ * many reach `threshold`, of which there is none with 0.  A query without any word has all of them,
+ * in their order, with 1. */
+size_t rank_tools(struct rank_candidate *candidates, size_t n, struct str query, double threshold,
+                  struct arena *mem);
+
+#endif
