@@ -182,6 +182,9 @@ static void write_instructions(const struct exchange *x, struct buf *out)
         if (x->has_plan)
             buf_addf(out, "# %.*s\\n", STR_ARG(upstream_name(p.up)));
         buf_addstr(out, str_n(raw.p + 1, raw.n - 2));
+        const struct builtin *own = builtin_find(upstream_name(p.up));
+        if (own)
+            builtin_describe(own, &x->who, out);
         any = true;
     }
     if (any)

@@ -65,14 +65,32 @@ const struct builtin_tool *builtin_tool(const struct builtin *b, struct str name
     return t->name ? t : NULL;
 }
 
-bool builtin_hides(const struct builtin *b, const struct principal *who, struct str tool)
+static void *arg_of(const struct builtin *b)
 {
-    if (!b->hides)
-        return false;
     for (size_t i = 0; i < MAX_BUILTINS && registered[i].server; i++)
         if (registered[i].server == b)
-            return b->hides(registered[i].arg, who, tool);
-    return false;
+            return registered[i].arg;
+    return NULL;
+}
+
+bool builtin_hides(const struct builtin *b, const struct principal *who, struct str tool)
+{
+    return b->hides && b->hides(arg_of(b), who, tool);
+}
+
+void builtin_describe(const struct builtin *b, const struct principal *who, struct buf *out)
+{
+    struct buf text, quoted;
+
+    if (!b->describe)
+        return;
+    buf_init(&text, MAX_RESULT);
+    buf_init(&quoted, MAX_RESULT);
+    b->describe(arg_of(b), who, &text);
+    js_quote(&quoted, buf_str(&text));
+    buf_add(out, quoted.p + 1, quoted.n - 2);
+    buf_release(&text);
+    buf_release(&quoted);
 }
 
 void builtin_text(struct builtin_call *call, struct str text, bool is_error)

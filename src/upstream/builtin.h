@@ -48,6 +48,8 @@ struct builtin {
     bool answers_names;
     /* Whether a list leaves the tool out for this caller; NULL: never.  Calls still reach it. */
     bool (*hides)(void *arg, const struct principal *who, struct str tool);
+    /* Adds to the instructions what holds for this caller; NULL: nothing. */
+    void (*describe)(void *arg, const struct principal *who, struct buf *out);
 };
 
 /* Before any upstream of that name is used; the table is kept. */
@@ -55,6 +57,8 @@ void builtin_register(const struct builtin *b, void *arg);
 const struct builtin *builtin_find(struct str name);                               /* NULL: none */
 const struct builtin_tool *builtin_tool(const struct builtin *b, struct str name); /* or NULL */
 bool builtin_hides(const struct builtin *b, const struct principal *who, struct str tool);
+/* Its own words about this caller, as the inside of a JSON string. */
+void builtin_describe(const struct builtin *b, const struct principal *who, struct buf *out);
 /* {"content":[{"type":"text","text":…}],"isError":…} */
 void builtin_text(struct builtin_call *call, struct str text, bool is_error);
 /* The result of a call that waited is written.  The call is gone afterwards. */

@@ -92,7 +92,24 @@ def test_mode__is_the_folders(kb, folder, allowed):
     assert kb.plain(path) == (b'needle{>>x<<}\n' if allowed else b'needle\n')
 
 
+def instructions(client):
+    if client.modern:
+        return client.rpc('server/discover', {}).result['instructions']
+    return client.initialize().result['instructions']
+
+
 # Keys.
+
+@pytest.mark.parametrize('is_modern', [False, True], ids=['legacy', 'modern'])
+@pytest.mark.parametrize('path', ['/mcp/docs', '/mcp'])
+def test_instructions__say_what_this_caller_may_do_where(kb, path, is_modern):
+    told = {None: ' Folders: Desk (edits apply at once), Lens (edits are suggestions), Shelf (read only), Talk (read and comment).',
+            kb.lens: ' Folders: Lens (edits are suggestions).', kb.none: ' No folder is open to you.',
+            kb.reader: ' Folders: Desk (read only), Lens (read only), Shelf (read only), Talk (read only).'}
+    for key, text in told.items():
+        found = instructions(kb.client(path, modern=is_modern, headers=key.headers if key else None))
+        assert text in found and (path == '/mcp' or found.endswith(text)), found
+
 
 def test_read_only_key__sees_no_writing_tool_and_is_told_why(kb):
     expected = [t for t in TOOLS if t not in HIDDEN['read']]

@@ -180,6 +180,30 @@ static bool hides(void *arg, const struct principal *who, struct str tool)
     return false;
 }
 
+/* Which folders there are for this caller, and what edits come to in each. */
+static void describe(void *arg, const struct principal *who, struct buf *out)
+{
+    static const char *const may[] = {[AGENT_READ] = "read only",
+                                      [AGENT_COMMENT] = "read and comment",
+                                      [AGENT_SUGGEST] = "edits are suggestions",
+                                      [AGENT_WRITE] = "edits apply at once"};
+    const struct docs_server *server = arg;
+    bool read_only = who->scopes && who->scopes->read_only;
+    struct arena *mem = arena_new(1 << 16);
+    struct docs_call call = {.who = who, .mem = mem};
+    const struct docs_folder **folders;
+    size_t n;
+
+    docs_begin(server->docs, &call);
+    n = docs_visible(&call, &folders);
+    buf_addz(out, n ? " Folders: " : " No folder is open to you.");
+    for (size_t i = 0; i < n; i++)
+        buf_addf(out, "%.*s (%s)%s", STR_ARG(folders[i]->name),
+                 may[read_only ? AGENT_READ : folders[i]->agent], i + 1 < n ? ", " : ".");
+    docs_end(&call);
+    arena_free(mem);
+}
+
 const struct builtin server_docs = {
     .name = "docs",
     .instructions = "A knowledge base of Markdown documents. Find documents with search, glob and "
@@ -188,4 +212,5 @@ const struct builtin server_docs = {
     .tools = tools,
     .answers_names = true,
     .hides = hides,
+    .describe = describe,
 };
