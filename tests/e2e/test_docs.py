@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from commands import outcomes
+from commands import outcomes, run, run_json
 from harness import LEGACY_VERSIONS
 from knowledge import EVERY_AGENT, META, EachCall, Knowledge, bare, body_of, handle_of, kept, modern, refused, said, started
 
@@ -505,6 +505,20 @@ def test_lines__are_of_the_document_wherever_it_goes(kb):
     assert said(kb.agent().call('move', {'file_path': path, 'new_path': there})) == f'Moved {path} -> {there} (0 links rewritten)'
     said(kb.edit(there, 'two', 'zwei', handle))
     assert refused(kb.edit(path, 'two', 'zwei', handle)) == f'Error: Document not found: {path}'
+
+
+def test_lines__that_a_person_accepted_are_as_the_agent_left_them(kb):
+    path = kb.new('one\ntwo\n')
+    handle = handle_of(kb.read(path))
+    said(kb.edit(path, 'two', 'zwei', handle))
+    assert run(kb.hf, 'docs', 'accept', path, '--all').returncode == 0
+    assert kb.bytes(path) == b'one\nzwei\n'
+    said(kb.edit(path, 'zwei', 'deux', handle))
+    assert run(kb.hf, 'docs', 'reject', path, '--all').returncode == 0
+    assert kb.bytes(path) == b'one\nzwei\n'
+    said(kb.edit(path, 'zwei', 'dos', handle))  # it has read this one, too
+    kinds = [r['kind'] for r in run_json(kb.hf, 'docs', 'log', path)]
+    assert kinds == ['suggest', 'reject', 'suggest', 'accept', 'suggest', 'outside']
 
 
 # What agents are told of the tools.
