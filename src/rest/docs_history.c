@@ -158,10 +158,31 @@ void api_get_revision(struct api_call *c)
 
 /* Back to one of them. */
 
+struct restoring {
+    struct restore_body body;
+    struct str content, reason;
+};
+
+/* The document itself may be gone: then it is made again. */
+static void on_restored(struct docs_call *call)
+{
+    struct docs_request *q = call->user;
+    const struct restoring *r = q->args;
+
+    if (call->ok || call->err.code != ERR_NOT_FOUND) {
+        docs_on_changed(call);
+        return;
+    }
+    docs_request_again(q, docs_on_changed);
+    call->kind = STR("restore");
+    call->reason = r->reason;
+    docs_create(q->api->sv->docs, call, r->content);
+}
+
 static void on_to_restore(struct docs_call *call)
 {
     struct docs_request *q = call->user;
-    const struct restore_body *b = q->args;
+    struct restoring *r = q->args;
 
     if (!call->ok && call->err.code == ERR_NOT_FOUND) {
         refuse_revision(q);
@@ -171,23 +192,24 @@ static void on_to_restore(struct docs_call *call)
         docs_request_fail(q);
         return;
     }
-    struct str content = call->revisions->content;
-    docs_request_again(q, docs_on_changed);
+    r->content = call->revisions->content.p ? call->revisions->content : STR("");
+    r->reason = r->body.reason.n
+                    ? r->body.reason
+                    : arena_printf(q->mem, "restored revision %lld", (long long)r->body.revision);
+    docs_request_again(q, on_restored);
     call->kind = STR("restore");
-    call->reason = b->reason.n
-                       ? b->reason
-                       : arena_printf(q->mem, "restored revision %lld", (long long)b->revision);
-    call->change = docs_replace_new(http_header_get(q->api->http->head, STR("if-match")),
-                                    content.p ? content : STR(""));
+    call->reason = r->reason;
+    call->change =
+        docs_replace_new(http_header_get(q->api->http->head, STR("if-match")), r->content);
     docs_change(q->api->sv->docs, call);
 }
 
 static void restore_now(struct docs_request *q)
 {
-    const struct restore_body *b = q->args;
+    const struct restoring *r = q->args;
 
     q->call.done = on_to_restore;
-    docs_revision(q->api->sv->docs, &q->call, b->revision);
+    docs_revision(q->api->sv->docs, &q->call, r->body.revision);
 }
 
 void api_restore_document(struct api_call *c)
@@ -196,10 +218,10 @@ void api_restore_document(struct api_call *c)
 
     if (!q)
         return;
-    struct restore_body *b = arena_new_of(q->mem, struct restore_body);
-    q->args = b;
-    if (!api_bind(c, js_root(&c->doc), &body_restore, b, NULL, NULL))
+    struct restoring *r = arena_new_of(q->mem, struct restoring);
+    q->args = r;
+    if (!api_bind(c, js_root(&c->doc), &body_restore, &r->body, NULL, NULL))
         docs_request_drop(q);
     else if (docs_request_place(q))
-        docs_request_author(q, b->author, restore_now);
+        docs_request_author(q, r->body.author, restore_now);
 }

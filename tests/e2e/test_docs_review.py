@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The human side of the knowledge base over REST: documents, their history, suggestions and what becomes of them."""
 import json
+import os
 import threading
 
 import pytest
@@ -234,6 +235,16 @@ def test_restore__only_while_it_is_what_was_seen(place):
     assert place.lens.read('plain.md') == 'typed meanwhile\n'
     assert docs.restore('Lens/plain.md', 1, match=stale.header('etag')).status == 200
     assert 'typed meanwhile\n' in [docs.revision('Lens/plain.md', r['revision']).json()['content'] for r in docs.revisions('Lens/plain.md')]
+
+
+def test_restore__brings_back_what_was_deleted(place):
+    docs = place.docs
+    one = docs.document('Lens/plain.md')
+    os.unlink(os.path.join(place.lens.root, 'plain.md'))
+    assert docs.read('Lens/plain.md').status == 404
+    assert docs.revisions('Lens/plain.md')[0]['revision'] == one['revision']
+    assert docs.restore('Lens/plain.md', one['revision']).status == 200
+    assert place.lens.read('plain.md') == one['content']
 
 
 # Suggestions.
