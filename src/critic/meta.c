@@ -8,6 +8,7 @@
 #include "json/write.h"
 
 #define AUTHOR_MAX 80
+#define META_ARENA (256u * 1024) /* room for meta_limits */
 
 static const struct js_limits meta_limits = {.depth = 8, .keys = 64, .nodes = 256};
 
@@ -45,18 +46,24 @@ static int64_t read_time(const struct js_doc *doc)
 
 size_t critic_meta_read(struct str text, struct arena *mem, struct critic_meta *ret)
 {
+    struct arena *scratch; /* what a mark means may not hang on how full `mem` is */
     struct js_doc doc;
     size_t end;
+    bool ok;
 
     if (!text.n || text.p[0] != '{')
         return 0;
     end = object_end(text);
-    if (!end || !critic_has_at(text, end, STR("@@")) ||
-        !js_parse(str_n(text.p, end), &meta_limits, mem, &doc, NULL))
+    if (!end || !critic_has_at(text, end, STR("@@")))
         return 0;
-    ret->author = js_text(&doc, js_get(&doc, js_root(&doc), STR("author")), mem);
-    ret->time_s = read_time(&doc);
-    return end + 2;
+    scratch = arena_new(META_ARENA);
+    ok = js_parse(str_n(text.p, end), &meta_limits, scratch, &doc, NULL);
+    if (ok) {
+        ret->author = js_text(&doc, js_get(&doc, js_root(&doc), STR("author")), mem);
+        ret->time_s = read_time(&doc);
+    }
+    arena_free(scratch);
+    return ok ? end + 2 : 0;
 }
 
 void critic_meta_write(struct buf *out, const struct critic_author *author)

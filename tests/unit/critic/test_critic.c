@@ -166,6 +166,18 @@ TEST(test_critic__what_is_no_metadata_is_text)
     reads_as("{++[1]@@x++}", "[1]@@x", "");
 }
 
+TEST(test_critic__metadata_is_read_however_full_the_memory_is)
+{
+    struct arena *full = arena_new(1);
+    struct critic c;
+
+    critic_parse(STR("{++{\"author\":\"\\u0041\",\"time\":17}@@x++}"), full, &c);
+    assert_int_equal(c.n, 1);
+    assert_str(c.spans[0].inserted, "x");
+    assert_str(c.spans[0].meta.author, "A");
+    arena_free(full);
+}
+
 TEST(test_critic__metadata_is_read_up_to_its_limit)
 {
     for (int over = 0; over <= 1; over++) {
