@@ -23,6 +23,7 @@ struct docs *docs_new(const struct docs_start *start)
     list_init(&d->readers);
     list_init(&d->late);
     list_init(&d->dirty);
+    d->listed_ms = loop_now_ms(start->loop);
     atomic_init(&d->stop, false);
     return d;
 }

@@ -20,6 +20,7 @@ struct open_folder {
     struct str *tenants;
     size_t n_tenants;
     struct loop_fd *watch;
+    bool list_waits;    /* among what is dirty: it is to be listed */
     bool is_current;    /* in the newest set: what it hears matters */
     bool is_owing;      /* .holdfast has texts that the history was not told of */
     bool is_recovering; /* it is being told */
@@ -54,6 +55,8 @@ struct docs {
     struct list dirty; /* see keep.c */
     size_t n_dirty;
     struct index_job *indexing;
+    unsigned index_made; /* what index_is_empty_again() told last */
+    int64_t listed_ms;   /* when all folders were listed last, in case */
     bool stopping;
     atomic_bool stop; /* seen by workers */
 };
@@ -98,7 +101,7 @@ void change_tell(struct docs_call *c, struct str path, const struct vault_publis
 /* late.c: takes over call->published.staged, displaced from `path`, and the change that made it. */
 void late_add(struct docs *d, struct docs_call *c, struct str path);
 void late_add_left(struct docs *d, struct docs_call *c, const struct vault_left *left);
-bool late_has(const struct docs *d, const struct docs_folder *folder, struct str staged);
+bool late_has(const struct docs *d, struct str staged);
 void late_start(struct docs *d);
 void late_stop(struct docs *d);
 void late_free(struct docs *d);
@@ -109,6 +112,7 @@ void keep_path(struct docs *d, struct open_folder *f, struct str path); /* this 
 void keep_forget(struct docs *d, struct open_folder *f);
 void keep_watch(struct open_folder *f);
 void keep_unwatch(struct open_folder *f);
+void keep_tick(struct docs *d); /* now and then: what nobody else would notice */
 void keep_free(struct docs *d);
 
 /* recover.c: what a crash, or a store that was away, left in .holdfast. */

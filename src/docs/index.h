@@ -18,6 +18,9 @@ struct index;
 /* ":memory:" for tests. */
 must_check bool index_open(struct str path, struct index **ret, struct error *err);
 void index_close(struct index *x);
+/* Whether it was begun anew since `*seen` (at first 0), or is about to be: then it is to be filled
+ * by a scan. */
+bool index_is_empty_again(struct index *x, unsigned *seen);
 
 struct index_document {
     struct str folder, path; /* path as in docs/vault.h, relative to the folder */

@@ -248,7 +248,7 @@ static int both_open(struct index *x)
         rc = check(x->writer.db);
     if (rc == SQLITE_OK && !x->in_memory)
         rc = side_open(x, &x->reader, reader_pragmas);
-    return rc;
+    return rc == SQLITE_ERROR ? SQLITE_FORMAT : rc; /* a header that says what there is not */
 }
 
 static void both_close(struct index *x)
@@ -271,6 +271,7 @@ static bool renew(struct index *x, struct error *err)
                  LZ("file", x->path));
         both_close(x);
         unlink_files(x);
+        atomic_fetch_add(&x->made, 1);
         rc = both_open(x);
     }
     atomic_store(&x->damaged, rc != SQLITE_OK);
@@ -281,6 +282,15 @@ static bool renew(struct index *x, struct error *err)
                      "The index of documents cannot be opened (%s); check the space and the "
                      "permissions of the data directory.",
                      sqlite3_errstr(rc));
+}
+
+bool index_is_empty_again(struct index *x, unsigned *seen)
+{
+    unsigned made = atomic_load(&x->made);
+    bool again = made != *seen || atomic_load(&x->damaged);
+
+    *seen = made;
+    return again;
 }
 
 static bool mend(struct index *x, struct error *err)

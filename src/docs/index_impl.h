@@ -48,6 +48,7 @@ struct index {
     char *path;
     bool in_memory;
     atomic_bool damaged; /* found so by a call; the next one makes the file anew */
+    atomic_uint made;    /* how often the file was begun */
     unsigned open;       /* index_begin() without its commit; under the writer's lock */
     struct index_side writer, reader;
 };

@@ -11,6 +11,7 @@
 
 #define KEEP_TOGETHER 200   /* documents of one transaction */
 #define KEEP_DIRTY_MAX 5000 /* past that the folder is listed instead */
+#define KEEP_LIST_MS 600000 /* in case */
 
 enum piece_kind { PIECE_PATH, PIECE_LIST, PIECE_FORGET, PIECE_EVENTS };
 
@@ -188,8 +189,10 @@ static void start_job(struct docs *d)
     j->home = d;
     j->mem = arena_new(DOCS_ARENA);
     list_init(&j->pieces);
-    while ((first = list_pop(&d->dirty)))
+    while ((first = list_pop(&d->dirty))) {
+        list_entry(first, struct piece, node)->folder->list_waits = false;
         list_push(&j->pieces, first);
+    }
     d->n_dirty = 0;
     j->job.run = run_job;
     j->job.done = on_job;
@@ -205,9 +208,10 @@ static void add_piece(struct docs *d, struct open_folder *f, enum piece_kind kin
     if (!d->index || d->stopping)
         return;
     if (kind == PIECE_PATH && d->n_dirty >= KEEP_DIRTY_MAX)
-        return; /* a listing is on its way */
-    if (kind == PIECE_PATH && d->n_dirty == KEEP_DIRTY_MAX - 1)
         kind = PIECE_LIST;
+    if (kind == PIECE_LIST && f->list_waits)
+        return;
+    f->list_waits = f->list_waits || kind == PIECE_LIST;
     p = xcalloc(1, sizeof(*p) + path.n + 1);
     memcpy(p->path, path.p ? path.p : "", path.n);
     p->folder = f;
@@ -262,6 +266,20 @@ void keep_unwatch(struct open_folder *f)
     if (f->watch)
         loop_fd_free(f->watch);
     f->watch = NULL;
+}
+
+void keep_tick(struct docs *d)
+{
+    int64_t now = loop_now_ms(d->start.loop);
+    bool is_time = now - d->listed_ms >= KEEP_LIST_MS;
+
+    if (!d->index || d->stopping || d->indexing)
+        return;
+    if (!index_is_empty_again(d->index, &d->index_made) && !is_time)
+        return;
+    d->listed_ms = now;
+    for (size_t i = 0; d->set && i < d->set->n; i++)
+        keep_folder(d, d->set->folders[i]);
 }
 
 void keep_free(struct docs *d)

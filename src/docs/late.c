@@ -121,12 +121,13 @@ void late_add_left(struct docs *d, struct docs_call *c, const struct vault_left 
     late_new(d, c, left->path, left->staged)->kind = STR("recovered");
 }
 
-bool late_has(const struct docs *d, const struct docs_folder *folder, struct str staged)
+/* Names are never given twice, in whichever folder. */
+bool late_has(const struct docs *d, struct str staged)
 {
     list_each(&d->late, node)
     {
         const struct late *l = list_entry(node, struct late, node);
-        if (&l->folder->shown == folder && memmem(l->staged.p, l->staged.n, staged.p, staged.n))
+        if (memmem(l->staged.p, l->staged.n, staged.p, staged.n))
             return true;
     }
     return false;
@@ -275,6 +276,7 @@ static void on_tick(void *arg)
     struct docs *d = arg;
 
     recover_owed(d);
+    keep_tick(d);
     if (!d->late_busy && !list_empty(&d->late))
         start_look(d);
 }

@@ -80,7 +80,7 @@ static bool is_passed_over(struct docs_call *c, const struct vault_left *left)
 {
     struct recovery *r = container_of(c, struct recovery, call);
 
-    if (late_has(c->home, c->place.folder, left->staged))
+    if (late_has(c->home, left->staged))
         return true;
     if (!left->path.p) {
         log_warn("a text in .holdfast belongs to no document; move it out by hand",
