@@ -143,7 +143,6 @@ bool sq_document_revise(struct sq_batch *batch, struct store_op *op, struct erro
 bool sq_document_move(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct document_row *d = op->document;
-    bool exists = false;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_DOCUMENT_MOVE, err);
     if (!st)
         return false;
@@ -161,10 +160,7 @@ bool sq_document_move(struct sq_batch *batch, struct store_op *op, struct error 
     b = (struct sq_bind){.st = st};
     sq_text(&b, d->folder);
     sq_text(&b, d->path);
-    if (!sq_run_exists(batch->s, st, &exists, err))
-        return false;
-    op->verdict = exists ? VERDICT_DUPLICATE : VERDICT_MISSING;
-    return true;
+    return sq_run_refusal(batch->s, st, op, VERDICT_DUPLICATE, err);
 }
 
 bool sq_document_end(struct sq_batch *batch, struct store_op *op, struct error *err)

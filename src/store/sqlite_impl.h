@@ -290,6 +290,10 @@ must_check bool sq_run_verdict(struct sqlite_store *s, sqlite3_stmt *st, struct 
 /* Runs a bound statement and tells whether it gave a row. */
 must_check bool sq_run_exists(struct sqlite_store *s, sqlite3_stmt *st, bool *ret,
                               struct error *err);
+/* Why nothing was changed: runs a bound statement that looks for the row; `if_there` when it gives
+ * one, else MISSING. */
+must_check bool sq_run_refusal(struct sqlite_store *s, sqlite3_stmt *st, struct store_op *op,
+                               enum verdict if_there, struct error *err);
 bool sq_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
 bool sq_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
 bool sq_reap(struct store *s, const struct reap_what *what, struct reaped *ret, struct error *err);

@@ -69,7 +69,6 @@ static void bind_key(struct sq_bind *b, const struct key_row *k)
 
 bool sq_key_create(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
-    bool exists = false;
     if (!op->key->user_id.p && !sq_tenant_make(batch->s, op->key->tenant, batch->now_ms, err))
         return false;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_KEY_CREATE, err);
@@ -86,10 +85,7 @@ bool sq_key_create(struct sq_batch *batch, struct store_op *op, struct error *er
         return false;
     b = (struct sq_bind){.st = st};
     sq_text(&b, op->key->id);
-    if (!sq_run_exists(batch->s, st, &exists, err))
-        return false;
-    op->verdict = exists ? VERDICT_DUPLICATE : VERDICT_MISSING;
-    return true;
+    return sq_run_refusal(batch->s, st, op, VERDICT_DUPLICATE, err);
 }
 
 bool sq_key_revoke(struct sq_batch *batch, struct store_op *op, struct error *err)

@@ -36,7 +36,6 @@ bool sq_tenant_key_wrap(struct sq_batch *batch, struct store_op *op, struct erro
 bool sq_session_reseal(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct session_row *row = op->session;
-    bool exists = false;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_SESSION_RESEAL, err);
     if (!st)
         return false;
@@ -55,10 +54,7 @@ bool sq_session_reseal(struct sq_batch *batch, struct store_op *op, struct error
     b = (struct sq_bind){.st = st};
     sq_text(&b, row->id);
     sq_text(&b, row->tenant);
-    if (!sq_run_exists(batch->s, st, &exists, err))
-        return false;
-    op->verdict = exists ? VERDICT_STALE : VERDICT_MISSING;
-    return true;
+    return sq_run_refusal(batch->s, st, op, VERDICT_STALE, err);
 }
 
 static bool read_key(struct sq_row *r, void *to, struct error *err unused_arg)

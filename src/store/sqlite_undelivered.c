@@ -9,7 +9,6 @@ bool sq_undelivered_put(struct sqlite_store *s, struct store_op *op, struct erro
 {
     const struct undelivered_row *u = op->undelivered;
     sqlite3_stmt *st = sq_prepare(s, SQ_UNDELIVERED_PUT, err);
-    bool exists = false;
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
@@ -22,21 +21,16 @@ bool sq_undelivered_put(struct sqlite_store *s, struct store_op *op, struct erro
     sq_int(&b, u->created_ms);
     sq_int(&b, u->expires_ms);
     sq_blob(&b, u->sealed);
-    if (!sq_run(s, st, err))
+    if (!sq_run_verdict(s, st, op, VERDICT_MISSING, err))
         return false;
-    op->verdict = VERDICT_OK;
-    if (sqlite3_changes(s->db) > 0)
+    if (op->verdict == VERDICT_OK)
         return true;
     st = sq_prepare(s, SQ_UNDELIVERED_EXISTS, err);
     if (!st)
         return false;
     b = (struct sq_bind){.st = st};
     sq_int(&b, u->id);
-    if (!sq_step(s, st, &exists, err))
-        return false;
-    sq_reset(st);
-    op->verdict = exists ? VERDICT_DUPLICATE : VERDICT_MISSING;
-    return true;
+    return sq_run_refusal(s, st, op, VERDICT_DUPLICATE, err);
 }
 
 static void bind_key(struct sq_bind *b, int64_t id, const struct principal *who, int64_t now_ms)
@@ -55,10 +49,7 @@ bool sq_undelivered_take(struct sqlite_store *s, struct store_op *op, int64_t no
         return false;
     struct sq_bind b = {.st = st};
     bind_key(&b, op->undelivered->id, op->who, now_ms);
-    if (!sq_run(s, st, err))
-        return false;
-    op->verdict = sqlite3_changes(s->db) > 0 ? VERDICT_OK : VERDICT_MISSING;
-    return true;
+    return sq_run_verdict(s, st, op, VERDICT_MISSING, err);
 }
 
 static bool read_row(struct sq_row *r, void *to, struct error *err unused_arg)

@@ -26,6 +26,16 @@ bool sq_run_exists(struct sqlite_store *s, sqlite3_stmt *st, bool *ret, struct e
     return true;
 }
 
+bool sq_run_refusal(struct sqlite_store *s, sqlite3_stmt *st, struct store_op *op,
+                    enum verdict if_there, struct error *err)
+{
+    bool exists = false;
+    if (!sq_run_exists(s, st, &exists, err))
+        return false;
+    op->verdict = exists ? if_there : VERDICT_MISSING;
+    return true;
+}
+
 /* Hash, tenant and owner begin every statement on transports. */
 static void bind_transport_key(struct sq_bind *b, const struct store_op *op)
 {
@@ -37,7 +47,6 @@ static void bind_transport_key(struct sq_bind *b, const struct store_op *op)
 static bool transport_create(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct transport_row *t = op->transport;
-    bool exists = false;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_TRANSPORT_INSERT, err);
     if (!st)
         return false;
@@ -59,10 +68,7 @@ static bool transport_create(struct sq_batch *batch, struct store_op *op, struct
         return false;
     b = (struct sq_bind){.st = st};
     sq_blob(&b, str_n((const char *)t->id_hash, 32));
-    if (!sq_run_exists(batch->s, st, &exists, err))
-        return false;
-    op->verdict = exists ? VERDICT_DUPLICATE : VERDICT_MISSING;
-    return true;
+    return sq_run_refusal(batch->s, st, op, VERDICT_DUPLICATE, err);
 }
 
 static bool transport_link(struct sq_batch *batch, struct store_op *op, struct error *err)
