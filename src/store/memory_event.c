@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 static const size_t event_texts[] = {
@@ -55,13 +54,7 @@ static void event_insert(struct memory_store *s, const struct event_row *e)
 static bool id_is_free_or_same(const struct event_row *taken, const struct event_row *e,
                                struct error *err)
 {
-    if (!taken || memcmp(taken->mac, e->mac, 32) == 0)
-        return true;
-    return error_set(err, ERR_INTERNAL,
-                     "Event id %" PRId64 ".%" PRId64
-                     " is taken by another event; restart holdfast to "
-                     "begin a new writer.",
-                     e->id >> EVENT_WRITER_SHIFT, e->id & EVENT_COUNT_MASK);
+    return !taken || memcmp(taken->mac, e->mac, 32) == 0 || event_id_is_taken(e, err);
 }
 
 bool mem_events_check(const struct memory_store *s, const struct store_op *ops, size_t n,
@@ -87,20 +80,6 @@ void mem_events_append(struct memory_store *s, const struct store_op *ops, size_
             event_insert(s, ops[i].event);
 }
 
-static bool text_matches(struct str want, struct str have)
-{
-    return !want.p || (have.p && str_eq(want, have));
-}
-
-static bool event_matches(const struct event_filter *f, const struct event_row *e)
-{
-    return e->id > f->after && (!f->before || e->id < f->before) && e->at_ms >= f->since_ms &&
-           (!f->exec || e->exec == f->exec) && (f->kind < 0 || (int)e->kind == f->kind) &&
-           text_matches(f->tenant, e->tenant) && text_matches(f->session_id, e->session_id) &&
-           text_matches(f->server, e->server) && text_matches(f->tool, e->tool) &&
-           text_matches(f->outcome, e->outcome);
-}
-
 static void event_copy(struct event_row *to, const struct event_row *from, bool with_body,
                        struct arena *mem)
 {
@@ -121,7 +100,7 @@ bool mem_events_page(struct store *store, const struct event_filter *f, unsigned
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_events && n < limit; i++) {
         const struct event_row *e = &s->events[f->newest_first ? s->n_events - 1 - i : i].row;
-        if (event_matches(f, e))
+        if (event_filter_matches(f, e))
             event_copy(&rows[n++], e, f->with_bodies, mem);
     }
     pthread_mutex_unlock(&s->lock);

@@ -136,17 +136,6 @@ bool pg_events_next(struct pg_events *c, struct event_row *ret, bool *ret_found,
     }
 }
 
-void pg_keep_event(struct arena *mem, const struct event_row *from, struct event_row *to)
-{
-    struct str *const texts[] = {&to->tenant,  &to->owner,   &to->session_id, &to->transport,
-                                 &to->carrier, &to->server,  &to->method,     &to->tool,
-                                 &to->era,     &to->outcome, &to->error,      &to->tool_id,
-                                 &to->body};
-    *to = *from;
-    for (size_t i = 0; i < countof(texts); i++)
-        *texts[i] = arena_dup(mem, *texts[i]);
-}
-
 static int by_number(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -175,25 +164,11 @@ bool pg_events_of(struct pg_store *s, const int64_t *ids, size_t n, bool with_bo
         walk.bodies = pg_peek_bytes(&r);
         while (found < n && segment_next(&walk, &e))
             if (bsearch(&e.id, sorted, n, sizeof(*sorted), by_number))
-                pg_keep_event(mem, &e, &ret_rows[found++]);
+                event_row_keep(mem, &e, &ret_rows[found++]);
     }
     PQclear(res);
     *ret_n = found;
     return true;
-}
-
-static bool text_matches(struct str want, struct str have)
-{
-    return !want.p || (have.p && str_eq(want, have));
-}
-
-static bool matches(const struct event_filter *f, const struct event_row *e)
-{
-    return e->id > f->after && (!f->before || e->id < f->before) && e->at_ms >= f->since_ms &&
-           (!f->exec || e->exec == f->exec) && (f->kind < 0 || (int)e->kind == f->kind) &&
-           text_matches(f->tenant, e->tenant) && text_matches(f->session_id, e->session_id) &&
-           text_matches(f->server, e->server) && text_matches(f->tool, e->tool) &&
-           text_matches(f->outcome, e->outcome);
 }
 
 /* A page being filled. */
@@ -230,8 +205,8 @@ static bool read_range(struct page *g, int64_t from, int64_t upto, struct error 
         ok = pg_events_next(&c, &e, &found, err) && !is_late(g, err);
         if (!ok || !found)
             break;
-        if (matches(g->f, &e))
-            pg_keep_event(g->mem, &e, &g->rows[g->n++]);
+        if (event_filter_matches(g->f, &e))
+            event_row_keep(g->mem, &e, &g->rows[g->n++]);
     }
     pg_events_close(&c);
     return ok;
@@ -309,7 +284,7 @@ static bool read_execution(struct page *g, struct error *err)
     for (size_t i = 0; i < n && g->n < g->limit; i++) {
         size_t at = g->f->newest_first ? n - 1 - i : i;
         bool seen = g->n && g->rows[g->n - 1].id == rows[at].id;
-        if (!seen && matches(g->f, &rows[at]))
+        if (!seen && event_filter_matches(g->f, &rows[at]))
             g->rows[g->n++] = rows[at];
     }
     return true;

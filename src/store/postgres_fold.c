@@ -84,7 +84,7 @@ static bool read_events(struct slice *sl, struct error *err)
         sl->left = sl->n == sl->max || arena_used(sl->mem) > SLICE_BYTES;
         if (sl->left)
             break;
-        pg_keep_event(sl->mem, &e, &sl->events[sl->n++]);
+        event_row_keep(sl->mem, &e, &sl->events[sl->n++]);
     }
     pg_events_close(&c);
     return ok;

@@ -360,7 +360,6 @@ void pg_events_close(struct pg_events *c);
 must_check bool pg_events_of(struct pg_store *s, const int64_t *ids, size_t n, bool with_bodies,
                              struct arena *mem, struct event_row *ret_rows, size_t *ret_n,
                              struct error *err);
-void pg_keep_event(struct arena *mem, const struct event_row *from, struct event_row *to);
 bool pg_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                     struct error *err);

@@ -10,7 +10,6 @@
  *. */
 #include "store/postgres_impl.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -180,15 +179,6 @@ static bool write_once(struct batch *b, struct error *err)
     return ok;
 }
 
-static bool id_is_taken(const struct event_row *e, struct error *err)
-{
-    return error_set(err, ERR_INTERNAL,
-                     "Event id %" PRId64 ".%" PRId64
-                     " is taken by another event; restart holdfast to "
-                     "begin a new writer.",
-                     e->id >> EVENT_WRITER_SHIFT, e->id & EVENT_COUNT_MASK);
-}
-
 /* An id that is taken must be taken by this very event: a commit of unknown fate is repeated, but
  * one event never hides another. */
 static bool append_carefully(struct batch *b, const struct event_row *e, struct error *err)
@@ -202,7 +192,7 @@ static bool append_carefully(struct batch *b, const struct event_row *e, struct 
     bool same = found && memcmp(kept.mac, e->mac, sizeof(kept.mac)) == 0;
     PQclear(res);
     if (found)
-        return same || id_is_taken(e, err);
+        return same || event_id_is_taken(e, err);
     segment_add(&b->s->segment, e);
     segment_params(&p, &b->s->segment, e->id);
     bool ok = pg_run(b->s, PG_EVENTS_APPEND, &p, &res, err);

@@ -6,7 +6,6 @@
  * asked by id is a scan of a range of ids, filtered here.  Scans by readers have a deadline. */
 #include "store/sqlite_impl.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 bool sq_events_open(struct sqlite_store *s, struct sq_events *c, enum sq_statement which,
@@ -111,15 +110,6 @@ bool sq_event_next(struct sqlite_store *s, int64_t id, int64_t *ret_id, struct e
     return true;
 }
 
-static bool id_is_taken(struct error *err, const struct event_row *e)
-{
-    return error_set(err, ERR_INTERNAL,
-                     "Event id %" PRId64 ".%" PRId64
-                     " is taken by another event; restart holdfast to "
-                     "begin a new writer.",
-                     e->id >> EVENT_WRITER_SHIFT, e->id & EVENT_COUNT_MASK);
-}
-
 /* An id that is taken must be taken by this very event: a commit of unknown fate is repeated, but
  * one event never hides another. */
 static bool is_repeated(struct sqlite_store *s, const struct event_row *e, bool *ret,
@@ -131,7 +121,7 @@ static bool is_repeated(struct sqlite_store *s, const struct event_row *e, bool 
         return false;
     bool same = *ret && memcmp(kept.mac, e->mac, sizeof(kept.mac)) == 0;
     sq_events_close(&c);
-    return !*ret || same || id_is_taken(err, e);
+    return !*ret || same || event_id_is_taken(e, err);
 }
 
 static bool insert_segment(struct sqlite_store *s, int64_t first, struct error *err)
@@ -210,30 +200,6 @@ void sq_events_forget(struct sqlite_store *s)
     segment_reset(&s->segment);
 }
 
-void sq_keep_event(struct arena *mem, const struct event_row *from, struct event_row *to)
-{
-    struct str *const texts[] = {&to->tenant,  &to->owner,   &to->session_id, &to->transport,
-                                 &to->carrier, &to->server,  &to->method,     &to->tool,
-                                 &to->era,     &to->outcome, &to->error,      &to->tool_id,
-                                 &to->body};
-    *to = *from;
-    for (size_t i = 0; i < countof(texts); i++)
-        *texts[i] = arena_dup(mem, *texts[i]);
-}
-
-static bool text_matches(struct str want, struct str have)
-{
-    return !want.p || (have.p && str_eq(want, have));
-}
-
-static bool matches(const struct event_filter *f, const struct event_row *e)
-{
-    return e->at_ms >= f->since_ms && (!f->exec || e->exec == f->exec) &&
-           (f->kind < 0 || (int)e->kind == f->kind) && text_matches(f->tenant, e->tenant) &&
-           text_matches(f->session_id, e->session_id) && text_matches(f->server, e->server) &&
-           text_matches(f->tool, e->tool) && text_matches(f->outcome, e->outcome);
-}
-
 /* Reads the events of one range that match, until the page is full. */
 static bool read_range(struct sqlite_store *s, const struct event_filter *f, int64_t from,
                        int64_t upto, unsigned limit, struct arena *mem, struct event_row *rows,
@@ -251,8 +217,8 @@ static bool read_range(struct sqlite_store *s, const struct event_filter *f, int
                              : sq_events_next(&c, &e, &found, err);
         if (!ok || !found)
             break;
-        if (matches(f, &e))
-            sq_keep_event(mem, &e, &rows[(*n)++]);
+        if (event_filter_matches(f, &e))
+            event_row_keep(mem, &e, &rows[(*n)++]);
     }
     sq_events_close(&c);
     return ok;

@@ -120,7 +120,7 @@ static bool read_event(struct sqlite_store *s, int64_t id, bool with_body, struc
         !sq_events_next(&c, &e, ret_found, err))
         return false;
     if (*ret_found)
-        sq_keep_event(mem, &e, ret);
+        event_row_keep(mem, &e, ret);
     sq_events_close(&c);
     return true;
 }

@@ -375,7 +375,7 @@ static bool read_intents(struct sqlite_store *s, const int64_t *ids, size_t n, s
         if (!sq_event_peek(s, &c, ids[i], &e, &found, err))
             return false;
         if (found)
-            sq_keep_event(mem, &e, &rows[(*ret_n)++]);
+            event_row_keep(mem, &e, &rows[(*ret_n)++]);
         sq_events_close(&c);
     }
     return true;

@@ -425,8 +425,6 @@ must_check bool sq_event_peek(struct sqlite_store *s, struct sq_events *c, int64
 /* The first event at or after `id`: *ret_id is 0 when there is none. */
 must_check bool sq_event_next(struct sqlite_store *s, int64_t id, int64_t *ret_id,
                               struct error *err);
-/* A copy in `mem`. */
-void sq_keep_event(struct arena *mem, const struct event_row *from, struct event_row *to);
 /* sqlite_head.c */
 /* Reads the single number of a one-parameter statement; *ret_found false when there is no row. */
 must_check bool sq_select_number(struct sqlite_store *s, enum sq_statement which, int64_t key,

@@ -20,6 +20,12 @@ must_check bool store_op_is_refused(const struct store_op *op, struct error *err
 void store_execution_join(const struct event_row *first, const struct event_row *outcome,
                           bool with_bodies, struct arena *mem, struct execution_row *ret);
 
+/* store_event.c: a copy of an event in `mem`. */
+void event_row_keep(struct arena *mem, const struct event_row *from, struct event_row *to);
+bool event_filter_matches(const struct event_filter *f, const struct event_row *e);
+/* Always false: an event that is not this one has its id. */
+must_check bool event_id_is_taken(const struct event_row *e, struct error *err);
+
 /* store_document.c: of store_write(), for ops on documents.  Before the backend sees it; and once
  * the batch stands, for the backend fills in revision->revision and document_id alone: what came in
  * must still be there when a batch is written again. */
