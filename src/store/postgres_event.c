@@ -34,27 +34,28 @@ bool pg_event_at(struct pg_store *s, int64_t id, PGresult **ret_res, struct even
 
 void pg_events_open(struct pg_store *s, struct pg_events *c, int64_t from, int64_t upto)
 {
-    *c = (struct pg_events){.s = s, .from = from, .upto = upto, .next = from, .chunk = CHUNK_FIRST};
+    *c = (struct pg_events){.s = s, .next = from, .chunk = CHUNK_FIRST};
+    c->scan = (struct segment_scan){.from = from, .upto = upto};
 }
 
 void pg_events_close(struct pg_events *c)
 {
     PQclear(c->res);
-    free(c->aside);
     c->res = NULL;
-    c->aside = NULL;
+    segment_scan_release(&c->scan);
 }
 
 static bool next_chunk(struct pg_events *c, struct error *err)
 {
-    enum pg_statement which = c->down ? PG_EVENTS_DOWN : PG_EVENTS_UP;
+    bool down = c->scan.down;
+    enum pg_statement which = down ? PG_EVENTS_DOWN : PG_EVENTS_UP;
     struct pg_params p = {0};
     PGresult *res = NULL;
     pg_bool(&p, c->with_bodies);
-    pg_int(&p, c->down ? c->from : c->next);
-    pg_int(&p, c->down ? c->next : c->upto);
+    pg_int(&p, down ? c->scan.from : c->next);
+    pg_int(&p, down ? c->next : c->scan.upto);
     pg_int(&p, c->chunk);
-    pg_bool(&p, !c->down && c->is_begun);
+    pg_bool(&p, !down && c->is_begun);
     if (!(c->is_page ? pg_page(c->s, which, &p, &res, err) : pg_run(c->s, which, &p, &res, err)))
         return false;
     PQclear(c->res);
@@ -78,62 +79,24 @@ static bool next_segment(struct pg_events *c, bool *ret_found, struct error *err
     struct pg_row r = {.res = c->res, .row = c->row++};
     int64_t id = pg_get_int(&r);
     int64_t n = pg_get_int(&r);
-    c->next = c->down ? id - 1 : id + n;
-    c->walk.id = id;
-    c->walk.records = pg_peek_bytes(&r);
-    c->walk.bodies = pg_peek_bytes(&r);
-    *ret_found = true;
-    return true;
-}
-
-/* Puts the events of a segment that are asked for aside, so that they can be told backwards. */
-static void turn_round(struct pg_events *c)
-{
-    struct event_row e;
-    while (segment_next(&c->walk, &e)) {
-        if (e.id < c->from || e.id > c->upto)
-            continue;
-        if (c->n_aside == c->cap_aside) {
-            c->cap_aside = c->cap_aside ? 2 * c->cap_aside : 64;
-            c->aside = xrealloc(c->aside, c->cap_aside * sizeof(*c->aside));
-        }
-        c->aside[c->n_aside++] = e;
-    }
-}
-
-static bool previous_event(struct pg_events *c, struct event_row *ret, bool *ret_found,
-                           struct error *err)
-{
-    while (c->n_aside == 0) {
-        if (!next_segment(c, ret_found, err))
-            return false;
-        if (!*ret_found)
-            return true;
-        turn_round(c);
-    }
-    *ret = c->aside[--c->n_aside];
+    c->next = c->scan.down ? id - 1 : id + n;
+    c->scan.walk.id = id;
+    c->scan.walk.records = pg_peek_bytes(&r);
+    c->scan.walk.bodies = pg_peek_bytes(&r);
     *ret_found = true;
     return true;
 }
 
 bool pg_events_next(struct pg_events *c, struct event_row *ret, bool *ret_found, struct error *err)
 {
-    if (c->down)
-        return previous_event(c, ret, ret_found, err);
-    for (;;) {
-        while (segment_next(&c->walk, ret)) {
-            if (ret->id > c->upto)
-                break;
-            if (ret->id >= c->from) {
-                *ret_found = true;
-                return true;
-            }
-        }
+    while (!segment_scan_next(&c->scan, ret)) {
         if (!next_segment(c, ret_found, err))
             return false;
         if (!*ret_found)
             return true;
     }
+    *ret_found = true;
+    return true;
 }
 
 static int by_number(const void *a, const void *b)
@@ -197,8 +160,8 @@ static bool read_range(struct page *g, int64_t from, int64_t upto, struct error 
     struct event_row e;
     bool found = true, ok = true;
     pg_events_open(g->s, &c, from, upto);
-    c.down = g->f->newest_first;
-    c.next = c.down ? upto : from;
+    c.scan.down = g->f->newest_first;
+    c.next = c.scan.down ? upto : from;
     c.with_bodies = g->f->with_bodies;
     c.is_page = true;
     while (g->n < g->limit) {

@@ -338,18 +338,15 @@ must_check bool pg_event_at(struct pg_store *s, int64_t id, PGresult **ret_res,
  * step.  pg_events_close() in any case.  On the connection there is, but for pages. */
 struct pg_events {
     struct pg_store *s;
-    int64_t from, upto; /* events wanted */
-    int64_t next;       /* segments not read yet: from there up, or down */
-    bool down, with_bodies;
+    struct segment_scan scan;
+    int64_t next; /* segments not read yet: from there up, or down */
+    bool with_bodies;
     bool is_page;  /* each chunk may take STORE_PAGE_MS on a read-only store */
     bool is_begun; /* the segment that `from` may be inside of was asked for */
     bool is_last;  /* no more chunks */
     int chunk;     /* segments asked for at once */
     PGresult *res;
     int row;
-    struct segment_walk walk;
-    struct event_row *aside; /* of a segment that is told backwards */
-    size_t n_aside, cap_aside;
 };
 void pg_events_open(struct pg_store *s, struct pg_events *c, int64_t from, int64_t upto);
 /* *ret_found is false at the end. */

@@ -4,6 +4,8 @@
  *     length of the record, length of the body + 1 (0: none), 32 bits each; seal; record */
 #include "store/segment.h"
 
+#include <stdlib.h>
+
 #include "store/record.h"
 
 #define SEAL 32
@@ -116,4 +118,47 @@ bool segment_next(struct segment_walk *w, struct event_row *ret)
     if (whole)
         memcpy(ret->mac, frame.p + 8, SEAL);
     return true;
+}
+
+static bool is_asked_for(const struct segment_scan *s, const struct event_row *e)
+{
+    return e->id >= s->from && e->id <= s->upto;
+}
+
+/* Puts the events of a segment that are asked for aside, so that they can be told backwards. */
+static void turn_round(struct segment_scan *s)
+{
+    struct event_row e;
+    while (segment_next(&s->walk, &e)) {
+        if (!is_asked_for(s, &e))
+            continue;
+        if (s->n_aside == s->cap_aside) {
+            s->cap_aside = s->cap_aside ? 2 * s->cap_aside : 64;
+            s->aside = xrealloc(s->aside, s->cap_aside * sizeof(*s->aside));
+        }
+        s->aside[s->n_aside++] = e;
+    }
+}
+
+bool segment_scan_next(struct segment_scan *s, struct event_row *ret)
+{
+    if (!s->down) {
+        while (segment_next(&s->walk, ret) && ret->id <= s->upto)
+            if (is_asked_for(s, ret))
+                return true;
+        return false;
+    }
+    if (s->n_aside == 0)
+        turn_round(s);
+    if (s->n_aside == 0)
+        return false;
+    *ret = s->aside[--s->n_aside];
+    return true;
+}
+
+void segment_scan_release(struct segment_scan *s)
+{
+    free(s->aside);
+    s->aside = NULL;
+    s->n_aside = s->cap_aside = 0;
 }

@@ -34,4 +34,17 @@ struct segment_walk {
  * names it.  false at the end. */
 bool segment_next(struct segment_walk *w, struct event_row *ret);
 
+/* The events from..upto of segments that a backend finds, told in order of their ids, or from the
+ * end when `down`. */
+struct segment_scan {
+    int64_t from, upto;
+    bool down;
+    struct segment_walk walk; /* of the segment at hand */
+    struct event_row *aside;  /* its events that are still to be told, when down */
+    size_t n_aside, cap_aside;
+};
+/* The next event of the segment at hand; false: `walk` wants the next segment. */
+bool segment_scan_next(struct segment_scan *s, struct event_row *ret);
+void segment_scan_release(struct segment_scan *s);
+
 #endif

@@ -6,7 +6,6 @@
  * asked by id is a scan of a range of ids, filtered here.  Scans by readers have a deadline. */
 #include "store/sqlite_impl.h"
 
-#include <stdlib.h>
 
 bool sq_events_open(struct sqlite_store *s, struct sq_events *c, enum sq_statement which,
                     int64_t from, int64_t upto, bool with_bodies, struct error *err)
@@ -14,7 +13,8 @@ bool sq_events_open(struct sqlite_store *s, struct sq_events *c, enum sq_stateme
     sqlite3_stmt *st = sq_prepare(s, which, err);
     if (!st)
         return false;
-    *c = (struct sq_events){.s = s, .st = st, .from = from, .upto = upto};
+    *c = (struct sq_events){.s = s, .st = st};
+    c->scan = (struct segment_scan){.from = from, .upto = upto, .down = which == SQ_EVENTS_DOWN};
     struct sq_bind b = {.st = st};
     sq_int(&b, with_bodies);
     sq_int(&b, from);
@@ -25,8 +25,7 @@ bool sq_events_open(struct sqlite_store *s, struct sq_events *c, enum sq_stateme
 void sq_events_close(struct sq_events *c)
 {
     sq_reset(c->st);
-    free(c->aside);
-    c->aside = NULL;
+    segment_scan_release(&c->scan);
 }
 
 static bool next_segment(struct sq_events *c, bool *ret_found, struct error *err)
@@ -36,56 +35,20 @@ static bool next_segment(struct sq_events *c, bool *ret_found, struct error *err
     if (!*ret_found)
         return true;
     struct sq_row r = {.st = c->st};
-    c->walk.id = sq_get_int(&r);
-    c->walk.records = sq_peek_bytes(&r);
-    c->walk.bodies = sq_peek_bytes(&r);
+    c->scan.walk.id = sq_get_int(&r);
+    c->scan.walk.records = sq_peek_bytes(&r);
+    c->scan.walk.bodies = sq_peek_bytes(&r);
     return true;
 }
 
 bool sq_events_next(struct sq_events *c, struct event_row *ret, bool *ret_found, struct error *err)
 {
-    for (;;) {
-        while (segment_next(&c->walk, ret)) {
-            if (ret->id > c->upto)
-                break;
-            if (ret->id >= c->from) {
-                *ret_found = true;
-                return true;
-            }
-        }
+    while (!segment_scan_next(&c->scan, ret)) {
         if (!next_segment(c, ret_found, err))
             return false;
         if (!*ret_found)
             return true;
     }
-}
-
-/* Puts the events of a segment that are asked for aside, so that they can be told backwards. */
-static void turn_round(struct sq_events *c)
-{
-    struct event_row e;
-    while (segment_next(&c->walk, &e)) {
-        if (e.id < c->from || e.id > c->upto)
-            continue;
-        if (c->n_aside == c->cap_aside) {
-            c->cap_aside = c->cap_aside ? 2 * c->cap_aside : 64;
-            c->aside = xrealloc(c->aside, c->cap_aside * sizeof(*c->aside));
-        }
-        c->aside[c->n_aside++] = e;
-    }
-}
-
-static bool previous_event(struct sq_events *c, struct event_row *ret, bool *ret_found,
-                           struct error *err)
-{
-    while (c->n_aside == 0) {
-        if (!next_segment(c, ret_found, err))
-            return false;
-        if (!*ret_found)
-            return true;
-        turn_round(c);
-    }
-    *ret = c->aside[--c->n_aside];
     *ret_found = true;
     return true;
 }
@@ -213,8 +176,7 @@ static bool read_range(struct sqlite_store *s, const struct event_filter *f, int
     if (!ok)
         return false;
     while (*n < limit) {
-        ok = f->newest_first ? previous_event(&c, &e, &found, err)
-                             : sq_events_next(&c, &e, &found, err);
+        ok = sq_events_next(&c, &e, &found, err);
         if (!ok || !found)
             break;
         if (event_filter_matches(f, &e))

@@ -403,15 +403,12 @@ void sq_events_forget(struct sqlite_store *s);
 bool sq_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                     struct error *err);
-/* A walk over the events from..upto, whatever segments they are in; spans are valid until the next
- * step.  Each statement serves one walk at a time. */
+/* A walk over the events from..upto, whatever segments they are in, up or down as the statement
+ * has them; spans are valid until the next step.  Each statement serves one walk at a time. */
 struct sq_events {
     struct sqlite_store *s;
     sqlite3_stmt *st;
-    int64_t from, upto;
-    struct segment_walk walk;
-    struct event_row *aside; /* of a segment that is told backwards */
-    size_t n_aside, cap_aside;
+    struct segment_scan scan;
 };
 must_check bool sq_events_open(struct sqlite_store *s, struct sq_events *c, enum sq_statement which,
                                int64_t from, int64_t upto, bool with_bodies, struct error *err);
