@@ -6,7 +6,6 @@
  * asked by id is a scan of a range of ids, filtered here.  Scans by readers have a deadline. */
 #include "store/sqlite_impl.h"
 
-
 bool sq_events_open(struct sqlite_store *s, struct sq_events *c, enum sq_statement which,
                     int64_t from, int64_t upto, bool with_bodies, struct error *err)
 {

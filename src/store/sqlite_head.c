@@ -3,8 +3,7 @@
  * however old the database is: they go by the fold's own table and read only the tail behind it. */
 #include "store/sqlite_impl.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
+#include "store/heads.h"
 
 /* Reads the single number of a one-parameter statement; *ret_found false when there is no row. */
 bool sq_select_number(struct sqlite_store *s, enum sq_statement which, int64_t key, bool *ret_found,
@@ -32,33 +31,7 @@ bool sq_watermark(struct sqlite_store *s, int64_t writer, int64_t *ret_id, struc
     return true;
 }
 
-/* Heads while they are gathered: those the fold knows, moved on by the tail behind it. */
-struct heads {
-    struct arena *mem;
-    struct map by_key; /* "writer/tenant" → struct chain_head */
-    struct chain_head **order;
-    size_t n, cap;
-};
-
-static struct chain_head *head_of(struct heads *h, int64_t writer, struct str tenant)
-{
-    struct str key = arena_printf(h->mem, "%" PRId64 "/%.*s", writer, STR_ARG(tenant));
-    struct chain_head *head = map_get(&h->by_key, key);
-    if (head)
-        return head;
-    head = arena_new_of(h->mem, struct chain_head);
-    head->writer = writer;
-    head->tenant = tenant;
-    map_put(&h->by_key, key, head);
-    if (h->n == h->cap) {
-        h->cap = h->cap ? 2 * h->cap : 16;
-        h->order = xrealloc(h->order, h->cap * sizeof(struct chain_head *));
-    }
-    h->order[h->n++] = head;
-    return head;
-}
-
-static bool heads_folded(struct sqlite_store *s, struct heads *h, struct error *err)
+static bool gather_folded(struct sqlite_store *s, struct heads *h, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(s, SQ_FOLD_HEADS, err);
     if (!st)
@@ -68,9 +41,9 @@ static bool heads_folded(struct sqlite_store *s, struct heads *h, struct error *
             return false;
         if (!row)
             break;
-        struct sq_row r = {.st = st, .mem = h->mem};
-        struct str tenant = sq_get_bytes(&r);
-        struct chain_head *head = head_of(h, sq_get_int(&r), tenant);
+        struct sq_row r = {.st = st};
+        struct str tenant = sq_peek_bytes(&r);
+        struct chain_head *head = heads_of(h, sq_get_int(&r), tenant);
         head->seq = sq_get_int(&r);
         head->last_id = sq_get_int(&r);
         sq_get_sha(&r, head->mac);
@@ -79,10 +52,9 @@ static bool heads_folded(struct sqlite_store *s, struct heads *h, struct error *
     return true;
 }
 
-static bool heads_tail(struct sqlite_store *s, struct heads *h, int64_t writer, struct error *err)
+static bool gather_tail(struct sqlite_store *s, struct heads *h, int64_t writer, struct error *err)
 {
     int64_t watermark = 0;
-    struct chain_head *head = NULL;
     struct sq_events c;
     struct event_row e;
     bool found = true;
@@ -94,19 +66,15 @@ static bool heads_tail(struct sqlite_store *s, struct heads *h, int64_t writer, 
             return false;
         if (!found)
             break;
-        if (!head || !str_eq(head->tenant, e.tenant))
-            head = head_of(h, writer, arena_dup(h->mem, e.tenant));
-        head->last_id = e.id;
-        head->seq = e.seq;
-        memcpy(head->mac, e.mac, sizeof(head->mac));
+        heads_follow(h, &e);
     }
     sq_events_close(&c);
     return true;
 }
 
-static bool heads_gather(struct sqlite_store *s, struct heads *h, struct error *err)
+static bool gather(struct sqlite_store *s, struct heads *h, struct error *err)
 {
-    if (!heads_folded(s, h, err))
+    if (!gather_folded(s, h, err))
         return false;
     for (int64_t id = 0;;) {
         if (!sq_event_next(s, id, &id, err))
@@ -114,7 +82,7 @@ static bool heads_gather(struct sqlite_store *s, struct heads *h, struct error *
         if (id == 0)
             return true;
         int64_t writer = id >> EVENT_WRITER_SHIFT;
-        if (!heads_tail(s, h, writer, err))
+        if (!gather_tail(s, h, writer, err))
             return false;
         id = (writer + 1) << EVENT_WRITER_SHIFT;
     }
@@ -127,17 +95,10 @@ bool sq_chain_heads(struct store *store, struct arena *mem, struct chain_head **
     struct heads h = {.mem = mem};
     if (!sq_begin_read(s, err))
         return false;
-    bool ok = heads_gather(s, &h, err);
+    bool ok = gather(s, &h, err);
     sq_end_read(s);
-    if (ok) {
-        struct chain_head *heads = arena_zalloc(mem, h.n * sizeof(*heads) + 1);
-        for (size_t i = 0; i < h.n; i++)
-            heads[i] = *h.order[i];
-        qsort(heads, h.n, sizeof(*heads), chain_head_order);
-        *ret_heads = heads;
-        *ret_n = h.n;
-    }
-    map_release(&h.by_key);
-    free(h.order);
+    if (ok)
+        heads_tell(&h, ret_heads, ret_n);
+    heads_release(&h);
     return ok;
 }
