@@ -188,6 +188,20 @@ typedef bool (*value_check)(const struct js_binding *b, const struct js_field *f
 must_check bool value_list(const struct js_binding *b, const struct js_field *f,
                            const struct js_node *v, void *place, value_check check,
                            struct error *err);
+/* named.c: an object of named objects, as an array sorted by name.  What it holds begins with its
+ * name, a struct str. */
+struct named_list {
+    size_t size, max;
+    const char *what;  /* it is, in the plural */
+    const void *blank; /* one before anything of it is read; NULL: all zero */
+    value_check check; /* of its name; NULL: any name will do */
+    void *items;       /* out, as is n */
+    size_t n;
+};
+must_check bool named_list_read(const struct js_binding *b, const struct js_field *f,
+                                const struct js_node *v, struct named_list *l, struct error *err);
+/* NULL: there is none. */
+const void *named_list_find(const void *items, size_t n, size_t size, struct str name);
 bool value_is_header_name(struct str name);
 bool value_is_loopback(const char *host);        /* an address, or localhost */
 const char *value_url_complaint(struct str url); /* what is wrong with it, or NULL */

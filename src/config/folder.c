@@ -7,45 +7,25 @@
 
 #define FOLDERS_MAX 64
 
-static int by_name(const void *a, const void *b)
+/* It is the first part of its documents' paths. */
+static bool check_name(const struct js_binding *b, const struct js_field *f,
+                       const struct js_node *key, struct str name, struct error *err)
 {
-    return str_cmp(((const struct folder_config *)a)->name,
-                   ((const struct folder_config *)b)->name);
-}
-
-static bool read_folder(const struct js_binding *b, const struct js_field *f,
-                        const struct js_node *key, struct folder_config *ret, struct error *err)
-{
-    struct str name;
-
-    if (!value_name(b, f, key, &name, err))
-        return false;
-    if (name.p[0] == '.') /* it is the first part of its documents' paths */
-        return js_bind_fault(b, key, err, "names in \"%s\" do not begin with a dot", f->name);
-    js_bind_defaults(f->fields, ret, b->mem);
-    ret->name = arena_dup(b->mem, name);
-    return js_bind(b, js_value_of(key), f->fields, ret, err);
+    return name.p[0] != '.' ||
+           js_bind_fault(b, key, err, "names in \"%s\" do not begin with a dot", f->name);
 }
 
 bool option_read_folders(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place unused_arg, struct error *err)
 {
     struct config *c = reading_of(b)->config;
-    const struct js_node *key;
-    size_t n = 0;
+    struct named_list l = {
+        .size = sizeof(*c->folders), .max = FOLDERS_MAX, .what = "folders", .check = check_name};
 
-    if (v->type != JS_OBJECT)
-        return js_bind_fault(b, v, err, "\"%s\" must be an object of named objects", f->name);
-    for (key = js_first(b->doc, v); key; key = js_next(b->doc, v, js_value_of(key)))
-        n++;
-    if (n > FOLDERS_MAX)
-        return js_bind_fault(b, v, err, "\"%s\" names at most %d folders", f->name, FOLDERS_MAX);
-    c->folders = arena_zalloc(b->mem, n * sizeof(*c->folders));
-    c->n_folders = 0;
-    for (key = js_first(b->doc, v); key; key = js_next(b->doc, v, js_value_of(key)))
-        if (!read_folder(b, f, key, &c->folders[c->n_folders++], err))
-            return false;
-    qsort(c->folders, n, sizeof(*c->folders), by_name);
+    if (!named_list_read(b, f, v, &l, err))
+        return false;
+    c->folders = l.items;
+    c->n_folders = l.n;
     return true;
 }
 

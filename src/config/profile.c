@@ -4,62 +4,19 @@
  * toolset that is not there would quietly offer less than was meant, so it is refused. */
 #include "config/config_impl.h"
 
-#include <stdlib.h>
-
 #define PROFILES_MAX 256
 #define TOOLSETS_MAX 1000
-
-static int by_profile_name(const void *a, const void *b)
-{
-    return str_cmp(((const struct profile_config *)a)->name,
-                   ((const struct profile_config *)b)->name);
-}
-
-static int by_toolset_key(const void *a, const void *b)
-{
-    return str_cmp(((const struct toolset_config *)a)->key,
-                   ((const struct toolset_config *)b)->key);
-}
-
-/* How many there are; false: no object of named objects, or too many. */
-static bool count_named(const struct js_binding *b, const struct js_field *f,
-                        const struct js_node *v, size_t max, size_t *ret, struct error *err)
-{
-    size_t n = 0;
-
-    if (v->type != JS_OBJECT)
-        return js_bind_fault(b, v, err, "\"%s\" must be an object of named objects", f->name);
-    for (const struct js_node *key = js_first(b->doc, v); key;
-         key = js_next(b->doc, v, js_value_of(key)))
-        n++;
-    if (n > max)
-        return js_bind_fault(b, v, err, "\"%s\" has at most %zu names", f->name, max);
-    *ret = n;
-    return true;
-}
 
 bool option_read_profiles(const struct js_binding *b, const struct js_field *f,
                           const struct js_node *v, void *place unused_arg, struct error *err)
 {
     struct config *c = reading_of(b)->config;
-    struct str name;
-    size_t n;
+    struct named_list l = {.size = sizeof(*c->profiles), .max = PROFILES_MAX, .what = "profiles"};
 
-    if (!count_named(b, f, v, PROFILES_MAX, &n, err))
+    if (!named_list_read(b, f, v, &l, err))
         return false;
-    c->profiles = arena_zalloc(b->mem, n * sizeof(*c->profiles));
-    c->n_profiles = 0;
-    for (const struct js_node *key = js_first(b->doc, v); key;
-         key = js_next(b->doc, v, js_value_of(key))) {
-        struct profile_config *p = &c->profiles[c->n_profiles++];
-        if (!value_name(b, f, key, &name, err))
-            return false;
-        js_bind_defaults(f->fields, p, b->mem);
-        p->name = arena_dup(b->mem, name);
-        if (!js_bind(b, js_value_of(key), f->fields, p, err))
-            return false;
-    }
-    qsort(c->profiles, n, sizeof(*c->profiles), by_profile_name);
+    c->profiles = l.items;
+    c->n_profiles = l.n;
     return true;
 }
 
@@ -67,42 +24,23 @@ bool option_read_toolsets(const struct js_binding *b, const struct js_field *f,
                           const struct js_node *v, void *place unused_arg, struct error *err)
 {
     struct config *c = reading_of(b)->config;
-    struct str key_text;
-    size_t n;
+    struct named_list l = {.size = sizeof(*c->toolsets), .max = TOOLSETS_MAX, .what = "toolsets"};
 
-    if (!count_named(b, f, v, TOOLSETS_MAX, &n, err))
+    if (!named_list_read(b, f, v, &l, err))
         return false;
-    c->toolsets = arena_zalloc(b->mem, n * sizeof(*c->toolsets));
-    c->n_toolsets = 0;
-    for (const struct js_node *key = js_first(b->doc, v); key;
-         key = js_next(b->doc, v, js_value_of(key))) {
-        struct toolset_config *t = &c->toolsets[c->n_toolsets++];
-        if (!value_name(b, f, key, &key_text, err))
-            return false;
-        t->key = arena_dup(b->mem, key_text);
-        if (!js_bind(b, js_value_of(key), f->fields, t, err))
-            return false;
-    }
-    qsort(c->toolsets, n, sizeof(*c->toolsets), by_toolset_key);
+    c->toolsets = l.items;
+    c->n_toolsets = l.n;
     return true;
 }
 
 const struct profile_config *config_profile(const struct config *c, struct str name)
 {
-    struct profile_config wanted = {.name = name};
-
-    if (c->n_profiles == 0)
-        return NULL;
-    return bsearch(&wanted, c->profiles, c->n_profiles, sizeof(*c->profiles), by_profile_name);
+    return named_list_find(c->profiles, c->n_profiles, sizeof(*c->profiles), name);
 }
 
 const struct toolset_config *config_toolset(const struct config *c, struct str key)
 {
-    struct toolset_config wanted = {.key = key};
-
-    if (c->n_toolsets == 0)
-        return NULL;
-    return bsearch(&wanted, c->toolsets, c->n_toolsets, sizeof(*c->toolsets), by_toolset_key);
+    return named_list_find(c->toolsets, c->n_toolsets, sizeof(*c->toolsets), key);
 }
 
 static bool find_toolsets(struct config *c, struct profile_config *p, struct error *err)
