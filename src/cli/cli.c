@@ -27,6 +27,18 @@ const char *cli_flag(const struct cli *cli, const char *name)
     return NULL;
 }
 
+const char *cli_flag_beyond(const struct cli *cli, const char *const *flags, size_t max)
+{
+    for (int i = 0; i < cli->n_given; i++) {
+        bool known = false;
+        for (size_t k = 0; k < max && flags[k]; k++)
+            known = known || strcmp(flags[k], cli->given[i].name) == 0;
+        if (!known)
+            return cli->given[i].name;
+    }
+    return NULL;
+}
+
 int cli_fail(const struct cli *cli, const struct error *err)
 {
     const struct error_info *info = error_info(err->code);
@@ -63,6 +75,11 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
     if (cli->command && !cli_flag(cli, "--json"))
         fprintf(stderr, "usage: holdfast %s %s\n", cli->command->name, cli->command->usage);
     return status;
+}
+
+int cli_refuse(const struct cli *cli, const struct error *err)
+{
+    return err->code == ERR_USAGE ? cli_usage(cli, "%s", err->text) : cli_fail(cli, err);
 }
 
 int cli_print(const struct cli *cli, const struct buf *data)

@@ -45,10 +45,14 @@ struct cli {
 int cli_main(int argc, char **argv);
 /* Value of a flag ("--data"), "" for a switch, NULL when not given; the last one counts. */
 const char *cli_flag(const struct cli *cli, const char *name);
+/* The first flag given that is none of `flags`, which are `max` or end with NULL; NULL: all are. */
+const char *cli_flag_beyond(const struct cli *cli, const char *const *flags, size_t max);
 /* Says the error on stderr (as JSON with --json) and returns its exit status. */
 int cli_fail(const struct cli *cli, const struct error *err);
 /* A usage error: the text, the usage line, exit status 2. */
 int cli_usage(const struct cli *cli, const char *fmt, ...) printf_like(2, 3);
+/* An error of a command: cli_usage() for ERR_USAGE, else cli_fail(). */
+int cli_refuse(const struct cli *cli, const struct error *err);
 /* Data to stdout, ended by a newline; the exit status: 0, or 1 (said on stderr) when not all went
  * out. */
 int cli_print(const struct cli *cli, const struct buf *data);

@@ -371,7 +371,5 @@ int cmd_audit(struct cli *cli)
     event_source_close(c.source);
     control_close(c.control);
     buf_release(&c.out);
-    if (!ok && err.code == ERR_USAGE)
-        return cli_usage(cli, "%s", err.text);
-    return ok ? 0 : cli_fail(cli, &err);
+    return ok ? 0 : cli_refuse(cli, &err);
 }

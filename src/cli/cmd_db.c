@@ -28,8 +28,8 @@ struct db_cmd {
 /* What a verb does; from its row open_schema() knows how to open. */
 struct db_verb {
     const char *name;
-    bool changes; /* unless --dry-run */
-    const char *flags[4];
+    bool changes;         /* unless --dry-run */
+    const char *flags[6]; /* one of another verb is a mistake that could cost data */
     bool (*run)(struct db_cmd *c, struct error *err);
 };
 
@@ -265,24 +265,13 @@ static bool run_rollback(struct db_cmd *c, struct error *err)
 }
 
 static const struct db_verb verbs[] = {
-    {"migrate", true, {"--dry-run"}, run_migrate},
-    {"status", false, {NULL}, run_status},
-    {"rollback", true, {"--to", "--yes", "--dry-run"}, run_rollback},
+    {"migrate", true, {"--dry-run", "--data", "--database-url", "--json"}, run_migrate},
+    {"status", false, {"--data", "--database-url", "--json"}, run_status},
+    {"rollback",
+     true,
+     {"--to", "--yes", "--dry-run", "--data", "--database-url", "--json"},
+     run_rollback},
 };
-
-/* A flag of another verb is a mistake that could cost data: `db rollback` is asked for exactly. */
-static const char *misplaced_flag(const struct cli *cli, const struct db_verb *verb)
-{
-    static const char *const own[] = {"--dry-run", "--to", "--yes"};
-    for (size_t i = 0; i < countof(own); i++) {
-        bool taken = false;
-        for (size_t k = 0; k < countof(verb->flags) && verb->flags[k]; k++)
-            taken = taken || strcmp(verb->flags[k], own[i]) == 0;
-        if (!taken && cli_flag(cli, own[i]))
-            return own[i];
-    }
-    return NULL;
-}
 
 static int finish(struct db_cmd *c, bool ok, const struct error *err)
 {
@@ -290,9 +279,7 @@ static int finish(struct db_cmd *c, bool ok, const struct error *err)
     schema_close(c->schema);
     datadir_release(c->owned);
     buf_release(&c->out);
-    if (!ok && err->code == ERR_USAGE)
-        return cli_usage(c->cli, "%s", err->text);
-    return ok ? status : cli_fail(c->cli, err);
+    return ok ? status : cli_refuse(c->cli, err);
 }
 
 int cmd_db(struct cli *cli)
@@ -304,7 +291,7 @@ int cmd_db(struct cli *cli)
         i++;
     if (i == countof(verbs))
         return cli_usage(cli, "say db migrate, db status or db rollback");
-    const char *flag = misplaced_flag(cli, &verbs[i]);
+    const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));
     if (flag)
         return cli_usage(cli, "db %s takes no %s", verbs[i].name, flag);
     buf_init(&c.out, SIZE_MAX / 4);

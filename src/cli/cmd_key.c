@@ -5,14 +5,12 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
-#include "cli/control.h"
-#include "cli/datadir.h"
 #include "cli/key_rotate.h"
+#include "cli/source.h"
 #include "config/limits.h"
 #include "crypto/hash.h"
 #include "identity/key_admin.h"
 #include "json/read.h"
-#include "store/database.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +19,7 @@
 struct key_cmd {
     struct cli *cli;
     bool json;
-    struct str data_dir;
-    struct control *control; /* NULL: nobody runs */
-    struct datadir *owned;   /* while we write to SQLite */
-    struct store *store;
+    struct source source;
     struct buf out;
 };
 
@@ -35,27 +30,6 @@ struct key_verb {
     const char *flags[16];
     bool (*run)(struct key_cmd *c, struct error *err);
 };
-
-static bool open_store(struct key_cmd *c, bool writes, struct error *err)
-{
-    struct database db;
-
-    if (!database_choose(str_of(getenv("DATABASE_URL")), c->data_dir, c->cli->mem, &db, err))
-        return false;
-    if (!writes && !db.is_postgres && access(db.path.p, F_OK) != 0)
-        return true; /* there is none, and so no key */
-    if (writes && !db.is_postgres && !datadir_own(c->data_dir, &c->owned, err))
-        return false;
-    return database_open(&db, (struct store_config){.read_only = !writes}, &c->store, err);
-}
-
-static bool open_source(struct key_cmd *c, bool writes, struct error *err)
-{
-    if (!config_data_dir(str_of(cli_flag(c->cli, "--data")), c->cli->mem, &c->data_dir, err))
-        return false;
-    return datadir_owner(c->data_dir) == 0 ? open_store(c, writes, err)
-                                           : control_open_socket(c->data_dir, &c->control, err);
-}
 
 /* create */
 
@@ -140,12 +114,12 @@ static bool make(struct key_cmd *c, const struct key_request *wanted, struct str
     struct key_new *made;
     struct js_writer w;
 
-    if (c->control)
-        return control_ask(c->control, "POST", STR("/control/keys"), key_request_write(wanted, mem),
-                           mem, ret_json, err);
+    if (c->source.control)
+        return control_ask(c->source.control, "POST", STR("/control/keys"),
+                           key_request_write(wanted, mem), mem, ret_json, err);
     made = arena_new_of(mem, struct key_new);
     key_new_fill(wanted, clock_life_ms(), mem, made);
-    if (!store_write(c->store, made->ops, made->n, err))
+    if (!store_write(c->source.store, made->ops, made->n, err))
         return false;
     js_begin(&w, &c->out);
     js_object(&w);
@@ -179,7 +153,7 @@ static bool run_create(struct key_cmd *c, struct error *err)
     struct str json = STR_NONE;
     struct js_doc doc;
 
-    if (!read_request(c->cli, &wanted, err) || !open_source(c, true, err) ||
+    if (!read_request(c->cli, &wanted, err) || !source_open(c->cli, true, &c->source, err) ||
         !make(c, &wanted, &json, err) || !parse(json, mem, &doc, err))
         return false;
     const struct js_node *root = js_root(&doc);
@@ -204,13 +178,14 @@ static bool page(struct key_cmd *c, struct str tenant, struct str after, struct 
     struct buf out;
     size_t n = 0;
 
-    if (c->control)
-        return control_get(c->control,
+    if (c->source.control)
+        return control_get(c->source.control,
                            arena_printf(mem, "/control/keys?%s%.*s&%s%.*s",
                                         tenant.p ? "tenant=" : "", STR_ARG(tenant),
                                         after.p ? "after=" : "", STR_ARG(after)),
                            mem, ret_json, err);
-    if (c->store && !store_keys_page(c->store, tenant, after, STORE_PAGE_MAX, mem, &rows, &n, err))
+    if (c->source.store &&
+        !store_keys_page(c->source.store, tenant, after, STORE_PAGE_MAX, mem, &rows, &n, err))
         return false;
     buf_init(&out, SIZE_MAX / 4);
     keys_write(&out, rows, n, STORE_PAGE_MAX);
@@ -272,7 +247,7 @@ static bool run_list(struct key_cmd *c, struct error *err)
     struct js_doc doc;
     size_t n = 0;
 
-    if (!key_request_check(&named, err) || !open_source(c, false, err))
+    if (!key_request_check(&named, err) || !source_open(c->cli, false, &c->source, err))
         return false;
     do {
         if (!page(c, tenant, after, &json, err) || !parse(json, c->cli->mem, &doc, err))
@@ -292,14 +267,14 @@ static bool revoke_here(struct key_cmd *c, struct str id, struct error *err)
     struct key_row *row = NULL;
     struct store_op op = {.kind = OP_KEY_REVOKE};
 
-    if (!store_key_get(c->store, id, c->cli->mem, &row, err))
+    if (!store_key_get(c->source.store, id, c->cli->mem, &row, err))
         return false;
     if (row) {
         struct principal who = {.tenant = row->tenant, .owner = STR("local"), .role = ROLE_ADMIN};
         struct key_row revoked = {.id = id, .tenant = row->tenant, .revoked_ms = clock_life_ms()};
         op.who = &who;
         op.key = &revoked;
-        if (!store_write(c->store, &op, 1, err))
+        if (!store_write(c->source.store, &op, 1, err))
             return false;
     }
     return (row && op.verdict == VERDICT_OK) ||
@@ -317,12 +292,13 @@ static bool run_revoke(struct key_cmd *c, struct error *err)
         return error_set(err, ERR_USAGE,
                          "the id of a key has %d small letters and digits; see `holdfast key list`",
                          KEY_ID_LENGTH);
-    if (!open_source(c, true, err))
+    if (!source_open(c->cli, true, &c->source, err))
         return false;
-    if (c->control ? !control_ask(c->control, "DELETE",
-                                  arena_printf(c->cli->mem, "/control/keys/%.*s", STR_ARG(id)),
-                                  STR_NONE, c->cli->mem, &json, err)
-                   : !revoke_here(c, id, err))
+    if (c->source.control
+            ? !control_ask(c->source.control, "DELETE",
+                           arena_printf(c->cli->mem, "/control/keys/%.*s", STR_ARG(id)), STR_NONE,
+                           c->cli->mem, &json, err)
+            : !revoke_here(c, id, err))
         return false;
     if (c->json)
         buf_addf(&c->out, "{\"id\":\"%.*s\",\"revoked\":true}", STR_ARG(id));
@@ -349,18 +325,6 @@ static const struct key_verb verbs[] = {
     {"rotate-master", true, 0, {"--new-file", "--reseal", "--data", "--json"}, run_rotate},
 };
 
-static const char *misplaced_flag(const struct cli *cli, const struct key_verb *v)
-{
-    for (int i = 0; i < cli->n_given; i++) {
-        bool known = false;
-        for (size_t k = 0; k < countof(v->flags) && v->flags[k]; k++)
-            known = known || strcmp(v->flags[k], cli->given[i].name) == 0;
-        if (!known)
-            return cli->given[i].name;
-    }
-    return NULL;
-}
-
 int cmd_key(struct cli *cli)
 {
     struct key_cmd c = {.cli = cli, .json = cli_flag(cli, "--json")};
@@ -376,19 +340,14 @@ int cmd_key(struct cli *cli)
         return cli_usage(
             cli, verbs[i].n_args ? "key %s takes the id of one key" : "key %s takes flags only",
             verbs[i].name);
-    if (misplaced_flag(cli, &verbs[i]))
-        return cli_usage(cli, "key %s does not take %s", verbs[i].name,
-                         misplaced_flag(cli, &verbs[i]));
+    const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));
+    if (flag)
+        return cli_usage(cli, "key %s does not take %s", verbs[i].name, flag);
     buf_init(&c.out, SIZE_MAX / 4);
     bool ok = verbs[i].run(&c, &err);
-    if (c.store)
-        store_close(c.store);
-    datadir_release(c.owned);
-    control_close(c.control);
+    source_close(&c.source);
     if (ok && c.out.n)
         status = cli_print(cli, &c.out);
     buf_release(&c.out);
-    if (!ok && err.code == ERR_USAGE)
-        return cli_usage(cli, "%s", err.text);
-    return ok ? status : cli_fail(cli, &err);
+    return ok ? status : cli_refuse(cli, &err);
 }

@@ -6,16 +6,14 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
-#include "cli/control.h"
-#include "cli/datadir.h"
 #include "cli/password.h"
+#include "cli/source.h"
 #include "config/config.h"
 #include "crypto/hash.h"
 #include "identity/key_admin.h"
 #include "identity/password.h"
 #include "identity/user_admin.h"
 #include "json/read.h"
-#include "store/database.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +22,7 @@
 struct user_cmd {
     struct cli *cli;
     bool json;
-    struct str data_dir;
-    struct control *control; /* NULL: nobody runs */
-    struct datadir *owned;   /* while we write to SQLite */
-    struct store *store;
+    struct source source;
     struct user_request wanted;
     char hash[PASSWORD_HASH_TEXT];
     struct buf out;
@@ -41,33 +36,13 @@ struct user_cmd_verb {
     const char *done; /* of one user */
 };
 
-static bool open_store(struct user_cmd *c, bool writes, struct error *err)
-{
-    struct database db;
-
-    if (!database_choose(str_of(getenv("DATABASE_URL")), c->data_dir, c->cli->mem, &db, err))
-        return false;
-    if (!writes && !db.is_postgres && access(db.path.p, F_OK) != 0)
-        return true; /* there is none, and so nobody is signed in */
-    if (writes && !db.is_postgres && !datadir_own(c->data_dir, &c->owned, err))
-        return false;
-    return database_open(&db, (struct store_config){.read_only = !writes}, &c->store, err);
-}
-
-static bool open_source(struct user_cmd *c, bool writes, struct error *err)
-{
-    if (!config_data_dir(str_of(cli_flag(c->cli, "--data")), c->cli->mem, &c->data_dir, err))
-        return false;
-    return datadir_owner(c->data_dir) == 0 ? open_store(c, writes, err)
-                                           : control_open_socket(c->data_dir, &c->control, err);
-}
-
 static bool change_here(struct user_cmd *c, struct error *err)
 {
     struct user_change *change = arena_new_of(c->cli->mem, struct user_change);
 
     user_change_fill(&c->wanted, clock_life_ms(), change);
-    return store_write(c->store, &change->op, 1, err) && user_change_check(&c->wanted, change, err);
+    return store_write(c->source.store, &change->op, 1, err) &&
+           user_change_check(&c->wanted, change, err);
 }
 
 static bool change(struct user_cmd *c, struct error *err)
@@ -79,11 +54,11 @@ static bool change(struct user_cmd *c, struct error *err)
         err->code = ERR_USAGE;
         return false;
     }
-    if (!open_source(c, true, err))
+    if (!source_open(c->cli, true, &c->source, err))
         return false;
-    return c->control ? control_ask(c->control, "POST", STR("/control/users"),
-                                    user_request_write(&c->wanted, mem), mem, &json, err)
-                      : change_here(c, err);
+    return c->source.control ? control_ask(c->source.control, "POST", STR("/control/users"),
+                                           user_request_write(&c->wanted, mem), mem, &json, err)
+                             : change_here(c, err);
 }
 
 /* Before anything is opened: hashing takes a while, and typing longer. */
@@ -119,8 +94,8 @@ static bool list_here(struct user_cmd *c, struct str tenant, struct str *ret_jso
     size_t n = 0;
 
     key_user_id(tenant, c->wanted.name, user_id);
-    if (c->store && !store_logins_page(c->store, tenant, str_of(user_id), STR_NONE, STORE_PAGE_MAX,
-                                       c->cli->mem, &rows, &n, err))
+    if (c->source.store && !store_logins_page(c->source.store, tenant, str_of(user_id), STR_NONE,
+                                              STORE_PAGE_MAX, c->cli->mem, &rows, &n, err))
         return false;
     buf_init(&out, SIZE_MAX / 4);
     logins_write(&out, rows, n);
@@ -205,10 +180,10 @@ static bool run_sessions(struct user_cmd *c, struct error *err)
         err->code = ERR_USAGE;
         return false;
     }
-    if (!open_source(c, false, err))
+    if (!source_open(c->cli, false, &c->source, err))
         return false;
-    bool ok = c->control
-                  ? control_get(c->control,
+    bool ok = c->source.control
+                  ? control_get(c->source.control,
                                 arena_printf(mem, "/control/users/sessions?tenant=%.*s&name=%.*s",
                                              STR_ARG(encoded(tenant, mem)),
                                              STR_ARG(encoded(c->wanted.name, mem))),
@@ -237,18 +212,6 @@ static const struct user_cmd_verb verbs[] = {
     {"sessions", USER_REVOKE, {"--tenant", "--revoke", "--data", "--json"}, run_sessions, NULL},
 };
 
-static const char *misplaced_flag(const struct cli *cli, const struct user_cmd_verb *v)
-{
-    for (int i = 0; i < cli->n_given; i++) {
-        bool known = false;
-        for (size_t k = 0; k < countof(v->flags) && v->flags[k]; k++)
-            known = known || strcmp(v->flags[k], cli->given[i].name) == 0;
-        if (!known)
-            return cli->given[i].name;
-    }
-    return NULL;
-}
-
 static bool run_verb(struct user_cmd *c, const struct user_cmd_verb *v, struct error *err)
 {
     if (!v->run(c, err))
@@ -273,23 +236,18 @@ int cmd_user(struct cli *cli)
         return cli_usage(cli, "say create, passwd, disable, enable or sessions");
     if (cli->n_args != 2)
         return cli_usage(cli, "user %s takes the name of one user", verbs[i].name);
-    if (misplaced_flag(cli, &verbs[i]))
-        return cli_usage(cli, "user %s does not take %s", verbs[i].name,
-                         misplaced_flag(cli, &verbs[i]));
+    const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));
+    if (flag)
+        return cli_usage(cli, "user %s does not take %s", verbs[i].name, flag);
     c.wanted = (struct user_request){.verb = verbs[i].verb,
                                      .tenant = str_of(cli_flag(cli, "--tenant")),
                                      .name = str_of(cli->args[1]),
                                      .role = ROLE_MEMBER};
     buf_init(&c.out, SIZE_MAX / 4);
     bool ok = run_verb(&c, &verbs[i], &err);
-    if (c.store)
-        store_close(c.store);
-    datadir_release(c.owned);
-    control_close(c.control);
+    source_close(&c.source);
     if (ok && c.out.n)
         status = cli_print(cli, &c.out);
     buf_release(&c.out);
-    if (!ok && err.code == ERR_USAGE)
-        return cli_usage(cli, "%s", err.text);
-    return ok ? status : cli_fail(cli, &err);
+    return ok ? status : cli_refuse(cli, &err);
 }
