@@ -6,6 +6,7 @@
 #include "identity/logins.h"
 #include "identity/scopes.h"
 #include "rest/cursor.h"
+#include "rest/page.h"
 
 #define DOCS_MEMORY (256u * 1024 * 1024)
 #define AUTHOR_MAX 80
@@ -247,34 +248,22 @@ bool docs_page_read(struct api_call *c, const char *list, struct str about, stru
         !api_query_number(c, "limit", 1, STORE_PAGE_MAX, DOCS_PAGE_DEFAULT, &ret->limit))
         return false;
     ret->about = arena_printf(c->mem, "%s %.*s %.*s", list, STR_ARG(about), STR_ARG(ret->folder));
-    if (cursor.p && !cursor_read(cursor, &c->who, ret->about, c->mem, &ret->after)) {
-        api_refuse(c, ERR_BAD_CURSOR,
-                   "this cursor is not of this list; use next_cursor as it came");
-        return false;
-    }
+    if (cursor.p && !cursor_read(cursor, &c->who, ret->about, c->mem, &ret->after))
+        return page_refuse_cursor(c);
     return true;
 }
 
 struct str docs_page_end(struct docs_request *q, const struct docs_page *p, struct js_writer *w,
                          size_t count, struct str last, const char *path)
 {
-    struct str link = STR_NONE;
+    struct page_place place = {.who = q->call.who, .about = p->about};
+    struct str folder =
+        p->folder.p ? arena_printf(q->mem, "&folder=%.*s", STR_ARG(api_in_path(q->api, p->folder)))
+                    : STR("");
 
-    js_kv_int(w, "count", (int64_t)count);
-    js_key(w, STR("next_cursor"));
-    if (last.p) {
-        struct str next = cursor_make(q->call.who, p->about, last, q->mem);
-        struct str folder = p->folder.p ? arena_printf(q->mem, "&folder=%.*s",
-                                                       STR_ARG(api_in_path(q->api, p->folder)))
-                                        : STR("");
-        js_string(w, next);
-        link = arena_printf(q->mem, "Link: <%s?limit=%lld%.*s&cursor=%.*s>; rel=\"next\"\r\n", path,
-                            (long long)p->limit, STR_ARG(folder), STR_ARG(next));
-    } else {
-        js_null(w);
-    }
-    js_object_end(w);
-    return link;
+    place.url =
+        arena_printf(q->mem, "%s?limit=%lld%.*s", path, (long long)p->limit, STR_ARG(folder));
+    return page_end(&place, w, count, last, q->mem);
 }
 
 struct str docs_take(struct buf *out, struct arena *mem)

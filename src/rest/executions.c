@@ -2,6 +2,7 @@
 /* /sessions/{id}/tools: executions told by a client, and those of the session, told or our own. */
 #include "rest/bodies.h"
 #include "rest/cursor.h"
+#include "rest/page.h"
 
 #include "json/write.h"
 
@@ -89,17 +90,23 @@ static void on_page(struct registry_call *reg)
 {
     struct api_call *c = api_of(reg);
     const struct paging *p = c->args;
-    struct str link = STR_NONE;
+    struct page_place place = {.who = &c->who, .about = p->about};
+    char last[EXECUTION_UUID_TEXT];
     struct js_writer w;
     struct buf out;
+    bool more;
 
     if (reg->result != REGISTRY_OK) {
         api_refuse_result(c);
         return;
     }
-    bool more =
-        reg->limit > (unsigned)p->limit ? reg->n > (size_t)p->limit : reg->n == (size_t)p->limit;
-    size_t n = reg->n < (size_t)p->limit ? reg->n : (size_t)p->limit;
+    size_t n = page_cut(reg, p->limit, &more);
+    if (more) {
+        execution_uuid(reg->executions[n - 1].exec, last);
+        place.url = arena_printf(c->mem, "/api/v1/sessions/%.*s/tools?limit=%lld&bodies=%s",
+                                 STR_ARG(api_in_path(c, reg->row->handle)), (long long)p->limit,
+                                 p->with_bodies ? "true" : "false");
+    }
     buf_init(&out, 64u * 1024 * 1024);
     js_begin(&w, &out);
     js_object(&w);
@@ -108,22 +115,7 @@ static void on_page(struct registry_call *reg)
     for (size_t i = 0; i < n; i++)
         execution_row_to_json(&reg->executions[i], &w);
     js_array_end(&w);
-    js_kv_int(&w, "count", (int64_t)n);
-    js_key(&w, STR("next_cursor"));
-    if (more) {
-        char row[EXECUTION_UUID_TEXT];
-        execution_uuid(reg->executions[n - 1].exec, row);
-        struct str next = cursor_make(&c->who, p->about, str_of(row), c->mem);
-        js_string(&w, next);
-        link = arena_printf(c->mem,
-                            "Link: </api/v1/sessions/%.*s/tools?limit=%lld&bodies=%s&cursor=%.*s>; "
-                            "rel=\"next\"\r\n",
-                            STR_ARG(api_in_path(c, reg->row->handle)), (long long)p->limit,
-                            p->with_bodies ? "true" : "false", STR_ARG(next));
-    } else {
-        js_null(&w);
-    }
-    js_object_end(&w);
+    struct str link = page_end(&place, &w, n, more ? str_of(last) : STR_NONE, c->mem);
     struct str body = arena_dup(c->mem, buf_str(&out));
     buf_release(&out);
     api_reply(c, 200, link, body);
@@ -143,11 +135,8 @@ static bool read_paging(struct api_call *c, struct paging *p)
     }
     p->about = arena_printf(c->mem, "tools %.*s", STR_ARG(c->match.params[0]));
     if (cursor.p && (!cursor_read(cursor, &c->who, p->about, c->mem, &row) ||
-                     !execution_uuid_parse(row, &p->before))) {
-        api_refuse(c, ERR_BAD_CURSOR,
-                   "this cursor is not of this list; use next_cursor as it came");
-        return false;
-    }
+                     !execution_uuid_parse(row, &p->before)))
+        return page_refuse_cursor(c);
     return true;
 }
 

@@ -2,6 +2,7 @@
 /* /sessions: create, list, get, change, end, totals. */
 #include "rest/bodies.h"
 #include "rest/cursor.h"
+#include "rest/page.h"
 #include "rest/tags.h"
 
 #include "base/clock.h"
@@ -270,11 +271,8 @@ static bool read_listing(struct api_call *c, struct listing *l)
                             STR_ARG(status.p ? statuses_text(l->filter.statuses, c->mem) : status),
                             type.p ? "&client_type=" : "", STR_ARG(type));
     if (cursor.p && (!cursor_read(cursor, &c->who, l->about, c->mem, &l->filter.before) ||
-                     !text_is_uuid(l->filter.before))) {
-        api_refuse(c, ERR_BAD_CURSOR,
-                   "this cursor is not of this list; use next_cursor as it came");
-        return false;
-    }
+                     !text_is_uuid(l->filter.before)))
+        return page_refuse_cursor(c);
     return true;
 }
 
@@ -282,17 +280,17 @@ static void on_listed(struct registry_call *reg)
 {
     struct api_call *c = api_of(reg);
     struct listing *l = c->args;
-    struct str next = STR_NONE, link = STR_NONE;
+    struct page_place place = {.who = &c->who, .about = l->about};
     struct js_writer w;
     struct buf out;
+    bool more;
 
     if (reg->result != REGISTRY_OK) {
         api_refuse_result(c);
         return;
     }
-    bool more =
-        reg->limit > (unsigned)l->limit ? reg->n > (size_t)l->limit : reg->n == (size_t)l->limit;
-    size_t n = reg->n < (size_t)l->limit ? reg->n : (size_t)l->limit;
+    size_t n = page_cut(reg, l->limit, &more);
+    place.url = arena_printf(c->mem, "/api/v1/sessions?%.*s", STR_ARG(l->query));
     buf_init(&out, 64u * 1024 * 1024);
     js_begin(&w, &out);
     js_object(&w);
@@ -301,17 +299,7 @@ static void on_listed(struct registry_call *reg)
     for (size_t i = 0; i < n; i++)
         session_to_json(&reg->rows[i], &w);
     js_array_end(&w);
-    js_kv_int(&w, "count", (int64_t)n);
-    js_key(&w, STR("next_cursor"));
-    if (more) {
-        next = cursor_make(&c->who, l->about, reg->rows[n - 1].id, c->mem);
-        js_string(&w, next);
-        link = arena_printf(c->mem, "Link: </api/v1/sessions?%.*s&cursor=%.*s>; rel=\"next\"\r\n",
-                            STR_ARG(l->query), STR_ARG(next));
-    } else {
-        js_null(&w);
-    }
-    js_object_end(&w);
+    struct str link = page_end(&place, &w, n, more ? reg->rows[n - 1].id : STR_NONE, c->mem);
     struct str body = arena_dup(c->mem, buf_str(&out));
     buf_release(&out);
     api_reply(c, 200, link, body);
