@@ -155,6 +155,13 @@ static bool pass_document_by_id(struct store *s, struct str id, struct arena *me
     return store_document_by_id(cached_of(s)->inner, id, mem, ret_row, err);
 }
 
+static bool pass_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
+                            struct arena *mem, struct tool_row **ret_rows, size_t *ret_n,
+                            struct error *err)
+{
+    return store_tools_page(cached_of(s)->inner, filter, limit, mem, ret_rows, ret_n, err);
+}
+
 static bool pass_documents_page(struct store *s, struct str folder, struct str after,
                                 unsigned limit, struct arena *mem, struct document_row **ret_rows,
                                 size_t *ret_n, struct error *err)
@@ -257,6 +264,7 @@ const struct store_ops cached_ops = {
     .document = pass_document,
     .document_by_id = pass_document_by_id,
     .documents_page = pass_documents_page,
+    .tools_page = pass_tools_page,
     .document_history = pass_document_history,
     .document_revision = pass_document_revision,
     .document_reads = pass_document_reads,

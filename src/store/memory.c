@@ -181,6 +181,8 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_DOCUMENT_MOVE] = mem_document_move,
     [OP_DOCUMENT_END] = mem_document_end,
     [OP_DOCUMENT_READ] = mem_document_read,
+    [OP_TOOL_SEEN] = mem_tool_seen,
+    [OP_TOOL_APPROVE] = mem_tool_approve,
     [OP_TRANSPORT_CREATE] = transport_create,
     [OP_TRANSPORT_LINK] = transport_change,
     [OP_TRANSPORT_TOUCH] = transport_change,
@@ -194,7 +196,7 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_UNDELIVERED_TAKE] = mem_undelivered_take,
 };
 
-#define MEM_TABLES 15
+#define MEM_TABLES 16
 struct mem_table {
     void *rows;
     size_t *n, size;
@@ -223,6 +225,7 @@ static void tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES])
         {s->documents, &s->n_documents, sizeof(*s->documents)},
         {s->revisions, &s->n_revisions, sizeof(*s->revisions)},
         {s->document_reads, &s->n_document_reads, sizeof(*s->document_reads)},
+        {s->tools, &s->n_tools, sizeof(*s->tools)},
     };
     memcpy(ret, tables, sizeof(tables));
 }
@@ -419,6 +422,7 @@ static void close_memory(struct store *store)
     free(s->users);
     free(s->keys);
     free(s->tenant_keys);
+    free(s->tools);
     free(s->logins);
     free(s->contexts);
     free(s->idempotency);
@@ -461,6 +465,7 @@ static const struct store_ops memory_ops = {
     .document = mem_document,
     .document_by_id = mem_document_by_id,
     .documents_page = mem_documents_page,
+    .tools_page = mem_tools_page,
     .document_history = mem_document_history,
     .document_revision = mem_document_revision,
     .document_reads = mem_document_reads,

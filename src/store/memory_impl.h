@@ -59,6 +59,8 @@ struct memory_store {
     size_t n_revisions, cap_revisions;
     struct mem_read *document_reads; /* likewise */
     size_t n_document_reads, cap_document_reads;
+    struct tool_row *tools;
+    size_t n_tools, cap_tools;
     struct mem_event *events; /* by id */
     size_t n_events, cap_events;
     size_t first_unfolded;  /* all before it are folded */
@@ -183,6 +185,12 @@ bool mem_document(struct store *s, struct str folder, struct str path, bool ende
                   struct arena *mem, struct document_row **ret_row, struct error *err);
 bool mem_document_by_id(struct store *s, struct str id, struct arena *mem,
                         struct document_row **ret_row, struct error *err);
+/* memory_tool.c */
+enum verdict mem_tool_seen(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_tool_approve(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+bool mem_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
+                    struct arena *mem, struct tool_row **ret_rows, size_t *ret_n,
+                    struct error *err);
 bool mem_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
                         struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
                         struct error *err);

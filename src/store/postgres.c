@@ -56,6 +56,7 @@ static const struct store_ops postgres_ops = {
     .document = pg_document,
     .document_by_id = pg_document_by_id,
     .documents_page = pg_documents_page,
+    .tools_page = pg_tools_page,
     .document_history = pg_document_history,
     .document_revision = pg_document_revision,
     .document_reads = pg_document_reads,

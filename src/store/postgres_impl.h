@@ -61,6 +61,8 @@ enum pg_statement {
     PG_DOCUMENT_MOVE,
     PG_DOCUMENT_END,
     PG_DOCUMENT_READ,
+    PG_TOOL_SEEN,
+    PG_TOOL_APPROVE,
     PG_CHANGES_NUMBER,
     PG_SESSION_BY_HANDLE,
     PG_SESSION_BY_ID,
@@ -120,6 +122,8 @@ enum pg_statement {
     PG_SEALED_PAGE,
     PG_CHANGES,
     PG_CHANGES_NEWEST,
+    PG_TOOL_GET,
+    PG_TOOLS_PAGE,
     PG_DOCUMENT_AT,
     PG_DOCUMENT_ENDED_AT,
     PG_DOCUMENT_BY_ID,
@@ -305,6 +309,10 @@ bool pg_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem
 bool pg_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
                     unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
                     struct error *err);
+/* postgres_tool.c */
+pg_params_fn pg_tool_seen, pg_tool_approve;
+bool pg_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
+                   struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err);
 /* postgres_document.c */
 pg_params_fn pg_document_revise, pg_document_move, pg_document_end, pg_document_read;
 void pg_document_revised(struct pg_row *r, const struct store_op *op);

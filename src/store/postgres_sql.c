@@ -17,6 +17,11 @@
     "passthrough_auth_encrypted, created_at, "                                                     \
     "last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, "                    \
     "tool_execution_count, total_tokens_used, version"
+/* `full`: whether the definitions come along. */
+#define TOOLS(full)                                                                                \
+    "SELECT server, name, digest, CASE WHEN " full " THEN definition END, approved, "              \
+    "CASE WHEN " full " THEN approved_definition END, first_seen_at, changed_at, gone_at, "        \
+    "approved_at FROM mcp.tool_definitions "
 #define USERS                                                                                      \
     "SELECT id, tenant_id, name, role, issuer, created_at, ended_at, password, failed_logins, "    \
     "locked_until FROM mcp.users "
@@ -222,6 +227,12 @@ const char *const pg_texts[PG_COUNT] = {
              "NULL, $6::bigint, $7::bigint, $8::bigint, $9::timestamptz)::mcp.document_reads, "
              "$10::bigint, $11::timestamptz)",
              "$12"),
+    [PG_TOOL_SEEN] = VERB("hf_tool_seen(ROW($1::text, $2::bytea, $3::bytea, $4::bytea, $5::bytea, "
+                          "NULL, $6::timestamptz, $7::timestamptz, $8::timestamptz, "
+                          "$9::timestamptz)::mcp.tool_definitions)",
+                          "$10"),
+    [PG_TOOL_APPROVE] =
+        VERB("hf_tool_approve($1::text, $2::bytea, $3::bytea, $4::timestamptz)", "$5"),
     [PG_CHANGES_NUMBER] = "SELECT mcp.hf_changes_number()",
 
     [PG_SESSION_BY_HANDLE] = SESSIONS "WHERE " VISIBLE " AND session_id = $4::text",
@@ -430,6 +441,14 @@ const char *const pg_texts[PG_COUNT] = {
                    "ORDER BY id LIMIT $2::bigint",
     [PG_CHANGES_NEWEST] = "SELECT id, kind, tenant_id, name FROM mcp.changes WHERE id IS NOT NULL "
                           "AND $1::bigint < 0 ORDER BY id DESC LIMIT least($2::bigint, 1)",
+
+    [PG_TOOL_GET] = TOOLS("$3::boolean") "WHERE server = $1::text AND name = $2::bytea "
+                                         "AND $4::text IS NOT NULL AND $5::bytea IS NOT NULL "
+                                         "LIMIT $6::bigint",
+    [PG_TOOLS_PAGE] =
+        TOOLS("$3::boolean") "WHERE (server, name) > ($4::text, $5::bytea) AND ($1::text IS NULL "
+                             "OR server = $1) AND $2::bytea IS NULL ORDER BY server, name "
+                             "LIMIT $6::bigint",
 
     [PG_DOCUMENT_AT] = DOCUMENTS "WHERE folder = $1::text AND path = $2::text AND ended_at IS NULL",
     [PG_DOCUMENT_ENDED_AT] =

@@ -345,4 +345,6 @@ const struct pg_verb pg_verbs[OP_COUNT] = {
     [OP_DOCUMENT_MOVE] = {PG_DOCUMENT_MOVE, pg_document_move, NULL},
     [OP_DOCUMENT_END] = {PG_DOCUMENT_END, pg_document_end, NULL},
     [OP_DOCUMENT_READ] = {PG_DOCUMENT_READ, pg_document_read, NULL},
+    [OP_TOOL_SEEN] = {PG_TOOL_SEEN, pg_tool_seen, NULL},
+    [OP_TOOL_APPROVE] = {PG_TOOL_APPROVE, pg_tool_approve, NULL},
 };

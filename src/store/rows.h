@@ -245,6 +245,19 @@ struct context_row {
     int64_t created_ms, updated_ms;
 };
 
+/* A tool of a server: what it was last seen to be, and what of it stands approved.  Servers are the
+ * configuration's, not a tenant's. */
+struct tool_row {
+    struct str server, name;
+    uint8_t digest[32];    /* of its definition, as last seen */
+    struct str definition; /* those bytes; absent: too many to keep, or not asked for */
+    uint8_t approved[32];  /* the digest that stands approved; zero: none ever was */
+    struct str approved_definition;
+    int64_t first_seen_ms, changed_ms;
+    int64_t gone_ms;     /* not listed any more; 0: it is there */
+    int64_t approved_ms; /* 0: never */
+};
+
 /* A document of a folder.  Folders are the nodes' own, not a tenant's: who may reach one is decided
  * above the store, and nodes that name the same folder mean the same files. */
 struct document_row {

@@ -448,6 +448,7 @@ static const struct store_ops sqlite_ops = {
     .document = sq_document,
     .document_by_id = sq_document_by_id,
     .documents_page = sq_documents_page,
+    .tools_page = sq_tools_page,
     .document_history = sq_document_history,
     .document_revision = sq_document_revision,
     .document_reads = sq_document_reads,

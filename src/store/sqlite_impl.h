@@ -136,6 +136,11 @@ enum sq_statement {
     SQ_DOCUMENT_ADD,
     SQ_DOCUMENT_REVISED,
     SQ_DOCUMENT_MOVE,
+    SQ_TOOL_SEEN,
+    SQ_TOOL_APPROVE,
+    SQ_TOOL_IS,
+    SQ_TOOL_GET,
+    SQ_TOOLS_PAGE,
     SQ_DOCUMENT_END,
     SQ_REVISION_ADD,
     SQ_CONTENT_ADD,
@@ -344,6 +349,10 @@ bool sq_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem
 bool sq_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
                     unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
                     struct error *err);
+/* sqlite_tool.c */
+sq_verb sq_tool_seen, sq_tool_approve;
+bool sq_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
+                   struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_document.c */
 sq_verb sq_document_revise, sq_document_move, sq_document_end;
 must_check bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path,

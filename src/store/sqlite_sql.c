@@ -73,6 +73,11 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
 #define KEYS                                                                                       \
     "SELECT id, tenant_id, user_id, name, role, hash, scopes, created_at, expires_at, "            \
     "revoked_at, last_used_at FROM api_keys "
+/* `full`: whether the definitions come along. */
+#define TOOLS(full)                                                                                \
+    "SELECT server, name, digest, iif(" full ", definition, NULL), approved, "                     \
+    "iif(" full ", approved_definition, NULL), first_seen_at, changed_at, gone_at, approved_at "   \
+    "FROM tool_definitions "
 #define TENANT_KEYS "SELECT id, tenant_id, master_id, wrapped, created_at FROM tenant_keys "
 /* What is past its end no longer counts, whether or not somebody noticed. */
 #define TENANTS                                                                                    \
@@ -411,6 +416,22 @@ const char *const sq_texts[SQ_COUNT] = {
         "ORDER BY id LIMIT ?3",
     [SQ_UNDELIVERED_REAP] = "DELETE FROM undelivered WHERE id IN (SELECT id FROM undelivered "
                             "WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+
+    [SQ_TOOL_SEEN] =
+        "INSERT INTO tool_definitions (server, name, digest, definition, approved, "
+        "approved_definition, first_seen_at, changed_at, gone_at, approved_at) VALUES (?1, ?2, ?3, "
+        "?4, ?5, iif(?5 IS NULL, NULL, ?4), ?6, ?7, ?8, ?9) ON CONFLICT (server, name) DO UPDATE "
+        "SET changed_at = iif(digest = excluded.digest, changed_at, excluded.changed_at), "
+        "digest = excluded.digest, definition = excluded.definition, gone_at = excluded.gone_at",
+    [SQ_TOOL_APPROVE] =
+        "UPDATE tool_definitions SET approved = digest, approved_definition = definition, "
+        "approved_at = ?4 WHERE server = ?1 AND name = ?2 AND digest = ?3",
+    [SQ_TOOL_IS] = "SELECT 1 FROM tool_definitions WHERE server = ?1 AND name = ?2",
+    [SQ_TOOL_GET] =
+        TOOLS("?3") "WHERE server = ?1 AND name = ?2 AND ?4 IS NOT NULL AND ?5 IS NOT NULL "
+                    "LIMIT ?6",
+    [SQ_TOOLS_PAGE] = TOOLS("?3") "WHERE (server, name) > (?4, ?5) AND (?1 IS NULL OR server = ?1) "
+                                  "AND ?2 IS NULL ORDER BY server, name LIMIT ?6",
 
     [SQ_DOCUMENT_AT] = DOCUMENTS "WHERE folder = ?1 AND path = ?2 AND ended_at IS NULL",
     [SQ_DOCUMENT_ENDED_AT] = DOCUMENTS "WHERE folder = ?1 AND path = ?2 AND ended_at IS NOT NULL "

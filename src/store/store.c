@@ -115,6 +115,8 @@ static const struct op_needs {
     [OP_DOCUMENT_MOVE] = {"document move", false},
     [OP_DOCUMENT_END] = {"document end", false},
     [OP_DOCUMENT_READ] = {"document read", true},
+    [OP_TOOL_SEEN] = {"tool seen", false},
+    [OP_TOOL_APPROVE] = {"tool approve", false},
 };
 
 static bool op_is_sound(const struct store_op *op, struct error *err)

@@ -153,8 +153,15 @@ enum op_kind {
      * own, NOT_ACTIVE when it is over; then MISSING when there is no such live document or
      * revision. */
     OP_DOCUMENT_READ,
+    /* tool (all columns): made, and then what was given as approved is approved with these bytes.
+     * One that is there keeps when it was first seen and what is approved of it; changed_ms moves
+     * with the digest alone.  Always OK. */
+    OP_TOOL_SEEN,
+    /* tool.server, name, approved_ms, and the digest that must be the one last seen (else STALE):
+     * it stands approved.  MISSING when there is no such tool. */
+    OP_TOOL_APPROVE,
 };
-#define OP_COUNT (OP_DOCUMENT_READ + 1)
+#define OP_COUNT (OP_TOOL_APPROVE + 1)
 
 /* Columns that OP_SESSION_PATCH writes; an absent value clears the column. */
 enum session_field {
@@ -187,6 +194,7 @@ struct store_op {
         const struct login_row *login;
         struct document_row *document; /* OP_DOCUMENT_REVISE fills in what it says */
         const struct document_read_row *document_read;
+        const struct tool_row *tool;
     };
     struct revision_row *revision; /* OP_DOCUMENT_REVISE; likewise */
     int64_t max_counted;           /* OP_SESSION_CREATE and OP_SESSION_NAME, < 0 for no limit; and
@@ -215,6 +223,13 @@ struct event_filter {
     int kind;     /* enum event_kind, or -1 for all */
     bool newest_first;
     bool with_bodies;
+};
+
+/* Which tools a page shows; absent members do not filter. */
+struct tool_filter {
+    struct str server, name;        /* a name needs its server */
+    struct str after_server, after; /* those behind it */
+    bool with_definitions;
 };
 
 struct chain_head {
@@ -435,6 +450,11 @@ must_check bool store_document_reads(struct store *s, const struct principal *wh
                                      struct str session_id, struct str document_id,
                                      struct arena *mem, struct document_read_row **ret_rows,
                                      size_t *ret_n, struct error *err);
+
+/* Tools of servers, by server and name (bytewise). */
+must_check bool store_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
+                                 struct arena *mem, struct tool_row **ret_rows, size_t *ret_n,
+                                 struct error *err);
 
 /* Audit and operation; no principal. */
 /* Those not past their end, by id, without their sealed bytes; `after` is an id. */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tools of servers in the memory store.  The caller of a verb holds the lock; reads take it. */
+#include "store/memory_impl.h"
+
+#include <stdlib.h>
+
+static const size_t texts[] = {
+    offsetof(struct tool_row, server),
+    offsetof(struct tool_row, name),
+    offsetof(struct tool_row, definition),
+    offsetof(struct tool_row, approved_definition),
+};
+
+static struct tool_row *find(struct memory_store *s, const struct tool_row *named)
+{
+    for (size_t i = 0; i < s->n_tools; i++)
+        if (str_eq(s->tools[i].server, named->server) && str_eq(s->tools[i].name, named->name))
+            return &s->tools[i];
+    return NULL;
+}
+
+static bool is_approved(const struct tool_row *row)
+{
+    static const uint8_t none[sizeof(row->approved)];
+    return memcmp(row->approved, none, sizeof(none)) != 0;
+}
+
+enum verdict mem_tool_seen(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct tool_row *row = find(s, op->tool);
+    (void)now_ms;
+    if (!row) {
+        s->tools = mem_grow(s->tools, s->n_tools, &s->cap_tools, sizeof(*s->tools));
+        row = &s->tools[s->n_tools++];
+        *row = *op->tool;
+        row->approved_definition = is_approved(row) ? row->definition : STR_NONE;
+        mem_copy_texts(s->mem, row, texts, countof(texts));
+        return VERDICT_OK;
+    }
+    if (memcmp(row->digest, op->tool->digest, sizeof(row->digest)) != 0)
+        row->changed_ms = op->tool->changed_ms;
+    memcpy(row->digest, op->tool->digest, sizeof(row->digest));
+    row->definition = arena_dup(s->mem, op->tool->definition);
+    row->gone_ms = op->tool->gone_ms;
+    return VERDICT_OK;
+}
+
+enum verdict mem_tool_approve(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    struct tool_row *row = find(s, op->tool);
+    (void)now_ms;
+    if (!row)
+        return VERDICT_MISSING;
+    if (memcmp(row->digest, op->tool->digest, sizeof(row->digest)) != 0)
+        return VERDICT_STALE;
+    memcpy(row->approved, row->digest, sizeof(row->approved));
+    row->approved_definition = row->definition;
+    row->approved_ms = op->tool->approved_ms;
+    return VERDICT_OK;
+}
+
+static int order(struct str server, struct str name, const struct tool_row *row)
+{
+    int servers = str_cmp(row->server, server);
+    return servers ? servers : str_cmp(row->name, name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct tool_row *other = b;
+    return order(other->server, other->name, a);
+}
+
+static bool is_wanted(const struct tool_row *row, const struct tool_filter *filter)
+{
+    struct str server = filter->after_server.p ? filter->after_server : STR("");
+    struct str name = filter->after.p ? filter->after : STR("");
+    return (!filter->server.p || str_eq(row->server, filter->server)) &&
+           (!filter->name.p || str_eq(row->name, filter->name)) && order(server, name, row) > 0;
+}
+
+bool mem_tools_page(struct store *store, const struct tool_filter *filter, unsigned limit,
+                    struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    struct tool_row *rows = arena_zalloc(mem, (s->n_tools + 1) * sizeof(*rows));
+    for (size_t i = 0; i < s->n_tools; i++) {
+        if (!is_wanted(&s->tools[i], filter))
+            continue;
+        rows[n] = s->tools[i];
+        if (!filter->with_definitions)
+            rows[n].definition = rows[n].approved_definition = STR_NONE;
+        mem_copy_texts(mem, &rows[n++], texts, countof(texts));
+    }
+    pthread_mutex_unlock(&s->lock);
+    qsort(rows, n, sizeof(*rows), by_name);
+    *ret_rows = rows;
+    *ret_n = n < limit ? n : limit;
+    return true;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tools of servers in PostgreSQL.  Their names are kept as bytes: a server chooses them. */
+#include "store/postgres_impl.h"
+
+void pg_tool_seen(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    static const uint8_t none[32];
+    const struct tool_row *t = op->tool;
+    bool approved = memcmp(t->approved, none, sizeof(none)) != 0;
+    pg_text(p, t->server);
+    pg_bytes(p, t->name);
+    pg_bytes(p, str_n((const char *)t->digest, sizeof(t->digest)));
+    pg_bytes(p, t->definition);
+    pg_bytes(p, approved ? str_n((const char *)t->approved, sizeof(t->approved)) : STR_NONE);
+    pg_instant(p, t->first_seen_ms);
+    pg_instant(p, t->changed_ms);
+    pg_time(p, t->gone_ms);
+    pg_time(p, t->approved_ms);
+}
+
+void pg_tool_approve(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    const struct tool_row *t = op->tool;
+    pg_text(p, t->server);
+    pg_bytes(p, t->name);
+    pg_bytes(p, str_n((const char *)t->digest, sizeof(t->digest)));
+    pg_instant(p, t->approved_ms);
+}
+
+static void read_tool(struct pg_row *r, struct tool_row *row)
+{
+    row->server = pg_get_bytes(r);
+    row->name = pg_get_bytes(r);
+    pg_get_sha(r, row->digest);
+    row->definition = pg_get_bytes(r);
+    pg_get_sha(r, row->approved);
+    row->approved_definition = pg_get_bytes(r);
+    row->first_seen_ms = pg_get_time(r);
+    row->changed_ms = pg_get_time(r);
+    row->gone_ms = pg_get_time(r);
+    row->approved_ms = pg_get_time(r);
+}
+
+bool pg_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
+                   struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    struct str server = filter->server;
+    /* What PostgreSQL cannot hold is not there: no server has the empty name. */
+    pg_text(&p, !server.p || pg_is_text(server) ? server : STR(""));
+    pg_bytes(&p, filter->name);
+    pg_bool(&p, filter->with_definitions);
+    pg_text(&p, filter->after_server.p ? filter->after_server : STR(""));
+    pg_bytes(&p, filter->after.p ? filter->after : STR(""));
+    pg_int(&p, limit);
+    if (!pg_page(pg_of(s), filter->name.p ? PG_TOOL_GET : PG_TOOLS_PAGE, &p, &res, err))
+        return false;
+    size_t n = (size_t)PQntuples(res);
+    struct tool_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
+    for (size_t i = 0; i < n; i++) {
+        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
+        read_tool(&r, &rows[i]);
+    }
+    PQclear(res);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
