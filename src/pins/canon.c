@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Definitions written in one form.  Depth and number of keys are bounded by the reader's limits,
+ * and so is the recursion here. */
+#include "pins/canon.h"
+
+#include "json/read.h"
+#include "json/write.h"
+
+#include <stdlib.h>
+
+#define BREAK_MAX 160 /* of a string that is broken */
+
+static const char *const members[] = {"annotations", "description",  "inputSchema",
+                                      "name",        "outputSchema", "title"};
+
+struct writing {
+    const struct js_doc *doc;
+    struct arena *mem;
+    struct buf *out;
+    bool pretty;
+    unsigned depth;
+};
+
+struct member {
+    struct str key;
+    const struct js_node *value;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct member *one = a, *other = b;
+    int order = str_cmp(one->key, other->key);
+    if (order)
+        return order;
+    return one->value < other->value ? -1 : one->value > other->value; /* as they came */
+}
+
+static void line(const struct writing *w)
+{
+    if (!w->pretty)
+        return;
+    buf_addc(w->out, '\n');
+    for (unsigned i = 0; i < w->depth; i++)
+        buf_addz(w->out, "  ");
+}
+
+/* Where the rest of a quoted string may go on the next line: 0 when it is short enough. */
+static size_t break_at(struct str rest)
+{
+    for (size_t i = 1; i < rest.n && i < BREAK_MAX; i++) {
+        bool ends_line =
+            rest.p[i - 1] == '\\' && rest.p[i] == 'n' && (i < 2 || rest.p[i - 2] != '\\');
+        bool ends_sentence = rest.p[i] == ' ' && strchr(".!?", rest.p[i - 1]);
+        if ((ends_line || ends_sentence) && i + 2 < rest.n)
+            return i + 1;
+    }
+    if (rest.n <= BREAK_MAX)
+        return 0;
+    size_t at = BREAK_MAX;
+    while (at > BREAK_MAX - 8 &&
+           (((unsigned char)rest.p[at] & 0xc0) == 0x80 || rest.p[at - 1] == '\\'))
+        at--;
+    return at;
+}
+
+static void write_string(struct writing *w, struct str text)
+{
+    struct buf quoted;
+
+    if (!w->pretty) {
+        js_quote(w->out, text);
+        return;
+    }
+    buf_init(&quoted, SIZE_MAX / 4);
+    js_quote(&quoted, text);
+    struct str rest = buf_str(&quoted);
+    w->depth += 2;
+    for (size_t at = break_at(rest); at; at = break_at(rest)) {
+        buf_addstr(w->out, str_n(rest.p, at));
+        line(w);
+        rest = str_n(rest.p + at, rest.n - at);
+    }
+    w->depth -= 2;
+    buf_addstr(w->out, rest);
+    buf_release(&quoted);
+}
+
+static void write_value(struct writing *w, const struct js_node *v);
+
+static void write_members(struct writing *w, const struct member *list, size_t n)
+{
+    buf_addc(w->out, '{');
+    w->depth++;
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            buf_addc(w->out, ',');
+        line(w);
+        js_quote(w->out, list[i].key);
+        buf_addz(w->out, w->pretty ? ": " : ":");
+        write_value(w, list[i].value);
+    }
+    w->depth--;
+    if (n)
+        line(w);
+    buf_addc(w->out, '}');
+}
+
+static void write_object(struct writing *w, const struct js_node *object)
+{
+    const struct js_doc *doc = w->doc;
+    size_t n = 0;
+
+    for (const struct js_node *k = js_first(doc, object); k; k = js_next(doc, object, k + 1))
+        n++;
+    struct member *list = arena_alloc(w->mem, (n + 1) * sizeof(*list));
+    n = 0;
+    for (const struct js_node *k = js_first(doc, object); k; k = js_next(doc, object, k + 1))
+        list[n++] = (struct member){js_text(doc, k, w->mem), js_value_of(k)};
+    qsort(list, n, sizeof(*list), by_key);
+    write_members(w, list, n);
+}
+
+static void write_array(struct writing *w, const struct js_node *array)
+{
+    bool any = false;
+
+    buf_addc(w->out, '[');
+    w->depth++;
+    for (const struct js_node *v = js_first(w->doc, array); v; v = js_next(w->doc, array, v)) {
+        if (any)
+            buf_addc(w->out, ',');
+        line(w);
+        write_value(w, v);
+        any = true;
+    }
+    w->depth--;
+    if (any)
+        line(w);
+    buf_addc(w->out, ']');
+}
+
+static void write_value(struct writing *w, const struct js_node *v)
+{
+    if (v->type == JS_OBJECT)
+        write_object(w, v);
+    else if (v->type == JS_ARRAY)
+        write_array(w, v);
+    else if (v->type == JS_STRING)
+        write_string(w, js_text(w->doc, v, w->mem));
+    else
+        buf_addstr(w->out, js_raw(w->doc, v));
+}
+
+/* Nodes, keys and unescaped texts: all in proportion to the text. */
+static struct arena *memory_for(struct str text)
+{
+    return arena_new(64u * 1024 + 64 * text.n);
+}
+
+bool tool_canon(struct str definition, struct buf *out)
+{
+    struct arena *mem = memory_for(definition);
+    struct member found[countof(members)];
+    struct js_doc doc;
+    size_t n = 0;
+    bool ok = js_parse(definition, &js_limits_upstream, mem, &doc, NULL) &&
+              js_type_is(js_root(&doc), JS_OBJECT);
+
+    for (size_t i = 0; ok && i < countof(members); i++) {
+        const struct js_node *v = js_get(&doc, js_root(&doc), str_of(members[i]));
+        if (v)
+            found[n++] = (struct member){str_of(members[i]), v};
+    }
+    if (ok) {
+        struct writing w = {.doc = &doc, .mem = mem, .out = out};
+        write_members(&w, found, n);
+    }
+    arena_free(mem);
+    return ok;
+}
+
+bool tool_canon_pretty(struct str canon, struct buf *out)
+{
+    struct arena *mem = memory_for(canon);
+    struct js_doc doc;
+    bool ok = js_parse(canon, &js_limits_upstream, mem, &doc, NULL);
+
+    if (ok) {
+        struct writing w = {.doc = &doc, .mem = mem, .out = out, .pretty = true};
+        write_value(&w, js_root(&doc));
+        buf_addc(out, '\n');
+    }
+    arena_free(mem);
+    return ok;
+}

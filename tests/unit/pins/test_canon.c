@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include "pins/canon.h"
+
+static bool is_canon(const char *definition, const char *expected)
+{
+    struct buf out;
+    buf_init(&out, 1 << 20);
+    bool same = tool_canon(str_of(definition), &out) && str_eq(buf_str(&out), str_of(expected));
+    if (!same)
+        print_message("%.*s\n", STR_ARG(buf_str(&out)));
+    buf_release(&out);
+    return same;
+}
+
+TEST(test_tool_canon__order_of_keys_and_blanks_do_not_matter)
+{
+    const char *expected = "{\"annotations\":{\"readOnlyHint\":true},\"description\":\"d\","
+                           "\"inputSchema\":{\"properties\":{\"a\":{},\"b\":[1,{\"x\":1,\"y\":2}]},"
+                           "\"type\":\"object\"},\"name\":\"read\"}";
+    assert_true(is_canon("{\"name\":\"read\",\"description\":\"d\",\"inputSchema\":{\"type\":"
+                         "\"object\",\"properties\":{\"b\":[1,{\"y\":2,\"x\":1}],\"a\":{}}},"
+                         "\"annotations\":{\"readOnlyHint\":true}}",
+                         expected));
+    assert_true(is_canon("{ \"annotations\" : { \"readOnlyHint\" : true },\n \"inputSchema\": "
+                         "{\"properties\":{\"a\":{}, \"b\":[ 1, {\"x\":1,\"y\":2} ]},\"type\":"
+                         "\"object\"},\"name\":\"re\\u0061d\",\"description\":\"d\"}",
+                         expected));
+}
+
+TEST(test_tool_canon__order_of_elements_does_matter)
+{
+    assert_true(is_canon("{\"name\":\"a\",\"inputSchema\":{\"required\":[\"b\",\"a\"]}}",
+                         "{\"inputSchema\":{\"required\":[\"b\",\"a\"]},\"name\":\"a\"}"));
+}
+
+TEST(test_tool_canon__takes_what_tells_a_model_something_and_no_more)
+{
+    assert_true(is_canon("{\"name\":\"a\",\"title\":\"t\",\"_meta\":{\"now\":1},\"icons\":[]}",
+                         "{\"name\":\"a\",\"title\":\"t\"}"));
+    assert_true(
+        is_canon("{\"outputSchema\":{},\"name\":\"a\"}", "{\"name\":\"a\",\"outputSchema\":{}}"));
+}
+
+TEST(test_tool_canon__what_is_no_object_is_refused)
+{
+    struct buf out;
+    buf_init(&out, 1 << 20);
+    assert_false(tool_canon(STR("[1]"), &out));
+    assert_false(tool_canon(STR("{\"name\":"), &out));
+    assert_int_equal(out.n, 0);
+    buf_release(&out);
+}
+
+TEST(test_tool_canon_pretty__breaks_long_strings_behind_sentences)
+{
+    struct buf out;
+    buf_init(&out, 1 << 20);
+    assert_true(tool_canon_pretty(
+        STR("{\"a\":\"One. Two\\nthree\",\"b\":[],\"c\":[1,{\"d\":null}]}"), &out));
+    assert_str(buf_str(&out), "{\n"
+                              "  \"a\": \"One. \n"
+                              "      Two\\n\n"
+                              "      three\",\n"
+                              "  \"b\": [],\n"
+                              "  \"c\": [\n"
+                              "    1,\n"
+                              "    {\n"
+                              "      \"d\": null\n"
+                              "    }\n"
+                              "  ]\n"
+                              "}\n");
+    buf_release(&out);
+}

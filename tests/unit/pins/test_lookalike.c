@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include "pins/lookalike.h"
+
+#include <stdlib.h>
+
+static bool are_alike(const char *one, const char *other)
+{
+    const char *why = NULL;
+    struct buf a, b;
+    buf_init(&a, 1 << 16);
+    buf_init(&b, 1 << 16);
+    assert_true(lookalike_fold(str_of(one), &a, &why));
+    assert_true(lookalike_fold(str_of(other), &b, &why));
+    bool same = str_eq(buf_str(&a), buf_str(&b));
+    buf_release(&a);
+    buf_release(&b);
+    return same;
+}
+
+static const char *refusal(struct str name)
+{
+    const char *why = NULL;
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    bool ok = lookalike_fold(name, &out, &why);
+    buf_release(&out);
+    return ok ? NULL : why;
+}
+
+TEST(test_lookalike__case_scripts_width_and_accents)
+{
+    assert_true(are_alike("kb.read", "KB.Read"));
+    assert_true(are_alike("read", "re\xd0\xb0"
+                                  "d")); /* Cyrillic a */
+    assert_true(are_alike("read", "R\xd0\x95"
+                                  "AD"));          /* Cyrillic capital Ie */
+    assert_true(are_alike("copy", "c\xce\xbfpy")); /* Greek omicron */
+    assert_true(are_alike("read", "\xef\xbd\x92\xef\xbd\x85\xef\xbd\x81\xef\xbd\x84")); /* wide */
+    assert_true(are_alike("read", "\xf0\x9d\x90\xab"
+                                  "ead"));                 /* mathematical bold r */
+    assert_true(are_alike("caf\xc3\xa9", "cafe\xcc\x81")); /* composed or not */
+    assert_true(are_alike("get-it", "get\xe2\x80\x91it")); /* another hyphen */
+    assert_true(are_alike("\xd0\x96", "\xd0\xb6"));        /* Zhe */
+}
+
+TEST(test_lookalike__others_are_not)
+{
+    assert_false(are_alike("read", "reads"));
+    assert_false(are_alike("get_user", "get-user"));
+    assert_false(are_alike("cafe", "caf\xc3\xa9"));
+    assert_false(are_alike("tool_1", "tool_l"));
+    assert_false(are_alike("\xe8\xaf\xbb", "\xe5\x86\x99"));
+}
+
+TEST(test_lookalike__what_nobody_sees_is_refused)
+{
+    assert_null(refusal(STR("Get it")));
+    assert_non_null(refusal(STR("re\xe2\x80\x8b"
+                                "ad"))); /* zero width space */
+    assert_non_null(refusal(STR("\xe2\x80\xae"
+                                "daer")));         /* right to left */
+    assert_non_null(refusal(STR("read\xc2\xa0"))); /* no-break space */
+    assert_non_null(refusal(STR("read\n")));
+    assert_non_null(refusal(STR("read\xf3\xa0\x81\x81"))); /* tags */
+    assert_non_null(refusal(STR("\xff")));
+    assert_non_null(refusal(STR("\xc0\xaf")));
+    assert_non_null(refusal(STR("\xed\xa0\x80")));
+    assert_non_null(refusal(STR("a\xe2\x82")));
+}
+
+TEST(test_lookalike__names_have_a_limit)
+{
+    char *name = malloc(LOOKALIKE_MAX + 1);
+    memset(name, 'a', LOOKALIKE_MAX + 1);
+    assert_null(refusal(str_n(name, LOOKALIKE_MAX)));
+    assert_non_null(refusal(str_n(name, LOOKALIKE_MAX + 1)));
+    free(name);
+}
