@@ -26,6 +26,7 @@
 #include "ground.h"
 #include "io/address.h"
 #include "io/tls.h"
+#include "pins/pins.h"
 #include "rest/api.h"
 #include "rest/front.h"
 #include "servers/docs/docs.h"
@@ -109,11 +110,13 @@ static void start_delivery(struct gateway *g)
         .keeper = g->keeper,
         .sink = delivery_sink(sv->hub),
         .gate = exchange_child_gate(sv),
+        .guard = pins_guard(sv->pins),
     };
     builtin_register(&server_sample, NULL);
     builtin_register(&server_session, sv->registry);
     builtin_register(&server_docs, &g->docs);
     sv->upstreams = upstreams_new(&upstreams);
+    pins_use(sv->pins, sv->lanes, sv->upstreams);
     hub_set_upstreams(sv->hub, sv->upstreams);
     sv->pipes = pipes_new(sv);
     sv->sse2024 = sse2024_new(sv);
@@ -324,6 +327,9 @@ static bool start_services(struct gateway *g, struct error *err)
         !open_keyring(g, err) ||
         (ground_is_shared(g->ground) &&
          !follow_position(ground_write_store(g->ground), &ended, err)))
+        return false;
+    sv->pins = pins_new(sv->loop, ground_is_shared(g->ground));
+    if (!pins_load(sv->pins, ground_write_store(g->ground), err))
         return false;
     list_init(&sv->unbegun);
     sv->lanes = ground_run(g->ground, sv->loop);
@@ -652,6 +658,7 @@ static void stop(struct gateway *g)
     if (sv->lanes)
         lanes_free(sv->lanes);
     docs_free(sv->docs);
+    pins_free(sv->pins);
     logins_free(sv->logins);
     identity_free(sv->identity);
     keyring_free(sv->keyring);

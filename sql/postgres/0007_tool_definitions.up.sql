@@ -26,7 +26,9 @@ BEGIN
             p.gone_at, p.approved_at)
     ON CONFLICT (server, name) DO UPDATE
        SET changed_at = CASE WHEN t.digest = excluded.digest THEN t.changed_at ELSE excluded.changed_at END,
-           digest = excluded.digest, definition = excluded.definition, gone_at = excluded.gone_at;
+           definition = CASE WHEN t.digest = excluded.digest
+                             THEN coalesce(excluded.definition, t.definition) ELSE excluded.definition END,
+           digest = excluded.digest, gone_at = excluded.gone_at;
     RETURN 0;
 END $$;
 

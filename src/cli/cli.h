@@ -82,6 +82,7 @@ int cmd_stdio(struct cli *cli);
 int cmd_config(struct cli *cli);
 int cmd_audit(struct cli *cli);
 int cmd_key(struct cli *cli);
+int cmd_servers(struct cli *cli);
 int cmd_user(struct cli *cli);
 int cmd_db(struct cli *cli);
 int cmd_docs(struct cli *cli);

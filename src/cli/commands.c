@@ -85,6 +85,13 @@ static const struct cli_flag user_flags[] = {
     JSON_FLAG,
     END,
 };
+static const struct cli_flag servers_flags[] = {
+    {"--all", NULL, "every tool that is not as it was approved (approve)"},
+    CONFIG_FLAG,
+    DATA_FLAG,
+    JSON_FLAG,
+    END,
+};
 static const struct cli_flag db_flags[] = {
     {"--dry-run", NULL, "print the SQL that would run, and change nothing"},
     {"--to", "N", "go back to this schema (rollback); one back unless told"},
@@ -179,6 +186,15 @@ const struct cli_command cli_commands[] = {
                      "holdfast user sessions ada --revoke all"},
         .flags = user_flags,
         .run = cmd_user,
+    },
+    {
+        .name = "servers",
+        .group = "Look",
+        .usage = "list | show NAME | diff NAME [TOOL] | approve NAME TOOL|--all",
+        .summary = "The servers, what their tools were last seen to be, and who may be trusted.",
+        .examples = {"holdfast servers diff files", "holdfast servers approve files read_file"},
+        .flags = servers_flags,
+        .run = cmd_servers,
     },
     {
         .name = "db",

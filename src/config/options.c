@@ -513,7 +513,7 @@ const struct js_field server_fields[] = {
      .kind = JS_BIND_BOOL,
      OF_SERVER(pin),
      .default_text = "false",
-     .help = "Refuse tools whose description changed since it was first seen."},
+     .help = "Hold calls to tools that are new or changed until `holdfast servers approve`."},
     {.name = "audit",
      .kind = JS_BIND_ENUM,
      OF_SERVER(audit),

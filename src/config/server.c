@@ -139,6 +139,21 @@ static bool read_entry(const struct js_binding *b, const struct js_node *key, st
     return true;
 }
 
+/* On /mcp their tools would be named alike: "Files__read" and "files__read". */
+static bool check_twin(const struct js_binding *b, const struct js_node *key, struct str name,
+                       struct error *err)
+{
+    const struct config *c = reading_of(b)->config;
+
+    for (size_t i = 0; i < c->n_servers; i++)
+        if (str_ieq(c->servers[i].name, name))
+            return js_bind_fault(b, key, err,
+                                 "the server name \"%.*s\" differs from \"%.*s\" by case alone, "
+                                 "and so would their tools; choose another",
+                                 STR_ARG(name), STR_ARG(c->servers[i].name));
+    return true;
+}
+
 static bool read_one(const struct js_binding *b, const struct js_node *key, struct error *err)
 {
     struct reading *r = reading_of(b);
@@ -151,6 +166,8 @@ static bool read_one(const struct js_binding *b, const struct js_node *key, stru
         note_add(r, "server %.*s is disabled and is left out", STR_ARG(name));
         return true;
     }
+    if (!check_twin(b, key, name, err))
+        return false;
     r->server = name;
     ok = read_entry(b, key, err);
     r->server = STR_NONE;

@@ -34,6 +34,7 @@ struct services {
     struct docs *docs;
     struct keyring *keyring;
     struct upstreams *upstreams;
+    struct pins *pins;
     struct audit *audit;
     struct calls *calls;
     struct undelivered *undelivered;
@@ -172,6 +173,8 @@ enum step_result exchange_want_catalog(struct exchange *x, bool fresh);
 bool exchange_sees_server(const struct exchange *x, struct str server);
 /* gate.c: what a profile shows this caller, for lists and calls alike.  Not asked without one. */
 bool exchange_profile_shows(const struct exchange *x, struct str server, struct str tool);
+/* pin.c: may a tool of a guarded server be called? */
+enum step_result exchange_check_pin(struct exchange *x);
 /* answer.c, lists.c, listen.c, standalone.c: what is answered here. */
 enum step_result exchange_answer(struct exchange *x);
 enum step_result exchange_answer_discover(struct exchange *x);

@@ -240,7 +240,7 @@ static unsigned stamp_of(const struct exchange *x)
     stamp = hash_add(stamp, x->method->name.p, x->method->name.n);
     for (size_t i = 0; i < part_count(x); i++) {
         struct part p = listed_at(x, i);
-        int64_t filled = p.catalog ? p.catalog->filled_ms : 0;
+        int64_t filled = p.catalog ? p.catalog->filled_ms + p.catalog->edition : 0;
         stamp = hash_add(stamp, &filled, sizeof(filled));
     }
     return (unsigned)(stamp >> 32 ^ stamp);

@@ -217,7 +217,7 @@ static enum step_result check_parameters(struct exchange *x, const struct upstre
     struct error err;
     struct buf text;
 
-    if (!js_parse(item->raw, &js_limits_upstream, x->mem, &tool, NULL) ||
+    if (!js_parse(catalog_shown(item), &js_limits_upstream, x->mem, &tool, NULL) ||
         !read_parameters(x, up, c, item, &parameters))
         return STEP_NEXT;
     const struct js_node *input = js_get(&tool, js_root(&tool), STR("inputSchema"));

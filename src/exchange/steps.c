@@ -76,6 +76,8 @@ static enum step_result step_permit(struct exchange *x)
         return STEP_NEXT;
     if (exchange_check_scopes(x) != STEP_NEXT)
         return STEP_REPLY;
+    if (upstream_is_guarded(x->up) && exchange_check_pin(x) != STEP_NEXT)
+        return STEP_REPLY;
     if (x->tool.n > MAX_NAME)
         return exchange_refuse(x, 200, -32602, "a name or uri has at most %d bytes", MAX_NAME);
     if (x->method->service == SERVE_SUBSCRIBE && x->catalog->era == MCP_MODERN)

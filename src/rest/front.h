@@ -21,6 +21,10 @@ void front_control_pipe(void *arg, struct http_request *r, const struct route_ma
 void front_control_key_create(void *arg, struct http_request *r, const struct route_match *m);
 void front_control_key_list(void *arg, struct http_request *r, const struct route_match *m);
 void front_control_key_revoke(void *arg, struct http_request *r, const struct route_match *m);
+/* control_servers.c */
+void front_control_tools(void *arg, struct http_request *r, const struct route_match *m);
+void front_control_tool_diff(void *arg, struct http_request *r, const struct route_match *m);
+void front_control_approve(void *arg, struct http_request *r, const struct route_match *m);
 /* control_users.c */
 void front_control_user_change(void *arg, struct http_request *r, const struct route_match *m);
 void front_control_user_sessions(void *arg, struct http_request *r, const struct route_match *m);

@@ -184,7 +184,7 @@ static void gather_tool(struct gathering *g, const struct catalog_item *item)
 
     g->n = 0;
     gather_text(g, item->name, WEIGHT_NAME);
-    if (js_parse(item->raw, &js_limits_upstream, g->mem, &doc, NULL)) {
+    if (js_parse(catalog_shown(item), &js_limits_upstream, g->mem, &doc, NULL)) {
         gather_member(g, &doc, js_root(&doc), "title", WEIGHT_TITLE);
         gather_member(g, &doc, js_root(&doc), "description", WEIGHT_TEXT);
         gather_schema(g, &doc, js_get(&doc, js_root(&doc), STR("inputSchema")), 0);

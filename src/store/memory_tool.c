@@ -37,10 +37,12 @@ enum verdict mem_tool_seen(struct memory_store *s, const struct store_op *op, in
         mem_copy_texts(s->mem, row, texts, countof(texts));
         return VERDICT_OK;
     }
-    if (memcmp(row->digest, op->tool->digest, sizeof(row->digest)) != 0)
+    bool differs = memcmp(row->digest, op->tool->digest, sizeof(row->digest)) != 0;
+    if (differs)
         row->changed_ms = op->tool->changed_ms;
     memcpy(row->digest, op->tool->digest, sizeof(row->digest));
-    row->definition = arena_dup(s->mem, op->tool->definition);
+    if (differs || op->tool->definition.p)
+        row->definition = arena_dup(s->mem, op->tool->definition);
     row->gone_ms = op->tool->gone_ms;
     return VERDICT_OK;
 }

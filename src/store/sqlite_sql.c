@@ -422,7 +422,8 @@ const char *const sq_texts[SQ_COUNT] = {
         "approved_definition, first_seen_at, changed_at, gone_at, approved_at) VALUES (?1, ?2, ?3, "
         "?4, ?5, iif(?5 IS NULL, NULL, ?4), ?6, ?7, ?8, ?9) ON CONFLICT (server, name) DO UPDATE "
         "SET changed_at = iif(digest = excluded.digest, changed_at, excluded.changed_at), "
-        "digest = excluded.digest, definition = excluded.definition, gone_at = excluded.gone_at",
+        "definition = iif(digest = excluded.digest, coalesce(excluded.definition, definition), "
+        "excluded.definition), digest = excluded.digest, gone_at = excluded.gone_at",
     [SQ_TOOL_APPROVE] =
         "UPDATE tool_definitions SET approved = digest, approved_definition = definition, "
         "approved_at = ?4 WHERE server = ?1 AND name = ?2 AND digest = ?3",

@@ -155,7 +155,8 @@ enum op_kind {
     OP_DOCUMENT_READ,
     /* tool (all columns): made, and then what was given as approved is approved with these bytes.
      * One that is there keeps when it was first seen and what is approved of it; changed_ms moves
-     * with the digest alone.  Always OK. */
+     * with the digest alone, and with the same digest an absent definition leaves what there is.
+     * Always OK. */
     OP_TOOL_SEEN,
     /* tool.server, name, approved_ms, and the digest that must be the one last seen (else STALE):
      * it stands approved.  MISSING when there is no such tool. */

@@ -268,6 +268,19 @@ void catalog_filter(struct catalog *c, enum catalog_kind kind,
     }
 }
 
+void catalog_hold(struct catalog *c, struct catalog_item *tool, struct str definition)
+{
+    struct error full;
+
+    if (!keep(c, definition, &tool->held, &full))
+        tool->held = STR("{\"name\":\"held\",\"inputSchema\":{\"type\":\"object\"}}");
+}
+
+struct str catalog_shown(const struct catalog_item *item)
+{
+    return item->held.p ? item->held : item->raw;
+}
+
 const struct catalog_item *catalog_find(const struct catalog *c, enum catalog_kind kind,
                                         struct str name)
 {

@@ -34,7 +34,8 @@ struct catalog_item {
     struct str name; /* tools, prompts: name; resources: uri; templates: uriTemplate; unescaped */
     struct str raw;  /* the object, exactly as it came */
     /* Tools only. */
-    bool read_only;       /* annotations.readOnlyHint */
+    struct str held; /* what is listed instead of `raw` while nobody has approved it; or absent */
+    bool read_only;  /* annotations.readOnlyHint */
     bool owns_session_id; /* its own schema has a property session_id: never injected */
     bool mirrors;         /* its schema speaks of x-mcp-header somewhere */
 };
@@ -59,6 +60,7 @@ struct catalog {
     struct catalog_list lists[CATALOG_KINDS];
     struct catalog_words *words; /* of its tools, for whoever ranks them (route/rank.c); in mem */
     int64_t filled_ms; /* monotonic */
+    unsigned edition;  /* counts what changed of what is shown since then */
 };
 
 #define CATALOG_MAX_BYTES (16u * 1024 * 1024)
@@ -82,6 +84,12 @@ must_check bool catalog_copy_list(struct catalog *c, const struct catalog *from,
 /* Takes out the items that `stays` does not want. */
 void catalog_filter(struct catalog *c, enum catalog_kind kind,
                     bool (*stays)(void *arg, const struct catalog_item *item), void *arg);
+
+/* From now on this tool is listed as `definition` (a JSON object, copied); one that does not fit
+ * any more is listed as a bare name. */
+void catalog_hold(struct catalog *c, struct catalog_item *tool, struct str definition);
+/* What is to be shown of it: everything that lists or searches tools uses this. */
+struct str catalog_shown(const struct catalog_item *item);
 
 const struct catalog_item *catalog_find(const struct catalog *c, enum catalog_kind kind,
                                         struct str name); /* NULL: none */

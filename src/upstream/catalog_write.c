@@ -45,7 +45,7 @@ static void write_changed(const struct catalog_item *item, struct str prefix, bo
     struct js_splice splice;
     struct js_doc doc;
 
-    if (!js_parse(item->raw, &js_limits_upstream, mem, &doc, NULL))
+    if (!js_parse(catalog_shown(item), &js_limits_upstream, mem, &doc, NULL))
         die("a definition that parsed once does not parse again");
     js_splice_init(&splice, &doc);
     if (prefix.n)
@@ -72,7 +72,7 @@ size_t catalog_write_items(const struct catalog *c, enum catalog_kind kind,
         if (prefix.n || with_handle)
             write_changed(item, prefix, with_handle, out);
         else
-            buf_addstr(out, item->raw);
+            buf_addstr(out, catalog_shown(item));
     }
     return written;
 }

@@ -26,6 +26,7 @@ struct upstreams *upstreams_new(const struct upstreams_config *config)
     s->keeper = config->keeper;
     s->sink = config->sink;
     s->gate = config->gate;
+    s->guard = config->guard;
     list_init(&s->all);
     list_init(&s->retired);
     map_init(&s->ledger);
@@ -355,6 +356,16 @@ int64_t upstream_probing_ms(const struct upstream *u)
     return u->probe ? loop_now_ms(u->set->loop) - u->probed_since_ms : 0;
 }
 
+void upstream_guard(struct upstream *u)
+{
+    u->guarded = true;
+}
+
+bool upstream_is_guarded(const struct upstream *u)
+{
+    return u->guarded;
+}
+
 void upstream_left_out(struct upstream *u)
 {
     u->owes_news = true;
@@ -399,6 +410,21 @@ void upstream_changed(struct upstream *u, enum catalog_kind kind)
 {
     u->catalog_stale |= catalog_bits(kind);
     tell_changed(u, kind);
+}
+
+void upstream_shown_anew(struct upstream *u)
+{
+    list_each(&u->lru, n)
+    {
+        struct link *l = list_entry(n, struct link, lru);
+        catalog_unref(l->own[CATALOG_TOOLS]);
+        l->own[CATALOG_TOOLS] = NULL;
+    }
+    if (u->catalog) {
+        u->catalog->edition++;
+        u->catalog->words = NULL; /* in its memory until it is replaced */
+    }
+    tell_changed(u, CATALOG_TOOLS);
 }
 
 void upstream_tell_rest(struct upstream *u)

@@ -47,11 +47,19 @@ struct link_gate {
     void *arg;
 };
 
+/* Sees every list of tools before anybody else does: of the server (is_whole), or of one session.
+ * May take items out of it, and hold some. */
+struct catalog_guard {
+    void (*look)(void *arg, struct upstream *u, struct catalog *c, bool is_whole);
+    void *arg;
+};
+
 struct upstreams_config {
     struct loop *loop;
     struct keeper *keeper;
     struct upstream_sink sink;
-    struct link_gate gate; /* enter NULL: nobody else counts */
+    struct link_gate gate;      /* enter NULL: nobody else counts */
+    struct catalog_guard guard; /* look NULL: nobody looks */
 };
 struct upstreams *upstreams_new(const struct upstreams_config *config) must_check;
 /* Starts from nothing or swaps: servers with the same definition stay untouched, changed and
@@ -87,6 +95,12 @@ void catalog_want_cancel(struct catalog_want *w);
 struct catalog *upstream_known(const struct upstream *u);
 /* How long it has been asked by now what it offers; 0: it is not being asked. */
 int64_t upstream_probing_ms(const struct upstream *u);
+/* Calls to its tools are to be asked about from now on (for the life of this definition of it). */
+void upstream_guard(struct upstream *u);
+bool upstream_is_guarded(const struct upstream *u);
+/* What is shown of its tools has changed here: sessions' own lists are read again, everybody who
+ * listens is told. */
+void upstream_shown_anew(struct upstream *u);
 /* A list was answered without this server: everybody is told once it is known after all. */
 void upstream_left_out(struct upstream *u);
 /* Any link said so: marks the catalog stale and calls sink.on_changed. */

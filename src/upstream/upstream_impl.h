@@ -76,6 +76,7 @@ struct upstream {
     unsigned processes; /* links that count */
     unsigned calls;     /* pendings of all links */
     bool retired;
+    bool guarded;
     struct list node;                     /* in the set */
     struct list queue;                    /* struct link_wait in line for a place */
     struct deadline_class call_deadlines; /* config->timeout_ms */
@@ -105,6 +106,7 @@ struct upstreams {
     struct keeper *keeper;
     struct upstream_sink sink;
     struct link_gate gate;
+    struct catalog_guard guard;
     struct list all; /* struct upstream, current ones */
     struct list retired;
     struct map ledger; /* our id → struct pending */

@@ -53,10 +53,12 @@ static void seen_twice(struct fixture *f)
 
     struct tool_row same = tool("files", "read", 'a', NOW + 1);
     same.gone_ms = NOW + 1;
+    same.definition = STR_NONE;
     assert_int_equal(seen(f, same), VERDICT_OK);
     row = tool_of(f, "files", "read");
     assert_int_equal(row.changed_ms, NOW);
     assert_int_equal(row.gone_ms, NOW + 1);
+    assert_str(row.definition, "{\"a\":1}");
 
     assert_int_equal(seen(f, tool("files", "read", 'b', NOW + 2)), VERDICT_OK);
     row = tool_of(f, "files", "read");

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Held tools and refused names (pins/pins.h), as who calls them hears of it.  Only asked where a
+ * server is guarded, so that all others pay for one flag. */
+#include "exchange/exchange.h"
+
+#include "pins/pins.h"
+
+enum step_result exchange_check_pin(struct exchange *x)
+{
+    enum pin_verdict verdict;
+
+    if (x->method->service != SERVE_CALL)
+        return STEP_NEXT;
+    verdict = pins_check(x->sv->pins, x->up, x->tool, x->item != NULL);
+    if (verdict == PIN_FREE)
+        return STEP_NEXT;
+    if (verdict == PIN_UNKNOWN)
+        return exchange_refuse(x, 200, -32602,
+                               "Unknown tool: there is none of this name; tools/list names them");
+    return exchange_tool_error(x, pins_held_text(verdict, upstream_name(x->up), x->tool, x->mem).p);
+}

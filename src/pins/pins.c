@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is remembered of servers' tools, and whether a call may leave. */
+#include "pins/pins_impl.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+#define READ_AGAIN_MS 2000
+
+struct pins *pins_new(struct loop *loop, bool is_shared)
+{
+    struct pins *p = xcalloc(1, sizeof(*p));
+
+    p->loop = loop;
+    p->is_shared = is_shared;
+    list_init(&p->queue);
+    p->changed = metric_register(METRIC_COUNTER, "holdfast_tool_definitions_changed_total",
+                                 "Tools of a server that changed, came or went.", "server", 256);
+    p->held = metric_register(METRIC_COUNTER, "holdfast_tool_calls_held_total",
+                              "Calls refused because their tool is not approved.", "server", 256);
+    return p;
+}
+
+void pins_use(struct pins *p, struct lanes *lanes, struct upstreams *upstreams)
+{
+    p->lanes = lanes;
+    p->upstreams = upstreams;
+}
+
+struct catalog_guard pins_guard(struct pins *p)
+{
+    return (struct catalog_guard){.look = pins_look, .arg = p};
+}
+
+struct watched_server *pins_server(struct pins *p, struct str name)
+{
+    struct watched_server *s = map_get(&p->servers, name);
+
+    if (s)
+        return s;
+    s = xcalloc(1, sizeof(*s) + name.n + 1);
+    memcpy(s->text, name.p, name.n);
+    s->name = str_n(s->text, name.n);
+    s->changed = metric_cell(p->changed, &s->name, 1);
+    s->held = metric_cell(p->held, &s->name, 1);
+    map_put(&p->servers, s->name, s);
+    return s;
+}
+
+struct watched_tool *pins_tool_new(struct watched_server *s, struct str name)
+{
+    struct watched_tool *t = xcalloc(1, sizeof(*t) + name.n + 1);
+
+    memcpy(t->text, name.p, name.n);
+    t->name = str_n(t->text, name.n);
+    map_put(&s->tools, t->name, t);
+    return t;
+}
+
+static void server_free(struct watched_server *s)
+{
+    void *value;
+    struct str key;
+
+    for (size_t at = 0; map_next(&s->tools, &at, &key, &value);)
+        free(value);
+    for (size_t at = 0; map_next(&s->refused, &at, &key, &value);)
+        free(value);
+    map_release(&s->tools);
+    map_release(&s->refused);
+    free(s);
+}
+
+void pins_free(struct pins *p)
+{
+    void *value;
+    struct str key;
+
+    if (!p)
+        return;
+    for (struct list *n = list_pop(&p->queue); n; n = list_pop(&p->queue))
+        findings_free(list_entry(n, struct findings, node));
+    for (size_t at = 0; map_next(&p->servers, &at, &key, &value);)
+        server_free(value);
+    map_release(&p->servers);
+    free(p);
+}
+
+/* Rows as the store has them; those of names that are known only bring what was approved. */
+static void take_rows(struct pins *p, const struct tool_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct watched_server *s = pins_server(p, rows[i].server);
+        struct watched_tool *t = map_get(&s->tools, rows[i].name);
+        if (!t && s->tools.n >= PINS_MAX_TOOLS)
+            continue;
+        if (!t) {
+            t = pins_tool_new(s, rows[i].name);
+            memcpy(t->digest, rows[i].digest, sizeof(t->digest));
+            t->gone = rows[i].gone_ms != 0;
+        }
+        memcpy(t->approved, rows[i].approved, sizeof(t->approved));
+    }
+}
+
+bool pins_load(struct pins *p, struct store *store, struct error *err)
+{
+    struct tool_filter filter = {.server = STR_NONE};
+    struct arena *mem = arena_new(64u * 1024 * 1024);
+    struct arena *page = arena_new(64u * 1024 * 1024);
+    struct tool_row *rows = NULL;
+    size_t n = STORE_PAGE_MAX;
+    bool ok = true;
+
+    while (ok && n == STORE_PAGE_MAX) {
+        ok = store_tools_page(store, &filter, STORE_PAGE_MAX, page, &rows, &n, err);
+        if (!ok || !n)
+            break;
+        take_rows(p, rows, n);
+        arena_reset(mem);
+        filter.after_server = arena_dup(mem, rows[n - 1].server);
+        filter.after = arena_dup(mem, rows[n - 1].name);
+        arena_reset(page);
+    }
+    arena_free(page);
+    arena_free(mem);
+    return ok || error_wrap(err, "reading what tools were");
+}
+
+/* Another node may have heard of an approval: asked for when a call is held, for the next one. */
+struct again {
+    struct read_job job;
+    struct pins *pins;
+    struct arena *mem;
+    struct tool_filter filter;
+    struct tool_row *rows;
+    size_t n;
+};
+
+static bool run_again(struct read_job *job, struct store *store)
+{
+    struct again *a = container_of(job, struct again, job);
+    return store_tools_page(store, &a->filter, 1, a->mem, &a->rows, &a->n, &job->err);
+}
+
+static void on_again(struct read_job *job)
+{
+    struct again *a = container_of(job, struct again, job);
+
+    if (job->ok)
+        take_rows(a->pins, a->rows, a->n);
+    arena_free(a->mem);
+}
+
+static void read_again(struct pins *p, struct watched_server *s, struct str tool)
+{
+    int64_t now = clock_mono_ms();
+
+    if (!p->is_shared || (s->read_again_ms && now - s->read_again_ms < READ_AGAIN_MS))
+        return;
+    s->read_again_ms = now;
+    struct arena *mem = arena_new(1024 * 1024);
+    struct again *a = arena_new_of(mem, struct again);
+    a->mem = mem;
+    a->pins = p;
+    a->filter =
+        (struct tool_filter){.server = arena_dup(mem, s->name), .name = arena_dup(mem, tool)};
+    a->job = (struct read_job){.run = run_again, .done = on_again};
+    if (!lane_lookup(p->lanes, &a->job))
+        arena_free(mem);
+}
+
+enum pin_verdict pins_check(struct pins *p, struct upstream *u, struct str tool, bool is_listed)
+{
+    static const uint8_t never[SHA256_BYTES];
+    struct watched_server *s = pins_server(p, upstream_name(u));
+    const struct watched_tool *t;
+
+    if (map_get(&s->refused, tool) || (s->refuses_rest && !is_listed))
+        return PIN_UNKNOWN;
+    if (!upstream_config(u)->pin)
+        return PIN_FREE;
+    t = map_get(&s->tools, tool);
+    if (t && watched_is_approved(t))
+        return PIN_FREE;
+    metric_add(s->held, 1);
+    if (!t)
+        return is_listed ? PIN_NEW : PIN_UNKNOWN;
+    read_again(p, s, tool);
+    return memcmp(t->approved, never, sizeof(never)) == 0 ? PIN_NEW : PIN_CHANGED;
+}
+
+bool pins_is_plain(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/-",
+                    name.p[i]))
+            return false;
+    return name.n > 0 && name.n <= 128 && name.p[0] != '-';
+}
+
+/* A server chooses the names of its tools, and somebody may paste this into a shell. */
+struct str pins_held_text(enum pin_verdict verdict, struct str server, struct str tool,
+                          struct arena *mem)
+{
+    const char *what = verdict == PIN_CHANGED
+                           ? "changed since it was approved"
+                           : "is new since the tools of its server were approved";
+    if (!pins_is_plain(tool))
+        return arena_printf(mem,
+                            "This tool of '%.*s' %s; a person must look at: holdfast servers show "
+                            "%.*s",
+                            STR_ARG(server), what, STR_ARG(server));
+    return arena_printf(mem,
+                        "Tool '%.*s' of '%.*s' %s; a person must run: holdfast servers approve "
+                        "%.*s %.*s",
+                        STR_ARG(tool), STR_ARG(server), what, STR_ARG(server), STR_ARG(tool));
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What looks have found, on its way into the store: diffs are made on the query lane, where the
+ * definition before is read, then rows and events are written, a bounded number in one transaction.
+ * One after the other, so that each sees what the one before left.  What cannot be written is told
+ * again after a restart, for the rows are as they were. */
+#include "pins/pins_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "json/write.h"
+#include "pins/diff.h"
+
+#include <stdlib.h>
+
+#define OPS_MAX 200
+#define BODY_MAX (16u * 1024)
+#define TENANT STR("default") /* servers are the operator's */
+
+static void record_next(struct pins *p);
+
+void findings_free(struct findings *f)
+{
+    free(f->of);
+    arena_free(f->mem);
+}
+
+void pins_record(struct findings *f)
+{
+    struct pins *p = f->pins;
+
+    if (p->n_queue == PINS_MAX_QUEUE) {
+        log_warn("tools change faster than that can be recorded; the audit lacks some of it",
+                 LS("server", f->server));
+        findings_free(f);
+        return;
+    }
+    list_push(&p->queue, &f->node);
+    if (++p->n_queue == 1)
+        record_next(p);
+}
+
+void pins_event_body(struct event_row *e, struct str json)
+{
+    e->body = json;
+    e->body_len = (int64_t)json.n;
+    sha256(json, e->body_sha);
+    memcpy(e->stored_sha, e->body_sha, sizeof(e->stored_sha));
+}
+
+/* On the query lane. */
+
+static struct str definition_before(struct findings *f, const struct finding *one,
+                                    struct store *store, struct tool_row *ret)
+{
+    struct tool_filter filter = {.server = f->server, .name = one->tool, .with_definitions = true};
+    struct tool_row *rows = NULL;
+    struct error ignored;
+    size_t n = 0;
+
+    if (!store_tools_page(store, &filter, 1, f->mem, &rows, &n, &ignored) || !n)
+        return STR_NONE;
+    *ret = rows[0];
+    return rows[0].definition;
+}
+
+static void write_digest(struct js_writer *w, const char *key, const uint8_t digest[SHA256_BYTES])
+{
+    char hex[2 * SHA256_BYTES + 1];
+    hex_encode(digest, SHA256_BYTES, hex);
+    js_kv_string(w, key, str_of(hex));
+}
+
+static struct str diff_of(struct finding *one, struct str before, struct buf *out)
+{
+    bool shown = one->row.definition.p && (before.p || one->kind == FOUND_ADDED);
+
+    if (one->kind == FOUND_REMOVED)
+        return STR_NONE;
+    if (!shown)
+        return STR("(one of the two definitions is too long to be kept)");
+    tool_diff(before, one->row.definition, PINS_MAX_DIFF, out);
+    return buf_str(out);
+}
+
+static void write_body(struct findings *f, struct finding *one, struct store *store)
+{
+    struct tool_row was = {.server = STR_NONE};
+    struct str before =
+        one->kind == FOUND_CHANGED ? definition_before(f, one, store, &was) : STR_NONE;
+    struct buf out, diff;
+    struct js_writer w;
+
+    buf_init(&out, 8 * BODY_MAX);
+    buf_init(&diff, 2 * PINS_MAX_DIFF);
+    js_begin(&w, &out);
+    js_object(&w);
+    if (was.server.p)
+        write_digest(&w, "was", was.digest);
+    write_digest(&w, "now", one->row.digest);
+    js_kv_bool(&w, "held", one->is_held);
+    js_kv_string(&w, "diff", diff_of(one, before, &diff));
+    js_object_end(&w);
+    if (out.n <= BODY_MAX)
+        pins_event_body(&one->event, arena_dup(f->mem, buf_str(&out)));
+    buf_release(&diff);
+    buf_release(&out);
+}
+
+static struct str sentence(struct findings *f, const struct finding *one)
+{
+    char shown[160], like[160];
+
+    log_escape_cut(shown, sizeof(shown), one->tool);
+    switch (one->kind) {
+    case FOUND_TRUSTED:
+        break;
+    case FOUND_ADDED:
+        return arena_printf(f->mem, "%.*s has a new tool, %s", STR_ARG(f->server), shown);
+    case FOUND_CHANGED:
+        return arena_printf(f->mem, "%.*s has changed its tool %s", STR_ARG(f->server), shown);
+    case FOUND_REMOVED:
+        return arena_printf(f->mem, "%.*s lists its tool %s no more", STR_ARG(f->server), shown);
+    case FOUND_REFUSED:
+        log_escape_cut(like, sizeof(like), one->like.p ? one->like : STR(""));
+        return arena_printf(f->mem, "a tool of %.*s is left out: its name %s%s%s",
+                            STR_ARG(f->server), one->why, one->like.p ? ", " : "", like);
+    }
+    return arena_printf(f->mem, "%.*s is seen for the first time; its %zu tools stand approved",
+                        STR_ARG(f->server), f->trusted);
+}
+
+static struct event_row event_of(struct findings *f, const struct finding *one)
+{
+    static const char *const methods[] = {
+        [FOUND_TRUSTED] = "tool/trusted", [FOUND_ADDED] = "tool/added",
+        [FOUND_CHANGED] = "tool/changed", [FOUND_REMOVED] = "tool/removed",
+        [FOUND_REFUSED] = "tool/refused",
+    };
+    bool refused = one->is_held || one->kind == FOUND_REFUSED;
+    struct str tool = one->kind == FOUND_TRUSTED ? STR_NONE : one->tool;
+
+    return (struct event_row){
+        .tenant = TENANT,
+        .at_ms = clock_wall_ms(),
+        .kind = EVENT_SYSTEM,
+        .owner = STR("holdfast"),
+        .server = f->server,
+        .method = str_of(methods[one->kind]),
+        .tool = tool.n <= 256 ? tool : str_n(tool.p, 256),
+        .outcome = refused ? STR("refused") : STR("ok"),
+        .error = sentence(f, one),
+        .body_len = -1,
+    };
+}
+
+static bool run_read(struct read_job *job, struct store *store)
+{
+    struct findings *f = container_of(job, struct findings, read);
+    bool trusted = false;
+
+    for (size_t i = 0; i < f->n; i++) {
+        struct finding *one = &f->of[i];
+        if (one->kind == FOUND_TRUSTED) {
+            one->is_told = !trusted; /* one for all of them */
+            trusted = true;
+        }
+        if (!one->is_told)
+            continue;
+        one->event = event_of(f, one);
+        if (one->kind != FOUND_TRUSTED && one->kind != FOUND_REFUSED)
+            write_body(f, one, store);
+    }
+    if (f->untold) {
+        struct finding rest = {.kind = FOUND_CHANGED, .tool = STR("-")};
+        f->rest = event_of(f, &rest);
+        f->rest.tool = STR_NONE;
+        f->rest.error =
+            arena_printf(f->mem, "%.*s has changed %u more tools than are told one by one",
+                         STR_ARG(f->server), f->untold);
+    }
+    return true;
+}
+
+/* On the loop. */
+
+static void finish(struct findings *f)
+{
+    struct pins *p = f->pins;
+
+    list_remove(&f->node);
+    p->n_queue--;
+    findings_free(f);
+    if (p->n_queue)
+        record_next(p);
+}
+
+static void write_some(struct findings *f);
+
+static void on_written(struct write_job *job)
+{
+    struct findings *f = container_of(job, struct findings, write);
+
+    if (!job->ok) {
+        log_error("a change of tools is not in the audit; it is told again after a restart",
+                  LS("server", f->server), LZ("why", job->err.text));
+        finish(f);
+    } else if (f->written < f->n) {
+        write_some(f);
+    } else {
+        finish(f);
+    }
+}
+
+static void write_some(struct findings *f)
+{
+    size_t n = 0;
+
+    for (; f->written < f->n && n + 3 <= OPS_MAX; f->written++) {
+        struct finding *one = &f->of[f->written];
+        if (one->row.server.p)
+            f->ops[n++] = (struct store_op){.kind = OP_TOOL_SEEN, .tool = &one->row};
+        if (one->is_told)
+            f->ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &one->event};
+    }
+    if (f->written == f->n && f->untold)
+        f->ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &f->rest};
+    f->write = (struct write_job){.ops = f->ops, .n = n, .done = on_written};
+    if (!n || !lane_write(f->pins->lanes, &f->write))
+        finish(f);
+}
+
+static void on_read(struct read_job *job)
+{
+    struct findings *f = container_of(job, struct findings, read);
+
+    f->ops = arena_alloc(f->mem, OPS_MAX * sizeof(*f->ops));
+    write_some(f);
+}
+
+static void record_next(struct pins *p)
+{
+    struct findings *f = list_entry(p->queue.next, struct findings, node);
+
+    f->read = (struct read_job){.run = run_read, .done = on_read};
+    if (!lane_query(p->lanes, &f->read)) {
+        log_error("a change of tools is not in the audit: the store is busy",
+                  LS("server", f->server));
+        finish(f);
+    }
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pins/tool_json.h"
+
+#include "base/clock.h"
+#include "crypto/hash.h"
+#include "pins/diff.h"
+
+static bool is_zero(const uint8_t digest[SHA256_BYTES])
+{
+    static const uint8_t zero[SHA256_BYTES];
+    return memcmp(digest, zero, sizeof(zero)) == 0;
+}
+
+const char *tool_state(const struct tool_row *row)
+{
+    if (row->gone_ms)
+        return "gone";
+    if (is_zero(row->approved))
+        return "new";
+    return memcmp(row->approved, row->digest, sizeof(row->digest)) == 0 ? "approved" : "changed";
+}
+
+static void write_time(struct js_writer *w, const char *key, int64_t life_ms)
+{
+    char text[CLOCK_TEXT];
+
+    if (!life_ms)
+        return;
+    clock_format(life_ms, text);
+    js_kv_string(w, key, str_of(text));
+}
+
+static void write_tool(struct js_writer *w, const struct tool_row *row)
+{
+    char hex[2 * SHA256_BYTES + 1];
+
+    js_kv_string(w, "server", row->server);
+    js_kv_string(w, "name", row->name);
+    js_kv_string(w, "state", str_of(tool_state(row)));
+    hex_encode(row->digest, SHA256_BYTES, hex);
+    js_kv_string(w, "digest", str_of(hex));
+    if (!is_zero(row->approved)) {
+        hex_encode(row->approved, SHA256_BYTES, hex);
+        js_kv_string(w, "approved_digest", str_of(hex));
+    }
+    write_time(w, "first_seen_at", row->first_seen_ms);
+    write_time(w, "changed_at", row->changed_ms);
+    write_time(w, "gone_at", row->gone_ms);
+    write_time(w, "approved_at", row->approved_ms);
+}
+
+void tools_write(struct buf *out, const struct tool_row *rows, size_t n, size_t full)
+{
+    struct js_writer w;
+
+    js_begin(&w, out);
+    js_object(&w);
+    js_key(&w, STR("tools"));
+    js_array(&w);
+    for (size_t i = 0; i < n; i++) {
+        js_object(&w);
+        write_tool(&w, &rows[i]);
+        js_object_end(&w);
+    }
+    js_array_end(&w);
+    if (n && n == full) {
+        js_key(&w, STR("next"));
+        js_object(&w);
+        js_kv_string(&w, "server", rows[n - 1].server);
+        js_kv_string(&w, "name", rows[n - 1].name);
+        js_object_end(&w);
+    }
+    js_object_end(&w);
+}
+
+void tool_diff_write(struct buf *out, const struct tool_row *row)
+{
+    bool kept = row->definition.p && (is_zero(row->approved) || row->approved_definition.p);
+    struct js_writer w;
+    struct buf diff;
+
+    buf_init(&diff, 2 * TOOL_SHOWN_DIFF);
+    if (kept)
+        tool_diff(row->approved_definition, row->definition, TOOL_SHOWN_DIFF, &diff);
+    else
+        buf_addz(&diff, "(one of the two definitions is too long to be kept)\n");
+    js_begin(&w, out);
+    js_object(&w);
+    write_tool(&w, row);
+    js_kv_string(&w, "diff", buf_str(&diff));
+    js_object_end(&w);
+    buf_release(&diff);
+}
