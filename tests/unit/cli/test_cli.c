@@ -119,8 +119,8 @@ TEST(test_cli__unknown_commands_suggest_only_what_is_near)
                   "holdfast: there is no command \"verison\"; did you mean \"version\"?");
     check_refused("holdfast adit", 2,
                   "holdfast: there is no command \"adit\"; did you mean \"audit\"?");
-    check_refused("holdfast serve", 2,
-                  "holdfast: there is no command \"serve\"; see holdfast help");
+    check_refused("holdfast launch", 2,
+                  "holdfast: there is no command \"launch\"; see holdfast help");
     check_refused("holdfast u", 2, "holdfast: there is no command \"u\"; did you mean \"up\"?");
     check_refused("holdfast doctor", 2,
                   "holdfast: there is no command \"doctor\"; see holdfast help");

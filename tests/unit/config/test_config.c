@@ -408,6 +408,17 @@ TEST(test_config__the_flag_wins_over_the_file_and_is_checked_too)
     assert_non_null(strstr(err.text, "\"listen\" is 0.0.0.0:9, which others can reach"));
 }
 
+TEST(test_config__server_names_differ_by_more_than_case)
+{
+    struct str text = STR("{\"mcpServers\":{\"files\":{\"command\":\"a\"},"
+                          "\"Files\":{\"command\":\"b\"}}}");
+    struct config_source source = {.file = STR_NONE};
+
+    assert_false(config_parse(text, STR("h.json"), &source, &config, &err));
+    assert_int_equal(err.code, ERR_CONFIG);
+    assert_non_null(strstr(err.text, "differs from \"files\" by case alone"));
+}
+
 TEST(test_config__server_names_become_path_segments_and_prefixes)
 {
     static const char *const good[] = {"a", "A-b.c_d", "_x", "docs2", "9"};
