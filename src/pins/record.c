@@ -147,7 +147,7 @@ static struct event_row event_of(struct findings *f, const struct finding *one)
         .server = f->server,
         .method = str_of(methods[one->kind]),
         .tool = tool.n <= 256 ? tool : str_n(tool.p, 256),
-        .outcome = refused ? STR("refused") : STR("ok"),
+        .outcome = refused ? STR("refused") : STR_NONE, /* else nothing was to come of it */
         .error = sentence(f, one),
         .body_len = -1,
     };
