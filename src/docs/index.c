@@ -79,16 +79,37 @@ static bool put_words(struct index *x, struct index_side *side, int64_t id, stru
     return index_run(x, side, st, err);
 }
 
+/* Whether the words and links of just these bytes are there already. */
+static bool has_text(struct index *x, struct index_side *side, const struct index_document *d,
+                     bool *ret, struct error *err)
+{
+    sqlite3_stmt *st = index_prepare(x, side, INDEX_HAS_TEXT, err);
+
+    if (!st)
+        return false;
+    index_bind(st, 1, d->folder);
+    index_bind(st, 2, d->path);
+    sqlite3_bind_blob(st, 3, d->sha256, sizeof d->sha256, SQLITE_STATIC);
+    if (!index_step(x, side, st, ret, err))
+        return false;
+    sqlite3_reset(st);
+    return true;
+}
+
 static bool put(struct index *x, struct index_side *side, const struct index_document *d,
                 struct str accepted, struct error *err)
 {
     struct arena *mem = arena_new(1 << 16);
     struct str title = index_title(d->path, accepted);
     int64_t id = 0;
-    bool ok = put_document(x, side, d, links_fold(d->path, mem), title, &id, err) &&
-              run_on(x, side, INDEX_DROP_WORDS, id, err) &&
-              put_words(x, side, id, title, d->path, accepted, err) &&
-              index_links_put(x, side, id, d->path, accepted, err);
+    bool known = false;
+    bool ok = has_text(x, side, d, &known, err) &&
+              put_document(x, side, d, links_fold(d->path, mem), title, &id, err);
+
+    if (ok && !known)
+        ok = run_on(x, side, INDEX_DROP_WORDS, id, err) &&
+             put_words(x, side, id, title, d->path, accepted, err) &&
+             index_links_put(x, side, id, d->path, accepted, err);
 
     arena_free(mem);
     return ok;

@@ -28,7 +28,8 @@ struct index_document {
     uint64_t inode;
     uint8_t sha256[32];
 };
-/* `accepted` is the document's accepted view.  Replaces what was there. */
+/* `accepted` is the document's accepted view.  Replaces what was there; where the digest is the
+ * same, words and links are left as they are. */
 must_check bool index_put(struct index *x, const struct index_document *d, struct str accepted,
                           struct error *err);
 must_check bool index_remove(struct index *x, struct str folder, struct str path,

@@ -68,6 +68,7 @@ static const char *const texts[INDEX_STATEMENTS] = {
         "INSERT INTO documents (folder, path, key, title, size, modified_ms, inode, sha256)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (folder, path) DO UPDATE SET"
         " title = ?4, size = ?5, modified_ms = ?6, inode = ?7, sha256 = ?8 RETURNING id",
+    [INDEX_HAS_TEXT] = "SELECT 1 FROM documents WHERE folder = ?1 AND path = ?2 AND sha256 = ?3",
     [INDEX_DROP_WORDS] = "DELETE FROM words WHERE rowid = ?1",
     [INDEX_PUT_WORDS] = "INSERT INTO words (rowid, title, path, text) VALUES (?1, ?2, ?3, ?4)",
     [INDEX_DROP_LINKS] = "DELETE FROM links WHERE document = ?1",

@@ -22,6 +22,7 @@ enum index_statement {
     INDEX_RELEASE,
     INDEX_UNDO,
     INDEX_PUT_DOCUMENT,
+    INDEX_HAS_TEXT,
     INDEX_DROP_WORDS,
     INDEX_PUT_WORDS,
     INDEX_DROP_LINKS,
