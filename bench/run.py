@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py [--quick] [--save] [--only calls,bodies,single,eras,registry,seedload,noisy,sessions,streams,start]: what Holdfast
+"""run.py [--quick] [--save] [--only calls,bodies,single,eras,registry,seedload,noisy,docs,sessions,streams,start]: what Holdfast
 costs, beside nginx and PostgreSQL.
 
 Everything runs on this machine over loopback: one upstream (bench_upstream), one load (bench_load),
@@ -9,7 +9,8 @@ without audit and Holdfast with durable audit.  CPU per call is utime + stime of
 subject over the measured window, divided by the calls in it; ratios are taken against the nginx run of
 the same round, so that a slow minute of the machine hits both.  Data lies on the disk of the checkout,
 never on tmpfs, or the audit would cost nothing.  The registry (registry.py) is measured on SQLite and on
-PostgreSQL, beside pgbench that runs the same statements on the same server.  --save writes bench/results.md."""
+PostgreSQL, beside pgbench that runs the same statements on the same server; documents (documents.py) beside
+ripgrep and GNU grep.  --save writes bench/results.md."""
 import argparse
 import json
 import os
@@ -21,11 +22,12 @@ import sys
 import tempfile
 import time
 
+import documents
 import registry
 from subjects import (BUILD, TOP, Holdfast, Nginx, Report, Upstream, end_load, filesystem_of, load, private_kib, settle, spread,
                       start_load)
 
-PARTS = ('calls', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'sessions', 'streams', 'start')
+PARTS = ('calls', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'docs', 'sessions', 'streams', 'start')
 MOST_STREAMS = 10000
 
 
@@ -205,6 +207,8 @@ def measure(args, report, folder, running):
         registry.seed_load(report, folder, quick)
     if 'noisy' in args.only:
         measure_noisy(report, folder, upstream, rounds, seconds)
+    if 'docs' in args.only:
+        documents.measure(report, folder, rounds, seconds)
     # Alone from here on: pages that two processes of the program share would not count as private.
     for one in running[1:]:
         one.stop()
