@@ -38,12 +38,14 @@ static const char schema[] = "PRAGMA application_id = " TEXT_OF(
                     "CREATE INDEX links_by_second ON links (second);"
                     "CREATE VIRTUAL TABLE words USING fts5(title, path, text,"
                     " tokenize = 'unicode61 remove_diacritics 2');"
+                    /* Many documents at once: fewer, larger pieces to merge. */
+                    "INSERT INTO words (words, rank) VALUES ('hashsize', 8388608);"
                     "PRAGMA user_version = " TEXT_OF(FORMAT) ";"
                                                              "COMMIT;";
 
 static const char writer_pragmas[] = "PRAGMA synchronous = NORMAL;"
                                      "PRAGMA mmap_size = 0;"
-                                     "PRAGMA wal_autocheckpoint = 1000;"
+                                     "PRAGMA wal_autocheckpoint = 4000;"
                                      "PRAGMA journal_size_limit = 67108864;"
                                      "PRAGMA cache_size = -8192;"
                                      "PRAGMA temp_store = MEMORY;"

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define KEEP_TOGETHER 200   /* documents of one transaction */
+#define KEEP_TOGETHER 500   /* documents of one transaction */
 #define KEEP_DIRTY_MAX 5000 /* past that the folder is listed instead */
 #define KEEP_LIST_MS 600000 /* in case */
 
