@@ -17,12 +17,6 @@
 
 #define KEY_TEXT (2 * KEY_FILE_BYTES + 1) /* with the newline */
 
-static bool write_whole(int fd, const char *p, size_t n)
-{
-    ssize_t written = write(fd, p, n);
-    return written == (ssize_t)n && fsync(fd) == 0;
-}
-
 static bool sync_directory_of(const char *path)
 {
     char copy[PATH_MAX];
@@ -34,24 +28,36 @@ static bool sync_directory_of(const char *path)
     return ok;
 }
 
-/* Succeeds as well when another start has made the key meanwhile. */
-static bool make_key(const struct key_file *f, const char *path, struct error *err)
+bool key_file_put(const char *path, struct str text, bool first)
 {
-    uint8_t key[KEY_FILE_BYTES];
-    char text[KEY_TEXT + 1], beside[PATH_MAX + 24];
-    random_bytes(key, sizeof(key));
-    hex_encode(key, sizeof(key), text);
-    text[KEY_TEXT - 1] = '\n';
+    char beside[PATH_MAX + 24];
     snprintf(beside, sizeof(beside), "%s.%ld", path, (long)getpid());
     unlink(beside);
     int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool ok = fd >= 0 && write_whole(fd, text, KEY_TEXT);
-    ok = ok && (link(beside, path) == 0 || errno == EEXIST) && sync_directory_of(path);
+    bool ok = fd >= 0 && write(fd, text.p, text.n) == (ssize_t)text.n && fsync(fd) == 0;
+    if (ok && first)
+        ok = link(beside, path) == 0 || errno == EEXIST;
+    else if (ok)
+        ok = rename(beside, path) == 0;
+    ok = ok && sync_directory_of(path);
     int saved = errno;
     if (fd >= 0) {
         close(fd);
         unlink(beside);
     }
+    errno = saved;
+    return ok;
+}
+
+static bool make_key(const struct key_file *f, const char *path, struct error *err)
+{
+    uint8_t key[KEY_FILE_BYTES];
+    char text[KEY_TEXT + 1];
+    random_bytes(key, sizeof(key));
+    hex_encode(key, sizeof(key), text);
+    text[KEY_TEXT - 1] = '\n';
+    bool ok = key_file_put(path, str_n(text, KEY_TEXT), true);
+    int saved = errno;
     crypto_wipe(key, sizeof(key));
     crypto_wipe(text, sizeof(text));
     return ok ||

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,39 +161,13 @@ static bool path_fits(struct str path, char ret[PATH_MAX], struct error *err)
     return true;
 }
 
-static bool sync_directory_of(const char *path)
-{
-    char copy[PATH_MAX];
-    snprintf(copy, sizeof(copy), "%s", path);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool ok = fd >= 0 && fsync(fd) == 0;
-    if (fd >= 0)
-        close(fd);
-    return ok;
-}
-
-/* `first`: only where there is none yet, and one made meanwhile is as good. */
 static bool write_file(const char *path, struct str text, bool first, struct error *err)
 {
-    char beside[PATH_MAX + 24];
-    snprintf(beside, sizeof(beside), "%s.%ld", path, (long)getpid());
-    unlink(beside);
-    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool ok = fd >= 0 && write(fd, text.p, text.n) == (ssize_t)text.n && fsync(fd) == 0;
-    if (ok && first)
-        ok = link(beside, path) == 0 || errno == EEXIST;
-    else if (ok)
-        ok = rename(beside, path) == 0;
-    ok = ok && sync_directory_of(path);
-    int saved = errno;
-    if (fd >= 0) {
-        close(fd);
-        unlink(beside);
-    }
-    return ok || error_sys(err, ERR_CONFIG, saved,
-                           "the master key %s cannot be written; check that its directory is "
-                           "writable",
-                           path);
+    return key_file_put(path, text, first) ||
+           error_sys(err, ERR_CONFIG, errno,
+                     "the master key %s cannot be written; check that its directory is "
+                     "writable",
+                     path);
 }
 
 static void add_line(struct buf *out, const struct master_key *k)
