@@ -8,30 +8,19 @@
  *
  * SIGHUP reads the configuration again and swaps it whole, or says why not and keeps the old one.
  */
-#include "gateway.h"
+#include "gateway_impl.h"
 
 #include "audit/audit.h"
-#include "audit/chain.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "cli/datadir.h"
-#include "crypto/hash.h"
-#include "crypto/key_file.h"
-#include "delivery/delivery.h"
-#include "exchange/exchange.h"
 #include "exchange/pipe.h"
 #include "exchange/sse2024.h"
 #include "identity/issuers.h"
-#include "ground.h"
 #include "io/address.h"
 #include "io/tls.h"
 #include "pins/pins.h"
-#include "rest/api.h"
 #include "rest/front.h"
-#include "servers/docs/docs.h"
-#include "servers/sample.h"
-#include "servers/session.h"
 #include "session/follow.h"
 #include "session/reaper.h"
 #include "session/session_gauges.h"
@@ -51,267 +40,6 @@
 #define DRAIN_PIPES_MS (3 * PIPE_GRACE_MS) /* a client that ends its own server waits for it */
 #define MOST_SAID 20
 
-struct gateway {
-    struct gateway_options options;
-    struct arena *mem;
-    struct datadir *datadir;
-    struct keeper *keeper;
-    struct ground *ground;
-    struct services sv;
-    struct http_server *server;
-    struct tls_context *tls;
-    struct reaper *reaper;
-    struct follow *follow; /* NULL: nobody shares the store */
-    struct redis_listen *listen;
-    struct loop_timer *drain, *first_pipe;
-    int64_t drain_until_ms;
-    bool anchoring;
-    struct own_tokens *own_tokens;
-    struct docs_server docs; /* what the tools reach documents by */
-};
-
-/* Results that an earlier process kept for clients that were gone. */
-static bool open_undelivered(struct gateway *g, struct error *err)
-{
-    struct undelivered_config kept = {.loop = g->sv.loop,
-                                      .store = ground_write_store(g->ground),
-                                      .writer = ground_writer(g->ground)->number};
-    chain_derive(ground_chain(g->ground), "undelivered", kept.key);
-    bool opened = undelivered_open(&kept, &g->sv.undelivered, err);
-    crypto_wipe(kept.key, sizeof(kept.key));
-    return opened;
-}
-
-/* A resumed stream had the result that was kept for its client. */
-static void on_kept_sent(void *undelivered, int64_t id)
-{
-    undelivered_drop(undelivered, id);
-}
-
-/* Streams, who listens to them, and the servers behind it all. */
-static void start_delivery(struct gateway *g)
-{
-    struct services *sv = &g->sv;
-    struct chain *chain = ground_chain(g->ground);
-    uint8_t key[32];
-
-    struct streams_config streams = {
-        .loop = sv->loop, .writer = ground_writer(g->ground)->number, .identity = sv->identity};
-    chain_derive(chain, "streams", streams.key);
-    sv->streams = streams_new(&streams);
-    streams_on_kept(sv->streams, on_kept_sent, sv->undelivered);
-    sv->hub = hub_new(sv->loop, sv->streams);
-    deadline_class_init(&sv->slow_calls, sv->loop, EXCHANGE_SLOW_MS);
-    deadline_class_init(&sv->quiet, sv->loop, EXCHANGE_QUIET_MS);
-    chain_derive(chain, "request-state", key);
-    sv->state_key = hmac_key_new(key, sizeof(key));
-    struct upstreams_config upstreams = {
-        .loop = sv->loop,
-        .keeper = g->keeper,
-        .sink = delivery_sink(sv->hub),
-        .gate = exchange_child_gate(sv),
-        .guard = pins_guard(sv->pins),
-    };
-    builtin_register(&server_sample, NULL);
-    builtin_register(&server_session, sv->registry);
-    builtin_register(&server_docs, &g->docs);
-    sv->upstreams = upstreams_new(&upstreams);
-    pins_use(sv->pins, sv->lanes, sv->upstreams);
-    hub_set_upstreams(sv->hub, sv->upstreams);
-    sv->pipes = pipes_new(sv);
-    sv->sse2024 = sse2024_new(sv);
-}
-
-static void on_session_ended(void *arg, struct str link_key)
-{
-    struct gateway *g = arg;
-    upstreams_end_links(g->sv.upstreams, link_key, "its session was terminated");
-}
-
-/* Another node ended it: what serves it here goes as well. */
-static void on_ended_elsewhere(void *arg, struct str tenant unused_arg, struct str id)
-{
-    struct gateway *g = arg;
-    char key[64];
-
-    snprintf(key, sizeof(key), "s:%.*s", STR_ARG(id));
-    on_session_ended(g, str_of(key));
-}
-
-/* The same that a DELETE does here. */
-static void on_transport_ended_elsewhere(void *arg, struct transport *t)
-{
-    struct gateway *g = arg;
-
-    transport_ref(t);
-    hub_transport_ended(g->sv.hub, t);
-    streams_forget(g->sv.streams, t);
-    transport_forget(t);
-    transport_unref(t);
-}
-
-/* Its links hold the credentials it had. */
-static void on_session_sealed(void *arg, struct str link_key)
-{
-    struct gateway *g = arg;
-    upstreams_end_links(g->sv.upstreams, link_key, "its credentials were changed");
-}
-
-/* The master key, made at the first start; never anew over credentials that an old one sealed. */
-static bool open_keyring(struct gateway *g, struct error *err)
-{
-    struct services *sv = &g->sv;
-    struct store *store = ground_write_store(g->ground);
-    struct master *master = NULL;
-    bool is_ours = false, any = false;
-    struct str path = master_path(g->options.data_dir, g->mem, &is_ours);
-
-    if (!keyring_fits(store, NULL, &any, err) || !master_load(path, is_ours && !any, &master, err))
-        return false;
-    if (!keyring_fits(store, master, &any, err)) {
-        master_free(master);
-        return error_wrap(err, "%.*s", STR_ARG(path));
-    }
-    struct keyring_config config = {.loop = sv->loop, .master = master, .path = path};
-    sv->keyring = keyring_new(&config);
-    return true;
-}
-
-/* Another node has changed something that we may hold. */
-static void on_change_heard(void *arg)
-{
-    struct gateway *g = arg;
-    follow_nudge(g->follow);
-    identity_nudge(g->sv.identity);
-}
-
-static bool start_listening(struct gateway *g, struct error *err)
-{
-    struct redis_listen_config config = {.loop = g->sv.loop,
-                                         .target = &g->options.redis,
-                                         .channel = ground_channel(g->ground),
-                                         .heard = on_change_heard,
-                                         .arg = g};
-    return !config.channel.p || redis_listen_new(&config, &g->listen, err);
-}
-
-/* Nodes that share a database and a Redis share what limits count. */
-static bool start_quotas(struct gateway *g, struct error *err)
-{
-    struct quotas_config config = {
-        .loop = g->sv.loop,
-        .lanes = g->sv.lanes,
-        .config = g->sv.config,
-        .redis = g->options.redis.shown.p && ground_is_shared(g->ground) ? &g->options.redis : NULL,
-        .prefix = g->sv.config->cache_prefix,
-        .node = ground_writer(g->ground)->uuid,
-    };
-    chain_derive(ground_chain(g->ground), "limits", config.key);
-    bool ok = quotas_new(&config, &g->sv.quotas, err);
-    crypto_wipe(config.key, sizeof(config.key));
-    return ok;
-}
-
-static void start_registry(struct gateway *g)
-{
-    struct services *sv = &g->sv;
-    struct registry_config config = {
-        .loop = sv->loop,
-        .lanes = sv->lanes,
-        .sessions = sv->sessions,
-        .audit = sv->audit,
-        .is_shared = ground_is_shared(g->ground),
-        .on_ended = on_session_ended,
-        .arg = g,
-    };
-    sv->registry = registry_new(&config);
-    api_start();
-}
-
-/* The knowledge base; its tools are registered with the other servers of ours. */
-static void start_docs(struct gateway *g)
-{
-    struct services *sv = &g->sv;
-    struct docs_start start = {
-        .loop = sv->loop, .lanes = sv->lanes, .data_dir = g->options.data_dir};
-
-    sv->docs = docs_new(&start);
-    docs_apply(sv->docs, sv->config);
-    g->docs = (struct docs_server){sv->docs, sv->registry, sv->sessions, &sv->config};
-}
-
-/* Who is calling, and who signs in.  Nodes on one store share the key of access tokens. */
-static bool start_identity(struct gateway *g, struct error *err)
-{
-    static const struct key_file words = {.name = "the key of access tokens",
-                                          .or_move = "away: users then sign in again"};
-    struct services *sv = &g->sv;
-    uint8_t seed[KEY_FILE_BYTES];
-    bool is_own;
-
-    struct str path = datadir_token_key(g->options.data_dir, g->mem, &is_own);
-    if (!key_file_load(&words, path, is_own, seed, err))
-        return false;
-    g->own_tokens = own_tokens_new(seed);
-    crypto_wipe(seed, sizeof(seed));
-    struct identity_config identity = {
-        .loop = sv->loop,
-        .lanes = sv->lanes,
-        .is_shared = ground_is_shared(g->ground),
-        .own = g->own_tokens,
-    };
-    if (!identity_new(&identity, sv->config, &sv->identity, err))
-        return false;
-    struct logins_config logins = {
-        .loop = sv->loop, .lanes = sv->lanes, .identity = sv->identity, .own = g->own_tokens};
-    sv->logins = logins_new(&logins);
-    return true;
-}
-
-/* Calls and their record. */
-static void start_audit(struct gateway *g)
-{
-    struct services *sv = &g->sv;
-    struct audit_config audit = {
-        .lanes = sv->lanes,
-        .loop = sv->loop,
-        .chain = ground_chain(g->ground),
-        .writer = ground_writer(g->ground)->number,
-        .spool = ground_spool(g->ground),
-        .max_body = sv->config->limit_audit_body,
-        .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
-    };
-    sv->audit = audit_new(&audit);
-    undelivered_use(sv->undelivered, sv->lanes);
-    keyring_use(sv->keyring, sv->lanes);
-    sv->calls = calls_new(sv->loop, sv->audit, sv->lanes, sv->keyring);
-}
-
-/* Sessions, and what other nodes do to them after the change `ended`. */
-static void start_sessions(struct gateway *g, int64_t ended)
-{
-    struct services *sv = &g->sv;
-    const struct writer_row *writer = ground_writer(g->ground);
-    struct sessions_config sessions = {
-        .lanes = sv->lanes,
-        .node = writer->node,
-        .writer = writer->number,
-        .max_resident = 10000,
-    };
-    sv->sessions = sessions_new(&sessions);
-    sessions_on_sealed(sv->sessions, on_session_sealed, g);
-    struct follow_config follow = {
-        .loop = sv->loop,
-        .lanes = sv->lanes,
-        .sessions = sv->sessions,
-        .after = ended,
-        .ended = on_ended_elsewhere,
-        .transport_ended = on_transport_ended_elsewhere,
-        .arg = g,
-    };
-    g->follow = ground_is_shared(g->ground) ? follow_new(&follow) : NULL;
-}
-
 static bool start_services(struct gateway *g, struct error *err)
 {
     struct services *sv = &g->sv;
@@ -323,8 +51,8 @@ static bool start_services(struct gateway *g, struct error *err)
         ground.redis = &g->options.redis;
 
     int64_t ended = 0;
-    if (!ground_open(&ground, &g->ground, err) || !open_undelivered(g, err) ||
-        !open_keyring(g, err) ||
+    if (!ground_open(&ground, &g->ground, err) || !gateway_open_undelivered(g, err) ||
+        !gateway_open_keyring(g, err) ||
         (ground_is_shared(g->ground) &&
          !follow_position(ground_write_store(g->ground), &ended, err)))
         return false;
@@ -334,17 +62,17 @@ static bool start_services(struct gateway *g, struct error *err)
     list_init(&sv->unbegun);
     sv->lanes = ground_run(g->ground, sv->loop);
     sv->database = ground_database(g->ground)->shown;
-    if (!start_identity(g, err) || !start_quotas(g, err))
+    if (!gateway_start_identity(g, err) || !gateway_start_quotas(g, err))
         return false;
-    start_audit(g);
-    start_sessions(g, ended);
-    if (!start_listening(g, err))
+    gateway_start_audit(g);
+    gateway_start_sessions(g, ended);
+    if (!gateway_start_listening(g, err))
         return false;
     session_metrics_start();
     sv->gauges = session_gauges_new(sv->loop, sv->lanes);
-    start_registry(g);
-    start_docs(g);
-    start_delivery(g);
+    gateway_start_registry(g);
+    gateway_start_docs(g);
+    gateway_start_delivery(g);
     upstreams_apply(sv->upstreams, sv->config);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->config);
     operate_start(sv);

@@ -16,7 +16,7 @@ struct buf {
 
 void buf_init(struct buf *b, size_t max);
 void buf_init_secret(struct buf *b, size_t max); /* secrets pass through it: it wipes */
-void buf_release(struct buf *b); /* also fine on a zeroed buf, and twice */
+void buf_release(struct buf *b);                 /* also fine on a zeroed buf, and twice */
 /* false, and nothing added, when the ceiling would be passed: for sizes a peer controls. */
 must_check bool buf_try_add(struct buf *b, const void *p, size_t n);
 void buf_addf(struct buf *b, const char *fmt, ...) printf_like(2, 3);

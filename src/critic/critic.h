@@ -93,8 +93,8 @@ must_check bool critic_apply(const struct critic *c, const struct critic_edit *e
                              struct arena *mem, struct str *ret, struct error *err);
 
 /* Where `needle` stands in the accepted view: exactly, else with curly quotes taken for straight
- * ones and line ends for each other.  *ret_count counts exact places (or, when there are none, the others), overlapping ones
- * too; *ret_at and *ret_n are the first one's. */
+ * ones and line ends for each other.  *ret_count counts exact places (or, when there are none, the
+ * others), overlapping ones too; *ret_at and *ret_n are the first one's. */
 void critic_find(struct str accepted, struct str needle, size_t *ret_at, size_t *ret_n,
                  size_t *ret_count);
 

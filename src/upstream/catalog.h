@@ -59,8 +59,8 @@ struct catalog {
     bool subscribes;         /* resources.subscribe */
     struct catalog_list lists[CATALOG_KINDS];
     struct catalog_words *words; /* of its tools, for whoever ranks them (route/rank.c); in mem */
-    int64_t filled_ms; /* monotonic */
-    unsigned edition;  /* counts what changed of what is shown since then */
+    int64_t filled_ms;           /* monotonic */
+    unsigned edition;            /* counts what changed of what is shown since then */
 };
 
 #define CATALOG_MAX_BYTES (16u * 1024 * 1024)

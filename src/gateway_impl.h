@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gateway.c (the order) and gateway_parts.c (what each part is made of) share. */
+#ifndef HOLDFAST_GATEWAY_IMPL_H
+#define HOLDFAST_GATEWAY_IMPL_H
+
+#include "exchange/exchange.h"
+#include "gateway.h"
+#include "ground.h"
+#include "servers/docs/docs.h"
+
+struct gateway {
+    struct gateway_options options;
+    struct arena *mem;
+    struct datadir *datadir;
+    struct keeper *keeper;
+    struct ground *ground;
+    struct services sv;
+    struct http_server *server;
+    struct tls_context *tls;
+    struct reaper *reaper;
+    struct follow *follow; /* NULL: nobody shares the store */
+    struct redis_listen *listen;
+    struct loop_timer *drain, *first_pipe;
+    int64_t drain_until_ms;
+    bool anchoring;
+    struct own_tokens *own_tokens;
+    struct docs_server docs; /* what the tools reach documents by */
+};
+
+/* Parts of the services, in the order they are started; each needs those before it. */
+must_check bool gateway_open_undelivered(struct gateway *g, struct error *err);
+void gateway_start_delivery(struct gateway *g);
+must_check bool gateway_open_keyring(struct gateway *g, struct error *err);
+must_check bool gateway_start_listening(struct gateway *g, struct error *err);
+must_check bool gateway_start_quotas(struct gateway *g, struct error *err);
+void gateway_start_registry(struct gateway *g);
+void gateway_start_docs(struct gateway *g);
+must_check bool gateway_start_identity(struct gateway *g, struct error *err);
+void gateway_start_audit(struct gateway *g);
+void gateway_start_sessions(struct gateway *g, int64_t ended);
+
+#endif
