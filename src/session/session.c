@@ -76,6 +76,7 @@ static void session_drop(struct session *s)
     list_remove(&s->lru);
     s->home->n_sessions--;
     free((char *)s->sealed_auth.p);
+    free((char *)s->toolsets.p);
     arena_free(s->mem);
     free(s);
 }
@@ -286,6 +287,7 @@ void session_fill_row(const struct session *s, struct session_row *ret)
         .counted = s->counted,
         .carrier = s->carrier,
         .carrier_key = s->carrier_key,
+        .toolsets = s->toolsets,
         .created_ms = s->created_ms,
         .last_activity_ms = s->last_used_ms,
         .expires_ms = s->expires_ms,
@@ -338,6 +340,16 @@ void sessions_moved(struct sessions *home, struct str tenant, struct str id,
         s->expires_ms = to->expires_ms;
         s->ttl_ms = to->ttl_ms;
     }
+}
+
+void session_take_toolsets(struct session *s, struct str toolsets)
+{
+    char *kept = toolsets.p ? xcalloc(1, toolsets.n + 1) : NULL;
+
+    if (kept)
+        memcpy(kept, toolsets.p, toolsets.n);
+    free((char *)s->toolsets.p); /* what was given may be a part of it */
+    s->toolsets = kept ? str_n(kept, toolsets.n) : STR_NONE;
 }
 
 void session_take_sealed(struct session *s, struct str sealed_auth)

@@ -42,7 +42,8 @@ struct session {
     int64_t created_ms, last_used_ms, expires_ms, ttl_ms;
     struct str client_name, client_type, client_version;
     struct str
-        sealed_auth; /* credentials for other services, see sealed.h; absent: none; its own */
+        sealed_auth;     /* credentials for other services, see sealed.h; absent: none; its own */
+    struct str toolsets; /* keys of those enabled in it, a comma between; absent: none; its own */
     struct session_link *links;
     struct list lru; /* on the idle list while refs == 0 */
 };
@@ -119,6 +120,10 @@ void sessions_moved(struct sessions *s, struct str tenant, struct str id,
  * sessions_on_sealed() named is told, for links that use the old ones must end. */
 void sessions_sealed(struct sessions *s, struct str tenant, struct str id, struct str sealed_auth);
 void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str link_key), void *arg);
+
+/* Other toolsets are enabled in it (absent: none); copied.  In memory: the caller has committed it.
+ */
+void session_take_toolsets(struct session *s, struct str toolsets);
 
 /* One reference; visible to lookups from now on (its row is committed by then). */
 struct transport *transport_new(struct sessions *s, const struct transport_row *row) must_check;

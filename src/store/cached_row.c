@@ -10,9 +10,9 @@
 
 #include <endian.h>
 
-#define FORMAT 1
+#define FORMAT 2
 /* A new column must be added to the tables, and to FORMAT. */
-_Static_assert(sizeof(struct session_row) == 16 * sizeof(struct str) + 8 * sizeof(int64_t) + 16,
+_Static_assert(sizeof(struct session_row) == 17 * sizeof(struct str) + 8 * sizeof(int64_t) + 16,
                "struct session_row has changed");
 
 #define AT(field) offsetof(struct session_row, field)
@@ -33,6 +33,7 @@ static const size_t texts[] = {
     AT(context_id),
     AT(sealed_auth),
     AT(termination_reason),
+    AT(toolsets),
 };
 static const size_t numbers[] = {
     AT(created_ms), AT(last_activity_ms), AT(expires_ms),  AT(terminated_ms),

@@ -24,6 +24,7 @@ static const size_t session_texts[] = {
     offsetof(struct session_row, context_id),
     offsetof(struct session_row, sealed_auth),
     offsetof(struct session_row, termination_reason),
+    offsetof(struct session_row, toolsets),
 };
 /* The row's own memory, whoever owns it. */
 static struct session_row *session_row_by_id(struct memory_store *s, struct str id)
@@ -184,6 +185,7 @@ enum verdict mem_session_patch(struct memory_store *s, const struct store_op *op
         {FIELD_CORE_SESSION_ID, offsetof(struct session_row, core_session_id)},
         {FIELD_CONTEXT_ID, offsetof(struct session_row, context_id)},
         {FIELD_SEALED_AUTH, offsetof(struct session_row, sealed_auth)},
+        {FIELD_TOOLSETS, offsetof(struct session_row, toolsets)},
     };
     enum verdict verdict;
     struct session_row *row = live_one(s, op, op->session->id, now_ms, &verdict);

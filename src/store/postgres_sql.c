@@ -16,7 +16,7 @@
     "core_session_id, coalesce(connection_json, connection_metadata::text), context_id, "          \
     "passthrough_auth_encrypted, created_at, "                                                     \
     "last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, "                    \
-    "tool_execution_count, total_tokens_used, version"
+    "tool_execution_count, total_tokens_used, version, toolsets"
 /* `full`: whether the definitions come along. */
 #define TOOLS(full)                                                                                \
     "SELECT server, name, digest, CASE WHEN " full " THEN definition END, approved, "              \
@@ -98,9 +98,9 @@ const char *const pg_texts[PG_COUNT] = {
              "$7::text, $8::text, $9::text, $10::boolean, $11::text, $12::bytea, NULL, $13::uuid, "
              "$14::timestamptz, $15::bigint, $16::bigint, $17::timestamptz, $18::timestamptz, "
              "$19::timestamptz, $20::text, $21::text, $22::text, $23::boolean, $24::boolean, "
-             "$25::text, $26::bytea, $27::bigint, $28::bigint, $29::text)::mcp.edge_mcp_sessions, "
-             "$30::timestamptz, $31::bigint)",
-             "$32"),
+             "$25::text, $26::bytea, $27::bigint, $28::bigint, $29::text, "
+             "$30::text)::mcp.edge_mcp_sessions, $31::timestamptz, $32::bigint)",
+             "$33"),
     [PG_SESSION_NAME] = VERB("hf_session_name($1::uuid, $2::text, $3::text, $4::timestamptz, "
                              "$5::timestamptz, $6::bigint)",
                              "$7"),
@@ -155,11 +155,11 @@ const char *const pg_texts[PG_COUNT] = {
         "WITH done AS (SELECT mcp.hf_session_patch($1::uuid, $2::text, $3::text, $4::boolean, "
         "ROW(NULL, NULL, NULL, NULL, NULL, $5::text, $6::text, $7::text, NULL, $8::boolean, "
         "$9::text, $10::bytea, NULL, $11::uuid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
-        "NULL, NULL, NULL, NULL, NULL, NULL, $12::bigint, $13::text)::mcp.edge_mcp_sessions, "
-        "$14::integer, $15::timestamptz) AS verdict), "
+        "NULL, NULL, NULL, NULL, NULL, NULL, $12::bigint, $13::text, "
+        "$14::text)::mcp.edge_mcp_sessions, $15::integer, $16::timestamptz) AS verdict), "
         "told AS (INSERT INTO mcp.changes (kind, tenant_id, name, made_at) "
-        "SELECT 4, $2, $1::text, $15 FROM done WHERE verdict = 0 AND $14 & 128 <> 0) "
-        "SELECT mcp.hf_require(verdict, $16::boolean) FROM done",
+        "SELECT 4, $2, $1::text, $16 FROM done WHERE verdict = 0 AND $15 & 128 <> 0) "
+        "SELECT mcp.hf_require(verdict, $17::boolean) FROM done",
     [PG_SESSION_REFRESH] = VERB("hf_session_refresh($1::uuid, $2::text, $3::text, $4::boolean, "
                                 "$5::timestamptz, $6::bigint, $7::timestamptz)",
                                 "$8"),

@@ -46,6 +46,7 @@ static void session_create(struct pg_params *p, const struct store_op *op, int64
     pg_int(p, r->ttl_ms);
     pg_int(p, r->version ? r->version : 1);
     pg_text(p, r->connection_metadata);
+    pg_text(p, r->toolsets);
     pg_instant(p, now_ms);
     pg_int(p, op->max_counted);
 }
@@ -186,6 +187,7 @@ static void session_patch(struct pg_params *p, const struct store_op *op, int64_
     pg_own_uuid(p, r->context_id);
     pg_int(p, r->version);
     pg_text(p, r->connection_metadata);
+    pg_text(p, r->toolsets);
     pg_int4(p, (int32_t)op->fields);
     pg_instant(p, now_ms);
 }

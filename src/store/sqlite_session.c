@@ -110,6 +110,7 @@ static void bind_session(struct sq_bind *b, const struct session_row *r,
     sq_int(b, r->tool_count);
     sq_int(b, r->tokens_used);
     sq_int(b, r->version ? r->version : 1);
+    sq_text(b, r->toolsets);
 }
 
 bool sq_session_create(struct sq_batch *batch, struct store_op *op, struct error *err)
@@ -293,6 +294,7 @@ static bool patch_columns(struct sq_batch *batch, const struct store_op *op, str
     sq_text(&b, r->context_id);
     sq_int(&b, r->initialized);
     sq_blob(&b, r->sealed_auth);
+    sq_text(&b, r->toolsets);
     return sq_run(batch->s, st, err);
 }
 

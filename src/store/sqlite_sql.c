@@ -14,7 +14,7 @@
     "client_version, status, origin, initialized, provisional, counted, carrier, carrier_key, "    \
     "core_session_id, connection_metadata, context_id, passthrough_auth_encrypted, created_at, "   \
     "last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, "                    \
-    "tool_execution_count, total_tokens_used, version"
+    "tool_execution_count, total_tokens_used, version, toolsets"
 #define SESSIONS "SELECT " SESSION_COLUMNS " FROM edge_mcp_sessions "
 /* A session that passed its end ended there, not when somebody noticed. */
 #define LAPSE                                                                                      \
@@ -244,9 +244,9 @@ const char *const sq_texts[SQ_COUNT] = {
         "SELECT 1 FROM edge_mcp_sessions WHERE tenant_id = ?1 AND owner = ?3 AND carrier = ?4 "
         "AND carrier_key = ?5 AND carrier_key IS NOT NULL AND " LIVE " UNION ALL "
         "SELECT 1 FROM edge_mcp_sessions WHERE id = ?6 LIMIT 1",
-    [SQ_SESSION_INSERT] =
-        "INSERT INTO edge_mcp_sessions (" SESSION_COLUMNS ") "
-        "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+    [SQ_SESSION_INSERT] = "INSERT INTO edge_mcp_sessions (" SESSION_COLUMNS ") "
+                          "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
+                          "ON CONFLICT DO NOTHING",
     [SQ_SESSION_STATE] = "SELECT counted AND NOT provisional, counted, " LIVE " AND " NOT_PAST(
         "?4") ", version FROM edge_mcp_sessions WHERE " REACHED("?1", "?2", "?3"),
     [SQ_SESSION_NAME] =
@@ -272,7 +272,8 @@ const char *const sq_texts[SQ_COUNT] = {
         "context_id = CASE WHEN ?2 & 32 THEN ?8 ELSE context_id END, "
         "initialized = CASE WHEN ?2 & 64 THEN ?9 ELSE initialized END, "
         "passthrough_auth_encrypted = CASE WHEN ?2 & 128 THEN ?10 "
-        "ELSE passthrough_auth_encrypted END WHERE id = ?1",
+        "ELSE passthrough_auth_encrypted END, "
+        "toolsets = CASE WHEN ?2 & 256 THEN ?11 ELSE toolsets END WHERE id = ?1",
     [SQ_SESSION_REFRESH] =
         "UPDATE edge_mcp_sessions SET version = version + 1, expires_at = ?5, ttl_ms = ?6 "
         "WHERE " REACHED("?1", "?2", "?3") "AND " LIVE " AND " NOT_PAST("?4"),

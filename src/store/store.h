@@ -174,6 +174,7 @@ enum session_field {
     FIELD_CONTEXT_ID = 32,
     FIELD_INITIALIZED = 64,
     FIELD_SEALED_AUTH = 128,
+    FIELD_TOOLSETS = 256,
 };
 
 struct store_op {

@@ -158,6 +158,7 @@ static void patch_writes_what_it_names(struct fixture *f)
                              .core_session_id = STR("core"),
                              .context_id = STR(CONTEXT "000009"),
                              .sealed_auth = STR("\x00\xff"),
+                             .toolsets = STR("read,write"),
                              .initialized = true};
     assert_int_equal(patch(f, &alice, to, FIELD_CLIENT_NAME | FIELD_CLIENT_VERSION), VERDICT_OK);
     struct session_row *got = get(f, &alice, ID "000001");
@@ -165,11 +166,13 @@ static void patch_writes_what_it_names(struct fixture *f)
     assert_str(got->client_type, "ide");
     assert_null(got->client_version.p);
     assert_null(got->connection_metadata.p);
+    assert_null(got->toolsets.p);
     assert_false(got->initialized);
     assert_int_equal(got->version, 2);
     assert_int_equal(patch(f, &alice, to,
                            FIELD_CLIENT_TYPE | FIELD_CONNECTION_METADATA | FIELD_CORE_SESSION_ID |
-                               FIELD_CONTEXT_ID | FIELD_INITIALIZED | FIELD_SEALED_AUTH),
+                               FIELD_CONTEXT_ID | FIELD_INITIALIZED | FIELD_SEALED_AUTH |
+                               FIELD_TOOLSETS),
                      VERDICT_OK);
     got = get(f, &alice, ID "000001");
     assert_str(got->client_type, "agent");
@@ -177,8 +180,12 @@ static void patch_writes_what_it_names(struct fixture *f)
     assert_str(got->core_session_id, "core");
     assert_str(got->context_id, CONTEXT "000009");
     assert_true(str_eq(got->sealed_auth, STR("\x00\xff")));
+    assert_str(got->toolsets, "read,write");
     assert_true(got->initialized);
     assert_int_equal(got->version, 3);
+    to.toolsets = STR_NONE;
+    assert_int_equal(patch(f, &alice, to, FIELD_TOOLSETS), VERDICT_OK);
+    assert_null(get(f, &alice, ID "000001")->toolsets.p);
 }
 TEST(test_session_patch__writes_the_columns_it_names_and_no_other)
 {

@@ -16,6 +16,7 @@ static void every_column_survives(struct fixture *f)
     row.core_session_id = STR("core");
     row.connection_metadata = STR("{\"ip\":\"::1\"}");
     row.context_id = STR(ID "000088");
+    row.toolsets = STR("read,write");
     row.sealed_auth = STR("\x00\xff\x01");
     row.ttl_ms = 5000;
     row.tool_count = 7;
@@ -41,6 +42,7 @@ static void every_column_survives(struct fixture *f)
     assert_str(got->core_session_id, "core");
     assert_str(got->connection_metadata, "{\"ip\":\"::1\"}");
     assert_str(got->context_id, ID "000088");
+    assert_str(got->toolsets, "read,write");
     assert_true(str_eq(got->sealed_auth, STR("\x00\xff\x01")));
     assert_int_equal(got->created_ms, NOW);
     assert_int_equal(got->last_activity_ms, NOW);
