@@ -114,6 +114,19 @@ struct profile_config {
     const struct toolset_config **toolsets; /* what those keys name, in their order */
     int mode;                               /* enum profile_mode */
     bool client_id_required;
+    int64_t max_active; /* toolsets enabled at once in a session; 0: all */
+    struct str *allow;  /* toolset keys that may be enabled; none: all */
+    size_t n_allow;
+    struct str *deny; /* … and those that may not */
+    size_t n_deny;
+    struct client_config *clients; /* what client ids are narrowed to */
+    size_t n_clients;
+};
+/* A client id, or "*" for those that are not named, and the keys of its toolsets. */
+struct client_config {
+    struct str id;
+    struct str *toolsets;
+    size_t n_toolsets;
 };
 
 struct config {

@@ -75,6 +75,8 @@ bool option_read_profiles(const struct js_binding *b, const struct js_field *f,
                           const struct js_node *v, void *place, struct error *err);
 bool option_read_toolsets(const struct js_binding *b, const struct js_field *f,
                           const struct js_node *v, void *place, struct error *err);
+bool option_read_clients(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err);
 /* Once all is read: toolsets are found by their keys. */
 must_check bool profiles_finish(struct reading *r, struct error *err);
 

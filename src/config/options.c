@@ -257,6 +257,38 @@ const struct js_field tenant_fields[] = {
     {0},
 };
 
+static const struct js_field client_fields[] = {
+    {.name = "toolsets",
+     .kind = JS_BIND_STRINGS,
+     .offset = offsetof(struct client_config, toolsets),
+     .count_offset = offsetof(struct client_config, n_toolsets),
+     .max_items = PROFILE_TOOLSETS_MAX,
+     .required = true,
+     .help = "The only toolsets of the profile that it has."},
+    {0},
+};
+
+static const struct js_field policy_fields[] = {
+    {.name = "max_active",
+     .kind = JS_BIND_INT,
+     OF_PROFILE(max_active),
+     .min = 0,
+     .max = PROFILE_TOOLSETS_MAX,
+     .default_text = "0",
+     .help = "Toolsets that may be enabled at once in a session; 0 for all."},
+    {.name = "allow",
+     .kind = JS_BIND_STRINGS,
+     OF_PROFILE_LIST(allow),
+     .max_items = PROFILE_TOOLSETS_MAX,
+     .help = "Toolsets that may be enabled; all when absent."},
+    {.name = "deny",
+     .kind = JS_BIND_STRINGS,
+     OF_PROFILE_LIST(deny),
+     .max_items = PROFILE_TOOLSETS_MAX,
+     .help = "Toolsets that may not."},
+    {0},
+};
+
 static const struct js_field profile_fields[] = {
     {.name = "servers",
      .kind = JS_BIND_STRINGS,
@@ -272,7 +304,8 @@ static const struct js_field profile_fields[] = {
      OF_PROFILE(mode),
      .names = mode_names,
      .default_text = "all",
-     .help = "How its tools are offered."},
+     .help = "How its tools are offered: all of them listed; behind find and run; listed with "
+             "list_tools beside them; or by toolsets that sessions enable."},
     {.name = "client_id",
      .kind = JS_BIND_CUSTOM,
      .read = option_read_switch,
@@ -280,6 +313,14 @@ static const struct js_field profile_fields[] = {
      .names = client_id_names,
      .default_text = "optional",
      .help = "Whether its requests must carry mcp-client-id."},
+    {.name = "policy", .kind = JS_BIND_OBJECT, .fields = policy_fields},
+    {.name = "clients",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_clients,
+     OF_PROFILE_LIST(clients),
+     .fields = client_fields,
+     .help = "Client ids (mcp-client-id) that have less of it; * for all others. A client names "
+             "itself, so this narrows and proves nothing."},
     {0},
 };
 

@@ -6,6 +6,8 @@
 
 #define PROFILES_MAX 256
 #define TOOLSETS_MAX 1000
+#define CLIENTS_MAX 1000
+#define CLIENT_ID_MAX 255
 
 bool option_read_profiles(const struct js_binding *b, const struct js_field *f,
                           const struct js_node *v, void *place unused_arg, struct error *err)
@@ -30,6 +32,36 @@ bool option_read_toolsets(const struct js_binding *b, const struct js_field *f,
         return false;
     c->toolsets = l.items;
     c->n_toolsets = l.n;
+    return true;
+}
+
+/* Client ids are any text, so they are no named_list. */
+bool option_read_clients(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err)
+{
+    struct profile_config *p =
+        (struct profile_config *)(void *)((char *)place - offsetof(struct profile_config, clients));
+    size_t n = 0;
+
+    if (v->type != JS_OBJECT)
+        return js_bind_fault(b, v, err, "\"%s\" must be an object of client ids", f->name);
+    for (const struct js_node *key = js_first(b->doc, v); key;
+         key = js_next(b->doc, v, js_value_of(key)))
+        n++;
+    if (n > CLIENTS_MAX)
+        return js_bind_fault(b, v, err, "\"%s\" has at most %d client ids", f->name, CLIENTS_MAX);
+    p->clients = arena_zalloc(b->mem, n * sizeof(*p->clients));
+    p->n_clients = 0;
+    for (const struct js_node *key = js_first(b->doc, v); key;
+         key = js_next(b->doc, v, js_value_of(key))) {
+        struct client_config *c = &p->clients[p->n_clients++];
+        c->id = arena_dup(b->mem, js_text(b->doc, key, b->mem));
+        if (c->id.n == 0 || c->id.n > CLIENT_ID_MAX)
+            return js_bind_fault(b, key, err, "a client id in \"%s\" has 1 to %d bytes", f->name,
+                                 CLIENT_ID_MAX);
+        if (!js_bind(b, js_value_of(key), f->fields, c, err))
+            return false;
+    }
     return true;
 }
 
@@ -58,6 +90,43 @@ static bool find_toolsets(struct config *c, struct profile_config *p, struct err
     return true;
 }
 
+static bool has_toolset(const struct profile_config *p, struct str key)
+{
+    for (size_t i = 0; i < p->n_toolset_keys; i++)
+        if (str_eq(p->toolset_keys[i], key))
+            return true;
+    return false;
+}
+
+/* What a policy or a client is told of must be there: else less would be withheld than was meant.
+ */
+static bool check_keys(const struct profile_config *p, const struct str *keys, size_t n,
+                       const char *where, struct error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!has_toolset(p, keys[i]))
+            return error_set(err, ERR_CONFIG,
+                             "\"%s\" of profile \"%.*s\" names the toolset \"%.64s\", which is not "
+                             "among its \"toolsets\"; add it there",
+                             where, STR_ARG(p->name), keys[i].p);
+    return true;
+}
+
+static bool check_profile(const struct profile_config *p, struct error *err)
+{
+    if (p->mode == PROFILE_DYNAMIC && p->n_toolset_keys == 0)
+        return error_set(err, ERR_CONFIG,
+                         "profile \"%.*s\" is dynamic and has no \"toolsets\" to enable; name some",
+                         STR_ARG(p->name));
+    if (!check_keys(p, p->allow, p->n_allow, "policy.allow", err) ||
+        !check_keys(p, p->deny, p->n_deny, "policy.deny", err))
+        return false;
+    for (size_t i = 0; i < p->n_clients; i++)
+        if (!check_keys(p, p->clients[i].toolsets, p->clients[i].n_toolsets, "clients", err))
+            return false;
+    return true;
+}
+
 static bool is_known_server(const struct config *c, struct str name)
 {
     for (size_t i = 0; i < c->n_servers; i++)
@@ -73,11 +142,8 @@ bool profiles_finish(struct reading *r, struct error *err)
 
     for (size_t i = 0; i < c->n_profiles; i++) {
         struct profile_config *p = &c->profiles[i];
-        if (!find_toolsets(c, p, err))
+        if (!find_toolsets(c, p, err) || !check_profile(p, err))
             return false;
-        if (p->mode > PROFILE_SEARCH)
-            note_add(r, "profile \"%.*s\" is not served yet: its mode is neither all nor search",
-                     STR_ARG(p->name));
         for (size_t s = 0; s < p->n_servers; s++)
             if (!is_known_server(c, p->servers[s]))
                 note_add(r, "profile \"%.*s\" names the server \"%.64s\", which is not configured",

@@ -42,6 +42,7 @@ static const struct {
     {option_read_file, "a file name"},
     {option_read_profiles, "an object of objects"},
     {option_read_toolsets, "an object of objects"},
+    {option_read_clients, "an object of objects"},
     {option_read_tenants, "an object of objects"},
     {option_read_folders, "an object of objects"},
     {option_read_directory, "a directory"},
@@ -93,7 +94,8 @@ static void write_rows(struct buf *out, struct arena *mem, struct str prefix,
     for (const struct js_field *f = fields; f->name; f++) {
         bool named = f->kind == JS_BIND_CUSTOM &&
                      (f->read == option_read_profiles || f->read == option_read_toolsets ||
-                      f->read == option_read_tenants || f->read == option_read_folders);
+                      f->read == option_read_clients || f->read == option_read_tenants ||
+                      f->read == option_read_folders);
         struct str path = arena_printf(mem, "%.*s.%s", STR_ARG(prefix), f->name);
 
         if (f->kind == JS_BIND_IGNORED)

@@ -179,6 +179,11 @@ static void write_toolsets(struct js_writer *w, const struct js_field *f, const 
     write_named(w, f, place, sizeof(struct toolset_config));
 }
 
+static void write_clients(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    write_named(w, f, place, sizeof(struct client_config));
+}
+
 /* Of a tenant: what it has not of its own is not shown. */
 static bool is_unset(const struct js_field *f, const void *place)
 {
@@ -276,6 +281,7 @@ static const struct writer {
     {option_read_folders, IS_LIST, write_folders},
     {option_read_profiles, IS_LIST, write_profiles},
     {option_read_toolsets, IS_LIST, write_toolsets},
+    {option_read_clients, IS_LIST, write_clients},
     {option_read_directory, IS_STRING, write_field_string},
     {option_read_jwt, IS_LIST, write_issuers},
     {option_read_issuer_keys, IS_LIST, write_issuer_keys},

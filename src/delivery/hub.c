@@ -217,6 +217,26 @@ static bool is_there(struct hub *h, const struct transport *t)
     return t->listener || (stream && stream_is_connected(stream));
 }
 
+static bool uses_session(void *arg, const struct transport *t)
+{
+    return t->session == arg;
+}
+
+bool hub_tools_changed(struct hub *h, const struct session *s, const struct transport *own)
+{
+    static const struct str text = {
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}", 61};
+
+    streams_broadcast(h->streams, uses_session, (void *)s, text);
+    list_each(&h->listeners, n)
+    {
+        struct listener *l = list_entry(n, struct listener, node);
+        if (l->transport->session == s)
+            l->tell(l, text, true);
+    }
+    return own && is_there(h, own);
+}
+
 /* The newest that is there; while none is, the newest that may come back. */
 struct transport *hub_seat_for(struct hub *h, struct link *l)
 {

@@ -48,6 +48,10 @@ void hub_end_subscribers(struct hub *h);
 
 /* A list changed: everybody on that server's endpoints is told. */
 void hub_changed(struct hub *h, struct upstream *u, enum catalog_kind kind);
+/* Tools were enabled or disabled in a session: whoever uses it is told.  false: `own`, the
+ * transport that did it, has nobody who listens. */
+must_check bool hub_tools_changed(struct hub *h, const struct session *s,
+                                  const struct transport *own);
 /* A message of this link to the client of its session; false: nobody listens there. */
 must_check bool hub_tell(struct hub *h, struct link *l, struct str json, bool droppable);
 

@@ -31,8 +31,6 @@ void exchange_start(struct services *sv, const struct arrival *a)
     x->profile_name = a->profile;
     if (a->profile.p)
         x->profile = config_profile(x->config, a->profile);
-    if (x->profile && x->profile->mode > PROFILE_SEARCH)
-        x->profile = NULL; /* noted at start: it is not served yet */
     x->endpoint = a->endpoint;
     x->verb = a->verb;
     x->key = a->key;

@@ -115,22 +115,30 @@ enum step_result exchange_find_transport(struct exchange *x)
     return take_transport(x);
 }
 
+/* The request has no other way to name a session than an argument. */
+static bool carries_nothing(const struct exchange *x)
+{
+    return !x->transport && !x->session && !x->channel.p && !x->key.p &&
+           !carrier_in_meta(x->config, &x->msg, x->mem).name.p &&
+           !carrier_in_headers(x->config, x->head, x->mem).name.p;
+}
+
 /* Injection: a legacy server that keeps a session per caller, and a request that has no other way
- * to name one.  Decided from the request alone. */
+ * to name one; where sessions have toolsets of their own, any server.  Decided from the request
+ * alone. */
 bool exchange_injects_handles(const struct exchange *x, const struct upstream *up,
                               const struct catalog *catalog)
 {
     const struct server_config *s = upstream_config(up);
-    const struct mcp_message *m = &x->msg;
 
+    if (x->profile && x->profile->mode == PROFILE_DYNAMIC && s->kind != SERVER_BUILTIN)
+        return carries_nothing(x);
     if (s->kind == SERVER_BUILTIN || s->share != SHARE_SESSION || catalog->era != MCP_LEGACY ||
         s->handles == HANDLES_NEVER)
         return false;
     if (s->handles == HANDLES_ALWAYS)
         return true;
-    return !x->transport && !x->session && !x->channel.p && !x->key.p &&
-           !carrier_in_meta(x->config, m, x->mem).name.p &&
-           !carrier_in_headers(x->config, x->head, x->mem).name.p;
+    return carries_nothing(x);
 }
 
 static struct str client_member(const struct exchange *x, const char *name)
@@ -306,6 +314,31 @@ static enum step_result use_any(struct exchange *x)
     return STEP_NEXT;
 }
 
+static void decide_link(struct exchange *x, const struct js_node *named)
+{
+    if (x->transport)
+        x->call.links_transport = x->transport->session == x->session
+                                      ? !x->transport->link_stored
+                                      : !(x->transport->session && js_type_is(named, JS_STRING));
+}
+
+enum step_result exchange_choose_profile_session(struct exchange *x, bool only_looks)
+{
+    const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
+    const struct js_node *named = js_get(&x->msg.doc, arguments, STR("session_id"));
+    enum step_result result;
+
+    if (!x->injects)
+        x->injects = !js_type_is(named, JS_STRING) && carries_nothing(x);
+    if (x->injects && only_looks)
+        return STEP_NEXT;
+    result = js_type_is(named, JS_STRING) ? use_argument(x, js_text(&x->msg.doc, named, x->mem))
+                                          : use_any(x);
+    if (result == STEP_NEXT)
+        decide_link(x, named);
+    return result;
+}
+
 enum step_result exchange_choose_session(struct exchange *x)
 {
     const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
@@ -324,9 +357,7 @@ enum step_result exchange_choose_session(struct exchange *x)
         result = use_argument(x, js_text(&x->msg.doc, named, x->mem));
     else
         result = use_any(x);
-    if (result == STEP_NEXT && x->transport)
-        x->call.links_transport = x->transport->session == x->session
-                                      ? !x->transport->link_stored
-                                      : !(x->transport->session && js_type_is(named, JS_STRING));
+    if (result == STEP_NEXT)
+        decide_link(x, named);
     return result;
 }

@@ -77,6 +77,7 @@ struct exchange {
     struct str profile_name;
     const struct profile_config *profile;    /* in `config`; NULL: the path names none */
     const struct profile_tool *profile_tool; /* it is for one that the profile has of its own */
+    struct toolset_change *toolset_change;   /* it is being stored (toolsets.c) */
     bool is_run;         /* it was one, and has become a call of the tool that it named */
     struct str endpoint; /* "/mcp/files" */
     struct str verb;
@@ -161,6 +162,8 @@ enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_choose_session(struct exchange *x);
 /* For what is no call: the session of a channel that stays; none elsewhere. */
 enum step_result exchange_choose_channel_session(struct exchange *x);
+/* For tools that a profile has of its own: one that only looks makes none. */
+enum step_result exchange_choose_profile_session(struct exchange *x, bool only_looks);
 bool exchange_injects_handles(const struct exchange *x, const struct upstream *up,
                               const struct catalog *catalog);
 /* route.c: which server it is for. */
@@ -173,6 +176,11 @@ enum step_result exchange_want_catalog(struct exchange *x, bool fresh);
 bool exchange_sees_server(const struct exchange *x, struct str server);
 /* gate.c: what a profile shows this caller, for lists and calls alike.  Not asked without one. */
 bool exchange_profile_shows(const struct exchange *x, struct str server, struct str tool);
+/* The toolsets that this caller may have there, and those that count right now. */
+uint64_t exchange_permitted_toolsets(const struct exchange *x);
+uint64_t exchange_toolsets(const struct exchange *x);
+/* A call of a tool that the profile does not show: as if there were none, or how to enable it. */
+enum step_result exchange_refuse_tool(struct exchange *x);
 /* pin.c: may a tool of a guarded server be called? */
 enum step_result exchange_check_pin(struct exchange *x);
 /* answer.c, lists.c, listen.c, standalone.c: what is answered here. */

@@ -1,10 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gate of a profile: which of its tools a caller has, in lists and for calls. */
+/* The gate of a profile: which of its tools a caller has, in lists and for calls.
+ *
+ * A dynamic profile shows what its session has enabled.  A 2026-07-28 client has no list that could
+ * change, so it is shown everything that it may enable, and calls are held against its session. */
 #include "exchange/exchange.h"
 
 #include "route/profile.h"
 
+uint64_t exchange_permitted_toolsets(const struct exchange *x)
+{
+    struct str client =
+        x->profile->n_clients ? str_trim(http_header_get(x->head, STR("mcp-client-id"))) : STR_NONE;
+    return profile_permitted(x->profile, client);
+}
+
+uint64_t exchange_toolsets(const struct exchange *x)
+{
+    const struct session *s = x->session ? x->session : x->transport ? x->transport->session : NULL;
+    uint64_t permitted = exchange_permitted_toolsets(x);
+
+    if (x->profile->mode != PROFILE_DYNAMIC)
+        return permitted;
+    return s ? permitted & profile_enabled(x->profile, s->toolsets) : 0;
+}
+
 bool exchange_profile_shows(const struct exchange *x, struct str server, struct str tool)
 {
-    return profile_shows(x->profile, PROFILE_ALL_TOOLSETS, server, tool);
+    bool lists_all = x->era == MCP_MODERN && x->method->service == SERVE_LIST;
+
+    return profile_shows(x->profile,
+                         lists_all ? exchange_permitted_toolsets(x) : exchange_toolsets(x), server,
+                         tool);
+}
+
+/* The key of a toolset that would show it; absent: none would. */
+static struct str toolset_of(const struct exchange *x)
+{
+    uint64_t permitted = exchange_permitted_toolsets(x);
+
+    for (size_t i = 0; i < x->profile->n_toolset_keys; i++)
+        if ((permitted >> i & 1) &&
+            profile_shows(x->profile, UINT64_C(1) << i, upstream_name(x->up), x->tool))
+            return x->profile->toolset_keys[i];
+    return STR_NONE;
+}
+
+enum step_result exchange_refuse_tool(struct exchange *x)
+{
+    struct str key = x->profile && x->profile->mode == PROFILE_DYNAMIC ? toolset_of(x) : STR_NONE;
+
+    if (!key.p || !x->item)
+        return exchange_refuse(x, 200, -32602,
+                               "Unknown tool: there is none of this name; tools/list names them");
+    bool by_handle = x->injects && x->call.session_named != NAMED_FOUND;
+    return exchange_tool_error(
+        x,
+        arena_printf(x->mem,
+                     "Toolset '%.*s' is not enabled in this session; call enable_toolset with "
+                     "{\"name\":\"%.*s\"} first%s.",
+                     STR_ARG(key), STR_ARG(key),
+                     by_handle ? ", then call this tool again with the session_id that it returns"
+                               : ", then call this tool again")
+            .p);
 }

@@ -28,10 +28,11 @@ enum step_result exchange_check_scopes(struct exchange *x)
     if (x->who.role == ROLE_AUDITOR)
         return exchange_refuse(
             x, 403, -32000, "The role auditor may list tools but not call them; use another key");
-    if (!principal_may_use_tool(&x->who, upstream_name(x->up), x->tool) ||
-        (x->profile && !exchange_profile_shows(x, upstream_name(x->up), x->tool)))
+    if (!principal_may_use_tool(&x->who, upstream_name(x->up), x->tool))
         return exchange_refuse(x, 200, -32602,
                                "Unknown tool: there is none of this name; tools/list names them");
+    if (x->profile && !exchange_profile_shows(x, upstream_name(x->up), x->tool))
+        return exchange_refuse_tool(x);
     return STEP_NEXT;
 }
 

@@ -128,11 +128,15 @@ static bool has_own_tools(const struct exchange *x)
     return x->profile && x->profile->mode != PROFILE_ALL;
 }
 
-/* Where a profile searches, the list never changes. */
+/* Where a profile searches, the list never changes; where sessions enable toolsets, it does. */
 static bool tells_changes(const struct exchange *x, enum catalog_kind kind)
 {
-    return !(kind == CATALOG_TOOLS && x->profile && x->profile->mode == PROFILE_SEARCH) &&
-           any_announces(x, kind);
+    if (kind == CATALOG_TOOLS && x->profile && x->profile->mode == PROFILE_SEARCH)
+        return false;
+    if (kind == CATALOG_TOOLS && x->profile && x->profile->mode == PROFILE_DYNAMIC &&
+        x->era == MCP_LEGACY)
+        return true;
+    return any_announces(x, kind);
 }
 
 static void write_capabilities(const struct exchange *x, struct buf *out)
@@ -238,6 +242,10 @@ static unsigned stamp_of(const struct exchange *x)
     uint64_t stamp = hash_add(1469598103934665603u, x->endpoint.p, x->endpoint.n);
 
     stamp = hash_add(stamp, x->method->name.p, x->method->name.n);
+    if (x->profile) {
+        uint64_t toolsets = exchange_toolsets(x);
+        stamp = hash_add(stamp, &toolsets, sizeof(toolsets));
+    }
     for (size_t i = 0; i < part_count(x); i++) {
         struct part p = listed_at(x, i);
         int64_t filled = p.catalog ? p.catalog->filled_ms + p.catalog->edition : 0;

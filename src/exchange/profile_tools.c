@@ -17,6 +17,39 @@ static const struct profile_tool tools[] = {
      .modes = MODE(PROFILE_SEARCH),
      .definition = run_definition,
      .route = exchange_route_run},
+    {.name = "enable_toolset",
+     .modes = MODE(PROFILE_DYNAMIC),
+     .definition = enable_definition,
+     .route = exchange_gather,
+     .has_session = true,
+     .answer = exchange_answer_enable},
+    {.name = "disable_toolset",
+     .modes = MODE(PROFILE_DYNAMIC),
+     .definition = disable_definition,
+     .route = exchange_gather,
+     .has_session = true,
+     .answer = exchange_answer_disable},
+    {.name = "list_toolsets",
+     .modes = MODE(PROFILE_DYNAMIC),
+     .definition = list_toolsets_definition,
+     .route = exchange_gather,
+     .has_session = true,
+     .only_looks = true,
+     .answer = exchange_answer_list_toolsets},
+    {.name = "describe_toolset",
+     .modes = MODE(PROFILE_DYNAMIC),
+     .definition = describe_definition,
+     .route = exchange_gather,
+     .has_session = true,
+     .only_looks = true,
+     .answer = exchange_answer_describe},
+    {.name = "list_tools",
+     .modes = MODE(PROFILE_STATIC) | MODE(PROFILE_DYNAMIC),
+     .definition = list_tools_definition,
+     .route = exchange_gather,
+     .has_session = true,
+     .only_looks = true,
+     .answer = exchange_answer_list_tools},
 };
 
 static bool is_of(const struct profile_tool *t, const struct profile_config *p)
@@ -49,7 +82,12 @@ static enum step_result reply(struct exchange *x, struct str text, struct str st
 
     buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":");
     js_quote(out, text);
+    if (x->tells_handle && !is_error)
+        buf_addf(out, "},{\"type\":\"text\",\"text\":\"[session: %.*s]\"",
+                 STR_ARG(x->session->handle));
     buf_addz(out, "}]");
+    if (x->tells_handle && !is_error)
+        buf_addf(out, ",\"_meta\":{\"holdfast/session\":\"%.*s\"}", STR_ARG(x->session->handle));
     if (structured.p)
         buf_addf(out, ",\"structuredContent\":%.*s", STR_ARG(structured));
     if (is_error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tools that a profile has of its own, beside or in place of those of its servers: find and run.
- * They belong to no server: they are answered here, or turned into a call of the tool that they
- * name. */
+/* Tools that a profile has of its own, beside or in place of those of its servers: find and run,
+ * and those for toolsets.  They belong to no server: they are answered here, or turned into a call
+ * of the tool that they name. */
 #ifndef HOLDFAST_EXCHANGE_PROFILE_TOOLS_H
 #define HOLDFAST_EXCHANGE_PROFILE_TOOLS_H
 
@@ -13,6 +13,8 @@ struct profile_tool {
     const char *definition; /* the whole JSON object of tools/list */
     /* The route step, until it says NEXT. */
     enum step_result (*route)(struct exchange *x);
+    bool has_session; /* it is about the session of the call … */
+    bool only_looks;  /* … and begins none */
     /* The call step.  NULL: `route` has turned it into another call. */
     enum step_result (*answer)(struct exchange *x);
 };
@@ -29,6 +31,15 @@ enum step_result exchange_answer_find(struct exchange *x);
 /* run.c */
 extern const char run_definition[];
 enum step_result exchange_route_run(struct exchange *x);
+
+/* toolsets.c */
+extern const char enable_definition[], disable_definition[], list_toolsets_definition[],
+    describe_definition[], list_tools_definition[];
+enum step_result exchange_answer_enable(struct exchange *x);
+enum step_result exchange_answer_disable(struct exchange *x);
+enum step_result exchange_answer_list_toolsets(struct exchange *x);
+enum step_result exchange_answer_describe(struct exchange *x);
+enum step_result exchange_answer_list_tools(struct exchange *x);
 
 /* What the answers share: a CallToolResult of a text and, where there is one, of `structured`. */
 enum step_result profile_tool_reply(struct exchange *x, struct str text, struct str structured);

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "exchange/batch.h"
 #include "exchange/measure.h"
+#include "exchange/profile_tools.h"
 #include "identity/connection.h"
 
 #include <assert.h>
@@ -64,7 +65,14 @@ static bool forwards(const struct exchange *x)
 
 static enum step_result step_session(struct exchange *x)
 {
-    return forwards(x) ? exchange_choose_session(x) : STEP_NEXT;
+    if (forwards(x))
+        return exchange_choose_session(x);
+    if (x->profile_tool && x->profile_tool->has_session)
+        return exchange_choose_profile_session(x, x->profile_tool->only_looks);
+    if (x->profile && x->profile->mode == PROFILE_DYNAMIC && x->method->service == SERVE_LIST &&
+        x->era == MCP_LEGACY && !x->transport)
+        return exchange_choose_channel_session(x);
+    return STEP_NEXT;
 }
 
 static enum step_result step_permit(struct exchange *x)

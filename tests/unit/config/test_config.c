@@ -588,6 +588,40 @@ TEST(test_config__a_profile_with_a_server_that_is_not_there_is_noted_a_toolset_r
     assert_non_null(strstr(err.text, "an object of named objects"));
 }
 
+TEST(test_config__a_dynamic_profile_needs_toolsets_and_a_policy_names_its_own)
+{
+    static const struct {
+        const char *profile, *words;
+    } rows[] = {
+        {"\"mode\": \"dynamic\"", "has no \"toolsets\" to enable"},
+        {"\"toolsets\": [\"t\"], \"policy\": {\"allow\": [\"u\"]}", "\"policy.allow\" of profile"},
+        {"\"toolsets\": [\"t\"], \"policy\": {\"deny\": [\"u\"]}", "\"policy.deny\" of profile"},
+        {"\"toolsets\": [\"t\"], \"clients\": {\"c\": {\"toolsets\": [\"u\"]}}", "\"clients\" of"},
+        {"\"clients\": {\"\": {\"toolsets\": []}}", "1 to 255 bytes"},
+        {"\"clients\": {\"c\": {}}", "toolsets"},
+        {"\"policy\": {\"max_active\": 65}", "max_active"},
+        {"\"policy\": {\"max_active\": -1}", "max_active"},
+    };
+    char text[512];
+
+    for (size_t i = 0; i < countof(rows); i++) {
+        snprintf(text, sizeof(text),
+                 "{\"holdfast\": {\"toolsets\": {\"t\": {\"tools\": []}, \"u\": {\"tools\": []}}, "
+                 "\"profiles\": {\"p\": {%s}}}}",
+                 rows[i].profile);
+        assert_false(parse(text));
+        if (!strstr(err.text, rows[i].words))
+            fail_msg("%s: %s", rows[i].profile, err.text);
+    }
+    accepted(
+        "{\"holdfast\": {\"toolsets\": {\"t\": {\"tools\": []}}, \"profiles\": {\"p\": {\"mode\": "
+        "\"dynamic\", \"toolsets\": [\"t\"], \"policy\": {\"max_active\": 64, \"allow\": [\"t\"]}, "
+        "\"clients\": {\"Ann's IDE\": {\"toolsets\": [\"t\"]}}}}}}");
+    assert_int_equal(config->profiles[0].max_active, 64);
+    assert_str(config->profiles[0].clients[0].id, "Ann's IDE");
+    done();
+}
+
 static bool parse_profile_with_toolsets(unsigned n)
 {
     struct buf text;

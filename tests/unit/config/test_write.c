@@ -142,6 +142,8 @@ TEST(test_config_reference__has_every_option_with_default_and_bounds)
         "| `holdfast.limits.body` | a size, 1KiB to 64MiB | `4MiB` |",
         "| `holdfast.auth` | `none`, `required` | `none` |",
         "| `holdfast.docs.NAME.agent` | `read`, `comment`, `suggest`, `write` | `suggest` |",
+        "| `holdfast.profiles.NAME.policy.max_active` | a whole number, 0 to 64 | `0` |",
+        "| `holdfast.profiles.NAME.clients.NAME.toolsets` | an array of strings |  |",
         "| `holdfast.tls.cert` | a file name |  |",
         "| `mcpServers.NAME.tls.ca` | a file name |  |",
         "| `mcpServers.NAME.share` | `session`, `all` | `session` |",

@@ -97,3 +97,45 @@ TEST(test_profile__a_name_longer_than_any_pattern_is_not_shown)
     assert_false(profile_shows(profile, 1, STR("a"), str_n(tool, 512 - 2)));
     config_unref(config);
 }
+
+TEST(test_profile__policy_and_client_id_only_narrow)
+{
+    with_profile(
+        "{\"mode\": \"dynamic\", \"toolsets\": [\"read\", \"write\", \"none\"], "
+        "\"policy\": {\"allow\": [\"read\", \"write\"], \"deny\": [\"write\"]}, \"clients\": "
+        "{\"ann\": {\"toolsets\": [\"read\", \"none\"]}, \"*\": {\"toolsets\": []}}}");
+    assert_int_equal(profile_permitted(profile, STR("ann")), 1);
+    assert_int_equal(profile_permitted(profile, STR("bob")), 0);
+    assert_int_equal(profile_permitted(profile, STR_NONE), 0);
+    assert_int_equal(profile_permitted(profile, STR("*")), 0);
+    assert_true(profile_allows(profile, STR("write")));
+    assert_true(profile_denies(profile, STR("write")));
+    assert_false(profile_allows(profile, STR("none")));
+    config_unref(config);
+    with_profile("{\"toolsets\": [\"read\"], \"clients\": {\"ann\": {\"toolsets\": []}}}");
+    assert_int_equal(profile_permitted(profile, STR("ann")), 0);
+    assert_int_equal(profile_permitted(profile, STR("bob")), PROFILE_ALL_TOOLSETS);
+    config_unref(config);
+}
+
+TEST(test_profile__enabled_keys_are_those_of_its_own_toolsets)
+{
+    with_profile("{\"toolsets\": [\"read\", \"write\"]}");
+    assert_int_equal(profile_enabled(profile, STR_NONE), 0);
+    assert_int_equal(profile_enabled(profile, STR("write")), 2);
+    assert_int_equal(profile_enabled(profile, STR("write,none,read,gone")), 3);
+    assert_int_equal(profile_enabled(profile, STR("rea,,writ")), 0);
+    config_unref(config);
+}
+
+TEST(test_toolset_keys__are_added_once_and_taken_out_whole)
+{
+    struct arena *mem = arena_new(1 << 16);
+
+    assert_str(toolset_keys_with(STR_NONE, STR("a"), mem), "a");
+    assert_str(toolset_keys_with(STR("a,b"), STR("a"), mem), "b,a");
+    assert_str(toolset_keys_without(STR("a,ab,b"), STR("a"), mem), "ab,b");
+    assert_null(toolset_keys_without(STR("a"), STR("a"), mem).p);
+    assert_null(toolset_keys_without(STR_NONE, STR("a"), mem).p);
+    arena_free(mem);
+}

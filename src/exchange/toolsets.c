@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Toolsets of a profile: what there is, and enabling and disabling them for a session.
+ *
+ * What is enabled stands in the session's row and is committed before the answer, so it holds after
+ * a crash and on every transport of the session.  Memory goes first: two changes at once build on
+ * one another, and the write lane keeps their order.  A change that cannot be stored is taken back.
+ */
+#include "exchange/profile_tools.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "identity/connection.h"
+#include "identity/scopes.h"
+#include "json/write.h"
+#include "route/profile.h"
+
+#define KEY_SHOWN 64
+#define ANSWER_MAX (8u << 20)
+
+#define SESSION_ID                                                                                 \
+    "\"session_id\":{\"type\":\"string\",\"description\":\"A session handle (ses_...), for "       \
+    "clients "                                                                                     \
+    "that name their session by it; the session of this call when omitted.\"}"
+#define NAME                                                                                       \
+    "\"name\":{\"type\":\"string\",\"description\":\"The toolset's key, as list_toolsets gives "   \
+    "it.\"}"
+
+const char enable_definition[] =
+    "{\"name\":\"enable_toolset\",\"description\":\"Makes the tools of a toolset available in this "
+    "session.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{" NAME "," SESSION_ID
+    "},\"required\":[\"name\"]},\"annotations\":{\"readOnlyHint\":false,\"destructiveHint\":false,"
+    "\"idempotentHint\":true}}";
+const char disable_definition[] =
+    "{\"name\":\"disable_toolset\",\"description\":\"Takes the tools of a toolset away from this "
+    "session; they can be enabled "
+    "again.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{" NAME "," SESSION_ID
+    "},\"required\":[\"name\"]},\"annotations\":{\"readOnlyHint\":false,"
+    "\"destructiveHint\":true,\"idempotentHint\":true}}";
+const char list_toolsets_definition[] =
+    "{\"name\":\"list_toolsets\",\"description\":\"Lists the toolsets that there are, and which of "
+    "them "
+    "are enabled in this "
+    "session.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{" SESSION_ID
+    "}},\"annotations\":{\"readOnlyHint\":true,\"idempotentHint\":true}}";
+const char describe_definition[] =
+    "{\"name\":\"describe_toolset\",\"description\":\"Says what a toolset is for and which tools "
+    "it "
+    "has.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{" NAME "," SESSION_ID
+    "},\"required\":[\"name\"]},\"annotations\":{\"readOnlyHint\":true,\"idempotentHint\":true}}";
+const char list_tools_definition[] =
+    "{\"name\":\"list_tools\",\"description\":\"Lists the names of the tools that can be called "
+    "now, by "
+    "toolset.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{" SESSION_ID
+    "}},\"annotations\":{\"readOnlyHint\":true,\"idempotentHint\":true}}";
+
+/* What the caller may see. */
+
+struct reaching {
+    const struct exchange *x;
+    const struct toolset_config *toolset;
+    bool found;
+};
+
+static void reach_server(void *arg, struct upstream *up)
+{
+    struct reaching *r = arg;
+
+    for (size_t i = 0; i < r->toolset->n_tools && !r->found; i++)
+        r->found = scope_reaches(r->toolset->tools[i], upstream_name(up)) &&
+                   exchange_sees_server(r->x, upstream_name(up));
+}
+
+/* One that the policy withholds is named, for it says so; one that this caller has nothing of is
+ * not. */
+static bool is_seen(const struct exchange *x, size_t at)
+{
+    struct str client = str_trim(http_header_get(x->head, STR("mcp-client-id")));
+    struct str key = x->profile->toolset_keys[at];
+    struct reaching r = {.x = x, .toolset = x->profile->toolsets[at]};
+    bool withheld = !profile_allows(x->profile, key) || profile_denies(x->profile, key);
+
+    upstreams_each(x->sv->upstreams, reach_server, &r);
+    return r.found &&
+           (withheld || (profile_permitted(x->profile, client.n ? client : STR_NONE) >> at & 1));
+}
+
+/* What a toolset has for this caller, as "server__tool". */
+
+struct listing {
+    const struct exchange *x;
+    uint64_t toolsets;
+    struct js_writer *w; /* NULL: only counted */
+    size_t n;
+};
+
+static void list_part(struct listing *l, const struct plan_part *part)
+{
+    const struct catalog_list *list = part->catalog ? &part->catalog->lists[CATALOG_TOOLS] : NULL;
+    struct str server = upstream_name(part->up);
+    const struct builtin *b =
+        upstream_config(part->up)->kind == SERVER_BUILTIN ? builtin_find(server) : NULL;
+
+    for (size_t i = 0; list && i < list->n; i++) {
+        struct str name = list->items[i].name;
+        if (!profile_shows(l->x->profile, l->toolsets, server, name) ||
+            !principal_may_use_tool(&l->x->who, server, name) ||
+            (b && builtin_hides(b, &l->x->who, name)))
+            continue;
+        l->n++;
+        if (l->w)
+            js_string(l->w, arena_printf(l->x->mem, "%.*s" ROUTE_SEPARATOR "%.*s", STR_ARG(server),
+                                         STR_ARG(name)));
+    }
+}
+
+static size_t list_tools(const struct exchange *x, uint64_t toolsets, struct js_writer *w)
+{
+    struct listing l = {.x = x, .toolsets = toolsets, .w = w};
+
+    for (size_t i = 0; i < x->plan.n; i++)
+        list_part(&l, &x->plan.parts[i]);
+    return l.n;
+}
+
+/* Answers: JSON, as text and as structure. */
+
+static enum step_result reply_json(struct exchange *x, struct buf *json, bool ok)
+{
+    enum step_result result = ok ? profile_tool_reply(x, buf_str(json), buf_str(json))
+                                 : profile_tool_refuse(x, buf_str(json));
+    buf_release(json);
+    return result;
+}
+
+static enum step_result reply_message(struct exchange *x, bool ok, struct str message)
+{
+    struct js_writer w;
+    struct buf json;
+
+    buf_init(&json, ANSWER_MAX);
+    js_begin(&w, &json);
+    js_object(&w);
+    js_kv_bool(&w, "success", ok);
+    js_kv_string(&w, "message", message);
+    js_object_end(&w);
+    return reply_json(x, &json, ok);
+}
+
+static struct str shown(struct str key)
+{
+    return str_n(key.p, key.n < KEY_SHOWN ? key.n : KEY_SHOWN);
+}
+
+static enum step_result refuse_unknown(struct exchange *x, struct str key)
+{
+    struct str names = STR_NONE;
+
+    for (size_t i = 0; i < x->profile->n_toolset_keys; i++)
+        if (is_seen(x, i))
+            names = names.p ? arena_printf(x->mem, "%.*s, %.*s", STR_ARG(names),
+                                           STR_ARG(x->profile->toolset_keys[i]))
+                            : x->profile->toolset_keys[i];
+    return reply_message(x, false,
+                         arena_printf(x->mem, "Toolset '%.*s' not found. Available toolsets: %.*s",
+                                      STR_ARG(shown(key)), STR_ARG(names.p ? names : STR("none"))));
+}
+
+/* The position of the toolset that the call names; -1: it was refused. */
+static int named(struct exchange *x)
+{
+    const struct js_node *v =
+        js_get(&x->msg.doc, mcp_param(&x->msg, STR("arguments")), STR("name"));
+    struct str key = js_text(&x->msg.doc, v, x->mem);
+    int at;
+
+    if (!key.n) {
+        reply_message(x, false,
+                      STR("\"name\" must be the key of a toolset; list_toolsets has them."));
+        return -1;
+    }
+    at = profile_toolset(x->profile, key);
+    if (at < 0 || !is_seen(x, (size_t)at)) {
+        refuse_unknown(x, key);
+        return -1;
+    }
+    return at;
+}
+
+/* Storing a change. */
+
+struct toolset_change {
+    struct exchange *x;
+    struct write_job job;
+    struct store_op ops[4];
+    struct session_row row, replaced, patch;
+    struct transport_row transport;
+    struct str key;
+    bool enables;
+    size_t tools;
+};
+
+static void on_stored(struct write_job *job)
+{
+    exchange_resume(container_of(job, struct toolset_change, job)->x);
+}
+
+static struct store_op *add_op(struct toolset_change *c, enum op_kind kind)
+{
+    struct store_op *op = &c->ops[c->job.n++];
+
+    *op = (struct store_op){.kind = kind, .who = &c->x->who};
+    return op;
+}
+
+static void add_session(struct toolset_change *c)
+{
+    struct exchange *x = c->x;
+    struct session *s = x->session;
+    struct store_op *op;
+
+    if (!s->stored || x->call.names_session) {
+        session_fill_row(s, &c->row);
+        if (x->http)
+            c->row.connection_metadata = connection_metadata(x->config, x->http, STR_NONE, x->mem);
+        if (x->call.names_session)
+            c->row.expires_ms = s->last_used_ms + config_default_ttl_ms(x->config, x->who.tenant);
+        op = add_op(c, s->stored ? OP_SESSION_NAME : OP_SESSION_CREATE);
+        op->session = &c->row;
+        op->max_counted = config_max_sessions(x->config, x->who.tenant);
+    }
+    c->patch = (struct session_row){.id = s->id, .toolsets = s->toolsets};
+    op = add_op(c, OP_SESSION_PATCH);
+    op->session = &c->patch;
+    op->fields = FIELD_TOOLSETS;
+}
+
+/* As a call would begin: what it replaces ends, its session is made or named, its transport linked.
+ */
+static void gather_ops(struct toolset_change *c)
+{
+    struct exchange *x = c->x;
+
+    if (x->call.replaces) {
+        c->replaced = (struct session_row){.id = x->call.replaces->id,
+                                           .status = SESSION_EXPIRED,
+                                           .terminated_ms = clock_life_ms(),
+                                           .termination_reason = STR("idle gap")};
+        add_op(c, OP_SESSION_END)->session = &c->replaced;
+    }
+    add_session(c);
+    if (x->call.links_transport) {
+        transport_fill_row(x->transport, &c->transport);
+        c->transport.session_id = x->session->id;
+        add_op(c, OP_TRANSPORT_LINK)->transport = &c->transport;
+    }
+}
+
+static void apply(struct session *s, struct str key, bool enables, struct arena *mem)
+{
+    session_take_toolsets(s, enables ? toolset_keys_with(s->toolsets, key, mem)
+                                     : toolset_keys_without(s->toolsets, key, mem));
+}
+
+static enum step_result begin(struct exchange *x, struct str key, bool enables, size_t tools)
+{
+    struct toolset_change *c = arena_new_of(x->mem, struct toolset_change);
+
+    c->x = x;
+    c->key = key;
+    c->enables = enables;
+    c->tools = tools;
+    x->toolset_change = c;
+    session_used(x->session);
+    apply(x->session, key, enables, x->mem);
+    /* The lane reads the row while others may change the session. */
+    struct str toolsets = arena_dup(x->mem, x->session->toolsets);
+    gather_ops(c);
+    c->row.toolsets = c->patch.toolsets = toolsets;
+    session_touch(x->session);
+    c->job.ops = c->ops;
+    c->job.done = on_stored;
+    if (lane_write(x->sv->lanes, &c->job))
+        return STEP_WAIT;
+    apply(x->session, key, !enables, x->mem);
+    return exchange_refuse(x, 503, -32000, "too much is waiting for the store; try again shortly");
+}
+
+/* Not stored, or refused by a verdict: NEXT when it is well. */
+static enum step_result check_stored(struct toolset_change *c)
+{
+    struct exchange *x = c->x;
+
+    for (size_t i = 0; c->job.ok && i < c->job.n; i++) {
+        enum verdict v = c->ops[i].verdict;
+        /* Another call of the session may have made its row meanwhile. */
+        if (v == VERDICT_OK || c->ops[i].kind == OP_SESSION_END ||
+            (v == VERDICT_DUPLICATE && c->ops[i].kind == OP_SESSION_CREATE))
+            continue;
+        apply(x->session, c->key, !c->enables, x->mem);
+        return exchange_tool_error(x, v == VERDICT_LIMIT
+                                          ? "session limit exceeded for tenant"
+                                          : "Session not found or expired. Call again without "
+                                            "session_id to begin a new one.");
+    }
+    if (c->job.ok)
+        return STEP_NEXT;
+    apply(x->session, c->key, !c->enables, x->mem);
+    log_warn("the store refused a write", LZ("why", c->job.err.text));
+    return exchange_refuse(x, 503, -32000, "the store cannot write right now; try again shortly");
+}
+
+static void settle(struct exchange *x)
+{
+    struct session *s = x->session;
+
+    s->stored = true;
+    if (x->call.names_session) {
+        s->provisional = false;
+        s->counted = true;
+    }
+    if (x->call.replaces)
+        session_forget(x->call.replaces);
+    if (x->call.links_transport) {
+        transport_link(x->transport, s);
+        x->transport->link_stored = true;
+        hub_linked(x->sv->hub, x->transport);
+    }
+}
+
+/* Whoever cannot hear of it otherwise hears it before the answer. */
+static void tell_changed(struct exchange *x)
+{
+    if (hub_tools_changed(x->sv->hub, x->session, x->transport) || x->era != MCP_LEGACY ||
+        !x->transport)
+        return;
+    (void)!exchange_say(
+        x, STR("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}"),
+        OUTLET_MUST);
+}
+
+static enum step_result finish(struct exchange *x)
+{
+    struct toolset_change *c = x->toolset_change;
+
+    if (check_stored(c) != STEP_NEXT)
+        return STEP_REPLY;
+    settle(x);
+    profile_tool_note(x, "ok");
+    tell_changed(x);
+    if (!c->enables)
+        return reply_message(
+            x, true,
+            arena_printf(x->mem,
+                         "Toolset '%.*s' disabled successfully. Its tools are no longer "
+                         "available in this session.",
+                         STR_ARG(c->key)));
+    return reply_message(x, true,
+                         arena_printf(x->mem,
+                                      "Toolset '%.*s' enabled successfully. Registered %zu tools.",
+                                      STR_ARG(c->key), c->tools));
+}
+
+/* The tools. */
+
+static const char *policy_refusal(const struct exchange *x, struct str key)
+{
+    if (profile_denies(x->profile, key))
+        return "is denied by policy.";
+    return profile_allows(x->profile, key) ? NULL : "is not allowed by policy.";
+}
+
+enum step_result exchange_answer_enable(struct exchange *x)
+{
+    uint64_t enabled, bit;
+    int at;
+
+    if (x->toolset_change)
+        return finish(x);
+    at = named(x);
+    if (at < 0)
+        return STEP_REPLY;
+    struct str key = x->profile->toolset_keys[at];
+    const char *refusal = policy_refusal(x, key);
+    if (refusal)
+        return reply_message(x, false,
+                             arena_printf(x->mem, "Toolset '%.*s' %s", STR_ARG(key), refusal));
+    enabled = exchange_toolsets(x);
+    bit = UINT64_C(1) << at;
+    if (enabled & bit)
+        return reply_message(
+            x, true, arena_printf(x->mem, "Toolset '%.*s' is already enabled.", STR_ARG(key)));
+    if (x->profile->max_active && __builtin_popcountll(enabled) >= x->profile->max_active)
+        return reply_message(x, false,
+                             arena_printf(x->mem, "Activation exceeds maxActiveToolsets (%lld).",
+                                          (long long)x->profile->max_active));
+    return begin(x, key, true, list_tools(x, bit, NULL));
+}
+
+enum step_result exchange_answer_disable(struct exchange *x)
+{
+    int at;
+
+    if (x->toolset_change)
+        return finish(x);
+    at = named(x);
+    if (at < 0)
+        return STEP_REPLY;
+    struct str key = x->profile->toolset_keys[at];
+    if (!(profile_enabled(x->profile, x->session->toolsets) >> at & 1))
+        return reply_message(x, true,
+                             arena_printf(x->mem, "Toolset '%.*s' is not enabled.", STR_ARG(key)));
+    return begin(x, key, false, 0);
+}
+
+static void write_toolset(const struct exchange *x, size_t at, bool with_tools, struct js_writer *w)
+{
+    const struct toolset_config *t = x->profile->toolsets[at];
+
+    js_object(w);
+    js_kv_string(w, "key", t->key);
+    js_kv_bool(w, "active", exchange_toolsets(x) >> at & 1);
+    js_key(w, STR("definition"));
+    js_object(w);
+    js_kv_string(w, "name", t->name.p ? t->name : t->key);
+    js_kv_string(w, "description", t->description);
+    js_object_end(w);
+    if (with_tools) {
+        js_key(w, STR("tools"));
+        js_array(w);
+        list_tools(x, UINT64_C(1) << at, w);
+        js_array_end(w);
+    }
+    js_object_end(w);
+}
+
+enum step_result exchange_answer_list_toolsets(struct exchange *x)
+{
+    struct js_writer w;
+    struct buf json;
+
+    buf_init(&json, ANSWER_MAX);
+    js_begin(&w, &json);
+    js_object(&w);
+    js_key(&w, STR("toolsets"));
+    js_array(&w);
+    for (size_t i = 0; i < x->profile->n_toolset_keys; i++)
+        if (is_seen(x, i))
+            write_toolset(x, i, false, &w);
+    js_array_end(&w);
+    js_object_end(&w);
+    profile_tool_note(x, "ok");
+    return reply_json(x, &json, true);
+}
+
+enum step_result exchange_answer_describe(struct exchange *x)
+{
+    int at = named(x);
+    struct js_writer w;
+    struct buf json;
+
+    if (at < 0)
+        return STEP_REPLY;
+    buf_init(&json, ANSWER_MAX);
+    js_begin(&w, &json);
+    write_toolset(x, (size_t)at, true, &w);
+    profile_tool_note(x, "ok");
+    return reply_json(x, &json, true);
+}
+
+enum step_result exchange_answer_list_tools(struct exchange *x)
+{
+    uint64_t counting = exchange_toolsets(x);
+    struct js_writer w;
+    struct buf json;
+
+    buf_init(&json, ANSWER_MAX);
+    js_begin(&w, &json);
+    js_object(&w);
+    js_key(&w, STR("tools"));
+    js_array(&w);
+    list_tools(x, counting, &w);
+    js_array_end(&w);
+    js_key(&w, STR("toolsetToTools"));
+    js_object(&w);
+    for (size_t i = 0; i < x->profile->n_toolset_keys; i++)
+        if ((counting >> i & 1) && is_seen(x, i)) {
+            js_key(&w, x->profile->toolset_keys[i]);
+            js_array(&w);
+            list_tools(x, UINT64_C(1) << i, &w);
+            js_array_end(&w);
+        }
+    js_object_end(&w);
+    js_object_end(&w);
+    profile_tool_note(x, "ok");
+    return reply_json(x, &json, true);
+}

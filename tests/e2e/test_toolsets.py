@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Toolsets of a profile: enabled and disabled by a session, held against calls, durable; and profiles that are static."""
+import json
+import signal
+
+import pytest
+
+import commands
+import keys
+from harness import dump, wait_for
+from scripted import get
+
+SHAPE = {'tools': [{'name': n, 'inputSchema': {'type': 'object'}} for n in ('get_one', 'get_all', 'set')]}
+TOOLSETS = {'read': {'name': 'Reading', 'description': 'Looks at things.', 'tools': ['a__get*']},
+            'write': {'tools': ['a__set']}, 'count': {'tools': ['*__counter']}, 'b': {'tools': ['b__echo']}}
+META = ['enable_toolset', 'disable_toolset', 'list_toolsets', 'describe_toolset', 'list_tools']
+CHANGED = {'jsonrpc': '2.0', 'method': 'notifications/tools/list_changed'}
+both_eras = pytest.mark.parametrize('modern', [False, True], ids=['legacy', 'modern'])
+
+
+def settings(**profiles):
+    return {'profiles': {'d': {'mode': 'dynamic', 'toolsets': ['read', 'write', 'count']},
+                         's': {'mode': 'static', 'toolsets': ['read']}, **profiles}, 'toolsets': TOOLSETS}
+
+
+@pytest.fixture
+def start(holdfast, scripted):
+    def make(more=None, **profiles):
+        a, b = scripted('a', shape=SHAPE), scripted('b', http=True)
+        hf = holdfast({'a': a.entry, 'b': b.entry}, {**settings(**profiles), **(more or {})})
+        hf.a, hf.b = a, b
+        return hf
+    return make
+
+
+def names(client):
+    return [t['name'] for t in client.rpc('tools/list').result['tools']]
+
+
+def tell(reply, ok=True):
+    """The JSON of a meta-tool's answer, which is the same as text and, when it went well, as structure."""
+    assert reply.status == 200 and reply.result.get('isError', False) == (not ok), reply
+    told = json.loads(reply.text)
+    assert not ok or reply.result['structuredContent'] == told
+    return told
+
+
+def enable(client, name, ok=True, **more):
+    return tell(client.call('enable_toolset', {'name': name, **more}), ok)
+
+
+def disable(client, name, ok=True, **more):
+    return tell(client.call('disable_toolset', {'name': name, **more}), ok)
+
+
+def refused(reply):
+    assert reply.result['isError'] is True
+    return reply.text
+
+
+# -- a legacy client, whose list changes
+
+def test_enable__makes_tools_appear_and_disable_takes_them_away(start):
+    hf = start()
+    client = hf.client('/mcp/p/d')
+    assert client.initialize().result['capabilities']['tools'] == {'listChanged': True}
+    client.notify('notifications/initialized')
+    assert names(client) == META
+    assert 'not enabled' in refused(client.call('a__get_one'))
+    assert enable(client, 'read') == {'success': True, 'message': "Toolset 'read' enabled successfully. Registered 2 tools."}
+    assert enable(client, 'read') == {'success': True, 'message': "Toolset 'read' is already enabled."}
+    assert names(client) == [*META, 'a__get_one', 'a__get_all']
+    assert client.call('a__get_one', {'text': 'x'}).text == 'x'
+    assert disable(client, 'read')['success'] is True
+    assert names(client) == META
+    assert refused(client.call('a__get_one')) == ("Toolset 'read' is not enabled in this session; call enable_toolset with "
+                                                  '{"name":"read"} first, then call this tool again.')
+    assert disable(client, 'read')['message'] == "Toolset 'read' is not enabled."
+    enable(client, 'read')
+    assert client.call('a__get_one', {'text': 'y'}).text == 'y'
+    assert [c['params']['arguments']['text'] for c in hf.a.calls()] == ['x', 'y']
+
+
+def test_enable__tells_that_the_list_has_changed(start):
+    hf = start()
+    client = hf.client('/mcp/p/d').connect()
+    reply = client.call('enable_toolset', {'name': 'read'})
+    assert reply.before == [CHANGED] and tell(reply)['success']
+    stream = get(client)
+    told = client.call('disable_toolset', {'name': 'read'})
+    assert told.before == [] and json.loads(stream.message()) == CHANGED
+    stream.close()
+
+
+def test_enabled__toolsets_belong_to_one_session_and_survive_a_crash(start):
+    hf = start()
+    first, second = hf.client('/mcp/p/d').connect(), hf.client('/mcp/p/d').connect()
+    enable(first, 'read')
+    enable(first, 'count')
+    assert names(second) == META and names(first) == [*META, 'a__counter', 'a__get_one', 'a__get_all', 'b__counter']
+    disable(first, 'count')
+    hf.restart(kill=True)
+    assert names(first) == [*META, 'a__get_one', 'a__get_all'] and names(second) == META
+    assert first.call('a__get_one').result and 'not enabled' in refused(second.call('a__get_one'))
+
+
+def test_two_clients__of_one_client_id_have_their_own(start):
+    hf = start()
+    first, second = (hf.client('/mcp/p/d', headers={'mcp-client-id': 'ann'}).connect() for _ in range(2))
+    enable(first, 'count')
+    assert first.call('a__counter').text == '1' and 'not enabled' in refused(second.call('a__counter'))
+    enable(second, 'count')
+    assert [second.call('a__counter').text, first.call('a__counter').text] == ['1', '2']
+
+
+def test_enable__at_once_loses_nothing(start):
+    hf = start()
+    client = hf.client('/mcp/p/d').connect()
+    streams = [client.open('tools/call', {'name': 'enable_toolset', 'arguments': {'name': n}}) for n in ('read', 'write', 'count')]
+    for stream in streams:
+        while stream.message() is not None:
+            pass
+        stream.close()
+    assert len(names(client)) == len(META) + 2 + 1 + 2
+    hf.restart(kill=True)
+    assert len(names(client)) == len(META) + 2 + 1 + 2
+
+
+# -- a modern client, whose list does not
+
+def test_modern__lists_all_and_calls_are_held_against_the_session(start):
+    hf = start()
+    client = hf.client('/mcp/p/d', modern=True)
+    listed = names(client)
+    assert listed == [*META, 'a__counter', 'a__get_one', 'a__get_all', 'a__set', 'b__counter']
+    text = refused(client.call('a__get_one'))
+    assert text.startswith("Toolset 'read' is not enabled in this session; call enable_toolset") and 'session_id' in text
+    reply = client.call('enable_toolset', {'name': 'read'})
+    handle = reply.result['_meta']['holdfast/session']
+    assert reply.result['content'][-1]['text'] == f'[session: {handle}]'
+    assert client.call('a__get_one', {'session_id': handle, 'text': 'x'}).text == 'x'
+    assert hf.a.calls()[-1]['params']['arguments'] == {'text': 'x'}
+    assert 'not enabled' in refused(client.call('a__get_one'))
+    assert 'not enabled' in refused(client.call('a__set', {'session_id': handle}))
+    assert names(client) == listed
+    hf.restart(kill=True)
+    assert client.call('a__get_one', {'session_id': handle}).result
+    disable(client, 'read', session_id=handle)
+    assert 'not enabled' in refused(client.call('a__get_one', {'session_id': handle}))
+
+
+def test_modern__session_in_meta_or_client_id_needs_no_handle(start):
+    hf = start()
+    for client, meta in ((hf.client('/mcp/p/d', modern=True), {'session_id': 'mine'}),
+                         (hf.client('/mcp/p/d', modern=True, headers={'mcp-client-id': 'ann'}), None)):
+        reply = client.call('enable_toolset', {'name': 'count'}, meta=meta)
+        assert tell(reply)['success'] and 'holdfast/session' not in dump(reply.result)
+        assert [client.call('a__counter', meta=meta).text for _ in range(2)] == ['1', '2']
+    assert 'not enabled' in refused(hf.client('/mcp/p/d', modern=True).call('a__counter', meta={'session_id': 'other'}))
+
+
+def test_a_handle_of_another__is_no_session(start):
+    hf = start({'auth': 'required'})
+    ann, bob = (keys.create(hf, '--role', 'member').client(hf, '/mcp/p/d', modern=True) for _ in range(2))
+    handle = ann.call('enable_toolset', {'name': 'read'}).result['_meta']['holdfast/session']
+    for tool, arguments in (('enable_toolset', {'name': 'write'}), ('a__get_one', {}), ('list_toolsets', {})):
+        assert 'Session not found or expired' in refused(bob.call(tool, {**arguments, 'session_id': handle}))
+    assert ann.call('a__get_one', {'session_id': handle}).result
+
+
+# -- what the other tools say
+
+@both_eras
+def test_meta_tools__say_what_there_is(start, modern):
+    hf = start()
+    client = hf.client('/mcp/p/d', modern=modern, headers={'mcp-client-id': 'ann'})
+    if not modern:
+        client.connect()
+    toolsets = tell(client.call('list_toolsets'))['toolsets']
+    assert [(t['key'], t['active']) for t in toolsets] == [('read', False), ('write', False), ('count', False)]
+    assert toolsets[0]['definition'] == {'name': 'Reading', 'description': 'Looks at things.'}
+    enable(client, 'read')
+    assert tell(client.call('describe_toolset', {'name': 'read'})) == {
+        'key': 'read', 'active': True, 'definition': {'name': 'Reading', 'description': 'Looks at things.'}, 'tools': ['a__get_one', 'a__get_all']}
+    assert tell(client.call('list_tools')) == {'tools': ['a__get_one', 'a__get_all'], 'toolsetToTools': {'read': ['a__get_one', 'a__get_all']}}
+    missing = {'success': False, 'message': "Toolset 'nope' not found. Available toolsets: read, write, count"}
+    for tool in ('enable_toolset', 'disable_toolset', 'describe_toolset'):
+        assert tell(client.call(tool, {'name': 'nope'}), ok=False) == missing
+        assert '"name" must be' in tell(client.call(tool, {'name': 3}), ok=False)['message']
+    assert tell(client.call('enable_toolset', {'name': 'b'}), ok=False)['message'].startswith("Toolset 'b' not found")
+
+
+def test_policy__limits_allows_and_denies(start):
+    hf = start(d={'mode': 'dynamic', 'toolsets': ['read', 'write', 'count', 'b'], 'policy': {'max_active': 1, 'allow': ['read', 'count', 'b'], 'deny': ['b']}})
+    client = hf.client('/mcp/p/d').connect()
+    assert enable(client, 'write', ok=False)['message'] == "Toolset 'write' is not allowed by policy."
+    assert enable(client, 'b', ok=False)['message'] == "Toolset 'b' is denied by policy."
+    assert enable(client, 'read')['success']
+    assert enable(client, 'count', ok=False)['message'] == 'Activation exceeds maxActiveToolsets (1).'
+    disable(client, 'read')
+    assert enable(client, 'count')['success']
+    modern = hf.client('/mcp/p/d', modern=True)
+    assert 'a__set' not in names(modern) and 'b__echo' not in names(modern)
+    assert 'Unknown tool' in modern.call('a__set').error['message']
+
+
+def test_static__has_its_tools_and_list_tools(start):
+    hf = start()
+    for modern in (False, True):
+        client = hf.client('/mcp/p/s', modern=modern)
+        if not modern:
+            client.connect()
+        assert names(client) == ['list_tools', 'a__get_one', 'a__get_all']
+        assert tell(client.call('list_tools'))['toolsetToTools'] == {'read': ['a__get_one', 'a__get_all']}
+        assert client.call('a__get_one', {'text': 'x'}).text == 'x'
+        assert 'Unknown tool' in client.call('a__set').error['message']
+        assert 'Unknown tool' in client.call('enable_toolset', {'name': 'read'}).error['message']
+
+
+# -- permissions
+
+def test_scopes__hide_toolsets_and_tools(start):
+    hf = start(d={'mode': 'dynamic', 'toolsets': ['read', 'write', 'b']})
+    key = keys.create(hf, '--role', 'member', '--server', 'a', '--tool', 'a__get_one')
+    client = key.client(hf, '/mcp/p/d').connect()
+    assert b'"b' not in client.call('list_toolsets').raw
+    assert enable(client, 'b', ok=False)['message'] == "Toolset 'b' not found. Available toolsets: read, write"
+    assert enable(client, 'read')['message'].endswith('Registered 1 tools.')
+    assert names(client) == [*META, 'a__get_one']
+    assert 'Unknown tool' in client.call('a__get_all').error['message']
+
+
+def test_client_id__narrows_and_a_change_holds_at_the_next_call(start):
+    profile = {'mode': 'dynamic', 'toolsets': ['read', 'write'], 'clients': {'ann': {'toolsets': ['read', 'write']}, '*': {'toolsets': ['read']}}}
+    hf = start(d=profile)
+    ann, other = (hf.client('/mcp/p/d', headers=h).connect() for h in ({'mcp-client-id': 'ann'}, {}))
+    assert enable(ann, 'write')['success']
+    assert ann.call('a__set').result
+    assert enable(other, 'write', ok=False)['message'] == "Toolset 'write' not found. Available toolsets: read"
+    assert b'a__set' not in hf.client('/mcp/p/d', modern=True).rpc('tools/list').raw
+    narrowed = {**profile, 'clients': {'*': {'toolsets': ['read']}}}
+    hf.write_config({'mcpServers': {'a': hf.a.entry, 'b': hf.b.entry}, 'holdfast': settings(d=narrowed)})
+    hf.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: names(ann) == META, 'the narrower profile')
+    assert 'Unknown tool' in ann.call('a__set').error['message']
+    hf.write_config({'mcpServers': {'a': hf.a.entry, 'b': hf.b.entry}, 'holdfast': settings(d=profile)})
+    hf.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: 'a__set' in names(ann), 'the old profile')
+    assert ann.call('a__set').result
+
+
+def test_key__revoked_mid_session_is_refused_at_the_next_call(start):
+    hf = start()
+    key = keys.create(hf, '--role', 'member')
+    client = key.client(hf, '/mcp/p/d').connect()
+    enable(client, 'read')
+    assert client.call('a__get_one').result
+    keys.revoke(hf, key)
+    assert client.call('a__get_one').status == 401
+
+
+def test_changes__are_in_the_audit(start):
+    hf = start()
+    client = hf.client('/mcp/p/d').connect()
+    enable(client, 'read')
+    wait_for(lambda: any(e.get('tool') == 'enable_toolset' for e in commands.events(hf)), 'the event')
+    assert commands.run(hf, 'audit', 'verify').returncode == 0
