@@ -377,7 +377,7 @@ static int run_verb(struct docs_cmd *c, const struct docs_verb *v)
     int status = 0;
 
     if (!docs_client_open(c->cli, &c->client, &err))
-        return err.code == ERR_USAGE ? cli_usage(c->cli, "%s", err.text) : cli_fail(c->cli, &err);
+        return cli_refuse(c->cli, &err);
     buf_init(&c->out, SIZE_MAX / 4);
     bool ok = true;
     if (v->run)
@@ -390,7 +390,7 @@ static int run_verb(struct docs_cmd *c, const struct docs_verb *v)
     docs_client_close(&c->client);
     if (ok)
         return status;
-    return err.code == ERR_USAGE ? cli_usage(c->cli, "%s", err.text) : cli_fail(c->cli, &err);
+    return cli_refuse(c->cli, &err);
 }
 
 int cmd_docs(struct cli *cli)
