@@ -114,6 +114,7 @@ struct profile_config {
     const struct toolset_config **toolsets; /* what those keys name, in their order */
     int mode;                               /* enum profile_mode */
     bool client_id_required;
+    bool proxy_permits; /* a trusted proxy says which toolsets a request has; without one, none */
     int64_t max_active; /* toolsets enabled at once in a session; 0: all */
     struct str *allow;  /* toolset keys that may be enabled; none: all */
     size_t n_allow;

@@ -38,6 +38,7 @@ static const char *const era_names[] = {"auto", "legacy", "modern", NULL};
 static const char *const token_alg_names[] = {"RS256", "PS256", "ES256", "ES384",
                                               "EdDSA", "HS256", NULL};
 static const char *const mode_names[] = {"all", "search", "static", "dynamic", NULL};
+static const char *const permission_names[] = {"config", "proxy", NULL};
 static const char *const agent_names[] = {"read", "comment", "suggest", "write", NULL};
 
 static const struct js_field tls_fields[] = {
@@ -313,6 +314,14 @@ static const struct js_field profile_fields[] = {
      .names = client_id_names,
      .default_text = "optional",
      .help = "Whether its requests must carry mcp-client-id."},
+    {.name = "permissions",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_switch,
+     OF_PROFILE(proxy_permits),
+     .names = permission_names,
+     .default_text = "config",
+     .help = "proxy: a request has the toolsets that one of trusted_proxies names in "
+             "mcp-toolset-permissions, a comma between them, and none without."},
     {.name = "policy", .kind = JS_BIND_OBJECT, .fields = policy_fields},
     {.name = "clients",
      .kind = JS_BIND_CUSTOM,

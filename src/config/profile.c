@@ -118,6 +118,11 @@ static bool check_profile(const struct profile_config *p, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "profile \"%.*s\" is dynamic and has no \"toolsets\" to enable; name some",
                          STR_ARG(p->name));
+    if (p->proxy_permits && p->n_toolset_keys == 0)
+        return error_set(err, ERR_CONFIG,
+                         "profile \"%.*s\" takes permissions from a proxy and has no \"toolsets\" "
+                         "to permit; name some",
+                         STR_ARG(p->name));
     if (!check_keys(p, p->allow, p->n_allow, "policy.allow", err) ||
         !check_keys(p, p->deny, p->n_deny, "policy.deny", err))
         return false;

@@ -29,6 +29,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     x->began_us = a->http ? a->http->began_us : clock_mono_us();
     x->server = a->server;
     x->profile_name = a->profile;
+    x->by_proxy = a->by_proxy;
     if (a->profile.p)
         x->profile = config_profile(x->config, a->profile);
     x->endpoint = a->endpoint;

@@ -137,6 +137,7 @@ static void start_item(struct batch *b, size_t i, struct str body)
         .body = body,
         .server = x->server,
         .profile = x->profile_name,
+        .by_proxy = x->by_proxy,
         .endpoint = x->endpoint,
         .who = &x->who,
         .transport = x->transport,

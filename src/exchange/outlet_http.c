@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "exchange/exchange.h"
 #include "http/sse.h"
+#include "identity/proxy.h"
 
 #define MAX_STREAM_QUEUE (256 * 1024)
 #define MAX_MESSAGE (64u * 1024 * 1024)
@@ -184,6 +185,7 @@ void exchange_start_http(struct services *sv, struct http_request *r, struct str
         .body = r->body,
         .server = server,
         .profile = profile,
+        .by_proxy = profile.p && peer_is_trusted_proxy(sv->config, r),
         .endpoint = endpoint_of(r, path_key),
         .path_key = path_key,
     };

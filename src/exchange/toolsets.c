@@ -74,14 +74,13 @@ static void reach_server(void *arg, struct upstream *up)
  * not. */
 static bool is_seen(const struct exchange *x, size_t at)
 {
-    struct str client = str_trim(http_header_get(x->head, STR("mcp-client-id")));
     struct str key = x->profile->toolset_keys[at];
     struct reaching r = {.x = x, .toolset = x->profile->toolsets[at]};
-    bool withheld = !profile_allows(x->profile, key) || profile_denies(x->profile, key);
+    bool withheld = !x->profile->proxy_permits && x->profile->n_clients == 0 &&
+                    (!profile_allows(x->profile, key) || profile_denies(x->profile, key));
 
     upstreams_each(x->sv->upstreams, reach_server, &r);
-    return r.found &&
-           (withheld || (profile_permitted(x->profile, client.n ? client : STR_NONE) >> at & 1));
+    return r.found && (withheld || (exchange_permitted_toolsets(x) >> at & 1));
 }
 
 /* What a toolset has for this caller, as "server__tool". */

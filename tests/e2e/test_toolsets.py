@@ -249,6 +249,30 @@ def test_client_id__narrows_and_a_change_holds_at_the_next_call(start):
     assert ann.call('a__set').result
 
 
+@pytest.mark.parametrize('mode', ['static', 'dynamic', 'search'])
+def test_header__permits_from_a_trusted_proxy_only(start, mode):
+    profile = {'mode': mode, 'toolsets': ['read', 'write'], 'permissions': 'proxy'}
+
+    def seen(hf, value):
+        client = hf.client('/mcp/p/d', modern=True, headers={'mcp-toolset-permissions': value} if value is not None else {})
+        if mode == 'search':
+            return [t['name'].replace(':', '__') for t in client.call('find', {}).result['structuredContent']['tools']]
+        return [n for n in names(client) if n.startswith('a__')]
+
+    trusting, plain = start({'trusted_proxies': ['127.0.0.1']}, d=profile), start(d=profile)
+    assert seen(trusting, ' read , nope') == ['a__get_one', 'a__get_all']
+    assert sorted(seen(trusting, 'write,read')) == ['a__get_all', 'a__get_one', 'a__set']
+    assert seen(trusting, None) == [] and seen(trusting, '') == [] and seen(trusting, 'b') == []
+    assert seen(plain, 'read,write') == []
+    client = trusting.client('/mcp/p/d', headers={'mcp-toolset-permissions': 'read'}).connect()
+    if mode == 'dynamic':
+        assert enable(client, 'write', ok=False)['message'] == "Toolset 'write' not found. Available toolsets: read"
+        enable(client, 'read')
+    assert client.call('a__get_one').result and 'Unknown tool' in client.call('a__set').error['message']
+    client.fixed['mcp-toolset-permissions'] = 'write'
+    assert 'Unknown tool' in client.call('a__get_one').error['message']  # at the next call
+
+
 def test_key__revoked_mid_session_is_refused_at_the_next_call(start):
     hf = start()
     key = keys.create(hf, '--role', 'member')

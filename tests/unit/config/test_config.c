@@ -594,6 +594,7 @@ TEST(test_config__a_dynamic_profile_needs_toolsets_and_a_policy_names_its_own)
         const char *profile, *words;
     } rows[] = {
         {"\"mode\": \"dynamic\"", "has no \"toolsets\" to enable"},
+        {"\"permissions\": \"proxy\"", "takes permissions from a proxy"},
         {"\"toolsets\": [\"t\"], \"policy\": {\"allow\": [\"u\"]}", "\"policy.allow\" of profile"},
         {"\"toolsets\": [\"t\"], \"policy\": {\"deny\": [\"u\"]}", "\"policy.deny\" of profile"},
         {"\"toolsets\": [\"t\"], \"clients\": {\"c\": {\"toolsets\": [\"u\"]}}", "\"clients\" of"},
