@@ -245,6 +245,7 @@ struct wish {
     struct term terms[RANK_TERMS_MAX];
     unsigned n;
     double total_idf, mean_length;
+    float *frequencies; /* of each term in each candidate */
 };
 
 static bool is_idle(struct str word)
@@ -296,7 +297,7 @@ static void read_wish(struct wish *w, struct str text, const struct rank_candida
     size_t colon = str_find(text, ':');
     struct str before = str_trim(str_n(text.p, colon));
 
-    *w = (struct wish){.text = text};
+    *w = (struct wish){.text = text, .frequencies = w->frequencies};
     if (is_server(candidates, n, before)) {
         w->server = before;
         w->text = colon < text.n ? str_n(text.p + colon + 1, text.n - colon - 1) : STR("");
@@ -321,15 +322,12 @@ static uint32_t weight_of(const struct catalog_words *w, const struct rank_tool 
 }
 
 /* How often the tool says it, weighed; what means the same counts less. */
-static double frequency(const struct term *t, const struct rank_candidate *c)
+static double frequency(const struct term *t, const struct rank_candidate *c, bool names_server)
 {
     const struct catalog_words *w = words_of(c->catalog);
-    struct str server = c->server;
     double own = weight_of(w, &w->tools[c->item], t->hashes[0]), other = 0;
 
-    for (struct str word = next_word(&server); word.p; word = next_word(&server))
-        if (hash_of(word) == t->hashes[0])
-            own += WEIGHT_SERVER;
+    own += names_server ? WEIGHT_SERVER : 0;
     for (unsigned i = 1; i < t->n; i++) {
         double f = OTHER_WORD * weight_of(w, &w->tools[c->item], t->hashes[i]);
         other = f > other ? f : other;
@@ -337,6 +335,15 @@ static double frequency(const struct term *t, const struct rank_candidate *c)
     return (own > other ? own : other) / WEIGHT_TEXT;
 }
 
+static bool is_word_of(const struct term *t, struct str server)
+{
+    for (struct str word = next_word(&server); word.p; word = next_word(&server))
+        if (hash_of(word) == t->hashes[0])
+            return true;
+    return false;
+}
+
+/* Fills w->frequencies and says what each term is worth. */
 static void weigh_terms(struct wish *w, const struct rank_candidate *candidates, size_t n)
 {
     double length = 0;
@@ -346,8 +353,14 @@ static void weigh_terms(struct wish *w, const struct rank_candidate *candidates,
     w->mean_length = n ? length / (double)n : 1;
     for (unsigned t = 0; t < w->n; t++) {
         double having = 0;
-        for (size_t i = 0; i < n; i++)
-            having += frequency(&w->terms[t], &candidates[i]) > 0;
+        bool names_server = false;
+        for (size_t i = 0; i < n; i++) {
+            if (i == 0 || candidates[i].server.p != candidates[i - 1].server.p)
+                names_server = is_word_of(&w->terms[t], candidates[i].server);
+            double f = frequency(&w->terms[t], &candidates[i], names_server);
+            w->frequencies[i * w->n + t] = (float)f;
+            having += f > 0;
+        }
         /* A word that no tool has says little about any. */
         w->terms[t].idf = having > 0 ? log(1 + ((double)n - having + 0.5) / (having + 0.5))
                                      : log(1 + (double)n) / 2;
@@ -360,7 +373,7 @@ static bool is_its_name(const struct wish *w, const struct rank_candidate *c)
     return str_ieq(str_trim(w->text), c->catalog->lists[CATALOG_TOOLS].items[c->item].name);
 }
 
-static double fit(const struct wish *w, const struct rank_candidate *c)
+static double fit(const struct wish *w, const struct rank_candidate *c, const float *frequencies)
 {
     const struct rank_tool *t = &words_of(c->catalog)->tools[c->item];
     double norm =
@@ -372,7 +385,7 @@ static double fit(const struct wish *w, const struct rank_candidate *c)
     if (!w->n || is_its_name(w, c))
         return 1;
     for (unsigned i = 0; i < w->n; i++) {
-        double f = frequency(&w->terms[i], c);
+        double f = (double)frequencies[i];
         score += w->terms[i].idf * f / (f + norm);
     }
     return w->total_idf > 0 ? score / w->total_idf : 0;
@@ -411,6 +424,7 @@ size_t rank_tools(struct rank_candidate *candidates, size_t n, struct str query,
     unsigned wishes = 0;
     size_t found = 0;
 
+    w->frequencies = arena_alloc(mem, (n + 1) * RANK_TERMS_MAX * sizeof(float));
     for (size_t i = 0; i < n; i++)
         candidates[i].confidence = 0;
     while (rest.p && wishes < WISHES_MAX) {
@@ -421,7 +435,7 @@ size_t rank_tools(struct rank_candidate *candidates, size_t n, struct str query,
         read_wish(w, text, candidates, n);
         weigh_terms(w, candidates, n);
         for (size_t i = 0; i < n; i++) {
-            double confidence = fit(w, &candidates[i]);
+            double confidence = fit(w, &candidates[i], &w->frequencies[i * w->n]);
             if (confidence > candidates[i].confidence)
                 candidates[i].confidence = confidence;
         }
