@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py [--quick] [--save] [--only calls,bodies,single,eras,registry,seedload,noisy,docs,sessions,streams,start]: what Holdfast
-costs, beside nginx and PostgreSQL.
+"""run.py [--quick] [--save] [--only calls,bodies,single,eras,registry,seedload,noisy,docs,sessions,streams,start,find] [--sweep]:
+what Holdfast costs, beside nginx and PostgreSQL, and how well find finds.
 
 Everything runs on this machine over loopback: one upstream (bench_upstream), one load (bench_load),
 and between them, in turn and in alternating order, nothing (direct), nginx as a plain proxy, Holdfast
@@ -10,7 +10,7 @@ subject over the measured window, divided by the calls in it; ratios are taken a
 the same round, so that a slow minute of the machine hits both.  Data lies on the disk of the checkout,
 never on tmpfs, or the audit would cost nothing.  The registry (registry.py) is measured on SQLite and on
 PostgreSQL, beside pgbench that runs the same statements on the same server; documents (documents.py) beside
-ripgrep and GNU grep.  --save writes bench/results.md."""
+ripgrep and GNU grep.  find (find.py) needs nothing but the program; --sweep tries other weights for it.  --save writes bench/results.md."""
 import argparse
 import json
 import os
@@ -23,11 +23,12 @@ import tempfile
 import time
 
 import documents
+import find
 import registry
 from subjects import (BUILD, TOP, Holdfast, Nginx, Report, Upstream, end_load, filesystem_of, load, private_kib, settle, spread,
                       start_load)
 
-PARTS = ('calls', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'docs', 'sessions', 'streams', 'start')
+PARTS = ('calls', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'docs', 'sessions', 'streams', 'start', 'find')
 MOST_STREAMS = 10000
 
 
@@ -179,6 +180,10 @@ def measure_start(report, folder, upstream):
 
 def measure(args, report, folder, running):
     quick = args.quick
+    if 'find' in args.only:
+        find.measure(report, folder, args.sweep)
+    if args.only == ['find']:
+        return
     rounds, seconds = (2, 1) if quick else (5, 5)
     upstream = Upstream('direct', '/mcp').start()
     running.append(upstream)
@@ -224,6 +229,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--quick', action='store_true', help='short runs, for development')
     parser.add_argument('--save', action='store_true', help='write bench/results.md')
+    parser.add_argument('--sweep', action='store_true', help='with find: try other weights too')
     parser.add_argument('--only', default=','.join(PARTS), help='some of ' + ','.join(PARTS))
     args = parser.parse_args()
     args.only = args.only.split(',')

@@ -12,12 +12,12 @@
 
 #define WORD_MAX 48
 #define WISHES_MAX 8
-#define SATURATION 1.2
+#define SATURATION 0.6
 #define LENGTH_PART 0.35
 #define OTHER_WORD 0.5 /* what a word for the same counts */
 #define DEPTH_MAX 6    /* of schemas that are read */
 
-enum { WEIGHT_NAME = 6, WEIGHT_TITLE = 4, WEIGHT_SERVER = 3, WEIGHT_TEXT = 2, WEIGHT_SCHEMA = 1 };
+enum { WEIGHT_NAME = 6, WEIGHT_TITLE = 4, WEIGHT_SERVER = 3, WEIGHT_TEXT = 2, WEIGHT_SCHEMA = 2 };
 
 struct rank_word {
     uint32_t hash;
