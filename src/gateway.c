@@ -16,6 +16,7 @@
 #include "cli/datadir.h"
 #include "exchange/pipe.h"
 #include "exchange/sse2024.h"
+#include "health/health.h"
 #include "identity/issuers.h"
 #include "io/address.h"
 #include "io/tls.h"
@@ -57,7 +58,10 @@ static bool start_services(struct gateway *g, struct error *err)
          !follow_position(ground_write_store(g->ground), &ended, err)))
         return false;
     sv->pins = pins_new(sv->loop, ground_is_shared(g->ground));
-    if (!pins_load(sv->pins, ground_write_store(g->ground), err))
+    struct server_row *servers = NULL;
+    size_t n_servers = 0;
+    if (!pins_load(sv->pins, ground_write_store(g->ground), err) ||
+        !health_load(ground_write_store(g->ground), g->mem, &servers, &n_servers, err))
         return false;
     list_init(&sv->unbegun);
     sv->lanes = ground_run(g->ground, sv->loop);
@@ -73,6 +77,7 @@ static bool start_services(struct gateway *g, struct error *err)
     gateway_start_registry(g);
     gateway_start_docs(g);
     gateway_start_delivery(g);
+    g->health = health_new(sv->loop, sv->lanes, sv->upstreams, servers, n_servers);
     upstreams_apply(sv->upstreams, sv->config);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->config);
     operate_start(sv);
@@ -369,6 +374,8 @@ static void stop(struct gateway *g)
     follow_stop(g->follow);
     if (sv->hub)
         hub_drain(sv->hub);
+    health_stop(g->health);
+    pins_stop(sv->pins);
     if (sv->upstreams)
         upstreams_free(sv->upstreams);
     if (sv->hub) {
@@ -387,6 +394,7 @@ static void stop(struct gateway *g)
         lanes_free(sv->lanes);
     docs_free(sv->docs);
     pins_free(sv->pins);
+    health_free(g->health);
     logins_free(sv->logins);
     identity_free(sv->identity);
     keyring_free(sv->keyring);

@@ -8,11 +8,13 @@
 #include "ground.h"
 #include "servers/docs/docs.h"
 
+struct health;
 struct gateway {
     struct gateway_options options;
     struct arena *mem;
     struct datadir *datadir;
     struct keeper *keeper;
+    struct health *health;
     struct ground *ground;
     struct services sv;
     struct http_server *server;

@@ -129,6 +129,9 @@ static bool each_tool(struct servers_cmd *c, struct str server, tool_fn *fn, voi
 #define MOST_SERVERS 1000
 struct listed {
     struct str name, state;
+    struct str raw; /* what the daemon says of it: a JSON object; absent: nothing */
+    struct str why;
+    int64_t calls, failures;
     unsigned tools, changed, fresh;
 };
 struct listing {
@@ -187,8 +190,14 @@ static bool list_configured(struct servers_cmd *c, struct listing *l, struct err
     const struct js_node *servers = js_get(&doc, js_root(&doc), STR("servers"));
     for (const struct js_node *s = js_first(&doc, servers); s; s = js_next(&doc, servers, s)) {
         struct listed *one = server_of(l, member(&doc, s, "name", mem));
-        if (one)
-            one->state = member(&doc, s, "state", mem);
+        if (!one)
+            continue;
+        one->state = member(&doc, s, "state", mem);
+        one->why = member(&doc, s, "reason", mem);
+        one->raw = js_raw(&doc, s);
+        if (!js_to_i64(&doc, js_get(&doc, s, STR("calls")), &one->calls) ||
+            !js_to_i64(&doc, js_get(&doc, s, STR("failures")), &one->failures))
+            return error_set(err, ERR_INTERNAL, "Holdfast says nothing of calls; is it older?");
     }
     return true;
 }
@@ -198,14 +207,17 @@ static void show_listed(struct servers_cmd *c, const struct listed *s)
     struct js_writer w;
 
     if (!c->json) {
-        buf_addf(&c->out, "%-20.*s  %-14.*s %5u  %7u  %5u\n", STR_ARG(s->name), STR_ARG(s->state),
-                 s->tools, s->changed, s->fresh);
+        buf_addf(&c->out, "%-20.*s  %-14.*s %5u  %7u  %5u  %8lld  %6lld  %.*s\n", STR_ARG(s->name),
+                 STR_ARG(s->state), s->tools, s->changed, s->fresh, (long long)s->calls,
+                 (long long)s->failures, STR_ARG(s->why));
         return;
     }
     js_begin(&w, &c->out);
     js_object(&w);
     js_kv_string(&w, "name", s->name);
     js_kv_string(&w, "state", s->state);
+    if (s->raw.p)
+        js_kv_raw(&w, "health", s->raw);
     js_kv_int(&w, "tools", s->tools);
     js_kv_int(&w, "changed", s->changed);
     js_kv_int(&w, "new", s->fresh);
@@ -221,8 +233,8 @@ static bool run_list(struct servers_cmd *c, struct error *err)
         !each_tool(c, STR_NONE, count_tool, l, err))
         return false;
     if (l->n && !c->json)
-        buf_addf(&c->out, "%-20s  %-14s %5s  %7s  %5s\n", "SERVER", "STATE", "TOOLS", "CHANGED",
-                 "NEW");
+        buf_addf(&c->out, "%-20s  %-14s %5s  %7s  %5s  %8s  %6s\n", "SERVER", "STATE", "TOOLS",
+                 "CHANGED", "NEW", "REQUESTS", "FAILED");
     for (size_t i = 0; i < l->n; i++)
         show_listed(c, &l->of[i]);
     return true;

@@ -12,7 +12,7 @@
 /* Shows again what may be called by now. */
 static void release(struct pins *p, struct watched_server *s)
 {
-    struct upstream *u = upstreams_find(p->upstreams, s->name);
+    struct upstream *u = p->upstreams ? upstreams_find(p->upstreams, s->name) : NULL;
     struct catalog *c = u ? upstream_known(u) : NULL;
 
     if (!u)

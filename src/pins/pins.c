@@ -28,6 +28,12 @@ void pins_use(struct pins *p, struct lanes *lanes, struct upstreams *upstreams)
     p->upstreams = upstreams;
 }
 
+void pins_stop(struct pins *p)
+{
+    if (p)
+        p->upstreams = NULL;
+}
+
 struct catalog_guard pins_guard(struct pins *p)
 {
     return (struct catalog_guard){.look = pins_look, .arg = p};

@@ -29,6 +29,7 @@ struct pins *pins_new(struct loop *loop, bool is_shared) must_check;
 /* What the store remembers; blocking, before the lanes run. */
 must_check bool pins_load(struct pins *p, struct store *store, struct error *err);
 void pins_use(struct pins *p, struct lanes *lanes, struct upstreams *upstreams);
+void pins_stop(struct pins *p); /* before upstreams_free() */
 /* After lanes_free(). */
 void pins_free(struct pins *p);
 /* For upstreams_config. */

@@ -356,6 +356,10 @@ static const struct api_member problem_members[] = {
 };
 static const struct api_member health_members[] = {
     {"status", "string", NULL, true, NULL, NULL, "ok"},
+    {"servers", "object", NULL, false, NULL, NULL,
+     "On /readyz: the state of each server by name, or, where callers must say who they are, how "
+     "many "
+     "are in each state."},
     {0},
 };
 static const struct api_member refusal_members[] = {

@@ -6,6 +6,7 @@
 #include "audit/event_json.h"
 #include "audit/event_query.h"
 #include "base/clock.h"
+#include "health/health.h"
 #include "json/write.h"
 
 #define EVENTS_BYTES (256u * 1024 * 1024)
@@ -53,9 +54,10 @@ void front_control_events(void *arg, struct http_request *r, const struct route_
 static void write_upstream(void *arg, struct upstream *u)
 {
     struct js_writer *w = arg;
+    struct upstream_health h = upstream_health(u);
     js_object(w);
     js_kv_string(w, "name", upstream_name(u));
-    js_kv_string(w, "state", str_of(upstream_state(u)));
+    health_write(w, &h);
     js_object_end(w);
 }
 

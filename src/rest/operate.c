@@ -10,8 +10,8 @@
 #include "json/write.h"
 #include "session/session_gauges.h"
 
-static struct metric *in_flight, *links, *resident, *upstream_up, *queues, *stall, *log_lost,
-    *batches;
+static struct metric *in_flight, *links, *resident, *upstream_up, *degraded, *requests, *failures,
+    *queues, *stall, *log_lost, *batches;
 
 void operate_start(struct services *sv unused_arg)
 {
@@ -23,6 +23,12 @@ void operate_start(struct services *sv unused_arg)
                                "Sessions and transports held in memory.", "", 1);
     upstream_up = metric_register(METRIC_GAUGE, "holdfast_upstream_up",
                                   "1 up, 0 down, -1 not used yet.", "server", 256);
+    degraded = metric_register(METRIC_GAUGE, "holdfast_upstream_degraded",
+                               "1 for a server that answers, but not always.", "server", 256);
+    requests = metric_register(METRIC_COUNTER, "holdfast_upstream_requests_total",
+                               "Requests to a server, over all starts.", "server", 256);
+    failures = metric_register(METRIC_COUNTER, "holdfast_upstream_failures_total",
+                               "Starts and requests that failed, over all starts.", "server", 256);
     queues = metric_register(METRIC_GAUGE, "holdfast_lane_queue", "Jobs waiting for a store lane.",
                              "lane", 4);
     stall = metric_register(METRIC_GAUGE, "holdfast_loop_stall_microseconds",
@@ -42,10 +48,14 @@ static void set(struct metric *m, const char *label, int64_t value)
 static void set_upstream(void *arg unused_arg, struct upstream *u)
 {
     struct str labels[] = {upstream_name(u)};
-    const char *state = upstream_state(u);
-    metric_set(metric_cell(upstream_up, labels, 1), state[0] == 'u' && state[1] == 'p' ? 1
-                                                    : state[0] == 'd'                  ? 0
-                                                                                       : -1);
+    struct upstream_health h = upstream_health(u);
+
+    metric_set(metric_cell(upstream_up, labels, 1), h.state == HEALTH_DOWN      ? 0
+                                                    : h.state == HEALTH_UNKNOWN ? -1
+                                                                                : 1);
+    metric_set(metric_cell(degraded, labels, 1), h.state == HEALTH_DEGRADED);
+    metric_set(metric_cell(requests, labels, 1), h.calls);
+    metric_set(metric_cell(failures, labels, 1), h.failures);
 }
 
 static void fill(struct services *sv)
@@ -146,6 +156,55 @@ static void refuse_unhealthy(struct services *sv, struct http_request *r)
     buf_release(&out);
 }
 
+struct telling {
+    struct js_writer w;
+    int64_t in_state[HEALTH_DOWN + 1];
+};
+
+static void tell_server(void *arg, struct upstream *u)
+{
+    struct telling *t = arg;
+    struct upstream_health h = upstream_health(u);
+
+    js_key(&t->w, upstream_name(u));
+    js_object(&t->w);
+    js_kv_string(&t->w, "state", str_of(health_state_name(h.state)));
+    if (h.reason[0])
+        js_kv_string(&t->w, "reason", str_of(h.reason));
+    js_object_end(&t->w);
+}
+
+static void count_server(void *arg, struct upstream *u)
+{
+    ((struct telling *)arg)->in_state[upstream_health(u).state]++;
+}
+
+/* Whoever asks hears that we are ready, and how servers do: by name where nobody needs to say who
+ * they are.  What went wrong is for `holdfast servers`. */
+static void say_ready(struct services *sv, struct http_request *r)
+{
+    struct telling t = {.in_state = {0}};
+    struct buf out;
+
+    buf_init(&out, 1024 * 1024);
+    js_begin(&t.w, &out);
+    js_object(&t.w);
+    js_kv_string(&t.w, "status", STR("ready"));
+    js_key(&t.w, STR("servers"));
+    js_object(&t.w);
+    if (!sv->config->auth_required)
+        upstreams_each(sv->upstreams, tell_server, &t);
+    else
+        upstreams_each(sv->upstreams, count_server, &t);
+    for (int s = 0; sv->config->auth_required && s <= HEALTH_DOWN; s++)
+        js_kv_int(&t.w, health_state_name(s), t.in_state[s]);
+    js_object_end(&t.w);
+    js_object_end(&t.w);
+    buf_addc(&out, '\n');
+    http_reply(r, 200, "application/json", STR_NONE, buf_str(&out));
+    buf_release(&out);
+}
+
 void front_readyz(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
     struct services *sv = arg;
@@ -154,5 +213,5 @@ void front_readyz(void *arg, struct http_request *r, const struct route_match *m
     else if (!lanes_healthy(sv->lanes))
         refuse_unhealthy(sv, r);
     else
-        http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ready\"}\n"));
+        say_ready(sv, r);
 }

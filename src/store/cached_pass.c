@@ -162,6 +162,12 @@ static bool pass_tools_page(struct store *s, const struct tool_filter *filter, u
     return store_tools_page(cached_of(s)->inner, filter, limit, mem, ret_rows, ret_n, err);
 }
 
+static bool pass_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                              struct server_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return store_servers_page(cached_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
+}
+
 static bool pass_documents_page(struct store *s, struct str folder, struct str after,
                                 unsigned limit, struct arena *mem, struct document_row **ret_rows,
                                 size_t *ret_n, struct error *err)
@@ -265,6 +271,7 @@ const struct store_ops cached_ops = {
     .document_by_id = pass_document_by_id,
     .documents_page = pass_documents_page,
     .tools_page = pass_tools_page,
+    .servers_page = pass_servers_page,
     .document_history = pass_document_history,
     .document_revision = pass_document_revision,
     .document_reads = pass_document_reads,

@@ -223,6 +223,13 @@ static bool f_tools_page(struct store *s, const struct tool_filter *filter, unsi
            store_tools_page(failing_of(s)->inner, filter, limit, mem, ret_rows, ret_n, err);
 }
 
+static bool f_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                           struct server_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return spared(s, err) &&
+           store_servers_page(failing_of(s)->inner, after, limit, mem, ret_rows, ret_n, err);
+}
+
 static bool f_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
                              struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
                              struct error *err)
@@ -351,6 +358,7 @@ static const struct store_ops failing_ops = {
     .document_by_id = f_document_by_id,
     .documents_page = f_documents_page,
     .tools_page = f_tools_page,
+    .servers_page = f_servers_page,
     .document_history = f_document_history,
     .document_revision = f_document_revision,
     .document_reads = f_document_reads,

@@ -183,6 +183,7 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_DOCUMENT_READ] = mem_document_read,
     [OP_TOOL_SEEN] = mem_tool_seen,
     [OP_TOOL_APPROVE] = mem_tool_approve,
+    [OP_SERVER_TELL] = mem_server_tell,
     [OP_TRANSPORT_CREATE] = transport_create,
     [OP_TRANSPORT_LINK] = transport_change,
     [OP_TRANSPORT_TOUCH] = transport_change,
@@ -196,7 +197,7 @@ static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct
     [OP_UNDELIVERED_TAKE] = mem_undelivered_take,
 };
 
-#define MEM_TABLES 16
+#define MEM_TABLES 17
 struct mem_table {
     void *rows;
     size_t *n, size;
@@ -226,6 +227,7 @@ static void tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES])
         {s->revisions, &s->n_revisions, sizeof(*s->revisions)},
         {s->document_reads, &s->n_document_reads, sizeof(*s->document_reads)},
         {s->tools, &s->n_tools, sizeof(*s->tools)},
+        {s->servers, &s->n_servers, sizeof(*s->servers)},
     };
     memcpy(ret, tables, sizeof(tables));
 }
@@ -423,6 +425,7 @@ static void close_memory(struct store *store)
     free(s->keys);
     free(s->tenant_keys);
     free(s->tools);
+    free(s->servers);
     free(s->logins);
     free(s->contexts);
     free(s->idempotency);
@@ -466,6 +469,7 @@ static const struct store_ops memory_ops = {
     .document_by_id = mem_document_by_id,
     .documents_page = mem_documents_page,
     .tools_page = mem_tools_page,
+    .servers_page = mem_servers_page,
     .document_history = mem_document_history,
     .document_revision = mem_document_revision,
     .document_reads = mem_document_reads,

@@ -61,6 +61,8 @@ struct memory_store {
     size_t n_document_reads, cap_document_reads;
     struct tool_row *tools;
     size_t n_tools, cap_tools;
+    struct server_row *servers;
+    size_t n_servers, cap_servers;
     struct mem_event *events; /* by id */
     size_t n_events, cap_events;
     size_t first_unfolded;  /* all before it are folded */
@@ -191,6 +193,9 @@ enum verdict mem_tool_approve(struct memory_store *s, const struct store_op *op,
 bool mem_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
                     struct arena *mem, struct tool_row **ret_rows, size_t *ret_n,
                     struct error *err);
+enum verdict mem_server_tell(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+bool mem_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                       struct server_row **ret_rows, size_t *ret_n, struct error *err);
 bool mem_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
                         struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
                         struct error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tools of servers in the memory store.  The caller of a verb holds the lock; reads take it. */
+/* Tools of servers, and how servers do, in the memory store.  The caller of a verb holds the lock;
+ * reads take it. */
 #include "store/memory_impl.h"
 
 #include <stdlib.h>
@@ -99,6 +100,64 @@ bool mem_tools_page(struct store *store, const struct tool_filter *filter, unsig
     }
     pthread_mutex_unlock(&s->lock);
     qsort(rows, n, sizeof(*rows), by_name);
+    *ret_rows = rows;
+    *ret_n = n < limit ? n : limit;
+    return true;
+}
+
+/* Servers. */
+
+static const size_t server_texts[] = {
+    offsetof(struct server_row, name),
+    offsetof(struct server_row, last_error),
+};
+
+enum verdict mem_server_tell(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+{
+    const struct server_row *told = op->server;
+    struct server_row *row = NULL;
+    (void)now_ms;
+    for (size_t i = 0; i < s->n_servers && !row; i++)
+        if (str_eq(s->servers[i].name, told->name))
+            row = &s->servers[i];
+    if (!row) {
+        s->servers = mem_grow(s->servers, s->n_servers, &s->cap_servers, sizeof(*s->servers));
+        row = &s->servers[s->n_servers++];
+        *row = *told;
+        mem_copy_texts(s->mem, row, server_texts, countof(server_texts));
+        return VERDICT_OK;
+    }
+    row->calls += told->calls;
+    row->failures += told->failures;
+    if (told->last_failed_ms > row->last_failed_ms) {
+        row->last_failed_ms = told->last_failed_ms;
+        row->last_error = arena_dup(s->mem, told->last_error);
+    }
+    if (told->last_ok_ms > row->last_ok_ms)
+        row->last_ok_ms = told->last_ok_ms;
+    return VERDICT_OK;
+}
+
+static int servers_by_name(const void *a, const void *b)
+{
+    return str_cmp(((const struct server_row *)a)->name, ((const struct server_row *)b)->name);
+}
+
+bool mem_servers_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
+                      struct server_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    struct server_row *rows = arena_zalloc(mem, (s->n_servers + 1) * sizeof(*rows));
+    for (size_t i = 0; i < s->n_servers; i++)
+        if (!after.p || str_cmp(s->servers[i].name, after) > 0) {
+            rows[n] = s->servers[i];
+            mem_copy_texts(mem, &rows[n++], server_texts, countof(server_texts));
+        }
+    pthread_mutex_unlock(&s->lock);
+    qsort(rows, n, sizeof(*rows), servers_by_name);
     *ret_rows = rows;
     *ret_n = n < limit ? n : limit;
     return true;

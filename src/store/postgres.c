@@ -57,6 +57,7 @@ static const struct store_ops postgres_ops = {
     .document_by_id = pg_document_by_id,
     .documents_page = pg_documents_page,
     .tools_page = pg_tools_page,
+    .servers_page = pg_servers_page,
     .document_history = pg_document_history,
     .document_revision = pg_document_revision,
     .document_reads = pg_document_reads,

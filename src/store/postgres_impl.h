@@ -63,6 +63,7 @@ enum pg_statement {
     PG_DOCUMENT_READ,
     PG_TOOL_SEEN,
     PG_TOOL_APPROVE,
+    PG_SERVER_TELL,
     PG_CHANGES_NUMBER,
     PG_SESSION_BY_HANDLE,
     PG_SESSION_BY_ID,
@@ -124,6 +125,7 @@ enum pg_statement {
     PG_CHANGES_NEWEST,
     PG_TOOL_GET,
     PG_TOOLS_PAGE,
+    PG_SERVERS_PAGE,
     PG_DOCUMENT_AT,
     PG_DOCUMENT_ENDED_AT,
     PG_DOCUMENT_BY_ID,
@@ -310,7 +312,9 @@ bool pg_logins_page(struct store *s, struct str tenant, struct str user_id, stru
                     unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
                     struct error *err);
 /* postgres_tool.c */
-pg_params_fn pg_tool_seen, pg_tool_approve;
+pg_params_fn pg_tool_seen, pg_tool_approve, pg_server_tell;
+bool pg_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                       struct server_row **ret_rows, size_t *ret_n, struct error *err);
 bool pg_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
                    struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err);
 /* postgres_document.c */

@@ -233,6 +233,9 @@ const char *const pg_texts[PG_COUNT] = {
                           "$10"),
     [PG_TOOL_APPROVE] =
         VERB("hf_tool_approve($1::text, $2::bytea, $3::bytea, $4::timestamptz)", "$5"),
+    [PG_SERVER_TELL] = VERB("hf_server_tell(ROW($1::text, $2::bigint, $3::bigint, $4::timestamptz, "
+                            "$5::timestamptz, $6::bytea)::mcp.server_health)",
+                            "$7"),
     [PG_CHANGES_NUMBER] = "SELECT mcp.hf_changes_number()",
 
     [PG_SESSION_BY_HANDLE] = SESSIONS "WHERE " VISIBLE " AND session_id = $4::text",
@@ -449,6 +452,10 @@ const char *const pg_texts[PG_COUNT] = {
         TOOLS("$3::boolean") "WHERE (server, name) > ($4::text, $5::bytea) AND ($1::text IS NULL "
                              "OR server = $1) AND $2::bytea IS NULL ORDER BY server, name "
                              "LIMIT $6::bigint",
+
+    [PG_SERVERS_PAGE] = "SELECT name, calls, failures, last_ok_at, last_failed_at, last_error "
+                        "FROM mcp.server_health WHERE name > $1::text ORDER BY name "
+                        "LIMIT $2::bigint",
 
     [PG_DOCUMENT_AT] = DOCUMENTS "WHERE folder = $1::text AND path = $2::text AND ended_at IS NULL",
     [PG_DOCUMENT_ENDED_AT] =

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tools of servers in PostgreSQL.  Their names are kept as bytes: a server chooses them. */
+/* Tools of servers, and how servers do, in PostgreSQL.  Their names are kept as bytes: a server
+ * chooses them. */
 #include "store/postgres_impl.h"
 
 void pg_tool_seen(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
@@ -61,6 +62,45 @@ bool pg_tools_page(struct store *s, const struct tool_filter *filter, unsigned l
     for (size_t i = 0; i < n; i++) {
         struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
         read_tool(&r, &rows[i]);
+    }
+    PQclear(res);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+/* Servers. */
+
+void pg_server_tell(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    const struct server_row *row = op->server;
+    pg_text(p, row->name);
+    pg_int(p, row->calls);
+    pg_int(p, row->failures);
+    pg_time(p, row->last_ok_ms);
+    pg_time(p, row->last_failed_ms);
+    pg_bytes(p, row->last_error);
+}
+
+bool pg_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                     struct server_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_text(&p, after.p ? after : STR(""));
+    pg_int(&p, limit);
+    if (!pg_page(pg_of(s), PG_SERVERS_PAGE, &p, &res, err))
+        return false;
+    size_t n = (size_t)PQntuples(res);
+    struct server_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
+    for (size_t i = 0; i < n; i++) {
+        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
+        rows[i].name = pg_get_bytes(&r);
+        rows[i].calls = pg_get_int(&r);
+        rows[i].failures = pg_get_int(&r);
+        rows[i].last_ok_ms = pg_get_time(&r);
+        rows[i].last_failed_ms = pg_get_time(&r);
+        rows[i].last_error = pg_get_bytes(&r);
     }
     PQclear(res);
     *ret_rows = rows;

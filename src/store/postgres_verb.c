@@ -349,4 +349,5 @@ const struct pg_verb pg_verbs[OP_COUNT] = {
     [OP_DOCUMENT_READ] = {PG_DOCUMENT_READ, pg_document_read, NULL},
     [OP_TOOL_SEEN] = {PG_TOOL_SEEN, pg_tool_seen, NULL},
     [OP_TOOL_APPROVE] = {PG_TOOL_APPROVE, pg_tool_approve, NULL},
+    [OP_SERVER_TELL] = {PG_SERVER_TELL, pg_server_tell, NULL},
 };

@@ -259,6 +259,14 @@ struct tool_row {
     int64_t approved_ms; /* 0: never */
 };
 
+/* How requests to a server went, over all starts and nodes. */
+struct server_row {
+    struct str name;
+    int64_t calls, failures;
+    int64_t last_ok_ms, last_failed_ms; /* 0: never */
+    struct str last_error;              /* of the last failure */
+};
+
 /* A document of a folder.  Folders are the nodes' own, not a tenant's: who may reach one is decided
  * above the store, and nodes that name the same folder mean the same files. */
 struct document_row {

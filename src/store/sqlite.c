@@ -449,6 +449,7 @@ static const struct store_ops sqlite_ops = {
     .document_by_id = sq_document_by_id,
     .documents_page = sq_documents_page,
     .tools_page = sq_tools_page,
+    .servers_page = sq_servers_page,
     .document_history = sq_document_history,
     .document_revision = sq_document_revision,
     .document_reads = sq_document_reads,

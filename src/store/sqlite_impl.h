@@ -141,6 +141,8 @@ enum sq_statement {
     SQ_TOOL_IS,
     SQ_TOOL_GET,
     SQ_TOOLS_PAGE,
+    SQ_SERVER_TELL,
+    SQ_SERVERS_PAGE,
     SQ_DOCUMENT_END,
     SQ_REVISION_ADD,
     SQ_CONTENT_ADD,
@@ -350,7 +352,9 @@ bool sq_logins_page(struct store *s, struct str tenant, struct str user_id, stru
                     unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
                     struct error *err);
 /* sqlite_tool.c */
-sq_verb sq_tool_seen, sq_tool_approve;
+sq_verb sq_tool_seen, sq_tool_approve, sq_server_tell;
+bool sq_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                       struct server_row **ret_rows, size_t *ret_n, struct error *err);
 bool sq_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
                    struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_document.c */

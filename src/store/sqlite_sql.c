@@ -435,6 +435,16 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_TOOLS_PAGE] = TOOLS("?3") "WHERE (server, name) > (?4, ?5) AND (?1 IS NULL OR server = ?1) "
                                   "AND ?2 IS NULL ORDER BY server, name LIMIT ?6",
 
+    [SQ_SERVER_TELL] =
+        "INSERT INTO server_health (name, calls, failures, last_ok_at, last_failed_at, last_error) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (name) DO UPDATE SET "
+        "calls = calls + excluded.calls, failures = failures + excluded.failures, "
+        "last_error = iif(excluded.last_failed_at > last_failed_at, excluded.last_error, "
+        "last_error), last_ok_at = max(last_ok_at, excluded.last_ok_at), "
+        "last_failed_at = max(last_failed_at, excluded.last_failed_at)",
+    [SQ_SERVERS_PAGE] = "SELECT name, calls, failures, last_ok_at, last_failed_at, last_error "
+                        "FROM server_health WHERE name > ?1 ORDER BY name LIMIT ?2",
+
     [SQ_DOCUMENT_AT] = DOCUMENTS "WHERE folder = ?1 AND path = ?2 AND ended_at IS NULL",
     [SQ_DOCUMENT_ENDED_AT] = DOCUMENTS "WHERE folder = ?1 AND path = ?2 AND ended_at IS NOT NULL "
                                        "ORDER BY ended_at DESC, id DESC LIMIT 1",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tools of servers in SQLite. */
+/* Tools of servers, and how servers do, in SQLite. */
 #include "store/sqlite_impl.h"
 
 bool sq_tool_seen(struct sq_batch *batch, struct store_op *op, struct error *err)
@@ -87,6 +87,56 @@ bool sq_tools_page(struct store *store, const struct tool_filter *filter, unsign
             break;
         struct sq_row r = {.st = st, .mem = mem};
         read_tool(&r, &rows[n]);
+    }
+    sq_reset(st);
+    *ret_rows = rows;
+    *ret_n = n;
+    return true;
+}
+
+/* Servers. */
+
+bool sq_server_tell(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    const struct server_row *row = op->server;
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_SERVER_TELL, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, row->name);
+    sq_int(&b, row->calls);
+    sq_int(&b, row->failures);
+    sq_int(&b, row->last_ok_ms);
+    sq_int(&b, row->last_failed_ms);
+    sq_blob(&b, row->last_error);
+    op->verdict = VERDICT_OK;
+    return sq_run(batch->s, st, err);
+}
+
+bool sq_servers_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
+                     struct server_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    struct server_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    size_t n = 0;
+    sqlite3_stmt *st = sq_prepare(s, SQ_SERVERS_PAGE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, after.p ? after : STR(""));
+    sq_int(&b, limit);
+    for (bool row = true; n < limit; n++) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        struct sq_row r = {.st = st, .mem = mem};
+        rows[n].name = sq_get_bytes(&r);
+        rows[n].calls = sq_get_int(&r);
+        rows[n].failures = sq_get_int(&r);
+        rows[n].last_ok_ms = sq_get_int(&r);
+        rows[n].last_failed_ms = sq_get_int(&r);
+        rows[n].last_error = sq_get_bytes(&r);
     }
     sq_reset(st);
     *ret_rows = rows;

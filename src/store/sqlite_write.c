@@ -197,6 +197,7 @@ static sq_verb *const verbs[OP_COUNT] = {
     [OP_DOCUMENT_MOVE] = sq_document_move,
     [OP_TOOL_SEEN] = sq_tool_seen,
     [OP_TOOL_APPROVE] = sq_tool_approve,
+    [OP_SERVER_TELL] = sq_server_tell,
     [OP_DOCUMENT_END] = sq_document_end,
     [OP_DOCUMENT_READ] = sq_document_read,
     [OP_TRANSPORT_CREATE] = transport_create,

@@ -117,6 +117,7 @@ static const struct op_needs {
     [OP_DOCUMENT_READ] = {"document read", true},
     [OP_TOOL_SEEN] = {"tool seen", false},
     [OP_TOOL_APPROVE] = {"tool approve", false},
+    [OP_SERVER_TELL] = {"server tell", false},
 };
 
 static bool op_is_sound(const struct store_op *op, struct error *err)

@@ -161,8 +161,11 @@ enum op_kind {
     /* tool.server, name, approved_ms, and the digest that must be the one last seen (else STALE):
      * it stands approved.  MISSING when there is no such tool. */
     OP_TOOL_APPROVE,
+    /* server (all columns): calls and failures are added to what there is, times never go back, and
+     * last_error goes with a later last_failed_ms.  Always OK. */
+    OP_SERVER_TELL,
 };
-#define OP_COUNT (OP_TOOL_APPROVE + 1)
+#define OP_COUNT (OP_SERVER_TELL + 1)
 
 /* Columns that OP_SESSION_PATCH writes; an absent value clears the column. */
 enum session_field {
@@ -197,6 +200,7 @@ struct store_op {
         struct document_row *document; /* OP_DOCUMENT_REVISE fills in what it says */
         const struct document_read_row *document_read;
         const struct tool_row *tool;
+        const struct server_row *server;
     };
     struct revision_row *revision; /* OP_DOCUMENT_REVISE; likewise */
     int64_t max_counted;           /* OP_SESSION_CREATE and OP_SESSION_NAME, < 0 for no limit; and
@@ -457,6 +461,11 @@ must_check bool store_document_reads(struct store *s, const struct principal *wh
 must_check bool store_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
                                  struct arena *mem, struct tool_row **ret_rows, size_t *ret_n,
                                  struct error *err);
+
+/* By name; `after` is a name. */
+must_check bool store_servers_page(struct store *s, struct str after, unsigned limit,
+                                   struct arena *mem, struct server_row **ret_rows, size_t *ret_n,
+                                   struct error *err);
 
 /* Audit and operation; no principal. */
 /* Those not past their end, by id, without their sealed bytes; `after` is an id. */

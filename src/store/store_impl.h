@@ -113,6 +113,8 @@ struct store_ops {
     bool (*tools_page)(struct store *s, const struct tool_filter *filter, unsigned limit,
                        struct arena *mem, struct tool_row **ret_rows, size_t *ret_n,
                        struct error *err);
+    bool (*servers_page)(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                         struct server_row **ret_rows, size_t *ret_n, struct error *err);
     bool (*undelivered_get)(struct store *s, const struct principal *who, int64_t id,
                             struct arena *mem, struct undelivered_row **ret_row, struct error *err);
     bool (*undelivered_page)(struct store *s, int64_t after, unsigned limit, struct arena *mem,

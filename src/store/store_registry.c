@@ -127,6 +127,13 @@ bool store_tools_page(struct store *s, const struct tool_filter *filter, unsigne
            s->ops->tools_page(s, filter, limit, mem, ret_rows, ret_n, err);
 }
 
+bool store_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                        struct server_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    return store_page_is_sound(limit, err) &&
+           s->ops->servers_page(s, after, limit, mem, ret_rows, ret_n, err);
+}
+
 bool store_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
                        struct session_row **ret_rows, size_t *ret_n, struct error *err)
 {

@@ -260,6 +260,14 @@ static bool t_tools_page(struct store *s, const struct tool_filter *filter, unsi
                 store_tools_page(traced_of(s)->inner, filter, limit, mem, ret_rows, ret_n, err));
 }
 
+static bool t_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
+                           struct server_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    int64_t began_us = clock_mono_us();
+    return told(s, "servers_page", began_us,
+                store_servers_page(traced_of(s)->inner, after, limit, mem, ret_rows, ret_n, err));
+}
+
 static bool t_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
                              struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
                              struct error *err)
@@ -409,6 +417,7 @@ static const struct store_ops traced_ops = {
     .document_by_id = t_document_by_id,
     .documents_page = t_documents_page,
     .tools_page = t_tools_page,
+    .servers_page = t_servers_page,
     .document_history = t_document_history,
     .document_revision = t_document_revision,
     .document_reads = t_document_reads,

@@ -102,9 +102,17 @@ static void forget(struct pending *p)
     l->last_used_ms = loop_now_ms(l->up->set->loop);
 }
 
+/* Neither a probe's nor a handshake: those are starts. */
+static bool is_request(const struct pending *p)
+{
+    return !p->link->is_probe && p != &p->link->handshake && !p->patient;
+}
+
 void pending_fail(struct pending *p, const struct error *err)
 {
     bool left = p->left;
+    if (is_request(p))
+        upstream_failed(p->link->up, err);
     forget(p);
     p->on_fail(p, err, left);
 }
@@ -164,6 +172,8 @@ static void on_deadline(struct deadline *d)
               STR_ARG(l->up->config->name), ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s",
               pending_odd(p));
     l->timeouts++;
+    if (is_request(p))
+        upstream_failed(l->up, &err);
     pending_cancel(p, STR("timeout"));
     p->on_fail(p, &err, true);
     if (l->timeouts >= MAX_TIMEOUTS_IN_A_ROW && l->state == LINK_OPEN && l->counts) {
@@ -236,6 +246,8 @@ void pending_take(struct pending *p)
         upstream_note_success(l->up);
     l->has_answered = true;
     l->timeouts = 0;
+    if (is_request(p))
+        upstream_answered(l->up);
     forget(p);
 }
 

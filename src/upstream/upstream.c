@@ -56,6 +56,7 @@ void upstreams_unref(struct upstreams *s)
     deadline_class_release(&s->wait_deadlines);
     deadline_class_release(&s->tell_deadlines);
     map_release(&s->ledger);
+    tallies_release(s);
     watches_release(s);
     free(s);
 }
@@ -76,6 +77,7 @@ static struct upstream *upstream_new(struct upstreams *s, struct config *config,
     u->config = server;
     u->ops = ops_for(server->kind);
     u->sse = server->sse;
+    u->tally = upstreams_tally(s, server->name);
     u->refreshed_ms = -REFRESH_EVERY_MS;
     for (int kind = 0; kind < CATALOG_KINDS; kind++)
         u->told_ms[kind] = -TELL_EVERY_MS;
@@ -239,13 +241,6 @@ bool upstream_is_stateless(const struct upstream *u, enum mcp_era era)
     return b && !b->free_state;
 }
 
-const char *upstream_state(const struct upstream *u)
-{
-    if (u->last_error.code != ERR_NONE)
-        return "down";
-    return u->catalog || u->links.n ? "up" : "unknown";
-}
-
 uint64_t upstream_next_id(struct upstreams *s)
 {
     return ++s->next_id;
@@ -263,6 +258,7 @@ void upstream_note_failure(struct upstream *u, const struct error *err)
     int64_t wait = BACKOFF_FIRST_MS << (u->failures < 8 ? u->failures : 8);
     u->failures++;
     u->last_error = *err;
+    upstream_start_failed(u, err);
     u->retry_at_ms = loop_now_ms(u->set->loop) + (wait < BACKOFF_LAST_MS ? wait : BACKOFF_LAST_MS);
     log_warn("a server could not be started", LS("server", u->config->name), LZ("why", err->text),
              LI("failures", u->failures));

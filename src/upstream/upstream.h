@@ -74,8 +74,39 @@ unsigned upstreams_links(const struct upstreams *s);
 
 struct str upstream_name(const struct upstream *u);
 const struct server_config *upstream_config(const struct upstream *u);
-/* "up", "down: why" or "unknown" for health pages. */
-const char *upstream_state(const struct upstream *u);
+/* How it does, from its starts, its lists and the last requests to it. */
+enum health_state {
+    HEALTH_UNKNOWN, /* nobody has needed it yet */
+    HEALTH_HEALTHY,
+    HEALTH_DEGRADED, /* it answers, but not always */
+    HEALTH_DOWN
+};
+struct upstream_health {
+    enum health_state state;
+    char reason[96];         /* one sentence; empty when healthy */
+    const char *last_error;  /* of the last failure, however long ago; empty: none (borrowed) */
+    int64_t calls, failures; /* over all starts; answers that say isError are no failures */
+    int64_t last_ok_ms, last_failed_ms; /* clock_life_ms(); 0: never */
+};
+struct upstream_health upstream_health(const struct upstream *u);
+const char *health_state_name(enum health_state state); /* "healthy" … */
+const char *upstream_state(const struct upstream *u);   /* the name of its state */
+
+/* What of that outlives a process: one for each name, made where there is none. */
+struct upstream_tally {
+    int64_t calls, failures;
+    int64_t last_ok_ms, last_failed_ms; /* before this start */
+    int64_t last_ok_mono_ms, last_failed_mono_ms;
+    char last_error[256];
+    int64_t saved_calls, saved_failures; /* of whoever saves them */
+    struct str name;
+    char text[];
+};
+struct upstream_tally *upstreams_tally(struct upstreams *s, struct str name);
+void upstreams_each_tally(struct upstreams *s, void (*fn)(void *arg, struct upstream_tally *t),
+                          void *arg);
+int64_t tally_last_ok_ms(const struct upstream_tally *t);
+int64_t tally_last_failed_ms(const struct upstream_tally *t);
 /* Does nothing of a session live in a link to it? */
 bool upstream_is_stateless(const struct upstream *u, enum mcp_era era);
 void upstream_ref(struct upstream *u); /* keeps the memory past a reload */

@@ -94,6 +94,9 @@ struct upstream {
     struct error last_error; /* code ERR_NONE when the last thing went well */
     unsigned failures;       /* starts that failed in a row */
     int64_t retry_at_ms;
+    struct upstream_tally *tally; /* of the set */
+    uint32_t recent;              /* the last requests, a bit each: it failed */
+    unsigned n_recent, failed_in_row;
     void *wire; /* the transport's: a connection pool, a built-in's table */
     bool sse;   /* speaks the HTTP transport of 2024: configured, or found out by a probe */
     int64_t refreshed_ms;
@@ -109,7 +112,8 @@ struct upstreams {
     struct catalog_guard guard;
     struct list all; /* struct upstream, current ones */
     struct list retired;
-    struct map ledger; /* our id → struct pending */
+    struct map tallies; /* name → struct upstream_tally */
+    struct map ledger;  /* our id → struct pending */
     uint64_t next_id, next_generation;
     unsigned processes, links;
     struct deadline_class wait_deadlines; /* 5 s in line for a place */
@@ -165,6 +169,11 @@ void upstream_note_success(struct upstream *u);
 /* These lists (bits) turned out to be old: probed again, now unless that was done a moment ago. */
 void upstream_refresh(struct upstream *u, unsigned kinds);
 void upstream_tell_rest(struct upstream *u); /* changes that came too soon after the last */
+/* health.c */
+void tallies_release(struct upstreams *s);
+void upstream_answered(struct upstream *u);
+void upstream_failed(struct upstream *u, const struct error *err);
+void upstream_start_failed(struct upstream *u, const struct error *err);
 /* watch.c */
 void watches_init(struct upstreams *s);
 void watches_release(struct upstreams *s);

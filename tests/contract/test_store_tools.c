@@ -131,3 +131,42 @@ TEST(test_tools_page__goes_by_server_and_name)
 {
     on_every_store(pages);
 }
+
+static enum verdict tell(struct fixture *f, const char *name, int64_t calls, int64_t ok_ms,
+                         int64_t failed_ms, const char *error)
+{
+    struct server_row row = {.name = str_of(name),
+                             .calls = calls,
+                             .failures = failed_ms != 0,
+                             .last_ok_ms = ok_ms,
+                             .last_failed_ms = failed_ms,
+                             .last_error = error ? str_of(error) : STR_NONE};
+    return write_one(f, (struct store_op){.kind = OP_SERVER_TELL, .server = &row});
+}
+
+static void counts_add_up(struct fixture *f)
+{
+    struct server_row *rows = NULL;
+    size_t n = 0;
+    assert_int_equal(tell(f, "files", 5, NOW, 0, NULL), VERDICT_OK);
+    assert_int_equal(tell(f, "files", 2, 0, NOW + 5, "it broke"), VERDICT_OK);
+    assert_int_equal(tell(f, "files", 1, NOW - 9, NOW + 3, "earlier"), VERDICT_OK);
+    assert_int_equal(tell(f, "a", 1, NOW, 0, NULL), VERDICT_OK);
+    check(f, store_servers_page(f->store, STR_NONE, 200, f->mem, &rows, &n, &f->err));
+    assert_int_equal(n, 2);
+    assert_str(rows[0].name, "a");
+    assert_int_equal(rows[0].last_failed_ms, 0);
+    assert_null(rows[0].last_error.p);
+    assert_int_equal(rows[1].calls, 8);
+    assert_int_equal(rows[1].failures, 2);
+    assert_int_equal(rows[1].last_ok_ms, NOW);
+    assert_int_equal(rows[1].last_failed_ms, NOW + 5);
+    assert_str(rows[1].last_error, "it broke");
+    check(f, store_servers_page(f->store, STR("a"), 1, f->mem, &rows, &n, &f->err));
+    assert_int_equal(n, 1);
+    assert_str(rows[0].name, "files");
+}
+TEST(test_server_tell__adds_to_what_there_is)
+{
+    on_every_store(counts_add_up);
+}

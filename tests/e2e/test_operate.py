@@ -30,7 +30,7 @@ def test_healthz_readyz__are_json_and_open(holdfast):
     for path, word in (('/healthz', 'ok'), ('/readyz', 'ready')):
         reply = hf.get(path)
         assert reply.status == 200 and reply.header('Content-Type').startswith('application/json')
-        assert reply.json() == {'status': word}
+        assert reply.json()['status'] == word
     assert hf.request('POST', '/healthz', {}, b'{}').status == 405
 
 

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a server does: what its starts and the last requests came to.  A result that says isError is
+ * an answer like any other; only what never became an answer counts as a failure, and not when we
+ * ended it ourselves.  Counts are kept by name, so that a reload goes on with them. */
+#include "upstream/upstream_impl.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define RECENT 20u /* requests that the state looks back on */
+#define RECENT_MASK ((1u << RECENT) - 1)
+#define MANY_FAILED 4                /* of them: degraded … */
+#define FORGIVEN_MS (10 * 60 * 1000) /* … until none has for so long */
+/* Requests that failed one after the other: down.  A call of which nothing left is tried twice, and
+ * counts twice. */
+#define IN_ROW_DOWN 4
+
+struct upstream_tally *upstreams_tally(struct upstreams *s, struct str name)
+{
+    struct upstream_tally *t = map_get(&s->tallies, name);
+
+    if (t)
+        return t;
+    t = xcalloc(1, sizeof(*t) + name.n + 1);
+    memcpy(t->text, name.p, name.n);
+    t->name = str_n(t->text, name.n);
+    map_put(&s->tallies, t->name, t);
+    return t;
+}
+
+void tallies_release(struct upstreams *s)
+{
+    struct str key;
+    void *value;
+
+    for (size_t at = 0; map_next(&s->tallies, &at, &key, &value);)
+        free(value);
+    map_release(&s->tallies);
+}
+
+void upstreams_each_tally(struct upstreams *s, void (*fn)(void *arg, struct upstream_tally *t),
+                          void *arg)
+{
+    struct str key;
+    void *value;
+
+    for (size_t at = 0; map_next(&s->tallies, &at, &key, &value);)
+        fn(arg, value);
+}
+
+void upstream_answered(struct upstream *u)
+{
+    struct upstream_tally *t = u->tally;
+
+    t->calls++;
+    t->last_ok_mono_ms = loop_now_ms(u->set->loop);
+    u->recent = u->recent << 1;
+    u->n_recent += u->n_recent < RECENT;
+    u->failed_in_row = 0;
+}
+
+void upstream_failed(struct upstream *u, const struct error *err)
+{
+    struct upstream_tally *t = u->tally;
+
+    if (u->retired || err->code == ERR_CANCELLED)
+        return;
+    t->calls++;
+    t->failures++;
+    t->last_failed_mono_ms = loop_now_ms(u->set->loop);
+    snprintf(t->last_error, sizeof(t->last_error), "%s", err->text);
+    u->recent = u->recent << 1 | 1;
+    u->n_recent += u->n_recent < RECENT;
+    u->failed_in_row++;
+}
+
+void upstream_start_failed(struct upstream *u, const struct error *err)
+{
+    struct upstream_tally *t = u->tally;
+
+    t->failures++;
+    t->last_failed_mono_ms = loop_now_ms(u->set->loop);
+    snprintf(t->last_error, sizeof(t->last_error), "%s", err->text);
+}
+
+const char *health_state_name(enum health_state state)
+{
+    static const char *const names[] = {[HEALTH_UNKNOWN] = "unknown",
+                                        [HEALTH_HEALTHY] = "healthy",
+                                        [HEALTH_DEGRADED] = "degraded",
+                                        [HEALTH_DOWN] = "down"};
+    return names[state];
+}
+
+/* Sets ret->state and ret->reason. */
+static void judge(const struct upstream *u, struct upstream_health *ret)
+{
+    int failed = __builtin_popcount(u->recent & RECENT_MASK);
+    int64_t now = loop_now_ms(u->set->loop);
+
+    ret->state = HEALTH_DEGRADED;
+    if (u->failures && !u->links.n) {
+        ret->state = HEALTH_DOWN;
+        snprintf(ret->reason, sizeof(ret->reason), "it could not be started (%u in a row)%s",
+                 u->failures, u->retry_at_ms > now ? "" : "; the next who needs it tries again");
+    } else if (u->failed_in_row >= IN_ROW_DOWN) {
+        ret->state = HEALTH_DOWN;
+        snprintf(ret->reason, sizeof(ret->reason), "the last %u requests failed", u->failed_in_row);
+    } else if (u->failures) {
+        snprintf(ret->reason, sizeof(ret->reason),
+                 "its last start failed; what was started before goes on");
+    } else if (u->failed_in_row) {
+        snprintf(ret->reason, sizeof(ret->reason), "the last %u requests failed", u->failed_in_row);
+    } else if (failed >= MANY_FAILED && now - u->tally->last_failed_mono_ms < FORGIVEN_MS) {
+        snprintf(ret->reason, sizeof(ret->reason), "%d of the last %u requests failed", failed,
+                 u->n_recent);
+    } else if (u->catalog || u->links.n || u->n_recent) {
+        ret->state = HEALTH_HEALTHY;
+    } else {
+        ret->state = HEALTH_UNKNOWN;
+        snprintf(ret->reason, sizeof(ret->reason), "nobody has needed it yet");
+    }
+}
+
+static int64_t as_life_ms(int64_t base_ms, int64_t mono_ms)
+{
+    return mono_ms ? clock_life_ms() - (clock_mono_ms() - mono_ms) : base_ms;
+}
+
+int64_t tally_last_ok_ms(const struct upstream_tally *t)
+{
+    return as_life_ms(t->last_ok_ms, t->last_ok_mono_ms);
+}
+
+int64_t tally_last_failed_ms(const struct upstream_tally *t)
+{
+    return as_life_ms(t->last_failed_ms, t->last_failed_mono_ms);
+}
+
+struct upstream_health upstream_health(const struct upstream *u)
+{
+    const struct upstream_tally *t = u->tally;
+    struct upstream_health h = {
+        .calls = t->calls,
+        .failures = t->failures,
+        .last_ok_ms = tally_last_ok_ms(t),
+        .last_failed_ms = tally_last_failed_ms(t),
+        .last_error = t->last_error,
+    };
+
+    judge(u, &h);
+    return h;
+}
+
+const char *upstream_state(const struct upstream *u)
+{
+    return health_state_name(upstream_health(u).state);
+}
