@@ -121,6 +121,22 @@ def test_change__of_a_sessions_own_list_counts_too(holdfast, tmp_path):
     assert wait_events(hf, 2)[1]['method'] == 'tool/changed'
 
 
+@pytest.mark.parametrize('count', [100, 101])
+def test_change__of_very_many_tools_is_told_one_by_one_up_to_a_limit(holdfast, tmp_path, count):
+    many = [{'name': f't{i}', 'inputSchema': {'type': 'object'}} for i in range(count)]
+    server = Shifting(tmp_path, [POKE, *many], [POKE, *({**t, 'description': 'new'} for t in many)])
+    hf = holdfast({'files': server.entry})
+    client = hf.client('/mcp/files').connect()
+    names(client)
+    again(client)
+    found = wait_events(hf, 1 + count)[1:]
+    rest = [e for e in found if 'tool' not in e]
+    assert len({e['tool'] for e in found if 'tool' in e}) == 100
+    assert [e['error'] for e in rest] == (['files has changed 1 more tools than are told one by one'] if count > 100 else [])
+    assert metric(hf, 'holdfast_tool_definitions_changed_total') == count
+    assert {t['state'] for t in run_json(hf, 'servers', 'show', 'files') if t['name'] != 'poke'} == {'changed'}
+
+
 def test_lookalikes__are_left_out_and_cannot_be_called(holdfast, tmp_path):
     twin, zero, case = {**READ, 'name': 're\u0430d'}, {**READ, 'name': 're\u200bad'}, {**READ, 'name': 'READ'}
     server = Shifting(tmp_path, [READ, POKE], [twin, zero, case, READ, POKE])
