@@ -195,7 +195,7 @@ bool mem_tools_page(struct store *s, const struct tool_filter *filter, unsigned 
                     struct error *err);
 enum verdict mem_server_tell(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 bool mem_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                       struct server_row **ret_rows, size_t *ret_n, struct error *err);
+                      struct server_row **ret_rows, size_t *ret_n, struct error *err);
 bool mem_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
                         struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
                         struct error *err);

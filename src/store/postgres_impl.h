@@ -314,7 +314,7 @@ bool pg_logins_page(struct store *s, struct str tenant, struct str user_id, stru
 /* postgres_tool.c */
 pg_params_fn pg_tool_seen, pg_tool_approve, pg_server_tell;
 bool pg_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                       struct server_row **ret_rows, size_t *ret_n, struct error *err);
+                     struct server_row **ret_rows, size_t *ret_n, struct error *err);
 bool pg_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
                    struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err);
 /* postgres_document.c */

@@ -354,7 +354,7 @@ bool sq_logins_page(struct store *s, struct str tenant, struct str user_id, stru
 /* sqlite_tool.c */
 sq_verb sq_tool_seen, sq_tool_approve, sq_server_tell;
 bool sq_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                       struct server_row **ret_rows, size_t *ret_n, struct error *err);
+                     struct server_row **ret_rows, size_t *ret_n, struct error *err);
 bool sq_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
                    struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_document.c */
