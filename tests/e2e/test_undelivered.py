@@ -367,7 +367,8 @@ def test_reply__that_was_sent_in_part_is_kept(holdfast, server, reads):
     assert len(server.calls()) == 1
 
 
-@pytest.mark.parametrize('commit', range(4, 10))
+# Before the outcome there are three or four: what is first seen of the server's tools may be in company.
+@pytest.mark.parametrize('commit', range(5, 11))
 def test_store_failing__what_is_kept_is_handed_out_once_all_the_same(holdfast, server, commit):
     """One commit fails: that of the outcome and the kept result, of the deletion, of the note, or a later one."""
     hf = holdfast({'srv': server.entry}, env={'HOLDFAST_FAULT': f'store.commit:{commit}'})
