@@ -158,6 +158,10 @@ static void say_endpoints(const struct gateway *g, const char *address)
         struct str url = arena_printf(g->mem, "%s://%s/mcp/%.*s", scheme, address, STR_ARG(name));
         log_info("serving", LS("server", name), LS("url", url));
     }
+    if (g->sv.config->n_folders > 0)
+        log_info("serving documents",
+                 LS("url", arena_printf(g->mem, "%s://%s/mcp/docs", scheme, address)),
+                 LI("folders", g->sv.config->n_folders));
 }
 
 static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct error *err)
