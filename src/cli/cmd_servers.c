@@ -108,7 +108,7 @@ static bool each_tool(struct servers_cmd *c, struct str server, tool_fn *fn, voi
     struct arena *mem = c->cli->mem;
     const struct js_node *next;
     struct js_doc doc;
-    struct str json;
+    struct str json = STR_NONE;
 
     do {
         if (!tools_page(c, &filter, &json, err) || !parse(json, mem, &doc, err))
@@ -170,7 +170,7 @@ static bool list_configured(struct servers_cmd *c, struct listing *l, struct err
     struct arena *mem = c->cli->mem;
     struct config *config = NULL;
     struct js_doc doc;
-    struct str json;
+    struct str json = STR_NONE;
 
     if (!c->control) {
         struct config_source source = {.file = str_of(cli_flag(c->cli, "--config"))};
@@ -314,7 +314,7 @@ static bool show_diff(struct servers_cmd *c, struct str server, struct str tool,
 {
     struct arena *mem = c->cli->mem;
     struct js_doc doc;
-    struct str json;
+    struct str json = STR_NONE;
 
     if (!get_diff(c, server, tool, &json, err) || !parse(json, mem, &doc, err))
         return false;
@@ -370,7 +370,7 @@ static bool approve_some(struct servers_cmd *c, int64_t *ret_approved, int64_t *
     struct js_writer w;
     struct js_doc doc;
     struct buf body;
-    struct str json;
+    struct str json = STR_NONE;
 
     buf_init(&body, SIZE_MAX / 4);
     js_begin(&w, &body);

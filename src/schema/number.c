@@ -119,12 +119,14 @@ enum schema_answer decimal_divides(const struct decimal *divisor, const struct d
 
     if (value->n == 0)
         return SCHEMA_VALID;
-    if (divisor->n > SCHEMA_DIVISOR_MAX)
+    if (divisor->n == 0 || divisor->n > SCHEMA_DIVISOR_MAX)
         return SCHEMA_UNSURE;
     if (value->exponent < divisor->exponent)
         return SCHEMA_INVALID;
     for (size_t i = 0; i < divisor->n; i++)
         m = m * 10 + (uint64_t)next_digit(&p, divisor->end);
+    if (m == 0)
+        return SCHEMA_UNSURE;
     p = value->p;
     for (size_t i = 0; i < value->n; i++)
         left =

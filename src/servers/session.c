@@ -82,11 +82,11 @@ static const char *stale_text(const struct context_call *c)
 static const char *refusal(const struct context_call *c)
 {
     static const char *const texts[] = {
-        [REGISTRY_MISSING] = "Session not found or expired. Call again without session_id to use "
-                             "the session of this call.",
+        [REGISTRY_MISSING] = ("Session not found or expired. Call again without session_id to use "
+                              "the session of this call."),
         [REGISTRY_NOT_ACTIVE] = "The session is over; its context can be read and not changed.",
-        [REGISTRY_TOO_LARGE] = "A context holds at most 1 MiB of JSON, and 10,000 members in an "
-                               "object. Leave out what is not needed and call again.",
+        [REGISTRY_TOO_LARGE] = ("A context holds at most 1 MiB of JSON, and 10,000 members in an "
+                                "object. Leave out what is not needed and call again."),
     };
     enum registry_result result = c->registry.result;
 

@@ -508,7 +508,7 @@ bool sq_open_file(const struct store_config *config, struct sqlite_store **ret, 
 
 bool store_open_sqlite(const struct store_config *config, struct store **ret, struct error *err)
 {
-    struct sqlite_store *s;
+    struct sqlite_store *s = NULL;
     if (!sq_open_file(config, &s, err))
         return false;
     if (!settle_schema(s, err)) {
