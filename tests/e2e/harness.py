@@ -360,6 +360,9 @@ class Connection:
             return True
 
 
+EVENT_S = 90
+
+
 class Stream:
     """A response that is being read: events of an SSE body, or the one message of a JSON body."""
 
@@ -389,8 +392,12 @@ class Stream:
         return True
 
     def event(self):
-        """The next SSE event as a dict of its fields (data joined), or None at the end of the stream."""
+        """The next SSE event as a dict of its fields (data joined), or None at the end of the stream.
+        Signs of life alone keep nobody waiting for ever."""
+        until = time.monotonic() + EVENT_S
         while True:
+            if time.monotonic() > until:
+                raise AssertionError(f'waited {EVENT_S} s for an event of a stream that is alive')
             while b'\n\n' not in self.buffer:
                 if not self.fill():
                     return None
