@@ -130,7 +130,7 @@ static bool take_tool(void *arg, const struct seen_tool *t)
 
 static bool is_healthy(const struct plan_part *part)
 {
-    return part->catalog && strcmp(upstream_state(part->up), "down") != 0;
+    return part->catalog && upstream_health(part->up).state != HEALTH_DOWN;
 }
 
 static bool server_is_healthy(const struct exchange *x, struct str server)

@@ -153,8 +153,3 @@ struct upstream_health upstream_health(const struct upstream *u)
     judge(u, &h);
     return h;
 }
-
-const char *upstream_state(const struct upstream *u)
-{
-    return health_state_name(upstream_health(u).state);
-}

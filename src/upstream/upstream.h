@@ -90,7 +90,6 @@ struct upstream_health {
 };
 struct upstream_health upstream_health(const struct upstream *u);
 const char *health_state_name(enum health_state state); /* "healthy" … */
-const char *upstream_state(const struct upstream *u);   /* the name of its state */
 
 /* What of that outlives a process: one for each name, made where there is none. */
 struct upstream_tally {
