@@ -28,8 +28,9 @@ void pg_tool_approve(struct pg_params *p, const struct store_op *op, int64_t now
     pg_instant(p, t->approved_ms);
 }
 
-static void read_tool(struct pg_row *r, struct tool_row *row)
+static bool read_tool(struct pg_row *r, void *to, struct error *err unused_arg)
 {
+    struct tool_row *row = to;
     row->server = pg_get_bytes(r);
     row->name = pg_get_bytes(r);
     pg_get_sha(r, row->digest);
@@ -40,13 +41,14 @@ static void read_tool(struct pg_row *r, struct tool_row *row)
     row->changed_ms = pg_get_time(r);
     row->gone_ms = pg_get_time(r);
     row->approved_ms = pg_get_time(r);
+    return true;
 }
 
 bool pg_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
                    struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err)
 {
+    struct pg_rows tools = {.read = read_tool, .size = sizeof(struct tool_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     struct str server = filter->server;
     /* What PostgreSQL cannot hold is not there: no server has the empty name. */
     pg_text(&p, !server.p || pg_is_text(server) ? server : STR(""));
@@ -55,17 +57,10 @@ bool pg_tools_page(struct store *s, const struct tool_filter *filter, unsigned l
     pg_text(&p, filter->after_server.p ? filter->after_server : STR(""));
     pg_bytes(&p, filter->after.p ? filter->after : STR(""));
     pg_int(&p, limit);
-    if (!pg_page(pg_of(s), filter->name.p ? PG_TOOL_GET : PG_TOOLS_PAGE, &p, &res, err))
+    if (!pg_read_page(pg_of(s), filter->name.p ? PG_TOOL_GET : PG_TOOLS_PAGE, &p, &tools, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct tool_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        read_tool(&r, &rows[i]);
-    }
-    PQclear(res);
-    *ret_rows = rows;
-    *ret_n = n;
+    *ret_rows = tools.items;
+    *ret_n = tools.n;
     return true;
 }
 
@@ -82,28 +77,28 @@ void pg_server_tell(struct pg_params *p, const struct store_op *op, int64_t now_
     pg_bytes(p, row->last_error);
 }
 
+static bool read_server(struct pg_row *r, void *to, struct error *err unused_arg)
+{
+    struct server_row *row = to;
+    row->name = pg_get_bytes(r);
+    row->calls = pg_get_int(r);
+    row->failures = pg_get_int(r);
+    row->last_ok_ms = pg_get_time(r);
+    row->last_failed_ms = pg_get_time(r);
+    row->last_error = pg_get_bytes(r);
+    return true;
+}
+
 bool pg_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
                      struct server_row **ret_rows, size_t *ret_n, struct error *err)
 {
+    struct pg_rows servers = {.read = read_server, .size = sizeof(struct server_row), .mem = mem};
     struct pg_params p = {0};
-    PGresult *res = NULL;
     pg_text(&p, after.p ? after : STR(""));
     pg_int(&p, limit);
-    if (!pg_page(pg_of(s), PG_SERVERS_PAGE, &p, &res, err))
+    if (!pg_read_page(pg_of(s), PG_SERVERS_PAGE, &p, &servers, err))
         return false;
-    size_t n = (size_t)PQntuples(res);
-    struct server_row *rows = arena_zalloc(mem, (n + 1) * sizeof(*rows));
-    for (size_t i = 0; i < n; i++) {
-        struct pg_row r = {.res = res, .mem = mem, .row = (int)i};
-        rows[i].name = pg_get_bytes(&r);
-        rows[i].calls = pg_get_int(&r);
-        rows[i].failures = pg_get_int(&r);
-        rows[i].last_ok_ms = pg_get_time(&r);
-        rows[i].last_failed_ms = pg_get_time(&r);
-        rows[i].last_error = pg_get_bytes(&r);
-    }
-    PQclear(res);
-    *ret_rows = rows;
-    *ret_n = n;
+    *ret_rows = servers.items;
+    *ret_n = servers.n;
     return true;
 }

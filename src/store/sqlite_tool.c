@@ -25,7 +25,6 @@ bool sq_tool_seen(struct sq_batch *batch, struct store_op *op, struct error *err
 bool sq_tool_approve(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct tool_row *t = op->tool;
-    bool exists = false;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_TOOL_APPROVE, err);
     if (!st)
         return false;
@@ -44,14 +43,12 @@ bool sq_tool_approve(struct sq_batch *batch, struct store_op *op, struct error *
     b = (struct sq_bind){.st = st};
     sq_text(&b, t->server);
     sq_text(&b, t->name);
-    if (!sq_run_exists(batch->s, st, &exists, err))
-        return false;
-    op->verdict = exists ? VERDICT_STALE : VERDICT_MISSING;
-    return true;
+    return sq_run_refusal(batch->s, st, op, VERDICT_STALE, err);
 }
 
-static void read_tool(struct sq_row *r, struct tool_row *row)
+static bool read_tool(struct sq_row *r, void *to, struct error *err unused_arg)
 {
+    struct tool_row *row = to;
     row->server = sq_get_bytes(r);
     row->name = sq_get_bytes(r);
     sq_get_sha(r, row->digest);
@@ -62,14 +59,14 @@ static void read_tool(struct sq_row *r, struct tool_row *row)
     row->changed_ms = sq_get_int(r);
     row->gone_ms = sq_get_int(r);
     row->approved_ms = sq_get_int(r);
+    return true;
 }
 
 bool sq_tools_page(struct store *store, const struct tool_filter *filter, unsigned limit,
                    struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct tool_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    size_t n = 0;
+    struct sq_rows tools = {.read = read_tool, .size = sizeof(struct tool_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, filter->name.p ? SQ_TOOL_GET : SQ_TOOLS_PAGE, err);
     if (!st)
         return false;
@@ -80,17 +77,10 @@ bool sq_tools_page(struct store *store, const struct tool_filter *filter, unsign
     sq_text(&b, filter->after_server.p ? filter->after_server : STR(""));
     sq_text(&b, filter->after.p ? filter->after : STR(""));
     sq_int(&b, limit);
-    for (bool row = true; n < limit; n++) {
-        if (!sq_step(s, st, &row, err))
-            return false;
-        if (!row)
-            break;
-        struct sq_row r = {.st = st, .mem = mem};
-        read_tool(&r, &rows[n]);
-    }
-    sq_reset(st);
-    *ret_rows = rows;
-    *ret_n = n;
+    if (!sq_read_rows(s, st, limit, &tools, err))
+        return false;
+    *ret_rows = tools.items;
+    *ret_n = tools.n;
     return true;
 }
 
@@ -113,33 +103,32 @@ bool sq_server_tell(struct sq_batch *batch, struct store_op *op, struct error *e
     return sq_run(batch->s, st, err);
 }
 
+static bool read_server(struct sq_row *r, void *to, struct error *err unused_arg)
+{
+    struct server_row *row = to;
+    row->name = sq_get_bytes(r);
+    row->calls = sq_get_int(r);
+    row->failures = sq_get_int(r);
+    row->last_ok_ms = sq_get_int(r);
+    row->last_failed_ms = sq_get_int(r);
+    row->last_error = sq_get_bytes(r);
+    return true;
+}
+
 bool sq_servers_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
                      struct server_row **ret_rows, size_t *ret_n, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct server_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    size_t n = 0;
+    struct sq_rows servers = {.read = read_server, .size = sizeof(struct server_row), .mem = mem};
     sqlite3_stmt *st = sq_prepare(s, SQ_SERVERS_PAGE, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
     sq_text(&b, after.p ? after : STR(""));
     sq_int(&b, limit);
-    for (bool row = true; n < limit; n++) {
-        if (!sq_step(s, st, &row, err))
-            return false;
-        if (!row)
-            break;
-        struct sq_row r = {.st = st, .mem = mem};
-        rows[n].name = sq_get_bytes(&r);
-        rows[n].calls = sq_get_int(&r);
-        rows[n].failures = sq_get_int(&r);
-        rows[n].last_ok_ms = sq_get_int(&r);
-        rows[n].last_failed_ms = sq_get_int(&r);
-        rows[n].last_error = sq_get_bytes(&r);
-    }
-    sq_reset(st);
-    *ret_rows = rows;
-    *ret_n = n;
+    if (!sq_read_rows(s, st, limit, &servers, err))
+        return false;
+    *ret_rows = servers.items;
+    *ret_n = servers.n;
     return true;
 }
