@@ -27,7 +27,7 @@ struct docs_cmd {
 struct docs_verb {
     const char *name;
     int min_args, max_args; /* behind the verb */
-    const char *flags[8];   /* besides --data and --url */
+    const char *flags[8];
     bool (*run)(struct docs_cmd *c, struct error *err);
     const char *usage;
 };
@@ -347,29 +347,18 @@ static bool run_reject(struct docs_cmd *c, struct error *err)
     return decide(c, "reject", err);
 }
 
+#define WHERE "--data", "--url" /* the Holdfast that is asked */
+#define USUAL WHERE, "--json"
 static const struct docs_verb verbs[] = {
-    {"list", 0, 1, {"--json"}, run_list, "[FOLDER]"},
-    {"log", 1, 1, {"--json", "--limit"}, run_log, "PATH"},
-    {"show", 1, 1, {"--json", "--revision", "--accepted"}, run_show, "PATH"},
-    {"restore", 1, 1, {"--json", "--revision", "--reason"}, run_restore, "PATH --revision N"},
-    {"suggestions", 0, 1, {"--json"}, run_suggestions, "[FOLDER or PATH]"},
-    {"accept", 1, 15, {"--json", "--all", "--reason", "--text"}, run_accept, "PATH ID… or --all"},
-    {"reject", 1, 15, {"--json", "--all", "--reason"}, run_reject, "PATH ID… or --all"},
-    {"review", 0, 1, {NULL}, NULL, "[FOLDER or PATH]"},
+    {"list", 0, 1, {USUAL}, run_list, "[FOLDER]"},
+    {"log", 1, 1, {USUAL, "--limit"}, run_log, "PATH"},
+    {"show", 1, 1, {USUAL, "--revision", "--accepted"}, run_show, "PATH"},
+    {"restore", 1, 1, {USUAL, "--revision", "--reason"}, run_restore, "PATH --revision N"},
+    {"suggestions", 0, 1, {USUAL}, run_suggestions, "[FOLDER or PATH]"},
+    {"accept", 1, 15, {USUAL, "--all", "--reason", "--text"}, run_accept, "PATH ID… or --all"},
+    {"reject", 1, 15, {USUAL, "--all", "--reason"}, run_reject, "PATH ID… or --all"},
+    {"review", 0, 1, {WHERE}, NULL, "[FOLDER or PATH]"},
 };
-
-static const char *misplaced_flag(const struct cli *cli, const struct docs_verb *v)
-{
-    for (int i = 0; i < cli->n_given; i++) {
-        const char *name = cli->given[i].name;
-        bool known = strcmp(name, "--data") == 0 || strcmp(name, "--url") == 0;
-        for (size_t k = 0; k < countof(v->flags) && v->flags[k]; k++)
-            known = known || strcmp(v->flags[k], name) == 0;
-        if (!known)
-            return name;
-    }
-    return NULL;
-}
 
 static int run_verb(struct docs_cmd *c, const struct docs_verb *v)
 {
@@ -405,9 +394,9 @@ int cmd_docs(struct cli *cli)
                          "say list, log, show, restore, suggestions, accept, reject or review");
     if (cli->n_args - 1 < verbs[i].min_args || cli->n_args - 1 > verbs[i].max_args)
         return cli_usage(cli, "docs %s takes %s", verbs[i].name, verbs[i].usage);
-    if (misplaced_flag(cli, &verbs[i]))
-        return cli_usage(cli, "docs %s does not take %s", verbs[i].name,
-                         misplaced_flag(cli, &verbs[i]));
+    const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));
+    if (flag)
+        return cli_usage(cli, "docs %s does not take %s", verbs[i].name, flag);
     c.where = cli->n_args > 1 ? str_of(cli->args[1]) : STR_NONE;
     c.colour = cli_colour(STDOUT_FILENO);
     return run_verb(&c, &verbs[i]);

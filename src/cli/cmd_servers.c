@@ -418,18 +418,6 @@ static const struct servers_verb verbs[] = {
     {"approve", 2, 3, {"--all", "--data", "--json"}, run_approve},
 };
 
-static const char *misplaced_flag(const struct cli *cli, const struct servers_verb *v)
-{
-    for (int i = 0; i < cli->n_given; i++) {
-        bool known = false;
-        for (size_t k = 0; k < countof(v->flags) && v->flags[k]; k++)
-            known = known || strcmp(v->flags[k], cli->given[i].name) == 0;
-        if (!known)
-            return cli->given[i].name;
-    }
-    return NULL;
-}
-
 int cmd_servers(struct cli *cli)
 {
     struct servers_cmd c = {.cli = cli, .json = cli_flag(cli, "--json")};
@@ -446,8 +434,9 @@ int cmd_servers(struct cli *cli)
                          v->max_args == 1   ? "flags only"
                          : v->max_args == 2 ? "the name of a server"
                                             : "the name of a server, and of a tool");
-    if (misplaced_flag(cli, v))
-        return cli_usage(cli, "servers %s does not take %s", v->name, misplaced_flag(cli, v));
+    const char *flag = cli_flag_beyond(cli, v->flags, countof(v->flags));
+    if (flag)
+        return cli_usage(cli, "servers %s does not take %s", v->name, flag);
     buf_init(&c.out, SIZE_MAX / 4);
     bool ok = v->run(&c, &err);
     if (c.store)
