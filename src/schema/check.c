@@ -35,11 +35,16 @@ enum schema_answer check_unsure(struct check *c, const char *keyword, const char
     return SCHEMA_UNSURE;
 }
 
-struct str check_text(struct check *c, const struct js_node *v)
+struct str check_text_of(struct check *c, const struct js_doc *doc, const struct js_node *v)
 {
     if (!check_spend(c, (v->end - v->start) / SCHEMA_STEP_BYTES))
         return STR("");
-    return js_text(c->doc, v, c->mem);
+    return js_text(doc, v, c->mem);
+}
+
+struct str check_text(struct check *c, const struct js_node *v)
+{
+    return check_text_of(c, c->doc, v);
 }
 
 static uint32_t count_children(const struct check *c, const struct js_node *v)
@@ -177,7 +182,7 @@ static const struct sub *dynamic_target(struct check *c, const struct frame *f,
         if (f->sub->resource == last)
             continue;
         last = f->sub->resource;
-        if (!check_spend(c, 1 + last->uri.n / SCHEMA_STEP_BYTES))
+        if (!check_spend(c, 1 + (last->uri.n + r->anchor_name.n) / SCHEMA_STEP_BYTES))
             break;
         a = map_get(&c->s->anchors, resource_anchor_key(last->uri, r->anchor_name, c->mem));
         if (a && a->dynamic)

@@ -40,13 +40,22 @@ static int compare_hashed(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
+/* A sort is paid for with its comparisons, which are quick. */
+static size_t sort_cost(size_t n)
+{
+    size_t levels = 0;
+
+    for (size_t rest = n; rest > 1; rest /= 2)
+        levels++;
+    return n * levels / 4;
+}
+
 static struct hashed *hash_items(struct check *c, const struct frame *f)
 {
     struct hashed *items;
     uint32_t n = 0;
 
-    /* A sort is paid for with about its comparisons. */
-    if (!check_spend(c, f->n / 2))
+    if (!check_spend(c, sort_cost(f->n)))
         return NULL;
     items = arena_alloc(c->mem, (f->n + 1u) * sizeof(*items));
     for (const struct js_node *v = js_first(c->doc, f->v); v; v = js_next(c->doc, f->v, v), n++)

@@ -23,7 +23,7 @@ enum schema_answer check_min_members(struct check *c, const struct frame *f, con
 /* Looking a member up is linear, and paid for. */
 static bool has(struct check *c, const struct frame *f, struct str name)
 {
-    return check_spend(c, f->n / 8) && js_get_key(c->doc, f->v, name) != NULL;
+    return check_spend(c, check_lookup_cost(f->n, name)) && js_get_key(c->doc, f->v, name) != NULL;
 }
 
 enum schema_answer check_required(struct check *c, const struct frame *f, const struct rule *r)

@@ -4,13 +4,22 @@
 
 static const char too_far[] = "the exponent of a number is too large to reckon with";
 
+/* Reads a number of the instance, paid for together with `more` digits that it is held against. */
+static enum schema_answer read_number(struct check *c, const struct js_node *v, size_t more,
+                                      const char *keyword, struct decimal *ret)
+{
+    if (!check_spend(c, (v->end - v->start + more) / SCHEMA_STEP_BYTES))
+        return SCHEMA_UNSURE;
+    return decimal_read(js_raw(c->doc, v), ret) ? SCHEMA_VALID : check_unsure(c, keyword, too_far);
+}
+
 /* Numbers with a fraction of zero are integers, however they are written. */
 static enum schema_answer is_integer(struct check *c, const struct js_node *v, const char *keyword)
 {
     struct decimal d;
 
-    if (!decimal_read(js_raw(c->doc, v), &d))
-        return check_unsure(c, keyword, too_far);
+    if (read_number(c, v, 0, keyword, &d) != SCHEMA_VALID)
+        return SCHEMA_UNSURE;
     return decimal_is_integer(&d) ? SCHEMA_VALID : SCHEMA_INVALID;
 }
 
@@ -102,10 +111,8 @@ static enum schema_answer check_bound(struct check *c, const struct frame *f, co
     struct decimal d;
     int side;
 
-    if (!check_spend(c, (f->v->end - f->v->start) / SCHEMA_STEP_BYTES))
+    if (read_number(c, f->v, r->number.n, r->keyword, &d) != SCHEMA_VALID)
         return SCHEMA_UNSURE;
-    if (!decimal_read(js_raw(c->doc, f->v), &d))
-        return check_unsure(c, r->keyword, too_far);
     side = decimal_compare(&d, &r->number) * direction;
     if (side < 0 || (side == 0 && inclusive))
         return SCHEMA_VALID;
@@ -138,10 +145,8 @@ enum schema_answer check_multiple(struct check *c, const struct frame *f, const 
     enum schema_answer answer;
     struct decimal d;
 
-    if (!check_spend(c, (f->v->end - f->v->start) / SCHEMA_STEP_BYTES))
+    if (read_number(c, f->v, 0, r->keyword, &d) != SCHEMA_VALID)
         return SCHEMA_UNSURE;
-    if (!decimal_read(js_raw(c->doc, f->v), &d))
-        return check_unsure(c, r->keyword, too_far);
     answer = decimal_divides(&r->number, &d);
     if (answer == SCHEMA_UNSURE)
         return check_unsure(c, r->keyword, "its value has too many digits to divide by");
@@ -189,6 +194,9 @@ enum schema_answer check_matches(struct check *c, const struct regex *re, struct
 
     if (!re)
         return check_unsure(c, keyword, "the regular expression is not supported");
+    /* PCRE2 may look through all of it before it asks for anything. */
+    if (!check_spend(c, text.n / SCHEMA_STEP_BYTES))
+        return SCHEMA_UNSURE;
     if (!c->run)
         c->run = regex_run_new();
     answer = regex_match(c->run, re, text, &c->steps);

@@ -12,6 +12,8 @@ static enum schema_answer equal_numbers(struct check *c, struct str a, struct st
 {
     struct decimal x, y;
 
+    if (!check_spend(c, b.n / SCHEMA_STEP_BYTES)) /* `a` is paid for */
+        return SCHEMA_UNSURE;
     if (!decimal_read(a, &x) || !decimal_read(b, &y))
         return str_eq(a, b) ? SCHEMA_VALID
                             : check_unsure(c, "const", "the exponent of a number is too large");
@@ -51,10 +53,11 @@ static enum schema_answer equal_objects(struct check *c, const struct js_doc *da
     for (const struct js_node *key = js_first(da, a); key && answer != SCHEMA_INVALID;
          key = js_next(da, a, js_value_of(key))) {
         const struct js_node *other;
+        struct str name = check_text_of(c, da, key);
 
-        if (!check_spend(c, 1 + n / 8))
+        if (!check_spend(c, 1 + check_lookup_cost(n, name)))
             return SCHEMA_UNSURE;
-        other = js_get(db, b, js_text(da, key, c->mem));
+        other = js_get(db, b, name);
         answer = answer_and(answer, other ? equal_values(c, da, js_value_of(key), db, other)
                                           : SCHEMA_INVALID);
     }
@@ -111,7 +114,7 @@ uint64_t equal_hash(struct check *c, const struct js_node *v)
     case JS_OBJECT:
         for (const struct js_node *key = js_first(c->doc, v); key;
              key = js_next(c->doc, v, js_value_of(key)))
-            hash += mix(map_hash(js_text(c->doc, key, c->mem)), equal_hash(c, js_value_of(key)));
+            hash += mix(map_hash(check_text(c, key)), equal_hash(c, js_value_of(key)));
         return hash;
     default:
         return hash;

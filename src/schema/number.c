@@ -9,11 +9,7 @@
 /* The digits after the sign up to the exponent, with a point at most. */
 static struct str mantissa(struct str text)
 {
-    size_t n = 0;
-
-    while (n < text.n && text.p[n] != 'e' && text.p[n] != 'E')
-        n++;
-    return str_n(text.p, n);
+    return str_n(text.p, str_find(str_n(text.p, str_find(text, 'e')), 'E'));
 }
 
 static bool read_exponent(struct str text, int64_t *ret)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define NAME_SHOWN 64
+#define KEY_MAX 256 /* bytes of a key in a pointer */
 
 struct str report_cut(struct str text, size_t max)
 {
@@ -47,27 +48,29 @@ static struct str place_name(struct check *c, const struct place *at, struct str
 
 static struct str pointer_to(struct check *c, const struct place *at)
 {
+    struct str up, key;
     struct buf out;
-    struct str up;
 
     if (!at)
         return STR("");
     up = pointer_to(c, at->up);
     if (!at->key.p)
         return arena_printf(c->mem, "%.*s/%u", STR_ARG(up), (unsigned)at->index);
-    buf_init(&out, SIZE_MAX);
-    for (size_t i = 0; i < at->key.n; i++) {
-        if (at->key.p[i] == '~' || at->key.p[i] == '/')
-            buf_addz(&out, at->key.p[i] == '~' ? "~0" : "~1");
+    key = report_cut(at->key, KEY_MAX);
+    buf_init(&out, 2 * KEY_MAX);
+    for (size_t i = 0; i < key.n; i++) {
+        if (key.p[i] == '~' || key.p[i] == '/')
+            buf_addz(&out, key.p[i] == '~' ? "~0" : "~1");
         else
-            buf_addc(&out, at->key.p[i]);
+            buf_addc(&out, key.p[i]);
     }
     up = arena_printf(c->mem, "%.*s/%.*s", STR_ARG(up), STR_ARG(buf_str(&out)));
     buf_release(&out);
     return up;
 }
 
-/* NULL when nothing more is told. */
+/* NULL when nothing more is told.  From the first that has no room on, nothing is: what was found
+ * decides, and the rest need not even be looked at. */
 static struct schema_finding *new_finding(struct check *c, const struct place *at,
                                           const char *keyword)
 {
@@ -77,6 +80,7 @@ static struct schema_finding *new_finding(struct check *c, const struct place *a
         return NULL;
     if (c->report->n == SCHEMA_FINDINGS_MAX) {
         c->report->more = true;
+        c->quiet++;
         return NULL;
     }
     f = &c->report->findings[c->report->n++];

@@ -136,9 +136,22 @@ static const struct js_node *child_at(struct compile *c, const struct js_node *a
 
     if (!str_to_u64(digits, UINT32_MAX, &index) || (digits.n > 1 && digits.p[0] == '0'))
         return NULL;
-    while (item && index--)
+    for (; item && index && c->passed < SCHEMA_LINK_MAX; index--, c->passed++)
         item = js_next(c->doc, array, item);
-    return item;
+    return index ? NULL : item;
+}
+
+static const struct js_node *child_named(struct compile *c, const struct js_node *object,
+                                         struct str name)
+{
+    const struct js_node *key = js_type_is(object, JS_OBJECT) ? js_first(c->doc, object) : NULL;
+
+    for (; key && c->passed < SCHEMA_LINK_MAX; c->passed++) {
+        if (js_is(c->doc, key, name))
+            return js_value_of(key);
+        key = js_next(c->doc, object, js_value_of(key));
+    }
+    return NULL;
 }
 
 /* One segment with "~1" and "~0" undone. */
@@ -171,7 +184,7 @@ static struct sub *follow_pointer(struct compile *c, const struct resource *from
         if (c->subs[v - c->root] && c->subs[v - c->root]->kind == SUB_GAP)
             return NULL;
         segment = plain_segment(c, str_split(&rest, '/'));
-        v = v->type == JS_ARRAY ? child_at(c, v, segment) : js_get(c->doc, v, segment);
+        v = v->type == JS_ARRAY ? child_at(c, v, segment) : child_named(c, v, segment);
         if (v && c->subs[v - c->root])
             in = c->subs[v - c->root]->resource;
     }
@@ -194,6 +207,10 @@ static struct sub *find_target(struct compile *c, const struct pending *p, const
         return NULL;
     if (to->twice) {
         *reason = "two parts of the schema have the $id it names";
+        return NULL;
+    }
+    if (c->passed >= SCHEMA_LINK_MAX) {
+        *reason = "the schema has more references than are followed";
         return NULL;
     }
     if (fragment.n == 0 || fragment.p[0] == '/')

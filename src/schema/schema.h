@@ -26,6 +26,7 @@
 #define SCHEMA_PATTERNS_MAX (1u << 20)  /* bytes that all of a schema take when compiled */
 #define SCHEMA_PATTERN_STEPS_MAX 250000 /* work of one match */
 #define SCHEMA_URI_MAX 2048             /* bytes of $id, $ref and what they resolve to */
+#define SCHEMA_LINK_MAX 4000000         /* members and items passed to find what $refs mean */
 #define SCHEMA_EXPONENT_MAX 999999999   /* of a number, either way */
 #define SCHEMA_DIVISOR_MAX 19           /* significant digits of multipleOf */
 
@@ -35,7 +36,7 @@ enum schema_answer { SCHEMA_VALID, SCHEMA_UNSURE, SCHEMA_INVALID };
 struct schema;
 
 struct schema_finding {
-    struct str path;     /* JSON pointer into the instance; "" is the whole */
+    struct str path;     /* JSON pointer into the instance, long keys cut; "" is the whole */
     struct str name;     /* of the property that is missing or unknown; else absent */
     const char *keyword; /* a literal */
     struct str sentence; /* for an agent: "parameters.limit must be at most 100" */

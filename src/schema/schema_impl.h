@@ -124,7 +124,8 @@ struct compile {
     struct sub **subs; /* by index of node, from the root */
     unsigned n_subs;
     size_t pattern_bytes;
-    bool failed; /* past a limit; err says which */
+    size_t passed; /* while references are followed */
+    bool failed;   /* past a limit; err says which */
     struct pending {
         struct pending *next;
         struct sub *sub;
@@ -190,6 +191,12 @@ enum schema_answer check_quietly(struct check *c, const struct frame *f, const s
 bool check_spend(struct check *c, size_t n); /* false: nothing is left */
 enum schema_answer check_unsure(struct check *c, const char *keyword, const char *reason);
 struct str check_text(struct check *c, const struct js_node *v); /* paid for */
+struct str check_text_of(struct check *c, const struct js_doc *doc, const struct js_node *v);
+/* Steps of looking for a name among n: each is held against it, as far as both are the same. */
+static inline size_t check_lookup_cost(uint32_t n, struct str name)
+{
+    return n / 8 + n * (name.n / 64);
+}
 static inline void check_seen(const struct frame *f, uint32_t i, enum schema_answer answer)
 {
     uint8_t as = answer == SCHEMA_VALID ? SEEN_YES : SEEN_MAYBE;

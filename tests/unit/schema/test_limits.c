@@ -321,3 +321,148 @@ TEST(test_schema_limits__many_items_are_told_apart_in_time)
                "parameters must not have equal items, but 7 and 100000 are");
     bench_free(b);
 }
+
+/* `part` applied n times to one value. */
+static void add_times(struct buf *out, struct str part, unsigned n)
+{
+    buf_addz(out, "{\"$defs\":{\"x\":");
+    buf_addstr(out, part);
+    buf_addz(out, "},\"allOf\":[true");
+    repeat(out, ",{\"$ref\":\"#/$defs/x\"}", n);
+    buf_addz(out, "]}");
+}
+
+static enum schema_answer many_times(const char *before, const char *text, unsigned long_by,
+                                     const char *after, const char *instance)
+{
+    struct bench *b = bench_new();
+    enum schema_answer answer;
+    struct buf part;
+
+    buf_init(&part, 1 << 20);
+    buf_addz(&part, before);
+    repeat(&part, text, long_by);
+    buf_addz(&part, after);
+    add_times(&b->schema, buf_str(&part), 1000);
+    buf_addz(&b->instance, instance);
+    answer = check(b);
+    buf_release(&part);
+    bench_free(b);
+    return answer;
+}
+
+TEST(test_schema_limits__digits_are_paid_for_on_either_side)
+{
+    struct bench *b = bench_new();
+
+    add_times(&b->schema, STR("{\"type\":\"integer\"}"), 1000);
+    repeat(&b->instance, "1234567890", 10000);
+    assert_int_equal(check(b), SCHEMA_UNSURE);
+    bench_free(b);
+    assert_int_equal(many_times("{\"enum\":[", "1234567890", 10000, "]}", "1"), SCHEMA_UNSURE);
+    assert_int_equal(many_times("{\"maximum\":1.", "0000000000", 10000, "1}", "1"), SCHEMA_UNSURE);
+    assert_int_equal(many_times("{\"maximum\":1.", "0000000000", 10, "1}", "1"), SCHEMA_VALID);
+}
+
+TEST(test_schema_limits__a_long_name_that_is_looked_for_is_paid_for)
+{
+    struct bench *b = bench_new();
+    struct buf part;
+
+    buf_init(&part, 1 << 20);
+    buf_addz(&part, "{\"required\":[\"");
+    repeat(&part, "abcdefghij", 10000);
+    buf_addz(&part, "z\"]}");
+    add_times(&b->schema, buf_str(&part), 1000);
+    buf_addz(&b->instance, "{\"");
+    repeat(&b->instance, "abcdefghij", 10000);
+    buf_addz(&b->instance, "y\":1}");
+    assert_int_equal(check(b), SCHEMA_UNSURE);
+    buf_release(&part);
+    bench_free(b);
+}
+
+TEST(test_schema_limits__a_long_key_is_paid_for_with_every_pattern)
+{
+    struct bench *b = bench_new();
+
+    buf_addz(&b->schema, "{\"patternProperties\":{\"x\":true");
+    for (unsigned i = 0; i < 1000; i++)
+        buf_addf(&b->schema, ",\"B%u\":true", i);
+    buf_addz(&b->schema, "}}");
+    buf_addz(&b->instance, "{\"");
+    repeat(&b->instance, "aaaaaaaaaa", 10000);
+    buf_addz(&b->instance, "\":1}");
+    assert_int_equal(check(b), SCHEMA_UNSURE);
+    bench_free(b);
+}
+
+TEST(test_schema_limits__what_is_not_told_costs_no_memory)
+{
+    struct bench *b = bench_new();
+    size_t before;
+
+    buf_addz(&b->schema, "{\"items\":{\"enum\":[100");
+    for (unsigned i = 101; i < 160; i++)
+        buf_addf(&b->schema, ",%u", i);
+    buf_addz(&b->schema, "]}}");
+    buf_addz(&b->instance, "[1");
+    repeat(&b->instance, ",1", 100000);
+    buf_addz(&b->instance, "]");
+    assert_true(compile(b));
+    assert_true(js_parse(buf_str(&b->instance), &roomy, b->mem, &b->given, NULL));
+    before = arena_used(b->mem);
+    assert_int_equal(schema_check(b->s, &b->given, js_root(&b->given), b->mem, &b->report),
+                     SCHEMA_INVALID);
+    assert_int_equal(b->report.n, SCHEMA_FINDINGS_MAX);
+    assert_true(b->report.more);
+    assert_true(arena_used(b->mem) - before < 1 << 20);
+    bench_free(b);
+}
+
+TEST(test_schema_limits__a_long_key_is_cut_in_what_is_told)
+{
+    struct bench *b = bench_new();
+    size_t before;
+
+    repeat(&b->schema, "{\"additionalProperties\":", 40);
+    buf_addz(&b->schema, "{\"required\":[\"a\"]}");
+    repeat(&b->schema, "}", 40);
+    buf_addz(&b->instance, "{\"");
+    repeat(&b->instance, "aaaaaaaaaa", 10000);
+    buf_addz(&b->instance, "\":");
+    repeat(&b->instance, "{\"k\":", 39);
+    buf_addz(&b->instance, "{}");
+    repeat(&b->instance, "}", 40);
+    assert_true(compile(b));
+    assert_true(js_parse(buf_str(&b->instance), &roomy, b->mem, &b->given, NULL));
+    before = arena_used(b->mem);
+    assert_int_equal(schema_check(b->s, &b->given, js_root(&b->given), b->mem, &b->report),
+                     SCHEMA_INVALID);
+    assert_true(arena_used(b->mem) - before < 1 << 20);
+    bench_free(b);
+}
+
+/* n references that pass 1,000 items each. */
+static enum schema_answer with_references(unsigned n)
+{
+    struct bench *b = bench_new();
+    enum schema_answer answer;
+
+    buf_addz(&b->schema, "{\"x\":[0");
+    repeat(&b->schema, ",0", 999);
+    buf_addz(&b->schema, ",{}],\"allOf\":[true");
+    repeat(&b->schema, ",{\"$ref\":\"#/x/1000\"}", n);
+    buf_addz(&b->schema, "]}");
+    buf_addz(&b->instance, "1");
+    answer = check(b);
+    bench_free(b);
+    return answer;
+}
+
+TEST(test_schema_limits__what_references_pass)
+{
+    /* Each also passes "x", the first member. */
+    assert_int_equal(with_references(SCHEMA_LINK_MAX / 1000), SCHEMA_VALID);
+    assert_int_equal(with_references(SCHEMA_LINK_MAX / 1000 + 1), SCHEMA_UNSURE);
+}
