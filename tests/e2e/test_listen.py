@@ -45,7 +45,7 @@ def test_listen__acknowledges_what_it_honours_and_says_only_that(holdfast, scrip
     hf = holdfast({'new': server.entry})
     client = hf.client(path, modern=True)
     tool = 'script' if path != '/mcp' else 'new__script'
-    for ident in (41, 'forty-one', 0):
+    for round_, ident in enumerate((41, 'forty-one', 0), 1):
         with listen(client, ident, toolsListChanged=True, resourceSubscriptions=['doc://a', 'doc://c']) as stream:
             assert acknowledged(stream, ident) == {'toolsListChanged': True, 'resourceSubscriptions': ['doc://a']}
             wait_for(lambda: sum('toolsListChanged' in t['wanted'] for t in server.times('listen')) and len(server.times('listen')) >= 2,
@@ -58,8 +58,7 @@ def test_listen__acknowledges_what_it_honours_and_says_only_that(holdfast, scrip
             both = [stream.next(), stream.next()]
             assert sorted(m['method'] for m in both) == ['notifications/resources/updated', 'notifications/tools/list_changed']
             assert all(m['params']['_meta'] == {TAG: ident} for m in both)
-        closed = len(server.times('listen closed')) + 1
-        server.wait_time('listen closed', closed)
+        server.wait_time('listen closed', round_)
 
 
 @BOTH

@@ -270,17 +270,20 @@ class Server:
         return send('{"jsonrpc":"2.0","id":%s,"result":%s}' % (ident, result if isinstance(result, str) else dump(result)))
 
     def open_listen(self, message, send):
-        """Acknowledged and told of, until the test or the client ends it."""
+        """Told of, until the test or the client ends it."""
         wanted = message['params']['notifications']
         honours = self.shape.get('honours')
         if honours is not None:
             wanted = {k: [u for u in v if u in honours[k]] if isinstance(v, list) else v for k, v in wanted.items() if k in honours}
         listen = Listen(message['id'], wanted, send)
-        self.note('listen', id=message['id'], wanted=message['params']['notifications'])
-        if self.shape.get('acks', True):
-            listen.say({'jsonrpc': '2.0', 'method': 'notifications/subscriptions/acknowledged', 'params': {'notifications': wanted}})
+        # First of all: whoever reads of it, here or in FILE.times, may have a script speak to it at once.
         self.listens.append(listen)
+        self.note('listen', id=message['id'], wanted=message['params']['notifications'])
         return listen
+
+    def acknowledge(self, listen):
+        if self.shape.get('acks', True):
+            listen.say({'jsonrpc': '2.0', 'method': 'notifications/subscriptions/acknowledged', 'params': {'notifications': listen.wanted}})
 
     def close_listen(self, listen, why):
         self.listens.remove(listen)
@@ -308,6 +311,7 @@ class Stdio(Server):
 
     def listen(self, message):
         listen, key = self.open_listen(message, self.send), dump(message['id'])
+        self.acknowledge(listen)
         while not listen.over.wait(0.005):
             if key in self.peer.cancelled:
                 return self.close_listen(listen, 'listen closed')
@@ -447,6 +451,7 @@ class Handler(BaseHTTPRequestHandler):
         self.begin()
         listen = server.open_listen(message, self.event)
         try:
+            server.acknowledge(listen)
             while not listen.over.wait(0.005):
                 if self.is_gone():
                     raise OSError
