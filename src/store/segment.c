@@ -91,18 +91,16 @@ static bool take_body(struct segment_walk *w, size_t length, struct event_row *e
     return true;
 }
 
-/* The record of the next event, STR("") when there is not as much as its length says.  No byte
- * belongs to nobody: what is too short to be another event makes this one unreadable. */
+/* The record of the next event, STR("") when the lengths do not add up: it says more than there is,
+ * or leaves what is too short to be another event.  Such a rest is nobody's, not this record's:
+ * read with it, a length that was made smaller would change nothing. */
 static struct str take_record(struct segment_walk *w, size_t length)
 {
-    if (length > w->records.n) {
-        w->records.n = 0;
-        return STR("");
-    }
     struct str record = take(&w->records, length);
-    if (w->records.n < FRAME)
-        record.n += take(&w->records, FRAME).n;
-    return record;
+    if (record.n == length && (w->records.n == 0 || w->records.n >= FRAME))
+        return record;
+    w->records.n = 0;
+    return STR("");
 }
 
 bool segment_next(struct segment_walk *w, struct event_row *ret)

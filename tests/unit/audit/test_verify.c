@@ -7,6 +7,7 @@
 #include "audit/source.h"
 #include "base/random.h"
 #include "store/record.h"
+#include "store/segment.h"
 
 #include <sqlite3.h>
 
@@ -322,5 +323,75 @@ TEST(test_verify__names_the_event_in_its_segment)
                  "substr(bodies, 33) AS BLOB)");
     assert_false(verify(&db, "t.db", &report, &err)); /* bodies of seven bytes */
     assert_true(strncmp(err.text, "event 1.5 ", 10) == 0);
+    audit_db_close(&db);
+}
+
+/* Verifies one segment as it stands. */
+static bool verify_segment(struct audit_db *db, const struct segment *s, struct error *err)
+{
+    struct segment_walk walk = {
+        .id = event_id_make(1, 1), .records = buf_str(&s->records), .bodies = buf_str(&s->bodies)};
+    struct chain_verifier *v = chain_verifier_new(db->chain);
+    struct event_row e;
+    bool ok = true;
+    while (ok && segment_next(&walk, &e))
+        ok = chain_verify_event(v, &e, err);
+    chain_verifier_free(v);
+    return ok;
+}
+
+/* Flips each bit from..upto; one of the events first..last must be named. */
+static void flip_bits(struct audit_db *db, struct segment *s, struct buf *in, size_t from,
+                      size_t upto, int first, int last)
+{
+    struct error err = {0};
+    for (size_t bit = 8 * from; bit < 8 * upto; bit++) {
+        int named = 0;
+        in->p[bit / 8] ^= (char)(1u << bit % 8);
+        if (verify_segment(db, s, &err))
+            fail_msg("bit %zu of event 1.%d was flipped unseen", bit - 8 * from, first);
+        in->p[bit / 8] ^= (char)(1u << bit % 8);
+        assert_int_equal(err.code, ERR_CHAIN_BROKEN);
+        assert_int_equal(sscanf(err.text, "event 1.%d ", &named), 1);
+        if (named < first || named > last)
+            fail_msg("bit %zu of event 1.%d: %s", bit - 8 * from, first, err.text);
+    }
+}
+
+/* A body's length that reads as "none" is a deleted body, which shifts those behind it: there one
+ * of them is named. */
+TEST(test_verify__no_flipped_bit_goes_unseen)
+{
+    static const char *const texts[] = {"{\"abcdefgh\":1234567890,\"abcdef\":1}", NULL, "{}",
+                                        "[1]"};
+    struct event_row events[countof(texts)], *pointers[countof(texts)];
+    size_t record = 0, body = 0;
+    struct segment s;
+    struct audit_db db;
+    audit_db_open(&db, false);
+    for (size_t i = 0; i < countof(texts); i++) {
+        events[i] = audit_db_event(EVENT_NOTE, STR("acme"));
+        if (texts[i])
+            audit_db_body(&events[i], str_of(texts[i]));
+        pointers[i] = &events[i];
+    }
+    audit_db_write(&db, pointers, countof(texts));
+    segment_init(&s);
+    for (size_t i = 0; i < countof(texts); i++)
+        segment_add(&s, &events[i]);
+    must(verify_segment(&db, &s, &must_err));
+    for (int i = 0; i < (int)countof(texts); i++) {
+        size_t end = record + 40 + record_write(&events[i], (char[1024]){0});
+        size_t body_end = body + events[i].body.n;
+        flip_bits(&db, &s, &s.records, record, record + 4, i + 1, i + 1);
+        flip_bits(&db, &s, &s.records, record + 4, record + 8, i + 1, countof(texts));
+        flip_bits(&db, &s, &s.records, record + 8, end, i + 1, i + 1);
+        flip_bits(&db, &s, &s.bodies, body, body_end, i + 1, i + 1);
+        record = end;
+        body = body_end;
+    }
+    assert_int_equal(record, s.records.n);
+    assert_int_equal(body, s.bodies.n);
+    segment_release(&s);
     audit_db_close(&db);
 }
