@@ -100,6 +100,14 @@ static void on_transport_ended_elsewhere(void *arg, struct transport *t)
     transport_unref(t);
 }
 
+/* Its calls are held against them from now on; its clients have to ask for their lists again. */
+static void on_toolsets_changed_elsewhere(void *arg, struct session *s)
+{
+    struct gateway *g = arg;
+
+    (void)!hub_tools_changed(g->sv.hub, s, NULL);
+}
+
 /* Its links hold the credentials it had. */
 static void on_session_sealed(void *arg, struct str link_key)
 {
@@ -257,6 +265,7 @@ void gateway_start_sessions(struct gateway *g, int64_t ended)
         .after = ended,
         .ended = on_ended_elsewhere,
         .transport_ended = on_transport_ended_elsewhere,
+        .toolsets_changed = on_toolsets_changed_elsewhere,
         .arg = g,
     };
     g->follow = ground_is_shared(g->ground) ? follow_new(&follow) : NULL;

@@ -254,10 +254,17 @@ static void gather_ops(struct toolset_change *c)
     }
 }
 
-static void apply(struct session *s, struct str key, bool enables, struct arena *mem)
+static struct str changed(const struct session *s, struct str key, bool enables, struct arena *mem)
 {
-    session_take_toolsets(s, enables ? toolset_keys_with(s->toolsets, key, mem)
-                                     : toolset_keys_without(s->toolsets, key, mem));
+    return enables ? toolset_keys_with(s->toolsets, key, mem)
+                   : toolset_keys_without(s->toolsets, key, mem);
+}
+
+static void undo(struct toolset_change *c)
+{
+    struct session *s = c->x->session;
+
+    session_take_toolsets(s, changed(s, c->key, !c->enables, c->x->mem));
 }
 
 static enum step_result begin(struct exchange *x, struct str key, bool enables, size_t tools)
@@ -270,7 +277,7 @@ static enum step_result begin(struct exchange *x, struct str key, bool enables, 
     c->tools = tools;
     x->toolset_change = c;
     session_used(x->session);
-    apply(x->session, key, enables, x->mem);
+    session_change_toolsets(x->session, changed(x->session, key, enables, x->mem));
     /* The lane reads the row while others may change the session. */
     struct str toolsets = arena_dup(x->mem, x->session->toolsets);
     gather_ops(c);
@@ -280,7 +287,8 @@ static enum step_result begin(struct exchange *x, struct str key, bool enables, 
     c->job.done = on_stored;
     if (lane_write(x->sv->lanes, &c->job))
         return STEP_WAIT;
-    apply(x->session, key, !enables, x->mem);
+    undo(c);
+    session_toolsets_settled(x->session);
     return exchange_refuse(x, 503, -32000, "too much is waiting for the store; try again shortly");
 }
 
@@ -295,7 +303,7 @@ static enum step_result check_stored(struct toolset_change *c)
         if (v == VERDICT_OK || c->ops[i].kind == OP_SESSION_END ||
             (v == VERDICT_DUPLICATE && c->ops[i].kind == OP_SESSION_CREATE))
             continue;
-        apply(x->session, c->key, !c->enables, x->mem);
+        undo(c);
         return exchange_tool_error(x, v == VERDICT_LIMIT
                                           ? "session limit exceeded for tenant"
                                           : "Session not found or expired. Call again without "
@@ -303,7 +311,7 @@ static enum step_result check_stored(struct toolset_change *c)
     }
     if (c->job.ok)
         return STEP_NEXT;
-    apply(x->session, c->key, !c->enables, x->mem);
+    undo(c);
     log_warn("the store refused a write", LZ("why", c->job.err.text));
     return exchange_refuse(x, 503, -32000, "the store cannot write right now; try again shortly");
 }
@@ -341,7 +349,9 @@ static enum step_result finish(struct exchange *x)
 {
     struct toolset_change *c = x->toolset_change;
 
-    if (check_stored(c) != STEP_NEXT)
+    enum step_result stored = check_stored(c);
+    session_toolsets_settled(x->session);
+    if (stored != STEP_NEXT)
         return STEP_REPLY;
     settle(x);
     profile_tool_note(x, "ok");

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One question at a time, on the lookup lane.  What is asked for stays where it was when the store
- * does not answer, so nothing is passed over.  Of a session with other credentials the row is read
- * in the same go: who has made the change knows it already, and finds nothing new there. */
+ * does not answer, so nothing is passed over.  Of a session with other credentials or toolsets the
+ * row is read in the same go: who has made the change knows it already, and finds nothing new
+ * there.
+ *
+ * Toolsets are changed here before they are stored.  A row that was read before such a change may
+ * lack it, so it is read again with the next question. */
 #include "session/follow.h"
 
 #include "base/log.h"
@@ -19,8 +23,13 @@ struct follow {
     bool failing; /* said already */
     struct arena *mem;
     struct change_row *rows;
-    struct str *sealed; /* for each of them that has other credentials: those; absent: none */
+    struct session_row **found; /* for each of them that changed a session: its row, or NULL */
     size_t n;
+    struct session **late; /* references: their toolsets are to be read again */
+    size_t n_late, room_late;
+    size_t n_again; /* so many of them are asked for now, the first */
+    struct session_row **found_again;
+    uint64_t moves; /* of toolsets, when the question was put */
 };
 
 bool follow_position(struct store *store, int64_t *ret, struct error *err)
@@ -35,17 +44,12 @@ bool follow_position(struct store *store, int64_t *ret, struct error *err)
     return ok;
 }
 
-static bool read_sealed(struct follow *f, struct store *store, const struct change_row *change,
-                        struct str *ret, struct error *err)
+static bool read_session(struct follow *f, struct store *store, struct str tenant, struct str id,
+                         struct session_row **ret, struct error *err)
 {
-    const struct principal who = {
-        .tenant = change->tenant, .role = ROLE_ADMIN, .tenant_wide = true};
-    struct session_row *row = NULL;
+    const struct principal who = {.tenant = tenant, .role = ROLE_ADMIN, .tenant_wide = true};
 
-    if (!store_session_by_id(store, &who, change->name, f->mem, &row, err))
-        return false;
-    *ret = row ? row->sealed_auth : STR_NONE;
-    return true;
+    return store_session_by_id(store, &who, id, f->mem, ret, err);
 }
 
 static bool run(struct read_job *job, struct store *store)
@@ -53,10 +57,15 @@ static bool run(struct read_job *job, struct store *store)
     struct follow *f = container_of(job, struct follow, job);
     bool ok = store_changes(store, f->config.after, PAGE, f->mem, &f->rows, &f->n, &job->err);
 
-    f->sealed = arena_zalloc(f->mem, (PAGE + 1) * sizeof(*f->sealed));
+    f->found = arena_zalloc(f->mem, (PAGE + 1) * sizeof(struct session_row *));
+    f->found_again = arena_zalloc(f->mem, (PAGE + 1) * sizeof(struct session_row *));
     for (size_t i = 0; ok && i < f->n; i++)
-        if (f->rows[i].kind == CHANGE_SESSION_SEALED)
-            ok = read_sealed(f, store, &f->rows[i], &f->sealed[i], &job->err);
+        if (f->rows[i].kind == CHANGE_SESSION_SEALED || f->rows[i].kind == CHANGE_SESSION_TOOLSETS)
+            ok =
+                read_session(f, store, f->rows[i].tenant, f->rows[i].name, &f->found[i], &job->err);
+    for (size_t i = 0; ok && i < f->n_again; i++)
+        ok = read_session(f, store, f->late[i]->tenant, f->late[i]->id, &f->found_again[i],
+                          &job->err);
     return ok;
 }
 
@@ -72,11 +81,55 @@ static void take_transport(struct follow *f, const struct change_row *change)
         f->config.transport_ended(f->config.arg, t);
 }
 
-static void take(struct follow *f, const struct change_row *change, struct str sealed)
+static void read_later(struct follow *f, struct session *s)
+{
+    for (size_t i = f->n_again; i < f->n_late; i++)
+        if (f->late[i] == s)
+            return;
+    if (f->n_late == f->room_late) {
+        f->room_late = f->room_late ? 2 * f->room_late : 16;
+        f->late = xrealloc(f->late, f->room_late * sizeof(struct session *));
+    }
+    session_ref(s);
+    f->late[f->n_late++] = s;
+}
+
+static void take_toolsets(struct follow *f, struct session *s, const struct session_row *row)
+{
+    if (!s || !row)
+        return;
+    if (session_toolsets_moved(s, f->moves)) {
+        read_later(f, s);
+        return;
+    }
+    if (str_eq(s->toolsets, row->toolsets))
+        return;
+    session_take_toolsets(s, row->toolsets);
+    if (f->config.toolsets_changed)
+        f->config.toolsets_changed(f->config.arg, s);
+}
+
+/* Those that were read again; what has moved once more is at the end of the list by then. */
+static void take_late(struct follow *f)
+{
+    for (size_t i = 0; i < f->n_again; i++) {
+        struct session *s = f->late[i];
+        take_toolsets(f, s, f->found_again[i]);
+        session_unref(s);
+    }
+    f->n_late -= f->n_again;
+    memmove(f->late, f->late + f->n_again, f->n_late * sizeof(struct session *));
+    f->n_again = 0;
+}
+
+static void take(struct follow *f, const struct change_row *change, const struct session_row *row)
 {
     f->config.after = change->id;
     if (change->kind == CHANGE_SESSION_SEALED)
-        sessions_sealed(f->config.sessions, change->tenant, change->name, sealed);
+        sessions_sealed(f->config.sessions, change->tenant, change->name,
+                        row ? row->sealed_auth : STR_NONE);
+    if (change->kind == CHANGE_SESSION_TOOLSETS)
+        take_toolsets(f, sessions_by_id(f->config.sessions, change->tenant, change->name), row);
     if (change->kind == CHANGE_TRANSPORT_ENDED)
         take_transport(f, change);
     if (change->kind != CHANGE_SESSION_ENDED)
@@ -97,7 +150,9 @@ static void done(struct read_job *job)
         log_warn("what other nodes ended is not known just now", LZ("why", job->err.text));
     f->failing = !job->ok;
     for (size_t i = 0; job->ok && i < f->n; i++)
-        take(f, &f->rows[i], f->sealed[i]);
+        take(f, &f->rows[i], f->found[i]);
+    if (job->ok && f->n_again)
+        take_late(f);
     arena_reset(f->mem);
     if (more || f->again)
         ask(f);
@@ -109,6 +164,8 @@ static void ask(struct follow *f)
         return;
     f->again = false;
     f->n = 0;
+    f->n_again = f->n_late < PAGE ? f->n_late : PAGE;
+    f->moves = sessions_toolset_moves(f->config.sessions);
     f->job = (struct read_job){.run = run, .done = done};
     f->busy = lane_lookup(f->config.lanes, &f->job);
 }
@@ -147,6 +204,9 @@ void follow_free(struct follow *f)
 {
     if (!f)
         return;
+    for (size_t i = 0; i < f->n_late; i++)
+        session_unref(f->late[i]);
+    free(f->late);
     arena_free(f->mem);
     free(f);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where several nodes share a store, others end sessions that are resident here, or give them other
- * credentials.  Asks twice a second what has ended and lets go of it, so that an end is honoured
- * everywhere within a second; where nodes hear of each other (store/redis_listen.h), at once.
- * Sessions with other credentials are told to sessions_sealed(), transports to whoever asked. */
+/* Where several nodes share a store, others end sessions that are resident here, give them other
+ * credentials or enable other toolsets in them.  Asks twice a second what has ended and lets go of
+ * it, so that an end is honoured everywhere within a second; where nodes hear of each other
+ * (store/redis_listen.h), at once.  Sessions with other credentials are told to sessions_sealed(),
+ * transports to whoever asked; what is enabled in a session becomes what the store has. */
 #ifndef HOLDFAST_SESSION_FOLLOW_H
 #define HOLDFAST_SESSION_FOLLOW_H
 
@@ -19,6 +20,8 @@ struct follow_config {
     void (*ended)(void *arg, struct str tenant, struct str id);
     /* A transport that is resident here was ended elsewhere; may be NULL. */
     void (*transport_ended)(void *arg, struct transport *t);
+    /* Other toolsets are enabled in a resident session than before; may be NULL. */
+    void (*toolsets_changed)(void *arg, struct session *s);
     void *arg;
 };
 struct follow;

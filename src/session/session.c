@@ -191,7 +191,7 @@ void session_forget(struct session *s)
     s->ended = true;
 }
 
-static struct session *resident_by_id(struct sessions *s, struct str tenant, struct str id)
+struct session *sessions_by_id(struct sessions *s, struct str tenant, struct str id)
 {
     char room[KEY_ROOM];
     struct str key = sessions_key_in(room, sizeof(room), 'i', tenant, STR_NONE, id, STR_NONE);
@@ -200,7 +200,7 @@ static struct session *resident_by_id(struct sessions *s, struct str tenant, str
 
 void sessions_ended(struct sessions *home, struct str tenant, struct str id)
 {
-    struct session *s = resident_by_id(home, tenant, id);
+    struct session *s = sessions_by_id(home, tenant, id);
 
     if (!s)
         return;
@@ -331,7 +331,7 @@ void session_touch(struct session *s)
 void sessions_moved(struct sessions *home, struct str tenant, struct str id,
                     const struct session_row *to)
 {
-    struct session *s = resident_by_id(home, tenant, id);
+    struct session *s = sessions_by_id(home, tenant, id);
 
     if (!s)
         return;
@@ -352,6 +352,34 @@ void session_take_toolsets(struct session *s, struct str toolsets)
     s->toolsets = kept ? str_n(kept, toolsets.n) : STR_NONE;
 }
 
+static void toolsets_move(struct session *s)
+{
+    s->toolset_move = ++s->home->toolset_moves;
+}
+
+void session_change_toolsets(struct session *s, struct str toolsets)
+{
+    session_take_toolsets(s, toolsets);
+    s->toolset_writes++;
+    toolsets_move(s);
+}
+
+void session_toolsets_settled(struct session *s)
+{
+    s->toolset_writes--;
+    toolsets_move(s);
+}
+
+uint64_t sessions_toolset_moves(const struct sessions *s)
+{
+    return s->toolset_moves;
+}
+
+bool session_toolsets_moved(const struct session *s, uint64_t since)
+{
+    return s->toolset_writes || s->toolset_move > since;
+}
+
 void session_take_sealed(struct session *s, struct str sealed_auth)
 {
     free((char *)s->sealed_auth.p);
@@ -363,7 +391,7 @@ void session_take_sealed(struct session *s, struct str sealed_auth)
 void sessions_sealed(struct sessions *home, struct str tenant, struct str id,
                      struct str sealed_auth)
 {
-    struct session *s = resident_by_id(home, tenant, id);
+    struct session *s = sessions_by_id(home, tenant, id);
     char key[64];
 
     if (s && str_eq(s->sealed_auth, sealed_auth))

@@ -44,6 +44,8 @@ struct session {
     struct str
         sealed_auth;     /* credentials for other services, see sealed.h; absent: none; its own */
     struct str toolsets; /* keys of those enabled in it, a comma between; absent: none; its own */
+    unsigned toolset_writes; /* changes of it that the store has not answered yet */
+    uint64_t toolset_move;   /* of sessions_toolset_moves(), the last that was this session's */
     struct session_link *links;
     struct list lru; /* on the idle list while refs == 0 */
 };
@@ -121,9 +123,18 @@ void sessions_moved(struct sessions *s, struct str tenant, struct str id,
 void sessions_sealed(struct sessions *s, struct str tenant, struct str id, struct str sealed_auth);
 void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str link_key), void *arg);
 
-/* Other toolsets are enabled in it (absent: none); copied.  In memory: the caller has committed it.
- */
+/* Other toolsets are enabled in it (absent: none); copied.  In memory: it is what the store has. */
 void session_take_toolsets(struct session *s, struct str toolsets);
+/* The same, and handed to the store now; each is followed by one session_toolsets_settled(). */
+void session_change_toolsets(struct session *s, struct str toolsets);
+/* The store has answered; where it has refused, the caller has undone the change by then. */
+void session_toolsets_settled(struct session *s);
+/* How often one of these two was called.  What was read of a session's row before such a move, or
+ * while the store is about to answer, may be older than what is in memory. */
+uint64_t sessions_toolset_moves(const struct sessions *s);
+bool session_toolsets_moved(const struct session *s, uint64_t since);
+/* The one with this row id, borrowed; NULL: it is not resident. */
+struct session *sessions_by_id(struct sessions *s, struct str tenant, struct str id);
 
 /* One reference; visible to lookups from now on (its row is committed by then). */
 struct transport *transport_new(struct sessions *s, const struct transport_row *row) must_check;

@@ -29,6 +29,7 @@ struct sessions {
     void (*on_sealed)(void *arg, struct str link_key); /* NULL: nobody is told */
     void *on_sealed_arg;
     struct fresh *fresh; /* NULL: nobody reads sessions but us */
+    uint64_t toolset_moves;
 };
 
 /* The longest name a lookup may have: handles and carrier names are bounded before they come here;

@@ -105,7 +105,7 @@ static bool is_change(const struct store_op *op)
     case OP_LOGIN_ROTATE:
         return op->verdict == VERDICT_STALE; /* the family is revoked */
     case OP_SESSION_PATCH:
-        return op->verdict == VERDICT_OK && (op->fields & FIELD_SEALED_AUTH);
+        return op->verdict == VERDICT_OK && (op->fields & (FIELD_SEALED_AUTH | FIELD_TOOLSETS));
     default:
         return false;
     }
@@ -170,7 +170,8 @@ bool cached_changes(struct store *store, int64_t after, unsigned limit, struct a
         return false;
     for (size_t i = 0; after >= 0 && i < *ret_n && n < countof(names); i++) {
         const struct change_row *change = &(*ret_rows)[i];
-        if (change->kind == CHANGE_SESSION_ENDED || change->kind == CHANGE_SESSION_SEALED)
+        if (change->kind == CHANGE_SESSION_ENDED || change->kind == CHANGE_SESSION_SEALED ||
+            change->kind == CHANGE_SESSION_TOOLSETS)
             cache_session_name(s->cache, change->tenant, change->name, &names[n++]);
     }
     if (n) {

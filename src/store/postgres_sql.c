@@ -150,7 +150,8 @@ const char *const pg_texts[PG_COUNT] = {
                   "THEN 0 ELSE mcp.hf_session_use($1, $2, $3, $4, $5::timestamptz, $6, $7::bigint) "
                   "END, "
                   "$9::boolean)",
-    /* Other credentials (FIELD_SEALED_AUTH) are told to other nodes (CHANGE_SESSION_SEALED). */
+    /* Other credentials (FIELD_SEALED_AUTH) and toolsets (FIELD_TOOLSETS) are told to other nodes
+     * (CHANGE_SESSION_SEALED, CHANGE_SESSION_TOOLSETS). */
     [PG_SESSION_PATCH] =
         "WITH done AS (SELECT mcp.hf_session_patch($1::uuid, $2::text, $3::text, $4::boolean, "
         "ROW(NULL, NULL, NULL, NULL, NULL, $5::text, $6::text, $7::text, NULL, $8::boolean, "
@@ -158,7 +159,8 @@ const char *const pg_texts[PG_COUNT] = {
         "NULL, NULL, NULL, NULL, NULL, NULL, $12::bigint, $13::text, "
         "$14::text)::mcp.edge_mcp_sessions, $15::integer, $16::timestamptz) AS verdict), "
         "told AS (INSERT INTO mcp.changes (kind, tenant_id, name, made_at) "
-        "SELECT 4, $2, $1::text, $16 FROM done WHERE verdict = 0 AND $15 & 128 <> 0) "
+        "SELECT told_as, $2, $1::text, $16 FROM done, (VALUES (4, 128), (6, 256)) AS f (told_as, "
+        "field) WHERE verdict = 0 AND $15 & field <> 0) "
         "SELECT mcp.hf_require(verdict, $17::boolean) FROM done",
     [PG_SESSION_REFRESH] = VERB("hf_session_refresh($1::uuid, $2::text, $3::text, $4::boolean, "
                                 "$5::timestamptz, $6::bigint, $7::timestamptz)",

@@ -324,10 +324,11 @@ struct idempotency_row {
 enum change_kind {
     CHANGE_SESSION_ENDED,
     CHANGE_KEY_REVOKED,
-    CHANGE_LOGIN_ENDED,     /* name: the login's id */
-    CHANGE_USER_CHANGED,    /* name: the user's id; its password or whether it may sign in */
-    CHANGE_SESSION_SEALED,  /* it has other credentials, or none */
-    CHANGE_TRANSPORT_ENDED, /* name: the hash of its id in hex digits, a blank, its owner */
+    CHANGE_LOGIN_ENDED,      /* name: the login's id */
+    CHANGE_USER_CHANGED,     /* name: the user's id; its password or whether it may sign in */
+    CHANGE_SESSION_SEALED,   /* it has other credentials, or none */
+    CHANGE_TRANSPORT_ENDED,  /* name: the hash of its id in hex digits, a blank, its owner */
+    CHANGE_SESSION_TOOLSETS, /* others are enabled in it */
 };
 struct change_row {
     int64_t id;

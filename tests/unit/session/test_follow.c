@@ -18,6 +18,7 @@ struct changing {
     int fails; /* so many times */
     int asked;
     struct change_row late; /* comes in while the first question is answered; id 0: none */
+    struct str toolsets;    /* of every session */
 };
 
 struct rig {
@@ -28,7 +29,9 @@ struct rig {
     struct sessions *sessions;
     struct follow *follow;
     size_t told, wanted;
+    void (*on_ended)(void *arg, struct str tenant, struct str id); /* NULL: counted */
     void (*on_transport)(void *arg, struct transport *t);
+    void (*on_toolsets)(void *arg, struct session *s);
 };
 
 static bool on_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
@@ -53,15 +56,16 @@ static bool on_changes(struct store *s, int64_t after, unsigned limit, struct ar
     return true;
 }
 
-/* The same credentials for whoever is asked for. */
+/* The same credentials and toolsets for whoever is asked for. */
 static bool on_by_id(struct store *s, const struct principal *who, struct str id, struct arena *mem,
                      struct session_row **ret_row, struct error *err)
 {
-    (void)s, (void)err;
+    (void)err;
     assert_true(who->tenant_wide);
     *ret_row = arena_new_of(mem, struct session_row);
     (*ret_row)->id = id;
     (*ret_row)->sealed_auth = STR("newer");
+    (*ret_row)->toolsets = container_of(s, struct changing, base)->toolsets;
     return true;
 }
 
@@ -98,8 +102,9 @@ static void rig_start(struct rig *r, int64_t after)
                                    .lanes = r->lanes,
                                    .sessions = r->sessions,
                                    .after = after,
-                                   .ended = on_ended,
+                                   .ended = r->on_ended ? r->on_ended : on_ended,
                                    .transport_ended = r->on_transport,
+                                   .toolsets_changed = r->on_toolsets,
                                    .arg = r};
     r->follow = follow_new(&config);
 }
@@ -260,4 +265,95 @@ TEST(test_follow__a_transport_that_ended_elsewhere_is_told_when_it_is_here)
     assert_int_equal(r.told, 1);
     transport_unref(t);
     rig_stop(&r);
+}
+
+static void on_toolsets(void *arg, struct session *s)
+{
+    struct rig *r = arg;
+    assert_true(str_eq(s->toolsets, r->store.toolsets));
+    if (++r->told == r->wanted)
+        loop_stop(r->loop);
+}
+
+TEST(test_follow__toolsets_of_another_node_are_taken_over_and_those_known_are_no_news)
+{
+    struct rig r = {.wanted = 1, .on_toolsets = on_toolsets, .store.toolsets = STR("read,write")};
+    rig_start(&r, 0);
+    struct session *own = resident(&r, "default", "user:1");
+    struct session *changed = resident(&r, "default", "user:2");
+    struct session *other = resident(&r, "default", "user:3");
+    session_change_toolsets(own, STR("read,write"));
+    session_toolsets_settled(own);
+    session_take_toolsets(changed, STR("read"));
+    ends(&r, 1, CHANGE_SESSION_TOOLSETS, STR("default"), own->id);
+    ends(&r, 2, CHANGE_SESSION_TOOLSETS, STR("b"), other->id); /* another's of the same id */
+    ends(&r, 3, CHANGE_SESSION_TOOLSETS, STR("default"), STR("not resident"));
+    ends(&r, 4, CHANGE_SESSION_TOOLSETS, STR("default"), changed->id);
+    follow_nudge(r.follow);
+    loop_run(r.loop);
+    assert_true(str_eq(changed->toolsets, STR("read,write")));
+    assert_true(str_eq(own->toolsets, STR("read,write")));
+    assert_null(other->toolsets.p);
+    assert_int_equal(r.told, 1);
+    session_unref(own);
+    session_unref(changed);
+    session_unref(other);
+    rig_stop(&r);
+}
+
+/* While the row was read, one session changed its own toolsets, and another still does. */
+struct racing {
+    struct rig r;
+    struct session *moved, *moving;
+};
+
+static void move_first(void *arg, struct str tenant, struct str id)
+{
+    struct racing *race = container_of(arg, struct racing, r);
+    (void)tenant, (void)id;
+    session_change_toolsets(race->moved, STR("mine"));
+    session_toolsets_settled(race->moved);
+}
+
+static void then_settle(void *arg, struct transport *t)
+{
+    struct racing *race = container_of(arg, struct racing, r);
+    assert_true(str_eq(race->moved->toolsets, STR("mine")));
+    assert_true(str_eq(race->moving->toolsets, STR("mine")));
+    assert_int_equal(race->r.told, 0);
+    session_toolsets_settled(race->moving);
+    race->r.store.toolsets = STR("mine,theirs");
+    transport_forget(t);
+}
+
+TEST(test_follow__toolsets_that_are_changed_here_meanwhile_are_read_again)
+{
+    struct racing race = {.r = {.wanted = 2,
+                                .on_ended = move_first,
+                                .on_transport = then_settle,
+                                .on_toolsets = on_toolsets,
+                                .store.toolsets = STR("theirs")}};
+    struct rig *r = &race.r;
+    struct transport_row row = {.tenant = STR("default"), .owner = STR("o")};
+    rig_start(r, 0);
+    struct transport *t = transport_new(r->sessions, &row);
+    char name[128], hex[65];
+    hex_encode(row.id_hash, sizeof(row.id_hash), hex);
+    snprintf(name, sizeof(name), "%s o", hex);
+    race.moved = resident(r, "default", "user:1");
+    race.moving = resident(r, "default", "user:2");
+    session_change_toolsets(race.moving, STR("mine"));
+    ends(r, 1, CHANGE_SESSION_ENDED, STR("default"), STR("not resident")); /* move_first() */
+    ends(r, 2, CHANGE_SESSION_TOOLSETS, STR("default"), race.moved->id);
+    ends(r, 3, CHANGE_SESSION_TOOLSETS, STR("default"), race.moving->id);
+    ends(r, 4, CHANGE_SESSION_TOOLSETS, STR("default"), race.moving->id);
+    ends(r, 5, CHANGE_TRANSPORT_ENDED, STR("default"), str_of(name)); /* then_settle() */
+    loop_run(r->loop);
+    assert_true(str_eq(race.moved->toolsets, STR("mine,theirs")));
+    assert_true(str_eq(race.moving->toolsets, STR("mine,theirs")));
+    assert_int_equal(r->told, 2);
+    session_unref(race.moved);
+    session_unref(race.moving);
+    transport_unref(t);
+    rig_stop(r);
 }

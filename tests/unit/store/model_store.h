@@ -81,15 +81,17 @@ static inline bool model_write(struct store *s, struct store_op *ops, size_t n, 
     return true;
 }
 
-/* The session, once it has ended. */
+/* The session, once it has ended or has toolsets. */
 static inline bool model_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                                  struct change_row **ret_rows, size_t *ret_n, struct error *err)
 {
     struct model_store *m = container_of(s, struct model_store, base);
     (void)after, (void)limit, (void)err;
     *ret_rows = arena_new_of(mem, struct change_row);
-    **ret_rows = (struct change_row){1, CHANGE_SESSION_ENDED, m->row->tenant, m->row->id};
-    *ret_n = m->row->status == SESSION_TERMINATED;
+    **ret_rows =
+        (struct change_row){1, m->row->toolsets.p ? CHANGE_SESSION_TOOLSETS : CHANGE_SESSION_ENDED,
+                            m->row->tenant, m->row->id};
+    *ret_n = m->row->status == SESSION_TERMINATED || m->row->toolsets.p;
     return true;
 }
 

@@ -438,6 +438,52 @@ TEST(test_cached__who_reads_of_an_end_in_the_store_buries_it_for_all)
     world_release(&w);
 }
 
+TEST(test_cached__who_reads_of_other_toolsets_in_the_store_buries_what_was_before)
+{
+    struct world w;
+    struct change_row *changes;
+    size_t n = 0;
+    if (!world_init(&w, NULL))
+        return;
+    assert_int_equal(missed(&w, &w.b, 2), 1);
+    w.row.toolsets = STR("read"); /* by a node that Redis does not hear */
+    assert_null(read_it(&w, &w.b)->toolsets.p);
+    assert_true(store_changes(w.b.store, 0, 10, w.mem, &changes, &n, &w.err));
+    assert_int_equal(n, 1);
+    assert_str(read_it(&w, &w.b)->toolsets, "read");
+    assert_str(read_it(&w, &w.a)->toolsets, "read");
+    world_release(&w);
+}
+
+/* How often anything was published. */
+static long published(struct world *w)
+{
+    struct str text = say(w, "INFO", STR("commandstats"), STR_NONE)->text;
+    static const struct str mark = {"cmdstat_publish:calls=", 22};
+    const char *at = memmem(text.p, text.n, mark.p, mark.n);
+    return at ? strtol(at + mark.n, NULL, 10) : 0;
+}
+
+TEST(test_cached__other_nodes_are_called_for_the_changes_that_the_store_tells_them)
+{
+    static const struct {
+        unsigned fields;
+        long calls;
+    } cases[] = {{FIELD_CLIENT_NAME, 0}, {FIELD_SEALED_AUTH, 1}, {FIELD_TOOLSETS, 1}};
+    struct session_row change = {.id = STR(ID), .tenant = STR("acme"), .toolsets = STR("read")};
+    struct world w;
+    if (!world_init(&w, NULL))
+        return;
+    for (size_t i = 0; i < countof(cases); i++) {
+        struct store_op op = {
+            OP_SESSION_PATCH, &alice, {.session = &change}, .fields = cases[i].fields};
+        long before = published(&w);
+        assert_true(store_write(w.a.store, &op, 1, &w.err));
+        assert_int_equal(published(&w) - before, cases[i].calls);
+    }
+    world_release(&w);
+}
+
 TEST(test_cached__a_commit_that_failed_leaves_what_was)
 {
     struct world w;

@@ -189,6 +189,22 @@ TEST(test_postgres_shared__other_credentials_of_a_session_are_told_and_nothing_e
     end(&n);
 }
 
+TEST(test_postgres_shared__other_toolsets_of_a_session_are_told)
+{
+    struct nodes n;
+    int64_t seen = 0;
+    char id[UUID_TEXT];
+    begin(&n);
+    create_one(&n, n.a, id);
+    assert_int_equal(patch(&n, id, FIELD_TOOLSETS, 77), VERDICT_STALE);
+    assert_int_equal(patch(&n, id, FIELD_TOOLSETS, 0), VERDICT_OK);
+    struct change_row change = told(&n, &seen);
+    assert_int_equal(change.kind, CHANGE_SESSION_TOOLSETS);
+    assert_str(change.name, id);
+    assert_str(change.tenant, "acme");
+    end(&n);
+}
+
 TEST(test_postgres_shared__the_end_of_a_transport_is_told_once_with_its_owner)
 {
     struct nodes n;
