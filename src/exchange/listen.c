@@ -28,6 +28,7 @@ static const struct {
 
 struct listen_uri {
     struct str raw, text;
+    bool missed; /* it changed before we could say so */
 };
 
 struct listen_part { /* a listen of our own at one server */
@@ -53,6 +54,7 @@ struct listen {
         watch; /* the servers' lists are being watched, from which on we may promise it */
     bool watching;
     struct loop_timer *patience;
+    unsigned missed; /* bits by kind: changed before we could say so */
     bool open, over;
     bool refused; /* no server honoured anything of it */
 };
@@ -61,16 +63,19 @@ static unsigned listens;
 
 static void listen_end(struct listen *l);
 
-/* A reader that is too far behind misses nothing silently: its subscription ends.  Touch neither
- * `l` nor its exchange afterwards. */
-static void listen_send(struct listen *l, struct str json)
+/* A reader that is too far behind misses nothing silently: its subscription ends.  false: touch
+ * neither `l` nor its exchange afterwards. */
+static bool listen_send(struct listen *l, struct str json)
 {
     struct exchange *x = l->x;
-    if (!exchange_say(x, json, OUTLET_MUST) && !x->aborted)
+    if (exchange_say(x, json, OUTLET_MUST))
+        return true;
+    if (!x->aborted)
         listen_end(l);
+    return false;
 }
 
-static void send_tagged(struct listen *l, const char *method, struct str params)
+static bool send_tagged(struct listen *l, const char *method, struct str params)
 {
     struct exchange *x = l->x;
     struct buf text;
@@ -80,15 +85,43 @@ static void send_tagged(struct listen *l, const char *method, struct str params)
              "{\"jsonrpc\":\"2.0\",\"method\":\"%s\",\"params\":{%.*s%s\"_meta\":{"
              "\"" MCP_KEY_SUBSCRIPTION "\":%.*s}}}",
              method, STR_ARG(params), params.n ? "," : "", STR_ARG(x->id));
-    listen_send(l, buf_str(&text));
+    bool sent = listen_send(l, buf_str(&text));
     buf_release(&text);
+    return sent;
 }
 
 static void on_changed(struct subscriber *s, enum catalog_kind kind)
 {
     struct listen *l = container_of(s, struct listen, subscriber);
-    if (l->open && !l->over)
-        send_tagged(l, catalog_kinds[kind].changed.p, STR_NONE);
+    if (!l->open)
+        l->missed |= 1u << kind;
+    else if (!l->over)
+        (void)send_tagged(l, catalog_kinds[kind].changed.p, STR_NONE);
+}
+
+static bool tell_uri(struct listen *l, const struct listen_uri *uri)
+{
+    struct buf params;
+
+    buf_init(&params, MAX_MESSAGE);
+    buf_addf(&params, "\"uri\":%.*s", STR_ARG(uri->raw));
+    bool sent = send_tagged(l, "notifications/resources/updated", buf_str(&params));
+    buf_release(&params);
+    return sent;
+}
+
+/* Servers may be long in acknowledging: what changed at one while we waited for another comes once
+ * the client may hear it. */
+static void tell_missed(struct listen *l)
+{
+    for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
+        if (l->missed & 1u << kind && l->subscriber.kinds[kind] &&
+            !send_tagged(l, catalog_kinds[kind].changed.p, STR_NONE))
+            return;
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t k = 0; k < l->parts[i].n_uris; k++)
+            if (l->parts[i].uris[k].missed && !tell_uri(l, &l->parts[i].uris[k]))
+                return;
 }
 
 /* The uris that are honoured, between brackets; returns how many. */
@@ -116,8 +149,6 @@ static size_t write_kinds(const bool kinds[CATALOG_KINDS], struct buf *out)
     return n;
 }
 
-static void listen_end(struct listen *l);
-
 static void acknowledge(struct listen *l)
 {
     struct buf b, uris;
@@ -135,7 +166,8 @@ static void acknowledge(struct listen *l)
         listen_end(l);
     } else {
         l->open = true;
-        send_tagged(l, "notifications/subscriptions/acknowledged", buf_str(&b));
+        if (send_tagged(l, "notifications/subscriptions/acknowledged", buf_str(&b)))
+            tell_missed(l);
     }
     buf_release(&b);
     buf_release(&uris);
@@ -283,28 +315,37 @@ static void take_honoured(struct listen_part *p, const struct mcp_message *m)
             l->subscriber.kinds[list_filters[i].kind] = false;
 }
 
-static bool is_subscribed(const struct listen_part *p, struct str uri)
+static struct listen_uri *find_uri(struct listen_part *p, const struct mcp_message *m)
 {
-    for (size_t i = 0; i < p->n_uris; i++)
-        if (uri.p && str_eq(p->uris[i].text, uri))
-            return true;
-    return false;
-}
+    struct arena *mem = arena_new(MAX_MESSAGE); /* a subscription lives long: nothing may stay */
+    struct str uri = mcp_param_text(m, STR("uri"), mem);
+    struct listen_uri *found = NULL;
 
-/* A server may say more than it was asked for. */
-static bool was_asked_for(const struct listen_part *p, const struct mcp_message *m)
-{
-    struct arena *mem;
-
-    for (size_t i = 0; i < countof(list_filters); i++)
-        if (str_eq(m->method, catalog_kinds[list_filters[i].kind].changed))
-            return p->listen->subscriber.kinds[list_filters[i].kind];
-    if (!str_eq(m->method, STR("notifications/resources/updated")))
-        return false;
-    mem = arena_new(MAX_MESSAGE); /* a subscription lives long: nothing of this may stay */
-    bool found = is_subscribed(p, mcp_param_text(m, STR("uri"), mem));
+    for (size_t i = 0; i < p->n_uris && uri.p && !found; i++)
+        if (str_eq(p->uris[i].text, uri))
+            found = &p->uris[i];
     arena_free(mem);
     return found;
+}
+
+/* A server may say more than it was asked for: false.  Before the client may hear of anything it is
+ * kept in mind: false too. */
+static bool may_be_told(struct listen_part *p, const struct mcp_message *m)
+{
+    struct listen *l = p->listen;
+
+    for (size_t i = 0; i < countof(list_filters); i++) {
+        enum catalog_kind kind = list_filters[i].kind;
+        if (!str_eq(m->method, catalog_kinds[kind].changed))
+            continue;
+        l->missed |= l->open ? 0 : 1u << kind;
+        return l->open && l->subscriber.kinds[kind];
+    }
+    struct listen_uri *uri =
+        str_eq(m->method, STR("notifications/resources/updated")) ? find_uri(p, m) : NULL;
+    if (uri && !l->open)
+        uri->missed = true;
+    return uri && l->open;
 }
 
 /* Our id in the notification becomes the client's; every other byte stays. */
@@ -324,14 +365,14 @@ static bool on_message(struct pending *pending, const struct mcp_message *m)
         part_ready(p);
         return true;
     }
-    if (!p->listen->open || !was_asked_for(p, m))
-        return true; /* to nobody, then */
+    if (!may_be_told(p, m))
+        return true; /* to nobody, then, or not yet */
     buf_init(&text, MAX_MESSAGE);
     js_splice_init(&s, &m->doc);
     if (tag)
         js_splice_replace(&s, tag, x->id);
     js_splice_write(&s, js_root(&m->doc), &text);
-    listen_send(p->listen, buf_str(&text));
+    (void)listen_send(p->listen, buf_str(&text));
     buf_release(&text);
     return true;
 }

@@ -146,8 +146,12 @@ def test_listen__at_a_server_that_never_acknowledges_goes_without_it(holdfast, s
     good = scripted('good', http=True, era='modern', shape={'resources': [{'uri': 'good://1', 'name': 'g'}]})
     hf = holdfast({'mute': mute.entry, 'good': good.entry})
     client = hf.client('/mcp', modern=True)
-    with listen(client, 5, resourceSubscriptions=['doc://a', 'good://1', 'nobody://x']) as stream:
-        assert acknowledged(stream, 5) == {'resourceSubscriptions': ['good://1']}
+    with listen(client, 5, toolsListChanged=True, resourceSubscriptions=['doc://a', 'good://1', 'nobody://x']) as stream:
+        good.wait_time('listen', 2)  # what changes from now on is heard, once the other one has been waited for
+        script(client, {'listen': updated('good://1')}, {'listen': note('notifications/tools/list_changed')}, tool='good__script').rest()
+        assert acknowledged(stream, 5) == {'toolsListChanged': True, 'resourceSubscriptions': ['good://1']}
+        missed = sorted([stream.next(), stream.next()], key=lambda m: m['method'])
+        assert missed == [tagged('notifications/resources/updated', 5, uri='good://1'), tagged('notifications/tools/list_changed', 5)]
         mute.wait_time('listen closed')
         script(client, {'listen': updated('good://1')}, tool='good__script').rest()
         assert stream.next() == tagged('notifications/resources/updated', 5, uri='good://1')
