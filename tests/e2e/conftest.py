@@ -1,13 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures: start what a test asks for, and end it with every check when the test is over."""
+"""Fixtures: start what a test asks for, and end it with every check when the test is over.  No part of a test
+waits for ever: what hangs fails where it hangs, and the tests behind it still run."""
 import contextlib
 import os
+import signal
 import sys
 
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
+
+
+PHASE_S = float(os.environ.get('HOLDFAST_TEST_S') or (1800 if harness.LONG else 180))
+
+
+@contextlib.contextmanager
+def deadline(what):
+    """Raises in the middle of whatever the main thread does or waits for."""
+    def late(*_):
+        raise AssertionError(f'{what} took more than {PHASE_S:g} s')
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, PHASE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup(item):
+    with deadline(f'the set-up of {item.name}'):
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    with deadline(item.name):
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item):
+    with deadline(f'the end of {item.name}'):
+        yield
 
 
 def pytest_collection_modifyitems(items):
