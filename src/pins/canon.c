@@ -105,7 +105,9 @@ static void write_members(struct writing *w, const struct member *list, size_t n
     buf_addc(w->out, '}');
 }
 
-static void write_object(struct writing *w, const struct js_node *object)
+/* `wanted` NULL: every member. */
+static void write_object(struct writing *w, const struct js_node *object,
+                         bool (*wanted)(struct str key))
 {
     const struct js_doc *doc = w->doc;
     size_t n = 0;
@@ -114,8 +116,11 @@ static void write_object(struct writing *w, const struct js_node *object)
         n++;
     struct member *list = arena_alloc(w->mem, (n + 1) * sizeof(*list));
     n = 0;
-    for (const struct js_node *k = js_first(doc, object); k; k = js_next(doc, object, k + 1))
-        list[n++] = (struct member){js_text(doc, k, w->mem), js_value_of(k)};
+    for (const struct js_node *k = js_first(doc, object); k; k = js_next(doc, object, k + 1)) {
+        struct str key = js_text(doc, k, w->mem);
+        if (!wanted || wanted(key))
+            list[n++] = (struct member){key, js_value_of(k)};
+    }
     qsort(list, n, sizeof(*list), by_key);
     write_members(w, list, n);
 }
@@ -142,7 +147,7 @@ static void write_array(struct writing *w, const struct js_node *array)
 static void write_value(struct writing *w, const struct js_node *v)
 {
     if (v->type == JS_OBJECT)
-        write_object(w, v);
+        write_object(w, v, NULL);
     else if (v->type == JS_ARRAY)
         write_array(w, v);
     else if (v->type == JS_STRING)
@@ -157,23 +162,24 @@ static struct arena *memory_for(struct str text)
     return arena_new(64u * 1024 + 64 * text.n);
 }
 
+static bool is_watched(struct str key)
+{
+    for (size_t i = 0; i < countof(members); i++)
+        if (str_eq(key, str_of(members[i])))
+            return true;
+    return false;
+}
+
 bool tool_canon(struct str definition, struct buf *out)
 {
     struct arena *mem = memory_for(definition);
-    struct member found[countof(members)];
     struct js_doc doc;
-    size_t n = 0;
     bool ok = js_parse(definition, &js_limits_upstream, mem, &doc, NULL) &&
               js_type_is(js_root(&doc), JS_OBJECT);
 
-    for (size_t i = 0; ok && i < countof(members); i++) {
-        const struct js_node *v = js_get(&doc, js_root(&doc), str_of(members[i]));
-        if (v)
-            found[n++] = (struct member){str_of(members[i]), v};
-    }
     if (ok) {
         struct writing w = {.doc = &doc, .mem = mem, .out = out};
-        write_members(&w, found, n);
+        write_object(&w, js_root(&doc), is_watched);
     }
     arena_free(mem);
     return ok;

@@ -2,7 +2,8 @@
 /* What a tool tells a model, in one form whatever way it was written: the members name, title,
  * description, inputSchema, outputSchema and annotations as one JSON object, keys in bytewise order
  * at every depth, no blanks, strings unescaped and quoted anew.  Numbers stay as they were written.
- * Its SHA-256 is the definition's digest. */
+ * A member that is there twice is so here too: readers differ about which of them counts.  Its
+ * SHA-256 is the definition's digest. */
 #ifndef HOLDFAST_PINS_CANON_H
 #define HOLDFAST_PINS_CANON_H
 

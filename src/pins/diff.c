@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-#define MORE " (there is more)\n"
-
 struct side {
     struct buf text;
     struct str *lines;
@@ -48,10 +46,10 @@ static void add(struct writing *w, char mark, struct str text)
 {
     if (w->full)
         return;
-    w->full = w->out->n + text.n + 2 + sizeof(MORE) > w->end;
+    w->full = w->out->n + text.n + 2 + sizeof(TOOL_DIFF_MORE) > w->end;
     if (w->full) {
-        if (w->out->n + sizeof(MORE) <= w->end)
-            buf_addz(w->out, MORE);
+        if (w->out->n + sizeof(TOOL_DIFF_MORE) <= w->end)
+            buf_addz(w->out, TOOL_DIFF_MORE);
         return;
     }
     buf_addc(w->out, mark);

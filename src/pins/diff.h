@@ -7,9 +7,10 @@
 
 #include "base/buf.h"
 
+#define TOOL_DIFF_MORE " (there is more than is shown here)\n"
 #define TOOL_DIFF_LINES 1000 /* of one side; more are shown as gone and come whole */
-/* Both canonical; absent: there is none.  At most `max` bytes are added, and then a line that says
- * that there is more; nothing when both are the same. */
+/* Both canonical; absent: there is none.  At most `max` bytes are added, and then TOOL_DIFF_MORE;
+ * nothing when both are the same. */
 void tool_diff(struct str was, struct str now, size_t max, struct buf *out);
 
 #endif

@@ -73,3 +73,36 @@ TEST(test_tool_canon_pretty__breaks_long_strings_behind_sentences)
                               "}\n");
     buf_release(&out);
 }
+
+/* Readers differ about which of two members counts, so both do. */
+TEST(test_tool_canon__a_member_that_is_there_twice_counts_twice)
+{
+    assert_true(is_canon("{\"name\":\"a\",\"description\":\"good\",\"description\":\"evil\"}",
+                         "{\"description\":\"good\",\"description\":\"evil\",\"name\":\"a\"}"));
+    assert_true(is_canon("{\"descr\\u0069ption\":\"evil\",\"name\":\"a\",\"description\":\"good\"}",
+                         "{\"description\":\"evil\",\"description\":\"good\",\"name\":\"a\"}"));
+}
+
+static size_t lines_of(size_t text, char fill)
+{
+    struct buf canon, out;
+    size_t n = 0;
+    buf_init(&canon, 1 << 20);
+    buf_init(&out, 1 << 20);
+    buf_addc(&canon, '"');
+    for (size_t i = 0; i < text; i++)
+        buf_addc(&canon, fill);
+    buf_addc(&canon, '"');
+    assert_true(tool_canon_pretty(buf_str(&canon), &out));
+    for (size_t i = 0; i < out.n; i++)
+        n += out.p[i] == '\n';
+    buf_release(&canon);
+    buf_release(&out);
+    return n;
+}
+
+TEST(test_tool_canon_pretty__a_string_has_160_bytes_a_line_with_its_quotes)
+{
+    assert_int_equal(lines_of(158, 'x'), 1);
+    assert_int_equal(lines_of(159, 'x'), 2);
+}

@@ -68,13 +68,50 @@ static size_t length_of_diff(size_t lines, size_t max)
 TEST(test_tool_diff__is_never_longer_than_asked_for)
 {
     size_t whole = length_of_diff(20, 4096);
-    assert_int_equal(length_of_diff(20, whole + 32), whole);
+    assert_int_equal(length_of_diff(20, whole + 64), whole);
     assert_true(length_of_diff(20, whole - 1) < whole);
     assert_int_equal(length_of_diff(20, 4), 0);
 }
 
-TEST(test_tool_diff__more_lines_than_are_compared_are_shown_whole)
+/* Of arrays that differ in their first and last element; the lines between are the same. */
+static unsigned lines_that_stay(size_t between)
 {
-    assert_true(length_of_diff(TOOL_DIFF_LINES, 1 << 19) > 0);
-    assert_true(length_of_diff(TOOL_DIFF_LINES + 1, 1 << 19) > 0);
+    struct buf was, now, out;
+    unsigned stay = 0;
+    buf_init(&was, 1 << 20);
+    buf_init(&now, 1 << 20);
+    buf_init(&out, 1 << 20);
+    buf_addz(&was, "[-1");
+    buf_addz(&now, "[-2");
+    for (size_t i = 0; i < between; i++) {
+        buf_addf(&was, ",%zu", i);
+        buf_addf(&now, ",%zu", i);
+    }
+    buf_addz(&was, ",-1]");
+    buf_addz(&now, ",-2]");
+    tool_diff(buf_str(&was), buf_str(&now), 1 << 19, &out);
+    for (struct str rest = buf_str(&out); rest.n;) {
+        struct str line = str_split(&rest, '\n');
+        stay += line.p[0] == ' ';
+    }
+    buf_release(&was);
+    buf_release(&now);
+    buf_release(&out);
+    return stay;
+}
+
+TEST(test_tool_diff__more_lines_than_are_compared_are_shown_as_gone_and_come)
+{
+    assert_int_equal(lines_that_stay(TOOL_DIFF_LINES - 2), TOOL_DIFF_LINES - 2 + 2);
+    assert_int_equal(lines_that_stay(TOOL_DIFF_LINES - 1), 2);
+}
+
+TEST(test_tool_diff__what_is_left_out_is_said_as_long_as_there_is_room)
+{
+    struct buf out;
+    buf_init(&out, 4096);
+    tool_diff(STR("[1,2,3,4,5,6,7,8,9]"), STR("[11,12,13,14,15,16,17,18,19]"), 80, &out);
+    assert_true(str_ends(buf_str(&out), STR(TOOL_DIFF_MORE)));
+    assert_true(out.n <= 80);
+    buf_release(&out);
 }
