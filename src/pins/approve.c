@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A person has looked at what tools say, and takes them as they are: rows and one event in one
- * transaction, then calls pass and lists show the server's own words again. */
+/* A person has looked at what tools say, and takes them as they were shown: rows and one event in
+ * one transaction, then calls pass and lists show the server's own words again.  A server may
+ * change a tool between the look and the decision, so what was shown is remembered until it is
+ * approved; the store refuses a digest that is not the last one it has. */
 #include "pins/pins_impl.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "json/write.h"
 
-#define NAMES_MAX (8u * 1024)
+#define NAMES_MAX (1024u * 1024) /* PINS_APPROVE_MAX of the longest fit */
 
-/* Shows again what may be called by now. */
-static void release(struct pins *p, struct watched_server *s)
+void pins_release(struct pins *p, struct watched_server *s)
 {
     struct upstream *u = p->upstreams ? upstreams_find(p->upstreams, s->name) : NULL;
     struct catalog *c = u ? upstream_known(u) : NULL;
@@ -39,15 +40,40 @@ static void on_written(struct write_job *job)
         err = job->err;
     for (size_t i = 0; job->ok && i < a->approved; i++) {
         struct watched_tool *t = map_get(&s->tools, a->rows[i].name);
-        if (t)
+        if (t) {
             memcpy(t->approved, a->rows[i].digest, sizeof(t->approved));
+            memset(t->shown, 0, sizeof(t->shown));
+        }
         log_info("a tool was approved", LS("server", a->server), LS("tool", a->rows[i].name));
     }
     if (job->ok)
-        release(a->pins, s);
+        pins_release(a->pins, s);
     struct arena *mem = a->mem;
     a->done(a, job->ok ? NULL : &err);
     arena_free(mem);
+}
+
+void pins_shown(struct pins *p, const struct tool_row *row)
+{
+    struct watched_server *s = pins_server(p, row->server);
+    struct watched_tool *t = map_get(&s->tools, row->name);
+
+    if (!t && p->is_shared) /* another node has seen it */
+        (void)pins_take_rows(p, row, 1);
+    t = map_get(&s->tools, row->name);
+    if (t && memcmp(row->digest, row->approved, sizeof(row->digest)) != 0)
+        memcpy(t->shown, row->digest, sizeof(t->shown));
+}
+
+/* What was shown is approved; where other nodes look too, it may not be what this one saw. */
+static const uint8_t *wanted(const struct pins *p, const struct watched_tool *t)
+{
+    return p->is_shared && !digest_is_none(t->shown) ? t->shown : t->digest;
+}
+
+static bool is_as_shown(const struct pins *p, const struct watched_tool *t)
+{
+    return digest_is_none(t->shown) || memcmp(t->shown, wanted(p, t), sizeof(t->shown)) == 0;
 }
 
 static void add(struct pins_approval *a, const struct watched_tool *t)
@@ -56,30 +82,84 @@ static void add(struct pins_approval *a, const struct watched_tool *t)
 
     *row = (struct tool_row){
         .server = a->server, .name = arena_dup(a->mem, t->name), .approved_ms = clock_life_ms()};
-    memcpy(row->digest, t->digest, sizeof(t->digest));
+    memcpy(row->digest, wanted(a->pins, t), sizeof(row->digest));
 }
 
-static bool choose(struct pins_approval *a, struct watched_server *s, struct error *err)
+static bool is_named(const struct pins_approval *a, const struct watched_tool *t)
 {
-    struct watched_tool *t = a->tool.p ? map_get(&s->tools, a->tool) : NULL;
+    char hex[2 * SHA256_BYTES + 1];
+
+    hex_encode(wanted(a->pins, t), SHA256_BYTES, hex);
+    return a->digest.n >= PINS_DIGEST_MIN && a->digest.n <= 2 * SHA256_BYTES &&
+           str_starts(str_of(hex), a->digest);
+}
+
+static bool choose_one(struct pins_approval *a, struct watched_server *s, struct error *err)
+{
+    const struct watched_tool *t = map_get(&s->tools, a->tool);
+
+    if (!t || t->gone)
+        return error_set(err, ERR_NOT_FOUND,
+                         "that server has no such tool now; see `holdfast servers show NAME`");
+    if (a->digest.p && !is_named(a, t))
+        return error_set(err, ERR_CONFLICT,
+                         "the tool has another digest than that (of which %d digits or more are "
+                         "needed); look at it with `holdfast servers diff`",
+                         PINS_DIGEST_MIN);
+    if (!a->digest.p && !is_as_shown(a->pins, t))
+        return error_set(err, ERR_CONFLICT,
+                         "the tool changed since it was shown; look at it again with `holdfast "
+                         "servers diff`");
+    add(a, t);
+    return true;
+}
+
+/* Also one that only another node has seen change. */
+static bool waits(const struct watched_tool *t)
+{
+    return !t->gone && (!watched_is_approved(t) || !digest_is_none(t->shown));
+}
+
+/* Has somebody looked at what waits? */
+static bool any_shown(struct watched_server *s)
+{
     struct str key;
     void *value;
 
-    if (a->tool.p && (!t || t->gone))
-        return error_set(err, ERR_NOT_FOUND,
-                         "that server has no such tool now; see `holdfast servers show NAME`");
-    if (t)
-        add(a, t);
-    for (size_t at = 0; !t && map_next(&s->tools, &at, &key, &value);) {
-        const struct watched_tool *each = value;
-        if (each->gone || watched_is_approved(each))
+    for (size_t at = 0; map_next(&s->tools, &at, &key, &value);) {
+        const struct watched_tool *t = value;
+        if (waits(t) && !digest_is_none(t->shown))
+            return true;
+    }
+    return false;
+}
+
+static bool choose_all(struct pins_approval *a, struct watched_server *s, struct error *err)
+{
+    bool only_shown = any_shown(s);
+    struct str key;
+    void *value;
+
+    for (size_t at = 0; map_next(&s->tools, &at, &key, &value);) {
+        const struct watched_tool *t = value;
+        if (!waits(t))
             continue;
-        if (a->approved < PINS_APPROVE_MAX)
-            add(a, each);
+        if (!is_as_shown(a->pins, t) || (only_shown && digest_is_none(t->shown)))
+            a->unseen++;
+        else if (a->approved < PINS_APPROVE_MAX)
+            add(a, t);
         else
             a->left++;
     }
-    return true;
+    if (a->approved)
+        return true;
+    return a->unseen ? error_set(err, ERR_CONFLICT,
+                                 "%u tools changed or came since the others were shown; look at "
+                                 "them with `holdfast servers diff`",
+                                 a->unseen)
+                     : error_set(err, ERR_NOT_FOUND,
+                                 "no tool of that server waits to be approved; see `holdfast "
+                                 "servers show NAME`");
 }
 
 static struct str names(const struct pins_approval *a)
@@ -87,17 +167,16 @@ static struct str names(const struct pins_approval *a)
     struct js_writer w;
     struct buf out;
 
-    buf_init(&out, 16 * NAMES_MAX);
+    buf_init(&out, NAMES_MAX);
     js_begin(&w, &out);
     js_object(&w);
     js_key(&w, STR("tools"));
     js_array(&w);
-    for (size_t i = 0; i < a->approved && out.n < NAMES_MAX; i++) {
+    for (size_t i = 0; i < a->approved; i++) {
         char hex[2 * SHA256_BYTES + 1];
         hex_encode(a->rows[i].digest, SHA256_BYTES, hex);
         js_object(&w);
-        js_kv_string(&w, "name",
-                     str_n(a->rows[i].name.p, a->rows[i].name.n < 256 ? a->rows[i].name.n : 256));
+        js_kv_string(&w, "name", name_cut(a->rows[i].name));
         js_kv_string(&w, "digest", str_of(hex));
         js_object_end(&w);
     }
@@ -118,13 +197,9 @@ bool pins_approve(struct pins *p, struct pins_approval *a, struct error *err)
     a->pins = p;
     a->mem = arena_new(16u * 1024 * 1024);
     a->rows = arena_zalloc(a->mem, PINS_APPROVE_MAX * sizeof(*a->rows));
-    if (!choose(a, s, err) || !a->approved) {
+    if (!(a->tool.p ? choose_one(a, s, err) : choose_all(a, s, err))) {
         arena_free(a->mem);
-        return a->approved || !a->tool.p
-                   ? error_set(err, ERR_NOT_FOUND,
-                               "no tool of that server waits to be approved; see `holdfast servers "
-                               "show NAME`")
-                   : false;
+        return false;
     }
     a->event = (struct event_row){
         .tenant = STR("default"),
@@ -133,7 +208,7 @@ bool pins_approve(struct pins *p, struct pins_approval *a, struct error *err)
         .owner = arena_dup(a->mem, a->by),
         .server = a->server,
         .method = STR("tool/approved"),
-        .tool = a->tool.n <= 256 ? a->tool : STR_NONE,
+        .tool = name_cut(a->tool),
         .outcome = STR("ok"),
         .error =
             arena_printf(a->mem, "%u tools of %.*s were approved", a->approved, STR_ARG(a->server)),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One look at a list of tools: names that look alike are taken out, every definition is compared
- * with what is remembered, and what may not be called is listed in our words instead of its own, so
- * that words nobody has approved reach no model.
+/* One look at a list of tools: names that look alike are taken out (names.c), every definition is
+ * compared with what is remembered, and what may not be called is listed in our words instead of
+ * its own, so that words nobody has approved reach no model.
  *
  * Bytes that did not change since the last look cost one digest; the rest is read and written in
  * canonical form. */
@@ -11,29 +11,13 @@
 #include "base/log.h"
 #include "json/write.h"
 #include "pins/canon.h"
-#include "pins/lookalike.h"
-
-#include <stdlib.h>
 
 #define MINUTE_MS 60000
-#define TOOL_TOLD_MS (10 * MINUTE_MS) /* one that goes back and forth is told … */
-#define TOOL_TOLD_MAX 4               /* … so often in that time */
 #define FINDINGS_BYTES (64u * 1024 * 1024)
-
-struct looking {
-    struct pins *pins;
-    struct upstream *up;
-    struct watched_server *server;
-    struct catalog *catalog;
-    struct findings *found; /* NULL: nothing yet */
-    struct map folds;       /* what a name looks like → the struct str that has it */
-    struct arena *mem;
-    bool is_first, is_whole, pinned;
-};
 
 /* Findings. */
 
-static struct finding *find(struct looking *l, enum found_kind kind, struct str tool)
+struct finding *pins_find(struct looking *l, enum found_kind kind, struct str tool)
 {
     struct findings *f = l->found;
 
@@ -53,8 +37,7 @@ static struct finding *find(struct looking *l, enum found_kind kind, struct str 
     return one;
 }
 
-/* So many events in a minute; what is more is counted in one. */
-static void tell(struct looking *l, struct finding *one)
+void pins_tell(struct looking *l, struct finding *one)
 {
     struct watched_server *s = l->server;
     int64_t now = clock_mono_ms();
@@ -95,84 +78,7 @@ static void fill_row(struct looking *l, struct finding *one, const struct watche
     one->is_held = l->pinned && !t->gone && !watched_is_approved(t);
 }
 
-/* Names. */
-
-static bool refuse(struct looking *l, struct str name, const char *why, struct str like)
-{
-    struct watched_server *s = l->server;
-
-    upstream_guard(l->up);
-    if (map_get(&s->refused, name))
-        return false;
-    if (s->refused.n >= PINS_MAX_REFUSED) {
-        s->refuses_rest = true;
-    } else {
-        struct str *kept = xcalloc(1, sizeof(*kept) + name.n + 1);
-        memcpy(kept + 1, name.p, name.n);
-        *kept = str_n((char *)(kept + 1), name.n);
-        map_put(&s->refused, *kept, kept);
-    }
-    struct finding *one = find(l, FOUND_REFUSED, name);
-    one->why = why;
-    one->like = like.p ? arena_dup(l->found->mem, like) : STR_NONE;
-    tell(l, one);
-    log_warn("left out a tool: its name is no name of its own", LS("server", s->name),
-             LS("tool", name), LZ("why", why), LS("like", like));
-    return false;
-}
-
-/* Claims what the name looks like, or finds who has it. */
-static bool claim(struct looking *l, struct str name)
-{
-    const char *why = NULL;
-    struct buf fold;
-
-    buf_init(&fold, 4 * LOOKALIKE_MAX);
-    bool ok = lookalike_fold(name, &fold, &why);
-    if (!ok) {
-        buf_release(&fold);
-        return refuse(l, name, why, STR_NONE);
-    }
-    const struct str *other = map_get(&l->folds, buf_str(&fold));
-    if (!other) {
-        struct str *mine = arena_new_of(l->mem, struct str);
-        *mine = name;
-        map_put(&l->folds, arena_dup(l->mem, buf_str(&fold)), mine);
-    }
-    buf_release(&fold);
-    return !other || str_eq(*other, name) ||
-           refuse(l, name, "looks like that of another tool", *other);
-}
-
-static bool stays(void *arg, const struct catalog_item *item)
-{
-    struct looking *l = arg;
-
-    if (!claim(l, item->name))
-        return false;
-    void *was = map_remove(&l->server->refused, item->name);
-    free(was);
-    return true;
-}
-
-/* Who was there first keeps the name, wherever a list has it. */
-static void sort_out_names(struct looking *l)
-{
-    const struct catalog_list *list = &l->catalog->lists[CATALOG_TOOLS];
-
-    for (size_t i = 0; i < list->n; i++)
-        if (map_get(&l->server->tools, list->items[i].name))
-            (void)claim(l, list->items[i].name);
-    catalog_filter(l->catalog, CATALOG_TOOLS, stays, l);
-}
-
 /* Definitions. */
-
-static bool is_zero(const uint8_t digest[SHA256_BYTES])
-{
-    static const uint8_t zero[SHA256_BYTES];
-    return memcmp(digest, zero, sizeof(zero)) == 0;
-}
 
 static void say(const struct looking *l, const struct finding *one)
 {
@@ -185,33 +91,47 @@ static void say(const struct looking *l, const struct finding *one)
              LZ("held", one->is_held ? "yes" : "no"));
 }
 
+/* The time is over in which it was told no more. */
+static bool owes(const struct watched_tool *t)
+{
+    return t->untold && clock_mono_ms() - t->told_since_ms >= PINS_TOOL_TOLD_MS;
+}
+
 static bool tool_may_be_told(struct watched_tool *t)
 {
     int64_t now = clock_mono_ms();
 
-    if (!t->told || now - t->told_since_ms >= TOOL_TOLD_MS) {
+    if (!t->told || now - t->told_since_ms >= PINS_TOOL_TOLD_MS) {
         t->told_since_ms = now;
         t->told = 0;
     }
-    if (t->told == TOOL_TOLD_MAX)
+    if (t->told == PINS_TOOL_TOLD)
         return false;
     t->told++;
     return true;
 }
 
-static void found(struct looking *l, enum found_kind kind, struct watched_tool *t, struct str canon)
+/* is_news: it is not only told, or recorded, again. */
+static void found(struct looking *l, enum found_kind kind, struct watched_tool *t, struct str canon,
+                  bool is_news)
 {
-    struct finding *one = find(l, kind, t->name);
+    struct finding *one = pins_find(l, kind, t->name);
 
     fill_row(l, one, t, canon);
+    t->unrecorded = false;
     if (kind == FOUND_TRUSTED) {
         l->found->trusted++;
         return;
     }
-    metric_add(l->server->changed, 1);
-    if (!tool_may_be_told(t))
+    metric_add(l->server->changed, is_news);
+    if (!tool_may_be_told(t)) {
+        t->untold += is_news;
         return;
-    tell(l, one);
+    }
+    one->is_last = t->told == PINS_TOOL_TOLD;
+    one->before = t->untold;
+    t->untold = 0;
+    pins_tell(l, one);
     if (one->is_told)
         say(l, one);
 }
@@ -222,11 +142,31 @@ static struct watched_tool *remember(struct looking *l, struct str name)
 
     if (s->tools.n < PINS_MAX_TOOLS)
         return pins_tool_new(s, name);
-    if (!s->is_full)
-        log_warn("a server has had more tools than are watched; the rest counts as new",
+    if (!s->is_full) {
+        pins_tell(l, pins_find(l, FOUND_BEYOND, name));
+        log_warn("a server has had more tools than are watched; give it another name in the "
+                 "configuration to begin anew",
                  LS("server", s->name), LI("watched", PINS_MAX_TOOLS));
+    }
     s->is_full = true;
     return NULL;
+}
+
+/* What there is to say of a tool that is listed; false: nothing. */
+static bool judge(const struct looking *l, const struct watched_tool *t, bool is_new, bool differs,
+                  enum found_kind *ret)
+{
+    if (is_new)
+        *ret = l->is_first ? FOUND_TRUSTED : FOUND_ADDED;
+    else if (t->unrecorded && (!differs || t->unrecorded_as == FOUND_ADDED))
+        *ret = t->unrecorded_as;
+    else if (t->gone && !differs)
+        *ret = FOUND_ADDED;
+    else if (differs || owes(t))
+        *ret = FOUND_CHANGED;
+    else
+        return false;
+    return true;
 }
 
 static void compare(struct looking *l, const struct catalog_item *item)
@@ -234,12 +174,13 @@ static void compare(struct looking *l, const struct catalog_item *item)
     struct watched_tool *t = map_get(&l->server->tools, item->name);
     uint8_t raw[SHA256_BYTES], digest[SHA256_BYTES];
     bool is_new = !t;
+    enum found_kind kind;
     struct buf canon;
 
     sha256(item->raw, raw);
     if (t)
         t->look = l->server->look;
-    if (t && !t->gone && memcmp(t->raw, raw, sizeof(raw)) == 0)
+    if (t && !t->gone && !owes(t) && memcmp(t->raw, raw, sizeof(raw)) == 0)
         return;
     if (is_new && !(t = remember(l, item->name)))
         return;
@@ -247,19 +188,16 @@ static void compare(struct looking *l, const struct catalog_item *item)
     if (!tool_canon(item->raw, &canon))
         buf_reset(&canon); /* cannot be: it was read when it came */
     sha256(buf_str(&canon), digest);
-    bool differs = memcmp(digest, t->digest, sizeof(digest)) != 0, was_gone = t->gone;
+    bool differs = memcmp(digest, t->digest, sizeof(digest)) != 0;
+    bool is_told = judge(l, t, is_new, differs, &kind), is_news = is_new || differs || t->gone;
     memcpy(t->digest, digest, sizeof(digest));
     memcpy(t->raw, raw, sizeof(raw));
     t->gone = false;
     t->look = l->server->look;
     if (is_new && l->is_first)
         memcpy(t->approved, digest, sizeof(digest));
-    if (is_new && l->is_first)
-        found(l, FOUND_TRUSTED, t, buf_str(&canon));
-    else if (is_new || (was_gone && !differs))
-        found(l, FOUND_ADDED, t, buf_str(&canon));
-    else if (differs)
-        found(l, FOUND_CHANGED, t, buf_str(&canon));
+    if (is_told)
+        found(l, kind, t, buf_str(&canon), is_news);
     buf_release(&canon);
 }
 
@@ -270,11 +208,12 @@ static void find_gone(struct looking *l)
 
     for (size_t at = 0; map_next(&l->server->tools, &at, &key, &value);) {
         struct watched_tool *t = value;
-        if (t->gone || t->look == l->server->look)
+        if (t->look == l->server->look || (t->gone && !owes(t)))
             continue;
+        bool is_news = !t->gone;
         t->gone = true;
         memset(t->raw, 0, sizeof(t->raw));
-        found(l, FOUND_REMOVED, t, STR_NONE);
+        found(l, FOUND_REMOVED, t, STR_NONE, is_news);
     }
 }
 
@@ -282,7 +221,9 @@ static void find_gone(struct looking *l)
 static void hold(struct looking *l, struct catalog_item *item)
 {
     const struct watched_tool *t = map_get(&l->server->tools, item->name);
-    enum pin_verdict verdict = t && !is_zero(t->approved) ? PIN_CHANGED : PIN_NEW;
+    enum pin_verdict verdict = !t                            ? PIN_BEYOND
+                               : digest_is_none(t->approved) ? PIN_NEW
+                                                             : PIN_CHANGED;
     struct buf text;
 
     if (t && watched_is_approved(t))
@@ -310,9 +251,11 @@ void pins_look(void *arg, struct upstream *u, struct catalog *c, bool is_whole)
     l.pinned = upstream_config(u)->pin;
     l.mem = arena_new(FINDINGS_BYTES);
     map_init(&l.folds);
+    map_init(&l.loose);
+    map_init(&l.past);
     if (l.pinned || l.server->refused.n || l.server->refuses_rest)
         upstream_guard(u);
-    sort_out_names(&l);
+    pins_sort_names(&l);
     for (size_t i = 0; i < list->n; i++)
         compare(&l, &list->items[i]);
     if (is_whole)
@@ -320,6 +263,8 @@ void pins_look(void *arg, struct upstream *u, struct catalog *c, bool is_whole)
     for (size_t i = 0; l.pinned && i < list->n; i++)
         hold(&l, &list->items[i]);
     map_release(&l.folds);
+    map_release(&l.loose);
+    map_release(&l.past);
     arena_free(l.mem);
     if (l.found)
         pins_record(l.found);

@@ -6,10 +6,11 @@
 static const struct range {
     uint32_t from, to;
 } unseen[] = {
-    {0x0000, 0x001f}, {0x007f, 0x00a0}, {0x00ad, 0x00ad}, {0x034f, 0x034f},   {0x061c, 0x061c},
-    {0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x2000, 0x200f},   {0x2028, 0x202f},
-    {0x205f, 0x206f}, {0x2800, 0x2800}, {0x3000, 0x3000}, {0x3164, 0x3164},   {0xfe00, 0xfe0f},
-    {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff},
+    {0x0000, 0x001f},   {0x007f, 0x00a0}, {0x00ad, 0x00ad}, {0x034f, 0x034f},   {0x061c, 0x061c},
+    {0x115f, 0x1160},   {0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x2000, 0x200f},   {0x2028, 0x202f},
+    {0x205f, 0x206f},   {0x2800, 0x2800}, {0x3000, 0x3000}, {0x3164, 0x3164},   {0xfe00, 0xfe0f},
+    {0xfeff, 0xfeff},   {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+    {0xe0000, 0xe0fff},
 };
 
 /* Looks like an ASCII character, in small letters. */
@@ -103,6 +104,20 @@ static const struct alphabet {
     {0x1d7ce, 0x1d7ff, "0123456789"},
 };
 
+/* One character for several letters. */
+static const struct ligature {
+    uint32_t is;
+    const char *letters;
+} ligatures[] = {
+    {0x0132, "ij"},  {0x0133, "ij"}, {0x01c7, "lj"}, {0x01c8, "lj"}, {0x01c9, "lj"},
+    {0x01ca, "nj"},  {0x01cb, "nj"}, {0x01cc, "nj"}, {0x01f1, "dz"}, {0x01f2, "dz"},
+    {0x01f3, "dz"},  {0xfb00, "ff"}, {0xfb01, "fi"}, {0xfb02, "fl"}, {0xfb03, "ffi"},
+    {0xfb04, "ffl"}, {0xfb05, "st"}, {0xfb06, "st"},
+};
+
+#define MARK_FIRST 0x0300 /* combining marks: two bytes each, in the order of their numbers */
+#define MARK_LAST 0x036f
+
 /* The next character of valid UTF-8; 0 bytes: it is not valid. */
 static size_t next_char(struct str s, uint32_t *ret)
 {
@@ -132,6 +147,27 @@ static void put(struct buf *out, uint32_t c)
     if (n > 1)
         text[0] = (unsigned char)(0xf00u >> n | c);
     buf_add(out, text, n);
+}
+
+static bool is_mark_at(const struct buf *out, size_t at)
+{
+    unsigned char first = (unsigned char)out->p[at], second = (unsigned char)out->p[at + 1];
+    return first == 0xcc || (first == 0xcd && second <= 0xaf);
+}
+
+/* Marks of one letter may be written in any order. */
+static void put_mark(struct buf *out, uint32_t c)
+{
+    size_t at = out->n;
+
+    put(out, c);
+    for (; at >= 2 && is_mark_at(out, at - 2) && memcmp(out->p + at - 2, out->p + at, 2) > 0;
+         at -= 2) {
+        char moved[2];
+        memcpy(moved, out->p + at, 2);
+        memcpy(out->p + at, out->p + at - 2, 2);
+        memcpy(out->p + at - 2, moved, 2);
+    }
 }
 
 static bool is_unseen(uint32_t c)
@@ -167,10 +203,29 @@ static void put_like(struct buf *out, uint32_t c)
     for (size_t i = 0; i < countof(marked); i++)
         if (marked[i].is == c) {
             put(out, (unsigned char)marked[i].letter);
-            put(out, marked[i].mark);
+            put_mark(out, marked[i].mark);
             return;
         }
-    put(out, small(c));
+    for (size_t i = 0; i < countof(ligatures); i++)
+        if (ligatures[i].is == c) {
+            buf_addz(out, ligatures[i].letters);
+            return;
+        }
+    if (c >= MARK_FIRST && c <= MARK_LAST)
+        put_mark(out, c);
+    else
+        put(out, small(c));
+}
+
+static char small_ascii(uint32_t c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : (char)c;
+}
+
+static bool has_odd_blanks(struct str name)
+{
+    return name.n && (name.p[0] == ' ' || name.p[name.n - 1] == ' ' ||
+                      memmem(name.p, name.n, "  ", 2) != NULL);
 }
 
 bool lookalike_fold(struct str name, struct buf *out, const char **ret_why)
@@ -182,6 +237,10 @@ bool lookalike_fold(struct str name, struct buf *out, const char **ret_why)
         *ret_why = "is longer than any call may name";
         return false;
     }
+    if (has_odd_blanks(name)) {
+        *ret_why = "has blanks at an end or side by side";
+        return false;
+    }
     for (; name.n; name = str_n(name.p + n, name.n - n)) {
         n = next_char(name, &c);
         if (!n || is_unseen(c)) {
@@ -191,7 +250,31 @@ bool lookalike_fold(struct str name, struct buf *out, const char **ret_why)
         if (c >= 0x80)
             put_like(out, c);
         else
-            buf_addc(out, c >= 'A' && c <= 'Z' ? (char)(c + 32) : (char)c);
+            buf_addc(out, small_ascii(c));
     }
+    return true;
+}
+
+void lookalike_fold_loosely(struct str name, struct buf *out)
+{
+    uint32_t c = 0;
+    size_t n;
+
+    for (; name.n && (n = next_char(name, &c)); name = str_n(name.p + n, name.n - n)) {
+        size_t at = out->n;
+        if (c >= 0x80)
+            put_like(out, c);
+        else
+            buf_addc(out, c == 'I' ? 'l' : small_ascii(c));
+        for (; at < out->n; at++)
+            out->p[at] = strchr("1|", out->p[at]) ? 'l' : out->p[at] == '0' ? 'o' : out->p[at];
+    }
+}
+
+bool lookalike_is_ascii(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++)
+        if ((unsigned char)name.p[i] >= 0x80)
+            return false;
     return true;
 }

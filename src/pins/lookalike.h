@@ -10,8 +10,13 @@
 #define LOOKALIKE_MAX 2048 /* bytes of a name; no call names more */
 
 /* Adds what `name` looks like: two names are look-alikes when this is the same.  false: nobody can
- * see what it is (control and invisible characters, odd blanks, or no UTF-8), or it is too long;
- * then *ret_why is a literal that completes "its name …". */
+ * see what it is (control and invisible characters, odd blanks, blanks at an end or side by side,
+ * or no UTF-8), or it is too long; then *ret_why is a literal that completes "its name …". */
 must_check bool lookalike_fold(struct str name, struct buf *out, const char **ret_why);
+/* The same of a name that passed, more loosely: 1, I and | look like l, 0 looks like o.  Too loose
+ * for names that came together (page_1, page_l), not for one that comes later. */
+void lookalike_fold_loosely(struct str name, struct buf *out);
+/* No other alphabet, no accents. */
+bool lookalike_is_ascii(struct str name);
 
 #endif

@@ -93,21 +93,26 @@ void pins_free(struct pins *p)
     free(p);
 }
 
-/* Rows as the store has them; those of names that are known only bring what was approved. */
-static void take_rows(struct pins *p, const struct tool_row *rows, size_t n)
+bool pins_take_rows(struct pins *p, const struct tool_row *rows, size_t n)
 {
+    bool differs = false;
+
     for (size_t i = 0; i < n; i++) {
         struct watched_server *s = pins_server(p, rows[i].server);
         struct watched_tool *t = map_get(&s->tools, rows[i].name);
-        if (!t && s->tools.n >= PINS_MAX_TOOLS)
+        if (!t && s->tools.n >= PINS_MAX_TOOLS) {
+            s->is_full = true;
             continue;
+        }
         if (!t) {
             t = pins_tool_new(s, rows[i].name);
             memcpy(t->digest, rows[i].digest, sizeof(t->digest));
             t->gone = rows[i].gone_ms != 0;
         }
+        differs = differs || memcmp(t->approved, rows[i].approved, sizeof(t->approved)) != 0;
         memcpy(t->approved, rows[i].approved, sizeof(t->approved));
     }
+    return differs;
 }
 
 bool pins_load(struct pins *p, struct store *store, struct error *err)
@@ -123,7 +128,7 @@ bool pins_load(struct pins *p, struct store *store, struct error *err)
         ok = store_tools_page(store, &filter, STORE_PAGE_MAX, page, &rows, &n, err);
         if (!ok || !n)
             break;
-        take_rows(p, rows, n);
+        (void)pins_take_rows(p, rows, n);
         arena_reset(mem);
         filter.after_server = arena_dup(mem, rows[n - 1].server);
         filter.after = arena_dup(mem, rows[n - 1].name);
@@ -154,8 +159,8 @@ static void on_again(struct read_job *job)
 {
     struct again *a = container_of(job, struct again, job);
 
-    if (job->ok)
-        take_rows(a->pins, a->rows, a->n);
+    if (job->ok && pins_take_rows(a->pins, a->rows, a->n))
+        pins_release(a->pins, pins_server(a->pins, a->filter.server));
     arena_free(a->mem);
 }
 
@@ -179,7 +184,6 @@ static void read_again(struct pins *p, struct watched_server *s, struct str tool
 
 enum pin_verdict pins_check(struct pins *p, struct upstream *u, struct str tool, bool is_listed)
 {
-    static const uint8_t never[SHA256_BYTES];
     struct watched_server *s = pins_server(p, upstream_name(u));
     const struct watched_tool *t;
 
@@ -192,9 +196,9 @@ enum pin_verdict pins_check(struct pins *p, struct upstream *u, struct str tool,
         return PIN_FREE;
     metric_add(s->held, 1);
     if (!t)
-        return is_listed ? PIN_NEW : PIN_UNKNOWN;
+        return is_listed ? PIN_BEYOND : PIN_UNKNOWN;
     read_again(p, s, tool);
-    return memcmp(t->approved, never, sizeof(never)) == 0 ? PIN_NEW : PIN_CHANGED;
+    return digest_is_none(t->approved) ? PIN_NEW : PIN_CHANGED;
 }
 
 bool pins_is_plain(struct str name)
@@ -213,6 +217,11 @@ struct str pins_held_text(enum pin_verdict verdict, struct str server, struct st
     const char *what = verdict == PIN_CHANGED
                            ? "changed since it was approved"
                            : "is new since the tools of its server were approved";
+    if (verdict == PIN_BEYOND)
+        return arena_printf(mem,
+                            "'%.*s' has had more than %d tools, and this one is not watched; a "
+                            "person must give the server another name in the configuration",
+                            STR_ARG(server), PINS_MAX_TOOLS);
     if (!pins_is_plain(tool))
         return arena_printf(mem,
                             "This tool of '%.*s' %s; a person must look at: holdfast servers show "

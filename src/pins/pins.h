@@ -23,6 +23,8 @@ struct pins;
 #define PINS_MAX_REFUSED 1000            /* names of one server */
 #define PINS_MAX_DEFINITION (64u * 1024) /* bytes kept; of longer ones the digest alone is */
 #define PINS_TOLD_PER_MINUTE 100         /* events of one server; the rest is one event */
+#define PINS_TOOL_TOLD 4                 /* events about one tool in … */
+#define PINS_TOOL_TOLD_MS (10 * 60000)   /* … this time; what it did then is one event after it */
 #define PINS_MAX_DIFF (4u * 1024)
 
 struct pins *pins_new(struct loop *loop, bool is_shared) must_check;
@@ -39,6 +41,7 @@ enum pin_verdict {
     PIN_FREE,
     PIN_CHANGED, /* held: it is not what was approved */
     PIN_NEW,     /* held: it came after its server's tools were approved */
+    PIN_BEYOND,  /* held: its server has had more tools than are remembered */
     PIN_UNKNOWN  /* there is no such tool, as far as anybody may know */
 };
 /* May this tool be called?  Only asked where upstream_is_guarded(). */
@@ -47,13 +50,21 @@ enum pin_verdict pins_check(struct pins *p, struct upstream *u, struct str tool,
 struct str pins_held_text(enum pin_verdict verdict, struct str server, struct str tool,
                           struct arena *mem);
 
-/* Approves what was last seen of one tool, or of all of a server. */
+/* A person has been shown how this tool differs from what was approved. */
+void pins_shown(struct pins *p, const struct tool_row *row);
+
+/* Approves one tool, or all of a server: as they were shown, or named by digest; what nobody has
+ * looked at, as it was last seen.  A tool that changed since it was shown is refused, and so is,
+ * where some of a server were shown, any other of them. */
 #define PINS_APPROVE_MAX 200 /* at once; `left` says how many more there are */
+#define PINS_DIGEST_MIN 16   /* hex digits that name a digest, or more of them */
 struct pins_approval {
     struct str server, tool; /* tool absent: all that differ; kept by the caller until `done` */
+    struct str digest;       /* what the tool must be, in hex; absent: see above */
     struct str by;           /* whose decision it is; likewise */
     void (*done)(struct pins_approval *a, const struct error *err); /* from the loop */
     unsigned approved, left;
+    unsigned unseen; /* not approved: changed or new since some were shown */
     /* private */
     struct pins *pins;
     struct arena *mem;

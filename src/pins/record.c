@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What looks have found, on its way into the store: diffs are made on the query lane, where the
  * definition before is read, then rows and events are written, a bounded number in one transaction.
- * One after the other, so that each sees what the one before left.  What cannot be written is told
- * again after a restart, for the rows are as they were. */
+ * One after the other, so that each sees what the one before left.  What cannot be written is found
+ * again with the server's next list. */
 #include "pins/pins_impl.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "json/write.h"
 #include "pins/diff.h"
+#include "pins/tool_json.h"
 
 #include <stdlib.h>
 
@@ -24,13 +25,36 @@ void findings_free(struct findings *f)
     arena_free(f->mem);
 }
 
+/* What is not in the store by now is looked at again. */
+static void lose(struct findings *f)
+{
+    struct watched_server *s = pins_server(f->pins, f->server);
+
+    for (size_t i = f->committed; i < f->n; i++) {
+        const struct finding *one = &f->of[i];
+        struct watched_tool *t = one->row.server.p ? map_get(&s->tools, one->tool) : NULL;
+        struct refused_name *r =
+            one->kind == FOUND_REFUSED ? map_get(&s->refused, one->tool) : NULL;
+        if (r)
+            r->unrecorded = true;
+        s->is_full = s->is_full && one->kind != FOUND_BEYOND;
+        if (!t)
+            continue;
+        memset(t->raw, 0, sizeof(t->raw));
+        t->gone = t->gone && one->kind != FOUND_REMOVED;
+        t->unrecorded = one->kind != FOUND_REMOVED;
+        t->unrecorded_as = one->kind;
+    }
+}
+
 void pins_record(struct findings *f)
 {
     struct pins *p = f->pins;
 
     if (p->n_queue == PINS_MAX_QUEUE) {
-        log_warn("tools change faster than that can be recorded; the audit lacks some of it",
-                 LS("server", f->server));
+        log_warn("tools change faster than that can be recorded; it is told with the next list",
+                 LS("server", f->server), LI("waiting", PINS_MAX_QUEUE));
+        lose(f);
         findings_free(f);
         return;
     }
@@ -49,9 +73,12 @@ void pins_event_body(struct event_row *e, struct str json)
 
 /* On the query lane. */
 
+/* What an event is compared with, and in *ret its digest: what was seen before, or what stands
+ * approved when changes in between were not told.  *ret is left alone where there is nothing. */
 static struct str definition_before(struct findings *f, const struct finding *one,
                                     struct store *store, struct tool_row *ret)
 {
+    static const uint8_t never[SHA256_BYTES];
     struct tool_filter filter = {.server = f->server, .name = one->tool, .with_definitions = true};
     struct tool_row *rows = NULL;
     struct error ignored;
@@ -59,8 +86,15 @@ static struct str definition_before(struct findings *f, const struct finding *on
 
     if (!store_tools_page(store, &filter, 1, f->mem, &rows, &n, &ignored) || !n)
         return STR_NONE;
+    if (!one->before) {
+        *ret = rows[0];
+        return rows[0].definition;
+    }
+    if (memcmp(rows[0].approved, never, sizeof(never)) == 0)
+        return STR_NONE;
     *ret = rows[0];
-    return rows[0].definition;
+    memcpy(ret->digest, rows[0].approved, sizeof(ret->digest));
+    return rows[0].approved_definition;
 }
 
 static void write_digest(struct js_writer *w, const char *key, const uint8_t digest[SHA256_BYTES])
@@ -70,15 +104,16 @@ static void write_digest(struct js_writer *w, const char *key, const uint8_t dig
     js_kv_string(w, key, str_of(hex));
 }
 
-static struct str diff_of(struct finding *one, struct str before, struct buf *out)
+static struct str diff_of(const struct finding *one, const struct tool_row *was, struct str before,
+                          struct buf *out)
 {
-    bool shown = one->row.definition.p && (before.p || one->kind == FOUND_ADDED);
-
     if (one->kind == FOUND_REMOVED)
         return STR_NONE;
-    if (!shown)
-        return STR("(one of the two definitions is too long to be kept)");
+    if (!one->row.definition.p || (!before.p && was->server.p))
+        return STR(TOOL_TOO_LONG);
     tool_diff(before, one->row.definition, PINS_MAX_DIFF, out);
+    if (str_ends(buf_str(out), STR(TOOL_DIFF_MORE)))
+        buf_addz(out, " (`holdfast servers diff` shows it)\n");
     return buf_str(out);
 }
 
@@ -98,7 +133,7 @@ static void write_body(struct findings *f, struct finding *one, struct store *st
         write_digest(&w, "was", was.digest);
     write_digest(&w, "now", one->row.digest);
     js_kv_bool(&w, "held", one->is_held);
-    js_kv_string(&w, "diff", diff_of(one, before, &diff));
+    js_kv_string(&w, "diff", diff_of(one, &was, before, &diff));
     js_object_end(&w);
     if (out.n <= BODY_MAX)
         pins_event_body(&one->event, arena_dup(f->mem, buf_str(&out)));
@@ -106,24 +141,49 @@ static void write_body(struct findings *f, struct finding *one, struct store *st
     buf_release(&out);
 }
 
+/* How often it changed before without an event, and what becomes of the next ones. */
+static struct str aside(struct findings *f, const struct finding *one)
+{
+    struct str before =
+        one->before ? arena_printf(f->mem, "; %u changes before this were not told", one->before)
+                    : STR("");
+    const char *last =
+        one->is_last ? "; if it goes on so, that is told in ten minutes, in one event" : "";
+    return arena_printf(f->mem, "%.*s%s", STR_ARG(before), last);
+}
+
 static struct str sentence(struct findings *f, const struct finding *one)
 {
     char shown[160], like[160];
+    struct str more = aside(f, one);
 
     log_escape_cut(shown, sizeof(shown), one->tool);
     switch (one->kind) {
     case FOUND_TRUSTED:
         break;
     case FOUND_ADDED:
-        return arena_printf(f->mem, "%.*s has a new tool, %s", STR_ARG(f->server), shown);
+        return arena_printf(f->mem, "%.*s has a new tool, %s%.*s", STR_ARG(f->server), shown,
+                            STR_ARG(more));
     case FOUND_CHANGED:
-        return arena_printf(f->mem, "%.*s has changed its tool %s", STR_ARG(f->server), shown);
+        return arena_printf(f->mem, "%.*s has changed its tool %s%.*s", STR_ARG(f->server), shown,
+                            STR_ARG(more));
     case FOUND_REMOVED:
-        return arena_printf(f->mem, "%.*s lists its tool %s no more", STR_ARG(f->server), shown);
+        return arena_printf(f->mem, "%.*s lists its tool %s no more%.*s", STR_ARG(f->server), shown,
+                            STR_ARG(more));
     case FOUND_REFUSED:
         log_escape_cut(like, sizeof(like), one->like.p ? one->like : STR(""));
         return arena_printf(f->mem, "a tool of %.*s is left out: its name %s%s%s",
                             STR_ARG(f->server), one->why, one->like.p ? ", " : "", like);
+    case FOUND_REFUSED_REST:
+        return arena_printf(f->mem,
+                            "%.*s has more than %d names that are left out; the rest is left out "
+                            "too, without being told",
+                            STR_ARG(f->server), PINS_MAX_REFUSED);
+    case FOUND_BEYOND:
+        return arena_printf(f->mem,
+                            "%.*s has had more than %d tools, and the rest is not watched; give it "
+                            "another name in the configuration to begin anew",
+                            STR_ARG(f->server), PINS_MAX_TOOLS);
     }
     return arena_printf(f->mem, "%.*s is seen for the first time; its %zu tools stand approved",
                         STR_ARG(f->server), f->trusted);
@@ -132,12 +192,15 @@ static struct str sentence(struct findings *f, const struct finding *one)
 static struct event_row event_of(struct findings *f, const struct finding *one)
 {
     static const char *const methods[] = {
-        [FOUND_TRUSTED] = "tool/trusted", [FOUND_ADDED] = "tool/added",
-        [FOUND_CHANGED] = "tool/changed", [FOUND_REMOVED] = "tool/removed",
-        [FOUND_REFUSED] = "tool/refused",
+        [FOUND_TRUSTED] = "tool/trusted",  [FOUND_ADDED] = "tool/added",
+        [FOUND_CHANGED] = "tool/changed",  [FOUND_REMOVED] = "tool/removed",
+        [FOUND_REFUSED] = "tool/refused",  [FOUND_REFUSED_REST] = "tool/refused",
+        [FOUND_BEYOND] = "tool/unwatched",
     };
-    bool refused = one->is_held || one->kind == FOUND_REFUSED;
-    struct str tool = one->kind == FOUND_TRUSTED ? STR_NONE : one->tool;
+    bool refused = one->is_held || one->kind == FOUND_REFUSED || one->kind == FOUND_REFUSED_REST;
+    bool is_of_one =
+        one->kind != FOUND_TRUSTED && one->kind != FOUND_REFUSED_REST && one->kind != FOUND_BEYOND;
+    struct str tool = is_of_one ? one->tool : STR_NONE;
 
     return (struct event_row){
         .tenant = TENANT,
@@ -146,7 +209,7 @@ static struct event_row event_of(struct findings *f, const struct finding *one)
         .owner = STR("holdfast"),
         .server = f->server,
         .method = str_of(methods[one->kind]),
-        .tool = tool.n <= 256 ? tool : str_n(tool.p, 256),
+        .tool = name_cut(tool),
         .outcome = refused ? STR("refused") : STR_NONE, /* else nothing was to come of it */
         .error = sentence(f, one),
         .body_len = -1,
@@ -167,7 +230,7 @@ static bool run_read(struct read_job *job, struct store *store)
         if (!one->is_told)
             continue;
         one->event = event_of(f, one);
-        if (one->kind != FOUND_TRUSTED && one->kind != FOUND_REFUSED)
+        if (one->kind != FOUND_TRUSTED && one->row.server.p)
             write_body(f, one, store);
     }
     if (f->untold) {
@@ -175,8 +238,10 @@ static bool run_read(struct read_job *job, struct store *store)
         f->rest = event_of(f, &rest);
         f->rest.tool = STR_NONE;
         f->rest.error =
-            arena_printf(f->mem, "%.*s has changed %u more tools than are told one by one",
-                         STR_ARG(f->server), f->untold);
+            arena_printf(f->mem,
+                         "%.*s has %u more changes than are told one by one; see `holdfast servers "
+                         "show %.*s`",
+                         STR_ARG(f->server), f->untold, STR_ARG(f->server));
     }
     return true;
 }
@@ -194,6 +259,14 @@ static void finish(struct findings *f)
         record_next(p);
 }
 
+static void finish_lost(struct findings *f, const char *why)
+{
+    log_error("a change of tools is not in the audit; it is told with the next list",
+              LS("server", f->server), LZ("why", why));
+    lose(f);
+    finish(f);
+}
+
 static void write_some(struct findings *f);
 
 static void on_written(struct write_job *job)
@@ -201,10 +274,11 @@ static void on_written(struct write_job *job)
     struct findings *f = container_of(job, struct findings, write);
 
     if (!job->ok) {
-        log_error("a change of tools is not in the audit; it is told again after a restart",
-                  LS("server", f->server), LZ("why", job->err.text));
-        finish(f);
-    } else if (f->written < f->n) {
+        finish_lost(f, job->err.text);
+        return;
+    }
+    f->committed = f->written;
+    if (f->written < f->n) {
         write_some(f);
     } else {
         finish(f);
@@ -225,8 +299,10 @@ static void write_some(struct findings *f)
     if (f->written == f->n && f->untold)
         f->ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &f->rest};
     f->write = (struct write_job){.ops = f->ops, .n = n, .done = on_written};
-    if (!n || !lane_write(f->pins->lanes, &f->write))
+    if (!n)
         finish(f);
+    else if (!lane_write(f->pins->lanes, &f->write))
+        finish_lost(f, "too much is waiting for the store");
 }
 
 static void on_read(struct read_job *job)
@@ -242,9 +318,6 @@ static void record_next(struct pins *p)
     struct findings *f = list_entry(p->queue.next, struct findings, node);
 
     f->read = (struct read_job){.run = run_read, .done = on_read};
-    if (!lane_query(p->lanes, &f->read)) {
-        log_error("a change of tools is not in the audit: the store is busy",
-                  LS("server", f->server));
-        finish(f);
-    }
+    if (!lane_query(p->lanes, &f->read))
+        finish_lost(f, "too much is waiting for the store");
 }

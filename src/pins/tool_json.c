@@ -83,7 +83,7 @@ void tool_diff_write(struct buf *out, const struct tool_row *row)
     if (kept)
         tool_diff(row->approved_definition, row->definition, TOOL_SHOWN_DIFF, &diff);
     else
-        buf_addz(&diff, "(one of the two definitions is too long to be kept)\n");
+        buf_addz(&diff, TOOL_TOO_LONG);
     js_begin(&w, out);
     js_object(&w);
     write_tool(&w, row);

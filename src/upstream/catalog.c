@@ -160,6 +160,15 @@ static struct catalog_item *next_slot(struct catalog_list *list)
     return &list->items[list->n];
 }
 
+static bool has_twice(const struct js_doc *doc, const struct js_node *object, struct str key)
+{
+    unsigned n = 0;
+
+    for (const struct js_node *k = js_first(doc, object); k; k = js_next(doc, object, k + 1))
+        n += js_is(doc, k, key);
+    return n > 1;
+}
+
 static void read_tool(struct catalog_item *item, const struct js_doc *doc,
                       const struct js_node *tool)
 {
@@ -170,6 +179,7 @@ static void read_tool(struct catalog_item *item, const struct js_doc *doc,
     item->owns_session_id =
         js_get(doc, js_get(doc, schema, STR("properties")), STR("session_id")) != NULL;
     item->mirrors = memmem(item->raw.p, item->raw.n, "x-mcp-header", 12) != NULL;
+    item->has_two_names = has_twice(doc, tool, STR("name"));
 }
 
 static bool add_item(struct catalog *c, enum catalog_kind kind, struct str name, struct str raw,
@@ -247,6 +257,7 @@ bool catalog_copy_list(struct catalog *c, const struct catalog *from, enum catal
         item->read_only = old->read_only;
         item->owns_session_id = old->owns_session_id;
         item->mirrors = old->mirrors;
+        item->has_two_names = old->has_two_names;
     }
     return true;
 }

@@ -38,6 +38,7 @@ struct catalog_item {
     bool read_only;  /* annotations.readOnlyHint */
     bool owns_session_id; /* its own schema has a property session_id: never injected */
     bool mirrors;         /* its schema speaks of x-mcp-header somewhere */
+    bool has_two_names;   /* readers differ about which of them counts */
 };
 
 struct catalog_list {

@@ -45,6 +45,41 @@ TEST(test_lookalike__case_scripts_width_and_accents)
     assert_true(are_alike("\xd0\x96", "\xd0\xb6"));        /* Zhe */
 }
 
+TEST(test_lookalike__ligatures_and_the_order_of_marks)
+{
+    assert_true(are_alike("file", "\xef\xac\x81le"));                  /* fi */
+    assert_true(are_alike("a\xcc\xa3\xcc\x81", "a\xcc\x81\xcc\xa3"));  /* dot and acute */
+    assert_true(are_alike("\xc3\xa9\xcc\xa3x", "e\xcc\xa3\xcc\x81x")); /* composed first */
+    assert_false(are_alike("a\xcc\x81"
+                           "b\xcc\xa3",
+                           "a\xcc\xa3"
+                           "b\xcc\x81")); /* another letter's */
+}
+
+static bool are_loosely_alike(const char *one, const char *other)
+{
+    struct buf a, b;
+    buf_init(&a, 1 << 16);
+    buf_init(&b, 1 << 16);
+    lookalike_fold_loosely(str_of(one), &a);
+    lookalike_fold_loosely(str_of(other), &b);
+    bool same = str_eq(buf_str(&a), buf_str(&b));
+    buf_release(&a);
+    buf_release(&b);
+    return same;
+}
+
+TEST(test_lookalike_loosely__digits_that_look_like_letters)
+{
+    assert_true(are_loosely_alike("delete_file", "de1ete_fi1e"));
+    assert_true(are_loosely_alike("delete_file", "deIete_fiIe"));
+    assert_true(are_loosely_alike("copy", "c0py"));
+    assert_true(are_loosely_alike("list", "\xef\xbc\x91ist")); /* full-width 1 */
+    assert_false(are_loosely_alike("mail", "mall"));
+    assert_false(are_loosely_alike("read", "reed"));
+    assert_false(are_loosely_alike("page_1", "page_2"));
+}
+
 TEST(test_lookalike__others_are_not)
 {
     assert_false(are_alike("read", "reads"));
@@ -63,6 +98,11 @@ TEST(test_lookalike__what_nobody_sees_is_refused)
                                 "daer")));         /* right to left */
     assert_non_null(refusal(STR("read\xc2\xa0"))); /* no-break space */
     assert_non_null(refusal(STR("read\n")));
+    assert_non_null(refusal(STR("read ")));
+    assert_non_null(refusal(STR(" read")));
+    assert_non_null(refusal(STR("Get  it")));
+    assert_non_null(refusal(STR("re\xe2\x80\x8d"
+                                "ad")));                   /* zero width joiner */
     assert_non_null(refusal(STR("read\xf3\xa0\x81\x81"))); /* tags */
     assert_non_null(refusal(STR("\xff")));
     assert_non_null(refusal(STR("\xc0\xaf")));

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of a list that a person would take for one another: who was there first keeps the name,
+ * wherever a list has it, and the others are left out.
+ *
+ * Four ranks claim in turn: tools that are there, tools that were gone and come again, of a
+ * session's own list also those that only others see, and at last the new ones.  A new one is
+ * judged more strictly once the server is known: it may not look like another even loosely, and if
+ * it is not plain ASCII, not like one that is gone either: that would be the same name in other
+ * letters.  In plain letters a server may rename its tools. */
+#include "pins/pins_impl.h"
+
+#include "base/log.h"
+#include "pins/lookalike.h"
+
+static bool refuse(struct looking *l, struct str name, const char *why, struct str like)
+{
+    struct watched_server *s = l->server;
+    struct refused_name *r = map_get(&s->refused, name);
+    bool is_known = r && !r->unrecorded;
+
+    upstream_guard(l->up);
+    if (is_known || (!r && s->refuses_rest))
+        return false;
+    if (!r && s->refused.n == PINS_MAX_REFUSED) {
+        s->refuses_rest = true;
+        pins_tell(l, pins_find(l, FOUND_REFUSED_REST, name));
+        log_warn("a server has more names that are left out than are told", LS("server", s->name),
+                 LI("told", PINS_MAX_REFUSED));
+        return false;
+    }
+    if (!r) {
+        r = xcalloc(1, sizeof(*r) + name.n + 1);
+        memcpy(r->text, name.p, name.n);
+        r->name = str_n(r->text, name.n);
+        map_put(&s->refused, r->name, r);
+    }
+    r->unrecorded = false;
+    struct finding *one = pins_find(l, FOUND_REFUSED, name);
+    one->why = why;
+    one->like = like.p ? arena_dup(l->found->mem, like) : STR_NONE;
+    pins_tell(l, one);
+    if (one->is_told)
+        log_warn("left out a tool: its name is no name of its own", LS("server", s->name),
+                 LS("tool", name), LZ("why", why), LS("like", like));
+    return false;
+}
+
+/* Who looks like this, or (absent) nobody: then `name` does from now on. */
+static struct str take(struct looking *l, struct map *folds, struct str fold, struct str name)
+{
+    const struct str *other = map_get(folds, fold);
+
+    if (other)
+        return *other;
+    struct str *mine = arena_new_of(l->mem, struct str);
+    *mine = name;
+    map_put(folds, arena_dup(l->mem, fold), mine);
+    return STR_NONE;
+}
+
+static struct str take_loosely(struct looking *l, struct str name)
+{
+    struct buf fold;
+
+    buf_init(&fold, 4 * LOOKALIKE_MAX);
+    lookalike_fold_loosely(name, &fold);
+    struct str other = take(l, &l->loose, buf_str(&fold), name);
+    buf_release(&fold);
+    return other;
+}
+
+/* Claims what the name looks like, or finds who has it. */
+static bool claim(struct looking *l, struct str name)
+{
+    const char *why = NULL;
+    struct buf fold;
+
+    buf_init(&fold, 4 * LOOKALIKE_MAX);
+    bool ok = lookalike_fold(name, &fold, &why);
+    struct str other = ok ? take(l, &l->folds, buf_str(&fold), name) : STR_NONE;
+    buf_release(&fold);
+    if (!ok)
+        return refuse(l, name, why, STR_NONE);
+    return !other.p || str_eq(other, name) ||
+           refuse(l, name, "looks like that of another tool", other);
+}
+
+/* A tool that is remembered: nobody is refused for it here. */
+static void claim_past(struct looking *l, struct map *folds, struct str name)
+{
+    const char *why = NULL;
+    struct buf fold;
+
+    buf_init(&fold, 4 * LOOKALIKE_MAX);
+    if (lookalike_fold(name, &fold, &why))
+        (void)take(l, folds, buf_str(&fold), name);
+    buf_release(&fold);
+}
+
+static bool is_new(const struct looking *l, struct str name)
+{
+    return !map_get(&l->server->tools, name);
+}
+
+static bool looks_like_past(struct looking *l, struct str name, struct str *ret_other)
+{
+    const char *why = NULL;
+    struct buf fold;
+
+    buf_init(&fold, 4 * LOOKALIKE_MAX);
+    const struct str *other =
+        lookalike_fold(name, &fold, &why) ? map_get(&l->past, buf_str(&fold)) : NULL;
+    buf_release(&fold);
+    if (other)
+        *ret_other = *other;
+    return other != NULL;
+}
+
+static bool stays(void *arg, const struct catalog_item *item)
+{
+    struct looking *l = arg;
+    struct str name = item->name, other = STR_NONE;
+
+    if (item->has_two_names)
+        return refuse(l, name, "is one of two that its definition has", STR_NONE);
+    if (!claim(l, name))
+        return false;
+    if (!l->is_first && is_new(l, name)) {
+        if (!lookalike_is_ascii(name) && looks_like_past(l, name, &other))
+            return refuse(l, name, "looks like that of a tool there was", other);
+        other = take_loosely(l, name);
+        if (other.p && !is_new(l, other))
+            return refuse(l, name, "looks like that of another tool", other);
+    }
+    free(map_remove(&l->server->refused, name));
+    return true;
+}
+
+/* Those of the list that are remembered, gone or not. */
+static void claim_known(struct looking *l, bool gone)
+{
+    const struct catalog_list *list = &l->catalog->lists[CATALOG_TOOLS];
+
+    for (size_t i = 0; i < list->n; i++) {
+        const struct watched_tool *t = map_get(&l->server->tools, list->items[i].name);
+        if (!t || t->gone != gone || list->items[i].has_two_names)
+            continue;
+        if (claim(l, t->name))
+            (void)take_loosely(l, t->name);
+    }
+}
+
+/* Those of others' lists, and those there were. */
+static void claim_rest(struct looking *l)
+{
+    struct str key;
+    void *value;
+
+    for (size_t at = 0; map_next(&l->server->tools, &at, &key, &value);) {
+        const struct watched_tool *t = value;
+        if (catalog_tool(l->catalog, t->name))
+            continue;
+        claim_past(l, &l->past, t->name);
+        if (!l->is_whole && !t->gone)
+            claim_past(l, &l->folds, t->name);
+    }
+}
+
+void pins_sort_names(struct looking *l)
+{
+    const struct catalog_list *list = &l->catalog->lists[CATALOG_TOOLS];
+    bool any_new = false;
+
+    claim_known(l, false);
+    claim_known(l, true);
+    for (size_t i = 0; i < list->n && !any_new; i++)
+        any_new = is_new(l, list->items[i].name);
+    if (any_new && !l->is_first)
+        claim_rest(l);
+    catalog_filter(l->catalog, CATALOG_TOOLS, stays, l);
+}
