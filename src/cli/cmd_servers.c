@@ -310,6 +310,8 @@ static void add_lines(struct buf *out, struct str text)
     }
 }
 
+#define DIGEST_SHOWN 32 /* hex digits: nobody finds another definition with the same */
+
 static bool show_diff(struct servers_cmd *c, struct str server, struct str tool, struct error *err)
 {
     struct arena *mem = c->cli->mem;
@@ -327,7 +329,8 @@ static bool show_diff(struct servers_cmd *c, struct str server, struct str tool,
     log_escape(&c->out, tool, 256);
     buf_addf(&c->out, " approved\n+++ %.*s ", STR_ARG(server));
     log_escape(&c->out, tool, 256);
-    buf_addf(&c->out, " %.*s\n", STR_ARG(member(&doc, js_root(&doc), "state", mem)));
+    buf_addf(&c->out, " %.*s %.*s\n", STR_ARG(member(&doc, js_root(&doc), "state", mem)),
+             DIGEST_SHOWN, member(&doc, js_root(&doc), "digest", mem).p);
     add_lines(&c->out, member(&doc, js_root(&doc), "diff", mem));
     return true;
 }
@@ -363,8 +366,12 @@ static bool run_diff(struct servers_cmd *c, struct error *err)
 
 /* approve */
 
-static bool approve_some(struct servers_cmd *c, int64_t *ret_approved, int64_t *ret_left,
-                         struct error *err)
+struct approved {
+    int64_t approved, left, unseen;
+};
+
+/* As many as one event may name. */
+static bool approve_some(struct servers_cmd *c, struct approved *ret, struct error *err)
 {
     struct arena *mem = c->cli->mem;
     struct js_writer w;
@@ -378,36 +385,53 @@ static bool approve_some(struct servers_cmd *c, int64_t *ret_approved, int64_t *
     js_kv_string(&w, "server", str_of(c->cli->args[1]));
     if (c->cli->n_args == 3)
         js_kv_string(&w, "tool", str_of(c->cli->args[2]));
+    if (cli_flag(c->cli, "--digest"))
+        js_kv_string(&w, "digest", str_of(cli_flag(c->cli, "--digest")));
     js_object_end(&w);
     bool ok = control_ask(c->control, "POST", STR("/control/tools/approve"), buf_str(&body), mem,
                           &json, err) &&
               parse(json, mem, &doc, err);
     buf_release(&body);
-    return ok && js_to_i64(&doc, js_get(&doc, js_root(&doc), STR("approved")), ret_approved) &&
-           js_to_i64(&doc, js_get(&doc, js_root(&doc), STR("left")), ret_left);
+    if (!ok)
+        return false;
+    const struct js_node *root = js_root(&doc);
+    return (js_to_i64(&doc, js_get(&doc, root, STR("approved")), &ret->approved) &&
+            js_to_i64(&doc, js_get(&doc, root, STR("left")), &ret->left) &&
+            js_to_i64(&doc, js_get(&doc, root, STR("unseen")), &ret->unseen)) ||
+           error_set(err, ERR_INTERNAL, "Holdfast does not say what it approved; is it older?");
 }
 
 static bool run_approve(struct servers_cmd *c, struct error *err)
 {
-    int64_t approved = 0, left = 0, all = 0;
+    const char *server = c->cli->args[1];
+    struct approved some;
+    int64_t all = 0;
 
     if ((c->cli->n_args == 3) == (cli_flag(c->cli, "--all") != NULL))
         return error_set(err, ERR_USAGE, "servers approve takes the name of a tool, or --all");
+    if (cli_flag(c->cli, "--all") && cli_flag(c->cli, "--digest"))
+        return error_set(err, ERR_USAGE, "--digest is of one tool, which must be named");
     if (!open_source(c, err))
         return false;
     if (!c->control)
         return error_set(err, ERR_UNREACHABLE,
                          "an approval goes on record; start Holdfast first (`holdfast up`)");
     do {
-        if (!approve_some(c, &approved, &left, err))
+        if (!approve_some(c, &some, err))
             return false;
-        all += approved;
-    } while (left);
+        all += some.approved;
+    } while (some.left);
     if (c->json)
-        buf_addf(&c->out, "{\"server\":\"%s\",\"approved\":%lld}", c->cli->args[1], (long long)all);
+        buf_addf(&c->out, "{\"server\":\"%s\",\"approved\":%lld,\"unseen\":%lld}", server,
+                 (long long)all, (long long)some.unseen);
     else
         fprintf(stderr, "approved: %lld tool%s of %s\n", (long long)all, all == 1 ? "" : "s",
-                c->cli->args[1]);
+                server);
+    if (some.unseen && !c->json)
+        fprintf(stderr,
+                "not approved: %lld, changed or new since the others were shown; see `holdfast "
+                "servers diff %s`\n",
+                (long long)some.unseen, server);
     return true;
 }
 
@@ -415,7 +439,7 @@ static const struct servers_verb verbs[] = {
     {"list", 1, 1, {"--config", "--data", "--json"}, run_list},
     {"show", 2, 2, {"--data", "--json"}, run_show},
     {"diff", 2, 3, {"--data", "--json"}, run_diff},
-    {"approve", 2, 3, {"--all", "--data", "--json"}, run_approve},
+    {"approve", 2, 3, {"--all", "--digest", "--data", "--json"}, run_approve},
 };
 
 int cmd_servers(struct cli *cli)

@@ -87,6 +87,7 @@ static const struct cli_flag user_flags[] = {
 };
 static const struct cli_flag servers_flags[] = {
     {"--all", NULL, "every tool that is not as it was approved (approve)"},
+    {"--digest", "HEX", "only if the tool still has the digest that diff has shown (approve)"},
     CONFIG_FLAG,
     DATA_FLAG,
     JSON_FLAG,

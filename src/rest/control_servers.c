@@ -13,6 +13,7 @@ struct tools_job {
     struct control_job c;
     struct read_job read;
     struct tool_filter filter;
+    struct tool_row *shown; /* a diff of it */
     struct pins_approval approval;
 };
 
@@ -28,16 +29,22 @@ static bool run_tools(struct read_job *job, struct store *store)
     if (j->filter.name.p && !n)
         return error_set(&job->err, ERR_NOT_FOUND,
                          "no such tool is known; see `holdfast servers show NAME`");
-    if (j->filter.name.p)
+    if (j->filter.name.p) {
         tool_diff_write(&j->c.out, rows);
-    else
+        j->shown = rows;
+    } else {
         tools_write(&j->c.out, rows, n, STORE_PAGE_MAX);
+    }
     return true;
 }
 
 static void on_tools(struct read_job *job)
 {
-    control_job_end(&container_of(job, struct tools_job, read)->c, job->ok ? NULL : &job->err);
+    struct tools_job *j = container_of(job, struct tools_job, read);
+
+    if (job->ok && j->shown)
+        pins_shown(j->c.sv->pins, j->shown);
+    control_job_end(&j->c, job->ok ? NULL : &job->err);
 }
 
 static void ask(struct tools_job *j)
@@ -86,11 +93,12 @@ static void on_approved(struct pins_approval *a, const struct error *err)
     js_kv_string(&w, "server", a->server);
     js_kv_int(&w, "approved", a->approved);
     js_kv_int(&w, "left", a->left);
+    js_kv_int(&w, "unseen", a->unseen);
     js_object_end(&w);
     control_job_end(&j->c, err);
 }
 
-/* {"server":…,"tool":…}; without a tool all that differ from what was approved. */
+/* {"server":…,"tool":…,"digest":…}; without a tool all that differ from what was approved. */
 void front_control_approve(void *arg, struct http_request *r,
                            const struct route_match *m unused_arg)
 {
@@ -108,6 +116,8 @@ void front_control_approve(void *arg, struct http_request *r,
         arena_dup(j->c.mem, js_text(&doc, js_get(&doc, js_root(&doc), STR("server")), j->c.mem));
     a->tool =
         arena_dup(j->c.mem, js_text(&doc, js_get(&doc, js_root(&doc), STR("tool")), j->c.mem));
+    a->digest =
+        arena_dup(j->c.mem, js_text(&doc, js_get(&doc, js_root(&doc), STR("digest")), j->c.mem));
     a->by = STR("local");
     a->done = on_approved;
     if (!pins_approve(j->c.sv->pins, a, &err))

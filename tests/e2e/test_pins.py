@@ -132,7 +132,7 @@ def test_change__of_very_many_tools_is_told_one_by_one_up_to_a_limit(holdfast, t
     found = wait_events(hf, 1 + count)[1:]
     rest = [e for e in found if 'tool' not in e]
     assert len({e['tool'] for e in found if 'tool' in e}) == 100
-    assert [e['error'] for e in rest] == (['files has changed 1 more tools than are told one by one'] if count > 100 else [])
+    assert [e['error'] for e in rest] == (['files has 1 more changes than are told one by one; see `holdfast servers show files`'] if count > 100 else [])
     assert metric(hf, 'holdfast_tool_definitions_changed_total') == count
     assert {t['state'] for t in run_json(hf, 'servers', 'show', 'files') if t['name'] != 'poke'} == {'changed'}
 
@@ -207,6 +207,34 @@ def test_pin__a_tool_that_goes_back_to_what_was_approved_is_free_again(holdfast,
     assert call(client, 'read').result['isError']
     again(client)
     assert not call(client, 'read').result.get('isError')
+
+
+def test_pin__an_approval_is_for_what_was_shown(holdfast, tmp_path):
+    mild = {**READ, 'description': 'Reads a file, quickly.'}
+    server = Shifting(tmp_path, [READ, POKE], [mild, POKE], [EVIL, POKE], [EVIL, POKE, {**READ, 'name': 'more'}], pin=True)
+    hf = holdfast({'files': server.entry})
+    client = hf.client('/mcp/files').connect()
+    names(client)
+    again(client)
+    wait_events(hf, 2)
+    shown = run(hf, 'servers', 'diff', 'files').stdout
+    digest = shown.splitlines()[1].rsplit(' ', 1)[1]
+    assert shown.splitlines()[1].startswith('+++ files read changed ') and 'quickly' in shown and len(digest) == 32
+    again(client)  # and now it is another
+    wait_events(hf, 3)
+    for args in (('read',), ('--all',), ('read', '--digest', digest)):
+        done = run(hf, 'servers', 'approve', 'files', *args)
+        assert done.returncode == 6 and 'holdfast servers diff' in done.stderr, (args, done.stderr)
+    assert call(client, 'read').result['isError']
+    digest = run_json(hf, 'servers', 'diff', 'files', 'read')[0]['digest']
+    again(client)
+    wait_events(hf, 4)
+    done = run(hf, 'servers', 'approve', 'files', '--all')  # `more` came after the look
+    assert done.returncode == 0 and 'approved: 1 tool of files' in done.stderr and 'not approved: 1' in done.stderr
+    assert not call(client, 'read').result.get('isError') and call(client, 'more').result['isError']
+    assert run(hf, 'servers', 'approve', 'files', 'read', '--digest', digest[:16]).returncode == 0
+    assert run(hf, 'servers', 'approve', 'files', 'read', '--digest', digest[:15]).returncode == 6
+    assert run(hf, 'servers', 'approve', 'files', '--all', '--digest', digest).returncode == 2
 
 
 def test_pin__a_tool_nobody_listed_cannot_be_called(holdfast, tmp_path):
