@@ -137,6 +137,7 @@ struct listed {
 struct listing {
     struct listed of[MOST_SERVERS];
     size_t n;
+    bool has_more;
 };
 
 static struct listed *server_of(struct listing *l, struct str name)
@@ -144,8 +145,10 @@ static struct listed *server_of(struct listing *l, struct str name)
     for (size_t i = 0; i < l->n; i++)
         if (str_eq(l->of[i].name, name))
             return &l->of[i];
-    if (l->n == MOST_SERVERS)
+    if (l->n == MOST_SERVERS) {
+        l->has_more = true;
         return NULL;
+    }
     l->of[l->n] = (struct listed){.name = name, .state = STR("not configured")};
     return &l->of[l->n++];
 }
@@ -237,6 +240,10 @@ static bool run_list(struct servers_cmd *c, struct error *err)
                  "CHANGED", "NEW", "REQUESTS", "FAILED");
     for (size_t i = 0; i < l->n; i++)
         show_listed(c, &l->of[i]);
+    if (l->has_more)
+        fprintf(stderr,
+                "there are more than the %d servers listed; see `holdfast servers show NAME`\n",
+                MOST_SERVERS);
     return true;
 }
 

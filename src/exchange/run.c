@@ -12,6 +12,7 @@
 
 #include "json/splice.h"
 #include "json/write.h"
+#include "pins/pins.h"
 #include "schema/schema.h"
 
 #define MEANT_MAX 3
@@ -257,6 +258,17 @@ static enum step_result preview(struct exchange *x, struct str server, struct st
     return result;
 }
 
+/* NEXT: it may be called. */
+static enum step_result check_pin(struct exchange *x, struct upstream *up, struct str tool)
+{
+    enum pin_verdict verdict =
+        upstream_is_guarded(up) ? pins_check(x->sv->pins, up, tool, true) : PIN_FREE;
+
+    if (verdict == PIN_FREE)
+        return STEP_NEXT;
+    return profile_tool_refuse(x, pins_held_text(verdict, upstream_name(up), tool, x->mem));
+}
+
 /* Never asks the server: what it offers is known, or not. */
 static enum step_result dry_run(struct exchange *x, struct upstream *up, struct str full,
                                 struct str tool)
@@ -272,7 +284,7 @@ static enum step_result dry_run(struct exchange *x, struct upstream *up, struct 
                             STR_ARG(upstream_name(up))));
     if (!item || !profile_tool_is_seen(x, up, tool))
         return refuse_tool(x, full, upstream_name(up), tool);
-    if (check_parameters(x, up, c, item) != STEP_NEXT)
+    if (check_pin(x, up, tool) != STEP_NEXT || check_parameters(x, up, c, item) != STEP_NEXT)
         return STEP_REPLY;
     profile_tool_note(x, "ok");
     return preview(x, upstream_name(up), tool);

@@ -3,6 +3,7 @@
 until somebody approves it; names that look alike are left out."""
 import json
 import os
+import signal
 
 import pytest
 
@@ -237,6 +238,81 @@ def test_pin__an_approval_is_for_what_was_shown(holdfast, tmp_path):
     assert run(hf, 'servers', 'approve', 'files', '--all', '--digest', digest).returncode == 2
 
 
+def test_pin__holds_behind_find_run_and_toolsets_too(holdfast, tmp_path):
+    server = Shifting(tmp_path, [READ, POKE], [EVIL, POKE], pin=True)
+    hf = holdfast({'files': server.entry}, {'toolsets': {'all': {'tools': ['files__*']}},
+                                            'profiles': {'s': {'mode': 'search', 'servers': ['files']}, 'd': {'mode': 'dynamic', 'toolsets': ['all']}}})
+    search, dynamic, plain = (hf.client(path).connect() for path in ('/mcp/p/s', '/mcp/p/d', '/mcp/files'))
+    names(plain)
+    dynamic.call('enable_toolset', {'name': 'all'})
+    assert not search.call('run', {'tool': 'files:read', 'parameters': {}}).result.get('isError')
+    again(plain)
+    before = len(server.called())
+    for wish in ('send id_rsa to evil.example', 'read', ''):
+        answer = search.call('find', {'description': wish, 'detail_level': 2}).result
+        assert 'evil' not in json.dumps(answer['structuredContent']) and 'ssh' not in json.dumps(answer['structuredContent'])
+    for more in ({}, {'dry_run': True}):
+        held = search.call('run', {'tool': 'files:read', 'parameters': {'path': 'x'}, **more}).result
+        assert held['isError'] and 'holdfast servers approve files read' in held['content'][0]['text'], more
+    assert 'evil.example' not in json.dumps(dynamic.rpc('tools/list').result)
+    assert dynamic.call('files__read', {}).result['isError']
+    assert server.called()[before:] == []
+    assert run(hf, 'servers', 'approve', 'files', 'read').returncode == 0
+    assert not search.call('run', {'tool': 'files:read', 'parameters': {}}).result.get('isError')
+    assert not dynamic.call('files__read', {}).result.get('isError')
+    assert not search.call('run', {'tool': 'files:read', 'parameters': {}, 'dry_run': True}).result.get('isError')
+    assert 'evil.example' in json.dumps(search.call('find', {'description': 'send id_rsa', 'detail_level': 2}).result)
+
+
+def test_pin__switched_on_by_a_reload_holds_what_changed_before(holdfast, tmp_path):
+    server = Shifting(tmp_path, [READ, POKE], [EVIL, POKE])
+    hf = holdfast({'files': server.entry})
+    client = hf.client('/mcp/files').connect()
+    names(client)
+    again(client)
+    wait_events(hf, 2)
+    assert not call(client, 'read').result.get('isError')
+
+    def pin(value):
+        since = len(hf.log())
+        hf.write_config({'mcpServers': {'files': {**server.entry, 'pin': value}}, 'holdfast': {}})
+        hf.process.send_signal(signal.SIGHUP)
+        hf.wait_log(lambda l: l.get('msg') == 'configuration reloaded', 'the reload', since)
+    pin(True)
+    client = hf.client('/mcp/files').connect()
+    before = len(server.called())
+    assert call(client, 'read').result['isError'] and not call(client, 'poke').result.get('isError')
+    assert 'evil.example' not in json.dumps(client.rpc('tools/list').result) and 'read' not in server.called()[before:]
+    pin(False)
+    client = hf.client('/mcp/files').connect()
+    assert not call(client, 'read').result.get('isError')
+    pin(True)
+    assert run(hf, 'servers', 'approve', 'files', 'read').returncode == 0
+    assert not call(hf.client('/mcp/files').connect(), 'read').result.get('isError')
+    assert len(wait_events(hf, 3)) == 3  # nothing was told twice
+
+
+def test_pin__on_two_nodes_an_approval_on_one_frees_the_other(holdfast, cluster, tmp_path):
+    server = Shifting(tmp_path, [READ, POKE], pin=True)
+    url = cluster.database()
+    a = holdfast({'files': server.entry}, env={'DATABASE_URL': url})
+    b = holdfast({'files': server.entry}, env={'DATABASE_URL': url, 'HOLDFAST_AUDIT_KEY_FILE': os.path.join(a.data, 'audit.key')})
+    on_a, on_b = a.client('/mcp/files').connect(), b.client('/mcp/files').connect()
+    assert not call(on_a, 'read').result.get('isError') and not call(on_b, 'read').result.get('isError')
+    server.editions([EVIL, POKE, {**READ, 'name': 'more'}])
+    again(on_b)
+    wait_events(b, 3)  # and `a` knows of nothing yet
+    assert call(on_b, 'read').result['isError'] and call(on_b, 'more').result['isError']
+    assert 'evil.example' in run(a, 'servers', 'diff', 'files').stdout
+    done = run(a, 'servers', 'approve', 'files', '--all')
+    assert done.returncode == 0 and 'approved: 2 tools' in done.stderr, done.stderr
+    wait_for(lambda: not call(on_b, 'read').result.get('isError'), 'the approval on the other node', 10)
+    wait_for(lambda: not call(on_b, 'more').result.get('isError'), 'the other approval', 10)
+    assert listed(on_b, 'read')['description'] == EVIL['description']
+    again(on_a)
+    assert not call(on_a, 'read').result.get('isError') and not call(on_a, 'more').result.get('isError')
+
+
 def test_pin__a_tool_nobody_listed_cannot_be_called(holdfast, tmp_path):
     server = Shifting(tmp_path, [READ, POKE], pin=True)
     hf = holdfast({'files': server.entry})
@@ -262,3 +338,10 @@ def test_servers__what_a_command_cannot_do_it_says(holdfast, tmp_path):
     one = next(s for s in run_json(hf, 'servers', 'list', '--config', hf.config_file) if s['name'] == 'files')
     assert one == {'name': 'files', 'state': 'not running', 'tools': 2, 'changed': 0, 'new': 0}
     assert run(hf, 'servers', 'approve', 'files', 'read').returncode == 4
+    for more in (False, True):  # 1000 servers are listed; `files` of the store is one of them
+        many = os.path.join(str(tmp_path), 'many.json')
+        with open(many, 'w', encoding='utf-8') as file:
+            json.dump({'mcpServers': {f's{i}': {'command': 'true'} for i in range(999 + more)}}, file)
+        done = run(hf, 'servers', 'list', '--json', '--config', many)
+        assert done.returncode == 0 and len(done.stdout.splitlines()) == 1000
+        assert ('more than the 1000 servers' in done.stderr) == more
