@@ -3,8 +3,10 @@
  * and so is the recursion here. */
 #include "pins/canon.h"
 
+#include "base/utf8.h"
 #include "json/read.h"
 #include "json/write.h"
+#include "pins/lookalike.h"
 
 #include <stdlib.h>
 
@@ -44,6 +46,31 @@ static void line(const struct writing *w)
         buf_addz(w->out, "  ");
 }
 
+/* What nobody would see is escaped for people, in JSON's way. */
+static void quote(const struct writing *w, struct buf *out, struct str text)
+{
+    struct buf quoted;
+    uint32_t code = 0;
+    size_t n;
+
+    if (!w->pretty) {
+        js_quote(out, text);
+        return;
+    }
+    buf_init(&quoted, SIZE_MAX / 4);
+    js_quote(&quoted, text);
+    for (const char *p = quoted.p, *end = p + quoted.n; p < end; p += n) {
+        n = utf8_decode(p, end, &code);
+        if (!lookalike_is_unseen(code))
+            buf_add(out, p, n);
+        else if (code < 0x10000)
+            buf_addf(out, "\\u%04x", code);
+        else
+            buf_addf(out, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+    }
+    buf_release(&quoted);
+}
+
 /* Where the rest of a quoted string may go on the next line: 0 when it is short enough. */
 static size_t break_at(struct str rest)
 {
@@ -68,11 +95,11 @@ static void write_string(struct writing *w, struct str text)
     struct buf quoted;
 
     if (!w->pretty) {
-        js_quote(w->out, text);
+        quote(w, w->out, text);
         return;
     }
     buf_init(&quoted, SIZE_MAX / 4);
-    js_quote(&quoted, text);
+    quote(w, &quoted, text);
     struct str rest = buf_str(&quoted);
     w->depth += 2;
     for (size_t at = break_at(rest); at; at = break_at(rest)) {
@@ -95,7 +122,7 @@ static void write_members(struct writing *w, const struct member *list, size_t n
         if (i)
             buf_addc(w->out, ',');
         line(w);
-        js_quote(w->out, list[i].key);
+        quote(w, w->out, list[i].key);
         buf_addz(w->out, w->pretty ? ": " : ":");
         write_value(w, list[i].value);
     }

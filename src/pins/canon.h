@@ -12,8 +12,8 @@
 /* Of a tool's definition, a JSON object.  false: it cannot be read; `out` is as it was. */
 must_check bool tool_canon(struct str definition, struct buf *out);
 /* The same JSON for people: two blanks of indent, one member a line; a long string goes on over
- * further lines, broken behind its sentences and line ends, so that a difference shows where it is.
- */
+ * further lines, broken behind its sentences and line ends, so that a difference shows where it is,
+ * and what nobody would see of it is escaped. */
 must_check bool tool_canon_pretty(struct str canon, struct buf *out);
 
 #endif

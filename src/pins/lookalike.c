@@ -2,6 +2,8 @@
 /* The tables and one walk over the name: each character becomes what it looks like. */
 #include "pins/lookalike.h"
 
+#include "base/utf8.h"
+
 /* Nobody sees these, or not what they are. */
 static const struct range {
     uint32_t from, to;
@@ -118,25 +120,6 @@ static const struct ligature {
 #define MARK_FIRST 0x0300 /* combining marks: two bytes each, in the order of their numbers */
 #define MARK_LAST 0x036f
 
-/* The next character of valid UTF-8; 0 bytes: it is not valid. */
-static size_t next_char(struct str s, uint32_t *ret)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char first = (unsigned char)s.p[0];
-    size_t n = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    uint32_t c = n == 1 ? first : first & (0x7fu >> n);
-
-    if (!n || n > s.n || first > 0xf4)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if (((unsigned char)s.p[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | ((unsigned char)s.p[i] & 0x3f);
-    }
-    *ret = c;
-    return c >= least[n] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff) ? n : 0;
-}
-
 static void put(struct buf *out, uint32_t c)
 {
     unsigned char text[4] = {(unsigned char)c};
@@ -170,10 +153,10 @@ static void put_mark(struct buf *out, uint32_t c)
     }
 }
 
-static bool is_unseen(uint32_t c)
+bool lookalike_is_unseen(uint32_t code)
 {
     for (size_t i = 0; i < countof(unseen); i++)
-        if (c >= unseen[i].from && c <= unseen[i].to)
+        if (code >= unseen[i].from && code <= unseen[i].to)
             return true;
     return false;
 }
@@ -242,8 +225,8 @@ bool lookalike_fold(struct str name, struct buf *out, const char **ret_why)
         return false;
     }
     for (; name.n; name = str_n(name.p + n, name.n - n)) {
-        n = next_char(name, &c);
-        if (!n || is_unseen(c)) {
+        n = utf8_decode(name.p, name.p + name.n, &c);
+        if (!n || lookalike_is_unseen(c)) {
             *ret_why = n ? "has blank or invisible characters" : "is not UTF-8";
             return false;
         }
@@ -260,7 +243,8 @@ void lookalike_fold_loosely(struct str name, struct buf *out)
     uint32_t c = 0;
     size_t n;
 
-    for (; name.n && (n = next_char(name, &c)); name = str_n(name.p + n, name.n - n)) {
+    for (; name.n && (n = utf8_decode(name.p, name.p + name.n, &c));
+         name = str_n(name.p + n, name.n - n)) {
         size_t at = out->n;
         if (c >= 0x80)
             put_like(out, c);

@@ -16,6 +16,8 @@ must_check bool lookalike_fold(struct str name, struct buf *out, const char **re
 /* The same of a name that passed, more loosely: 1, I and | look like l, 0 looks like o.  Too loose
  * for names that came together (page_1, page_l), not for one that comes later. */
 void lookalike_fold_loosely(struct str name, struct buf *out);
+/* Nobody sees this character, or not what it is. */
+bool lookalike_is_unseen(uint32_t code);
 /* No other alphabet, no accents. */
 bool lookalike_is_ascii(struct str name);
 

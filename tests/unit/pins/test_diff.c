@@ -22,6 +22,17 @@ TEST(test_tool_diff__shows_the_lines_that_differ_and_one_around_them)
            "   \"name\": \"read\",\n");
 }
 
+TEST(test_tool_diff__shows_what_nobody_would_see)
+{
+    expect("{\"description\":\"Reads.\"}",
+           "{\"description\":\"Re\xe2\x80\x8b"
+           "ads.\xf3\xa0\x81\x81\xe2\x80\xae\"}", /* zero width space, tag, right to left */
+           " {\n"
+           "-  \"description\": \"Reads.\"\n"
+           "+  \"description\": \"Re\\u200bads.\\udb40\\udc41\\u202e\"\n"
+           " }\n");
+}
+
 TEST(test_tool_diff__of_the_same_is_empty)
 {
     expect("{\"name\":\"a\"}", "{\"name\":\"a\"}", "");
