@@ -145,7 +145,7 @@ static void claim_known(struct looking *l, bool gone)
         const struct watched_tool *t = map_get(&l->server->tools, list->items[i].name);
         if (!t || t->gone != gone || list->items[i].has_two_names)
             continue;
-        if (claim(l, t->name))
+        if (claim(l, t->name) && l->any_new)
             (void)take_loosely(l, t->name);
     }
 }
@@ -169,13 +169,12 @@ static void claim_rest(struct looking *l)
 void pins_sort_names(struct looking *l)
 {
     const struct catalog_list *list = &l->catalog->lists[CATALOG_TOOLS];
-    bool any_new = false;
 
+    for (size_t i = 0; i < list->n && !l->is_first && !l->any_new; i++)
+        l->any_new = is_new(l, list->items[i].name);
     claim_known(l, false);
     claim_known(l, true);
-    for (size_t i = 0; i < list->n && !any_new; i++)
-        any_new = is_new(l, list->items[i].name);
-    if (any_new && !l->is_first)
+    if (l->any_new)
         claim_rest(l);
     catalog_filter(l->catalog, CATALOG_TOOLS, stays, l);
 }

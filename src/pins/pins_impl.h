@@ -142,6 +142,7 @@ struct looking {
     struct map past;         /* the same of tools that are not in this list */
     struct arena *mem;
     bool is_first, is_whole, pinned;
+    bool any_new; /* not the first list, and one of its names was never seen */
 };
 /* look.c */
 struct finding *pins_find(struct looking *l, enum found_kind kind, struct str tool);

@@ -84,6 +84,8 @@ void tool_diff_write(struct buf *out, const struct tool_row *row)
         tool_diff(row->approved_definition, row->definition, TOOL_SHOWN_DIFF, &diff);
     else
         buf_addz(&diff, TOOL_TOO_LONG);
+    if (str_ends(buf_str(&diff), STR(TOOL_DIFF_MORE)))
+        buf_addz(&diff, " (read the rest at the server itself before you approve it)\n");
     js_begin(&w, out);
     js_object(&w);
     write_tool(&w, row);

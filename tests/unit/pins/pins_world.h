@@ -56,6 +56,7 @@ static inline void pins_world_open(struct pins_world *w, const char *more)
     clock_set_fake(1700000000000, 1000000);
     w->mem = arena_new(256u << 20);
     audit_db_open(&w->db, true);
+    w->db.store = store_failing(w->db.store);
     pins_world_start(w, more);
 }
 
@@ -72,6 +73,12 @@ static inline void pins_world_close(struct pins_world *w)
     audit_db_close(&w->db);
     arena_free(w->mem);
     clock_set_real();
+}
+
+/* From now on the store takes and gives nothing, or does again. */
+static inline void pins_world_fail(struct pins_world *w, bool fails)
+{
+    store_failing_set(w->db.store, fails, false);
 }
 
 /* Until all that was found is in the store. */

@@ -239,3 +239,17 @@ TEST(test_pins_approve__what_is_not_there_cannot_be)
     assert_int_equal(w.err.code, ERR_NOT_FOUND);
     pins_world_close(&w);
 }
+
+TEST(test_pins_approve__that_the_store_did_not_take_frees_nothing)
+{
+    struct pins_world w;
+    pins_world_open(&w, PINNED);
+    pins_world_list(&w, TOOL("a", "x"));
+    pins_world_list(&w, TOOL("a", "y"));
+    pins_world_fail(&w, true);
+    assert_false(pins_world_approve(&w, "a"));
+    assert_int_equal(pins_world_check(&w, "a"), PIN_CHANGED);
+    pins_world_fail(&w, false);
+    assert_true(pins_world_approve(&w, "a"));
+    pins_world_close(&w);
+}

@@ -456,3 +456,33 @@ TEST(test_pins_record__what_was_lost_keeps_its_kind)
     assert_int_equal(pins_world_events(&w, "tool/changed", "b", NULL), 0);
     pins_world_close(&w);
 }
+
+TEST(test_pins_record__what_the_store_did_not_take_it_takes_with_the_next_list)
+{
+    struct event_row e;
+    struct pins_world w;
+    pins_world_open(&w, PINNED);
+    pins_world_fail(&w, true);
+    pins_world_list(&w, TOOL("a", "x") "," TOOL("b", "x"));
+    pins_world_fail(&w, false);
+    assert_null(pins_world_row(&w, "a").server.p);
+    pins_world_list(&w, TOOL("a", "x") "," TOOL("b", "x"));
+    assert_int_equal(pins_world_events(&w, "tool/trusted", NULL, &e), 1);
+    assert_true(has(e.error, "its 2 tools stand approved"));
+    assert_true(watched_is_approved(map_get(&pins_server(w.pins, STR("files"))->tools, STR("a"))));
+
+    pins_world_fail(&w, true);
+    pins_world_list(&w, TOOL("a", "y") "," TOOL("b", "x"));
+    assert_int_equal(pins_world_check(&w, "a"), PIN_CHANGED); /* that needs no store */
+    pins_world_list(&w, TOOL("a", "z") "," TOOL("b", "x"));
+    pins_world_fail(&w, false);
+    assert_int_equal(pins_world_events(&w, "tool/changed", NULL, NULL), 0);
+    pins_world_list(&w, TOOL("a", "z") "," TOOL("b", "x"));
+    assert_int_equal(pins_world_events(&w, "tool/changed", NULL, &e), 1);
+    assert_true(has(e.body, "\\\"x\\\"") && has(e.body, "\\\"z\\\""));
+    assert_true(pins_world_approve(&w, "a"));
+    assert_int_equal(pins_world_check(&w, "a"), PIN_FREE);
+    pins_world_list(&w, TOOL("a", "z") "," TOOL("b", "x"));
+    assert_int_equal(pins_world_events(&w, "tool/changed", NULL, NULL), 1);
+    pins_world_close(&w);
+}
