@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#define AUDIENCE_BYTES (1u << 20) /* scopes and two headers are far from it */
+
 static void take_seat(struct hub *h, struct transport *t);
 static void leave_seat(struct hub *h, struct transport *t);
 
@@ -45,15 +47,57 @@ static struct str server_of(struct str endpoint)
                : STR_NONE;
 }
 
-static bool concerns(struct str endpoint, struct str server)
+void hub_set_sight(struct hub *h, hub_sees_fn *sees, void *arg)
 {
-    struct str own = server_of(endpoint);
-    return !own.p || str_eq(own, server);
+    h->sees = sees;
+    h->sees_arg = arg;
 }
 
 static struct str seat_key(const struct transport *t)
 {
     return str_n((const char *)t->id_hash, sizeof(t->id_hash));
+}
+
+static bool sees(struct hub *h, const struct audience *a, const struct session *s,
+                 const struct upstream *u, enum catalog_kind kind)
+{
+    struct str own = server_of(a->endpoint);
+
+    if (u && own.p && !str_eq(own, upstream_name(u)))
+        return false;
+    return !h->sees || h->sees(h->sees_arg, a, s, u, kind);
+}
+
+static bool transport_sees(struct hub *h, const struct transport *t, const struct upstream *u,
+                           enum catalog_kind kind)
+{
+    const struct seat *seat = map_get(&h->seats, seat_key(t));
+    const struct audience anybody = {.endpoint = t->endpoint};
+
+    return sees(h, seat && seat->audience ? seat->audience : &anybody, t->session, u, kind);
+}
+
+/* Most are anybody, and cost nothing. */
+void hub_heard_by(struct hub *h, const struct transport *t, const struct audience *a)
+{
+    struct seat *seat = map_get(&h->seats, seat_key(t));
+
+    if (!seat)
+        return;
+    arena_free(seat->mem);
+    seat->mem = NULL;
+    seat->audience = NULL;
+    if (!a->who.scopes && !a->client.p && !a->permissions.p)
+        return;
+    seat->mem = arena_new(AUDIENCE_BYTES);
+    seat->audience = arena_new_of(seat->mem, struct audience);
+    *seat->audience = (struct audience){
+        .endpoint = t->endpoint,
+        .who = principal_dup(&a->who, seat->mem),
+        .client = arena_dup(seat->mem, a->client),
+        .permissions = arena_dup(seat->mem, a->permissions),
+        .is_modern = a->is_modern,
+    };
 }
 
 static void leave_room(struct hub *h, struct seat *seat)
@@ -113,6 +157,7 @@ static void leave_seat(struct hub *h, struct transport *t)
         upstreams_watch(h->upstreams, server_of(t->endpoint), -1);
     map_remove(&h->seats, seat_key(t));
     transport_unref(seat->transport);
+    arena_free(seat->mem);
     free(seat);
 }
 
@@ -165,14 +210,14 @@ void hub_subscribe(struct hub *h, struct subscriber *s)
 {
     list_push(&h->subscribers, &s->node);
     if (h->upstreams)
-        upstreams_watch(h->upstreams, server_of(s->endpoint), 1);
+        upstreams_watch(h->upstreams, server_of(s->audience.endpoint), 1);
 }
 
 void hub_unsubscribe(struct hub *h, struct subscriber *s)
 {
     list_remove(&s->node);
     if (h->upstreams)
-        upstreams_watch(h->upstreams, server_of(s->endpoint), -1);
+        upstreams_watch(h->upstreams, server_of(s->audience.endpoint), -1);
 }
 
 void hub_end_subscribers(struct hub *h)
@@ -183,30 +228,47 @@ void hub_end_subscribers(struct hub *h)
     }
 }
 
+/* A change on its way to the transports that it is for. */
+struct change {
+    struct hub *hub;
+    const struct session *session; /* of these alone; NULL: of all */
+    const struct upstream *up;     /* NULL: toolsets of the session */
+    enum catalog_kind kind;
+};
+
 static bool wants_change(void *arg, const struct transport *t)
 {
-    return concerns(t->endpoint, upstream_name(arg));
+    const struct change *c = arg;
+
+    return (!c->session || t->session == c->session) && transport_sees(c->hub, t, c->up, c->kind);
 }
 
-void hub_changed(struct hub *h, struct upstream *u, enum catalog_kind kind)
+static void tell_transports(struct change *c)
 {
     struct buf text;
 
     buf_init(&text, 1024);
     buf_addf(&text, "{\"jsonrpc\":\"2.0\",\"method\":\"%.*s\"}",
-             STR_ARG(catalog_kinds[kind].changed));
-    streams_broadcast(h->streams, wants_change, u, buf_str(&text));
-    list_each(&h->listeners, n)
+             STR_ARG(catalog_kinds[c->kind].changed));
+    streams_broadcast(c->hub->streams, wants_change, c, buf_str(&text));
+    list_each(&c->hub->listeners, n)
     {
         struct listener *l = list_entry(n, struct listener, node);
-        if (concerns(l->transport->endpoint, upstream_name(u)))
+        if (wants_change(c, l->transport))
             l->tell(l, buf_str(&text), true);
     }
     buf_release(&text);
+}
+
+void hub_changed(struct hub *h, struct upstream *u, enum catalog_kind kind)
+{
+    struct change change = {.hub = h, .up = u, .kind = kind};
+
+    tell_transports(&change);
     list_each(&h->subscribers, n)
     {
         struct subscriber *s = list_entry(n, struct subscriber, node);
-        if (s->kinds[kind] && concerns(s->endpoint, upstream_name(u)))
+        if (s->kinds[kind] && sees(h, &s->audience, NULL, u, kind))
             s->on_changed(s, kind);
     }
 }
@@ -217,41 +279,39 @@ static bool is_there(struct hub *h, const struct transport *t)
     return t->listener || (stream && stream_is_connected(stream));
 }
 
-static bool uses_session(void *arg, const struct transport *t)
-{
-    return t->session == arg;
-}
-
 bool hub_tools_changed(struct hub *h, const struct session *s, const struct transport *own)
 {
-    static const struct str text = {
-        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}", 61};
+    struct change change = {.hub = h, .session = s, .kind = CATALOG_TOOLS};
 
-    streams_broadcast(h->streams, uses_session, (void *)s, text);
-    list_each(&h->listeners, n)
-    {
-        struct listener *l = list_entry(n, struct listener, node);
-        if (l->transport->session == s)
-            l->tell(l, text, true);
-    }
+    tell_transports(&change);
     return own && is_there(h, own);
 }
 
-/* The newest that is there; while none is, the newest that may come back. */
-struct transport *hub_seat_for(struct hub *h, struct link *l)
+/* The newest that is there; while none is, the newest that may come back.  c: of those who want it;
+ * NULL: of all. */
+static struct transport *seat_for(struct hub *h, struct link *l, struct change *c)
 {
     struct room *room = link_is_shared(l) ? NULL : map_get(&h->rooms, link_key(l));
-    struct list *newest = room ? list_first(&room->seats) : NULL;
+    struct transport *newest = NULL;
 
-    if (!newest)
+    if (!room)
         return NULL;
     list_each(&room->seats, n)
     {
         struct transport *t = list_entry(n, struct seat, in_room)->transport;
+        if (c && !wants_change(c, t))
+            continue;
         if (is_there(h, t))
             return t;
+        if (!newest)
+            newest = t;
     }
-    return list_entry(newest, struct seat, in_room)->transport;
+    return newest;
+}
+
+struct transport *hub_seat_for(struct hub *h, struct link *l)
+{
+    return seat_for(h, l, NULL);
 }
 
 void hub_tell_transport(struct hub *h, struct transport *t, struct str json, bool droppable)
@@ -271,5 +331,14 @@ bool hub_tell(struct hub *h, struct link *l, struct str json, bool droppable)
     struct transport *t = hub_seat_for(h, l);
     if (t)
         hub_tell_transport(h, t, json, droppable);
+    return t != NULL;
+}
+
+bool hub_tell_change(struct hub *h, struct link *l, enum catalog_kind kind, struct str json)
+{
+    struct change change = {.hub = h, .up = link_upstream(l), .kind = kind};
+    struct transport *t = seat_for(h, l, &change);
+    if (t)
+        hub_tell_transport(h, t, json, false);
     return t != NULL;
 }

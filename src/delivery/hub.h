@@ -4,7 +4,7 @@
  *
  * A client behind a transport is told through its listener when it has one (a pipe, a stream of
  * 2024), else through its standalone stream.  Each message goes to one place only, but for changed
- * lists, which concern everybody.  Loop thread only. */
+ * lists, which concern everybody who sees that server where it listens.  Loop thread only. */
 #ifndef HOLDFAST_DELIVERY_HUB_H
 #define HOLDFAST_DELIVERY_HUB_H
 
@@ -22,6 +22,24 @@ void hub_set_upstreams(struct hub *h,
 void hub_drain(struct hub *h); /* before the upstreams go: questions are dropped */
 void hub_free(struct hub *h);  /* after the streams, before the sessions */
 
+/* Who listens, as far as it decides which servers it sees: what the request said that made it
+ * listen. */
+struct audience {
+    struct str endpoint; /* "/mcp", "/mcp/{server}" or "/mcp/p/{profile}" */
+    struct principal who;
+    struct str client;      /* mcp-client-id; absent: none, or nothing hangs on it */
+    struct str permissions; /* mcp-toolset-permissions of a trusted proxy; absent: none */
+    bool is_modern;
+};
+/* Is the list of this kind of this server a part of what this audience lists?  u NULL: are the
+ * toolsets that its session enables?  s: its session, where it has one. */
+typedef bool hub_sees_fn(void *arg, const struct audience *a, const struct session *s,
+                         const struct upstream *u, enum catalog_kind kind);
+void hub_set_sight(struct hub *h, hub_sees_fn *sees, void *arg); /* once */
+/* The transport has begun to listen on behalf of this one; copied.  Until then it is somebody whom
+ * nothing is hidden from. */
+void hub_heard_by(struct hub *h, const struct transport *t, const struct audience *a);
+
 /* Somebody who is always there to be told: embedded in a pipe or a 2024 stream. */
 struct listener {
     struct list node;
@@ -37,7 +55,7 @@ void hub_linked(struct hub *h, struct transport *t);
 /* A stream of changes that a modern client asked for: embedded in its exchange. */
 struct subscriber {
     struct list node;
-    struct str endpoint; /* "/mcp" or "/mcp/{server}" */
+    struct audience audience; /* borrowed */
     bool kinds[CATALOG_KINDS];
     void (*on_changed)(struct subscriber *s, enum catalog_kind kind);
     void (*on_end)(struct subscriber *s); /* we stop: it unsubscribes and takes its leave */
@@ -46,14 +64,18 @@ void hub_subscribe(struct hub *h, struct subscriber *s);
 void hub_unsubscribe(struct hub *h, struct subscriber *s);
 void hub_end_subscribers(struct hub *h);
 
-/* A list changed: everybody on that server's endpoints is told. */
+/* A list changed: everybody who sees it is told. */
 void hub_changed(struct hub *h, struct upstream *u, enum catalog_kind kind);
-/* Tools were enabled or disabled in a session: whoever uses it is told.  false: `own`, the
- * transport that did it, has nobody who listens. */
+/* Tools were enabled or disabled in a session: whoever uses it where that counts is told.  false:
+ * `own`, the transport that did it, has nobody who listens. */
 must_check bool hub_tools_changed(struct hub *h, const struct session *s,
                                   const struct transport *own);
 /* A message of this link to the client of its session; false: nobody listens there. */
 must_check bool hub_tell(struct hub *h, struct link *l, struct str json, bool droppable);
+
+/* The same for a list of its own that changed, to one who sees it. */
+must_check bool hub_tell_change(struct hub *h, struct link *l, enum catalog_kind kind,
+                                struct str json);
 
 /* A server's request, on its way to the client behind `t`: entered in the ledger under an id of
  * ours and written to `out`.  about: the call it came with, whose clock stops meanwhile, or NULL.

@@ -10,6 +10,8 @@ struct hub {
     struct loop *loop;
     struct streams *streams;
     struct upstreams *upstreams;
+    hub_sees_fn *sees; /* NULL: everything that its endpoint has */
+    void *sees_arg;
     struct list listeners;   /* struct listener */
     struct list subscribers; /* struct subscriber */
     struct map seats;        /* transport id_hash → struct seat */
@@ -27,6 +29,8 @@ struct seat {
     unsigned uses;               /* a listener, a stream: at most a few for a moment */
     struct room *room;
     struct list in_room;
+    struct arena *mem;         /* of the next; NULL: nothing is hidden from it */
+    struct audience *audience; /* who listens */
 };
 
 /* A session somebody listens for. */

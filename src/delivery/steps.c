@@ -131,22 +131,21 @@ static bool tell_change(struct delivery *d, enum catalog_kind kind)
     char text[128];
     int n = snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"method\":\"%.*s\"}",
                      STR_ARG(catalog_kinds[kind].changed));
-    return hub_tell(d->hub, d->link,
-                    link_era(d->link) == MCP_MODERN ? str_n(text, (size_t)n) : d->text, false);
+    return hub_tell_change(d->hub, d->link, kind,
+                           link_era(d->link) == MCP_MODERN ? str_n(text, (size_t)n) : d->text);
 }
 
 /* A list that changed for everybody goes to everybody; one session's own to that session. */
 static bool deliver_change(struct delivery *d)
 {
-    for (enum catalog_kind k = 0; k < CATALOG_KINDS; k++) {
-        if (k == CATALOG_TEMPLATES || !str_eq(d->m.method, catalog_kinds[k].changed))
-            continue;
-        link_changed(d->link, k);
-        if (!link_is_shared(d->link) && !tell_change(d, k))
-            (void)tell_pending(d);
-        return true;
-    }
-    return false;
+    enum catalog_kind kind = catalog_kind_changed(d->m.method);
+
+    if (kind == CATALOG_KINDS)
+        return false;
+    link_changed(d->link, kind);
+    if (!link_is_shared(d->link) && !tell_change(d, kind))
+        (void)tell_pending(d);
+    return true;
 }
 
 /* Said to a listen of our own: what it is about has been taken out of it above. */

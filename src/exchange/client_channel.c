@@ -86,6 +86,8 @@ static void channel_initialized(struct exchange *x, struct transport *t)
     c->transport_id = NULL;
     c->listener.transport = t;
     hub_listen(c->sv->hub, &c->listener);
+    struct audience audience = exchange_audience(x);
+    hub_heard_by(c->sv->hub, t, &audience);
 }
 
 static void quit(struct client_message *m, const char *why)

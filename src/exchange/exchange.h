@@ -182,6 +182,11 @@ uint64_t exchange_permitted_toolsets(const struct exchange *x);
 uint64_t exchange_toolsets(const struct exchange *x);
 /* A call of a tool that the profile does not show: as if there were none, or how to enable it. */
 enum step_result exchange_refuse_tool(struct exchange *x);
+/* audience.c: this caller as one who listens; borrows from it. */
+struct audience exchange_audience(const struct exchange *x);
+uint64_t audience_toolsets(const struct audience *a, const struct profile_config *p);
+/* For hub_set_sight(), with the services. */
+hub_sees_fn exchange_hears;
 /* pin.c: may a tool of a guarded server be called? */
 enum step_result exchange_check_pin(struct exchange *x);
 /* answer.c, lists.c, listen.c, standalone.c: what is answered here. */
@@ -196,8 +201,8 @@ void exchange_release_own(struct exchange *x);
 /* The link on which this session has a list of its own; NULL: it has none. */
 struct link *exchange_own_link(const struct exchange *x, struct upstream *up,
                                enum catalog_kind kind);
-bool exchange_can_watch(const struct exchange *x, const struct upstream *up,
-                        const struct catalog *c, enum catalog_kind kind);
+/* Whether its lists of this kind can change, and it can hear of it. */
+bool exchange_tells_changes(const struct exchange *x, enum catalog_kind kind);
 /* redeliver.c: results whose client was gone.  The first three are steps of the call's way. */
 enum step_result exchange_redeliver(struct exchange *x);
 void exchange_keep(struct exchange *x);      /* the answer is there, its outcome not yet durable */

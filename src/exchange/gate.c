@@ -7,29 +7,15 @@
 
 #include "route/profile.h"
 
-/* What anybody could write in a header counts only from a proxy that the configuration trusts; two
- * such headers are none. */
-static uint64_t permitted_by_proxy(const struct exchange *x)
-{
-    struct str rest = http_header_get(x->head, STR("mcp-toolset-permissions"));
-    uint64_t permitted = 0;
-
-    if (!x->by_proxy || http_header_count(x->head, STR("mcp-toolset-permissions")) != 1)
-        return 0;
-    while (rest.p) {
-        int at = profile_toolset(x->profile, str_trim(str_split(&rest, ',')));
-        if (at >= 0)
-            permitted |= UINT64_C(1) << at;
-    }
-    return permitted;
-}
-
 uint64_t exchange_permitted_toolsets(const struct exchange *x)
 {
-    struct str client =
-        x->profile->n_clients ? str_trim(http_header_get(x->head, STR("mcp-client-id"))) : STR_NONE;
-    return profile_permitted(x->profile, client) &
-           (x->profile->proxy_permits ? permitted_by_proxy(x) : PROFILE_ALL_TOOLSETS);
+    const struct profile_config *p = x->profile;
+    struct audience a;
+
+    if (!p->n_clients && !p->proxy_permits) /* asked for every tool of a list */
+        return profile_permitted(p, STR_NONE);
+    a = exchange_audience(x);
+    return audience_toolsets(&a, p);
 }
 
 uint64_t exchange_toolsets(const struct exchange *x)

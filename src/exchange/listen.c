@@ -333,13 +333,12 @@ static struct listen_uri *find_uri(struct listen_part *p, const struct mcp_messa
 static bool may_be_told(struct listen_part *p, const struct mcp_message *m)
 {
     struct listen *l = p->listen;
+    enum catalog_kind kind = catalog_kind_changed(m->method);
 
-    for (size_t i = 0; i < countof(list_filters); i++) {
-        enum catalog_kind kind = list_filters[i].kind;
-        if (!str_eq(m->method, catalog_kinds[kind].changed))
-            continue;
-        l->missed |= l->open ? 0 : 1u << kind;
-        return l->open && l->subscriber.kinds[kind];
+    if (kind != CATALOG_KINDS) {
+        bool hears = exchange_hears(l->x->sv, &l->subscriber.audience, NULL, p->up, kind);
+        l->missed |= hears && !l->open ? 1u << kind : 0;
+        return hears && l->open && l->subscriber.kinds[kind];
     }
     struct listen_uri *uri =
         str_eq(m->method, STR("notifications/resources/updated")) ? find_uri(p, m) : NULL;
@@ -502,17 +501,6 @@ static void add_part(struct listen *l, struct upstream *up, const struct catalog
     l->waiting++;
 }
 
-static bool announces(const struct exchange *x, enum catalog_kind kind)
-{
-    if (!x->has_plan)
-        return exchange_can_watch(x, x->up, x->catalog, kind);
-    for (size_t i = 0; i < x->plan.n; i++)
-        if (x->plan.parts[i].catalog &&
-            exchange_can_watch(x, x->plan.parts[i].up, x->plan.parts[i].catalog, kind))
-            return true;
-    return false;
-}
-
 static enum step_result listen_begin(struct exchange *x, const struct js_node *wanted)
 {
     const struct js_node *uris = js_get(&x->msg.doc, wanted, STR("resourceSubscriptions"));
@@ -520,13 +508,13 @@ static enum step_result listen_begin(struct exchange *x, const struct js_node *w
     bool anything = false;
 
     l->x = x;
-    l->subscriber =
-        (struct subscriber){.endpoint = x->endpoint, .on_changed = on_changed, .on_end = on_end};
+    l->subscriber = (struct subscriber){
+        .audience = exchange_audience(x), .on_changed = on_changed, .on_end = on_end};
     for (size_t i = 0; i < countof(list_filters); i++) {
         enum catalog_kind kind = list_filters[i].kind;
         l->subscriber.kinds[kind] =
             js_type_is(js_get(&x->msg.doc, wanted, str_of(list_filters[i].filter)), JS_TRUE) &&
-            announces(x, kind);
+            exchange_tells_changes(x, kind);
         anything = anything || l->subscriber.kinds[kind];
     }
     l->parts = arena_zalloc(x->mem, (x->has_plan ? x->plan.n : 1) * sizeof(*l->parts));

@@ -75,8 +75,8 @@ static bool any_offers(const struct exchange *x, const char *capability)
 }
 
 /* A legacy server on a pipe speaks to its own sessions only; nobody else hears of its changes. */
-bool exchange_can_watch(const struct exchange *x, const struct upstream *up,
-                        const struct catalog *c, enum catalog_kind kind)
+static bool can_watch(const struct exchange *x, const struct upstream *up, const struct catalog *c,
+                      enum catalog_kind kind)
 {
     bool own_child = upstream_config(up)->kind == SERVER_STDIO && c->era == MCP_LEGACY;
     return catalog_announces(c, kind) && !(own_child && x->era == MCP_MODERN);
@@ -86,7 +86,7 @@ static bool any_announces(const struct exchange *x, enum catalog_kind kind)
 {
     for (size_t i = 0; i < part_count(x); i++) {
         struct part p = part_at(x, i);
-        if (p.catalog && exchange_can_watch(x, p.up, p.catalog, kind))
+        if (p.catalog && can_watch(x, p.up, p.catalog, kind))
             return true;
     }
     return false;
@@ -129,7 +129,7 @@ static bool has_own_tools(const struct exchange *x)
 }
 
 /* Where a profile searches, the list never changes; where sessions enable toolsets, it does. */
-static bool tells_changes(const struct exchange *x, enum catalog_kind kind)
+bool exchange_tells_changes(const struct exchange *x, enum catalog_kind kind)
 {
     if (kind == CATALOG_TOOLS && x->profile && x->profile->mode == PROFILE_SEARCH)
         return false;
@@ -152,7 +152,7 @@ static void write_capabilities(const struct exchange *x, struct buf *out)
         const char *name = catalog_kinds[kinds[i]].capability;
         if (!any_offers(x, name) && !(kinds[i] == CATALOG_TOOLS && has_own_tools(x)))
             continue;
-        bool tells = tells_changes(x, kinds[i]);
+        bool tells = exchange_tells_changes(x, kinds[i]);
         bool subscribes = kinds[i] == CATALOG_RESOURCES && any_subscribes(x);
         buf_addf(out, "%s\"%s\":{%s%s%s}", comma, name, tells ? "\"listChanged\":true" : "",
                  tells && subscribes ? "," : "", subscribes ? "\"subscribe\":true" : "");

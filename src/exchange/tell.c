@@ -41,6 +41,18 @@ static bool wants_log(struct exchange *x, const struct mcp_message *m)
     return level && mcp_level_reaches(level, mcp_level(js_text(&x->msg.doc, wanted, x->mem)));
 }
 
+/* Of a list that is none of its own it hears nothing. */
+static bool wants_change(const struct exchange *x, const struct mcp_message *m)
+{
+    enum catalog_kind kind = catalog_kind_changed(m->method);
+    struct audience a;
+
+    if (kind == CATALOG_KINDS)
+        return true;
+    a = exchange_audience(x);
+    return exchange_hears(x->sv, &a, x->call.session, x->call.up, kind);
+}
+
 bool exchange_tell(struct call *c, const struct mcp_message *m)
 {
     struct exchange *x = c->user;
@@ -48,7 +60,7 @@ bool exchange_tell(struct call *c, const struct mcp_message *m)
 
     if (m->kind == MCP_REQUEST)
         return ask_client(x, m);
-    if (is_log && !wants_log(x, m))
+    if ((is_log && !wants_log(x, m)) || !wants_change(x, m))
         return true; /* to nobody, then */
     return exchange_say(x, m->doc.text, mcp_is_droppable(m) ? OUTLET_MAY : OUTLET_MUST);
 }

@@ -20,7 +20,7 @@ static bool toolset_has(const struct toolset_config *t, struct str full)
     return false;
 }
 
-bool profile_has_server(const struct profile_config *p, struct str server)
+bool profile_reaches(const struct profile_config *p, uint64_t toolsets, struct str server)
 {
     bool found = p->n_servers == 0;
 
@@ -29,9 +29,14 @@ bool profile_has_server(const struct profile_config *p, struct str server)
     if (!found || p->n_toolset_keys == 0)
         return found;
     for (size_t i = 0; i < p->n_toolset_keys; i++)
-        if (toolset_reaches(p->toolsets[i], server))
+        if ((toolsets >> i & 1) && toolset_reaches(p->toolsets[i], server))
             return true;
     return false;
+}
+
+bool profile_has_server(const struct profile_config *p, struct str server)
+{
+    return profile_reaches(p, PROFILE_ALL_TOOLSETS, server);
 }
 
 bool profile_shows(const struct profile_config *p, uint64_t toolsets, struct str server,
@@ -117,7 +122,7 @@ uint64_t profile_enabled(const struct profile_config *p, struct str keys)
     uint64_t enabled = 0;
 
     while (keys.p) {
-        int at = profile_toolset(p, str_split(&keys, ','));
+        int at = profile_toolset(p, str_trim(str_split(&keys, ',')));
         if (at >= 0)
             enabled |= UINT64_C(1) << at;
     }

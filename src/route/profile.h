@@ -20,9 +20,12 @@ bool profile_has_server(const struct profile_config *p, struct str server);
 bool profile_shows(const struct profile_config *p, uint64_t toolsets, struct str server,
                    struct str tool);
 
+/* Can those toolsets have a tool of this server?  Without toolsets: has it the server? */
+bool profile_reaches(const struct profile_config *p, uint64_t toolsets, struct str server);
+
 /* Those of its toolsets that policy and client id leave to a caller; client absent: it has none. */
 uint64_t profile_permitted(const struct profile_config *p, struct str client);
-/* Those whose keys are in the list, a comma between them; absent: none. */
+/* Those whose keys are in the list, a comma between them, perhaps with blanks; absent: none. */
 uint64_t profile_enabled(const struct profile_config *p, struct str keys);
 /* The position of a key; -1: it is not one of the profile's. */
 int profile_toolset(const struct profile_config *p, struct str key);

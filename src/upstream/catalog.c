@@ -36,6 +36,14 @@ const struct catalog_kind_info catalog_kinds[CATALOG_KINDS] = {
                            .name_key = NAME("uriTemplate")},
 };
 
+enum catalog_kind catalog_kind_changed(struct str method)
+{
+    for (enum catalog_kind k = 0; k < CATALOG_KINDS; k++)
+        if (k != CATALOG_TEMPLATES && str_eq(method, catalog_kinds[k].changed))
+            return k;
+    return CATALOG_KINDS;
+}
+
 static const char *const known_capabilities[] = {"tools", "prompts", "resources", "completions",
                                                  "logging"};
 

@@ -29,6 +29,9 @@ struct catalog_kind_info {
     struct str name_key;    /* of an item: "name", "uri", "uriTemplate" */
 };
 extern const struct catalog_kind_info catalog_kinds[CATALOG_KINDS];
+/* The kind whose change this notification announces (templates go with resources); CATALOG_KINDS:
+ * it is none of these. */
+enum catalog_kind catalog_kind_changed(struct str method);
 
 struct catalog_item {
     struct str name; /* tools, prompts: name; resources: uri; templates: uriTemplate; unescaped */

@@ -48,6 +48,20 @@ TEST(test_profile__has_its_servers_and_no_other)
     config_unref(config);
 }
 
+TEST(test_profile_reaches__goes_by_the_toolsets_that_count)
+{
+    with_profile("{\"toolsets\": [\"read\", \"write\", \"none\"]}");
+    assert_true(profile_reaches(profile, 1, STR("a")) && profile_reaches(profile, 1, STR("b")));
+    assert_true(profile_reaches(profile, 2, STR("a")));
+    assert_false(profile_reaches(profile, 2, STR("b")));
+    assert_false(profile_reaches(profile, 4, STR("a")) || profile_reaches(profile, 0, STR("a")));
+    config_unref(config);
+    with_profile("{\"servers\": [\"a\"]}");
+    assert_true(profile_reaches(profile, 0, STR("a")));
+    assert_false(profile_reaches(profile, PROFILE_ALL_TOOLSETS, STR("b")));
+    config_unref(config);
+}
+
 TEST(test_profile__shows_what_its_toolsets_match)
 {
     with_profile("{\"toolsets\": [\"read\", \"write\"]}");

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who listens, and whose changes it hears: those of lists that it would be shown if it asked now.
+ * Asked when something has changed, about streams that a request opened long ago, so it goes by the
+ * configuration of now and by what that request said (delivery/hub.h). */
+#include "exchange/exchange.h"
+
+#include "identity/scopes.h"
+#include "route/profile.h"
+
+#define PERMISSIONS "mcp-toolset-permissions"
+
+/* What anybody could write in a header counts only from a proxy that the configuration trusts; two
+ * such headers are none. */
+struct audience exchange_audience(const struct exchange *x)
+{
+    bool is_permitted =
+        x->profile && x->by_proxy && http_header_count(x->head, STR(PERMISSIONS)) == 1;
+
+    return (struct audience){
+        .endpoint = x->endpoint,
+        .who = x->who,
+        .client = x->profile ? str_trim(http_header_get(x->head, STR("mcp-client-id"))) : STR_NONE,
+        .permissions = is_permitted ? http_header_get(x->head, STR(PERMISSIONS)) : STR_NONE,
+        .is_modern = x->era == MCP_MODERN,
+    };
+}
+
+uint64_t audience_toolsets(const struct audience *a, const struct profile_config *p)
+{
+    return profile_permitted(p, a->client) &
+           (p->proxy_permits ? profile_enabled(p, a->permissions) : PROFILE_ALL_TOOLSETS);
+}
+
+/* A key may have a server and none of its tools. */
+static bool may_use_tools(const struct principal *who, struct str server)
+{
+    const struct scopes *s = who->scopes;
+
+    for (size_t i = 0; s && i < s->n_tools; i++)
+        if (scope_reaches(s->tools[i], server))
+            return true;
+    return !s || !s->n_tools;
+}
+
+/* Where sessions enable toolsets, a client of 2026-07-28 lists all that it may enable. */
+static bool lists_tools(const struct audience *a, const struct session *s,
+                        const struct profile_config *p, struct str server)
+{
+    uint64_t toolsets = audience_toolsets(a, p);
+
+    if (p->mode == PROFILE_SEARCH)
+        return false;
+    if (p->mode == PROFILE_DYNAMIC && !a->is_modern)
+        toolsets &= s ? profile_enabled(p, s->toolsets) : 0;
+    return profile_reaches(p, toolsets, server);
+}
+
+bool exchange_hears(void *services, const struct audience *a, const struct session *s,
+                    const struct upstream *u, enum catalog_kind kind)
+{
+    static const struct str prefix = {"/mcp/p/", 7};
+    const struct services *sv = services;
+    const struct profile_config *p = NULL;
+    bool is_profile = str_starts(a->endpoint, prefix);
+
+    if (is_profile)
+        p = config_profile(sv->config, str_n(a->endpoint.p + prefix.n, a->endpoint.n - prefix.n));
+    if (!u)
+        return p && p->mode == PROFILE_DYNAMIC;
+    if (!principal_may_use_server(&a->who, upstream_name(u)) ||
+        (kind == CATALOG_TOOLS && !may_use_tools(&a->who, upstream_name(u))))
+        return false;
+    if (!is_profile)
+        return true;
+    return p && (kind == CATALOG_TOOLS ? lists_tools(a, s, p, upstream_name(u))
+                                       : profile_has_server(p, upstream_name(u)));
+}
