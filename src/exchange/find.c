@@ -57,23 +57,23 @@ struct finding {
 static bool read_int(const struct exchange *x, const char *name, int64_t min, int64_t max,
                      int64_t *ret)
 {
-    const struct js_node *v =
-        js_get(&x->msg.doc, mcp_param(&x->msg, STR("arguments")), str_of(name));
-    int64_t value;
+    const struct js_node *v = profile_tool_argument(x, name);
+    double value;
 
     if (!v)
         return true;
-    if (!js_type_is(v, JS_NUMBER) || !js_to_i64(&x->msg.doc, v, &value) || value < min ||
-        value > max)
+    if (!js_type_is(v, JS_NUMBER))
         return false;
-    *ret = value;
+    value = strtod(arena_dup(x->mem, js_raw(&x->msg.doc, v)).p, NULL); /* 5.0 is whole, too */
+    if (!(value >= (double)min && value <= (double)max) || (double)(int64_t)value != value)
+        return false;
+    *ret = (int64_t)value;
     return true;
 }
 
 static bool read_threshold(const struct exchange *x, double *ret)
 {
-    const struct js_node *v =
-        js_get(&x->msg.doc, mcp_param(&x->msg, STR("arguments")), STR("confidence_threshold"));
+    const struct js_node *v = profile_tool_argument(x, "confidence_threshold");
     double value;
 
     if (!v)
@@ -91,8 +91,7 @@ static bool read_threshold(const struct exchange *x, double *ret)
 static const char *read_asked(struct finding *f)
 {
     const struct exchange *x = f->x;
-    const struct js_node *wish =
-        js_get(&x->msg.doc, mcp_param(&x->msg, STR("arguments")), STR("description"));
+    const struct js_node *wish = profile_tool_argument(x, "description");
 
     if (wish && wish->type != JS_STRING)
         return "\"description\" must be a string: what you want to do, in plain words.";
@@ -345,13 +344,14 @@ static void write_head(struct finding *f, size_t from, size_t to)
     size_t pages = (f->found + (size_t)f->limit - 1) / (size_t)f->limit;
 
     write_health_text(f->x, &f->text);
-    if (f->found == 0)
+    if (f->found == 0 && !f->wish.n)
+        buf_addz(&f->text, "There are no tools here now.\n");
+    else if (f->found == 0)
         buf_addf(
             &f->text,
-            "No tool fits%s%.*s%s. Say it in other words, name a server alone to see its tools "
+            "No tool fits \"%.*s\". Say it in other words, name a server alone to see its tools "
             "(%.*s), or leave the description out to see all.\n",
-            f->wish.n ? " \"" : "", STR_ARG(cut(f->wish, 200)), f->wish.n ? "\"" : "",
-            STR_ARG(profile_servers(f->x)));
+            STR_ARG(cut(f->wish, 200)), STR_ARG(profile_servers(f->x)));
     else if (from >= to)
         buf_addf(&f->text, "There is no page %lld; the last is %zu.\n", (long long)f->page, pages);
     else
@@ -386,8 +386,11 @@ static enum step_result write_page(struct finding *f)
 enum step_result exchange_answer_find(struct exchange *x)
 {
     struct finding f = {.x = x};
-    const char *wrong = read_asked(&f);
+    const char *wrong;
 
+    if (profile_tool_check_names(x) != STEP_NEXT)
+        return STEP_REPLY;
+    wrong = read_asked(&f);
     if (wrong)
         return profile_tool_refuse(x, str_of(wrong));
     profile_tools_each(x, count_tool, &f);

@@ -6,16 +6,23 @@
 #include "json/write.h"
 
 #define MODE(mode) (1u << (mode))
+#define NAME_SHOWN 64
+
+static const char *const find_takes[] = {"description",          "limit", "page", "depth",
+                                         "confidence_threshold", NULL};
+static const char *const run_takes[] = {"tool", "parameters", "dry_run", NULL};
 
 static const struct profile_tool tools[] = {
     {.name = "find",
      .modes = MODE(PROFILE_SEARCH),
      .definition = find_definition,
+     .takes = find_takes,
      .route = exchange_gather,
      .answer = exchange_answer_find},
     {.name = "run",
      .modes = MODE(PROFILE_SEARCH),
      .definition = run_definition,
+     .takes = run_takes,
      .route = exchange_route_run},
     {.name = "enable_toolset",
      .modes = MODE(PROFILE_DYNAMIC),
@@ -73,6 +80,51 @@ const struct profile_tool *profile_tool_next(const struct profile_config *p,
         if (is_of(t, p))
             return t;
     return NULL;
+}
+
+const struct js_node *profile_tool_argument(const struct exchange *x, const char *name)
+{
+    const struct js_node *v =
+        js_get(&x->msg.doc, mcp_param(&x->msg, STR("arguments")), str_of(name));
+    return js_type_is(v, JS_NULL) ? NULL : v;
+}
+
+static bool takes(const struct exchange *x, const struct js_node *key)
+{
+    for (const char *const *name = x->profile_tool->takes; *name; name++)
+        if (js_is(&x->msg.doc, key, str_of(*name)))
+            return true;
+    return false;
+}
+
+static enum step_result refuse_name(struct exchange *x, struct str name)
+{
+    const struct profile_tool *t = x->profile_tool;
+    struct buf text;
+
+    buf_init(&text, 4096);
+    buf_addf(&text, "%s has no \"%.*s\"; it takes ", t->name,
+             (int)(name.n < NAME_SHOWN ? name.n : NAME_SHOWN), name.p);
+    for (const char *const *take = t->takes; *take; take++)
+        buf_addf(&text, "%s%s", take == t->takes ? "" : take[1] ? ", " : " and ", *take);
+    buf_addz(&text, t->answer ? "." : ". What the tool itself takes goes into parameters.");
+    enum step_result result = profile_tool_refuse(x, buf_str(&text));
+    buf_release(&text);
+    return result;
+}
+
+enum step_result profile_tool_check_names(struct exchange *x)
+{
+    const struct js_doc *doc = &x->msg.doc;
+    const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
+
+    if (!js_type_is(arguments, JS_OBJECT))
+        return STEP_NEXT;
+    for (const struct js_node *key = js_first(doc, arguments); key;
+         key = js_next(doc, arguments, js_value_of(key)))
+        if (!takes(x, key))
+            return refuse_name(x, js_text(doc, key, x->mem));
+    return STEP_NEXT;
 }
 
 static enum step_result reply(struct exchange *x, struct str text, struct str structured,

@@ -17,6 +17,7 @@ struct profile_tool {
     bool only_looks;  /* … and begins none */
     /* The call step.  NULL: `route` has turned it into another call. */
     enum step_result (*answer)(struct exchange *x);
+    const char *const *takes; /* its arguments, NULL at the end; NULL: others do not matter */
 };
 
 /* What the profile calls by this name; NULL: nothing of its own. */
@@ -41,6 +42,11 @@ enum step_result exchange_answer_list_toolsets(struct exchange *x);
 enum step_result exchange_answer_describe(struct exchange *x);
 enum step_result exchange_answer_list_tools(struct exchange *x);
 
+/* An argument of the call; NULL: there is none, or it is null. */
+const struct js_node *profile_tool_argument(const struct exchange *x, const char *name);
+/* Refuses an argument that the tool does not take: what was meant by it would not be done, and a
+ * misspelt dry_run would be a real call. */
+enum step_result profile_tool_check_names(struct exchange *x);
 /* What the answers share: a CallToolResult of a text and, where there is one, of `structured`. */
 enum step_result profile_tool_reply(struct exchange *x, struct str text, struct str structured);
 /* The same with isError. */

@@ -19,6 +19,8 @@
 #define MEANT_LOOKED_AT 5000 /* names compared for did-you-mean */
 #define NAME_SHOWN 200
 #define PREVIEW_MAX (64u * 1024)
+/* A request's own memory holds its body once; what is made of it here is as large again. */
+#define RUN_MEMORY (64u << 20)
 
 const char run_definition[] =
     "{\"name\":\"run\",\"title\":\"Run a tool\",\"description\":\"Runs a tool that find has named, "
@@ -30,11 +32,6 @@ const char run_definition[] =
     "describes them.\",\"default\":{}},"
     "\"dry_run\":{\"type\":\"boolean\",\"description\":\"Shows what would be sent, and sends "
     "nothing.\",\"default\":false}},\"required\":[\"tool\"]}}";
-
-static const struct js_node *argument(const struct exchange *x, const char *name)
-{
-    return js_get(&x->msg.doc, mcp_param(&x->msg, STR("arguments")), str_of(name));
-}
 
 static struct str shown(struct str name)
 {
@@ -142,11 +139,11 @@ static struct str quoted(struct arena *mem, struct str text)
     return result;
 }
 
-/* The request as the tool's own endpoint would have got it. */
-static struct str translated(const struct exchange *x, struct str tool)
+/* The request as the tool's own endpoint would have got it, in mem. */
+static struct str translated(const struct exchange *x, struct str tool, struct arena *mem)
 {
     const struct js_doc *doc = &x->msg.doc;
-    const struct js_node *parameters = argument(x, "parameters");
+    const struct js_node *parameters = profile_tool_argument(x, "parameters");
     struct js_splice s;
     struct buf text;
 
@@ -156,19 +153,26 @@ static struct str translated(const struct exchange *x, struct str tool)
                       parameters ? js_raw(doc, parameters) : STR("{}"));
     buf_init(&text, doc->text.n + 6 * tool.n + 64);
     js_splice_write(&s, js_root(doc), &text);
-    struct str result = arena_dup(x->mem, buf_str(&text));
+    struct str result = arena_dup(mem, buf_str(&text));
     buf_release(&text);
     return result;
 }
 
+static void free_arena(void *arg)
+{
+    arena_free(arg);
+}
+
 static bool translate(struct exchange *x, struct str tool)
 {
+    struct arena *mem = arena_new(RUN_MEMORY);
     struct mcp_message m;
     struct error err;
     struct str id;
     bool is_batch;
 
-    if (!mcp_parse_request(translated(x, tool), x->mem, &m, &id, &is_batch, &err)) {
+    arena_on_free(x->mem, free_arena, mem);
+    if (!mcp_parse_request(translated(x, tool, mem), mem, &m, &id, &is_batch, &err)) {
         exchange_refuse(x, 400, error_info(err.code)->jsonrpc, "%s", err.text);
         return false;
     }
@@ -189,42 +193,61 @@ static bool is_handle(void *arg unused_arg, struct str raw_key)
 
 /* The parameters as the tool will get them: a handle of ours is not among them. */
 static bool read_parameters(struct exchange *x, const struct upstream *up, const struct catalog *c,
-                            const struct catalog_item *item, struct js_doc *ret)
+                            const struct catalog_item *item, struct arena *mem, struct js_doc *ret)
 {
-    const struct js_node *parameters = argument(x, "parameters");
+    const struct js_node *parameters = profile_tool_argument(x, "parameters");
     struct js_splice s;
     struct buf text;
     bool ok;
 
     if (!parameters)
-        return js_parse(STR("{}"), &js_limits_request, x->mem, ret, NULL);
+        return js_parse(STR("{}"), &js_limits_request, mem, ret, NULL);
     js_splice_init(&s, &x->msg.doc);
     if (!item->owns_session_id && exchange_injects_handles(x, up, c))
         js_splice_remove(&s, parameters, is_handle, NULL);
     buf_init(&text, x->msg.doc.text.n + 16);
     js_splice_write(&s, parameters, &text);
-    ok = js_parse(arena_dup(x->mem, buf_str(&text)), &js_limits_request, x->mem, ret, NULL);
+    ok = js_parse(arena_dup(mem, buf_str(&text)), &js_limits_request, mem, ret, NULL);
     buf_release(&text);
     return ok;
 }
 
-/* NEXT: they pass, or nobody can say. */
-static enum step_result check_parameters(struct exchange *x, const struct upstream *up,
-                                         const struct catalog *c, const struct catalog_item *item)
+/* What is refused is answered.  *ret_unsure: why nobody can say whether they fit; absent when they
+ * do. */
+static enum step_result check_parameters_in(struct exchange *x, const struct upstream *up,
+                                            const struct catalog *c,
+                                            const struct catalog_item *item, struct arena *mem,
+                                            struct str *ret_unsure)
 {
-    struct schema_report *report = arena_new_of(x->mem, struct schema_report);
+    struct schema_report *report = arena_new_of(mem, struct schema_report);
     struct js_doc tool, parameters;
     struct schema *schema;
     struct error err;
     struct buf text;
 
-    if (!js_parse(catalog_shown(item), &js_limits_upstream, x->mem, &tool, NULL) ||
-        !read_parameters(x, up, c, item, &parameters))
+    *ret_unsure = STR("it cannot be read");
+    if (!js_parse(catalog_shown(item), &js_limits_upstream, mem, &tool, NULL) ||
+        !read_parameters(x, up, c, item, mem, &parameters))
         return STEP_NEXT;
     const struct js_node *input = js_get(&tool, js_root(&tool), STR("inputSchema"));
-    if (!input || !schema_compile(&tool, input, x->mem, &schema, &err) ||
-        schema_check(schema, &parameters, js_root(&parameters), x->mem, report) != SCHEMA_INVALID)
+    *ret_unsure = STR("it has none");
+    if (!input)
         return STEP_NEXT;
+    if (!schema_compile(&tool, input, mem, &schema, &err)) {
+        *ret_unsure = arena_dup(x->mem, str_of(err.text));
+        return STEP_NEXT;
+    }
+    switch (schema_check(schema, &parameters, js_root(&parameters), mem, report)) {
+    case SCHEMA_VALID:
+        *ret_unsure = STR_NONE;
+        return STEP_NEXT;
+    case SCHEMA_UNSURE:
+        *ret_unsure =
+            arena_printf(x->mem, "\"%s\": %s", report->unsure_keyword, report->unsure_reason);
+        return STEP_NEXT;
+    case SCHEMA_INVALID:
+        break;
+    }
     buf_init(&text, 1u << 20);
     schema_report_write(report, &parameters, js_root(&parameters), &text);
     enum step_result result = profile_tool_refuse(x, buf_str(&text));
@@ -232,26 +255,48 @@ static enum step_result check_parameters(struct exchange *x, const struct upstre
     return result;
 }
 
-/* What would be sent. */
-static enum step_result preview(struct exchange *x, struct str server, struct str tool)
+static enum step_result check_parameters(struct exchange *x, const struct upstream *up,
+                                         const struct catalog *c, const struct catalog_item *item,
+                                         struct str *ret_unsure)
 {
-    const struct js_node *parameters = argument(x, "parameters");
+    struct arena *mem = arena_new(RUN_MEMORY);
+    enum step_result result = check_parameters_in(x, up, c, item, mem, ret_unsure);
+
+    arena_free(mem);
+    return result;
+}
+
+/* What would be sent. */
+static enum step_result preview(struct exchange *x, struct str server, struct str tool,
+                                struct str unsure)
+{
+    const struct js_node *parameters = profile_tool_argument(x, "parameters");
     struct str raw = parameters ? js_raw(&x->msg.doc, parameters) : STR("{}");
     bool whole = raw.n <= PREVIEW_MAX;
+    struct str fit = unsure.p ? arena_printf(x->mem,
+                                             "Whether the parameters fit its schema cannot be told "
+                                             "(%.*s); the server decides.",
+                                             STR_ARG(unsure))
+                              : STR("The parameters fit its schema.");
     struct buf text, structured;
 
     buf_init(&text, 4 * PREVIEW_MAX);
     buf_init(&structured, 8 * PREVIEW_MAX);
     buf_addf(&text,
-             "🔍 DRY RUN PREVIEW:\n\nTool: %.*s\nMCP: %.*s\nParameters: %.*s%s\n\nThe parameters "
-             "fit its schema. Nothing was sent; call run again without dry_run to do it.",
+             "🔍 DRY RUN PREVIEW:\n\nTool: %.*s\nMCP: %.*s\nParameters: %.*s%s\n\n%.*s "
+             "Nothing was sent; call run again without dry_run to do it.",
              STR_ARG(shown(tool)), STR_ARG(server), (int)(whole ? raw.n : PREVIEW_MAX), raw.p,
-             whole ? "" : " … (cut)");
+             whole ? "" : " … (cut)", STR_ARG(fit));
     buf_addz(&structured, "{\"dry_run\":true,\"mcp\":");
     js_quote(&structured, server);
     buf_addz(&structured, ",\"tool\":");
     js_quote(&structured, shown(tool));
-    buf_addf(&structured, ",\"parameters\":%.*s}", STR_ARG(whole ? raw : STR("null")));
+    buf_addf(&structured, ",\"parameters\":%.*s", STR_ARG(whole ? raw : STR("null")));
+    if (unsure.p) {
+        buf_addz(&structured, ",\"unchecked\":");
+        js_quote(&structured, unsure);
+    }
+    buf_addc(&structured, '}');
     enum step_result result = profile_tool_reply(x, buf_str(&text), buf_str(&structured));
     buf_release(&text);
     buf_release(&structured);
@@ -269,25 +314,47 @@ static enum step_result check_pin(struct exchange *x, struct upstream *up, struc
     return profile_tool_refuse(x, pins_held_text(verdict, upstream_name(up), tool, x->mem));
 }
 
+/* Why it is not known what a server offers, and what helps. */
+static enum step_result refuse_unasked(struct exchange *x, const struct upstream *up)
+{
+    struct upstream_health health = upstream_health(up);
+    struct str server = upstream_name(up);
+
+    if (upstream_probing_ms(up) > 0)
+        return profile_tool_refuse(
+            x, arena_printf(x->mem,
+                            "'%.*s' is still being asked what it offers; try again in a moment.",
+                            STR_ARG(server)));
+    if (health.state == HEALTH_DOWN)
+        return profile_tool_refuse(
+            x, arena_printf(x->mem,
+                            "'%.*s' is unavailable, and has never told what it offers: %s. Try "
+                            "again when find no longer calls it unavailable.",
+                            STR_ARG(server), health.reason));
+    return profile_tool_refuse(
+        x, arena_printf(x->mem,
+                        "Nobody has asked '%.*s' yet what it offers, and a dry run does not. Call "
+                        "find first, then try again.",
+                        STR_ARG(server)));
+}
+
 /* Never asks the server: what it offers is known, or not. */
 static enum step_result dry_run(struct exchange *x, struct upstream *up, struct str full,
                                 struct str tool)
 {
     struct catalog *c = upstream_known(up);
     const struct catalog_item *item = c ? catalog_tool(c, tool) : NULL;
+    struct str unsure;
 
     if (!c)
-        return profile_tool_refuse(
-            x, arena_printf(x->mem,
-                            "Nobody has asked '%.*s' yet what it offers, and a dry run does not. "
-                            "Call find first, then try again.",
-                            STR_ARG(upstream_name(up))));
+        return refuse_unasked(x, up);
     if (!item || !profile_tool_is_seen(x, up, tool))
         return refuse_tool(x, full, upstream_name(up), tool);
-    if (check_pin(x, up, tool) != STEP_NEXT || check_parameters(x, up, c, item) != STEP_NEXT)
+    if (check_pin(x, up, tool) != STEP_NEXT ||
+        check_parameters(x, up, c, item, &unsure) != STEP_NEXT)
         return STEP_REPLY;
     profile_tool_note(x, "ok");
-    return preview(x, upstream_name(up), tool);
+    return preview(x, upstream_name(up), tool, unsure);
 }
 
 /* A tool that only this session has been told of is not in the catalog. */
@@ -301,20 +368,24 @@ static bool is_its_own(struct exchange *x, struct str tool)
 static enum step_result go(struct exchange *x, struct str full, struct str tool)
 {
     const struct catalog_item *item = catalog_tool(x->catalog, tool);
+    struct str unsure; /* then the server decides */
 
     if (!profile_tool_is_seen(x, x->up, tool) || (!item && !is_its_own(x, tool)))
         return refuse_tool(x, full, upstream_name(x->up), tool);
-    if (item && check_parameters(x, x->up, x->catalog, item) != STEP_NEXT)
+    if (item && check_parameters(x, x->up, x->catalog, item, &unsure) != STEP_NEXT)
         return STEP_REPLY;
     return translate(x, tool) ? STEP_NEXT : STEP_REPLY;
 }
 
 enum step_result exchange_route_run(struct exchange *x)
 {
-    struct str full = js_text(&x->msg.doc, argument(x, "tool"), x->mem), server, tool;
-    const struct js_node *parameters = argument(x, "parameters"), *dry = argument(x, "dry_run");
+    struct str full = js_text(&x->msg.doc, profile_tool_argument(x, "tool"), x->mem), server, tool;
+    const struct js_node *parameters = profile_tool_argument(x, "parameters"),
+                         *dry = profile_tool_argument(x, "dry_run");
     struct upstream *up;
 
+    if (profile_tool_check_names(x) != STEP_NEXT)
+        return STEP_REPLY;
     if (!full.n)
         return profile_tool_refuse(x, STR("run needs \"tool\", a name as find gives it: "
                                           "server:tool."));

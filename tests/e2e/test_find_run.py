@@ -191,6 +191,27 @@ def test_run__says_what_it_needs(client, arguments, words):
     assert words in refusal(client.call('run', arguments))
 
 
+@pytest.mark.parametrize('arguments,name', [({'arguments': {'x': 1}}, 'arguments'), ({'dryRun': True}, 'dryRun'), ({'session_id': 'x'}, 'session_id')], ids=dump)
+def test_run__does_nothing_when_it_is_told_what_it_does_not_know(client, world, arguments, name):
+    text = refusal(client.call('run', {'tool': 'mail:read_inbox', **arguments}))
+    assert text == f'run has no "{name}"; it takes tool, parameters and dry_run. What the tool itself takes goes into parameters.'
+    assert not world.servers['mail'].calls()
+
+
+def test_null__is_an_argument_left_out(client):
+    assert run(client, 'mail:counter', dry_run=None).text == '1'
+    assert client.call('run', {'tool': 'mail:counter', 'parameters': None}).text == '2'
+    assert len(found(client, None, limit=2.0, page=None, depth=None, confidence_threshold=None)) == 2
+
+
+def test_run__takes_parameters_as_large_as_a_body_may_be(world):
+    client = client_of(world, '/mcp/p/s', False)
+    text = 'y' * (4 * 1024 * 1024 - 200)
+    assert run(client, 'web:echo', {'text': text}).text == text
+    assert refusal(run(client, 'mail:send_email', {'to': 5, 'subject': text[:-100]})).startswith('parameters.to must be a string')
+    assert not world.servers['mail'].calls()
+
+
 def test_run__checks_parameters_before_the_call(client, world):
     text = refusal(run(client, 'mail:send_email', {'copies': 9, 'subjct': 'x'}))
     assert text.startswith('Missing required parameters: to\nReceived parameters: copies, subjct\n')
@@ -247,6 +268,22 @@ def test_dry_run__starts_and_touches_nothing(world, modern):
     assert len(mail.calls()) == 1
 
 
+ODD = {'tools': [{'name': 'away', 'inputSchema': {'type': 'object', 'properties': {'at': {'$ref': 'https://example.com/at.json'}}}}]}
+
+
+def test_dry_run__says_what_it_cannot_tell(holdfast, scripted):
+    odd = scripted('mail', shape=ODD)
+    hf = holdfast({'mail': odd.entry, 'web': {'command': '/nonexistent/server'}}, SETTINGS)
+    client = client_of(hf, '/mcp/p/s', False)
+    assert 'mail:away' in found(client)
+    shown = run(client, 'mail:away', {'at': 1}, dry_run=True)
+    assert 'Whether the parameters fit its schema cannot be told ("$ref": ' in shown.text and 'The parameters fit' not in shown.text
+    assert shown.result['structuredContent']['unchecked'].startswith('"$ref": ')
+    assert run(client, 'mail:away', {'at': 1}).text == 'away'
+    text = refusal(run(client, 'web:echo', {}, dry_run=True))
+    assert text.startswith("'web' is unavailable, and has never told what it offers: it could not be started") and 'Call find first' not in text
+
+
 # -- find
 
 def test_find__ranks_by_what_tools_do(client):
@@ -286,6 +323,11 @@ def test_find__tells_as_much_as_is_asked_for(client):
                                        {'confidence_threshold': '0'}, {'description': 7}], ids=dump)
 def test_find__says_what_is_wrong_with_its_arguments(client, arguments):
     assert f'"{list(arguments)[0]}" must be' in refusal(client.call('find', arguments))
+
+
+def test_find__does_not_guess_what_was_meant_by_an_argument(client):
+    assert refusal(client.call('find', {'query': 'send an email'})) == (
+        'find has no "query"; it takes description, limit, page, depth and confidence_threshold.')
 
 
 def test_find__marks_what_is_unavailable_and_goes_on(holdfast, scripted):
