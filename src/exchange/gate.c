@@ -49,6 +49,18 @@ static struct str toolset_of(const struct exchange *x)
     return STR_NONE;
 }
 
+/* What to do once it is enabled.  A tool with a session_id of its own leaves no argument that could
+ * name the session. */
+static const char *advice(const struct exchange *x)
+{
+    if (x->injects && x->call.session_named != NAMED_FOUND)
+        return ", then call this tool again with the session_id that it returns";
+    if (x->item->owns_session_id && !x->builtin && str_eq(x->carrier.label, STR("derived")))
+        return ", naming a session in _meta.session_id or by the header mcp-client-id, then call "
+               "this tool again with the same: its own session_id is another";
+    return ", then call this tool again";
+}
+
 enum step_result exchange_refuse_tool(struct exchange *x)
 {
     struct str key = x->profile && x->profile->mode == PROFILE_DYNAMIC ? toolset_of(x) : STR_NONE;
@@ -56,14 +68,10 @@ enum step_result exchange_refuse_tool(struct exchange *x)
     if (!key.p || !x->item)
         return exchange_refuse(x, 200, -32602,
                                "Unknown tool: there is none of this name; tools/list names them");
-    bool by_handle = x->injects && x->call.session_named != NAMED_FOUND;
     return exchange_tool_error(
-        x,
-        arena_printf(x->mem,
-                     "Toolset '%.*s' is not enabled in this session; call enable_toolset with "
-                     "{\"name\":\"%.*s\"} first%s.",
-                     STR_ARG(key), STR_ARG(key),
-                     by_handle ? ", then call this tool again with the session_id that it returns"
-                               : ", then call this tool again")
-            .p);
+        x, arena_printf(x->mem,
+                        "Toolset '%.*s' is not enabled in this session; call enable_toolset with "
+                        "{\"name\":\"%.*s\"} first%s.",
+                        STR_ARG(key), STR_ARG(key), advice(x))
+               .p);
 }

@@ -19,6 +19,10 @@
     "\"The tools here are behind two: find says which there are for what you want to do, run "     \
     "calls "                                                                                       \
     "one by the name that find gave.\""
+#define DYNAMIC_INSTRUCTIONS                                                                       \
+    "The tools here come in toolsets: list_toolsets says which there are and enable_toolset "      \
+    "makes "                                                                                       \
+    "the tools of one available."
 
 /* One server of the answer. */
 struct part {
@@ -169,12 +173,14 @@ static void write_capabilities(const struct exchange *x, struct buf *out)
 /* Merged, each server's words stand under its name, if they are not too many. */
 static void write_instructions(const struct exchange *x, struct buf *out)
 {
-    bool any = false;
+    bool any = x->profile && x->profile->mode == PROFILE_DYNAMIC;
 
     if (x->profile && x->profile->mode == PROFILE_SEARCH) {
         buf_addz(out, ",\"instructions\":" SEARCH_INSTRUCTIONS);
         return;
     }
+    if (any)
+        buf_addz(out, ",\"instructions\":\"" DYNAMIC_INSTRUCTIONS);
     for (size_t i = 0; i < part_count(x); i++) {
         struct part p = part_at(x, i);
         if (!p.catalog || p.catalog->instructions.n < 3)

@@ -53,6 +53,19 @@ const char list_tools_definition[] =
     "toolset.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{" SESSION_ID
     "}},\"annotations\":{\"readOnlyHint\":true,\"idempotentHint\":true}}";
 
+/* A change that is being stored. */
+struct toolset_change {
+    struct exchange *x;
+    struct write_job job;
+    struct store_op ops[4];
+    struct session_row row, replaced, patch;
+    struct transport_row transport;
+    struct str key;
+    size_t at; /* of the toolset in its profile */
+    bool enables;
+    size_t tools;
+};
+
 /* What the caller may see. */
 
 struct reaching {
@@ -121,6 +134,31 @@ static size_t list_tools(const struct exchange *x, uint64_t toolsets, struct js_
     return l.n;
 }
 
+/* Servers of the toolset that cannot say what they offer now, as an array; returns how many. */
+static size_t list_unavailable(const struct exchange *x, size_t at, struct js_writer *w)
+{
+    struct reaching r = {.x = x, .toolset = x->profile->toolsets[at]};
+    size_t n = 0;
+
+    for (size_t i = 0; i < x->plan.n; i++) {
+        r.found = false;
+        if (!x->plan.parts[i].catalog)
+            reach_server(&r, x->plan.parts[i].up);
+        if (!r.found)
+            continue;
+        if (w && n == 0) {
+            js_key(w, STR("unavailable"));
+            js_array(w);
+        }
+        if (w)
+            js_string(w, upstream_name(x->plan.parts[i].up));
+        n++;
+    }
+    if (w && n)
+        js_array_end(w);
+    return n;
+}
+
 /* Answers: JSON, as text and as structure. */
 
 static enum step_result reply_json(struct exchange *x, struct buf *json, bool ok)
@@ -141,6 +179,12 @@ static enum step_result reply_message(struct exchange *x, bool ok, struct str me
     js_object(&w);
     js_kv_bool(&w, "success", ok);
     js_kv_string(&w, "message", message);
+    if (!x->toolset_change)
+        x->tells_handle = false; /* nothing was stored: there is no such session */
+    else if (ok && x->tells_handle)
+        js_kv_string(&w, "session_id", x->session->handle);
+    if (ok && x->toolset_change && x->toolset_change->enables)
+        list_unavailable(x, x->toolset_change->at, &w);
     js_object_end(&w);
     return reply_json(x, &json, ok);
 }
@@ -186,17 +230,6 @@ static int named(struct exchange *x)
 }
 
 /* Storing a change. */
-
-struct toolset_change {
-    struct exchange *x;
-    struct write_job job;
-    struct store_op ops[4];
-    struct session_row row, replaced, patch;
-    struct transport_row transport;
-    struct str key;
-    bool enables;
-    size_t tools;
-};
 
 static void on_stored(struct write_job *job)
 {
@@ -267,11 +300,13 @@ static void undo(struct toolset_change *c)
     session_take_toolsets(s, changed(s, c->key, !c->enables, c->x->mem));
 }
 
-static enum step_result begin(struct exchange *x, struct str key, bool enables, size_t tools)
+static enum step_result begin(struct exchange *x, size_t at, bool enables, size_t tools)
 {
     struct toolset_change *c = arena_new_of(x->mem, struct toolset_change);
+    struct str key = x->profile->toolset_keys[at];
 
     c->x = x;
+    c->at = at;
     c->key = key;
     c->enables = enables;
     c->tools = tools;
@@ -363,10 +398,13 @@ static enum step_result finish(struct exchange *x)
                          "Toolset '%.*s' disabled successfully. Its tools are no longer "
                          "available in this session.",
                          STR_ARG(c->key)));
-    return reply_message(x, true,
-                         arena_printf(x->mem,
-                                      "Toolset '%.*s' enabled successfully. Registered %zu tools.",
-                                      STR_ARG(c->key), c->tools));
+    return reply_message(
+        x, true,
+        arena_printf(x->mem, "Toolset '%.*s' enabled successfully. Registered %zu tools.%s",
+                     STR_ARG(c->key), c->tools,
+                     list_unavailable(x, c->at, NULL)
+                         ? " The others will be there when their servers are available again."
+                         : ""));
 }
 
 /* The tools. */
@@ -402,7 +440,7 @@ enum step_result exchange_answer_enable(struct exchange *x)
         return reply_message(x, false,
                              arena_printf(x->mem, "Activation exceeds maxActiveToolsets (%lld).",
                                           (long long)x->profile->max_active));
-    return begin(x, key, true, list_tools(x, bit, NULL));
+    return begin(x, (size_t)at, true, list_tools(x, bit, NULL));
 }
 
 enum step_result exchange_answer_disable(struct exchange *x)
@@ -418,7 +456,7 @@ enum step_result exchange_answer_disable(struct exchange *x)
     if (!(profile_enabled(x->profile, x->session->toolsets) >> at & 1))
         return reply_message(x, true,
                              arena_printf(x->mem, "Toolset '%.*s' is not enabled.", STR_ARG(key)));
-    return begin(x, key, false, 0);
+    return begin(x, (size_t)at, false, 0);
 }
 
 static void write_toolset(const struct exchange *x, size_t at, bool with_tools, struct js_writer *w)
@@ -438,6 +476,7 @@ static void write_toolset(const struct exchange *x, size_t at, bool with_tools, 
         js_array(w);
         list_tools(x, UINT64_C(1) << at, w);
         js_array_end(w);
+        list_unavailable(x, at, w);
     }
     js_object_end(w);
 }

@@ -137,7 +137,7 @@ def test_modern__lists_all_and_calls_are_held_against_the_session(start):
     assert text.startswith("Toolset 'read' is not enabled in this session; call enable_toolset") and 'session_id' in text
     reply = client.call('enable_toolset', {'name': 'read'})
     handle = reply.result['_meta']['holdfast/session']
-    assert reply.result['content'][-1]['text'] == f'[session: {handle}]'
+    assert reply.result['content'][-1]['text'] == f'[session: {handle}]' and tell(reply)['session_id'] == handle
     assert client.call('a__get_one', {'session_id': handle, 'text': 'x'}).text == 'x'
     assert hf.a.calls()[-1]['params']['arguments'] == {'text': 'x'}
     assert 'not enabled' in refused(client.call('a__get_one'))
@@ -157,6 +157,25 @@ def test_modern__session_in_meta_or_client_id_needs_no_handle(start):
         assert tell(reply)['success'] and 'holdfast/session' not in dump(reply.result)
         assert [client.call('a__counter', meta=meta).text for _ in range(2)] == ['1', '2']
     assert 'not enabled' in refused(hf.client('/mcp/p/d', modern=True).call('a__counter', meta={'session_id': 'other'}))
+
+
+def test_modern__no_handle_is_told_of_a_session_that_is_not_kept(start):
+    hf = start()
+    reply = hf.client('/mcp/p/d', modern=True).call('disable_toolset', {'name': 'read'})
+    assert tell(reply) == {'success': True, 'message': "Toolset 'read' is not enabled."} and 'ses_' not in dump(reply.result)
+
+
+def test_modern__a_tool_with_a_session_id_of_its_own_says_how_to_name_the_session(holdfast, scripted):
+    own = {'name': 'own', 'inputSchema': {'type': 'object', 'properties': {'session_id': {'type': 'string'}}}}
+    a = scripted('a', shape={'tools': [own]})
+    hf = holdfast({'a': a.entry}, {'profiles': {'d': {'mode': 'dynamic', 'toolsets': ['t']}}, 'toolsets': {'t': {'tools': ['a__own']}}})
+    client = hf.client('/mcp/p/d', modern=True)
+    handle = tell(client.call('enable_toolset', {'name': 't'}))['session_id']
+    assert 'naming a session in _meta.session_id or by the header mcp-client-id' in refused(client.call('a__own', {'session_id': handle}))
+    meta = {'session_id': 'mine'}  # as it says
+    client.call('enable_toolset', {'name': 't'}, meta=meta)
+    assert client.call('a__own', {'session_id': 'theirs'}, meta=meta).text == 'own'
+    assert a.calls()[-1]['params']['arguments'] == {'session_id': 'theirs'}
 
 
 def test_a_handle_of_another__is_no_session(start):
@@ -188,6 +207,19 @@ def test_meta_tools__say_what_there_is(start, modern):
         assert tell(client.call(tool, {'name': 'nope'}), ok=False) == missing
         assert '"name" must be' in tell(client.call(tool, {'name': 3}), ok=False)['message']
     assert tell(client.call('enable_toolset', {'name': 'b'}), ok=False)['message'].startswith("Toolset 'b' not found")
+
+
+def test_enable__says_which_servers_are_unavailable(holdfast, scripted):
+    a = scripted('a', shape=SHAPE)
+    hf = holdfast({'a': a.entry, 'gone': {'command': '/nonexistent/server'}},
+                  {'profiles': {'d': {'mode': 'dynamic', 'toolsets': ['both', 'a']}},
+                   'toolsets': {'both': {'tools': ['a__set', 'gone__*']}, 'a': {'tools': ['a__get*']}}})
+    client = hf.client('/mcp/p/d')
+    assert 'list_toolsets' in client.connect().initialize().result['instructions']
+    assert tell(client.call('describe_toolset', {'name': 'both'}))['unavailable'] == ['gone']
+    told = enable(client, 'both')
+    assert told['unavailable'] == ['gone'] and told['message'].startswith("Toolset 'both' enabled successfully. Registered 1 tools. The others")
+    assert 'unavailable' not in enable(client, 'a') and 'unavailable' not in tell(client.call('describe_toolset', {'name': 'a'}))
 
 
 def test_policy__limits_allows_and_denies(start):
