@@ -30,6 +30,12 @@ static void cancel_unbegun(const struct exchange *x, struct str id)
     }
 }
 
+struct str exchange_cancel_reason(const struct exchange *x)
+{
+    struct str said = mcp_param_text(&x->msg, STR("reason"), x->mem);
+    return said.n ? said : STR("client cancelled");
+}
+
 static enum step_result answer_cancelled(struct exchange *x)
 {
     const struct js_node *id = mcp_param(&x->msg, STR("requestId"));
@@ -40,7 +46,7 @@ static enum step_result answer_cancelled(struct exchange *x)
     else if (id && x->transport)
         c = calls_find(x->sv->calls, x->transport, js_raw(&x->msg.doc, id), x->mem);
     if (c)
-        call_cancel(c, STR("client cancelled"));
+        call_cancel(c, exchange_cancel_reason(x));
     else if (id && x->transport)
         cancel_unbegun(x, js_raw(&x->msg.doc, id));
     return exchange_accept(x);

@@ -90,12 +90,12 @@ static void channel_initialized(struct exchange *x, struct transport *t)
     hub_heard_by(c->sv->hub, t, &audience);
 }
 
-static void quit(struct client_message *m, const char *why)
+static void quit(struct client_message *m, struct str why)
 {
     if (m->x->listen)
         exchange_listen_gone(m->x);
     else if (m->x->has_call)
-        call_cancel(&m->x->call, str_of(why));
+        call_cancel(&m->x->call, why);
     else
         m->x->unwanted = true;
 }
@@ -111,13 +111,13 @@ static void channel_cancel(struct exchange *x, struct str id)
         if (m == c->initializing || !m->x || m->x == x || !m->x->id.p || !str_eq(m->x->id, id))
             continue;
         m->cancelled = true;
-        quit(m, "client cancelled");
+        quit(m, exchange_cancel_reason(x));
         return;
     }
     if (x->transport) { /* an item of a batch */
         struct call *call = calls_find(c->sv->calls, x->transport, id, x->mem);
         if (call)
-            call_cancel(call, STR("client cancelled"));
+            call_cancel(call, exchange_cancel_reason(x));
     }
 }
 
@@ -207,7 +207,7 @@ void client_channel_cancel_all(struct client_channel *c)
     {
         struct client_message *m = list_entry(it, struct client_message, node);
         if (m->x)
-            quit(m, "client disconnected");
+            quit(m, STR("client disconnected"));
     }
 }
 

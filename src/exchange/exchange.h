@@ -196,6 +196,8 @@ enum step_result exchange_answer_list(struct exchange *x);
 enum step_result exchange_answer_listen(struct exchange *x);
 enum step_result exchange_answer_stream(struct exchange *x);
 void exchange_write_initialized(struct exchange *x);
+/* Why its notifications/cancelled says the request is wanted no more; never absent. */
+struct str exchange_cancel_reason(const struct exchange *x);
 void exchange_listen_gone(struct exchange *x);
 void exchange_release_own(struct exchange *x);
 /* The link on which this session has a list of its own; NULL: it has none. */

@@ -9,12 +9,14 @@
 #include "upstream/upstream_impl.h"
 
 #include "base/log.h"
+#include "json/write.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define MAX_TIMEOUTS_IN_A_ROW 3
+#define CANCEL_REASON_MAX 512 /* bytes of it that are passed on */
 
 static struct str pending_key(const struct pending *p)
 {
@@ -256,17 +258,21 @@ static void tell_cancelled(struct link *l, uint64_t id, struct str reason)
 {
     struct exec token = exec_housekeeping(EXEC_CANCEL);
     struct error ignored;
-    char text[256];
+    struct buf text;
 
     if (l->state != LINK_OPEN || (l->era == MCP_MODERN && !l->up->ops->has_process))
         return;
-    int n = snprintf(text, sizeof(text),
-                     "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":"
-                     "{\"requestId\":%llu,\"reason\":\"%.*s\"}}",
-                     (unsigned long long)id, STR_ARG(reason));
-    struct outgoing m = {.method = STR("notifications/cancelled"), .text = str_n(text, (size_t)n)};
+    buf_init(&text, 256 + 6 * CANCEL_REASON_MAX);
+    buf_addf(&text,
+             "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":"
+             "{\"requestId\":%llu,\"reason\":",
+             (unsigned long long)id);
+    js_quote(&text, str_n(reason.p, reason.n < CANCEL_REASON_MAX ? reason.n : CANCEL_REASON_MAX));
+    buf_addz(&text, "}}");
+    struct outgoing m = {.method = STR("notifications/cancelled"), .text = buf_str(&text)};
     if (!upstream_send(l, &token, NULL, &m, &ignored))
         log_debug("a cancellation could not be passed on", LS("server", l->up->config->name));
+    buf_release(&text);
 }
 
 void pending_cancel(struct pending *p, struct str reason)

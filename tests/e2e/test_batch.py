@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches: arrays of messages on a transport of 2025-03-26, one exchange and one audit row for each item."""
+import json
+
 import commands
 import harness
 import pytest
@@ -145,7 +147,8 @@ def test_an_item_is_cancelled_by_its_id(hf):
     client, before = client_of(hf), len(hf.record.of('tools/call'))
     connection = send_only(client, hf, [call('h', 'hang'), ping(1)])
     hf.record.wait('tools/call', before + 1)
-    assert client.notify('notifications/cancelled', {'requestId': 'h'}).status == 202
+    assert client.notify('notifications/cancelled', {'requestId': 'h', 'reason': 'enough'}).status == 202
+    assert json.loads(hf.record.wait('notifications/cancelled')[-1])['params']['reason'] == 'enough'
     reply = Reply(harness.Stream(connection))
     connection.close()
     assert [m['id'] for m in reply.json] == ['h', 1]

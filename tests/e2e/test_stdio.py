@@ -321,8 +321,10 @@ def test_cancelled_ends_a_call_without_an_answer(beside, pipe, modern):
     p.initialize()
     ident = p.request('tools/call', {'name': 'hang'}, modern)
     beside.record.wait('tools/call')
-    p.send({'jsonrpc': '2.0', 'method': 'notifications/cancelled', 'params': {'requestId': ident}})
-    beside.record.wait('notifications/cancelled')
+    reason = 'not "needed" any more \n' + 'é' * 300
+    p.send({'jsonrpc': '2.0', 'method': 'notifications/cancelled', 'params': {'requestId': ident, 'reason': reason}})
+    told = json.loads(beside.record.wait('notifications/cancelled')[-1])['params']['reason']
+    assert told.startswith(reason[:250]) and len(told.encode()) <= 520  # 512 bytes of it
     wait_for(lambda: [e for e in commands.events(beside) if e.get('outcome') == 'cancelled'], 'the outcome')
     assert p.rpc('ping')['result'] == {}
     assert p.unread == {}
