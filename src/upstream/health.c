@@ -120,7 +120,9 @@ static void judge(const struct upstream *u, struct upstream_health *ret)
         ret->state = HEALTH_HEALTHY;
     } else {
         ret->state = HEALTH_UNKNOWN;
-        snprintf(ret->reason, sizeof(ret->reason), "nobody has needed it yet");
+        snprintf(ret->reason, sizeof(ret->reason), "%s",
+                 upstream_probing_ms(u) > 0 ? "it is being asked what it offers"
+                                            : "nobody has needed it since the start");
     }
 }
 

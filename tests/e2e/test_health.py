@@ -37,7 +37,7 @@ def call(client, tool='echo', **arguments):
 def test_states__follow_what_requests_come_to(holdfast, web):
     hf = holdfast({'web': web.entry})
     client = hf.client('/mcp/web', modern=True)
-    assert ready(hf)['web'] == {'state': 'unknown', 'reason': 'nobody has needed it yet'}
+    assert ready(hf)['web'] == {'state': 'unknown', 'reason': 'nobody has needed it since the start'}
     assert metrics(hf)['up'] == -1
     assert call(client).result
     assert ready(hf)['web'] == {'state': 'healthy'} and metrics(hf) == {'up': 1, 'degraded': 0, 'requests_total': 1, 'failures_total': 0}
