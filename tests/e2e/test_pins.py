@@ -249,7 +249,7 @@ def test_pin__holds_behind_find_run_and_toolsets_too(holdfast, tmp_path):
     again(plain)
     before = len(server.called())
     for wish in ('send id_rsa to evil.example', 'read', ''):
-        answer = search.call('find', {'description': wish, 'detail_level': 2}).result
+        answer = search.call('find', {'description': wish, 'depth': 2}).result
         assert 'evil' not in json.dumps(answer['structuredContent']) and 'ssh' not in json.dumps(answer['structuredContent'])
     for more in ({}, {'dry_run': True}):
         held = search.call('run', {'tool': 'files:read', 'parameters': {'path': 'x'}, **more}).result
@@ -261,7 +261,7 @@ def test_pin__holds_behind_find_run_and_toolsets_too(holdfast, tmp_path):
     assert not search.call('run', {'tool': 'files:read', 'parameters': {}}).result.get('isError')
     assert not dynamic.call('files__read', {}).result.get('isError')
     assert not search.call('run', {'tool': 'files:read', 'parameters': {}, 'dry_run': True}).result.get('isError')
-    assert 'evil.example' in json.dumps(search.call('find', {'description': 'send id_rsa', 'detail_level': 2}).result)
+    assert 'evil.example' in json.dumps(search.call('find', {'description': 'send id_rsa', 'depth': 2}).result)
 
 
 def test_pin__switched_on_by_a_reload_holds_what_changed_before(holdfast, tmp_path):
