@@ -4,6 +4,8 @@
 
 #include "base/utf8.h"
 
+#include <stdlib.h>
+
 /* Nobody sees these, or not what they are. */
 static const struct range {
     uint32_t from, to;
@@ -46,7 +48,7 @@ static const struct twin {
 
 /* One character for a letter and a mark (canonical decomposition, Latin-1 and Latin Extended-A). */
 static const struct marked {
-    uint16_t is;
+    uint32_t is;
     char letter;
     uint16_t mark;
 } marked[] = {
@@ -117,6 +119,7 @@ static const struct ligature {
     {0xfb04, "ffl"}, {0xfb05, "st"}, {0xfb06, "st"},
 };
 
+#define MARKS_MAX 8 /* on one letter; more of them only hide it, and are put in order slowly */
 #define MARK_FIRST 0x0300 /* combining marks: two bytes each, in the order of their numbers */
 #define MARK_LAST 0x036f
 
@@ -153,6 +156,15 @@ static void put_mark(struct buf *out, uint32_t c)
     }
 }
 
+static unsigned marks_at_end(const struct buf *out)
+{
+    unsigned n = 0;
+
+    while (out->n >= 2 * (n + 1) && is_mark_at(out, out->n - 2 * (n + 1)))
+        n++;
+    return n;
+}
+
 bool lookalike_is_unseen(uint32_t code)
 {
     for (size_t i = 0; i < countof(unseen); i++)
@@ -170,34 +182,50 @@ static uint32_t small(uint32_t c)
     return c >= 0x400 && c <= 0x40f ? c + 80 : c;
 }
 
-static void put_like(struct buf *out, uint32_t c)
+/* Every table begins with the character it is about, and is in their order. */
+static int by_code(const void *key, const void *row)
 {
+    uint32_t code = *(const uint32_t *)key, is = *(const uint32_t *)row;
+    return code < is ? -1 : code > is;
+}
+
+static bool put_listed(struct buf *out, uint32_t c)
+{
+    const struct twin *twin = bsearch(&c, twins, countof(twins), sizeof(*twins), by_code);
+    const struct marked *mark = bsearch(&c, marked, countof(marked), sizeof(*marked), by_code);
+    const struct ligature *several =
+        bsearch(&c, ligatures, countof(ligatures), sizeof(*ligatures), by_code);
+
     for (size_t i = 0; i < countof(alphabets); i++)
         if (c >= alphabets[i].from && c <= alphabets[i].to) {
-            put(out, (unsigned char)alphabets[i]
-                         .letters[(c - alphabets[i].from) % strlen(alphabets[i].letters)]);
-            return;
+            size_t at = (c - alphabets[i].from) % strlen(alphabets[i].letters);
+            buf_addc(out, alphabets[i].letters[at]);
+            return true;
         }
-    for (size_t i = 0; i < countof(twins); i++)
-        if (twins[i].is == c) {
-            put(out, (unsigned char)twins[i].like);
-            return;
-        }
-    for (size_t i = 0; i < countof(marked); i++)
-        if (marked[i].is == c) {
-            put(out, (unsigned char)marked[i].letter);
-            put_mark(out, marked[i].mark);
-            return;
-        }
-    for (size_t i = 0; i < countof(ligatures); i++)
-        if (ligatures[i].is == c) {
-            buf_addz(out, ligatures[i].letters);
-            return;
-        }
-    if (c >= MARK_FIRST && c <= MARK_LAST)
+    if (twin) {
+        buf_addc(out, twin->like);
+    } else if (mark) {
+        buf_addc(out, mark->letter);
+        put_mark(out, mark->mark);
+    } else if (several) {
+        buf_addz(out, several->letters);
+    }
+    return twin || mark || several;
+}
+
+static bool is_mark(uint32_t c)
+{
+    return c >= MARK_FIRST && c <= MARK_LAST;
+}
+
+static void put_like(struct buf *out, uint32_t c)
+{
+    uint32_t lower = small(c);
+
+    if (is_mark(c))
         put_mark(out, c);
-    else
-        put(out, small(c));
+    else if (!put_listed(out, c) && (lower == c || !put_listed(out, lower)))
+        put(out, lower);
 }
 
 static char small_ascii(uint32_t c)
@@ -234,6 +262,10 @@ bool lookalike_fold(struct str name, struct buf *out, const char **ret_why)
             put_like(out, c);
         else
             buf_addc(out, small_ascii(c));
+        if (marks_at_end(out) > MARKS_MAX) {
+            *ret_why = "has more than eight marks on one letter";
+            return false;
+        }
     }
     return true;
 }

@@ -228,7 +228,8 @@ struct str pins_held_text(enum pin_verdict verdict, struct str server, struct st
                             "%.*s",
                             STR_ARG(server), what, STR_ARG(server));
     return arena_printf(mem,
-                        "Tool '%.*s' of '%.*s' %s; a person must run: holdfast servers approve "
-                        "%.*s %.*s",
-                        STR_ARG(tool), STR_ARG(server), what, STR_ARG(server), STR_ARG(tool));
+                        "Tool '%.*s' of '%.*s' %s; a person must look at it with `holdfast servers "
+                        "diff %.*s %.*s`, then run: holdfast servers approve %.*s %.*s",
+                        STR_ARG(tool), STR_ARG(server), what, STR_ARG(server), STR_ARG(tool),
+                        STR_ARG(server), STR_ARG(tool));
 }

@@ -43,6 +43,7 @@ TEST(test_lookalike__case_scripts_width_and_accents)
     assert_true(are_alike("caf\xc3\xa9", "cafe\xcc\x81")); /* composed or not */
     assert_true(are_alike("get-it", "get\xe2\x80\x91it")); /* another hyphen */
     assert_true(are_alike("\xd0\x96", "\xd0\xb6"));        /* Zhe */
+    assert_true(are_alike("\xce\x93", "\xce\xb3"));        /* Gamma */
 }
 
 TEST(test_lookalike__ligatures_and_the_order_of_marks)
@@ -108,6 +109,41 @@ TEST(test_lookalike__what_nobody_sees_is_refused)
     assert_non_null(refusal(STR("\xc0\xaf")));
     assert_non_null(refusal(STR("\xed\xa0\x80")));
     assert_non_null(refusal(STR("a\xe2\x82")));
+}
+
+/* So that what a name looks like looks like itself, whatever letter it has. */
+TEST(test_lookalike__of_what_it_gives_is_the_same)
+{
+    for (uint32_t code = 0x80; code < 0x3000; code++) {
+        char name[5] = {0};
+        const char *why = NULL;
+        struct buf once, twice;
+        if (code < 0x800) {
+            name[0] = (char)(0xc0 | code >> 6);
+            name[1] = (char)(0x80 | (code & 0x3f));
+        } else {
+            name[0] = (char)(0xe0 | code >> 12);
+            name[1] = (char)(0x80 | (code >> 6 & 0x3f));
+            name[2] = (char)(0x80 | (code & 0x3f));
+        }
+        buf_init(&once, 1 << 10);
+        buf_init(&twice, 1 << 10);
+        if (lookalike_fold(str_of(name), &once, &why)) {
+            assert_true(lookalike_fold(buf_str(&once), &twice, &why));
+            if (!str_eq(buf_str(&once), buf_str(&twice)))
+                fail_msg("U+%04X", code);
+        }
+        buf_release(&once);
+        buf_release(&twice);
+    }
+}
+
+TEST(test_lookalike__a_letter_has_eight_marks_at_most)
+{
+    assert_null(refusal(STR("a\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81"
+                            "b\xcc\x81")));
+    assert_non_null(
+        refusal(STR("a\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81")));
 }
 
 TEST(test_lookalike__names_have_a_limit)
