@@ -256,6 +256,7 @@ void gateway_start_sessions(struct gateway *g, int64_t ended)
         .node = writer->node,
         .writer = writer->number,
         .max_resident = 10000,
+        .is_shared = ground_is_shared(g->ground),
     };
     sv->sessions = sessions_new(&sessions);
     sessions_on_sealed(sv->sessions, on_session_sealed, g);

@@ -54,6 +54,8 @@ static enum step_result take_transport(struct exchange *x)
         return exchange_fail(x, &x->query.job.err);
     x->transport = x->query.transport;
     x->session = x->query.session;
+    if (x->query.is_linked)
+        hub_linked(x->sv->hub, x->transport);
     /* An id works only on the endpoint that issued it. */
     bool found = x->query.by == BY_TRANSPORT
                      ? x->transport && str_eq(x->transport->endpoint, x->endpoint)

@@ -111,26 +111,53 @@ static struct session *session_from_row(struct session_query *q)
     return s;
 }
 
-/* While the row was looked for, another call may have made it resident and gone on with it. */
+static bool has_live_session(const struct transport *t)
+{
+    return t->session && !session_is_over(t->session, clock_life_ms());
+}
+
+/* It is resident already: while its row was looked for, another call may have gone on with it; or
+ * it had no session and has got one elsewhere. */
+static void take_resident_transport(struct session_query *q, struct transport *t)
+{
+    transport_ref(t);
+    q->transport = t;
+    if (q->session && !has_live_session(t)) {
+        transport_link(t, q->session);
+        t->link_stored = true;
+        q->is_linked = true;
+    } else if (t->session) {
+        session_ref(t->session);
+        session_unref(q->session);
+        q->session = t->session;
+    }
+}
+
 static void take_transport(struct session_query *q)
 {
     char room[KEY_ROOM];
     struct transport *t = map_get(&q->home->names, cache_key(q, room, sizeof(room)));
     if (t) {
-        transport_ref(t);
-        if (t->session) {
-            session_ref(t->session);
-            session_unref(q->session);
-            q->session = t->session;
-        }
+        take_resident_transport(q, t);
     } else {
         t = transport_new(q->home, q->transport_row);
         if (q->session) {
             transport_link(t, q->session);
             t->link_stored = true;
         }
+        q->transport = t;
     }
-    q->transport = t;
+}
+
+/* The store does not answer: what is known here has to do. */
+static bool do_without_store(struct session_query *q)
+{
+    char room[KEY_ROOM];
+    struct transport *t =
+        q->by == BY_TRANSPORT ? map_get(&q->home->names, cache_key(q, room, sizeof(room))) : NULL;
+    if (t)
+        take_resident_transport(q, t);
+    return t != NULL;
 }
 
 /* The same for a session: of calls that name a new one at once, the first has made it by now. */
@@ -161,14 +188,14 @@ static void drop_what_is_over(struct session_query *q, int64_t now)
 static void lookup_done(struct read_job *job)
 {
     struct session_query *q = container_of(job, struct session_query, job);
-    q->ok = job->ok;
-    if (q->ok && q->session_row && q->session_row->status != SESSION_EXPIRED &&
+    q->ok = job->ok || do_without_store(q);
+    if (job->ok && q->session_row && q->session_row->status != SESSION_EXPIRED &&
         q->session_row->status != SESSION_TERMINATED)
         q->session = session_from_row(q);
-    else if (q->ok && q->by != BY_TRANSPORT)
+    else if (job->ok && q->by != BY_TRANSPORT)
         take_resident(q);
-    q->is_over = q->ok && q->session_row && !q->session;
-    if (q->ok && q->transport_row && !q->transport_row->ended_ms)
+    q->is_over = job->ok && q->session_row && !q->session;
+    if (job->ok && q->transport_row && !q->transport_row->ended_ms)
         take_transport(q);
     drop_what_is_over(q, clock_life_ms());
     arena_free(q->mem);
@@ -226,6 +253,12 @@ static void hash_id(struct sessions *home, struct str id, uint8_t ret[SHA256_BYT
     memcpy(ret, m->hash, sizeof(m->hash));
 }
 
+/* Where other nodes may have linked it by now, what is known here is not enough. */
+static bool may_be_linked_elsewhere(const struct session_query *q, const void *found)
+{
+    return q->home->is_shared && q->by == BY_TRANSPORT && found && !has_live_session(found);
+}
+
 bool session_find(struct sessions *home, struct session_query *q)
 {
     char room[KEY_ROOM];
@@ -237,6 +270,7 @@ bool session_find(struct sessions *home, struct session_query *q)
     q->session_row = NULL;
     q->transport_row = NULL;
     q->n_links = 0;
+    q->is_linked = false;
     q->ok = true;
     if (q->by == BY_TRANSPORT)
         hash_id(home, q->name, q->hash);
@@ -246,6 +280,8 @@ bool session_find(struct sessions *home, struct session_query *q)
                          sessions_key_in(room, sizeof(room), 'h', q->who->tenant, q->who->owner,
                                          q->name, STR_NONE),
                          now);
+    if (may_be_linked_elsewhere(q, found))
+        found = NULL;
     if (found && q->by == BY_TRANSPORT) {
         q->transport = found;
         transport_ref(q->transport);

@@ -21,6 +21,7 @@ struct sessions *sessions_new(const struct sessions_config *config)
     s->lanes = config->lanes;
     s->writer = config->writer;
     s->max_resident = config->max_resident;
+    s->is_shared = config->is_shared;
     s->node.p = strndup(config->node.p, config->node.n);
     s->node.n = config->node.n;
     map_init(&s->names);

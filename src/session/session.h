@@ -76,6 +76,7 @@ struct sessions_config {
     struct str node; /* edge_mcp_id of sessions born of MCP traffic; copied */
     int64_t writer;
     unsigned max_resident; /* of each kind */
+    bool is_shared;        /* other nodes use the store too */
 };
 struct sessions *sessions_new(const struct sessions_config *config) must_check;
 void sessions_free(struct sessions *s);
@@ -170,8 +171,9 @@ struct session_query {
     /* Out; absent things are NULL.  References are the caller's. */
     struct session *session;
     struct transport *transport;
-    bool is_over; /* there was one of this name; it has ended */
-    bool ok;      /* false: the store failed, see job.err */
+    bool is_over;   /* there was one of this name; it has ended */
+    bool is_linked; /* the transport was resident; that it has a session was found out now */
+    bool ok;        /* false: the store failed, see job.err */
     /* private */
     struct sessions *home;
     struct read_job job;

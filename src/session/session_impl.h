@@ -21,6 +21,7 @@ struct sessions {
     struct str node;
     int64_t writer;
     unsigned max_resident;
+    bool is_shared;
     struct map
         names; /* key → struct session or struct transport, told apart by the key's first byte */
     struct list idle_sessions, idle_transports;

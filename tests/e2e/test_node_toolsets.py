@@ -47,6 +47,7 @@ def heard(stream, within):
 def test_what_is_enabled_on_one_is_enabled_and_disabled_on_the_other(pair):
     (a, b), within = pair
     client, other = a.client('/mcp/p/d').connect(), a.client('/mcp/p/d').connect()
+    assert names(through(other, b)) == META  # its transport is resident there before it has a session
     for each in (client, other):
         enable(through(each, a), 'read')
         assert through(each, b).call('a__get_one', {'text': 'x'}).text == 'x'  # resident there from now on

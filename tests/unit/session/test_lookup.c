@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A transport that is resident without a session: where other nodes share the store, its row is
+ * looked at again, for they may have linked it. */
+#include "test.h"
+
+#include "base/clock.h"
+#include "crypto/hash.h"
+#include "session/session.h"
+#include "store/store_impl.h"
+
+#define ID "00000000-0000-7000-8000-00000000000a"
+
+static const struct principal alice = {STR("acme"), STR("user:alice"), ROLE_MEMBER};
+
+/* One transport, and its session once it is linked. */
+struct one_store {
+    struct store base;
+    bool is_linked, fails;
+    int asked;
+};
+
+static bool on_transport(struct store *s, const struct principal *who, const uint8_t id_hash[32],
+                         struct arena *mem, struct transport_row **ret, struct error *err)
+{
+    struct one_store *one = container_of(s, struct one_store, base);
+    one->asked++;
+    if (one->fails)
+        return error_set(err, ERR_UNAVAILABLE, "gone");
+    *ret = arena_new_of(mem, struct transport_row);
+    **ret = (struct transport_row){.tenant = who->tenant,
+                                   .owner = who->owner,
+                                   .endpoint = STR("/mcp"),
+                                   .protocol_version = STR("2025-11-25"),
+                                   .session_id = one->is_linked ? STR(ID) : STR_NONE,
+                                   .created_ms = clock_life_ms(),
+                                   .last_used_ms = clock_life_ms()};
+    memcpy((*ret)->id_hash, id_hash, sizeof((*ret)->id_hash));
+    return true;
+}
+
+static bool on_session(struct store *s, const struct principal *who, struct str id,
+                       struct arena *mem, struct session_row **ret, struct error *err)
+{
+    (void)s, (void)err;
+    *ret = arena_new_of(mem, struct session_row);
+    **ret = (struct session_row){.id = id,
+                                 .handle = STR("ses_x"),
+                                 .tenant = who->tenant,
+                                 .owner = who->owner,
+                                 .carrier = STR("transport"),
+                                 .toolsets = STR("read"),
+                                 .created_ms = clock_life_ms(),
+                                 .last_activity_ms = clock_life_ms()};
+    return true;
+}
+
+static bool on_links(struct store *s, const struct principal *who, struct str id, struct arena *mem,
+                     struct link_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    (void)s, (void)who, (void)id, (void)err;
+    *ret_rows = arena_new_of(mem, struct link_row);
+    *ret_n = 0;
+    return true;
+}
+
+static void on_close(struct store *s)
+{
+    (void)s;
+}
+
+static const struct store_ops one_ops = {.name = "one",
+                                         .close = on_close,
+                                         .transport_get = on_transport,
+                                         .session_by_id = on_session,
+                                         .links_of = on_links};
+
+struct rig {
+    struct one_store store;
+    struct store *memory;
+    struct loop *loop;
+    struct lanes *lanes;
+    struct sessions *sessions;
+    struct session_query query;
+};
+
+static void rig_start(struct rig *r, bool is_shared)
+{
+    struct error err;
+    r->store.base.ops = &one_ops;
+    assert_true(store_open_memory(&r->memory, &err));
+    r->loop = loop_new();
+    struct lanes_config lanes = {
+        .write = r->memory, .lookup = &r->store.base, .query = &r->store.base};
+    r->lanes = lanes_new(r->loop, &lanes);
+    struct sessions_config sessions = {.lanes = r->lanes,
+                                       .node = STR("node"),
+                                       .writer = 1,
+                                       .max_resident = 4,
+                                       .is_shared = is_shared};
+    r->sessions = sessions_new(&sessions);
+}
+
+static void rig_stop(struct rig *r)
+{
+    lanes_free(r->lanes);
+    sessions_free(r->sessions);
+    loop_free(r->loop);
+}
+
+static void on_found(struct session_query *q)
+{
+    loop_stop(container_of(q, struct rig, query)->loop);
+}
+
+/* How often the store was asked; the caller's references are given back. */
+static int find(struct rig *r)
+{
+    int before = r->store.asked;
+    r->query = (struct session_query){
+        .by = BY_TRANSPORT, .who = &alice, .name = STR("some-id"), .done = on_found};
+    if (!session_find(r->sessions, &r->query))
+        loop_run(r->loop);
+    assert_true(r->query.ok);
+    assert_non_null(r->query.transport);
+    session_unref(r->query.session);
+    transport_unref(r->query.transport);
+    return r->store.asked - before;
+}
+
+TEST(test_session_find__sees_the_session_that_another_node_gave_a_resident_transport)
+{
+    struct rig r = {0};
+    rig_start(&r, true);
+    assert_int_equal(find(&r), 1);
+    assert_null(r.query.session);
+    r.store.is_linked = true;
+    assert_int_equal(find(&r), 1);
+    assert_true(r.query.is_linked && r.query.session == r.query.transport->session);
+    assert_true(str_eq(r.query.session->toolsets, STR("read")));
+    assert_int_equal(find(&r), 0); /* known from now on */
+    assert_true(r.query.session && !r.query.is_linked);
+    session_forget(r.query.session); /* ended, and its row is another's by now */
+    assert_int_equal(find(&r), 1);
+    assert_true(r.query.is_linked && r.query.session);
+    rig_stop(&r);
+}
+
+TEST(test_session_find__of_a_resident_transport_goes_on_while_the_store_does_not_answer)
+{
+    struct rig r = {0};
+    rig_start(&r, true);
+    assert_int_equal(find(&r), 1);
+    r.store.fails = true;
+    assert_int_equal(find(&r), 1);
+    assert_null(r.query.session);
+    rig_stop(&r);
+}
+
+TEST(test_session_find__asks_nobody_again_where_the_store_is_its_own)
+{
+    struct rig r = {0};
+    rig_start(&r, false);
+    assert_int_equal(find(&r), 1);
+    assert_int_equal(find(&r), 0);
+    rig_stop(&r);
+}
