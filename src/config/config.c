@@ -135,7 +135,7 @@ static bool read_text(struct config *c, struct str text, struct str file, struct
         ok = read_root(&b, err);
     else
         ok = js_bind_parse_fault(file, &fault, ERR_CONFIG, err);
-    ok = ok && profiles_finish(&r, err);
+    ok = ok && profiles_finish(&b, err);
     if (ok)
         notes_finish(&r);
     arena_free(scratch);

@@ -202,6 +202,8 @@ const struct profile_config *config_profile(const struct config *c, struct str n
 const struct toolset_config *config_toolset(const struct config *c, struct str key);  /* or NULL */
 /* What holds for a tenant, named or not. */
 int64_t config_max_sessions(const struct config *c, struct str tenant);
+/* Can this pattern of server__tool be the name of a tool of this server? */
+bool config_pattern_reaches(struct str pattern, struct str server);
 int64_t config_default_ttl_ms(const struct config *c, struct str tenant);
 int64_t config_idle_ms(const struct config *c, struct str tenant);
 bool config_has_sessions(const struct config *c, struct str tenant);

@@ -77,8 +77,8 @@ bool option_read_toolsets(const struct js_binding *b, const struct js_field *f,
                           const struct js_node *v, void *place, struct error *err);
 bool option_read_clients(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
-/* Once all is read: toolsets are found by their keys. */
-must_check bool profiles_finish(struct reading *r, struct error *err);
+/* profile_check.c: once all is read, toolsets are found by their keys. */
+must_check bool profiles_finish(const struct js_binding *b, struct error *err);
 
 /* value.c: JS_BIND_CUSTOM readers. */
 bool option_read_listen(const struct js_binding *b, const struct js_field *f,
@@ -218,6 +218,9 @@ bool expand_text(const struct js_binding *b, const struct js_node *v, struct str
 
 /* note.c */
 void note_add(struct reading *r, const char *fmt, ...) printf_like(2, 3);
+/* The same, with the place of `at` in the file. */
+void note_at(const struct js_binding *b, const struct js_node *at, const char *fmt, ...)
+    printf_like(3, 4);
 /* js_binding.seen: notes keys that are accepted and not used. */
 void note_seen(const struct js_binding *b, const struct js_field *f, const struct js_node *key);
 void notes_finish(struct reading *r);

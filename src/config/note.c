@@ -29,6 +29,23 @@ void note_add(struct reading *r, const char *fmt, ...)
     append(r)->text = arena_dup(r->config->mem, str_of(text));
 }
 
+void note_at(const struct js_binding *b, const struct js_node *at, const char *fmt, ...)
+{
+    unsigned line, column;
+    char text[512];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (!b->file.p || !at) {
+        note_add(reading_of(b), "%s", text);
+        return;
+    }
+    js_position(b->doc->text, at->start, &line, &column);
+    note_add(reading_of(b), "%.*s:%u:%u: %s", STR_ARG(b->file), line, column, text);
+}
+
 static void note_key_of_server(struct reading *r, const struct js_field *f)
 {
     struct note *n = r->notes;

@@ -2,6 +2,7 @@
 /* Scopes: read, written, asked about. */
 #include "identity/scopes.h"
 
+#include "config/config.h"
 #include "config/limits.h"
 #include "json/bind.h"
 #include "json/write.h"
@@ -143,18 +144,9 @@ static bool is_among(const struct str *patterns, size_t n, struct str name)
     return n == 0;
 }
 
-/* What stands before its first * decides. */
 bool scope_reaches(struct str pattern, struct str server)
 {
-    struct str start = str_n(pattern.p, str_find(pattern, '*'));
-    size_t n = start.n < server.n ? start.n : server.n;
-
-    if (memcmp(start.p, server.p, n) != 0)
-        return false;
-    if (start.n <= server.n)
-        return start.n < pattern.n; /* the * takes the rest */
-    struct str rest = str_n(start.p + server.n, start.n - server.n);
-    return str_starts(rest, STR("__")) || (str_eq(rest, STR("_")) && start.n < pattern.n);
+    return config_pattern_reaches(pattern, server);
 }
 
 /* A key that is limited to tools alone has their servers, and no prompt or resource of others. */

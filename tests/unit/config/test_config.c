@@ -560,7 +560,7 @@ TEST(test_config__profiles_are_sorted_and_find_their_toolsets)
              "\"profiles\": {\"z\": {}, \"b\": {\"servers\": [\"a\", \"session\"], \"toolsets\": "
              "[\"w\", \"r\"], \"client_id\": \"required\"}},"
              "\"toolsets\": {\"w\": {\"tools\": [\"a__w*\"]}, \"r\": {\"name\": \"R\", \"tools\": "
-             "[]}}}}");
+             "[\"a__r\"]}}}}");
     const struct profile_config *b = config_profile(config, STR("b"));
     assert_ptr_equal(b, &config->profiles[0]);
     assert_ptr_equal(config_profile(config, STR("z")), &config->profiles[1]);
@@ -578,7 +578,8 @@ TEST(test_config__profiles_are_sorted_and_find_their_toolsets)
 TEST(test_config__a_profile_with_a_server_that_is_not_there_is_noted_a_toolset_refused)
 {
     accepted("{\"holdfast\": {\"profiles\": {\"p\": {\"servers\": [\"gone\"]}}}}");
-    assert_true(has_note("profile \"p\" names the server \"gone\", which is not configured"));
+    assert_true(has_note("h.json:1:46: profile \"p\" names the server \"gone\", which is not "
+                         "configured"));
     done();
     assert_false(parse("{\"holdfast\": {\"profiles\": {\"p\": {\"toolsets\": [\"t\"]}}}}"));
     assert_non_null(strstr(err.text, "profile \"p\" names the toolset \"t\""));
@@ -623,15 +624,110 @@ TEST(test_config__a_dynamic_profile_needs_toolsets_and_a_policy_names_its_own)
     done();
 }
 
+/* Two servers, and on the third line what is tested; ' stands for ". */
+static const char *profile_text(const char *tested, bool with_look)
+{
+    static char text[512];
+
+    snprintf(text, sizeof(text),
+             "{'mcpServers': {'files': {'command': 'x'}, 'mail': {'command': 'x'}},\n"
+             "'holdfast': {\n%s%s}}",
+             tested, with_look ? ", 'toolsets': {'look': {'tools': ['files__a']}}" : "");
+    for (char *p = text; *p; p++)
+        if (*p == '\'')
+            *p = '"';
+    return text;
+}
+
+static const char *quoted(const char *sentence)
+{
+    static char text[512];
+
+    snprintf(text, sizeof(text), "h.json:3:%s", sentence);
+    for (char *p = text; *p; p++)
+        if (*p == '\'')
+            *p = '"';
+    return text;
+}
+
+TEST(test_config__what_a_profile_names_in_vain_is_refused_with_its_place)
+{
+    static const char *const rows[][2] = {
+        {"'profiles': {'p': {'toolsets': ['look', 'lok']}}",
+         "41: profile 'p' names the toolset 'lok', which 'holdfast.toolsets' does not have; did "
+         "you "
+         "mean 'look'?"},
+        {"'profiles': {'p': {'toolsets': ['look', 'look']}}",
+         "41: profile 'p' names the toolset 'look' twice; take one out"},
+        {"'profiles': {'p': {'mode': 'dynamic'}}",
+         "19: profile 'p' is dynamic and has no 'toolsets' to enable; name some"},
+        {"'profiles': {'p': {'toolsets': ['look'], 'policy': {'deny': ['lock']}}}",
+         "62: 'policy.deny' of profile 'p' names the toolset 'lock', which is not among its "
+         "'toolsets'; did you mean 'look'?"},
+        {"'profiles': {'p': {'toolsets': ['look'], 'clients': {'a b': {'toolsets': ['x']}}}}",
+         "75: 'clients' of profile 'p' names the toolset 'x', which is not among its 'toolsets'; "
+         "add "
+         "it there"},
+    };
+
+    for (size_t i = 0; i < countof(rows); i++)
+        refused(profile_text(rows[i][0], true), quoted(rows[i][1]));
+}
+
+TEST(test_config__what_has_no_effect_in_a_profile_or_another_than_it_seems_is_noted)
+{
+    static const char *const rows[][2] = {
+        {"'profiles': {'p': {'servers': ['flies']}}",
+         "32: profile 'p' names the server 'flies', which is not configured; did you mean "
+         "'files'?"},
+        {"'profiles': {'p': {'servers': []}}",
+         "31: 'servers' of profile 'p' is empty, which means all servers; name some, or leave it "
+         "out"},
+        {"'profiles': {'p': {'toolsets': []}}",
+         "32: 'toolsets' of profile 'p' is empty, which means every tool; name some, or leave it "
+         "out"},
+        {"'profiles': {'p': {'toolsets': ['look'], 'policy': {'allow': []}}}",
+         "62: 'policy.allow' of profile 'p' is empty, which means all toolsets; name some, or "
+         "leave "
+         "it out"},
+        {"'profiles': {'p': {'servers': ['mail'], 'toolsets': ['look']}}",
+         "54: toolset 'look' can have no tool of the servers of profile 'p'"},
+        {"'profiles': {'p': {'toolsets': ['look'], 'permissions': 'proxy'}}",
+         "57: profile 'p' takes permissions from a proxy, and 'trusted_proxies' names none: nobody "
+         "has its tools"},
+        {"'toolsets': {'t': {'tools': ['files__a', 'flies__*']}}",
+         "42: 'flies__*' of toolset 't' can be no tool of a server that is configured; did you "
+         "mean "
+         "'files__*'?"},
+        {"'toolsets': {'t': {'tools': ['files:read']}}",
+         "30: 'files:read' of toolset 't' can be no tool of a server that is configured; tools are "
+         "named server__tool"},
+        {"'toolsets': {'t': {'tools': []}}", "29: toolset 't' has no tools"},
+    };
+
+    for (size_t i = 0; i < countof(rows); i++) {
+        accepted(profile_text(rows[i][0], rows[i][0][1] == 'p'));
+        assert_true(has_note(quoted(rows[i][1])));
+        assert_int_equal(config->n_notes, 1);
+        done();
+    }
+    accepted(
+        profile_text("'toolsets': {'t': {'tools': ['*', 'ses*', 'session__x', '*__a']}}", false));
+    assert_int_equal(config->n_notes, 0);
+    done();
+}
+
 static bool parse_profile_with_toolsets(unsigned n)
 {
     struct buf text;
 
     buf_init(&text, 1 << 20);
-    buf_addz(&text, "{\"holdfast\": {\"toolsets\": {\"t\": {\"tools\": []}}, \"profiles\": {\"p\": "
-                    "{\"toolsets\": [");
+    buf_addz(&text, "{\"holdfast\": {\"toolsets\": {");
     for (unsigned i = 0; i < n; i++)
-        buf_addf(&text, "%s\"t\"", i ? "," : "");
+        buf_addf(&text, "%s\"t%u\": {\"tools\": []}", i ? "," : "", i);
+    buf_addz(&text, "}, \"profiles\": {\"p\": {\"toolsets\": [");
+    for (unsigned i = 0; i < n; i++)
+        buf_addf(&text, "%s\"t%u\"", i ? "," : "", i);
     buf_addz(&text, "]}}}}");
     bool ok = parse(text.p);
     buf_release(&text);
