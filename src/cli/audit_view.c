@@ -169,6 +169,20 @@ void audit_view_rows(struct buf *out, const struct execution *rows, size_t n,
         add_row(out, &rows[i], widths, colour);
 }
 
+void audit_view_event(struct buf *out, const struct event_row *e, bool head)
+{
+    char time[CLOCK_TEXT], id[EVENT_ID_TEXT];
+
+    if (head)
+        buf_addf(out, "%-19s  %-7s  %-14s  %s\n", "TIME (UTC)", "ID", "EVENT", "WHAT");
+    clock_format(e->at_ms, time);
+    buf_addf(out, "%.10s %.8s  ", time, time + 11);
+    add_cell(out, str_of(event_id_format(e->id, id)), 7);
+    add_cell(out, e->method, 14);
+    log_escape(out, e->error, LONGEST_TEXT);
+    buf_addc(out, '\n');
+}
+
 static void indent(struct buf *out, unsigned depth)
 {
     buf_addc(out, '\n');
@@ -265,11 +279,14 @@ void audit_view_execution(struct buf *out, const struct execution *x,
         buf_addf(out, "\n%-10s%s\n", "duration", duration_text(x->duration_us, duration));
     }
     add_line(out, "error", x->error);
+    if (e->kind == EVENT_SYSTEM)
+        add_line(out, "what", e->error);
     for (size_t i = 0; i < n; i++)
         add_body(out,
                  events[i].kind == EVENT_OUTCOME ? "result"
                  : e->kind == EVENT_ANCHOR       ? "heads"
                  : e->kind == EVENT_RECORD       ? "record"
+                 : e->kind == EVENT_SYSTEM       ? "details"
                                                  : "params",
                  &events[i]);
 }

@@ -15,6 +15,8 @@ struct audit_widths {
 };
 void audit_view_rows(struct buf *out, const struct execution *rows, size_t n,
                      struct audit_widths *widths, bool head, bool colour);
+/* One event that is no call, as a line: time, id, what, and its sentence. */
+void audit_view_event(struct buf *out, const struct event_row *e, bool head);
 /* One execution in full, bodies pretty-printed. */
 void audit_view_execution(struct buf *out, const struct execution *x,
                           const struct event_row *events, size_t n, bool colour);

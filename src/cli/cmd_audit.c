@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast audit tail|list|show|verify: reads the record of calls, from the running daemon when
- * there is one, else from the database.  Lists go to stdout as aligned columns or, with --json, as
- * one object a line; a broken chain is exit status 8. */
+/* holdfast audit tail|list|events|show|verify: reads the record of calls, from the running daemon
+ * when there is one, else from the database.  Lists go to stdout as aligned columns or, with
+ * --json, as one object a line; a broken chain is exit status 8. */
 #include "cli/cli.h"
 
 #include "audit/chain.h"
@@ -147,6 +147,48 @@ static bool run_list(struct audit_cmd *c, struct error *err)
         fprintf(stderr, "no calls match; widen the search with a longer --since or fewer flags\n");
     else
         print_rows(c, rows, n, true);
+    return true;
+}
+
+/* What is no call: what servers did to their tools, and people to servers. */
+struct event_list {
+    struct audit_cmd *cmd;
+    unsigned left;
+    bool any;
+};
+
+static enum event_walk add_event(void *arg, const struct event_row *e, struct error *err unused_arg)
+{
+    struct event_list *l = arg;
+    struct js_writer w;
+
+    if (l->cmd->json) {
+        js_begin(&w, &l->cmd->out);
+        event_to_json(e, &w);
+        buf_addc(&l->cmd->out, '\n');
+    } else {
+        audit_view_event(&l->cmd->out, e, !l->any);
+    }
+    l->any = true;
+    return --l->left && print(l->cmd) ? EVENT_WALK_ON : EVENT_WALK_STOP;
+}
+
+static bool run_events(struct audit_cmd *c, struct error *err)
+{
+    struct event_list l = {.cmd = c};
+    struct execution_filter filter;
+
+    if (!read_filter(c->cli, &filter, err) ||
+        !number_flag(c->cli, "--limit", LIST_DEFAULT, &l.left, err))
+        return false;
+    filter.events.kind = EVENT_SYSTEM;
+    filter.events.newest_first = true;
+    filter.events.with_bodies = c->json;
+    if (!event_source_walk(c->source, &filter.events, add_event, &l, err))
+        return false;
+    print(c);
+    if (!l.any && !c->json)
+        fprintf(stderr, "no events match; widen the search with a longer --since or fewer flags\n");
     return true;
 }
 
@@ -348,10 +390,8 @@ static const struct {
     const char *name;
     bool (*run)(struct audit_cmd *c, struct error *err);
 } verbs[] = {
-    {"tail", run_tail},
-    {"list", run_list},
-    {"show", run_show},
-    {"verify", run_verify},
+    {"tail", run_tail}, {"list", run_list},     {"events", run_events},
+    {"show", run_show}, {"verify", run_verify},
 };
 
 int cmd_audit(struct cli *cli)
@@ -363,7 +403,8 @@ int cmd_audit(struct cli *cli)
     while (i < countof(verbs) && (cli->n_args == 0 || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
     if (i == countof(verbs))
-        return cli_usage(cli, "say audit tail, audit list, audit show ID or audit verify");
+        return cli_usage(cli,
+                         "say audit tail, audit list, audit events, audit show ID or audit verify");
     if (cli->n_args > 1 && verbs[i].run != run_show)
         return cli_usage(cli, "audit %s takes flags only", verbs[i].name);
     buf_init(&c.out, SIZE_MAX / 4);

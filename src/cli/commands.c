@@ -48,7 +48,7 @@ static const struct cli_flag audit_flags[] = {
      "only this outcome: ok, tool_error, error, timeout, cancelled, refused, "
      "upstream_lost, indeterminate, redelivered, open"},
     {"--since", "DURATION", "not older than this: 30m, 24h"},
-    {"--limit", "N", "at most so many (list)"},
+    {"--limit", "N", "at most so many (list, events)"},
     DATA_FLAG,
     {"--url", "URL", "ask a Holdfast that listens there"},
     JSON_FLAG,
@@ -146,10 +146,11 @@ const struct cli_command cli_commands[] = {
     {
         .name = "audit",
         .group = "Look",
-        .usage = "tail|list|show ID|verify [flags]",
-        .summary = "Read the record of tool calls, and prove that it is whole.",
+        .usage = "tail|list|events|show ID|verify [flags]",
+        .summary = "Read the record of tool calls and of what happened to tools, and prove that it "
+                   "is whole.",
         .examples = {"holdfast audit list --since 1h --outcome tool_error",
-                     "holdfast audit verify"},
+                     "holdfast audit events --server files"},
         .flags = audit_flags,
         .run = cmd_audit,
     },

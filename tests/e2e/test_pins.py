@@ -93,6 +93,10 @@ def test_change__on_the_fourth_list_is_an_event_with_a_diff_and_calls_go_on(hold
     assert hf.wait_log(lambda l: l.get('msg') == 'a server has changed a tool' and l.get('tool') == 'read', 'the line')
     assert metric(hf, 'holdfast_tool_definitions_changed_total') == 1
     assert not call(client, 'read').result.get('isError')
+    lines = run(hf, 'audit', 'events', '--server', 'files').stdout.splitlines()
+    assert lines[1].endswith('tool/changed    files has changed its tool read') and 'tool/trusted' in lines[2] and len(lines) == 3
+    assert 'evil.example' in run(hf, 'audit', 'show', lines[1].split()[2]).stdout
+    assert [e['id'] for e in run_json(hf, 'audit', 'events', '--limit', '1')] == [lines[1].split()[2]]
     assert run(hf, 'audit', 'verify').returncode == 0
 
 

@@ -70,6 +70,8 @@ TEST(test_audit_view__lets_no_control_byte_of_a_peer_through)
     events[1].body = str_of(evil);
     rows(&b, &x, 1, false);
     audit_view_execution(&b, &x, events, 2, false);
+    x.event.error = x.event.method = str_of(evil);
+    audit_view_event(&b, &x.event, true);
     for (size_t i = 0; i < b.n; i++)
         assert_true((unsigned char)b.p[i] >= 0x20 ? b.p[i] != 0x7f : b.p[i] == '\n');
     assert_null(memmem(b.p, b.n, "\xc2\x9b", 2));
