@@ -148,6 +148,7 @@ static struct session_row row_dup(const struct session_row *row, struct arena *m
         &copy.core_session_id,
         &copy.context_id,
         &copy.sealed_auth,
+        &copy.sealed_context,
         &copy.toolsets,
         &copy.connection_metadata,
         &copy.termination_reason,

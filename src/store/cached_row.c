@@ -10,9 +10,9 @@
 
 #include <endian.h>
 
-#define FORMAT 2
+#define FORMAT 3
 /* A new column must be added to the tables, and to FORMAT. */
-_Static_assert(sizeof(struct session_row) == 17 * sizeof(struct str) + 8 * sizeof(int64_t) + 16,
+_Static_assert(sizeof(struct session_row) == 18 * sizeof(struct str) + 8 * sizeof(int64_t) + 16,
                "struct session_row has changed");
 
 #define AT(field) offsetof(struct session_row, field)
@@ -34,6 +34,7 @@ static const size_t texts[] = {
     AT(sealed_auth),
     AT(termination_reason),
     AT(toolsets),
+    AT(sealed_context),
 };
 static const size_t numbers[] = {
     AT(created_ms), AT(last_activity_ms), AT(expires_ms),  AT(terminated_ms),

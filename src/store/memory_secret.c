@@ -56,11 +56,14 @@ enum verdict mem_session_reseal(struct memory_store *s, const struct store_op *o
     for (size_t i = 0; i < s->n_sessions; i++) {
         struct session_row *row = &s->sessions[i];
         if (!str_eq(row->id, op->session->id) || !str_eq(row->tenant, op->session->tenant) ||
-            !row->sealed_auth.p)
+            (!row->sealed_auth.p && !row->sealed_context.p))
             continue;
         if (row->version != op->session->version)
             return VERDICT_STALE;
-        row->sealed_auth = arena_dup(s->mem, op->session->sealed_auth);
+        if (op->session->sealed_auth.p)
+            row->sealed_auth = arena_dup(s->mem, op->session->sealed_auth);
+        if (op->session->sealed_context.p)
+            row->sealed_context = arena_dup(s->mem, op->session->sealed_context);
         return VERDICT_OK;
     }
     return VERDICT_MISSING;
@@ -123,7 +126,8 @@ bool mem_sealed_page(struct store *store, struct str after, unsigned limit, stru
     pthread_mutex_lock(&s->lock);
     struct session_row *rows = arena_zalloc(mem, (s->n_sessions + 1) * sizeof(*rows));
     for (size_t i = 0; i < s->n_sessions; i++)
-        if (s->sessions[i].sealed_auth.p && (!after.p || str_cmp(s->sessions[i].id, after) > 0))
+        if ((s->sessions[i].sealed_auth.p || s->sessions[i].sealed_context.p) &&
+            (!after.p || str_cmp(s->sessions[i].id, after) > 0))
             rows[n++] = *mem_session_copy(&s->sessions[i], mem);
     pthread_mutex_unlock(&s->lock);
     qsort(rows, n, sizeof(*rows), sessions_by_id);

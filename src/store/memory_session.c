@@ -25,6 +25,7 @@ static const size_t session_texts[] = {
     offsetof(struct session_row, sealed_auth),
     offsetof(struct session_row, termination_reason),
     offsetof(struct session_row, toolsets),
+    offsetof(struct session_row, sealed_context),
 };
 /* The row's own memory, whoever owns it. */
 static struct session_row *session_row_by_id(struct memory_store *s, struct str id)

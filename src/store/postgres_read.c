@@ -42,6 +42,7 @@ bool pg_read_session(struct pg_row *r, void *to, struct error *err)
     row->tokens_used = pg_get_int(r);
     row->version = pg_get_int(r);
     row->toolsets = pg_get_bytes(r);
+    row->sealed_context = pg_get_bytes(r);
     session_row_settle(row, clock_life_ms());
     return true;
 }

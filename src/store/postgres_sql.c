@@ -16,7 +16,7 @@
     "core_session_id, coalesce(connection_json, connection_metadata::text), context_id, "          \
     "passthrough_auth_encrypted, created_at, "                                                     \
     "last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, "                    \
-    "tool_execution_count, total_tokens_used, version, toolsets"
+    "tool_execution_count, total_tokens_used, version, toolsets, profile_context_encrypted"
 /* `full`: whether the definitions come along. */
 #define TOOLS(full)                                                                                \
     "SELECT server, name, digest, CASE WHEN " full " THEN definition END, approved, "              \
@@ -99,8 +99,8 @@ const char *const pg_texts[PG_COUNT] = {
              "$14::timestamptz, $15::bigint, $16::bigint, $17::timestamptz, $18::timestamptz, "
              "$19::timestamptz, $20::text, $21::text, $22::text, $23::boolean, $24::boolean, "
              "$25::text, $26::bytea, $27::bigint, $28::bigint, $29::text, "
-             "$30::text)::mcp.edge_mcp_sessions, $31::timestamptz, $32::bigint)",
-             "$33"),
+             "$30::text, $31::bytea)::mcp.edge_mcp_sessions, $32::timestamptz, $33::bigint)",
+             "$34"),
     [PG_SESSION_NAME] = VERB("hf_session_name($1::uuid, $2::text, $3::text, $4::timestamptz, "
                              "$5::timestamptz, $6::bigint)",
                              "$7"),
@@ -157,7 +157,7 @@ const char *const pg_texts[PG_COUNT] = {
         "ROW(NULL, NULL, NULL, NULL, NULL, $5::text, $6::text, $7::text, NULL, $8::boolean, "
         "$9::text, $10::bytea, NULL, $11::uuid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
         "NULL, NULL, NULL, NULL, NULL, NULL, $12::bigint, $13::text, "
-        "$14::text)::mcp.edge_mcp_sessions, $15::integer, $16::timestamptz) AS verdict), "
+        "$14::text, NULL)::mcp.edge_mcp_sessions, $15::integer, $16::timestamptz) AS verdict), "
         "told AS (INSERT INTO mcp.changes (kind, tenant_id, name, made_at) "
         "SELECT told_as, $2, $1::text, $16 FROM done, (VALUES (4, 128), (6, 256)) AS f (told_as, "
         "field) WHERE verdict = 0 AND $15 & field <> 0) "
@@ -192,7 +192,7 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_TENANT_KEY_WRAP] =
         VERB("hf_tenant_key_wrap($1::text, $2::text, $3::text, $4::bytea)", "$5"),
     [PG_SESSION_RESEAL] =
-        VERB("hf_session_reseal($1::uuid, $2::text, $3::bytea, $4::bigint)", "$5"),
+        VERB("hf_session_reseal($1::uuid, $2::text, $3::bytea, $4::bytea, $5::bigint)", "$6"),
     [PG_USER_CREATE] = VERB("hf_user_create($1::uuid, $2::text, $3::text, $4::text, $5::text, "
                             "$6::timestamptz, $7::timestamptz)",
                             "$8"),
@@ -440,8 +440,8 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_TENANT_KEYS_PAGE] =
         TENANT_KEYS "WHERE id > coalesce($1::text, '') ORDER BY id LIMIT $2::bigint",
     [PG_SEALED_PAGE] =
-        SESSIONS "WHERE passthrough_auth_encrypted IS NOT NULL AND ($1::uuid IS NULL "
-                 "OR id > $1) ORDER BY id LIMIT $2::bigint",
+        SESSIONS "WHERE (passthrough_auth_encrypted IS NOT NULL OR profile_context_encrypted "
+                 "IS NOT NULL) AND ($1::uuid IS NULL OR id > $1) ORDER BY id LIMIT $2::bigint",
     [PG_CHANGES] = "SELECT id, kind, tenant_id, name FROM mcp.changes WHERE id > $1::bigint "
                    "ORDER BY id LIMIT $2::bigint",
     [PG_CHANGES_NEWEST] = "SELECT id, kind, tenant_id, name FROM mcp.changes WHERE id IS NOT NULL "

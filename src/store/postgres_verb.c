@@ -47,6 +47,7 @@ static void session_create(struct pg_params *p, const struct store_op *op, int64
     pg_int(p, r->version ? r->version : 1);
     pg_text(p, r->connection_metadata);
     pg_text(p, r->toolsets);
+    pg_bytes(p, r->sealed_context);
     pg_instant(p, now_ms);
     pg_int(p, op->max_counted);
 }
@@ -304,6 +305,7 @@ static void session_reseal(struct pg_params *p, const struct store_op *op,
     pg_uuid(p, op->session->id);
     pg_text(p, op->session->tenant);
     pg_bytes(p, op->session->sealed_auth);
+    pg_bytes(p, op->session->sealed_context);
     pg_int(p, op->session->version);
 }
 

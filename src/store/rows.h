@@ -54,7 +54,8 @@ struct session_row {
     struct str core_session_id;
     struct str connection_metadata; /* JSON */
     struct str context_id;
-    struct str sealed_auth; /* credentials for other services, as session/sealed.h has them */
+    struct str sealed_auth;    /* credentials for other services, as session/sealed.h has them */
+    struct str sealed_context; /* what its client told it at its begin, likewise; absent: nothing */
     struct str toolsets; /* keys of those that are enabled in it, a comma between; absent: none */
     int64_t created_ms, last_activity_ms, expires_ms, terminated_ms;
     int64_t ttl_ms; /* explicit ttl; 0 = sliding: use moves expires_ms along by as much as

@@ -43,6 +43,7 @@ bool sq_session_reseal(struct sq_batch *batch, struct store_op *op, struct error
     sq_text(&b, row->id);
     sq_text(&b, row->tenant);
     sq_blob(&b, row->sealed_auth);
+    sq_blob(&b, row->sealed_context);
     sq_int(&b, row->version);
     if (!sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err))
         return false;

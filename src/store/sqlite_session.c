@@ -111,6 +111,7 @@ static void bind_session(struct sq_bind *b, const struct session_row *r,
     sq_int(b, r->tokens_used);
     sq_int(b, r->version ? r->version : 1);
     sq_text(b, r->toolsets);
+    sq_blob(b, r->sealed_context);
 }
 
 bool sq_session_create(struct sq_batch *batch, struct store_op *op, struct error *err)

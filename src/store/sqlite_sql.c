@@ -6,6 +6,8 @@
 
 #define LIVE "status IN ('active', 'idle')"
 #define ENDED "status IN ('expired', 'terminated')"
+/* It holds a secret. */
+#define SEALED "(passthrough_auth_encrypted IS NOT NULL OR profile_context_encrypted IS NOT NULL)"
 #define NOT_PAST(now) "(expires_at IS NULL OR expires_at > " now ")"
 #define PAST(now) "expires_at <= " now
 
@@ -14,7 +16,7 @@
     "client_version, status, origin, initialized, provisional, counted, carrier, carrier_key, "    \
     "core_session_id, connection_metadata, context_id, passthrough_auth_encrypted, created_at, "   \
     "last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, "                    \
-    "tool_execution_count, total_tokens_used, version, toolsets"
+    "tool_execution_count, total_tokens_used, version, toolsets, profile_context_encrypted"
 #define SESSIONS "SELECT " SESSION_COLUMNS " FROM edge_mcp_sessions "
 /* A session that passed its end ended there, not when somebody noticed. */
 #define LAPSE                                                                                      \
@@ -197,12 +199,12 @@ const char *const sq_texts[SQ_COUNT] = {
         TENANT_KEYS "WHERE tenant_id = ?1 AND ?2 IS NULL ORDER BY id DESC LIMIT 1",
     [SQ_TENANT_KEYS_PAGE] = TENANT_KEYS "WHERE id > ?1 ORDER BY id LIMIT ?2",
     [SQ_SESSION_RESEAL] =
-        "UPDATE edge_mcp_sessions SET passthrough_auth_encrypted = ?3 WHERE id = ?1 "
-        "AND tenant_id = ?2 AND version = ?4 AND passthrough_auth_encrypted IS NOT NULL",
-    [SQ_SESSION_SEALED] = "SELECT 1 FROM edge_mcp_sessions WHERE id = ?1 AND tenant_id = ?2 "
-                          "AND passthrough_auth_encrypted IS NOT NULL",
-    [SQ_SEALED_PAGE] = SESSIONS "WHERE passthrough_auth_encrypted IS NOT NULL AND id > ?1 "
-                                "ORDER BY id LIMIT ?2",
+        "UPDATE edge_mcp_sessions SET passthrough_auth_encrypted = coalesce(?3, "
+        "passthrough_auth_encrypted), profile_context_encrypted = coalesce(?4, "
+        "profile_context_encrypted) WHERE id = ?1 AND tenant_id = ?2 AND version = ?5 AND " SEALED,
+    [SQ_SESSION_SEALED] =
+        "SELECT 1 FROM edge_mcp_sessions WHERE id = ?1 AND tenant_id = ?2 AND " SEALED,
+    [SQ_SEALED_PAGE] = SESSIONS "WHERE " SEALED " AND id > ?1 ORDER BY id LIMIT ?2",
 
     [SQ_CONTEXT_STATE] =
         "SELECT s.status IN ('active', 'idle') AND (s.expires_at IS NULL OR s.expires_at > ?4), "
@@ -245,7 +247,7 @@ const char *const sq_texts[SQ_COUNT] = {
         "AND carrier_key = ?5 AND carrier_key IS NOT NULL AND " LIVE " UNION ALL "
         "SELECT 1 FROM edge_mcp_sessions WHERE id = ?6 LIMIT 1",
     [SQ_SESSION_INSERT] = "INSERT INTO edge_mcp_sessions (" SESSION_COLUMNS ") "
-                          "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
+                          "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
                           "ON CONFLICT DO NOTHING",
     [SQ_SESSION_STATE] = "SELECT counted AND NOT provisional, counted, " LIVE " AND " NOT_PAST(
         "?4") ", version FROM edge_mcp_sessions WHERE " REACHED("?1", "?2", "?3"),

@@ -102,8 +102,9 @@ enum op_kind {
     OP_TENANT_KEY_PUT,
     /* tenant_key.id, tenant, master_id, wrapped: the same key, sealed by another.  MISSING. */
     OP_TENANT_KEY_WRAP,
-    /* session.id, tenant, sealed_auth, and the version it must have (else STALE), which stays: the
-     * same secret, sealed by another key.  Whatever its status.  MISSING, too, when it has none. */
+    /* session.id, tenant, sealed_auth, sealed_context (absent: as it is), and the version it must
+     * have (else STALE), which stays: the same secrets, sealed by another key.  Whatever its
+     * status.  MISSING, too, when it has none. */
     OP_SESSION_RESEAL,
     /* user (id, tenant, name, role, password, created_ms), of our own: made, or given a password
      * and role where it is there without.  DUPLICATE when id or name are taken otherwise.  Makes
@@ -415,7 +416,7 @@ must_check bool store_tenant_key_get(struct store *s, struct str tenant, struct 
 must_check bool store_tenant_keys_page(struct store *s, struct str after, unsigned limit,
                                        struct arena *mem, struct tenant_key_row **ret_rows,
                                        size_t *ret_n, struct error *err);
-/* Sessions of all tenants and of every status that have sealed_auth, by id. */
+/* Sessions of all tenants and of every status that have sealed_auth or sealed_context, by id. */
 must_check bool store_sealed_page(struct store *s, struct str after, unsigned limit,
                                   struct arena *mem, struct session_row **ret_rows, size_t *ret_n,
                                   struct error *err);

@@ -112,6 +112,9 @@ static void sealed_in_pages(struct fixture *f)
     create_sealed(f, &alice_elsewhere, 3, "three");
     create_sealed(f, &bob, 4, "four");
     assert_int_equal(end_session(f, &bob, ID "000004"), VERDICT_OK);
+    struct session_row told = session_row(f, 5);
+    told.sealed_context = STR("five");
+    assert_int_equal(create_row(f, &bob, &told, -1), VERDICT_OK);
     check(f, store_sealed_page(f->store, STR_NONE, 2, f->mem, &rows, &n, &f->err));
     assert_int_equal(n, 2);
     assert_str(rows[0].id, ID "000001");
@@ -119,8 +122,10 @@ static void sealed_in_pages(struct fixture *f)
     assert_str(rows[1].id, ID "000003");
     assert_str(rows[1].tenant, "umbrella");
     check(f, store_sealed_page(f->store, rows[1].id, 2, f->mem, &rows, &n, &f->err));
-    assert_int_equal(n, 1);
+    assert_int_equal(n, 2);
     assert_str(rows[0].sealed_auth, "four");
+    assert_null(rows[1].sealed_auth.p);
+    assert_str(rows[1].sealed_context, "five");
     assert_false(
         store_sealed_page(f->store, STR_NONE, STORE_PAGE_MAX + 1, f->mem, &rows, &n, &f->err));
 }
@@ -155,6 +160,26 @@ static void sealed_again(struct fixture *f)
     int64_t version = get(f, &alice, ID "000003")->version;
     assert_int_equal(reseal(f, 3, "acme", version), VERDICT_OK);
     assert_str(get(f, &alice, ID "000003")->sealed_auth, "fresh");
+}
+
+static void context_sealed_again(struct fixture *f)
+{
+    struct session_row row = session_row(f, 1);
+    row.sealed_auth = STR("auth");
+    row.sealed_context = STR("context");
+    assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
+    row = (struct session_row){.id = STR(ID "000001"),
+                               .tenant = STR("acme"),
+                               .sealed_context = STR("newer"),
+                               .version = 1};
+    assert_int_equal(write_one(f, (struct store_op){OP_SESSION_RESEAL, NULL, {.session = &row}}),
+                     VERDICT_OK);
+    assert_str(get(f, &alice, ID "000001")->sealed_auth, "auth");
+    assert_str(get(f, &alice, ID "000001")->sealed_context, "newer");
+}
+TEST(test_session_reseal__leaves_what_is_not_given)
+{
+    on_every_store(context_sealed_again);
 }
 TEST(test_session_reseal__keeps_the_version_and_gives_way_to_newer_ones)
 {

@@ -18,6 +18,7 @@ static void every_column_survives(struct fixture *f)
     row.context_id = STR(ID "000088");
     row.toolsets = STR("read,write");
     row.sealed_auth = STR("\x00\xff\x01");
+    row.sealed_context = STR("\x02\x00\xfe");
     row.ttl_ms = 5000;
     row.tool_count = 7;
     row.tokens_used = INT64_C(1) << 40;
@@ -44,6 +45,7 @@ static void every_column_survives(struct fixture *f)
     assert_str(got->context_id, ID "000088");
     assert_str(got->toolsets, "read,write");
     assert_true(str_eq(got->sealed_auth, STR("\x00\xff\x01")));
+    assert_true(str_eq(got->sealed_context, STR("\x02\x00\xfe")));
     assert_int_equal(got->created_ms, NOW);
     assert_int_equal(got->last_activity_ms, NOW);
     assert_int_equal(got->expires_ms, NOW + 24 * HOUR);

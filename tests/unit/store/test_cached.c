@@ -503,7 +503,7 @@ TEST(test_cached__a_long_row_is_not_kept)
     if (!world_init(&w, NULL))
         return;
     char *text = calloc(1, CACHE_ROW_BYTES_MAX);
-    size_t all_else = 16 + 6 + 8 * 25 + w.row.id.n + w.row.handle.n + w.row.tenant.n +
+    size_t all_else = 16 + 6 + 8 * 26 + w.row.id.n + w.row.handle.n + w.row.tenant.n +
                       w.row.owner.n + w.row.edge_mcp_id.n + w.row.sealed_auth.n;
     w.row.connection_metadata = str_n(text, CACHE_ROW_BYTES_MAX - all_else + 1);
     assert_int_equal(missed(&w, &w.a, 2), 2);
