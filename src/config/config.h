@@ -10,8 +10,16 @@
 #include "base/error.h"
 #include "base/limits.h"
 
+/* A place in a value that each session fills: ${context:KEY}. */
+struct context_hole {
+    size_t at; /* before this byte of the value */
+    struct str key;
+    struct str fallback; /* absent: the session must have the key */
+};
 struct config_pair {
     struct str name, value;
+    struct context_hole *holes; /* by place */
+    size_t n_holes;
 };
 enum server_share { SHARE_SESSION, SHARE_ALL };
 enum server_handles { HANDLES_AUTO, HANDLES_ALWAYS, HANDLES_NEVER };
@@ -40,6 +48,7 @@ struct server_config {
     enum server_audit audit;
     enum server_era era;
     bool pin;
+    bool takes_context;     /* one of its env or headers, whichever it uses, has a hole */
     int64_t timeout_ms;     /* per call, default 60 s; "timeout" accepts seconds or a duration */
     uint8_t definition[32]; /* digest of everything above: same ⇒ untouched by reload */
 };
@@ -105,6 +114,8 @@ struct toolset_config {
 /* A selection of servers and tools with an endpoint of its own, /mcp/p/{name}. */
 enum profile_mode { PROFILE_ALL, PROFILE_SEARCH, PROFILE_STATIC, PROFILE_DYNAMIC };
 #define PROFILE_TOOLSETS_MAX 64
+#define CONTEXT_KEYS_MAX 64
+#define CONTEXT_KEY_MAX 64 /* bytes */
 struct profile_config {
     struct str name;
     struct str *servers; /* none: all of them */
@@ -122,6 +133,8 @@ struct profile_config {
     size_t n_deny;
     struct client_config *clients; /* what client ids are narrowed to */
     size_t n_clients;
+    struct str *context_keys; /* what clients may tell their sessions; none: nothing */
+    size_t n_context_keys;
 };
 /* A client id, or "*" for those that are not named, and the keys of its toolsets. */
 struct client_config {
@@ -207,6 +220,12 @@ bool config_pattern_reaches(struct str pattern, struct str server);
 int64_t config_default_ttl_ms(const struct config *c, struct str tenant);
 int64_t config_idle_ms(const struct config *c, struct str tenant);
 bool config_has_sessions(const struct config *c, struct str tenant);
+/* The value with its holes filled by what was told.  false: a hole without a default has nothing,
+ * and *ret_missing is its key; what is in `out` then is of no use. */
+must_check bool config_pair_fill(const struct config_pair *pair, const struct config_pair *told,
+                                 size_t n, struct buf *out, struct str *ret_missing);
+/* May this stand in a header? */
+bool config_is_header_value(struct str value);
 /* Effective configuration as JSON, secrets masked (headers, env values whose name looks secret). */
 void config_write(const struct config *c, struct buf *out);
 /* The reference of all options as Markdown, from the same table that reads them. */

@@ -40,10 +40,17 @@ struct note {
     size_t n_servers;
 };
 
+/* Holes of one value, while it is read. */
+struct context_holes {
+    struct context_hole *list;
+    size_t n;
+};
+
 struct reading {
     struct config *config;
-    struct str server; /* the entry being read, absent outside; for messages */
-    size_t expanded;   /* bytes of values that contained a variable */
+    struct str server;           /* the entry being read, absent outside; for messages */
+    size_t expanded;             /* bytes of values that contained a variable */
+    struct context_holes *holes; /* of the value being read; NULL: it can have none */
     struct note *notes, **notes_end;
 };
 
@@ -215,6 +222,17 @@ must_check bool exposure_check(const struct config *c, struct error *err);
 /* expand.c: js_binding.text of the configuration: variables become their values. */
 bool expand_text(const struct js_binding *b, const struct js_node *v, struct str *text,
                  struct error *err);
+
+/* context.c */
+bool context_is_key(struct str key);
+/* Between these two the value of a pair is read. */
+void context_holes_begin(struct reading *r, struct context_holes *holes);
+void context_holes_end(struct reading *r, struct config_pair *pair);
+/* A hole at that byte; `inside`: what stands behind "context:".  NULL: done; else what is wrong. */
+const char *context_hole_add(const struct js_binding *b, struct str inside, size_t at) must_check;
+bool server_takes_context(const struct server_config *s);
+bool option_read_context_keys(const struct js_binding *b, const struct js_field *f,
+                              const struct js_node *v, void *place, struct error *err);
 
 /* note.c */
 void note_add(struct reading *r, const char *fmt, ...) printf_like(2, 3);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables in string values: ${VAR}, ${env:VAR}, and ${VAR:-default} where VAR is unset or empty;
- * and ${credential:NAME} (credential.c).  $${ stands for a plain ${.  What a variable holds is not
- * looked at again, so a value can never name another variable.  A variable that is not set is an
- * error: starting a server with half of its credentials is worse than not starting it. */
+ * ${credential:NAME} (credential.c); and ${context:KEY}, which stays a hole (context.c).  $${
+ * stands for a plain ${.  What a variable holds is not looked at again, so a value can never name
+ * another variable.  A variable that is not set is an error: starting a server with half of its
+ * credentials is worse than not starting it. */
 #include "config/config_impl.h"
 
 #include "base/log.h"
@@ -11,6 +12,7 @@
 
 #define VARIABLE_MAX 128
 #define CREDENTIAL_PREFIX "credential:"
+#define CONTEXT_PREFIX "context:"
 
 struct variable {
     struct str name;
@@ -97,6 +99,13 @@ static bool expand_one(const struct js_binding *b, const struct js_node *v, stru
                                  str_n(inside.p + sizeof(CREDENTIAL_PREFIX) - 1,
                                        inside.n - (sizeof(CREDENTIAL_PREFIX) - 1)),
                                  out, err);
+    }
+    if (str_starts(inside, STR(CONTEXT_PREFIX))) {
+        const char *wrong = context_hole_add(
+            b, str_n(inside.p + sizeof(CONTEXT_PREFIX) - 1, inside.n - sizeof(CONTEXT_PREFIX) + 1),
+            out->n);
+        *rest = str_n(whole.p + end + 1, whole.n - end - 1);
+        return !wrong || fault(b, v, err, wrong, str_n(whole.p, end + 1));
     }
     if (!parse_variable(inside, &var))
         return fault(b, v, err,

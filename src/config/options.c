@@ -290,6 +290,18 @@ static const struct js_field policy_fields[] = {
     {0},
 };
 
+static const struct js_field context_fields[] = {
+    {.name = "keys",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_context_keys,
+     OF_PROFILE_LIST(context_keys),
+     .max_items = CONTEXT_KEYS_MAX,
+     .required = true,
+     .help = "What a client may tell its session at its begin, in ?config= or the header "
+             "mcp-config; servers get it as ${context:KEY} in env and headers."},
+    {0},
+};
+
 static const struct js_field profile_fields[] = {
     {.name = "servers",
      .kind = JS_BIND_STRINGS,
@@ -330,6 +342,7 @@ static const struct js_field profile_fields[] = {
      .fields = client_fields,
      .help = "Client ids (mcp-client-id) that have less of it; * for all others. A client names "
              "itself, so this narrows and proves nothing."},
+    {.name = "context", .kind = JS_BIND_OBJECT, .fields = context_fields},
     {0},
 };
 

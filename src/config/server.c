@@ -112,6 +112,16 @@ static bool check_credential(const struct js_binding *b, const struct js_node *k
     return true;
 }
 
+/* What one session told must not reach another. */
+static bool check_context(const struct js_binding *b, const struct js_node *key,
+                          const struct server_config *s, struct error *err)
+{
+    return !s->takes_context || s->share != SHARE_ALL ||
+           js_bind_fault(b, key, err,
+                         "with \"share\": \"all\" every session would have what the first one "
+                         "told in ${context:…}; use \"share\": \"session\", or take it out");
+}
+
 static bool read_entry(const struct js_binding *b, const struct js_node *key, struct error *err)
 {
     const struct js_node *entry = js_value_of(key);
@@ -130,7 +140,8 @@ static bool read_entry(const struct js_binding *b, const struct js_node *key, st
     s->kind = draft.server.url.p ? SERVER_HTTP : SERVER_STDIO;
     draft.server.kind = s->kind;
     s->sse = s->kind == SERVER_HTTP && str_eq(draft.type, STR("sse"));
-    if (!check_credential(b, key, s, err))
+    s->takes_context = server_takes_context(s);
+    if (!check_credential(b, key, s, err) || !check_context(b, key, s, err))
         return false;
     note_type(r, &draft);
     note_misfits(r, s);

@@ -27,7 +27,7 @@ static const char *const own_headers[] = {
 };
 /* Headers that cannot name a session: they are credentials, or already mean something else. */
 static const char *const no_carriers[] = {
-    "authorization",       "cookie",    "mcp-client-id", "mcp-session-id",
+    "authorization",       "cookie",    "mcp-client-id", "mcp-config", "mcp-session-id",
     "proxy-authorization", "x-api-key",
 };
 
@@ -49,15 +49,27 @@ bool value_is_header_name(struct str name)
     return name.n > 0 && name.n <= CONFIG_CARRIER_KEY_MAX;
 }
 
-/* Bytes that cannot end the field; no blanks at the ends, which the other side would drop. */
-static bool is_header_value(struct str value)
+/* Bytes that cannot end the field. */
+static bool is_header_text(struct str value)
 {
     for (size_t i = 0; i < value.n; i++) {
         unsigned char c = (unsigned char)value.p[i];
         if ((c < ' ' && c != '\t') || c == 0x7f)
             return false;
     }
-    return str_trim(value).n == value.n;
+    return true;
+}
+
+/* No blanks at the ends either, which the other side would drop. */
+bool config_is_header_value(struct str value)
+{
+    return is_header_text(value) && str_trim(value).n == value.n;
+}
+
+/* What fills its holes is looked at later, and the whole once more. */
+static bool is_header_pair(const struct config_pair *pair)
+{
+    return pair->n_holes ? is_header_text(pair->value) : config_is_header_value(pair->value);
 }
 
 bool option_read_program(const struct js_binding *b, const struct js_field *f,
@@ -92,6 +104,7 @@ static bool read_pairs(const struct js_binding *b, const struct js_field *f,
 {
     size_t n = 0, *count = (size_t *)(void *)((char *)place - f->offset + f->count_offset);
     const struct js_node *key, *value;
+    struct context_holes holes;
     struct config_pair *pairs;
     char what[80];
 
@@ -108,7 +121,11 @@ static bool read_pairs(const struct js_binding *b, const struct js_field *f,
     for (key = js_first(b->doc, v); key; key = js_next(b->doc, v, value)) {
         value = js_value_of(key);
         pairs[n].name = arena_dup(b->mem, js_text(b->doc, key, b->mem));
-        if (!value_string(b, value, what, &pairs[n].value, err) || !check(b, key, &pairs[n], err))
+        context_holes_begin(reading_of(b), &holes);
+        if (!value_string(b, value, what, &pairs[n].value, err))
+            return false;
+        context_holes_end(reading_of(b), &pairs[n]);
+        if (!check(b, key, &pairs[n], err))
             return false;
         credential_note_literal(b, pairs[n].name, value);
         n++;
@@ -148,7 +165,7 @@ static bool check_header(const struct js_binding *b, const struct js_node *key,
     if (is_among(own_headers, countof(own_headers), pair->name))
         return js_bind_fault(b, key, err, "the header %.*s is set by Holdfast itself; remove it",
                              STR_ARG(pair->name));
-    if (!is_header_value(pair->value))
+    if (!is_header_pair(pair))
         return js_bind_fault(b, js_value_of(key), err,
                              "the value of the header %.*s must not contain control characters or "
                              "begin or end with a blank",

@@ -10,16 +10,21 @@
 #define MASK "***"
 
 /* A plain ${ must be read back as one. */
+static void add_text(struct buf *out, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '$' && i + 1 < s.n && s.p[i + 1] == '{')
+            buf_addc(out, '$');
+        buf_addc(out, s.p[i]);
+    }
+}
+
 static void write_text(struct js_writer *w, struct str s)
 {
     struct buf out;
 
     buf_init(&out, SIZE_MAX);
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '$' && i + 1 < s.n && s.p[i + 1] == '{')
-            buf_addc(&out, '$');
-        buf_addc(&out, s.p[i]);
-    }
+    add_text(&out, s);
     js_string(w, buf_str(&out));
     buf_release(&out);
 }
@@ -111,6 +116,25 @@ static void write_list(struct js_writer *w, const struct js_field *f, const void
     write_strings(w, *(struct str *const *)place, count_of(f, place));
 }
 
+/* With its holes as they were written. */
+static void write_value(struct js_writer *w, const struct config_pair *pair)
+{
+    struct buf out;
+    size_t at = 0;
+
+    buf_init(&out, SIZE_MAX);
+    for (size_t i = 0; i < pair->n_holes; i++) {
+        const struct context_hole *hole = &pair->holes[i];
+        add_text(&out, str_n(pair->value.p + at, hole->at - at));
+        buf_addf(&out, "${context:%.*s%s%.*s}", STR_ARG(hole->key), hole->fallback.p ? ":-" : "",
+                 STR_ARG(hole->fallback));
+        at = hole->at;
+    }
+    add_text(&out, str_n(pair->value.p + at, pair->value.n - at));
+    js_string(w, buf_str(&out));
+    buf_release(&out);
+}
+
 static void write_pairs(struct js_writer *w, const struct js_field *f, const void *place)
 {
     const struct config_pair *pairs = *(struct config_pair *const *)place;
@@ -121,7 +145,7 @@ static void write_pairs(struct js_writer *w, const struct js_field *f, const voi
         if (credential_is_named(pairs[i].name))
             js_string(w, STR(MASK));
         else
-            write_text(w, pairs[i].value);
+            write_value(w, &pairs[i]);
     }
     js_object_end(w);
 }
@@ -273,6 +297,7 @@ static const struct writer {
     {option_read_switch, IS_ALWAYS, write_switch},
     {option_read_origins, IS_LIST, write_list},
     {option_read_proxies, IS_LIST, write_list},
+    {option_read_context_keys, IS_LIST, write_list},
     {option_read_header_carriers, IS_LIST, write_list},
     {option_read_env, IS_LIST, write_pairs},
     {option_read_headers, IS_LIST, write_pairs},

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ${context:KEY} and ${context:KEY:-default} in "env" and "headers" of servers: places that each
+ * session fills with what its client told it (session/profile_context.h).  Reading leaves a hole in
+ * the value, so that nothing a variable or a client gives can make another one; filling is done
+ * when a link is opened. */
+#include "config/config_impl.h"
+
+#define HOLES_MAX 16 /* in one value */
+
+bool context_is_key(struct str key)
+{
+    for (size_t i = 0; i < key.n; i++) {
+        char c = key.p[i];
+        bool letter = (c | 32) >= 'a' && (c | 32) <= 'z';
+        if (!letter && !(c >= '0' && c <= '9') && c != '_' && c != '-')
+            return false;
+    }
+    return key.n > 0 && key.n <= CONTEXT_KEY_MAX;
+}
+
+void context_holes_begin(struct reading *r, struct context_holes *holes)
+{
+    *holes = (struct context_holes){0};
+    r->holes = holes;
+}
+
+void context_holes_end(struct reading *r, struct config_pair *pair)
+{
+    pair->holes = r->holes->list;
+    pair->n_holes = r->holes->n;
+    r->holes = NULL;
+}
+
+const char *context_hole_add(const struct js_binding *b, struct str inside, size_t at)
+{
+    struct context_holes *holes = reading_of(b)->holes;
+    size_t colon = str_find(inside, ':');
+    struct context_hole hole = {.at = at, .key = arena_dup(b->mem, str_n(inside.p, colon))};
+
+    if (!holes)
+        return "stands where no session is known yet; use it in values of \"env\" and \"headers\"";
+    if (colon < inside.n) {
+        struct str rest = str_n(inside.p + colon, inside.n - colon);
+        if (!str_starts(rest, STR(":-")))
+            return "is not understood; write ${context:KEY} or ${context:KEY:-default}";
+        hole.fallback = arena_dup(b->mem, str_n(rest.p + 2, rest.n - 2));
+    }
+    if (!context_is_key(hole.key))
+        return "has no key that a profile could list; a key has 1 to 64 letters, digits, _ and -";
+    if (holes->n == HOLES_MAX)
+        return "is one too many; a value has at most 16 of them";
+    if (!holes->list)
+        holes->list = arena_zalloc(b->mem, HOLES_MAX * sizeof(*holes->list));
+    holes->list[holes->n++] = hole;
+    return NULL;
+}
+
+bool server_takes_context(const struct server_config *s)
+{
+    const struct config_pair *pairs = s->kind == SERVER_HTTP ? s->headers : s->env;
+    size_t n = s->kind == SERVER_HTTP ? s->n_headers : s->n_env;
+
+    for (size_t i = 0; i < n; i++)
+        if (pairs[i].n_holes)
+            return true;
+    return false;
+}
+
+static bool check_key(const struct js_binding *b, const struct js_field *f unused_arg,
+                      const struct js_node *v, struct str text, struct error *err)
+{
+    return context_is_key(text) ||
+           js_bind_fault(b, v, err, "a key has 1 to %d letters, digits, _ and -; correct this one",
+                         CONTEXT_KEY_MAX);
+}
+
+bool option_read_context_keys(const struct js_binding *b, const struct js_field *f,
+                              const struct js_node *v, void *place, struct error *err)
+{
+    size_t *n = (size_t *)(void *)((char *)place - f->offset + f->count_offset);
+
+    if (!value_list(b, f, v, place, check_key, err))
+        return false;
+    return *n > 0 || js_bind_fault(b, v, err,
+                                   "\"%s\" is empty; name the keys, or leave \"context\" "
+                                   "out",
+                                   f->name);
+}
+
+static const struct config_pair *find(const struct config_pair *told, size_t n, struct str key)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(told[i].name, key))
+            return &told[i];
+    return NULL;
+}
+
+bool config_pair_fill(const struct config_pair *pair, const struct config_pair *told, size_t n,
+                      struct buf *out, struct str *ret_missing)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < pair->n_holes; i++) {
+        const struct context_hole *hole = &pair->holes[i];
+        const struct config_pair *value = find(told, n, hole->key);
+        if (!value && !hole->fallback.p) {
+            *ret_missing = hole->key;
+            return false;
+        }
+        buf_add(out, pair->value.p + at, hole->at - at);
+        buf_addstr(out,
+                   value && (value->value.n || !hole->fallback.p) ? value->value : hole->fallback);
+        at = hole->at;
+    }
+    buf_add(out, pair->value.p + at, pair->value.n - at);
+    return true;
+}
