@@ -361,6 +361,12 @@ static bool start(struct gateway *g, struct error *err)
     return true;
 }
 
+static void free_keys(struct services *sv)
+{
+    hmac_key_free(sv->state_key);
+    hmac_key_free(sv->context_key);
+}
+
 static void stop(struct gateway *g)
 {
     struct services *sv = &g->sv;
@@ -386,7 +392,7 @@ static void stop(struct gateway *g)
         hub_free(sv->hub);
         deadline_class_release(&sv->slow_calls);
         deadline_class_release(&sv->quiet);
-        hmac_key_free(sv->state_key);
+        free_keys(sv);
     }
     if (g->keeper)
         keeper_stop(g->keeper);

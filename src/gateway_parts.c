@@ -56,6 +56,8 @@ void gateway_start_delivery(struct gateway *g)
     deadline_class_init(&sv->quiet, sv->loop, EXCHANGE_QUIET_MS);
     chain_derive(chain, "request-state", key);
     sv->state_key = hmac_key_new(key, sizeof(key));
+    chain_derive(chain, "profile-context", key);
+    sv->context_key = hmac_key_new(key, sizeof(key));
     struct upstreams_config upstreams = {
         .loop = sv->loop,
         .keeper = g->keeper,

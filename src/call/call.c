@@ -84,10 +84,11 @@ static struct link_identity link_identity_of(const struct call *c)
     const struct session *s = c->session;
     struct link_identity who = {.key = s->link_key, .owner = s->owner_key};
 
-    if (c->goes_alone)
+    if (c->goes_alone) {
         who.credential = credential_found(c->credential);
-    else if (config->share == SHARE_ALL ||
-             (config->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN))
+        who.told = credential_told(c->credential, &who.n_told);
+    } else if (config->share == SHARE_ALL ||
+               (config->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN))
         who.key = STR("all");
     else if (s->origin == ORIGIN_DERIVED)
         who.key = s->owner_key;
@@ -352,37 +353,49 @@ static void link_now(struct call *c)
 static void on_credential(void *arg, const struct error *err)
 {
     struct call *c = arg;
+    struct error refusal;
+    size_t n = 0;
+    const struct config_pair *told = credential_told(c->credential, &n);
 
+    if (!err && told && !upstream_check_told(c->up, told, n, &refusal))
+        err = &refusal;
     if (err) {
         call_failed(c, err);
         return;
     }
-    c->goes_alone = credential_found(c->credential).value.p != NULL;
+    c->goes_alone = told || credential_found(c->credential).value.p != NULL;
     link_now(c);
 }
 
-/* A link that stands has its credential already; else it is looked up before one is opened. */
+/* A link that stands has its credential already, and what its session was told; else both are
+ * looked up before one is opened. */
 static void call_link(struct call *c)
 {
     const struct session *s = c->session;
+    const struct server_config *server = upstream_config(c->up);
+    bool with_credential = server->credential_service.p && s->sealed_auth.p;
+    bool with_context = server->takes_context && s->context;
 
     c->state = CALL_LINKING;
     credential_free(c->credential);
     c->credential = NULL;
     c->goes_alone = false;
-    if (!upstream_config(c->up)->credential_service.p || !s->sealed_auth.p) {
+    if (!with_credential && !with_context) {
         link_now(c);
     } else if (upstream_has_link(c->up, s->link_key)) {
         c->goes_alone = true;
         link_now(c);
     } else {
-        c->credential = credential_fetch(&(struct credential_ask){.loop = c->home->loop,
-                                                                  .lanes = c->home->lanes,
-                                                                  .keyring = c->home->keyring,
-                                                                  .who = c->who,
-                                                                  .session_id = s->id,
-                                                                  .server = upstream_config(c->up)},
-                                         on_credential, c);
+        struct credential_ask ask = {
+            .loop = c->home->loop,
+            .lanes = c->home->lanes,
+            .keyring = c->home->keyring,
+            .who = c->who,
+            .session_id = s->id,
+            .server = with_credential ? server : NULL,
+            .sealed_context = with_context ? s->context->sealed : STR_NONE,
+        };
+        c->credential = credential_fetch(&ask, on_credential, c);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "json/splice.h"
 #include "json/write.h"
 #include "session/bundle.h"
+#include "session/profile_context.h"
 #include "session/session_metrics.h"
 
 #include <stdlib.h>
@@ -27,6 +28,9 @@ struct credential_fetch {
     struct session_row *row;
     struct keyring_job job;
     struct link_credential found;
+    struct str sealed_context;
+    struct config_pair *told;
+    size_t n_told;
     struct loop_task task;
 };
 
@@ -38,6 +42,12 @@ bool credential_is_awaited(const struct credential_fetch *f)
 struct link_credential credential_found(const struct credential_fetch *f)
 {
     return f ? f->found : (struct link_credential){0};
+}
+
+const struct config_pair *credential_told(const struct credential_fetch *f, size_t *ret_n)
+{
+    *ret_n = f ? f->n_told : 0;
+    return f ? f->told : NULL;
 }
 
 static void dispose(struct credential_fetch *f)
@@ -62,6 +72,42 @@ static void finish(struct credential_fetch *f, const struct error *err)
         f->done(f->arg, err);
     else
         dispose(f);
+}
+
+static void on_context_opened(struct keyring_job *j)
+{
+    struct credential_fetch *f = j->user;
+    struct error err = j->err;
+    bool ok = j->ok && profile_context_read(j->result, f->mem, &f->told, &f->n_told);
+
+    if (!ok && (j->ok || err.code == ERR_SEALED))
+        error_set(&err, ERR_SEALED,
+                  "what this session was told at its begin cannot be opened; open a new session, "
+                  "and tell the operator");
+    finish(f, ok ? NULL : &err);
+}
+
+/* The last part: what the session was told. */
+static void open_context(struct credential_fetch *f)
+{
+    if (!f->sealed_context.p || !f->done) {
+        finish(f, NULL);
+        return;
+    }
+    f->job = (struct keyring_job){
+        .place = {f->who.tenant, f->session_id, STR(SEALED_FIELD_CONTEXT)},
+        .sealed = f->sealed_context,
+        .mem = f->mem,
+        .done = on_context_opened,
+        .user = f,
+    };
+    if (keyring_open(f->keyring, &f->job))
+        on_context_opened(&f->job);
+}
+
+static void on_no_credential(struct loop_task *task)
+{
+    open_context(container_of(task, struct credential_fetch, task));
 }
 
 /* "Bearer …" in Authorization; elsewhere the secret alone. */
@@ -96,7 +142,7 @@ static void on_opened(struct keyring_job *j)
     } else {
         if (c.secret.p)
             place(f, &c);
-        finish(f, NULL);
+        open_context(f);
     }
 }
 
@@ -119,7 +165,7 @@ static void on_read(struct read_job *job)
         return;
     }
     if (!f->row || !f->row->sealed_auth.p || !f->done) {
-        finish(f, NULL);
+        open_context(f);
         return;
     }
     f->job = (struct keyring_job){
@@ -172,11 +218,17 @@ struct credential_fetch *credential_fetch(const struct credential_ask *ask,
                                 .role = ask->who->role,
                                 .tenant_wide = ask->who->tenant_wide};
     f->session_id = arena_dup(f->mem, ask->session_id);
-    f->service = arena_dup(f->mem, ask->server->credential_service);
-    read_place(f, ask->server->credential_as);
+    f->sealed_context = arena_dup(f->mem, ask->sealed_context);
     f->done = done;
     f->arg = arg;
     f->is_awaited = true;
+    if (!ask->server) {
+        f->task.fn = on_no_credential;
+        loop_defer(ask->loop, &f->task);
+        return f;
+    }
+    f->service = arena_dup(f->mem, ask->server->credential_service);
+    read_place(f, ask->server->credential_as);
     f->read = (struct read_job){.run = run_read, .done = on_read};
     f->task.fn = on_refused;
     if (!lane_lookup(ask->lanes, &f->read))

@@ -99,13 +99,15 @@ static void on_stored(struct write_job *job)
     exchange_resume(container_of(job, struct exchange, job));
 }
 
-/* Commits x->op; NEXT when it is durable. */
+/* Commits x->op, or the session that is made with it too; NEXT when it is durable. */
 static enum step_result store_first(struct exchange *x)
 {
     if (!x->job.done) {
-        x->job = (struct write_job){.ops = &x->op, .n = 1, .done = on_stored};
         x->op.who = &x->who;
         x->op.transport = &x->transport_row;
+        x->job = (struct write_job){.ops = &x->op, .n = 1, .done = on_stored};
+        if (x->session && x->op.kind == OP_TRANSPORT_CREATE)
+            exchange_store_session(x);
         if (lane_write(x->sv->lanes, &x->job))
             return STEP_WAIT;
         x->job.ok = error_set(&x->job.err, ERR_UNAVAILABLE, "too much is waiting for the store");
@@ -142,6 +144,7 @@ static enum step_result answer_initialize(struct exchange *x)
             .initialize_params = js_raw(&x->msg.doc, params),
             .created_ms = clock_life_ms(),
             .last_used_ms = clock_life_ms(),
+            .session_id = x->session ? x->session->id : STR_NONE,
         };
         sha256(str_of(x->transport_id), row->id_hash);
         x->op.kind = OP_TRANSPORT_CREATE;
@@ -149,7 +152,14 @@ static enum step_result answer_initialize(struct exchange *x)
     enum step_result stored = store_first(x);
     if (stored != STEP_NEXT)
         return stored;
+    if (x->session && exchange_session_stored(x) != STEP_NEXT)
+        return STEP_REPLY;
     struct transport *t = transport_new(x->sv->sessions, row);
+    if (x->session) {
+        transport_link(t, x->session);
+        t->link_stored = true;
+        hub_linked(x->sv->hub, t);
+    }
     if (x->outlet->initialized)
         x->outlet->initialized(x, t);
     transport_unref(t);

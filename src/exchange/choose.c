@@ -8,6 +8,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "crypto/token.h"
+#include "session/profile_context.h"
+
+#define SHORT_MAC 16 /* bytes that tell configs apart */
 
 static void on_query(struct session_query *q)
 {
@@ -146,6 +149,10 @@ bool exchange_injects_handles(const struct exchange *x, const struct upstream *u
 static struct str client_member(const struct exchange *x, const char *name)
 {
     struct js_doc doc;
+    if (x->method->service == SERVE_INITIALIZE) {
+        const struct js_node *info = mcp_param(&x->msg, STR("clientInfo"));
+        return js_text(&x->msg.doc, js_get(&x->msg.doc, info, str_of(name)), x->mem);
+    }
     if (x->era == MCP_MODERN) {
         const struct js_node *info = js_get(&x->msg.doc, x->msg.meta, STR(MCP_KEY_CLIENT_INFO));
         return js_text(&x->msg.doc, js_get(&x->msg.doc, info, str_of(name)), x->mem);
@@ -171,6 +178,7 @@ static enum step_result birth(struct exchange *x, enum session_origin origin, st
         .provisional = origin == ORIGIN_INJECTED,
         .counted = origin == ORIGIN_KEYED,
         .life_ms = config_default_ttl_ms(x->config, x->who.tenant),
+        .context_mac = x->context ? x->context->mac : NULL,
     };
     x->session = session_new(x->sv->sessions, &b);
     log_debug("session begun", LS("session_id", x->session->handle), LS("carrier", carrier));
@@ -246,7 +254,8 @@ static struct carrier carrier_of(const struct exchange *x)
     c = carrier_in_meta(x->config, &x->msg, x->mem);
     if (!c.name.p)
         c = carrier_in_headers(x->config, x->head, x->mem);
-    if (x->transport && str_eq(c.label, STR("client-id")))
+    if ((x->transport || x->method->service == SERVE_INITIALIZE) &&
+        str_eq(c.label, STR("client-id")))
         c = (struct carrier){STR_NONE, STR_NONE};
     return c;
 }
@@ -256,6 +265,17 @@ static bool begins_session(const struct exchange *x)
     const struct builtin_tool *tool =
         x->builtin && x->method->service == SERVE_CALL ? builtin_tool(x->builtin, x->tool) : NULL;
     return tool && tool->begins_session;
+}
+
+/* Two configs of one client are two sessions. */
+static struct str derived_name(const struct exchange *x, struct str client)
+{
+    char digits[2 * SHORT_MAC + 1];
+
+    if (!x->context)
+        return client;
+    hex_encode(x->context->mac, SHORT_MAC, digits);
+    return arena_printf(x->mem, "%.*s config:%s", STR_ARG(client), digits);
 }
 
 /* The next carrier in order, when neither argument, transport nor handle named a session. */
@@ -281,12 +301,22 @@ static enum step_result use_request(struct exchange *x)
     if (!x->carrier.name.p || str_eq(x->carrier.label, STR("derived"))) {
         struct str client = client_member(x, "name");
         origin = ORIGIN_DERIVED;
-        x->carrier =
-            (struct carrier){STR("derived"), client.n && client.n <= 200 ? client : STR("-")};
+        x->carrier = (struct carrier){
+            STR("derived"), derived_name(x, client.n && client.n <= 200 ? client : STR("-"))};
     }
     if (str_eq(x->carrier.label, STR("channel")))
         origin = ORIGIN_TRANSPORT;
     return use_key(x, origin);
+}
+
+enum step_result exchange_choose_initial_session(struct exchange *x)
+{
+    if (x->session)
+        return STEP_NEXT;
+    if (!x->carrier.name.p)
+        x->carrier = carrier_of(x);
+    return x->carrier.name.p ? use_key(x, ORIGIN_KEYED)
+                             : birth(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
 }
 
 enum step_result exchange_choose_channel_session(struct exchange *x)

@@ -45,6 +45,7 @@ struct services {
     struct sse2024 *sse2024;
     struct deadline_class quiet; /* after which a stream shows that it is alive */
     struct hmac_key *state_key;
+    struct hmac_key *context_key; /* of profile_context.h */
     bool draining;
     unsigned exchanges;  /* under way */
     struct list unbegun; /* struct exchange: those that are no call yet */
@@ -79,6 +80,8 @@ struct exchange {
     const struct profile_config *profile;    /* in `config`; NULL: the path names none */
     const struct profile_tool *profile_tool; /* it is for one that the profile has of its own */
     struct toolset_change *toolset_change;   /* it is being stored (toolsets.c) */
+    struct profile_context *context;         /* what it tells its session; NULL: nothing */
+    struct context_seal *context_seal;       /* … being sealed (context.c) */
     bool is_run;         /* it was one, and has become a call of the tool that it named */
     struct str endpoint; /* "/mcp/files" */
     struct str verb;
@@ -167,6 +170,18 @@ enum step_result exchange_choose_channel_session(struct exchange *x);
 enum step_result exchange_choose_profile_session(struct exchange *x, bool only_looks);
 bool exchange_injects_handles(const struct exchange *x, const struct upstream *up,
                               const struct catalog *catalog);
+/* At initialize, where the client has something to tell: the session that its transport will have.
+ */
+enum step_result exchange_choose_initial_session(struct exchange *x);
+/* context.c: what a client tells its session. */
+enum step_result exchange_read_context(struct exchange *x);
+/* The session has it, or is refused another. */
+enum step_result exchange_fix_context(struct exchange *x);
+/* The session goes into x->job, before what it has; and what became of it. */
+void exchange_store_session(struct exchange *x);
+enum step_result exchange_session_stored(struct exchange *x);
+/* Has the session what x->up, a server that takes some of it, needs? */
+enum step_result exchange_check_context(struct exchange *x);
 /* route.c: which server it is for. */
 enum step_result exchange_route(struct exchange *x);
 /* Every server that counts for it, in x->plan. */

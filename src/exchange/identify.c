@@ -70,7 +70,7 @@ static enum step_result refuse(struct exchange *x)
     return result;
 }
 
-enum step_result exchange_identify(struct exchange *x)
+static enum step_result find_out(struct exchange *x)
 {
     bool strict = x->config->client_id_required || (x->profile && x->profile->client_id_required);
     const char *refusal = exchange_client_refusal(strict, x->head);
@@ -89,4 +89,10 @@ enum step_result exchange_identify(struct exchange *x)
     if (!x->http)
         return STEP_NEXT; /* a pipe has one client, and no headers */
     return refusal ? exchange_refuse(x, 400, -32600, "%s", refusal) : STEP_NEXT;
+}
+
+enum step_result exchange_identify(struct exchange *x)
+{
+    enum step_result result = find_out(x);
+    return result == STEP_NEXT ? exchange_read_context(x) : result;
 }

@@ -442,9 +442,9 @@ static void part_start(struct listen_part *p)
         arena_printf(x->mem, "o:%.*s/%.*s", STR_ARG(x->who.tenant), STR_ARG(x->who.owner));
 
     p->who = (struct link_identity){
-        .key = is_shared    ? STR("all")
-               : x->session ? x->session->link_key
-                            : owner,
+        .key = is_shared                              ? STR("all")
+               : x->session && !config->takes_context ? x->session->link_key
+                                                      : owner,
         .owner = owner,
         .principal = is_shared ? NULL : &x->who,
     };

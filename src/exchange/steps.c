@@ -7,6 +7,7 @@
  *   transport  the legacy Mcp-Session-Id, or 404                 (choose.c, session/lookup.c)
  *   route      path → upstream, and what it offers               (upstream/)
  *   session    which durable session a call belongs to           (choose.c)
+ *   context    what its client told that session, or 400         (context.c)
  *   permit     may they: scopes, headers against body
  *   kept       a result that did not reach its client: handed out  (redeliver.c)
  *   call       answered here, or by the upstream: intent durable, link, send, answer   (call/)
@@ -67,12 +68,19 @@ static enum step_result step_session(struct exchange *x)
 {
     if (forwards(x))
         return exchange_choose_session(x);
+    if (unlikely(x->context != NULL) && x->method->service == SERVE_INITIALIZE)
+        return exchange_choose_initial_session(x);
     if (x->profile_tool && x->profile_tool->has_session)
         return exchange_choose_profile_session(x, x->profile_tool->only_looks);
     if (x->profile && x->profile->mode == PROFILE_DYNAMIC && x->method->service == SERVE_LIST &&
         x->era == MCP_LEGACY && !x->transport)
         return exchange_choose_channel_session(x);
     return STEP_NEXT;
+}
+
+static enum step_result step_context(struct exchange *x)
+{
+    return exchange_fix_context(x);
 }
 
 static enum step_result step_permit(struct exchange *x)
@@ -85,6 +93,8 @@ static enum step_result step_permit(struct exchange *x)
     if (exchange_check_scopes(x) != STEP_NEXT)
         return STEP_REPLY;
     if (upstream_is_guarded(x->up) && exchange_check_pin(x) != STEP_NEXT)
+        return STEP_REPLY;
+    if (unlikely(upstream_config(x->up)->takes_context) && exchange_check_context(x) != STEP_NEXT)
         return STEP_REPLY;
     if (x->tool.n > MAX_NAME)
         return exchange_refuse(x, 200, -32602, "a name or uri has at most %d bytes", MAX_NAME);
@@ -195,8 +205,8 @@ static const struct step {
 } steps[] = {
     {"message", step_message},     {"identify", step_identify}, {"limit", step_limit},
     {"transport", step_transport}, {"route", step_route},       {"session", step_session},
-    {"permit", step_permit},       {"kept", step_kept},         {"call", step_call},
-    {"audit", step_audit},         {"reply", step_reply},
+    {"context", step_context},     {"permit", step_permit},     {"kept", step_kept},
+    {"call", step_call},           {"audit", step_audit},       {"reply", step_reply},
 };
 
 /* A step that waits is run again when it is resumed: each knows from its own fields what it has. */

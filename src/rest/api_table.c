@@ -261,6 +261,8 @@ static const struct api_member session_members[] = {
     {"initialized", "boolean", NULL, true, NULL, NULL, "The client has shaken hands."},
     {"core_session_id", "string", NULL, false, NULL, NULL, "The session of another system."},
     {"passthrough_auth", "object", "PassthroughAuth", false, NULL, NULL, "That there is some."},
+    {"profile_context_keys", "array", NULL, false, NULL, NULL,
+     "What its client told it when it began: the keys, never the values."},
     {"connection_metadata", "object", NULL, false, NULL, NULL,
      "The client's metadata, and ip_address, user_agent, protocol, tls_version."},
     {"context_id", "string", NULL, false, "uuid", NULL, "Its context document."},

@@ -207,14 +207,19 @@ static struct found *find(struct http_request *r)
     return f;
 }
 
-/* Credentials come in these headers and in the path; passwords, credentials for other services and
- * new keys in bodies of the REST interface and of commands. */
+/* Credentials come in these headers, in the path and in the query of a profile (?config=);
+ * passwords, credentials for other services and new keys in bodies of the REST interface and of
+ * commands. */
 static bool may_hold_secrets(const struct http_request *r)
 {
-    static const struct str names[] = {
-        {"authorization", 13}, {"x-api-key", 9}, {"cookie", 6}, {"proxy-authorization", 19}};
+    static const struct str names[] = {{"authorization", 13},
+                                       {"x-api-key", 9},
+                                       {"cookie", 6},
+                                       {"proxy-authorization", 19},
+                                       {"mcp-config", 10}};
 
-    if (r->is_unix || api_is_path(r->head->path) || str_starts(r->head->path, STR("/mcp/k/")))
+    if (r->is_unix || api_is_path(r->head->path) || str_starts(r->head->path, STR("/mcp/k/")) ||
+        (r->head->query.p && str_starts(r->head->path, STR("/mcp/p/"))))
         return true;
     for (unsigned i = 0; i < r->head->n_headers; i++)
         for (size_t j = 0; j < countof(names); j++)

@@ -104,6 +104,7 @@ static struct session *session_from_row(struct session_query *q)
     s->stored = true;
     session_take_sealed(s, row->sealed_auth);
     session_take_toolsets(s, row->toolsets);
+    session_load_context(s, row->sealed_context);
     take_times(s, row);
     for (size_t i = 0; i < q->n_links; i++)
         session_add_link(s, q->links[i].server)->stored = q->links[i].writer == q->home->writer;

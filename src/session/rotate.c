@@ -156,11 +156,12 @@ static bool open_key(struct rotating *r, struct str tenant, struct str id, struc
     return true;
 }
 
-/* The row's credentials under the tenant's newest key; absent: they are already, or cannot be. */
-static bool seal_again(struct rotating *r, const struct session_row *row, struct arena *mem,
-                       struct str *ret, struct error *err)
+/* A secret of the row under the tenant's newest key; absent: there is none, it is already, or it
+ * cannot be. */
+static bool seal_again(struct rotating *r, const struct session_row *row, struct str field,
+                       struct str sealed, struct arena *mem, struct str *ret, struct error *err)
 {
-    struct sealed_place place = {row->tenant, row->id, STR(SEALED_FIELD_AUTH)};
+    struct sealed_place place = {row->tenant, row->id, field};
     struct seal_key *old = NULL, *fresh = NULL;
     struct str old_id = STR_NONE, id = STR_NONE;
     struct sealed s;
@@ -168,7 +169,9 @@ static bool seal_again(struct rotating *r, const struct session_row *row, struct
     bool opened = false;
 
     *ret = STR_NONE;
-    if (!sealed_read(row->sealed_auth, mem, &s)) {
+    if (!sealed.p)
+        return true;
+    if (!sealed_read(sealed, mem, &s)) {
         r->told->unusable++;
         return true;
     }
@@ -197,14 +200,18 @@ static bool reseal_page(struct rotating *r, const struct session_row *rows, size
     size_t at = 0;
 
     for (size_t i = 0; i < n; i++) {
-        struct str sealed;
-        if (!seal_again(r, &rows[i], mem, &sealed, err))
+        struct str auth, context;
+        if (!seal_again(r, &rows[i], STR(SEALED_FIELD_AUTH), rows[i].sealed_auth, mem, &auth,
+                        err) ||
+            !seal_again(r, &rows[i], STR(SEALED_FIELD_CONTEXT), rows[i].sealed_context, mem,
+                        &context, err))
             return false;
-        if (!sealed.p)
+        if (!auth.p && !context.p)
             continue;
         fresh[at] = (struct session_row){.id = rows[i].id,
                                          .tenant = rows[i].tenant,
-                                         .sealed_auth = sealed,
+                                         .sealed_auth = auth,
+                                         .sealed_context = context,
                                          .version = rows[i].version};
         ops[at] = (struct store_op){.kind = OP_SESSION_RESEAL, .session = &fresh[at]};
         at++;

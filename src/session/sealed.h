@@ -2,6 +2,7 @@
 /* How a session's credentials are stored: sealed, as text that says by which key,
  *
  *   hfs1.KEY-ID.SERVICES.BYTES      the last two in base64url, SERVICES a JSON array of names
+ *                                   (of a context, see profile_context.h: its label)
  *
  * Bound to the bytes are the version, the tenant, the session, the field, the key's id and the
  * services: moved to another row, field or tenant, or cut, or changed, they do not open. */
@@ -12,6 +13,7 @@
 #include "crypto/seal.h"
 
 #define SEALED_FIELD_AUTH "passthrough_auth"
+#define SEALED_FIELD_CONTEXT "profile_context"
 
 struct sealed {
     struct str key_id;

@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "crypto/hash.h"
 #include "session/fresh.h"
+#include "session/profile_context.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -234,6 +235,8 @@ struct session *session_new(struct sessions *home, const struct session_birth *b
     s->origin = birth->origin;
     s->provisional = birth->provisional;
     s->counted = birth->counted;
+    if (birth->context_mac)
+        session_expect_context(s, birth->context_mac);
     s->created_ms = s->last_used_ms = clock_life_ms();
     s->expires_ms = s->created_ms + (birth->provisional ? SESSION_PROVISIONAL_MS : birth->life_ms);
     session_enter_cache(s);
@@ -289,6 +292,7 @@ void session_fill_row(const struct session *s, struct session_row *ret)
         .carrier = s->carrier,
         .carrier_key = s->carrier_key,
         .toolsets = s->toolsets,
+        .sealed_context = s->context ? s->context->sealed : STR_NONE,
         .created_ms = s->created_ms,
         .last_activity_ms = s->last_used_ms,
         .expires_ms = s->expires_ms,
@@ -379,6 +383,34 @@ uint64_t sessions_toolset_moves(const struct sessions *s)
 bool session_toolsets_moved(const struct session *s, uint64_t since)
 {
     return s->toolset_writes || s->toolset_move > since;
+}
+
+void session_expect_context(struct session *s, const uint8_t mac[32])
+{
+    s->context = arena_new_of(s->mem, struct session_context);
+    memcpy(s->context->mac, mac, sizeof(s->context->mac));
+}
+
+void session_seal_context(struct session *s, struct str sealed)
+{
+    if (!s->context->sealed.p)
+        s->context->sealed = arena_dup(s->mem, sealed);
+}
+
+/* A label that cannot be read agrees with nothing: whoever tells it something is refused. */
+void session_load_context(struct session *s, struct str sealed)
+{
+    struct arena *mem;
+    struct str keys;
+
+    if (!sealed.p)
+        return;
+    mem = arena_new(1024 * 1024);
+    s->context = arena_new_of(s->mem, struct session_context);
+    if (!profile_context_read_label(sealed, mem, &keys, s->context->mac))
+        memset(s->context->mac, 0, sizeof(s->context->mac));
+    s->context->sealed = arena_dup(s->mem, sealed);
+    arena_free(mem);
 }
 
 void session_take_sealed(struct session *s, struct str sealed_auth)

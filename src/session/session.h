@@ -26,6 +26,12 @@ struct session_link {
     bool lost;           /* state went with an earlier one, and no result has said so yet */
 };
 
+/* What a client told its session at its begin (profile_context.h); fixed from then on. */
+struct session_context {
+    uint8_t mac[32];
+    struct str sealed; /* absent: not sealed yet, so the row cannot be made */
+};
+
 struct session {
     struct sessions *home;
     unsigned refs;
@@ -46,6 +52,7 @@ struct session {
     struct str toolsets; /* keys of those enabled in it, a comma between; absent: none; its own */
     unsigned toolset_writes; /* changes of it that the store has not answered yet */
     uint64_t toolset_move;   /* of sessions_toolset_moves(), the last that was this session's */
+    struct session_context *context; /* what its client told it; NULL: nothing */
     struct session_link *links;
     struct list lru; /* on the idle list while refs == 0 */
 };
@@ -96,7 +103,8 @@ struct session_birth {
     struct str carrier, carrier_key; /* key absent for sessions found only by handle or transport */
     struct str client_name, client_version;
     bool provisional, counted;
-    int64_t life_ms; /* after its last use, unless it is provisional */
+    int64_t life_ms;            /* after its last use, unless it is provisional */
+    const uint8_t *context_mac; /* of what its client tells it; NULL: nothing */
 };
 struct session *session_new(struct sessions *s, const struct session_birth *birth) must_check;
 /* The row to create; spans borrow from the session. */
@@ -136,6 +144,11 @@ uint64_t sessions_toolset_moves(const struct sessions *s);
 bool session_toolsets_moved(const struct session *s, uint64_t since);
 /* The one with this row id, borrowed; NULL: it is not resident. */
 struct session *sessions_by_id(struct sessions *s, struct str tenant, struct str id);
+
+/* It is to be told something of that MAC, which is yet to be sealed. */
+void session_expect_context(struct session *s, const uint8_t mac[32]);
+/* What it was told is sealed now (copied); the first of several counts. */
+void session_seal_context(struct session *s, struct str sealed);
 
 /* One reference; visible to lookups from now on (its row is committed by then). */
 struct transport *transport_new(struct sessions *s, const struct transport_row *row) must_check;

@@ -45,6 +45,8 @@ struct str sessions_key(struct arena *mem, char kind, struct str tenant, struct 
 struct arena *session_arena(struct str tenant, struct str owner, struct str key, struct str client);
 /* Copied; absent: none. */
 void session_take_sealed(struct session *s, struct str sealed_auth);
+/* From the row; absent: nothing. */
+void session_load_context(struct session *s, struct str sealed);
 void session_enter_cache(struct session *s);
 struct session_link *session_add_link(struct session *s, struct str server);
 struct str client_type_of(struct str client_name);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "crypto/hash.h"
+#include "session/profile_context.h"
 #include "session/sealed.h"
 
 #include <stdio.h>
@@ -32,6 +33,18 @@ static void auth_to_json(struct str sealed_auth, struct js_writer *w)
     arena_free(mem);
 }
 
+/* Which keys its client gave it; never a value. */
+static void context_to_json(struct str sealed, struct js_writer *w)
+{
+    struct arena *mem = arena_new(1024 * 1024);
+    uint8_t ignored[SHA256_BYTES];
+    struct str keys;
+
+    js_kv_raw(w, "profile_context_keys",
+              profile_context_read_label(sealed, mem, &keys, ignored) ? keys : STR("[]"));
+    arena_free(mem);
+}
+
 void session_to_json(const struct session_row *row, struct js_writer *w)
 {
     js_object(w);
@@ -50,6 +63,8 @@ void session_to_json(const struct session_row *row, struct js_writer *w)
         js_kv_raw(w, "connection_metadata", row->connection_metadata);
     if (row->sealed_auth.n)
         auth_to_json(row->sealed_auth, w);
+    if (row->sealed_context.n)
+        context_to_json(row->sealed_context, w);
     js_kv_string(w, "context_id", row->context_id);
     json_kv_time(w, "last_activity_at", row->last_activity_ms);
     js_kv_int(w, "tool_execution_count", row->tool_count);

@@ -45,6 +45,7 @@ struct link *link_new(struct upstream *u, const struct link_identity *who, enum 
     l->owner = arena_dup(l->mem, who->owner);
     l->initialize_params = arena_dup(l->mem, who->initialize_params);
     take_credential(l, &who->credential);
+    link_fill(l, who);
     l->last_used_ms = loop_now_ms(u->set->loop);
     list_init(&l->waiters);
     list_init(&l->pendings);
@@ -67,6 +68,7 @@ static void reap_link(struct loop_task *task)
     link_forget_own(l);
     upstream_unref(l->up);
     secret_release(&l->secret);
+    arena_free(l->hidden);
     arena_free(l->mem);
     free(l);
 }

@@ -66,24 +66,33 @@ struct http_pool *remote_streams(struct upstream *u, struct remote *r)
     return r->streams;
 }
 
-/* The configured headers, but for the one in whose place the link's credential stands. */
+/* Not by printf, which leaves what it wrote on the stack. */
+static void add_line(struct buf *lines, struct str name, struct str value)
+{
+    buf_addstr(lines, name);
+    buf_addz(lines, ": ");
+    buf_addstr(lines, value);
+    buf_addz(lines, "\r\n");
+}
+
+/* The configured headers, filled for this link, but for the one in whose place its credential
+ * stands. */
 void remote_add_own_lines(struct buf *lines, const struct link *l, struct str own)
 {
     const struct link_credential *c = &l->credential;
-    const struct server_config *config = l->up->config;
+    bool has_credential = c->value.p && c->as == CREDENTIAL_HEADER;
+    size_t n;
+    const struct config_pair *headers = link_pairs(l, &n);
 
-    if (!c->value.p || c->as != CREDENTIAL_HEADER) {
+    if (!has_credential && !l->pairs) {
         buf_addstr(lines, own);
         return;
     }
-    for (size_t i = 0; i < config->n_headers; i++)
-        if (!str_ieq(config->headers[i].name, c->name))
-            buf_addf(lines, "%.*s: %.*s\r\n", STR_ARG(config->headers[i].name),
-                     STR_ARG(config->headers[i].value));
-    buf_addstr(lines, c->name);
-    buf_addz(lines, ": ");
-    buf_addstr(lines, c->value);
-    buf_addz(lines, "\r\n");
+    for (size_t i = 0; i < n; i++)
+        if (!has_credential || !str_ieq(headers[i].name, c->name))
+            add_line(lines, headers[i].name, headers[i].value);
+    if (has_credential)
+        add_line(lines, c->name, c->value);
 }
 
 /* All that every request has. */

@@ -20,15 +20,20 @@ static void stdio_open(struct link *l)
 {
     struct upstreams *s = l->up->set;
     struct server_config with = *l->up->config;
+    size_t n;
+    const struct config_pair *own = link_pairs(l, &n);
     struct config_pair *env;
 
+    with.env = (struct config_pair *)own; /* only read */
+    with.n_env = n;
     if (l->credential.value.p && l->credential.as == CREDENTIAL_ENV) {
-        env = arena_alloc(l->mem, (with.n_env + 1) * sizeof(*env));
+        env = arena_alloc(l->mem, (n + 1) * sizeof(*env));
         with.n_env = 0;
-        for (size_t i = 0; i < l->up->config->n_env; i++)
-            if (!str_eq(l->up->config->env[i].name, l->credential.name))
-                env[with.n_env++] = l->up->config->env[i];
-        env[with.n_env++] = (struct config_pair){l->credential.name, l->credential.value};
+        for (size_t i = 0; i < n; i++)
+            if (!str_eq(own[i].name, l->credential.name))
+                env[with.n_env++] = own[i];
+        env[with.n_env++] =
+            (struct config_pair){.name = l->credential.name, .value = l->credential.value};
         with.env = env;
     }
     l->wire = child_start(s->loop, s->keeper, &with, &events, l);

@@ -159,6 +159,10 @@ struct link_credential {
     struct str name, value;
 };
 
+/* Can what a session was told stand where the server's configuration wants it? */
+must_check bool upstream_check_told(const struct upstream *u, const struct config_pair *told,
+                                    size_t n, struct error *err);
+
 /* Whose link: the key decides who shares it. */
 struct link_identity {
     struct str key;   /* "s:<session row>", "o:<tenant>/<owner>", "all" */
@@ -168,6 +172,8 @@ struct link_identity {
     struct str
         initialize_params; /* the client's own, to open a legacy upstream with; absent: ours */
     struct link_credential credential; /* a link opened for `key` has it for its life */
+    const struct config_pair *told;    /* what its session was told, for ${context:KEY}; likewise */
+    size_t n_told;
 };
 struct link_wait {
     struct list link;         /* on a link's waiters, or in line for a place */

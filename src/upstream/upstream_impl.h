@@ -21,6 +21,9 @@ struct link {
     struct str initialize_params;
     struct link_credential credential; /* its name is in mem, its value … */
     struct secret secret;              /* … here */
+    const struct config_pair *pairs;   /* env or headers, filled; NULL: as configured */
+    size_t n_pairs;
+    struct arena *hidden; /* … and their memory; NULL: none */
     struct arena *mem;
     struct list waiters;  /* struct link_wait */
     struct list pendings; /* struct pending, oldest first */
@@ -146,6 +149,11 @@ struct upstreams {
 /* link.c */
 struct link *link_new(struct upstream *u, const struct link_identity *who, enum mcp_era era,
                       bool is_probe);
+/* fill.c */
+void link_fill(struct link *l, const struct link_identity *who);
+/* Its env or headers, whichever its server uses. */
+const struct config_pair *link_pairs(const struct link *l, size_t *ret_n);
+/* link.c again */
 void link_up(struct link *l);       /* the transport is there: shakes hands when legacy */
 void link_up_later(struct link *l); /* the same at the end of this turn */
 void link_opened(struct link *l);

@@ -9,6 +9,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
+import urllib.parse
 
 import pytest
 
@@ -61,16 +62,18 @@ class Stage:
 
     def __init__(self, holdfast, http_server, stdio_server, env):
         self.canary, self.seen = Canaries(), []
-        self.web, self.basic = http_server('web'), http_server('basic')
+        self.web, self.basic, self.told = http_server('web'), http_server('basic'), http_server('told')
         entries = {'web': self.web.entry(headers={'X-Configured-Token': self.canary['config-header']},
                                          credential={'service': 'web', 'as': 'header:Authorization'}),
-                   'basic': self.basic.entry(credential={'service': 'basic', 'as': 'header:Authorization'})}
+                   'basic': self.basic.entry(credential={'service': 'basic', 'as': 'header:Authorization'}),
+                   'told': self.told.entry(headers={'X-Told': 'is ${context:word}'})}
         self.records = {}
         for name in CHILDREN:
             own = {'rec': {'env': {'CONFIGURED_TOKEN': self.canary['config-env']}, 'credential': {'service': 'rec', 'as': 'env:TOKEN'}},
                    'meta': {'share': 'all', 'credential': {'service': 'meta', 'as': 'meta:acme/token'}}, 'other': {}}[name]
             entries[name], self.records[name] = stdio_server(name, **own)
-        self.hf = holdfast(entries, {'auth': 'required', 'path_keys': True}, env={'HOLDFAST_LOG_LEVEL': 'debug', **env})
+        self.hf = holdfast(entries, {'auth': 'required', 'path_keys': True, 'profiles': {'told': {'context': {'keys': ['word']}}}},
+                           env={'HOLDFAST_LOG_LEVEL': 'debug', **env})
         self.env = env
 
     def key(self, door, *flags):
@@ -126,6 +129,16 @@ def signed_in(stage):
     assert stage.say('GET', '/api/v1/auth/sessions', {'Authorization': 'Bearer ' + fresh['access_token']}).status == 200
 
 
+def told_sessions(stage, bearer):
+    """What clients tell their sessions: as a query, and in a header."""
+    told = json.dumps({'word': stage.canary['config-query']})
+    for path, headers in (('/mcp/p/told?config=' + urllib.parse.quote(told), {}),
+                          ('/mcp/p/told', {'mcp-config': json.dumps({'word': stage.canary['config-in-header']})})):
+        client = Client(stage.hf, path, headers={**bearer.headers, **headers}).connect()
+        stage.seen += [client.call('told__echo', {'text': 'x'}), client.rpc('tools/list')]
+        assert stage.seen[-2].text == 'x', stage.seen[-2]
+
+
 def used_credentials(stage):
     """Calls that take them along; the session."""
     bearer, header, path = (stage.key(door) for door in ('key-bearer', 'key-x-api', 'key-path'))
@@ -140,19 +153,21 @@ def used_credentials(stage):
                 stage.call(f'/mcp{key}/{server}', headers, name, text='hello')
         assert Client(stage.hf, f'/mcp{key}/web', headers=headers).rpc('tools/list').status == 200
     stage.call('/mcp/other', bearer.headers, name, password=stage.canary['argument'], text='x')
+    told_sessions(stage, bearer)
     return name, bearer
 
 
 def received(stage):
     """Who got what: each server its own, and nobody else's."""
     got = {}
-    for name, server in (('web', stage.web), ('basic', stage.basic)):
+    for name, server in (('web', stage.web), ('basic', stage.basic), ('told', stage.told)):
         got[name] = json.dumps(server.record.heads()) + str(server.record.messages())
     for name in CHILDREN:
         got[name] = str(stage.records[name].messages())
     pair = base64.b64encode(f"{stage.canary['basic-user']}:{stage.canary['basic-password']}".encode()).decode()
     wanted = {'web': {stage.canary['bearer'], stage.canary['config-header']}, 'basic': {pair}, 'meta': {stage.canary['meta']},
-              'other': {stage.canary['argument']}, 'rec': set()}
+              'other': {stage.canary['argument']}, 'rec': set(),
+              'told': {stage.canary['config-query'], stage.canary['config-in-header']}}
     everything = set(stage.canary.values.values()) | {pair}
     for name, text in got.items():
         assert {v for v in everything if v in text} == wanted[name], name
@@ -252,7 +267,9 @@ def test_secrets_reach_their_server_and_are_found_nowhere_else(stage):
     check_files(stage, stage.hf.data)  # with the WAL and the spool as they are
     if stage.redis:
         check_redis(stage)
-    assert stage.say('DELETE', f'/api/v1/sessions/{name}', bearer.headers).status in (200, 204)
+    for session in stage.say('GET', '/api/v1/sessions', bearer.headers).json()['sessions']:
+        if session['session_id'] == name or session.get('profile_context_keys') == ['word']:
+            assert stage.say('DELETE', f'/api/v1/sessions/{session["session_id"]}', bearer.headers).status in (200, 204)
     wait_for(lambda: not [p for p in stage.records['rec'].starts() if os.path.exists(f'/proc/{p}')], 'its process to end')
     in_memory(stage, [main], *CONFIGURED)  # no credential is left, wherever
     stage.hf.check_stopped()

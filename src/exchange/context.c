@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a client tells its session on a profile with "context" (session/profile_context.h): read
+ * from every request that carries it, fixed by the one that makes the session, sealed before the
+ * session's row is written, and held against what later ones carry.  A legacy client's session is
+ * made at initialize, where it has something to tell. */
+#include "exchange/exchange.h"
+
+#include "identity/connection.h"
+#include "session/profile_context.h"
+#include "session/session_metrics.h"
+
+struct context_seal {
+    struct keyring_job job;
+    struct exchange *x;
+    bool is_done;
+};
+
+static bool parse(struct exchange *x, struct str text, struct profile_context *ret,
+                  struct error *err)
+{
+    struct profile_context_rules rules = {
+        .profile = x->profile, .key = x->sv->context_key, .tenant = x->who.tenant};
+
+    *ret = (struct profile_context){0};
+    return !text.p || profile_context_parse(text, &rules, x->mem, ret, err);
+}
+
+enum step_result exchange_read_context(struct exchange *x)
+{
+    struct profile_context query, header;
+    struct str in_query, in_header;
+    struct error err;
+
+    if (likely(!x->profile) || x->context)
+        return STEP_NEXT;
+    if (!profile_context_in_query(x->head, x->mem, &in_query, &err) ||
+        !profile_context_in_header(x->head, &in_header, &err) ||
+        !parse(x, in_query, &query, &err) || !parse(x, in_header, &header, &err))
+        return exchange_fail(x, &err);
+    if (query.plain.p && header.plain.p && !crypto_equal(query.mac, header.mac, sizeof(query.mac)))
+        return exchange_refuse(x, 400, -32600, "?config= and mcp-config differ; send one of them");
+    if (!query.plain.p && !header.plain.p)
+        return STEP_NEXT;
+    x->context = arena_new_of(x->mem, struct profile_context);
+    *x->context = header.plain.p ? header : query;
+    return STEP_NEXT;
+}
+
+static void on_sealed(struct keyring_job *j)
+{
+    struct context_seal *s = j->user;
+
+    s->is_done = true;
+    exchange_resume(s->x);
+}
+
+/* Whoever else begins the same session just now seals it too: the first one's is stored. */
+static enum step_result seal_context(struct exchange *x)
+{
+    struct context_seal *s = x->context_seal;
+
+    if (!s) {
+        s = x->context_seal = arena_new_of(x->mem, struct context_seal);
+        s->x = x;
+        s->job = (struct keyring_job){
+            .place = {x->session->tenant, x->session->id, STR(SEALED_FIELD_CONTEXT)},
+            .services = profile_context_label(x->context, x->mem),
+            .plain = x->context->plain,
+            .mem = x->mem,
+            .done = on_sealed,
+            .user = s,
+        };
+        s->is_done = keyring_seal(x->sv->keyring, &s->job);
+    }
+    if (!s->is_done)
+        return STEP_WAIT;
+    if (s->job.ok) {
+        session_seal_context(x->session, s->job.result);
+        return STEP_NEXT;
+    }
+    if (!x->session->context->sealed.p)
+        session_forget(x->session); /* the next request begins another */
+    return exchange_fail(x, &s->job.err);
+}
+
+static enum step_result refuse_other(struct exchange *x)
+{
+    return exchange_refuse(x, 400, -32600,
+                           "The config of this request is not what its session has: that was fixed "
+                           "when the session began; leave it out, or open a new session");
+}
+
+/* Begun by a request that was refused, and used by nobody since: it has yet to begin. */
+static bool has_yet_to_begin(const struct exchange *x, const struct session *s)
+{
+    unsigned ours = 1 + (x->transport && x->transport->session == s);
+
+    return s == x->session && !s->stored && !s->context && s->refs == ours;
+}
+
+enum step_result exchange_fix_context(struct exchange *x)
+{
+    struct session *s = x->session ? x->session : x->transport ? x->transport->session : NULL;
+
+    if (x->context && s && has_yet_to_begin(x, s))
+        session_expect_context(s, x->context->mac);
+    if (!s || (!x->context && !s->context))
+        return STEP_NEXT;
+    if (x->context &&
+        (!s->context || !crypto_equal(s->context->mac, x->context->mac, sizeof(s->context->mac))))
+        return refuse_other(x);
+    if (s->context->sealed.p || s != x->session)
+        return STEP_NEXT;
+    if (!x->context)
+        return exchange_refuse(x, 503, -32000, "The session is being made; try again shortly");
+    return seal_context(x);
+}
+
+/* A hole that nothing fills; NULL: there is none. */
+static const struct context_hole *find_empty(const struct config_pair *pairs, size_t n,
+                                             struct str keys)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < pairs[i].n_holes; k++) {
+            const struct context_hole *hole = &pairs[i].holes[k];
+            if (!hole->fallback.p && !profile_context_has_key(keys, hole->key))
+                return hole;
+        }
+    return NULL;
+}
+
+enum step_result exchange_check_context(struct exchange *x)
+{
+    const struct server_config *c = upstream_config(x->up);
+    const struct session_context *told = x->session->context;
+    uint8_t ignored[SHA256_BYTES];
+    struct str keys = STR_NONE;
+
+    if (told && !profile_context_read_label(told->sealed, x->mem, &keys, ignored))
+        keys = STR_NONE;
+    const struct context_hole *empty = c->kind == SERVER_HTTP
+                                           ? find_empty(c->headers, c->n_headers, keys)
+                                           : find_empty(c->env, c->n_env, keys);
+    if (!empty)
+        return STEP_NEXT;
+    return exchange_refuse(
+        x, 200, -32602,
+        "The server %.*s needs \"%.*s\", which this session was not told; open a new session at "
+        "/mcp/p/PROFILE, a profile whose \"context\" lists it, with the header mcp-config: "
+        "{\"%.*s\": …}, or with the same in ?config=",
+        STR_ARG(c->name), STR_ARG(empty->key), STR_ARG(empty->key));
+}
+
+/* At initialize: its row, or that it counts from now on. */
+void exchange_store_session(struct exchange *x)
+{
+    struct session *s = x->session;
+    struct store_op *ops = arena_zalloc(x->mem, 2 * sizeof(*ops));
+    struct session_row *row = &x->call.session_row;
+
+    session_used(s);
+    session_touch(s);
+    if (s->stored && !x->call.names_session)
+        return;
+    session_fill_row(s, row);
+    if (x->http)
+        row->connection_metadata = connection_metadata(x->config, x->http, STR_NONE, x->mem);
+    if (x->call.names_session)
+        row->expires_ms = s->last_used_ms + config_default_ttl_ms(x->config, x->who.tenant);
+    ops[0] = (struct store_op){
+        .kind = s->stored ? OP_SESSION_NAME : OP_SESSION_CREATE,
+        .who = &x->who,
+        .session = row,
+        .max_counted = config_max_sessions(x->config, x->who.tenant),
+    };
+    ops[1] = x->op;
+    x->job.ops = ops;
+    x->job.n = 2;
+}
+
+enum step_result exchange_session_stored(struct exchange *x)
+{
+    const struct store_op *op = x->job.n > 1 ? &x->job.ops[0] : NULL;
+    struct error err;
+
+    if (!op)
+        return STEP_NEXT;
+    if (op->verdict == VERDICT_LIMIT) {
+        session_metric_create_failed(CREATE_OVER_LIMIT);
+        session_forget(x->session);
+        error_set(&err, ERR_SESSION_LIMIT, "session limit exceeded for tenant");
+        return exchange_fail(x, &err);
+    }
+    if (op->verdict != VERDICT_OK && !x->session->stored) {
+        session_forget(x->session);
+        return exchange_refuse(x, 503, -32000, "The session is being made; try again shortly");
+    }
+    if (op->kind == OP_SESSION_CREATE && op->verdict == VERDICT_OK)
+        session_tell_created(op->session);
+    x->session->stored = true;
+    if (x->call.names_session) {
+        x->session->provisional = false;
+        x->session->counted = true;
+        x->session->expires_ms = op->session->expires_ms;
+    }
+    return STEP_NEXT;
+}
