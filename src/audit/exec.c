@@ -42,15 +42,9 @@ bool exec_is_open(const struct exec *x)
     return x->state == EXEC_OPEN;
 }
 
-/* At most AUDIT_TEXT_MAX bytes, never half a character. */
 static struct str cut_text(struct str s)
 {
-    if (s.n <= AUDIT_TEXT_MAX)
-        return s;
-    size_t n = AUDIT_TEXT_MAX;
-    while (n > AUDIT_TEXT_MAX - 4 && ((unsigned char)s.p[n] & 0xc0) == 0x80)
-        n--;
-    return str_n(s.p, n);
+    return str_cut(s, AUDIT_TEXT_MAX);
 }
 
 /* The event's texts in one table, so that copying them is one loop. */

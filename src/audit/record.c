@@ -129,16 +129,6 @@ static void on_written(struct write_job *job)
     r->done(r);
 }
 
-/* At most `max` bytes, never half a character. */
-static struct str cut(struct str s, size_t max)
-{
-    if (s.n <= max)
-        return s;
-    while (max > 0 && ((unsigned char)s.p[max] & 0xc0) == 0x80)
-        max--;
-    return str_n(s.p, max);
-}
-
 static void fill(struct audit_record *r, struct told_event *t, const struct audit_told *told)
 {
     t->arguments = told->arguments;
@@ -152,10 +142,10 @@ static void fill(struct audit_record *r, struct told_event *t, const struct audi
         .session_id = r->session.id,
         .carrier = STR("rest"),
         .method = STR("tools/call"),
-        .tool = cut(told->tool, AUDIT_TEXT_MAX),
+        .tool = str_cut(told->tool, AUDIT_TEXT_MAX),
         .tool_id = told->tool_id,
         .outcome = told->error.p ? STR("error") : STR("ok"),
-        .error = cut(told->error, ERROR_MAX),
+        .error = str_cut(told->error, ERROR_MAX),
         .duration_us = told->duration_ms * 1000,
         .tokens = told->tokens,
         .body_len = -1,

@@ -74,6 +74,15 @@ struct str str_trim(struct str s)
     return s;
 }
 
+struct str str_cut(struct str s, size_t max)
+{
+    if (s.n <= max)
+        return s;
+    while (max > 0 && ((unsigned char)s.p[max] & 0xc0) == 0x80)
+        max--;
+    return str_n(s.p, max);
+}
+
 size_t str_find(struct str s, char c)
 {
     const char *at = s.n ? memchr(s.p, c, s.n) : NULL;

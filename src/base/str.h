@@ -43,6 +43,8 @@ bool str_ieq(struct str a, struct str b);
 bool str_icontains(struct str s, struct str part); /* ASCII case only */
 int str_cmp(struct str a, struct str b);
 struct str str_trim(struct str s); /* SP and HTAB off both ends */
+/* At most `max` bytes of UTF-8, never half a character. */
+struct str str_cut(struct str s, size_t max);
 /* Position of the first `c`, or s.n. */
 size_t str_find(struct str s, char c);
 /* Cuts *rest at the first `sep`: returns the part before, leaves the part after (absent at the

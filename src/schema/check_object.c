@@ -64,7 +64,7 @@ enum schema_answer check_names(struct check *c, const struct frame *f, const str
         one = check_quietly(c, f, r->sub, key, f->place, false);
         if (one == SCHEMA_INVALID)
             report(c, f->place, r->keyword, "must not have a property named '%.*s'",
-                   STR_ARG(report_cut(check_text(c, key), 64)));
+                   STR_ARG(str_cut(check_text(c, key), 64)));
         answer = answer_and(answer, one);
     }
     return answer;

@@ -56,7 +56,7 @@ enum schema_answer check_type(struct check *c, const struct frame *f, const stru
     if (f->v->type == JS_NUMBER && (r->type_mask & TYPE_INTEGER))
         return report(c, f->place, r->keyword, "must be %.*s, not %.*s",
                       STR_ARG(type_names(c, r->type_mask)),
-                      STR_ARG(report_cut(js_raw(c->doc, f->v), 40)));
+                      STR_ARG(str_cut(js_raw(c->doc, f->v), 40)));
     return report(c, f->place, r->keyword, "must be %.*s, not %s",
                   STR_ARG(type_names(c, r->type_mask)), js_type_name(f->v->type));
 }
@@ -71,7 +71,7 @@ static struct str list_values(struct check *c, const struct js_node *list)
         if (text.n > 300)
             return arena_printf(c->mem, "%.*s, …", STR_ARG(text));
         text = arena_printf(c->mem, "%.*s%s%.*s", STR_ARG(text), text.n ? ", " : "",
-                            STR_ARG(report_cut(js_raw(d, v), 60)));
+                            STR_ARG(str_cut(js_raw(d, v), 60)));
     }
     return text;
 }
@@ -99,7 +99,7 @@ enum schema_answer check_const(struct check *c, const struct frame *f, const str
 
     if (answer == SCHEMA_INVALID)
         report(c, f->place, r->keyword, "must be %.*s",
-               STR_ARG(report_cut(js_raw(c->s->doc, r->value), 200)));
+               STR_ARG(str_cut(js_raw(c->s->doc, r->value), 200)));
     return answer;
 }
 
@@ -117,7 +117,7 @@ static enum schema_answer check_bound(struct check *c, const struct frame *f, co
     if (side < 0 || (side == 0 && inclusive))
         return SCHEMA_VALID;
     return report(c, f->place, r->keyword, "must be %s %.*s", words,
-                  STR_ARG(report_cut(js_raw(c->s->doc, r->value), 40)));
+                  STR_ARG(str_cut(js_raw(c->s->doc, r->value), 40)));
 }
 
 enum schema_answer check_maximum(struct check *c, const struct frame *f, const struct rule *r)
@@ -152,7 +152,7 @@ enum schema_answer check_multiple(struct check *c, const struct frame *f, const 
         return check_unsure(c, r->keyword, "its value has too many digits to divide by");
     if (answer == SCHEMA_INVALID)
         report(c, f->place, r->keyword, "must be a multiple of %.*s",
-               STR_ARG(report_cut(js_raw(c->s->doc, r->value), 40)));
+               STR_ARG(str_cut(js_raw(c->s->doc, r->value), 40)));
     return answer;
 }
 
@@ -213,6 +213,6 @@ enum schema_answer check_pattern(struct check *c, const struct frame *f, const s
 
     if (answer == SCHEMA_INVALID)
         report(c, f->place, r->keyword, "must match the pattern %.*s",
-               STR_ARG(report_cut(js_raw(c->s->doc, r->value), 200)));
+               STR_ARG(str_cut(js_raw(c->s->doc, r->value), 200)));
     return answer;
 }

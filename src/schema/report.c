@@ -9,15 +9,6 @@
 #define NAME_SHOWN 64
 #define KEY_MAX 256 /* bytes of a key in a pointer */
 
-struct str report_cut(struct str text, size_t max)
-{
-    if (text.n <= max)
-        return text;
-    while (max && ((unsigned char)text.p[max] & 0xc0) == 0x80)
-        max--;
-    return str_n(text.p, max);
-}
-
 static bool is_plain_name(struct str key)
 {
     for (size_t i = 0; i < key.n; i++) {
@@ -41,9 +32,9 @@ static struct str place_name(struct check *c, const struct place *at, struct str
         return arena_printf(c->mem, "%.*s[%u]", STR_ARG(up), (unsigned)at->index);
     if (!is_plain_name(at->key))
         return arena_printf(c->mem, "%.*s[\"%.*s\"]", STR_ARG(up),
-                            STR_ARG(report_cut(at->key, NAME_SHOWN)));
+                            STR_ARG(str_cut(at->key, NAME_SHOWN)));
     return arena_printf(c->mem, "%.*s%s%.*s", STR_ARG(up), up.n ? "." : "",
-                        STR_ARG(report_cut(at->key, NAME_SHOWN)));
+                        STR_ARG(str_cut(at->key, NAME_SHOWN)));
 }
 
 static struct str pointer_to(struct check *c, const struct place *at)
@@ -56,7 +47,7 @@ static struct str pointer_to(struct check *c, const struct place *at)
     up = pointer_to(c, at->up);
     if (!at->key.p)
         return arena_printf(c->mem, "%.*s/%u", STR_ARG(up), (unsigned)at->index);
-    key = report_cut(at->key, KEY_MAX);
+    key = str_cut(at->key, KEY_MAX);
     buf_init(&out, 2 * KEY_MAX);
     for (size_t i = 0; i < key.n; i++) {
         if (key.p[i] == '~' || key.p[i] == '/')
@@ -119,7 +110,7 @@ enum schema_answer report_missing(struct check *c, const struct place *at, const
     if (because.p)
         f->sentence =
             arena_printf(c->mem, "missing required parameter '%.*s', needed when '%.*s' is given",
-                         STR_ARG(shown), STR_ARG(report_cut(because, NAME_SHOWN)));
+                         STR_ARG(shown), STR_ARG(str_cut(because, NAME_SHOWN)));
     else
         f->sentence = arena_printf(c->mem, "missing required parameter '%.*s'", STR_ARG(shown));
     return SCHEMA_INVALID;
@@ -181,7 +172,7 @@ static void write_received(const struct js_doc *doc, const struct js_node *insta
              key = js_next(doc, instance, js_value_of(key)), n++) {
             struct str raw = js_raw(doc, key);
             buf_addz(out, first ? "" : ", ");
-            buf_addstr(out, report_cut(str_n(raw.p + 1, raw.n - 2), NAME_SHOWN));
+            buf_addstr(out, str_cut(str_n(raw.p + 1, raw.n - 2), NAME_SHOWN));
             first = false;
         }
     buf_addz(out, first ? "none" : "");
@@ -195,7 +186,7 @@ void schema_report_write(const struct schema_report *r, const struct js_doc *doc
     for (unsigned i = 0; i < r->n; i++)
         if (is_missing(&r->findings[i])) {
             buf_addz(out, missing ? ", " : "Missing required parameters: ");
-            buf_addstr(out, report_cut(r->findings[i].name, NAME_SHOWN));
+            buf_addstr(out, str_cut(r->findings[i].name, NAME_SHOWN));
             missing = true;
         }
     if (missing)

@@ -260,6 +260,5 @@ enum schema_answer report_missing(struct check *c, const struct place *at, const
                                   struct str name, struct str because);
 enum schema_answer report_unknown(struct check *c, const struct place *at, const char *keyword,
                                   struct str name, const struct object_rules *known);
-struct str report_cut(struct str text, size_t max); /* whole characters */
 
 #endif

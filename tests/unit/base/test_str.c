@@ -116,3 +116,13 @@ TEST(test_str_icontains__finds_at_every_place)
     assert_false(str_icontains(STR("toke"), STR("token")));
     assert_true(str_icontains(STR(""), STR("")));
 }
+
+TEST(test_str_cut__keeps_whole_characters)
+{
+    assert_str(str_cut(STR("abc"), 3), "abc");
+    assert_str(str_cut(STR("abcd"), 3), "abc");
+    assert_str(str_cut(STR("ab\xc3\xa9"), 3), "ab");
+    assert_str(str_cut(STR("ab\xc3\xa9z"), 4), "ab\xc3\xa9");
+    assert_str(str_cut(STR("\xf0\x9f\x94\x8d"), 3), "");
+    assert_null(str_cut(STR_NONE, 3).p);
+}
