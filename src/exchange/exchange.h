@@ -149,6 +149,7 @@ enum step_result exchange_decode(struct exchange *x);
 enum step_result exchange_identify(struct exchange *x);
 /* What role and scopes of the caller leave of a call. */
 enum step_result exchange_check_scopes(struct exchange *x);
+enum step_result exchange_check_role(struct exchange *x); /* of its role alone */
 /* Why this client is not served, where every client has to name itself; NULL: it is. */
 const char *exchange_client_refusal(bool is_required, const struct http_head *head);
 /* limit.c: what its tenant and its key may use. */
@@ -233,6 +234,7 @@ void exchange_await_slow(struct exchange *x); /* steps.c: the outlet hears when 
 /* tell.c: what a server says while a call runs. */
 bool exchange_tell(struct call *c, const struct mcp_message *m);
 #define EXCHANGE_SLOW_MS 200
+#define EXCHANGE_NAME_MAX 2048 /* bytes of a tool, a prompt or a uri that a call names */
 #define EXCHANGE_QUIET_MS 15000
 /* state.c: requestState, bound to its owner. */
 struct str exchange_bind_state(struct exchange *x, struct str server, struct str name,

@@ -19,6 +19,10 @@
 #define TEXT_MAX (16u << 20)
 #define DESCRIPTION_MAX 2000
 #define PARAMETERS_MAX 64 /* told of one tool */
+#define PARAMETER_NAME_MAX 256
+#define TYPES_MAX 8 /* told of one parameter */
+#define TYPE_MAX 64
+#define PAGE_BYTES (1u << 20) /* after which tools are only named */
 
 const char find_definition[] =
     "{\"name\":\"find\",\"title\":\"Find tools\",\"description\":\"Finds tools by what they do. "
@@ -208,26 +212,19 @@ static void write_tail(struct finding *f)
 
 /* One tool. */
 
-static struct str cut(struct str text, size_t max)
-{
-    size_t n = text.n < max ? text.n : max;
-
-    while (n < text.n && n > 0 && ((unsigned char)text.p[n] & 0xC0) == 0x80)
-        n--; /* not inside a character */
-    return str_n(text.p, n);
-}
-
 /* "string", or "string|null". */
 static struct str type_of(const struct js_doc *doc, const struct js_node *schema, struct arena *mem)
 {
     const struct js_node *type = js_get(doc, schema, STR("type"));
     struct str text = js_text(doc, type, mem);
+    unsigned n = 0;
 
     if (!js_type_is(type, JS_ARRAY))
-        return text.p ? text : STR("any");
+        return text.p ? str_cut(text, TYPE_MAX) : STR("any");
     text = STR_NONE;
-    for (const struct js_node *v = js_first(doc, type); v; v = js_next(doc, type, v)) {
-        struct str one = js_text(doc, v, mem);
+    for (const struct js_node *v = js_first(doc, type); v && n < TYPES_MAX;
+         v = js_next(doc, type, v), n++) {
+        struct str one = str_cut(js_text(doc, v, mem), TYPE_MAX);
         if (one.p)
             text = text.p ? arena_printf(mem, "%.*s|%.*s", STR_ARG(text), STR_ARG(one)) : one;
     }
@@ -257,7 +254,8 @@ static void write_parameter(struct finding *f, const struct js_doc *doc,
     bool required = is_required(doc, schema, name);
     struct js_writer w;
 
-    about = about.p ? cut(about, DESCRIPTION_MAX) : about;
+    about = str_cut(about, DESCRIPTION_MAX);
+    name = str_cut(name, PARAMETER_NAME_MAX);
     buf_addf(&f->text, "   %.*s (%.*s%s)%s%.*s\n", STR_ARG(name), STR_ARG(type),
              required ? ", required" : "", about.n ? ": " : "", STR_ARG(about));
     if (!first)
@@ -313,16 +311,19 @@ static void write_tool(struct finding *f, const struct rank_candidate *c, size_t
     struct buf *out = &f->structured;
     struct str about = STR_NONE;
     struct js_doc doc;
-    bool parsed =
-        f->depth > 0 && js_parse(definition_of(f, c), &js_limits_upstream, f->x->mem, &doc, NULL);
+    bool full = f->text.n > PAGE_BYTES || f->structured.n > PAGE_BYTES;
+    bool parsed = f->depth > 0 && !full &&
+                  js_parse(definition_of(f, c), &js_limits_upstream, f->x->mem, &doc, NULL);
 
     if (parsed)
         about = js_text(&doc, js_get(&doc, js_root(&doc), STR("description")), f->x->mem);
-    about = about.p ? cut(about, DESCRIPTION_MAX) : about;
+    about = str_cut(about, DESCRIPTION_MAX);
     buf_addf(&f->text, "%zu. %.*s:%.*s", number, STR_ARG(c->server), STR_ARG(name));
     if (f->wish.n)
         buf_addf(&f->text, " (%.2f)", c->confidence);
     buf_addf(&f->text, "%s%.*s\n", about.n ? " " : "", STR_ARG(about));
+    if (f->depth > 0 && !parsed)
+        buf_addz(&f->text, "   (this page is full; ask for fewer tools to see more of this one)\n");
     buf_addz(out, "{\"name\":");
     js_quote(out, arena_printf(f->x->mem, "%.*s:%.*s", STR_ARG(c->server), STR_ARG(name)));
     buf_addz(out, ",\"mcp\":");
@@ -336,6 +337,8 @@ static void write_tool(struct finding *f, const struct rank_candidate *c, size_t
     buf_addf(out, ",\"confidence\":%.2f", c->confidence);
     if (f->depth == 2 && parsed)
         write_parameters(f, &doc, js_get(&doc, js_root(&doc), STR("inputSchema")));
+    if (f->depth > 0 && !parsed)
+        buf_addz(out, ",\"schema_omitted\":true");
     buf_addf(out, ",\"healthy\":%s}", server_is_healthy(f->x, c->server) ? "true" : "false");
 }
 
@@ -351,7 +354,7 @@ static void write_head(struct finding *f, size_t from, size_t to)
             &f->text,
             "No tool fits \"%.*s\". Say it in other words, name a server alone to see its tools "
             "(%.*s), or leave the description out to see all.\n",
-            STR_ARG(cut(f->wish, 200)), STR_ARG(profile_servers(f->x)));
+            STR_ARG(str_cut(f->wish, 200)), STR_ARG(profile_servers(f->x)));
     else if (from >= to)
         buf_addf(&f->text, "There is no page %lld; the last is %zu.\n", (long long)f->page, pages);
     else

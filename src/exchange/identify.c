@@ -21,13 +21,20 @@ static void on_identified(struct identify *q)
     exchange_resume(container_of(q, struct exchange, identify));
 }
 
+enum step_result exchange_check_role(struct exchange *x)
+{
+    if (x->who.role != ROLE_AUDITOR)
+        return STEP_NEXT;
+    return exchange_refuse(x, 403, -32000,
+                           "The role auditor may list tools but not call them; use another key");
+}
+
 enum step_result exchange_check_scopes(struct exchange *x)
 {
     if (x->method->service != SERVE_CALL)
         return STEP_NEXT;
-    if (x->who.role == ROLE_AUDITOR)
-        return exchange_refuse(
-            x, 403, -32000, "The role auditor may list tools but not call them; use another key");
+    if (exchange_check_role(x) != STEP_NEXT)
+        return STEP_REPLY;
     if (!principal_may_use_tool(&x->who, upstream_name(x->up), x->tool))
         return exchange_refuse(x, 200, -32602,
                                "Unknown tool: there is none of this name; tools/list names them");

@@ -20,6 +20,12 @@ struct profile_tool {
     const char *const *takes; /* its arguments, NULL at the end; NULL: others do not matter */
 };
 
+/* Does it change something? */
+static inline bool profile_tool_changes(const struct profile_tool *t)
+{
+    return t->has_session && !t->only_looks;
+}
+
 /* What the profile calls by this name; NULL: nothing of its own. */
 const struct profile_tool *profile_tool_find(const struct profile_config *p, struct str name);
 /* The next after `before` (NULL: the first); NULL at the end. */

@@ -33,11 +33,6 @@ const char run_definition[] =
     "\"dry_run\":{\"type\":\"boolean\",\"description\":\"Shows what would be sent, and sends "
     "nothing.\",\"default\":false}},\"required\":[\"tool\"]}}";
 
-static struct str shown(struct str name)
-{
-    return str_n(name.p, name.n < NAME_SHOWN ? name.n : NAME_SHOWN);
-}
-
 /* "files:read" or "files__read". */
 static bool split(struct str full, struct str *ret_server, struct str *ret_tool)
 {
@@ -104,14 +99,15 @@ static enum step_result refuse_tool(struct exchange *x, struct str full, struct 
     enum step_result result;
     struct buf text;
 
-    profile_tools_each(x, look_at, &m);
+    if (tool.n <= EXCHANGE_NAME_MAX) /* no tool has a longer name */
+        profile_tools_each(x, look_at, &m);
     buf_init(&text, 64u * 1024);
-    buf_addf(&text, "Tool '%.*s' not found.", STR_ARG(shown(full)));
+    buf_addf(&text, "Tool '%.*s' not found.", STR_ARG(str_cut(full, NAME_SHOWN)));
     for (size_t i = 0; i < m.n; i++) {
         const struct seen_tool *t = &m.best[i].tool;
         struct str name = t->catalog->lists[CATALOG_TOOLS].items[t->item].name;
         buf_addf(&text, "%s%.*s:%.*s", i ? ", " : " Did you mean: ", STR_ARG(upstream_name(t->up)),
-                 STR_ARG(shown(name)));
+                 STR_ARG(str_cut(name, NAME_SHOWN)));
     }
     buf_addz(&text, m.n ? "?" : " Call find to see what there is.");
     result = profile_tool_refuse(x, buf_str(&text));
@@ -121,9 +117,9 @@ static enum step_result refuse_tool(struct exchange *x, struct str full, struct 
 
 static enum step_result refuse_server(struct exchange *x, struct str server)
 {
-    return profile_tool_refuse(x,
-                               arena_printf(x->mem, "MCP '%.*s' not found. Available MCPs: %.*s",
-                                            STR_ARG(shown(server)), STR_ARG(profile_servers(x))));
+    return profile_tool_refuse(x, arena_printf(x->mem, "MCP '%.*s' not found. Available MCPs: %.*s",
+                                               STR_ARG(str_cut(server, NAME_SHOWN)),
+                                               STR_ARG(profile_servers(x))));
 }
 
 /* The translation. */
@@ -285,12 +281,12 @@ static enum step_result preview(struct exchange *x, struct str server, struct st
     buf_addf(&text,
              "🔍 DRY RUN PREVIEW:\n\nTool: %.*s\nMCP: %.*s\nParameters: %.*s%s\n\n%.*s "
              "Nothing was sent; call run again without dry_run to do it.",
-             STR_ARG(shown(tool)), STR_ARG(server), (int)(whole ? raw.n : PREVIEW_MAX), raw.p,
-             whole ? "" : " … (cut)", STR_ARG(fit));
+             STR_ARG(str_cut(tool, NAME_SHOWN)), STR_ARG(server),
+             STR_ARG(str_cut(raw, PREVIEW_MAX)), whole ? "" : " … (cut)", STR_ARG(fit));
     buf_addz(&structured, "{\"dry_run\":true,\"mcp\":");
     js_quote(&structured, server);
     buf_addz(&structured, ",\"tool\":");
-    js_quote(&structured, shown(tool));
+    js_quote(&structured, str_cut(tool, NAME_SHOWN));
     buf_addf(&structured, ",\"parameters\":%.*s", STR_ARG(whole ? raw : STR("null")));
     if (unsure.p) {
         buf_addz(&structured, ",\"unchecked\":");

@@ -29,8 +29,6 @@
 
 #include <assert.h>
 
-#define MAX_NAME 2048
-
 static void exchange_finish(struct exchange *x);
 
 static enum step_result step_message(struct exchange *x)
@@ -89,15 +87,17 @@ static enum step_result step_permit(struct exchange *x)
         return exchange_refuse(x, x->era == MCP_MODERN ? 404 : 200, -32601,
                                "Method not found: this server has no %s", x->method->capability);
     if (!forwards(x))
-        return STEP_NEXT;
+        return x->profile_tool && profile_tool_changes(x->profile_tool) ? exchange_check_role(x)
+                                                                        : STEP_NEXT;
     if (exchange_check_scopes(x) != STEP_NEXT)
         return STEP_REPLY;
     if (upstream_is_guarded(x->up) && exchange_check_pin(x) != STEP_NEXT)
         return STEP_REPLY;
     if (unlikely(upstream_config(x->up)->takes_context) && exchange_check_context(x) != STEP_NEXT)
         return STEP_REPLY;
-    if (x->tool.n > MAX_NAME)
-        return exchange_refuse(x, 200, -32602, "a name or uri has at most %d bytes", MAX_NAME);
+    if (x->tool.n > EXCHANGE_NAME_MAX)
+        return exchange_refuse(x, 200, -32602, "a name or uri has at most %d bytes",
+                               EXCHANGE_NAME_MAX);
     if (x->method->service == SERVE_SUBSCRIBE && x->catalog->era == MCP_MODERN)
         return exchange_refuse(
             x, 200, -32601,

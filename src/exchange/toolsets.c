@@ -16,6 +16,7 @@
 
 #define KEY_SHOWN 64
 #define ANSWER_MAX (8u << 20)
+#define NAMES_MAX (2u << 20) /* of an answer; tools past it are not named */
 
 #define SESSION_ID                                                                                 \
     "\"session_id\":{\"type\":\"string\",\"description\":\"A session handle (ses_...), for "       \
@@ -103,6 +104,7 @@ struct listing {
     uint64_t toolsets;
     struct js_writer *w; /* NULL: only counted */
     size_t n;
+    bool more; /* than were named */
 };
 
 static void list_part(struct listing *l, const struct plan_part *part)
@@ -119,19 +121,34 @@ static void list_part(struct listing *l, const struct plan_part *part)
             (b && builtin_hides(b, &l->x->who, name)))
             continue;
         l->n++;
+        l->more = l->w && l->w->out->n > NAMES_MAX;
+        if (l->more)
+            return;
         if (l->w)
             js_string(l->w, arena_printf(l->x->mem, "%.*s" ROUTE_SEPARATOR "%.*s", STR_ARG(server),
                                          STR_ARG(name)));
     }
 }
 
-static size_t list_tools(const struct exchange *x, uint64_t toolsets, struct js_writer *w)
+static size_t count_tools(const struct exchange *x, uint64_t toolsets)
 {
-    struct listing l = {.x = x, .toolsets = toolsets, .w = w};
+    struct listing l = {.x = x, .toolsets = toolsets};
 
     for (size_t i = 0; i < x->plan.n; i++)
         list_part(&l, &x->plan.parts[i]);
     return l.n;
+}
+
+/* An array of their names; false: there was no room for all. */
+static bool name_tools(const struct exchange *x, uint64_t toolsets, struct js_writer *w)
+{
+    struct listing l = {.x = x, .toolsets = toolsets, .w = w};
+
+    js_array(w);
+    for (size_t i = 0; i < x->plan.n && !l.more; i++)
+        list_part(&l, &x->plan.parts[i]);
+    js_array_end(w);
+    return !l.more;
 }
 
 /* Servers of the toolset that cannot say what they offer now, as an array; returns how many. */
@@ -189,11 +206,6 @@ static enum step_result reply_message(struct exchange *x, bool ok, struct str me
     return reply_json(x, &json, ok);
 }
 
-static struct str shown(struct str key)
-{
-    return str_n(key.p, key.n < KEY_SHOWN ? key.n : KEY_SHOWN);
-}
-
 static enum step_result refuse_unknown(struct exchange *x, struct str key)
 {
     struct str names = STR_NONE;
@@ -205,7 +217,8 @@ static enum step_result refuse_unknown(struct exchange *x, struct str key)
                             : x->profile->toolset_keys[i];
     return reply_message(x, false,
                          arena_printf(x->mem, "Toolset '%.*s' not found. Available toolsets: %.*s",
-                                      STR_ARG(shown(key)), STR_ARG(names.p ? names : STR("none"))));
+                                      STR_ARG(str_cut(key, KEY_SHOWN)),
+                                      STR_ARG(names.p ? names : STR("none"))));
 }
 
 /* The position of the toolset that the call names; -1: it was refused. */
@@ -440,7 +453,7 @@ enum step_result exchange_answer_enable(struct exchange *x)
         return reply_message(x, false,
                              arena_printf(x->mem, "Activation exceeds maxActiveToolsets (%lld).",
                                           (long long)x->profile->max_active));
-    return begin(x, (size_t)at, true, list_tools(x, bit, NULL));
+    return begin(x, (size_t)at, true, count_tools(x, bit));
 }
 
 enum step_result exchange_answer_disable(struct exchange *x)
@@ -473,9 +486,8 @@ static void write_toolset(const struct exchange *x, size_t at, bool with_tools, 
     js_object_end(w);
     if (with_tools) {
         js_key(w, STR("tools"));
-        js_array(w);
-        list_tools(x, UINT64_C(1) << at, w);
-        js_array_end(w);
+        if (!name_tools(x, UINT64_C(1) << at, w))
+            js_kv_bool(w, "more", true);
         list_unavailable(x, at, w);
     }
     js_object_end(w);
@@ -515,29 +527,37 @@ enum step_result exchange_answer_describe(struct exchange *x)
     return reply_json(x, &json, true);
 }
 
+/* The tools of each toolset that counts, by its key; false: there was no room for all. */
+static bool name_by_toolset(struct exchange *x, uint64_t counting, struct js_writer *w)
+{
+    bool all = true;
+
+    js_object(w);
+    for (size_t i = 0; i < x->profile->n_toolset_keys; i++)
+        if ((counting >> i & 1) && is_seen(x, i)) {
+            js_key(w, x->profile->toolset_keys[i]);
+            all = name_tools(x, UINT64_C(1) << i, w) && all;
+        }
+    js_object_end(w);
+    return all;
+}
+
 enum step_result exchange_answer_list_tools(struct exchange *x)
 {
     uint64_t counting = exchange_toolsets(x);
     struct js_writer w;
     struct buf json;
+    bool all;
 
     buf_init(&json, ANSWER_MAX);
     js_begin(&w, &json);
     js_object(&w);
     js_key(&w, STR("tools"));
-    js_array(&w);
-    list_tools(x, counting, &w);
-    js_array_end(&w);
+    all = name_tools(x, counting, &w);
     js_key(&w, STR("toolsetToTools"));
-    js_object(&w);
-    for (size_t i = 0; i < x->profile->n_toolset_keys; i++)
-        if ((counting >> i & 1) && is_seen(x, i)) {
-            js_key(&w, x->profile->toolset_keys[i]);
-            js_array(&w);
-            list_tools(x, UINT64_C(1) << i, &w);
-            js_array_end(&w);
-        }
-    js_object_end(&w);
+    all = name_by_toolset(x, counting, &w) && all;
+    if (!all)
+        js_kv_bool(&w, "more", true);
     js_object_end(&w);
     profile_tool_note(x, "ok");
     return reply_json(x, &json, true);

@@ -9,6 +9,7 @@ import commands
 import harness
 import keys
 from harness import dump, wait_for
+from test_pins import Shifting
 
 MAIL = {'tools': [
     {'name': 'send_email', 'description': 'Sends an email to somebody.', 'inputSchema': {
@@ -360,3 +361,25 @@ def test_stdio__runs_a_tool_of_a_searching_profile_and_exits(holdfast, scripted)
     assert done.returncode == 0, done.stderr
     assert sorted(json.loads(l)['result']['content'][0]['text'] for l in done.stdout.splitlines()) == ['1', '2']
     assert [c['params']['_meta'] for c in mail.calls()] == [{'session_id': 'test123'}] * 2
+
+
+def test_find__of_tools_that_go_on_for_ever_ends(holdfast, tmp_path):
+    wide = {'name': 'wide', 'inputSchema': {'type': 'object', 'properties': {
+        'p' * 5000: {'type': ['a'] * 9000}, 'q': {'type': 'b' * 5000}}}}
+    about = {'type': 'string', 'description': '"' * 2000}
+    large = [{'name': f'large{i}', 'inputSchema': {'type': 'object', 'properties': {f'p{n}': about for n in range(64)}}} for i in range(6)]
+    hf = holdfast({'mail': Shifting(tmp_path, [wide, *large]).entry}, SETTINGS)
+    client = hf.client('/mcp/p/s').connect()
+    first, second = find(client, 'wide', limit=1).result['structuredContent']['tools'][0]['parameters']
+    assert first['type'] == '|'.join('a' * 8) and first['name'] == 'p' * 256 and second['type'] == 'b' * 64
+    reply = find(client, limit=100)
+    tools = {t['tool']: t for t in reply.result['structuredContent']['tools']}
+    assert len(tools['large0']['parameters']) == 64 and 'parameters' not in tools['large5'] and tools['large5']['schema_omitted'] is True
+    assert 'this page is full' in reply.text
+    assert len(find(client, 'large5', limit=1).result['structuredContent']['tools'][0]['parameters']) == 64
+
+
+def test_run__of_a_name_that_goes_on_for_ever_means_nothing(client):
+    for name in ('mail:' + 'send_email' * 300000, 'send_email' * 300000):
+        assert 'Did you mean' not in refusal(run(client, name))
+    assert 'Did you mean' in refusal(run(client, 'mail:' + 'send_email' * 204))

@@ -9,6 +9,7 @@ import commands
 import keys
 from harness import dump, wait_for
 from scripted import get
+from test_pins import Shifting
 
 SHAPE = {'tools': [{'name': n, 'inputSchema': {'type': 'object'}} for n in ('get_one', 'get_all', 'set')]}
 TOOLSETS = {'read': {'name': 'Reading', 'description': 'Looks at things.', 'tools': ['a__get*']},
@@ -321,3 +322,24 @@ def test_changes__are_in_the_audit(start):
     enable(client, 'read')
     wait_for(lambda: any(e.get('tool') == 'enable_toolset' for e in commands.events(hf)), 'the event')
     assert commands.run(hf, 'audit', 'verify').returncode == 0
+
+
+def test_lists__of_very_many_tools_end_and_say_so(holdfast, tmp_path):
+    server = Shifting(tmp_path, [{'name': f'{i:04d}' + 'x' * 440, 'inputSchema': {'type': 'object'}} for i in range(2000)])
+    many = [f't{i}' for i in range(10)]
+    hf = holdfast({'files': server.entry}, {'profiles': {'s': {'mode': 'static', 'toolsets': many}, 'd': {'mode': 'dynamic', 'toolsets': many}},
+                                            'toolsets': {k: {'tools': ['files__*']} for k in many}})
+    client = hf.client('/mcp/p/s').connect()
+    told = tell(client.call('list_tools'))
+    assert told['more'] is True and len(told['tools']) == 2000 and len(told['toolsetToTools']['t0']) == 2000 and told['toolsetToTools']['t9'] == []
+    assert 'more' not in tell(hf.client('/mcp/p/d').connect().call('describe_toolset', {'name': 't9'}))
+
+
+def test_auditor__looks_at_toolsets_and_changes_none(start):
+    hf = start()
+    key = keys.create(hf, '--role', 'auditor')
+    client = key.client(hf, '/mcp/p/d').connect()
+    assert [t['key'] for t in tell(client.call('list_toolsets'))['toolsets']] == ['read', 'write', 'count']
+    for tool in ('enable_toolset', 'disable_toolset'):
+        assert client.call(tool, {'name': 'read'}).status == 403
+    assert names(client) == META
