@@ -12,10 +12,16 @@
 #include "base/log.h"
 #include "pins/lookalike.h"
 
+#define UTF8_LONGEST 4 /* bytes of a character */
+
 static bool refuse(struct looking *l, struct str name, const char *why, struct str like)
 {
     struct watched_server *s = l->server;
-    struct refused_name *r = map_get(&s->refused, name);
+    struct refused_name *r;
+
+    /* Still longer than any that can be called, so nothing else is meant by what is remembered. */
+    name = str_cut(name, LOOKALIKE_MAX + UTF8_LONGEST);
+    r = map_get(&s->refused, name);
     bool is_known = r && !r->unrecorded;
 
     upstream_guard(l->up);

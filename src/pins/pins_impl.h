@@ -113,11 +113,7 @@ static inline bool digest_is_none(const uint8_t digest[SHA256_BYTES])
 #define PINS_MAX_NAME 256 /* bytes of a tool's name in an event */
 static inline struct str name_cut(struct str name)
 {
-    size_t n = name.n < PINS_MAX_NAME ? name.n : PINS_MAX_NAME;
-
-    while (n && n < name.n && ((unsigned char)name.p[n] & 0xc0) == 0x80)
-        n--; /* not inside a character */
-    return name.p ? str_n(name.p, n) : name;
+    return str_cut(name, PINS_MAX_NAME);
 }
 /* Lists show again what may be called by now. */
 void pins_release(struct pins *p, struct watched_server *s);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pins_world.h"
 
+#include "pins/lookalike.h"
+
 #define TOOL(name, text) "{\"name\":\"" name "\",\"description\":\"" text "\"}"
 #define PINNED ",\"pin\":true"
 
@@ -230,6 +232,35 @@ TEST(test_pins_look__one_more_and_whatever_is_not_listed_is_refused_which_is_tol
     assert_int_equal(pins_world_check(&w, "t1000 "), PIN_UNKNOWN);
     assert_int_equal(pins_world_check(&w, "unlisted"), PIN_UNKNOWN);
     assert_int_equal(pins_world_check(&w, "fine"), PIN_FREE);
+    pins_world_close(&w);
+}
+
+TEST(test_pins_look__a_name_that_goes_on_for_ever_is_refused_and_not_kept_whole)
+{
+    struct event_row e;
+    struct pins_world w;
+    struct str key;
+    struct buf text;
+    size_t at = 0;
+    void *value;
+
+    pins_world_open(&w, "");
+    buf_init(&text, 16u << 20);
+    buf_addz(&text, "{\"name\":\"fine\"},{\"name\":\"");
+    for (unsigned i = 0; i < 500000; i++)
+        buf_addz(&text, "\xc3\xa9");
+    buf_addz(&text, "\"}");
+    for (int again = 0; again < 2; again++) {
+        pins_world_take(&w, buf_str(&text), true);
+        pins_world_settle(&w);
+        assert_int_equal(w.catalog->lists[CATALOG_TOOLS].n, 1);
+    }
+    struct watched_server *s = pins_server(w.pins, STR("files"));
+    assert_int_equal(s->refused.n, 1);
+    assert_true(map_next(&s->refused, &at, &key, &value));
+    assert_true(key.n > LOOKALIKE_MAX && key.n <= LOOKALIKE_MAX + 4);
+    assert_int_equal(pins_world_events(&w, "tool/refused", NULL, &e), 1);
+    buf_release(&text);
     pins_world_close(&w);
 }
 
