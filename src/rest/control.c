@@ -10,6 +10,7 @@
 #include "json/write.h"
 
 #define EVENTS_BYTES (256u * 1024 * 1024)
+#define STATUS_BYTES (4u * 1024 * 1024) /* of a thousand servers, each with its last error */
 
 struct events_job {
     struct control_job c;
@@ -67,7 +68,7 @@ void front_control_status(void *arg, struct http_request *r, const struct route_
     struct js_writer w;
     struct buf out;
 
-    buf_init(&out, 1024 * 1024);
+    buf_init(&out, STATUS_BYTES);
     js_begin(&w, &out);
     js_object(&w);
     js_kv_string(&w, "version", STR(HOLDFAST_VERSION));
