@@ -231,6 +231,8 @@ void context_holes_end(struct reading *r, struct config_pair *pair);
 /* A hole at that byte; `inside`: what stands behind "context:".  NULL: done; else what is wrong. */
 const char *context_hole_add(const struct js_binding *b, struct str inside, size_t at) must_check;
 bool server_takes_context(const struct server_config *s);
+/* Once all is read: keys that a server needs and no session can have are noted. */
+void context_note_unlisted(struct reading *r);
 bool option_read_context_keys(const struct js_binding *b, const struct js_field *f,
                               const struct js_node *v, void *place, struct error *err);
 

@@ -66,6 +66,36 @@ bool server_takes_context(const struct server_config *s)
     return false;
 }
 
+static bool is_listed(const struct config *c, struct str key)
+{
+    for (size_t i = 0; i < c->n_profiles; i++)
+        for (size_t k = 0; k < c->profiles[i].n_context_keys; k++)
+            if (str_eq(c->profiles[i].context_keys[k], key))
+                return true;
+    return false;
+}
+
+static void note_pair(struct reading *r, struct str server, const struct config_pair *pair)
+{
+    for (size_t i = 0; i < pair->n_holes; i++)
+        if (!pair->holes[i].fallback.p && !is_listed(r->config, pair->holes[i].key))
+            note_add(r,
+                     "server \"%.*s\" needs ${context:%.*s}, which no profile lists in "
+                     "\"context\", so its calls are refused",
+                     STR_ARG(server), STR_ARG(pair->holes[i].key));
+}
+
+void context_note_unlisted(struct reading *r)
+{
+    for (size_t i = 0; i < r->config->n_servers; i++) {
+        const struct server_config *s = &r->config->servers[i];
+        for (size_t k = 0; k < s->n_headers && s->kind == SERVER_HTTP; k++)
+            note_pair(r, s->name, &s->headers[k]);
+        for (size_t k = 0; k < s->n_env && s->kind == SERVER_STDIO; k++)
+            note_pair(r, s->name, &s->env[k]);
+    }
+}
+
 static bool check_key(const struct js_binding *b, const struct js_field *f unused_arg,
                       const struct js_node *v, struct str text, struct error *err)
 {

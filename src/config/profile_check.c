@@ -314,5 +314,6 @@ bool profiles_finish(const struct js_binding *b, struct error *err)
     }
     for (size_t i = 0; i < c->n_toolsets; i++)
         note_toolset(b, &c->toolsets[i]);
+    context_note_unlisted(reading_of(b));
     return true;
 }

@@ -11,8 +11,8 @@
 
 #define ALLOWED_HEADERS                                                                            \
     "Content-Type, Authorization, X-API-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name, "         \
-    "Mcp-Session-Id, Mcp-Client-Id, Last-Event-ID, Idempotency-Key, If-Match, If-None-Match, "     \
-    "X-Request-Id"
+    "Mcp-Session-Id, Mcp-Client-Id, Mcp-Config, Last-Event-ID, Idempotency-Key, If-Match, "        \
+    "If-None-Match, X-Request-Id"
 #define MAX_ASKED 2048 /* bytes of Access-Control-Request-Headers that are looked at */
 
 static bool is_listed(const struct config *c, struct str origin)

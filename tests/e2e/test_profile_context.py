@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -117,6 +118,20 @@ def test_modern__the_session_that_a_request_makes_keeps_it(world):
     assert [one.rpc('tools/list').status for one in (north, south, bare)] == [200] * 3
     origins = [s['origin'] for s in Rest(hf).get('/sessions').json()['sessions']]
     assert sorted(origins) == ['derived', 'derived', 'injected', 'injected', 'keyed', 'keyed'], origins
+
+
+def test_modern__requests_that_begin_a_session_at_once_agree(world):
+    hf = world()
+    by_id = {'mcp-client-id': 'window'}
+    clients = [hf.client(query({'region': 'north', 'n': 1}), modern=True, headers=by_id) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:  # the first of the tenant: its key is made meanwhile
+        replies = list(pool.map(lambda one: one.call('rec__env'), clients))
+    assert [json.loads(r.result['content'][0]['text'])['REGION'] for r in replies] == ['north'] * 8
+    assert len({r.result['structuredContent']['pid'] for r in replies}) == 1
+    session, = Rest(hf).get('/sessions').json()['sessions']
+    assert session['profile_context_keys'] == ['n', 'region']
+    hf.restart(kill=True)
+    assert environment(hf.client('/mcp/p/ctx', modern=True, headers=by_id))['REGION'] == 'north'
 
 
 def test_refusals__name_the_key_and_never_the_value(world):

@@ -183,3 +183,16 @@ TEST(test_context__a_header_may_end_where_a_hole_is)
     assert_false(config_is_header_value(STR("a ")));
     done();
 }
+
+TEST(test_context__a_key_that_no_session_can_have_is_noted)
+{
+    assert_true(parse_env("${context:a} ${context:b:-}"));
+    assert_int_equal(config->n_notes, 1);
+    assert_non_null(
+        strstr(config->notes[0].p, "server \"x\" needs ${context:a}, which no profile"));
+    assert_true(
+        parse("{\"mcpServers\":{\"x\":{\"command\":\"c\",\"env\":{\"A\":\"${context:a}\"}}},"
+              "\"holdfast\":{\"profiles\":{\"p\":{\"context\":{\"keys\":[\"a\"]}}}}}"));
+    assert_int_equal(config->n_notes, 0);
+    done();
+}
