@@ -64,6 +64,7 @@ struct toolset_change {
     struct str key;
     size_t at; /* of the toolset in its profile */
     bool enables;
+    bool differs; /* from what was in memory: else it is what another waits to be stored */
     size_t tools;
 };
 
@@ -300,6 +301,11 @@ static void gather_ops(struct toolset_change *c)
     }
 }
 
+static bool is_enabled(const struct exchange *x, size_t at)
+{
+    return profile_enabled(x->profile, x->session->toolsets) >> at & 1;
+}
+
 static struct str changed(const struct session *s, struct str key, bool enables, struct arena *mem)
 {
     return enables ? toolset_keys_with(s->toolsets, key, mem)
@@ -310,7 +316,8 @@ static void undo(struct toolset_change *c)
 {
     struct session *s = c->x->session;
 
-    session_take_toolsets(s, changed(s, c->key, !c->enables, c->x->mem));
+    if (c->differs)
+        session_take_toolsets(s, changed(s, c->key, !c->enables, c->x->mem));
 }
 
 static enum step_result begin(struct exchange *x, size_t at, bool enables, size_t tools)
@@ -322,6 +329,7 @@ static enum step_result begin(struct exchange *x, size_t at, bool enables, size_
     c->at = at;
     c->key = key;
     c->enables = enables;
+    c->differs = is_enabled(x, at) != enables;
     c->tools = tools;
     x->toolset_change = c;
     session_used(x->session);
@@ -401,6 +409,9 @@ static enum step_result finish(struct exchange *x)
     session_toolsets_settled(x->session);
     if (stored != STEP_NEXT)
         return STEP_REPLY;
+    /* What one before took back may have been stored with this. */
+    if (!x->session->toolset_writes && !str_eq(x->session->toolsets, c->patch.toolsets))
+        session_take_toolsets(x->session, c->patch.toolsets);
     settle(x);
     profile_tool_note(x, "ok");
     tell_changed(x);
@@ -446,10 +457,12 @@ enum step_result exchange_answer_enable(struct exchange *x)
                              arena_printf(x->mem, "Toolset '%.*s' %s", STR_ARG(key), refusal));
     enabled = exchange_toolsets(x);
     bit = UINT64_C(1) << at;
-    if (enabled & bit)
+    /* Nothing is acknowledged that is not stored: while somebody waits for that, so does this. */
+    if ((enabled & bit) && !x->session->toolset_writes)
         return reply_message(
             x, true, arena_printf(x->mem, "Toolset '%.*s' is already enabled.", STR_ARG(key)));
-    if (x->profile->max_active && __builtin_popcountll(enabled) >= x->profile->max_active)
+    if (!(enabled & bit) && x->profile->max_active &&
+        __builtin_popcountll(enabled) >= x->profile->max_active)
         return reply_message(x, false,
                              arena_printf(x->mem, "Activation exceeds maxActiveToolsets (%lld).",
                                           (long long)x->profile->max_active));
@@ -466,7 +479,7 @@ enum step_result exchange_answer_disable(struct exchange *x)
     if (at < 0)
         return STEP_REPLY;
     struct str key = x->profile->toolset_keys[at];
-    if (!(profile_enabled(x->profile, x->session->toolsets) >> at & 1))
+    if (!is_enabled(x, (size_t)at) && !x->session->toolset_writes)
         return reply_message(x, true,
                              arena_printf(x->mem, "Toolset '%.*s' is not enabled.", STR_ARG(key)));
     return begin(x, (size_t)at, false, 0);

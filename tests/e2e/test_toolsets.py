@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Toolsets of a profile: enabled and disabled by a session, held against calls, durable; and profiles that are static."""
 import json
+import os
 import signal
+import sqlite3
 
 import pytest
 
 import commands
 import keys
 from harness import dump, wait_for
-from scripted import get
+from scripted import Background, get
 from test_pins import Shifting
 
 SHAPE = {'tools': [{'name': n, 'inputSchema': {'type': 'object'}} for n in ('get_one', 'get_all', 'set')]}
@@ -125,6 +127,24 @@ def test_enable__at_once_loses_nothing(start):
     assert len(names(client)) == len(META) + 2 + 1 + 2
     hf.restart(kill=True)
     assert len(names(client)) == len(META) + 2 + 1 + 2
+
+
+def test_enable__again_is_not_acknowledged_before_it_is_stored(start):
+    hf = start()
+    client = hf.client('/mcp/p/d').connect()
+    client.call('list_toolsets')
+    lock = sqlite3.connect(os.path.join(hf.data, 'holdfast.db'), isolation_level=None)
+    lock.execute('BEGIN IMMEDIATE')
+    first = Background(lambda: enable(client, 'read'))
+    wait_for(lambda: len(names(client)) > len(META), 'what is enabled in memory')
+    second = Background(lambda: enable(client, 'read'))
+    for _ in range(20):
+        names(client)
+    waited = second.value is None
+    lock.execute('ROLLBACK')
+    assert waited and first.result()['success'] and second.result()['success']
+    hf.restart(kill=True)
+    assert names(client) == [*META, 'a__get_one', 'a__get_all']
 
 
 # -- a modern client, whose list does not
