@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well find finds, how fast, and what find and run cost a model beside the whole list.
 
-tests/peers/fifty.py plays six servers with fifty tools; its forty wishes go through a profile in search mode, as a client
-would send them.  With --sweep, weights are tried on a model of the ranking (rank_model.py): they are chosen on every
-second wish and judged on the others, which the choice has not seen, and then the other way round.
+tests/peers/fifty.py plays six servers with fifty tools and eleven others with eighty-two; forty and seventy wishes go through a
+profile in search mode each, as a client would send them.  With --sweep, weights are tried on a model of the ranking
+(rank_model.py): they are chosen on every second wish and judged on the others, which the choice has not seen, and then the
+other way round.
 
 There is no tokenizer here: tokens are bytes / 4, and words (runs of letters and digits) stand beside them.  Counted once
 with o200k_base, the rule was 5 to 9 % too high for definitions and 5 % too low for the text of find.  Every host words
@@ -33,14 +34,15 @@ def dump(value):
 
 
 class Finder(Holdfast):
-    """Holdfast before the six servers, with a profile that searches and one that lists, of all and of a small one."""
+    """Holdfast before all servers: a profile that searches and one that lists of the first six, of a small one, and of the others."""
 
     def __init__(self, folder):
         Process.__init__(self, 'holdfast find', '')
         self.folder = os.path.join(folder, 'find')
         self.log = os.path.join(self.folder, 'log')
         self.env = {}
-        self.config = {'mcpServers': fifty.entries(), 'holdfast': {'profiles': {
+        self.config = {'mcpServers': fifty.entries(fifty.NAMES + fifty.TOWN), 'holdfast': {'profiles': {
+            'town': {'mode': 'search', 'servers': list(fifty.TOWN)}, 'town-all': {'mode': 'all', 'servers': list(fifty.TOWN)},
             'search': {'mode': 'search', 'servers': list(fifty.NAMES)}, 'all': {'mode': 'all', 'servers': list(fifty.NAMES)},
             'small': {'mode': 'all', 'servers': [SMALL]}}}}
 
@@ -85,7 +87,7 @@ def place(names, wanted):
 
 
 def told(setting):
-    return ', '.join(f'{name} {setting[name]:g}' for name in (*rank_model.FIELDS, 'other', 'k1', 'b'))
+    return ', '.join(f'{name} {setting[name]:g}' for name in (*rank_model.FIELDS, 'k1', 'b', 'weak'))
 
 
 def halves(places):
@@ -106,11 +108,14 @@ def measure_hits(report, client, wishes, model):
 
     def row(name, hit):
         return [name, *(f'{sum(map(hit, g))} of {len(g)} ({sum(map(hit, g)) / max(1, len(g)):.0%})' for g in groups)]
-    report.table(f'find: {len(wishes)} wishes in plain words over {len(model.tools)} tools of {len(fifty.NAMES)} servers',
+    servers = len({tool.name.split(':')[0] for tool in model.tools})
+    report.table(f'find: {len(wishes)} wishes in plain words over {len(model.tools)} tools of {servers} servers',
                  ['expected tool is', 'all wishes', "with a word of the tool's name", 'without any'],
                  [row('first', lambda i: places[i] == 1), row('among the first five', lambda i: 0 < places[i] <= 5),
                   row('the same with `confidence_threshold` 0', lambda i: 0 < patient[i] <= 5), row('found at all', lambda i: places[i] > 0)])
-    report.say(f'\nMean of 1 / place {mean:.2f}. Weights, as ratios to that of descriptions: {told(model.setting)}. '
+    all_, odd, even = halves(places)
+    report.say(f'\nMean of 1 / place {mean:.2f}; among five / first: {all_}, odd wishes {odd}, even ones {even}. '
+               f'Weights, as ratios to that of the first sentence: {told(model.setting)}. '
                f'The model of the sweep orders the tools alike for {alike} of {len(wishes)} wishes.')
     report.say(f'\nFor {model.without_words()} wishes the expected tool has no word of the wish, nor one that means the same: no weight finds them.')
     report.table('find: what was not first', ['wish', 'expected', 'place', 'first instead'],
@@ -241,6 +246,12 @@ def measure_sweep(report, model):
     report.table('find: one weight turned, the others as committed', ['setting', 'all', 'odd wishes', 'even wishes', 'mean of 1 / place'], rows)
 
 
+def measure_town(report, port):
+    wait_until(lambda: len(Client(port, 'town-all').tools()) == sum(len(fifty.tools_of(n)) for n in fifty.TOWN), 'the other servers', pause=0.1)
+    wishes = fifty.queries('town')
+    measure_hits(report, Client(port, 'town'), wishes, rank_model.Model({n: fifty.tools_of(n) for n in fifty.TOWN}, wishes))
+
+
 def measure(report, folder, with_sweep):
     subject = Finder(folder).start()
     try:
@@ -251,6 +262,7 @@ def measure(report, folder, with_sweep):
         model = rank_model.Model({name: fifty.tools_of(name) for name in fifty.NAMES}, wishes)
         places = measure_hits(report, client, wishes, model)
         measure_latency(report, client, wishes)
+        measure_town(report, subject.port)
         measure_tokens(report, client, wishes, places, everything.tools(), Client(subject.port, 'small').tools())
         if with_sweep:
             measure_sweep(report, model)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """src/route/rank.c again, with weights that can be turned: what the sweep of `run.py --only find --sweep` works on.
 
-Words that mean the same, idle words and the committed weights are read from rank.c itself; how words are cut, stemmed and
-scored is written a second time here, and find.py says whether both order the tools alike.
+The table of words and the committed weights are read from src/route itself; how words are cut, stemmed and scored is written a
+second time here, and find.py says whether both order the tools alike.
 
-A score of BM25 needs for each word of a wish how often each field of each tool has it.  That is counted once (Wish), so
-that a setting costs a millisecond or two."""
+What does not depend on weights (how often each field of each tool has a word, what stands for the words of a wish) is read
+once, so that a setting costs some milliseconds."""
 import itertools
 import math
 import os
@@ -13,152 +13,252 @@ import re
 
 from subjects import TOP
 
-SOURCE = os.path.join(TOP, 'src/route/rank.c')
-FIELDS = ('name', 'title', 'server', 'text', 'schema')
+ROUTE = os.path.join(TOP, 'src/route')
+FIELDS = ('name', 'title', 'server', 'head', 'text', 'schema')
+KINDS = ('FORM', 'SAME', 'NEAR', 'IMPLIED')
 DEPTH_MAX = 6
+GAP_MAX = 3
 THRESHOLD = 0.1  # of find, unless told
 
-# What is tried; a setting is one of each.  The weight of text stays, because only ratios to it matter, and that of the
-# server, because no wish says the name of one.
-GRID = {'name': (1, 1.5, 2, 3, 4, 5, 6), 'title': (0, 1, 2, 3), 'schema': (0, 0.25, 0.5, 0.75, 1), 'other': (0.35, 0.5, 0.7, 0.85),
-        'k1': (0.6, 0.9, 1.2, 1.6, 2.0), 'b': (0.0, 0.2, 0.35, 0.5, 0.75)}
+# What is tried; a setting is one of each.  The weight of the head stays, because only ratios to it matter.
+GRID = {'name': (2, 3, 5, 8), 'text': (0.25, 0.5, 1), 'schema': (0.25, 0.5, 1), 'k1': (0.6, 0.9, 1.2), 'b': (0, 0.3, 0.5),
+        'weak': (0.35, 0.5, 0.7)}
+
+
+def source(name):
+    with open(os.path.join(ROUTE, name), encoding='utf-8') as file:
+        return re.sub(r'"\s*\n\s*"', '', re.sub(r'/\*.*?\*/', '', file.read(), flags=re.S))
+
+
+def number(text, pattern):
+    found = re.search(pattern, text)
+    if not found:
+        raise SystemExit(f'src/route has no {pattern}; bench/rank_model.py must follow it')
+    return float(found[1])
 
 
 def committed():
-    """(setting, words that mean the same, idle words) of rank.c; weights are ratios to that of text."""
-    with open(SOURCE, encoding='utf-8') as file:
-        source = file.read()
-
-    def number(pattern):
-        found = re.search(pattern, source)
-        if not found:
-            raise SystemExit(f'{SOURCE} has no {pattern}; bench/rank_model.py must follow it')
-        return float(found[1])
-
-    def rows(name):
-        return re.search(name + r'\[\](?:\[\d+\])? = \{(.*?)\};', source, re.S)[1]
-    weights = {f: number(rf'WEIGHT_{f.upper()} = (\d+)') for f in FIELDS}
-    setting = {f: weights[f] / weights['text'] for f in FIELDS}
-    setting.update(k1=number(r'#define SATURATION ([\d.]+)'), b=number(r'#define LENGTH_PART ([\d.]+)'),
-                   other=number(r'#define OTHER_WORD ([\d.]+)'))
-    same = [re.findall(r'"(.*?)"', row) for row in re.findall(r'\{(.*?)\}', rows('same'), re.S)]
-    return setting, same, set(re.findall(r'"(.*?)"', rows('idle_words')))
+    """The setting of rank.c and rank_index.h; weights are ratios to that of the head."""
+    rank, index = source('rank.c'), source('rank_index.h')
+    weights = {f: number(index, rf'WEIGHT_{f.upper()} = (\d+)') for f in FIELDS}
+    setting = {f: weights[f] / weights['head'] for f in FIELDS}
+    for key, name in (('k1', 'SATURATION'), ('b', 'LENGTH_PART'), ('weak', 'WEAK_WORD'), ('unknown', 'UNKNOWN_WORD'), ('unasked', 'UNASKED')):
+        setting[key] = number(rank, rf'#define {name} ([\d.]+)')
+    return setting
 
 
-def words(text):
-    """As next_word(): also cut before a capital that follows something else."""
-    return re.findall(r'[A-Z]+[a-z0-9\x80-\U0010ffff]*|[a-z0-9\x80-\U0010ffff]+', text)
+def ends(word, ending, instead, least):
+    """The word with another ending, or None."""
+    if len(word) < len(ending) + least or not word.endswith(ending):
+        return None
+    return word[:len(word) - len(ending)] + instead
 
 
-def stem(word):
-    word = word.lower()
-
-    def without(ending, instead, least):
-        nonlocal word
-        if len(word) < len(ending) + least or not word.endswith(ending):
-            return False
-        word = word[:len(word) - len(ending)] + instead
-        return True
-    if not without('ies', 'y', 2) and not without('sses', 'ss', 1) and not (len(word) > 2 and word[-2] in 'su'):
-        without('s', '', 3)
-    if not without('ing', '', 3):
-        without('ed', '', 3)
-    without('e', '', 3)
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in 'sl':
-        word = word[:-1]
+def first_of(word, *endings):
+    for ending, instead, least in endings:
+        changed = ends(word, ending, instead, least)
+        if changed is not None:
+            return changed
     return word
 
 
-def schema_text(schema, depth=0):
+class Words:
+    """words.c: the table, and what it says of a text."""
+
+    def __init__(self):
+        forms = source('words_forms.c')
+        rows = [row for name in ('words_deeds.c', 'words_things.c', 'words_forms.c')
+                for row in re.findall(r'\{WORDS_(\w+),\s*"([^"]*)",\s*(?:NULL|"([^"]*)")\}', source(name))]
+        self.irregular = dict(re.findall(r'\{"([^"]*)",\s*"([^"]*)"\}', forms))
+        lists = {name: set(text.split()) for name, text in re.findall(r'words_(\w+)\[\] =\s*"([^"]*)"', forms)}
+        self.idle, self.asking = lists['idle'], lists['asking']
+        self.weak, self.particles, self.destroying = ({self.stem(w) for w in lists[k]} for k in ('weak', 'particles', 'destroying'))
+        self.strengths = {k: number(source('words.c'), rf'\[WORDS_{k}\] = ([\d.]+)f') for k in KINDS}
+        self.phrases, self.others = set(), {}
+        for kind, said, implied in rows:
+            left = [self.entry(w) for w in said.split()]
+            right = [self.entry(w) for w in implied.split()] or left
+            for one, other in itertools.product(left, right):
+                if one != other:
+                    mine = self.others.setdefault(one, {})
+                    mine[other] = max(mine.get(other, 0), self.strengths[kind])
+
+    def stem(self, word):
+        word = self.irregular.get(word, word)
+        if self.irregular.get(word) == word:
+            return word
+        if ends(word, 'ies', 'y', 2) or ends(word, 'sses', 'ss', 1):
+            word = first_of(word, ('ies', 'y', 2), ('sses', 'ss', 1))
+        elif not (len(word) > 2 and word[-2] in 'su'):
+            word = first_of(word, ('s', '', 3))
+        word = first_of(word, ('ied', 'y', 2), ('ing', '', 3), ('ed', '', 3))
+        word = first_of(word, ('tion', 't', 4), ('ment', '', 5))
+        word = first_of(word, ('e', '', 3))
+        if len(word) > 3 and word[-1] == word[-2] and word[-1] not in 'sl':
+            word = word[:-1]
+        return word[:-1] + 'y' if len(word) > 3 and word[-1] == 'i' else word
+
+    def entry(self, word):
+        parts = tuple(map(self.stem, word.split('+')))
+        if len(parts) > 1:
+            self.phrases.add(parts)
+            return ' '.join(parts)
+        return parts[0]
+
+    def cut(self, text):
+        """[(as written, stem)], runs of several pieces after these."""
+        found = []
+        for run in re.findall(r'[A-Za-z0-9\x80-\U0010ffff]+', text):
+            pieces = re.findall(r'[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]+[^A-Za-z]*(?![a-z])|[A-Z][^A-Z]*|[^A-Z]+', run)
+            for piece in [*pieces, *([run] if len(pieces) > 1 else [])]:
+                written = re.sub(r'^\d+(?=[^\d]{2,}$)', '', piece.lower())
+                found.append((written, self.stem(written)))
+        return found
+
+    def is_idle(self, written):
+        return written in self.idle or written.isdigit() or len(written.encode()) == 1
+
+    def of_tool(self, text):
+        """Stems, phrases among them."""
+        cut = self.cut(text)
+        for at, (written, stem) in enumerate(cut):
+            if at + 1 < len(cut) and (stem, cut[at + 1][1]) in self.phrases:
+                yield f'{stem} {cut[at + 1][1]}'
+            if not self.is_idle(written):
+                yield stem
+
+    def phrase_end(self, cut, taken, at):
+        only_idle = True
+        for i in range(at + 1, min(len(cut), at + GAP_MAX + 2)):
+            reached = i == at + 1 or cut[i][1] in self.particles or (only_idle and i <= at + GAP_MAX)
+            if i not in taken and reached and (cut[at][1], cut[i][1]) in self.phrases:
+                return i
+            only_idle = only_idle and self.is_idle(cut[i][0])
+        return None
+
+    def of_wish(self, text):
+        """Stems of its terms in their order."""
+        cut = self.cut(text)
+
+        def terms(with_idle):
+            taken, found = set(), []
+            for at, (written, stem) in enumerate(cut):
+                if at in taken:
+                    continue
+                end = self.phrase_end(cut, taken, at)
+                if end:
+                    taken.add(end)
+                    found.append(f'{stem} {cut[end][1]}')
+                elif with_idle or not self.is_idle(written):
+                    found.append(stem)
+            return list(dict.fromkeys(found))
+        found = terms(False)
+        if not found:
+            return terms(True)
+        return found + [self.stem('what')] * (cut[0][0] in self.asking and self.stem('what') not in found)
+
+    def destroys(self, stem):
+        return bool({stem, *self.others.get(stem, ())} & self.destroying)
+
+
+def schema_texts(schema, depth=0):
     found = []
     if depth > DEPTH_MAX or not isinstance(schema, dict):
         return found
     if isinstance(schema.get('items'), dict):
-        found += schema_text(schema['items'], depth + 1)
+        found += schema_texts(schema['items'], depth + 1)
     for name, value in (schema.get('properties') or {}).items():
-        found += [name, value.get('description') or '', *schema_text(value, depth + 1)]
+        found += [name, value.get('description') or '', *(v for v in value.get('enum') or [] if isinstance(v, str)), *schema_texts(value, depth + 1)]
     return found
 
 
 class Tool:
-    def __init__(self, server, definition):
+    def __init__(self, server, definition, words):
         self.name = f"{server}:{definition['name']}"
-        texts = {'name': [definition['name']], 'title': [definition.get('title') or ''], 'server': [server],
-                 'text': [definition.get('description') or ''], 'schema': schema_text(definition.get('inputSchema'))}
+        self.destroys = any(stem in words.destroying for _, stem in words.cut(definition['name']))
+        about = definition.get('description') or ''
+        end = re.search(r'[.\n](?=[ \t\r\n]|$)', about)
+        end = end.end() if end else len(about)
+        texts = {'name': [definition['name']], 'title': [definition.get('title') or ''], 'server': [server], 'head': [about[:end]],
+                 'text': [about[end:]], 'schema': schema_texts(definition.get('inputSchema'))}
         self.counts, self.lengths = {}, [0] * len(FIELDS)
         for at, field in enumerate(FIELDS):
-            for word in itertools.chain(*map(words, texts[field])):
-                self.counts.setdefault(stem(word), [0] * len(FIELDS))[at] += 1
+            for stem in itertools.chain(*map(words.of_tool, texts[field])):
+                self.counts.setdefault(stem, [0] * len(FIELDS))[at] += 1
                 self.lengths[at] += field != 'server'
-
-
-class Wish:
-    def __init__(self, text, tools, same, idle):
-        said = [w for w in words(text) if w.lower() not in idle] or words(text)
-        self.terms = []
-        for own in map(stem, said):
-            others = {stem(w) for row in same if own in map(stem, row) for w in row} - {own}
-            having = {}
-            for at, tool in enumerate(tools):
-                mine = tool.counts.get(own, (0,) * len(FIELDS))
-                rest = [[*c[:2], 0, *c[3:]] for c in (tool.counts.get(w) for w in others) if c]  # servers count for their own word only
-                if any(mine) or rest:
-                    having[at] = (mine, rest)
-            self.terms.append(having)
 
 
 class Model:
     def __init__(self, catalogs, wishes):
         """catalogs: {server: definitions} in their order; wishes: [(text, expected tool)]."""
-        self.setting, same, idle = committed()
-        self.tools = [Tool(server, d) for server, some in catalogs.items() for d in some]
+        self.setting, self.words = committed(), Words()
+        self.tools = [Tool(server, d, self.words) for server, some in catalogs.items() for d in some]
         self.at = {tool.name: i for i, tool in enumerate(self.tools)}
-        self.says_name = [bool({stem(w) for w in words(text)} & {stem(w) for w in words(tool.split(':')[1])}) for text, tool in wishes]
         self.expected = [self.at[tool] for _, tool in wishes]
-        self.wishes = [Wish(text, self.tools, same, idle) for text, _ in wishes]
+        self.terms = [self.words.of_wish(text) for text, _ in wishes]
+        self.says_name = [bool({s for _, s in self.words.cut(text)} & {s for _, s in self.words.cut(tool.split(':')[1])}) for text, tool in wishes]
+        self.having = {}
+        for at, tool in enumerate(self.tools):
+            for stem, counts in tool.counts.items():
+                self.having.setdefault(stem, {})[at] = counts
+
+    def ways(self, term):
+        """{stem: strength} of what tools can be found by."""
+        return {s: x for s, x in {**self.words.others.get(term, {}), term: 1.0}.items() if s in self.having}
 
     def without_words(self):
         """How many wishes have no word in common with the tool that they mean."""
-        return sum(not any(at in having for having in wish.terms) for wish, at in zip(self.wishes, self.expected))
+        return sum(not any(at in self.having[s] for t in terms for s in self.ways(t)) for terms, at in zip(self.terms, self.expected))
 
     def norms(self, setting):
-        weights = [setting[f] for f in FIELDS]
-        lengths = [sum(w * c for w, c in zip(weights, t.lengths)) for t in self.tools]
+        lengths = [sum(setting[f] * c for f, c in zip(FIELDS, t.lengths)) for t in self.tools]
         mean = sum(lengths) / len(lengths)
         return [setting['k1'] * (1 - setting['b'] + setting['b'] * x / (mean + 1e-9)) for x in lengths]
 
-    def scores(self, wish, setting, norms):
-        weights, n = [setting[f] for f in FIELDS], len(self.tools)
-        scores, total = [0.0] * n, 0.0
+    def rarity(self, having):
+        return math.log(1 + (len(self.tools) - having + 0.5) / (having + 0.5))
 
-        def weigh(counts):
-            return sum(w * c for w, c in zip(weights, counts))
-        for having in wish.terms:
-            found = {}
-            for at, (own, others) in having.items():
-                f = max([weigh(own), *(setting['other'] * weigh(o) for o in others)])
-                if f > 0:
-                    found[at] = f
-            idf = math.log(1 + (n - len(found) + 0.5) / (len(found) + 0.5)) if found else math.log(1 + n) / 2
-            total += idf
-            for at, f in found.items():
-                scores[at] += idf * f / (f + norms[at])
-        return [s / total for s in scores]
+    def term_scores(self, term, setting, norms):
+        """({tool: what the term gives it}, the most that it could give)."""
+        weights = [setting[f] for f in FIELDS]
+        best, strongest, most = {}, {}, 0.0
+        for stem, strength in self.ways(term).items():
+            worth = strength * math.sqrt(self.rarity(len(self.having[stem])))
+            most = max(most, worth)
+            for at, counts in self.having[stem].items():
+                f = sum(w * c for w, c in zip(weights, counts))
+                best[at] = max(best.get(at, 0), worth * f / (f + norms[at]))
+                strongest[at] = max(strongest.get(at, 0), strength)
+        if not best:
+            return {}, setting['unknown'] * math.log(1 + len(self.tools))
+        factor = (setting['weak'] if term in self.words.weak else 1) * math.sqrt(self.rarity(sum(strongest.values())))
+        return {at: factor * b for at, b in best.items()}, factor * most
 
-    def order(self, number, setting=None):
+    def scores(self, terms, setting, norms, kept):
+        scores, total = [0.0] * len(self.tools), 0.0
+        for term in terms:
+            if term not in kept:
+                kept[term] = self.term_scores(term, setting, norms)
+            for at, score in kept[term][0].items():
+                scores[at] += score
+            total += kept[term][1]
+        asked = any(map(self.words.destroys, terms))
+        return [s / total * (setting['unasked'] if t.destroys and not asked else 1) if total else 0 for s, t in zip(scores, self.tools)]
+
+    def order(self, at, setting=None):
         """Names of the tools that the wish finds, the best first."""
         setting = setting or self.setting
-        scores = self.scores(self.wishes[number], setting, self.norms(setting))
-        return [self.tools[at].name for at in sorted(range(len(scores)), key=lambda i: -scores[i]) if scores[at] >= THRESHOLD]
+        scores = self.scores(self.terms[at], setting, self.norms(setting), {})
+        return [self.tools[i].name for i in sorted(range(len(scores)), key=lambda i: -scores[i]) if scores[i] > 0 and scores[i] >= THRESHOLD]
 
     def places(self, setting):
         """Of each wish: where the expected tool stands, from 1; 0 when it is not found."""
-        norms, places = self.norms(setting), []
-        for wish, wanted in zip(self.wishes, self.expected):
-            scores = self.scores(wish, setting, norms)
+        norms, kept, places = self.norms(setting), {}, []
+        for terms, wanted in zip(self.terms, self.expected):
+            scores = self.scores(terms, setting, norms, kept)
             mine = scores[wanted]
             before = sum(s > mine or (s == mine and at < wanted) for at, s in enumerate(scores))
-            places.append(before + 1 if mine >= THRESHOLD else 0)
+            places.append(before + 1 if mine > 0 and mine >= THRESHOLD else 0)
         return places
 
 

@@ -1,285 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranking.  A tool is a sorted list of (hash of a word, weight); what a word weighs depends on
- * where it stands.  The score of a tool is what BM25 gives it, as a part of what the wish could
- * give at most, so that scores of different wishes and sets of tools mean about the same.
+/* Ranking.  Each word of a wish is looked up in the index of each catalog, with all words that
+ * stand for it; a tool gets what BM25 gives it for the one that fits best.  The score is a part of
+ * what the wish could give at most, so that scores of different wishes and sets of tools mean about
+ * the same.
  *
- * Words are lower case and lose their English endings.  A few words that people use for one another
- * find each other's tools at half the weight; docs/decisions has why it is not an embedding. */
+ * A word's worth is the geometric mean of how rare it is among the tools itself and how rare it is
+ * with all that stands for it: "photo" that one tool says and twenty say "image" is worth something
+ * between.  docs/decisions has why all this is not an embedding. */
 #include "route/rank.h"
+
+#include "route/rank_index.h"
+#include "route/words.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define WORD_MAX 48
 #define WISHES_MAX 8
-#define SATURATION 0.6
-#define LENGTH_PART 0.35
-#define OTHER_WORD 0.5 /* what a word for the same counts */
-#define DEPTH_MAX 6    /* of schemas that are read */
+#define SATURATION 0.9
+#define LENGTH_PART 0.3
+#define WEAK_WORD 0.5     /* of a word's worth, when it says little */
+#define UNKNOWN_WORD 0.15 /* of log(1 + tools): a word that no tool has says little about any */
+#define UNASKED 0.7       /* of the score of a tool that destroys, when nobody said so */
+#define GAP_MAX 3         /* words inside a phrase */
+#define SERVER_WORDS_MAX 8
 
-enum { WEIGHT_NAME = 6, WEIGHT_TITLE = 4, WEIGHT_SERVER = 3, WEIGHT_TEXT = 2, WEIGHT_SCHEMA = 2 };
-
-struct rank_word {
-    uint32_t hash;
-    uint32_t weight;
-};
-struct rank_tool {
-    uint32_t first, n;
-    uint32_t length; /* all its weights */
-};
-/* Of one catalog, in its memory. */
-struct catalog_words {
-    struct rank_word *words;
-    struct rank_tool *tools;
-    double length; /* of all of them */
-};
-
-/* What people say for the same; one row finds the others. */
-static const char *const same[][8] = {
-    {"delete", "remove", "erase", "drop", "trash"},
-    {"create", "make", "add", "new", "insert"},
-    {"update", "edit", "change", "modify", "set"},
-    {"get", "read", "fetch", "show", "retrieve", "view"},
-    {"list", "show", "enumerate", "all"},
-    {"search", "find", "query", "lookup", "grep"},
-    {"send", "post", "write"},
-    {"run", "execute", "invoke", "start", "launch"},
-    {"stop", "end", "kill", "cancel", "close"},
-    {"email", "mail", "message", "inbox"},
-    {"file", "document", "doc"},
-    {"folder", "directory", "dir"},
-    {"repository", "repo"},
-    {"picture", "image", "photo", "screenshot"},
-    {"event", "meeting", "appointment", "calendar"},
-    {"bug", "issue", "ticket"},
-    {"copy", "duplicate", "clone"},
-    {"move", "rename"},
-    {"web", "url", "page", "website", "http"},
-    {"database", "db", "sql", "table"},
-    {"merge", "pull"},
-};
-
-static const char *const idle_words[] = {
-    "a",    "an",   "the", "to",  "of",  "for",  "and",  "or",   "in",   "on",   "at",     "by",
-    "my",   "me",   "i",   "is",  "are", "this", "it",   "be",   "we",   "our",  "please", "can",
-    "want", "what", "how", "you", "do",  "with", "from", "that", "some", "into", "need"};
-
-static bool is_word_byte(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (unsigned char)c >= 0x80;
-}
-
-/* "sendEmail2_now" → "send", "email2", "now": cuts the next word off *rest; absent at the end. */
-static struct str next_word(struct str *rest)
-{
-    size_t from = 0, to;
-
-    while (from < rest->n && !is_word_byte(rest->p[from]))
-        from++;
-    for (to = from; to < rest->n && is_word_byte(rest->p[to]); to++)
-        if (to > from && rest->p[to] >= 'A' && rest->p[to] <= 'Z' &&
-            !(rest->p[to - 1] >= 'A' && rest->p[to - 1] <= 'Z'))
-            break;
-    struct str word = to > from ? str_n(rest->p + from, to - from) : STR_NONE;
-    *rest = str_n(rest->p + to, rest->n - to);
-    return word;
-}
-
-static bool takes_ending(char *word, size_t *n, const char *ending, const char *with, size_t least)
-{
-    size_t e = strlen(ending), w = strlen(with);
-
-    if (*n < e + least || memcmp(word + *n - e, ending, e) != 0)
-        return false;
-    memcpy(word + *n - e, with, w);
-    *n += w - e;
-    return true;
-}
-
-/* Lower case, without an ending that changes with grammar: "queries", "querying" → "query". */
-static size_t stem(struct str word, char ret[WORD_MAX])
-{
-    size_t n = word.n < WORD_MAX ? word.n : WORD_MAX;
-
-    for (size_t i = 0; i < n; i++)
-        ret[i] = word.p[i] >= 'A' && word.p[i] <= 'Z' ? (char)(word.p[i] + 32) : word.p[i];
-    if (!takes_ending(ret, &n, "ies", "y", 2) && !takes_ending(ret, &n, "sses", "ss", 1) &&
-        !(n > 2 && ret[n - 2] == 's') && !(n > 2 && ret[n - 2] == 'u'))
-        (void)takes_ending(ret, &n, "s", "", 3);
-    if (!takes_ending(ret, &n, "ing", "", 3))
-        (void)takes_ending(ret, &n, "ed", "", 3);
-    (void)takes_ending(ret, &n, "e", "", 3); /* "create", "creating" */
-    if (n > 3 && ret[n - 1] == ret[n - 2] && ret[n - 1] != 's' && ret[n - 1] != 'l')
-        n--; /* "getting" */
-    return n;
-}
-
-static uint32_t hash_of(struct str word)
-{
-    char text[WORD_MAX];
-    size_t n = stem(word, text);
-    uint32_t hash = 2166136261u;
-
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-    return hash;
-}
-
-/* Reading a catalog. */
-
-struct gathering {
-    struct rank_word words[RANK_WORDS_MAX];
-    size_t n;
-    struct arena *mem; /* for what is looked at only */
-};
-
-static void gather_text(struct gathering *g, struct str text, uint32_t weight)
-{
-    for (struct str word = next_word(&text); word.p && g->n < RANK_WORDS_MAX;
-         word = next_word(&text))
-        g->words[g->n++] = (struct rank_word){hash_of(word), weight};
-}
-
-static void gather_member(struct gathering *g, const struct js_doc *doc,
-                          const struct js_node *object, const char *key, uint32_t weight)
-{
-    struct str text = js_text(doc, js_get(doc, object, str_of(key)), g->mem);
-
-    if (text.p)
-        gather_text(g, text, weight);
-}
-
-/* Names of properties and what is said of them. */
-static void gather_schema(struct gathering *g, const struct js_doc *doc,
-                          const struct js_node *schema, unsigned depth)
-{
-    const struct js_node *properties = js_get(doc, schema, STR("properties"));
-    const struct js_node *items = js_get(doc, schema, STR("items"));
-
-    if (depth > DEPTH_MAX)
-        return;
-    if (js_type_is(items, JS_OBJECT))
-        gather_schema(g, doc, items, depth + 1);
-    if (!js_type_is(properties, JS_OBJECT))
-        return;
-    for (const struct js_node *key = js_first(doc, properties); key && g->n < RANK_WORDS_MAX;
-         key = js_next(doc, properties, js_value_of(key))) {
-        gather_text(g, js_text(doc, key, g->mem), WEIGHT_SCHEMA);
-        gather_member(g, doc, js_value_of(key), "description", WEIGHT_SCHEMA);
-        gather_schema(g, doc, js_value_of(key), depth + 1);
-    }
-}
-
-static int by_hash(const void *a, const void *b)
-{
-    uint32_t x = ((const struct rank_word *)a)->hash, y = ((const struct rank_word *)b)->hash;
-    return x < y ? -1 : x > y;
-}
-
-static void gather_tool(struct gathering *g, const struct catalog_item *item)
-{
-    struct js_doc doc;
-    size_t n = 0;
-
-    g->n = 0;
-    gather_text(g, item->name, WEIGHT_NAME);
-    if (js_parse(catalog_shown(item), &js_limits_upstream, g->mem, &doc, NULL)) {
-        gather_member(g, &doc, js_root(&doc), "title", WEIGHT_TITLE);
-        gather_member(g, &doc, js_root(&doc), "description", WEIGHT_TEXT);
-        gather_schema(g, &doc, js_get(&doc, js_root(&doc), STR("inputSchema")), 0);
-    }
-    qsort(g->words, g->n, sizeof(*g->words), by_hash);
-    for (size_t i = 0; i < g->n; i++)
-        if (n && g->words[n - 1].hash == g->words[i].hash)
-            g->words[n - 1].weight += g->words[i].weight;
-        else
-            g->words[n++] = g->words[i];
-    g->n = n;
-}
-
-static const struct catalog_words *words_of(struct catalog *c)
-{
-    const struct catalog_list *list = &c->lists[CATALOG_TOOLS];
-    struct gathering *g;
-    struct buf all;
-
-    if (c->words)
-        return c->words;
-    struct catalog_words *w = arena_new_of(c->mem, struct catalog_words);
-    w->tools = arena_zalloc(c->mem, (list->n + 1) * sizeof(*w->tools));
-    buf_init(&all, SIZE_MAX / 2);
-    g = xcalloc(1, sizeof(*g));
-    g->mem = arena_new(4 * CATALOG_MAX_BYTES);
-    for (size_t i = 0; i < list->n; i++) {
-        struct rank_tool *t = &w->tools[i];
-        gather_tool(g, &list->items[i]);
-        *t = (struct rank_tool){(uint32_t)(all.n / sizeof(*w->words)), (uint32_t)g->n, 0};
-        for (size_t k = 0; k < g->n; k++)
-            t->length += g->words[k].weight;
-        w->length += t->length;
-        buf_add(&all, g->words, g->n * sizeof(*g->words));
-        arena_reset(g->mem);
-    }
-    w->words = arena_alloc(c->mem, all.n + 1);
-    if (all.n)
-        memcpy(w->words, all.p, all.n);
-    buf_release(&all);
-    arena_free(g->mem);
-    free(g);
-    c->words = w;
-    return w;
-}
-
-/* Ranking. */
-
-/* A word of a wish, and the words that mean the same. */
+/* A word of a wish. */
 struct term {
-    uint32_t hashes[16]; /* the first is its own */
-    unsigned n;
-    double idf;
+    uint32_t stem;
+    bool weak;
 };
 struct wish {
     struct str text;   /* without the server */
     struct str server; /* absent: of any */
     struct term terms[RANK_TERMS_MAX];
     unsigned n;
-    double total_idf, mean_length;
-    float *frequencies; /* of each term in each candidate */
+    bool destroys;
+};
+/* The candidates of one server. */
+struct group {
+    struct str server;
+    struct catalog *catalog;
+    const struct catalog_words *words;
+    struct word names[SERVER_WORDS_MAX]; /* of the server */
+    size_t n_names;
+    uint32_t *candidates; /* of each tool of the catalog: 1 + which, or 0 */
+};
+/* One ranking.  The arrays have a member for each candidate. */
+struct ranking {
+    const struct rank_candidate *candidates;
+    size_t n;
+    struct group *groups;
+    size_t n_groups;
+    double *norms, *scores;
+    double *found;            /* what one word weighs in each; 0 between words */
+    double *best, *strongest; /* of one word and what stands for it */
+    uint32_t *touched;
+    double total; /* what all words could give */
 };
 
-static bool is_idle(struct str word)
+/* Reading a wish. */
+
+/* It is a word for taking away, or may be said for one. */
+static bool destroys(uint32_t stem)
 {
-    for (size_t i = 0; i < countof(idle_words); i++)
-        if (str_ieq(word, str_of(idle_words[i])))
-            return true;
-    return false;
+    struct word_other others[WORDS_OTHERS_MAX];
+    size_t n = words_others(stem, others, countof(others));
+    bool found = words_marks(stem) & WORD_DESTROYS;
+
+    for (size_t i = 0; i < n && !found; i++)
+        found = words_marks(others[i].stem) & WORD_DESTROYS;
+    return found;
 }
 
-static void add_same(struct term *t)
+static void add_term(struct wish *w, uint32_t stem, bool weak)
 {
-    for (size_t row = 0; row < countof(same); row++) {
-        bool among = false;
-        for (size_t i = 0; i < countof(same[row]) && same[row][i]; i++)
-            among = among || hash_of(str_of(same[row][i])) == t->hashes[0];
-        for (size_t i = 0; among && i < countof(same[row]) && same[row][i]; i++)
-            if (t->n < countof(t->hashes) && hash_of(str_of(same[row][i])) != t->hashes[0])
-                t->hashes[t->n++] = hash_of(str_of(same[row][i]));
+    for (unsigned i = 0; i < w->n; i++)
+        if (w->terms[i].stem == stem)
+            return;
+    if (w->n < RANK_TERMS_MAX)
+        w->terms[w->n++] = (struct term){stem, weak};
+    w->destroys = w->destroys || destroys(stem);
+}
+
+/* The word that makes a phrase with words[at], or 0: it is the next but for idle ones, or a
+ * particle. */
+static size_t end_of_phrase(const struct word *words, const bool *taken, size_t n, size_t at)
+{
+    bool only_idle = true;
+
+    for (size_t i = at + 1; i < n && i <= at + 1 + GAP_MAX; i++) {
+        bool reached =
+            i == at + 1 || (words[i].marks & WORD_PARTICLE) || (only_idle && i <= at + GAP_MAX);
+        if (!taken[i] && reached && words_phrase(words[at].stem, words[i].stem))
+            return i;
+        only_idle = only_idle && (words[i].marks & WORD_IDLE);
     }
+    return 0;
 }
 
-static void add_terms(struct wish *w, bool with_idle)
+static void read_terms(struct wish *w, const struct word *words, size_t n, bool with_idle)
 {
-    struct str rest = w->text;
+    bool taken[RANK_WISH_WORDS] = {false};
 
-    for (struct str word = next_word(&rest); word.p && w->n < RANK_TERMS_MAX;
-         word = next_word(&rest)) {
-        struct term *t = &w->terms[w->n];
-        if (!with_idle && is_idle(word))
+    for (size_t i = 0; i < n; i++) {
+        if (taken[i])
             continue;
-        *t = (struct term){.hashes = {hash_of(word)}, .n = 1};
-        add_same(t);
-        w->n++;
+        size_t end = end_of_phrase(words, taken, n, i);
+        if (end) {
+            taken[end] = true;
+            add_term(w, words_phrase(words[i].stem, words[end].stem), false);
+        } else if (with_idle || !(words[i].marks & WORD_IDLE)) {
+            add_term(w, words[i].stem, words[i].marks & WORD_WEAK);
+        }
     }
 }
 
@@ -296,76 +128,136 @@ static void read_wish(struct wish *w, struct str text, const struct rank_candida
 {
     size_t colon = str_find(text, ':');
     struct str before = str_trim(str_n(text.p, colon));
+    struct word words[RANK_WISH_WORDS];
 
-    *w = (struct wish){.text = text, .frequencies = w->frequencies};
+    *w = (struct wish){.text = text};
     if (is_server(candidates, n, before)) {
         w->server = before;
         w->text = colon < text.n ? str_n(text.p + colon + 1, text.n - colon - 1) : STR("");
     }
-    add_terms(w, false);
+    size_t n_words = words_cut(w->text, words, countof(words));
+    read_terms(w, words, n_words, false);
     if (!w->n)
-        add_terms(w, true);
+        read_terms(w, words, n_words, true);
+    else if (words[0].marks & WORD_ASKS) /* "is it raining" wants to read, like "what" does */
+        add_term(w, words_of("what").stem, true);
 }
 
-static uint32_t weight_of(const struct catalog_words *w, const struct rank_tool *t, uint32_t hash)
-{
-    size_t low = t->first, high = t->first + t->n;
+/* The candidates by server. */
 
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (w->words[middle].hash < hash)
-            low = middle + 1;
-        else
-            high = middle;
+static struct group *group_of(struct ranking *r, const struct rank_candidate *c, struct arena *mem)
+{
+    for (size_t i = r->n_groups; i > 0; i--)
+        if (r->groups[i - 1].catalog == c->catalog && str_eq(r->groups[i - 1].server, c->server))
+            return &r->groups[i - 1];
+    struct group *g = &r->groups[r->n_groups++];
+    *g = (struct group){c->server, c->catalog, rank_index_of(c->catalog), {{0}}, 0, NULL};
+    g->n_names = words_cut(c->server, g->names, countof(g->names));
+    g->candidates =
+        arena_zalloc(mem, (c->catalog->lists[CATALOG_TOOLS].n + 1) * sizeof(*g->candidates));
+    return g;
+}
+
+static void begin(struct ranking *r, struct arena *mem)
+{
+    double length = 0;
+
+    r->groups = arena_alloc(mem, (r->n + 1) * sizeof(*r->groups));
+    r->norms = arena_alloc(mem, (r->n + 1) * sizeof(*r->norms));
+    r->scores = arena_alloc(mem, (r->n + 1) * sizeof(*r->scores));
+    r->found = arena_zalloc(mem, (r->n + 1) * sizeof(*r->found));
+    r->best = arena_alloc(mem, (r->n + 1) * sizeof(*r->best));
+    r->strongest = arena_alloc(mem, (r->n + 1) * sizeof(*r->strongest));
+    r->touched = arena_alloc(mem, (r->n + 1) * sizeof(*r->touched));
+    for (size_t i = 0; i < r->n; i++) {
+        const struct rank_candidate *c = &r->candidates[i];
+        struct group *g = group_of(r, c, mem);
+        g->candidates[c->item] = (uint32_t)i + 1;
+        r->norms[i] = g->words->lengths[c->item];
+        length += r->norms[i];
     }
-    return low < t->first + t->n && w->words[low].hash == hash ? w->words[low].weight : 0;
+    for (size_t i = 0; i < r->n; i++)
+        r->norms[i] = SATURATION * (1 - LENGTH_PART +
+                                    LENGTH_PART * r->norms[i] / (length / (double)r->n + 1e-9));
 }
 
-/* How often the tool says it, weighed; what means the same counts less. */
-static double frequency(const struct term *t, const struct rank_candidate *c, bool names_server)
-{
-    const struct catalog_words *w = words_of(c->catalog);
-    double own = weight_of(w, &w->tools[c->item], t->hashes[0]), other = 0;
+/* Scoring. */
 
-    own += names_server ? WEIGHT_SERVER : 0;
-    for (unsigned i = 1; i < t->n; i++) {
-        double f = OTHER_WORD * weight_of(w, &w->tools[c->item], t->hashes[i]);
-        other = f > other ? f : other;
-    }
-    return (own > other ? own : other) / WEIGHT_TEXT;
+static size_t touch(struct ranking *r, size_t n, uint32_t candidate, double weight)
+{
+    if (r->found[candidate] == 0)
+        r->touched[n++] = candidate;
+    r->found[candidate] += weight / WEIGHT_HEAD;
+    return n;
 }
 
-static bool is_word_of(const struct term *t, struct str server)
+static bool is_named(const struct group *g, uint32_t stem)
 {
-    for (struct str word = next_word(&server); word.p; word = next_word(&server))
-        if (hash_of(word) == t->hashes[0])
+    for (size_t i = 0; i < g->n_names; i++)
+        if (g->names[i].stem == stem)
             return true;
     return false;
 }
 
-/* Fills w->frequencies and says what each term is worth. */
-static void weigh_terms(struct wish *w, const struct rank_candidate *candidates, size_t n)
+/* Fills r->found; returns how many candidates have the word. */
+static size_t find_word(struct ranking *r, uint32_t stem)
 {
-    double length = 0;
+    size_t n = 0;
 
-    for (size_t i = 0; i < n; i++)
-        length += words_of(candidates[i].catalog)->tools[candidates[i].item].length;
-    w->mean_length = n ? length / (double)n : 1;
-    for (unsigned t = 0; t < w->n; t++) {
-        double having = 0;
-        bool names_server = false;
-        for (size_t i = 0; i < n; i++) {
-            if (i == 0 || candidates[i].server.p != candidates[i - 1].server.p)
-                names_server = is_word_of(&w->terms[t], candidates[i].server);
-            double f = frequency(&w->terms[t], &candidates[i], names_server);
-            w->frequencies[i * w->n + t] = (float)f;
-            having += f > 0;
-        }
-        /* A word that no tool has says little about any. */
-        w->terms[t].idf = having > 0 ? log(1 + ((double)n - having + 0.5) / (having + 0.5))
-                                     : log(1 + (double)n) / 2;
-        w->total_idf += w->terms[t].idf;
+    for (const struct group *g = r->groups; g < r->groups + r->n_groups; g++) {
+        const struct rank_posting *at;
+        size_t postings = rank_index_find(g->words, stem, &at);
+        for (const struct rank_posting *p = at; p < at + postings; p++)
+            if (g->candidates[p->tool])
+                n = touch(r, n, g->candidates[p->tool] - 1, p->weight);
+        size_t tools = is_named(g, stem) ? g->catalog->lists[CATALOG_TOOLS].n : 0;
+        for (size_t i = 0; i < tools; i++)
+            if (g->candidates[i])
+                n = touch(r, n, g->candidates[i] - 1, WEIGHT_SERVER);
     }
+    return n;
+}
+
+static double rarity(const struct ranking *r, double having)
+{
+    return log(1 + ((double)r->n - having + 0.5) / (having + 0.5));
+}
+
+/* One word that stands for a term; returns what it could give at most. */
+static double try_word(struct ranking *r, uint32_t stem, double strength)
+{
+    size_t n = find_word(r, stem);
+    double worth = n ? strength * sqrt(rarity(r, (double)n)) : 0;
+
+    for (size_t k = 0; k < n; k++) {
+        uint32_t i = r->touched[k];
+        double fits = worth * r->found[i] / (r->found[i] + r->norms[i]);
+        r->best[i] = fits > r->best[i] ? fits : r->best[i];
+        r->strongest[i] = strength > r->strongest[i] ? strength : r->strongest[i];
+        r->found[i] = 0;
+    }
+    return worth;
+}
+
+static void score_term(struct ranking *r, const struct term *t)
+{
+    struct word_other others[WORDS_OTHERS_MAX];
+    size_t n = words_others(t->stem, others, countof(others));
+    double having = 0;
+
+    memset(r->best, 0, r->n * sizeof(*r->best));
+    memset(r->strongest, 0, r->n * sizeof(*r->strongest));
+    double most = try_word(r, t->stem, 1);
+    for (size_t k = 0; k < n; k++) {
+        double worth = try_word(r, others[k].stem, (double)others[k].strength);
+        most = worth > most ? worth : most;
+    }
+    for (size_t i = 0; i < r->n; i++)
+        having += r->strongest[i];
+    double factor = (t->weak ? WEAK_WORD : 1) * sqrt(rarity(r, having));
+    for (size_t i = 0; i < r->n; i++)
+        r->scores[i] += factor * r->best[i];
+    r->total += having > 0 ? factor * most : UNKNOWN_WORD * log(1 + (double)r->n);
 }
 
 static bool is_its_name(const struct wish *w, const struct rank_candidate *c)
@@ -373,22 +265,30 @@ static bool is_its_name(const struct wish *w, const struct rank_candidate *c)
     return str_ieq(str_trim(w->text), c->catalog->lists[CATALOG_TOOLS].items[c->item].name);
 }
 
-static double fit(const struct wish *w, const struct rank_candidate *c, const float *frequencies)
+static double fit(const struct ranking *r, const struct wish *w, size_t i)
 {
-    const struct rank_tool *t = &words_of(c->catalog)->tools[c->item];
-    double norm =
-        SATURATION * (1 - LENGTH_PART + LENGTH_PART * (double)t->length / (w->mean_length + 1e-9));
-    double score = 0;
+    const struct rank_candidate *c = &r->candidates[i];
 
     if (w->server.p && !str_ieq(w->server, c->server))
         return 0;
     if (!w->n || is_its_name(w, c))
         return 1;
-    for (unsigned i = 0; i < w->n; i++) {
-        double f = (double)frequencies[i];
-        score += w->terms[i].idf * f / (f + norm);
+    double score = r->total > 0 ? r->scores[i] / r->total : 0;
+    bool unasked = rank_index_of(c->catalog)->destroys[c->item] && !w->destroys;
+    return unasked ? UNASKED * score : score;
+}
+
+static void rank_wish(struct ranking *r, const struct wish *w, struct rank_candidate *candidates)
+{
+    r->total = 0;
+    memset(r->scores, 0, r->n * sizeof(*r->scores));
+    for (unsigned t = 0; t < w->n; t++)
+        score_term(r, &w->terms[t]);
+    for (size_t i = 0; i < r->n; i++) {
+        double confidence = fit(r, w, i);
+        if (confidence > candidates[i].confidence)
+            candidates[i].confidence = confidence;
     }
-    return w->total_idf > 0 ? score / w->total_idf : 0;
 }
 
 struct ranked {
@@ -419,26 +319,22 @@ static void sort(struct rank_candidate *candidates, size_t n, struct arena *mem)
 size_t rank_tools(struct rank_candidate *candidates, size_t n, struct str query, double threshold,
                   struct arena *mem)
 {
+    struct ranking r = {.candidates = candidates, .n = n};
     struct wish *w = arena_alloc(mem, sizeof(*w));
     struct str rest = str_n(query.p, query.n < RANK_QUERY_MAX ? query.n : RANK_QUERY_MAX);
     unsigned wishes = 0;
     size_t found = 0;
 
-    w->frequencies = arena_alloc(mem, (n + 1) * RANK_TERMS_MAX * sizeof(float));
     for (size_t i = 0; i < n; i++)
         candidates[i].confidence = 0;
     while (rest.p && wishes < WISHES_MAX) {
         struct str text = str_trim(str_split(&rest, '|'));
         if (!text.n)
             continue;
-        wishes++;
+        if (!wishes++)
+            begin(&r, mem);
         read_wish(w, text, candidates, n);
-        weigh_terms(w, candidates, n);
-        for (size_t i = 0; i < n; i++) {
-            double confidence = fit(w, &candidates[i], &w->frequencies[i * w->n]);
-            if (confidence > candidates[i].confidence)
-                candidates[i].confidence = confidence;
-        }
+        rank_wish(&r, w, candidates);
     }
     for (size_t i = 0; i < n && !wishes; i++)
         candidates[i].confidence = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding tools by what they do: BM25 over the words of their names, titles, descriptions and
- * schemas.  The words of a catalog are read once and stay with it.
+ * schemas, and over the words that stand for those (words.h).
  *
  * A query has several wishes, separated by "|"; a tool counts by the one it fits best.  A wish that
  * is the name of a server, or begins with one and a colon, is about that server alone. */
@@ -11,7 +11,7 @@
 
 #define RANK_QUERY_MAX 2000 /* bytes of a query that count */
 #define RANK_TERMS_MAX 32   /* words of a wish that count */
-#define RANK_WORDS_MAX 1024 /* words of a tool that count */
+#define RANK_WISH_WORDS 96  /* words of a wish that are read, idle ones too */
 
 struct rank_candidate {
     struct str server;
@@ -21,8 +21,8 @@ struct rank_candidate {
 };
 
 /* Sets how well each fits, and sorts them: the best first, equal ones as they were.  Returns how
- * many reach `threshold`, of which there is none with 0.  A query without any word has all of them,
- * in their order, with 1. */
+ * many reach `threshold`, of which there is none with 0.  No tool of a server may be there twice.
+ * A query without any word has all of them, in their order, with 1. */
 size_t rank_tools(struct rank_candidate *candidates, size_t n, struct str query, double threshold,
                   struct arena *mem);
 

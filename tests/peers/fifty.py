@@ -1,29 +1,32 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""fifty.py NAME: one of six MCP servers (files, git, office, tracker, database, web) that have fifty tools in all, on stdio.
+"""fifty.py NAME: one MCP server of two sets, on stdio.  The first, fifty/, is six servers (files, git, office, tracker, database,
+web) with fifty tools in all; the second, town/, is eleven others (weather, chat, payments and so on) with eighty-two.
 
-Their definitions, fifty/NAME.json, are worded and shaped as servers of that kind are: long and short, from zod and from
-docstrings, with camels and with snakes.  A call changes nothing and says what it was asked.  fifty/queries.tsv has forty
-wishes in plain words and the tool that each means.  It was written before anything was ranked with it and stays as it is:
-who rewords a wish because it is not found measures nothing.  Benchmark and tests share all this by importing the file."""
+Their definitions, NAME.json, are worded and shaped as servers of that kind are: long and short, from zod and from
+docstrings, with camels and with snakes.  A call changes nothing and says what it was asked.  The queries.tsv of a set has
+wishes in plain words and the tool that each means, forty and seventy.  Both were written before anything was ranked with
+them and stay as they are: who rewords a wish because it is not found measures nothing.  Benchmark and tests share all this
+by importing the file."""
 import json
 import os
 import sys
 
 from mcp_server import RpcError, Server, State, dump, text_result
 
-HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fifty')
+HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = ('files', 'git', 'office', 'tracker', 'database', 'web')
+TOWN = ('weather', 'chat', 'payments', 'monitoring', 'notes', 'images', 'maps', 'cluster', 'home', 'music', 'crm')
 
 
 def tools_of(name):
-    with open(os.path.join(HERE, name + '.json'), encoding='utf-8') as file:
+    with open(os.path.join(HERE, 'town' if name in TOWN else 'fifty', name + '.json'), encoding='utf-8') as file:
         return json.load(file)
 
 
-def queries():
+def queries(folder='fifty'):
     """[(wish, 'server:tool')] in their order, in which every second one is held out when weights are chosen."""
-    with open(os.path.join(HERE, 'queries.tsv'), encoding='utf-8') as file:
+    with open(os.path.join(HERE, folder, 'queries.tsv'), encoding='utf-8') as file:
         return [tuple(line.rstrip('\n').split('\t')) for line in file]
 
 
