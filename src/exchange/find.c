@@ -243,46 +243,71 @@ static bool is_required(const struct js_doc *doc, const struct js_node *schema, 
     return false;
 }
 
-static void write_parameter(struct finding *f, const struct js_doc *doc,
-                            const struct js_node *schema, const struct js_node *key, bool first)
+struct parameter {
+    struct str name, type, about;
+    bool required;
+};
+
+static struct parameter read_parameter(const struct js_doc *doc, const struct js_node *schema,
+                                       const struct js_node *key, struct arena *mem)
 {
-    struct arena *mem = f->x->mem;
     const struct js_node *value = js_value_of(key);
-    struct str name = js_text(doc, key, mem);
-    struct str type = type_of(doc, value, mem);
     struct str about = js_text(doc, js_get(doc, value, STR("description")), mem);
-    bool required = is_required(doc, schema, name);
+    struct str name = js_text(doc, key, mem);
+
+    return (struct parameter){str_cut(name, PARAMETER_NAME_MAX), type_of(doc, value, mem),
+                              str_cut(about, DESCRIPTION_MAX), is_required(doc, schema, name)};
+}
+
+static void write_parameter(struct js_writer *w, const struct parameter *p)
+{
+    js_object(w);
+    js_kv_string(w, "name", p->name);
+    js_kv_string(w, "type", p->type);
+    js_kv_bool(w, "required", p->required);
+    js_kv_string(w, "description", p->about);
+    js_object_end(w);
+}
+
+static void write_parameter_text(struct buf *out, const struct parameter *p)
+{
+    buf_addf(out, "   %.*s (%.*s%s)%s%.*s\n", STR_ARG(p->name), STR_ARG(p->type),
+             p->required ? ", required" : "", p->about.n ? ": " : "", STR_ARG(p->about));
+}
+
+/* In words always; for programs only where the schema, which says the same, cannot stand. */
+static void write_each_parameter(struct finding *f, const struct js_doc *doc,
+                                 const struct js_node *schema, bool structured)
+{
+    const struct js_node *properties = js_get(doc, schema, STR("properties"));
+    const struct js_node *key =
+        js_type_is(properties, JS_OBJECT) ? js_first(doc, properties) : NULL;
     struct js_writer w;
 
-    about = str_cut(about, DESCRIPTION_MAX);
-    name = str_cut(name, PARAMETER_NAME_MAX);
-    buf_addf(&f->text, "   %.*s (%.*s%s)%s%.*s\n", STR_ARG(name), STR_ARG(type),
-             required ? ", required" : "", about.n ? ": " : "", STR_ARG(about));
-    if (!first)
-        buf_addc(&f->structured, ',');
-    js_begin(&w, &f->structured);
-    js_object(&w);
-    js_kv_string(&w, "name", name);
-    js_kv_string(&w, "type", type);
-    js_kv_bool(&w, "required", required);
-    js_kv_string(&w, "description", about);
-    js_object_end(&w);
+    if (structured) {
+        buf_addz(&f->structured, ",\"parameters\":");
+        js_begin(&w, &f->structured);
+        js_array(&w);
+    }
+    for (unsigned n = 0; key && n < PARAMETERS_MAX; n++) {
+        struct parameter p = read_parameter(doc, schema, key, f->x->mem);
+        write_parameter_text(&f->text, &p);
+        if (structured)
+            write_parameter(&w, &p);
+        key = js_next(doc, properties, js_value_of(key));
+    }
+    if (structured)
+        js_array_end(&w);
 }
 
 static void write_parameters(struct finding *f, const struct js_doc *doc,
                              const struct js_node *schema)
 {
-    const struct js_node *properties = js_get(doc, schema, STR("properties"));
     struct str raw = schema ? js_raw(doc, schema) : STR_NONE;
-    unsigned n = 0;
+    bool fits = raw.p && raw.n <= SCHEMA_MAX && f->schemas + raw.n <= SCHEMAS_MAX;
 
-    buf_addz(&f->structured, ",\"parameters\":[");
-    for (const struct js_node *key = js_type_is(properties, JS_OBJECT) ? js_first(doc, properties)
-                                                                       : NULL;
-         key && n < PARAMETERS_MAX; key = js_next(doc, properties, js_value_of(key)), n++)
-        write_parameter(f, doc, schema, key, n == 0);
-    buf_addc(&f->structured, ']');
-    if (raw.p && raw.n <= SCHEMA_MAX && f->schemas + raw.n <= SCHEMAS_MAX) {
+    write_each_parameter(f, doc, schema, !fits);
+    if (fits) {
         f->schemas += raw.n;
         buf_addf(&f->structured, ",\"schema\":%.*s", STR_ARG(raw));
     } else if (raw.p) {

@@ -5,7 +5,7 @@ import sys
 
 import harness
 
-sys.path.insert(0, harness.PEERS)
+sys.path.append(harness.PEERS)  # not before ours: both have a scripted.py
 import fifty  # noqa: E402
 
 # (servers, tools, wishes, of which the tool is first, … and among five), as committed in docs/profiles.md

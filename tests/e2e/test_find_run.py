@@ -292,8 +292,7 @@ def test_find__ranks_by_what_tools_do(client):
     first = reply.result['structuredContent']['tools'][0]
     assert {k: first[k] for k in ('name', 'mcp', 'tool', 'description', 'healthy')} == {
         'name': 'mail:send_email', 'mcp': 'mail', 'tool': 'send_email', 'description': 'Sends an email to somebody.', 'healthy': True}
-    assert first['parameters'] == [{'name': 'to', 'type': 'string', 'required': True, 'description': 'Receiver.'},
-                                   {'name': 'copies', 'type': 'integer', 'required': False}]
+    assert 'to (string, required): Receiver.' in reply.text and 'copies (integer)' in reply.text and 'parameters' not in first
     assert first['schema'] == MAIL['tools'][0]['inputSchema'] and 0.5 < first['confidence'] <= 1
     assert reply.text.startswith('✅ **MCPs**: 3/3 healthy\n') and 'mail:send_email (0.' in reply.text
     assert reply.result['structuredContent']['health'] == {'total': 3, 'healthy': 3, 'unavailable': []}
@@ -315,9 +314,26 @@ def test_find__lists_pages_and_filters_by_server(client):
 def test_find__tells_as_much_as_is_asked_for(client):
     names, words, whole = (find(client, 'send an email', depth=d).result['structuredContent']['tools'][0] for d in (0, 1, 2))
     assert set(names) == {'name', 'mcp', 'tool', 'confidence', 'healthy'}
-    assert set(words) == {*names, 'description'} and set(whole) == {*words, 'parameters', 'schema'}
+    assert set(words) == {*names, 'description'} and set(whole) == {*words, 'schema'}
     assert found(client, 'send an email', confidence_threshold=1) == []
     assert 'No tool fits "xyzzy"' in find(client, 'xyzzy').text
+
+
+def sized(name, size):
+    """A tool with a schema of that many bytes."""
+    schema = {'type': 'object', 'properties': {'to': {'type': 'string', 'enum': ['']}}, 'required': ['to']}
+    schema['properties']['to']['enum'] = ['x' * (size - len(dump(schema)))]
+    return {'name': name, 'inputSchema': schema}
+
+
+def test_find__tells_parameters_where_a_schema_is_too_long(holdfast, scripted):
+    mail = scripted('mail', shape={'tools': [sized('fits', 32 * 1024), sized('long', 32 * 1024 + 1)]})
+    client = client_of(holdfast({'mail': mail.entry}, {'profiles': {'s': {'mode': 'search'}}}), '/mcp/p/s', False)
+    told = {t['tool']: t for t in find(client).result['structuredContent']['tools']}
+    fits, long = told['fits'], told['long']
+    assert 'parameters' not in fits and 'schema_omitted' not in fits and fits['schema']['required'] == ['to']
+    assert 'schema' not in long and long['schema_omitted'] is True
+    assert long['parameters'] == [{'name': 'to', 'type': 'string', 'required': True}]
 
 
 @pytest.mark.parametrize('arguments', [{'limit': 0}, {'limit': 101}, {'limit': 'x'}, {'page': 0}, {'depth': 3}, {'confidence_threshold': 1.1},
