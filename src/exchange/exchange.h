@@ -215,6 +215,10 @@ void exchange_write_initialized(struct exchange *x);
 /* Why its notifications/cancelled says the request is wanted no more; never absent. */
 struct str exchange_cancel_reason(const struct exchange *x);
 void exchange_listen_gone(struct exchange *x);
+/* Asks those links whose session has lists of its own; WAIT while they answer. */
+enum step_result exchange_gather_own(struct exchange *x, enum catalog_kind kind);
+/* What the i-th server of the plan offers this session, once that is done; NULL: nobody knows. */
+struct catalog *exchange_listed_catalog(const struct exchange *x, size_t i);
 void exchange_release_own(struct exchange *x);
 /* The link on which this session has a list of its own; NULL: it has none. */
 struct link *exchange_own_link(const struct exchange *x, struct upstream *up,

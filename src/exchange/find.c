@@ -421,6 +421,8 @@ enum step_result exchange_answer_find(struct exchange *x)
     wrong = read_asked(&f);
     if (wrong)
         return profile_tool_refuse(x, str_of(wrong));
+    if (exchange_gather_own(x, CATALOG_TOOLS) == STEP_WAIT)
+        return STEP_WAIT;
     profile_tools_each(x, count_tool, &f);
     f.tools = arena_alloc(x->mem, (f.room + 1) * sizeof(*f.tools));
     profile_tools_each(x, take_tool, &f);

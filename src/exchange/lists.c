@@ -241,6 +241,11 @@ static struct part listed_at(const struct exchange *x, size_t i)
     return p;
 }
 
+struct catalog *exchange_listed_catalog(const struct exchange *x, size_t i)
+{
+    return listed_at(x, i).catalog;
+}
+
 /* Changes whenever one of the catalogs behind a list does, and is another for every list: a cursor
  * of another list is refused. */
 static unsigned stamp_of(const struct exchange *x)
@@ -383,8 +388,7 @@ struct link *exchange_own_link(const struct exchange *x, struct upstream *up,
     return l && link_has_own(l, kind) ? l : NULL;
 }
 
-/* Asks those links whose session has lists of its own; WAIT while they answer. */
-static enum step_result gather_own(struct exchange *x, enum catalog_kind kind)
+enum step_result exchange_gather_own(struct exchange *x, enum catalog_kind kind)
 {
     size_t n = part_count(x);
 
@@ -424,7 +428,7 @@ enum step_result exchange_answer_list(struct exchange *x)
 {
     struct listing l = {.x = x, .kind = kind_of(x->method)};
 
-    if (gather_own(x, l.kind) == STEP_WAIT)
+    if (exchange_gather_own(x, l.kind) == STEP_WAIT)
         return STEP_WAIT;
     if (!read_cursor(x, &l.from))
         return refuse_cursor(x);

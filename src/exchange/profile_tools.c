@@ -218,7 +218,7 @@ void profile_tools_each(struct exchange *x, bool (*fn)(void *arg, const struct s
     if (!x->has_plan)
         upstreams_each(x->sv->upstreams, each_known, &e);
     for (size_t i = 0; x->has_plan && i < x->plan.n; i++)
-        each_of(&e, x->plan.parts[i].up, x->plan.parts[i].catalog);
+        each_of(&e, x->plan.parts[i].up, exchange_listed_catalog(x, i));
 }
 
 struct naming {

@@ -9,7 +9,7 @@ import commands
 import harness
 import keys
 from harness import dump, wait_for
-from test_pins import Shifting
+from test_pins import POKE, Shifting
 
 MAIL = {'tools': [
     {'name': 'send_email', 'description': 'Sends an email to somebody.', 'inputSchema': {
@@ -345,6 +345,16 @@ def test_find__says_what_is_wrong_with_its_arguments(client, arguments):
 def test_find__does_not_guess_what_was_meant_by_an_argument(client):
     assert refusal(client.call('find', {'query': 'send an email'})) == (
         'find has no "query"; it takes description, limit, page, depth and confidence_threshold.')
+
+
+def test_find__has_what_a_server_offers_this_session_alone(holdfast, tmp_path):
+    server = Shifting(tmp_path, [POKE], [POKE, {'name': 'extra', 'inputSchema': {'type': 'object'}}], name='mail', share='session')
+    hf = holdfast({'mail': server.entry}, SETTINGS)
+    client, other = (client_of(hf, '/mcp/p/s', False) for _ in range(2))
+    assert found(client) == ['mail:poke']
+    run(client, 'mail:poke')  # says that its list has changed
+    assert found(client, 'extra') == ['mail:extra'] and found(other) == ['mail:poke']
+    assert run(client, 'mail:extra').text == 'done' and 'not found' in refusal(run(other, 'mail:extra'))
 
 
 def test_find__marks_what_is_unavailable_and_goes_on(holdfast, scripted):
