@@ -10,7 +10,8 @@
 #include "crypto/token.h"
 #include "session/profile_context.h"
 
-#define SHORT_MAC 16 /* bytes that tell configs apart */
+#define NAME_LOGGED 128 /* bytes */
+#define SHORT_MAC 16    /* bytes that tell configs apart */
 
 static void on_query(struct session_query *q)
 {
@@ -260,6 +261,15 @@ static struct carrier carrier_of(const struct exchange *x)
     return c;
 }
 
+/* For who asks why two calls met, or did not.  It is the client's own text: escaped, cut, and never
+ * above debug. */
+static void log_carrier(const struct carrier *c)
+{
+    if (c->name.p)
+        log_debug("request names a session", LS("session_id", str_cut(c->name, NAME_LOGGED)),
+                  LS("carrier", c->label));
+}
+
 static bool begins_session(const struct exchange *x)
 {
     const struct builtin_tool *tool =
@@ -285,6 +295,7 @@ static enum step_result use_request(struct exchange *x)
 
     if (!x->carrier.name.p) {
         x->carrier = carrier_of(x);
+        log_carrier(&x->carrier);
         if (!x->carrier.name.p && x->transport) {
             birth(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
             transport_link(x->transport, x->session);

@@ -334,6 +334,11 @@ def test_logs__at_debug_show_ids_escaped(holdfast, stdio_server):
     handle_of(hf.client('/mcp/up').call('counter'))
     line = hf.wait_log(lambda l: 'evil' in str(l.get('session_id')), 'the named session')
     assert line['level'] == 'debug'
+    hf.client('/mcp/up').call('counter', meta={'session_id': 'in meta\n\x1b[31m"\u202e'})
+    hf.client('/mcp/up', headers={'mcp-client-id': 'in client id'}).call('counter')
+    for name, carrier in (('in meta', 'meta:session_id'), ('in client id', 'client-id')):
+        line = hf.wait_log(lambda l, name=name: name in str(l.get('session_id')), name)
+        assert (line['level'], line['carrier']) == ('debug', carrier)
     hf.stop()
     raw = '\n'.join(hf.lines)
     assert '\x1b' not in raw and '\x00' not in raw and '\r' not in raw
