@@ -234,7 +234,9 @@ void exchange_keep_gone(struct exchange *x); /* the client went away */
 /* The reply was handed to the connection, which has not sent all of it: who keeps it if it never
  * does, or NULL. */
 struct http_receipt *exchange_unsent(struct exchange *x);
-void exchange_await_slow(struct exchange *x); /* steps.c: the outlet hears when it takes long */
+/* forward.c */
+enum step_result exchange_forward(struct exchange *x);
+void exchange_await_slow(struct exchange *x); /* the outlet hears when it takes long */
 /* tell.c: what a server says while a call runs. */
 bool exchange_tell(struct call *c, const struct mcp_message *m);
 #define EXCHANGE_SLOW_MS 200

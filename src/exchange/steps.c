@@ -10,7 +10,8 @@
  *   context    what its client told that session, or 400         (context.c)
  *   permit     may they: scopes, headers against body
  *   kept       a result that did not reach its client: handed out  (redeliver.c)
- *   call       answered here, or by the upstream: intent durable, link, send, answer   (call/)
+ *   call       answered here, or by the upstream: intent durable, link, send, answer
+ *                                                                (answer.c, forward.c, call/)
  *   audit      the outcome durable
  *   reply      JSON, or the last event of a stream               (reply.c)
  *
@@ -25,7 +26,6 @@
 #include "exchange/batch.h"
 #include "exchange/measure.h"
 #include "exchange/profile_tools.h"
-#include "identity/connection.h"
 
 #include <assert.h>
 
@@ -115,67 +115,11 @@ static enum step_result step_kept(struct exchange *x)
     return x->method->service == SERVE_CALL && forwards(x) ? exchange_redeliver(x) : STEP_NEXT;
 }
 
-static void on_answer(struct call *c)
-{
-    exchange_resume(c->user);
-}
-
-static void on_slow(struct deadline *d)
-{
-    struct exchange *x = container_of(d, struct exchange, slow);
-    x->outlet->slow(x);
-}
-
-void exchange_await_slow(struct exchange *x)
-{
-    if (!x->outlet->slow || x->streaming)
-        return;
-    x->slow.fn = on_slow;
-    deadline_set(&x->sv->slow_calls, &x->slow);
-}
-
 static enum step_result step_call(struct exchange *x)
 {
-    struct call *c = &x->call;
-
     if (!forwards(x))
         return exchange_answer(x);
-    if (c->state != CALL_NEW)
-        return STEP_NEXT;
-    if (x->unwanted)
-        return exchange_refuse(x, 200, -32000, "the client cancelled the request");
-    c->user = x;
-    c->kind = x->method->service == SERVE_CALL   ? EXEC_DURABLE
-              : x->method->service == SERVE_READ ? EXEC_NOTE
-                                                 : EXEC_HOUSEKEEPING;
-    c->mem = x->mem;
-    c->who = &x->who;
-    c->request = &x->msg;
-    c->client_era = x->era;
-    c->client_version = x->version->name;
-    c->tool = x->tool;
-    c->named = x->named;
-    c->up = x->up;
-    c->catalog = x->catalog;
-    c->item = x->item;
-    c->session = x->session;
-    c->transport = x->transport;
-    c->max_counted = config_max_sessions(x->config, x->who.tenant);
-    if (!x->session->stored && x->http)
-        c->connection = connection_metadata(x->config, x->http, STR_NONE, x->mem);
-    c->life_ms = config_default_ttl_ms(x->config, x->who.tenant);
-    c->on_answer = c->on_settled = on_answer;
-    c->on_progress = exchange_send_progress;
-    c->on_message = exchange_tell;
-    x->up = NULL; /* the call keeps these from now on */
-    x->catalog = NULL;
-    x->session = NULL;
-    x->transport = NULL;
-    x->has_call = true;
-    list_remove(&x->unbegun);
-    exchange_await_slow(x);
-    call_start(x->sv->calls, c);
-    return STEP_WAIT;
+    return x->call.state == CALL_NEW ? exchange_forward(x) : STEP_NEXT;
 }
 
 static enum step_result step_audit(struct exchange *x)

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The call step of what an upstream answers: the exchange hands what it has found over to a call
+ * (call/call.h) and waits.  The call keeps upstream, catalog, session and transport from then on;
+ * an answer that takes long turns into a stream where the door has one. */
+#include "exchange/exchange.h"
+
+#include "identity/connection.h"
+
+#include <stddef.h>
+
+static void on_answer(struct call *c)
+{
+    exchange_resume(c->user);
+}
+
+static void on_slow(struct deadline *d)
+{
+    struct exchange *x = container_of(d, struct exchange, slow);
+    x->outlet->slow(x);
+}
+
+void exchange_await_slow(struct exchange *x)
+{
+    if (!x->outlet->slow || x->streaming)
+        return;
+    x->slow.fn = on_slow;
+    deadline_set(&x->sv->slow_calls, &x->slow);
+}
+
+enum step_result exchange_forward(struct exchange *x)
+{
+    struct call *c = &x->call;
+
+    if (x->unwanted)
+        return exchange_refuse(x, 200, -32000, "the client cancelled the request");
+    c->user = x;
+    c->kind = x->method->service == SERVE_CALL   ? EXEC_DURABLE
+              : x->method->service == SERVE_READ ? EXEC_NOTE
+                                                 : EXEC_HOUSEKEEPING;
+    c->mem = x->mem;
+    c->who = &x->who;
+    c->request = &x->msg;
+    c->client_era = x->era;
+    c->client_version = x->version->name;
+    c->tool = x->tool;
+    c->named = x->named;
+    c->up = x->up;
+    c->catalog = x->catalog;
+    c->item = x->item;
+    c->session = x->session;
+    c->transport = x->transport;
+    c->max_counted = config_max_sessions(x->config, x->who.tenant);
+    if (!x->session->stored && x->http)
+        c->connection = connection_metadata(x->config, x->http, STR_NONE, x->mem);
+    c->life_ms = config_default_ttl_ms(x->config, x->who.tenant);
+    c->on_answer = c->on_settled = on_answer;
+    c->on_progress = exchange_send_progress;
+    c->on_message = exchange_tell;
+    x->up = NULL; /* the call keeps these from now on */
+    x->catalog = NULL;
+    x->session = NULL;
+    x->transport = NULL;
+    x->has_call = true;
+    list_remove(&x->unbegun);
+    exchange_await_slow(x);
+    call_start(x->sv->calls, c);
+    return STEP_WAIT;
+}
