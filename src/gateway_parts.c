@@ -12,7 +12,7 @@
 #include "exchange/pipe.h"
 #include "exchange/sse2024.h"
 #include "pins/pins.h"
-#include "rest/api.h"
+#include "rest/front.h"
 #include "servers/sample.h"
 #include "servers/session.h"
 #include "session/follow.h"
@@ -186,7 +186,7 @@ void gateway_start_registry(struct gateway *g)
         .arg = g,
     };
     sv->registry = registry_new(&config);
-    api_start();
+    front_start();
 }
 
 /* The knowledge base; its tools are registered with the other servers of ours. */

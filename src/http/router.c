@@ -123,6 +123,15 @@ static bool match_pattern(const char *pattern, const struct segments *path, stru
     return true;
 }
 
+void router_prepare(struct http_route *routes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        routes[i].segments = 0;
+        for (const char *p = routes[i].pattern; *p && !strstr(routes[i].pattern, "{+"); p++)
+            routes[i].segments += *p == '/';
+    }
+}
+
 static bool method_fits(const struct http_route *route, struct str method)
 {
     return str_eq(str_of(route->method), STR("*")) || str_eq(str_of(route->method), method) ||
@@ -162,7 +171,8 @@ const struct http_route *router_find(const struct http_route *routes, size_t n,
     for (size_t i = 0; i < n; i++) {
         /* Rows of one pattern stand together, and mostly share its text. */
         if (i == 0 || routes[i].pattern != routes[i - 1].pattern)
-            fits = match_pattern(routes[i].pattern, &path, &match, &rank);
+            fits = (!routes[i].segments || routes[i].segments == path.n) &&
+                   match_pattern(routes[i].pattern, &path, &match, &rank);
         if (!fits || (is_known && rank < best_rank))
             continue;
         bool is_better = !is_known || rank > best_rank;

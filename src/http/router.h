@@ -23,7 +23,10 @@ struct http_route {
     const char *summary; /* one line, printed in the generated reference */
     unsigned flags;      /* the table owner's */
     bool has_head;       /* a GET that answers HEAD too: the server leaves the body out */
+    unsigned segments;   /* router_prepare()'s; 0: any number, or not prepared */
 };
+/* Counts the segments of each pattern once, so that rows of other lengths are not even compared. */
+void router_prepare(struct http_route *routes, size_t n);
 /* Returns the row, or NULL with *ret_status 404, 405 (then *ret_allow lists methods, in r->mem) or
  * 400 for a path that must not be decoded. */
 const struct http_route *router_find(const struct http_route *routes, size_t n,

@@ -41,7 +41,8 @@ static bool is_loopback_name(struct str host)
     struct in_addr a;
     char text[INET_ADDRSTRLEN];
 
-    if (str_ieq(host, STR("localhost")) || str_eq(host, STR("[::1]")))
+    if (str_eq(host, STR("127.0.0.1")) || str_ieq(host, STR("localhost")) ||
+        str_eq(host, STR("[::1]")))
         return true;
     if (host.n >= sizeof(text) || !str_starts(host, STR("127.")))
         return false;

@@ -37,6 +37,7 @@ void api_start(void)
                                         .summary = api_operations[i].summary,
                                         .flags = (unsigned)i,
                                         .has_head = strcmp(api_operations[i].method, "GET") == 0};
+    router_prepare(routes, api_n_operations);
 }
 
 bool api_is_path(struct str path)

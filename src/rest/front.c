@@ -75,7 +75,8 @@ static void handle_messages(void *arg, struct http_request *r,
     sse2024_post(((struct services *)arg)->sse2024, r);
 }
 
-static const struct http_route routes[] = {
+static struct http_route routes[] = {
+    /* changed by front_start() alone */
     {"POST", "/mcp", handle_all, "All MCP servers, names as server__name.", ROUTE_JSON},
     {"GET", "/mcp", handle_all, "A legacy session's stream.", 0},
     {"DELETE", "/mcp", handle_all, "Ends a legacy transport session.", 0},
@@ -132,6 +133,12 @@ static const struct http_route routes[] = {
     {"DELETE", "/control/keys/{id}", front_control_key_revoke, "Revokes a key.",
      ROUTE_CONTROL | ROUTE_LOCAL},
 };
+
+void front_start(void)
+{
+    router_prepare(routes, countof(routes));
+    api_start();
+}
 
 static struct str refusal(struct http_request *r, const char *text)
 {
@@ -221,10 +228,12 @@ static bool may_hold_secrets(const struct http_request *r)
     if (r->is_unix || api_is_path(r->head->path) || str_starts(r->head->path, STR("/mcp/k/")) ||
         (r->head->query.p && str_starts(r->head->path, STR("/mcp/p/"))))
         return true;
-    for (unsigned i = 0; i < r->head->n_headers; i++)
+    for (unsigned i = 0; i < r->head->n_headers; i++) {
+        struct str name = r->head->headers[i].name;
         for (size_t j = 0; j < countof(names); j++)
-            if (str_ieq(r->head->headers[i].name, names[j]))
+            if (name.n == names[j].n && str_ieq(name, names[j]))
                 return true;
+    }
     return false;
 }
 

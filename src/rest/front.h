@@ -6,6 +6,7 @@
 #include "exchange/exchange.h"
 #include "http/router.h"
 
+void front_start(void); /* once, before the first request */
 int front_gate(void *arg /* struct services */, struct http_request *r, struct str *ret_body);
 void front_handle(void *arg /* struct services */, struct http_request *r);
 
