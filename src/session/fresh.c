@@ -56,14 +56,20 @@ static size_t slot_of(struct fresh_whose whose, struct str name)
     return (hash ^ hash >> 32) & (SLOTS - 1);
 }
 
-/* Stamps are the tenant's; epochs the owner's too. */
-void fresh_touch(struct fresh *f, struct fresh_whose whose, struct str name, bool by_event)
+struct fresh_name fresh_name_of(struct fresh_whose whose, struct str name)
 {
-    struct slot *wide = &f->slots[slot_of((struct fresh_whose){.tenant = whose.tenant}, name)];
+    struct fresh_whose anybody = {.tenant = whose.tenant};
+    return (struct fresh_name){(uint32_t)slot_of(anybody, name), (uint32_t)slot_of(whose, name)};
+}
+
+/* Stamps are the tenant's; epochs the owner's too. */
+void fresh_touch(struct fresh *f, struct fresh_name name, bool by_event)
+{
+    struct slot *wide = &f->slots[name.wide];
 
     wide->stamp++;
     if (by_event)
-        wide->epoch = f->slots[slot_of(whose, name)].epoch = f->touched = f->epoch;
+        wide->epoch = f->slots[name.own].epoch = f->touched = f->epoch;
 }
 
 uint64_t fresh_stamp(const struct fresh *f, struct str tenant, struct str name)

@@ -24,8 +24,14 @@ void fresh_free(struct fresh *f); /* after lanes_free; NULL is fine */
 struct fresh_whose {
     struct str tenant, owner;
 };
+/* Where a name's touches are kept, for the whole tenant and for its owner: worked out once by those
+ * who touch it with every call. */
+struct fresh_name {
+    uint32_t wide, own;
+};
+struct fresh_name fresh_name_of(struct fresh_whose whose, struct str name);
 /* `by_event`: the change is in an event, and in the row once that is folded. */
-void fresh_touch(struct fresh *f, struct fresh_whose whose, struct str name, bool by_event);
+void fresh_touch(struct fresh *f, struct fresh_name name, bool by_event);
 uint64_t fresh_stamp(const struct fresh *f, struct str tenant, struct str name);
 
 struct fold_wait {

@@ -196,8 +196,8 @@ void registry_remember(struct registry_call *c, const struct session_row *row)
 void registry_touch(struct registry_call *c, const struct session_row *row, bool by_event)
 {
     struct fresh_whose whose = {row->tenant, row->owner};
-    fresh_touch(c->home->fresh, whose, row->handle, by_event);
-    fresh_touch(c->home->fresh, whose, row->id, by_event);
+    fresh_touch(c->home->fresh, fresh_name_of(whose, row->handle), by_event);
+    fresh_touch(c->home->fresh, fresh_name_of(whose, row->id), by_event);
 }
 
 /* How a row reads now, and until when. */

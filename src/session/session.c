@@ -328,9 +328,14 @@ void session_touch(struct session *s)
 {
     if (!s->home->fresh)
         return;
-    struct fresh_whose whose = {s->tenant, s->owner};
-    fresh_touch(s->home->fresh, whose, s->handle, true);
-    fresh_touch(s->home->fresh, whose, s->id, true);
+    if (!s->is_named) {
+        struct fresh_whose whose = {s->tenant, s->owner};
+        s->fresh_handle = fresh_name_of(whose, s->handle);
+        s->fresh_id = fresh_name_of(whose, s->id);
+        s->is_named = true;
+    }
+    fresh_touch(s->home->fresh, s->fresh_handle, true);
+    fresh_touch(s->home->fresh, s->fresh_id, true);
 }
 
 void sessions_moved(struct sessions *home, struct str tenant, struct str id,

@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "crypto/token.h"
 #include "mcp/version.h"
+#include "session/fresh.h"
 #include "store/lanes.h"
 
 struct sessions;
@@ -41,8 +42,9 @@ struct session {
     struct str key_by_id, key_by_handle, key_by_key; /* its names in the cache */
     struct str link_key;  /* under which it has links of its own: "s:<id>" */
     struct str owner_key; /* under which its owner shares links: "o:<tenant>/<owner>" */
+    struct fresh_name fresh_handle, fresh_id; /* once is_named: by its first touch */
     enum session_origin origin;
-    bool provisional, counted;
+    bool provisional, counted, is_named;
     bool stored; /* the row is committed */
     bool ended;
     int64_t created_ms, last_used_ms, expires_ms, ttl_ms;

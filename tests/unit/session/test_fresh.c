@@ -49,7 +49,7 @@ TEST(test_stamp__moves_with_every_touch_and_by_itself_never)
     begin(&f);
     uint64_t a = fresh_stamp(f.fresh, STR("acme"), STR("a"));
     assert_true(fresh_stamp(f.fresh, STR("acme"), STR("a")) == a);
-    fresh_touch(f.fresh, mine, STR("a"), false);
+    fresh_touch(f.fresh, fresh_name_of(mine, STR("a")), false);
     assert_true(fresh_stamp(f.fresh, STR("acme"), STR("a")) != a);
     end(&f);
 }
@@ -59,7 +59,7 @@ TEST(test_await__a_change_without_an_event_needs_no_fold)
     struct fixture f;
 
     begin(&f);
-    fresh_touch(f.fresh, mine, STR("a"), false);
+    fresh_touch(f.fresh, fresh_name_of(mine, STR("a")), false);
     assert_true(fresh_await(f.fresh, &f.wait, mine, STR("a")));
     assert_true(fresh_await(f.fresh, &f.wait, mine, STR_NONE));
     end(&f);
@@ -70,14 +70,14 @@ TEST(test_await__an_event_is_waited_for_once)
     struct fixture f;
 
     begin(&f);
-    fresh_touch(f.fresh, mine, STR("a"), true);
+    fresh_touch(f.fresh, fresh_name_of(mine, STR("a")), true);
     assert_false(fresh_await(f.fresh, &f.wait, mine, STR("a")));
     while (!f.done)
         loop_turn(f.loop);
     assert_int_equal(f.done, 1);
     assert_true(fresh_await(f.fresh, &f.wait, mine, STR("a")));
     assert_true(fresh_await(f.fresh, &f.wait, mine, STR_NONE));
-    fresh_touch(f.fresh, mine, STR("a"), true);
+    fresh_touch(f.fresh, fresh_name_of(mine, STR("a")), true);
     assert_false(fresh_await(f.fresh, &f.wait, mine, STR_NONE));
     while (f.done < 2)
         loop_turn(f.loop);
@@ -91,9 +91,9 @@ TEST(test_await__an_event_after_the_barrier_waits_for_the_next)
     struct fixture second = {.wait.done = on_done};
 
     begin(&f);
-    fresh_touch(f.fresh, mine, STR("a"), true);
+    fresh_touch(f.fresh, fresh_name_of(mine, STR("a")), true);
     assert_false(fresh_await(f.fresh, &f.wait, mine, STR("a")));
-    fresh_touch(f.fresh, mine, STR("a"), true);
+    fresh_touch(f.fresh, fresh_name_of(mine, STR("a")), true);
     assert_false(fresh_await(f.fresh, &second.wait, mine, STR("a")));
     while (!f.done)
         loop_turn(f.loop);
@@ -116,7 +116,7 @@ TEST(test_await__is_for_the_owner_and_the_tenant_and_for_nobody_else)
 
         begin(&f);
         for (size_t i = 0; i < countof(names); i++) {
-            fresh_touch(f.fresh, mine, str_of(names[i]), true);
+            fresh_touch(f.fresh, fresh_name_of(mine, str_of(names[i])), true);
             waits[n].wait.done = on_done;
             if (!fresh_await(f.fresh, &waits[n].wait, not_theirs[who], str_of(names[i])))
                 n++, taken_for_another++;
