@@ -12,6 +12,7 @@
 #define printf_like(fmt, first) __attribute__((format(printf, fmt, first)))
 #define unused_arg __attribute__((unused))
 #define never_returns __attribute__((noreturn))
+#define rarely_called __attribute__((cold)) /* its callers' branches stand aside */
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define countof(array) (sizeof(array) / sizeof((array)[0]))

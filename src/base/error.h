@@ -70,12 +70,13 @@ struct error_info {
     const char *help;     /* what to do about it, a few sentences */
 };
 
-bool error_set(struct error *err, enum err_code code, const char *fmt, ...) printf_like(3, 4);
+bool error_set(struct error *err, enum err_code code, const char *fmt, ...)
+    printf_like(3, 4) rarely_called;
 /* Puts "context: " before the text; the code stays. */
-bool error_wrap(struct error *err, const char *fmt, ...) printf_like(2, 3);
+bool error_wrap(struct error *err, const char *fmt, ...) printf_like(2, 3) rarely_called;
 /* "…: strerror(errno)" */
 bool error_sys(struct error *err, enum err_code code, int errnum, const char *fmt, ...)
-    printf_like(4, 5);
+    printf_like(4, 5) rarely_called;
 const struct error_info *error_info(enum err_code code);
 const struct error_info *error_info_by_name(const char *name); /* NULL when there is none */
 
