@@ -7,12 +7,16 @@ CONFIG ?= $(firstword $(wildcard holdfast.json) deploy/examples/sample.json)
 RUN_ARGS ?= --data $(DATA) --config $(CONFIG)
 
 .DEFAULT_GOAL := build
-.PHONY: build run test test-long bench lint install clean help
+.PHONY: build release run test test-long bench lint install clean help
 
 build: ## build build/holdfast (release)
 	@tools/install-deps --check run
 	@tools/configure build -Dbuildtype=release -Db_lto=true
 	@ninja -C build
+
+release: ## build build-release/holdfast, optimised by what it does under load (a minute or two)
+	@tools/install-deps --check run
+	@tools/build-release
 
 run: ## install what is missing, build, and serve on 127.0.0.1:4653 (CONFIG=FILE)
 	@tools/install-deps run
@@ -30,7 +34,8 @@ test-long: ## the same with long fuzzing and the long end-to-end tests
 
 bench: ## measure beside nginx and PostgreSQL on this machine (BENCH_ARGS=--quick for a first look)
 	@tools/install-deps bench
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory release
+	@tools/configure build -Dbuildtype=release -Db_lto=true
 	@ninja -C build bench/bench_load bench/bench_rest bench/bench_streams bench/bench_upstream
 	@/usr/bin/python3 bench/run.py $(BENCH_ARGS)
 
@@ -38,11 +43,11 @@ lint: ## formatting, clang-tidy, include arrows, names in docs, banned calls
 	@tools/install-deps lint
 	@tools/lint
 
-install: build ## install to PREFIX (default /usr/local; DESTDIR is honoured)
-	install -D -m 0755 build/holdfast $(DESTDIR)$(PREFIX)/bin/holdfast
+install: release ## install to PREFIX (default /usr/local; DESTDIR is honoured)
+	install -D -m 0755 build-release/holdfast $(DESTDIR)$(PREFIX)/bin/holdfast
 
 clean: ## remove what the build made
-	rm -rf build build-test build-fuzz build-tidy
+	rm -rf build build-release build-test build-fuzz build-tidy
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \

@@ -118,7 +118,7 @@ class Pgbench:
         self.folder = os.path.join(folder, 'pgbench')
         self.url = server.database()
         os.makedirs(self.folder)
-        subprocess.run([os.path.join(BUILD, 'holdfast'), 'db', 'migrate', '--data', self.folder],
+        subprocess.run([Holdfast.binary, 'db', 'migrate', '--data', self.folder],
                        env={**os.environ, 'DATABASE_URL': self.url}, check=True, stdout=subprocess.DEVNULL)
         one = CREATE.format(id=ROW_ID.format('i'), name=NAME.format('i'), most=MOST)
         server.sql(self.url, f'{one} FROM generate_series(1, {SESSIONS}) i')

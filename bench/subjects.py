@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.path.join(TOP, 'build')
+BUILD = os.path.join(TOP, 'build')  # of the loads and the upstream
 TICKS = os.sysconf('SC_CLK_TCK')
 
 NGINX = '''
@@ -138,6 +138,8 @@ class Nginx(Process):
 
 
 class Holdfast(Process):
+    binary = os.path.join(TOP, 'build-release/holdfast')  # what `make install` installs
+
     def __init__(self, folder, name, upstream, audit=None, era='legacy'):
         super().__init__(name, '/mcp/up')
         self.folder = os.path.join(folder, name.replace(' ', '-'))
@@ -156,7 +158,7 @@ class Holdfast(Process):
         self.port = self.port or free_port()
         began = time.monotonic()
         # The log goes through a pipe: a subject that chatters pays for it.
-        self.child = subprocess.Popen([os.path.join(BUILD, 'holdfast'), 'up', '--config', config, '--data',
+        self.child = subprocess.Popen([self.binary, 'up', '--config', config, '--data',
                                        os.path.join(self.folder, 'data'), '--listen', f'127.0.0.1:{self.port}'],
                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                       env={**{k: v for k, v in os.environ.items() if k != 'DATABASE_URL'}, **self.env})
@@ -171,7 +173,7 @@ class Holdfast(Process):
                 file.write(line)
 
     def create_key(self, *flags):
-        done = subprocess.run([os.path.join(BUILD, 'holdfast'), 'key', 'create', '--data', os.path.join(self.folder, 'data'), *flags],
+        done = subprocess.run([self.binary, 'key', 'create', '--data', os.path.join(self.folder, 'data'), *flags],
                               capture_output=True, text=True, check=True, timeout=20)
         return done.stdout.strip()
 
