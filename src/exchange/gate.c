@@ -49,16 +49,19 @@ static struct str toolset_of(const struct exchange *x)
     return STR_NONE;
 }
 
-/* What to do once it is enabled.  A tool with a session_id of its own leaves no argument that could
- * name the session. */
+/* What to do once it is enabled.  A call that names no session is of another one than the call that
+ * enabled the toolset, unless an argument can name it: ours, or that of a tool of ours. */
 static const char *advice(const struct exchange *x)
 {
-    if (x->injects && x->call.session_named != NAMED_FOUND)
+    bool is_named = x->transport || x->call.session_named == NAMED_FOUND ||
+                    (x->carrier.name.p && !str_eq(x->carrier.label, STR("derived")));
+
+    if (is_named)
+        return ", then call this tool again";
+    if (x->injects || (x->builtin && x->item->owns_session_id))
         return ", then call this tool again with the session_id that it returns";
-    if (x->item->owns_session_id && !x->builtin && str_eq(x->carrier.label, STR("derived")))
-        return ", naming a session in _meta.session_id or by the header mcp-client-id, then call "
-               "this tool again with the same: its own session_id is another";
-    return ", then call this tool again";
+    return ", naming a session in _meta.session_id or by the header mcp-client-id, then call this "
+           "tool again with the same; this tool cannot be given a handle";
 }
 
 enum step_result exchange_refuse_tool(struct exchange *x)

@@ -199,6 +199,20 @@ def test_modern__a_tool_with_a_session_id_of_its_own_says_how_to_name_the_sessio
     assert a.calls()[-1]['params']['arguments'] == {'session_id': 'theirs'}
 
 
+def test_modern__a_tool_of_ours_says_that_its_session_id_names_the_session(holdfast, tmp_path):
+    (tmp_path / 'vault').mkdir()
+    (tmp_path / 'vault' / 'a.md').write_text('# Plan\n')
+    hf = holdfast({}, {'docs': {'Lens': {'path': str(tmp_path / 'vault')}}, 'toolsets': {'kb': {'tools': ['docs__*']}},
+                       'profiles': {'d': {'mode': 'dynamic', 'toolsets': ['kb']}}})
+    client = hf.client('/mcp/p/d', modern=True)
+    read = {'file_path': 'Lens/a.md'}
+    assert 'again with the session_id that it returns' in refused(client.call('docs__read', read))
+    handle = tell(client.call('enable_toolset', {'name': 'kb'}))['session_id']
+    assert '# Plan' in client.call('docs__read', {**read, 'session_id': handle}).text
+    named = hf.client('/mcp/p/d').connect()  # its transport does
+    assert refused(named.call('docs__read', read)).endswith('first, then call this tool again.')
+
+
 def test_a_handle_of_another__is_no_session(start):
     hf = start({'auth': 'required'})
     ann, bob = (keys.create(hf, '--role', 'member').client(hf, '/mcp/p/d', modern=True) for _ in range(2))
