@@ -14,7 +14,7 @@
 #define FILES "/api/v1/docs/files"
 #define SUGGESTIONS "/api/v1/docs/suggestions"
 #define BATCH 200 /* of one request */
-#define PAGE 200
+#define PAGE 100
 
 static const struct js_limits answer_limits = {.depth = 16, .keys = 64, .nodes = 64u << 20};
 
