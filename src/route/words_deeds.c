@@ -81,8 +81,8 @@ const struct words_row words_deeds[] = {
 
     /* What is done by making something. */
     {WORDS_IMPLIED,
-     "schedule book plan arrange organize organise draft compose raise register log record write "
-     "set+up invite order reserve author",
+     "schedule book plan arrange organize organise draft compose raise report submit register log "
+     "record write set+up invite order reserve author",
      "create add new"},
     {WORDS_IMPLIED, "save store", "write create"},
 
@@ -163,8 +163,7 @@ const struct words_row words_deeds[] = {
     {WORDS_SAME, "complete tick+off check+off cross+off wrap+up finish done", NULL},
     {WORDS_SAME, "submit hand+in turn+in lodge file+complaint raise report", NULL},
     {WORDS_NEAR, "create submit raise report lodge", NULL},
-    {WORDS_IMPLIED, "file+bug file+issue file+ticket report+bug report+issue raise+ticket",
-     "create issue ticket"},
+    {WORDS_IMPLIED, "file+bug file+issue file+ticket", "create issue ticket"},
     {WORDS_SAME, "increase raise grow bump boost", NULL},
     {WORDS_SAME, "decrease lower reduce drop less", NULL},
     {WORDS_SAME, "extend prolong lengthen", NULL},

@@ -175,7 +175,7 @@ const struct words_row words_things[] = {
     {WORDS_SAME, "screenshot screen+shot capture snapshot", NULL},
     {WORDS_NEAR, "screenshot image picture photo screen", NULL},
     {WORDS_SAME, "click press tap push", NULL},
-    {WORDS_SAME, "button link element", NULL},
+    {WORDS_SAME, "button element", NULL},
     {WORDS_SAME, "form field input", NULL},
     {WORDS_SAME, "scroll swipe", NULL},
     {WORDS_SAME, "crawl scrape spider fetch", NULL},
