@@ -130,7 +130,7 @@ const struct cli_command cli_commands[] = {
         .group = "Run",
         .usage = "[--server NAME | --profile NAME] [--config FILE] [--data DIR]",
         .summary = "Serve MCP on standard input and output, for clients that start their servers.",
-        .examples = {"holdfast stdio", "holdfast stdio --server files"},
+        .examples = {"holdfast stdio --server files", "holdfast stdio --profile reading"},
         .flags = stdio_flags,
         .run = cmd_stdio,
     },
