@@ -24,6 +24,14 @@ struct str critic_forbidden(struct str input)
     return STR_NONE;
 }
 
+static bool has_mark(struct str text, struct str mark)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (critic_has_at(text, i, mark))
+            return true;
+    return false;
+}
+
 static bool text_is_fit(struct str text, struct error *err)
 {
     struct str mark = critic_forbidden(text);
@@ -33,9 +41,9 @@ static bool text_is_fit(struct str text, struct error *err)
         blank = blank && memchr(" \t\r\n", text.p[i], 4);
     if (blank)
         return error_set(err, ERR_BAD_INPUT, "The comment is blank; say something in it.");
-    if (!mark.p && memmem(text.p, text.n, "{>>", 3))
+    if (!mark.p && has_mark(text, STR("{>>")))
         mark = STR("{>>");
-    if (!mark.p && memmem(text.p, text.n, "<<}", 3))
+    if (!mark.p && has_mark(text, STR("<<}")))
         mark = STR("<<}");
     if (mark.p)
         return error_set(err, ERR_BAD_INPUT,
