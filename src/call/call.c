@@ -372,29 +372,23 @@ static void on_credential(void *arg, const struct error *err)
 static void call_link(struct call *c)
 {
     const struct session *s = c->session;
-    const struct server_config *server = upstream_config(c->up);
-    bool with_credential = server->credential_service.p && s->sealed_auth.p;
-    bool with_context = server->takes_context && s->context;
+    struct credential_ask ask = {
+        .loop = c->home->loop,
+        .lanes = c->home->lanes,
+        .keyring = c->home->keyring,
+        .who = c->who,
+    };
 
     c->state = CALL_LINKING;
     credential_free(c->credential);
     c->credential = NULL;
     c->goes_alone = false;
-    if (!with_credential && !with_context) {
+    if (!credential_is_due(s, upstream_config(c->up), &ask)) {
         link_now(c);
     } else if (upstream_has_link(c->up, s->link_key)) {
         c->goes_alone = true;
         link_now(c);
     } else {
-        struct credential_ask ask = {
-            .loop = c->home->loop,
-            .lanes = c->home->lanes,
-            .keyring = c->home->keyring,
-            .who = c->who,
-            .session_id = s->id,
-            .server = with_credential ? server : NULL,
-            .sealed_context = with_context ? s->context->sealed : STR_NONE,
-        };
         c->credential = credential_fetch(&ask, on_credential, c);
     }
 }

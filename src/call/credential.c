@@ -204,6 +204,20 @@ static void read_place(struct credential_fetch *f, struct str as)
     f->name = arena_dup(f->mem, as);
 }
 
+bool credential_is_due(const struct session *s, const struct server_config *server,
+                       struct credential_ask *ask)
+{
+    bool with_credential = server->credential_service.p && s->sealed_auth.p;
+    bool with_context = server->takes_context && s->context;
+
+    if (!with_credential && !with_context)
+        return false;
+    ask->session_id = s->id;
+    ask->server = with_credential ? server : NULL;
+    ask->sealed_context = with_context ? s->context->sealed : STR_NONE;
+    return true;
+}
+
 struct credential_fetch *credential_fetch(const struct credential_ask *ask,
                                           void (*done)(void *arg, const struct error *err),
                                           void *arg)

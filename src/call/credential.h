@@ -13,6 +13,7 @@
 #define HOLDFAST_CALL_CREDENTIAL_H
 
 #include "session/keyring.h"
+#include "session/session.h"
 #include "upstream/upstream.h"
 
 struct credential_ask {
@@ -25,6 +26,10 @@ struct credential_ask {
                                            no credential is wanted */
     struct str sealed_context; /* what the session was told, to be opened too (copied); or absent */
 };
+/* What a link of the session's own to that server is opened with, whoever opens it: names it in
+ * `ask`.  false: nothing, and `ask` is as it was. */
+must_check bool credential_is_due(const struct session *s, const struct server_config *server,
+                                  struct credential_ask *ask);
 struct credential_fetch;
 /* `done` comes from the loop, err NULL: see credential_found(). */
 struct credential_fetch *credential_fetch(const struct credential_ask *ask,

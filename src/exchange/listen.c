@@ -9,6 +9,7 @@
 #include "exchange/exchange.h"
 
 #include "base/log.h"
+#include "call/credential.h"
 #include "json/splice.h"
 #include "json/write.h"
 
@@ -36,6 +37,7 @@ struct listen_part { /* a listen of our own at one server */
     struct upstream *up; /* a reference */
     struct link_wait wait;
     struct link_identity who;
+    struct credential_fetch *credential; /* what the session's own link is opened with */
     struct pending pending;
     struct listen_uri *uris; /* those the server honours, once it has acknowledged */
     size_t n_uris;
@@ -173,6 +175,18 @@ static void acknowledge(struct listen *l)
     buf_release(&uris);
 }
 
+/* It waits for nothing any more. */
+static void part_leave(struct listen_part *p, struct str why)
+{
+    credential_free(p->credential);
+    p->credential = NULL;
+    if (p->linking)
+        link_wait_cancel(&p->wait);
+    if (p->asking)
+        pending_cancel(&p->pending, why);
+    p->linking = p->asking = false;
+}
+
 /* Over for whatever reason: the exchange goes on to its reply. */
 static void listen_end(struct listen *l)
 {
@@ -183,12 +197,8 @@ static void listen_end(struct listen *l)
     identity_unwatch(&l->credential);
     listens--;
     for (size_t i = 0; i < l->n; i++) {
-        struct listen_part *p = &l->parts[i];
-        if (p->linking)
-            link_wait_cancel(&p->wait);
-        if (p->asking)
-            pending_cancel(&p->pending, STR("client left"));
-        upstream_unref(p->up);
+        part_leave(&l->parts[i], STR("client left"));
+        upstream_unref(l->parts[i].up);
     }
     if (l->watching)
         watch_want_cancel(&l->watch);
@@ -277,11 +287,7 @@ static void on_patience(void *arg)
             continue;
         log_info("a server does not acknowledge a subscription",
                  LS("server", upstream_name(p->up)));
-        if (p->linking)
-            link_wait_cancel(&p->wait);
-        if (p->asking)
-            pending_cancel(&p->pending, STR("timeout"));
-        p->linking = p->asking = false;
+        part_leave(p, STR("timeout"));
         part_over(p);
         if (is_last)
             return;
@@ -398,6 +404,8 @@ static void part_ask(struct listen_part *p, struct link *link)
     struct error err;
     struct buf text;
 
+    credential_free(p->credential); /* the link has it */
+    p->credential = NULL;
     p->pending = (struct pending){.id = upstream_next_id_for(p->up),
                                   .patient = true,
                                   .on_reply = on_reply,
@@ -430,24 +438,11 @@ static void on_link(struct link_wait *w, struct link *link, const struct error *
     }
 }
 
-static void part_start(struct listen_part *p)
+static void part_link(struct listen_part *p)
 {
-    struct exchange *x = p->listen->x;
-    const struct server_config *config = upstream_config(p->up);
-    bool is_shared = config->kind != SERVER_STDIO || config->share == SHARE_ALL;
     struct link *link = NULL;
     struct error err;
 
-    struct str owner =
-        arena_printf(x->mem, "o:%.*s/%.*s", STR_ARG(x->who.tenant), STR_ARG(x->who.owner));
-
-    p->who = (struct link_identity){
-        .key = is_shared                              ? STR("all")
-               : x->session && !config->takes_context ? x->session->link_key
-                                                      : owner,
-        .owner = owner,
-        .principal = is_shared ? NULL : &x->who,
-    };
     p->wait.done = on_link;
     if (!upstream_link(p->up, &p->who, &p->wait, &link, &err))
         part_over(p);
@@ -455,6 +450,52 @@ static void part_start(struct listen_part *p)
         part_ask(p, link);
     else
         p->linking = true;
+}
+
+static void on_credential(void *arg, const struct error *err)
+{
+    struct listen_part *p = arg;
+
+    p->who.credential = credential_found(p->credential);
+    p->who.told = credential_told(p->credential, &p->who.n_told);
+    if (err) {
+        log_debug("a subscription goes without a server", LZ("why", err->text));
+        part_over(p);
+    } else {
+        part_link(p);
+    }
+}
+
+/* Where what it was told is not known, a session has no link of its own to listen at. */
+static bool has_own_link(const struct session *s, const struct server_config *config)
+{
+    return s && (!config->takes_context || (s->context && s->context->sealed.p));
+}
+
+/* Calls will find the session's link as it is opened here: with all that theirs would have. */
+static void part_start(struct listen_part *p)
+{
+    struct exchange *x = p->listen->x;
+    const struct server_config *config = upstream_config(p->up);
+    bool is_shared = config->kind != SERVER_STDIO || config->share == SHARE_ALL;
+    bool is_own = !is_shared && has_own_link(x->session, config);
+    struct credential_ask ask = {
+        .loop = x->sv->loop, .lanes = x->sv->lanes, .keyring = x->sv->keyring, .who = &x->who};
+    struct str owner =
+        arena_printf(x->mem, "o:%.*s/%.*s", STR_ARG(x->who.tenant), STR_ARG(x->who.owner));
+
+    p->who = (struct link_identity){
+        .key = is_shared ? STR("all")
+               : is_own  ? x->session->link_key
+                         : owner,
+        .owner = owner,
+        .principal = is_shared ? NULL : &x->who,
+    };
+    if (is_own && !upstream_has_link(p->up, p->who.key) &&
+        credential_is_due(x->session, config, &ask))
+        p->credential = credential_fetch(&ask, on_credential, p);
+    else
+        part_link(p);
 }
 
 static bool may_subscribe(struct exchange *x, struct upstream *up, const struct catalog *c,

@@ -23,6 +23,7 @@ The tool `script` runs `steps`, each an object with one member:
   end_listens 1     a result for each
   result TEXT       the result as these very characters        say WORD         a line in FILE.times
   result_file PATH  likewise, from that file                   fail TEXT        with a JSON-RPC error
+  env NAME          that variable of its process is an answer it got
   later STEPS       the same in a thread of its own, so that the call ends meanwhile
 Without a `result` it answers with the answers it got, in order, as JSON text."""
 import argparse
@@ -133,6 +134,8 @@ class Run:
             self.send(value)
         elif name == 'take':
             self.take(value)
+        elif name == 'env':
+            self.taken.append(os.environ.get(value))
         elif name == 'progress':
             token = ((self.message.get('params') or {}).get('_meta') or {}).get('progressToken')
             self.send(dump({'jsonrpc': '2.0', 'method': 'notifications/progress', 'params': {
