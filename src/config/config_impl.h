@@ -20,6 +20,7 @@
 #define CONFIG_CARRIERS_MAX 16
 #define CONFIG_CARRIER_KEY_MAX 128
 #define CONFIG_PAIRS_MAX 256
+#define CONFIG_HEADERS_BYTES_MAX (48u << 10) /* of one server, defaults with them */
 #define CONFIG_ISSUERS_MAX 16
 #define CONFIG_ISSUER_KEYS_MAX 64
 #define CONFIG_AUDIENCES_MAX 16

@@ -66,9 +66,12 @@ bool config_is_header_value(struct str value)
     return is_header_text(value) && str_trim(value).n == value.n;
 }
 
-/* What fills its holes is looked at later, and the whole once more. */
+/* What a session is told is looked at when it is; blanks at the ends may be inside by then. */
 static bool is_header_pair(const struct config_pair *pair)
 {
+    for (size_t i = 0; i < pair->n_holes; i++)
+        if (!is_header_text(pair->holes[i].fallback))
+            return false;
     return pair->n_holes ? is_header_text(pair->value) : config_is_header_value(pair->value);
 }
 
@@ -186,13 +189,32 @@ bool option_read_server_credential(const struct js_binding *b, const struct js_f
     return js_bind(b, v, f->fields, place, err);
 }
 
+/* As lines of a head. */
+static size_t header_bytes(const struct config_pair *pairs, size_t n)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        bytes += pairs[i].name.n + pairs[i].value.n + 4;
+        for (size_t k = 0; k < pairs[i].n_holes; k++)
+            bytes += pairs[i].holes[k].fallback.n;
+    }
+    return bytes;
+}
+
 bool option_read_headers(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err)
 {
+    const size_t *n = (const size_t *)(void *)((char *)place - f->offset + f->count_offset);
     const struct js_node *key, *other;
 
     if (!read_pairs(b, f, v, place, check_header, err))
         return false;
+    if (header_bytes(*(struct config_pair **)place, *n) > CONFIG_HEADERS_BYTES_MAX)
+        return js_bind_fault(b, v, err,
+                             "\"%s\" have more than %u KiB together; shorten the values or their "
+                             "variables",
+                             f->name, CONFIG_HEADERS_BYTES_MAX >> 10);
     /* Equal keys were refused by the reader; header names also have no case. */
     for (key = js_first(b->doc, v); key; key = js_next(b->doc, v, js_value_of(key)))
         for (other = js_first(b->doc, v); other != key;

@@ -98,6 +98,9 @@ TEST(test_context__mistakes_are_told_with_their_place)
          "has no key that a profile could list"},
         {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"env\":{\"A\":\"${context:a:b}\"}}}}",
          "is not understood; write ${context:KEY}"},
+        {"{\"mcpServers\":{\"x\":{\"url\":\"http://h/\",\"headers\":{\"A\":"
+         "\"${context:a:-b\\r\\nC: d}\"}}}}",
+         "the value of the header A must not contain control characters"},
         {"{\"holdfast\":{\"profiles\":{\"p\":{\"context\":{}}}}}", "keys"},
         {"{\"holdfast\":{\"profiles\":{\"p\":{\"context\":{\"keys\":[]}}}}}", "is empty"},
         {"{\"holdfast\":{\"profiles\":{\"p\":{\"context\":{\"keys\":[\"a.b\"]}}}}}",
@@ -108,6 +111,28 @@ TEST(test_context__mistakes_are_told_with_their_place)
         assert_false(parse(cases[i].text));
         if (!strstr(err.text, cases[i].words))
             fail_msg("%s: %s", cases[i].text, err.text);
+    }
+    done();
+}
+
+/* A header of one name, whose lines have that many bytes, or whose default has. */
+static bool parse_header(size_t bytes, bool is_default)
+{
+    static char text[65536];
+    size_t n = bytes - 1 - 4;
+
+    snprintf(text, sizeof(text),
+             "{\"mcpServers\":{\"x\":{\"url\":\"http://h/\",\"headers\":{\"A\":\"%s%0*d%s\"}}}}",
+             is_default ? "${context:a:-" : "", (int)n, 0, is_default ? "}" : "");
+    return parse(text);
+}
+
+TEST(test_context__headers_of_a_server_fit_into_a_head)
+{
+    for (int is_default = 0; is_default < 2; is_default++) {
+        assert_true(parse_header(48 * 1024, is_default));
+        assert_false(parse_header(48 * 1024 + 1, is_default));
+        assert_non_null(strstr(err.text, "more than 48 KiB together; shorten"));
     }
     done();
 }
