@@ -4,7 +4,7 @@
  * watch) has the defaults, and lacks what has none. */
 #include "upstream/upstream_impl.h"
 
-#define FILLED_BYTES (8u * 1024 * 1024)
+#define FILLED_BYTES (8u * 1024 * 1024) /* more than a configuration and what is told can make */
 
 void link_fill(struct link *l, const struct link_identity *who)
 {
@@ -39,30 +39,49 @@ const struct config_pair *link_pairs(const struct link *l, size_t *ret_n)
     return l->pairs ? l->pairs : is_http ? c->headers : c->env;
 }
 
+/* What the session was told for that hole; absent: nothing, so that the default stands there. */
+static struct str told_for(const struct context_hole *hole, const struct config_pair *told,
+                           size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(told[i].name, hole->key))
+            return told[i].value;
+    return STR_NONE;
+}
+
+/* The text around the holes and the defaults were looked at when the configuration was read. */
+static bool check_header(const struct server_config *c, const struct config_pair *pair,
+                         const struct config_pair *told, size_t n, struct error *err)
+{
+    for (size_t i = 0; i < pair->n_holes; i++)
+        if (!config_is_header_value(told_for(&pair->holes[i], told, n)))
+            return error_set(
+                err, ERR_BAD_INPUT,
+                "what the session was told for \"%.*s\" cannot stand in the header %.*s of "
+                "the server %.*s; open a new session without line ends, control characters "
+                "and blanks around it",
+                STR_ARG(pair->holes[i].key), STR_ARG(pair->name), STR_ARG(c->name));
+    return true;
+}
+
 bool upstream_check_told(const struct upstream *u, const struct config_pair *told, size_t n,
                          struct error *err)
 {
     const struct server_config *c = u->config;
-    struct str missing = STR_NONE;
-    bool ok = true;
-    struct buf value;
+    bool is_http = c->kind == SERVER_HTTP;
+    const struct config_pair *pairs = is_http ? c->headers : c->env;
+    size_t n_pairs = is_http ? c->n_headers : c->n_env, bytes = 0;
 
-    if (c->kind != SERVER_HTTP)
-        return true;
-    buf_init_secret(&value, FILLED_BYTES);
-    for (size_t i = 0; ok && i < c->n_headers; i++) {
-        if (!c->headers[i].n_holes)
-            continue;
-        buf_reset(&value);
-        ok = !config_pair_fill(&c->headers[i], told, n, &value, &missing) ||
-             config_is_header_value(buf_str(&value)) ||
-             error_set(err, ERR_BAD_INPUT,
-                       "what the session was told for \"%.*s\" cannot stand in the header %.*s of "
-                       "the server %.*s; open a new session without line ends, control characters "
-                       "and blanks around it",
-                       STR_ARG(c->headers[i].holes[0].key), STR_ARG(c->headers[i].name),
-                       STR_ARG(c->name));
+    for (size_t i = 0; i < n_pairs; i++) {
+        for (size_t k = 0; k < pairs[i].n_holes; k++)
+            bytes += told_for(&pairs[i].holes[k], told, n).n;
+        if (is_http && !check_header(c, &pairs[i], told, n, err))
+            return false;
     }
-    buf_release(&value);
-    return ok;
+    return bytes <= UPSTREAM_TOLD_BYTES_MAX ||
+           error_set(err, ERR_BAD_INPUT,
+                     "what the session was told makes %zu bytes in the %s of the server %.*s, of "
+                     "at most %u; open a new session with shorter values",
+                     bytes, is_http ? "headers" : "environment", STR_ARG(c->name),
+                     UPSTREAM_TOLD_BYTES_MAX);
 }

@@ -53,7 +53,7 @@ bool remote_of(struct upstream *u, struct remote **ret, struct error *err)
     secret_set(&r->common, buf_str(&lines));
     buf_release(&lines);
     r->own = str_n(r->common.p + general, r->common.n - general);
-    buf_init_secret(&r->lines, 256 * 1024);
+    buf_init_secret(&r->lines, REMOTE_MAX_LINES);
     r->pool = pool_new(u, r, MAX_REQUESTS);
     *ret = u->wire = r;
     return true;
@@ -197,7 +197,7 @@ static void say_goodbye(struct link *l)
     if (!l->remote_id.p || !r || rl->endpoint.p)
         return;
     struct post *post = post_new(NULL, NULL);
-    buf_init_secret(&lines, 64 * 1024);
+    buf_init_secret(&lines, REMOTE_MAX_LINES);
     add_common_lines(&lines, l, r);
     remote_add_session_lines(&lines, l);
     post->call = http_call_start(r->pool, "DELETE", r->url.target, buf_str(&lines), NULL, 0, 5000,

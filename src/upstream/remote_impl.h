@@ -11,7 +11,8 @@
 
 #define REMOTE_MAX_MESSAGE (16u * 1024 * 1024)
 #define REMOTE_MAX_EVENT_ID 1024
-#define REMOTE_RETRY_MS 1000 /* before a stream is opened again, unless the server says */
+#define REMOTE_MAX_LINES (256u * 1024) /* of one head: configured, told and our own */
+#define REMOTE_RETRY_MS 1000           /* before a stream is opened again, unless the server says */
 #define REMOTE_MAX_ENDPOINT 4096
 
 struct remote { /* upstream.wire */

@@ -219,7 +219,7 @@ static void connect_channel(struct post *post, struct remote *r)
     if (!post->timer)
         post->timer = loop_timer_new(l->up->set->loop, on_silence, post);
     loop_timer_start(post->timer, ENDPOINT_MS, 0);
-    buf_init_secret(&lines, 256 * 1024);
+    buf_init_secret(&lines, REMOTE_MAX_LINES);
     buf_addz(&lines, "Accept: text/event-stream\r\n");
     remote_add_own_lines(&lines, l, r->own);
     post->call = http_call_start(remote_streams(l->up, r), "GET", r->url.target, buf_str(&lines),

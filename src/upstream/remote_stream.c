@@ -107,7 +107,7 @@ static void connect_stream(struct post *post)
     struct remote *r = l->up->wire; /* it was there for the POST before */
     struct buf lines;
 
-    buf_init_secret(&lines, 256 * 1024);
+    buf_init_secret(&lines, REMOTE_MAX_LINES);
     buf_addz(&lines, "Accept: text/event-stream\r\n");
     remote_add_own_lines(&lines, l, r->own);
     remote_add_session_lines(&lines, l);

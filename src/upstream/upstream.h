@@ -159,6 +159,10 @@ struct link_credential {
     struct str name, value;
 };
 
+/* What a session was told, counted wherever the server's env or headers have it: a header head and
+ * the environment of a child have room for that beside all else. */
+#define UPSTREAM_TOLD_BYTES_MAX (32u * 1024)
+
 /* Can what a session was told stand where the server's configuration wants it? */
 must_check bool upstream_check_told(const struct upstream *u, const struct config_pair *told,
                                     size_t n, struct error *err);

@@ -166,6 +166,26 @@ def test_refusals__name_the_key_and_never_the_value(world):
     assert environment(broken)['REGION'] == 'a\r\nX-Evil: ' + SECRET  # an environment can have it
 
 
+def test_values__that_are_too_long_together_are_refused_and_no_default_is_held_against_them(holdfast, stdio_server, http_server):
+    wide = {'X-Wide': '${context:region}' * 8 + '${context:token:-}', 'X-Token': 'Bearer ${context:n:-}'}
+    rec, record = stdio_server('rec', env={'WIDE': wide['X-Wide']})
+    web = http_server('web')
+    hf = holdfast({'rec': rec, 'web': web.entry(headers=wide, handles='never')}, {'profiles': PROFILES})
+
+    def told(n):  # 32 KiB where they stand, counted as often as they do
+        config = {'region': 'r' * 4000, 'token': 't' * n}
+        return hf.client('/mcp/p/ctx', headers={'mcp-config': json.dumps(config)}).connect()
+    fits, long = told(768), told(769)
+    assert fits.call('web__counter').result and fits.call('rec__counter').result
+    started = record.starts()
+    for tool, where in (('web__counter', 'headers of the server web'), ('rec__counter', 'environment of the server rec')):
+        reply = long.call(tool)
+        assert reply.code == -32600 and f'makes 32769 bytes in the {where}, of at most 32768' in reply.error['message'], reply
+    assert record.starts() == started and fits.call('rec__counter').result  # the server is not down for that
+    head = [dict((k.lower(), v) for k, v in h['headers']) for h in web.record.heads() if h['line'].startswith('POST')][-1]
+    assert len(head['x-wide']) == 32768 and head['x-token'].strip() == 'Bearer'
+
+
 def files_of(folder):
     for path in glob.glob(os.path.join(folder, '**'), recursive=True):
         if os.path.isfile(path):
