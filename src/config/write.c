@@ -380,11 +380,22 @@ static void write_plain(struct js_writer *w, const struct js_field *f, const cha
     }
 }
 
+/* An object that was not written, for it would have a list that it must have. */
+static bool lacks_list(const struct js_field *f, const char *place)
+{
+    if (f->kind != JS_BIND_OBJECT)
+        return false;
+    for (const struct js_field *own = f->fields; own->name; own++)
+        if (own->required && own->count_offset && count_of(own, place + own->offset) == 0)
+            return true;
+    return false;
+}
+
 static void write_fields(struct js_writer *w, const struct js_field *fields, const char *from)
 {
     for (const struct js_field *f = fields; f->name; f++) {
         const void *place = from + f->offset;
-        bool absent = f->data || is_unset(f, place) ||
+        bool absent = f->data || is_unset(f, place) || lacks_list(f, place) ||
                       (f->kind == JS_BIND_STRINGS && count_of(f, place) == 0) ||
                       (f->kind == JS_BIND_STRING && !((const struct str *)place)->p);
 

@@ -97,9 +97,13 @@ TEST(test_config_write__is_read_back_to_the_same)
         "\"public_url\":\"https://p\",\"client_id\":\"required\",\"metrics\":false,"
         "\"carriers\":{\"meta\":[],\"headers\":[\"X-C\"]},\"tenants\":{\"b\":{\"max_sessions\":3,"
         "\"sessions\":false},\"a\":{\"default_ttl\":\"1h\",\"idle_timeout\":\"1m\"}},"
+        "\"profiles\":{\"p\":{},\"q\":{\"context\":{\"keys\":[\"k\"]}}},"
         "\"limits\":{\"body\":1025}}}");
-    assert_true(config_parse(buf_str(&out), STR("again.json"), NULL, &again, &err));
+    if (!config_parse(buf_str(&out), STR("again.json"), NULL, &again, &err))
+        fail_msg("%s", err.text);
     assert_int_equal(again->n_servers, 2);
+    assert_int_equal(config_profile(again, STR("p"))->n_context_keys, 0);
+    assert_int_equal(config_profile(again, STR("q"))->n_context_keys, 1);
     for (size_t i = 0; i < 2; i++)
         assert_memory_equal(again->servers[i].definition, config->servers[i].definition, 32);
     assert_int_equal(again->n_meta_carriers, 0);
