@@ -44,6 +44,9 @@ const char *context_hole_add(const struct js_binding *b, struct str inside, size
         if (!str_starts(rest, STR(":-")))
             return "is not understood; write ${context:KEY} or ${context:KEY:-default}";
         hole.fallback = arena_dup(b->mem, str_n(rest.p + 2, rest.n - 2));
+        if (memmem(hole.fallback.p, hole.fallback.n, "${", 2))
+            return "has a variable as its default, which is not looked up; write a plain text "
+                   "there";
     }
     if (!context_is_key(hole.key))
         return "has no key that a profile could list; a key has 1 to 64 letters, digits, _ and -";

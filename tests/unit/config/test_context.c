@@ -98,6 +98,9 @@ TEST(test_context__mistakes_are_told_with_their_place)
          "has no key that a profile could list"},
         {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"env\":{\"A\":\"${context:a:b}\"}}}}",
          "is not understood; write ${context:KEY}"},
+        {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"env\":{\"A\":"
+         "\"${context:a:-${context:b}}\"}}}}",
+         "has a variable as its default"},
         {"{\"mcpServers\":{\"x\":{\"url\":\"http://h/\",\"headers\":{\"A\":"
          "\"${context:a:-b\\r\\nC: d}\"}}}}",
          "the value of the header A must not contain control characters"},
