@@ -41,6 +41,7 @@ enum step_result exchange_read_context(struct exchange *x)
         return exchange_refuse(x, 400, -32600, "?config= and mcp-config differ; send one of them");
     if (!query.plain.p && !header.plain.p)
         return STEP_NEXT;
+    arena_wipe_later(x->mem);
     x->context = arena_new_of(x->mem, struct profile_context);
     *x->context = header.plain.p ? header : query;
     return STEP_NEXT;
