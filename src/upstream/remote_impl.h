@@ -11,8 +11,10 @@
 
 #define REMOTE_MAX_MESSAGE (16u * 1024 * 1024)
 #define REMOTE_MAX_EVENT_ID 1024
-#define REMOTE_MAX_LINES (256u * 1024) /* of one head: configured, told and our own */
-#define REMOTE_RETRY_MS 1000           /* before a stream is opened again, unless the server says */
+/* Of one head, more than all that has a limit of its own: what is configured (48 KiB), told (32)
+ * and stored (64), 32 mirrored arguments (176), the session and the name (8). */
+#define REMOTE_MAX_LINES (512u * 1024)
+#define REMOTE_RETRY_MS 1000 /* before a stream is opened again, unless the server says */
 #define REMOTE_MAX_ENDPOINT 4096
 
 struct remote { /* upstream.wire */

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from harness import BINARY, BUILD, LONG
+from harness import BINARY, BUILD, LONG, wait_for
 from rest import refused
 
 CANARY = 'canary-7f3b9d1c'
@@ -280,6 +280,18 @@ def test_header__is_made_of_what_kind_the_credential_is(holdfast, http_server, a
     before = len(server.record.heads())
     assert call(api.holdfast, '/mcp/web', session, text='x').text == 'x'
     assert set(sent_headers(server, header)[before:]) - {None} == {value}
+
+
+def test_header__of_the_longest_credential_goes_with_the_call_and_with_the_goodbye(holdfast, http_server):
+    from rest import Rest
+    server = http_server('web', '--era', 'legacy')
+    api = Rest(holdfast({'web': server.entry(headers={'X-Long': 'l' * 49000}, credential={'service': 'github', 'as': 'header:Authorization'})}))
+    longest = 'x' * (65536 - len(json.dumps({'session_tokens': {'github': ''}})))
+    session = api.create(passthrough_auth={'session_tokens': {'github': longest}})['session_id']
+    assert call(api.holdfast, '/mcp/web', session, text='x').text == 'x'
+    assert api.delete('/sessions/' + session).status in (200, 204)
+    wait_for(lambda: any(h['line'].startswith('DELETE') and ['Authorization', 'Bearer ' + longest] in [list(f) for f in h['headers']]
+                         for h in server.record.heads()), 'the goodbye')
 
 
 def environ_of(pid):
