@@ -17,6 +17,7 @@ void link_fill(struct link *l, const struct link_identity *who)
 
     if (!c->takes_context)
         return;
+    l->is_told = who->n_told > 0;
     l->hidden = arena_new_hidden(FILLED_BYTES);
     l->pairs = filled = arena_zalloc(l->hidden, n * sizeof(*filled));
     buf_init_secret(&value, FILLED_BYTES);

@@ -121,6 +121,17 @@ void pending_fail(struct pending *p, const struct error *err)
     p->on_fail(p, err, left);
 }
 
+/* What its session brought may be why, and says nothing of others; nor are the server's last words
+ * to that session theirs to read. */
+static void note_failed_start(struct link *l, const struct error *why)
+{
+    if (!l->is_told && !l->credential.value.p)
+        upstream_note_failure(l->up, why);
+    else
+        log_warn("a server could not be started with what a session has for it",
+                 LS("server", l->up->config->name), LZ("why", why->text));
+}
+
 void link_end(struct link *l, const struct error *why)
 {
     struct upstream *u = l->up;
@@ -144,7 +155,7 @@ void link_end(struct link *l, const struct error *why)
     if (err.code == ERR_NONE)
         error_set(&err, ERR_UNREACHABLE, "%.*s was ended while idle", STR_ARG(u->config->name));
     else if (failed_start && !l->is_probe)
-        upstream_note_failure(u, why);
+        note_failed_start(l, why);
     for (struct list *n = list_first(&l->pendings); n; n = list_first(&l->pendings))
         pending_fail(list_entry(n, struct pending, node), &err);
     wake_waiters(l, &err);

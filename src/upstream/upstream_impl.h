@@ -24,6 +24,7 @@ struct link {
     const struct config_pair *pairs;   /* env or headers, filled; NULL: as configured */
     size_t n_pairs;
     struct arena *hidden; /* … and their memory; NULL: none */
+    bool is_told;         /* they have what its session was told */
     struct arena *mem;
     struct list waiters;  /* struct link_wait */
     struct list pendings; /* struct pending, oldest first */

@@ -186,6 +186,17 @@ def test_values__that_are_too_long_together_are_refused_and_no_default_is_held_a
     assert len(head['x-wide']) == 32768 and head['x-token'].strip() == 'Bearer'
 
 
+def test_values__that_their_server_does_not_start_with_are_no_fault_of_others(holdfast, stdio_server):
+    entry, _ = stdio_server('rec', env={'REGION': '${context:region:-eu}'})
+    picky = '[ "$REGION" != bad ] || { echo no region $REGION >&2; exit 3; }; exec "$0" "$@"'
+    entry['command'], entry['args'] = '/bin/sh', ['-c', picky, entry['command'], *entry['args']]
+    hf = holdfast({'rec': entry}, {'profiles': PROFILES})
+    bad, good, none = (hf.client(path, modern=True) for path in (query({'region': 'bad'}), query({'region': 'good'}), '/mcp/p/ctx'))
+    for _ in range(2):
+        assert 'no region bad' in bad.call('rec__env').error['message']
+        assert [json.loads(one.call('rec__env').result['content'][0]['text'])['REGION'] for one in (good, none)] == ['good', 'eu']
+
+
 def files_of(folder):
     for path in glob.glob(os.path.join(folder, '**'), recursive=True):
         if os.path.isfile(path):
