@@ -88,7 +88,8 @@ static enum step_result refuse_other(struct exchange *x)
 {
     return exchange_refuse(x, 400, -32600,
                            "The config of this request is not what its session has: that was fixed "
-                           "when the session began; leave it out, or open a new session");
+                           "when the session began; leave it out, or open a new session, under "
+                           "another client id or name where the request gives one");
 }
 
 /* Begun by a request that was refused, and used by nobody since: it has yet to begin. */

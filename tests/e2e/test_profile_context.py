@@ -111,6 +111,7 @@ def test_modern__the_session_that_a_request_makes_keeps_it(world):
     assert OTHER in south.call('rec__env', meta=named).error['message']
     by_id = {'mcp-client-id': 'window'}
     assert headers_of(hf, south, headers=by_id)[0] == 'r-south' and headers_of(hf, bare, headers=by_id)[0] == 'r-south'
+    assert 'under another client id' in north.call('web__counter', headers=by_id).error['message']
     # nothing names these: the config itself tells them apart
     for _ in range(2):
         assert [headers_of(hf, one)[0] for one in (north, south)] == ['r-north', 'r-south']
