@@ -44,21 +44,27 @@ def is_alive(pid):
     return os.path.exists(f'/proc/{pid}')
 
 
+def alive(record):
+    return [p for p in record.starts() if is_alive(p)]
+
+
 def test_a_credential_changed_on_one_node_is_used_on_the_other(pair):
     (a, b), record = pair
     here = Rest(a)
     name = here.create(passthrough_auth=tokens('old'))['session_id']
     assert token(b, name)[0] == 'old' and token(b, name)[0] == 'old'
     for auth, wanted in ((tokens('new'), 'new'), (None, None), (tokens('again'), 'again')):
-        old, = [p for p in record.starts() if is_alive(p)]
+        # The process that told what the server has may still be on its way out.
+        wait_for(lambda: len(alive(record)) == 1, 'no process but the session\'s')
+        old, = alive(record)
         began = time.monotonic()
         assert here.patch('/sessions/' + name, {'passthrough_auth': auth}, headers={'If-Match': '*'}).status == 200
         wait_for(lambda: not is_alive(old), 'the process with the old credential to end', HEARD_S)
         assert time.monotonic() - began < HEARD_S
         found, meta = token(b, name)
         assert found == wanted and meta['holdfast/state-lost']['reason'] == 'child_restarted'
-        kept = [p for p in record.starts() if is_alive(p)]
-        assert token(b, name) == (wanted, {}) and [p for p in record.starts() if is_alive(p)] == kept
+        kept = alive(record)
+        assert token(b, name) == (wanted, {}) and alive(record) == kept
 
 
 def test_the_node_that_changed_it_ends_its_own_process_once(pair):
