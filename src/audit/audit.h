@@ -86,8 +86,6 @@ struct exec {
     int64_t began_us;
     uint8_t intent_mac[32]; /* the intent's seal, once open */
     void *user;
-    struct str warm_back[2]; /* what `ready` and `done` will touch, see store/lanes.h; its owner's
-                                to set */
     struct audit *audit;
     struct write_job job;
     struct store_op ops[6];

@@ -240,8 +240,6 @@ static void job_init(struct exec *x, size_t n_ops)
     x->job.warm[0] = str_n((const char *)&x->event, offsetof(struct exec, copied) -
                                                         offsetof(struct exec, event) + x->n_copied);
     x->job.warm[1] = x->body;
-    x->job.warm_back[0] = x->warm_back[0];
-    x->job.warm_back[1] = x->warm_back[1];
 }
 
 static void submit(struct exec *x, size_t n_ops)

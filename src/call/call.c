@@ -570,8 +570,6 @@ static void call_begin(struct call *c, int64_t parent)
     }
     struct exec_what what = what_of(c, parent);
     c->exec.user = c;
-    c->exec.warm_back[0] = str_n((const char *)c, offsetof(struct call, err));
-    c->exec.warm_back[1] = c->around;
     exec_begin(c->home->audit, &c->exec, &what, ops, c->n_extra, on_begun);
 }
 

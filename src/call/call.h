@@ -85,7 +85,6 @@ struct call {
     /* A request or notification of the server about this call; false: the client cannot be told. */
     bool (*on_message)(struct call *c, const struct mcp_message *m); /* may be NULL */
     void *user;
-    struct str around; /* what on_answer will touch: fetched before it is called; may be absent */
     /* The answer: either a message or an error. */
     struct mcp_message answer;
     struct arena *answer_mem;

@@ -34,7 +34,6 @@ enum step_result exchange_forward(struct exchange *x)
     if (x->unwanted)
         return exchange_refuse(x, 200, -32000, "the client cancelled the request");
     c->user = x;
-    c->around = str_n((const char *)x, offsetof(struct exchange, identify));
     c->kind = x->method->service == SERVE_CALL   ? EXEC_DURABLE
               : x->method->service == SERVE_READ ? EXEC_NOTE
                                                  : EXEC_HOUSEKEEPING;

@@ -125,35 +125,11 @@ void lane_finish(struct lane *lane, struct finished *f)
     *f = (struct finished){0};
 }
 
-#define CACHE_LINE 64
-#define WARM_MAX 1024 /* of one span: the processor goes on by itself */
-
-void lane_warm(const struct str *spans, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t at = 0; at < spans[i].n && at < WARM_MAX; at += CACHE_LINE)
-            __builtin_prefetch(spans[i].p + at);
-}
-
-/* The job after this one is fetched whole, of the one behind that only where to find it. */
-static void warm_finished(const struct loop_task *task)
-{
-    if (!task)
-        return;
-    if (task->fn == write_task_done) {
-        const struct write_job *job = container_of(task, struct write_job, task);
-        lane_warm(job->warm_back, countof(job->warm_back));
-    }
-    if (task->next)
-        __builtin_prefetch(container_of(task->next, struct write_job, task)->warm_back);
-}
-
 static void run_finished(struct done_queue *q)
 {
     struct loop_task *task = task_take(&q->finished);
     while (task) {
         struct loop_task *next = task->next; /* the job is its submitter's from here on */
-        warm_finished(next);
         task->fn(task);
         task = next;
     }

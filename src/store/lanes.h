@@ -31,9 +31,6 @@ struct write_job {
     /* What prepare and the store will read: fetched into the cache while the job before is worked
      * on, for it was written on another processor.  May be absent. */
     struct str warm[2];
-    /* The same for what `done` will touch, on the loop: a batch is handed back at once, and by then
-     * the calls that came after have pushed it out.  May be absent. */
-    struct str warm_back[2];
     struct error err; /* when !ok: nothing of this job was written */
 };
 

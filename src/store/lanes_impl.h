@@ -56,8 +56,6 @@ struct finished {
 };
 void finished_add(struct finished *f, struct loop_task *task);
 void lane_finish(struct lane *lane, struct finished *f);
-/* Fetches spans into this processor's cache. */
-void lane_warm(const struct str *spans, size_t n);
 /* Sleeps until something comes in, the lanes stop, or `for_us` has passed (< 0: no end). */
 void lane_sleep(struct lane *lane, int64_t for_us);
 /* Sleeps until so many jobs are queued, the lanes stop, or `for_us` has passed. */

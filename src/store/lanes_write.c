@@ -25,6 +25,9 @@
 /* Slices folded while stopping; what is left then is folded at the next start. */
 #define FOLD_LAST_SLICES 128
 
+#define CACHE_LINE 64
+#define WARM_MAX 1024 /* of one span: the processor goes on by itself */
+
 struct writer {
     struct lane *lane;
     struct lanes *l;
@@ -107,7 +110,9 @@ static void await_company(struct writer *w)
 static void warm_up(const struct write_job *job)
 {
     __builtin_prefetch(job->ops);
-    lane_warm(job->warm, countof(job->warm));
+    for (size_t i = 0; i < countof(job->warm); i++)
+        for (size_t at = 0; at < job->warm[i].n && at < WARM_MAX; at += CACHE_LINE)
+            __builtin_prefetch(job->warm[i].p + at);
 }
 
 static void gather(struct writer *w)
