@@ -6,8 +6,6 @@
 
 #include "identity/connection.h"
 
-#include <stddef.h>
-
 static void on_answer(struct call *c)
 {
     exchange_resume(c->user);
