@@ -10,7 +10,9 @@
 
 #include <stdlib.h>
 
-#define SLOTS 4096 /* a power of two */
+/* A power of two.  Two names in one slot only make somebody wait; a megabyte makes that rare, and
+ * its pages are taken as they are touched. */
+#define SLOTS 65536
 
 struct slot {
     uint64_t stamp, epoch;
