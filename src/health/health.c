@@ -2,7 +2,6 @@
 /* Tallies to rows and back.  What is handed in counts as saved; when that fails it does not. */
 #include "health/health.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 
 #include <stdlib.h>
@@ -142,16 +141,6 @@ void health_free(struct health *h)
     free(h);
 }
 
-static void write_time(struct js_writer *w, const char *key, int64_t life_ms)
-{
-    char text[CLOCK_TEXT];
-
-    if (!life_ms)
-        return;
-    clock_format(life_ms, text);
-    js_kv_string(w, key, str_of(text));
-}
-
 void health_write(struct js_writer *w, const struct upstream_health *h)
 {
     js_kv_string(w, "state", str_of(health_state_name(h->state)));
@@ -161,6 +150,6 @@ void health_write(struct js_writer *w, const struct upstream_health *h)
         js_kv_string(w, "last_error", str_of(h->last_error));
     js_kv_int(w, "calls", h->calls);
     js_kv_int(w, "failures", h->failures);
-    write_time(w, "last_ok_at", h->last_ok_ms);
-    write_time(w, "last_failed_at", h->last_failed_ms);
+    js_kv_time(w, "last_ok_at", h->last_ok_ms);
+    js_kv_time(w, "last_failed_at", h->last_failed_ms);
 }

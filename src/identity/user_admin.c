@@ -2,7 +2,6 @@
 /* A user's id follows from its tenant and name (key_user_id()), so nothing has to be looked up. */
 #include "identity/user_admin.h"
 
-#include "base/clock.h"
 #include "base/utf8.h"
 #include "identity/key_admin.h"
 #include "identity/password.h"
@@ -160,22 +159,14 @@ bool user_change_check(const struct user_request *r, const struct user_change *c
                            "create`");
 }
 
-static void write_time(struct js_writer *w, const char *name, int64_t ms)
-{
-    char text[CLOCK_TEXT];
-
-    clock_format(ms, text);
-    js_kv_string(w, name, str_of(text));
-}
-
 void login_write(struct js_writer *w, const struct login_row *row)
 {
     js_kv_string(w, "id", row->id);
     js_kv_string(w, "ip_address", row->ip_address.p ? row->ip_address : STR(""));
     js_kv_raw(w, "device_info", row->device_info.p ? row->device_info : STR("{}"));
-    write_time(w, "created_at", row->created_ms);
-    write_time(w, "last_activity", row->last_activity_ms);
-    write_time(w, "expires_at", row->expires_ms);
+    js_kv_time(w, "created_at", row->created_ms);
+    js_kv_time(w, "last_activity", row->last_activity_ms);
+    js_kv_time(w, "expires_at", row->expires_ms);
 }
 
 void logins_write(struct buf *out, const struct login_row *rows, size_t n)

@@ -3,6 +3,7 @@
  * value follows without a comma.  Nesting past 63 levels is our mistake. */
 #include "json/write.h"
 
+#include "base/clock.h"
 #include "base/utf8.h"
 
 #define DEEPEST 63
@@ -171,6 +172,16 @@ void js_kv_int(struct js_writer *w, const char *key, int64_t v)
 {
     js_key(w, str_of(key));
     js_int(w, v);
+}
+
+void js_kv_time(struct js_writer *w, const char *key, int64_t wall_ms)
+{
+    char text[CLOCK_TEXT];
+
+    if (!wall_ms)
+        return;
+    clock_format(wall_ms, text);
+    js_kv_string(w, key, str_of(text));
 }
 
 void js_kv_bool(struct js_writer *w, const char *key, bool v)

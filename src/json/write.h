@@ -29,6 +29,7 @@ void js_raw_value(struct js_writer *w, struct str json); /* already JSON */
 void js_kv_string(struct js_writer *w, const char *key, struct str s);
 void js_kv_int(struct js_writer *w, const char *key, int64_t v);
 void js_kv_bool(struct js_writer *w, const char *key, bool v);
+void js_kv_time(struct js_writer *w, const char *key, int64_t wall_ms); /* 0 is absent too */
 void js_kv_raw(struct js_writer *w, const char *key, struct str json);
 /* Appends "…" with quotes, without a writer. */
 void js_quote(struct buf *out, struct str s);

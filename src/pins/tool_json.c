@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pins/tool_json.h"
 
-#include "base/clock.h"
 #include "crypto/hash.h"
 #include "pins/diff.h"
 
@@ -20,16 +19,6 @@ const char *tool_state(const struct tool_row *row)
     return memcmp(row->approved, row->digest, sizeof(row->digest)) == 0 ? "approved" : "changed";
 }
 
-static void write_time(struct js_writer *w, const char *key, int64_t life_ms)
-{
-    char text[CLOCK_TEXT];
-
-    if (!life_ms)
-        return;
-    clock_format(life_ms, text);
-    js_kv_string(w, key, str_of(text));
-}
-
 static void write_tool(struct js_writer *w, const struct tool_row *row)
 {
     char hex[2 * SHA256_BYTES + 1];
@@ -43,10 +32,10 @@ static void write_tool(struct js_writer *w, const struct tool_row *row)
         hex_encode(row->approved, SHA256_BYTES, hex);
         js_kv_string(w, "approved_digest", str_of(hex));
     }
-    write_time(w, "first_seen_at", row->first_seen_ms);
-    write_time(w, "changed_at", row->changed_ms);
-    write_time(w, "gone_at", row->gone_ms);
-    write_time(w, "approved_at", row->approved_ms);
+    js_kv_time(w, "first_seen_at", row->first_seen_ms);
+    js_kv_time(w, "changed_at", row->changed_ms);
+    js_kv_time(w, "gone_at", row->gone_ms);
+    js_kv_time(w, "approved_at", row->approved_ms);
 }
 
 void tools_write(struct buf *out, const struct tool_row *rows, size_t n, size_t full)
