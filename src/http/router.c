@@ -127,7 +127,9 @@ void router_prepare(struct http_route *routes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         routes[i].segments = 0;
-        for (const char *p = routes[i].pattern; *p && !strstr(routes[i].pattern, "{+"); p++)
+        if (strstr(routes[i].pattern, "{+"))
+            continue;
+        for (const char *p = routes[i].pattern; *p; p++)
             routes[i].segments += *p == '/';
     }
 }

@@ -33,12 +33,31 @@ struct found {
     struct str allow;
 };
 
+/* A table that was prepared finds the same. */
+static void check_prepared(struct http_request *r, const struct found *plain)
+{
+    struct http_route copy[countof(routes)];
+    struct found f = {.mem = r->mem};
+
+    memcpy(copy, routes, sizeof(copy));
+    router_prepare(copy, countof(copy));
+    assert_int_equal(copy[2].segments, 2);
+    assert_int_equal(copy[13].segments, 0);
+    f.route = router_find(copy, countof(copy), r, &f.match, &f.status, &f.allow);
+    assert_int_equal(f.status, plain->status);
+    assert_true((f.route == NULL) == (plain->route == NULL));
+    if (f.route)
+        assert_int_equal(f.route - copy, plain->route - routes);
+    assert_true(str_eq(f.allow, plain->allow) || (!f.allow.p && !plain->allow.p));
+}
+
 static struct found find(const char *method, const char *path)
 {
     struct found f = {.mem = arena_new(1 << 16)};
     struct http_head head = {.method = str_of(method), .path = str_of(path)};
     struct http_request r = {.mem = f.mem, .head = &head};
     f.route = router_find(routes, countof(routes), &r, &f.match, &f.status, &f.allow);
+    check_prepared(&r, &f);
     return f;
 }
 
