@@ -106,7 +106,20 @@ static void event_set_texts(struct event_row *e, struct str texts[N_TEXTS], char
     e->era = texts[TEXT_ERA];
 }
 
-static void copy_what(struct exec *x, const struct exec_what *what)
+/* Of a call that is not audited only the server's name is kept, for the counters: the rest would be
+ * written to be thrown away. */
+static void describe_unaudited(struct exec *x, struct str server)
+{
+    size_t n = server.n < AUDIT_TEXT_MAX ? server.n : AUDIT_TEXT_MAX;
+
+    static_assert(sizeof(x->copied) >= AUDIT_TEXT_MAX, "the longest name has room");
+    memcpy(x->copied, server.n ? server.p : "", n);
+    x->event.server = str_n(x->copied, n);
+    x->event.id = 0;
+    x->n_copied = 0;
+}
+
+static void describe_intent(struct exec *x, const struct exec_what *what)
 {
     struct str texts[N_TEXTS];
     texts_of(what, texts);
@@ -117,7 +130,25 @@ static void copy_what(struct exec *x, const struct exec_what *what)
         to = arena_alloc(x->texts, n);
     }
     x->n_copied = n <= sizeof(x->copied) ? n : 0;
+    x->event = (struct event_row){
+        .at_ms = clock_wall_ms(), .kind = EVENT_INTENT, .parent = what->parent, .body_len = -1};
     event_set_texts(&x->event, texts, to);
+}
+
+static void describe_outcome(struct exec *x, const struct exec_result *result)
+{
+    struct event_row *e = &x->event;
+    e->id = e->seq = 0;
+    e->kind = EVENT_OUTCOME;
+    e->exec = x->id;
+    e->at_ms = clock_wall_ms();
+    e->duration_us = clock_mono_us() - x->began_us;
+    e->outcome = cut_text(result->outcome);
+    e->error = result->error;
+    e->body_len = -1;
+    e->body = STR_NONE;
+    memset(e->body_sha, 0, sizeof(e->body_sha));
+    memset(e->stored_sha, 0, sizeof(e->stored_sha));
 }
 
 static struct exec *exec_of(struct write_job *job)
@@ -153,8 +184,9 @@ static void finish_begin(struct exec *x, bool ok)
 {
     drop_body(x);
     if (ok) {
-        x->id = x->mode == AUDIT_NONE ? 0 : x->event.id;
-        memcpy(x->intent_mac, x->event.mac, sizeof(x->intent_mac));
+        x->id = x->event.id;
+        if (x->mode != AUDIT_NONE)
+            memcpy(x->intent_mac, x->event.mac, sizeof(x->intent_mac));
         enter(x, EXEC_OPEN);
         x->then(x, NULL);
         return;
@@ -286,9 +318,10 @@ void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what,
     x->redacted = NULL;
     x->texts = NULL;
     x->sealed = false;
-    x->event = (struct event_row){
-        .at_ms = clock_wall_ms(), .kind = EVENT_INTENT, .parent = what->parent, .body_len = -1};
-    copy_what(x, what);
+    if (what->mode == AUDIT_NONE)
+        describe_unaudited(x, what->server);
+    else
+        describe_intent(x, what);
     enter(x, EXEC_BEGINNING);
     for (size_t i = 0; i < n_extra; i++)
         x->ops[i] = extra[i];
@@ -309,26 +342,16 @@ void exec_end(struct audit *a, struct exec *x, const struct exec_result *result,
     x->then = done;
     x->body = result->body;
     x->sealed = false;
-    struct event_row *e = &x->event;
-    e->id = e->seq = 0;
-    e->kind = EVENT_OUTCOME;
-    e->exec = x->id;
-    e->at_ms = clock_wall_ms();
-    e->duration_us = clock_mono_us() - x->began_us;
-    e->outcome = cut_text(result->outcome);
-    e->error = result->error;
-    e->body_len = -1;
-    e->body = STR_NONE;
-    memset(e->body_sha, 0, sizeof(e->body_sha));
-    memset(e->stored_sha, 0, sizeof(e->stored_sha));
     size_t n = result->n_extra;
     assert(n + 1 < countof(x->ops));
     for (size_t i = 0; i < n; i++)
         x->ops[i] = result->extra[i];
-    if (x->mode != AUDIT_NONE)
-        x->ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = e};
+    if (x->mode != AUDIT_NONE) {
+        describe_outcome(x, result);
+        x->ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &x->event};
+    }
     if (x->kind == EXEC_DURABLE)
-        audit_count(a, e->server, e->outcome);
+        audit_count(a, x->event.server, cut_text(result->outcome));
     submit(x, n);
 }
 

@@ -35,7 +35,7 @@
 #define ALIGN 16
 #define CHUNK_FIRST 4080 /* with malloc's own header: one page */
 #define CHUNK_LARGEST (64 * 1024)
-#define MAX_SPARE 128
+#define MAX_SPARE 128 /* of each size */
 
 struct chunk {
     struct chunk *older;
@@ -46,11 +46,16 @@ struct chunk {
 };
 
 #define FIRST_DATA (CHUNK_FIRST - sizeof(struct chunk))
+#define SECOND_DATA (2 * CHUNK_FIRST - sizeof(struct chunk))
 
-/* First chunks are too large for malloc's own cache of a thread; each thread keeps some. */
+/* The chunks of which every exchange has one of each are too large for malloc's own cache of a
+ * thread; each thread keeps some. */
+enum spare_size { SPARE_FIRST, SPARE_SECOND, SPARE_NONE };
 static _Thread_local struct {
-    struct chunk *first; /* linked by `older` */
-    unsigned n;
+    struct {
+        struct chunk *first; /* linked by `older` */
+        unsigned n;
+    } of[SPARE_NONE];
     bool is_watched; /* drop_spare() comes when the thread ends */
 } spare;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -78,15 +83,31 @@ static size_t round_up(size_t n)
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
+static enum spare_size spare_size_of(size_t size)
+{
+    return size == FIRST_DATA ? SPARE_FIRST : size == SECOND_DATA ? SPARE_SECOND : SPARE_NONE;
+}
+
+static struct chunk *spare_take(enum spare_size which)
+{
+    struct chunk *c = which < SPARE_NONE ? spare.of[which].first : NULL;
+
+    if (c) {
+        spare.of[which].first = c->older;
+        spare.of[which].n--;
+    }
+    return c;
+}
+
 static void drop_spare(void *arg unused_arg)
 {
-    while (spare.first) {
-        struct chunk *c = spare.first;
-        spare.first = c->older;
-        ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
-        free(c);
+    for (enum spare_size which = 0; which < SPARE_NONE; which++) {
+        for (struct chunk *c; (c = spare_take(which));) {
+            ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
+            free(c);
+        }
+        spare.of[which].n = MAX_SPARE; /* whatever this thread still frees goes to malloc */
     }
-    spare.n = MAX_SPARE; /* whatever this thread still frees goes to malloc */
 }
 
 static void make_key(void)
@@ -97,7 +118,9 @@ static void make_key(void)
 
 static bool chunk_keep(struct chunk *c)
 {
-    if (c->size != FIRST_DATA || spare.n >= MAX_SPARE)
+    enum spare_size which = spare_size_of(c->size);
+
+    if (which == SPARE_NONE || spare.of[which].n >= MAX_SPARE)
         return false;
     if (unlikely(!spare.is_watched)) {
         pthread_once(&once, make_key);
@@ -106,24 +129,20 @@ static bool chunk_keep(struct chunk *c)
             return false;
     }
     ASAN_POISON_MEMORY_REGION(c->data, c->size);
-    c->older = spare.first;
-    spare.first = c;
-    spare.n++;
+    c->older = spare.of[which].first;
+    spare.of[which].first = c;
+    spare.of[which].n++;
     return true;
 }
 
 static struct chunk *chunk_new(size_t size, bool is_hidden)
 {
-    struct chunk *c = size == FIRST_DATA && !is_hidden ? spare.first : NULL;
+    struct chunk *c = is_hidden ? NULL : spare_take(spare_size_of(size));
 
-    if (unlikely(is_hidden)) {
+    if (unlikely(is_hidden))
         c = secret_alloc(sizeof(*c) + size);
-    } else if (c) {
-        spare.first = c->older;
-        spare.n--;
-    } else {
+    else if (!c)
         c = xmalloc(sizeof(*c) + size);
-    }
     c->older = NULL;
     c->size = size;
     c->used = c->peak = 0;

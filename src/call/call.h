@@ -98,7 +98,6 @@ struct call {
     const char *lost_reason;
     /* private */
     struct pending pending;
-    struct link_wait wait;
     struct credential_fetch *credential; /* LINKING: what goes along is being looked up */
     bool goes_alone;                     /* … and it is for this session alone */
     struct level_news *level;            /* LINKING: the server takes a log level first */
@@ -112,6 +111,7 @@ struct call {
      */
     struct error err;       /* with no answer: why */
     struct error audit_err; /* the outcome could not be made durable */
+    struct link_wait wait;
     struct exec exec;
     struct session_row session_row;
     struct transport_row transport_row;

@@ -96,26 +96,39 @@ static enum step_result answer_response(struct exchange *x)
 
 static void on_stored(struct write_job *job)
 {
-    exchange_resume(container_of(job, struct exchange, job));
+    exchange_resume(container_of(job, struct transport_change, job)->x);
 }
 
-/* Commits x->op, or the session that is made with it too; NEXT when it is durable. */
+struct transport_change *exchange_change(struct exchange *x)
+{
+    if (!x->change) {
+        x->change = arena_new_of(x->mem, struct transport_change);
+        x->change->x = x;
+    }
+    return x->change;
+}
+
+/* Commits x->change, or the session that is made with it too; NEXT when it is durable. */
 static enum step_result store_first(struct exchange *x)
 {
-    if (!x->job.done) {
-        x->op.who = &x->who;
-        x->op.transport = &x->transport_row;
-        x->job = (struct write_job){.ops = &x->op, .n = 1, .done = on_stored};
-        if (x->session && x->op.kind == OP_TRANSPORT_CREATE)
+    struct transport_change *c = x->change;
+
+    if (!c->job.done) {
+        c->op.who = &x->who;
+        c->op.transport = &c->row;
+        c->job.ops = &c->op;
+        c->job.n = 1;
+        c->job.done = on_stored;
+        if (x->session && c->op.kind == OP_TRANSPORT_CREATE)
             exchange_store_session(x);
-        if (lane_write(x->sv->lanes, &x->job))
+        if (lane_write(x->sv->lanes, &c->job))
             return STEP_WAIT;
-        x->job.ok = error_set(&x->job.err, ERR_UNAVAILABLE, "too much is waiting for the store");
+        c->job.ok = error_set(&c->job.err, ERR_UNAVAILABLE, "too much is waiting for the store");
     }
-    if (x->job.ok)
+    if (c->job.ok)
         return STEP_NEXT;
     struct error err;
-    log_warn("the store refused a write", LZ("why", x->job.err.text));
+    log_warn("the store refused a write", LZ("why", c->job.err.text));
     error_set(&err, ERR_UNAVAILABLE, "the store cannot write right now; try again shortly");
     return exchange_fail(x, &err);
 }
@@ -124,9 +137,10 @@ static enum step_result store_first(struct exchange *x)
 static enum step_result answer_initialize(struct exchange *x)
 {
     const struct js_node *params = x->msg.params;
-    struct transport_row *row = &x->transport_row;
+    struct transport_change *c = exchange_change(x);
+    struct transport_row *row = &c->row;
 
-    if (!x->job.done) {
+    if (!c->job.done) {
         struct str asked = mcp_param_text(&x->msg, STR("protocolVersion"), x->mem);
         if (!asked.p || !js_type_is(params, JS_OBJECT))
             return exchange_refuse(x, 200, -32602, "initialize needs params.protocolVersion");
@@ -134,8 +148,8 @@ static enum step_result answer_initialize(struct exchange *x)
             return exchange_refuse(x, 200, -32602, "params of initialize have at most %d bytes",
                                    MAX_INITIALIZE);
         x->version = mcp_version_negotiate(asked);
-        if (!x->transport_id[0])
-            token_transport_id(x->transport_id);
+        if (!c->id[0])
+            token_transport_id(c->id);
         *row = (struct transport_row){
             .tenant = x->who.tenant,
             .owner = x->who.owner,
@@ -146,8 +160,8 @@ static enum step_result answer_initialize(struct exchange *x)
             .last_used_ms = clock_life_ms(),
             .session_id = x->session ? x->session->id : STR_NONE,
         };
-        sha256(str_of(x->transport_id), row->id_hash);
-        x->op.kind = OP_TRANSPORT_CREATE;
+        sha256(str_of(c->id), row->id_hash);
+        c->op.kind = OP_TRANSPORT_CREATE;
     }
     enum step_result stored = store_first(x);
     if (stored != STEP_NEXT)
@@ -163,7 +177,7 @@ static enum step_result answer_initialize(struct exchange *x)
     if (x->outlet->initialized)
         x->outlet->initialized(x, t);
     transport_unref(t);
-    x->headers = arena_printf(x->mem, "Mcp-Session-Id: %s\r\n", x->transport_id);
+    x->headers = arena_printf(x->mem, "Mcp-Session-Id: %s\r\n", c->id);
     exchange_write_initialized(x);
     return exchange_end_result(x);
 }
@@ -173,10 +187,11 @@ static enum step_result answer_delete(struct exchange *x)
     if (!x->transport)
         return exchange_refuse(x, 400, -32600,
                                "DELETE takes an Mcp-Session-Id; a handle is ended over REST");
-    if (!x->job.done) {
-        transport_fill_row(x->transport, &x->transport_row);
-        x->transport_row.ended_ms = clock_life_ms();
-        x->op.kind = OP_TRANSPORT_END;
+    struct transport_change *c = exchange_change(x);
+    if (!c->job.done) {
+        transport_fill_row(x->transport, &c->row);
+        c->row.ended_ms = clock_life_ms();
+        c->op.kind = OP_TRANSPORT_END;
     }
     enum step_result stored = store_first(x);
     if (stored != STEP_NEXT)

@@ -13,10 +13,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     struct exchange *x = arena_alloc(a->mem, sizeof(*x));
 
     memset(x, 0, offsetof(struct exchange, identify));
-    memset(&x->query, 0, offsetof(struct session_query, job));
-    x->job.done = NULL;
-    x->op = (struct store_op){0};
-    x->transport_id[0] = '\0';
+    session_query_init(&x->query);
     call_init(&x->call);
     x->sv = sv;
     x->outlet = a->outlet;
@@ -38,7 +35,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     x->path_key = a->path_key;
     x->channel = a->channel;
     if (a->transport_id)
-        memcpy(x->transport_id, a->transport_id, sizeof(x->transport_id));
+        memcpy(exchange_change(x)->id, a->transport_id, sizeof(x->change->id));
     x->has_message = str_eq(a->verb, STR("POST"));
     x->version = mcp_version_unsaid;
     if (a->who) {

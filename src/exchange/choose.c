@@ -22,15 +22,16 @@ static void on_query(struct session_query *q)
 static enum step_result ask(struct exchange *x, enum session_by by, struct str carrier,
                             struct str name)
 {
-    x->query = (struct session_query){
-        .by = by,
-        .who = &x->who,
-        .carrier = carrier,
-        .name = name,
-        .or_handle = by == BY_KEY && str_starts(carrier, STR("meta:")),
-        .done = on_query,
-    };
-    return session_find(x->sv->sessions, &x->query) ? STEP_NEXT : STEP_WAIT;
+    struct session_query *q = &x->query;
+
+    session_query_init(q);
+    q->by = by;
+    q->who = &x->who;
+    q->carrier = carrier;
+    q->name = name;
+    q->or_handle = by == BY_KEY && str_starts(carrier, STR("meta:"));
+    q->done = on_query;
+    return session_find(x->sv->sessions, q) ? STEP_NEXT : STEP_WAIT;
 }
 
 static enum step_result not_found(struct exchange *x)

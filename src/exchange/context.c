@@ -175,14 +175,15 @@ void exchange_store_session(struct exchange *x)
         .session = row,
         .max_counted = config_max_sessions(x->config, x->who.tenant),
     };
-    ops[1] = x->op;
-    x->job.ops = ops;
-    x->job.n = 2;
+    ops[1] = x->change->op;
+    x->change->job.ops = ops;
+    x->change->job.n = 2;
 }
 
 enum step_result exchange_session_stored(struct exchange *x)
 {
-    const struct store_op *op = x->job.n > 1 ? &x->job.ops[0] : NULL;
+    const struct write_job *job = &x->change->job;
+    const struct store_op *op = job->n > 1 ? &job->ops[0] : NULL;
     struct error err;
 
     if (!op)

@@ -58,6 +58,15 @@ enum step_result {
     STEP_DONE,  /* finished; the exchange is gone */
 };
 
+/* What must be stored before initialize or DELETE is answered. */
+struct transport_change {
+    struct exchange *x;
+    struct write_job job; /* under way or done once job.done is set */
+    struct store_op op;
+    struct transport_row row;
+    char id[TRANSPORT_ID_LENGTH + 1]; /* empty: one is still to be made */
+};
+
 struct exchange {
     struct services *sv;
     struct list unbegun; /* in sv, until it is a call */
@@ -130,18 +139,16 @@ struct exchange {
     bool is_error;
     struct buf out; /* JSON; empty: no body */
     struct str headers;
+    struct transport_change *change; /* a transport begins or ends; NULL for nearly all */
     /* From here on exchange_start() writes only what is read before it is set. */
     struct identify identify;
     struct session_query query;
-    /* answers that must be stored first */
-    struct write_job job;
-    struct store_op op;
-    struct transport_row transport_row;
-    char transport_id[TRANSPORT_ID_LENGTH + 1];
     struct call call;
 };
 
 void exchange_resume(struct exchange *x); /* what it waited for has happened */
+/* x->change, made by the first who asks. */
+struct transport_change *exchange_change(struct exchange *x);
 
 /* decode.c: bytes to message, era and method; the ladder of refusals. */
 enum step_result exchange_decode(struct exchange *x);

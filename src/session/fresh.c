@@ -25,6 +25,7 @@ struct fresh {
     uint64_t folded;  /* the last whose touches are folded */
     uint64_t touched; /* the last that has any */
     uint64_t covers;  /* what the barrier under way ends */
+    uint64_t asked;   /* moves with every stamp and every wait; from 1 */
     bool busy;
     struct write_job barrier;
     struct list waiting; /* struct fold_wait, by epoch */
@@ -35,7 +36,7 @@ struct fresh *fresh_new(struct loop *loop, struct lanes *lanes)
 {
     struct fresh *f = xcalloc(1, sizeof(*f));
     f->lanes = lanes;
-    f->epoch = 1;
+    f->epoch = f->asked = 1;
     list_init(&f->waiting);
     deadline_class_init(&f->late, loop, FRESH_WAIT_MS);
     return f;
@@ -74,8 +75,17 @@ void fresh_touch(struct fresh *f, struct fresh_name name, bool by_event)
         wide->epoch = f->slots[name.own].epoch = f->touched = f->epoch;
 }
 
-uint64_t fresh_stamp(const struct fresh *f, struct str tenant, struct str name)
+bool fresh_is_marked(const struct fresh *f, uint64_t *mark)
 {
+    bool is_marked = *mark == f->asked;
+
+    *mark = f->asked;
+    return is_marked;
+}
+
+uint64_t fresh_stamp(struct fresh *f, struct str tenant, struct str name)
+{
+    f->asked++;
     return f->slots[slot_of((struct fresh_whose){.tenant = tenant}, name)].stamp;
 }
 
@@ -120,6 +130,7 @@ static void ask(struct fresh *f)
     if (f->busy)
         return;
     f->covers = f->epoch++;
+    f->asked++;
     f->barrier = (struct write_job){.done = on_folded};
     f->busy = lane_write(f->lanes, &f->barrier); /* refused: those who wait go on when it is late */
 }
@@ -128,6 +139,7 @@ bool fresh_await(struct fresh *f, struct fold_wait *w, struct fresh_whose whose,
 {
     uint64_t epoch = name.p ? f->slots[slot_of(whose, name)].epoch : f->touched;
 
+    f->asked++;
     if (epoch <= f->folded)
         return true;
     w->epoch = epoch;

@@ -32,7 +32,10 @@ struct fresh_name {
 struct fresh_name fresh_name_of(struct fresh_whose whose, struct str name);
 /* `by_event`: the change is in an event, and in the row once that is folded. */
 void fresh_touch(struct fresh *f, struct fresh_name name, bool by_event);
-uint64_t fresh_stamp(const struct fresh *f, struct str tenant, struct str name);
+uint64_t fresh_stamp(struct fresh *f, struct str tenant, struct str name);
+/* True when names that were touched by events at `*mark` need not be touched again: nobody has
+ * asked for a stamp or a fold since.  Else moves the mark; who keeps one starts it at 0. */
+bool fresh_is_marked(const struct fresh *f, uint64_t *mark);
 
 struct fold_wait {
     struct list node;

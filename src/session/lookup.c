@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "crypto/hash.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 #define LOOKUP_BYTES (16u * 1024 * 1024)
@@ -258,6 +259,11 @@ static void hash_id(struct sessions *home, struct str id, uint8_t ret[SHA256_BYT
 static bool may_be_linked_elsewhere(const struct session_query *q, const void *found)
 {
     return q->home->is_shared && q->by == BY_TRANSPORT && found && !has_live_session(found);
+}
+
+void session_query_init(struct session_query *q)
+{
+    memset(q, 0, offsetof(struct session_query, job));
 }
 
 bool session_find(struct sessions *home, struct session_query *q)

@@ -43,6 +43,7 @@ struct session {
     struct str link_key;  /* under which it has links of its own: "s:<id>" */
     struct str owner_key; /* under which its owner shares links: "o:<tenant>/<owner>" */
     struct fresh_name fresh_handle, fresh_id; /* once is_named: by its first touch */
+    uint64_t fresh_mark;                      /* when they were touched last */
     enum session_origin origin;
     bool provisional, counted, is_named;
     bool stored; /* the row is committed */
@@ -191,14 +192,16 @@ struct session_query {
     bool ok;        /* false: the store failed, see job.err */
     /* private */
     struct sessions *home;
-    struct read_job job;
     struct arena *mem;
     uint8_t hash[32];
     struct session_row *session_row;
     struct transport_row *transport_row;
     struct link_row *links;
     size_t n_links;
+    struct read_job job; /* large, last, and touched only when the store is asked */
 };
+/* Zeroes all but `job`. */
+void session_query_init(struct session_query *q);
 /* true: answered now.  false: `done` comes from the loop. */
 must_check bool session_find(struct sessions *s, struct session_query *q);
 

@@ -54,6 +54,51 @@ TEST(test_stamp__moves_with_every_touch_and_by_itself_never)
     end(&f);
 }
 
+TEST(test_mark__holds_until_somebody_asks)
+{
+    struct fixture f;
+    uint64_t mark = 0, other = 0;
+
+    begin(&f);
+    assert_false(fresh_is_marked(f.fresh, &mark));
+    assert_true(fresh_is_marked(f.fresh, &mark));
+    assert_false(fresh_is_marked(f.fresh, &other));
+    (void)fresh_stamp(f.fresh, STR("acme"), STR("a"));
+    assert_false(fresh_is_marked(f.fresh, &mark));
+    assert_true(fresh_is_marked(f.fresh, &mark));
+    assert_true(fresh_await(f.fresh, &f.wait, mine, STR("a")));
+    assert_false(fresh_is_marked(f.fresh, &mark));
+    assert_false(fresh_is_marked(f.fresh, &other));
+    end(&f);
+}
+
+/* As a session does it with every call: however reads fall between its touches, each sees them. */
+TEST(test_mark__spares_only_touches_that_would_change_nothing)
+{
+    struct fixture f;
+    uint64_t mark = 0;
+
+    begin(&f);
+    for (unsigned i = 0; i < 64; i++) {
+        uint64_t before = fresh_stamp(f.fresh, STR("acme"), STR("a"));
+        for (unsigned touches = 0; touches <= i % 3; touches++)
+            if (!fresh_is_marked(f.fresh, &mark))
+                fresh_touch(f.fresh, fresh_name_of(mine, STR("a")), true);
+        assert_true(fresh_stamp(f.fresh, STR("acme"), STR("a")) != before);
+        f.done = 0;
+        if (i % 2 == 0 && !fresh_await(f.fresh, &f.wait, mine, STR("a")))
+            while (!f.done)
+                loop_turn(f.loop);
+        assert_true(i % 2 != 0 || fresh_await(f.fresh, &f.wait, mine, STR("a")));
+        if (!fresh_is_marked(f.fresh, &mark))
+            fresh_touch(f.fresh, fresh_name_of(mine, STR("a")), true);
+        assert_false(fresh_await(f.fresh, &f.wait, mine, STR("a")));
+        for (f.done = 0; !f.done;)
+            loop_turn(f.loop);
+    }
+    end(&f);
+}
+
 TEST(test_await__a_change_without_an_event_needs_no_fold)
 {
     struct fixture f;
