@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void die(const char *fmt, ...)
 {
@@ -35,6 +36,18 @@ void *xcalloc(size_t count, size_t n)
     if (unlikely(!p))
         die("out of memory for %zu times %zu bytes; give the process more memory", count, n);
     return p;
+}
+
+#define CACHE_LINE 64
+
+void *xcalloc_line(size_t n)
+{
+    size_t lines = (n + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    void *p = aligned_alloc(CACHE_LINE, lines);
+
+    if (unlikely(!p))
+        die("out of memory for %zu bytes; give the process more memory", n);
+    return memset(p, 0, lines);
 }
 
 void *xrealloc(void *p, size_t n)

@@ -22,6 +22,9 @@
  * peer chooses go through buf_try_add() or arena_try_alloc() instead. */
 void *xmalloc(size_t n) must_check never_null;
 void *xcalloc(size_t count, size_t n) must_check never_null;
+/* Zeroed, and begins where a line of the processor's cache begins: for objects that there are many
+ * of, whose first lines are all that is usually touched. */
+void *xcalloc_line(size_t n) must_check never_null;
 void *xrealloc(void *p, size_t n) must_check never_null;
 never_returns void die(const char *fmt, ...) printf_like(1, 2);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool of one origin: calls find a connection, wait for one, or have one dialled.
  *
- * A call is on `waiting` (its bytes copied) until a connection takes it, then on `running`; it ends
- * in client_call_finish(), or silently when it is cancelled.  The connection used last is used
+ * A call is on `waiting` (its bytes copied) until a connection takes it; it ends in
+ * client_call_finish(), or silently when it is cancelled.  The connection used last is used
  * next, so that the surplus of a busy hour grows cold and is closed.  One dial is under way for
  * each call that waits, within max_connections; a dial that fails ends the oldest waiting call.
  *
@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_FREE_CALLS 256
 #define KEPT_BUFFER (64 * 1024)     /* a recycled call keeps buffers up to this */
 #define RESOLVED_FOR_MS (10 * 1000) /* a name is looked up again for dials after that */
 #define MAX_CALL_WAITS 16           /* durations kept exactly; further ones are rounded up */
@@ -63,15 +62,20 @@ struct http_pool *http_pool_new(struct loop *loop, const struct http_pool_config
     p->config.host = str_of(p->name);
     p->resolved_ms = -1;
     p->is_localhost = str_ieq(bare, STR("localhost"));
-    list_init(&p->idle);
-    list_init(&p->others);
+    p->idle = xcalloc(config->max_connections, sizeof(*p->idle));
+    list_init(&p->conns);
     list_init(&p->waiting);
-    list_init(&p->running);
-    list_init(&p->free_calls);
     list_init(&p->call_waits);
     deadline_class_init(&p->connect_wait, loop, config->connect_ms);
     deadline_class_init(&p->idle_wait, loop, config->idle_ms);
     return p;
+}
+
+static void call_free(struct http_call *call)
+{
+    buf_release(&call->request);
+    buf_release(&call->body);
+    free(call);
 }
 
 static void on_release(struct loop_task *task)
@@ -79,25 +83,14 @@ static void on_release(struct loop_task *task)
     struct http_pool *p = container_of(task, struct http_pool, release);
     struct list *first;
 
-    while ((first = list_pop(&p->free_calls))) {
-        struct http_call *call = list_entry(first, struct http_call, link);
-        buf_release(&call->request);
-        buf_release(&call->body);
-        free(call);
-    }
+    while (p->n_free_calls)
+        call_free(p->free_calls[--p->n_free_calls]);
     while ((first = list_pop(&p->call_waits)))
         free(list_entry(first, struct call_wait, link));
     free((char *)p->line.p);
     free(p->name);
+    free(p->idle);
     free(p);
-}
-
-static void close_all(struct list *conns)
-{
-    struct list *first;
-
-    while ((first = list_first(conns)))
-        client_conn_close(list_entry(first, struct client_conn, link));
 }
 
 void http_pool_free(struct http_pool *p)
@@ -110,12 +103,18 @@ void http_pool_free(struct http_pool *p)
     p->is_over = true;
     error_set(&err, ERR_CANCELLED,
               "the call was cut short because we are stopping or its server was taken out");
-    while ((first = list_first(&p->running)) || (first = list_first(&p->waiting))) {
-        struct http_call *call = list_entry(first, struct http_call, link);
-        client_call_finish(call, STR_NONE, &err, call->conn && client_conn_has_sent(call->conn));
+    list_each(&p->conns, it)
+    {
+        struct client_conn *c = list_entry(it, struct client_conn, link);
+        if (!c->call)
+            client_conn_close(c);
     }
-    close_all(&p->idle);
-    close_all(&p->others);
+    while ((first = list_first(&p->conns))) { /* each is closed with its call */
+        struct client_conn *c = list_entry(first, struct client_conn, link);
+        client_call_finish(c->call, STR_NONE, &err, client_conn_has_sent(c));
+    }
+    while ((first = list_first(&p->waiting)))
+        client_call_finish(list_entry(first, struct http_call, link), STR_NONE, &err, false);
     address_resolve_cancel(p->lookup);
     deadline_class_release(&p->connect_wait);
     deadline_class_release(&p->idle_wait);
@@ -168,31 +167,28 @@ static void recycle(struct http_call *call)
         return;
     free(call->err);
     call->err = NULL;
-    if (p->n_free_calls >= MAX_FREE_CALLS) {
-        buf_release(&call->request);
-        buf_release(&call->body);
-        free(call);
+    if (p->n_free_calls >= CLIENT_MAX_FREE_CALLS) {
+        call_free(call);
         return;
     }
-    reset_buffer(&call->request);
-    reset_buffer(&call->body);
-    list_push_front(&p->free_calls, &call->link);
-    p->n_free_calls++;
+    reset_buffer(&call->body); /* `request` was when the call left the queue */
+    p->free_calls[p->n_free_calls++] = call;
 }
 
-/* Takes the call off its list and its connection, which is closed if it carried the call. */
+/* Takes the call off the queue, or off its connection, which is closed. */
 static void detach(struct http_call *call)
 {
     struct client_conn *c = call->conn;
 
     deadline_clear(&call->deadline);
-    list_remove(&call->link);
     if (c) {
         call->conn = NULL;
         c->call = NULL;
         client_conn_close(c);
     } else {
+        list_remove(&call->link);
         call->pool->n_waiting--;
+        reset_buffer(&call->request);
     }
 }
 
@@ -307,14 +303,12 @@ static void fail_later(struct http_call *call, enum err_code code, const char *t
 
 static struct http_call *call_new(struct http_pool *p)
 {
-    struct list *recycled = list_pop(&p->free_calls);
     struct http_call *call;
 
-    if (likely(recycled)) {
-        p->n_free_calls--;
-        call = list_entry(recycled, struct http_call, link);
+    if (likely(p->n_free_calls)) {
+        call = p->free_calls[--p->n_free_calls];
     } else {
-        call = xcalloc(1, sizeof(*call));
+        call = xcalloc_line(sizeof(*call));
         call->pool = p;
         call->later.fn = on_call_later;
         list_init(&call->link);
@@ -332,14 +326,10 @@ static struct http_call *call_new(struct http_pool *p)
 static bool send_now(struct http_call *call, const struct iovec *parts, int n)
 {
     struct http_pool *p = call->pool;
-    struct list *first;
 
-    while ((first = list_first(&p->idle))) {
-        if (likely(client_conn_send(list_entry(first, struct client_conn, link), call, parts, n))) {
-            list_push(&p->running, &call->link);
+    while (p->n_idle) /* one that turns out dead leaves the stack */
+        if (likely(client_conn_send(p->idle[p->n_idle - 1], call, parts, n)))
             return true;
-        }
-    }
     return false;
 }
 
@@ -446,7 +436,6 @@ void client_conn_ready(struct client_conn *c)
         list_remove(&call->link);
         p->n_waiting--;
         if (client_conn_send(c, call, &part, 1)) {
-            list_push(&p->running, &call->link);
             reset_buffer(&call->request);
             return;
         }

@@ -25,6 +25,18 @@ static void on_release(struct loop_task *task)
     free(c);
 }
 
+/* Off the stack of idle ones, whose order stays.  Usually it is on top. */
+static void leave_idle(struct client_conn *c)
+{
+    struct http_pool *p = c->pool;
+    unsigned at = p->n_idle - 1;
+
+    while (p->idle[at] != c)
+        at--;
+    p->n_idle--;
+    memmove(p->idle + at, p->idle + at + 1, (p->n_idle - at) * sizeof(struct client_conn *));
+}
+
 void client_conn_close(struct client_conn *c)
 {
     if (c->state == CLIENT_CLOSED)
@@ -32,6 +44,8 @@ void client_conn_close(struct client_conn *c)
     assert(!c->call);
     if (c->state == CLIENT_OPENING)
         c->pool->n_opening--;
+    else if (c->state == CLIENT_IDLE)
+        leave_idle(c);
     c->state = CLIENT_CLOSED;
     c->pool->n_conns--;
     list_remove(&c->link);
@@ -51,8 +65,7 @@ bool client_conn_has_sent(const struct client_conn *c)
 static void go_idle(struct client_conn *c)
 {
     c->state = CLIENT_IDLE;
-    list_remove(&c->link);
-    list_push_front(&c->pool->idle, &c->link);
+    c->pool->idle[c->pool->n_idle++] = c;
     deadline_set(&c->pool->idle_wait, &c->deadline);
     if (unlikely(c->pool->n_waiting))
         client_conn_ready(c);
@@ -68,12 +81,11 @@ bool client_conn_send(struct client_conn *c, struct http_call *call, const struc
         client_conn_close(c);
         return false;
     }
+    leave_idle(c);
     c->state = CLIENT_HEAD;
     c->call = call;
     c->n_interim = 0;
     call->conn = c;
-    list_remove(&c->link);
-    list_push(&c->pool->others, &c->link);
     deadline_clear(&c->deadline);
     return true;
 }
@@ -116,7 +128,6 @@ static void complete(struct client_conn *c, struct str body)
 
     c->call = NULL;
     call->conn = NULL;
-    list_remove(&call->link);
     if (likely(c->keeps && conn_queued(c->conn) == 0 && !conn_is_broken(c->conn))) {
         conn_pause(c->conn, false);
         go_idle(c);
@@ -226,7 +237,8 @@ static void take_final_head(struct client_conn *c, const struct http_head *h, st
     c->body_left = h->content_length;
     c->keeps = h->keep_alive && h->framing != HTTP_UNTIL_CLOSE;
     c->state = CLIENT_BODY;
-    http_chunks_init(&c->chunks);
+    if (h->framing == HTTP_CHUNKED)
+        http_chunks_init(&c->chunks);
     client_call_head(c->call, h);
     if (!c->call)
         return;
@@ -359,14 +371,14 @@ static void on_deadline(struct deadline *d)
 
 void client_conn_dial(struct http_pool *p)
 {
-    struct client_conn *c = xcalloc(1, sizeof(*c));
+    struct client_conn *c = xcalloc_line(sizeof(*c));
 
     c->pool = p;
     c->state = CLIENT_OPENING;
     c->turn = p->turn;
     deadline_init(&c->deadline, on_deadline);
     buf_init(&c->in, HTTP_MAX_HEAD + LOOP_SCRATCH);
-    list_push(&p->others, &c->link);
+    list_push(&p->conns, &c->link);
     p->n_conns++;
     p->n_opening++;
     c->conn = conn_dial(p->loop, &p->address, p->config.tls, p->name, &conn_events, c);

@@ -12,6 +12,7 @@
 
 #define CLIENT_MAX_WAITING 4096 /* calls without a connection, per origin */
 #define CLIENT_MAX_INTERIM 8    /* 1xx heads before the real one */
+#define CLIENT_MAX_FREE_CALLS 256
 
 struct http_pool {
     struct loop *loop;
@@ -22,12 +23,13 @@ struct http_pool {
     int64_t resolved_ms; /* when `address` was found; -1 before, 0 for ever when it is numeric */
     struct address_lookup *lookup;
     bool is_localhost, tried_both;
-    unsigned turn;            /* with is_localhost: odd for ::1, even for 127.0.0.1 */
-    struct list idle, others; /* of client_conn.link; idle: last used first */
-    unsigned n_conns, n_opening;
-    struct list waiting, running; /* of http_call.link */
+    unsigned turn;             /* with is_localhost: odd for ::1, even for 127.0.0.1 */
+    struct list conns;         /* of client_conn.link: all of them */
+    struct client_conn **idle; /* those in IDLE, used last at the end; room for max_connections */
+    unsigned n_conns, n_opening, n_idle;
+    struct list waiting; /* of http_call.link */
     unsigned n_waiting;
-    struct list free_calls;
+    struct http_call *free_calls[CLIENT_MAX_FREE_CALLS];
     unsigned n_free_calls;
     struct deadline_class connect_wait, idle_wait;
     struct list call_waits; /* of call_wait.link */
@@ -36,22 +38,23 @@ struct http_pool {
     struct loop_task release;
 };
 
+/* What each call touches comes first: with hundreds under way, every line of memory is cold. */
 struct http_call {
     struct http_pool *pool;
     struct client_conn *conn; /* NULL while waiting for one */
-    struct list link;
     const struct http_call_events *events;
     void *arg;
-    struct deadline deadline;
-    struct buf request; /* kept only while waiting for a connection */
-    struct buf body;    /* gathered so far */
-    bool to_head;       /* the request is HEAD: its response has no body */
-    bool streams;       /* on_head asked for the body as it comes */
-    bool is_over;       /* cancelled inside its own callback */
-    unsigned depth;     /* callbacks of this call on the stack */
-    bool later_set;
-    struct loop_task later;
+    bool to_head;      /* the request is HEAD: its response has no body */
+    bool streams;      /* on_head asked for the body as it comes */
+    bool is_over;      /* cancelled inside its own callback */
+    bool later_set;    /* `later` is */
+    unsigned depth;    /* callbacks of this call on the stack */
     struct error *err; /* what `later` reports */
+    struct list link;  /* on pool->waiting, or none */
+    struct deadline deadline;
+    struct buf body;    /* gathered so far */
+    struct buf request; /* filled only while waiting for a connection */
+    struct loop_task later;
 };
 
 enum client_state { CLIENT_OPENING, CLIENT_IDLE, CLIENT_HEAD, CLIENT_BODY, CLIENT_CLOSED };
@@ -59,18 +62,18 @@ enum client_state { CLIENT_OPENING, CLIENT_IDLE, CLIENT_HEAD, CLIENT_BODY, CLIEN
 struct client_conn {
     struct http_pool *pool;
     struct conn *conn;
-    struct list link;
+    struct http_call *call; /* in HEAD and BODY */
     enum client_state state;
-    struct deadline deadline; /* connect or idle */
-    struct http_call *call;   /* in HEAD and BODY */
-    struct buf in;            /* a partial head */
     enum http_framing framing;
     uint64_t body_left;
-    struct http_chunks chunks;
-    unsigned n_interim;
-    unsigned turn;             /* the pool's when this was dialled */
-    bool keeps;                /* may serve another call afterwards */
     uint64_t bytes_out_before; /* the current call */
+    unsigned n_interim;
+    bool keeps;                /* may serve another call afterwards */
+    struct deadline deadline;  /* connect or idle */
+    struct buf in;             /* a partial head */
+    struct http_chunks chunks; /* with HTTP_CHUNKED */
+    unsigned turn;             /* the pool's when this was dialled */
+    struct list link;          /* in pool->conns */
     struct loop_task release;
 };
 
