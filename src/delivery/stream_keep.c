@@ -132,13 +132,13 @@ void stream_keep_settle(struct stream *st)
     struct streams *all = st->all;
     struct stream_home *home = st->home;
     struct stream_event *e;
-    struct list *oldest;
+    struct deadline *oldest;
 
     st->refs++; /* the home stays while it is looked at */
     while (home->kept_bytes > STREAM_KEPT_PER_TRANSPORT && (e = least_of(home)))
         drop_and_settle(e);
-    while (all->kept_bytes > STREAM_KEPT_IN_ALL && (oldest = list_first(&all->keep.waiting)))
-        drop_and_settle(list_entry(oldest, struct stream_event, age.link));
+    while (all->kept_bytes > STREAM_KEPT_IN_ALL && (oldest = deadline_first(&all->keep)))
+        drop_and_settle(container_of(oldest, struct stream_event, age));
     st->refs--;
     stream_settle(st);
 }

@@ -25,6 +25,7 @@
 #include <uv.h>
 
 #define SWEEP_MS 50
+#define RING_SMALLEST 16 /* places; a power of two */
 
 struct loop {
     uv_loop_t uv;
@@ -34,6 +35,7 @@ struct loop {
     uv_check_t after_poll;
     uv_timer_t sweep;
     bool sweeping;
+    struct deadline_class due; /* what this sweep found; no list of classes has it */
     struct list classes;
     struct list signals;
     _Atomic(struct loop_task *) posted; /* newest first */
@@ -232,6 +234,7 @@ void loop_free(struct loop *loop)
         die("an event loop was freed while something still used it; this is a bug, please report "
             "it");
     close(loop->wake_fd);
+    free(loop->due.ring);
     free(loop);
 }
 
@@ -399,68 +402,121 @@ void loop_timer_free(struct loop_timer *t)
         uv_close((uv_handle_t *)&t->timer, timer_on_closed);
 }
 
-/* The due ones are first moved to a list of their own: a callback may then set, clear or release
+static struct deadline **place(const struct deadline_class *c, size_t at)
+{
+    return &c->ring[at & (c->cap - 1)];
+}
+
+/* The first place of a ring that is not empty is never a cleared one. */
+struct deadline *deadline_first(const struct deadline_class *c)
+{
+    return c->n_set ? *place(c, c->first) : NULL;
+}
+
+/* Makes room in a full ring: without the places of cleared ones when those are most of it, else by
+ * doubling.  So what is cleared soon, as most are, costs no memory, and each is moved seldom. */
+static void ring_make_room(struct deadline_class *c)
+{
+    size_t cap = c->cap ? c->cap : RING_SMALLEST, end = 0;
+    struct deadline **ring;
+
+    if (c->n_set > cap / 2)
+        cap *= 2;
+    ring = xmalloc(cap * sizeof(*ring));
+    for (size_t at = c->first; at != c->end; at++) {
+        struct deadline *d = *place(c, at);
+        if (!d)
+            continue;
+        ring[end] = d;
+        d->at = end++;
+    }
+    free(c->ring);
+    c->ring = ring;
+    c->cap = cap;
+    c->first = 0;
+    c->end = end;
+}
+
+static void ring_add(struct deadline_class *c, struct deadline *d)
+{
+    if (unlikely(c->end - c->first == c->cap))
+        ring_make_room(c);
+    d->class = c;
+    d->at = c->end;
+    *place(c, c->end++) = d;
+    c->n_set++;
+}
+
+static void ring_remove(struct deadline *d)
+{
+    struct deadline_class *c = d->class;
+
+    *place(c, d->at) = NULL;
+    d->class = NULL;
+    c->n_set--;
+    while (c->first != c->end && !*place(c, c->first))
+        c->first++;
+}
+
+/* The due ones are first moved to a ring of their own: a callback may then set, clear or release
  * whatever it likes, the others here included. */
 static void sweep_on_timer(uv_timer_t *timer)
 {
     struct loop *loop = timer->data;
-    struct list due;
     bool waiting = false;
+    struct deadline *d;
     int64_t now;
 
     turn_begin(loop);
     now = loop_now_ms(loop);
-    list_init(&due);
     list_each(&loop->classes, it)
     {
         struct deadline_class *c = list_entry(it, struct deadline_class, link);
-        struct list *first;
-        while ((first = list_first(&c->waiting)) &&
-               list_entry(first, struct deadline, link)->due_ms <= now) {
-            list_remove(first);
-            list_push(&due, first);
+        while ((d = deadline_first(c)) && d->due_ms <= now) {
+            ring_remove(d);
+            ring_add(&loop->due, d);
         }
-        waiting |= first != NULL;
+        waiting |= d != NULL;
     }
     loop->sweeping = waiting;
     if (!waiting)
         uv_timer_stop(timer);
-    while (!list_empty(&due)) {
-        struct deadline *d = list_entry(list_pop(&due), struct deadline, link);
+    while ((d = deadline_first(&loop->due))) {
+        ring_remove(d);
         d->fn(d);
     }
 }
 
 void deadline_class_init(struct deadline_class *c, struct loop *loop, int64_t ms)
 {
-    c->loop = loop;
-    c->ms = ms;
-    list_init(&c->waiting);
+    *c = (struct deadline_class){.loop = loop, .ms = ms};
     list_push(&loop->classes, &c->link);
 }
 
 void deadline_class_release(struct deadline_class *c)
 {
+    struct deadline *d;
+
     if (!c->loop)
         return;
-    while (list_pop(&c->waiting))
-        ;
+    while ((d = deadline_first(c)))
+        ring_remove(d);
+    free(c->ring);
+    c->ring = NULL;
     list_remove(&c->link);
     c->loop = NULL;
 }
 
 void deadline_init(struct deadline *d, void (*fn)(struct deadline *d))
 {
-    list_init(&d->link);
-    d->due_ms = 0;
-    d->fn = fn;
+    *d = (struct deadline){.fn = fn};
 }
 
 void deadline_set(struct deadline_class *c, struct deadline *d)
 {
-    list_remove(&d->link);
+    deadline_clear(d);
     d->due_ms = loop_now_ms(c->loop) + c->ms;
-    list_push(&c->waiting, &d->link);
+    ring_add(c, d);
     if (!c->loop->sweeping) {
         c->loop->sweeping = true;
         uv_timer_start(&c->loop->sweep, sweep_on_timer, SWEEP_MS, SWEEP_MS);
@@ -469,12 +525,13 @@ void deadline_set(struct deadline_class *c, struct deadline *d)
 
 void deadline_clear(struct deadline *d)
 {
-    list_remove(&d->link);
+    if (d->class)
+        ring_remove(d);
 }
 
 bool deadline_is_set(const struct deadline *d)
 {
-    return !list_empty(&d->link);
+    return d->class != NULL;
 }
 
 static void signal_on_raised(uv_signal_t *signal, int signum)
