@@ -22,16 +22,16 @@ enum http_framing { HTTP_NO_BODY, HTTP_LENGTH, HTTP_CHUNKED, HTTP_UNTIL_CLOSE };
 struct http_head {
     struct str method, target; /* requests: capitals; origin-form (absolute-form is reduced) */
     struct str path, query;    /* target split at the first '?'; query absent without one */
+    struct str host;           /* requests: Host value (or authority of absolute-form, which must
+                                * agree); checked for its form; absent only in HTTP/1.0 */
     int status;                /* responses */
     int minor;                 /* HTTP/1.minor, 0 or 1 */
-    struct http_header headers[HTTP_MAX_HEADERS];
-    unsigned n_headers;
     enum http_framing framing;
+    unsigned n_headers;
     uint64_t content_length; /* with HTTP_LENGTH, then > 0: a length of 0 is HTTP_NO_BODY */
     bool keep_alive;         /* what the peer's head says */
     bool expect_continue;    /* only when a body follows */
-    struct str host;         /* requests: Host value (or authority of absolute-form, which must
-                              * agree); checked for its form; absent only in HTTP/1.0 */
+    struct http_header headers[HTTP_MAX_HEADERS]; /* last: few are in use */
 };
 
 enum http_parse { HTTP_PARSE_OK, HTTP_PARSE_MORE, HTTP_PARSE_BAD };

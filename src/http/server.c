@@ -13,7 +13,6 @@
 
 #define ACCEPTS_PER_TURN 64
 #define ACCEPT_AGAIN_MS 100
-#define MAX_FREE_REQUESTS 256
 #define REQUEST_SLACK (1024 * 1024) /* of an arena beyond head and body, for what handlers make */
 #define REQUEST_USUAL (12 * 1024 - 256) /* a small message and its exchange: one allocation */
 
@@ -98,7 +97,6 @@ struct http_server *http_server_new(struct loop *loop, const struct http_server_
     s->refs = 1;
     list_init(&s->listeners);
     list_init(&s->conns);
-    list_init(&s->free_requests);
     s->accept_again = loop_timer_new(loop, on_accept_again, s);
     s->body_tick_ms = config->body_grace_ms < 1000 ? config->body_grace_ms : 1000;
     deadline_class_init(&s->head_wait, loop, config->head_ms);
@@ -184,10 +182,9 @@ static void request_destroy(struct server_request *r)
 static void on_release(struct loop_task *task)
 {
     struct http_server *s = container_of(task, struct http_server, release);
-    struct list *first;
 
-    while ((first = list_pop(&s->free_requests)))
-        request_destroy(list_entry(first, struct server_request, link));
+    while (s->n_free_requests)
+        request_destroy(s->free_requests[--s->n_free_requests]);
     free(s);
 }
 
@@ -229,27 +226,27 @@ void server_conn_gone(struct server_conn *c)
 struct server_request *server_request_new(struct server_conn *c)
 {
     struct http_server *s = c->server;
-    struct list *recycled = list_pop(&s->free_requests);
     struct server_request *r;
 
-    if (likely(recycled)) {
-        s->n_free_requests--;
-        r = list_entry(recycled, struct server_request, link);
+    if (likely(s->n_free_requests)) {
+        r = s->free_requests[--s->n_free_requests];
     } else {
-        r = xcalloc(1, sizeof(*r));
+        r = xcalloc_line(sizeof(*r));
         r->server = s;
         r->pub.head = xmalloc(sizeof(*r->pub.head));
         r->pub.mem =
             arena_new_for(s->config.max_body + HTTP_MAX_HEAD + REQUEST_SLACK, REQUEST_USUAL, 0);
-        list_init(&r->link);
         buf_init_secret(&r->chunked, s->config.max_body);
     }
     s->refs++;
     r->conn = c;
     r->counted = 0;
+    r->has_chunks = false;
     r->pub.body = STR("");
     r->pub.extra = STR_NONE;
     r->pub.who = NULL;
+    r->pub.word_refusal = NULL;
+    r->pub.refusal_type = NULL;
     r->pub.user = NULL;
     r->pub.on_abort = NULL;
     r->pub.on_drained = NULL;
@@ -268,11 +265,11 @@ void server_request_free(struct server_request *r)
     struct http_server *s = r->server;
 
     server_uncount_body(r);
-    buf_release(&r->chunked);
-    if (likely(s->n_free_requests < MAX_FREE_REQUESTS && r->pub.mem)) {
+    if (r->has_chunks)
+        buf_release(&r->chunked);
+    if (likely(s->n_free_requests < SERVER_MAX_FREE && r->pub.mem)) {
         arena_reset(r->pub.mem);
-        list_push_front(&s->free_requests, &r->link);
-        s->n_free_requests++;
+        s->free_requests[s->n_free_requests++] = r;
     } else {
         request_destroy(r);
     }

@@ -27,25 +27,25 @@ struct http_receipt {
 
 struct http_request {
     struct arena *mem; /* this request's; spans below live in it */
+    struct str extra;  /* header lines of every answer, refusals too; set by the gate, in mem */
+    /* The whole answer was handed over and some of it could not be sent yet: who wants to hear how
+     * that ends gives a receipt.  May be NULL. */
+    struct http_receipt *(*on_unsent)(struct http_request *r);
     struct http_head *head;
-    struct str body; /* whole, de-chunked; empty without one */
-    struct conn_address peer;
+    struct str body;             /* whole, de-chunked; empty without one */
+    void *user;                  /* the handler's */
+    const struct principal *who; /* in mem; set by the front for routes that want one, else NULL */
+    void (*on_abort)(struct http_request *r); /* set by a handler that answers later; may be NULL */
+    void (*on_drained)(
+        struct http_request *r); /* nothing of a stream is queued any more; or NULL */
+    int64_t began_us;            /* clock_mono_us() at the first byte of the head */
     bool is_tls, is_unix;
     unsigned peer_uid; /* with is_unix: SO_PEERCRED */
-    int64_t began_us;  /* clock_mono_us() at the first byte of the head */
-    struct str extra;  /* header lines of every answer, refusals too; set by the gate, in mem */
-    const struct principal *who; /* in mem; set by the front for routes that want one, else NULL */
     /* Words what the server itself refuses after the head (413, 408 …): returns the body, in mem,
      * and may set refusal_type and add to extra.  Set by the gate; NULL: {"error":"reason"}. */
     struct str (*word_refusal)(struct http_request *r, int status, const char *reason);
     const char *refusal_type; /* of the gate's body and of that; NULL: application/json */
-    void *user;               /* the handler's */
-    void (*on_abort)(struct http_request *r); /* set by a handler that answers later; may be NULL */
-    void (*on_drained)(
-        struct http_request *r); /* nothing of a stream is queued any more; or NULL */
-    /* The whole answer was handed over and some of it could not be sent yet: who wants to hear how
-     * that ends gives a receipt.  May be NULL. */
-    struct http_receipt *(*on_unsent)(struct http_request *r);
+    struct conn_address peer;
 };
 
 struct http_server_config {

@@ -291,10 +291,14 @@ static size_t accept_head(struct server_conn *c, struct server_request *r, struc
     c->framing = head->framing;
     c->body_left = head->content_length;
     c->is_mute = str_eq(head->method, STR("HEAD"));
-    c->closes = c->lingers = false;
+    c->is_old = head->minor == 0;
+    c->closes = !head->keep_alive;
+    c->lingers = false;
     c->head_seen = c->head_tried = 0;
-    if (c->framing == HTTP_CHUNKED)
+    if (c->framing == HTTP_CHUNKED) {
         http_chunks_init(&c->chunks);
+        r->has_chunks = true;
+    }
     if (!passes_checks(c))
         return used;
     if (c->framing == HTTP_CHUNKED || body_n < (c->framing == HTTP_LENGTH ? c->body_left : 0)) {
@@ -596,7 +600,7 @@ static void on_deadline(struct deadline *d)
 void server_conn_new(struct http_server *s, int fd, struct tls_context *tls, bool is_unix,
                      const struct conn_address *peer)
 {
-    struct server_conn *c = xcalloc(1, sizeof(*c));
+    struct server_conn *c = xcalloc_line(sizeof(*c));
     struct ucred who;
     socklen_t len = sizeof(who);
 

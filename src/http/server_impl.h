@@ -12,6 +12,7 @@
 #define SERVER_MAX_PIPELINED (64 * 1024) /* bytes read ahead of the answer being made */
 #define SERVER_MAX_DISCARD (64 * 1024)   /* of a body nobody wants, to save the connection */
 #define SERVER_DISCARD_MS 1000
+#define SERVER_MAX_FREE 256 /* requests kept to be used again */
 #define SERVER_DATE_TEXT 37 /* "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n" */
 
 struct http_server {
@@ -28,7 +29,7 @@ struct http_server {
     struct deadline_class head_wait, idle_wait, body_wait, write_wait, discard_wait;
     int64_t body_tick_ms; /* length of body_wait */
     size_t body_bytes;    /* of all requests alive */
-    struct list free_requests;
+    struct server_request *free_requests[SERVER_MAX_FREE];
     unsigned n_free_requests;
     unsigned refs; /* the owner's, and one for each request alive */
     struct loop_task release;
@@ -37,14 +38,14 @@ struct http_server {
 };
 
 /* One request from its head to its answer.  Recycled with its arena, so that none costs a malloc.
- */
+ * What an answer touches stands first: by then each line of memory is cold again. */
 struct server_request {
-    struct http_request pub; /* without mem and head once it is slim: then it is not recycled */
-    struct http_server *server;
     struct server_conn *conn; /* NULL once the client is gone */
-    struct list link;         /* on free_requests when not in use */
-    struct buf chunked;       /* body of a chunked request */
-    size_t counted;           /* our share of server->body_bytes */
+    struct http_server *server;
+    size_t counted;          /* our share of server->body_bytes */
+    bool has_chunks;         /* `chunked` may hold something */
+    struct http_request pub; /* without mem and head once it is slim: then it is not recycled */
+    struct buf chunked;      /* body of a chunked request */
 };
 
 enum server_state {
@@ -59,34 +60,37 @@ enum server_state {
     SERVER_CLOSED
 };
 
+/* In the order of use: the first two lines of memory are those of every request and its answer, the
+ * third is needed when it arrives, the rest seldom. */
 struct server_conn {
     struct http_server *server;
     struct conn *conn;
-    struct list link; /* in server->conns */
-    enum server_state state;
-    struct deadline deadline;
     struct server_request *req;   /* in BODY, WAITING, STREAMING */
+    int64_t began_us;             /* first byte of the head being gathered; 0 before it */
+    struct http_receipt *receipt; /* for an answer that is being flushed; or NULL */
+    enum server_state state;
+    enum http_framing framing; /* of the body being gathered or discarded */
+    bool closes;               /* after the current answer */
+    bool lingers;              /* … and unread input is likely: see SERVER_LINGERING */
+    bool is_feeding;           /* inside feed(): the loop there goes on by itself */
+    bool is_raw_stream;        /* streamed without chunks: HTTP/1.0 */
+    bool is_mute;              /* the request was HEAD */
+    bool is_old;               /* … of HTTP/1.0 */
+    bool is_unix, is_tls;
+    bool later_set;
+    struct deadline deadline;
+    uint64_t body_left;           /* with HTTP_LENGTH */
     struct buf in;                /* read but not yet used: a partial head, pipelined requests */
     size_t head_seen, head_tried; /* bytes of a partial head looked through, and last parsed */
-    int64_t began_us;             /* first byte of the head being gathered; 0 before it */
-    enum http_framing framing;    /* of the body being gathered or discarded */
-    uint64_t body_left;           /* with HTTP_LENGTH */
+    unsigned peer_uid;
+    struct conn_address peer;
     struct http_chunks chunks;
     char *body_to;       /* with HTTP_LENGTH: where the next byte goes */
     int64_t body_credit; /* bytes the sender may still be behind its rate */
     size_t discarded;
-    uint64_t bytes_out_seen;      /* when the write deadline was set */
-    struct http_receipt *receipt; /* for an answer that is being flushed; or NULL */
-    bool closes;                  /* after the current answer */
-    bool lingers;                 /* … and unread input is likely: see SERVER_LINGERING */
-    bool is_feeding;              /* inside feed(): the loop there goes on by itself */
-    bool is_raw_stream;           /* streamed without chunks: HTTP/1.0 */
-    bool is_mute;                 /* the request was HEAD */
-    bool is_unix, is_tls;
-    bool later_set;
+    uint64_t bytes_out_seen; /* when the write deadline was set */
+    struct list link;        /* in server->conns */
     struct loop_task later;
-    struct conn_address peer;
-    unsigned peer_uid;
 };
 
 /* server.c */

@@ -92,7 +92,7 @@ static struct iovec head_end(const struct server_conn *c, bool closes)
 
     if (closes)
         return (struct iovec){(char *)close_end, sizeof(close_end) - 1};
-    if (c->req && c->req->pub.head->minor == 0)
+    if (c->req && c->is_old)
         return (struct iovec){(char *)keep_end, sizeof(keep_end) - 1};
     return (struct iovec){(char *)end, sizeof(end) - 1};
 }
@@ -146,7 +146,7 @@ void http_reply_parts(struct http_request *pub, int status, const char *type, st
         return;
     }
     assert(c->state == SERVER_WAITING);
-    c->closes |= !pub->head->keep_alive || c->server->is_draining;
+    c->closes |= c->server->is_draining;
     server_write_answer(c, &a, c->closes);
     server_conn_answered(c);
 }
@@ -171,8 +171,8 @@ void http_stream_begin(struct http_request *pub, int status, const char *type, s
     if (!c)
         return;
     assert(c->state == SERVER_WAITING);
-    c->is_raw_stream = pub->head->minor == 0;
-    c->closes |= !pub->head->keep_alive || c->is_raw_stream || c->server->is_draining;
+    c->is_raw_stream = c->is_old;
+    c->closes |= c->is_raw_stream || c->server->is_draining;
     end = put_status(end, status);
     end = put_date(end, c->server);
     if (type)

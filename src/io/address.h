@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 
 struct conn_address {
+    socklen_t len; /* first, beside the few bytes of `sa` that are in use */
     struct sockaddr_storage sa;
-    socklen_t len;
 };
 /* Numeric hosts, "localhost" and unix: only; never blocks. */
 must_check bool address_parse(struct str text, struct conn_address *ret, struct error *err);

@@ -315,6 +315,24 @@ TEST(test_server__refusals_after_the_head_read_as_the_gate_wants)
     }
 }
 
+TEST(test_server__the_wording_of_one_request_is_not_the_next_ones)
+{
+    struct fixture f;
+    struct peer p, q;
+
+    setup(&f);
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "POST /worded HTTP/1.1\r\n" HOST "Content-Length: 5000000000\r\n\r\n");
+    peer_wait(&p, "<413 the body is larger");
+    peer_close(&p);
+    peer_dial(&q, f.loop, &f.at);
+    peer_say(&q, "POST /other HTTP/1.1\r\n" HOST "Content-Length: 5000000000\r\n\r\n");
+    peer_wait(&q, "{\"error\":\"the body is larger");
+    assert_true(peer_has(&q, "Content-Type: application/json\r\n"));
+    peer_close(&q);
+    teardown(&f);
+}
+
 TEST(test_server__budget_of_all_bodies_answers_503_and_is_given_back)
 {
     struct fixture f = {.config = http_server_defaults};
