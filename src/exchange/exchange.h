@@ -139,6 +139,7 @@ struct exchange {
     bool is_error;
     struct buf out; /* JSON; empty: no body */
     struct str headers;
+    struct str refusal;              /* why it was refused, should that go on record; absent: not */
     struct transport_change *change; /* a transport begins or ends; NULL for nearly all */
     /* From here on exchange_start() writes only what is read before it is set. */
     struct identify identify;
@@ -152,6 +153,9 @@ struct transport_change *exchange_change(struct exchange *x);
 
 /* decode.c: bytes to message, era and method; the ladder of refusals. */
 enum step_result exchange_decode(struct exchange *x);
+#define REFUSAL_MAX 1024 /* bytes of its reason that go on record */
+/* refusal.c: a tools/call that was refused before it began goes on record. */
+void exchange_note_refusal(struct exchange *x);
 /* identify.c: who is calling. */
 enum step_result exchange_identify(struct exchange *x);
 /* What role and scopes of the caller leave of a call. */

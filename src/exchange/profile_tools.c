@@ -155,6 +155,7 @@ enum step_result profile_tool_reply(struct exchange *x, struct str text, struct 
 
 enum step_result profile_tool_refuse(struct exchange *x, struct str text)
 {
+    x->refusal = arena_dup(x->mem, str_cut(text, REFUSAL_MAX));
     return reply(x, text, STR_NONE, true);
 }
 

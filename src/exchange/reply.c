@@ -22,6 +22,7 @@ static enum step_result refuse(struct exchange *x, int status, int code, struct 
 {
     x->status = status;
     x->is_error = true;
+    x->refusal = arena_dup(x->mem, message);
     if (x->has_message && x->msg.kind != MCP_REQUEST && status == 200)
         return exchange_accept(x); /* nobody waits for the answer to a notification */
     buf_reset(&x->out);
@@ -161,6 +162,7 @@ static void write_answer(struct exchange *x)
 enum step_result exchange_tool_error(struct exchange *x, const char *text)
 {
     struct buf *out = exchange_begin_result(x);
+    x->refusal = str_of(text); /* kept by the caller as long as x */
     buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":");
     js_quote(out, str_of(text));
     buf_addz(out, "}],\"isError\":true");

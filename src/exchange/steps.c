@@ -138,6 +138,8 @@ static enum step_result step_reply(struct exchange *x)
 {
     if (x->has_call && !x->status)
         exchange_write_call_reply(x);
+    if (unlikely(x->refusal.p != NULL))
+        exchange_note_refusal(x);
     exchange_keep_late(x);
     exchange_finish(x);
     return STEP_DONE;

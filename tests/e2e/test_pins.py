@@ -348,3 +348,33 @@ def test_servers__what_a_command_cannot_do_it_says(holdfast, tmp_path):
         done = run(hf, 'servers', 'list', '--json', '--config', many)
         assert done.returncode == 0 and len(done.stdout.splitlines()) == 1000
         assert ('more than the 1000 servers' in done.stderr) == more
+
+
+def refused(hf, tool):
+    return [r for r in run_json(hf, 'audit', 'list') if r['tool'] == tool and r['outcome'] == 'refused']
+
+
+def test_refusals__are_on_record_with_their_reason_and_nothing_was_called(holdfast, tmp_path):
+    strict = {**READ, 'name': 'strict', 'inputSchema': {**READ['inputSchema'], 'required': ['path']}}
+    server = Shifting(tmp_path, [POKE, strict, READ], [POKE, strict, EVIL], pin=True)
+    hf = holdfast({'files': server.entry}, {'profiles': {'p': {'mode': 'search'}}})
+    client = hf.client('/mcp/files').connect()
+    names(client)
+    wait_events(hf, 1)
+    again(client)
+    wait_events(hf, 2)
+    before = len(server.called())
+    assert call(client, 'read').result['isError']
+    call(client, 'nonesuch')
+    call(hf.client('/mcp').connect(), 'no_server_in_it')
+    assert hf.client('/mcp/p/p').connect().rpc('tools/call', {
+        'name': 'run', 'arguments': {'tool': 'files:strict', 'parameters': {}}}).result['isError']
+    row = wait_for(lambda: refused(hf, 'read'), 'a row')[0]
+    assert row['server'] == 'files' and row['method'] == 'tools/call' and row['owner'] == 'local' and 'approve' in row['error']
+    assert (row['session_id'], row['era']) == (run_json(hf, 'audit', 'list', '--tool', 'poke')[0]['session_id'], '2025-11-25')
+    assert 'path' in wait_for(lambda: refused(hf, 'run'), 'a row')[0]['error']
+    assert wait_for(lambda: refused(hf, 'nonesuch'), 'a row')[0]['error'].startswith('Unknown tool')
+    assert wait_for(lambda: refused(hf, 'no_server_in_it'), 'a row')[0]['server'] == 'holdfast'
+    assert len(server.called()) == before
+    assert [len(refused(hf, tool)) for tool in ('read', 'run', 'nonesuch', 'no_server_in_it')] == [1, 1, 1, 1]
+    assert run(hf, 'audit', 'verify').returncode == 0

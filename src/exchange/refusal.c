@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tools/call that is refused before it begins (a tool that is held, not there or not for this
+ * caller, parameters that its schema refuses) leaves a note in the audit: who asked for what, and
+ * why they did not get it.  Nothing waits for the note, for nothing was done.
+ *
+ * Not noted: what comes from nobody who is known, for anybody could fill the disk with it; what a
+ * limit refuses, which the limits record once a minute; and what is refused because we cannot serve
+ * just now, which says nothing of the caller. */
+#include "exchange/exchange.h"
+
+static bool goes_on_record(const struct exchange *x)
+{
+    return !x->has_call && x->is_known && x->method && x->method->service == SERVE_CALL &&
+           x->msg.kind == MCP_REQUEST && x->status != 429 && x->status != 503;
+}
+
+/* As the client gave it, where it was not found out whose it is. */
+static struct str name_of(const struct exchange *x)
+{
+    return x->tool.p ? x->tool : mcp_param_text(&x->msg, STR("name"), x->mem);
+}
+
+void exchange_note_refusal(struct exchange *x)
+{
+    struct exec_what what = {
+        .who = &x->who,
+        .session_id = x->session ? x->session->id : STR_NONE,
+        .transport = x->transport ? str_n(x->transport->shown, 8) : STR_NONE,
+        .carrier = x->session ? x->session->carrier : STR_NONE,
+        .server = x->up ? upstream_name(x->up) : STR("holdfast"),
+        .method = x->msg.method,
+        .tool = name_of(x),
+        .era = x->version->name,
+        .body = mcp_params_raw(&x->msg),
+        .mode = x->up ? upstream_config(x->up)->audit : AUDIT_REDACTED,
+    };
+    struct exec_result result = {.outcome = STR("refused"), .error = x->refusal};
+
+    if (goes_on_record(x))
+        exec_note(x->sv->audit, &what, &result);
+}
