@@ -20,13 +20,13 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "store/sqlite_vfs.h"
 
 #define BUSY_MS 2000
 /* Virtual machine steps between two looks at the clock while a page is read. */
 #define PROGRESS_STEPS 2000
 
-/* Pages of 8 KiB: a batch of events is a run of them, each two writes to the WAL and one to the
- * file. */
+/* Pages of 8 KiB: a batch of events is a run of them.  sqlite_vfs.c counts on synchronous=FULL. */
 static const char writer_pragmas[] = "PRAGMA page_size = 8192;"
                                      "PRAGMA journal_mode = WAL;"
                                      "PRAGMA synchronous = FULL;"
@@ -274,6 +274,7 @@ static void configure_library(void)
 {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS,
                    0); /* nobody reads those counters, every allocation locked them */
+    sq_vfs_register(SQ_VFS_NAME, NULL);
 }
 
 static bool open_db(struct sqlite_store *s, struct error *err)
@@ -286,7 +287,7 @@ static bool open_db(struct sqlite_store *s, struct error *err)
                          "There is no database at %s yet; run `holdfast up` first.", s->path);
     if (!s->read_only && !make_file(s->path, err))
         return false;
-    int rc = sqlite3_open_v2(s->path, &s->db, flags, NULL);
+    int rc = sqlite3_open_v2(s->path, &s->db, flags, s->read_only ? NULL : SQ_VFS_NAME);
     if (rc == SQLITE_OK) {
         sqlite3_extended_result_codes(s->db, 1);
         sqlite3_busy_timeout(s->db, BUSY_MS);
