@@ -51,8 +51,8 @@ struct http_call {
     unsigned depth;    /* callbacks of this call on the stack */
     struct error *err; /* what `later` reports */
     struct list link;  /* on pool->waiting, or none */
+    struct buf body;   /* gathered so far */
     struct deadline deadline;
-    struct buf body;    /* gathered so far */
     struct buf request; /* filled only while waiting for a connection */
     struct loop_task later;
 };

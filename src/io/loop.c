@@ -279,7 +279,7 @@ static void fd_on_poll(uv_poll_t *poll, int status, int uv_events)
 
 struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int events), void *arg)
 {
-    struct loop_fd *w = xcalloc(1, sizeof(*w));
+    struct loop_fd *w = xcalloc_line(sizeof(*w));
 
     if (uv_poll_init(&loop->uv, &w->poll, fd) != 0) {
         free(w);

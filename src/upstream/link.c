@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define LRU_STEP_MS 1000
 #define MAX_TIMEOUTS_IN_A_ROW 3
 #define CANCEL_REASON_MAX 512 /* bytes of it that are passed on */
 
@@ -35,7 +36,7 @@ static void take_credential(struct link *l, const struct link_credential *c)
 struct link *link_new(struct upstream *u, const struct link_identity *who, enum mcp_era era,
                       bool is_probe)
 {
-    struct link *l = xcalloc(1, sizeof(*l));
+    struct link *l = xcalloc_line(sizeof(*l));
     l->up = u;
     l->era = era;
     l->is_probe = is_probe;
@@ -46,7 +47,7 @@ struct link *link_new(struct upstream *u, const struct link_identity *who, enum 
     l->initialize_params = arena_dup(l->mem, who->initialize_params);
     take_credential(l, &who->credential);
     link_fill(l, who);
-    l->last_used_ms = loop_now_ms(u->set->loop);
+    l->last_used_ms = l->moved_ms = loop_now_ms(u->set->loop);
     list_init(&l->waiters);
     list_init(&l->pendings);
     list_init(&l->lru);
@@ -205,6 +206,19 @@ void pending_hold(struct pending *p, bool held)
         deadline_set(&p->link->up->call_deadlines, &p->deadline);
 }
 
+/* Links without a process are many, and their neighbours in the list cold: the order of those is
+ * kept to the second. */
+static void note_use(struct link *l)
+{
+    int64_t now = loop_now_ms(l->up->set->loop);
+
+    if (!l->counts && now - l->moved_ms < LRU_STEP_MS)
+        return;
+    l->moved_ms = now;
+    list_remove(&l->lru);
+    list_push(&l->up->lru, &l->lru);
+}
+
 bool upstream_send(struct link *l, const struct exec *token, struct pending *p,
                    const struct outgoing *m, struct error *err)
 {
@@ -225,8 +239,7 @@ bool upstream_send(struct link *l, const struct exec *token, struct pending *p,
     pending_hold(p, false);
     l->in_flight++;
     l->up->calls++;
-    list_remove(&l->lru);
-    list_push(&l->up->lru, &l->lru);
+    note_use(l);
     if (l->up->ops->send(l, p, m, err))
         return true;
     forget(p);

@@ -46,30 +46,32 @@ enum post_role {
 /* One message on its way, or one stream.  A post that waits for its next GET has no call. */
 struct post {
     struct list node;
-    enum post_role role;
     struct link *link; /* NULL once nobody waits: a DELETE, or the link has ended */
     struct pending *pending;
-    bool waited; /* by `pending`, which clears it when it is over and may be gone then */
-    uint64_t id;
     struct http_call *call;
-    struct loop_timer *timer; /* the next GET, or patience with the first event; NULL: never used */
-    struct sse_reader sse;
+    uint64_t id;
+    enum post_role role;
     int status;
-    char type[48]; /* its Content-Type as it came, cut; to be escaped where it is shown */
+    bool waited; /* by `pending`, which clears it when it is over and may be gone then */
     uint8_t type_n;
-    bool is_stream;
-    bool is_spare;       /* counted in unanswered */
-    bool is_initialized; /* notifications/initialized: the standalone stream may follow it */
-    bool ends_soon;      /* answered: only the end of the stream is awaited, and not for long */
-    bool busy; /* inside one of its callbacks: whoever drops it now leaves it to that callback */
-    bool dead; /* dropped meanwhile */
+    bool is_stream : 1;
+    bool is_spare : 1;       /* counted in unanswered */
+    bool is_initialized : 1; /* notifications/initialized: the standalone stream may follow it */
+    bool ends_soon : 1;      /* answered: only the end of the stream is awaited, and not for long */
+    bool
+        busy : 1; /* inside one of its callbacks: whoever drops it now leaves it to that callback */
+    bool dead : 1;            /* dropped meanwhile */
+    bool heard : 1;           /* an event came on this connection */
+    struct loop_timer *timer; /* the next GET, or patience with the first event; NULL: never used */
     /* Going on after a break. */
     struct buf last_id; /* of the newest event; empty: cannot be resumed */
     int64_t retry_ms;   /* what the server asked for, or the default */
     unsigned tries;     /* that failed in a row */
-    bool heard;         /* an event came on this connection */
-    int64_t since_ms;   /* when it was begun */
     unsigned brief;     /* connections in a row that lasted less than a second */
+    int64_t since_ms;   /* when it was begun */
+    /* Not set up from the start. */
+    char type[48]; /* type_n bytes: its Content-Type as it came, cut; escape it to show it */
+    struct sse_reader sse; /* with is_stream */
 };
 
 /* remote.c */

@@ -18,7 +18,7 @@
 struct post *post_new(struct link *l, struct pending *p)
 {
     struct post *post = xmalloc(sizeof(*post)); /* which, unlike calloc, is quick for its size */
-    *post = (struct post){0};
+    memset(post, 0, offsetof(struct post, type));
     post->link = l;
     post->pending = p;
     post->id = p ? p->id : 0;

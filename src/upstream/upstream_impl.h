@@ -12,43 +12,45 @@
  *      └──────────link_end(why)─────────────────────^                                     */
 enum link_state { LINK_OPENING, LINK_OPEN, LINK_ENDED };
 
+/* What each call touches comes first: a link for every session is more than stays warm. */
 struct link {
     struct upstream *up;
     enum link_state state;
     enum mcp_era era;
     uint64_t generation;
-    struct str key, owner; /* owned, in mem */
-    struct str initialize_params;
+    void *wire; /* the transport's */
+    unsigned in_flight;
+    unsigned timeouts;                 /* in a row */
+    bool has_answered;                 /* anything at all: the start worked */
+    bool is_probe;                     /* counts against no limit, never shared */
+    bool counts;                       /* holds a process: counts against the limits */
+    bool is_told;                      /* `pairs` have what its session was told */
+    uint64_t n_odd;                    /* messages that belonged to nobody */
+    const struct mcp_version *version; /* negotiated (legacy) */
+    struct str remote_id;              /* an HTTP upstream's own session, in mem */
+    struct list pendings;              /* struct pending, oldest first */
+    int64_t last_used_ms;
+    int64_t moved_ms;                  /* to the end of `lru` */
+    const char *log_level;             /* what it was told, a static name */
+    const struct config_pair *pairs;   /* env or headers, filled; NULL: as configured */
+    size_t n_pairs;                    /* … and … */
+    struct arena *hidden;              /* … their memory; NULL: none */
     struct link_credential credential; /* its name is in mem, its value … */
     struct secret secret;              /* … here */
-    const struct config_pair *pairs;   /* env or headers, filled; NULL: as configured */
-    size_t n_pairs;
-    struct arena *hidden; /* … and their memory; NULL: none */
-    bool is_told;         /* they have what its session was told */
+    struct str key, owner;             /* owned, in mem */
+    struct str initialize_params;
     struct arena *mem;
-    struct list waiters;  /* struct link_wait */
-    struct list pendings; /* struct pending, oldest first */
-    unsigned in_flight;
-    unsigned timeouts; /* in a row */
-    bool has_answered; /* anything at all: the start worked */
-    int64_t last_used_ms;
-    struct list lru;          /* in its upstream, least recently used first */
+    struct list waiters;      /* struct link_wait */
+    struct list lru;          /* in its upstream, least recently used first; see upstream_send() */
     struct pending handshake; /* initialize */
     struct loop_task start, reap;
     struct catalog *fill;               /* a probe's: takes what the handshake says; borrowed */
     bool says_modern;                   /* refused initialize, naming modern versions */
     bool says_sse;                      /* refused initialize, but has a channel of 2024 */
-    bool is_probe;                      /* counts against no limit, never shared */
-    bool counts;                        /* holds a process: counts against the limits */
     struct link_place place;            /* at the gate; held 0: none */
-    const struct mcp_version *version;  /* negotiated (legacy) */
-    const char *log_level;              /* what it was told, a static name */
     unsigned has_own;                   /* kinds of which its session has a list of its own … */
     struct catalog *own[CATALOG_KINDS]; /* … and those already read */
-    void *wire;                         /* the transport's */
-    uint64_t n_odd;                     /* messages that belonged to nobody */
-    char odd[128];                      /* what the last of them was */
-    struct str remote_id;               /* an HTTP upstream's own session, in mem */
+    char odd[128];                      /* what the last odd message was */
 };
 
 struct upstream_ops {
