@@ -3,8 +3,9 @@
  * nobody waits for them any more. */
 #include "test.h"
 
+#include "base/clock.h"
 #include "upstream/builtin.h"
-#include "upstream/upstream.h"
+#include "upstream/upstream_impl.h"
 
 #include <stdio.h>
 
@@ -205,5 +206,47 @@ TEST(test_builtin__an_answer_on_its_way_is_dropped_with_its_call)
     pending_cancel(&a.pending, STR("nobody waits"));
     turn();
     assert_false(a.is_done);
+    end();
+}
+
+static struct link *least_recently_used(void)
+{
+    return list_entry(list_first(&up->lru), struct link, lru);
+}
+
+TEST(test_link__without_a_process_is_ordered_by_use_to_the_second)
+{
+    struct link_identity who = {.key = STR("s:2"), .owner = STR("default/local")};
+    struct link_wait wait = {.done = on_link};
+    struct link *first, *second = NULL;
+    struct asking a;
+    struct error err;
+
+    clock_set_fake(1000, 1000);
+    begin();
+    first = session_link;
+    session_link = NULL;
+    assert_true(upstream_link(up, &who, &wait, &second, &err));
+    for (int i = 0; i < 10 && !second && !session_link; i++)
+        turn();
+    second = second ? second : session_link;
+    assert_ptr_equal(least_recently_used(), first);
+    session_link = first;
+    clock_advance_fake(999);
+    ask(&a, "echo", "x");
+    assert_ptr_equal(least_recently_used(), first);
+    turn();
+    clock_advance_fake(1);
+    ask(&a, "echo", "x");
+    assert_ptr_equal(least_recently_used(), second);
+    turn();
+    session_link = second; /* used all the time, it still moves once a second */
+    for (int i = 0; i < 4; i++) {
+        clock_advance_fake(300);
+        ask(&a, "echo", "x");
+        turn();
+    }
+    assert_ptr_equal(least_recently_used(), first);
+    clock_set_real();
     end();
 }
