@@ -8,7 +8,9 @@ and between them, in turn and in alternating order, nothing (direct), nginx as a
 without audit and Holdfast with durable audit.  CPU per call is utime + stime of all processes of the
 subject over the measured window, divided by the calls in it; ratios are taken against the nginx run of
 the same round, so that a slow minute of the machine hits both.  Data lies on the disk of the checkout,
-never on tmpfs, or the audit would cost nothing.  The registry (registry.py) is measured on SQLite and on
+never on tmpfs, or the audit would cost nothing.  Calls are measured twice: as they come, and with every processor
+kept awake.  Audited calls wait for the disk together; a virtual machine's processors are lent to others meanwhile,
+and what they then pay for cold caches is the host's doing, which the second table leaves out.  The registry (registry.py) is measured on SQLite and on
 PostgreSQL, beside pgbench that runs the same statements on the same server; documents (documents.py) beside
 ripgrep and GNU grep.  find (find.py) needs nothing but the program; --sweep tries other weights for it.  --save writes bench/results.md."""
 import argparse
@@ -25,19 +27,19 @@ import time
 import documents
 import find
 import registry
-from subjects import (BUILD, TOP, Holdfast, Nginx, Report, Upstream, end_load, filesystem_of, load, private_kib, settle, spread,
+from subjects import (BUILD, TOP, Awake, Holdfast, Nginx, Report, Upstream, end_load, filesystem_of, load, private_kib, settle, spread,
                       start_load)
 
 PARTS = ('calls', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'docs', 'sessions', 'streams', 'start', 'find')
 MOST_STREAMS = 10000
 
 
-def compare(report, title, subjects, upstream, rounds, note='', **options):
+def compare(report, title, subjects, upstream, rounds, note='', beside=(), **options):
     """Alternating runs of all subjects; the order turns round each time."""
     runs = {s.name: [] for s in subjects}
     for number in range(rounds):
         for subject in subjects if number % 2 == 0 else reversed(subjects):
-            runs[subject.name].append(load(subject, upstream, **options))
+            runs[subject.name].append(load(subject, upstream, *beside, **options))
             time.sleep(0.2)
     rows = []
     for subject in subjects:
@@ -196,8 +198,11 @@ def measure(args, report, folder, running):
     if 'calls' in args.only:
         for connections, bars in ((64, 'Bars: ≤ 1.0 × with audit off, ≤ 1.7 × with audit on; ≥ 10,000 calls/s.'),
                                   (256, 'Bar: ≤ 1.5 × with audit on.')):
-            compare(report, f'tools/call, 504-byte bodies, {connections} connections', subjects, upstream, rounds, bars,
-                    connections=connections, seconds=seconds, body=504)
+            title = f'tools/call, 504-byte bodies, {connections} connections'
+            compare(report, title, subjects, upstream, rounds, bars, connections=connections, seconds=seconds, body=504)
+            with Awake() as awake:
+                compare(report, title + ', processors kept awake', subjects[1:], upstream, min(rounds, 3), bars, (awake,),
+                        connections=connections, seconds=seconds, body=504)
     if 'bodies' in args.only:
         compare(report, 'tools/call, 46 KB bodies, 64 connections', subjects, upstream, 1 if quick else 3,
                 connections=64, seconds=1 if quick else 3, body=46000)
