@@ -16,8 +16,8 @@
 static void pg_close(struct store *store)
 {
     struct pg_store *s = pg_of(store);
-    PQfinish(s->conn);
-    PQconninfoFree(s->options);
+    pq.finish(s->conn);
+    pq.conninfo_free(s->options);
     segment_release(&s->segment);
     free(s->pending);
     free(s->sql_dir);
@@ -93,7 +93,7 @@ static bool check_server(struct pg_store *s, struct error *err)
     int64_t is_utf8 = 0;
     if (!pg_ready(s, err))
         return false;
-    if (PQserverVersion(s->conn) < 140000)
+    if (pq.server_version(s->conn) < 140000)
         return error_set(err, ERR_CONFIG, "PostgreSQL at %s is older than 14; use a newer server.",
                          s->where);
     if (!pg_exec_text(s, "SELECT (current_setting('server_encoding') = 'UTF8')::int",
@@ -119,7 +119,7 @@ static char *copy_of(struct str s)
 static bool parse_url(struct pg_store *s, struct str url, struct error *err)
 {
     char *text = copy_of(url);
-    s->options = PQconninfoParse(text, NULL);
+    s->options = pq.conninfo_parse(text, NULL);
     free(text);
     if (!s->options)
         return error_set(err, ERR_CONFIG,
@@ -138,6 +138,8 @@ bool pg_open_server(const struct store_config *config, struct pg_store **ret, st
     if (!config->path.p || config->path.n == 0)
         return error_set(err, ERR_CONFIG,
                          "The PostgreSQL store needs a database URL; set DATABASE_URL.");
+    if (!libpq_load(err))
+        return false;
     struct pg_store *s = xcalloc(1, sizeof(*s));
     s->base.ops = &postgres_ops;
     s->sql_dir = config->sql_dir ? copy_of(str_of(config->sql_dir)) : NULL;
@@ -162,7 +164,7 @@ bool store_open_postgres(const struct store_config *config, struct store **ret, 
         pg_close(&s->base);
         return false;
     }
-    log_debug("database opened", LI("postgres", PQserverVersion(s->conn)), LZ("host", s->where),
+    log_debug("database opened", LI("postgres", pq.server_version(s->conn)), LZ("host", s->where),
               LZ("mode", s->read_only ? "read-only" : "read-write"));
     *ret = &s->base;
     return true;

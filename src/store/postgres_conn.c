@@ -74,7 +74,7 @@ static void first_line(const char *text, char *ret, size_t size)
 bool pg_away(struct pg_store *s, const char *why, struct error *err)
 {
     first_line(why && *why ? why : "the connection broke", s->reason, sizeof(s->reason));
-    PQfinish(s->conn);
+    pq.finish(s->conn);
     s->conn = NULL;
     memset(s->prepared, 0, sizeof(s->prepared));
     return error_set(err, ERR_UNAVAILABLE,
@@ -85,7 +85,7 @@ bool pg_away(struct pg_store *s, const char *why, struct error *err)
 /* Waits until the socket may do what is asked; true on time. */
 static bool wait_for(struct pg_store *s, short events, struct error *err)
 {
-    struct pollfd p = {.fd = PQsocket(s->conn), .events = events};
+    struct pollfd p = {.fd = pq.socket(s->conn), .events = events};
     for (;;) {
         int64_t left_us = s->until_us - pg_now_us();
         if (left_us <= 0)
@@ -102,52 +102,52 @@ static bool wait_for(struct pg_store *s, short events, struct error *err)
 bool pg_flush(struct pg_store *s, struct error *err)
 {
     for (;;) {
-        int left = PQflush(s->conn);
+        int left = pq.flush(s->conn);
         if (left < 0)
-            return pg_away(s, PQerrorMessage(s->conn), err);
+            return pg_away(s, pq.error_message(s->conn), err);
         if (left == 0)
             return true;
         /* The server may have to be read before it reads on. */
         if (!wait_for(s, POLLIN | POLLOUT, err))
             return false;
-        if (!PQconsumeInput(s->conn))
-            return pg_away(s, PQerrorMessage(s->conn), err);
+        if (!pq.consume_input(s->conn))
+            return pg_away(s, pq.error_message(s->conn), err);
     }
 }
 
 bool pg_next(struct pg_store *s, PGresult **ret, struct error *err)
 {
-    while (PQisBusy(s->conn)) {
+    while (pq.is_busy(s->conn)) {
         if (!wait_for(s, POLLIN, err))
             return false;
-        if (!PQconsumeInput(s->conn))
-            return pg_away(s, PQerrorMessage(s->conn), err);
+        if (!pq.consume_input(s->conn))
+            return pg_away(s, pq.error_message(s->conn), err);
     }
-    *ret = PQgetResult(s->conn);
+    *ret = pq.get_result(s->conn);
     return true;
 }
 
 bool pg_has_state(const PGresult *res, const char *sqlstate)
 {
-    const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+    const char *state = pq.result_error_field(res, PG_DIAG_SQLSTATE);
     return state && strncmp(state, sqlstate, strlen(sqlstate)) == 0;
 }
 
 bool pg_failed(struct pg_store *s, const PGresult *res, const char *doing, struct error *err)
 {
     char reason[256];
-    if (!PQresultErrorField(res, PG_DIAG_SQLSTATE))
-        return pg_away(s, PQresultErrorMessage(res), err); /* libpq's own: the connection */
+    if (!pq.result_error_field(res, PG_DIAG_SQLSTATE))
+        return pg_away(s, pq.result_error_message(res), err); /* libpq's own: the connection */
     for (size_t i = 0; i < countof(troubles); i++) {
         const struct trouble *t = &troubles[i];
         if (!pg_has_state(res, t->state))
             continue;
         if (t->gone)
-            pg_away(s, PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY), err);
+            pg_away(s, pq.result_error_field(res, PG_DIAG_MESSAGE_PRIMARY), err);
         return error_set(err, ERR_UNAVAILABLE, "PostgreSQL at %s failed while %s: %s.", s->where,
                          doing, t->what_to_do);
     }
-    first_line(PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY), reason, sizeof(reason));
+    first_line(pq.result_error_field(res, PG_DIAG_MESSAGE_PRIMARY), reason, sizeof(reason));
     if (pg_has_state(res, "42501"))
         return error_set(err, ERR_CONFIG,
                          "PostgreSQL refused %s (%s): the role of DATABASE_URL may not; run "
@@ -155,14 +155,14 @@ bool pg_failed(struct pg_store *s, const PGresult *res, const char *doing, struc
                          "lacks.",
                          doing, reason);
     return error_set(err, ERR_INTERNAL, "PostgreSQL refused %s (%s: %s); report it.", doing,
-                     PQresultErrorField(res, PG_DIAG_SQLSTATE), reason);
+                     pq.result_error_field(res, PG_DIAG_SQLSTATE), reason);
 }
 
 static int64_t number_of(const PGresult *res)
 {
-    if (PQresultStatus(res) != PGRES_TUPLES_OK || PQntuples(res) == 0 || PQgetisnull(res, 0, 0))
+    if (pq.result_status(res) != PGRES_TUPLES_OK || pq.ntuples(res) == 0 || pq.getisnull(res, 0, 0))
         return 0;
-    return strtoll(PQgetvalue(res, 0, 0), NULL, 10);
+    return strtoll(pq.getvalue(res, 0, 0), NULL, 10);
 }
 
 bool pg_exec_text(struct pg_store *s, const char *sql, const char *doing, int64_t *ret,
@@ -170,8 +170,8 @@ bool pg_exec_text(struct pg_store *s, const char *sql, const char *doing, int64_
 {
     bool ok = true;
     PGresult *res = NULL;
-    if (!PQsendQuery(s->conn, sql))
-        return pg_away(s, PQerrorMessage(s->conn), err);
+    if (!pq.send_query(s->conn, sql))
+        return pg_away(s, pq.error_message(s->conn), err);
     if (!pg_flush(s, err))
         return false;
     for (;;) {
@@ -179,12 +179,12 @@ bool pg_exec_text(struct pg_store *s, const char *sql, const char *doing, int64_
             return false;
         if (!res)
             return ok;
-        ExecStatusType status = PQresultStatus(res);
+        ExecStatusType status = pq.result_status(res);
         if (ok && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
             ok = pg_failed(s, res, doing, err);
         if (ok && ret)
             *ret = number_of(res);
-        PQclear(res);
+        pq.clear(res);
         if (!s->conn)
             return false;
     }
@@ -229,7 +229,7 @@ static PGconn *start(const struct pg_store *s)
             values[n++] = ours[i].value;
         }
     names[n] = values[n] = NULL;
-    return PQconnectStartParams(names, values, 0);
+    return pq.connect_start_params(names, values, 0);
 }
 
 static bool connect_on_time(struct pg_store *s, struct error *err)
@@ -237,16 +237,16 @@ static bool connect_on_time(struct pg_store *s, struct error *err)
     s->conn = start(s);
     if (!s->conn)
         return pg_away(s, "memory ran out", err);
-    if (PQstatus(s->conn) == CONNECTION_BAD)
-        return pg_away(s, PQerrorMessage(s->conn), err);
+    if (pq.status(s->conn) == CONNECTION_BAD)
+        return pg_away(s, pq.error_message(s->conn), err);
     for (PostgresPollingStatusType next = PGRES_POLLING_WRITING;;) {
         if (next == PGRES_POLLING_OK)
             return true;
         if (next == PGRES_POLLING_FAILED)
-            return pg_away(s, PQerrorMessage(s->conn), err);
+            return pg_away(s, pq.error_message(s->conn), err);
         if (!wait_for(s, next == PGRES_POLLING_READING ? POLLIN : POLLOUT, err))
             return false;
-        next = PQconnectPoll(s->conn);
+        next = pq.connect_poll(s->conn);
     }
 }
 
@@ -283,9 +283,9 @@ static atomic_flag said_in_clear = ATOMIC_FLAG_INIT;
 
 static void told_of_connection(struct pg_store *s)
 {
-    const char *host = PQhost(s->conn);
+    const char *host = pq.host(s->conn);
     snprintf(s->where, sizeof(s->where), "%s", host && *host ? host : "the local socket");
-    if (!PQsslInUse(s->conn) && !is_local(host) && !atomic_flag_test_and_set(&said_in_clear))
+    if (!pq.ssl_in_use(s->conn) && !is_local(host) && !atomic_flag_test_and_set(&said_in_clear))
         log_warn("the connection to PostgreSQL is not encrypted: add sslmode=verify-full to the "
                  "database URL",
                  LZ("host", s->where));
@@ -300,8 +300,8 @@ static bool connect_now(struct pg_store *s, struct error *err)
         return pg_away(s, "fault injected", err);
     if (!connect_on_time(s, err))
         return false;
-    if (PQsetnonblocking(s->conn, 1) != 0)
-        return pg_away(s, PQerrorMessage(s->conn), err);
+    if (pq.setnonblocking(s->conn, 1) != 0)
+        return pg_away(s, pq.error_message(s->conn), err);
     return settle(s, err);
 }
 
@@ -321,10 +321,10 @@ static void back_off(struct pg_store *s)
 static void notice_loss(struct pg_store *s)
 {
     struct error ignored;
-    struct pollfd p = {.fd = PQsocket(s->conn), .events = POLLIN};
+    struct pollfd p = {.fd = pq.socket(s->conn), .events = POLLIN};
     for (int i = 0; i < 10 && poll(&p, 1, 0) > 0; i++)
-        if (!PQconsumeInput(s->conn) || PQstatus(s->conn) != CONNECTION_OK) {
-            pg_away(s, PQerrorMessage(s->conn), &ignored);
+        if (!pq.consume_input(s->conn) || pq.status(s->conn) != CONNECTION_OK) {
+            pg_away(s, pq.error_message(s->conn), &ignored);
             return;
         }
 }

@@ -217,13 +217,13 @@ static bool find_upto(struct pg_store *s, unsigned batch, char ret[DOCUMENT_ID_T
         return false;
     struct str last = STR("");
     *ret_all = true;
-    if (PQntuples(res) > 0) {
+    if (pq.ntuples(res) > 0) {
         struct pg_row r = {.res = res};
         last = pg_peek_bytes(&r);
         *ret_all = pg_get_int(&r) < batch;
     }
     snprintf(ret, DOCUMENT_ID_TEXT, "%.*s", (int)last.n, last.p);
-    PQclear(res);
+    pq.clear(res);
     return true;
 }
 
@@ -243,7 +243,7 @@ bool pg_document_reads_reap(struct pg_store *s, unsigned batch, struct error *er
         pg_uuid(&p, str_of(upto));
         if (!pg_query(s, PG_READS_REAP, &p, &res, err))
             return false;
-        PQclear(res);
+        pq.clear(res);
     }
     snprintf(s->reads_after, sizeof(s->reads_after), "%s", all ? none : upto);
     return true;

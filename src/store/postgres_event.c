@@ -20,7 +20,7 @@ bool pg_event_at(struct pg_store *s, int64_t id, PGresult **ret_res, struct even
     pg_int(&p, id);
     if (!pg_run(s, PG_EVENT_AT, &p, &res, err))
         return false;
-    if (PQntuples(res) > 0) {
+    if (pq.ntuples(res) > 0) {
         struct pg_row r = {.res = res};
         walk.id = pg_get_int(&r);
         walk.records = pg_peek_bytes(&r);
@@ -40,7 +40,7 @@ void pg_events_open(struct pg_store *s, struct pg_events *c, int64_t from, int64
 
 void pg_events_close(struct pg_events *c)
 {
-    PQclear(c->res);
+    pq.clear(c->res);
     c->res = NULL;
     segment_scan_release(&c->scan);
 }
@@ -58,11 +58,11 @@ static bool next_chunk(struct pg_events *c, struct error *err)
     pg_bool(&p, !down && c->is_begun);
     if (!(c->is_page ? pg_page(c->s, which, &p, &res, err) : pg_run(c->s, which, &p, &res, err)))
         return false;
-    PQclear(c->res);
+    pq.clear(c->res);
     c->res = res;
     c->row = 0;
     c->is_begun = true;
-    c->is_last = PQntuples(res) < c->chunk;
+    c->is_last = pq.ntuples(res) < c->chunk;
     c->chunk = c->chunk < CHUNK_MOST ? 2 * c->chunk : CHUNK_MOST;
     return true;
 }
@@ -70,7 +70,7 @@ static bool next_chunk(struct pg_events *c, struct error *err)
 static bool next_segment(struct pg_events *c, bool *ret_found, struct error *err)
 {
     *ret_found = false;
-    while (!c->res || c->row == PQntuples(c->res)) {
+    while (!c->res || c->row == pq.ntuples(c->res)) {
         if (c->is_last)
             return true;
         if (!next_chunk(c, err))
@@ -118,7 +118,7 @@ bool pg_events_of(struct pg_store *s, const int64_t *ids, size_t n, bool with_bo
     if (!pg_query(s, PG_EVENTS_OF, &p, &res, err))
         return false;
     size_t found = 0;
-    for (int row = 0; row < PQntuples(res); row++) {
+    for (int row = 0; row < pq.ntuples(res); row++) {
         struct pg_row r = {.res = res, .row = row};
         struct segment_walk walk = {.id = pg_get_int(&r)};
         struct event_row e;
@@ -129,7 +129,7 @@ bool pg_events_of(struct pg_store *s, const int64_t *ids, size_t n, bool with_bo
             if (bsearch(&e.id, sorted, n, sizeof(*sorted), by_number))
                 event_row_keep(mem, &e, &ret_rows[found++]);
     }
-    PQclear(res);
+    pq.clear(res);
     *ret_n = found;
     return true;
 }
@@ -222,11 +222,11 @@ static bool folded_ids(struct page *g, int64_t *ids, size_t room, size_t *ret_n,
         return false;
     size_t n = 0;
     ids[n++] = g->f->exec;
-    for (int i = 0; i < PQntuples(res) && n < room; i++) {
+    for (int i = 0; i < pq.ntuples(res) && n < room; i++) {
         struct pg_row r = {.res = res, .row = i};
         ids[n++] = pg_get_int(&r);
     }
-    PQclear(res);
+    pq.clear(res);
     *ret_n = n;
     return true;
 }

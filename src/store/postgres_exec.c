@@ -259,12 +259,12 @@ static bool take_count(struct projection *p, int64_t *ret, struct error *err)
     PGresult *res = NULL;
     if (!pg_pipe_next(p->s, &res, err))
         return false;
-    ExecStatusType status = PQresultStatus(res);
+    ExecStatusType status = pq.result_status(res);
     bool ok = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ||
               pg_failed(p->s, res, "folding", err);
     if (ok)
-        *ret = strtoll(PQcmdTuples(res), NULL, 10);
-    PQclear(res);
+        *ret = strtoll(pq.cmd_tuples(res), NULL, 10);
+    pq.clear(res);
     return ok;
 }
 
@@ -288,7 +288,7 @@ static bool drained(struct projection *p, bool ok, size_t left, struct error *er
         PGresult *res = NULL;
         if (!pg_pipe_next(p->s, &res, &ignored))
             break;
-        PQclear(res);
+        pq.clear(res);
     }
     if (p->s->conn && !pg_pipe_synced(p->s, ok ? err : &ignored))
         ok = false;

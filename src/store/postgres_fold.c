@@ -68,7 +68,7 @@ static bool lock_mark(struct slice *sl, struct error *err)
         return false;
     struct pg_row r = {.res = res};
     sl->mark = pg_get_int(&r);
-    PQclear(res);
+    pq.clear(res);
     return true;
 }
 

@@ -33,7 +33,7 @@ static bool gather_folded(struct pg_store *s, struct heads *h, struct error *err
     PGresult *res = NULL;
     if (!pg_run(s, PG_FOLD_HEADS, NULL, &res, err))
         return false;
-    for (int i = 0; i < PQntuples(res); i++) {
+    for (int i = 0; i < pq.ntuples(res); i++) {
         struct pg_row r = {.res = res, .row = i, .mem = h->mem};
         struct str tenant = pg_peek_bytes(&r);
         struct chain_head *head = heads_of(h, pg_get_int(&r), tenant);
@@ -41,7 +41,7 @@ static bool gather_folded(struct pg_store *s, struct heads *h, struct error *err
         head->last_id = pg_get_int(&r);
         pg_get_sha(&r, head->mac);
     }
-    PQclear(res);
+    pq.clear(res);
     return true;
 }
 

@@ -10,9 +10,8 @@
 #ifndef HOLDFAST_STORE_POSTGRES_IMPL_H
 #define HOLDFAST_STORE_POSTGRES_IMPL_H
 
-#include <libpq-fe.h>
-
 #include "base/buf.h"
+#include "store/libpq.h"
 #include "store/migrate.h"
 #include "store/segment.h"
 #include "store/store_impl.h"
@@ -236,7 +235,7 @@ int64_t pg_get_time(struct pg_row *r); /* NULL is 0 */
 void pg_get_sha(struct pg_row *r, uint8_t ret[32]);
 
 must_check bool pg_prepare(struct pg_store *s, enum pg_statement which, struct error *err);
-/* Runs one statement on the connection there is, and gives its rows; PQclear() is the caller's. */
+/* Runs one statement on the connection there is, and gives its rows; pq.clear() is the caller's. */
 must_check bool pg_run(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
                        PGresult **ret, struct error *err);
 /* The same as a verb of its own: with a new connection if need be. */
@@ -272,8 +271,8 @@ must_check bool pg_pipe_send(struct pg_store *s, enum pg_statement which, const 
                              struct error *err);
 /* Asks for the answers of all that was sent since the last of these. */
 must_check bool pg_pipe_sync(struct pg_store *s, struct error *err);
-/* The answer of the next statement; PQclear() is the caller's.  One that was passed over because of
- * an earlier one has the status PGRES_PIPELINE_ABORTED. */
+/* The answer of the next statement; pq.clear() is the caller's.  One that was passed over because
+ * of an earlier one has the status PGRES_PIPELINE_ABORTED. */
 must_check bool pg_pipe_next(struct pg_store *s, PGresult **ret, struct error *err);
 /* After the answers of all statements. */
 must_check bool pg_pipe_synced(struct pg_store *s, struct error *err);

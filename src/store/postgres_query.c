@@ -193,9 +193,9 @@ void pg_texts_of(struct pg_params *p, const struct str *texts, size_t n, struct 
 struct str pg_peek_bytes(struct pg_row *r)
 {
     int at = r->at++;
-    if (PQgetisnull(r->res, r->row, at))
+    if (pq.getisnull(r->res, r->row, at))
         return STR_NONE;
-    return str_n(PQgetvalue(r->res, r->row, at), (size_t)PQgetlength(r->res, r->row, at));
+    return str_n(pq.getvalue(r->res, r->row, at), (size_t)pq.getlength(r->res, r->row, at));
 }
 
 struct str pg_get_bytes(struct pg_row *r)
@@ -242,7 +242,7 @@ bool pg_get_bool(struct pg_row *r)
 
 int64_t pg_get_time(struct pg_row *r)
 {
-    bool is_null = PQgetisnull(r->res, r->row, r->at);
+    bool is_null = pq.getisnull(r->res, r->row, r->at);
     int64_t us = pg_get_int(r);
     int64_t ms = us / 1000 - (us % 1000 < 0);
     return is_null ? 0 : ms + EPOCH_MS;
@@ -270,13 +270,13 @@ static bool finish(struct pg_store *s, struct error *err)
             return false;
         if (!more)
             return true;
-        PQclear(more);
+        pq.clear(more);
     }
 }
 
 static bool is_fine(const PGresult *res)
 {
-    ExecStatusType status = PQresultStatus(res);
+    ExecStatusType status = pq.result_status(res);
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
@@ -292,7 +292,7 @@ static bool answer(struct pg_store *s, const char *doing, PGresult **ret, struct
     if (s->conn && !finish(s, err))
         ok = false;
     if (!ok) {
-        PQclear(res);
+        pq.clear(res);
         return false;
     }
     *ret = res;
@@ -306,11 +306,11 @@ bool pg_prepare(struct pg_store *s, enum pg_statement which, struct error *err)
     if (s->prepared[which])
         return true;
     name_of(which, name);
-    if (!PQsendPrepare(s->conn, name, pg_texts[which], 0, NULL))
-        return pg_away(s, PQerrorMessage(s->conn), err);
+    if (!pq.send_prepare(s->conn, name, pg_texts[which], 0, NULL))
+        return pg_away(s, pq.error_message(s->conn), err);
     if (!answer(s, "preparing a statement", &res, err))
         return false;
-    PQclear(res);
+    pq.clear(res);
     s->prepared[which] = true;
     return true;
 }
@@ -328,8 +328,8 @@ static bool send(struct pg_store *s, enum pg_statement which, const struct pg_pa
                          "PostgreSQL cannot keep a text with a NUL character or bytes that are no "
                          "UTF-8, nor an id that is no UUID; leave them out.");
     name_of(which, name);
-    return PQsendQueryPrepared(s->conn, name, p->n, p->values, p->lengths, all_binary, 1) ||
-           pg_away(s, PQerrorMessage(s->conn), err);
+    return pq.send_query_prepared(s->conn, name, p->n, p->values, p->lengths, all_binary, 1) ||
+           pg_away(s, pq.error_message(s->conn), err);
 }
 
 bool pg_run(struct pg_store *s, enum pg_statement which, const struct pg_params *p, PGresult **ret,
@@ -347,7 +347,7 @@ bool pg_query(struct pg_store *s, enum pg_statement which, const struct pg_param
 
 bool pg_pipe_begin(struct pg_store *s, struct error *err)
 {
-    return PQenterPipelineMode(s->conn) || pg_away(s, PQerrorMessage(s->conn), err);
+    return pq.enter_pipeline_mode(s->conn) || pg_away(s, pq.error_message(s->conn), err);
 }
 
 bool pg_pipe_send(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
@@ -358,8 +358,8 @@ bool pg_pipe_send(struct pg_store *s, enum pg_statement which, const struct pg_p
 
 bool pg_pipe_sync(struct pg_store *s, struct error *err)
 {
-    if (!PQpipelineSync(s->conn))
-        return pg_away(s, PQerrorMessage(s->conn), err);
+    if (!pq.pipeline_sync(s->conn))
+        return pg_away(s, pq.error_message(s->conn), err);
     return pg_flush(s, err);
 }
 
@@ -370,16 +370,17 @@ bool pg_pipe_next(struct pg_store *s, PGresult **ret, struct error *err)
         return false;
     if (!res)
         return pg_away(s, "it gave no answer", err);
-    if (PQresultStatus(res) == PGRES_FATAL_ERROR && !PQresultErrorField(res, PG_DIAG_SQLSTATE)) {
+    if (pq.result_status(res) == PGRES_FATAL_ERROR &&
+        !pq.result_error_field(res, PG_DIAG_SQLSTATE)) {
         pg_failed(s, res, "writing", err);
-        PQclear(res);
+        pq.clear(res);
         return false;
     }
     if (!pg_next(s, &end, err)) {
-        PQclear(res);
+        pq.clear(res);
         return false;
     }
-    PQclear(end); /* NULL: the end of this statement's answer */
+    pq.clear(end); /* NULL: the end of this statement's answer */
     *ret = res;
     return true;
 }
@@ -389,22 +390,22 @@ bool pg_pipe_synced(struct pg_store *s, struct error *err)
     PGresult *res = NULL;
     if (!pg_next(s, &res, err))
         return false;
-    bool synced = PQresultStatus(res) == PGRES_PIPELINE_SYNC;
-    PQclear(res);
+    bool synced = pq.result_status(res) == PGRES_PIPELINE_SYNC;
+    pq.clear(res);
     return synced || pg_away(s, "its answers are out of step", err);
 }
 
 void pg_pipe_end(struct pg_store *s)
 {
     struct error ignored;
-    if (s->conn && !PQexitPipelineMode(s->conn))
-        pg_away(s, PQerrorMessage(s->conn), &ignored);
+    if (s->conn && !pq.exit_pipeline_mode(s->conn))
+        pg_away(s, pq.error_message(s->conn), &ignored);
 }
 
 void pg_rollback(struct pg_store *s)
 {
     struct error ignored;
-    if (!s->conn || PQtransactionStatus(s->conn) == PQTRANS_IDLE)
+    if (!s->conn || pq.transaction_status(s->conn) == PQTRANS_IDLE)
         return;
     if (!pg_exec_text(s, "ROLLBACK", "rolling back", NULL, &ignored) && s->conn)
         pg_away(s, "it could not roll back", &ignored);
@@ -437,7 +438,7 @@ static bool limited(struct pg_store *s, enum pg_statement which, const struct pg
         pg_rollback(s);
     }
     for (size_t i = 0; i < countof(all); i++)
-        PQclear(answers[i]);
+        pq.clear(answers[i]);
     return ok;
 }
 
@@ -461,7 +462,7 @@ static bool take(PGresult *res, size_t n, struct pg_rows *rows, struct error *er
         struct pg_row r = {.res = res, .mem = rows->mem, .row = (int)i};
         ok = rows->read(&r, items + i * rows->size, err);
     }
-    PQclear(res);
+    pq.clear(res);
     if (ok) {
         rows->items = items;
         rows->n = n;
@@ -471,12 +472,12 @@ static bool take(PGresult *res, size_t n, struct pg_rows *rows, struct error *er
 
 bool pg_take_rows(PGresult *res, struct pg_rows *rows, struct error *err)
 {
-    return take(res, (size_t)PQntuples(res), rows, err);
+    return take(res, (size_t)pq.ntuples(res), rows, err);
 }
 
 bool pg_take_row(PGresult *res, struct pg_rows *rows, struct error *err)
 {
-    if (!take(res, PQntuples(res) > 0, rows, err))
+    if (!take(res, pq.ntuples(res) > 0, rows, err))
         return false;
     if (rows->n == 0)
         rows->items = NULL;

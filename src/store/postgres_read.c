@@ -123,11 +123,11 @@ static bool take_finds(struct pg_store *s, struct session_find *finds, size_t n,
         struct error *told = ok ? err : &ignored;
         if (!pg_pipe_next(s, &res, told)) {
             ok = false;
-        } else if (PQresultStatus(res) == PGRES_TUPLES_OK) {
+        } else if (pq.result_status(res) == PGRES_TUPLES_OK) {
             ok = take_session(res, finds[i].mem, &finds[i].row, told) && ok;
         } else {
             ok = pg_failed(s, res, "reading", told) && ok;
-            PQclear(res);
+            pq.clear(res);
         }
     }
     return s->conn && pg_pipe_synced(s, ok ? err : &ignored) && ok;
@@ -308,6 +308,6 @@ bool pg_counts(struct store *s, struct store_counts *ret, struct error *err)
     ret->transports = pg_get_int(&r);
     ret->events = pg_get_int(&r);
     ret->executions_open = pg_get_int(&r);
-    PQclear(res);
+    pq.clear(res);
     return true;
 }

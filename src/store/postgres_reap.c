@@ -20,12 +20,12 @@ static bool read_open(struct pg_store *s, int64_t now_ms, int64_t after, unsigne
     pg_int(&p, limit);
     if (!pg_query(s, PG_OPEN_INTENTS, &p, &res, err))
         return false;
-    for (int i = 0; i < PQntuples(res); i++) {
+    for (int i = 0; i < pq.ntuples(res); i++) {
         struct pg_row r = {.res = res, .row = i, .mem = mem};
         if (execution_uuid_parse(pg_get_uuid(&r), &ids[*ret_n]))
             (*ret_n)++;
     }
-    PQclear(res);
+    pq.clear(res);
     return true;
 }
 
@@ -58,7 +58,7 @@ static bool take_lease(struct pg_store *s, const struct reap_what *what, bool *r
         return false;
     struct pg_row r = {.res = res};
     *ret = pg_get_bool(&r);
-    PQclear(res);
+    pq.clear(res);
     return true;
 }
 
@@ -74,12 +74,12 @@ static bool reap_rows(struct pg_store *s, enum pg_statement which, int64_t until
         pg_instant(&p, what->now_ms + SESSION_FUTURE_MS);
     if (!pg_query(s, which, &p, &res, err))
         return false;
-    for (int i = 0; which == PG_REAP_PAST && what->ret_lived_ms && i < PQntuples(res); i++)
+    for (int i = 0; which == PG_REAP_PAST && what->ret_lived_ms && i < pq.ntuples(res); i++)
         what->ret_lived_ms[i] = pg_get_int(&(struct pg_row){.res = res, .row = i});
     uint64_t n = 0;
-    if (str_to_u64(str_of(PQcmdTuples(res)), SIZE_MAX, &n))
+    if (str_to_u64(str_of(pq.cmd_tuples(res)), SIZE_MAX, &n))
         *ret_n = (size_t)n;
-    PQclear(res);
+    pq.clear(res);
     return true;
 }
 

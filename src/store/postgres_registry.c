@@ -29,7 +29,7 @@ bool pg_session_totals(struct store *s, const struct principal *who, int64_t now
     if (totals.total_sessions)
         totals.average_session_time_minutes =
             (double)life_ms / (double)totals.total_sessions / 60000.0;
-    PQclear(res);
+    pq.clear(res);
     *ret = totals;
     return true;
 }
@@ -45,13 +45,13 @@ static bool read_ends(struct pg_store *s, const struct pg_params *p, struct aren
     PGresult *res = NULL;
     if (!pg_page(s, PG_EXECUTIONS_PAGE, p, &res, err))
         return false;
-    for (int i = 0; i < PQntuples(res); i++) {
+    for (int i = 0; i < pq.ntuples(res); i++) {
         struct pg_row r = {.res = res, .row = i, .mem = mem};
         if (!execution_uuid_parse(pg_get_uuid(&r), &ends[*ret_n].exec))
             continue;
         ends[(*ret_n)++].outcome = pg_get_int(&r);
     }
-    PQclear(res);
+    pq.clear(res);
     return true;
 }
 
@@ -186,7 +186,7 @@ bool pg_tool_known(struct store *s, const struct principal *who, struct str tool
         return false;
     struct pg_row r = {.res = res};
     *ret = pg_get_bool(&r);
-    PQclear(res);
+    pq.clear(res);
     return true;
 }
 

@@ -35,7 +35,7 @@ static bool on_applied(struct schema *s, struct arena *mem, struct schema_applie
         return false;
     if (number > 0 && !pg_query(of(s)->store, PG_SCHEMA_APPLIED, NULL, &res, err))
         return false;
-    n = res ? PQntuples(res) : 0;
+    n = res ? pq.ntuples(res) : 0;
     n = n < MAX_APPLIED ? n : MAX_APPLIED;
     struct schema_applied *list = arena_zalloc(mem, ((size_t)n + 1) * sizeof(*list));
     for (int i = 0; i < n; i++) {
@@ -44,7 +44,7 @@ static bool on_applied(struct schema *s, struct arena *mem, struct schema_applie
         list[i].name = pg_get_bytes(&row);
         list[i].applied_ms = pg_get_time(&row);
     }
-    PQclear(res);
+    pq.clear(res);
     *ret = list;
     *ret_n = (size_t)n;
     return true;
@@ -65,7 +65,7 @@ static bool on_users(struct schema *s, struct arena *mem, struct str *ret, struc
         return false;
     struct pg_row row = {.res = res, .mem = mem};
     *ret = pg_get_bytes(&row);
-    PQclear(res);
+    pq.clear(res);
     return true;
 }
 

@@ -119,7 +119,7 @@ static bool send_all(struct batch *b, struct error *err)
 /* What the failure of a statement says about the batch. */
 static bool refused(struct batch *b, struct store_op *op, const PGresult *res, struct error *err)
 {
-    const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+    const char *state = pq.result_error_field(res, PG_DIAG_SQLSTATE);
     if (op && state && strncmp(state, "HF00", 4) == 0) {
         op->verdict = (enum verdict)(state[4] - '0');
         return !store_op_is_refused(op, err);
@@ -134,7 +134,7 @@ static bool refused(struct batch *b, struct store_op *op, const PGresult *res, s
 static bool take_answer(struct batch *b, struct store_op *op, const PGresult *res,
                         struct error *err)
 {
-    ExecStatusType status = PQresultStatus(res);
+    ExecStatusType status = pq.result_status(res);
     if (status == PGRES_TUPLES_OK && op) {
         struct pg_row r = {.res = res};
         op->verdict = (enum verdict)pg_get_int(&r);
@@ -154,7 +154,7 @@ static bool take_answers(struct batch *b, bool ok, struct error *err)
             return false;
         if (ok)
             ok = take_answer(b, b->sent[i] == NO_OP ? NULL : &b->ops[b->sent[i]], res, err);
-        PQclear(res);
+        pq.clear(res);
     }
     return ok;
 }
@@ -190,7 +190,7 @@ static bool append_carefully(struct batch *b, const struct event_row *e, struct 
     if (!pg_event_at(b->s, e->id, &res, &kept, &found, err))
         return false;
     bool same = found && memcmp(kept.mac, e->mac, sizeof(kept.mac)) == 0;
-    PQclear(res);
+    pq.clear(res);
     if (found)
         return same || event_id_is_taken(e, err);
     segment_add(&b->s->segment, e);
@@ -198,7 +198,7 @@ static bool append_carefully(struct batch *b, const struct event_row *e, struct 
     bool ok = pg_run(b->s, PG_EVENTS_APPEND, &p, &res, err);
     segment_reset(&b->s->segment);
     if (ok)
-        PQclear(res);
+        pq.clear(res);
     return ok;
 }
 
@@ -215,7 +215,7 @@ static bool write_one_carefully(struct batch *b, struct store_op *op, struct err
     if (!pg_run(b->s, pg_verbs[op->kind].statement, &p, &res, err))
         return false;
     bool ok = take_answer(b, op, res, err);
-    PQclear(res);
+    pq.clear(res);
     return ok && !store_op_is_refused(op, err);
 }
 
@@ -237,7 +237,7 @@ static bool probe(struct pg_store *s, struct error *err)
     PGresult *res = NULL;
     if (!pg_query(s, PG_PROBE, NULL, &res, err))
         return false;
-    PQclear(res);
+    pq.clear(res);
     return true;
 }
 
@@ -301,7 +301,7 @@ static bool writer_insert(struct pg_store *s, const struct writer_row *row, bool
         return false;
     struct pg_row r = {.res = res};
     *ret_number = pg_get_int(&r);
-    PQclear(res);
+    pq.clear(res);
     if (!exclusive && !row->previous.p)
         return true;
     p = (struct pg_params){0};
@@ -310,7 +310,7 @@ static bool writer_insert(struct pg_store *s, const struct writer_row *row, bool
     pg_text(&p, exclusive ? STR_NONE : row->previous);
     if (!pg_run(s, PG_WRITERS_LAPSE, &p, &res, err))
         return false;
-    PQclear(res);
+    pq.clear(res);
     return true;
 }
 

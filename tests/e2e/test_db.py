@@ -248,3 +248,11 @@ def test_postgres__goes_back_only_when_no_node_uses_it(holdfast, cluster):
     hf.check()
     hf.check_stopped()
     pg(hf, url, 'rollback', '--yes')
+
+
+def test_sqlite__starts_without_the_libraries_of_postgres(holdfast, cluster):
+    def loaded(hf):
+        with open(f'/proc/{hf.process.pid}/maps', encoding='utf-8') as file:
+            return {os.path.basename(line.split()[-1]).split('.so')[0] for line in file if '.so' in line}
+    assert not {'libpq', 'libldap-2.5', 'libgnutls', 'libkrb5'} & loaded(holdfast())
+    assert 'libpq' in loaded(holdfast(env={'DATABASE_URL': cluster.database()}))
