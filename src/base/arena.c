@@ -35,7 +35,7 @@
 #define ALIGN 16
 #define CHUNK_FIRST 4080 /* with malloc's own header: one page */
 #define CHUNK_LARGEST (64 * 1024)
-#define MAX_SPARE 128 /* of each size */
+#define MAX_SPARE 128
 
 struct chunk {
     struct chunk *older;
@@ -46,16 +46,11 @@ struct chunk {
 };
 
 #define FIRST_DATA (CHUNK_FIRST - sizeof(struct chunk))
-#define SECOND_DATA (2 * CHUNK_FIRST - sizeof(struct chunk))
 
-/* The chunks of which every exchange has one of each are too large for malloc's own cache of a
- * thread; each thread keeps some. */
-enum spare_size { SPARE_FIRST, SPARE_SECOND, SPARE_NONE };
+/* First chunks are too large for malloc's own cache of a thread; each thread keeps some. */
 static _Thread_local struct {
-    struct {
-        struct chunk *first; /* linked by `older` */
-        unsigned n;
-    } of[SPARE_NONE];
+    struct chunk *first; /* linked by `older` */
+    unsigned n;
     bool is_watched; /* drop_spare() comes when the thread ends */
 } spare;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -83,31 +78,15 @@ static size_t round_up(size_t n)
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-static enum spare_size spare_size_of(size_t size)
-{
-    return size == FIRST_DATA ? SPARE_FIRST : size == SECOND_DATA ? SPARE_SECOND : SPARE_NONE;
-}
-
-static struct chunk *spare_take(enum spare_size which)
-{
-    struct chunk *c = which < SPARE_NONE ? spare.of[which].first : NULL;
-
-    if (c) {
-        spare.of[which].first = c->older;
-        spare.of[which].n--;
-    }
-    return c;
-}
-
 static void drop_spare(void *arg unused_arg)
 {
-    for (enum spare_size which = 0; which < SPARE_NONE; which++) {
-        for (struct chunk *c; (c = spare_take(which));) {
-            ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
-            free(c);
-        }
-        spare.of[which].n = MAX_SPARE; /* whatever this thread still frees goes to malloc */
+    while (spare.first) {
+        struct chunk *c = spare.first;
+        spare.first = c->older;
+        ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
+        free(c);
     }
+    spare.n = MAX_SPARE; /* whatever this thread still frees goes to malloc */
 }
 
 static void make_key(void)
@@ -118,9 +97,7 @@ static void make_key(void)
 
 static bool chunk_keep(struct chunk *c)
 {
-    enum spare_size which = spare_size_of(c->size);
-
-    if (which == SPARE_NONE || spare.of[which].n >= MAX_SPARE)
+    if (c->size != FIRST_DATA || spare.n >= MAX_SPARE)
         return false;
     if (unlikely(!spare.is_watched)) {
         pthread_once(&once, make_key);
@@ -129,20 +106,24 @@ static bool chunk_keep(struct chunk *c)
             return false;
     }
     ASAN_POISON_MEMORY_REGION(c->data, c->size);
-    c->older = spare.of[which].first;
-    spare.of[which].first = c;
-    spare.of[which].n++;
+    c->older = spare.first;
+    spare.first = c;
+    spare.n++;
     return true;
 }
 
 static struct chunk *chunk_new(size_t size, bool is_hidden)
 {
-    struct chunk *c = is_hidden ? NULL : spare_take(spare_size_of(size));
+    struct chunk *c = size == FIRST_DATA && !is_hidden ? spare.first : NULL;
 
-    if (unlikely(is_hidden))
+    if (unlikely(is_hidden)) {
         c = secret_alloc(sizeof(*c) + size);
-    else if (!c)
+    } else if (c) {
+        spare.first = c->older;
+        spare.n--;
+    } else {
         c = xmalloc(sizeof(*c) + size);
+    }
     c->older = NULL;
     c->size = size;
     c->used = c->peak = 0;

@@ -25,7 +25,7 @@ struct fresh {
     uint64_t folded;  /* the last whose touches are folded */
     uint64_t touched; /* the last that has any */
     uint64_t covers;  /* what the barrier under way ends */
-    uint64_t asked;   /* moves with every stamp and every wait; from 1 */
+    uint64_t asked;   /* moves with every stamp and every epoch; from 1 */
     bool busy;
     struct write_job barrier;
     struct list waiting; /* struct fold_wait, by epoch */
@@ -75,12 +75,12 @@ void fresh_touch(struct fresh *f, struct fresh_name name, bool by_event)
         wide->epoch = f->slots[name.own].epoch = f->touched = f->epoch;
 }
 
-bool fresh_is_marked(const struct fresh *f, uint64_t *mark)
+bool fresh_mark_move(const struct fresh *f, uint64_t *mark)
 {
-    bool is_marked = *mark == f->asked;
+    bool moves = *mark != f->asked;
 
     *mark = f->asked;
-    return is_marked;
+    return moves;
 }
 
 uint64_t fresh_stamp(struct fresh *f, struct str tenant, struct str name)
@@ -139,7 +139,6 @@ bool fresh_await(struct fresh *f, struct fold_wait *w, struct fresh_whose whose,
 {
     uint64_t epoch = name.p ? f->slots[slot_of(whose, name)].epoch : f->touched;
 
-    f->asked++;
     if (epoch <= f->folded)
         return true;
     w->epoch = epoch;

@@ -33,9 +33,9 @@ struct fresh_name fresh_name_of(struct fresh_whose whose, struct str name);
 /* `by_event`: the change is in an event, and in the row once that is folded. */
 void fresh_touch(struct fresh *f, struct fresh_name name, bool by_event);
 uint64_t fresh_stamp(struct fresh *f, struct str tenant, struct str name);
-/* True when names that were touched by events at `*mark` need not be touched again: nobody has
- * asked for a stamp or a fold since.  Else moves the mark; who keeps one starts it at 0. */
-bool fresh_is_marked(const struct fresh *f, uint64_t *mark);
+/* Moves a mark to now.  False: it is there already, for nobody has taken a stamp or asked for a
+ * fold since, so what was touched by an event then need not be touched again.  A new mark is 0. */
+bool fresh_mark_move(const struct fresh *f, uint64_t *mark);
 
 struct fold_wait {
     struct list node;

@@ -326,7 +326,7 @@ void sessions_set_fresh(struct sessions *s, struct fresh *fresh)
 
 void session_touch(struct session *s)
 {
-    if (!s->home->fresh || fresh_is_marked(s->home->fresh, &s->fresh_mark))
+    if (!s->home->fresh || !fresh_mark_move(s->home->fresh, &s->fresh_mark))
         return;
     if (!s->is_named) {
         struct fresh_whose whose = {s->tenant, s->owner};
