@@ -110,11 +110,11 @@ static void event_set_texts(struct event_row *e, struct str texts[N_TEXTS], char
  * written to be thrown away. */
 static void describe_unaudited(struct exec *x, struct str server)
 {
-    size_t n = server.n < AUDIT_TEXT_MAX ? server.n : AUDIT_TEXT_MAX;
+    struct str name = cut_text(server);
 
     static_assert(sizeof(x->copied) >= AUDIT_TEXT_MAX, "the longest name has room");
-    memcpy(x->copied, server.n ? server.p : "", n);
-    x->event.server = str_n(x->copied, n);
+    memcpy(x->copied, name.n ? name.p : "", name.n);
+    x->event.server = str_n(x->copied, name.n);
     x->event.id = 0;
     x->n_copied = 0;
 }

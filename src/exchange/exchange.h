@@ -154,7 +154,9 @@ struct transport_change *exchange_change(struct exchange *x);
 /* decode.c: bytes to message, era and method; the ladder of refusals. */
 enum step_result exchange_decode(struct exchange *x);
 #define REFUSAL_MAX 1024 /* bytes of its reason that go on record */
-/* refusal.c: a tools/call that was refused before it began goes on record. */
+/* note.c: what a note about this exchange says, and that of a tools/call refused before it began.
+ */
+struct exec_what exchange_what(const struct exchange *x);
 void exchange_note_refusal(struct exchange *x);
 /* identify.c: who is calling. */
 enum step_result exchange_identify(struct exchange *x);

@@ -161,20 +161,11 @@ enum step_result profile_tool_refuse(struct exchange *x, struct str text)
 
 void profile_tool_note(struct exchange *x, const char *outcome)
 {
-    struct exec_what what = {
-        .who = &x->who,
-        .session_id = x->session ? x->session->id : STR_NONE,
-        .transport = x->transport ? str_n(x->transport->shown, 8) : STR_NONE,
-        .carrier = x->session ? x->session->carrier : STR_NONE,
-        .server = STR("holdfast"),
-        .method = x->msg.method,
-        .tool = x->tool,
-        .era = x->version->name,
-        .body = mcp_params_raw(&x->msg),
-        .mode = AUDIT_REDACTED,
-    };
+    struct exec_what what = exchange_what(x);
     struct exec_result result = {.outcome = str_of(outcome)};
 
+    what.server = STR("holdfast");
+    what.mode = AUDIT_REDACTED;
     exec_note(x->sv->audit, &what, &result);
 }
 

@@ -256,21 +256,12 @@ void exchange_keep_late(struct exchange *x)
 
 static void note(const struct exchange *x)
 {
-    struct exec_what what = {
-        .who = &x->who,
-        .session_id = x->session->id,
-        .transport = x->transport ? str_n(x->transport->shown, 8) : STR_NONE,
-        .carrier = x->session->carrier,
-        .server = upstream_name(x->up),
-        .method = x->msg.method,
-        .tool = x->tool,
-        .era = arena_printf(x->mem, "%.*s>%.*s", STR_ARG(x->version->name),
-                            STR_ARG(x->catalog->version)),
-        .body = mcp_params_raw(&x->msg),
-        .mode = upstream_config(x->up)->audit,
-        .parent = x->take->exec,
-    };
+    struct exec_what what = exchange_what(x);
     struct exec_result result = {.outcome = STR("redelivered")};
+
+    what.era =
+        arena_printf(x->mem, "%.*s>%.*s", STR_ARG(x->version->name), STR_ARG(x->catalog->version));
+    what.parent = x->take->exec;
     exec_note(x->sv->audit, &what, &result);
 }
 

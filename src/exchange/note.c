@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tools/call that is refused before it begins (a tool that is held, not there or not for this
+/* What of an exchange goes on record by itself, beside the intents and outcomes of calls.
+ *
+ * A tools/call that is refused before it begins (a tool that is held, not there or not for this
  * caller, parameters that its schema refuses) leaves a note in the audit: who asked for what, and
  * why they did not get it.  Nothing waits for the note, for nothing was done.
  *
@@ -20,9 +22,9 @@ static struct str name_of(const struct exchange *x)
     return x->tool.p ? x->tool : mcp_param_text(&x->msg, STR("name"), x->mem);
 }
 
-void exchange_note_refusal(struct exchange *x)
+struct exec_what exchange_what(const struct exchange *x)
 {
-    struct exec_what what = {
+    return (struct exec_what){
         .who = &x->who,
         .session_id = x->session ? x->session->id : STR_NONE,
         .transport = x->transport ? str_n(x->transport->shown, 8) : STR_NONE,
@@ -34,6 +36,11 @@ void exchange_note_refusal(struct exchange *x)
         .body = mcp_params_raw(&x->msg),
         .mode = x->up ? upstream_config(x->up)->audit : AUDIT_REDACTED,
     };
+}
+
+void exchange_note_refusal(struct exchange *x)
+{
+    struct exec_what what = exchange_what(x);
     struct exec_result result = {.outcome = STR("refused"), .error = x->refusal};
 
     if (goes_on_record(x))
