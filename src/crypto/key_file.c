@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A new key is written beside its place, synced and linked there, so that a crash leaves either no
- * key or a whole one, and two starts never overwrite each other's. */
+ * key or a whole one, and two starts never overwrite each other's.  What a crash leaves beside it
+ * is taken away before the file is next replaced: it holds keys. */
 #include "crypto/key_file.h"
 
 #include "base/random.h"
 #include "crypto/hash.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define BESIDE ".new." /* and 16 hex digits: a name that nobody gives a copy of their own */
+#define BESIDE_DIGITS 16
 #define KEY_TEXT (2 * KEY_FILE_BYTES + 1) /* with the newline */
 
 static bool sync_directory_of(const char *path)
@@ -28,11 +33,37 @@ static bool sync_directory_of(const char *path)
     return ok;
 }
 
+static bool is_left_over(const char *name, const char *base)
+{
+    size_t n = strlen(base);
+    if (strncmp(name, base, n) != 0 || strncmp(name + n, BESIDE, sizeof(BESIDE) - 1) != 0)
+        return false;
+    const char *digits = name + n + sizeof(BESIDE) - 1;
+    return strlen(digits) == BESIDE_DIGITS && strspn(digits, "0123456789abcdef") == BESIDE_DIGITS;
+}
+
+/* Another process that is writing just now fails for it, and says so. */
+static void drop_left_overs(const char *path)
+{
+    char copy[PATH_MAX], again[PATH_MAX];
+    snprintf(copy, sizeof(copy), "%s", path);
+    snprintf(again, sizeof(again), "%s", path);
+    const char *base = basename(again);
+    DIR *dir = opendir(dirname(copy));
+    if (!dir)
+        return;
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+        if (is_left_over(e->d_name, base))
+            unlinkat(dirfd(dir), e->d_name, 0);
+    closedir(dir);
+}
+
 bool key_file_put(const char *path, struct str text, bool first)
 {
-    char beside[PATH_MAX + 24];
-    snprintf(beside, sizeof(beside), "%s.%ld", path, (long)getpid());
-    unlink(beside);
+    char beside[PATH_MAX + sizeof(BESIDE) + BESIDE_DIGITS];
+    if (!first)
+        drop_left_overs(path);
+    snprintf(beside, sizeof(beside), "%s" BESIDE "%016" PRIx64, path, random_u64());
     int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     bool ok = fd >= 0 && write(fd, text.p, text.n) == (ssize_t)text.n && fsync(fd) == 0;
     if (ok && first)

@@ -245,6 +245,31 @@ TEST(test_master_add__keeps_the_old_key_readable_until_it_is_dropped)
     leave(&p);
 }
 
+/* Beside the file, as a crash or its owner leaves it. */
+static void put_beside(const struct place *p, const char *end, struct place *ret)
+{
+    *ret = *p;
+    snprintf(ret->path, sizeof(ret->path), "%s/master.key%s", p->dir, end);
+    put(ret, HEX_A, 0600);
+}
+
+TEST(test_master_add__takes_away_what_a_crash_left_and_no_copy_of_its_owners)
+{
+    static const char *const copies[] = {".new", ".new.20261116", ".20261116", ".bak"};
+    struct place p, left, copy[countof(copies)];
+    struct error err;
+    enter(&p);
+    put(&p, HEX_A, 0600);
+    put_beside(&p, ".new.00c0ffee12345678", &left);
+    for (size_t i = 0; i < countof(copies); i++)
+        put_beside(&p, copies[i], &copy[i]);
+    assert_true(master_add(str_of(p.path), STR(HEX_B "\n"), &err));
+    assert_int_equal(access(left.path, F_OK), -1);
+    for (size_t i = 0; i < countof(copies); i++)
+        assert_int_equal(unlink(copy[i].path), 0);
+    leave(&p);
+}
+
 TEST(test_master_add__refuses_a_weak_key_and_the_one_in_use)
 {
     struct place p;

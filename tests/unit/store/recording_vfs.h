@@ -57,7 +57,7 @@ static inline void recording_keep(struct recorded r, const void *bytes)
         rec->cap_kept = rec->cap_kept ? 2 * rec->cap_kept : 256;
         rec->kept = xrealloc(rec->kept, rec->cap_kept * sizeof(*rec->kept));
     }
-    if (r.n > 0) {
+    if (bytes && r.n > 0) {
         r.bytes = xmalloc(r.n);
         memcpy(r.bytes, bytes, r.n);
     }
