@@ -9,11 +9,11 @@
 
 #include "base/clock.h"
 #include "base/log_text.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -203,17 +203,11 @@ static void *writer_main(void *arg unused_arg)
 
 void log_start(void)
 {
-    sigset_t all, before;
-
     if (log_state.running)
         return;
     log_state.stopping = false;
-    /* Signals belong to the loop thread. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&log_state.writer, NULL, writer_main, NULL) == 0)
+    if (thread_start(&log_state.writer, "log", writer_main, NULL))
         log_state.running = true;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void log_stop(void)

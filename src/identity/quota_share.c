@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "crypto/hash.h"
 
 #include <math.h>
@@ -432,7 +433,7 @@ bool quota_share_new(struct quotas *home, const struct quotas_config *config,
     s->tick = loop_timer_new(home->loop, on_tick, s);
     s->wake = eventfd(0, EFD_CLOEXEC);
     s->stop = eventfd(0, EFD_CLOEXEC);
-    if (s->wake < 0 || s->stop < 0 || pthread_create(&s->thread, NULL, run, s) != 0)
+    if (s->wake < 0 || s->stop < 0 || !thread_start(&s->thread, "shared-limits", run, s))
         die("cannot start a thread for shared limits");
     loop_timer_start(s->tick, 0, TICK_MS);
     *ret = s;

@@ -13,6 +13,7 @@
 #include "io/loop.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -340,6 +341,7 @@ static void job_on_pool(uv_work_t *work)
 {
     struct loop_job *job = container_of(work, struct loop_job, work);
 
+    thread_roam(); /* the pool begins when it is first needed */
     job->run(job->arg);
 }
 

@@ -5,8 +5,9 @@
  * (lock held), which the loop empties; so every job accepted gets one `done`. */
 #include "io/worker.h"
 
+#include "base/thread.h"
+
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 struct worker {
@@ -92,20 +93,15 @@ static void on_posted(struct loop_task *task)
 struct worker *worker_new(struct loop *loop)
 {
     struct worker *w = xcalloc(1, sizeof(*w));
-    sigset_t all, before;
-
     w->loop = loop;
     w->task.fn = on_posted;
     list_init(&w->waiting);
     list_init(&w->finished);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->work, NULL);
-    sigfillset(&all); /* signals are the loop thread's business */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int i = 0; i < WORKER_THREADS; i++)
-        if (pthread_create(&w->threads[i], NULL, thread_main, w) != 0)
+        if (!thread_start(&w->threads[i], "worker", thread_main, w))
             die("cannot start a worker thread; raise the limit of processes (ulimit -u)");
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return w;
 }
 

@@ -7,9 +7,10 @@
  * such stack, and one posted task while it is not empty. */
 #include "store/lanes_impl.h"
 
+#include "base/thread.h"
+
 #include <errno.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -196,23 +197,18 @@ static void *lane_read_main(void *arg)
 static void lane_start(struct lanes *l, struct lane *lane, const char *name, struct store *store,
                        void *(*main)(void *))
 {
-    sigset_t all, before;
     lane->lanes = l;
     lane->name = name;
     lane->store = store;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&lane->thread, NULL, main, lane);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
+    if (!thread_start(&lane->thread, name, main, lane))
         die("cannot start the thread %s; raise the limit of processes (ulimit -u)", name);
-    pthread_setname_np(lane->thread, name);
 }
 
 struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config)
 {
     struct lanes *l = xcalloc(1, sizeof(*l));
     l->config = *config;
+    l->loop_thread = gettid();
     if (!l->config.max_queue)
         l->config.max_queue = 65536;
     if (!l->config.max_batch)

@@ -71,6 +71,7 @@ struct lanes_config {
     int64_t company_us;     /* longest wait for company; 0: 1000; negative: never wait */
     int64_t return_us;      /* and for those who wrote lately to come back; the same */
 };
+/* On the loop thread. */
 struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config) must_check;
 /* Finishes what is queued, then joins the threads; done callbacks still queued are run.  On the
  * loop thread; what they hand in now is refused. */

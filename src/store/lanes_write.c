@@ -2,7 +2,7 @@
 /* The write lane: group commit, and the fold between batches.
  *
  *     take jobs → company? → prepare each → assign, write, commit → hand back → upkeep → fold, if
- * due
+ *     due → where to run
  *
  * A batch that fails because of one job is written again in halves until that job stands alone, so
  * that nobody pays for another's mistake.  A batch that fails because the store does
@@ -39,6 +39,7 @@ struct writer {
     int64_t fold_due_us;      /* 0: nothing to fold */
     size_t unfolded;          /* events appended since, about */
     int64_t probe_due_us;     /* 0: healthy */
+    struct place place;
 };
 
 static void take_jobs(struct writer *w)
@@ -279,6 +280,8 @@ static void sleep_until_due(struct writer *w, int64_t now_us)
     int64_t due_us = w->fold_due_us;
     if (w->probe_due_us && (!due_us || w->probe_due_us < due_us))
         due_us = w->probe_due_us;
+    if (w->place.together && (!due_us || w->place.due_us < due_us))
+        due_us = w->place.due_us; /* nobody is left bound to where there is no more to do */
     lane_sleep(w->lane, !due_us ? -1 : due_us > now_us ? due_us - now_us : 0);
 }
 
@@ -298,6 +301,7 @@ static bool turn(struct writer *w)
     if (due)
         fold_slice(w);
     probe_if_due(w, now_us);
+    place_review(&w->place, now_us);
     if (had_jobs || due)
         return true;
     if (stopping)
@@ -316,6 +320,7 @@ void *lane_write_main(void *arg)
     w.ops = xcalloc(max, sizeof(*w.ops));
     struct sched_param plain = {0};
 
+    place_init(&w.place, lane->lanes->loop_thread, lane_now_us());
     prctl(PR_SET_TIMERSLACK, 1000); /* company is counted in tens of microseconds */
     /* It never interrupts the loop: a commit gains nothing from beginning some microseconds
      * earlier, and the loop loses its caches.  Refused by nobody; if it were, all works the same.
@@ -323,6 +328,7 @@ void *lane_write_main(void *arg)
     (void)sched_setscheduler(0, SCHED_BATCH, &plain);
     while (turn(&w))
         ;
+    place_part(&w.place);
     for (int i = 0; i < FOLD_LAST_SLICES && w.fold_due_us && fold_slice(&w); i++)
         ;
     free(w.jobs);

@@ -4,6 +4,7 @@
 #include "store/redis_listen.h"
 
 #include "base/log.h"
+#include "base/thread.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -135,7 +136,7 @@ bool redis_listen_new(const struct redis_listen_config *config, struct redis_lis
     l->config.channel = arena_dup(l->names, config->channel);
     l->task.fn = on_posted;
     l->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (l->stop_fd < 0 || pthread_create(&l->thread, NULL, run, l) != 0)
+    if (l->stop_fd < 0 || !thread_start(&l->thread, "redis-listen", run, l))
         die("cannot start a thread for Redis");
     *ret = l;
     return true;
