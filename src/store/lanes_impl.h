@@ -77,6 +77,7 @@ struct place_look {
 struct place {
     pid_t loop, own; /* the threads */
     bool together;
+    bool was_in_the_way;                   /* at the last look */
     cpu_set_t shared, loop_home, own_home; /* while together: the one, and what they had before */
     struct place_look last;
     int64_t due_us;        /* of the next look; INT64_MAX: the kernel does not count */

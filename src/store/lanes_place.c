@@ -8,8 +8,9 @@
  * have run at once, and an audited call takes less (decision 0033).
  *
  * That is given up at once when it no longer holds.  The kernel counts how long each thread was
- * ready to run and did not; as soon as that is two thirds of the time, whether they wait for each
- * other or for somebody else on that processor, they part, and try again after a rest that doubles.
+ * ready to run and did not; as soon as that is two thirds of the time in two looks, whether they
+ * wait for each other or for somebody else on that processor, they part, and try again after a rest
+ * that doubles.
  * Without that count they never come together.
  *
  * Everything here runs on the write lane's thread. */
@@ -23,6 +24,7 @@
 #define BUSY_SHARE 5           /* percent of the time that the lane runs when it has much to do */
 #define WAIT_SHARE 66          /* percent that they wait when they are in each other's way */
 #define HOLD_US (10 * 1000000) /* then the scheduler may choose another processor for them */
+#define SETTLED_US 1000000
 #define REST_FIRST_US 1000000
 #define REST_MOST_US (64 * REST_FIRST_US)
 
@@ -99,23 +101,31 @@ void place_init(struct place *p, pid_t loop, int64_t now_us)
     (void)look(p, now_us, &p->last); /* nothing is counted of a thread that has just begun */
 }
 
+/* It doubles only as long as coming together harms at once. */
+static void rest_after(struct place *p, int64_t now_us)
+{
+    if (now_us - p->since_us > SETTLED_US)
+        p->rest_us = REST_FIRST_US;
+    p->not_before_us = now_us + p->rest_us;
+    p->rest_us = p->rest_us * 2 > REST_MOST_US ? REST_MOST_US : p->rest_us * 2;
+}
+
 enum place_step place_decide(struct place *p, const struct place_look *next)
 {
     int64_t wall = next->at_us - p->last.at_us;
     bool busy = (next->ran_us - p->last.ran_us) * 100 >= BUSY_SHARE * wall;
     bool in_the_way = (next->waited_us - p->last.waited_us) * 100 > WAIT_SHARE * wall;
 
-    if (!p->together)
+    if (!p->together) {
+        p->was_in_the_way = false;
         return busy && next->at_us >= p->not_before_us ? PLACE_JOIN : PLACE_STAY;
-    if (in_the_way) {
-        p->not_before_us = next->at_us + p->rest_us;
-        p->rest_us = p->rest_us * 2 > REST_MOST_US ? REST_MOST_US : p->rest_us * 2;
+    }
+    if (in_the_way && p->was_in_the_way) {
+        rest_after(p, next->at_us);
         return PLACE_PART;
     }
-    if (next->at_us - p->since_us < HOLD_US)
-        return busy ? PLACE_STAY : PLACE_PART;
-    p->rest_us = REST_FIRST_US;
-    return PLACE_PART;
+    p->was_in_the_way = in_the_way;
+    return busy && next->at_us - p->since_us < HOLD_US ? PLACE_STAY : PLACE_PART;
 }
 
 void place_review(struct place *p, int64_t now_us)

@@ -66,6 +66,7 @@ TEST(test_place_decide__parts_when_they_wait_and_tries_again_after_a_rest_that_d
     struct place p = joined();
     for (size_t i = 0; i < countof(rests_s); i++) {
         int64_t rest = rests_s[i] * (int64_t)SECOND;
+        assert_int_equal(after(&p, 30, 67), PLACE_STAY); /* once may be chance */
         assert_int_equal(after(&p, 30, 67), PLACE_PART);
         int64_t parted_us = p.last.at_us;
         while (after(&p, 30, 0) == PLACE_STAY)
@@ -74,18 +75,28 @@ TEST(test_place_decide__parts_when_they_wait_and_tries_again_after_a_rest_that_d
     }
 }
 
-TEST(test_place_decide__lets_the_scheduler_choose_anew_and_forgets_the_rest)
+TEST(test_place_decide__rests_shortly_again_after_it_went_well)
 {
     struct place p = joined();
-    assert_int_equal(after(&p, 30, 67), PLACE_PART);
-    assert_int_equal(p.rest_us, 2 * SECOND);
-    while (after(&p, 30, 0) != PLACE_JOIN)
-        ;
+    for (int went_well = 0; went_well < 3; went_well++) {
+        for (int i = 0; i < 11; i++)
+            assert_int_equal(after(&p, 30, 67 * (i % 2)), PLACE_STAY);
+        assert_int_equal(after(&p, 30, 67), PLACE_STAY);
+        assert_int_equal(after(&p, 30, 67), PLACE_PART);
+        int64_t parted_us = p.last.at_us;
+        while (after(&p, 30, 0) == PLACE_STAY)
+            ;
+        assert_int_equal(p.last.at_us - parted_us, SECOND);
+    }
+}
+
+TEST(test_place_decide__lets_the_scheduler_choose_anew_now_and_then)
+{
+    struct place p = joined();
     int64_t joined_us = p.last.at_us;
     while (after(&p, 30, 0) == PLACE_STAY)
         ;
     assert_int_equal(p.last.at_us - joined_us, 10 * SECOND);
-    assert_int_equal(p.rest_us, SECOND);
     assert_int_equal(after(&p, 30, 0), PLACE_JOIN);
 }
 
