@@ -349,6 +349,14 @@ static void wait_for_connection(struct http_call *call, const struct iovec *part
     client_dial_as_needed(p);
 }
 
+void client_call_again(struct http_call *call, struct str request)
+{
+    const struct iovec part = {(char *)request.p, request.n};
+
+    if (!send_now(call, &part, 1))
+        wait_for_connection(call, &part, 1);
+}
+
 static bool is_clean(struct str target)
 {
     for (size_t i = 0; i < target.n; i++)

@@ -353,8 +353,23 @@ static void on_error(void *arg, const struct error *e)
     client_conn_close(c);
 }
 
-static const struct conn_events conn_events = {
-    .on_open = on_open, .on_bytes = on_bytes, .on_eof = on_eof, .on_error = on_error};
+/* The connection was dead before the request left: another one will do. */
+static void on_returned(void *arg, struct str request)
+{
+    struct client_conn *c = arg;
+    struct http_call *call = c->call;
+
+    c->call = NULL;
+    call->conn = NULL;
+    client_conn_close(c);
+    client_call_again(call, request);
+}
+
+static const struct conn_events conn_events = {.on_open = on_open,
+                                               .on_bytes = on_bytes,
+                                               .on_eof = on_eof,
+                                               .on_error = on_error,
+                                               .on_returned = on_returned};
 
 static void on_deadline(struct deadline *d)
 {

@@ -96,5 +96,7 @@ void client_conn_close(struct client_conn *c); /* its call, if any, must have be
 must_check bool client_conn_send(struct client_conn *c, struct http_call *call,
                                  const struct iovec *parts, int n);
 bool client_conn_has_sent(const struct client_conn *c);
+/* Sends the call on another connection than the one that died before it left. */
+void client_call_again(struct http_call *call, struct str request);
 
 #endif

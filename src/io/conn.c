@@ -17,6 +17,7 @@
 #include "io/conn.h"
 
 #include "io/address.h"
+#include "io/outbox.h"
 #include "io/tls_impl.h"
 
 #include <assert.h>
@@ -49,6 +50,7 @@ struct conn {
     bool is_paused : 1, at_eof : 1, is_broken : 1, shut_wanted : 1;
     bool tls_read_needs_write : 1, tls_write_needs_read : 1;
     bool later_set : 1, owes_error : 1, owes_read : 1;
+    bool is_held : 1; /* a message of it is in the outbox, and nothing in `queue` */
     struct loop_fd *watch;
     struct buf queue;
     size_t queue_at; /* bytes of `queue` already written */
@@ -286,6 +288,39 @@ static bool flush(struct conn *c, struct error *err, bool *ret_empty)
     return true;
 }
 
+/* Lets it wait for the end of the turn.  What cannot goes behind what did. */
+static bool hold(struct conn *c, const struct iovec *parts, int n, size_t total)
+{
+    struct outbox *box = loop_outbox(c->loop);
+
+    if (!c->tls && c->is_socket && outbox_add(box, c, parts, n, total)) {
+        c->is_held = true;
+        return true;
+    }
+    if (c->is_held)
+        outbox_empty(box);
+    return false;
+}
+
+void conn_write_held(struct conn *c, struct str message)
+{
+    const struct iovec part = {(char *)message.p, message.n};
+    struct error err;
+    size_t done = 0;
+
+    if (c->phase == CLOSED) /* when the message before this one came back */
+        return;
+    c->is_held = false;
+    if (conn_queued(c) == 0 && !c->is_broken && !write_plain(c, &part, 1, &done, &err))
+        mark_broken(c, &err);
+    if (c->is_broken) {
+        c->events->on_returned(c->arg, message);
+    } else if (done < message.n) {
+        queue_rest(c, &part, 1, done);
+        update_want(c);
+    }
+}
+
 bool conn_write(struct conn *c, const struct iovec *parts, int n)
 {
     struct error err;
@@ -298,6 +333,10 @@ bool conn_write(struct conn *c, const struct iovec *parts, int n)
     if (conn_queued(c) && (total > c->max_queue || conn_queued(c) > c->max_queue - total))
         return false;
     if (unlikely(total == 0 || c->is_broken || c->phase == CLOSED))
+        return true;
+    if (c->events->on_returned && c->phase == OPEN && !conn_queued(c) && hold(c, parts, n, total))
+        return true;
+    if (unlikely(c->is_broken || c->phase == CLOSED)) /* by what stood before it */
         return true;
     if (likely(c->phase == OPEN && !conn_queued(c))) {
         if (unlikely(!write_direct(c, parts, n, total, &done, &err))) {
@@ -451,6 +490,8 @@ static void on_ready(void *arg, int events)
 {
     struct conn *c = arg;
 
+    if (unlikely(c->is_held)) /* nobody hears an answer to what he has not said */
+        outbox_empty(loop_outbox(c->loop));
     if (unlikely(c->phase == CLOSED || c->is_broken))
         return;
     if (unlikely(c->phase == CONNECTING)) {
@@ -555,6 +596,8 @@ void conn_close(struct conn *c)
 {
     if (!c || c->phase == CLOSED)
         return;
+    if (c->is_held) /* it was never said */
+        outbox_forget(loop_outbox(c->loop), c);
     tls_session_free(c->tls);
     c->tls = NULL;
     c->phase = CLOSED;
@@ -581,6 +624,8 @@ void conn_pause(struct conn *c, bool paused)
 
 void conn_shutdown_write(struct conn *c)
 {
+    if (c->is_held)
+        outbox_empty(loop_outbox(c->loop));
     c->shut_wanted = true;
     shut_if_wanted(c);
 }

@@ -23,6 +23,9 @@ struct conn_events {
     void (*on_eof)(void *arg);     /* peer finished writing */
     void (*on_drained)(void *arg); /* the write queue became empty; may be NULL */
     void (*on_error)(void *arg, const struct error *e); /* dead; the user still calls conn_close */
+    /* Who sets this lets small messages wait for the end of the turn (io/outbox.h).  When one then
+     * cannot be written the conn is dead, and the message comes back here, instead of on_error. */
+    void (*on_returned)(void *arg, struct str message);
 };
 
 /* Takes the fd (made non-blocking).  `tls` NULL for plain.  The end of a pipe works too: it is only

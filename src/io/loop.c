@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "io/outbox.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -45,6 +46,7 @@ struct loop {
     bool single;     /* loop_turn(): do not wait once something was done */
     int64_t turn_us; /* 0 between turns */
     int64_t stall_us;
+    struct outbox *outbox; /* or NULL: nothing was ever held */
     char scratch[LOOP_SCRATCH];
 };
 
@@ -236,6 +238,7 @@ void loop_free(struct loop *loop)
             "it");
     close(loop->wake_fd);
     free(loop->due.ring);
+    outbox_free(loop->outbox);
     free(loop);
 }
 
@@ -247,6 +250,13 @@ int64_t loop_now_us(const struct loop *loop)
 int64_t loop_now_ms(const struct loop *loop)
 {
     return loop_now_us(loop) / 1000;
+}
+
+struct outbox *loop_outbox(struct loop *loop)
+{
+    if (unlikely(!loop->outbox))
+        loop->outbox = outbox_new(loop);
+    return loop->outbox;
 }
 
 char *loop_scratch(struct loop *loop)

@@ -24,6 +24,9 @@ int64_t loop_now_us(const struct loop *loop);
  */
 #define LOOP_SCRATCH (64 * 1024)
 char *loop_scratch(struct loop *loop);
+/* For conns: made when it is first needed. */
+struct outbox;
+struct outbox *loop_outbox(struct loop *loop);
 
 /* A file descriptor.  `fn` gets LOOP_READ and/or LOOP_WRITE (errors and hang-up show as LOOP_READ).
  */
