@@ -19,7 +19,7 @@ must_check bool key_file_load(const struct key_file *f, struct str path, bool cr
 
 /* Writes a file that its owner alone can read, whole or not at all, and on the disk once this is
  * true.  `first`: only where there is none yet, and one made meanwhile is as good; else in place of
- * what is there.  false leaves why in errno. */
+ * what is there, and what crashes left beside it is taken away.  false leaves why in errno. */
 must_check bool key_file_put(const char *path, struct str text, bool first);
 
 /* Among the credentials of a service manager (CREDENTIALS_DIRECTORY): the path of the one of that

@@ -359,6 +359,7 @@ static void on_returned(void *arg, struct str request)
     struct client_conn *c = arg;
     struct http_call *call = c->call;
 
+    assert(call); /* a connection has one request at a time */
     c->call = NULL;
     call->conn = NULL;
     client_conn_close(c);

@@ -39,10 +39,11 @@ struct conn *conn_dial(struct loop *loop, const struct conn_address *to, struct 
                        const char *server_name, const struct conn_events *events,
                        void *arg) must_check;
 void conn_close(struct conn *c); /* NULL is fine */
-/* Writes now what fits, queues the rest.  false when bytes wait already and the queue would pass
- * `max_queue`: the message is then not queued at all and the caller decides (a full stream is
- * closed).  With nothing waiting a message of any size is taken: its maker bounds it.  What is
- * written to a broken conn is lost, as bytes on the wire are; on_error follows. */
+/* Writes now what fits (with on_returned: when the turn ends, if it is small), queues the rest.
+ * false when bytes wait already and the queue would pass `max_queue`: the message is then not
+ * queued at all and the caller decides (a full stream is closed).  With nothing waiting a message
+ * of any size is taken: its maker bounds it.  What is written to a broken conn is lost, as bytes on
+ * the wire are; on_error follows. */
 must_check bool conn_write(struct conn *c, const struct iovec *parts, int n);
 #define CONN_MAX_PARTS 64
 void conn_set_max_queue(struct conn *c, size_t bytes); /* default 8 MiB */

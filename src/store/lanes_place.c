@@ -59,7 +59,7 @@ static bool look(const struct place *p, int64_t now_us, struct place_look *ret)
     return true;
 }
 
-/* A bit of one processor; the lane's own, so that only the loop must move. */
+/* To the processor that the lane is on, so that only the loop must move. */
 static bool join(struct place *p)
 {
     int here = sched_getcpu();

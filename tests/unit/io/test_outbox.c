@@ -167,6 +167,7 @@ TEST(test_outbox__what_cannot_leave_comes_back_instead_of_an_error)
     b.closes_when_returned = true;
     say(&a, "hello");
     say(&b, "there");
+    say(&b, "again"); /* but nothing comes after conn_close() */
     close(a.peer);
     close(b.peer);
     a.peer = b.peer = -1;
