@@ -298,6 +298,7 @@ static bool open_db(struct sqlite_store *s, struct error *err)
         }
         rc = sqlite3_exec(s->db, s->read_only ? reader_pragmas : writer_pragmas, NULL, NULL, NULL);
     }
+
     if (rc == SQLITE_OK)
         return true;
     error_of(s->db, rc, err, "opening");
@@ -413,6 +414,9 @@ static void sq_close(struct store *store)
     close_db(s);
     free(s->unfolded);
     segment_release(&s->segment);
+    packer_free(s->packer);
+    for (size_t i = 0; i < countof(s->packed); i++)
+        buf_release(&s->packed[i]);
     free(s->path);
     free(s->sql_dir);
     free(s);
@@ -499,6 +503,9 @@ bool sq_open_file(const struct store_config *config, struct sqlite_store **ret, 
     s->sql_dir = config->sql_dir ? copy_of(str_of(config->sql_dir)) : NULL;
     s->read_only = config->read_only;
     segment_init(&s->segment);
+    s->packer = packer_new();
+    for (size_t i = 0; i < countof(s->packed); i++)
+        buf_init(&s->packed[i], SIZE_MAX / 4);
     if (!open_db(s, err)) {
         sq_close(&s->base);
         return false;

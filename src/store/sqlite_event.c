@@ -13,6 +13,8 @@ bool sq_events_open(struct sqlite_store *s, struct sq_events *c, enum sq_stateme
     if (!st)
         return false;
     *c = (struct sq_events){.s = s, .st = st};
+    for (size_t i = 0; i < countof(c->plain); i++)
+        buf_init(&c->plain[i], SIZE_MAX / 4);
     c->scan = (struct segment_scan){.from = from, .upto = upto, .down = which == SQ_EVENTS_DOWN};
     struct sq_bind b = {.st = st};
     sq_int(&b, with_bodies);
@@ -25,6 +27,8 @@ void sq_events_close(struct sq_events *c)
 {
     sq_reset(c->st);
     segment_scan_release(&c->scan);
+    for (size_t i = 0; i < countof(c->plain); i++)
+        buf_release(&c->plain[i]);
 }
 
 static bool next_segment(struct sq_events *c, bool *ret_found, struct error *err)
@@ -35,16 +39,20 @@ static bool next_segment(struct sq_events *c, bool *ret_found, struct error *err
         return true;
     struct sq_row r = {.st = c->st};
     c->scan.walk.id = sq_get_int(&r);
-    c->scan.walk.records = sq_peek_bytes(&r);
-    c->scan.walk.bodies = sq_peek_bytes(&r);
+    bool packed = sq_get_int(&r) != 0;
+    struct str records = sq_peek_bytes(&r), bodies = sq_peek_bytes(&r);
+    c->scan.walk.records = packed ? unpack_bytes(records, &c->plain[0]) : records;
+    c->scan.walk.bodies = packed ? unpack_bytes(bodies, &c->plain[1]) : bodies;
     return true;
 }
 
 bool sq_events_next(struct sq_events *c, struct event_row *ret, bool *ret_found, struct error *err)
 {
     while (!segment_scan_next(&c->scan, ret)) {
-        if (!next_segment(c, ret_found, err))
+        if (!next_segment(c, ret_found, err)) {
+            sq_events_close(c);
             return false;
+        }
         if (!*ret_found)
             return true;
     }
@@ -86,6 +94,13 @@ static bool is_repeated(struct sqlite_store *s, const struct event_row *e, bool 
     return !*ret || same || event_id_is_taken(e, err);
 }
 
+static struct str packed(struct sqlite_store *s, const struct buf *plain, struct buf *to)
+{
+    buf_reset(to);
+    pack_bytes(s->packer, buf_str(plain), to);
+    return buf_str(to);
+}
+
 static bool insert_segment(struct sqlite_store *s, int64_t first, struct error *err)
 {
     struct segment *seg = &s->segment;
@@ -94,8 +109,8 @@ static bool insert_segment(struct sqlite_store *s, int64_t first, struct error *
         return false;
     struct sq_bind b = {.st = st};
     sq_int(&b, first);
-    sq_blob(&b, buf_str(&seg->records));
-    sq_blob(&b, buf_str(&seg->bodies));
+    sq_blob(&b, packed(s, &seg->records, &s->packed[0]));
+    sq_blob(&b, packed(s, &seg->bodies, &s->packed[1]));
     bool ok = sq_run(s, st, err);
     s->newest = first + (int64_t)seg->n - 1;
     segment_reset(seg);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "store/migrate.h"
+#include "store/pack.h"
 #include "store/segment.h"
 #include "store/store_impl.h"
 
@@ -210,6 +211,8 @@ struct sqlite_store {
     const struct event_row *gathered[512];
     size_t n_gathered;
     struct segment segment;
+    struct packer *packer;
+    struct buf packed[2];               /* records and bodies of the segment being written */
     char reads_after[DOCUMENT_ID_TEXT]; /* the session up to which reads were looked through */
     int64_t newest; /* no later event of its writer is in the file; -1: unknown */
 };
@@ -240,6 +243,8 @@ void sq_end_read(struct sqlite_store *s);
 void sq_page_begin(struct sqlite_store *s);
 void sq_page_end(struct sqlite_store *s);
 struct migrate_driver sq_migrate_driver(sqlite3 **db);
+/* The SQL function unpacked(BLOB), for the migration that goes back.  Returns SQLite's code. */
+int sq_add_unpacked(sqlite3 *db);
 /* Opens the file and leaves its schema alone; ends with store_close(). */
 must_check bool sq_open_file(const struct store_config *config, struct sqlite_store **ret,
                              struct error *err);
@@ -422,6 +427,7 @@ struct sq_events {
     struct sqlite_store *s;
     sqlite3_stmt *st;
     struct segment_scan scan;
+    struct buf plain[2]; /* records and bodies of the segment at hand, when they are packed */
 };
 must_check bool sq_events_open(struct sqlite_store *s, struct sq_events *c, enum sq_statement which,
                                int64_t from, int64_t upto, bool with_bodies, struct error *err);

@@ -18,8 +18,30 @@ static bool exec_text(void *arg, const char *sql, const char *doing, struct erro
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK || failed(db, err, doing);
 }
 
+static void on_unpacked(sqlite3_context *call, int n unused_arg, sqlite3_value **args)
+{
+    struct buf room;
+    if (sqlite3_value_type(args[0]) != SQLITE_BLOB) /* deleted bodies stay so */
+        return;
+    buf_init(&room, SIZE_MAX / 4);
+    struct str plain = unpack_bytes(
+        str_n(sqlite3_value_blob(args[0]), (size_t)sqlite3_value_bytes(args[0])), &room);
+    sqlite3_result_blob64(call, plain.n ? plain.p : "", plain.n, SQLITE_TRANSIENT);
+    buf_release(&room);
+}
+
+int sq_add_unpacked(sqlite3 *db)
+{
+    return sqlite3_create_function_v2(db, "unpacked", 1,
+                                      SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,
+                                      on_unpacked, NULL, NULL, NULL);
+}
+
 static bool on_begin(void *arg, struct error *err)
 {
+    sqlite3 *db = *(sqlite3 **)arg;
+    if (sq_add_unpacked(db) != SQLITE_OK)
+        return failed(db, err, "preparing a migration");
     return exec_text(arg, "BEGIN IMMEDIATE", "locking the schema", err);
 }
 

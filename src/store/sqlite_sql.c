@@ -100,7 +100,7 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
 
 /* Segments that may hold events ?2 to ?3. */
 #define SEGMENTS                                                                                   \
-    "SELECT id, records, CASE WHEN ?1 THEN bodies END FROM events WHERE id <= ?3 "                 \
+    "SELECT id, packed, records, CASE WHEN ?1 THEN bodies END FROM events WHERE id <= ?3 "         \
     "AND id >= coalesce((SELECT max(id) FROM events WHERE id <= ?2), ?2) "
 
 const char *const sq_texts[SQ_COUNT] = {
@@ -350,7 +350,7 @@ const char *const sq_texts[SQ_COUNT] = {
                     "FROM upstream_links WHERE session_id = ?3 AND " OWNED_SESSION(
                         "?3", "?1", "?2") " ORDER BY server",
 
-    [SQ_EVENTS_INSERT] = "INSERT INTO events (id, records, bodies) VALUES (?,?,?)",
+    [SQ_EVENTS_INSERT] = "INSERT INTO events (id, records, bodies, packed) VALUES (?,?,?,1)",
     [SQ_EVENTS_UP] = SEGMENTS "ORDER BY id",
     [SQ_EVENTS_DOWN] = SEGMENTS "ORDER BY id DESC",
 

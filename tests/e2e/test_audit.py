@@ -14,6 +14,7 @@ import pytest
 import harness
 from commands import command_env, run, run_json
 from harness import wait_for
+from packed import unpacked
 
 SEED = int(os.environ.get('HOLDFAST_SEED') or random.SystemRandom().randrange(1 << 32))
 TAMPERINGS = 200 if harness.LONG else 20
@@ -208,6 +209,10 @@ def event_name(ident):
 FRAME = 40
 
 
+def laid_open(row):
+    return {'id': row['id'], **{c: unpacked(row[c]) if row['packed'] else row[c] for c in ('records', 'bodies')}}
+
+
 def frames_of(row):
     """(id, where it begins and ends in `records`, and in `bodies`) of every event of a segment."""
     ident, at, body_at, found = row['id'], 0, 0, []
@@ -249,7 +254,15 @@ def tamper(db, dice):
         for one, two in ((first, 0), (second, first), (0, second)):
             db.execute('UPDATE events SET id = ? WHERE id = ?', (two, one))
         return f'swap {first} {second}', first
-    column, value, first, last = flip(row, dice)
+    plain = laid_open(row)
+    if dice.random() < 0.5:  # as it is: one byte may stand for several events
+        column = dice.choice(('records', 'bodies')) if row['bodies'] else 'records'
+        value, at = row[column], dice.randrange(len(row[column]))
+        value = value[:at] + bytes([value[at] ^ (1 << dice.randrange(8))]) + value[at + 1:]
+        db.execute(f'UPDATE events SET {column} = ? WHERE id = ?', (value, row['id']))
+        return f"edit packed {column} of {row['id']}", *(f[0] for f in frames_of(plain))
+    column, value, first, last = flip(plain, dice)
+    db.execute('UPDATE events SET records = ?, bodies = ?, packed = 0 WHERE id = ?', (plain['records'], plain['bodies'], row['id']))
     db.execute(f'UPDATE events SET {column} = ? WHERE id = ?', (value, row['id']))
     return f"edit {column} of {row['id']}", *range(first, last + 1)
 

@@ -9,6 +9,7 @@ import pytest
 
 import harness
 from commands import command_env, run
+from packed import unpacked
 
 
 def numbers(hf):
@@ -52,6 +53,7 @@ def test_dry_run_prints_sql_that_runs_and_changes_nothing(holdfast):
     mine.close()
     assert run(hf, 'db', 'migrate').stdout == ''  # what was run by hand counts
     back = run(hf, 'db', 'rollback', '--to', '0', '--dry-run').stdout
+    db.create_function('unpacked', 1, unpacked)  # Holdfast's own; 0011 says so
     db.executescript(back)
     assert not db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'").fetchall()
 

@@ -6,8 +6,10 @@
 #include "audit/event_id.h"
 #include "audit/source.h"
 #include "base/random.h"
+#include "store/migrate.h"
 #include "store/record.h"
 #include "store/segment.h"
+#include "store/sqlite_impl.h"
 
 #include <sqlite3.h>
 
@@ -82,16 +84,40 @@ static void copy_database(struct audit_db *db)
     assert_int_equal(system(command), 0);
 }
 
-static void run_sql(struct audit_db *db, const char *sql)
+/* Did it change anything? */
+static bool try_sql(struct audit_db *db, const char *sql)
 {
     char path[128], *message = NULL;
     sqlite3 *raw;
     audit_db_path(db, "t.db", path);
     assert_int_equal(sqlite3_open(path, &raw), SQLITE_OK);
+    assert_int_equal(sq_add_unpacked(raw), SQLITE_OK);
     if (sqlite3_exec(raw, sql, NULL, NULL, &message) != SQLITE_OK)
         fail_msg("%s: %s", sql, message);
-    assert_true(sqlite3_total_changes(raw) > 0);
+    bool changed = sqlite3_total_changes(raw) > 0;
     sqlite3_close(raw);
+    return changed;
+}
+
+static void run_sql(struct audit_db *db, const char *sql)
+{
+    assert_true(try_sql(db, sql));
+}
+
+/* Events as they were stored before they were packed, and still may be. */
+static void lay_open(struct audit_db *db)
+{
+    run_sql(db, "UPDATE events SET records = unpacked(records), bodies = unpacked(bodies), "
+                "packed = 0");
+}
+
+/* Makes t.db what copy_database() copies. */
+static void keep_copy(struct audit_db *db)
+{
+    char command[256];
+    snprintf(command, sizeof(command), "rm %s/holdfast.db* && cp %s/t.db %s/holdfast.db", db->dir,
+             db->dir, db->dir);
+    assert_int_equal(system(command), 0);
 }
 
 static int64_t random_event(void)
@@ -177,6 +203,8 @@ TEST(test_verify__names_the_first_bad_event_after_any_tampering)
         char sql[512], id[EVENT_ID_TEXT], want[64];
         struct error err = {0};
         copy_database(&db);
+        if (i % 4 < 2)
+            lay_open(&db);
         int64_t bad = deeds[i % 2 ? 0 : i / 2 % countof(deeds)](sql, sizeof(sql));
         run_sql(&db, sql);
         if (verify(&db, "t.db", &report, &err))
@@ -213,6 +241,7 @@ TEST(test_verify__deleted_bodies_are_fine_and_counted)
     struct error err;
     fill(&db);
     copy_database(&db);
+    lay_open(&db);
     run_sql(&db, "UPDATE events SET bodies = NULL WHERE substr(records, 43, 1) = x'00'");
     if (!verify(&db, "t.db", &report, &err))
         fail_msg("%s", err.text);
@@ -279,37 +308,53 @@ TEST(test_verify__a_torn_line_of_the_anchor_file_vouches_for_nothing)
     audit_db_close(&db);
 }
 
-/* Many events in one row: a changed byte is laid to the event it belongs to. */
-TEST(test_verify__names_the_event_in_its_segment)
+enum { EVENTS = 12 };
+
+/* Many events in one row. */
+static void fill_one_segment(struct audit_db *db, struct event_row events[EVENTS])
 {
-    enum { EVENTS = 12 };
-    struct event_row events[EVENTS], *pointers[EVENTS];
-    struct audit_db db;
+    struct event_row *pointers[EVENTS];
     struct chain_report report;
-    struct error err;
-    audit_db_open(&db, false);
+    audit_db_open(db, false);
     for (int i = 0; i < EVENTS; i++) {
         events[i] = audit_db_event(EVENT_NOTE, STR("acme"));
         audit_db_body(&events[i], STR("{\"n\":1}"));
         pointers[i] = &events[i];
     }
-    audit_db_write(&db, pointers, EVENTS);
-    store_close(db.store);
-    db.store = NULL;
-    copy_database(&db);
-    must(verify(&db, "t.db", &report, &must_err));
+    audit_db_write(db, pointers, EVENTS);
+    store_close(db->store);
+    db->store = NULL;
+    copy_database(db);
+    must(verify(db, "t.db", &report, &must_err));
     assert_int_equal(report.events, EVENTS);
+}
+
+static void write_edit(char *sql, size_t n, const char *column, size_t at)
+{
+    snprintf(sql, n,
+             "UPDATE events SET %s = CAST(substr(%s, 1, %zu) || CASE "
+             "substr(%s, %zu, 1) WHEN x'55' THEN x'aa' ELSE x'55' END || "
+             "substr(%s, %zu) AS BLOB)",
+             column, column, at - 1, column, at, column, at + 1);
+}
+
+/* A changed byte is laid to the event it belongs to. */
+TEST(test_verify__names_the_event_in_its_segment)
+{
+    struct event_row events[EVENTS];
+    struct audit_db db;
+    struct chain_report report;
+    struct error err;
+    fill_one_segment(&db, events);
+    lay_open(&db);
+    keep_copy(&db);
     char record[512];
     assert_true(record_room(&events[0]) <= sizeof(record));
     size_t frame = 40 + record_write(&events[0], record);
     for (size_t at = 1; at <= EVENTS * frame; at += 7) {
         char sql[512], want[32];
         copy_database(&db);
-        snprintf(sql, sizeof(sql),
-                 "UPDATE events SET records = CAST(substr(records, 1, %zu) || CASE "
-                 "substr(records, %zu, 1) WHEN x'55' THEN x'aa' ELSE x'55' END || "
-                 "substr(records, %zu) AS BLOB)",
-                 at - 1, at, at + 1);
+        write_edit(sql, sizeof(sql), "records", at);
         run_sql(&db, sql);
         if (verify(&db, "t.db", &report, &err))
             fail_msg("not found: %s", sql);
@@ -323,6 +368,67 @@ TEST(test_verify__names_the_event_in_its_segment)
                  "substr(bodies, 33) AS BLOB)");
     assert_false(verify(&db, "t.db", &report, &err)); /* bodies of seven bytes */
     assert_true(strncmp(err.text, "event 1.5 ", 10) == 0);
+    audit_db_close(&db);
+}
+
+/* Packed, a byte may stand for several events; one of the segment is named, whatever was changed.
+ */
+TEST(test_verify__no_changed_byte_of_a_packed_segment_goes_unseen)
+{
+    static const char *const columns[] = {"records", "bodies"};
+    struct event_row events[EVENTS];
+    struct audit_db db;
+    struct chain_report report;
+    fill_one_segment(&db, events);
+    for (size_t c = 0; c < countof(columns); c++) {
+        bool within = true;
+        for (size_t at = 1; within; at += 7) {
+            char sql[512];
+            struct error err = {0};
+            int named = 0;
+            copy_database(&db);
+            write_edit(sql, sizeof(sql), columns[c], at);
+            run_sql(&db, sql);
+            bool ok = verify(&db, "t.db", &report, &err);
+            snprintf(sql, sizeof(sql), "DELETE FROM events WHERE length(%s) > %zu", columns[c],
+                     at + 6);
+            if (ok || sscanf(err.text, "event 1.%d ", &named) != 1 || named < 1 || named > EVENTS)
+                fail_msg("%s, byte %zu: %s", columns[c], at, ok ? "unseen" : err.text);
+            within = try_sql(&db, sql);
+        }
+    }
+    audit_db_close(&db);
+}
+
+/* An older Holdfast reads the events again, and a newer one after it. */
+TEST(test_verify__events_outlive_the_way_back_to_before_they_were_packed)
+{
+    struct event_row events[EVENTS];
+    struct audit_db db;
+    struct chain_report report;
+    struct migrations known;
+    struct arena *mem = arena_new(1 << 20);
+    sqlite3 *raw;
+    char path[128];
+    fill_one_segment(&db, events);
+    audit_db_path(&db, "t.db", path);
+    assert_int_equal(sqlite3_open(path, &raw), SQLITE_OK);
+    struct migrate_driver driver = sq_migrate_driver(&raw);
+    must(migrate_load("sqlite", NULL, mem, &known, &must_err));
+    must(migrate_down(&driver, &known, 10, &must_err));
+    sqlite3_stmt *st;
+    assert_int_equal(
+        sqlite3_prepare_v2(raw, "SELECT CAST(bodies AS TEXT) FROM events", -1, &st, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    assert_memory_equal(sqlite3_column_text(st, 0), "{\"n\":1}{\"n\":1}", 14);
+    sqlite3_finalize(st);
+    must(migrate_up(&driver, &known, &must_err));
+    sqlite3_close(raw);
+    must(verify(&db, "t.db", &report, &must_err));
+    assert_int_equal(report.events, EVENTS);
+    assert_int_equal(report.bodies_deleted, 0);
+    arena_free(mem);
     audit_db_close(&db);
 }
 
