@@ -5,7 +5,8 @@ what Holdfast costs, beside nginx and PostgreSQL, and how well find finds.
 
 Everything runs on this machine over loopback: one upstream (bench_upstream), one load (bench_load),
 and between them, in turn and in alternating order, nothing (direct), nginx as a plain proxy, Holdfast
-without audit and Holdfast with durable audit.  CPU per call is utime + stime of all processes of the
+without audit and Holdfast with durable audit.  A run of several seconds is measured a second of each at a time, as the speed of a
+shared machine changes within seconds, and by more than what is to be told apart.  CPU per call is utime + stime of all processes of the
 subject over the measured window, divided by the calls in it; ratios are taken against the nginx run of
 the same round, so that a slow minute of the machine hits both.  Data lies on the disk of the checkout,
 never on tmpfs, or the audit would cost nothing.  Calls are measured twice: as they come, and with every processor
@@ -34,13 +35,25 @@ PARTS = ('calls', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', '
 MOST_STREAMS = 10000
 
 
-def compare(report, title, subjects, upstream, rounds, note='', beside=(), **options):
-    """Alternating runs of all subjects; the order turns round each time."""
+def joined(pieces):
+    """The pieces of one run as one: sums of what was counted, medians of what was timed."""
+    calls = sum(p['calls'] for p in pieces)
+    whole = {name: statistics.median(p[name] for p in pieces) for name in ('p50_us', 'p99_us')}
+    return {**whole, 'per_s': calls / sum(p['seconds'] for p in pieces), 'foreign': statistics.mean(p['foreign'] for p in pieces),
+            'cpu_us': sum(p['cpu_us'] * p['calls'] for p in pieces) / calls}
+
+
+def compare(report, title, subjects, upstream, rounds, note='', beside=(), seconds=1, **options):
+    """Alternating runs of all subjects, a second of each in turn; the order turns round each time."""
     runs = {s.name: [] for s in subjects}
-    for number in range(rounds):
-        for subject in subjects if number % 2 == 0 else reversed(subjects):
-            runs[subject.name].append(load(subject, upstream, *beside, **options))
-            time.sleep(0.2)
+    for _ in range(rounds):
+        pieces = {s.name: [] for s in subjects}
+        for number in range(seconds):
+            for subject in subjects if number % 2 == 0 else reversed(subjects):
+                pieces[subject.name].append(load(subject, upstream, *beside, seconds=1, warmup=0.3, **options))
+                time.sleep(0.1)
+        for name, some in pieces.items():
+            runs[name].append(joined(some))
     rows = []
     for subject in subjects:
         mine, nginx = runs[subject.name], runs['nginx']
