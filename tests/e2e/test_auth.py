@@ -15,6 +15,7 @@ import harness
 import keys
 from harness import Client, Holdfast, wait_for
 from keys import Issuer, KeyServer, create, listed, revoke
+from packed import events_in
 from scripted import open_gate, script
 from test_stdio import Pipe
 from test_tls import Authority
@@ -80,6 +81,7 @@ def assert_nowhere(hf, secret):
             if os.path.isfile(path):
                 with open(path, 'rb') as file:
                     assert secret.encode() not in file.read(), path
+                assert secret.encode() not in events_in(path)
 
 
 # Without a credential, or with a bad one.

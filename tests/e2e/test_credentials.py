@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from harness import BINARY, BUILD, LONG, wait_for
+from packed import events_in
 from rest import refused
 
 CANARY = 'canary-7f3b9d1c'
@@ -79,6 +80,7 @@ def files_of(folder):
         if os.path.isfile(path):
             with open(path, 'rb') as file:
                 yield path, file.read()
+            yield path + ' (events)', events_in(path)
 
 
 def test_canary__is_in_no_answer_log_file_or_database(rest):

@@ -13,6 +13,7 @@ import pytest
 
 from commands import run, run_json
 from harness import Holdfast, wait_for
+from packed import events_in
 from rest import Rest, refused
 from stored import DAY_MS, Stored, ms
 from walk import Walk
@@ -812,6 +813,9 @@ def test_d13f__secrets_are_not_kept_of_what_is_told(walk):
     else:
         with open(os.path.join(walk.hf.data, 'holdfast.db'), 'rb') as file, open(os.path.join(walk.hf.data, 'holdfast.db-wal'), 'rb') as wal:
             text += (file.read() + wal.read()).decode('latin-1')
+        told = events_in(os.path.join(walk.hf.data, 'holdfast.db')).decode('latin-1')
+        assert 'password' in told
+        text += told
     assert secret not in text and 'hunter2-d13f' not in text
 
 
