@@ -56,7 +56,7 @@ void pack_bytes(struct packer *p, struct str plain, struct buf *to)
 {
     if (plain.n == 0)
         return;
-    assert(plain.n <= LZ4_MAX_INPUT_SIZE);
+    assert(plain.n <= PACK_MAX);
     int room = LZ4_compressBound((int)plain.n);
     char *head = buf_room(to, HEAD + (size_t)room);
     int n = LZ4_compress_fast_extState(p->state, plain.p, head + HEAD, (int)plain.n, room, HASTE);
@@ -66,25 +66,42 @@ void pack_bytes(struct packer *p, struct str plain, struct buf *to)
     buf_grown(to, HEAD + (size_t)n);
 }
 
-struct str unpack_bytes(struct str packed, struct buf *room)
+/* The length that a block is for; 0: that is no block of ours. */
+static size_t plain_length(struct str packed)
 {
-    if (packed.n == 0)
-        return packed;
-    buf_reset(room);
     if (packed.n <= HEAD)
-        return str_n("", 1);
-    struct str block = str_n(packed.p + HEAD, packed.n - HEAD);
+        return 0;
     size_t n = get(packed.p, 4);
-    if (n == 0 || n > LZ4_MAX_INPUT_SIZE || n / BEST_RATIO > block.n || block.n > INT32_MAX)
-        return str_n("", 1);
-    char *plain = buf_room(room, n);
-    bool same = get(packed.p + 4, 8) == checksum(block, n);
-    if (!same) /* what cannot be read is not what was read before */
-        memset(plain, 0, n);
-    int got = LZ4_decompress_safe(block.p, plain, (int)block.n, (int)n);
-    if (likely(same && got == (int)n))
-        return str_n(plain, n);
+    return n <= PACK_MAX && n / BEST_RATIO <= packed.n - HEAD ? n : 0;
+}
+
+/* A forger's checksum is right: what was in the room before must not pass for what he left out. */
+static struct str as_far_as_it_goes(struct str block, char *room, size_t n)
+{
+    memset(room, 0, n);
+    int got = LZ4_decompress_safe(block.p, room, (int)block.n, (int)n);
     if (got > 0)
         n = (size_t)got;
-    return n > 1 ? str_n(plain, n - 1) : str_n("", 1);
+    return n > 1 ? str_n(room, n - 1) : str_n("", 1);
+}
+
+bool unpack_bytes(struct str packed, struct buf *room, struct str *ret)
+{
+    *ret = packed;
+    if (packed.n == 0)
+        return true;
+    size_t n = plain_length(packed);
+    *ret = str_n("", 1);
+    if (n == 0)
+        return false;
+    struct str block = str_n(packed.p + HEAD, packed.n - HEAD);
+    buf_reset(room);
+    char *plain = buf_room(room, n);
+    if (likely(get(packed.p + 4, 8) == checksum(block, n) &&
+               LZ4_decompress_safe(block.p, plain, (int)block.n, (int)n) == (int)n)) {
+        *ret = str_n(plain, n);
+        return true;
+    }
+    *ret = as_far_as_it_goes(block, plain, n);
+    return false;
 }

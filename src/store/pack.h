@@ -11,14 +11,18 @@
 
 #include "base/buf.h"
 
+/* No segment comes near it, and nobody who writes to the file makes a reader take more. */
+#define PACK_MAX ((size_t)64 << 20)
+
 struct packer; /* what packing needs besides; 16 KiB */
 struct packer *packer_new(void) must_check;
 void packer_free(struct packer *p); /* NULL is fine */
 
 /* Appends them to `to`; of nothing, nothing. */
 void pack_bytes(struct packer *p, struct str plain, struct buf *to);
-/* The plain bytes, in `room`, whose content is lost.  Damaged ones come as far as they can be read,
- * never whole: a byte is missing or too many then, so that whoever checks them sees it. */
-struct str unpack_bytes(struct str packed, struct buf *room);
+/* The plain bytes, in `room`, whose content is lost.  false: they are damaged, and come as far as
+ * they can be read, never whole: a byte is missing or too many, so that whoever checks them sees
+ * it. */
+bool unpack_bytes(struct str packed, struct buf *room, struct str *ret);
 
 #endif

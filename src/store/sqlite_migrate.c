@@ -5,6 +5,11 @@
 
 #include "base/clock.h"
 
+/* What a statement needs to undo itself is kept in memory else, which a change of every event of a
+ * large database would fill. */
+static const char to_disk[] = "PRAGMA temp_store = FILE",
+                  to_memory[] = "PRAGMA temp_store = MEMORY";
+
 static bool failed(sqlite3 *db, struct error *err, const char *doing)
 {
     bool busy = (sqlite3_errcode(db) & 0xff) == SQLITE_BUSY;
@@ -24,9 +29,15 @@ static void on_unpacked(sqlite3_context *call, int n unused_arg, sqlite3_value *
     if (sqlite3_value_type(args[0]) != SQLITE_BLOB) /* deleted bodies stay so */
         return;
     buf_init(&room, SIZE_MAX / 4);
-    struct str plain = unpack_bytes(
-        str_n(sqlite3_value_blob(args[0]), (size_t)sqlite3_value_bytes(args[0])), &room);
-    sqlite3_result_blob64(call, plain.n ? plain.p : "", plain.n, SQLITE_TRANSIENT);
+    struct str packed = str_n(sqlite3_value_blob(args[0]), (size_t)sqlite3_value_bytes(args[0])),
+               plain;
+    if (unpack_bytes(packed, &room, &plain))
+        sqlite3_result_blob64(call, plain.n ? plain.p : "", plain.n, SQLITE_TRANSIENT);
+    else
+        sqlite3_result_error(call,
+                             "some events are damaged, and what is left of them would be lost; "
+                             "keep a copy of the database and run `holdfast audit verify`",
+                             -1);
     buf_release(&room);
 }
 
@@ -42,12 +53,14 @@ static bool on_begin(void *arg, struct error *err)
     sqlite3 *db = *(sqlite3 **)arg;
     if (sq_add_unpacked(db) != SQLITE_OK)
         return failed(db, err, "preparing a migration");
-    return exec_text(arg, "BEGIN IMMEDIATE", "locking the schema", err);
+    return exec_text(arg, to_disk, "preparing a migration", err) &&
+           exec_text(arg, "BEGIN IMMEDIATE", "locking the schema", err);
 }
 
 static bool on_commit(void *arg, struct error *err)
 {
-    return exec_text(arg, "COMMIT", "committing a migration", err);
+    return exec_text(arg, "COMMIT", "committing a migration", err) &&
+           exec_text(arg, to_memory, "ending a migration", err);
 }
 
 static void on_rollback(void *arg)
@@ -55,6 +68,7 @@ static void on_rollback(void *arg)
     sqlite3 *db = *(sqlite3 **)arg;
     if (!sqlite3_get_autocommit(db))
         sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    sqlite3_exec(db, to_memory, NULL, NULL, NULL);
 }
 
 static bool on_exec(void *arg, struct str sql, struct error *err)

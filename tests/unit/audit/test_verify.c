@@ -432,6 +432,30 @@ TEST(test_verify__events_outlive_the_way_back_to_before_they_were_packed)
     audit_db_close(&db);
 }
 
+TEST(test_verify__damaged_events_are_not_made_worse_by_the_way_back)
+{
+    struct event_row events[EVENTS];
+    struct audit_db db;
+    struct migrations known;
+    struct error err;
+    struct arena *mem = arena_new(1 << 20);
+    sqlite3 *raw;
+    char path[128], sql[512];
+    fill_one_segment(&db, events);
+    write_edit(sql, sizeof(sql), "bodies", 6); /* of the checksum: all is still there */
+    run_sql(&db, sql);
+    audit_db_path(&db, "t.db", path);
+    assert_int_equal(sqlite3_open(path, &raw), SQLITE_OK);
+    struct migrate_driver driver = sq_migrate_driver(&raw);
+    must(migrate_load("sqlite", NULL, mem, &known, &must_err));
+    assert_false(migrate_down(&driver, &known, 10, &err));
+    assert_non_null(strstr(err.text, "some events are damaged"));
+    sqlite3_close(raw);
+    assert_true(try_sql(&db, "UPDATE events SET packed = packed WHERE packed"));
+    arena_free(mem);
+    audit_db_close(&db);
+}
+
 /* Verifies one segment as it stands. */
 static bool verify_segment(struct audit_db *db, const struct segment *s, struct error *err)
 {

@@ -5,6 +5,9 @@
 #include "base/random.h"
 #include "store/pack.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 struct fixture {
     struct packer *packer;
     struct buf plain, packed, room;
@@ -26,11 +29,18 @@ static void end(struct fixture *f)
     buf_release(&f->room);
 }
 
+static struct str unpack(struct fixture *f, struct str packed, bool is_whole)
+{
+    struct str plain;
+    assert_int_equal(unpack_bytes(packed, &f->room, &plain), is_whole);
+    return plain;
+}
+
 static struct str round_trip(struct fixture *f)
 {
     buf_reset(&f->packed);
     pack_bytes(f->packer, buf_str(&f->plain), &f->packed);
-    return unpack_bytes(buf_str(&f->packed), &f->room);
+    return unpack(f, buf_str(&f->packed), true);
 }
 
 static void add_random(struct buf *to, size_t n)
@@ -59,7 +69,7 @@ TEST(test_pack__every_length_comes_back)
         add_random(&f.plain, n);
         assert_true(is_whole(round_trip(&f), &f.plain));
     }
-    assert_int_equal(unpack_bytes(STR_NONE, &f.room).p, NULL); /* deleted stays deleted */
+    assert_null(unpack(&f, STR_NONE, true).p); /* deleted stays deleted */
     end(&f);
 }
 
@@ -86,7 +96,7 @@ TEST(test_pack__no_flipped_bit_comes_back_whole)
     assert_true(is_whole(round_trip(&f), &f.plain));
     for (size_t bit = 0; bit < 8 * f.packed.n; bit++) {
         f.packed.p[bit / 8] ^= (char)(1u << bit % 8);
-        struct str got = unpack_bytes(buf_str(&f.packed), &f.room);
+        struct str got = unpack(&f, buf_str(&f.packed), false);
         f.packed.p[bit / 8] ^= (char)(1u << bit % 8);
         if (is_whole(got, &f.plain) || got.n == 0)
             fail_msg("bit %zu was flipped unseen", bit);
@@ -103,11 +113,11 @@ TEST(test_pack__what_is_cut_or_longer_does_not_come_back_whole)
     add_calls(&f.plain, 8);
     assert_true(is_whole(round_trip(&f), &f.plain));
     for (size_t n = 1; n < f.packed.n; n++) {
-        struct str got = unpack_bytes(str_n(f.packed.p, n), &f.room);
+        struct str got = unpack(&f, str_n(f.packed.p, n), false);
         assert_false(got.n == 0 || is_whole(got, &f.plain));
     }
     buf_addc(&f.packed, 0);
-    assert_false(is_whole(unpack_bytes(buf_str(&f.packed), &f.room), &f.plain));
+    assert_false(is_whole(unpack(&f, buf_str(&f.packed), false), &f.plain));
     end(&f);
 }
 
@@ -120,7 +130,39 @@ TEST(test_pack__garbage_is_read_within_its_bounds)
         add_random(&f.packed, 1 + random_below(60));
         if (f.packed.n > 4) /* a length that is not absurd, else nothing is tried */
             f.packed.p[2] = f.packed.p[3] = 0;
-        assert_true(unpack_bytes(buf_str(&f.packed), &f.room).n > 0);
+        assert_true(unpack(&f, buf_str(&f.packed), false).n > 0);
     }
+    end(&f);
+}
+
+static void put(struct buf *to, uint64_t value, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        buf_addc(to, (char)(value >> 8 * i));
+}
+
+/* Who knows the format can make a checksum right, but nothing of what was unpacked before comes up
+ * again, and nobody is made to take gigabytes. */
+TEST(test_pack__a_forged_block_brings_nothing_back)
+{
+    static const char block[] = "\xf0\x01sixteen bytes ...\xff\xff"; /* and from before them */
+    struct fixture f;
+    begin(&f);
+    buf_addz(&f.plain, "sixteen bytes ... and what the forger wants to be rid of, seen before");
+    assert_true(is_whole(round_trip(&f), &f.plain));
+    buf_reset(&f.packed);
+    put(&f.packed, f.plain.n + 1, 4);
+    put(&f.packed, XXH3_64bits_withSeed(block, sizeof(block) - 1, f.plain.n + 1), 8);
+    buf_add(&f.packed, block, sizeof(block) - 1);
+    struct str got = unpack(&f, buf_str(&f.packed), false);
+    assert_false(is_whole(got, &f.plain));
+    assert_null(memmem(got.p, got.n, "forger", 6));
+    buf_reset(&f.packed);
+    put(&f.packed, PACK_MAX + 1, 4);
+    put(&f.packed, 0, 8);
+    memset(buf_room(&f.packed, PACK_MAX / 200), 0, PACK_MAX / 200);
+    buf_grown(&f.packed, PACK_MAX / 200);
+    assert_int_equal(unpack(&f, buf_str(&f.packed), false).n, 1);
+    assert_true(f.room.cap < 1 << 20);
     end(&f);
 }
