@@ -469,7 +469,7 @@ TEST(test_undelivered_find__a_failing_store_loses_nothing)
     struct undelivered_ask ask = the_ask();
     keep(&r, &ask, STR("{}"));
     for (int nth = 1; nth <= 2; nth++) {
-        store_failing_set(r.store, nth, true);
+        store_failing_set(r.store, nth, false);
         assert_true(take(&r, &ask, &t));
         assert_false(t.ok);
         assert_false(t.found);
