@@ -138,12 +138,22 @@ export class Peer {
         return this.kit.call(this.client, params, {timeout: this.timeout, ...options});
     }
 
+    // The everything server makes such tools only after it has heard `initialized`, and that may take it a while.
+    async once_there(call) {
+        const until = Date.now() + this.timeout;
+        for (;;) {
+            const result = await call();
+            if (!/Tool \S+ not found/.test(JSON.stringify(result.content)) || Date.now() > until) return result;
+            await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+    }
+
     // Calls a tool that asks one thing of the client, which is answered; gives the result and what was asked.
     async asking(method, answer, tool, args) {
         const since = this.asked.length;
         this.answers = {[method]: answer};
         try {
-            const result = await this.call(tool, args);
+            const result = await this.once_there(() => this.call(tool, args));
             const asked = this.asked.slice(since).filter((a) => a.method === method);
             if (asked.length !== 1) {
                 throw new Error(`${method} was asked ${asked.length} times; the tool said: ${JSON.stringify(result.content)}`);
