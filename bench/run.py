@@ -15,6 +15,7 @@ and what they then pay for cold caches is the host's doing, which the second tab
 PostgreSQL, beside pgbench that runs the same statements on the same server; documents (documents.py) beside
 ripgrep and GNU grep.  find (find.py) needs nothing but the program; --sweep tries other weights for it.  --save writes bench/results.md."""
 import argparse
+import functools
 import json
 import os
 import platform
@@ -43,17 +44,23 @@ def joined(pieces):
             'cpu_us': sum(p['cpu_us'] * p['calls'] for p in pieces) / calls}
 
 
-def compare(report, title, subjects, upstream, rounds, note='', beside=(), seconds=1, **options):
-    """Alternating runs of all subjects, a second of each in turn; the order turns round each time."""
-    runs = {s.name: [] for s in subjects}
-    for _ in range(rounds):
-        pieces = {s.name: [] for s in subjects}
-        for number in range(seconds):
-            for subject in subjects if number % 2 == 0 else reversed(subjects):
-                pieces[subject.name].append(load(subject, upstream, *beside, seconds=1, warmup=0.3, **options))
+def take_turns(runners, rounds, seconds):
+    """Runs of `seconds` of each, a second of each in turn; the order turns round each time.  `runners`: name → a run, given its length."""
+    runs = {name: [] for name in runners}
+    for turn in range(rounds):
+        pieces = {name: [] for name in runners}
+        for number in range(turn * seconds, (turn + 1) * seconds):
+            for name in runners if number % 2 == 0 else reversed(runners):
+                pieces[name].append(runners[name](seconds=1, warmup=0.3))
                 time.sleep(0.1)
         for name, some in pieces.items():
             runs[name].append(joined(some))
+    return runs
+
+
+def compare(report, title, subjects, upstream, rounds, note='', beside=(), seconds=1, **options):
+    """Alternating runs of all subjects."""
+    runs = take_turns({s.name: functools.partial(load, s, upstream, *beside, **options) for s in subjects}, rounds, seconds)
     rows = []
     for subject in subjects:
         mine, nginx = runs[subject.name], runs['nginx']
@@ -67,7 +74,7 @@ def compare(report, title, subjects, upstream, rounds, note='', beside=(), secon
     report.say(f'\nOther work on the machine: at most {foreign:.0%} of its CPU in any run.' + (f' {note}' if note else ''))
 
 
-def compare_eras(report, folder, subjects, upstream, running, rounds, **options):
+def compare_eras(report, folder, subjects, upstream, running, rounds, seconds, **options):
     """The same call in both eras, and from one to the other, beside nginx with the same bytes."""
     legacy_up, nginx = {s.name: s for s in subjects}, subjects[1]
     modern_up = {}
@@ -79,11 +86,8 @@ def compare_eras(report, folder, subjects, upstream, running, rounds, **options)
         hops += [(name + ': legacy → legacy', legacy_up[name], 0), (name + ': modern → modern', modern_up[name], 1)]
         if name.endswith('off'):
             hops += [(name + ': legacy → modern', modern_up[name], 0), (name + ': modern → legacy', legacy_up[name], 1)]
-    runs = {name: [] for name, _, _ in hops}
-    for number in range(rounds):
-        for name, subject, modern in hops if number % 2 == 0 else reversed(hops):
-            runs[name].append(load(subject, upstream, modern=modern, **options))
-            time.sleep(0.2)
+    runs = take_turns({name: functools.partial(load, subject, upstream, modern=modern, **options) for name, subject, modern in hops},
+                      rounds, seconds)
 
     def ratio(name, other):
         return spread([a['cpu_us'] / b['cpu_us'] for a, b in zip(runs[name], runs[other]) if b['cpu_us']] or [0], '{:.2f}')
@@ -223,7 +227,7 @@ def measure(args, report, folder, running):
         compare(report, 'tools/call, 504-byte bodies, 1 connection', subjects, upstream, 1 if quick else 3,
                 connections=1, seconds=1 if quick else 3, body=504)
     if 'eras' in args.only:
-        compare_eras(report, folder, subjects, upstream, running, rounds, connections=64, seconds=seconds, body=504)
+        compare_eras(report, folder, subjects, upstream, running, rounds, seconds, connections=64, body=504)
     if 'registry' in args.only:
         registry.compare(report, folder, rounds, seconds)
     if 'seedload' in args.only:
