@@ -298,7 +298,6 @@ static bool open_db(struct sqlite_store *s, struct error *err)
         }
         rc = sqlite3_exec(s->db, s->read_only ? reader_pragmas : writer_pragmas, NULL, NULL, NULL);
     }
-
     if (rc == SQLITE_OK)
         return true;
     error_of(s->db, rc, err, "opening");

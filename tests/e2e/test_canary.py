@@ -203,7 +203,8 @@ def check_files(stage, folder):
         if os.path.isfile(path):
             there = {needles[n] for n in image.needles_in_file(path, needles)}
             told = events_in(path)
-            assert not there | {needles[n] for n in needles if n in told}, (path, there)
+            there |= {needles[n] for n in needles if n in told}
+            assert not there, (path, there)
 
 
 def check_told(stage):

@@ -487,7 +487,7 @@ TEST(test_kept_write__that_fails_is_forgotten)
     struct rig r;
     rig_open(&r);
     struct undelivered_ask ask = the_ask(), foreign = the_ask();
-    store_failing_set(r.store, 1, false); /* once, and a fold might have it */
+    store_failing_set(r.store, 1, false); /* not once: a fold may come first */
     keep(&r, &ask, STR("{}"));
     store_failing_set(r.store, 0, false);
     assert_int_equal(undelivered_count(r.u), 0);
