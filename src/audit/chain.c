@@ -43,6 +43,7 @@ struct chain {
     int64_t writer;
     struct map by_key;
     struct list heads;
+    struct head *last; /* most often the next one too; NULL: nothing yet */
     struct head *touched;
     _Atomic int64_t count;
     int64_t new_count;
@@ -138,11 +139,14 @@ static struct head *head_new(struct chain *c, int64_t writer, struct str key, si
 
 static struct head *head_of(struct chain *c, int64_t writer, struct str tenant)
 {
+    struct head *h = c->last;
+    if (h && h->writer == writer && str_eq(h->tenant, tenant))
+        return h;
     buf_reset(&c->scratch);
     add_int(&c->scratch, writer);
     buf_addstr(&c->scratch, tenant);
-    struct head *h = map_get(&c->by_key, buf_str(&c->scratch));
-    return h ? h : head_new(c, writer, buf_str(&c->scratch), 8);
+    h = map_get(&c->by_key, buf_str(&c->scratch));
+    return c->last = h ? h : head_new(c, writer, buf_str(&c->scratch), 8);
 }
 
 bool chain_load(struct chain *c, struct store *store, struct error *err)
