@@ -17,9 +17,9 @@
 #include <time.h>
 
 #define FOLD_EVERY_US 1000000
-/* Events folded at once, and as many are folded at the latest: each session and each page of the
- * projections is written once for all of them, and nobody waits longer than a few milliseconds. */
-#define FOLD_SLICE 8192
+/* With so many events unfolded they are folded before that: each session and each page of the
+ * projections is written once for all of them, and nobody waits longer than some milliseconds. */
+#define FOLD_MANY 32768
 #define MANY_IN_FLIGHT 16
 #define PROBE_EVERY_US 1000000
 /* Slices folded while stopping; what is left then is folded at the next start. */
@@ -231,7 +231,7 @@ static bool fold_slice(struct writer *w)
 {
     struct error err = {0};
     bool left = false;
-    if (!store_fold(w->lane->store, FOLD_SLICE, &left, &err)) {
+    if (!store_fold(w->lane->store, FOLD_MANY + w->l->config.max_batch, &left, &err)) {
         w->fold_due_us = lane_now_us() + FOLD_EVERY_US;
         w->unfolded = 0;
         if (err.code == ERR_UNAVAILABLE)
@@ -239,17 +239,17 @@ static bool fold_slice(struct writer *w)
         release_barriers(w, &err);
         return false;
     }
-    w->unfolded = left && w->unfolded > FOLD_SLICE ? w->unfolded - FOLD_SLICE : 0;
+    w->unfolded = 0;
+    w->fold_due_us = left ? lane_now_us() : 0; /* the next slice follows the next batch */
     if (left)
-        return true; /* the next slice follows the next batch */
-    w->fold_due_us = 0;
+        return true;
     release_barriers(w, NULL);
     return true;
 }
 
 static bool fold_is_due(const struct writer *w, int64_t now_us)
 {
-    return w->barriers.n || w->unfolded >= FOLD_SLICE ||
+    return w->barriers.n || w->unfolded >= FOLD_MANY ||
            (w->fold_due_us && now_us >= w->fold_due_us);
 }
 

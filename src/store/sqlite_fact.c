@@ -76,15 +76,17 @@ static struct fact_session *session_of(struct sq_facts *f, struct str tenant, st
 static struct fact_chain *chain_of(struct sq_facts *f, int64_t writer, struct str tenant)
 {
     struct str key;
-    struct fact_chain *chain =
-        find_or_key(f, &f->chains, tenant, str_n((const char *)&writer, sizeof(writer)), &key);
-    if (chain)
+    struct fact_chain *chain = f->last_chain;
+    if (chain && chain->writer == writer && str_eq(chain->tenant, tenant))
         return chain;
-    chain = arena_new_of(f->mem, struct fact_chain);
-    chain->writer = writer;
-    chain->tenant = str_n(key.p, tenant.n);
-    map_put(&f->chains, key, chain);
-    return chain;
+    chain = find_or_key(f, &f->chains, tenant, str_n((const char *)&writer, sizeof(writer)), &key);
+    if (!chain) {
+        chain = arena_new_of(f->mem, struct fact_chain);
+        chain->writer = writer;
+        chain->tenant = str_n(key.p, tenant.n);
+        map_put(&f->chains, key, chain);
+    }
+    return f->last_chain = chain;
 }
 
 static struct fact_tool *tool_of(struct sq_facts *f, const struct event_row *e)
@@ -214,6 +216,12 @@ static bool discover(struct sqlite_store *s, struct error *err)
     return true;
 }
 
+/* Is this a slice, in itself? */
+static bool is_full(const struct sq_facts *f, size_t max)
+{
+    return f->n >= max || f->sessions.n >= SQ_SLICE_SESSIONS;
+}
+
 static bool load_writer(struct sqlite_store *s, struct sq_facts *f, size_t max,
                         struct sq_unfolded *u, struct error *err)
 {
@@ -224,7 +232,7 @@ static bool load_writer(struct sqlite_store *s, struct sq_facts *f, size_t max,
         !sq_events_open(s, &c, SQ_EVENTS_UP, u->watermark + 1, sq_last_id_of(u->writer), false,
                         err))
         return false;
-    while (f->n < max) {
+    while (!is_full(f, max)) {
         if (!sq_events_next(&c, &e, &found, err))
             return false;
         if (!found)
@@ -233,7 +241,7 @@ static bool load_writer(struct sqlite_store *s, struct sq_facts *f, size_t max,
         u->watermark = e.id;
     }
     sq_events_close(&c);
-    if (f->n == max)
+    if (is_full(f, max))
         return has_more(s, u->writer, u->watermark, &u->pending, err);
     u->pending = false;
     return true;
@@ -247,7 +255,7 @@ static bool load(struct sqlite_store *s, size_t max, struct sq_slice *sl, struct
     sl->after = xcalloc(s->n_unfolded + 1, sizeof(*sl->after));
     if (s->n_unfolded)
         memcpy(sl->after, s->unfolded, s->n_unfolded * sizeof(*sl->after));
-    for (size_t i = 0; i < s->n_unfolded && sl->loaded.n < max; i++)
+    for (size_t i = 0; i < s->n_unfolded && !is_full(&sl->loaded, max); i++)
         if (sl->after[i].pending && !load_writer(s, &sl->loaded, max, &sl->after[i], err))
             return false;
     sl->items = sl->loaded.items;

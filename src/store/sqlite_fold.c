@@ -92,7 +92,15 @@ static void tool_enter(struct fold *f, struct fact_tool *tool)
     f->tools[f->n_tools++] = tool;
 }
 
-/* Sorts out what each fact means to the projections. */
+/* Would this fact make it too many sessions for one slice?  (Of what was read back, reading took
+ * care.) */
+static bool is_for_the_next(const struct fold *f, const struct sq_fact *fact)
+{
+    return f->n_sessions >= SQ_SLICE_SESSIONS && f->slice.from_memory && fact->session &&
+           fact->session->slice != f->s->slices;
+}
+
+/* Sorts out what each fact means to the projections, and ends the slice where it has to end. */
 static void sift(struct fold *f)
 {
     size_t n = f->slice.n;
@@ -102,6 +110,10 @@ static void sift(struct fold *f)
     f->tools = xcalloc(n + 1, sizeof(struct fact_tool *));
     for (size_t i = 0; i < n; i++) {
         struct sq_fact *fact = &f->slice.items[i];
+        if (is_for_the_next(f, fact)) {
+            f->slice.n = i;
+            break;
+        }
         chain_enter(f, fact);
         session_enter(f, fact);
         tool_enter(f, fact->tool);

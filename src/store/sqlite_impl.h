@@ -185,8 +185,9 @@ struct sq_facts {
     size_t n, cap;
     size_t committed; /* of them; those behind are of the transaction under way */
     struct map sessions, chains, tools;
-    struct fact_tool *last_tool; /* most often the next one too */
-    struct arena *mem;           /* of all three; NULL: nothing yet */
+    struct fact_chain *last_chain; /* most often the next one too */
+    struct fact_tool *last_tool;   /* likewise */
+    struct arena *mem;             /* of all three; NULL: nothing yet */
 };
 
 struct sqlite_store {
@@ -485,6 +486,9 @@ void sq_facts_rollback(struct sqlite_store *s);
 /* The connection is gone: what is left to fold has to be found out anew. */
 void sq_facts_lose(struct sqlite_store *s);
 bool sq_facts_pending(const struct sqlite_store *s);
+/* No slice moves more sessions than this on, some 10 µs each; nobody writes meanwhile. */
+#define SQ_SLICE_SESSIONS 4096
+
 /* The next facts to fold, at most `max` of them; the store's until sq_facts_folded(), which is told
  * once they are committed.  Inside a transaction. */
 struct sq_slice {

@@ -487,10 +487,10 @@ must_check bool store_writer_start(struct store *s, struct writer_row *row, bool
 must_check bool store_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
                                    struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                                    struct error *err);
-/* Projects events not yet folded (at most `max`, once each, however often it is called) into
- * executions, counters and last_activity (by clock_life_of_wall() of the event's time: it never
- * moves into the future). *ret_left tells whether more remain.  Runs on the write
- * connection. */
+/* Projects events not yet folded (at most `max`, or as many as writers may be kept waiting for;
+ * once each, however often it is called) into executions, counters and last_activity (by
+ * clock_life_of_wall() of the event's time: it never moves into the future).  *ret_left tells
+ * whether more remain.  Runs on the write connection. */
 must_check bool store_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
 must_check bool store_counts(struct store *s, struct store_counts *ret, struct error *err);
 /* Reaper: persists idle and expired status, pulls back what was used in the future, deletes

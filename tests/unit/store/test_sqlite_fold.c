@@ -3,6 +3,9 @@
  * give the same projections, however they were appended, folded, failed or repeated. */
 #include "store_files.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/fault.h"
 #include "base/random.h"
 #include "store/sqlite_impl.h"
@@ -168,4 +171,54 @@ TEST(test_sqlite_fold__after_a_failed_commit_the_file_is_asked)
     assert_int_equal(files_ask(&f, "SELECT sum(events) FROM fold_state"), 6);
     store_close(s);
     files_release(&f);
+}
+
+/* One note in each of `n` sessions, from the first event on. */
+static void append_everywhere(struct store *s, int64_t n)
+{
+    struct event_row events[500];
+    struct store_op ops[500];
+    char names[500][16];
+    struct error err;
+    for (int64_t at = 0; at < n; at += (int64_t)countof(events)) {
+        size_t count = 0;
+        for (; count < countof(events) && at + (int64_t)count < n; count++) {
+            int64_t id = at + (int64_t)count + 1;
+            snprintf(names[count], sizeof(names[count]), "n%" PRId64, id);
+            events[count] = event_of(id);
+            events[count].kind = EVENT_NOTE;
+            events[count].tenant = STR("t");
+            events[count].session_id = str_of(names[count]);
+            ops[count] = (struct store_op){OP_EVENT_APPEND, NULL, {.event = &events[count]}};
+        }
+        must(store_write(s, ops, count, &err), &err);
+    }
+}
+
+/* However many events may be folded, nobody waits for more sessions than a slice has. */
+TEST(test_sqlite_fold__a_slice_has_only_so_many_sessions)
+{
+    for (int read_back = 0; read_back < 2; read_back++) {
+        struct files f;
+        struct error err;
+        bool left = false;
+        files_init(&f);
+        struct store *s = files_open(&f, false);
+        fold(s, 10);
+        append_everywhere(s, SQ_SLICE_SESSIONS + 1000);
+        if (read_back) {
+            store_close(s);
+            s = files_open(&f, false);
+        }
+        assert_int_equal(sq_of(s)->facts_complete, !read_back);
+        must(store_fold(s, 100000, &left, &err), &err);
+        assert_true(left);
+        assert_int_equal(files_ask(&f, "SELECT sum(events) FROM fold_state"), SQ_SLICE_SESSIONS);
+        must(store_fold(s, 100000, &left, &err), &err);
+        assert_false(left);
+        assert_int_equal(files_ask(&f, "SELECT sum(events) FROM fold_state"),
+                         SQ_SLICE_SESSIONS + 1000);
+        store_close(s);
+        files_release(&f);
+    }
 }
