@@ -353,7 +353,7 @@ bool conn_write(struct conn *c, const struct iovec *parts, int n)
     return true;
 }
 
-static void read_plain(struct conn *c)
+static void read_plain(struct conn *c, int events)
 {
     char *scratch = loop_scratch(c->loop);
     ssize_t n =
@@ -364,10 +364,14 @@ static void read_plain(struct conn *c)
         c->bytes_in += (size_t)n;
         c->events->on_bytes(c->arg, str_n(scratch, (size_t)n));
         explicit_bzero(scratch, (size_t)n);
+        if (unlikely(n == LOOP_SCRATCH || (events & LOOP_LAST)) && c->watch)
+            loop_fd_again(c->watch); /* there may be more, or the end */
     } else if (n == 0) {
         c->at_eof = true;
         update_want(c);
         c->events->on_eof(c->arg);
+    } else if (errno == EINTR) {
+        loop_fd_again(c->watch);
     } else if (!would_block(errno)) {
         sys_error(&err, errno);
         fail_now(c, &err);
@@ -511,7 +515,7 @@ static void on_ready(void *arg, int events)
     if (unlikely(c->tls))
         read_tls(c);
     else if (events & LOOP_READ)
-        read_plain(c);
+        read_plain(c, events);
 }
 
 static struct conn *conn_new(struct loop *loop, int fd, const struct conn_events *events, void *arg)
@@ -529,12 +533,14 @@ static struct conn *conn_new(struct loop *loop, int fd, const struct conn_events
     return c;
 }
 
-static bool watch(struct conn *c, struct error *err)
+static bool watch(struct conn *c, bool is_tls, struct error *err)
 {
     c->watch = loop_fd_new(c->loop, c->fd, on_ready, c);
     if (!c->watch)
         return error_set(err, ERR_INTERNAL,
                          "a descriptor that cannot be polled was given as a connection");
+    if (c->is_socket && !is_tls) /* OpenSSL stops reading where a record ends */
+        loop_fd_news_only(c->watch);
     return true;
 }
 
@@ -560,7 +566,7 @@ struct conn *conn_adopt(struct loop *loop, int fd, struct tls_context *tls,
     if (c->is_socket)
         set_no_delay(fd);
     c->phase = tls ? SHAKING : OPEN;
-    if (!watch(c, &err) || (tls && !tls_session_new(tls, fd, NULL, &c->tls, &err)))
+    if (!watch(c, tls != NULL, &err) || (tls && !tls_session_new(tls, fd, NULL, &c->tls, &err)))
         fail_later(c, &err);
     update_want(c);
     return c;
@@ -585,7 +591,8 @@ struct conn *conn_dial(struct loop *loop, const struct conn_address *to, struct 
         error_sys(&err, ERR_UNREACHABLE, errno,
                   "cannot connect: check that the server runs and the address is right");
         fail_later(c, &err);
-    } else if (!watch(c, &err) || (tls && !tls_session_new(tls, fd, server_name, &c->tls, &err))) {
+    } else if (!watch(c, tls != NULL, &err) ||
+               (tls && !tls_session_new(tls, fd, server_name, &c->tls, &err))) {
         fail_later(c, &err);
     }
     update_want(c);

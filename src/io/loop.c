@@ -9,11 +9,16 @@
  *
  * Invariants: every callback into our code passes turn_begin(), so the time of a turn is read once;
  * deferred tasks run with no other callback on the stack; a descriptor whose wishes do not change
- * costs no system call. */
+ * costs no system call.
+ *
+ * A descriptor of which only news are told (enum edge) is watched by its edges from the second time
+ * it could be read; one that is read once pays nothing for it.  Changed wishes pass through libuv,
+ * which takes it out of the set and puts it in anew, level-triggered: so it stays then. */
 #include "io/loop.h"
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "io/edge.h"
 #include "io/outbox.h"
 
 #include <assert.h>
@@ -47,8 +52,11 @@ struct loop {
     int64_t turn_us; /* 0 between turns */
     int64_t stall_us;
     struct outbox *outbox; /* or NULL: nothing was ever held */
+    bool edges_known, edges_possible;
     char scratch[LOOP_SCRATCH];
 };
+
+enum edge { EDGE_UNWANTED, EDGE_WANTED, EDGE_DUE, EDGE_ARMED };
 
 struct loop_fd {
     uv_poll_t poll; /* first: the handle is the object */
@@ -57,6 +65,7 @@ struct loop_fd {
     void *arg;
     int events;
     bool is_stopped; /* by libuv, which does that on POLLERR; `events` are still wanted */
+    uint8_t edge;    /* enum edge */
 };
 
 struct loop_timer {
@@ -272,6 +281,33 @@ int64_t loop_take_stall_us(struct loop *loop)
     return us;
 }
 
+static bool arm_edge(struct loop_fd *w)
+{
+    struct loop *loop = w->loop;
+    int set = uv_backend_fd(&loop->uv);
+    uv_os_fd_t fd;
+
+    if (uv_fileno((uv_handle_t *)&w->poll, &fd) != 0)
+        return false;
+    if (unlikely(!loop->edges_known)) {
+        loop->edges_known = true;
+        loop->edges_possible = edge_is_possible(set, fd);
+    }
+    return loop->edges_possible && edge_arm(set, fd);
+}
+
+/* After the reader has taken what there was: armed over unread bytes, it would be told of them
+ * twice. */
+static void advance_edge(struct loop_fd *w)
+{
+    if (w->events != LOOP_READ)
+        return;
+    if (w->edge == EDGE_WANTED)
+        w->edge = EDGE_DUE;
+    else
+        w->edge = arm_edge(w) ? EDGE_ARMED : EDGE_UNWANTED;
+}
+
 static void fd_on_poll(uv_poll_t *poll, int status, int uv_events)
 {
     struct loop_fd *w = container_of(poll, struct loop_fd, poll);
@@ -283,9 +319,17 @@ static void fd_on_poll(uv_poll_t *poll, int status, int uv_events)
         w->is_stopped = true;
         events = LOOP_READ | (w->events & LOOP_WRITE);
     }
+    if (uv_events & UV_DISCONNECT)
+        events |= LOOP_READ | LOOP_LAST;
     w->fn(w->arg, events);
-    if (w->is_stopped && !uv_is_closing((uv_handle_t *)&w->poll))
+    if (likely(w->edge == EDGE_ARMED || w->edge == EDGE_UNWANTED) && !w->is_stopped)
+        return;
+    if (uv_is_closing((uv_handle_t *)&w->poll))
+        return;
+    if (w->is_stopped)
         loop_fd_want(w, w->events);
+    else
+        advance_edge(w);
 }
 
 struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int events), void *arg)
@@ -310,10 +354,27 @@ void loop_fd_want(struct loop_fd *w, int events)
         return;
     w->events = events;
     w->is_stopped = false;
+    if (w->edge == EDGE_ARMED)
+        w->edge = EDGE_UNWANTED;
+    else if (w->edge != EDGE_UNWANTED && (mask & UV_READABLE))
+        mask |= UV_DISCONNECT;
     if (mask)
         uv_poll_start(&w->poll, mask, fd_on_poll);
     else
         uv_poll_stop(&w->poll);
+}
+
+void loop_fd_news_only(struct loop_fd *w)
+{
+    w->edge = EDGE_WANTED;
+}
+
+void loop_fd_again(struct loop_fd *w)
+{
+    if (w->edge != EDGE_ARMED || arm_edge(w))
+        return;
+    w->is_stopped = true; /* libuv begins anew, and tells of what is there for as long as it is */
+    loop_fd_want(w, w->events);
 }
 
 static void fd_on_closed(uv_handle_t *handle)

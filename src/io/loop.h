@@ -30,13 +30,18 @@ struct outbox *loop_outbox(struct loop *loop);
 
 /* A file descriptor.  `fn` gets LOOP_READ and/or LOOP_WRITE (errors and hang-up show as LOOP_READ).
  */
-enum { LOOP_READ = 1, LOOP_WRITE = 2 };
+enum { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_LAST = 4 };
 struct loop_fd;
 /* NULL when the kernel cannot poll it (a regular file, a closed number). */
 struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int events),
                             void *arg) must_check;
 void loop_fd_want(struct loop_fd *w, int events); /* 0 pauses; no cost when unchanged */
 void loop_fd_free(struct loop_fd *w); /* no callback afterwards; does not close the fd */
+/* For a socket whose reader takes all there is each time: once it is in use it need only be told of
+ * news.  LOOP_LAST then says that the end has come behind the bytes.  A reader that cannot know
+ * whether it has taken all calls loop_fd_again() and is called in the next turn if not. */
+void loop_fd_news_only(struct loop_fd *w);
+void loop_fd_again(struct loop_fd *w);
 
 /* Work handed to the loop from any thread, run in posting order; no lock. */
 struct loop_task {

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edge-triggered watching of a descriptor that libuv put into its epoll set.  For the loop alone. */
+#ifndef HOLDFAST_IO_EDGE_H
+#define HOLDFAST_IO_EDGE_H
+
+#include "base/base.h"
+
+/* Does the set call this descriptor by its own number, so that we may speak of it in libuv's name?
+ */
+bool edge_is_possible(int epoll_fd, int fd);
+/* From now on the kernel tells of bytes and of the end once, when they come; and now, if they are
+ * there. */
+bool edge_arm(int epoll_fd, int fd);
+
+#endif
