@@ -138,6 +138,7 @@ static const struct http_head *copy_head(const struct http_head *head, struct ar
         return &no_head;
     copy = arena_new_of(mem, struct http_head);
     copy->n_headers = head->n_headers;
+    copy->marks = head->marks;
     for (unsigned i = 0; i < head->n_headers; i++) {
         copy->headers[i] = head->headers[i];
         copy->headers[i].name = arena_dup(mem, head->headers[i].name);

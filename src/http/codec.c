@@ -413,6 +413,7 @@ static enum http_parse note_header(struct scan *s, struct http_head *h, struct s
                                    struct str value)
 {
     h->headers[h->n_headers++] = (struct http_header){name, value};
+    h->marks |= http_header_mark(name);
     if (name.n >= 32 || !(SPECIAL_LENGTHS >> name.n & 1))
         return HTTP_PARSE_OK;
     for (unsigned i = 0; i < s->n_specials; i++) {
@@ -506,6 +507,7 @@ static void head_reset(struct http_head *h)
     h->method = h->target = h->path = h->query = h->host = STR_NONE;
     h->status = h->minor = 0;
     h->n_headers = 0;
+    h->marks = 0;
     h->framing = HTTP_NO_BODY;
     h->content_length = 0;
     h->keep_alive = h->expect_continue = false;

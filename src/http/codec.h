@@ -28,6 +28,7 @@ struct http_head {
     int minor;                 /* HTTP/1.minor, 0 or 1 */
     enum http_framing framing;
     unsigned n_headers;
+    uint64_t marks; /* http_header_mark() of each header; 0 when nobody made them */
     uint64_t content_length; /* with HTTP_LENGTH, then > 0: a length of 0 is HTTP_NO_BODY */
     bool keep_alive;         /* what the peer's head says */
     bool expect_continue;    /* only when a body follows */
@@ -48,6 +49,11 @@ enum http_parse http_parse_request(struct str bytes, struct http_head *ret, size
 /* `to_head`: the request was HEAD.  1xx heads come out like any other, with HTTP_NO_BODY. */
 enum http_parse http_parse_response(struct str bytes, bool to_head, struct http_head *ret,
                                     size_t *ret_used, struct http_fault *ret_fault);
+/* One of 64 bits for a name, which tells at a glance that most names are not there. */
+static inline uint64_t http_header_mark(struct str name)
+{
+    return UINT64_C(1) << ((name.n + 5 * (unsigned)(name.p[0] & 31)) & 63);
+}
 /* Value of the header, or absent.  Case-insensitive.  First one; see http_header_count for
  * duplicates. */
 struct str http_header_get(const struct http_head *h, struct str name);

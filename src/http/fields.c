@@ -6,8 +6,15 @@
 
 #include <limits.h>
 
+static bool is_absent(const struct http_head *h, struct str name)
+{
+    return h->marks && !(h->marks & http_header_mark(name));
+}
+
 struct str http_header_get(const struct http_head *h, struct str name)
 {
+    if (is_absent(h, name))
+        return STR_NONE;
     for (unsigned i = 0; i < h->n_headers; i++) {
         if (h->headers[i].name.n == name.n && str_ieq(h->headers[i].name, name))
             return h->headers[i].value;
@@ -18,6 +25,8 @@ struct str http_header_get(const struct http_head *h, struct str name)
 unsigned http_header_count(const struct http_head *h, struct str name)
 {
     unsigned count = 0;
+    if (is_absent(h, name))
+        return 0;
     for (unsigned i = 0; i < h->n_headers; i++)
         count += h->headers[i].name.n == name.n && str_ieq(h->headers[i].name, name);
     return count;

@@ -228,12 +228,9 @@ static bool may_hold_secrets(const struct http_request *r)
     if (r->is_unix || api_is_path(r->head->path) || str_starts(r->head->path, STR("/mcp/k/")) ||
         (r->head->query.p && str_starts(r->head->path, STR("/mcp/p/"))))
         return true;
-    for (unsigned i = 0; i < r->head->n_headers; i++) {
-        struct str name = r->head->headers[i].name;
-        for (size_t j = 0; j < countof(names); j++)
-            if (name.n == names[j].n && str_ieq(name, names[j]))
-                return true;
-    }
+    for (size_t i = 0; i < countof(names); i++)
+        if (http_header_get(r->head, names[i]).p)
+            return true;
     return false;
 }
 

@@ -4,6 +4,7 @@
  * and with more bytes behind it. */
 #include "test.h"
 
+#include "base/buf.h"
 #include "http/codec.h"
 
 #include <stdlib.h>
@@ -359,6 +360,34 @@ TEST(test_codec__request_is_split_into_its_parts)
     assert_str(h.headers[3].value, "b");
     assert_null(http_header_get(&h, STR("X_Y")).p);
     assert_null(http_header_get(&h, STR("X-Y")).p);
+}
+
+/* However many there are: all are found, in any case, and nothing else. */
+TEST(test_http_header_get__finds_what_is_there_and_only_that)
+{
+    for (unsigned n = 1; n <= HTTP_MAX_HEADERS - 1; n++) {
+        struct buf text;
+        buf_init(&text, 1 << 16);
+        buf_addz(&text, "GET / HTTP/1.1\r\nHost: a\r\n");
+        for (unsigned i = 1; i <= n; i++)
+            buf_addf(&text, "%cx%.*s: %u\r\n", 'A' + (char)(i % 26), (int)(i / 4),
+                       "--------------------------------", i);
+        buf_addz(&text, "\r\n");
+        struct http_head h = parse_good(buf_str(&text));
+        for (unsigned i = 0; i < h.n_headers; i++) {
+            char name[64];
+            struct str as = h.headers[i].name;
+            for (size_t k = 0; k < as.n; k++)
+                name[k] = (char)(as.p[k] >= 'A' && as.p[k] <= 'Z' ? as.p[k] + 32 : as.p[k]);
+            assert_non_null(http_header_get(&h, str_n(name, as.n)).p);
+            assert_true(http_header_count(&h, str_n(name, as.n)) >= 1);
+            name[1] = 'y'; /* the same mark, another name */
+            assert_null(http_header_get(&h, str_n(name, as.n)).p);
+        }
+        assert_null(http_header_get(&h, STR("authorization")).p);
+        assert_int_equal(http_header_count(&h, STR("cookie")), 0);
+        buf_release(&text);
+    }
 }
 
 TEST(test_codec__query_is_absent_or_empty)
