@@ -49,7 +49,8 @@ enum http_parse http_parse_request(struct str bytes, struct http_head *ret, size
 /* `to_head`: the request was HEAD.  1xx heads come out like any other, with HTTP_NO_BODY. */
 enum http_parse http_parse_response(struct str bytes, bool to_head, struct http_head *ret,
                                     size_t *ret_used, struct http_fault *ret_fault);
-/* One of 64 bits for a name, which tells at a glance that most names are not there. */
+/* One of 64 bits for a name, which is not empty: most names are not there, and that shows at a
+ * glance. */
 static inline uint64_t http_header_mark(struct str name)
 {
     return UINT64_C(1) << ((name.n + 5 * (unsigned)(name.p[0] & 31)) & 63);

@@ -533,13 +533,13 @@ static struct conn *conn_new(struct loop *loop, int fd, const struct conn_events
     return c;
 }
 
-static bool watch(struct conn *c, bool is_tls, struct error *err)
+static bool watch(struct conn *c, bool is_stream, struct error *err)
 {
     c->watch = loop_fd_new(c->loop, c->fd, on_ready, c);
     if (!c->watch)
         return error_set(err, ERR_INTERNAL,
                          "a descriptor that cannot be polled was given as a connection");
-    if (c->is_socket && !is_tls) /* OpenSSL stops reading where a record ends */
+    if (is_stream)
         loop_fd_news_only(c->watch);
     return true;
 }
@@ -556,7 +556,7 @@ struct conn *conn_adopt(struct loop *loop, int fd, struct tls_context *tls,
 {
     struct conn *c = conn_new(loop, fd, events, arg);
     struct error err;
-    int type, flags = fcntl(fd, F_GETFL);
+    int type = 0, flags = fcntl(fd, F_GETFL);
     socklen_t len = sizeof(type);
 
     c->is_socket = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0;
@@ -566,7 +566,8 @@ struct conn *conn_adopt(struct loop *loop, int fd, struct tls_context *tls,
     if (c->is_socket)
         set_no_delay(fd);
     c->phase = tls ? SHAKING : OPEN;
-    if (!watch(c, tls != NULL, &err) || (tls && !tls_session_new(tls, fd, NULL, &c->tls, &err)))
+    /* OpenSSL stops reading where a record ends, other sockets where a message does. */
+    if (!watch(c, type == SOCK_STREAM && !tls, &err) || (tls && !tls_session_new(tls, fd, NULL, &c->tls, &err)))
         fail_later(c, &err);
     update_want(c);
     return c;
@@ -591,7 +592,7 @@ struct conn *conn_dial(struct loop *loop, const struct conn_address *to, struct 
         error_sys(&err, ERR_UNREACHABLE, errno,
                   "cannot connect: check that the server runs and the address is right");
         fail_later(c, &err);
-    } else if (!watch(c, tls != NULL, &err) ||
+    } else if (!watch(c, !tls, &err) ||
                (tls && !tls_session_new(tls, fd, server_name, &c->tls, &err))) {
         fail_later(c, &err);
     }

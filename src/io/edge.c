@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 
-bool edge_is_possible(int epoll_fd, int fd)
+bool edge_look(int epoll_fd, int fd, bool *ret_possible)
 {
     char line[256];
-    int entry;
-    uint64_t data;
+    int entry = -1;
+    uint64_t data = 0;
     bool is_found = false;
 
     snprintf(line, sizeof(line), "/proc/self/fdinfo/%d", epoll_fd);
@@ -24,9 +24,11 @@ bool edge_is_possible(int epoll_fd, int fd)
     if (!file)
         return false;
     while (!is_found && fgets(line, sizeof(line), file))
-        is_found = sscanf(line, "tfd: %d events: %*x data: %" SCNx64, &entry, &data) == 2 &&
-                   entry == fd && (uint32_t)data == (uint32_t)fd;
+        is_found =
+            sscanf(line, "tfd: %d events: %*x data: %" SCNx64, &entry, &data) == 2 && entry == fd;
     fclose(file);
+    if (is_found)
+        *ret_possible = (uint32_t)data == (uint32_t)fd;
     return is_found;
 }
 

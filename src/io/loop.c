@@ -56,7 +56,8 @@ struct loop {
     char scratch[LOOP_SCRATCH];
 };
 
-enum edge { EDGE_UNWANTED, EDGE_WANTED, EDGE_DUE, EDGE_ARMED };
+/* NEW: libuv knows of it, the kernel perhaps not yet.  SEEN: the kernel has told of it. */
+enum edge { EDGE_UNWANTED, EDGE_NEW, EDGE_SEEN, EDGE_ARMED };
 
 struct loop_fd {
     uv_poll_t poll; /* first: the handle is the object */
@@ -289,10 +290,8 @@ static bool arm_edge(struct loop_fd *w)
 
     if (uv_fileno((uv_handle_t *)&w->poll, &fd) != 0)
         return false;
-    if (unlikely(!loop->edges_known)) {
-        loop->edges_known = true;
-        loop->edges_possible = edge_is_possible(set, fd);
-    }
+    if (unlikely(!loop->edges_known))
+        loop->edges_known = edge_look(set, fd, &loop->edges_possible);
     return loop->edges_possible && edge_arm(set, fd);
 }
 
@@ -302,8 +301,8 @@ static void advance_edge(struct loop_fd *w)
 {
     if (w->events != LOOP_READ)
         return;
-    if (w->edge == EDGE_WANTED)
-        w->edge = EDGE_DUE;
+    if (w->edge == EDGE_NEW)
+        w->edge = EDGE_SEEN;
     else
         w->edge = arm_edge(w) ? EDGE_ARMED : EDGE_UNWANTED;
 }
@@ -313,6 +312,7 @@ static void fd_on_poll(uv_poll_t *poll, int status, int uv_events)
     struct loop_fd *w = container_of(poll, struct loop_fd, poll);
     int events =
         (uv_events & UV_READABLE ? LOOP_READ : 0) | (uv_events & UV_WRITABLE ? LOOP_WRITE : 0);
+    int wanted = w->events;
 
     turn_begin(w->loop);
     if (status < 0) { /* whatever is tried next fails, but for reading what came before */
@@ -328,7 +328,7 @@ static void fd_on_poll(uv_poll_t *poll, int status, int uv_events)
         return;
     if (w->is_stopped)
         loop_fd_want(w, w->events);
-    else
+    else if (w->events == wanted)
         advance_edge(w);
 }
 
@@ -356,8 +356,10 @@ void loop_fd_want(struct loop_fd *w, int events)
     w->is_stopped = false;
     if (w->edge == EDGE_ARMED)
         w->edge = EDGE_UNWANTED;
-    else if (w->edge != EDGE_UNWANTED && (mask & UV_READABLE))
-        mask |= UV_DISCONNECT;
+    if (w->edge != EDGE_UNWANTED) {
+        w->edge = EDGE_NEW; /* it is in no set until the next poll */
+        mask |= mask & UV_READABLE ? UV_DISCONNECT : 0;
+    }
     if (mask)
         uv_poll_start(&w->poll, mask, fd_on_poll);
     else
@@ -366,7 +368,7 @@ void loop_fd_want(struct loop_fd *w, int events)
 
 void loop_fd_news_only(struct loop_fd *w)
 {
-    w->edge = EDGE_WANTED;
+    w->edge = EDGE_NEW;
 }
 
 void loop_fd_again(struct loop_fd *w)

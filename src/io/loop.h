@@ -28,8 +28,8 @@ char *loop_scratch(struct loop *loop);
 struct outbox;
 struct outbox *loop_outbox(struct loop *loop);
 
-/* A file descriptor.  `fn` gets LOOP_READ and/or LOOP_WRITE (errors and hang-up show as LOOP_READ).
- */
+/* A file descriptor.  `fn` gets LOOP_READ and/or LOOP_WRITE (errors and hang-up show as LOOP_READ),
+ * and LOOP_LAST where loop_fd_news_only() says so. */
 enum { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_LAST = 4 };
 struct loop_fd;
 /* NULL when the kernel cannot poll it (a regular file, a closed number). */
