@@ -361,6 +361,13 @@ static void trace_stores(struct ground *g unused_arg)
 }
 #endif
 
+/* SQLite alone: PostgreSQL reads back what it folds, and a cache keeps the names of no more
+ * sessions than fewer events can have. */
+static unsigned fold_most(const struct ground *g)
+{
+    return ground_is_shared(g) || g->cache ? 0 : 32768;
+}
+
 struct lanes *ground_run(struct ground *g, struct loop *loop)
 {
     trace_stores(g);
@@ -371,6 +378,7 @@ struct lanes *ground_run(struct ground *g, struct loop *loop)
         .hook = chain_hook(g->chain),
         .max_queue = 65536,
         .max_batch = 512,
+        .fold_most = fold_most(g),
         .company_us = 1000,
     };
     memset(g->stores, 0, sizeof(g->stores));

@@ -9,6 +9,7 @@
 
 #include "base/thread.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -213,6 +214,9 @@ struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config)
         l->config.max_queue = 65536;
     if (!l->config.max_batch)
         l->config.max_batch = 512;
+    if (!l->config.fold_most)
+        l->config.fold_most = 8192;
+    assert(l->config.fold_most >= l->config.max_batch); /* or a fold would always be due */
     if (!l->config.company_us)
         l->config.company_us = 1000;
     if (!l->config.return_us)

@@ -68,6 +68,10 @@ struct lanes_config {
     struct write_hook hook; /* may be zero */
     size_t max_queue;       /* jobs per lane not yet done; 0: 65,536 */
     unsigned max_batch;     /* ops per transaction; 0: 512 */
+    /* Before there are more events than this to fold they are folded, all at once: each session
+     * and each page of the projections is written once for all of them, and whoever writes waits
+     * meanwhile.  0: 8,192. */
+    unsigned fold_most;
     int64_t company_us;     /* longest wait for company; 0: 1000; negative: never wait */
     int64_t return_us;      /* and for those who wrote lately to come back; the same */
 };

@@ -17,10 +17,6 @@
 #include <time.h>
 
 #define FOLD_EVERY_US 1000000
-/* Before there are more events than this to fold they are folded, all at once: each session and each
- * page of the projections is written once for all of them, and nobody waits longer than some
- * milliseconds. */
-#define FOLD_MOST 32768
 #define MANY_IN_FLIGHT 16
 #define PROBE_EVERY_US 1000000
 /* Slices folded while stopping; what is left then is folded at the next start. */
@@ -232,7 +228,7 @@ static bool fold_slice(struct writer *w)
 {
     struct error err = {0};
     bool left = false;
-    if (!store_fold(w->lane->store, FOLD_MOST, &left, &err)) {
+    if (!store_fold(w->lane->store, w->l->config.fold_most, &left, &err)) {
         w->fold_due_us = lane_now_us() + FOLD_EVERY_US;
         w->unfolded = 0;
         if (err.code == ERR_UNAVAILABLE)
@@ -250,7 +246,7 @@ static bool fold_slice(struct writer *w)
 
 static bool fold_is_due(const struct writer *w, int64_t now_us)
 {
-    return w->barriers.n || w->unfolded + w->l->config.max_batch > FOLD_MOST ||
+    return w->barriers.n || w->unfolded + w->l->config.max_batch > w->l->config.fold_most ||
            (w->fold_due_us && now_us >= w->fold_due_us);
 }
 

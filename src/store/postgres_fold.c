@@ -137,7 +137,7 @@ static bool fold_writer(struct pg_store *s, size_t max, size_t *ret_n, struct er
 bool pg_fold(struct store *store, unsigned max, bool *ret_left, struct error *err)
 {
     struct pg_store *s = pg_of(store);
-    size_t left = max > SLICE_EVENTS ? SLICE_EVENTS : max ? max : 1; /* writes wait meanwhile */
+    size_t left = max ? max : 1;
     if (!s->discovered && !pg_fold_discover(s, clock_life_ms(), err))
         return false;
     s->discovered = true;
