@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """holdfast db: what it prints, what it changes, and what it leaves alone."""
+import importlib
 import json
 import os
 import sqlite3
@@ -258,3 +259,16 @@ def test_sqlite__starts_without_the_libraries_of_postgres(holdfast, cluster):
             return {os.path.basename(line.split()[-1]).split('.so')[0] for line in file if '.so' in line}
     assert not {'libpq', 'libldap-2.5', 'libgnutls', 'libkrb5'} & loaded(holdfast())
     assert 'libpq' in loaded(holdfast(env={'DATABASE_URL': cluster.database()}))
+
+
+def test_postgres__the_statements_that_the_benchmark_compares_with_fit_the_schema(holdfast, cluster, monkeypatch):
+    monkeypatch.syspath_prepend(os.path.join(harness.TOP, 'bench'))
+    registry = importlib.import_module('registry')
+    hf, url = holdfast(start=False), cluster.database()
+    pg(hf, url, 'migrate')
+    one = registry.CREATE.format(id=registry.ROW_ID.format('i'), name=registry.NAME.format('i'), most=registry.MOST)
+    assert {tuple(row) for row in cluster.sql(url, f'{one} FROM generate_series(1, 2) i')} == {('0',)}
+    for kind, script in registry.SCRIPTS.items():
+        text = '\n'.join(line for line in script.replace(':i', '1').splitlines() if not line.startswith('\\'))
+        assert (cluster.sql(url, text) != []) == (kind != 'record'), kind
+    assert cluster.sql(url, 'SELECT count(*) FROM mcp.session_tool_executions') == [['1']]
