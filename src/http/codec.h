@@ -28,7 +28,7 @@ struct http_head {
     int minor;                 /* HTTP/1.minor, 0 or 1 */
     enum http_framing framing;
     unsigned n_headers;
-    uint64_t marks; /* http_header_mark() of each header; 0 when nobody made them */
+    uint64_t marks;          /* http_header_mark() of each header; 0 when nobody made them */
     uint64_t content_length; /* with HTTP_LENGTH, then > 0: a length of 0 is HTTP_NO_BODY */
     bool keep_alive;         /* what the peer's head says */
     bool expect_continue;    /* only when a body follows */

@@ -567,7 +567,8 @@ struct conn *conn_adopt(struct loop *loop, int fd, struct tls_context *tls,
         set_no_delay(fd);
     c->phase = tls ? SHAKING : OPEN;
     /* OpenSSL stops reading where a record ends, other sockets where a message does. */
-    if (!watch(c, type == SOCK_STREAM && !tls, &err) || (tls && !tls_session_new(tls, fd, NULL, &c->tls, &err)))
+    if (!watch(c, type == SOCK_STREAM && !tls, &err) ||
+        (tls && !tls_session_new(tls, fd, NULL, &c->tls, &err)))
         fail_later(c, &err);
     update_want(c);
     return c;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edge-triggered watching of a descriptor that libuv put into its epoll set.  For the loop alone. */
+/* Edge-triggered watching of a descriptor that libuv put into its epoll set.  For the loop alone.
+ */
 #ifndef HOLDFAST_IO_EDGE_H
 #define HOLDFAST_IO_EDGE_H
 

@@ -72,8 +72,8 @@ struct lanes_config {
      * and each page of the projections is written once for all of them, and whoever writes waits
      * meanwhile.  0: 8,192. */
     unsigned fold_most;
-    int64_t company_us;     /* longest wait for company; 0: 1000; negative: never wait */
-    int64_t return_us;      /* and for those who wrote lately to come back; the same */
+    int64_t company_us; /* longest wait for company; 0: 1000; negative: never wait */
+    int64_t return_us;  /* and for those who wrote lately to come back; the same */
 };
 /* On the loop thread. */
 struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config) must_check;

@@ -371,7 +371,7 @@ TEST(test_http_header_get__finds_what_is_there_and_only_that)
         buf_addz(&text, "GET / HTTP/1.1\r\nHost: a\r\n");
         for (unsigned i = 1; i <= n; i++)
             buf_addf(&text, "%cx%.*s: %u\r\n", 'A' + (char)(i % 26), (int)(i / 4),
-                       "--------------------------------", i);
+                     "--------------------------------", i);
         buf_addz(&text, "\r\n");
         struct http_head h = parse_good(buf_str(&text));
         for (unsigned i = 0; i < h.n_headers; i++) {
