@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "io/deadline.h"
 #include "json/splice.h"
 
 #include <stdio.h>

@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "delivery/hub.h"
+#include "io/deadline.h"
 
 struct hub {
     struct loop *loop;

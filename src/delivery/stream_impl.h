@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "crypto/hash.h"
 #include "delivery/stream.h"
+#include "io/deadline.h"
 
 #define STREAM_KEEP_MS (5 * 60 * 1000)
 #define STREAM_QUIET_MS (15 * 1000) /* until a silent connection gets a comment */

@@ -11,6 +11,7 @@
 #include "identity/identity.h"
 #include "identity/logins.h"
 #include "identity/quota.h"
+#include "io/deadline.h"
 #include "mcp/method.h"
 #include "route/plan.h"
 #include "session/carrier.h"

@@ -17,6 +17,7 @@
 #include "exchange/client_channel.h"
 #include "identity/scopes.h"
 #include "io/conn.h"
+#include "io/deadline.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>

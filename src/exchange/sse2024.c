@@ -15,6 +15,7 @@
 #include "exchange/client_channel.h"
 #include "http/sse.h"
 #include "identity/scopes.h"
+#include "io/deadline.h"
 #include "json/write.h"
 
 #include <stdio.h>

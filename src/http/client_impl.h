@@ -9,6 +9,7 @@
 #include "http/client.h"
 #include "io/address.h"
 #include "io/conn.h"
+#include "io/deadline.h"
 
 #define CLIENT_MAX_WAITING 4096 /* calls without a connection, per origin */
 #define CLIENT_MAX_INTERIM 8    /* 1xx heads before the real one */

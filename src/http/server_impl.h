@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "http/server.h"
 #include "io/conn.h"
+#include "io/deadline.h"
 
 #define SERVER_MAX_PIPELINED (64 * 1024) /* bytes read ahead of the answer being made */
 #define SERVER_MAX_DISCARD (64 * 1024)   /* of a body nobody wants, to save the connection */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop on libuv, used narrowly: uv_poll_t for our own non-blocking descriptors, one timer
- * for all deadlines, one eventfd behind a lock-free list for what other threads hand in (uv_async_t
+/* The event loop on libuv, used narrowly: uv_poll_t for our own non-blocking descriptors,
+ * timers, one eventfd behind a lock-free list for what other threads hand in (uv_async_t
  * would do, but its receiver spins while the sender is still inside write(2)).
  *
  * A turn begins with the first callback after the poll and ends when the deferred tasks have run:
@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "io/deadline.h"
 #include "io/edge.h"
 #include "io/outbox.h"
 
@@ -31,19 +32,12 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define SWEEP_MS 50
-#define RING_SMALLEST 16 /* places; a power of two */
-
 struct loop {
     uv_loop_t uv;
     uv_poll_t wake; /* on wake_fd */
     int wake_fd;
     uv_prepare_t before_poll;
     uv_check_t after_poll;
-    uv_timer_t sweep;
-    bool sweeping;
-    struct deadline_class due; /* what this sweep found; no list of classes has it */
-    struct list classes;
     struct list signals;
     _Atomic(struct loop_task *) posted; /* newest first */
     atomic_bool stop;
@@ -52,6 +46,7 @@ struct loop {
     int64_t turn_us; /* 0 between turns */
     int64_t stall_us;
     struct outbox *outbox; /* or NULL: nothing was ever held */
+    struct deadlines *deadlines;
     bool edges_known, edges_possible;
     char scratch[LOOP_SCRATCH];
 };
@@ -172,8 +167,6 @@ static void wake_up(struct loop *loop)
         die("the event descriptor of the loop cannot be written: %s", strerror(errno));
 }
 
-static void sweep_on_timer(uv_timer_t *timer);
-
 struct loop *loop_new(void)
 {
     struct loop *loop = xcalloc(1, sizeof(*loop));
@@ -188,16 +181,15 @@ struct loop *loop_new(void)
         die("cannot make an event descriptor; raise the limit of open files (ulimit -n)");
     uv_prepare_init(&loop->uv, &loop->before_poll);
     uv_check_init(&loop->uv, &loop->after_poll);
-    uv_timer_init(&loop->uv, &loop->sweep);
-    loop->wake.data = loop->before_poll.data = loop->after_poll.data = loop->sweep.data = loop;
+    loop->wake.data = loop->before_poll.data = loop->after_poll.data = loop;
     uv_poll_start(&loop->wake, UV_READABLE, on_wake);
     uv_prepare_start(&loop->before_poll, on_before_poll);
     uv_check_start(&loop->after_poll, on_after_poll);
     uv_unref((uv_handle_t *)&loop->before_poll);
     uv_unref((uv_handle_t *)&loop->after_poll);
-    list_init(&loop->classes);
     list_init(&loop->signals);
     loop->deferred_end = &loop->deferred;
+    loop->deadlines = deadlines_new(loop);
     return loop;
 }
 
@@ -239,7 +231,7 @@ void loop_free(struct loop *loop)
     uv_close((uv_handle_t *)&loop->wake, NULL);
     uv_close((uv_handle_t *)&loop->before_poll, NULL);
     uv_close((uv_handle_t *)&loop->after_poll, NULL);
-    uv_close((uv_handle_t *)&loop->sweep, NULL);
+    deadlines_free(loop->deadlines);
     /* A stop that nobody ran into yet must not cut the closing short. */
     while (uv_run(&loop->uv, UV_RUN_DEFAULT) != 0)
         ;
@@ -247,7 +239,6 @@ void loop_free(struct loop *loop)
         die("an event loop was freed while something still used it; this is a bug, please report "
             "it");
     close(loop->wake_fd);
-    free(loop->due.ring);
     outbox_free(loop->outbox);
     free(loop);
 }
@@ -260,6 +251,11 @@ int64_t loop_now_us(const struct loop *loop)
 int64_t loop_now_ms(const struct loop *loop)
 {
     return loop_now_us(loop) / 1000;
+}
+
+struct deadlines *loop_deadlines(struct loop *loop)
+{
+    return loop->deadlines;
 }
 
 struct outbox *loop_outbox(struct loop *loop)
@@ -475,138 +471,6 @@ void loop_timer_free(struct loop_timer *t)
 {
     if (t)
         uv_close((uv_handle_t *)&t->timer, timer_on_closed);
-}
-
-static struct deadline **place(const struct deadline_class *c, size_t at)
-{
-    return &c->ring[at & (c->cap - 1)];
-}
-
-/* The first place of a ring that is not empty is never a cleared one. */
-struct deadline *deadline_first(const struct deadline_class *c)
-{
-    return c->n_set ? *place(c, c->first) : NULL;
-}
-
-/* Makes room in a full ring: without the places of cleared ones when those are most of it, else by
- * doubling.  So what is cleared soon, as most are, costs no memory, and each is moved seldom. */
-static void ring_make_room(struct deadline_class *c)
-{
-    size_t cap = c->cap ? c->cap : RING_SMALLEST, end = 0;
-    struct deadline **ring;
-
-    if (c->n_set > cap / 2)
-        cap *= 2;
-    ring = xmalloc(cap * sizeof(*ring));
-    for (size_t at = c->first; at != c->end; at++) {
-        struct deadline *d = *place(c, at);
-        if (!d)
-            continue;
-        ring[end] = d;
-        d->at = end++;
-    }
-    free(c->ring);
-    c->ring = ring;
-    c->cap = cap;
-    c->first = 0;
-    c->end = end;
-}
-
-static void ring_add(struct deadline_class *c, struct deadline *d)
-{
-    if (unlikely(c->end - c->first == c->cap))
-        ring_make_room(c);
-    d->class = c;
-    d->at = c->end;
-    *place(c, c->end++) = d;
-    c->n_set++;
-}
-
-static void ring_remove(struct deadline *d)
-{
-    struct deadline_class *c = d->class;
-
-    *place(c, d->at) = NULL;
-    d->class = NULL;
-    c->n_set--;
-    while (c->first != c->end && !*place(c, c->first))
-        c->first++;
-}
-
-/* The due ones are first moved to a ring of their own: a callback may then set, clear or release
- * whatever it likes, the others here included. */
-static void sweep_on_timer(uv_timer_t *timer)
-{
-    struct loop *loop = timer->data;
-    bool waiting = false;
-    struct deadline *d;
-    int64_t now;
-
-    turn_begin(loop);
-    now = loop_now_ms(loop);
-    list_each(&loop->classes, it)
-    {
-        struct deadline_class *c = list_entry(it, struct deadline_class, link);
-        while ((d = deadline_first(c)) && d->due_ms <= now) {
-            ring_remove(d);
-            ring_add(&loop->due, d);
-        }
-        waiting |= d != NULL;
-    }
-    loop->sweeping = waiting;
-    if (!waiting)
-        uv_timer_stop(timer);
-    while ((d = deadline_first(&loop->due))) {
-        ring_remove(d);
-        d->fn(d);
-    }
-}
-
-void deadline_class_init(struct deadline_class *c, struct loop *loop, int64_t ms)
-{
-    *c = (struct deadline_class){.loop = loop, .ms = ms};
-    list_push(&loop->classes, &c->link);
-}
-
-void deadline_class_release(struct deadline_class *c)
-{
-    struct deadline *d;
-
-    if (!c->loop)
-        return;
-    while ((d = deadline_first(c)))
-        ring_remove(d);
-    free(c->ring);
-    c->ring = NULL;
-    list_remove(&c->link);
-    c->loop = NULL;
-}
-
-void deadline_init(struct deadline *d, void (*fn)(struct deadline *d))
-{
-    *d = (struct deadline){.fn = fn};
-}
-
-void deadline_set(struct deadline_class *c, struct deadline *d)
-{
-    deadline_clear(d);
-    d->due_ms = loop_now_ms(c->loop) + c->ms;
-    ring_add(c, d);
-    if (!c->loop->sweeping) {
-        c->loop->sweeping = true;
-        uv_timer_start(&c->loop->sweep, sweep_on_timer, SWEEP_MS, SWEEP_MS);
-    }
-}
-
-void deadline_clear(struct deadline *d)
-{
-    if (d->class)
-        ring_remove(d);
-}
-
-bool deadline_is_set(const struct deadline *d)
-{
-    return d->class != NULL;
 }
 
 static void signal_on_raised(uv_signal_t *signal, int signum)

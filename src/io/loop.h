@@ -24,6 +24,9 @@ int64_t loop_now_us(const struct loop *loop);
  */
 #define LOOP_SCRATCH (64 * 1024)
 char *loop_scratch(struct loop *loop);
+/* For deadline.c. */
+struct deadlines;
+struct deadlines *loop_deadlines(struct loop *loop);
 /* For conns: made when it is first needed. */
 struct outbox;
 struct outbox *loop_outbox(struct loop *loop);
@@ -63,34 +66,6 @@ struct loop_timer *loop_timer_new(struct loop *loop, void (*fn)(void *arg), void
 void loop_timer_start(struct loop_timer *t, int64_t after_ms, int64_t repeat_ms); /* restarts */
 void loop_timer_stop(struct loop_timer *t);
 void loop_timer_free(struct loop_timer *t); /* NULL is fine */
-
-/* Deadlines by class: all of one class last equally long, so the order in which they were set is
- * the order in which they fall due, and one timer sweeps them all.  A class keeps pointers to what
- * waits in a ring, in that order: setting and clearing one touches the ring and the deadline
- * itself, never its neighbours, which are other requests' and cold.  Resolution about 50 ms. */
-struct deadline_class {
-    struct loop *loop;
-    int64_t ms;
-    struct deadline **ring; /* NULL where one was cleared; a power of two of places */
-    size_t cap;
-    size_t first, end; /* counted on for ever; the place is the remainder by cap */
-    size_t n_set;
-    struct list link; /* in the loop's list of classes */
-};
-struct deadline {
-    struct deadline_class *class; /* NULL when it is not set */
-    size_t at;                    /* in the ring */
-    int64_t due_ms;
-    void (*fn)(struct deadline *d); /* called once, after which it is unset */
-};
-void deadline_class_init(struct deadline_class *c, struct loop *loop, int64_t ms);
-void deadline_class_release(struct deadline_class *c);
-void deadline_init(struct deadline *d, void (*fn)(struct deadline *d));
-void deadline_set(struct deadline_class *c, struct deadline *d); /* sets again when set */
-void deadline_clear(struct deadline *d);
-bool deadline_is_set(const struct deadline *d);
-/* The one that was set longest ago and falls due next; NULL when none waits. */
-struct deadline *deadline_first(const struct deadline_class *c);
 
 void loop_on_signal(struct loop *loop, int signum, void (*fn)(void *arg, int signum), void *arg);
 /* Longest single turn since last asked, in microseconds; exported as a metric. */

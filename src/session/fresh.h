@@ -9,6 +9,7 @@
 #ifndef HOLDFAST_SESSION_FRESH_H
 #define HOLDFAST_SESSION_FRESH_H
 
+#include "io/deadline.h"
 #include "store/lanes.h"
 
 /* A read waits no longer than this for the fold, and then shows what there is. */

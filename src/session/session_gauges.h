@@ -6,6 +6,7 @@
 #define HOLDFAST_SESSION_SESSION_GAUGES_H
 
 #include "config/config.h"
+#include "io/deadline.h"
 #include "store/lanes.h"
 
 /* Nobody waits longer. */

@@ -11,6 +11,7 @@
 
 #include "audit/audit.h"
 #include "config/config.h"
+#include "io/deadline.h"
 #include "io/loop.h"
 #include "mcp/message.h"
 #include "upstream/catalog.h"

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/metric.h"
 #include "base/secret.h"
+#include "io/deadline.h"
 #include "upstream/upstream.h"
 
 /*   OPENING ──link_opened()──> OPEN ──link_end()──> ENDED (freed at the end of the turn)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "delivery/stream_impl.h"
 #include "http/sse.h"
+#include "io/deadline.h"
 
 #define MAX_TRANSPORTS 300
 #define WALL INT64_C(1700000000000)
