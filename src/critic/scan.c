@@ -163,6 +163,22 @@ static size_t find_close(struct str text, size_t at, const struct critic_marks *
     return NOWHERE;
 }
 
+/* Where the body begins, behind metadata, and ends.  What reads as metadata and leaves the mark
+ * open is none: a closing mark inside of it closes, as it does when the mark stands by itself. */
+static bool find_body(struct critic_scan *s, const struct critic_marks *m, struct critic_piece *p)
+{
+    size_t n = critic_meta_read(critic_cut(s->text, p->body, s->text.n), s->mem, &p->meta);
+
+    p->body_end = find_close(s->text, p->body + n, m);
+    if (p->body_end != NOWHERE) {
+        p->body += n;
+        return true;
+    }
+    p->meta = (struct critic_meta){0};
+    p->body_end = n ? find_close(s->text, p->body, m) : NOWHERE;
+    return p->body_end != NOWHERE;
+}
+
 static bool read_mark(struct critic_scan *s, enum critic_form form, struct critic_piece *ret)
 {
     const struct critic_marks *m = &critic_marks[form];
@@ -170,9 +186,7 @@ static bool read_mark(struct critic_scan *s, enum critic_form form, struct criti
 
     if (m->is_change && !is_change_opener(s->text, s->at))
         return false;
-    piece.body += critic_meta_read(critic_cut(s->text, piece.body, s->text.n), s->mem, &piece.meta);
-    piece.body_end = find_close(s->text, piece.body, m);
-    if (piece.body_end == NOWHERE)
+    if (!find_body(s, m, &piece))
         return false;
     if (form == FORM_SUBSTITUTE &&
         !memmem(s->text.p + piece.body, piece.body_end - piece.body, "~>", 2))
