@@ -163,19 +163,29 @@ static size_t find_close(struct str text, size_t at, const struct critic_marks *
     return NOWHERE;
 }
 
-/* Where the body begins, behind metadata, and ends.  What reads as metadata and leaves the mark
- * open is none: a closing mark inside of it closes, as it does when the mark stands by itself. */
-static bool find_body(struct critic_scan *s, const struct critic_marks *m, struct critic_piece *p)
+/* Where the body that begins at `at` ends; NOWHERE when it is none. */
+static size_t body_end(struct str text, enum critic_form form, size_t at)
+{
+    size_t end = find_close(text, at, &critic_marks[form]);
+
+    if (end != NOWHERE && form == FORM_SUBSTITUTE && !memmem(text.p + at, end - at, "~>", 2))
+        return NOWHERE;
+    return end;
+}
+
+/* Where the body begins, behind metadata, and ends.  What reads as metadata and leaves no mark is
+ * none: a closing mark inside of it closes, as it does when the mark stands by itself. */
+static bool find_body(struct critic_scan *s, struct critic_piece *p)
 {
     size_t n = critic_meta_read(critic_cut(s->text, p->body, s->text.n), s->mem, &p->meta);
 
-    p->body_end = find_close(s->text, p->body + n, m);
+    p->body_end = body_end(s->text, p->form, p->body + n);
     if (p->body_end != NOWHERE) {
         p->body += n;
         return true;
     }
     p->meta = (struct critic_meta){0};
-    p->body_end = n ? find_close(s->text, p->body, m) : NOWHERE;
+    p->body_end = n ? body_end(s->text, p->form, p->body) : NOWHERE;
     return p->body_end != NOWHERE;
 }
 
@@ -186,10 +196,7 @@ static bool read_mark(struct critic_scan *s, enum critic_form form, struct criti
 
     if (m->is_change && !is_change_opener(s->text, s->at))
         return false;
-    if (!find_body(s, m, &piece))
-        return false;
-    if (form == FORM_SUBSTITUTE &&
-        !memmem(s->text.p + piece.body, piece.body_end - piece.body, "~>", 2))
+    if (!find_body(s, &piece))
         return false;
     piece.to = piece.body_end + m->close.n;
     *ret = piece;

@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines under a fake clock: when they fall due, in which order, and what they cost. */
 #include "test.h"
+#include "trail.h"
 
 #include "base/clock.h"
 #include "io/deadline.h"
 
 #include <stdlib.h>
-
-static char trail[64];
-
-static void mark(char c)
-{
-    size_t n = strlen(trail);
-    assert_true(n + 1 < sizeof(trail));
-    trail[n] = c;
-    trail[n + 1] = '\0';
-}
 
 struct dated {
     struct deadline deadline;

@@ -80,14 +80,34 @@ static void await(struct world *w, size_t n)
         loop_turn(w->loop);
 }
 
+/* The other end takes so many bytes while the loop turns. */
+static void take(struct world *w, size_t n)
+{
+    char some[65536];
+    for (size_t got = 0; got < n;) {
+        ssize_t done = recv(w->peer, some, sizeof(some), MSG_DONTWAIT);
+        if (done < 0)
+            loop_turn(w->loop);
+        else
+            got += (size_t)done;
+    }
+}
+
+static int listen_at(struct sockaddr_in *ret)
+{
+    socklen_t len = sizeof(*ret);
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    *ret = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(bind(listener, (struct sockaddr *)ret, len), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)ret, &len), 0);
+    return listener;
+}
+
 static void world_open(struct world *w)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(at);
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
-    assert_int_equal(listen(listener, 1), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    struct sockaddr_in at;
+    int listener = listen_at(&at);
     w->peer = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(w->peer, (struct sockaddr *)&at, sizeof(at)), 0);
     w->loop = loop_new();
@@ -179,6 +199,7 @@ TEST(test_edge__a_reset_behind_bytes_is_heard)
     w.peer = -1;
     while (!w.a.is_broken)
         loop_turn(w.loop);
+    assert_str(buf_str(&w.a.in), "last");
     world_release(&w);
 }
 
@@ -204,20 +225,14 @@ TEST(test_edge__what_came_during_a_pause_is_read_after_it)
 TEST(test_edge__reading_goes_on_beside_a_write_that_has_to_wait)
 {
     struct world w;
-    size_t n = 16 * 1024 * 1024, got = 0;
-    char *big = calloc(1, n), some[65536];
+    size_t n = 16 * 1024 * 1024;
+    char *big = calloc(1, n);
     world_init(&w);
     assert_true(conn_write(w.a.conn, &(struct iovec){big, n}, 1));
     assert_true(conn_queued(w.a.conn) > 0);
     send_all(w.peer, "beside", 6);
     await(&w, 6);
-    while (got < n) {
-        ssize_t done = recv(w.peer, some, sizeof(some), MSG_DONTWAIT);
-        if (done < 0)
-            loop_turn(w.loop);
-        else
-            got += (size_t)done;
-    }
+    take(&w, n);
     assert_true(w.a.drained);
     send_all(w.peer, "after", 5);
     await(&w, 11);
@@ -231,23 +246,17 @@ TEST(test_edge__reading_goes_on_beside_a_write_that_has_to_wait)
 }
 
 /* A connection whose wishes change and change back while it is told of is in no set for a moment:
- * that says nothing about edges, for it or for others. */
-TEST(test_edge__an_answer_that_had_to_wait_does_not_keep_others_from_edges)
+ * that says nothing about edges. */
+TEST(test_edge__an_answer_that_had_to_wait_is_no_reason_against_edges)
 {
     struct world w;
-    size_t n = 16 * 1024 * 1024, got = 0;
-    char *big = calloc(1, n), some[65536];
+    size_t n = 16 * 1024 * 1024;
+    char *big = calloc(1, n);
     world_open(&w);
     send_all(w.peer, "x", 1);
     await(&w, 1);
     assert_true(conn_write(w.a.conn, &(struct iovec){big, n}, 1));
-    while (got < n) {
-        ssize_t done = recv(w.peer, some, sizeof(some), MSG_DONTWAIT);
-        if (done < 0)
-            loop_turn(w.loop);
-        else
-            got += (size_t)done;
-    }
+    take(&w, n);
     assert_true(w.a.drained);
     for (size_t i = 2; i <= 4; i++) {
         send_all(w.peer, "x", 1);
@@ -260,14 +269,10 @@ TEST(test_edge__an_answer_that_had_to_wait_does_not_keep_others_from_edges)
 
 TEST(test_edge__a_dialled_connection_too)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(at);
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at;
+    int listener = listen_at(&at);
     struct conn_address to = {.len = sizeof(at)};
     struct world w = {.loop = loop_new()};
-    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
-    assert_int_equal(listen(listener, 1), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
     memcpy(&to.sa, &at, sizeof(at));
     buf_init(&w.a.in, 1024);
     w.a.conn = conn_dial(w.loop, &to, NULL, NULL, &events, &w.a);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loop: order of posted and deferred tasks, descriptors, timers. */
 #include "test.h"
+#include "trail.h"
 
 #include "io/loop.h"
 
@@ -10,16 +11,6 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static char trail[64];
-
-static void mark(char c)
-{
-    size_t n = strlen(trail);
-    assert_true(n + 1 < sizeof(trail));
-    trail[n] = c;
-    trail[n + 1] = '\0';
-}
 
 struct letter {
     struct loop_task task;
