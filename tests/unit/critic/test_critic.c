@@ -166,6 +166,13 @@ TEST(test_critic__what_is_no_metadata_is_text)
     reads_as("{++[1]@@x++}", "[1]@@x", "");
 }
 
+/* With what stands behind its closing mark it would be metadata, and the mark no mark. */
+TEST(test_critic__metadata_that_leaves_no_mark_is_text)
+{
+    reads_as("{--{\"a--} b\":1}@@c", " b\":1}@@c", "{\"a b\":1}@@c");
+    reads_as("{~~{\"a~>b~~} c\":1}@@d~~}", "b c\":1}@@d~~}", "{\"a c\":1}@@d~~}");
+}
+
 TEST(test_critic__metadata_is_read_however_full_the_memory_is)
 {
     struct arena *full = arena_new(1);

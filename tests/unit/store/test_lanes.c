@@ -19,6 +19,8 @@ struct scripted {
     unsigned writes, probes;
     size_t sizes[64]; /* ops of each write */
     unsigned downs;   /* this many writes fail, then all is well */
+    unsigned folds, fold_max;
+    unsigned lefts; /* this many folds leave something */
     sem_t probed;
 };
 
@@ -43,8 +45,12 @@ static bool scripted_write(struct store *s, struct store_op *ops, size_t n, stru
 
 static bool scripted_fold(struct store *s, unsigned max, bool *ret_left, struct error *err)
 {
-    (void)s, (void)max, (void)err;
-    *ret_left = false;
+    struct scripted *sc = container_of(s, struct scripted, base);
+    (void)err;
+    sc->folds++;
+    sc->fold_max = max;
+    *ret_left = sc->lefts > 0;
+    sc->lefts -= *ret_left;
     return true;
 }
 
@@ -535,6 +541,36 @@ TEST(test_lane_query__a_slow_list_delays_neither_lookup_nor_write_and_its_queue_
     close_lanes(&f);
     sem_destroy(&slow.held);
     sem_destroy(&slow.release);
+}
+
+static void write_now(struct fixture *f, size_t n)
+{
+    struct job job;
+    init_job(f, &job, n);
+    assert_true(lane_write(f->lanes, &job.write));
+    run_until(f, f->done + 1);
+    assert_true(job.write.ok);
+}
+
+/* Long before they are due by the clock, and whoever waits for the fold waits for all of it. */
+TEST(test_lane_write__folds_before_there_are_more_events_than_may_be)
+{
+    struct fixture f;
+    open_lanes(&f, (struct lanes_config){.max_batch = 4, .fold_most = 8});
+    write_now(&f, 0);
+    unsigned before = f.store.folds;
+    write_now(&f, 4);
+    write_now(&f, 1); /* with another four they would be nine */
+    write_now(&f, 1);
+    assert_true(f.store.folds > before);
+    assert_int_equal(f.store.fold_max, 8);
+    write_now(&f, 0);
+    before = f.store.folds;
+    f.store.lefts = 2;
+    write_now(&f, 0);
+    assert_true(f.store.folds >= before + 3);
+    assert_int_equal(f.store.lefts, 0);
+    close_lanes(&f);
 }
 
 TEST(test_lane_write__a_job_without_ops_is_done_when_all_before_it_is_folded)
