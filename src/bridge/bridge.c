@@ -41,10 +41,34 @@ static struct str quoted(struct arena *mem, struct str text)
     return raw;
 }
 
+/* Members of params that go.  One pass takes both out: a splice may go over an object once. */
+struct gone {
+    bool meta; /* nothing but the envelope is in it, which older servers do not know */
+    bool task; /* no client is told of tasks: a call that asks for one runs as a call */
+};
+
+static struct gone gone_of(const struct bridge_request *b)
+{
+    const struct mcp_message *m = b->m;
+
+    return (struct gone){
+        .meta = b->from != b->to && b->to == MCP_LEGACY && m->meta &&
+                js_splice_stay(&m->doc, m->meta, is_envelope_key, NULL) == 0,
+        .task = unlikely(mcp_param(m, STR("task")) != NULL) && str_eq(m->method, STR("tools/call")),
+    };
+}
+
+static bool is_gone(void *arg, struct str raw_key)
+{
+    const struct gone *gone = arg;
+
+    return (gone->meta && str_eq(raw_key, STR("\"_meta\""))) ||
+           (gone->task && str_eq(raw_key, STR("\"task\"")));
+}
+
 static void cross_meta(const struct bridge_request *b, struct js_splice *s, struct arena *mem)
 {
     const struct mcp_message *m = b->m;
-    static struct str meta_name = {"_meta", 5};
 
     if (b->to == MCP_MODERN) {
         struct str keys = envelope(b, mem);
@@ -56,11 +80,8 @@ static void cross_meta(const struct bridge_request *b, struct js_splice *s, stru
         }
         return;
     }
-    struct js_splice alone = *s;
-    if (m->meta && js_splice_remove(&alone, m->meta, is_envelope_key, NULL) == 0)
-        js_splice_remove(s, m->params, is_named, &meta_name);
-    else
-        *s = alone;
+    if (m->meta)
+        js_splice_remove(s, m->meta, is_envelope_key, NULL);
 }
 
 void bridge_write_request(const struct bridge_request *b, struct buf *out)
@@ -68,12 +89,15 @@ void bridge_write_request(const struct bridge_request *b, struct buf *out)
     const struct mcp_message *m = b->m;
     const struct js_node *token = js_get(&m->doc, m->meta, STR("progressToken"));
     static struct str session_id = {"session_id", 10};
+    struct gone gone = gone_of(b);
     struct arena *mem = NULL;
     struct js_splice s;
     char our_token[24];
 
     js_splice_init(&s, &m->doc);
-    if (b->from != b->to)
+    if (gone.meta || gone.task)
+        js_splice_remove(&s, m->params, is_gone, &gone);
+    if (b->from != b->to && !gone.meta)
         cross_meta(b, &s, mem = arena_new(MAX_MESSAGE));
     if (b->drop_session_id)
         js_splice_remove(&s, mcp_param(m, STR("arguments")), is_named, &session_id);
@@ -195,11 +219,10 @@ static void restamp(const struct bridge_result *b, struct js_splice *s)
     struct result_drops drops = {.result_type = to_legacy, .hints = to_legacy && b->cacheable};
 
     if (to_legacy && js_type_is(meta, JS_OBJECT)) {
-        struct js_splice alone = *s;
-        unsigned kept = js_splice_remove(&alone, meta, is_server_info_key, NULL);
-        drops.meta = kept == 0 && !extra.p && js_first(d, meta);
+        unsigned stay = js_splice_stay(d, meta, is_server_info_key, NULL);
+        drops.meta = stay == 0 && !extra.p && js_first(d, meta);
         if (!drops.meta)
-            *s = alone;
+            js_splice_remove(s, meta, is_server_info_key, NULL);
     }
     js_splice_remove(s, result, drop_from_result, &drops);
     add_lines(b, s);

@@ -4,16 +4,32 @@
 #include "json/splice.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 void js_splice_init(struct js_splice *s, const struct js_doc *doc)
 {
     s->doc = doc;
     s->n = 0;
+    s->room = JS_SPLICE_OWN;
+    s->edits = s->own;
+}
+
+static void make_room(struct js_splice *s)
+{
+    struct js_splice_edit *more = xmalloc(2 * (size_t)s->room * sizeof(*more));
+
+    memcpy(more, s->edits, s->n * sizeof(*more));
+    if (s->edits != s->own)
+        free(s->edits);
+    s->edits = more;
+    s->room *= 2;
 }
 
 static void add_edit(struct js_splice *s, struct js_splice_edit edit)
 {
-    assert(s->n < JS_SPLICE_MAX);
+    if (unlikely(s->n == s->room))
+        make_room(s);
     /* Kept sorted; equal starts keep the order in which they were given. */
     unsigned at = s->n++;
     while (at > 0 && s->edits[at - 1].start > edit.start) {
@@ -53,6 +69,17 @@ unsigned js_splice_remove(struct js_splice *s, const struct js_node *object,
         add_edit(
             s, (struct js_splice_edit){stays ? stays->end : run->start, last->end, STR(""), false});
     return kept;
+}
+
+unsigned js_splice_stay(const struct js_doc *doc, const struct js_node *object,
+                        bool (*drop)(void *arg, struct str raw_key), void *arg)
+{
+    unsigned stay = 0;
+
+    for (const struct js_node *key = js_first(doc, object); key;
+         key = js_next(doc, object, js_value_of(key)))
+        stay += !drop(arg, js_raw(doc, key));
+    return stay;
 }
 
 /* Does anything of the container stand before what is added at its end? */
@@ -108,4 +135,8 @@ void js_splice_write(struct js_splice *s, const struct js_node *value, struct bu
         at = e->end;
     }
     buf_add(out, text + at, value->end - at);
+    if (unlikely(s->edits != s->own)) {
+        free(s->edits);
+        js_splice_init(s, s->doc);
+    }
 }

@@ -97,6 +97,17 @@ def test_unknown_result_fields__survive(upstream):
     assert result in reply.raw.decode('utf-8')
 
 
+def test_reserved_keys__leave_towards_an_older_server_however_many(upstream):
+    client, record = upstream
+    meta = {}
+    for n in range(40):
+        meta.update({f'io.modelcontextprotocol/x{n}': n, f'com.example/k{n}': n})
+    reply = client.holdfast.client('/mcp/up', modern=True).rpc('tools/call', {'name': 'echo', 'arguments': {'text': 'm'}, '_meta': meta, 'task': {}})
+    assert reply.status == 200 and reply.text == 'm'
+    params = json.loads(record.wait('tools/call')[-1])['params']
+    assert params['_meta'] == {f'com.example/k{n}': n for n in range(40)} and 'task' not in params
+
+
 def test_progress_token__is_the_only_key_restamped(upstream):
     client, record = upstream
     body = ('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},'

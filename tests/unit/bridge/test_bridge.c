@@ -73,6 +73,20 @@ TEST(test_bridge_request__to_legacy_the_envelope_leaves)
         SENT("{\"name\":\"a\",\"_meta\":{\"v/x\":[1 ],\"progressToken\":77}}"));
 }
 
+TEST(test_bridge_request__a_task_that_is_asked_for_leaves_beside_the_envelope)
+{
+    check_request(CALL("{\"name\":\"a\",\"task\":{\"ttl\":1},\"_meta\":{" ENVELOPE "}}"),
+                  MCP_MODERN, MCP_LEGACY, false, SENT("{\"name\":\"a\"}"));
+    check_request(CALL("{\"_meta\":{" ENVELOPE "},\"task\":{},\"name\":\"a\"}"), MCP_MODERN,
+                  MCP_LEGACY, false, SENT("{\"name\":\"a\"}"));
+    check_request(CALL("{\"task\":{},\"name\":\"a\",\"_meta\":{\"k\":1," ENVELOPE "}}"), MCP_MODERN,
+                  MCP_LEGACY, false, SENT("{\"name\":\"a\",\"_meta\":{\"k\":1}}"));
+    check_request(CALL("{\"name\":\"a\",\"task\":{}}"), MCP_LEGACY, MCP_MODERN, false,
+                  SENT("{\"name\":\"a\",\"_meta\":{" ENVELOPE "}}"));
+    check_request(CALL("{\"task\":{},\"name\":\"a\"}"), MCP_LEGACY, MCP_LEGACY, false,
+                  SENT("{\"name\":\"a\"}"));
+}
+
 TEST(test_bridge_request__to_modern_the_envelope_is_added)
 {
     check_request(CALL("{\"name\":\"a\"}"), MCP_LEGACY, MCP_MODERN, false,

@@ -72,3 +72,39 @@ TEST(test_splice__edits_inside_a_value_leave_its_surroundings)
     buf_release(&out);
     arena_free(mem);
 }
+
+static bool is_odd(void *arg unused_arg, struct str raw_key)
+{
+    return (raw_key.p[raw_key.n - 2] - '0') % 2 == 1;
+}
+
+TEST(test_splice__takes_out_as_many_members_as_there_are)
+{
+    for (int n = 2 * JS_SPLICE_OWN - 1; n < 2000; n = 2 * n + 1) {
+        struct arena *mem = arena_new(1 << 22);
+        struct js_doc doc;
+        struct js_splice s;
+        struct buf in, out, expected;
+
+        buf_init(&in, 1 << 20);
+        buf_init(&out, 1 << 20);
+        buf_init(&expected, 1 << 20);
+        for (int i = 0; i < n; i++) {
+            buf_addf(&in, "%s\"k%d\":%d", i ? "," : "{", i, i);
+            if (i % 2 == 0)
+                buf_addf(&expected, "%s\"k%d\":%d", i ? "," : "{", i, i);
+        }
+        buf_addz(&in, "}");
+        buf_addz(&expected, "}");
+        assert_true(js_parse(buf_str(&in), &js_limits_request, mem, &doc, NULL));
+        assert_int_equal(js_splice_stay(&doc, js_root(&doc), is_odd, NULL), (n + 1) / 2);
+        js_splice_init(&s, &doc);
+        assert_int_equal(js_splice_remove(&s, js_root(&doc), is_odd, NULL), (n + 1) / 2);
+        js_splice_write(&s, js_root(&doc), &out);
+        assert_string_equal(out.p, expected.p);
+        buf_release(&in);
+        buf_release(&out);
+        buf_release(&expected);
+        arena_free(mem);
+    }
+}
