@@ -10,6 +10,7 @@
 #include "audit/audit.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/log_quiet.h"
 #include "base/random.h"
 #include "cli/datadir.h"
 #include "crypto/hash.h"
@@ -311,7 +312,8 @@ static void on_lease_written(struct write_job *job)
     struct ground *g = container_of(job, struct ground, lease_job);
     g->renewing = false;
     if (!job->ok) {
-        log_warn("the writer's lease was not renewed", LZ("why", job->err.text));
+        static struct log_quiet quiet;
+        log_warn_quietly(&quiet, "the writer's lease was not renewed", LZ("why", job->err.text));
         g->steady_since_ms = 0;
         return;
     }

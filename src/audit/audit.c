@@ -98,7 +98,8 @@ void audit_count(struct audit *a, struct str server, struct str outcome)
 void audit_failed(struct audit *a, const char *what, const struct error *err)
 {
     metric_add(a->failures, 1);
-    log_warn("audit record not written", LZ("record", what), LZ("why", err->text));
+    log_warn_quietly(strcmp(what, "intent") == 0 ? &a->quiet_intents : &a->quiet_others,
+                     "audit record not written", LZ("record", what), LZ("why", err->text));
 }
 
 void audit_seal_body(const struct audit *a, struct redactor *redactor, struct event_row *e,

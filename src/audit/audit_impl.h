@@ -7,6 +7,7 @@
 #include "audit/audit.h"
 #include "audit/chain.h"
 #include "audit/redact.h"
+#include "base/log_quiet.h"
 #include "base/map.h"
 #include "base/metric.h"
 #include "store/spool.h"
@@ -51,6 +52,7 @@ struct audit {
     struct counter *counted_last;
     struct metric *executions;
     struct metric_cell *failures;
+    struct log_quiet quiet_intents, quiet_others;
 };
 
 /* Digests of `body`, and what is stored of it: `body` itself, or heap bytes whose owner *ret_heap

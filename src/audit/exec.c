@@ -198,6 +198,8 @@ static void finish_begin(struct exec *x, bool ok)
     audit_count(x->audit, x->event.server, STR("refused"));
     drop_texts(x);
     enter(x, EXEC_REFUSED);
+    error_wrap(&x->job.err, "nothing was executed, because the audit record of the call cannot be "
+                            "written");
     x->then(x, &x->job.err);
 }
 

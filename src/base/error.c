@@ -54,7 +54,7 @@ static const struct error_info table[ERR_COUNT] = {
         "_meta says, or raise the limits in the configuration."),
     ROW(ERR_UNAVAILABLE, "unavailable", 503, -32000, 4, "The service is not available just now",
         "The store cannot be used, or this process is stopping. "
-        "Try again shortly; if it lasts, `holdfast doctor` says what is wrong."),
+        "Try again shortly; if it lasts, GET /readyz and the log say what is wrong."),
     ROW(ERR_UNREACHABLE, "unreachable", 502, -32000, 4, "The server cannot be reached",
         "A connection or process could not be started, or it broke off. "
         "Check the command or URL with `holdfast servers` and look at the log of that server."),

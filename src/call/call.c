@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/log_quiet.h"
 #include "call/credential.h"
 #include "call/level.h"
 #include "crypto/hash.h"
@@ -454,7 +455,8 @@ static void on_light(struct write_job *job)
     struct error err;
 
     if (!job->ok) {
-        log_warn("the store refused a write", LZ("why", job->err.text));
+        static struct log_quiet quiet;
+        log_warn_quietly(&quiet, "the store refused a write", LZ("why", job->err.text));
         error_set(&err, ERR_UNAVAILABLE, "the store cannot write right now; try again shortly");
     }
     begun(light->call, light->ops, job->ok ? NULL : &err);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/log_quiet.h"
 #include "base/map.h"
 #include "base/metric.h"
 #include "crypto/hash.h"
@@ -465,8 +466,10 @@ static void on_stored(struct write_job *job)
 {
     struct kept *k = container_of(job, struct kept, job);
 
+    static struct log_quiet quiet;
     if (!job->ok)
-        log_warn("a result could not be kept for its client", LZ("why", job->err.text));
+        log_warn_quietly(&quiet, "a result could not be kept for its client",
+                         LZ("why", job->err.text));
     kept_settled(k, job->ok && k->op.verdict == VERDICT_OK);
 }
 

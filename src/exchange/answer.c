@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/log_quiet.h"
 #include "crypto/hash.h"
 #include "exchange/batch.h"
 #include "exchange/profile_tools.h"
@@ -128,7 +129,8 @@ static enum step_result store_first(struct exchange *x)
     if (c->job.ok)
         return STEP_NEXT;
     struct error err;
-    log_warn("the store refused a write", LZ("why", c->job.err.text));
+    static struct log_quiet quiet;
+    log_warn_quietly(&quiet, "the store refused a write", LZ("why", c->job.err.text));
     error_set(&err, ERR_UNAVAILABLE, "the store cannot write right now; try again shortly");
     return exchange_fail(x, &err);
 }

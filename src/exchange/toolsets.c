@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/log_quiet.h"
 #include "identity/connection.h"
 #include "identity/scopes.h"
 #include "json/write.h"
@@ -368,7 +369,8 @@ static enum step_result check_stored(struct toolset_change *c)
     if (c->job.ok)
         return STEP_NEXT;
     undo(c);
-    log_warn("the store refused a write", LZ("why", c->job.err.text));
+    static struct log_quiet quiet;
+    log_warn_quietly(&quiet, "the store refused a write", LZ("why", c->job.err.text));
     return exchange_refuse(x, 503, -32000, "the store cannot write right now; try again shortly");
 }
 

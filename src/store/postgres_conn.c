@@ -71,15 +71,28 @@ static void first_line(const char *text, char *ret, size_t size)
     log_escape_cut(ret, size, str_n(text, n));
 }
 
-bool pg_away(struct pg_store *s, const char *why, struct error *err)
+/* Before the first connection the operator reads this text, so it names the host and the reason.
+ * Afterwards it may reach any caller, and only the log names them. */
+static bool away_text(const struct pg_store *s, struct error *err)
 {
-    first_line(why && *why ? why : "the connection broke", s->reason, sizeof(s->reason));
-    pq.finish(s->conn);
-    s->conn = NULL;
-    memset(s->prepared, 0, sizeof(s->prepared));
+    if (s->was_connected)
+        return error_set(err, ERR_UNAVAILABLE,
+                         "the database is not available; it is tried again by itself.");
     return error_set(err, ERR_UNAVAILABLE,
                      "PostgreSQL at %s is not available: %s; it is tried again by itself.",
                      s->where, s->reason);
+}
+
+bool pg_away(struct pg_store *s, const char *why, struct error *err)
+{
+    first_line(why && *why ? why : "the connection broke", s->reason, sizeof(s->reason));
+    if (!s->lost_us)
+        s->lost_us = s->backend_us;
+    s->backend_us = 0;
+    pq.finish(s->conn);
+    s->conn = NULL;
+    memset(s->prepared, 0, sizeof(s->prepared));
+    return away_text(s, err);
 }
 
 /* Waits until the socket may do what is asked; true on time. */
@@ -268,6 +281,39 @@ static bool settle(struct pg_store *s, struct error *err)
     return pg_exec_text(s, sql, "beginning", NULL, err);
 }
 
+#define BACKEND_US "(extract(epoch FROM backend_start) * 1000000)::bigint"
+
+/* The server process of a broken connection may still commit the last batch.  Its fate is known
+ * only when that process has ended, so we end the process and wait.  Where PostgreSQL does not
+ * allow that, we go on without waiting. */
+static bool end_lost(struct pg_store *s, struct error *err)
+{
+    char sql[512];
+    int64_t left = 1;
+
+    snprintf(sql, sizeof(sql),
+             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename ="
+             " current_user AND pid <> pg_backend_pid() AND " BACKEND_US " = %lld",
+             (long long)s->lost_us);
+    while (s->lost_us && left > 0) {
+        if (!pg_exec_text(s, sql, "ending a connection that broke", &left, err)) {
+            if (!s->conn)
+                return false;
+            log_warn("PostgreSQL does not let us end a connection that broke",
+                     LZ("why", err->text));
+            break;
+        }
+        if (left > 0 && pg_now_us() >= s->until_us)
+            return pg_away(s, "an earlier connection has not ended there", err);
+        if (left > 0)
+            poll(NULL, 0, 5);
+    }
+    s->lost_us = 0;
+    return pg_exec_text(s,
+                        "SELECT " BACKEND_US " FROM pg_stat_activity WHERE pid = pg_backend_pid()",
+                        "beginning", &s->backend_us, err);
+}
+
 static bool is_local(const char *host)
 {
     uint8_t address[16];
@@ -302,7 +348,7 @@ static bool connect_now(struct pg_store *s, struct error *err)
         return false;
     if (pq.setnonblocking(s->conn, 1) != 0)
         return pg_away(s, pq.error_message(s->conn), err);
-    return settle(s, err);
+    return settle(s, err) && end_lost(s, err);
 }
 
 static void back_off(struct pg_store *s)
@@ -337,9 +383,7 @@ bool pg_ready(struct pg_store *s, struct error *err)
     if (s->conn)
         return true;
     if (s->failures && pg_now_us() < s->retry_us)
-        return error_set(err, ERR_UNAVAILABLE,
-                         "PostgreSQL at %s is not available: %s; it is tried again by itself.",
-                         s->where, s->reason);
+        return away_text(s, err);
     if (!connect_now(s, err)) {
         struct error ignored;
         if (s->conn)
@@ -351,5 +395,6 @@ bool pg_ready(struct pg_store *s, struct error *err)
     }
     told_of_connection(s);
     s->failures = 0;
+    s->was_connected = true;
     return true;
 }

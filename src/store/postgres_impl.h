@@ -154,6 +154,10 @@ struct pg_store {
     char reason[256];  /* why there is no connection */
     int64_t retry_us;  /* by pg_now_us(): not before */
     unsigned failures; /* connects in a row */
+    bool was_connected;
+    /* When the server process of this connection was started, in µs since 1970, by which it is
+     * known; of a connection that broke, until its process has ended. */
+    int64_t backend_us, lost_us;
     /* Events of the transaction under way that are not sent yet: consecutive ids. */
     struct segment segment;
     int64_t segment_first;

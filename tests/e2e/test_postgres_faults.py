@@ -141,6 +141,18 @@ def test_cut_at_any_time(node, cluster, proxy):
     settle(hf, ledger)
 
 
+def test_commit_that_arrives_after_its_connection_was_cut__takes_no_number(node, cluster, proxy):
+    url = cluster.database()
+    hf, record, _ = node(through(url, cluster, proxy))
+    ledger = Ledger([hf], record).start()
+    for _ in range(3):
+        proxy.delay_next()
+        wait_for(proxy.arrived.is_set, 'the batch that is late')
+        recover(hf, ledger)
+    ledger.stop()
+    settle(hf, ledger)
+
+
 def test_frozen_network__is_left_after_the_deadline(node, cluster, proxy):
     url = cluster.database()
     hf, record, _ = node(through(url, cluster, proxy))

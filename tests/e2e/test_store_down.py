@@ -52,8 +52,10 @@ def test_store_gone__refuses_calls_before_they_leave(holdfast, stdio_server, htt
         reply = client.call('counter', {'key': f'after {n}'}, ident=f'r{n}')
         assert reply.status == 503 and reply.json['id'] == f'r{n}' and reply.code == -32000, repr(reply)
         assert reply.header('Retry-After') and reply.error['message']
+        assert 'nothing was executed' in reply.error['message'] and 'audit chain' not in reply.error['message']
     assert keys_at(record) == received
     assert hf.get('/readyz').status == 503
+    assert hf.text().count('audit record not written') <= 2, 'once for intents, once for other records'
     check_reads(hf, client, acknowledged)
 
 

@@ -8,8 +8,11 @@ import os
 import socket
 import struct
 import threading
+import time
 
 NAME = '.s.PGSQL.5432'
+SYNC = b'S\0\0\0\4'
+BATCH = 400  # bytes: what is written is longer than what asks
 
 
 class Link:
@@ -35,6 +38,8 @@ class Link:
         try:
             while data := self.client.recv(65536):
                 self.proxy.open.wait()
+                if len(data) > BATCH and data.endswith(SYNC):
+                    self.proxy.overtake(self, data)
                 self.server.sendall(data)
         except OSError:
             pass
@@ -77,6 +82,7 @@ class Proxy:
         self.open = threading.Event()
         self.open.set()
         self.cut_every, self.commits, self.n_cut = 0, 0, 0
+        self.late_link, self.overtaken, self.arrived = None, threading.Event(), threading.Event()
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(os.path.join(self.folder, NAME))
         self.listener.listen(64)
@@ -110,6 +116,27 @@ class Proxy:
             cut = self.cut_every > 0 and self.commits % self.cut_every == 0
             self.n_cut += cut
             return cut
+
+    def delay_next(self):
+        """The next batch reaches the server only when its client was cut off, has connected again and is about to write; then first."""
+        self.late_link, self.overtaken, self.arrived = 'next', threading.Event(), threading.Event()
+
+    def overtake(self, link, data):
+        with self.lock:
+            late, self.late_link = self.late_link, link if self.late_link == 'next' else self.late_link
+        if late == 'next':
+            link.client.shutdown(socket.SHUT_RDWR)
+            self.overtaken.wait(10)
+            try:
+                link.server.sendall(data)
+                link.server.settimeout(1)
+                time.sleep(0.3)  # for the server to commit it
+            finally:
+                self.arrived.set()
+                raise OSError('its client is gone')
+        if late is not None and not self.arrived.is_set():
+            self.overtaken.set()
+            self.arrived.wait(10)
 
     def cut_all(self):
         with self.lock:

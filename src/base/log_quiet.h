@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log lines that one cause would repeat for every request: the first is written, those of the next
+ * LOG_QUIET_MS are only counted, and the one after them tells how many they were.
+ *
+ *   static struct log_quiet quiet;
+ *   log_warn_quietly(&quiet, "the store refused a write", LZ("why", err.text)); */
+#ifndef HOLDFAST_BASE_LOG_QUIET_H
+#define HOLDFAST_BASE_LOG_QUIET_H
+
+#include "base/log.h"
+
+#include <stdatomic.h>
+
+#define LOG_QUIET_MS 30000
+
+/* Zero is its start.  Any thread may use it. */
+struct log_quiet {
+    _Atomic int64_t until_ms; /* clock_mono_ms() */
+    atomic_uint_fast64_t held_back;
+};
+
+/* May the line be written?  *ret_held_back counts those since the last one that was. */
+must_check bool log_quiet_passes(struct log_quiet *q, uint64_t *ret_held_back);
+
+#define log_warn_quietly(q, message, ...)                                                          \
+    do {                                                                                           \
+        uint64_t held_back_;                                                                       \
+        if (log_quiet_passes((q), &held_back_))                                                    \
+            log_warn(message, ##__VA_ARGS__, LI("held_back", held_back_));                         \
+    } while (0)
+
+#endif
