@@ -358,6 +358,10 @@ static const struct api_member problem_members[] = {
 };
 static const struct api_member health_members[] = {
     {"status", "string", NULL, true, NULL, NULL, "ok"},
+    {"reason", "string", NULL, false, NULL, NULL,
+     "On /readyz, when it is not ready: why, where callers need not say who they are."},
+    {"warning", "string", NULL, false, NULL, NULL,
+     "On /readyz: what will end in trouble if it goes on."},
     {"servers", "object", NULL, false, NULL, NULL,
      "On /readyz: the state of each server by name, or, where callers must say who they are, how "
      "many "

@@ -5,10 +5,12 @@
  * `default` hears of its own alone, and members hear nothing. */
 #include "rest/front.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/metric.h"
 #include "json/write.h"
 #include "session/session_gauges.h"
+#include "store/database.h"
 
 static struct metric *in_flight, *links, *resident, *upstream_up, *degraded, *requests, *failures,
     *queues, *stall, *log_lost, *batches;
@@ -140,20 +142,30 @@ void front_healthz(void *arg unused_arg, struct http_request *r,
     http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ok\"}\n"));
 }
 
-static void refuse_unhealthy(struct services *sv, struct http_request *r)
+/* `reason` is shown only where callers need not say who they are. */
+static void refuse_unready(struct services *sv, struct http_request *r, struct str status,
+                           const char *reason)
 {
     struct js_writer w;
     struct buf out;
     buf_init(&out, 64 * 1024);
     js_begin(&w, &out);
     js_object(&w);
-    js_kv_string(&w, "status",
-                 arena_printf(r->mem, "the database %.*s cannot be written; see the log",
-                              STR_ARG(sv->database)));
+    js_kv_string(&w, "status", status);
+    if (!sv->config->auth_required)
+        js_kv_string(&w, "reason", str_of(reason));
     js_object_end(&w);
     buf_addc(&out, '\n');
     http_reply(r, 503, "application/json", STR_NONE, buf_str(&out));
     buf_release(&out);
+}
+
+/* Anybody may ask: where the database is, and as whom it is used, stands in the log alone. */
+static void refuse_unhealthy(struct services *sv, struct http_request *r)
+{
+    struct error why;
+    lanes_why(sv->lanes, &why);
+    refuse_unready(sv, r, STR("the database cannot be written; see the log of Holdfast"), why.text);
 }
 
 struct telling {
@@ -179,6 +191,16 @@ static void count_server(void *arg, struct upstream *u)
     ((struct telling *)arg)->in_state[upstream_health(u).state]++;
 }
 
+static void tell_warning(struct services *sv, struct js_writer *w)
+{
+    struct metric *wal = metric_register(METRIC_GAUGE, SQ_WAL_METRIC, SQ_WAL_HELP, "", 1);
+    int64_t bound = fault_hits("readyz.wal_bound") ? 1 : SQ_WAL_BOUND;
+    if (!sv->config->auth_required && metric_value(metric_cell(wal, NULL, 0)) >= bound)
+        js_kv_string(w, "warning",
+                     STR("the WAL of the database grows, because a reader keeps a transaction "
+                         "open; end programs that read holdfast.db"));
+}
+
 /* Whoever asks hears that we are ready, and how servers do: by name where nobody needs to say who
  * they are.  What went wrong is for `holdfast servers`. */
 static void say_ready(struct services *sv, struct http_request *r)
@@ -190,6 +212,7 @@ static void say_ready(struct services *sv, struct http_request *r)
     js_begin(&t.w, &out);
     js_object(&t.w);
     js_kv_string(&t.w, "status", STR("ready"));
+    tell_warning(sv, &t.w);
     js_key(&t.w, STR("servers"));
     js_object(&t.w);
     if (!sv->config->auth_required)

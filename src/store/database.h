@@ -20,4 +20,10 @@ must_check bool database_choose(struct str url, struct str data_dir, struct aren
 must_check bool database_open(const struct database *d, struct store_config how, struct store **ret,
                               struct error *err);
 
+/* A gauge that the writer of an SQLite database sets after each commit, and the size from which its
+ * WAL is called large. */
+#define SQ_WAL_METRIC "holdfast_store_wal_bytes"
+#define SQ_WAL_HELP "Bytes in the WAL of the SQLite database that are in use."
+#define SQ_WAL_BOUND (INT64_C(64) << 20)
+
 #endif

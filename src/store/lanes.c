@@ -225,6 +225,7 @@ struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config)
     l->done->loop = loop;
     l->done->task.fn = on_posted;
     atomic_store(&l->healthy, true);
+    pthread_mutex_init(&l->why_lock, NULL);
     lane_start(l, &l->write, "store-write", config->write, lane_write_main);
     lane_start(l, &l->lookup, "store-lookup", config->lookup, lane_read_main);
     lane_start(l, &l->query, "store-query", config->query, lane_read_main);
@@ -257,6 +258,7 @@ void lanes_free(struct lanes *l)
     else
         free(l->done);
     close_stores(&l->config);
+    pthread_mutex_destroy(&l->why_lock);
     free(l);
 }
 
@@ -294,6 +296,13 @@ void lanes_set_in_flight(struct lanes *l, unsigned n)
 bool lanes_healthy(const struct lanes *l)
 {
     return atomic_load(&l->healthy);
+}
+
+void lanes_why(struct lanes *l, struct error *ret)
+{
+    pthread_mutex_lock(&l->why_lock);
+    *ret = l->why;
+    pthread_mutex_unlock(&l->why_lock);
 }
 
 void lanes_stats(const struct lanes *l, struct lane_stats *ret)

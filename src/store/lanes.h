@@ -90,6 +90,8 @@ void lanes_set_in_flight(struct lanes *l, unsigned n);
 /* Store health as the write lane saw it last: false after the store itself failed (ERR_UNAVAILABLE)
  * until it writes again, which is tried every second. */
 bool lanes_healthy(const struct lanes *l);
+/* Why the store failed last; only while it is not healthy. */
+void lanes_why(struct lanes *l, struct error *ret);
 /* Queues hold jobs not yet done; failures counts jobs. */
 struct lane_stats {
     size_t write_queue, lookup_queue, query_queue;

@@ -45,6 +45,8 @@ struct lanes {
     atomic_bool stopping;
     atomic_uint in_flight;
     atomic_bool healthy;
+    pthread_mutex_t why_lock;
+    struct error why; /* the store failed last */
     atomic_uint_fast64_t batches, ops, failures;
     _Atomic int64_t last_batch_us;
 };

@@ -131,10 +131,16 @@ static void gather(struct writer *w)
         w->end = &w->first;
 }
 
-static void set_health(struct writer *w, bool healthy)
+/* `why` is NULL when the store has written. */
+static void set_health(struct writer *w, const struct error *why)
 {
-    atomic_store(&w->l->healthy, healthy);
-    w->probe_due_us = healthy ? 0 : lane_now_us() + PROBE_EVERY_US;
+    if (why) {
+        pthread_mutex_lock(&w->l->why_lock);
+        w->l->why = *why;
+        pthread_mutex_unlock(&w->l->why_lock);
+    }
+    atomic_store(&w->l->healthy, why == NULL);
+    w->probe_due_us = why ? lane_now_us() + PROBE_EVERY_US : 0;
 }
 
 /* One transaction, with the hook around it. */
@@ -148,7 +154,7 @@ static bool write_ops(struct writer *w, size_t n, struct error *err)
     if (!ok && hook->rollback)
         hook->rollback(hook->arg);
     if (ok || err->code == ERR_UNAVAILABLE)
-        set_health(w, ok);
+        set_health(w, ok ? NULL : err);
     return ok;
 }
 
@@ -232,7 +238,7 @@ static bool fold_slice(struct writer *w)
         w->fold_due_us = lane_now_us() + FOLD_EVERY_US;
         w->unfolded = 0;
         if (err.code == ERR_UNAVAILABLE)
-            set_health(w, false);
+            set_health(w, &err);
         release_barriers(w, &err);
         return false;
     }
@@ -268,7 +274,7 @@ static void probe_if_due(struct writer *w, int64_t now_us)
 {
     struct error err;
     if (w->probe_due_us && now_us >= w->probe_due_us)
-        set_health(w, store_write(w->lane->store, NULL, 0, &err));
+        set_health(w, store_write(w->lane->store, NULL, 0, &err) ? NULL : &err);
 }
 
 /* Until the next thing that is due by itself. */

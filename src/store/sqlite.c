@@ -6,8 +6,10 @@
  * or checkpoint at the same instant.
  *
  * Durability: WAL with synchronous=FULL, so a returned commit is on the disk.  A failed commit is
- * rolled back and never retried on the same connection, for a second fsync may lie: the connection
- * is broken until it was closed, opened and probed again, before the next write. */
+ * rolled back and never retried on the same connection, for a second fsync may lie.  The same holds
+ * for a checkpoint whose sync failed, although the commit before it stands.  The connection is then
+ * broken: before the next write it is closed and opened again, the WAL is written and synced once
+ * more and copied whole into the database (sqlite_vfs.c says why), and the file is probed. */
 #include "store/sqlite_impl.h"
 
 #include <errno.h>
@@ -20,9 +22,16 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/metric.h"
+#include "store/database.h"
 #include "store/sqlite_vfs.h"
 
 #define BUSY_MS 2000
+#define CHECKPOINT_FRAMES 1000
+#define PAGE_BYTES 8192
+/* A disk that fails is asked again after this pause, which doubles up to the second one. */
+#define REOPEN_PAUSE_US 100000
+#define REOPEN_PAUSE_MAX_US 2000000
 /* Virtual machine steps between two looks at the clock while a page is read. */
 #define PROGRESS_STEPS 2000
 
@@ -31,7 +40,7 @@ static const char writer_pragmas[] = "PRAGMA page_size = 8192;"
                                      "PRAGMA journal_mode = WAL;"
                                      "PRAGMA synchronous = FULL;"
                                      "PRAGMA mmap_size = 0;"
-                                     "PRAGMA wal_autocheckpoint = 1000;"
+                                     "PRAGMA wal_autocheckpoint = 0;" /* on_committed() */
                                      "PRAGMA journal_size_limit = 67108864;"
                                      "PRAGMA cache_size = -4096;"
                                      "PRAGMA temp_store = MEMORY;"
@@ -259,9 +268,13 @@ static int on_progress(void *arg)
 }
 
 /* The file is made here rather than by SQLite so that nobody else may ever read it; the WAL takes
- * its mode from it. */
+ * its mode from it.  A file that is there is left alone: POSIX ends all locks of a process on a
+ * file when any descriptor of it is closed, and without the lock of our connections another program
+ * that closes the database takes itself for the last one and deletes the WAL under us. */
 static bool make_file(const char *path, struct error *err)
 {
+    if (access(path, R_OK | W_OK) == 0)
+        return true;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_sys(err, ERR_UNAVAILABLE, errno, "The database %s cannot be opened", path);
@@ -277,6 +290,68 @@ static void configure_library(void)
     sq_vfs_register(SQ_VFS_NAME, NULL);
 }
 
+/* The connection is done with.  Said once: what follows fails for the same reason. */
+static void distrust(struct sqlite_store *s, int rc)
+{
+    if (!s->broken && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_FULL))
+        log_error("the disk failed while the database was written; nothing is recorded until the "
+                  "database was opened again and its WAL written once more",
+                  LZ("sqlite", sqlite3_errstr(rc)), LI("code", rc));
+    s->broken = true;
+}
+
+/* Copies what nobody reads any more from the WAL into the database.  A full disk is no reason for
+ * distrust: what is committed is in the WAL, and the next checkpoint tries again. */
+static bool checkpoint(struct sqlite_store *s, struct error *err)
+{
+    int rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (rc == SQLITE_OK || (rc & 0xff) == SQLITE_BUSY)
+        return true;
+    if ((rc & 0xff) != SQLITE_FULL)
+        distrust(s, rc);
+    return error_of(s->db, rc, err, "copying the WAL into it");
+}
+
+/* A WAL that checkpoints keep short has 8 MiB.  One that passes the bound is held by a reader, of
+ * ours or in another process, that does not end its transaction: told at the bound and whenever the
+ * WAL has doubled. */
+static void watch_wal(struct sqlite_store *s, int64_t bytes)
+{
+    int64_t bound = fault_hits("store.wal_bound") ? 1 : SQ_WAL_BOUND;
+    metric_set(s->wal_bytes, bytes);
+    if (bytes >= (s->wal_told ? 2 * s->wal_told : bound)) {
+        log_warn("the WAL of the database grows, because a reader keeps a transaction open; end "
+                 "programs that read holdfast.db",
+                 LI("bytes", bytes));
+        s->wal_told = bytes;
+    } else if (s->wal_told && bytes < bound) {
+        log_info("the WAL of the database was copied and is short again", LI("bytes", bytes));
+        s->wal_told = 0;
+    }
+}
+
+/* Called by SQLite after each commit, which stands whatever happens here. */
+static int on_committed(void *arg, sqlite3 *db unused_arg, const char *name unused_arg, int frames)
+{
+    struct sqlite_store *s = arg;
+    watch_wal(s, (int64_t)frames * PAGE_BYTES);
+    struct error told; /* by the log, and by whoever writes next */
+    if (frames >= (fault_hits("store.checkpoint") ? 1 : s->checkpoint_frames))
+        (void)!checkpoint(s, &told);
+    return SQLITE_OK;
+}
+
+/* Whoever wrote the WAL before us may have died, or gone on, after a sync that failed. */
+static int write_wal_again(sqlite3 *db)
+{
+    int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_file_control(db, "main", SQ_VFS_WRITE_WAL_AGAIN, NULL);
+    if (!sqlite3_get_autocommit(db))
+        sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
 static bool open_db(struct sqlite_store *s, struct error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -287,7 +362,7 @@ static bool open_db(struct sqlite_store *s, struct error *err)
                          "There is no database at %s yet; run `holdfast up` first.", s->path);
     if (!s->read_only && !make_file(s->path, err))
         return false;
-    int rc = sqlite3_open_v2(s->path, &s->db, flags, s->read_only ? NULL : SQ_VFS_NAME);
+    int rc = sqlite3_open_v2(s->path, &s->db, flags, SQ_VFS_NAME);
     if (rc == SQLITE_OK) {
         sqlite3_extended_result_codes(s->db, 1);
         sqlite3_busy_timeout(s->db, BUSY_MS);
@@ -298,8 +373,13 @@ static bool open_db(struct sqlite_store *s, struct error *err)
         }
         rc = sqlite3_exec(s->db, s->read_only ? reader_pragmas : writer_pragmas, NULL, NULL, NULL);
     }
-    if (rc == SQLITE_OK)
+    if (rc == SQLITE_OK && !s->read_only)
+        rc = write_wal_again(s->db);
+    if (rc == SQLITE_OK) {
+        if (!s->read_only)
+            sqlite3_wal_hook(s->db, on_committed, s);
         return true;
+    }
     error_of(s->db, rc, err, "opening");
     close_db(s);
     return false;
@@ -316,23 +396,52 @@ static bool probe(struct sqlite_store *s, struct error *err)
         if (!sound)
             return error_set(
                 err, ERR_UNAVAILABLE,
-                "The database failed its check after a failed commit; look at the disk and "
-                "restore it from a backup if this goes on.");
+                "The database failed its check after a failed commit; look at the disk "
+                "and the system log.");
     }
     return true;
 }
 
-static bool reopen(struct sqlite_store *s, struct error *err)
+/* A checkpoint that a reader holds back syncs nothing. */
+static bool sync_works(struct sqlite_store *s, struct error *err)
+{
+    sqlite3_file *file = NULL;
+    int rc = sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (rc == SQLITE_OK)
+        rc = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+    return rc == SQLITE_OK || error_of(s->db, rc, err, "syncing it");
+}
+
+static bool try_to_reopen(struct sqlite_store *s, struct error *err)
 {
     close_db(s);
     if (!open_db(s, err))
         return false;
-    if (!probe(s, err)) {
-        close_db(s);
+    if (checkpoint(s, err) && sync_works(s, err) && probe(s, err))
+        return true;
+    close_db(s);
+    return false;
+}
+
+static bool reopen(struct sqlite_store *s, struct error *err)
+{
+    int64_t now_us = clock_mono_us();
+    if (s->reopen_pause_us && now_us < s->reopen_after_us) {
+        *err = s->why;
+        return false;
+    }
+    if (!try_to_reopen(s, &s->why)) {
+        int64_t pause_us = 2 * s->reopen_pause_us;
+        s->reopen_pause_us = !pause_us                        ? REOPEN_PAUSE_US
+                             : pause_us > REOPEN_PAUSE_MAX_US ? REOPEN_PAUSE_MAX_US
+                                                              : pause_us;
+        s->reopen_after_us = clock_mono_us() + s->reopen_pause_us;
+        *err = s->why;
         return false;
     }
     s->broken = false;
-    log_warn("database reopened after a failed commit");
+    s->reopen_pause_us = 0;
+    log_warn("database reopened after a failed commit or sync");
     return true;
 }
 
@@ -352,11 +461,11 @@ bool sq_begin(struct sqlite_store *s, struct error *err)
 void sq_rollback(struct sqlite_store *s)
 {
     struct error ignored;
-    int rc = sqlite3_errcode(s->db) & 0xff;
+    int rc = sqlite3_extended_errcode(s->db);
     sq_facts_rollback(s);
     sq_events_forget(s);
-    if (rc == SQLITE_IOERR || rc == SQLITE_CORRUPT || rc == SQLITE_FULL)
-        s->broken = true;
+    if ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_FULL)
+        distrust(s, rc);
     if (sqlite3_get_autocommit(s->db))
         return; /* SQLite has already rolled back by itself */
     sqlite3_stmt *st = sq_prepare(s, SQ_ROLLBACK, &ignored);
@@ -385,6 +494,8 @@ bool sq_commit(struct sqlite_store *s, struct error *err)
 
 bool sq_begin_read(struct sqlite_store *s, struct error *err)
 {
+    if (s->broken && !reopen(s, err))
+        return false;
     sqlite3_stmt *st = sq_prepare(s, SQ_BEGIN_READ, err);
     return st && sq_run(s, st, err);
 }
@@ -407,9 +518,20 @@ void sq_page_end(struct sqlite_store *s)
     s->deadline_us = 0;
 }
 
+/* SQLite does not tell whether the checkpoint of the last connection failed: this one comes before
+ * it.  The WAL then stays and the next start copies it. */
+static void checkpoint_last(struct sqlite_store *s)
+{
+    struct error err;
+    if (!s->read_only && s->db && !s->broken && !checkpoint(s, &err))
+        log_warn("the WAL was not copied into the database; the next start does it",
+                 LZ("why", err.text));
+}
+
 static void sq_close(struct store *store)
 {
     struct sqlite_store *s = sq_of(store);
+    checkpoint_last(s);
     close_db(s);
     free(s->unfolded);
     segment_release(&s->segment);
@@ -501,6 +623,10 @@ bool sq_open_file(const struct store_config *config, struct sqlite_store **ret, 
     s->path = copy_of(config->path);
     s->sql_dir = config->sql_dir ? copy_of(str_of(config->sql_dir)) : NULL;
     s->read_only = config->read_only;
+    s->checkpoint_frames = CHECKPOINT_FRAMES;
+    if (!s->read_only)
+        s->wal_bytes =
+            metric_cell(metric_register(METRIC_GAUGE, SQ_WAL_METRIC, SQ_WAL_HELP, "", 1), NULL, 0);
     segment_init(&s->segment);
     s->packer = packer_new();
     for (size_t i = 0; i < countof(s->packed); i++)

@@ -196,8 +196,14 @@ struct sqlite_store {
     char *path;
     char *sql_dir;
     bool read_only;
-    bool broken;         /* the last commit failed: reopen and probe before the next write */
-    int64_t deadline_us; /* of the page being read, 0 for none */
+    bool broken;             /* a commit or a sync failed: reopen and probe before the next write */
+    int64_t reopen_after_us; /* while broken: no attempt to reopen before */
+    int64_t reopen_pause_us; /* between the last attempt that failed and the next */
+    struct error why;        /* of the attempt that failed last */
+    int64_t deadline_us;     /* of the page being read, 0 for none */
+    int checkpoint_frames;   /* of the WAL: from so many on a commit is followed by a checkpoint */
+    int64_t wal_told;        /* bytes of the WAL at the last warning; 0: it is not large */
+    struct metric_cell *wal_bytes; /* of the writer */
     sqlite3_stmt *statements[SQ_COUNT];
     /* While every event that is not folded is among them, the fold reads nothing back. */
     struct sq_facts facts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A VFS before SQLite's own, for the one connection that writes the main store.  SQLite writes a
+/* A VFS before SQLite's own, for the connections of the main store.  SQLite writes a
  * commit as two writes for each page and a checkpoint as one for each; here writes that continue
  * each other are gathered and leave as one.  All else passes straight through, after what was
  * gathered.  How often the disk is synced, and what a sync covers, does not change.
@@ -26,7 +26,21 @@
  * with.  From then on every call on that WAL fails so until it is closed: neither may anything be
  * written behind the hole nor the hole be read.  A database has no such hole, for a checkpoint that
  * failed left nBackfill where it was: the pages are in the WAL and the next one copies them again.
- */
+ *
+ * A sync that fails.  Linux then counts the pages as clean: they may never reach the disk, and the
+ * next sync succeeds.  SQLite takes that success for the truth.  A checkpoint that a reader held
+ * back has raised nBackfill without a sync; if the sync of the next one fails, the one after copies
+ * only later frames, succeeds, and the WAL is written from its start again: what the first one had
+ * copied is lost with the power.  So after a failed sync, of either file, every call on both files
+ * fails until they are closed, and nBackfill is set to 0 at once: readers look in the WAL again
+ * instead of in a file that may lack pages.  The next connection does not trust what it finds:
+ * SQ_VFS_WRITE_WAL_AGAIN makes the pages of the WAL dirty again and syncs them, and a checkpoint
+ * then copies all of them.  nBackfill may be lowered at any time, because all frames up to it still
+ * stand in the WAL; it belongs to who holds the checkpoint lock, which only the writer takes.
+ *
+ * A read that fails with EIO.  SQLite's unix VFS calls that SQLITE_IOERR_CORRUPTFS, which reaches
+ * the application as SQLITE_CORRUPT: a damaged database.  The disk failed, not the database, so it
+ * becomes SQLITE_IOERR_READ here. */
 #include "store/sqlite_vfs.h"
 
 #include <sqlite3.h>
@@ -35,11 +49,17 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/fault.h"
 
-/* Where the wal-index, which is of native byte order, has the last frame committed and the last
- * frame that the checkpoint under way will copy. */
+/* Where the wal-index, which is of native byte order, has the size of a page, the last frame
+ * committed, the last frame copied (nBackfill) and the last one that the checkpoint under way will
+ * copy. */
+#define INDEX_PAGE_SIZE 14 /* 16 bits; 1 is 65,536 */
 #define INDEX_LAST_FRAME 16
+#define INDEX_BACKFILLED 96
 #define INDEX_LAST_COPIED 128
+#define WAL_HEADER 32
+#define FRAME_HEADER 24
 
 struct vfs {
     sqlite3_vfs base;
@@ -53,11 +73,11 @@ struct file {
     int n;
     sqlite3_int64 at; /* where bytes belong in the file */
     bool gathering;
-    int failed;                    /* of a WAL: what left did not arrive, with this code */
-    int untold;                    /* of a database: the same, and nobody was told yet */
-    const volatile uint8_t *index; /* of a database: the first region of its wal-index */
-    struct file *wal;              /* of a database, while it has one */
-    struct file *database;         /* of a WAL */
+    int failed;              /* a sync, or what left for a WAL: every call fails with this code */
+    int untold;              /* of a database: what left did not arrive, and nobody was told yet */
+    volatile uint8_t *index; /* of a database: the first region of its wal-index */
+    struct file *wal;        /* of a database, while it has one */
+    struct file *database;   /* of a WAL */
 };
 
 static struct file *file_of(sqlite3_file *f)
@@ -119,7 +139,9 @@ static int on_write(sqlite3_file *file, const void *p, int n, sqlite3_int64 at)
 static int on_read(sqlite3_file *file, void *p, int n, sqlite3_int64 at)
 {
     int rc = settle(file_of(file));
-    return rc != SQLITE_OK ? rc : methods(file)->xRead(beneath(file_of(file)), p, n, at);
+    if (rc == SQLITE_OK)
+        rc = methods(file)->xRead(beneath(file_of(file)), p, n, at);
+    return rc == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : rc;
 }
 
 static int on_truncate(sqlite3_file *file, sqlite3_int64 size)
@@ -130,10 +152,68 @@ static int on_truncate(sqlite3_file *file, sqlite3_int64 size)
     return rc != SQLITE_OK ? rc : methods(file)->xTruncate(beneath(f), size);
 }
 
+static uint32_t index_field(const struct file *f, size_t at)
+{
+    return *(const volatile uint32_t *)(f->index + at);
+}
+
+static void copied_is_unknown(struct file *database)
+{
+    if (database->index)
+        *(volatile uint32_t *)(database->index + INDEX_BACKFILLED) = 0;
+}
+
+static void sync_failed(struct file *f, int rc)
+{
+    struct file *database = f->database ? f->database : f;
+    database->failed = rc;
+    if (database->wal)
+        database->wal->failed = rc;
+    copied_is_unknown(database);
+}
+
 static int on_sync(sqlite3_file *file, int flags)
 {
-    int rc = settle(file_of(file));
-    return rc != SQLITE_OK ? rc : methods(file)->xSync(beneath(file_of(file)), flags);
+    struct file *f = file_of(file);
+    int rc = settle(f);
+    if (rc != SQLITE_OK)
+        return rc;
+    if (fault_hits(f->database ? "store.sync_wal" : "store.sync_db"))
+        rc = SQLITE_IOERR_FSYNC;
+    else
+        rc = methods(file)->xSync(beneath(f), flags);
+    if (rc != SQLITE_OK)
+        sync_failed(f, rc);
+    return rc;
+}
+
+static int copy_in_place(struct file *f, char *room, sqlite3_int64 size)
+{
+    for (sqlite3_int64 at = 0; at < size; at += SQ_VFS_ROOM) {
+        int n = size - at < SQ_VFS_ROOM ? (int)(size - at) : SQ_VFS_ROOM;
+        int rc = on_read(&f->base, room, n, at);
+        if (rc == SQLITE_OK)
+            rc = beneath(f)->pMethods->xWrite(beneath(f), room, n, at);
+        if (rc != SQLITE_OK)
+            return rc;
+    }
+    return SQLITE_OK;
+}
+
+static int write_wal_again(struct file *database)
+{
+    struct file *wal = database->wal;
+    copied_is_unknown(database);
+    if (!wal || !database->index || index_field(database, INDEX_LAST_FRAME) == 0)
+        return SQLITE_OK;
+    uint16_t page = *(const volatile uint16_t *)(database->index + INDEX_PAGE_SIZE);
+    sqlite3_int64 frame = FRAME_HEADER + (page == 1 ? 65536 : page);
+    char *room = sqlite3_malloc(SQ_VFS_ROOM);
+    if (!room)
+        return SQLITE_NOMEM;
+    int rc = copy_in_place(wal, room, WAL_HEADER + frame * index_field(database, INDEX_LAST_FRAME));
+    sqlite3_free(room);
+    return rc == SQLITE_OK ? on_sync(&wal->base, SQLITE_SYNC_NORMAL) : rc;
 }
 
 static int on_file_size(sqlite3_file *file, sqlite3_int64 *ret_size)
@@ -168,16 +248,13 @@ static int on_check_reserved(sqlite3_file *file, int *ret)
     return methods(file)->xCheckReservedLock(beneath(file_of(file)), ret);
 }
 
-static uint32_t index_field(const struct file *f, size_t at)
-{
-    return *(const volatile uint32_t *)(f->index + at);
-}
-
 /* Both are said of every checkpoint, and SQLite does not look at what they answer: a failure waits
  * for the xTruncate that follows. */
 static int on_file_control(sqlite3_file *file, int op, void *arg)
 {
     struct file *f = file_of(file);
+    if (op == SQ_VFS_WRITE_WAL_AGAIN)
+        return write_wal_again(f);
     if (op == SQLITE_FCNTL_CKPT_START) {
         f->untold = SQLITE_OK;
         f->gathering =

@@ -94,7 +94,8 @@ def test_gone__refusals_are_quick_and_say_what_to_do(node, cluster):
     for _ in range(20):
         assert not is_served(hf, ledger)
     assert time.monotonic() - began < 2
-    assert b'postgresql://' in hf.get('/readyz').body
+    told = hf.get('/readyz').body  # to anybody: not where the database is, nor who uses it
+    assert b'the database cannot be written' in told and b'postgresql://' not in told, told
     cluster.start()
     recover(hf, ledger)
     settle(hf, ledger)

@@ -108,3 +108,42 @@ def test_store_gone__does_not_slow_refusals_down(holdfast):
         for _ in range(50):
             assert connection.request('POST', '/mcp/sample', {}, body).status == 503
     assert time.monotonic() - began < 10
+
+
+# Every commit is followed by a checkpoint; from the 30th sync of the database on they fail.
+SYNCS_BEFORE = 30
+
+
+def test_failed_sync__refuses_calls_and_says_so(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry}, env={'HOLDFAST_FAULT': f'store.checkpoint:1+,store.sync_db:{SYNCS_BEFORE}+'})
+    client = hf.client('/mcp/up').connect()
+    call_until_refused(client)
+    received = keys_at(record)
+    for n in range(5):
+        assert client.call('counter', {'key': f'after {n}'}).status == 503
+    assert keys_at(record) == received
+    answer = hf.get('/readyz')
+    assert answer.status == 503 and 'disk reported an error' in answer.json()['reason']
+    assert hf.text().count('the disk failed while the database was written') == 1
+
+
+def test_failed_sync__is_made_up_for_when_the_disk_works_again(holdfast, stdio_server):
+    entry, _ = stdio_server('up', handles='never')
+    points = ','.join(f'store.sync_db:{SYNCS_BEFORE + n}' for n in range(4))
+    hf = holdfast({'up': entry}, env={'HOLDFAST_FAULT': f'store.checkpoint:1+,{points}'})
+    client = hf.client('/mcp/up').connect()
+    acknowledged, _ = call_until_refused(client)
+    wait_for(lambda: hf.get('/readyz').status == 200, '/readyz to say 200 again')
+    assert client.call('counter', {'key': 'again'}).status == 200
+    rows = run_json(hf, 'audit', 'list', '--outcome', 'ok', '--limit', '500')
+    assert len([r for r in rows if r['tool'] == 'counter']) >= len(acknowledged) + 1
+
+
+def test_wal__that_a_reader_keeps_growing_is_told(holdfast):
+    hf = holdfast(env={'HOLDFAST_FAULT': 'store.wal_bound:1+,readyz.wal_bound:1+'})
+    assert hf.client('/mcp/sample').call('counter').status == 200
+    wait_for(lambda: 'the WAL of the database grows' in hf.text(), 'the warning')
+    assert 'transaction open' in hf.get('/readyz').json()['warning']
+    size = next(line for line in hf.get('/metrics').body.decode().splitlines() if line.startswith('holdfast_store_wal_bytes '))
+    assert int(size.split()[1]) > 0

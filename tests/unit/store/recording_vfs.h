@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A VFS that stands beneath the one under test: it counts what reaches the disk, keeps it when
  * asked, and lets one write or sync of the main database or its WAL fail.  Nothing is really
- * synced: what a sync promises is played from what was kept. */
+ * synced: what a sync promises is played from what was kept.  A sync that failed behaves as on
+ * Linux: the writes before it count as clean, so that no later sync brings them to the disk. */
 #ifndef HOLDFAST_TESTS_RECORDING_VFS_H
 #define HOLDFAST_TESTS_RECORDING_VFS_H
 
@@ -15,7 +16,13 @@
 #define RECORDING_VFS "recording"
 
 enum recorded_file { RECORDED_DB, RECORDED_WAL, RECORDED_FILES };
-enum recorded_deed { RECORDED_WRITE, RECORDED_TRUNCATE, RECORDED_SYNC, RECORDED_ACK };
+enum recorded_deed {
+    RECORDED_WRITE,
+    RECORDED_TRUNCATE,
+    RECORDED_SYNC,
+    RECORDED_FAILED_SYNC,
+    RECORDED_ACK
+};
 
 struct recorded {
     enum recorded_file file;
@@ -29,8 +36,10 @@ struct recording {
     sqlite3_vfs base;
     int writes[RECORDED_FILES], syncs[RECORDED_FILES];
     size_t longest;
-    int fail_in, fail_with; /* the n-th write or sync from now; 0 is none */
-    bool wal_write_failed;
+    int fail_in, fail_with;            /* the n-th write or sync from now; 0 is none */
+    int fail_syncs_of[RECORDED_FILES]; /* the n-th sync of that file from now; 0 is none */
+    int read_errors;                   /* so many reads fail as those of a bad disk */
+    bool wal_write_failed, sync_failed;
     bool keeping;
     struct recorded *kept;
     size_t n_kept, cap_kept;
@@ -115,8 +124,13 @@ static inline int recording_sync(sqlite3_file *f, int flags)
     int rc = recording_fails();
     (void)flags;
     recording.syncs[h->file]++;
-    if (rc == SQLITE_OK)
-        recording_keep((struct recorded){.file = h->file, .deed = RECORDED_SYNC}, NULL);
+    if (recording.fail_syncs_of[h->file] > 0 && --recording.fail_syncs_of[h->file] == 0)
+        rc = SQLITE_IOERR_FSYNC;
+    recording.sync_failed = recording.sync_failed || rc != SQLITE_OK;
+    recording_keep(
+        (struct recorded){.file = h->file,
+                          .deed = rc == SQLITE_OK ? RECORDED_SYNC : RECORDED_FAILED_SYNC},
+        NULL);
     return rc == SQLITE_OK || rc == SQLITE_FULL ? rc : SQLITE_IOERR_FSYNC;
 }
 
@@ -127,6 +141,8 @@ static inline int recording_close(sqlite3_file *f)
 
 static inline int recording_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
 {
+    if (recording.read_errors > 0 && recording.read_errors--)
+        return SQLITE_IOERR_CORRUPTFS; /* what SQLite's own VFS makes of EIO */
     return recording_beneath(f)->pMethods->xRead(recording_beneath(f), p, n, at);
 }
 
@@ -249,13 +265,16 @@ static inline void recording_register(void)
 /* A file as the disk has it. */
 struct image {
     char *p;
-    size_t n;
+    size_t n, cap;
 };
 
 static inline void image_write(struct image *to, size_t at, const char *p, size_t n)
 {
     if (at + n > to->n) {
-        to->p = xrealloc(to->p, at + n);
+        if (at + n > to->cap) {
+            to->cap = 2 * (at + n);
+            to->p = xrealloc(to->p, to->cap);
+        }
         memset(to->p + to->n, 0, at + n - to->n);
         to->n = at + n;
     }
@@ -286,22 +305,30 @@ static inline void image_apply(struct image *to, const struct recorded *r, uint6
 
 enum cut { CUT_DROPS, CUT_KEEPS, CUT_TEARS, CUT_WAYS };
 
+/* Did a sync of its file that succeeded follow the deed at `i`, before any that failed? */
+static inline bool image_is_synced(size_t i, size_t n)
+{
+    enum recorded_file file = recording.kept[i].file;
+    while (i < n && (recording.kept[i].file != file || recording.kept[i].deed < RECORDED_SYNC ||
+                     recording.kept[i].deed == RECORDED_ACK))
+        i++;
+    return i < n && recording.kept[i].deed == RECORDED_SYNC;
+}
+
 /* What the disk has of `file` when the power goes after `n` deeds. */
 static inline struct image image_cut(const struct image *base, enum recorded_file file, size_t n,
                                      enum cut how)
 {
-    struct image to = {xmalloc(base->n + 1), base->n};
+    struct image to = {xmalloc(base->n + 1), base->n, base->n + 1};
     uint64_t dice = n * 2654435761u + file;
-    size_t synced = n;
     memcpy(to.p, base->p, base->n);
-    while (synced > 0 && (recording.kept[synced - 1].file != file ||
-                          recording.kept[synced - 1].deed != RECORDED_SYNC))
-        synced--;
     for (size_t i = 0; i < n; i++) {
         const struct recorded *r = &recording.kept[i];
-        if (r->file != file || r->deed > RECORDED_TRUNCATE || (i >= synced && how == CUT_DROPS))
+        if (r->file != file || r->deed > RECORDED_TRUNCATE)
             continue;
-        image_apply(&to, r, i >= synced && how == CUT_TEARS ? &dice : NULL);
+        bool synced = image_is_synced(i, n);
+        if (synced || how != CUT_DROPS)
+            image_apply(&to, r, !synced && how == CUT_TEARS ? &dice : NULL);
     }
     return to;
 }

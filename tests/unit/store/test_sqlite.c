@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/metric.h"
 #include "store/sqlite_impl.h"
 
 static bool append(struct store *s, int64_t id, struct error *err)
@@ -232,6 +233,116 @@ TEST(test_sqlite__a_full_disk_refuses_writes_serves_reads_and_recovers)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
+    files_release(&f);
+}
+
+TEST(test_sqlite_sync__that_fails_refuses_writes_until_the_file_was_opened_again)
+{
+    struct files f;
+    struct error err;
+    files_init(&f);
+    clock_set_fake(1000000, 1000000);
+    struct store *s = files_open(&f, false);
+    struct store *reader = files_open(&f, true);
+    sq_of(s)->checkpoint_frames = 1;
+    assert_true(append(s, 1, &err));
+    sqlite3 *before = sq_of(s)->db;
+    fault_load("store.sync_db:1+");
+    assert_true(append(s, 2, &err)); /* its commit stands; the checkpoint after it failed */
+    for (int i = 0; i < 3; i++) {
+        assert_false(append(s, 3, &err));
+        assert_int_equal(err.code, ERR_UNAVAILABLE);
+        assert_non_null(strstr(err.text, "disk reported an error"));
+    }
+    assert_int_equal(counts(reader).events, 2);
+    fault_load("");
+    assert_false(append(s, 3, &err)); /* the disk is not asked again at once */
+    clock_advance_fake(100);
+    assert_true(append(s, 3, &err));
+    assert_ptr_not_equal(sq_of(s)->db, before);
+    assert_int_equal(counts(reader).events, 3);
+    store_close(reader);
+    store_close(s);
+    clock_set_real();
+    assert_int_equal(files_ask(&f, "SELECT count(*) FROM events"), 3);
+    files_release(&f);
+}
+
+/* Another program that reads the database once told to: forked before this process has it open, as
+ * SQLite's own notes of who holds which lock must not be inherited. */
+static pid_t start_outsider(const struct files *f, int *ret_tell)
+{
+    int pipe_fd[2];
+    char go;
+    assert_int_equal(pipe(pipe_fd), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        close(pipe_fd[1]);
+        _exit(read(pipe_fd[0], &go, 1) == 1 && files_ask(f, "SELECT count(*) FROM events") == 2
+                  ? 0
+                  : 1);
+    }
+    close(pipe_fd[0]);
+    *ret_tell = pipe_fd[1];
+    return child;
+}
+
+/* The last program that closes a database deletes its WAL, and what tells it that it is not the
+ * last is our lock. */
+TEST(test_sqlite_reopen__keeps_the_lock_that_keeps_its_wal)
+{
+    struct files f;
+    struct error err;
+    struct stat before, after;
+    char wal[128];
+    int tell, status = 0;
+    files_init(&f);
+    snprintf(wal, sizeof(wal), "%s-wal", f.db);
+    pid_t outsider = start_outsider(&f, &tell);
+    struct store *s = files_open(&f, false);
+    struct store *reader = files_open(&f, true);
+    assert_true(append(s, 1, &err));
+    assert_int_equal(counts(reader).events, 1);
+    fault_load("store.commit:1");
+    assert_false(append(s, 2, &err));
+    fault_load("");
+    assert_true(append(s, 2, &err)); /* on the file that was opened again */
+    assert_int_equal(stat(wal, &before), 0);
+    assert_int_equal(write(tell, "x", 1), 1);
+    assert_int_equal(waitpid(outsider, &status, 0), outsider);
+    close(tell);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(stat(wal, &after), 0);
+    assert_int_equal(after.st_ino, before.st_ino);
+    assert_true(append(s, 3, &err));
+    store_close(reader);
+    store_close(s);
+    assert_int_equal(files_ask(&f, "SELECT count(*) FROM events"), 3);
+    files_release(&f);
+}
+
+TEST(test_sqlite_wal__is_measured_and_short_again_when_its_reader_has_gone)
+{
+    struct files f;
+    struct error err;
+    sqlite3 *reader = NULL;
+    int64_t id = 1;
+    files_init(&f);
+    struct store *s = files_open(&f, false);
+    sq_of(s)->checkpoint_frames = 10;
+    assert_true(append(s, id++, &err));
+    assert_int_equal(sqlite3_open(f.db, &reader), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM events", NULL, NULL, NULL),
+                     SQLITE_OK);
+    while (id < 60)
+        assert_true(append(s, id++, &err));
+    assert_true(metric_value(sq_of(s)->wal_bytes) > 30 * 8192);
+    sqlite3_close(reader);
+    for (int i = 0; i < 3; i++)
+        assert_true(append(s, id++, &err));
+    assert_true(metric_value(sq_of(s)->wal_bytes) < 15 * 8192);
+    store_close(s);
     files_release(&f);
 }
 

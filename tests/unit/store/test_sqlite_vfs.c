@@ -240,7 +240,9 @@ static bool survives_failure(int n, int code)
     if (rc != SQLITE_OK || recording.wal_write_failed)
         assert_int_equal(rc, code & 0xff);
     assert_true(check_beside(f.db) >= acked);
-    if (rc == SQLITE_OK) { /* a checkpoint that failed is made up for, and refuses nothing */
+    if (rc == SQLITE_OK && recording.sync_failed) {
+        assert_int_not_equal(commit_one(db), SQLITE_OK); /* until it was opened again */
+    } else if (rc == SQLITE_OK) { /* a checkpoint's write that failed is made up for */
         assert_int_equal(commit_one(db), SQLITE_OK);
         acked++;
     }
@@ -289,7 +291,8 @@ TEST(test_sqlite_vfs__a_checkpoint_held_back_tells_of_every_write_that_failed)
         assert_int_equal(rc, failed ? SQLITE_IOERR : SQLITE_OK);
         assert_int_equal(check_beside(f.db), 7);
         assert_int_equal(ask(old, check_sql), 6);
-        assert_int_equal(run(db, "PRAGMA wal_checkpoint"), SQLITE_OK);
+        rc = run(db, "PRAGMA wal_checkpoint");
+        assert_int_equal(rc, recording.sync_failed ? SQLITE_IOERR : SQLITE_OK);
         assert_int_equal(check_beside(f.db), 7);
         assert_true(failed ? n < 100 : n > 10);
         sqlite3_close(old);
@@ -541,5 +544,165 @@ TEST(test_sqlite_vfs__the_store_writes_a_batch_at_once_and_names_what_failed)
         }
     store_close(s);
     assert_int_equal(files_ask(&f, "SELECT max(id) >= 300 FROM events"), 1);
+    files_release(&f);
+}
+
+/* Failed syncs, with a reader and a power cut. */
+
+#define SYNC_BATCHES 24
+
+/* Bodies that do not pack, so that a batch is a few pages. */
+static bool append_batch(struct store *s, int64_t number, struct error *err)
+{
+    static char body[3][5000];
+    struct event_row events[3];
+    struct store_op ops[3];
+    uint64_t dice = (uint64_t)number;
+    for (int i = 0; i < 3; i++) {
+        for (size_t k = 0; k < sizeof(body[i]); k++)
+            body[i][k] = (char)((dice = dice * 6364136223846793005u + 1442695040888963407u) >> 56);
+        int64_t id = 3 * number + i + 1;
+        events[i] = (struct event_row){.id = id,
+                                       .tenant = STR("t"),
+                                       .seq = id,
+                                       .kind = EVENT_INTENT,
+                                       .exec = id,
+                                       .body = str_n(body[i], sizeof(body[i])),
+                                       .body_len = sizeof(body[i])};
+        events[i].mac[0] = 1;
+        ops[i] = (struct store_op){OP_EVENT_APPEND, NULL, {.event = &events[i]}};
+    }
+    return store_write(s, ops, 3, err);
+}
+
+/* What a power cut after `n` deeds leaves is whole and has every batch acknowledged by then. */
+static void check_batches_after_cut(const struct image base[RECORDED_FILES], size_t n, enum cut how)
+{
+    static const char *const suffix[] = {[RECORDED_DB] = "", [RECORDED_WAL] = "-wal"};
+    struct files f;
+    char path[128];
+    int64_t acked = 0;
+    bool keeping = recording.keeping;
+    files_init(&f);
+    for (size_t i = 0; i < n; i++)
+        if (recording.kept[i].deed == RECORDED_ACK)
+            acked = recording.kept[i].at;
+    for (enum recorded_file i = 0; i < RECORDED_FILES; i++) {
+        struct image image = image_cut(&base[i], i, n, how);
+        snprintf(path, sizeof(path), "%s%s", f.db, suffix[i]);
+        put(path, &image);
+        free(image.p);
+    }
+    recording.keeping = false;
+    sqlite3 *db = open_on(f.db, RECORDING_VFS, "PRAGMA synchronous = FULL");
+    int64_t there = ask(db, "SELECT count(*) FROM events");
+    if (!is_sound(db) || there < acked)
+        fail_msg("cut %d after %zu: %d of %d batches", (int)how, n, (int)there, (int)acked);
+    sqlite3_close(db);
+    recording.keeping = keeping;
+    files_release(&f);
+}
+
+struct sync_trial {
+    enum recorded_file file;
+    int nth;          /* sync of it fails */
+    bool with_reader; /* that holds one checkpoint back */
+};
+
+/* One batch after the other, whatever was refused once more; how often one was. */
+static int run_batches(struct store *s, struct files *f, const struct sync_trial *t)
+{
+    struct error err;
+    sqlite3 *reader = NULL;
+    int refused = 0;
+    for (int i = 0; i < SYNC_BATCHES; i++) {
+        if (t->with_reader && i % 8 == 2)
+            reader = open_on(f->db, RECORDING_VFS, "BEGIN; SELECT count(*) FROM events");
+        for (int tries = 1; !append_batch(s, i, &err); tries++, refused++)
+            if (tries == 3)
+                fail_msg("batch %d: %s", i, err.text);
+        recording_ack(i + 1);
+        if (reader && i % 8 == 5) {
+            sqlite3_close(reader);
+            reader = NULL;
+        }
+    }
+    sqlite3_close(reader);
+    return refused;
+}
+
+/* Tells whether that sync was reached. */
+static bool survives_failed_sync(const struct sync_trial *t)
+{
+    struct files f;
+    struct image base[RECORDED_FILES];
+    char wal[128];
+    set_up(&f);
+    struct store *s = files_open(&f, false);
+    struct store *lane = files_open(&f, true); /* keeps the wal-index there, as lanes do */
+    sq_of(s)->checkpoint_frames = 9;
+    snprintf(wal, sizeof(wal), "%s-wal", f.db);
+    base[RECORDED_DB].p = read_whole(f.db, &base[RECORDED_DB].n);
+    base[RECORDED_WAL].p = read_whole(wal, &base[RECORDED_WAL].n);
+    recording.keeping = true;
+    recording.fail_syncs_of[t->file] = t->nth;
+    run_batches(s, &f, t);
+    bool reached = recording.fail_syncs_of[t->file] == 0;
+    for (size_t n = 1; reached && n <= recording.n_kept; n++)
+        if (recording.kept[n - 1].deed == RECORDED_ACK)
+            check_batches_after_cut(base, n, CUT_DROPS);
+    for (enum cut how = 0; how < CUT_WAYS; how++)
+        check_batches_after_cut(base, recording.n_kept, how);
+    recording.keeping = false;
+    store_close(lane);
+    store_close(s);
+    assert_int_equal(files_ask(&f, "SELECT count(*) FROM events"), SYNC_BATCHES);
+    free(base[RECORDED_DB].p);
+    free(base[RECORDED_WAL].p);
+    recording_reset();
+    files_release(&f);
+    return reached;
+}
+
+static void fail_every_sync_of(enum recorded_file file, bool with_reader, int step)
+{
+    struct sync_trial t = {file, 1, with_reader};
+    while (survives_failed_sync(&t))
+        t.nth += step;
+    assert_true(t.nth > 3);
+}
+
+TEST(test_sqlite_sync__one_of_the_database_that_fails_beside_a_reader_loses_nothing)
+{
+    fail_every_sync_of(RECORDED_DB, true, 1);
+}
+
+TEST(test_sqlite_sync__one_of_the_database_that_fails_loses_nothing)
+{
+    fail_every_sync_of(RECORDED_DB, false, 2);
+}
+
+TEST(test_sqlite_sync__one_of_the_wal_that_fails_loses_nothing)
+{
+    fail_every_sync_of(RECORDED_WAL, true, 4);
+}
+
+TEST(test_sqlite_read__a_disk_that_fails_is_not_called_a_damaged_database)
+{
+    struct files f;
+    struct error err;
+    struct store_counts counts;
+    set_up(&f);
+    struct store *s = files_open(&f, false);
+    assert_true(append_batch(s, 0, &err));
+    struct store *reader = files_open(&f, true);
+    recording.read_errors = 1000;
+    assert_false(store_counts(reader, &counts, &err));
+    assert_non_null(strstr(err.text, "disk reported an error"));
+    recording.read_errors = 0;
+    assert_true(store_counts(reader, &counts, &err));
+    assert_int_equal(counts.events, 3);
+    store_close(reader);
+    store_close(s);
     files_release(&f);
 }
