@@ -414,7 +414,7 @@ static void begun(struct call *c, const struct store_op *ops, const struct error
     for (size_t i = 0; i < c->n_extra; i++)
         if (ops[i].verdict == VERDICT_LIMIT) {
             struct error limit;
-            error_set(&limit, ERR_LIMIT, "session limit exceeded for tenant");
+            error_set(&limit, ERR_LIMIT, SESSION_LIMIT_TEXT);
             c->session_over_limit = true;
             call_failed(c, &limit);
             return;

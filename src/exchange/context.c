@@ -191,7 +191,7 @@ enum step_result exchange_session_stored(struct exchange *x)
     if (op->verdict == VERDICT_LIMIT) {
         session_metric_create_failed(CREATE_OVER_LIMIT);
         session_forget(x->session);
-        error_set(&err, ERR_SESSION_LIMIT, "session limit exceeded for tenant");
+        error_set(&err, ERR_SESSION_LIMIT, SESSION_LIMIT_TEXT ". " SESSION_LIMIT_WAY_OUT);
         return exchange_fail(x, &err);
     }
     if (op->verdict != VERDICT_OK && !x->session->stored) {

@@ -269,6 +269,8 @@ enum step_result exchange_refuse_data(struct exchange *x, int status, int code, 
 enum step_result exchange_fail(struct exchange *x, const struct error *err);
 /* A result with isError: what a model reads. */
 enum step_result exchange_tool_error(struct exchange *x, const char *text);
+/* The same for a tenant that has as many sessions as it may: the seed's text, then what to do. */
+enum step_result exchange_over_session_limit(struct exchange *x);
 enum step_result exchange_accept(struct exchange *x); /* 202 */
 /* `{"jsonrpc":"2.0","id":…,"result":` begun in x->out; the caller writes the result, then
  * exchange_end_result. */

@@ -159,15 +159,30 @@ static void write_answer(struct exchange *x)
     bridge_write_result(&b, &x->out);
 }
 
-enum step_result exchange_tool_error(struct exchange *x, const char *text)
+static enum step_result tool_error(struct exchange *x, const char *text, const char *way_out)
 {
     struct buf *out = exchange_begin_result(x);
+
     x->refusal = str_of(text); /* kept by the caller as long as x */
     buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":");
     js_quote(out, str_of(text));
+    if (way_out) {
+        buf_addz(out, "},{\"type\":\"text\",\"text\":");
+        js_quote(out, str_of(way_out));
+    }
     buf_addz(out, "}],\"isError\":true");
     buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
     return exchange_end_result(x);
+}
+
+enum step_result exchange_tool_error(struct exchange *x, const char *text)
+{
+    return tool_error(x, text, NULL);
+}
+
+enum step_result exchange_over_session_limit(struct exchange *x)
+{
+    return tool_error(x, SESSION_LIMIT_TEXT, SESSION_LIMIT_WAY_OUT);
 }
 
 void exchange_write_call_reply(struct exchange *x)
@@ -179,7 +194,7 @@ void exchange_write_call_reply(struct exchange *x)
                         "The call ran, but its outcome could not be recorded yet, so it is not "
                         "acknowledged; look it up with `holdfast audit list` before repeating it");
     else if (c->session_over_limit)
-        exchange_tool_error(x, c->err.text);
+        exchange_over_session_limit(x);
     else if (c->err.code == ERR_QUOTA)
         exchange_over_quota(x, c->err.text, QUOTA_CHILD_RETRY_S, STR_NONE);
     else if (c->has_answer)

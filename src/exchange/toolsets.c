@@ -14,6 +14,7 @@
 #include "identity/scopes.h"
 #include "json/write.h"
 #include "route/profile.h"
+#include "session/session_metrics.h"
 
 #define KEY_SHOWN 64
 #define ANSWER_MAX (8u << 20)
@@ -361,14 +362,18 @@ static enum step_result check_stored(struct toolset_change *c)
             (v == VERDICT_DUPLICATE && c->ops[i].kind == OP_SESSION_CREATE))
             continue;
         undo(c);
-        return exchange_tool_error(x, v == VERDICT_LIMIT
-                                          ? "session limit exceeded for tenant"
-                                          : "Session not found or expired. Call again without "
-                                            "session_id to begin a new one.");
+        if (v == VERDICT_LIMIT) {
+            session_metric_create_failed(CREATE_OVER_LIMIT);
+            return exchange_over_session_limit(x);
+        }
+        return exchange_tool_error(x, "Session not found or expired. Call again without "
+                                      "session_id to begin a new one.");
     }
     if (c->job.ok)
         return STEP_NEXT;
     undo(c);
+    if (c->ops[0].kind == OP_SESSION_CREATE)
+        session_metric_create_failed(CREATE_STORE_FAILED);
     static struct log_quiet quiet;
     log_warn_quietly(&quiet, "the store refused a write", LZ("why", c->job.err.text));
     return exchange_refuse(x, 503, -32000, "the store cannot write right now; try again shortly");
@@ -377,11 +382,16 @@ static enum step_result check_stored(struct toolset_change *c)
 static void settle(struct exchange *x)
 {
     struct session *s = x->session;
+    const struct toolset_change *c = x->toolset_change;
 
+    for (size_t i = 0; i < c->job.n; i++)
+        if (c->ops[i].kind == OP_SESSION_CREATE && c->ops[i].verdict == VERDICT_OK)
+            session_tell_created(&c->row);
     s->stored = true;
     if (x->call.names_session) {
         s->provisional = false;
         s->counted = true;
+        s->expires_ms = c->row.expires_ms;
     }
     if (x->call.replaces)
         session_forget(x->call.replaces);

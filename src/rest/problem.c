@@ -65,7 +65,8 @@ void api_refuse_result(struct api_call *c)
                                 NULL},
         [REGISTRY_LIMIT] = {ERR_SESSION_LIMIT, "session limit exceeded for tenant",
                             "The tenant has as many live sessions as it may; end one that is not "
-                            "needed any more.",
+                            "needed any more with DELETE /api/v1/sessions/{id}, wait for one to "
+                            "expire, or raise session.limits.max_per_tenant.",
                             "Retry-After: 60\r\n"},
         [REGISTRY_STALE] = {ERR_PRECONDITION_FAILED, "changed since it was read",
                             "The ETag in If-Match is not the current one; read it again and "

@@ -96,8 +96,9 @@ static void on_created(struct registry_call *reg)
     else if (reg->result == REGISTRY_LIMIT)
         api_problem(
             c, ERR_SESSION_LIMIT, "session limit exceeded for tenant",
-            "The tenant has as many live sessions as it may; end one that is not needed "
-            "any more.",
+            "The tenant has as many live sessions as it may; end one that is not needed any more "
+            "with DELETE /api/v1/sessions/{id}, wait for one to expire, or raise "
+            "session.limits.max_per_tenant.",
             arena_printf(c->mem, "%.*sRetry-After: 60\r\n", STR_ARG(limit_lines(c, INT64_MAX))));
     else
         api_refuse_result(c);

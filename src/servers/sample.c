@@ -10,7 +10,8 @@
 #define SESSION_PROPERTY                                                                           \
     "\"session_id\":{\"type\":\"string\",\"description\":\"A session handle (ses_...), to count "  \
     "in "                                                                                          \
-    "that session. A session ends after 24 hours without use.\"}"
+    "that session. A session that is not used again ends after an hour, another after 24 hours "   \
+    "without use.\"}"
 
 static void run_echo(struct builtin_call *call)
 {

@@ -205,6 +205,14 @@ void session_query_init(struct session_query *q);
 /* true: answered now.  false: `done` comes from the loop. */
 must_check bool session_find(struct sessions *s, struct session_query *q);
 
+/* What a caller over MCP is told when its tenant has as many sessions as it may. */
+#define SESSION_LIMIT_TEXT "session limit exceeded for tenant"
+#define SESSION_LIMIT_WAY_OUT                                                                      \
+    "Go on with the session_id of a session that you have, or end one that is not needed any "     \
+    "more: end_session of the docs server, or DELETE /api/v1/sessions/{id}. A session that a "     \
+    "call began by itself stops counting 30 minutes after its last use. The operator can raise "   \
+    "session.limits.max_per_tenant."
+
 #define SESSION_PROVISIONAL_MS (INT64_C(3600) * 1000)
 #define TRANSPORT_IDLE_END_MS (INT64_C(24) * 3600 * 1000)
 

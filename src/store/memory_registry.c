@@ -316,8 +316,8 @@ static struct tenant_row tenant_copy(const struct memory_store *s, const struct 
 {
     struct tenant_row copy = {.id = arena_dup(mem, row->id), .created_ms = row->created_ms};
     for (size_t i = 0; i < s->n_sessions; i++)
-        copy.counted_sessions += s->sessions[i].counted && str_eq(s->sessions[i].tenant, row->id) &&
-                                 session_row_is_live(&s->sessions[i], clock_life_ms());
+        copy.counted_sessions += str_eq(s->sessions[i].tenant, row->id) &&
+                                 session_row_counts(&s->sessions[i], clock_life_ms());
     return copy;
 }
 

@@ -78,8 +78,8 @@ static bool tenant_has_room(const struct memory_store *s, const struct store_op 
 {
     int64_t counted = 0;
     for (size_t i = 0; i < s->n_sessions; i++)
-        counted += s->sessions[i].counted && str_eq(s->sessions[i].tenant, op->who->tenant) &&
-                   session_row_is_live(&s->sessions[i], now_ms);
+        counted += str_eq(s->sessions[i].tenant, op->who->tenant) &&
+                   session_row_counts(&s->sessions[i], now_ms);
     return op->max_counted < 0 || counted < op->max_counted;
 }
 

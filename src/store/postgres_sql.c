@@ -78,7 +78,9 @@
 #define TENANTS(now)                                                                               \
     "SELECT t.id, t.created_at, t.counted_sessions - (SELECT count(*) FROM "                       \
     "mcp.edge_mcp_sessions s WHERE s.tenant_id = t.id AND s.counted AND s.status IN "              \
-    "('active', 'idle') AND s.expires_at <= " now ") FROM mcp.tenants t "
+    "('active', 'idle') AND (s.expires_at <= " now                                                 \
+    " OR (s.origin NOT IN ('rest', 'tool', 'keyed') "                                              \
+    "AND s.last_activity_at <= " now " - interval '30 minutes'))) FROM mcp.tenants t "
 
 #define DOCUMENTS                                                                                  \
     "SELECT id, folder, path, revision, sha256, created_at, changed_at, ended_at "                 \

@@ -67,6 +67,10 @@ struct session_row {
 };
 /* Active or idle, and not past its end. */
 bool session_row_is_live(const struct session_row *row, int64_t now_ms);
+/* Whether it counts against its tenant's limit now.  A session that was counted only because its
+ * handle came back stops counting after this long without use, and counts again when it is used. */
+#define SESSION_PROMOTED_IDLE_MS (INT64_C(30) * 60 * 1000)
+bool session_row_counts(const struct session_row *row, int64_t now_ms);
 /* What a reader must see: a live status past its end reads as expired at that end. */
 void session_row_settle(struct session_row *row, int64_t now_ms);
 /* And, for who shows it: active or idle by its last use, whatever was persisted. */

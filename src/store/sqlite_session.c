@@ -20,8 +20,8 @@ static bool tenant_counted(struct sqlite_store *s, struct str tenant, int64_t *r
     return true;
 }
 
-/* Is there room for one more counted session?  Those past their end take none; they are left to the
- * reaper, which tells of them. */
+/* Is there room for one more counted session?  Those past their end take none, and are left to the
+ * reaper, which tells of them; nor do those that session_row_counts() passes over. */
 static bool tenant_has_room(struct sq_batch *batch, const struct store_op *op, bool *ret,
                             struct error *err)
 {

@@ -10,6 +10,16 @@
 #define SEALED "(passthrough_auth_encrypted IS NOT NULL OR profile_context_encrypted IS NOT NULL)"
 #define NOT_PAST(now) "(expires_at IS NULL OR expires_at > " now ")"
 #define PAST(now) "expires_at <= " now
+#define PROMOTED "origin NOT IN ('rest', 'tool', 'keyed')"
+/* How many are counted in the tenant's row, and not against its limit now: see
+ * session_row_counts().  Each half by an index that holds little else. */
+#define COUNTED_NOT(tenant, now)                                                                   \
+    "((SELECT count(*) FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_counted "               \
+    "WHERE tenant_id = " tenant " AND counted = 1 AND " LIVE " AND " PAST(                         \
+        now) ") + "                                                                                \
+             "(SELECT count(*) FROM edge_mcp_sessions "                                               \
+             "WHERE tenant_id = " tenant " AND counted = 1 AND " LIVE " AND " PROMOTED             \
+             " AND last_activity_at <= " now " - 1800000 AND " NOT_PAST(now) "))"
 
 #define SESSION_COLUMNS                                                                            \
     "id, session_id, tenant_id, owner, user_id, edge_mcp_id, client_name, client_type, "           \
@@ -83,9 +93,7 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
 #define TENANT_KEYS "SELECT id, tenant_id, master_id, wrapped, created_at FROM tenant_keys "
 /* What is past its end no longer counts, whether or not somebody noticed. */
 #define TENANTS                                                                                    \
-    "SELECT id, created_at, counted_sessions - (SELECT count(*) FROM edge_mcp_sessions s "         \
-    "WHERE s.tenant_id = tenants.id AND counted = 1 AND " LIVE " AND " PAST("?1") ") "             \
-                                                                                  "FROM tenants "
+    "SELECT id, created_at, counted_sessions - " COUNTED_NOT("tenants.id", "?1") " FROM tenants "
 
 #define DOCUMENTS                                                                                  \
     "SELECT id, folder, path, revision, sha256, created_at, changed_at, ended_at FROM documents "
@@ -239,8 +247,7 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_SESSION_LAPSE_KEY] =
         LAPSE "WHERE tenant_id = ?1 AND owner = ?2 AND carrier = ?3 AND carrier_key = ?4 "
               "AND carrier_key IS NOT NULL AND " LIVE " AND " PAST("?5"),
-    [SQ_TENANT_LAPSED] = "SELECT count(*) FROM edge_mcp_sessions "
-                         "WHERE tenant_id = ?1 AND counted = 1 AND " LIVE " AND " PAST("?2"),
+    [SQ_TENANT_LAPSED] = "SELECT " COUNTED_NOT("?1", "?2"),
     [SQ_SESSION_TAKEN] =
         "SELECT 1 FROM edge_mcp_sessions WHERE tenant_id = ?1 AND session_id = ?2 UNION ALL "
         "SELECT 1 FROM edge_mcp_sessions WHERE tenant_id = ?1 AND owner = ?3 AND carrier = ?4 "

@@ -53,6 +53,15 @@ bool session_row_is_live(const struct session_row *row, int64_t now_ms)
            (row->expires_ms == 0 || row->expires_ms > now_ms);
 }
 
+bool session_row_counts(const struct session_row *row, int64_t now_ms)
+{
+    bool is_promoted =
+        row->origin != ORIGIN_REST && row->origin != ORIGIN_TOOL && row->origin != ORIGIN_KEYED;
+
+    return row->counted && session_row_is_live(row, now_ms) &&
+           !(is_promoted && row->last_activity_ms <= now_ms - SESSION_PROMOTED_IDLE_MS);
+}
+
 void session_row_settle(struct session_row *row, int64_t now_ms)
 {
     if (row->status == SESSION_EXPIRED || row->status == SESSION_TERMINATED ||

@@ -30,7 +30,8 @@ enum verdict {
  * clock_life_ms() at the start of the batch. */
 enum op_kind {
     /* session (all columns), max_counted.  LIMIT when this one counts and the tenant has that many
-     * live counted ones; DUPLICATE, which goes before LIMIT, on id, handle or live key. */
+     * live counted ones (session_row_counts()); DUPLICATE, which goes before LIMIT, on id, handle
+     * or live key. */
     OP_SESSION_CREATE,
     /* session.id, session.expires_ms (0 leaves it): provisional → durable and counted.  LIMIT
      * likewise; OK when it already is; NOT_ACTIVE when terminal or past its end. */

@@ -214,6 +214,32 @@ static enum verdict name(struct fixture *f, const struct principal *who, const c
         f, (struct store_op){OP_SESSION_NAME, who, {.session = &row}, .max_counted = max});
 }
 
+static void promoted_sessions_count_while_used(struct fixture *f)
+{
+    struct session_row promoted = session_row(f, 1), made = counted(f, 2), next = counted(f, 3);
+    promoted.provisional = true;
+    promoted.origin = ORIGIN_INJECTED;
+    made.origin = ORIGIN_REST;
+    assert_int_equal(create_row(f, &alice, &promoted, 2), VERDICT_OK);
+    assert_int_equal(create_row(f, &alice, &made, 2), VERDICT_OK);
+    assert_int_equal(name(f, &alice, ID "000001", 0, 2), VERDICT_OK);
+    assert_int_equal(create_row(f, &alice, &next, 2), VERDICT_LIMIT);
+    clock_advance_fake(SESSION_PROMOTED_IDLE_MS - 1);
+    assert_int_equal(create_row(f, &alice, &next, 2), VERDICT_LIMIT);
+    clock_advance_fake(1);
+    assert_int_equal(create_row(f, &alice, &next, 2), VERDICT_OK);
+    assert_int_equal(get(f, &alice, ID "000001")->status, SESSION_ACTIVE); /* it goes on */
+    struct tenant_row *tenant = NULL;
+    check(f, store_tenant_get(f->store, alice.tenant, f->mem, &tenant, &f->err));
+    assert_int_equal(tenant->counted_sessions, 2);
+    next = counted(f, 4);
+    assert_int_equal(create_row(f, &alice, &next, 2), VERDICT_LIMIT); /* by two that were made */
+}
+TEST(test_session_limit__what_a_handle_promoted_counts_until_it_is_idle_for_30_minutes)
+{
+    on_every_store(promoted_sessions_count_while_used);
+}
+
 static void naming_makes_durable_and_counted(struct fixture *f)
 {
     struct session_row row = session_row(f, 1);

@@ -272,6 +272,7 @@ def test_limit__of_named_sessions_is_a_tool_error(holdfast, stdio_server):
         assert client.call('echo', {'text': 'in'}, meta={'session_id': f's{n}'}).text == 'in'
     over = client.call('echo', {'text': 'out'}, meta={'session_id': 's3'})
     assert over.status == 200 and over.result['isError'] is True and over.text == 'session limit exceeded for tenant'
+    assert 'DELETE /api/v1/sessions/{id}' in over.result['content'][1]['text'], 'and what to do'
     assert client.call('echo', {'text': 'in'}, meta={'session_id': 's0'}).text == 'in'
     assert client.call('echo', {'text': 'in'}).text == 'in'  # derived ones are not counted
     assert hf.client('/mcp/up').connect().call('echo', {'text': 'in'}).text == 'in'

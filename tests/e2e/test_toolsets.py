@@ -107,6 +107,16 @@ def test_enabled__toolsets_belong_to_one_session_and_survive_a_crash(start):
     assert first.call('a__get_one').result and 'not enabled' in refused(second.call('a__get_one'))
 
 
+def test_a_session_that_enabling_makes__is_logged_measured_and_counted(start):
+    hf = start({'session': {'limits': {'max_per_tenant': 1}}})
+    enable(hf.client('/mcp/p/d', headers={'mcp-client-id': 'ann'}), 'read')
+    hf.wait_log(lambda l: l['msg'] == 'Session created', 'the session in the log')
+    created = [l for l in hf.get('/metrics').body.decode().splitlines() if l.startswith('sessions_created_total{')]
+    assert [l.split()[-1] for l in created] == ['1'], created
+    over = hf.client('/mcp/p/d', headers={'mcp-client-id': 'bob'}).call('enable_toolset', {'name': 'read'})
+    assert refused(over) == 'session limit exceeded for tenant' and 'end one' in over.result['content'][1]['text']
+
+
 def test_two_clients__of_one_client_id_have_their_own(start):
     hf = start()
     first, second = (hf.client('/mcp/p/d', headers={'mcp-client-id': 'ann'}).connect() for _ in range(2))
