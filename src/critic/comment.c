@@ -24,6 +24,146 @@ struct str critic_forbidden(struct str input)
     return STR_NONE;
 }
 
+/* The delimiter of any kind that stands at `at`. */
+static struct str delimiter_at(struct str text, size_t at)
+{
+    for (size_t f = 0; f < countof(critic_marks); f++)
+        if (critic_has_at(text, at, critic_marks[f].open) ||
+            critic_has_at(text, at, critic_marks[f].close))
+            return str_n(text.p + at, 3);
+    return STR_NONE;
+}
+
+/* Whether a delimiter at `at` belongs to a comment: it opens or closes it, or the comment was there
+ * before with this text. */
+static bool is_of_comment(const struct critic_input *in, size_t at, size_t *next)
+{
+    const struct critic_remarks *added = in->added;
+
+    while (*next < added->n && in->region.from + added->p[*next].range.to < at + 3)
+        ++*next;
+    if (*next < added->n) {
+        const struct critic_remark *r = &added->p[*next];
+        size_t from = in->region.from + r->range.from, to = in->region.from + r->range.to;
+
+        return at >= from && (r->match != SIZE_MAX || at == from || at + 3 == to);
+    }
+    return false;
+}
+
+/* The comments that the whole text shows in the region are those that the region shows alone. */
+static bool same_comments(const struct critic_input *in, struct arena *mem)
+{
+    struct critic_scan scan;
+    struct critic_piece piece;
+    size_t n = 0;
+
+    critic_scan_begin(&scan, in->after, mem);
+    while (critic_scan_next(&scan, &piece) && piece.from < in->region.to) {
+        if (piece.is_code || piece.form != FORM_COMMENT || piece.to <= in->region.from)
+            continue;
+        if (n == in->added->n || in->region.from + in->added->p[n].range.from != piece.from ||
+            in->region.from + in->added->p[n].range.to != piece.to)
+            return false;
+        n++;
+    }
+    return n == in->added->n;
+}
+
+/* The next mark that agents may not make: for a reader that knows no code one that is signed by a
+ * person, for one that does any that is not a comment. */
+static bool next_foreign(struct critic_scan *scan, struct critic_piece *ret)
+{
+    while (critic_scan_next(scan, ret))
+        if (scan->ignores_code ? ret->meta.author.p && !critic_meta_is_agent(&ret->meta)
+                               : !ret->is_code && ret->form != FORM_COMMENT)
+            return true;
+    return false;
+}
+
+static bool brings_foreign(struct str before, struct str after, bool ignores_code,
+                           struct arena *mem)
+{
+    struct critic_scan old_scan, scan;
+    struct critic_piece old, now;
+
+    critic_scan_begin(&old_scan, before, mem);
+    critic_scan_begin(&scan, after, mem);
+    old_scan.ignores_code = scan.ignores_code = ignores_code;
+    while (next_foreign(&scan, &now)) {
+        struct str raw = critic_cut(after, now.from, now.to);
+        bool found = false;
+
+        while (!found && next_foreign(&old_scan, &old))
+            found = str_eq(critic_cut(before, old.from, old.to), raw);
+        if (!found)
+            return true;
+    }
+    return false;
+}
+
+bool critic_brings_signature(struct str before, struct str after, struct arena *mem)
+{
+    return brings_foreign(before, after, true, mem);
+}
+
+bool critic_brings_no_marks(struct str before, struct str after, struct arena *mem,
+                            struct error *err)
+{
+    if (brings_foreign(before, after, true, mem))
+        return error_set(err, ERR_BAD_INPUT,
+                         "The edit changes the text of a mark that names its author. Edit the text "
+                         "around it, or replace the whole mark.");
+    if (brings_foreign(before, after, false, mem))
+        return error_set(err, ERR_BAD_INPUT,
+                         "The edit takes CriticMarkup that is shown as code out of the code. Leave "
+                         "the backticks around it as they are.");
+    return true;
+}
+
+static bool refuse_comment(struct error *err)
+{
+    return error_set(err, ERR_BAD_INPUT,
+                     "The new text holds '{>>' or '<<}' in code, or without its other half. Leave "
+                     "the comment out, and add it with the comment tool; to show these characters, "
+                     "write them apart, such as '{ >>'.");
+}
+
+static bool refuse_delimiter(struct str found, struct error *err)
+{
+    if (str_eq(found, critic_marks[FORM_COMMENT].open) ||
+        str_eq(found, critic_marks[FORM_COMMENT].close))
+        return refuse_comment(err);
+    return error_set(err, ERR_BAD_INPUT,
+                     "The new text, or the new text together with the text around it, holds the "
+                     "CriticMarkup mark '%.*s'. Write its characters apart, such as '%c %.2s'.",
+                     STR_ARG(found), found.p[0], found.p + 1);
+}
+
+bool critic_input_check(const struct critic_input *in, struct arena *mem, struct error *err)
+{
+    /* A delimiter is three bytes long: one that begins two bytes before the text reaches into it.
+     */
+    size_t from = in->region.from < 2 ? 0 : in->region.from - 2, next = 0;
+
+    for (size_t at = from; at < in->region.to; at++) {
+        struct str found = delimiter_at(in->after, at);
+
+        if (found.p && !is_of_comment(in, at, &next))
+            return refuse_delimiter(found, err);
+    }
+    for (size_t i = 0; i < in->added->n; i++) {
+        const struct critic_remark *r = &in->added->p[i];
+        struct str text = critic_remark_text(r, mem);
+
+        if (r->match == SIZE_MAX && text.n && memmem(text.p, text.n, "}@@", 3))
+            return error_set(err, ERR_BAD_INPUT,
+                             "A comment holds '}@@', which ends the name of its author. Write the "
+                             "characters apart, such as '} @@'.");
+    }
+    return same_comments(in, mem) || refuse_comment(err);
+}
+
 static bool has_mark(struct str text, struct str mark)
 {
     for (size_t i = 0; i < text.n; i++)
@@ -45,6 +185,8 @@ static bool text_is_fit(struct str text, struct error *err)
         mark = STR("{>>");
     if (!mark.p && has_mark(text, STR("<<}")))
         mark = STR("<<}");
+    if (!mark.p && has_mark(text, STR("}@@")))
+        mark = STR("}@@");
     if (mark.p)
         return error_set(err, ERR_BAD_INPUT,
                          "The comment contains CriticMarkup syntax '%.*s'; send its text alone.",
@@ -135,8 +277,11 @@ bool critic_comment(const struct critic *c, size_t at, struct str text,
         return false;
     place = place_of(c, at, mem);
     result = insert_comment(c, place, text, author, mem);
+    if (!critic_limits_hold(result, err))
+        return false;
     critic_parse(result, mem, &again);
-    if (!stands_at(&again, place) || !str_eq(critic_bare_base(&again, mem), base))
+    if (!stands_at(&again, place) || !str_eq(critic_bare_base(&again, mem), base) ||
+        !critic_verify_comment(c, result, place, author, mem))
         return error_set(err, ERR_BAD_INPUT,
                          "A comment cannot stand there; choose a place outside code.");
     *ret = result;

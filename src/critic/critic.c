@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces into spans.  Code is plain here: who must know where it stands scans again.  A deletion
  * and the insertion that follows it at once are one change when both name the same author or
- * neither names one; neighbours by different authors are two changes, to be settled apart. */
+ * neither names one; neighbours by different authors are two changes, to be settled apart.
+ *
+ * emit.c cuts a text that holds a mark into several deletions or insertions.  Each alone is half of
+ * a mark, so together they are one change. */
 #include "critic/critic_impl.h"
 
 #include <stdlib.h>
@@ -9,10 +12,26 @@
 struct spans {
     struct critic_span *p; /* heap */
     size_t n, cap;
+    struct arena *mem;
+    struct buf side; /* of the last change, while pieces are added to it */
+    bool is_growing;
 };
+
+static struct str *last_side(struct critic_span *change)
+{
+    return change->inserted.p ? &change->inserted : &change->deleted;
+}
+
+static void finish_side(struct spans *s)
+{
+    if (s->is_growing)
+        *last_side(&s->p[s->n - 1]) = arena_dup(s->mem, buf_str(&s->side));
+    s->is_growing = false;
+}
 
 static struct critic_span *add_span(struct spans *s, struct critic_span span)
 {
+    finish_side(s);
     if (s->n == s->cap) {
         s->cap = s->cap ? 2 * s->cap : 16;
         s->p = xrealloc(s->p, s->cap * sizeof *s->p);
@@ -41,6 +60,39 @@ static bool joins_deletion(const struct spans *s, const struct critic_piece *pie
            same_author(&last->meta, &piece->meta);
 }
 
+static bool is_mark_char(char c)
+{
+    return memchr("{}+-~=<>", c, 8) != NULL;
+}
+
+/* Whether `rest` may be the second half of a text that was cut inside a mark. */
+static bool was_cut(struct str text, struct str rest)
+{
+    return text.n && rest.n && is_mark_char(text.p[text.n - 1]) && is_mark_char(rest.p[0]);
+}
+
+/* The next piece of the side that the change before ends with takes part in it. */
+static bool continues(struct spans *s, const struct critic_piece *piece, struct str body)
+{
+    struct critic_span *last = s->n ? &s->p[s->n - 1] : NULL;
+    struct str side;
+
+    if (!last || last->kind != CRITIC_CHANGE || !last->meta.author.p ||
+        !same_author(&last->meta, &piece->meta) || last->meta.time_s != piece->meta.time_s)
+        return false;
+    side = s->is_growing ? buf_str(&s->side) : *last_side(last);
+    if (piece->form != (last->inserted.p ? FORM_INSERT : FORM_DELETE) || !was_cut(side, body))
+        return false;
+    if (!s->is_growing) {
+        buf_reset(&s->side);
+        buf_addstr(&s->side, side);
+        s->is_growing = true;
+    }
+    buf_addstr(&s->side, body);
+    last->raw.n += piece->to - piece->from;
+    return true;
+}
+
 static void split_substitution(struct critic_span *span, struct str body)
 {
     const char *arrow = memmem(body.p, body.n, "~>", 2);
@@ -57,8 +109,11 @@ static void add_mark(struct spans *s, struct str source, const struct critic_pie
                                .meta = piece->meta};
     struct str body = critic_cut(source, piece->body, piece->body_end);
 
+    if (continues(s, piece, body))
+        return;
     if (piece->form == FORM_INSERT && joins_deletion(s, piece)) {
         struct critic_span *deletion = &s->p[s->n - 1];
+        finish_side(s);
         deletion->raw.n += span.raw.n;
         deletion->inserted = body;
         if (piece->meta.time_s > deletion->meta.time_s)
@@ -80,13 +135,14 @@ static void add_mark(struct spans *s, struct str source, const struct critic_pie
 
 void critic_parse(struct str source, struct arena *mem, struct critic *ret)
 {
-    struct spans spans = {0};
+    struct spans spans = {.mem = mem};
     struct critic_scan scan;
     struct critic_piece piece;
     size_t done = 0;
 
     if (!source.p)
         source = STR("");
+    buf_init(&spans.side, SIZE_MAX);
     critic_scan_begin(&scan, source, mem);
     while (critic_scan_next(&scan, &piece)) {
         if (piece.is_code)
@@ -96,7 +152,9 @@ void critic_parse(struct str source, struct arena *mem, struct critic *ret)
         done = piece.to;
     }
     add_plain(&spans, critic_cut(source, done, source.n));
-    *ret = (struct critic){.source = source, .n = spans.n};
+    finish_side(&spans);
+    buf_release(&spans.side);
+    *ret = (struct critic){.source = source, .n = spans.n, .steps = scan.steps};
     ret->spans = arena_alloc(mem, (spans.n ? spans.n : 1) * sizeof *spans.p);
     if (spans.n)
         memcpy(ret->spans, spans.p, spans.n * sizeof *spans.p);

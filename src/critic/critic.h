@@ -14,7 +14,8 @@
  * side by side are one only when both name the same author or neither names one.
  *
  * Two readings of a document: the accepted view, in which every change has happened, and the base
- * view, in which none has.  In both a highlight is its text and a comment stands as written.
+ * view, in which none has.  In both a highlight is its text and a comment stands as written; a
+ * highlight that a deletion takes in stands as written in the base.
  * Agents see and edit the accepted view; people settle each change. */
 #ifndef HOLDFAST_CRITIC_CRITIC_H
 #define HOLDFAST_CRITIC_CRITIC_H
@@ -30,7 +31,8 @@ struct critic_meta {
     int64_t time_s;    /* 0: not said */
 };
 
-/* One piece of the source; pieces follow each other without gap.  Views point into the source. */
+/* One piece of the source; pieces follow each other without gap.  Views point into the source,
+ * but for the sides of a change that was written in several marks. */
 struct critic_span {
     enum critic_kind kind;
     struct str raw;      /* all its bytes */
@@ -44,6 +46,7 @@ struct critic {
     struct str source;
     struct critic_span *spans;
     size_t n;
+    size_t steps; /* bytes that the parser looked at, each as often as it did */
 };
 
 /* Linear in the source, whatever it holds. */
@@ -59,6 +62,12 @@ size_t critic_span_at(const struct critic *c, size_t accepted_at);
 /* The accepted view's offset at which a span begins. */
 size_t critic_accepted_offset(const struct critic *c, size_t span);
 
+/* What agents may make of a document: so many openings of marks ("{--a--}{++b++}" has two, and one
+ * that is never closed counts), so many bytes.  Every edit reads the document some dozens of times,
+ * so these bound what one costs. */
+#define CRITIC_MARKS_MAX 20000
+#define CRITIC_SIZE_MAX (4u * 1024 * 1024)
+
 /* Who suggests. */
 struct critic_author {
     struct str name; /* "Chris's AI"; see critic_author_name() */
@@ -69,22 +78,27 @@ struct critic_author {
 struct str critic_author_name(struct str person, struct arena *mem);
 
 /* One replacement in the accepted view as suggestions: the smart merge.  Word by word, several
- * small changes; what overlaps a pending change supersedes it and carries its base forward; what is
- * not touched keeps its bytes.  Promised, for every document, old and new:
+ * small changes; what overlaps a pending change of an agent supersedes it and carries its base
+ * forward; what is not touched keeps its bytes.  Promised, for every document, old and new:
  *   accepted(after) = accepted(before) with that one replacement;  base(after) = base(before);
- *   nothing nested;  spans not touched are byte-identical.
+ *   nothing nested;  spans not touched are byte-identical;
+ *   every mark, in the file, in the accepted view, and after whatever is decided in whatever order,
+ *   is an old one or this author's, and no mark of a person is lost.
  * Comments are no suggestions: base is compared without them, an agent's may be removed at once,
  * and those that `fresh` adds are stamped with the author (do not critic_stamp() it before:
  * comments it leaves as they were must stay byte for byte).  A change inside code takes in the
- * whole code span or fence.  `at` is where old stands in the accepted view. */
+ * whole code span or fence.  A highlight that is replaced stands in the deletion as it was written.
+ * `at` is where old stands in the accepted view. */
 struct critic_edit {
     size_t at, n; /* of the accepted view: what is replaced */
     struct str fresh;
     struct critic_author author;
 };
-/* The new source, in mem.  ERR_BAD_INPUT: it would change or remove a comment of a person (one
- * whose author is not an agent's, or that does not say); or, rarely, its new text makes or breaks
- * code together with text that cannot be taken into the change. */
+/* The new source, in mem.  ERR_BAD_INPUT: the new text holds a delimiter of a mark, or forms one
+ * with the text around it, in code or outside; it would change or remove a comment, or replace a
+ * pending change, of a person (one whose author is not an agent's, or that does not say); the
+ * document would hold too much; or, rarely, the new text makes or breaks code together with text
+ * that cannot be taken into the change. */
 must_check bool critic_suggest(const struct critic *c, const struct critic_edit *edit,
                                struct arena *mem, struct str *ret, struct error *err);
 /* The same replacement without review (agent: write): the accepted view of the touched region is
@@ -129,6 +143,12 @@ size_t critic_suggestions(const struct critic *c, struct arena *mem,
  * verdict removes it; for a highlight either leaves its text. */
 struct str critic_settle(const struct critic *c, const size_t *spans,
                          const enum critic_verdict *verdicts, size_t n, struct arena *mem);
+/* Whether the result of critic_settle(), or with `text` of critic_settle_as(), reads as its parts
+ * do: the marks not named are all there, as they were, and no text has become a mark.  It does not
+ * where a change makes or breaks code together with text outside of it, such as one backtick of two
+ * that are suggested apart. */
+bool critic_settles_cleanly(const struct critic *c, const size_t *spans,
+                            const enum critic_verdict *verdicts, size_t n, struct str text);
 /* One change's new text replaced by a person, who settles it at once: as critic_settle() with
  * CRITIC_ACCEPT, but with `text`. */
 struct str critic_settle_as(const struct critic *c, size_t span, struct str text,

@@ -5,17 +5,29 @@
  *
  * Any text can be written: where it holds its own closing mark, or a change's opening mark, the
  * change is cut in two inside that mark, and neither half is a mark any more ("a --} b" is deleted
- * as {--a ---}{---} b--}). */
+ * as {--a ---}{---} b--}).  Both halves are one change to every reader of this library (critic.c).
+ *
+ * A highlight inside a hunk is deleted as it was written, so that rejecting the deletion brings it
+ * back. */
 #include "critic/critic_impl.h"
+
+#include "base/map.h"
+
+#include <stdlib.h>
 
 struct emitter {
     const struct critic_emission *how;
     size_t next; /* hunk */
     bool is_open;
     size_t at;       /* in the accepted view */
-    struct buf base; /* of the open hunk */
+    struct buf base; /* of the open hunk, as it is written when its deletion is rejected */
     struct arena *mem;
-    struct buf out;
+    struct buf out, accepted, rejected;
+    struct map seen;  /* the changes of the document, by their markup */
+    int64_t spare_s;  /* the last time that was given to a change for its markup to be unique */
+    struct buf units; /* struct critic_unit */
+    struct buf kept;  /* struct critic_range */
+    struct critic_emitted *ret;
 };
 
 /* Whether a closing mark behind the bytes that begin here might make them open a change. */
@@ -36,51 +48,101 @@ static size_t next_cut(struct str text, const struct critic_marks *m)
     return text.n;
 }
 
-static void write_side(struct emitter *e, enum critic_form form, struct str text)
+/* Past the limit on size there is no need for the rest. */
+static void write_side(struct buf *out, enum critic_form form, struct str text,
+                       const struct critic_author *author)
 {
     const struct critic_marks *m = &critic_marks[form];
 
-    while (text.n) {
+    while (text.n && out->n <= CRITIC_SIZE_MAX) {
         size_t n = next_cut(text, m);
 
-        buf_addstr(&e->out, m->open);
-        critic_meta_write(&e->out, e->how->author);
-        buf_add(&e->out, text.p, n);
-        buf_addstr(&e->out, m->close);
+        buf_addstr(out, m->open);
+        critic_meta_write(out, author);
+        buf_add(out, text.p, n);
+        buf_addstr(out, m->close);
         text = critic_cut(text, n, text.n);
     }
 }
 
-static void write_inserted(struct emitter *e, struct str text)
+static struct str unit_text(struct emitter *e, struct str base, struct str fresh, int64_t time_s)
+{
+    struct critic_author author = {e->how->author->name, time_s};
+    struct str text;
+    struct buf out;
+
+    buf_init(&out, SIZE_MAX);
+    write_side(&out, FORM_DELETE, base, &author);
+    write_side(&out, FORM_INSERT, fresh, &author);
+    text = arena_dup(e->mem, buf_str(&out));
+    buf_release(&out);
+    return text;
+}
+
+/* People name a suggestion by its markup, so no two of a document may have the same.  Where an
+ * agent suggests the same thing twice in one second, the second one is dated a second earlier. */
+static void write_unit(struct emitter *e, struct str base, struct str fresh)
+{
+    struct critic_unit unit = {{e->out.n, 0}, e->next, false};
+    struct str text = unit_text(e, base, fresh, e->how->author->time_s);
+
+    if (!text.n)
+        return;
+    while (map_get(&e->seen, text))
+        text = unit_text(e, base, fresh, --e->spare_s);
+    map_put(&e->seen, text, e);
+    buf_addstr(&e->out, text);
+    unit.range.to = e->out.n;
+    buf_add(&e->units, &unit, sizeof unit);
+    buf_addstr(&e->rejected, base);
+    buf_addstr(&e->accepted, fresh);
+}
+
+static void write_everywhere(struct emitter *e, struct str text)
+{
+    buf_addstr(&e->out, text);
+    buf_addstr(&e->accepted, text);
+    buf_addstr(&e->rejected, text);
+}
+
+static void write_plain(struct emitter *e, struct str fresh)
+{
+    struct critic_unit unit = {{e->out.n, e->out.n + fresh.n}, e->next, true};
+
+    write_everywhere(e, fresh);
+    buf_add(&e->units, &unit, sizeof unit);
+}
+
+static void write_hunk(struct emitter *e, struct str base, struct str fresh)
 {
     struct critic_remarks remarks;
     size_t done = 0;
 
-    critic_remarks_in(text, e->mem, &remarks);
+    critic_remarks_in(fresh, e->mem, &remarks);
     for (size_t i = 0; i < remarks.n; i++) {
         struct critic_range r = remarks.p[i].range;
 
-        write_side(e, FORM_INSERT, critic_cut(text, done, r.from));
-        buf_addstr(&e->out, critic_cut(text, r.from, r.to));
+        write_unit(e, base, critic_cut(fresh, done, r.from));
+        write_everywhere(e, critic_cut(fresh, r.from, r.to));
+        base = STR("");
         done = r.to;
     }
-    write_side(e, FORM_INSERT, critic_cut(text, done, text.n));
+    write_unit(e, base, critic_cut(fresh, done, fresh.n));
 }
 
 static void close_hunk(struct emitter *e)
 {
-    const struct critic_hunk *h = &e->how->hunks->p[e->next++];
+    const struct critic_hunk *h = &e->how->hunks->p[e->next];
     struct str fresh = critic_cut(e->how->target, h->new_from, h->new_to);
 
     /* A suggestion taken back is no suggestion. */
-    if (!e->how->author || (e->how->plain_again && str_eq(buf_str(&e->base), fresh))) {
-        buf_addstr(&e->out, fresh);
-    } else {
-        write_side(e, FORM_DELETE, buf_str(&e->base));
-        write_inserted(e, fresh);
-    }
+    if (!e->how->author || (e->how->plain_again && str_eq(buf_str(&e->base), fresh)))
+        write_plain(e, fresh);
+    else
+        write_hunk(e, buf_str(&e->base), fresh);
     buf_reset(&e->base);
     e->is_open = false;
+    e->next++;
 }
 
 static const struct critic_hunk *next_hunk(const struct emitter *e)
@@ -114,7 +176,10 @@ static void emit_plain(struct emitter *e, struct str text)
             n = h->to - e->at;
         else if (h && !e->is_open && h->from - e->at < n)
             n = h->from - e->at;
-        buf_add(e->is_open ? &e->base : &e->out, text.p, n);
+        if (e->is_open)
+            buf_add(&e->base, text.p, n);
+        else
+            write_everywhere(e, str_n(text.p, n));
         e->at += n;
         text = critic_cut(text, n, text.n);
     }
@@ -130,22 +195,56 @@ static void emit_mark(struct emitter *e, const struct critic_span *span)
         pass_borders(e);
     else if (e->is_open && next_hunk(e)->to <= e->at)
         close_hunk(e);
-    if (!e->is_open)
-        buf_addstr(&e->out, span->raw);
-    else if (span->kind == CRITIC_CHANGE)
+    if (!e->is_open) {
+        struct critic_range range = {e->out.n, e->out.n + span->raw.n};
+
+        buf_add(&e->kept, &range, sizeof range);
+        write_everywhere(e, span->raw);
+    } else if (span->kind == CRITIC_CHANGE)
         buf_addstr(&e->base, span->deleted);
     else if (span->kind == CRITIC_HIGHLIGHT)
-        buf_addstr(&e->base, span->text);
+        buf_addstr(&e->base, span->raw);
+    if (e->is_open && !critic_meta_is_agent(&span->meta)) {
+        if (span->kind == CRITIC_CHANGE && !e->ret->overwritten)
+            e->ret->overwritten = span;
+        e->ret->moves_comment = e->ret->moves_comment || span->kind == CRITIC_COMMENT;
+    }
     e->at += width;
 }
 
-struct str critic_emit(const struct critic *c, const struct critic_emission *how, struct arena *mem)
+static struct str take(struct buf *text, struct arena *mem)
 {
-    struct emitter e = {.how = how, .mem = mem};
-    struct str result;
+    struct str taken = arena_dup(mem, buf_str(text));
 
-    buf_init(&e.out, SIZE_MAX);
-    buf_init(&e.base, SIZE_MAX);
+    buf_release(text);
+    return taken;
+}
+
+static void *take_list(struct buf *list, struct arena *mem)
+{
+    void *taken = arena_alloc(mem, list->n + 1);
+
+    if (list->n)
+        memcpy(taken, list->p, list->n);
+    buf_release(list);
+    return taken;
+}
+
+void critic_emit(const struct critic *c, const struct critic_emission *how, struct arena *mem,
+                 struct critic_emitted *ret)
+{
+    struct emitter e = {.how = how, .mem = mem, .ret = ret};
+    struct buf *all[] = {&e.out, &e.accepted, &e.rejected, &e.base, &e.units, &e.kept};
+
+    *ret = (struct critic_emitted){0};
+    for (size_t i = 0; i < countof(all); i++)
+        buf_init(all[i], SIZE_MAX);
+    if (how->author) {
+        e.spare_s = how->author->time_s;
+        for (size_t i = 0; i < c->n; i++)
+            if (c->spans[i].kind == CRITIC_CHANGE)
+                map_put(&e.seen, c->spans[i].raw, &e);
+    }
     for (size_t i = 0; i < c->n; i++) {
         if (c->spans[i].kind == CRITIC_PLAIN)
             emit_plain(&e, c->spans[i].raw);
@@ -153,8 +252,13 @@ struct str critic_emit(const struct critic *c, const struct critic_emission *how
             emit_mark(&e, &c->spans[i]);
     }
     pass_borders(&e);
-    result = arena_dup(mem, buf_str(&e.out));
-    buf_release(&e.out);
+    ret->source = take(&e.out, mem);
+    ret->accepted = take(&e.accepted, mem);
+    ret->rejected = take(&e.rejected, mem);
+    ret->n_units = e.units.n / sizeof *ret->units;
+    ret->n_kept = e.kept.n / sizeof *ret->kept;
+    ret->units = take_list(&e.units, mem);
+    ret->kept = take_list(&e.kept, mem);
     buf_release(&e.base);
-    return result;
+    map_release(&e.seen);
 }

@@ -10,16 +10,22 @@
 #define AUTHOR_MAX 80
 #define META_ARENA (256u * 1024) /* room for meta_limits */
 
-static const struct js_limits meta_limits = {.depth = 8, .keys = 64, .nodes = 256};
+#define META_DEPTH 8
+
+/* Readers differ in which of two equal keys they believe, so an object with two is no metadata. */
+static const struct js_limits meta_limits = {
+    .depth = META_DEPTH, .keys = 64, .nodes = 256, .flags = JS_NO_DUPLICATES};
 
 /* The end of the object `text` begins with, by its braces and strings alone; 0 when it has none
- * within the limit. */
-static size_t object_end(struct str text)
+ * within the limits.  Every "{>>{" opens two braces for a search that began before it, so the limit
+ * on depth also bounds how many searches look at one byte. */
+static size_t object_end(struct str text, size_t *steps)
 {
     unsigned depth = 0;
     bool quoted = false;
+    size_t i = 0, end = 0;
 
-    for (size_t i = 0; i < text.n && i < CRITIC_META_MAX; i++) {
+    for (; !end && i < text.n && i < CRITIC_META_MAX && depth <= META_DEPTH; i++) {
         char c = text.p[i];
         if (quoted && c == '\\')
             i++;
@@ -28,9 +34,10 @@ static size_t object_end(struct str text)
         else if (!quoted && c == '{')
             depth++;
         else if (!quoted && c == '}' && --depth == 0)
-            return i + 1;
+            end = i + 1;
     }
-    return 0;
+    *steps += i;
+    return end;
 }
 
 static int64_t read_time(const struct js_doc *doc)
@@ -44,7 +51,7 @@ static int64_t read_time(const struct js_doc *doc)
     return 0;
 }
 
-size_t critic_meta_read(struct str text, struct arena *mem, struct critic_meta *ret)
+size_t critic_meta_read(struct str text, struct arena *mem, struct critic_meta *ret, size_t *steps)
 {
     struct arena *scratch; /* what a mark means may not hang on how full `mem` is */
     struct js_doc doc;
@@ -53,7 +60,7 @@ size_t critic_meta_read(struct str text, struct arena *mem, struct critic_meta *
 
     if (!text.n || text.p[0] != '{')
         return 0;
-    end = object_end(text);
+    end = object_end(text, steps);
     if (!end || !critic_has_at(text, end, STR("@@")))
         return 0;
     scratch = arena_new(META_ARENA);

@@ -74,9 +74,19 @@ void critic_remarks_of(const struct critic *c, size_t from, size_t to, struct ar
 
 void critic_remarks_in(struct str text, struct arena *mem, struct critic_remarks *ret)
 {
+    critic_remarks_within(text, (struct critic_range){0, text.n}, mem, ret);
+}
+
+void critic_remarks_within(struct str text, struct critic_range within, struct arena *mem,
+                           struct critic_remarks *ret)
+{
     struct list l = {0};
 
-    scan_text(&l, text, 0, (struct critic_range){0, text.n}, mem);
+    scan_text(&l, text, 0, within, mem);
+    for (size_t i = 0; i < l.n; i++) {
+        l.p[i].range.from -= within.from;
+        l.p[i].range.to -= within.from;
+    }
     finish(&l, mem, ret);
 }
 
@@ -137,19 +147,15 @@ bool critic_remarks_match(struct critic_remarks *old, struct critic_remarks *fre
     return true;
 }
 
-static bool is_stamped(const struct critic_remark *r, const struct critic_author *author)
-{
-    return str_eq(r->meta.author, author->name) && r->meta.time_s == author->time_s;
-}
-
-/* The comment's own text: what follows the metadata. */
-static struct str remark_text(const struct critic_remark *r, struct arena *mem)
+struct str critic_remark_text(const struct critic_remark *r, struct arena *mem)
 {
     struct str body = critic_cut(r->raw, 3, r->raw.n - 3);
     struct critic_meta meta;
-    size_t skip = critic_meta_read(body, mem, &meta);
+    size_t skip, steps = 0;
 
-    return critic_cut(body, skip, body.n);
+    while ((skip = critic_meta_read(body, mem, &meta, &steps)) > 0)
+        body = critic_cut(body, skip, body.n);
+    return body;
 }
 
 struct str critic_remarks_stamp(struct str text, struct critic_remarks *fresh,
@@ -166,10 +172,10 @@ struct str critic_remarks_stamp(struct str text, struct critic_remarks *fresh,
 
         buf_addstr(&out, critic_cut(text, done, r->range.from));
         from = out.n;
-        if (r->match != NONE || is_stamped(r, author))
+        if (r->match != NONE)
             buf_addstr(&out, r->raw);
-        else
-            critic_comment_write(&out, remark_text(r, mem), author);
+        else /* also one that is stamped already: the rest of its metadata may not be ours */
+            critic_comment_write(&out, critic_remark_text(r, mem), author);
         r->range = (struct critic_range){from, out.n};
         done = to;
     }

@@ -75,11 +75,12 @@ static size_t fence_opened(struct str text, size_t line, char *ret_kind)
 }
 
 /* The end of the fence opened in this line, its last newline included; 0 when none is. */
-static size_t fence_end(struct str text, size_t line)
+static size_t fence_end(struct str text, size_t line, bool *ret_is_closed)
 {
     char kind;
     size_t n = fence_opened(text, line, &kind);
 
+    *ret_is_closed = true;
     if (!n)
         return 0;
     for (size_t at = line_end(text, line); at < text.n; at = line_end(text, at)) {
@@ -88,6 +89,7 @@ static size_t fence_end(struct str text, size_t line)
         if (run && text.p[run_at] == kind && skip_blanks(text, run_at + run, end) == end)
             return end;
     }
+    *ret_is_closed = false;
     return text.n;
 }
 
@@ -104,17 +106,20 @@ static void count_runs(struct critic_scan *s)
     struct str text = s->text;
     size_t at = s->at;
 
-    memset(s->last_run, 0, sizeof s->last_run);
+    s->runs = 0;
     while (at < text.n) {
         if (text.p[at] == '`') {
             size_t n = run_length(text, at);
             at += n;
-            if (n < CRITIC_RUN_MAX)
+            if (n < CRITIC_RUN_MAX) {
                 s->last_run[n] = at;
+                s->runs |= UINT64_C(1) << n;
+            }
         } else if (text.p[at++] == '\n' && ends_paragraph(text, at)) {
             break;
         }
     }
+    s->steps += at - s->at;
     s->para_end = at;
 }
 
@@ -125,7 +130,7 @@ static size_t code_span_end(struct critic_scan *s, bool *ret_is_code)
 
     if (s->at >= s->para_end)
         count_runs(s);
-    *ret_is_code = n < CRITIC_RUN_MAX && s->last_run[n] > at;
+    *ret_is_code = n < CRITIC_RUN_MAX && (s->runs >> n & 1) && s->last_run[n] > at;
     if (!*ret_is_code)
         return at;
     while (at < s->last_run[n]) {
@@ -147,9 +152,11 @@ static bool is_change_opener(struct str text, size_t at)
     return false;
 }
 
-static size_t find_close(struct str text, size_t at, const struct critic_marks *m)
+static size_t find_close(struct critic_scan *s, size_t at, const struct critic_marks *m)
 {
-    for (; at + 3 <= text.n; at++) {
+    struct str text = s->text;
+
+    for (; at + 3 <= text.n; at++, s->steps++) {
         char c = text.p[at];
         if (c == m->close.p[0] && critic_has_at(text, at, m->close))
             return at;
@@ -164,11 +171,11 @@ static size_t find_close(struct str text, size_t at, const struct critic_marks *
 }
 
 /* Where the body that begins at `at` ends; NOWHERE when it is none. */
-static size_t body_end(struct str text, enum critic_form form, size_t at)
+static size_t body_end(struct critic_scan *s, enum critic_form form, size_t at)
 {
-    size_t end = find_close(text, at, &critic_marks[form]);
+    size_t end = find_close(s, at, &critic_marks[form]);
 
-    if (end != NOWHERE && form == FORM_SUBSTITUTE && !memmem(text.p + at, end - at, "~>", 2))
+    if (end != NOWHERE && form == FORM_SUBSTITUTE && !memmem(s->text.p + at, end - at, "~>", 2))
         return NOWHERE;
     return end;
 }
@@ -177,15 +184,16 @@ static size_t body_end(struct str text, enum critic_form form, size_t at)
  * none: a closing mark inside of it closes, as it does when the mark stands by itself. */
 static bool find_body(struct critic_scan *s, struct critic_piece *p)
 {
-    size_t n = critic_meta_read(critic_cut(s->text, p->body, s->text.n), s->mem, &p->meta);
+    struct str rest = critic_cut(s->text, p->body, s->text.n);
+    size_t n = critic_meta_read(rest, s->mem, &p->meta, &s->steps);
 
-    p->body_end = body_end(s->text, p->form, p->body + n);
+    p->body_end = body_end(s, p->form, p->body + n);
     if (p->body_end != NOWHERE) {
         p->body += n;
         return true;
     }
     p->meta = (struct critic_meta){0};
-    p->body_end = n ? body_end(s->text, p->form, p->body) : NOWHERE;
+    p->body_end = n ? body_end(s, p->form, p->body) : NOWHERE;
     return p->body_end != NOWHERE;
 }
 
@@ -230,12 +238,11 @@ static bool mark_at(struct critic_scan *s, struct critic_piece *ret)
     return false;
 }
 
-static bool code_until(struct critic_scan *s, size_t end, struct critic_piece *ret)
+static void pass_code(struct critic_scan *s, size_t end)
 {
-    *ret = (struct critic_piece){.is_code = true, .from = s->at, .to = end};
     s->line_start = s->text.p[end - 1] == '\n';
+    s->steps += end - s->at;
     s->at = end;
-    return true;
 }
 
 void critic_scan_begin(struct critic_scan *s, struct str text, struct arena *mem)
@@ -247,20 +254,29 @@ bool critic_scan_next(struct critic_scan *s, struct critic_piece *ret)
 {
     struct str text = s->text;
 
-    while (s->at < text.n) {
-        size_t end = s->line_start ? fence_end(text, s->at) : 0;
+    for (; s->at < text.n; s->steps++) {
+        bool is_closed = true;
+        size_t end = s->line_start && !s->ignores_code ? fence_end(text, s->at, &is_closed) : 0;
         char c = text.p[s->at];
-        bool is_code = end > 0;
+        bool is_fence = end > 0, is_code = is_fence;
 
-        if (!end && c == '`')
+        if (!end && c == '`' && !s->ignores_code)
             end = code_span_end(s, &is_code);
-        if (is_code)
-            return code_until(s, end, ret);
+        if (is_code) {
+            *ret = (struct critic_piece){.is_code = true,
+                                         .is_fence = is_fence,
+                                         .is_closed = is_closed,
+                                         .from = s->at,
+                                         .to = end};
+            pass_code(s, end);
+            return true;
+        }
         if (c == '{' && mark_at(s, ret))
             return true;
         if (!end)
             end = s->at + 1;
-        if (c == '\\' && end < text.n && (text.p[end] == '`' || text.p[end] == '\\'))
+        if (c == '\\' && !s->ignores_code && end < text.n &&
+            (text.p[end] == '`' || text.p[end] == '\\'))
             end++;
         s->line_start = c == '\n';
         s->at = end;

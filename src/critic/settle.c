@@ -114,15 +114,91 @@ static struct str present(struct str s)
     return s.p ? s : STR("");
 }
 
-struct str critic_settle(const struct critic *c, const size_t *spans,
-                         const enum critic_verdict *verdicts, size_t n, struct arena *mem)
+static struct str *settled_texts(const struct critic *c, const size_t *spans,
+                                 const enum critic_verdict *verdicts, size_t n, struct arena *mem)
 {
     struct str *texts = arena_zalloc(mem, (c->n + 1) * sizeof *texts);
 
     for (size_t i = 0; i < n; i++)
         if (spans[i] < c->n)
             texts[spans[i]] = present(settled(&c->spans[spans[i]], verdicts[i]));
-    return assemble(c, texts, mem);
+    return texts;
+}
+
+struct str critic_settle(const struct critic *c, const size_t *spans,
+                         const enum critic_verdict *verdicts, size_t n, struct arena *mem)
+{
+    return assemble(c, settled_texts(c, spans, verdicts, n, mem), mem);
+}
+
+/* Marks met in a text, one after the other, and compared with those of another. */
+struct reading {
+    struct critic_scan scan;
+    struct critic_piece piece;
+};
+
+static bool next_mark(struct reading *r)
+{
+    while (critic_scan_next(&r->scan, &r->piece))
+        if (!r->piece.is_code)
+            return true;
+    return false;
+}
+
+/* The marks of `part`, which stands at `at`, are read alone as they are read in the whole. */
+static bool follow(struct reading *whole, size_t at, struct str part, struct arena *mem)
+{
+    struct reading alone;
+
+    if (critic_is_plain(part))
+        return true;
+    critic_scan_begin(&alone.scan, part, mem);
+    while (next_mark(&alone))
+        if (!next_mark(whole) || whole->piece.from != at + alone.piece.from ||
+            whole->piece.to != at + alone.piece.to)
+            return false;
+    return true;
+}
+
+/* A change that is not settled may stand in several marks, each as it was. */
+static bool follow_raw(struct reading *whole, size_t at, size_t end)
+{
+    for (; at < end; at = whole->piece.to)
+        if (!next_mark(whole) || whole->piece.from != at || whole->piece.to > end)
+            return false;
+    return true;
+}
+
+static bool reads_alike(const struct critic *c, const struct str *texts, struct str result,
+                        struct arena *mem)
+{
+    struct reading whole;
+    size_t at = 0;
+
+    critic_scan_begin(&whole.scan, result, mem);
+    for (size_t i = 0; i < c->n; i++) {
+        size_t n = texts[i].p ? texts[i].n : c->spans[i].raw.n;
+
+        if (texts[i].p ? !follow(&whole, at, texts[i], mem)
+                       : c->spans[i].kind != CRITIC_PLAIN && !follow_raw(&whole, at, at + n))
+            return false;
+        at += n;
+    }
+    return !next_mark(&whole);
+}
+
+bool critic_settles_cleanly(const struct critic *c, const size_t *spans,
+                            const enum critic_verdict *verdicts, size_t n, struct str text)
+{
+    struct arena *mem = arena_new(SIZE_MAX);
+    struct str *texts = settled_texts(c, spans, verdicts, n, mem);
+    bool alike;
+
+    if (text.p && n && spans[0] < c->n)
+        texts[spans[0]] = text;
+    alike = reads_alike(c, texts, assemble(c, texts, mem), mem);
+    arena_free(mem);
+    return alike;
 }
 
 struct str critic_settle_as(const struct critic *c, size_t span, struct str text, struct arena *mem)

@@ -5,17 +5,18 @@
  *   2. a difference that touches a change, a highlight or code takes in the whole of it: a change
  *      is superseded and its base carried forward, and markup inside code would be text;
  *   3. differences with nothing but blanks between them become one;
- *   4. the source is written anew (emit.c), read again, and held against what was promised.
+ *   4. the source is written anew (emit.c), and verified (verify.c).
  *
- * Step 4 fails where the new text and its surroundings make or break code or a mark together, such
- * as a backtick that finds its partner outside.  Then each difference is widened to its paragraph,
- * then to the document, but never over a change it did not touch; if that does not help the edit is
- * refused. */
+ * Step 4 fails where the new text and its surroundings make or break code together, such as a
+ * backtick that finds its partner outside.  Then differences that depend on the same code become
+ * one, then each is widened to its paragraph, then to the document, but never over a change it did
+ * not touch; if that does not help the edit is refused.  An edit that would replace the pending
+ * change of a person is refused at once. */
 #include "critic/critic_impl.h"
 
 #include <stdlib.h>
 
-enum reach { REACH_WORDS, REACH_PARAGRAPH, REACH_DOCUMENT, N_REACHES };
+enum reach { REACH_WORDS, REACH_JOINED, REACH_PARAGRAPH, REACH_DOCUMENT, N_REACHES };
 
 struct merge {
     const struct critic *c;
@@ -104,17 +105,30 @@ static void join(struct critic_hunk *h, const struct critic_hunk *next)
     h->to = to;
 }
 
-/* Whether they overlap, meet, or have only blanks between them; a deletion where they meet keeps
- * them apart, as neither touches it. */
+/* Whether a change or highlight lies between two places, or begins and ends where they meet. */
+static bool fence_between(const struct merge *m, size_t from, size_t to)
+{
+    size_t low = 0, high = m->n_fences;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (m->fences[mid].from < from)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < m->n_fences && m->fences[low].to <= to;
+}
+
+/* Whether they overlap, meet, or have only blanks between them; a change between them, such as a
+ * deletion where they meet, keeps them apart, as neither touches it. */
 static bool is_one(const struct merge *m, const struct critic_hunk *h,
                    const struct critic_hunk *next)
 {
     if (next->from < h->to)
         return true;
-    for (size_t i = 0; next->from == h->to && i < m->n_fences; i++)
-        if (m->fences[i].from == h->to && m->fences[i].to == h->to)
-            return false;
-    return only_blanks(m->before, h->to, next->from);
+    return !fence_between(m, h->to, next->from) && only_blanks(m->before, h->to, next->from);
 }
 
 /* Takes in whole atoms, and joins hunks that are one. */
@@ -223,14 +237,6 @@ static void widen_region(const struct merge *m, const struct critic_edit *edit, 
     buf_release(&fresh);
 }
 
-static bool is_in_code(const struct merge *m, size_t at)
-{
-    for (size_t i = 0; i < m->n_atoms; i++)
-        if (touches(&m->atoms[i], at, at))
-            return m->c->spans[critic_span_at(m->c, at)].kind == CRITIC_PLAIN;
-    return false;
-}
-
 static struct str splice(struct str text, size_t from, size_t to, struct str with,
                          struct arena *mem)
 {
@@ -245,27 +251,70 @@ static struct str splice(struct str text, size_t from, size_t to, struct str wit
     return str_n(p, n);
 }
 
+/* Delimiters that could open a mark, whether or not they do. */
+static size_t count_openers(struct str text)
+{
+    const char *end = text.p + text.n, *at = text.n ? memchr(text.p, '{', text.n) : NULL;
+    size_t n = 0;
+
+    for (; at && end - at >= 3; at = memchr(at + 1, '{', (size_t)(end - at - 1)))
+        n += at[1] == at[2] && memchr("+-~>=", at[1], 5);
+    return n;
+}
+
+bool critic_limits_hold(struct str source, struct error *err)
+{
+    size_t marks = count_openers(source);
+
+    if (marks > CRITIC_MARKS_MAX)
+        return error_set(err, ERR_BAD_INPUT,
+                         "The document would hold %zu CriticMarkup marks; the limit is %d. Ask for "
+                         "pending suggestions to be decided first, or make a smaller edit.",
+                         marks, CRITIC_MARKS_MAX);
+    if (source.n > CRITIC_SIZE_MAX)
+        return error_set(err, ERR_BAD_INPUT,
+                         "The document would have %zu bytes with its suggestions; the limit is %u. "
+                         "Make a smaller edit, or ask for pending suggestions to be decided first.",
+                         source.n, CRITIC_SIZE_MAX);
+    return true;
+}
+
+/* The comments of the new text, as the new accepted view shows them, and whether the text may be.
+ */
+static bool read_fresh(struct merge *m, struct region *r, struct error *err)
+{
+    struct critic_input in = {
+        .after = splice(m->before, r->from, r->to, r->fresh, m->mem),
+        .region = {r->from, r->from + r->fresh.n},
+        .added = &r->added,
+    };
+
+    critic_remarks_within(in.after, in.region, m->mem, &r->added);
+    return critic_limits_hold(in.after, err) && critic_remarks_match(&r->old, &r->added, err) &&
+           critic_input_check(&in, m->mem, err);
+}
+
 static bool prepare(struct merge *m, const struct critic *c, const struct critic_edit *edit,
                     struct arena *mem, struct error *err)
 {
     struct region r;
 
     *m = (struct merge){.c = c, .before = critic_accepted(c, mem), .mem = mem};
+    if (!critic_limits_hold(c->source, err))
+        return false;
     if (edit->at > m->before.n || edit->n > m->before.n - edit->at)
         return error_set(err, ERR_BAD_INPUT,
                          "The edit lies outside the document; read it again and repeat the edit.");
     find_atoms(m);
     widen_region(m, edit, &r);
     critic_remarks_of(c, r.from, r.to, mem, &r.old);
-    if (is_in_code(m, r.from))
-        r.added = (struct critic_remarks){0};
-    else
-        critic_remarks_in(r.fresh, mem, &r.added);
-    if (!critic_remarks_match(&r.old, &r.added, err))
+    if (!read_fresh(m, &r, err))
         return false;
     if (r.added.n)
         r.fresh = critic_remarks_stamp(r.fresh, &r.added, &edit->author, mem);
     m->after = splice(m->before, r.from, r.to, r.fresh, mem);
+    if (!critic_brings_no_marks(m->before, m->after, mem, err))
+        return false;
     compare(m, &r);
     settle_hunks(m);
     return true;
@@ -327,20 +376,37 @@ static void widen_hunks(struct merge *m, enum reach reach)
     settle_hunks(m);
 }
 
-static bool keeps_promise(const struct merge *m, struct str result, bool is_suggestion)
+/* Hunks first … last as one, if nothing lies between them that it would have to take in. */
+static bool join_hunks(struct merge *m, size_t first, size_t last)
 {
-    struct critic again;
+    struct critic_hunk *h = m->hunks.p;
 
-    critic_parse(result, m->mem, &again);
-    if (!str_eq(critic_accepted(&again, m->mem), m->after))
+    if (first >= last || fence_between(m, h[first].to, h[last].from))
         return false;
-    return !is_suggestion ||
-           str_eq(critic_bare_base(&again, m->mem), critic_bare_base(m->c, m->mem));
+    h[first].to = h[last].to;
+    h[first].new_to = h[last].new_to;
+    memmove(h + first + 1, h + last + 1, (m->hunks.n - last - 1) * sizeof *h);
+    m->hunks.n -= last - first;
+    return true;
 }
 
-static bool merge(const struct critic *c, const struct critic_edit *edit, bool is_suggestion,
-                  struct arena *mem, struct str *ret, struct error *err)
+static bool refuse_overwriting(const struct critic_span *span, struct error *err)
 {
+    struct str text = span->inserted.n ? span->inserted : span->deleted, author = span->meta.author;
+
+    return error_set(err, ERR_BAD_INPUT,
+                     "This edit would replace a suggestion of %.*s that is not decided yet: "
+                     "'%.*s'. Ask for it to be accepted or rejected first, or edit the text around "
+                     "it.",
+                     (int)(author.n ? author.n > 80 ? 80 : author.n : 8),
+                     author.n ? author.p : "a person", (int)(text.n > 100 ? 100 : text.n), text.p);
+}
+
+/* With whatever it needs on the way in mem. */
+static bool merge_in(const struct critic *c, const struct critic_edit *edit, bool is_suggestion,
+                     struct arena *mem, struct str *ret, struct error *err)
+{
+    size_t first = 1, last = 0;
     bool done = false;
     struct merge m;
 
@@ -348,21 +414,42 @@ static bool merge(const struct critic *c, const struct critic_edit *edit, bool i
         return false;
     for (enum reach reach = REACH_WORDS; !done && reach < N_REACHES; reach++) {
         struct critic_emission how = {&m.hunks, m.after, is_suggestion ? &edit->author : NULL,
-                                      .plain_again = reach == REACH_WORDS};
-        struct str result;
+                                      .plain_again = reach <= REACH_JOINED};
+        struct critic_wanted want = {c, m.after, &edit->author, is_suggestion};
+        struct critic_emitted out;
 
-        if (reach > REACH_WORDS)
+        if (reach == REACH_JOINED && !join_hunks(&m, first, last))
+            continue;
+        if (reach > REACH_JOINED)
             widen_hunks(&m, reach);
-        result = m.hunks.n ? critic_emit(c, &how, mem) : c->source;
-        done = keeps_promise(&m, result, is_suggestion);
+        critic_emit(c, &how, mem, &out);
+        if (out.overwritten || !critic_limits_hold(out.source, err)) {
+            critic_hunks_release(&m.hunks);
+            return out.overwritten ? refuse_overwriting(out.overwritten, err) : false;
+        }
+        done = !out.moves_comment && critic_verify(&want, &out, mem, &first, &last);
         if (done)
-            *ret = result;
+            *ret = out.source;
     }
     critic_hunks_release(&m.hunks);
     return done || error_set(err, ERR_BAD_INPUT,
                              "This edit and the text around it would make or break code or markup "
-                             "together; edit whole paragraphs, or have the suggestions beside it "
+                             "together. Edit one place at a time, or whole paragraphs; leave "
+                             "comments to the comment tool; or have the suggestions beside it "
                              "settled first.");
+}
+
+static bool merge(const struct critic *c, const struct critic_edit *edit, bool is_suggestion,
+                  struct arena *mem, struct str *ret, struct error *err)
+{
+    struct arena *scratch = arena_new(SIZE_MAX);
+    struct str result = STR_NONE;
+    bool ok = merge_in(c, edit, is_suggestion, scratch, &result, err);
+
+    if (ok)
+        *ret = result.p == c->source.p ? c->source : arena_dup(mem, result);
+    arena_free(scratch);
+    return ok;
 }
 
 bool critic_suggest(const struct critic *c, const struct critic_edit *edit, struct arena *mem,

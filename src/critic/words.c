@@ -3,6 +3,7 @@
  * marks of punctuation and whole comments; the differences are found by Myers' greedy O(ND) walk.
  * Its cost is bounded: when words differ too much, lines are compared instead, and when those do
  * too, all that lies between the equal beginning and end is one difference. */
+#include "base/map.h"
 #include "base/utf8.h"
 #include "critic/critic_impl.h"
 
@@ -15,8 +16,11 @@
 enum unit { UNIT_WORD, UNIT_LINE };
 enum class { CLASS_WORD, CLASS_BLANK, CLASS_SINGLE };
 
+/* Tokens are compared by length and keyed hash, so that comparing long ones costs no more.  Should
+ * two ever collide, the edit fails verification (verify.c). */
 struct token {
     size_t from, to;
+    uint64_t hash;
 };
 struct tokens {
     const char *text;
@@ -91,7 +95,7 @@ static void add_token(struct tokens *t, size_t from, size_t to)
         t->cap = t->cap ? 2 * t->cap : 64;
         t->p = xrealloc(t->p, t->cap * sizeof *t->p);
     }
-    t->p[t->n++] = (struct token){from, to};
+    t->p[t->n++] = (struct token){from, to, map_hash(str_n(t->text + from, to - from))};
 }
 
 static void tokenize(const struct critic_side *side, enum unit unit, struct tokens *ret)
@@ -125,8 +129,7 @@ static bool same_token(const struct walk *w, ptrdiff_t x, ptrdiff_t y)
 {
     const struct token *s = &w->a->p[w->skip + (size_t)x], *t = &w->b->p[w->skip + (size_t)y];
 
-    return s->to - s->from == t->to - t->from &&
-           memcmp(w->a->text + s->from, w->b->text + t->from, s->to - s->from) == 0;
+    return s->to - s->from == t->to - t->from && s->hash == t->hash;
 }
 
 /* Row d of the trace, indexed by diagonal -d … d. */

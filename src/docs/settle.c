@@ -12,6 +12,9 @@ const char *settle_reason(enum settle_result result)
         [SETTLE_DONE] = "done",
         [SETTLE_GONE] = "suggestion no longer found in document",
         [SETTLE_TWICE] = "suggestion overlaps another suggestion in this batch",
+        [SETTLE_TOGETHER] =
+            ("decided alone, this would turn a suggestion beside it into code, or code "
+             "into a suggestion; decide them together, or all at once"),
     };
     return reasons[result];
 }
@@ -147,6 +150,12 @@ struct str settle(const struct settle_request *r, struct str source, struct aren
         return source;
     if (r->action == SETTLE_REPLY)
         return reply(r, &c, spans[0], mem);
+    if (!critic_settles_cleanly(&c, spans, verdicts, n, r->text)) {
+        for (size_t i = 0; i < r->n; i++)
+            if (results[i] == SETTLE_DONE)
+                results[i] = SETTLE_TOGETHER;
+        return source;
+    }
     if (r->text.p)
         return critic_settle_as(&c, spans[0], r->text, mem);
     return critic_settle(&c, spans, verdicts, n, mem);

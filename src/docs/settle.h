@@ -29,7 +29,8 @@ struct settle_request {
     struct critic_author author; /* of a comment */
 };
 
-enum settle_result { SETTLE_DONE, SETTLE_GONE, SETTLE_TWICE };
+/* SETTLE_TOGETHER: nothing was decided, as marks that are left would become code, or code marks. */
+enum settle_result { SETTLE_DONE, SETTLE_GONE, SETTLE_TWICE, SETTLE_TOGETHER };
 /* "suggestion no longer found in document" … */
 const char *settle_reason(enum settle_result result);
 

@@ -11,12 +11,23 @@
 #define ID_HEX 10
 #define ID_TEXT (ID_HEX + 24)
 
-/* Of the markup and its surroundings, so that a name never comes to mean another suggestion. */
-static void id_of(const struct critic_suggestion *s, char ret[ID_HEX + 1])
+/* How many suggestions of the document have the same markup, and how many of them were named. */
+struct twins {
+    unsigned count, named;
+};
+
+/* Of the markup alone, so that deciding about one suggestion leaves the names of the others as they
+ * are.  What agents write differs in its markup (src/critic/emit.c).  People may write the same
+ * twice; such are told apart by their number and how many there are, so that a name never comes to
+ * mean the one beside it. */
+static void id_of(const struct critic_suggestion *s, struct twins *twins, char ret[ID_HEX + 1])
 {
-    const struct str parts[] = {s->raw, STR("\0"), s->context_before, STR("\0"), s->context_after};
+    char number[48] = "";
     uint8_t sha[SHA256_BYTES];
 
+    if (twins->count > 1)
+        snprintf(number, sizeof(number), "%u/%u", ++twins->named, twins->count);
+    const struct str parts[] = {s->raw, STR("\0"), str_of(number)};
     sha256_parts(parts, countof(parts), sha);
     hex_encode(sha, ID_HEX / 2, ret);
     ret[ID_HEX] = '\0';
@@ -59,18 +70,18 @@ static void write_one(struct js_writer *w, const struct critic_suggestion *s, st
     js_object_end(w);
 }
 
-/* Which one of those that are alike it is. */
+/* Which one of those with the same id it is: ids are short, and agents could look for two. */
 struct alike {
     char id[ID_HEX + 1];
     unsigned count;
 };
 
-static struct str name_of(const struct critic_suggestion *s, struct alike *mine, struct map *seen,
-                          char text[ID_TEXT])
+static struct str name_of(const struct critic_suggestion *s, struct twins *twins,
+                          struct alike *mine, struct map *seen, char text[ID_TEXT])
 {
     struct alike *first;
 
-    id_of(s, mine->id);
+    id_of(s, twins, mine->id);
     first = map_get(seen, str_of(mine->id));
     if (!first) {
         first = mine;
@@ -81,11 +92,28 @@ static struct str name_of(const struct critic_suggestion *s, struct alike *mine,
     return str_n(text, (size_t)snprintf(text, ID_TEXT, "%s-%u", mine->id, first->count));
 }
 
+static struct twins *count_twins(const struct critic_suggestion *list, size_t n, struct map *by_raw)
+{
+    struct twins *twins = xcalloc(n + 1, sizeof(*twins));
+
+    for (size_t i = 0; i < n; i++) {
+        struct twins *first = map_get(by_raw, list[i].raw);
+
+        if (!first) {
+            first = &twins[i];
+            map_put(by_raw, list[i].raw, first);
+        }
+        first->count++;
+    }
+    return twins;
+}
+
 void suggestions_write(struct js_writer *w, const struct critic_suggestion *list, size_t n)
 {
     size_t most = n < SUGGESTIONS_SHOWN ? n : SUGGESTIONS_SHOWN, bytes = 0;
     struct alike *alike = xcalloc(most + 1, sizeof(*alike));
-    struct map seen = {0};
+    struct map seen = {0}, by_raw = {0};
+    struct twins *twins = count_twins(list, n, &by_raw);
     char text[ID_TEXT];
 
     js_array(w);
@@ -93,9 +121,12 @@ void suggestions_write(struct js_writer *w, const struct critic_suggestion *list
         bytes += list[i].raw.n;
         if (bytes > SUGGESTIONS_BYTES)
             break;
-        write_one(w, &list[i], name_of(&list[i], &alike[i], &seen, text));
+        write_one(w, &list[i],
+                  name_of(&list[i], map_get(&by_raw, list[i].raw), &alike[i], &seen, text));
     }
     js_array_end(w);
     map_release(&seen);
+    map_release(&by_raw);
+    free(twins);
     free(alike);
 }

@@ -215,7 +215,7 @@ const struct api_member docs_revision_list_members[] = {
     {0},
 };
 const struct api_member docs_suggestion_members[] = {
-    {"id", "string", NULL, true, NULL, NULL, "For `holdfast docs accept`: of markup and context."},
+    {"id", "string", NULL, true, NULL, NULL, "For `holdfast docs accept`: of its markup."},
     {"type", "string", NULL, true, NULL, types, "What it does to the text."},
     {"content", "string", NULL, true, NULL, NULL, "New text; old text where that is all."},
     {"old_content", "string|null", NULL, true, NULL, NULL, "What it takes away."},

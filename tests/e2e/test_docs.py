@@ -374,14 +374,14 @@ def test_edit__of_nothing_fills_an_empty_document(kb):
     ('one\ntwo\nthree\nfour\n', 'two\nthree', 'zwei\ndrei', 'one\n{--two--}{++zwei++}\n{--three--}{++drei++}\nfour\n'),
     ('a b c', 'a b c', 'a x c', 'a {--b--}{++x++} c'),
     ('Grüße, Welt ✓', 'Welt', 'Wörld', 'Grüße, {--Welt--}{++Wörld++} ✓'),
-    ('Hello {--world--}{++earth++} and goodbye', 'earth and', 'mars or', 'Hello {--world and--}{++mars or++} goodbye'),
-    ('The {--quick--}{++fast++} fox', 'fast', 'speedy', 'The {--quick--}{++speedy++} fox'),
+    ('Hello {--META@@world--}{++META@@earth++} and goodbye', 'earth and', 'mars or', 'Hello {--world and--}{++mars or++} goodbye'),
+    ('The {--META@@quick--}{++META@@fast++} fox', 'fast', 'speedy', 'The {--quick--}{++speedy++} fox'),
     ('Hello {--beautiful --}world today.', 'world today', 'earth now', 'Hello {--beautiful --}{--world today--}{++earth now++}.'),
     ('Use `{++x++}` here', 'here', 'there', 'Use `{++x++}` {--here--}{++there++}'),
     ('open {++ end', 'end', 'stop', 'open {++ {--end--}{++stop++}'),
 ], ids=lambda v: v[:12] if isinstance(v, str) else None)
 def test_edit__writes_a_suggestion_and_nothing_else(kb, before, old, new, after):
-    path = kb.new(before)
+    path = kb.new(before.replace('META', '{"author":"Bo\'s AI","time":5}'))
     text = said(kb.edit(path, old, new, handle_of(kb.read(path))))
     assert text == f'Edited {path}: replaced {len(old)} characters with CriticMarkup suggestion for human review.'
     if before.startswith('Hello {--beautiful'):

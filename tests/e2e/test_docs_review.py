@@ -290,6 +290,22 @@ def test_suggestions__alike_have_names_of_their_own(place):
     assert len(set(found)) == 4
 
 
+def test_suggestions__keep_their_names_when_others_are_decided(place):
+    marks = ''.join('one {--{"author":"AI","time":%d}@@a--}{++{"author":"AI","time":%d}@@b%d++} ' % (n, n, n) for n in range(5))
+    place.lens.write('near.md', marks + '{++twin++} {++twin++} {>>said<<}')
+    for action in ('reject', 'accept', 'reject'):
+        waiting = place.docs.suggestions('Lens/near.md')
+        assert len({s['id'] for s in waiting}) == len(waiting)
+        assert place.docs.apply('Lens/near.md', action, waiting[1:2]).json()['failed'] == []
+        left = {s['id'] for s in place.docs.suggestions('Lens/near.md')}
+        assert left == {s['id'] for s in waiting} - {waiting[1]['id']}
+    # Of two that are the same, the one that is left has a name that neither had.
+    twins = [s for s in place.docs.suggestions('Lens/near.md') if s['content'] == 'twin']
+    assert place.docs.apply('Lens/near.md', 'reject', twins[:1]).json()['failed'] == []
+    last, = [s for s in place.docs.suggestions('Lens/near.md') if s['content'] == 'twin']
+    assert last['id'] not in {s['id'] for s in twins}
+
+
 # Deciding.
 
 def test_apply__accepts_and_rejects_as_one_revision_with_author_and_reason(stored):

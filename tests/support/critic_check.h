@@ -87,6 +87,15 @@ static inline struct str check_drop_comments(const struct critic *c, bool accept
     return str_n(p, n);
 }
 
+/* What is left when everything is rejected, and then the highlights that were in deletions. */
+static inline struct str check_bare(const struct critic *c, struct arena *mem)
+{
+    struct critic again;
+
+    critic_parse(check_settle_all(c, CRITIC_REJECT, mem), mem, &again);
+    return check_settle_all(&again, CRITIC_REJECT, mem);
+}
+
 static inline const char *check_document(struct str source, struct arena *mem)
 {
     struct critic c;
@@ -121,6 +130,12 @@ static inline bool check_opens_change(struct str s)
     return check_has(s, "{++") || check_has(s, "{--") || check_has(s, "{~~");
 }
 
+/* Written in several marks, because it holds marks that are text. */
+static inline bool check_is_cut(const struct critic_span *s, struct str side)
+{
+    return side.p && (side.p < s->raw.p || side.p > s->raw.p + s->raw.n);
+}
+
 /* Changes that are new may hold no opening mark. */
 static inline const char *check_nesting(const struct critic *before, const struct critic *after)
 {
@@ -136,6 +151,8 @@ static inline const char *check_nesting(const struct critic *before, const struc
             continue;
         mem = arena_new(SIZE_MAX);
         for (int side = 0; side < 2; side++) {
+            if (check_is_cut(s, side ? s->inserted : s->deleted))
+                continue;
             critic_parse(side ? s->inserted : s->deleted, mem, &inner);
             for (size_t j = 0; j < inner.n; j++)
                 nested = nested || inner.spans[j].kind == CRITIC_CHANGE;
@@ -229,14 +246,27 @@ static inline bool check_is_whole(struct str text, const struct critic_edit *e)
            (to >= text.n || (text.p[to] & 0xc0) != 0x80);
 }
 
+/* Reasons to refuse an edit: comments, code, markup that it would form, pending changes of people.
+ */
+static inline bool check_may_refuse(const struct critic *before, const struct critic_edit *e,
+                                    struct arena *mem)
+{
+    struct str text = check_join(critic_accepted(before, mem), e->fresh, mem);
+
+    if (check_has(before->source, "`") || check_has(before->source, "~") || check_has(text, "`") ||
+        check_has(text, "~") || check_has(text, "{") || check_has(text, "}"))
+        return true;
+    for (size_t i = 0; i < before->n; i++)
+        if (before->spans[i].kind == CRITIC_CHANGE &&
+            !str_ends(before->spans[i].meta.author, STR("'s AI")))
+            return true;
+    return false;
+}
+
 /* Everything promised of one edit.  *ret_after is the new source, absent when it was refused. */
 static inline const char *check_edit(struct str source, const struct critic_edit *e,
                                      struct arena *mem, struct str *ret_after)
 {
-    bool code = check_has(source, "`") || check_has(source, "~") || check_has(e->fresh, "`") ||
-                check_has(e->fresh, "~");
-    bool notes = check_has(source, "{>>") || check_has(source, "<<}") ||
-                 check_has(e->fresh, "{>>") || check_has(e->fresh, "<<}");
     struct critic before, after;
     struct str written, applied;
     const char *broken;
@@ -252,18 +282,18 @@ static inline const char *check_edit(struct str source, const struct critic_edit
             return broken;
     }
     if (!critic_suggest(&before, e, mem, &written, &err))
-        return code || notes ? NULL : "only comments and code are reasons to refuse";
+        return check_may_refuse(&before, e, mem) ? NULL : "there is a reason to refuse";
     *ret_after = written;
     critic_parse(written, mem, &after);
     broken = check_accepted(critic_accepted(&before, mem), e, critic_accepted(&after, mem), mem);
-    if (!broken &&
-        !str_eq(check_drop_comments(&before, false, mem), check_drop_comments(&after, false, mem)))
+    if (!broken && !str_eq(check_bare(&before, mem), check_bare(&after, mem)))
         broken = "base is unchanged";
     if (!broken)
         broken = check_nesting(&before, &after);
     if (!broken)
         broken = check_untouched(&before, e, written);
-    if (!broken && !code && !notes && check_is_whole(critic_accepted(&before, mem), e))
+    if (!broken && !check_may_refuse(&before, e, mem) &&
+        check_is_whole(critic_accepted(&before, mem), e))
         broken = check_surroundings(&before, e, written);
     return broken ? broken : check_document(written, mem);
 }

@@ -256,3 +256,38 @@ TEST(test_critic__hostile_documents_take_linear_time)
         arena_free(own);
     }
 }
+
+/* Bytes that are looked at for a document of `n` bytes that repeats `unit`. */
+static size_t steps_for(const char *unit, size_t n)
+{
+    size_t width = strlen(unit), steps;
+    struct arena *own = arena_new(SIZE_MAX);
+    char *text = arena_alloc(own, n);
+    struct critic c;
+
+    for (size_t i = 0; i < n; i++)
+        text[i] = unit[i % width];
+    critic_parse(str_n(text, n), own, &c);
+    steps = c.steps;
+    arena_free(own);
+    return steps;
+}
+
+TEST(test_critic__reading_costs_a_few_looks_at_each_byte)
+{
+    static const char *const units[] = {
+        "{>>{",    "{>>{\"", "{>>{\"a\":\"", "{>>{\"a\":{", "{++{",   "{++",   "{==",
+        "{~~{==",  "{=={>>", "{--}",         "`",           "a`\n\n", "`` ` ", "```\n",
+        "``` `\n", "~~~\n",  "{>>{\"}",      "{>>{\"\\",    "{",
+    };
+    const size_t n = 1 << 16;
+
+    for (size_t i = 0; i < countof(units); i++) {
+        size_t once = steps_for(units[i], n), twice = steps_for(units[i], 2 * n);
+
+        if (once > 24 * n || twice > 2 * once + once / 8)
+            print_error("'%s': %zu steps, %zu for twice as much\n", units[i], once, twice);
+        assert_true(once <= 24 * n);
+        assert_true(twice <= 2 * once + once / 8);
+    }
+}

@@ -24,13 +24,13 @@ static const char *const words[] = {"a",  "bb", "quick", "fox", " ",    " ",    
                                     "\n", ".",  "  ",    "1",   "\r\n", "\xc3\xa9", "\n\n"};
 static const char *const changes[] = {
     "{++new++}",
-    "{--old--}",
-    "{--old--}{++new++}",
     "{~~old~>new~~}",
     "{==high==}",
-    "{++{\"author\":\"A\",\"time\":3}@@ins ++}",
-    "{--{\"author\":\"A\",\"time\":3}@@a b--}{++{\"author\":\"A\",\"time\":3}@@c d++}",
-    "{--{\"author\":\"B\",\"timestamp\":3000}@@gone--}",
+    "{++{\"author\":\"A's AI\",\"time\":3}@@ins ++}",
+    "{--{\"author\":\"A's AI\",\"time\":3}@@a b--}{++{\"author\":\"A's AI\",\"time\":3}@@c d++}",
+    "{--{\"author\":\"A's AI\",\"time\":4}@@old--}",
+    "{~~{\"author\":\"A's AI\"}@@old~>new~~}",
+    "{--{\"author\":\"B's AI\",\"timestamp\":3000}@@gone--}",
 };
 static const char *const notes[] = {"{>>note<<}", "{>>{\"author\":\"Zed's AI\"}@@mine<<}",
                                     "{>>{\"author\":\"A\"}@@his<<}"};
@@ -141,5 +141,5 @@ TEST(test_properties__hold_for_random_documents_and_edits)
     for (unsigned i = 0; i < DOCUMENTS; i++)
         written += try_document(i);
     print_message("%u of %u edits written\n", written, DOCUMENTS * EDITS);
-    assert_true(written > DOCUMENTS * EDITS * 8 / 10);
+    assert_true(written > DOCUMENTS * EDITS * 6 / 10);
 }

@@ -53,6 +53,22 @@ TEST(test_settle__a_batch_settles_each_and_leaves_the_others_alone)
     end();
 }
 
+#define HALVES "a {++`++}foo{++`++} b {++c++}"
+
+TEST(test_settle__half_of_some_code_is_not_decided_alone)
+{
+    begin();
+    struct settle_item items[] = {item(HALVES, 0), item(HALVES, 1), item(HALVES, 2)};
+    assert_str(act(SETTLE_ACCEPT, items, 1, HALVES), HALVES);
+    assert_int_equal(results[0], SETTLE_TOGETHER);
+    assert_non_null(strstr(settle_reason(results[0]), "decide them together"));
+    assert_str(act(SETTLE_ACCEPT, items, 2, HALVES), "a `foo` b {++c++}");
+    assert_str(act(SETTLE_REJECT, items, 1, HALVES), "a foo{++`++} b {++c++}");
+    assert_str(act(SETTLE_ACCEPT, items + 2, 1, HALVES), "a {++`++}foo{++`++} b c");
+    assert_int_equal(results[0], SETTLE_DONE);
+    end();
+}
+
 TEST(test_settle__one_named_twice_is_settled_once)
 {
     begin();
