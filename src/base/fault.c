@@ -7,7 +7,11 @@
 #include "base/str.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define MOST_POINTS 16
 #define LONGEST_NAME 63
@@ -76,5 +80,38 @@ bool fault_hits(const char *name)
     }
     pthread_mutex_unlock(&lock);
     return hit;
+}
+
+static bool holds(const char *path, struct str about)
+{
+    char text[256];
+    FILE *file = fopen(path, "re");
+    size_t n = file ? fread(text, 1, sizeof(text), file) : 0;
+
+    if (!file)
+        return false;
+    fclose(file);
+    return n == 0 || (about.n >= n && memmem(about.p, about.n, text, n));
+}
+
+void fault_hold(const char *point, struct str about)
+{
+    const char *folder = getenv("HOLDFAST_FAULT_HOLD");
+    const struct timespec pause = {.tv_nsec = 2000000};
+    char path[512], told[520];
+    FILE *file;
+
+    if (!folder)
+        return;
+    snprintf(path, sizeof(path), "%s/%s", folder, point);
+    snprintf(told, sizeof(told), "%s.held", path);
+    if (!holds(path, about))
+        return;
+    file = fopen(told, "we");
+    if (file)
+        fclose(file);
+    while (holds(path, about))
+        nanosleep(&pause, NULL);
+    unlink(told);
 }
 #endif

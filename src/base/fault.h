@@ -4,14 +4,18 @@
 #ifndef HOLDFAST_BASE_FAULT_H
 #define HOLDFAST_BASE_FAULT_H
 
-#include "base/base.h"
+#include "base/str.h"
 
 #ifdef HOLDFAST_FAULTS
 bool fault_hits(const char *point);
 void fault_load(const char *spec);
+/* Waits while the file POINT in the folder that HOLDFAST_FAULT_HOLD names exists and its text is
+ * part of `about`; POINT.held is there as long as somebody waits.  Not on the loop thread. */
+void fault_hold(const char *point, struct str about);
 #else
 #define fault_hits(point) false
 #define fault_load(spec) ((void)(spec))
+#define fault_hold(point, about) ((void)(about))
 #endif
 
 #endif

@@ -1,52 +1,154 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changing documents, one after another: published by the vault on a worker, then told to the
- * history in one commit, then to the index.
+/* Changing documents: published by the vault on a worker, then told to the history in one commit,
+ * then to the index.  Changes of one document keep their order; a slow one holds up no other
+ * document.
  *
  * The displaced file stays on disk until the history has it, so a crash at any point loses nothing:
  * what is neither committed nor in the file lies in .holdfast and is found at the next start. */
 #include "docs/docs_impl.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
+#include "base/map.h"
 #include "crypto/hash.h"
 
 static const struct revision_row outside = {.kind = STR("outside")};
 
-bool change_concerns(const struct docs_call *running, const struct docs_place *place)
+/* A move, and what a crash left, touch many documents of a folder. */
+static bool takes_folder(const struct docs_call *c)
 {
-    if (running->place.folder != place->folder)
-        return false;
-    return running->to_path.p || str_eq(running->place.path, place->path);
+    return c->to_path.p || c->place.path.n == 0;
 }
 
-static void start_next(struct docs *d)
+static struct str root_key(const struct docs_call *c)
 {
-    struct list *first;
-    struct docs_call *c;
+    return str_n(c->line_key.p, c->root_n);
+}
 
-    if (d->running || !(first = list_pop(&d->line)))
-        return;
-    c = list_entry(first, struct docs_call, node);
-    d->running = c;
-    d->changes++;
+/* Two folders of the configuration may be one on disk, so it counts what was opened. */
+void change_name_place(struct docs_call *c)
+{
+    struct str root = vault_root(c->place.folder->vault);
+
+    c->root_n = root.n;
+    c->line_key = arena_printf(c->mem, "%.*s/%.*s", STR_ARG(root), STR_ARG(c->place.path));
+}
+
+static bool concerns(const struct docs_call *running, const struct docs_call *read)
+{
+    if (running == read || running->begin == read_start)
+        return false;
+    return running->to_path.p ? str_eq(root_key(running), root_key(read))
+                              : str_eq(running->line_key, read->line_key);
+}
+
+bool change_runs(const struct docs_call *c)
+{
+    list_each(&c->home->running, node)
+    {
+        if (concerns(list_entry(node, struct docs_call, run_node), c))
+            return true;
+    }
+    return false;
+}
+
+/* What is held by those that run or have waited longer: whole folders, documents, and folders in
+ * which there is one of either. */
+struct holds {
+    struct map folders, documents, any;
+};
+
+static void holds_add(struct holds *h, struct docs_call *c)
+{
+    map_put(takes_folder(c) ? &h->folders : &h->documents,
+            takes_folder(c) ? root_key(c) : c->line_key, c);
+    map_put(&h->any, root_key(c), c);
+}
+
+static bool is_held(const struct holds *h, const struct docs_call *c)
+{
+    if (takes_folder(c))
+        return map_get(&h->any, root_key(c)) != NULL;
+    return map_get(&h->folders, root_key(c)) || map_get(&h->documents, c->line_key);
+}
+
+/* Moves those whose turn it is to `ready`. */
+static void choose(struct docs *d, struct list *ready)
+{
+    struct holds h = {0};
+
+    list_each(&d->running, node)
+    {
+        holds_add(&h, list_entry(node, struct docs_call, run_node));
+    }
+    list_each(&d->line, node)
+    {
+        struct docs_call *c = list_entry(node, struct docs_call, node);
+        if (!is_held(&h, c)) {
+            list_remove(&c->node);
+            list_push(ready, &c->node);
+            list_push(&d->running, &c->run_node);
+            c->is_running = true;
+        }
+        holds_add(&h, c);
+    }
+    map_release(&h.folders);
+    map_release(&h.documents);
+    map_release(&h.any);
+}
+
+static void begin(struct docs_call *c)
+{
+    list_each(&c->home->reading, node)
+    {
+        struct docs_call *read = list_entry(node, struct docs_call, node);
+        read->is_overtaken = read->is_overtaken || concerns(c, read);
+    }
     c->begin(c);
+}
+
+static void start_ready(struct docs *d)
+{
+    struct list ready, *first;
+
+    if (list_empty(&d->line))
+        return;
+    list_init(&ready);
+    choose(d, &ready);
+    while ((first = list_pop(&ready)))
+        begin(list_entry(first, struct docs_call, node));
 }
 
 void change_enter(struct docs_call *c)
 {
     if (!c->begin)
         c->begin = read_start;
+    change_name_place(c);
     list_push(&c->home->line, &c->node);
-    start_next(c->home);
+    start_ready(c->home);
 }
 
-void change_ended(struct docs *d)
+static void read_after(struct docs *d)
 {
-    struct list *first;
+    struct list waiting, *first;
 
-    d->running = NULL;
-    while ((first = list_pop(&d->readers)))
-        read_start(list_entry(first, struct docs_call, node));
-    start_next(d);
+    list_init(&waiting);
+    list_move_all(&waiting, &d->readers);
+    while ((first = list_pop(&waiting))) {
+        struct docs_call *read = list_entry(first, struct docs_call, node);
+        if (change_runs(read))
+            list_push(&d->readers, &read->node);
+        else
+            read_start(read);
+    }
+}
+
+void change_ended(struct docs_call *c)
+{
+    list_remove(&c->run_node);
+    c->is_running = false;
+    read_after(c->home);
+    start_ready(c->home);
 }
 
 void change_stop(struct docs *d)
@@ -66,11 +168,15 @@ static bool apply(void *arg, struct str bytes, struct arena *mem, struct str *re
 
 static bool publish(struct docs_call *c, struct error *err)
 {
-    if (!vault_change(c->place.folder->vault, c->place.path, apply, c->change, c->mem,
+    fault_hold("docs.change", c->place.path);
+    if (!vault_is_current(c->place.folder->vault, err) ||
+        !vault_change(c->place.folder->vault, c->place.path, apply, c->change, c->mem,
                       &c->published, err))
         return false;
+    const struct vault_version *now = &c->published.versions[c->published.n - 1];
     c->changed = c->published.changed;
-    c->bytes = c->published.versions[c->published.n - 1].bytes;
+    c->bytes = now->bytes;
+    memcpy(c->sha256, now->sha256, sizeof(c->sha256));
     return !c->work || c->work(c, err);
 }
 
@@ -80,7 +186,7 @@ static void tell_before(struct docs_call *c, struct str path)
 
     if (!c->before.p)
         return;
-    sha256(c->before, v.sha256);
+    memcpy(v.sha256, c->before_sha256, sizeof(v.sha256));
     call_revise(c, path, &v, &outside);
 }
 
@@ -123,16 +229,21 @@ static void on_published(struct docs_call *c)
     call_write(c, on_told);
 }
 
-static void change_begin(struct docs_call *c)
+void change_begin(struct docs_call *c)
 {
-    call_submit(c, c->home->files, publish, on_published);
+    call_submit(c, c->home->changes, publish, on_published);
+}
+
+static void change_begin_with_lines(struct docs_call *c)
+{
+    lines_look(c, change_begin);
 }
 
 void docs_change(struct docs *d, struct docs_call *c)
 {
     c->home = d;
     c->in_line = true;
-    c->begin = change_begin;
+    c->begin = c->lines ? change_begin_with_lines : change_begin;
     change_enter(c);
 }
 
@@ -140,6 +251,12 @@ void docs_change(struct docs *d, struct docs_call *c)
 
 static bool create(struct docs_call *c, struct error *err)
 {
+    fault_hold("docs.create", c->place.path);
+    if (!vault_is_current(c->place.folder->vault, err))
+        return false;
+    if (c->change && !c->change->run(c->change, STR(""), c->mem, &c->content, err))
+        return false;
+    sha256(c->content, c->sha256);
     return vault_create(c->place.folder->vault, c->place.path, c->content, err);
 }
 
@@ -161,7 +278,7 @@ static void on_created(struct docs_call *c)
         call_finish(c);
         return;
     }
-    sha256(c->content, v.sha256);
+    memcpy(v.sha256, c->sha256, sizeof(v.sha256));
     c->n_ops = 0;
     call_revise(c, c->place.path, &v, &ours);
     call_note_lines(c, c->place.path);
@@ -170,7 +287,7 @@ static void on_created(struct docs_call *c)
 
 static void create_begin(struct docs_call *c)
 {
-    call_submit(c, c->home->files, create, on_created);
+    call_submit(c, c->home->changes, create, on_created);
 }
 
 void docs_create(struct docs *d, struct docs_call *c, struct str bytes)

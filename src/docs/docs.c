@@ -20,6 +20,8 @@ struct docs *docs_new(const struct docs_start *start)
     d->mem = arena_new(1 << 16);
     d->start.data_dir = arena_dup(d->mem, start->data_dir);
     list_init(&d->line);
+    list_init(&d->running);
+    list_init(&d->reading);
     list_init(&d->readers);
     list_init(&d->late);
     list_init(&d->dirty);
@@ -28,15 +30,20 @@ struct docs *docs_new(const struct docs_start *start)
     return d;
 }
 
+#define CALLS_WAITING 1024 /* of one owner; past that clients are told to wait */
+#define SEARCHES_WAITING 16
+
+static const struct pool_limits limits = {3, 2, CALLS_WAITING};
+static const struct pool_limits search_limits = {3, 2, SEARCHES_WAITING};
+
 /* Threads are there only where documents are. */
 void docs_wake(struct docs *d)
 {
-    if (!d->files)
-        d->files = worker_new(d->start.loop);
-    if (!d->find)
-        d->find = worker_new(d->start.loop);
-    if (!d->search)
-        d->search = worker_new(d->start.loop);
+    struct pool **pools[] = {&d->files, &d->changes, &d->find, &d->search};
+
+    for (size_t i = 0; i < countof(pools); i++)
+        if (!*pools[i])
+            *pools[i] = pool_new(d->start.loop, pools[i] == &d->search ? &search_limits : &limits);
     late_start(d);
 }
 
@@ -49,11 +56,10 @@ void docs_stop(struct docs *d)
     for (size_t i = 0; d->set && i < d->set->n; i++)
         keep_unwatch(d->set->folders[i]);
     late_stop(d);
-    struct worker *workers[] = {d->files, d->find, d->search};
-    d->files = d->find = d->search = NULL;
-    for (size_t i = 0; i < countof(workers); i++)
-        if (workers[i])
-            worker_free(workers[i]);
+    struct pool *pools[] = {d->files, d->changes, d->find, d->search};
+    d->files = d->changes = d->find = d->search = NULL;
+    for (size_t i = 0; i < countof(pools); i++)
+        pool_free(pools[i]);
     change_stop(d);
 }
 
@@ -73,11 +79,12 @@ void docs_free(struct docs *d)
 static void on_finish(struct loop_task *task)
 {
     struct docs_call *c = container_of(task, struct docs_call, task);
-    struct docs *d = c->home;
     struct docs_change *change = c->change_kept ? NULL : c->change;
 
-    if (d->running == c)
-        change_ended(d);
+    if (c->is_reading)
+        read_ended(c);
+    if (c->is_running)
+        change_ended(c);
     c->done(c); /* may read the change, and is the end of `c` */
     if (change)
         change->free(change);
@@ -108,13 +115,13 @@ void call_stopped(struct docs_call *c)
     call_fail(c, &err);
 }
 
-static void run_blocking(struct worker_job *job)
+static void run_blocking(struct pool_job *job)
 {
     struct docs_call *c = container_of(job, struct docs_call, job);
     c->ok = c->blocking(c, &c->err);
 }
 
-static void on_blocking(struct worker_job *job, bool ran)
+static void on_blocking(struct pool_job *job, bool ran)
 {
     struct docs_call *c = container_of(job, struct docs_call, job);
 
@@ -124,15 +131,21 @@ static void on_blocking(struct worker_job *job, bool ran)
         call_stopped(c);
 }
 
-void call_submit(struct docs_call *c, struct worker *w,
+void call_submit(struct docs_call *c, struct pool *pool,
                  bool (*blocking)(struct docs_call *c, struct error *err),
                  void (*next)(struct docs_call *c))
 {
+    struct str owner =
+        arena_printf(c->mem, "%.*s/%.*s", STR_ARG(c->who->tenant), STR_ARG(c->who->owner));
+    struct error err;
+
     c->blocking = blocking;
     c->next = next;
-    c->job = (struct worker_job){.run = run_blocking, .done = on_blocking};
-    if (!w || !worker_submit(w, &c->job))
+    c->job = (struct pool_job){.run = run_blocking, .done = on_blocking};
+    if (!pool)
         call_stopped(c);
+    else if (!pool_submit(pool, owner, &c->job, &err))
+        call_fail(c, &err);
 }
 
 static bool run_lookup(struct read_job *job, struct store *store)

@@ -6,10 +6,11 @@
  *   a read:    worker: file, views ──> loop ──> store: revision (when new), lines read ──> done
  *   a change:  in line ──> worker: read, apply, publish ──> store: revisions ──> index ──> done
  *
- * Changes of the whole knowledge base run one after another; reads run beside them, and one that a
- * change overtook is made again.  One `struct docs_call` is one question or change, embedded in
- * whoever asks; it stays in place until `done`, which comes from the loop, never before the verb
- * returns.  What was handed in is carried through even when the asker has lost interest.
+ * Changes of one document run one after another, those of different documents side by side; a move
+ * has its folder to itself.  Reads run beside changes, and one that a change of its document
+ * overtook is made again.  One `struct docs_call` is one question or change, embedded in whoever
+ * asks; it stays in place until `done`, which comes from the loop, never before the verb returns.
+ * What was handed in is carried through even when the asker has lost interest.
  *
  * Who may see what is decided here: a folder that a principal may not use is one that does not
  * exist.  Loop thread, except where said. */
@@ -18,12 +19,14 @@
 
 #include "config/config.h"
 #include "docs/index.h"
+#include "docs/pool.h"
 #include "docs/vault.h"
 #include "io/worker.h"
 #include "store/lanes.h"
 
 struct docs;
 struct docs_set;
+struct docs_lines;
 
 /* A configured folder, open.  Immutable, and alive as long as the set it is in. */
 struct docs_folder {
@@ -75,6 +78,9 @@ struct docs_call {
     int64_t from_line, to_line;
     struct str author, kind, reason; /* of a change, for the history */
     struct docs_change *change;      /* docs_change(): taken */
+    /* docs_change(): where to put what the session has read of the document, for the change to look
+     * at.  Asked when it is the change's turn, so that the session's earlier changes count. */
+    struct docs_lines **lines;
     void (*done)(struct docs_call *c);
     void *user;
 
@@ -84,6 +90,7 @@ struct docs_call {
     struct vault_file file;         /* docs_read(), before `work` */
     struct document_row document;   /* docs_read(), docs_change(): as it is now */
     struct str bytes;               /* docs_change(): what the file holds now */
+    uint8_t sha256[32];             /* of bytes */
     bool changed;                   /* docs_change(): false when it already was so */
     struct revision_row *revisions; /* docs_history(), docs_revision() */
     size_t n_revisions;
@@ -92,8 +99,9 @@ struct docs_call {
     /* private */
     struct docs *home;
     struct docs_set *set;
-    struct list node;
-    struct worker_job job;
+    struct list node;     /* waiting in line, reading, or waiting to read again */
+    struct list run_node; /* of changes that run */
+    struct pool_job job;
     struct read_job read;
     struct write_job write;
     struct loop_task task;
@@ -101,15 +109,18 @@ struct docs_call {
     size_t n_ops, ops_room;
     struct vault_published published;
     struct str before; /* a text that was on disk before what is read, for the history */
+    uint8_t before_sha256[32];
     struct str to_path, content;
     struct moving *moving;
     int64_t revision; /* asked for */
     unsigned limit, tries;
-    uint64_t seen;
-    struct document_row *newest; /* filled by the commit */
-    struct docs_lines **lines;
-    bool change_kept;                   /* the change outlives the call */
-    bool is_told;                       /* a change's texts are in the history */
+    bool is_reading, is_overtaken; /* a read under way; a change of its document began meanwhile */
+    bool is_running;               /* its turn has come, as a change */
+    struct str line_key;           /* ROOT/PATH, what it changes */
+    size_t root_n;                 /* of line_key: the folder on disk */
+    struct document_row *newest;   /* filled by the commit */
+    bool change_kept;              /* the change outlives the call */
+    bool is_told;                  /* a change's texts are in the history */
     void (*begin)(struct docs_call *c); /* when it is first in line */
     bool in_line;                       /* a change, or a read that must not run beside one */
     bool (*blocking)(struct docs_call *c, struct error *err); /* on the worker */
@@ -134,12 +145,28 @@ const struct docs_folder *docs_folder(const struct docs_call *call, struct str n
 struct index *docs_index(const struct docs_call *call); /* on workers */
 /* Whether anybody is to be served documents at all. */
 bool docs_any(const struct docs *d);
+/* How each configured folder does, for operators. */
+enum docs_state {
+    DOCS_SERVED,
+    DOCS_LOST,       /* the folder that was opened is no longer at its path */
+    DOCS_UNAVAILABLE /* it could not be opened; the log says why */
+};
+struct docs_folder_state {
+    struct str name;
+    enum docs_state state;
+    int64_t replaced_ms; /* wall time at which another folder stood at its path and was opened; 0:
+                            never */
+};
+const char *docs_state_name(enum docs_state state);
+void docs_each_state(const struct docs *d, const struct config *config,
+                     void (*fn)(void *arg, const struct docs_folder_state *s), void *arg);
 /* What agents may do in the folders this principal may use, at most. */
 enum docs_agent docs_most(const struct docs *d, const struct principal *who);
 
 void docs_read(struct docs *d, struct docs_call *call);
 void docs_change(struct docs *d, struct docs_call *call);
-/* A new document at call->place holding `bytes`.  ERR_CONFLICT: something is there. */
+/* A new document at call->place holding `bytes`, or, with call->change, what that makes of nothing.
+ * ERR_CONFLICT: something is there. */
 void docs_create(struct docs *d, struct docs_call *call, struct str bytes);
 /* call->place goes to `to_path` of the same folder; links to it are rewritten, and its own relative
  * ones go on meaning what they meant; call->number: how many. */
@@ -154,9 +181,7 @@ bool docs_is_stopping(const struct docs_call *call); /* any thread */
 void docs_history(struct docs *d, struct docs_call *call, int64_t before, unsigned limit);
 /* One revision with its content: call->revisions[0]; ERR_NOT_FOUND. */
 void docs_revision(struct docs *d, struct docs_call *call, int64_t number);
-/* What call->session_id has read of the document: on done, docs_has_read() tells of lines. */
-struct docs_lines;
-void docs_lines_read(struct docs *d, struct docs_call *call, struct docs_lines **ret);
+/* What a session has read of a document (call->lines). */
 bool docs_has_read(struct docs_lines *l, struct str line);  /* this text, wherever it stood */
 bool docs_was_there(struct docs_lines *l, struct str line); /* in a revision it read from */
 bool docs_read_any(const struct docs_lines *l);

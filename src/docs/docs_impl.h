@@ -20,10 +20,12 @@ struct open_folder {
     struct str *tenants;
     size_t n_tenants;
     struct loop_fd *watch;
-    bool list_waits;    /* among what is dirty: it is to be listed */
-    bool is_current;    /* in the newest set: what it hears matters */
-    bool is_owing;      /* .holdfast has texts that the history was not told of */
-    bool is_recovering; /* it is being told */
+    bool list_waits;     /* among what is dirty: it is to be listed */
+    bool is_current;     /* in the newest set: what it hears matters */
+    bool is_owing;       /* .holdfast has texts that the history was not told of */
+    bool is_recovering;  /* it is being told */
+    bool is_lost;        /* nothing is at its path, and the log has said so */
+    int64_t replaced_ms; /* it stands for another one that was at its path before; 0: it does not */
 };
 
 /* The folders of one configuration.  Immutable and counted: a call keeps the one it began with. */
@@ -37,16 +39,17 @@ struct docs_set {
 struct docs {
     struct docs_start start;
     struct arena *mem;
-    struct worker *files;  /* single documents: short jobs */
-    struct worker *find;   /* what is where: lists, index and indexing */
-    struct worker *search; /* through every document: grep, which may take its time */
+    struct pool *files;   /* reading single documents: short jobs */
+    struct pool *changes; /* changing them */
+    struct pool *find;    /* what is where: lists, index and indexing */
+    struct pool *search;  /* through every document: grep, which may take its time */
     struct docs_set *set;
     struct index *index;
-    /* Changes run one after another. */
-    struct list line;    /* struct docs_call, waiting */
-    struct list readers; /* reads that wait for the one that runs */
-    struct docs_call *running;
-    uint64_t changes; /* begun so far: what a read compares */
+    /* Of struct docs_call. */
+    struct list line;    /* changes that wait for others of the same document or folder */
+    struct list running; /* changes whose turn it is, by run_node */
+    struct list reading; /* reads under way */
+    struct list readers; /* reads that wait for the change of their document */
     /* Displaced files that an editor may still hold open. */
     struct list late;
     struct loop_timer *tick;
@@ -57,6 +60,7 @@ struct docs {
     struct index_job *indexing;
     unsigned index_made; /* what index_is_empty_again() told last */
     int64_t listed_ms;   /* when all folders were listed last, in case */
+    bool checking;       /* whether folders were replaced */
     bool stopping;
     atomic_bool stop; /* seen by workers */
 };
@@ -65,6 +69,7 @@ struct docs {
 void set_ref(struct docs_set *s);
 void set_unref(struct docs_set *s); /* NULL is fine */
 bool folder_is_for(const struct open_folder *f, const struct principal *who);
+void set_check(struct docs *d); /* now and then: folders that were replaced on disk */
 void folder_ref(struct open_folder *f);
 void folder_unref(struct open_folder *f);
 struct open_folder *open_folder_of(const struct docs_folder *f);
@@ -76,7 +81,7 @@ void call_fail(struct docs_call *c, const struct error *err); /* likewise */
 void call_stopped(struct docs_call *c);                       /* likewise: we are stopping */
 void call_worked(struct docs_call *c);
 /* Each calls `next` when it is through, or ends the call. */
-void call_submit(struct docs_call *c, struct worker *w,
+void call_submit(struct docs_call *c, struct pool *pool,
                  bool (*blocking)(struct docs_call *c, struct error *err),
                  void (*next)(struct docs_call *c)); /* always; c->ok and c->err tell */
 void call_lookup(struct docs_call *c,
@@ -90,13 +95,20 @@ void call_note_lines(struct docs_call *c, struct str path);
 
 /* read.c */
 void read_start(struct docs_call *c);
+void read_ended(struct docs_call *c);
 
 /* change.c */
 void change_enter(struct docs_call *c); /* in line; c->begin is called when it is its turn */
-void change_ended(struct docs *d);
-void change_stop(struct docs *d); /* who still waits is told */
-bool change_concerns(const struct docs_call *running, const struct docs_place *place);
+void change_begin(struct docs_call *c); /* at its turn: publishes, then tells the history */
+void change_ended(struct docs_call *c);
+void change_name_place(struct docs_call *c); /* what change_runs() goes by */
+void change_stop(struct docs *d);            /* who still waits is told */
+/* A change of this call's document runs, other than itself. */
+bool change_runs(const struct docs_call *c);
 void change_tell(struct docs_call *c, struct str path, const struct vault_published *p);
+
+/* history.c: fills *c->lines, which is the caller's. */
+void lines_look(struct docs_call *c, void (*next)(struct docs_call *c));
 
 /* late.c: takes over call->published.staged, displaced from `path`, and the change that made it. */
 void late_add(struct docs *d, struct docs_call *c, struct str path);

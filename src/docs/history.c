@@ -115,7 +115,16 @@ static bool look_lines(struct docs_call *c, struct store *store, struct error *e
     c->document = *document;
     if (!store_document_reads(store, c->who, c->session_id, document->id, l->mem, &rows, &n, err))
         return false;
-    for (size_t i = n; i-- > 0;) { /* the newest first */
+    /* The one that showed most comes first: a session that has read the document whole and changed
+     * it often since has seen it whole still.  Then the newest. */
+    size_t widest = 0;
+    for (size_t i = 1; i < n; i++)
+        if (rows[i].to_line - rows[i].from_line >= rows[widest].to_line - rows[widest].from_line)
+            widest = i;
+    for (size_t k = 0, i; k < n + 1; k++) {
+        i = k == 0 ? widest : n - k;
+        if (n == 0 || (k > 0 && i == widest))
+            continue;
         struct lines_part *p = part_of(l, store, c, rows[i].revision, numbers, err);
         if (!p && err->code != ERR_NONE)
             return false;
@@ -128,13 +137,11 @@ static bool look_lines(struct docs_call *c, struct store *store, struct error *e
     return true;
 }
 
-void docs_lines_read(struct docs *d, struct docs_call *c, struct docs_lines **ret)
+void lines_look(struct docs_call *c, void (*next)(struct docs_call *c))
 {
-    c->home = d;
-    c->lines = ret;
-    *ret = xcalloc(1, sizeof(**ret));
-    (*ret)->mem = arena_new(DOCS_ARENA);
-    call_lookup(c, look_lines, on_looked);
+    *c->lines = xcalloc(1, sizeof(**c->lines));
+    (*c->lines)->mem = arena_new(DOCS_ARENA);
+    call_lookup(c, look_lines, next);
 }
 
 /* On the worker that first asks. */

@@ -197,7 +197,7 @@ static void start_job(struct docs *d)
     j->job.run = run_job;
     j->job.done = on_job;
     d->indexing = j;
-    if (!worker_submit(d->find, &j->job))
+    if (!worker_submit(pool_worker(d->find), &j->job))
         on_job(&j->job, false);
 }
 

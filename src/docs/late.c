@@ -187,6 +187,7 @@ static void take_up(struct late *l)
     lc->call.reason = l->reason;
     lc->call.change = &lc->change.change;
     lc->call.before = lc->change.saved;
+    memcpy(lc->call.before_sha256, l->versions[l->at].sha256, sizeof(lc->call.before_sha256));
     lc->call.done = on_late_done;
     docs_begin(l->home, &lc->call);
     lc->call.place.folder = &l->folder->shown;
@@ -267,7 +268,7 @@ static void start_look(struct docs *d)
     }
     look->job = (struct worker_job){.run = run_look, .done = on_looked};
     d->late_busy = true;
-    if (!worker_submit(d->files, &look->job))
+    if (!worker_submit(pool_worker(d->files), &look->job))
         on_looked(&look->job, false);
 }
 
@@ -275,6 +276,7 @@ static void on_tick(void *arg)
 {
     struct docs *d = arg;
 
+    set_check(d);
     recover_owed(d);
     keep_tick(d);
     if (!d->late_busy && !list_empty(&d->late))

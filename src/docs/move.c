@@ -91,6 +91,8 @@ static bool find_and_move(struct docs_call *c, struct error *err)
     size_t n = 0;
     bool more = false, also = false;
 
+    if (!vault_is_current(c->place.folder->vault, err))
+        return false;
     if (x && (!index_backlinks(x, folder, c->place.path, c->mem, &m->others, &m->n, &more, err) ||
               !index_backlinks(x, folder, c->to_path, c->mem, &to, &n, &also, err)))
         return false;
@@ -161,7 +163,7 @@ static void next_one(struct docs_call *c)
         next_one(c);
         return;
     }
-    call_submit(c, c->home->files, rewrite_one, on_rewritten);
+    call_submit(c, c->home->changes, rewrite_one, on_rewritten);
 }
 
 static void on_moved_told(struct docs_call *c)
@@ -195,7 +197,7 @@ static void on_moved(struct docs_call *c)
 
 static void move_begin(struct docs_call *c)
 {
-    call_submit(c, c->home->files, find_and_move, on_moved);
+    call_submit(c, c->home->changes, find_and_move, on_moved);
 }
 
 void docs_move(struct docs *d, struct docs_call *c, struct str to_path)

@@ -15,7 +15,8 @@ static void read_again(struct docs_call *c);
 
 static bool read_file(struct docs_call *c, struct error *err)
 {
-    return vault_read(c->place.folder->vault, c->place.path, c->mem, &c->file, err) &&
+    return vault_is_current(c->place.folder->vault, err) &&
+           vault_read(c->place.folder->vault, c->place.path, c->mem, &c->file, err) &&
            (!c->work || c->work(c, err));
 }
 
@@ -28,12 +29,13 @@ static void on_recorded(struct docs_call *c)
 
 static bool is_overtaken(const struct docs_call *c)
 {
-    const struct docs *d = c->home;
-    const struct docs_call *r = d->running;
+    return !c->in_line && (c->is_overtaken || change_runs(c));
+}
 
-    if (c->in_line)
-        return false;
-    return c->seen != d->changes || (r && r != c && change_concerns(r, &c->place));
+void read_ended(struct docs_call *c)
+{
+    list_remove(&c->node);
+    c->is_reading = false;
 }
 
 static void on_read(struct docs_call *c)
@@ -41,6 +43,7 @@ static void on_read(struct docs_call *c)
     static const struct revision_row outside = {.kind = STR("outside")};
     struct vault_version v = {.bytes = c->file.bytes};
 
+    read_ended(c);
     if (is_overtaken(c)) {
         read_again(c);
         return;
@@ -58,12 +61,15 @@ static void on_read(struct docs_call *c)
 
 void read_start(struct docs_call *c)
 {
-    c->seen = c->home->changes;
+    c->is_overtaken = false;
+    c->is_reading = true;
+    list_push(&c->home->reading, &c->node);
     c->from_line = c->to_line = 0;
     call_submit(c, c->home->files, read_file, on_read);
 }
 
-/* After the change that is running; one that loses again and again gets in line itself. */
+/* After the change of its document that is running; one that loses again and again gets in line
+ * itself. */
 static void read_again(struct docs_call *c)
 {
     struct docs *d = c->home;
@@ -71,7 +77,7 @@ static void read_again(struct docs_call *c)
     c->in_line = ++c->tries >= READ_TRIES;
     if (c->in_line)
         change_enter(c);
-    else if (d->running)
+    else if (change_runs(c))
         list_push(&d->readers, &c->node);
     else
         read_start(c);
@@ -82,5 +88,6 @@ void docs_read(struct docs *d, struct docs_call *c)
     c->home = d;
     c->tries = 0;
     c->in_line = false;
+    change_name_place(c);
     read_start(c);
 }

@@ -122,7 +122,7 @@ static void on_done(struct docs_call *c)
 
 static void recover_begin(struct docs_call *c)
 {
-    call_submit(c, c->home->files, find_left, next_left);
+    call_submit(c, c->home->changes, find_left, next_left);
 }
 
 /* In line with changes, which add to what lies there. */

@@ -3,6 +3,7 @@
  * by those who may. */
 #include "docs/docs_impl.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "identity/scopes.h"
 
@@ -71,16 +72,17 @@ static bool is_same(const struct open_folder *f, const struct folder_config *c)
     return same;
 }
 
-/* NULL: it cannot be opened, which the log says. */
-static struct open_folder *folder_open(struct docs *d, const struct folder_config *c)
+/* NULL: it cannot be opened, which the log says unless it has. */
+static struct open_folder *folder_open(struct docs *d, const struct folder_config *c, bool was_told)
 {
     struct open_folder *f;
     struct vault *vault;
     struct error err;
 
     if (!vault_open(c->path, &vault, &err)) {
-        log_error("a folder of documents cannot be served", LS("folder", c->name),
-                  LZ("why", err.text));
+        if (!was_told)
+            log_error("a folder of documents cannot be served", LS("folder", c->name),
+                      LZ("why", err.text));
         return NULL;
     }
     f = xcalloc(1, sizeof(*f));
@@ -108,7 +110,7 @@ static struct docs_set *set_new(struct docs *d, const struct config *config)
         if (f && is_same(f, &config->folders[i]))
             folder_ref(f);
         else
-            f = folder_open(d, &config->folders[i]);
+            f = folder_open(d, &config->folders[i], false);
         if (f)
             s->folders[s->n++] = f;
     }
@@ -164,9 +166,118 @@ void docs_apply(struct docs *d, const struct config *config)
     set_unref(old);
 }
 
+/* The newest set with one folder in place of another. */
+static void set_replace(struct docs *d, struct open_folder *old, struct open_folder *fresh)
+{
+    struct docs_set *before = d->set, *s = xcalloc(1, sizeof(*s));
+
+    s->refs = 1;
+    s->home = d;
+    s->n = before->n;
+    s->folders = xcalloc(s->n + 1, sizeof(struct open_folder *));
+    for (size_t i = 0; i < s->n; i++) {
+        s->folders[i] = before->folders[i] == old ? fresh : before->folders[i];
+        if (s->folders[i] != fresh)
+            folder_ref(s->folders[i]);
+    }
+    d->set = s;
+    folder_ended(d, old);
+    folder_began(d, fresh);
+    set_unref(before);
+}
+
+/* Its path leads elsewhere now: that is opened, or, while nothing is there, the log says so once.
+ */
+static void folder_reopen(struct docs *d, struct open_folder *f)
+{
+    struct folder_config c = {.name = f->shown.name,
+                              .path = f->root,
+                              .agent = (int)f->shown.agent,
+                              .tenants = f->tenants,
+                              .n_tenants = f->n_tenants};
+    struct open_folder *fresh;
+
+    fresh = folder_open(d, &c, f->is_lost);
+    f->is_lost = !fresh;
+    if (!fresh)
+        return;
+    log_warn("a folder of documents was replaced on disk; the one at its path is served now",
+             LS("folder", c.name), LS("path", c.path));
+    fresh->replaced_ms = clock_wall_ms();
+    set_replace(d, f, fresh);
+}
+
+struct root_check {
+    struct worker_job job;
+    struct docs_set *set;
+};
+
+static void run_check(struct worker_job *job)
+{
+    struct root_check *check = container_of(job, struct root_check, job);
+    struct error ignored;
+
+    for (size_t i = 0; i < check->set->n; i++)
+        (void)!vault_is_current(check->set->folders[i]->shown.vault, &ignored);
+}
+
+static void on_check(struct worker_job *job, bool ran unused_arg)
+{
+    struct root_check *check = container_of(job, struct root_check, job);
+    struct docs_set *s = check->set;
+    struct docs *d = s->home;
+
+    d->checking = false;
+    for (size_t i = 0; i < s->n && !d->stopping; i++) {
+        struct open_folder *f = s->folders[i];
+        if (f->is_current && vault_is_lost(f->shown.vault))
+            folder_reopen(d, f);
+        else
+            f->is_lost = false;
+    }
+    set_unref(s);
+    free(check);
+}
+
+void set_check(struct docs *d)
+{
+    struct root_check *check;
+
+    if (d->checking || d->stopping || !d->set || !d->find)
+        return;
+    check = xcalloc(1, sizeof(*check));
+    check->job = (struct worker_job){.run = run_check, .done = on_check};
+    check->set = d->set;
+    set_ref(check->set);
+    d->checking = true;
+    if (!worker_submit(pool_worker(d->find), &check->job))
+        on_check(&check->job, false);
+}
+
 bool docs_any(const struct docs *d)
 {
     return d->set && d->set->n > 0;
+}
+
+const char *docs_state_name(enum docs_state state)
+{
+    static const char *const names[] = {
+        [DOCS_SERVED] = "served", [DOCS_LOST] = "lost", [DOCS_UNAVAILABLE] = "unavailable"};
+    return names[state];
+}
+
+void docs_each_state(const struct docs *d, const struct config *config,
+                     void (*fn)(void *arg, const struct docs_folder_state *s), void *arg)
+{
+    for (size_t i = 0; i < config->n_folders; i++) {
+        const struct open_folder *f = find(d->set, config->folders[i].name);
+        struct docs_folder_state s = {.name = config->folders[i].name,
+                                      .state = !f                              ? DOCS_UNAVAILABLE
+                                               : vault_is_lost(f->shown.vault) ? DOCS_LOST
+                                                                               : DOCS_SERVED,
+                                      .replaced_ms = f ? f->replaced_ms : 0};
+        fn(arg, &s);
+    }
 }
 
 enum docs_agent docs_most(const struct docs *d, const struct principal *who)

@@ -85,6 +85,11 @@ bool vault_sys(struct error *err, int errnum, const char *doing)
     }
 }
 
+static void identify(const struct stat *st, char ret[48])
+{
+    snprintf(ret, 48, "%ju:%ju", (uintmax_t)st->st_dev, (uintmax_t)st->st_ino);
+}
+
 bool vault_open(struct str root, struct vault **ret, struct error *err)
 {
     char path[PATH_MAX];
@@ -102,8 +107,9 @@ bool vault_open(struct str root, struct vault **ret, struct error *err)
         return error_sys(err, ERR_CONFIG, errnum,
                          "the folder %s cannot be opened; make it, or correct its path", path);
     }
+    struct stat st;
     int probe = vault_openat(v, v->root, ".", VAULT_OPEN_DIR);
-    if (probe < 0) {
+    if (probe < 0 || fstat(v->root, &st) != 0) {
         int errnum = errno;
         close(v->root);
         free(v);
@@ -112,10 +118,42 @@ bool vault_open(struct str root, struct vault **ret, struct error *err)
                          "their folder; use Linux 5.6 or newer and allow the call");
     }
     close(probe);
+    identify(&st, v->identity);
+    v->path = xmalloc(root.n + 1);
+    memcpy(v->path, path, root.n + 1);
+    atomic_init(&v->lost, false);
     pthread_mutex_init(&v->lock, NULL);
     map_init(&v->staged);
     *ret = v;
     return true;
+}
+
+struct str vault_root(const struct vault *v)
+{
+    return str_of(v->identity);
+}
+
+bool vault_is_current(struct vault *v, struct error *err)
+{
+    char now[48] = "";
+    struct stat st;
+    bool is_there = stat(v->path, &st) == 0;
+
+    if (is_there)
+        identify(&st, now);
+    atomic_store(&v->lost, strcmp(now, v->identity) != 0);
+    if (!vault_is_lost(v))
+        return true;
+    return error_set(err, ERR_UNAVAILABLE,
+                     is_there ? "this folder was replaced by another one on the disk; Holdfast "
+                                "opens that one within seconds, call again then"
+                              : "this folder is gone from the disk; a person has to put it back, "
+                                "or to correct its path in the configuration");
+}
+
+bool vault_is_lost(const struct vault *v)
+{
+    return atomic_load(&v->lost);
 }
 
 void vault_close(struct vault *v)
@@ -132,6 +170,7 @@ void vault_close(struct vault *v)
     vault_watches_free(v->watches);
     pthread_mutex_destroy(&v->lock);
     close(v->root);
+    free(v->path);
     free(v);
 }
 

@@ -31,6 +31,13 @@ struct vault;
 /* ERR_CONFIG: not a directory, or it may not be read. */
 must_check bool vault_open(struct str root, struct vault **ret, struct error *err);
 void vault_close(struct vault *v);
+/* The directory that was opened, the same however many vaults stand on it: "DEVICE:INODE". */
+struct str vault_root(const struct vault *v);
+/* The path it was opened by still leads to that directory; ERR_UNAVAILABLE when another is there,
+ * or none: what is written to this vault then goes where nobody looks.  Lists and changes ask by
+ * themselves. */
+must_check bool vault_is_current(struct vault *v, struct error *err);
+bool vault_is_lost(const struct vault *v); /* what vault_is_current() found last; any thread */
 
 must_check bool vault_path_check(struct str path, struct error *err); /* ERR_BAD_INPUT */
 

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #define VAULT_STAGE_DIR ".holdfast"
@@ -23,6 +24,9 @@ struct vault_own {
 };
 struct vault {
     int root;
+    char identity[48]; /* of root */
+    char *path;        /* it was opened by */
+    atomic_bool lost;
     pthread_mutex_t lock; /* what follows, and coming and going of the stage directory */
     struct map staged;    /* name -> struct vault_staged: what was told of displaced files */
     /* Files that we wrote whole: young they may be, half written they are not. */

@@ -169,7 +169,7 @@ bool vault_list(struct vault *v, struct arena *mem, struct vault_entry **ret, si
 {
     struct listing l = {.mem = mem};
 
-    if (!vault_walk(v, STR(""), list_visit, &l, err)) {
+    if (!vault_is_current(v, err) || !vault_walk(v, STR(""), list_visit, &l, err)) {
         free(l.entries);
         return false;
     }

@@ -19,7 +19,8 @@ struct worker {
     bool stopping;
     bool posted; /* `task` is on its way to the loop */
     struct loop_task task;
-    pthread_t threads[WORKER_THREADS];
+    unsigned n_threads;
+    pthread_t threads[WORKER_THREADS_MAX];
 };
 
 /* With the lock held. */
@@ -92,14 +93,21 @@ static void on_posted(struct loop_task *task)
 
 struct worker *worker_new(struct loop *loop)
 {
+    return worker_new_threads(loop, WORKER_THREADS);
+}
+
+struct worker *worker_new_threads(struct loop *loop, unsigned threads)
+{
     struct worker *w = xcalloc(1, sizeof(*w));
+
+    w->n_threads = threads < WORKER_THREADS_MAX ? threads : WORKER_THREADS_MAX;
     w->loop = loop;
     w->task.fn = on_posted;
     list_init(&w->waiting);
     list_init(&w->finished);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->work, NULL);
-    for (int i = 0; i < WORKER_THREADS; i++)
+    for (unsigned i = 0; i < w->n_threads; i++)
         if (!thread_start(&w->threads[i], "worker", thread_main, w))
             die("cannot start a worker thread; raise the limit of processes (ulimit -u)");
     return w;
@@ -149,7 +157,7 @@ void worker_free(struct worker *w)
     posted = w->posted;
     pthread_cond_broadcast(&w->work);
     pthread_mutex_unlock(&w->lock);
-    for (int i = 0; i < WORKER_THREADS; i++)
+    for (unsigned i = 0; i < w->n_threads; i++)
         pthread_join(w->threads[i], NULL);
     report_finished(w);
     if (!posted)

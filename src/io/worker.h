@@ -11,6 +11,7 @@
 #include "io/loop.h"
 
 #define WORKER_THREADS 2
+#define WORKER_THREADS_MAX 8
 #define WORKER_MAX_QUEUE 256
 
 struct worker;
@@ -24,6 +25,8 @@ struct worker_job {
 };
 
 struct worker *worker_new(struct loop *loop) must_check;
+/* With so many threads instead of two, at most WORKER_THREADS_MAX. */
+struct worker *worker_new_threads(struct loop *loop, unsigned threads) must_check;
 /* false: WORKER_MAX_QUEUE jobs wait already; `done` will not come. */
 must_check bool worker_submit(struct worker *w, struct worker_job *job);
 /* Takes back a job that has not begun (its `done` still comes, from the loop); one that runs, runs.

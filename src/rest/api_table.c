@@ -366,6 +366,9 @@ static const struct api_member health_members[] = {
      "On /readyz: the state of each server by name, or, where callers must say who they are, how "
      "many "
      "are in each state."},
+    {"folders", "object", NULL, false, NULL, NULL,
+     "On /readyz, where folders of documents are configured: the state of each (served, lost, "
+     "unavailable), by name or counted as servers are. None of them makes it unready."},
     {0},
 };
 static const struct api_member refusal_members[] = {

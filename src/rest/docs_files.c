@@ -141,13 +141,11 @@ struct docs_change *docs_replace_new(struct str if_match, struct str content)
 
 static void reply_state(struct docs_request *q, int status)
 {
-    uint8_t sha[SHA256_BYTES];
     char text[DOCS_TAG_TEXT];
     struct js_writer w;
     struct buf out;
 
-    sha256(q->call.bytes, sha);
-    struct str tag = docs_tag(sha, text), path = docs_request_path(q);
+    struct str tag = docs_tag(q->call.sha256, text), path = docs_request_path(q);
     buf_init(&out, 64 * 1024);
     js_begin(&w, &out);
     js_object(&w);

@@ -25,7 +25,7 @@ def said(reply):
 def refused(reply):
     """The text of a tool that did not: a result with isError, never an error of the protocol."""
     assert reply.status == 200 and reply.result['isError'] is True, repr(reply)
-    assert [block['type'] for block in reply.result['content']] == ['text']
+    assert {block['type'] for block in reply.result['content']} == {'text'}
     return reply.text
 
 

@@ -310,6 +310,63 @@ def test_index_damaged_while_it_is_used__is_made_anew(holdfast, tmp_path):
 
 # A store that goes away.
 
+def test_a_folder_that_is_replaced__is_noticed_and_opened_anew(holdfast, tmp_path):
+    """mv vault away; mkdir vault."""
+    folder = Folder(tmp_path / 'vault')
+    folder.write('Doc.md', 'The first text.\n')
+    hf = holdfast({}, {'docs': folder.settings})
+    agent = Agent(hf)
+    agent.read('Lens/Doc.md')
+    os.rename(folder.root, str(folder.root) + '-away')
+    for reply in (agent.read('Lens/Doc.md'), agent.edit('Lens/Doc.md', 'first', 'second'), agent.call('glob', pattern='**', path='Lens'),
+                  agent.call('create', file_path='Lens/New.md', content='x')):
+        assert failed(reply) and 'gone from the disk' in reply.text, reply.text
+    os.mkdir(folder.root)
+    folder.write('Doc.md', 'Another text.\n')
+    wait_for(lambda: 'Another text.' in agent.read('Lens/Doc.md').text, 'the new folder')
+    assert not failed(agent.edit('Lens/Doc.md', 'Another', 'Yet another'))
+    assert b'Yet' in folder.read('Doc.md')
+    with open(str(folder.root) + '-away/Doc.md', 'rb') as file:
+        assert file.read() == b'The first text.\n'
+    assert sorted(os.listdir(str(folder.root) + '-away')) == ['Doc.md']
+    wait_found(agent, 'another', ['Lens/Doc.md'])
+    assert any('was replaced on disk' in line.get('msg', '') for line in hf.log())
+    # One that is put back is the one it was.
+    os.rename(folder.root, str(folder.root) + '-out')
+    assert failed(agent.read('Lens/Doc.md'))
+    os.rename(str(folder.root) + '-out', folder.root)
+    wait_for(lambda: not failed(agent.read('Lens/Doc.md')), 'the folder to be back')
+
+
+def test_readyz__tells_which_folders_are_lost_and_stays_ready(holdfast, tmp_path):
+    folder, missing = Folder(tmp_path / 'vault'), str(tmp_path / 'nowhere')
+    folder.write('Doc.md', 'The first text.\n')
+    settings = {'docs': {**folder.settings, 'Missing': {'path': missing}}}
+    hf = holdfast({}, settings)
+
+    def folders():
+        reply = hf.request('GET', '/readyz')
+        assert reply.status == 200 and reply.json()['status'] == 'ready', reply
+        return reply.json()['folders']
+
+    assert folders()['Lens'] == {'state': 'served'}
+    assert folders()['Missing']['state'] == 'unavailable' and 'could not be opened' in folders()['Missing']['reason']
+    os.rename(folder.root, str(folder.root) + '-away')
+    wait_for(lambda: folders()['Lens']['state'] == 'lost', 'readyz to tell that the folder is lost')
+    assert 'no longer at its path' in folders()['Lens']['reason']
+    os.mkdir(folder.root)
+    wait_for(lambda: folders()['Lens']['state'] == 'served', 'the new folder')
+    assert folders()['Lens']['replaced_at'].startswith('20')
+
+
+def test_readyz__counts_folders_for_callers_who_are_not_known(holdfast, tmp_path):
+    folder = Folder(tmp_path / 'vault')
+    hf = holdfast({}, {'docs': folder.settings, 'auth': 'required'})
+    assert hf.request('GET', '/readyz').json()['folders'] == {'served': 1, 'lost': 0, 'unavailable': 0}
+    os.rename(folder.root, str(folder.root) + '-away')
+    wait_for(lambda: hf.request('GET', '/readyz').json()['folders'] == {'served': 0, 'lost': 1, 'unavailable': 0}, 'the count')
+
+
 def test_postgres_stopped_while_editing__fails_in_words_and_loses_nothing(holdfast, tmp_path, cluster):
     folder, steered = Folder(tmp_path / 'vault'), Steered(tmp_path)
     folder.write('Doc.md', ''.join(f'Line {n} tells of thing{n}.\n' for n in range(20)))

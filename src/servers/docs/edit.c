@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* edit: one replacement in the accepted view, as a suggestion.  Only a session that has read the
- * lines it changes may; what it has read is asked before the change gets in line, and compared with
- * the document's own bytes while nobody else changes it.
+ * lines it changes may; what it has read is asked when it is the edit's turn, and compared with the
+ * document's own bytes while no other call changes it.
  *
  * The session that counts is the one the argument names; that of the transport plays no part. */
 #include "servers/docs/tools.h"
@@ -135,6 +135,9 @@ static bool edit_run(struct docs_change *change, struct str bytes, struct arena 
     struct str accepted;
     bool ok;
 
+    if (!text_is_plain("old_string", e->old_string, err) ||
+        !text_is_plain("new_string", e->new_string, err))
+        return false;
     if (!docs_read_any(e->lines))
         return must_read(e, err);
     critic_parse(bytes, mem, &critic);
@@ -179,25 +182,6 @@ static void on_changed(struct docs_call *c)
     tool_done(t);
 }
 
-/* What it has read is known: the change gets in line. */
-static void on_lines(struct docs_call *c)
-{
-    struct tool_call *t = c->user;
-    struct edit *e = t->arg;
-
-    if (!c->ok) {
-        edit_free(&e->change);
-        tool_fail(t, &c->err);
-        return;
-    }
-    c->change = &e->change;
-    c->author = e->author.name;
-    c->kind = e->writes ? STR("write") : STR("suggest");
-    c->work = note_lines;
-    c->done = on_changed;
-    docs_change(t->server->docs, c);
-}
-
 static struct edit *edit_new(struct tool_call *t, struct str old_string, struct str new_string)
 {
     struct edit *e = xcalloc(1, sizeof(*e));
@@ -227,11 +211,14 @@ void docs_tool_edit(struct builtin_call *call)
                        "read tool's response.");
         return;
     }
-    if (!tool_session(t, "edit again") || !tool_plain(t, "old_string", old_string) ||
-        !tool_plain(t, "new_string", new_string) || !tool_place(t) || !tool_may(t, AGENT_SUGGEST))
+    if (!tool_session(t, "edit again") || !tool_place(t) || !tool_may(t, AGENT_SUGGEST))
         return;
     e = edit_new(t, old_string, new_string);
-    t->arg = e;
-    t->docs.done = on_lines;
-    docs_lines_read(tool_wait(t), &t->docs, &e->lines);
+    t->docs.change = &e->change;
+    t->docs.lines = &e->lines;
+    t->docs.author = e->author.name;
+    t->docs.kind = e->writes ? STR("write") : STR("suggest");
+    t->docs.work = note_lines;
+    t->docs.done = on_changed;
+    docs_change(tool_wait(t), &t->docs);
 }

@@ -4,6 +4,7 @@
 #include "servers/docs/tools.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "docs/text.h"
 
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #define GLOB_MAX 1000
 #define GREP_BYTES_MAX (1u << 20)
 #define GREP_MAX_MS 10000 /* a search of everything ends then, and says so */
+#define GREP_SLOW_MAX 4   /* or when the pattern took too long in so many documents (500 ms each) */
 
 struct finding {
     struct str pattern, path;
@@ -21,7 +23,8 @@ struct finding {
     struct buf out; /* of grep */
     size_t shown, left_out;
     size_t slow, unread; /* documents that grep left: for the pattern's sake, for their own */
-    bool is_late;
+    size_t looked_at, all;
+    bool is_late, is_stopped; /* after too long; likewise, or too many slow documents */
     int64_t limit;
 };
 
@@ -178,9 +181,14 @@ static bool grep_one(struct tool_call *t, const struct docs_folder *folder, stru
     struct error err;
     bool more;
 
-    f->is_late = clock_mono_us() / 1000 > f->until_ms || docs_is_stopping(&t->docs);
-    if (f->is_late || (grep_is_full(f->grep, &more) && more))
+    f->all++;
+    f->is_late = f->is_late || clock_mono_us() / 1000 > f->until_ms || docs_is_stopping(&t->docs);
+    f->is_stopped = f->is_late || f->slow == GREP_SLOW_MAX;
+    if (f->is_stopped)
+        return true; /* the rest is counted */
+    if (grep_is_full(f->grep, &more) && more)
         return false;
+    f->looked_at++;
     mem = arena_new(64u * 1024 * 1024);
     if (!vault_read(folder->vault, path, mem, &file, &err)) {
         f->unread += err.code != ERR_NOT_FOUND; /* gone since they were listed */
@@ -196,12 +204,33 @@ static bool grep_one(struct tool_call *t, const struct docs_folder *folder, stru
     return true;
 }
 
+/* What the answer lacks. */
+static void add_how_far(struct tool_call *t, const struct finding *f)
+{
+    const char *s = f->slow == 1 ? "" : "s";
+
+    if (f->is_late)
+        buf_addf(&t->text,
+                 "\n\n[Stopped after %d seconds: %zu of %zu documents were searched. "
+                 "Narrow path or pattern.]",
+                 GREP_MAX_MS / 1000, f->looked_at, f->all);
+    else if (f->is_stopped)
+        buf_addf(&t->text,
+                 "\n\n[Stopped: the pattern takes too long in %zu documents; %zu of %zu "
+                 "documents were searched. Make the pattern simpler.]",
+                 f->slow, f->looked_at, f->all);
+    if (f->slow && !(f->is_stopped && !f->is_late))
+        buf_addf(&t->text, "\n\n[The pattern takes too long in %zu document%s; make it simpler.]",
+                 f->slow, s);
+}
+
 static bool grep_work(struct docs_call *c, struct error *err)
 {
     struct tool_call *t = c->user;
     struct finding *f = t->arg;
     bool more = false;
 
+    fault_hold("docs.grep", f->pattern);
     if (!grep_compile(f->pattern, &f->options, &f->grep, err))
         return false;
     f->until_ms = clock_mono_us() / 1000 + GREP_MAX_MS;
@@ -214,11 +243,7 @@ static bool grep_work(struct docs_call *c, struct error *err)
     if (more)
         buf_addz(&t->text, "\n\n[There are more matches; raise head_limit, or narrow pattern or "
                            "path.]");
-    if (f->is_late)
-        buf_addz(&t->text, "\n\n[Stopped after 10 seconds; narrow path or pattern.]");
-    if (f->slow)
-        buf_addf(&t->text, "\n\n[The pattern takes too long in %zu document%s; make it simpler.]",
-                 f->slow, f->slow == 1 ? "" : "s");
+    add_how_far(t, f);
     if (f->unread)
         buf_addf(&t->text, "\n\n[%zu document%s not searched: not UTF-8 text, or too large.]",
                  f->unread, f->unread == 1 ? " was" : "s were");

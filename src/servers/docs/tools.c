@@ -202,17 +202,16 @@ struct critic_author tool_author(const struct tool_call *t, struct arena *mem)
     return (struct critic_author){critic_author_name(t->call->person, mem), clock_wall_ms() / 1000};
 }
 
-bool tool_plain(struct tool_call *t, const char *name, struct str value)
+bool text_is_plain(const char *name, struct str value, struct error *err)
 {
     struct str found = critic_forbidden(value);
 
-    if (!found.p)
-        return true;
-    tool_refuse(t,
-                "Error: %s contains CriticMarkup syntax '%.*s'. Do not include CriticMarkup in "
-                "your input: give the text as it should read, and it is turned into a suggestion.",
-                name, STR_ARG(found));
-    return false;
+    return !found.p ||
+           error_set(err, ERR_BAD_INPUT,
+                     "Error: %s contains CriticMarkup syntax '%.*s'. Do not include CriticMarkup "
+                     "in your input: give the text as it should read, and it is turned into a "
+                     "suggestion.",
+                     name, STR_ARG(found));
 }
 
 size_t utf8_count(struct str s)

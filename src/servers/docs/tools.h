@@ -42,8 +42,9 @@ must_check bool tool_session(struct tool_call *t, const char *then);
 must_check bool tool_may(struct tool_call *t, enum docs_agent least);
 /* Who writes, as it stands in the document. */
 struct critic_author tool_author(const struct tool_call *t, struct arena *mem);
-/* Input that holds markup is refused; `name` is the argument's. */
-must_check bool tool_plain(struct tool_call *t, const char *name, struct str value);
+/* ERR_BAD_INPUT for input that holds markup; `name` is the argument's.  Looks at every byte: on a
+ * worker. */
+must_check bool text_is_plain(const char *name, struct str value, struct error *err);
 size_t utf8_count(struct str s); /* characters */
 
 #define LIFETIME_SENTENCE                                                                          \

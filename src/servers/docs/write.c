@@ -54,46 +54,72 @@ static void on_created(struct docs_call *c)
     }
 }
 
-/* The text as an addition to nothing, where it is to be reviewed. */
-static bool as_suggestion(struct tool_call *t, struct str content, struct str *ret,
-                          struct error *err)
-{
-    struct critic empty;
-    struct critic_edit edit = {.author = tool_author(t, t->call->mem)};
+/* The text of a new document, made on a worker: an addition to nothing where it is to be reviewed.
+ */
+struct creation {
+    struct docs_change change;
+    struct arena *mem;
+    struct str content;
+    struct critic_author author;
+    bool is_reviewed;
+};
 
-    t->docs.author = edit.author.name;
-    *ret = critic_stamp(content, &edit.author, t->call->mem);
-    if (t->docs.place.folder->agent == AGENT_WRITE || content.n == 0)
-        return true;
-    edit.fresh = content;
-    critic_parse(STR(""), t->call->mem, &empty);
-    return critic_suggest(&empty, &edit, t->call->mem, ret, err);
+static void creation_free(struct docs_change *change)
+{
+    struct creation *n = container_of(change, struct creation, change);
+
+    arena_free(n->mem);
+    free(n);
+}
+
+static bool creation_run(struct docs_change *change, struct str bytes, struct arena *mem,
+                         struct str *ret, struct error *err)
+{
+    struct creation *n = container_of(change, struct creation, change);
+    struct critic_edit edit = {.fresh = n->content, .author = n->author};
+    struct critic empty;
+
+    if (!text_is_plain("content", n->content, err))
+        return false;
+    critic_parse(bytes, mem, &empty);
+    return n->is_reviewed ? critic_suggest(&empty, &edit, mem, ret, err)
+                          : critic_apply(&empty, &edit, mem, ret, err);
+}
+
+static struct creation *creation_new(struct tool_call *t, struct str content)
+{
+    struct creation *n = xcalloc(1, sizeof(*n));
+
+    n->change = (struct docs_change){.run = creation_run, .free = creation_free};
+    n->mem = arena_new(16u * 1024 * 1024);
+    n->content = arena_dup(n->mem, content);
+    n->author = tool_author(t, n->mem);
+    n->is_reviewed = t->docs.place.folder->agent != AGENT_WRITE && content.n > 0;
+    return n;
 }
 
 void docs_tool_create(struct builtin_call *call)
 {
     struct tool_call *t = tool_begin(call);
-    struct str content, text;
-    struct error err;
+    struct creation *n;
+    struct str content;
 
     if (!tool_string(t, "file_path", &t->file_path) || !tool_string(t, "content", &content) ||
-        !tool_session(t, "create again") || !tool_plain(t, "content", content) ||
-        !check_name(t, t->file_path) || !known_folder(t, t->file_path) || !tool_place(t) ||
-        !tool_may(t, AGENT_SUGGEST))
+        !tool_session(t, "create again") || !check_name(t, t->file_path) ||
+        !known_folder(t, t->file_path) || !tool_place(t) || !tool_may(t, AGENT_SUGGEST))
         return;
     if (content.n > VAULT_FILE_MAX / 2) {
         tool_refuse(t, "Error: a new document holds at most 2 MiB; create several.");
         return;
     }
-    if (!as_suggestion(t, content, &text, &err)) {
-        tool_fail(t, &err);
-        return;
-    }
+    n = creation_new(t, content);
+    t->docs.change = &n->change;
+    t->docs.author = n->author.name;
     t->docs.kind = STR("create");
     t->docs.from_line = 1;
     t->docs.to_line = INT32_MAX;
     t->docs.done = on_created;
-    docs_create(tool_wait(t), &t->docs, text);
+    docs_create(tool_wait(t), &t->docs, STR_NONE);
 }
 
 static void on_moved(struct docs_call *c)
@@ -167,6 +193,8 @@ static bool remark_run(struct docs_change *change, struct str bytes, struct aren
     struct str accepted;
     size_t at = 0, n = 0, count = 1;
 
+    if (!text_is_plain("comment", r->text, err))
+        return false;
     critic_parse(bytes, mem, &critic);
     accepted = critic_accepted(&critic, mem);
     critic_find(accepted, r->quote, &at, &n, &count);
@@ -198,8 +226,8 @@ void docs_tool_comment(struct builtin_call *call)
     struct remark *r;
 
     if (!tool_string(t, "file_path", &t->file_path) || !tool_string(t, "quote", &quote) ||
-        !tool_string(t, "comment", &text) || !tool_session(t, "comment again") ||
-        !tool_plain(t, "comment", text) || !tool_place(t) || !tool_may(t, AGENT_COMMENT))
+        !tool_string(t, "comment", &text) || !tool_session(t, "comment again") || !tool_place(t) ||
+        !tool_may(t, AGENT_COMMENT))
         return;
     if (quote.n == 0) {
         tool_refuse(t, "Error: quote is empty. Give the text that the comment is about.");
