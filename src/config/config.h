@@ -100,6 +100,7 @@ enum docs_agent { AGENT_READ, AGENT_COMMENT, AGENT_SUGGEST, AGENT_WRITE };
 struct folder_config {
     struct str name, path;
     int agent;           /* enum docs_agent */
+    size_t history;      /* bytes that one document's history may take */
     struct str *tenants; /* whose it is; none: everybody's */
     size_t n_tenants;
 };

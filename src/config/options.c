@@ -375,6 +375,14 @@ static const struct js_field docs_fields[] = {
      .default_text = "suggest",
      .help = "What agents may do there: suggest changes for review, comment, only read, or write "
              "without review."},
+    {.name = "history",
+     .kind = JS_BIND_SIZE,
+     OF_FOLDER(history),
+     .min = 4 * KIB,
+     .max = 1024 * 1024 * MIB,
+     .default_text = "32MiB",
+     .help = "What the history of one document may take in the database; past it the oldest "
+             "revisions go."},
     {.name = "tenants",
      .kind = JS_BIND_STRINGS,
      OF_FOLDER(tenants),

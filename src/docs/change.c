@@ -187,7 +187,7 @@ static void tell_before(struct docs_call *c, struct str path)
     if (!c->before.p)
         return;
     memcpy(v.sha256, c->before_sha256, sizeof(v.sha256));
-    call_revise(c, path, &v, &outside);
+    call_revise(c, path, &v, NULL, &outside);
 }
 
 /* Every text that was in the file, in order, each with who wrote it; `before` follows the one that
@@ -199,7 +199,8 @@ void change_tell(struct docs_call *c, struct str path, const struct vault_publis
     if (p->n == 0)
         tell_before(c, path);
     for (size_t i = 0; i < p->n; i++) {
-        call_revise(c, path, &p->versions[i], p->versions[i].is_ours ? &ours : &outside);
+        call_revise(c, path, &p->versions[i], i ? &p->versions[i - 1] : NULL,
+                    p->versions[i].is_ours ? &ours : &outside);
         if (i == 0)
             tell_before(c, path);
     }
@@ -280,7 +281,7 @@ static void on_created(struct docs_call *c)
     }
     memcpy(v.sha256, c->sha256, sizeof(v.sha256));
     c->n_ops = 0;
-    call_revise(c, c->place.path, &v, &ours);
+    call_revise(c, c->place.path, &v, NULL, &ours);
     call_note_lines(c, c->place.path);
     call_write(c, on_created_told);
 }

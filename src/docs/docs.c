@@ -219,7 +219,7 @@ void call_write(struct docs_call *c, void (*next)(struct docs_call *c))
 
 /* The revision of `place` that `bytes` are, in its history; the op fills both rows. */
 void call_revise(struct docs_call *c, struct str path, const struct vault_version *v,
-                 const struct revision_row *how)
+                 const struct vault_version *before, const struct revision_row *how)
 {
     struct document_row *document = arena_new_of(c->mem, struct document_row);
     struct revision_row *row = arena_new_of(c->mem, struct revision_row);
@@ -236,7 +236,13 @@ void call_revise(struct docs_call *c, struct str path, const struct vault_versio
     row->path = path;
     row->content = v->bytes;
     row->size = (int64_t)v->bytes.n;
+    row->history_max = c->place.folder->history_max;
     memcpy(row->sha256, v->sha256, sizeof(row->sha256));
+    if (before) {
+        row->prefix = v->prefix;
+        row->suffix = v->suffix;
+        memcpy(row->follows, before->sha256, sizeof(row->follows));
+    }
     op = call_op(c, OP_DOCUMENT_REVISE);
     op->document = document;
     op->revision = row;

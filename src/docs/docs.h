@@ -32,6 +32,7 @@ struct docs_lines;
 struct docs_folder {
     struct str name;
     enum docs_agent agent;
+    int64_t history_max; /* bytes of one document's history; 0: no limit */
     struct vault *vault;
 };
 

@@ -89,8 +89,9 @@ void call_lookup(struct docs_call *c,
                  void (*next)(struct docs_call *c));
 void call_write(struct docs_call *c, void (*next)(struct docs_call *c)); /* c->ops */
 struct store_op *call_op(struct docs_call *c, enum op_kind kind);
+/* `before` is the version that v->prefix and v->suffix are about; NULL: none. */
 void call_revise(struct docs_call *c, struct str path, const struct vault_version *v,
-                 const struct revision_row *how);
+                 const struct vault_version *before, const struct revision_row *how);
 void call_note_lines(struct docs_call *c, struct str path);
 
 /* read.c */

@@ -54,7 +54,7 @@ static void on_read(struct docs_call *c)
     }
     memcpy(v.sha256, c->file.sha256, sizeof(v.sha256));
     c->n_ops = 0;
-    call_revise(c, c->place.path, &v, &outside);
+    call_revise(c, c->place.path, &v, NULL, &outside);
     call_note_lines(c, c->place.path);
     call_write(c, on_recorded);
 }

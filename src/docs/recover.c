@@ -71,7 +71,7 @@ static void on_looked(struct docs_call *c)
         on_told(c);
         return;
     }
-    call_revise(c, left->path, &left->version, &how);
+    call_revise(c, left->path, &left->version, NULL, &how);
     call_write(c, on_told);
 }
 

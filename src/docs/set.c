@@ -64,8 +64,8 @@ static struct open_folder *find(const struct docs_set *s, struct str name)
 
 static bool is_same(const struct open_folder *f, const struct folder_config *c)
 {
-    bool same =
-        str_eq(f->root, c->path) && (int)f->shown.agent == c->agent && f->n_tenants == c->n_tenants;
+    bool same = str_eq(f->root, c->path) && (int)f->shown.agent == c->agent &&
+                f->shown.history_max == (int64_t)c->history && f->n_tenants == c->n_tenants;
 
     for (size_t i = 0; i < c->n_tenants && same; i++)
         same = str_eq(f->tenants[i], c->tenants[i]);
@@ -89,7 +89,10 @@ static struct open_folder *folder_open(struct docs *d, const struct folder_confi
     f->refs = 1;
     f->home = d;
     f->mem = arena_new(1 << 20);
-    f->shown = (struct docs_folder){arena_dup(f->mem, c->name), (enum docs_agent)c->agent, vault};
+    f->shown = (struct docs_folder){.name = arena_dup(f->mem, c->name),
+                                    .agent = (enum docs_agent)c->agent,
+                                    .history_max = (int64_t)c->history,
+                                    .vault = vault};
     f->root = arena_dup(f->mem, c->path);
     f->n_tenants = c->n_tenants;
     f->tenants = arena_zalloc(f->mem, (c->n_tenants + 1) * sizeof(*f->tenants));
@@ -193,6 +196,7 @@ static void folder_reopen(struct docs *d, struct open_folder *f)
     struct folder_config c = {.name = f->shown.name,
                               .path = f->root,
                               .agent = (int)f->shown.agent,
+                              .history = (size_t)f->shown.history_max,
                               .tenants = f->tenants,
                               .n_tenants = f->n_tenants};
     struct open_folder *fresh;

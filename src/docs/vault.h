@@ -72,6 +72,8 @@ struct vault_version {
     struct str bytes;
     uint8_t sha256[32];
     bool is_ours; /* made by apply */
+    /* Of vault_published: so many bytes at either end are those of the version before. */
+    size_t prefix, suffix;
 };
 struct vault_published {
     struct vault_version *versions;

@@ -40,6 +40,17 @@ struct publish {
     struct str fresh;    /* what it is to hold */
 };
 
+static void find_shared(struct vault_version *v, struct str before)
+{
+    size_t n = v->bytes.n < before.n ? v->bytes.n : before.n;
+
+    while (v->prefix < n && v->bytes.p[v->prefix] == before.p[v->prefix])
+        v->prefix++;
+    while (v->suffix < n - v->prefix &&
+           v->bytes.p[v->bytes.n - v->suffix - 1] == before.p[before.n - v->suffix - 1])
+        v->suffix++;
+}
+
 static void add_version(struct publish *p, struct str bytes, bool is_ours)
 {
     struct vault_version *version = &p->ret->versions[p->ret->n];
@@ -47,6 +58,8 @@ static void add_version(struct publish *p, struct str bytes, bool is_ours)
     assert(p->ret->n < VERSIONS_MAX);
     *version = (struct vault_version){.bytes = bytes, .is_ours = is_ours};
     sha256(bytes, version->sha256);
+    if (p->ret->n > 0)
+        find_shared(version, version[-1].bytes);
     p->ret->n++;
 }
 

@@ -81,6 +81,29 @@ static void revision_add(struct memory_store *s, const struct store_op *op,
     memcpy(document->sha256, row->sha256, sizeof(document->sha256));
 }
 
+/* The reference keeps every text whole, so the oldest go one by one. */
+static void history_prune(struct memory_store *s, struct str id, int64_t max)
+{
+    int64_t stored = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_revisions; i++)
+        if (str_eq(s->revisions[i].document_id, id)) {
+            stored += s->revisions[i].size + HISTORY_ROW_BYTES;
+            n++;
+        }
+    for (size_t i = 0; max > 0 && stored > max && n > 1 && i < s->n_revisions;) {
+        if (!str_eq(s->revisions[i].document_id, id)) {
+            i++;
+            continue;
+        }
+        stored -= s->revisions[i].size + HISTORY_ROW_BYTES;
+        n--;
+        s->n_revisions--;
+        memmove(&s->revisions[i], &s->revisions[i + 1],
+                (s->n_revisions - i) * sizeof(*s->revisions));
+    }
+}
+
 enum verdict mem_document_revise(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct document_row *document = document_at(s, op->document->folder, op->document->path);
@@ -92,6 +115,7 @@ enum verdict mem_document_revise(struct memory_store *s, const struct store_op *
     if (!document->revision || op->even_if_same ||
         memcmp(document->sha256, op->revision->sha256, sizeof(document->sha256)) != 0)
         revision_add(s, op, document);
+    history_prune(s, document->id, op->revision->history_max);
     revision_row_name(op->revision, document->id);
     op->revision->revision = document->revision;
     return VERDICT_OK;

@@ -19,6 +19,10 @@ void pg_document_revise(struct pg_params *p, const struct store_op *op, int64_t 
     pg_int(p, (int64_t)r->content.n);
     pg_bytes(p, r->content);
     pg_bool(p, op->even_if_same);
+    pg_int(p, (int64_t)r->prefix);
+    pg_int(p, (int64_t)r->suffix);
+    pg_bytes(p, str_n((const char *)r->follows, sizeof(r->follows)));
+    pg_int(p, r->history_max);
 }
 
 void pg_document_revised(struct pg_row *r, const struct store_op *op)
@@ -157,6 +161,32 @@ bool pg_document_history(struct store *s, struct str document_id, int64_t before
     return true;
 }
 
+static bool read_part(struct pg_row *r, void *to, struct error *err unused_arg)
+{
+    struct revision_part *part = to;
+    part->prefix = (size_t)pg_get_int(r);
+    part->suffix = (size_t)pg_get_int(r);
+    part->middle = pg_get_bytes(r);
+    if (!part->middle.p)
+        part->middle = STR("");
+    return true;
+}
+
+static bool read_parts(struct pg_store *s, struct revision_row *row, struct arena *mem,
+                       struct error *err)
+{
+    struct arena *parts_mem = arena_new(REVISION_PARTS_MEM);
+    struct pg_rows parts = {
+        .read = read_part, .size = sizeof(struct revision_part), .mem = parts_mem};
+    struct pg_params p = {0};
+    pg_uuid(&p, row->document_id);
+    pg_int(&p, row->revision);
+    bool ok = pg_read_rows(s, PG_REVISION_PARTS, &p, &parts, err) &&
+              revision_assemble(parts.items, parts.n, mem, &row->content, err);
+    arena_free(parts_mem);
+    return ok;
+}
+
 bool pg_document_revision(struct store *s, struct str document_id, int64_t revision,
                           struct arena *mem, struct revision_row **ret_row, struct error *err)
 {
@@ -168,7 +198,7 @@ bool pg_document_revision(struct store *s, struct str document_id, int64_t revis
     if (!pg_read_row(pg_of(s), PG_REVISION_GET, &p, &revisions, err))
         return false;
     *ret_row = revisions.items;
-    return true;
+    return !*ret_row || (*ret_row)->content.p || read_parts(pg_of(s), *ret_row, mem, err);
 }
 
 static bool read_read(struct pg_row *r, void *to, struct error *err unused_arg)

@@ -220,10 +220,10 @@ const char *const pg_texts[PG_COUNT] = {
                               "$6"),
     /* In the order of the columns of mcp.document_revisions; so with reads. */
     [PG_DOCUMENT_REVISE] =
-        "SELECT mcp.hf_require(v.ret_verdict, $12::boolean), v.ret_id::text, v.ret_revision FROM "
+        "SELECT mcp.hf_require(v.ret_verdict, $16::boolean), v.ret_id::text, v.ret_revision FROM "
         "mcp.hf_document_revise($1::uuid, $2::text, ROW(NULL, NULL, $3::timestamptz, $4::text, "
         "$5::text, $6::text, $7::text, $8::bytea, $9::bigint)::mcp.document_revisions, "
-        "$10::bytea, $11::boolean) v",
+        "$10::bytea, $11::boolean, $12::bigint, $13::bigint, $14::bytea, $15::bigint) v",
     [PG_DOCUMENT_MOVE] = VERB("hf_document_move($1::text, $2::text, $3::text)", "$4"),
     [PG_DOCUMENT_END] = VERB("hf_document_end($1::text, $2::text, $3::timestamptz)", "$4"),
     [PG_DOCUMENT_READ] =
@@ -473,9 +473,17 @@ const char *const pg_texts[PG_COUNT] = {
                           "ORDER BY r.revision DESC LIMIT $3::bigint",
     [PG_REVISION_GET] =
         "SELECT " REVISION_COLUMNS "c.content FROM mcp.document_revisions r "
-        "JOIN mcp.document_contents c USING (document_id, revision) WHERE r.document_id = $1::uuid "
+        "LEFT JOIN mcp.document_contents c USING (document_id, revision) WHERE r.document_id = "
+        "$1::uuid "
         "AND r.revision = CASE WHEN $2::bigint <> 0 THEN $2 ELSE (SELECT d.revision FROM "
         "mcp.documents d WHERE d.id = $1) END",
+    /* The last whole one up to $2, and what follows it up to there. */
+    [PG_REVISION_PARTS] =
+        "WITH whole AS (SELECT revision, content FROM mcp.document_contents WHERE document_id = "
+        "$1::uuid AND revision <= $2::bigint ORDER BY revision DESC LIMIT 1) SELECT 0::bigint, "
+        "0::bigint, content, revision FROM whole UNION ALL SELECT prefix, suffix, middle, revision "
+        "FROM mcp.document_deltas WHERE document_id = $1 AND revision <= $2 AND revision > (SELECT "
+        "revision FROM whole) ORDER BY 4",
     [PG_READS_OF] =
         "SELECT r.session_id, d.folder, d.path, r.revision, r.from_line, r.to_line, r.read_at "
         "FROM mcp.document_reads r JOIN mcp.documents d ON d.id = r.document_id "

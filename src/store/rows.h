@@ -289,6 +289,7 @@ struct document_row {
 /* No revision has more bytes. */
 #define DOCUMENT_CONTENT_MAX (5u << 20)
 /* What a document was at some time, and how that came to be. */
+#define HISTORY_ROW_BYTES 256
 struct revision_row {
     struct str document_id;
     int64_t revision;
@@ -300,6 +301,13 @@ struct revision_row {
     uint8_t sha256[32];
     int64_t size;
     struct str content; /* bytes, never looked at; absent in lists */
+    /* For OP_DOCUMENT_REVISE, so that a small change takes little room: the first `prefix` and the
+     * last `suffix` bytes are those of the text with the digest `follows`.  0 and 0: not known. */
+    size_t prefix, suffix;
+    uint8_t follows[32];
+    /* Likewise: what the history of the document may take, each revision counted with
+     * HISTORY_ROW_BYTES; 0: as much as it likes.  The oldest revisions go, the newest stays. */
+    int64_t history_max;
     /* What OP_DOCUMENT_REVISE fills document_id with: a copy of the row needs its own. */
     char id_text[DOCUMENT_ID_TEXT];
 };

@@ -88,16 +88,160 @@ static bool content_add(struct sq_batch *batch, const struct revision_row *r, st
     return ok;
 }
 
-static bool revision_add(struct sq_batch *batch, const struct store_op *op, struct str id,
-                         int64_t number, struct error *err)
+/* Its history as it is before the revision is added. */
+struct history {
+    struct str id;
+    int64_t number;        /* of the revision */
+    int64_t stored, depth; /* of the newest */
+    bool follows;          /* the newest is the text that the revision follows */
+};
+
+static size_t middle_of(const struct revision_row *r)
+{
+    return r->content.n - r->prefix - r->suffix;
+}
+
+static bool delta_add(struct sq_batch *batch, const struct revision_row *r, const struct history *h,
+                      struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_DELTA_ADD, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, h->id);
+    sq_int(&b, h->number);
+    sq_int(&b, h->depth + 1);
+    sq_int(&b, (int64_t)r->prefix);
+    sq_int(&b, (int64_t)r->suffix);
+    sq_blob(&b, str_n(r->content.p + r->prefix, middle_of(r)));
+    bool ok = sq_run(batch->s, st, err);
+    sqlite3_clear_bindings(st);
+    return ok;
+}
+
+/* A statement about revisions of a document up to a number. */
+static sqlite3_stmt *bind_upto(struct sqlite_store *s, enum sq_statement which, struct str id,
+                               int64_t number, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(s, which, err);
+    if (!st)
+        return NULL;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, id);
+    sq_int(&b, number);
+    return st;
+}
+
+static bool run_upto(struct sqlite_store *s, enum sq_statement which, struct str id, int64_t number,
+                     struct error *err)
+{
+    sqlite3_stmt *st = bind_upto(s, which, id, number, err);
+    return st && sq_run(s, st, err);
+}
+
+/* 0: there is no row. */
+static bool number_upto(struct sqlite_store *s, enum sq_statement which, struct str id,
+                        int64_t number, int64_t *ret, struct error *err)
+{
+    bool found = false;
+    sqlite3_stmt *st = bind_upto(s, which, id, number, err);
+    if (!st || !sq_step(s, st, &found, err))
+        return false;
+    struct sq_row r = {.st = st};
+    *ret = found ? sq_get_int(&r) : 0;
+    sq_reset(st);
+    return true;
+}
+
+static bool history_state(struct sqlite_store *s, struct history *h, struct error *err)
+{
+    bool found = false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_HISTORY_STATE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, h->id);
+    if (!sq_step(s, st, &found, err))
+        return false;
+    struct sq_row r = {.st = st};
+    h->stored = found ? sq_get_int(&r) : 0;
+    h->depth = found ? sq_get_int(&r) : 0;
+    sq_reset(st);
+    return true;
+}
+
+/* The oldest go, a whole one with the differences from it at a time; the last whole one stays. */
+static bool history_prune(struct sqlite_store *s, struct history *h, int64_t max, struct error *err)
+{
+    static const enum sq_statement tables[] = {SQ_PRUNE_CONTENTS, SQ_PRUNE_DELTAS,
+                                               SQ_PRUNE_REVISIONS};
+    while (max > 0 && h->stored > max) {
+        int64_t next = 0, taken = 0;
+        sqlite3_stmt *st = sq_prepare(s, SQ_HISTORY_SECOND, err);
+        bool found = false;
+        if (!st)
+            return false;
+        struct sq_bind b = {.st = st};
+        sq_text(&b, h->id);
+        if (!sq_step(s, st, &found, err))
+            return false;
+        struct sq_row r = {.st = st};
+        next = found ? sq_get_int(&r) : 0;
+        sq_reset(st);
+        if (!next)
+            return true;
+        if (!number_upto(s, SQ_HISTORY_BYTES, h->id, next, &taken, err))
+            return false;
+        for (size_t i = 0; i < countof(tables); i++)
+            if (!run_upto(s, tables[i], h->id, next, err))
+                return false;
+        h->stored -= taken;
+    }
+    return true;
+}
+
+/* What the revision is, as a difference where that is small, and within what the history may take.
+ * Where all that is left is one whole text with its differences, and even that is too much, the new
+ * one is stored whole and takes their place. */
+static bool text_add(struct sq_batch *batch, const struct revision_row *r, struct history *h,
+                     struct error *err)
+{
+    int64_t delta = (int64_t)middle_of(r) + HISTORY_ROW_BYTES;
+    bool is_delta = h->follows && middle_of(r) < r->content.n / 2 && h->depth < REVISION_DEPTH_MAX;
+
+    if (is_delta) {
+        h->stored += delta;
+        if (!delta_add(batch, r, h, err) || !history_prune(batch->s, h, r->history_max, err))
+            return false;
+        if (!r->history_max || h->stored <= r->history_max)
+            return true;
+        h->stored -= delta;
+        if (!run_upto(batch->s, SQ_DELTA_DROP, h->id, h->number, err))
+            return false;
+    }
+    h->stored += (int64_t)r->content.n + HISTORY_ROW_BYTES;
+    return content_add(batch, r, h->id, h->number, err) &&
+           history_prune(batch->s, h, r->history_max, err);
+}
+
+static bool history_add(struct sq_batch *batch, const struct revision_row *r, struct history *h,
+                        struct error *err)
+{
+    if (!text_add(batch, r, h, err))
+        return false;
+    return run_upto(batch->s, SQ_HISTORY_STORED, h->id, h->stored, err);
+}
+
+static bool revision_add(struct sq_batch *batch, const struct store_op *op, struct history *h,
+                         struct error *err)
 {
     const struct revision_row *r = op->revision;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_REVISION_ADD, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
-    sq_text(&b, id);
-    sq_int(&b, number);
+    sq_text(&b, h->id);
+    sq_int(&b, h->number);
     sq_int(&b, r->at_ms);
     sq_text(&b, r->author);
     sq_text(&b, r->kind);
@@ -105,7 +249,7 @@ static bool revision_add(struct sq_batch *batch, const struct store_op *op, stru
     sq_text(&b, op->document->path);
     sq_blob(&b, sha_bytes(r->sha256));
     sq_int(&b, (int64_t)r->content.n);
-    return sq_run(batch->s, st, err) && content_add(batch, r, id, number, err);
+    return sq_run(batch->s, st, err) && history_add(batch, r, h, err);
 }
 
 static bool revise(struct sq_batch *batch, struct store_op *op, const struct document_row *known,
@@ -115,14 +259,20 @@ static bool revise(struct sq_batch *batch, struct store_op *op, const struct doc
     int64_t number = known ? known->revision + 1 : 1;
     bool same = known && !op->even_if_same &&
                 memcmp(known->sha256, op->revision->sha256, sizeof(known->sha256)) == 0;
+    struct history h = {.id = id, .number = number};
     op->verdict = VERDICT_OK;
+    if (known && !same) {
+        h.follows = memcmp(known->sha256, op->revision->follows, sizeof(known->sha256)) == 0;
+        if (!history_state(batch->s, &h, err))
+            return false;
+    }
     if (same)
         number = known->revision;
     else if (known ? !document_revised(batch, op, id, err) : !document_add(batch, op, err))
         return false;
     if (op->verdict != VERDICT_OK)
         return true;
-    if (!same && !revision_add(batch, op, id, number, err))
+    if (!same && !revision_add(batch, op, &h, err))
         return false;
     revision_row_name(op->revision, id);
     op->revision->revision = number;
@@ -253,6 +403,30 @@ bool sq_document_history(struct store *store, struct str document_id, int64_t be
     return true;
 }
 
+static bool read_part(struct sq_row *r, void *to, struct error *err unused_arg)
+{
+    struct revision_part *part = to;
+    part->prefix = (size_t)sq_get_int(r);
+    part->suffix = (size_t)sq_get_int(r);
+    part->middle = sq_get_bytes(r);
+    if (!part->middle.p)
+        part->middle = STR("");
+    return true;
+}
+
+static bool read_parts(struct sqlite_store *s, struct revision_row *row, struct arena *mem,
+                       struct error *err)
+{
+    struct arena *parts_mem = arena_new(REVISION_PARTS_MEM);
+    struct sq_rows parts = {
+        .read = read_part, .size = sizeof(struct revision_part), .mem = parts_mem};
+    sqlite3_stmt *st = bind_upto(s, SQ_REVISION_PARTS, row->document_id, row->revision, err);
+    bool ok = st && sq_read_rows(s, st, REVISION_DEPTH_MAX + 1, &parts, err) &&
+              revision_assemble(parts.items, parts.n, mem, &row->content, err);
+    arena_free(parts_mem);
+    return ok;
+}
+
 bool sq_document_revision(struct store *store, struct str document_id, int64_t revision,
                           struct arena *mem, struct revision_row **ret_row, struct error *err)
 {
@@ -268,5 +442,5 @@ bool sq_document_revision(struct store *store, struct str document_id, int64_t r
     if (!sq_read_row(s, st, &revisions, err))
         return false;
     *ret_row = revisions.items;
-    return true;
+    return !*ret_row || (*ret_row)->content.p || read_parts(s, *ret_row, mem, err);
 }

@@ -99,9 +99,10 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
     "SELECT id, folder, path, revision, sha256, created_at, changed_at, ended_at FROM documents "
 #define REVISION_COLUMNS                                                                           \
     "r.document_id, r.revision, r.made_at, r.author, r.kind, r.reason, r.path, r.sha256, r.size, "
+#define HISTORY_ROW "256" /* HISTORY_ROW_BYTES */
 #define REVISION_WITH_CONTENT                                                                      \
     "SELECT " REVISION_COLUMNS "c.content FROM document_revisions r "                              \
-    "JOIN document_contents c ON c.document_id = r.document_id AND c.revision = r.revision "       \
+    "LEFT JOIN document_contents c ON c.document_id = r.document_id AND c.revision = r.revision "  \
     "WHERE r.document_id = ?1 "
 /* What one session read of one document. */
 #define READ_OF "session_id = ?1 AND document_id = ?2 "
@@ -475,6 +476,31 @@ const char *const sq_texts[SQ_COUNT] = {
         "path, sha256, size) VALUES (?,?,?,?,?,?,?,?,?)",
     [SQ_CONTENT_ADD] =
         "INSERT INTO document_contents (document_id, revision, content) VALUES (?,?,?)",
+    [SQ_DELTA_ADD] = "INSERT INTO document_deltas (document_id, revision, depth, prefix, suffix, "
+                     "middle) VALUES (?,?,?,?,?,?)",
+    [SQ_DELTA_DROP] = "DELETE FROM document_deltas WHERE document_id = ?1 AND revision = ?2",
+    [SQ_HISTORY_STATE] =
+        "SELECT stored, coalesce((SELECT depth FROM document_deltas WHERE document_id = ?1 "
+        "AND revision = documents.revision), 0) FROM documents WHERE id = ?1",
+    [SQ_HISTORY_STORED] = "UPDATE documents SET stored = ?2 WHERE id = ?1",
+    [SQ_HISTORY_SECOND] = "SELECT revision FROM document_contents WHERE document_id = ?1 "
+                          "ORDER BY revision LIMIT 1 OFFSET 1",
+    [SQ_HISTORY_BYTES] =
+        "SELECT (SELECT coalesce(sum(length(content) + " HISTORY_ROW "), 0) FROM document_contents "
+        "WHERE document_id = ?1 AND revision < ?2) + (SELECT coalesce(sum(length(middle) "
+        "+ " HISTORY_ROW "), 0) FROM document_deltas WHERE document_id = ?1 AND revision < ?2)",
+    [SQ_PRUNE_CONTENTS] = "DELETE FROM document_contents WHERE document_id = ?1 AND revision < ?2",
+    [SQ_PRUNE_DELTAS] = "DELETE FROM document_deltas WHERE document_id = ?1 AND revision < ?2",
+    [SQ_PRUNE_REVISIONS] =
+        "DELETE FROM document_revisions WHERE document_id = ?1 AND revision < ?2",
+    /* The last whole one up to ?2, and what follows it up to there. */
+    [SQ_REVISION_PARTS] =
+        "SELECT 0, 0, content, revision FROM document_contents WHERE document_id = ?1 "
+        "AND revision = (SELECT max(revision) FROM document_contents WHERE document_id = ?1 "
+        "AND revision <= ?2) UNION ALL SELECT prefix, suffix, middle, revision FROM "
+        "document_deltas WHERE document_id = ?1 AND revision <= ?2 AND revision > (SELECT "
+        "max(revision) FROM document_contents WHERE document_id = ?1 AND revision <= ?2) "
+        "ORDER BY 4",
     [SQ_REVISIONS_PAGE] =
         "SELECT " REVISION_COLUMNS "NULL FROM document_revisions r WHERE r.document_id = ?1 "
         "AND r.revision < coalesce(?2, 9223372036854775807) ORDER BY r.revision DESC LIMIT ?3",

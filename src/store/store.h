@@ -140,7 +140,8 @@ enum op_kind {
      * content.  The live document there gets one more revision, or is made with its first.  When
      * the newest has the same sha256 nothing is added, unless even_if_same.  DUPLICATE when a new
      * one's id is taken.  OK fills revision.revision, document_id, path and size, document.id and
-     * revision: what was added, or the newest that is the same.  `who` may be NULL. */
+     * revision: what was added, or the newest that is the same.  With revision.history_max the
+     * oldest revisions that are over it are gone afterwards.  `who` may be NULL. */
     OP_DOCUMENT_REVISE,
     /* document.folder, path, new_path: the same document, elsewhere in its folder; no revision by
      * itself.  MISSING when none is there, DUPLICATE when one is at the new path.  `who` may be

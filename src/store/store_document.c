@@ -12,6 +12,9 @@ static bool revise_is_sound(const struct store_op *op, struct error *err)
         return error_set(err, ERR_INTERNAL,
                          "A revision without kind, content or its document's id was refused; "
                          "report it.");
+    if (r->prefix > r->content.n || r->suffix > r->content.n - r->prefix)
+        return error_set(err, ERR_INTERNAL,
+                         "A revision that shares more than it holds was refused; report it.");
     if (r->content.n > DOCUMENT_CONTENT_MAX)
         return error_set(err, ERR_TOO_LARGE,
                          "A document of %zu bytes is too large for the history; split it into "
@@ -45,6 +48,54 @@ void store_document_op_done(struct store_op *op)
     op->revision->size = (int64_t)op->revision->content.n;
     op->document->id = op->revision->document_id;
     op->document->revision = op->revision->revision;
+}
+
+/* Copies `n` bytes at `from` of the text that the first `parts` + 1 of them make. */
+static void copy_text(const struct revision_part *p, size_t at, size_t from, size_t n, char *to)
+{
+    if (at == 0) {
+        memcpy(to, p[0].middle.p + from, n);
+        return;
+    }
+    const struct revision_part *one = &p[at];
+    size_t head = from < one->prefix ? one->prefix - from : 0;
+    head = head < n ? head : n;
+    if (head)
+        copy_text(p, at - 1, from, head, to);
+    from += head;
+    n -= head;
+    to += head;
+    size_t middle = 0;
+    if (n && from < one->prefix + one->middle.n) {
+        middle = one->prefix + one->middle.n - from;
+        middle = middle < n ? middle : n;
+        memcpy(to, one->middle.p + (from - one->prefix), middle);
+    }
+    if (n > middle)
+        copy_text(p, at - 1, from + middle + p[at - 1].size - one->size, n - middle, to + middle);
+}
+
+bool revision_assemble(struct revision_part *parts, size_t n, struct arena *mem, struct str *ret,
+                       struct error *err)
+{
+    bool sound = n > 0 && parts[0].prefix == 0 && parts[0].suffix == 0;
+
+    for (size_t i = 0; i < n && sound; i++) {
+        struct revision_part *p = &parts[i];
+        size_t before = i ? parts[i - 1].size : 0;
+        sound = p->prefix <= before && p->suffix <= before - p->prefix;
+        p->size = p->prefix + p->middle.n + p->suffix;
+        sound = sound && p->size <= DOCUMENT_CONTENT_MAX;
+    }
+    if (!sound)
+        return error_set(err, ERR_INTERNAL,
+                         "A revision of a document is damaged in the database; restore another "
+                         "one.");
+    char *text = arena_alloc(mem, parts[n - 1].size + 1);
+    copy_text(parts, n - 1, 0, parts[n - 1].size, text);
+    text[parts[n - 1].size] = '\0';
+    *ret = str_n(text, parts[n - 1].size);
+    return true;
 }
 
 void revision_row_name(struct revision_row *row, struct str id)

@@ -32,6 +32,18 @@ must_check bool event_id_is_taken(const struct event_row *e, struct error *err);
 must_check bool store_document_op_is_sound(const struct store_op *op, struct error *err);
 void store_document_op_done(struct store_op *op);
 /* For backends: the revision's document_id becomes a copy of `id`. */
+/* A text as it is stored: `middle` between the first `prefix` and the last `suffix` bytes of the
+ * one before; the first is whole. */
+#define REVISION_PARTS_MEM (64u * 1024 * 1024) /* what one takes while it is read */
+#define REVISION_DEPTH_MAX 31                  /* differences that follow a whole one */
+struct revision_part {
+    size_t prefix, suffix;
+    struct str middle;
+    size_t size; /* filled by revision_assemble() */
+};
+/* The last of them, in mem. */
+must_check bool revision_assemble(struct revision_part *parts, size_t n, struct arena *mem,
+                                  struct str *ret, struct error *err);
 void revision_row_name(struct revision_row *row, struct str id);
 
 struct store_ops {

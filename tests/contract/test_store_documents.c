@@ -338,6 +338,135 @@ TEST(test_document_history__newest_first_without_content)
     on_every_store(pages_of_history);
 }
 
+/* A revision that says how much it shares with the one before. */
+static struct revise *revise_after(struct fixture *f, int n, struct str before, struct str content)
+{
+    struct revise *r = revise(f, n, "a.md", content);
+    size_t least = before.n < content.n ? before.n : content.n;
+
+    while (r->revision.prefix < least &&
+           before.p[r->revision.prefix] == content.p[r->revision.prefix])
+        r->revision.prefix++;
+    while (r->revision.suffix < least - r->revision.prefix &&
+           before.p[before.n - r->revision.suffix - 1] ==
+               content.p[content.n - r->revision.suffix - 1])
+        r->revision.suffix++;
+    digest(before, r->revision.follows);
+    return r;
+}
+
+#define assert_same_text(a, b) assert_true(str_eq(a, b))
+
+/* The text with `fresh` in place of `n` bytes at `at`. */
+static struct str spliced(struct fixture *f, struct str text, size_t at, size_t n, struct str fresh)
+{
+    return arena_printf(f->mem, "%.*s%.*s%.*s", (int)at, text.p, STR_ARG(fresh),
+                        (int)(text.n - at - n), text.p + at + n);
+}
+
+static void small_changes(struct fixture *f)
+{
+    struct str texts[120];
+    char *first = arena_alloc(f->mem, 801);
+    memset(first, 'x', 800);
+    first[800] = '\0';
+    texts[0] = str_n(first, 800);
+    assert_int_equal(revised(f, revise(f, 1, "a.md", texts[0])), 1);
+    for (size_t i = 1; i < countof(texts); i++) {
+        struct str before = texts[i - 1];
+        size_t places[] = {0, before.n, before.n / 2, (i * 997) % before.n};
+        size_t at = places[i % 4], n = at + 30 <= before.n && i % 3 == 0 ? 30 : 0;
+        struct str fresh = i % 5 == 4 ? STR("") : arena_printf(f->mem, "<%zu>", i);
+        texts[i] = spliced(f, before, at, n, fresh);
+        if (i % 40 == 39) /* nothing is known of what it follows */
+            (void)revised(f, revise(f, (int)i + 1, "a.md", texts[i]));
+        else if (!str_eq(texts[i], before))
+            (void)revised(f, revise_after(f, (int)i + 1, before, texts[i]));
+    }
+    /* What says that it follows another text than the newest is whole. */
+    struct revise *r = revise_after(f, 900, texts[3], texts[4]);
+    (void)revised(f, r);
+    assert_same_text(revision(f, DOC "000001", 0)->content, texts[4]);
+    int64_t number = 1;
+    for (size_t i = 0; i < countof(texts); i++) {
+        if (i && str_eq(texts[i], texts[i - 1]))
+            continue;
+        struct revision_row *row = revision(f, DOC "000001", number++);
+        assert_same_text(row->content, texts[i]);
+        assert_int_equal(row->size, texts[i].n);
+    }
+}
+TEST(test_document_revise__small_changes_are_read_as_they_were_written)
+{
+    on_every_store(small_changes);
+}
+
+#define ROOM(n, size) ((n) * ((size) + HISTORY_ROW_BYTES))
+
+static int64_t put_within(struct fixture *f, int n, const char *path, size_t size, int64_t max)
+{
+    char *text = arena_alloc(f->mem, size + 1);
+    memset(text, 'a' + n % 26, size);
+    struct revise *r = revise(f, n, path, str_n(text, size));
+    r->revision.history_max = max;
+    return revised(f, r);
+}
+
+static void quota(struct fixture *f)
+{
+    struct revision_row *rows = NULL;
+    /* At the limit everything stays, a byte more and the oldest goes. */
+    assert_int_equal(put_within(f, 1, "a.md", 1000, ROOM(3, 1000)), 1);
+    assert_int_equal(put_within(f, 2, "a.md", 1000, ROOM(3, 1000)), 2);
+    assert_int_equal(put_within(f, 3, "a.md", 1000, ROOM(3, 1000)), 3);
+    assert_int_equal(history(f, DOC "000001", 0, 10, &rows), 3);
+    assert_int_equal(put_within(f, 4, "b.md", 1000, ROOM(3, 1000)), 1);
+    assert_int_equal(put_within(f, 5, "b.md", 1000, ROOM(3, 1000)), 2);
+    assert_int_equal(put_within(f, 6, "b.md", 1001, ROOM(3, 1000)), 3);
+    assert_int_equal(history(f, DOC "000004", 0, 10, &rows), 2);
+    assert_int_equal(rows[1].revision, 2);
+    assert_null(revision(f, DOC "000004", 1));
+    assert_int_equal(revision(f, DOC "000004", 0)->content.n, 1001);
+    /* The newest stays, however large; others are not concerned. */
+    assert_int_equal(put_within(f, 7, "b.md", 9000, ROOM(3, 1000)), 4);
+    assert_int_equal(history(f, DOC "000004", 0, 10, &rows), 1);
+    assert_int_equal(rows[0].size, 9000);
+    assert_int_equal(history(f, DOC "000001", 0, 10, &rows), 3);
+    assert_int_equal(put_within(f, 8, "b.md", 10, 0), 5);
+    assert_int_equal(history(f, DOC "000004", 0, 10, &rows), 2);
+}
+TEST(test_document_revise__past_its_quota_the_oldest_go)
+{
+    on_every_store(quota);
+}
+
+static void quota_of_small_changes(struct fixture *f)
+{
+    char *text = arena_alloc(f->mem, 601);
+    memset(text, 'x', 600);
+    text[600] = '\0';
+    struct str before = str_n(text, 600);
+    int64_t last = revised(f, revise(f, 1, "a.md", before));
+    for (int i = 2; i < 100; i++) {
+        struct str next = spliced(f, before, 300, 10, arena_printf(f->mem, "%010d", i));
+        struct revise *r = revise_after(f, i, before, next);
+        r->revision.history_max = 1700;
+        assert_int_equal(revised(f, r), ++last);
+        assert_same_text(revision(f, DOC "000001", 0)->content, next);
+        before = next;
+    }
+    struct revision_row *rows = NULL;
+    size_t n = history(f, DOC "000001", 0, 100, &rows);
+    assert_true(n < 40);
+    assert_null(revision(f, DOC "000001", 1));
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(revision(f, DOC "000001", rows[i].revision)->content.n, 600);
+}
+TEST(test_document_revise__the_quota_holds_for_small_changes_too)
+{
+    on_every_store(quota_of_small_changes);
+}
+
 static void unsound(struct fixture *f)
 {
     struct revise *r = revise(f, 1, "a.md", STR("x"));

@@ -5,6 +5,8 @@ import os
 import re
 import sqlite3
 
+from stored import Stored
+
 META = r'(?:\{[^{}]*\}@@)?'
 
 
@@ -54,11 +56,13 @@ class Folder:
 
 def history(hf, folder, path):
     """Every text a document was, oldest first, with the kind of change: [(kind, bytes)]."""
+    found = Stored(hf).texts()
     with sqlite3.connect(f'file:{hf.data}/holdfast.db?mode=ro', uri=True) as db:
-        return list(db.execute(
-            'SELECT r.kind, c.content FROM documents d JOIN document_revisions r ON r.document_id = d.id '
-            'JOIN document_contents c ON c.document_id = r.document_id AND c.revision = r.revision '
+        rows = list(db.execute(
+            'SELECT r.kind, d.id, r.revision FROM documents d JOIN document_revisions r ON r.document_id = d.id '
             'WHERE d.folder = ? AND d.path = ? ORDER BY r.revision', (folder, path)))
+    # What was added since is not among the texts that were read first.
+    return [(kind, found[document, number]) for kind, document, number in rows if (document, number) in found]
 
 
 def texts(hf, folder, path):

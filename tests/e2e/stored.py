@@ -32,6 +32,18 @@ class Stored:
             db.row_factory = sqlite3.Row
             return [dict(r) for r in db.execute(f'SELECT * FROM {table} WHERE {where} ORDER BY {order}')]
 
+    def texts(self):
+        """What documents were: {(document, revision): bytes}, put together by hand."""
+        def raw(value):
+            return bytes.fromhex(value.removeprefix('\\x')) if isinstance(value, str) else value
+        deltas = self.rows('document_deltas', order='document_id, revision')  # first: what they follow is there then
+        found = {(r['document_id'], r['revision']): raw(r['content']) for r in self.rows('document_contents')}
+        for row in deltas:
+            before = found[row['document_id'], row['revision'] - 1]
+            found[row['document_id'], row['revision']] = (
+                before[:row['prefix']] + raw(row['middle']) + before[len(before) - row['suffix']:])
+        return found
+
     def session(self, name, tenant='acme'):
         row, = self.rows('edge_mcp_sessions', f"session_id = '{name}' AND tenant_id = '{tenant}'")
         row['initialized'], row['counted'] = bool(row['initialized']), bool(row['counted'])

@@ -406,8 +406,7 @@ def test_postgres_stopped_while_editing__fails_in_words_and_loses_nothing(holdfa
     for thread in threads:
         thread.join(60)
     no_litter(steered, folder)
-    rows = Stored(hf, url).rows('document_contents')
-    known = b'\n'.join(bytes.fromhex(r['content'].removeprefix('\\x')) for r in rows) + folder.read('Doc.md')
+    known = b'\n'.join(Stored(hf, url).texts().values()) + folder.read('Doc.md')
     assert all(mark.encode() in known for mark in told), [m for m in told if m.encode() not in known]
     for text in saved:
         assert text in known, text

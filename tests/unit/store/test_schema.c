@@ -129,3 +129,37 @@ TEST(test_schema__read_only_changes_nothing)
     assert_int_equal(files_ask(&w.files, "SELECT count(*) FROM sqlite_master"), 1);
     world_release(&w);
 }
+
+TEST(test_schema__sessions_of_before_are_added_up)
+{
+    static const char differ[] =
+        "SELECT count(*) FROM (SELECT tenant_id, minute, owner, sessions, live, executions, "
+        "tokens_high, tokens_low, lived_ms FROM session_sums EXCEPT SELECT tenant_id, "
+        "max(created_at, last_activity_at) / 60000, owner, count(*), sum(status IN ('active', "
+        "'idle')), sum(tool_execution_count), sum(total_tokens_used >> 32), "
+        "sum(total_tokens_used & 4294967295), sum(coalesce(terminated_at, last_activity_at) "
+        "- created_at) FROM edge_mcp_sessions GROUP BY 1, 2, 3)";
+    struct world w;
+    struct error err;
+    world_init(&w);
+    struct schema *s = open_schema(&w, false);
+    assert_true(schema_migrate(s, &err));
+    assert_true(schema_rollback(s, 12, &err));
+    files_exec(
+        &w.files,
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) "
+        "INSERT INTO edge_mcp_sessions (id, session_id, tenant_id, owner, edge_mcp_id, "
+        "status, origin, created_at, last_activity_at, tool_execution_count, "
+        "total_tokens_used) SELECT 'id-' || i, 's' || i, 'default', 'o' || i % 3, 'e', "
+        "iif(i % 4, 'active', 'terminated'), 'rest', i * 1000, i * 20000, i, i << 33 FROM n");
+    if (!schema_migrate(s, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(files_ask(&w.files, "SELECT sum(sessions) FROM session_sums"), 50);
+    assert_int_equal(files_ask(&w.files, differ), 0);
+    files_exec(&w.files, "UPDATE edge_mcp_sessions SET last_activity_at = last_activity_at + 90000 "
+                         "WHERE rowid % 2; DELETE FROM edge_mcp_sessions WHERE rowid % 5 = 0");
+    assert_int_equal(files_ask(&w.files, "SELECT sum(sessions) FROM session_sums"), 40);
+    assert_int_equal(files_ask(&w.files, differ), 0);
+    schema_close(s);
+    world_release(&w);
+}
