@@ -4,7 +4,7 @@
 #include "base/log_text.h"
 
 #include "base/clock.h"
-#include "base/utf8.h"
+#include "base/invisible.h"
 
 #define LONGEST_VALUE 1024
 
@@ -45,10 +45,7 @@ bool log_key_is_secret(const char *key)
 /* Whether a valid character may be shown as it is. */
 static bool is_harmless(uint32_t code)
 {
-    if (code < 0x20 || (code >= 0x7f && code <= 0x9f))
-        return false;
-    /* Line and paragraph separators break lines in some viewers. */
-    return !utf8_is_bidi_control(code) && code != 0x2028 && code != 0x2029 && code != 0xfeff;
+    return !utf8_is_invisible(code);
 }
 
 static const char *short_escape(uint32_t code)

@@ -76,7 +76,7 @@ static void end_row(struct docs_cmd *c)
 
 static void add_json(struct docs_cmd *c, struct str json)
 {
-    buf_addstr(&c->out, json);
+    docs_view_json(&c->out, json);
     buf_addc(&c->out, '\n');
     c->rows++;
 }
@@ -186,7 +186,11 @@ static bool run_show(struct docs_cmd *c, struct error *err)
         critic_parse(text, c->client.mem, &critic);
         text = critic_accepted(&critic, c->client.mem);
     }
-    buf_addstr(&c->out, text);
+    /* A file or pipe gets the document's own bytes. */
+    if (isatty(STDOUT_FILENO))
+        docs_view_text(&c->out, text, "");
+    else
+        buf_addstr(&c->out, text);
     return true;
 }
 
@@ -208,6 +212,21 @@ static bool run_restore(struct docs_cmd *c, struct error *err)
     else
         fprintf(stderr, "%.*s is what it was at revision %lld; that is revision %lld\n",
                 STR_ARG(c->where), (long long)revision, (long long)o.revision);
+    return true;
+}
+
+static bool run_move(struct docs_cmd *c, struct error *err)
+{
+    struct str to = str_of(c->cli->args[2]), json;
+    int64_t links;
+
+    if (!docs_client_move(&c->client, c->where, to, str_of(cli_flag(c->cli, "--reason")), &links,
+                          &json, err))
+        return false;
+    if (c->json)
+        add_json(c, json);
+    else
+        fprintf(stderr, "moved to %.*s; %lld links rewritten\n", STR_ARG(to), (long long)links);
     return true;
 }
 
@@ -354,6 +373,7 @@ static const struct docs_verb verbs[] = {
     {"log", 1, 1, {USUAL, "--limit"}, run_log, "PATH"},
     {"show", 1, 1, {USUAL, "--revision", "--accepted"}, run_show, "PATH"},
     {"restore", 1, 1, {USUAL, "--revision", "--reason"}, run_restore, "PATH --revision N"},
+    {"move", 2, 2, {USUAL, "--reason"}, run_move, "PATH NEW-PATH"},
     {"suggestions", 0, 1, {USUAL}, run_suggestions, "[FOLDER or PATH]"},
     {"accept", 1, 15, {USUAL, "--all", "--reason", "--text"}, run_accept, "PATH ID… or --all"},
     {"reject", 1, 15, {USUAL, "--all", "--reason"}, run_reject, "PATH ID… or --all"},
@@ -390,8 +410,8 @@ int cmd_docs(struct cli *cli)
     while (i < countof(verbs) && (!cli->n_args || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
     if (i == countof(verbs))
-        return cli_usage(cli,
-                         "say list, log, show, restore, suggestions, accept, reject or review");
+        return cli_usage(
+            cli, "say list, log, show, restore, move, suggestions, accept, reject or review");
     if (cli->n_args - 1 < verbs[i].min_args || cli->n_args - 1 > verbs[i].max_args)
         return cli_usage(cli, "docs %s takes %s", verbs[i].name, verbs[i].usage);
     const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));

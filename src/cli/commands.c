@@ -107,7 +107,7 @@ static const struct cli_flag docs_flags[] = {
     {"--accepted", NULL, "as it reads with everything accepted (show)"},
     {"--all", NULL, "every change of the document; comments stay (accept, reject)"},
     {"--text", "TEXT", "write this instead of what is suggested (accept, one)"},
-    {"--reason", "TEXT", "why, for the history (accept, reject, restore)"},
+    {"--reason", "TEXT", "why, for the history (accept, reject, restore, move)"},
     {"--limit", "N", "at most so many (log); 50 unless told"},
     DATA_FLAG,
     {"--url", "URL", "ask a Holdfast that listens there, with the key in HOLDFAST_KEY"},
@@ -157,8 +157,9 @@ const struct cli_command cli_commands[] = {
     {
         .name = "docs",
         .group = "Look",
-        .usage = "list [FOLDER] | log PATH | show PATH | restore PATH --revision N | suggestions "
-                 "[FOLDER|PATH] | accept PATH ID|--all | reject PATH ID|--all | review "
+        .usage = "list [FOLDER] | log PATH | show PATH | restore PATH --revision N | move PATH "
+                 "NEW-PATH | suggestions [FOLDER|PATH] | accept PATH ID|--all | reject PATH "
+                 "ID|--all | review "
                  "[FOLDER|PATH]",
         .summary = "Documents, their history, and what agents suggest: read it, and decide.",
         .examples = {"holdfast docs review Lens",

@@ -338,3 +338,28 @@ bool docs_client_restore(struct docs_client *c, struct str path, int64_t revisio
         r.headers = arena_printf(c->mem, "If-Match: %.*s\r\n", STR_ARG(etag));
     return post(c, &r, ret, err);
 }
+
+bool docs_client_move(struct docs_client *c, struct str path, struct str new_path,
+                      struct str reason, int64_t *ret_links, struct str *ret_json,
+                      struct error *err)
+{
+    struct control_request r = {.method = "POST"};
+    struct js_writer w;
+    struct js_doc doc;
+    struct buf out;
+
+    if (!docs_client_target(c, path, "/move", &r.path, err))
+        return false;
+    buf_init(&out, 64 * 1024);
+    js_begin(&w, &out);
+    js_object(&w);
+    js_kv_string(&w, "new_path", new_path);
+    js_kv_string(&w, "reason", reason);
+    js_kv_string(&w, "author", c->author);
+    js_object_end(&w);
+    r.body = take(&out, c->mem);
+    if (!control_send(c->control, &r, c->mem, ret_json, err) || !parse(c, *ret_json, &doc, err))
+        return false;
+    *ret_links = number(&doc, js_root(&doc), "links_rewritten");
+    return true;
+}

@@ -52,6 +52,11 @@ must_check bool docs_client_restore(struct docs_client *c, struct str path, int6
                                     struct str etag, struct str reason, struct docs_outcome *ret,
                                     struct error *err);
 
+/* Moves a document inside its folder; *ret_links: how many links were rewritten. */
+must_check bool docs_client_move(struct docs_client *c, struct str path, struct str new_path,
+                                 struct str reason, int64_t *ret_links, struct str *ret_json,
+                                 struct error *err);
+
 /* GET, parsed.  *ret_json may be NULL. */
 must_check bool docs_client_get(struct docs_client *c, struct str target, struct js_doc *ret,
                                 struct str *ret_json, struct error *err);

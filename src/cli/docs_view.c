@@ -2,29 +2,54 @@
 /* What a suggestion looks like: type, author and age in words, the change in its surroundings. */
 #include "cli/docs_view.h"
 
-static void add_hidden(struct buf *out, unsigned char c)
+#include "base/invisible.h"
+
+/* An emoji may be followed by the character that asks for its colours, or joins it with the next.
+ */
+static bool is_emoji_part(uint32_t previous, uint32_t code)
 {
-    buf_addf(out, "\\x%02x", c);
+    bool is_emoji =
+        (previous >= 0x2190 && previous <= 0x2bff) || (previous >= 0x1f000 && previous <= 0x1faff);
+    return is_emoji && (code == 0xfe0f || code == 0x200d);
 }
 
 void docs_view_text(struct buf *out, struct str text, const char *indent)
 {
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        /* U+0080 to U+009F are controls too. */
-        bool is_c1 = c == 0xc2 && i + 1 < text.n && (unsigned char)text.p[i + 1] < 0xa0;
-        if (c == '\n') {
+    uint32_t code, previous = 0;
+
+    for (size_t i = 0, n; i < text.n; i += n, previous = code) {
+        bool is_line_end = text.p[i] == '\r' && (i + 1 == text.n || text.p[i + 1] == '\n');
+        n = utf8_decode(text.p + i, text.p + text.n, &code);
+        if (n == 0) {
+            buf_addf(out, "\\x%02x", (unsigned char)text.p[i]);
+            code = 0;
+            n = 1;
+        } else if (code == '\n') {
             buf_addc(out, '\n');
             buf_addz(out, indent);
-        } else if (c == '\r') {
-            continue; /* of a CRLF, or nothing to see */
-        } else if ((c < ' ' && c != '\t') || c == 0x7f) {
-            add_hidden(out, c);
-        } else if (is_c1) {
-            add_hidden(out, (unsigned char)text.p[++i]);
+        } else if (is_line_end) {
+            continue;
+        } else if (code == '\t' || !utf8_is_invisible(code) || is_emoji_part(previous, code)) {
+            buf_add(out, text.p + i, n);
         } else {
-            buf_addc(out, (char)c);
+            buf_addf(out, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
         }
+    }
+}
+
+void docs_view_json(struct buf *out, struct str json)
+{
+    uint32_t code;
+
+    for (size_t i = 0, n; i < json.n; i += n) {
+        n = utf8_decode(json.p + i, json.p + json.n, &code);
+        if (n <= 1 || !utf8_is_invisible(code))
+            buf_add(out, json.p + i, n = n ? n : 1);
+        else if (code < 0x10000)
+            buf_addf(out, "\\u%04x", code);
+        else
+            buf_addf(out, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10),
+                     0xdc00 + ((code - 0x10000) & 0x3ff));
     }
 }
 

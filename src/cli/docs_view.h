@@ -5,9 +5,12 @@
 
 #include "cli/docs_client.h"
 
-/* Text with every control character but tab and line feed made visible; each line but the first
- * begins with `indent`. */
+/* Text with every character that cannot be seen (base/invisible.h) but tab and line end made
+ * visible as \x1b or \u202e; each line but the first begins with `indent`.  Whatever a command
+ * prints of documents, names and authors goes through here. */
 void docs_view_text(struct buf *out, struct str text, const char *indent);
+/* JSON that says the same, with those characters as \u escapes. */
+void docs_view_json(struct buf *out, struct str json);
 /* "3 min ago"; nothing for 0. */
 void docs_view_ago(struct buf *out, int64_t time_ms, int64_t now_ms);
 /* "substitution by Ada's AI, 3 min ago" */

@@ -82,6 +82,7 @@ struct docs_call {
     /* docs_change(): where to put what the session has read of the document, for the change to look
      * at.  Asked when it is the change's turn, so that the session's earlier changes count. */
     struct docs_lines **lines;
+    bool spares_others; /* docs_move(): refused when it would change other documents */
     void (*done)(struct docs_call *c);
     void *user;
 
@@ -95,7 +96,9 @@ struct docs_call {
     bool changed;                   /* docs_change(): false when it already was so */
     struct revision_row *revisions; /* docs_history(), docs_revision() */
     size_t n_revisions;
-    int64_t number; /* docs_move(): links rewritten */
+    int64_t number;      /* docs_move(): links rewritten */
+    struct str *linking; /* docs_move() that was refused: paths of the others it would change */
+    size_t n_linking;
 
     /* private */
     struct docs *home;
@@ -170,7 +173,8 @@ void docs_change(struct docs *d, struct docs_call *call);
  * ERR_CONFLICT: something is there. */
 void docs_create(struct docs *d, struct docs_call *call, struct str bytes);
 /* call->place goes to `to_path` of the same folder; links to it are rewritten, and its own relative
- * ones go on meaning what they meant; call->number: how many. */
+ * ones go on meaning what they meant; call->number: how many.  With call->spares_others no other
+ * document is changed: ERR_DENIED and call->linking when one would have to be. */
 void docs_move(struct docs *d, struct docs_call *call, struct str to_path);
 /* Anything else that reads names or the index: call->work alone. */
 void docs_work(struct docs *d, struct docs_call *call);

@@ -121,11 +121,12 @@ static struct str spell_anew(struct rewrite *r, struct str target, struct str me
     return STR_NONE;
 }
 
-/* What a wiki link cannot hold would end it, or begin its anchor or alias. */
+/* What a wiki link cannot hold would end it, begin its anchor or alias, or be read as CriticMarkup
+ * or HTML in the document that links. */
 static bool wiki_can_hold(struct str target)
 {
     for (size_t i = 0; i < target.n; i++)
-        if ((unsigned char)target.p[i] < 0x20 || strchr("[]|#`\\\x7f", target.p[i]))
+        if ((unsigned char)target.p[i] < 0x20 || strchr("[]|#`\\{}<>\x7f", target.p[i]))
             return false;
     return target.n > 0 && target.p[0] != ' ' && target.p[target.n - 1] != ' ' &&
            !str_starts(target, STR("//")) &&
@@ -141,7 +142,7 @@ static struct str encode(struct str target, bool angled, struct arena *mem)
     buf_init(&b, SIZE_MAX / 4);
     for (size_t i = 0; i < target.n; i++) {
         unsigned char c = (unsigned char)target.p[i];
-        bool stands = c > ' ' && c != 0x7f && !strchr("()<>%#?:\\`\"", c);
+        bool stands = c > ' ' && c != 0x7f && !strchr("()<>{}[]%#?:\\`\"", c);
         if (stands || (angled && strchr(" ()\"", c) && c))
             buf_addc(&b, (char)c);
         else

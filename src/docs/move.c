@@ -82,6 +82,39 @@ static void take_others(struct moving *m, const struct str *paths, size_t n)
     }
 }
 
+/* Which of the others hold a link that the move would rewrite.  One that cannot be read would not
+ * be rewritten either. */
+static void find_linking(struct docs_call *c)
+{
+    struct moving *m = c->moving;
+
+    c->linking = arena_zalloc(c->mem, (m->n + 1) * sizeof(*c->linking));
+    for (size_t i = 0; i < m->n; i++) {
+        struct arena *mem = arena_new(DOCS_ARENA);
+        struct vault_file file;
+        struct error unread;
+        size_t links = 0;
+        if (!str_eq(m->others[i], m->from) &&
+            vault_read(c->place.folder->vault, m->others[i], mem, &file, &unread))
+            (void)links_rewrite(file.bytes, m->others[i], m->others[i], m->from, c->to_path, exists,
+                                m, mem, &links);
+        if (links > 0)
+            c->linking[c->n_linking++] = m->others[i];
+        arena_free(mem);
+    }
+}
+
+/* Other documents are changed by people only: the move waits for one of them. */
+static bool spare_others(struct docs_call *c, struct error *err)
+{
+    find_linking(c);
+    if (c->n_linking > 0)
+        return error_set(err, ERR_DENIED, "%zu other document%s to this one, and would be changed",
+                         c->n_linking, c->n_linking == 1 ? " links" : "s link");
+    c->moving->n = 0; /* also one that gets a link in this moment */
+    return true;
+}
+
 /* Who links to it is asked before it moves: afterwards nobody does. */
 static bool find_and_move(struct docs_call *c, struct error *err)
 {
@@ -100,6 +133,8 @@ static bool find_and_move(struct docs_call *c, struct error *err)
     if (more || also)
         return error_set(err, ERR_LIMIT,
                          "More than 1,000 documents link to this one; move it by hand");
+    if (c->spares_others && !spare_others(c, err))
+        return false;
     return vault_move(c->place.folder->vault, c->place.path, c->to_path, err);
 }
 

@@ -40,6 +40,9 @@ must_check bool vault_is_current(struct vault *v, struct error *err);
 bool vault_is_lost(const struct vault *v); /* what vault_is_current() found last; any thread */
 
 must_check bool vault_path_check(struct str path, struct error *err); /* ERR_BAD_INPUT */
+/* For a path that an agent chooses: ERR_BAD_INPUT names the first character that means something in
+ * CriticMarkup, links or HTML, or cannot be seen.  Documents that have such names stay readable. */
+must_check bool vault_name_check(struct str path, struct error *err);
 
 struct vault_file {
     struct str bytes; /* as they are: BOM and CRLF kept */

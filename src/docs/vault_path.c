@@ -2,7 +2,7 @@
 /* What may name a document.  The kernel keeps every open beneath the root whatever the name is
  * (vault.c); this is the first fence, and gives the reasons that its reader can act upon.  Names
  * are taken as bytes: "%2e%2e" and "..\" are odd names, not ways out. */
-#include "base/utf8.h"
+#include "base/invisible.h"
 #include "docs/vault_impl.h"
 
 static bool check_part(struct str part, struct error *err)
@@ -28,6 +28,33 @@ static bool has_control(struct str s)
         if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
             return true;
     return false;
+}
+
+/* A name is copied into links of other documents and shown in review.  These characters would be
+ * read there as markup: CriticMarkup and its metadata, wiki links, anchors, code, HTML. */
+#define NAME_MARKUP "{}<>&\"[]|#^`\\"
+
+bool vault_name_check(struct str path, struct error *err)
+{
+    uint32_t code;
+
+    for (size_t i = 0, n; i < path.n; i += n) {
+        n = utf8_decode(path.p + i, path.p + path.n, &code);
+        if (n == 0)
+            return error_set(err, ERR_BAD_INPUT,
+                             "the name is not UTF-8 at byte %zu; send it as UTF-8", i);
+        if (utf8_is_invisible(code))
+            return error_set(err, ERR_BAD_INPUT,
+                             "the name holds the invisible character U+%04X; choose a name without "
+                             "control, zero-width and direction characters",
+                             code);
+        if (code < 0x80 && strchr(NAME_MARKUP, (int)code))
+            return error_set(err, ERR_BAD_INPUT,
+                             "the name holds '%c' (U+%04X), which is markup in documents that link "
+                             "to it; choose a name without any of %s",
+                             (char)code, code, NAME_MARKUP);
+    }
+    return true;
 }
 
 bool vault_path_check(struct str path, struct error *err)

@@ -198,6 +198,8 @@ void api_put_document(struct api_call *c);
 void api_list_revisions(struct api_call *c);
 void api_get_revision(struct api_call *c);
 void api_restore_document(struct api_call *c);
+/* docs_move.c */
+void api_move_document(struct api_call *c);
 /* docs_apply.c */
 void api_apply_suggestions(struct api_call *c);
 /* logins.c */

@@ -40,13 +40,16 @@ struct context_alias_body {
     struct str context, append; /* JSON */
 };
 
-/* A document's text; going back to a revision; a decision about suggestions. */
+/* A document's text; going back to a revision; a new path; a decision about suggestions. */
 struct document_body {
     struct str content, reason, author;
 };
 struct restore_body {
     int64_t revision;
     struct str reason, author;
+};
+struct move_body {
+    struct str new_path, reason, author;
 };
 struct apply_body {
     struct str path, text, reason, author;
@@ -58,7 +61,7 @@ struct apply_body {
 extern const struct api_body body_session, body_session_patch, body_refresh, body_record,
     body_record_alias, body_edge_auth, body_context, body_context_patch, body_context_put_alias,
     body_context_patch_alias, body_login, body_refresh_login, body_document, body_restore,
-    body_apply, body_settle_item;
+    body_move, body_apply, body_settle_item;
 
 /* A js_bind_read: between min and max characters, without NUL; its data is an api_kind. */
 bool body_read_text(const struct js_binding *b, const struct js_field *f,

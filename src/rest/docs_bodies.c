@@ -170,3 +170,19 @@ static const struct js_field restore_fields[] = {
     {0},
 };
 const struct api_body body_restore = {.name = "DocumentRestore", .fields = restore_fields};
+
+static const struct js_field move_fields[] = {
+    {.name = "new_path",
+     .kind = JS_BIND_CUSTOM,
+     .read = body_read_text,
+     .data = &kind_text,
+     .min = 1,
+     .max = 2000,
+     .required = true,
+     .offset = offsetof(struct move_body, new_path),
+     .help = "Where it goes, in the same folder: Folder/Path.md."},
+    FIELD_REASON(move_body),
+    FIELD_AUTHOR(move_body),
+    {0},
+};
+const struct api_body body_move = {.name = "DocumentMove", .fields = move_fields};

@@ -83,6 +83,7 @@ const struct api_param docs_restore_params[] = {
      .help = "Only while the document is this one; whatever it is when absent."},
     {0},
 };
+const struct api_param docs_move_params[] = {PARAM_FOLDER, PARAM_PATH, {0}};
 const struct api_param docs_suggestions_params[] = {
     PARAM_ONE_FOLDER,
     {.name = "path",
@@ -137,6 +138,11 @@ const struct api_answer docs_revision_answers[] = {{200, "Revision", "The revisi
                                                    {0}};
 const struct api_answer docs_restore_answers[] = {
     {200, "DocumentState", "It is as it was."}, BUSY, STALE, TOO_LARGE, BAD_TYPE, {0}};
+const struct api_answer docs_move_answers[] = {{200, "DocumentMoved", "It stands at its new path."},
+                                               {409, "Problem", "Something is at the new path."},
+                                               TOO_LARGE,
+                                               BAD_TYPE,
+                                               {0}};
 const struct api_answer docs_suggestions_answers[] = {
     {200, "SuggestionList",
      "A page, by folder and path. A page may be short or empty and others follow it: go on while "
@@ -194,6 +200,12 @@ const struct api_member docs_document_members[] = {
 const struct api_member docs_state_members[] = {
     MEMBER_PATH, {"revision", "integer", NULL, true, NULL, NULL, "The newest in its history."},
     MEMBER_ETAG, {"changed", "boolean", NULL, true, NULL, NULL, "False when it already was so."},
+    {0},
+};
+const struct api_member docs_moved_members[] = {
+    MEMBER_PATH,
+    {"links_rewritten", "integer", NULL, true, NULL, NULL,
+     "Links in it and in other documents that were written anew."},
     {0},
 };
 const struct api_member docs_revision_members[] = {

@@ -49,6 +49,7 @@ static const struct {
     {"current", "true"},
     {"path", "\"Lens/notes/plan.md\""},
     {"revision", "3"},
+    {"new_path", "\"Lens/notes/plan.md\""},
     {"etag", "\"\\\"9f86d081884c\\\"\""},
     {"content", "\"The plan\\n\""},
     {"author", "\"Ada\""},

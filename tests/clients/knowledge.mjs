@@ -73,9 +73,13 @@ async function get_links(peer) {
 }
 
 async function move(peer, args) {
-    same(text(await peer.call('move', {file_path: doc('other'), new_path: doc('moved')})),
-        `Moved ${doc('other')} -> ${doc('moved')} (1 links rewritten)`, 'the answer');
-    must(plain(args, 'made').includes(`[[${mine}-moved]]`), 'the link follows', plain(args, 'made'));
+    const there = {file_path: doc('other'), new_path: doc('moved')};
+    const refused = await failure(peer.call('move', there), 'a document that another links to');
+    must(refused.message.includes(doc('made')), 'the refusal names the other', refused.message);
+    must(plain(args, 'made').includes(`[[${mine}-other]]`), 'the link is left alone', plain(args, 'made'));
+    const change = {file_path: doc('made'), old_string: `see [[${mine}-other]]`, new_string: 'see nothing', session_id: session};
+    must(text(await peer.call('edit', change)).startsWith('Edited '), 'the link may be suggested away');
+    same(text(await peer.call('move', there)), `Moved ${doc('other')} -> ${doc('moved')} (0 links rewritten)`, 'the answer');
 }
 
 // A client that never saw the session but in a text: another transport, the headline of it all.

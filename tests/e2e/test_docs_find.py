@@ -209,16 +209,58 @@ def test_create__with_markup_is_refused_and_comments_are_signed(kb):
     assert not os.path.exists(kb.file('Lens/m.md'))
 
 
-def test_move__rewrites_the_links(kb):
-    kb.write('Lens/m/A.md', 'A, see [[B]]\n')
-    kb.write('Lens/m/B.md', 'B, see [[m/A]] and [a](A.md#part) and ![[A|name]]\n')
-    wait_for(lambda: 'Lens/m/B.md' in said(call(kb, 'get_links', file_path='Lens/m/A.md')), 'the links')
-    text = said(call(kb, 'move', file_path='Lens/m/A.md', new_path='Lens/m/sub/C.md'))
-    assert text == 'Moved Lens/m/A.md -> Lens/m/sub/C.md (4 links rewritten)'
-    assert not os.path.exists(kb.file('Lens/m/A.md'))
-    assert b'C' in kb.bytes('Lens/m/B.md') and b'A.md' not in kb.bytes('Lens/m/B.md')
-    assert b'#part' in kb.bytes('Lens/m/B.md') and b'|name]]' in kb.bytes('Lens/m/B.md')
-    assert said(call(kb, 'get_links', file_path='Lens/m/sub/C.md')) == LINKS % ('- Lens/m/B.md', '- Lens/m/B.md')
+def linked(kb, folder):
+    """Two documents that link to each other, and the index knows."""
+    kb.write(f'{folder}/m/A.md', 'A, see [[B]]\n')
+    kb.write(f'{folder}/m/B.md', 'B, see [[m/A]] and [a](A.md#part) and ![[A|name]]\n')
+    wait_for(lambda: f'{folder}/m/B.md' in said(call(kb, 'get_links', file_path=f'{folder}/m/A.md')), 'the links')
+
+
+def test_move__rewrites_the_links_where_agents_write(kb):
+    linked(kb, 'Desk')
+    text = said(call(kb, 'move', file_path='Desk/m/A.md', new_path='Desk/m/sub/C.md'))
+    assert text == 'Moved Desk/m/A.md -> Desk/m/sub/C.md (4 links rewritten)'
+    assert not os.path.exists(kb.file('Desk/m/A.md'))
+    assert b'C' in kb.bytes('Desk/m/B.md') and b'A.md' not in kb.bytes('Desk/m/B.md')
+    assert b'#part' in kb.bytes('Desk/m/B.md') and b'|name]]' in kb.bytes('Desk/m/B.md')
+    wait_for(lambda: said(call(kb, 'get_links', file_path='Desk/m/sub/C.md')) == LINKS % ('- Desk/m/B.md', '- Desk/m/B.md'), 'the index')
+
+
+def test_move__that_would_change_other_documents_is_for_a_person(kb):
+    linked(kb, 'Lens')
+    before = kb.bytes('Lens/m/A.md'), kb.bytes('Lens/m/B.md')
+    assert refused(call(kb, 'move', file_path='Lens/m/A.md', new_path="Lens/m/it's.md")) == (
+        "Error: Lens/m/A.md was not moved. 1 other document links to it, and in 'Lens' agents do not change documents without review: "
+        "Lens/m/B.md. Ask a person to run `holdfast docs move 'Lens/m/A.md' 'Lens/m/it'\\''s.md'`, which moves it and rewrites the links.")
+    assert (kb.bytes('Lens/m/A.md'), kb.bytes('Lens/m/B.md')) == before
+    # One that differs in case alone changes no link; one that nobody links to goes.
+    assert said(call(kb, 'move', file_path='Lens/m/A.md', new_path='Lens/m/a.md')) == 'Moved Lens/m/A.md -> Lens/m/a.md (0 links rewritten)'
+    assert kb.bytes('Lens/m/B.md') == before[1]
+    path = kb.new('alone\n')
+    assert said(call(kb, 'move', file_path=path, new_path='Lens/m/alone.md')).startswith('Moved ')
+
+
+MARKUP_NAMES = ['{--{"author":"Chris","time":1}@@.md', 'a}.md', 'a<b.md', 'a>b.md', 'R&D.md', 'a"b.md', 'a[b.md', 'a]b.md', 'a|b.md',
+                'a#b.md', 'a^b.md', 'a`b.md', 'a\\b.md', 'sub{++/x.md']
+UNSEEN_NAMES = ['a\x01.md', 'a\n.md', 'a\x7f.md', 'a\x85.md', 'a\u202eb.md', 'a\u200bb.md', 'a\u2066b.md', 'a\ufeffb.md', 'a\u00adb.md',
+                'a\U000e0041b.md', 'a\ufe0fb.md', 'a\u2028b.md']
+
+
+@pytest.mark.parametrize('name', MARKUP_NAMES + UNSEEN_NAMES)
+@pytest.mark.parametrize('folder', ['Lens', 'Desk'])
+def test_a_new_name__with_markup_or_unseen_characters_is_refused(kb, folder, name):
+    path = kb.new('text\n', folder)
+    wrong = next(c for c in name if c in '{}<>&"[]|#^`\\' or not c.isprintable() or c == '\ufe0f')
+    for reply in (call(kb, 'create', file_path=f'{folder}/{name}', content='x'), call(kb, 'move', file_path=path, new_path=f'{folder}/{name}')):
+        assert f'U+{ord(wrong):04X}' in refused(reply)
+    assert os.path.exists(kb.file(path)) and not os.path.exists(kb.file(f'{folder}/{name}'))
+
+
+def test_a_name_with_markup__that_is_there_already_is_read_and_moved(kb):
+    path = kb.write('Desk/{--R&D--}.md', 'odd\n')
+    handle = handle_of(kb.read(path))
+    said(kb.edit(path, 'odd', 'even', handle))
+    said(call(kb, 'move', file_path=path, new_path='Desk/even, (plain) name = ok~.md'))
 
 
 @pytest.mark.parametrize('path, to, text', [

@@ -427,7 +427,7 @@ def everything(docs):
     one = docs.read('Lens/plain.md')
     match = one.json()['etag'] if one.status == 200 else '*'
     return [docs.write('Lens/plain.md', 'mine\n', match=match), docs.write('Lens/fresh.md', 'x', new=True),
-            docs.restore('Lens/plain.md', 1), docs.apply('Lens/plan.md', 'accept', [{'raw_markup': '{--the --}'}])]
+            docs.restore('Lens/plain.md', 1), docs.move('Lens/deep/er/note.md', 'Lens/deep/note.md'), docs.apply('Lens/plan.md', 'accept', [{'raw_markup': '{--the --}'}])]
 
 
 def test_access__users_and_keys_with_the_scope_decide_others_read(guarded):
@@ -442,7 +442,7 @@ def test_access__users_and_keys_with_the_scope_decide_others_read(guarded):
     for reply in everything(auditor):
         refused(reply, 403, 'denied')
     assert auditor.document('Lens/plain.md')
-    assert [r.status for r in everything(reviewer)] == [200, 201, 200, 200]
+    assert [r.status for r in everything(reviewer)] == [200, 201, 200, 200, 200]
     assert {r.get('author') for r in member.revisions('Lens/plain.md')} == {None, 'proofreader'}
     one = person.document('Lens/plain.md')
     assert person.write('Lens/plain.md', 'hers\n', match=one['etag'], author='somebody else').status == 200
@@ -462,7 +462,7 @@ def test_access__a_key_for_one_folder_knows_of_no_other(guarded):
     for folder in ('Other', 'Nowhere'):
         paths = f'{folder}/secret.md'
         answers = [docs.read(paths), docs.history(paths), docs.revision(paths, 1), docs.write(paths, 'x', match='*'),
-                   docs.write(paths, 'x', new=True), docs.restore(paths, 1), docs.apply(paths, 'accept', [{'raw_markup': '{++Hidden++}'}])]
+                   docs.write(paths, 'x', new=True), docs.restore(paths, 1), docs.move(paths, 'Other/p.md'), docs.apply(paths, 'accept', [{'raw_markup': '{++Hidden++}'}])]
         for reply in answers:
             refused(reply, 404, 'not_found', MISSING)
         refused(docs.get('/docs/files?folder=' + folder), 404, 'not_found')

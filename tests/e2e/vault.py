@@ -69,6 +69,9 @@ class Docs(Rest):
     def revision(self, path, number):
         return self.get(f'/docs/files/{quoted(path)}/history/{number}')
 
+    def move(self, path, new_path, **members):
+        return self.post(f'/docs/files/{quoted(path)}/move', {'new_path': new_path, **members})
+
     def restore(self, path, revision, match=None, **members):
         return self.post(f'/docs/files/{quoted(path)}/restore', {'revision': revision, **members},
                          headers={'If-Match': match} if match else None)

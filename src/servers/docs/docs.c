@@ -141,7 +141,8 @@ static const struct builtin_tool tools[] = {
         .name = "move",
         .definition =
             "{\"name\":\"move\",\"description\":\"Moves or renames a document inside its folder "
-            "and rewrites the links to it.\"" SCHEMA(
+            "and rewrites the links to it. Where edits are suggestions, a document that others "
+            "link to is moved by a person.\"" SCHEMA(
                 "\"file_path\",\"new_path\"", FILE_PROPERTY
                 ",\"new_path\":{\"type\":\"string\",\"description\":\"Where it goes "
                 "(e.g. 'Lens/Biology/Photosynthesis.md')\"}," SESSION_PROPERTY) WRITES,

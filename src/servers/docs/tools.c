@@ -58,7 +58,7 @@ void tool_done(struct tool_call *t)
 
 void tool_refuse(struct tool_call *t, const char *fmt, ...)
 {
-    char text[8192];
+    char text[16384];
     va_list args;
 
     va_start(args, fmt);

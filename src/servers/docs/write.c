@@ -5,13 +5,22 @@
 
 #include <stdlib.h>
 
+/* A path that the agent chose: it ends in .md, and what stands behind the folder's name can be
+ * copied into other documents. */
 static bool check_name(struct tool_call *t, struct str path)
 {
-    bool ok = path.n > 3 && (str_ends(path, STR(".md")) || str_ends(path, STR(".MD")));
+    const char *slash = path.n ? memchr(path.p, '/', path.n) : NULL;
+    struct str inside = slash ? str_n(slash + 1, path.n - (size_t)(slash + 1 - path.p)) : path;
+    struct error err;
 
-    if (!ok)
+    if (path.n <= 3 || !(str_ends(path, STR(".md")) || str_ends(path, STR(".MD")))) {
         tool_refuse(t, "Error: a document's path ends in .md; give one such as 'Folder/Name.md'.");
-    return ok;
+        return false;
+    }
+    if (vault_name_check(inside, &err))
+        return true;
+    tool_refuse(t, "Error: %s.", err.text);
+    return false;
 }
 
 /* The folder exists; else the names of those that do. */
@@ -122,6 +131,45 @@ void docs_tool_create(struct builtin_call *call)
     docs_create(tool_wait(t), &t->docs, STR_NONE);
 }
 
+#define LINKING_SHOWN 5
+
+/* For a person to paste into a shell, whatever the path holds. */
+static void add_quoted(struct buf *out, struct str path)
+{
+    buf_addc(out, '\'');
+    for (size_t i = 0; i < path.n; i++)
+        if (path.p[i] == '\'')
+            buf_addz(out, "'\\''");
+        else
+            buf_addc(out, path.p[i]);
+    buf_addc(out, '\'');
+}
+
+/* Documents that link to it would change, and nobody would have reviewed that. */
+static void refuse_linked(struct tool_call *t, const struct docs_call *c, struct str to)
+{
+    struct str folder = c->place.folder->name;
+    struct buf names, command;
+
+    buf_init(&names, 16384);
+    buf_init(&command, 16384);
+    add_quoted(&command, t->file_path);
+    buf_addc(&command, ' ');
+    add_quoted(&command, to);
+    for (size_t i = 0; i < c->n_linking && i < LINKING_SHOWN; i++)
+        buf_addf(&names, "%s%.*s/%.*s", i ? ", " : "", STR_ARG(folder), STR_ARG(c->linking[i]));
+    if (c->n_linking > LINKING_SHOWN)
+        buf_addf(&names, " and %zu more", c->n_linking - LINKING_SHOWN);
+    tool_refuse(t,
+                "Error: %.*s was not moved. %zu other document%s to it, and in '%.*s' agents do "
+                "not change documents without review: %.*s. Ask a person to run `holdfast docs "
+                "move %.*s`, which moves it and rewrites the links.",
+                STR_ARG(t->file_path), c->n_linking, c->n_linking == 1 ? " links" : "s link",
+                STR_ARG(folder), (int)names.n, names.p, (int)command.n, command.p);
+    buf_release(&names);
+    buf_release(&command);
+}
+
 static void on_moved(struct docs_call *c)
 {
     struct tool_call *t = c->user;
@@ -134,6 +182,8 @@ static void on_moved(struct docs_call *c)
     } else if (c->err.code == ERR_CONFLICT) {
         tool_refuse(t, "Path '%.*s' already exists in folder '%.*s'", STR_ARG(c->to_path),
                     STR_ARG(c->place.folder->name));
+    } else if (c->n_linking > 0) {
+        refuse_linked(t, c, to);
     } else {
         tool_fail(t, &c->err);
     }
@@ -165,6 +215,7 @@ void docs_tool_move(struct builtin_call *call)
     }
     t->docs.author = tool_author(t, call->mem).name;
     t->docs.kind = STR("move");
+    t->docs.spares_others = t->docs.place.folder->agent != AGENT_WRITE;
     t->docs.done = on_moved;
     docs_move(tool_wait(t), &t->docs, path);
 }

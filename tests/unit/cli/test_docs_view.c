@@ -32,6 +32,32 @@ TEST(test_docs_view__no_control_character_gets_through)
     buf_release(&out);
 }
 
+/* Each with the bytes of one character that nobody would see. */
+TEST(test_docs_view__characters_that_cannot_be_seen_are_shown_by_number)
+{
+    static const struct {
+        const char *text, *shown;
+    } rows[] = {
+        {"a\u202eb", "a\\u202eb"},                  /* right-to-left override */
+        {"a\u2066b\u2069", "a\\u2066b\\u2069"},     /* isolates */
+        {"a\u200b\u200db", "a\\u200b\\u200db"},     /* zero width */
+        {"a\ufe0fb", "a\\ufe0fb"},                  /* variation selector */
+        {"a\U000e0041", "a\\ue0041"},               /* tag */
+        {"a\ufeff", "a\\ufeff"},                    /* byte order mark */
+        {"a\u00ad", "a\\xad"},                      /* soft hyphen */
+        {"a\rb\r", "a\\x0db"},                      /* a carriage return that ends no line */
+        {"\xff\xc3", "\\xff\\xc3"},                 /* no UTF-8 */
+        {"\u2764\ufe0f \U0001f468\u200d\U0001f469", /* emoji stay whole */
+         "\u2764\ufe0f \U0001f468\u200d\U0001f469"},
+    };
+    for (size_t i = 0; i < countof(rows); i++)
+        assert_string_equal(view(str_of(rows[i].text)), rows[i].shown);
+    buf_reset(&out);
+    docs_view_json(&out, STR("{\"a\":\"\u202e\U000e0041\u00e4\"}"));
+    assert_string_equal(buf_str(&out).p, "{\"a\":\"\\u202e\\udb40\\udc41\u00e4\"}");
+    buf_release(&out);
+}
+
 TEST(test_docs_view__lines_after_the_first_are_indented)
 {
     assert_string_equal(view(STR("one\r\ntwo\nthree")), "one\n  two\n  three");
