@@ -112,7 +112,8 @@ bool docs_client_target(struct docs_client *c, struct str path, const char *tail
 {
     struct str rest = path, target = STR(FILES);
 
-    if (!path.n || path.p[0] == '/' || str_find(path, '/') == path.n || path.p[path.n - 1] == '/')
+    if (path.n < 4 || path.p[0] == '/' || str_find(path, '/') == path.n ||
+        !str_ieq(str_n(path.p + path.n - 3, 3), STR(".md")))
         return error_set(err, ERR_USAGE,
                          "a document is named Folder/Path.md; see `holdfast docs list`");
     while (rest.p) {

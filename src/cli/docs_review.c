@@ -112,8 +112,13 @@ static bool reload(struct review *r, struct str path, struct error *err)
     size_t n_fresh, first = 0, n_old = 0;
     int64_t hidden;
 
-    if (!docs_client_suggestions(r->c, path, &fresh, &n_fresh, &hidden, err))
-        return false;
+    if (!docs_client_suggestions(r->c, path, &fresh, &n_fresh, &hidden, err)) {
+        if (err->code != ERR_NOT_FOUND)
+            return false;
+        fresh = NULL; /* the document is gone, and what waited in it */
+        n_fresh = 0;
+        hidden = 0;
+    }
     while (first < r->n && !str_eq(r->items[first].path, path))
         first++;
     if (first == r->n) /* it had none left: before the first that follows it */

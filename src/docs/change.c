@@ -248,6 +248,36 @@ void docs_change(struct docs *d, struct docs_call *c)
     change_enter(c);
 }
 
+/* An empty document goes. */
+
+static bool remove_empty(struct docs_call *c, struct error *err)
+{
+    return vault_is_current(c->place.folder->vault, err) &&
+           vault_remove_empty(c->place.folder->vault, c->place.path, c->mem, &c->published.staged,
+                              err);
+}
+
+static void on_removed(struct docs_call *c)
+{
+    keep_path(c->home, open_folder_of(c->place.folder), c->place.path);
+    if (c->published.staged.n > 0)
+        late_add(c->home, c, c->place.path);
+    call_finish(c);
+}
+
+static void remove_begin(struct docs_call *c)
+{
+    call_submit(c, c->home->changes, remove_empty, on_removed);
+}
+
+void docs_remove_empty(struct docs *d, struct docs_call *c)
+{
+    c->home = d;
+    c->in_line = true;
+    c->begin = remove_begin;
+    change_enter(c);
+}
+
 /* A new document. */
 
 static bool create(struct docs_call *c, struct error *err)

@@ -146,6 +146,13 @@ void docs_end(struct docs_call *call);
 /* The folders this principal may use, sorted by name, in mem; any thread, inside a call. */
 size_t docs_visible(const struct docs_call *call, const struct docs_folder ***ret);
 const struct docs_folder *docs_folder(const struct docs_call *call, struct str name); /* or NULL */
+/* Whether `path` is `prefix`, or below the folder of that name; "" is above everything. */
+bool docs_is_under(struct str path, struct str prefix);
+/* Some of a folder's documents are at or under `path`; else ERR_NOT_FOUND with what is nearest. */
+must_check bool docs_check_path(const struct docs_folder *f, const struct vault_entry *entries,
+                                size_t n, struct str path, struct error *err);
+/* ERR_NOT_FOUND for a folder that is not there, with the nearest that the caller may use. */
+void docs_no_folder(const struct docs_call *call, struct str name, struct error *err);
 struct index *docs_index(const struct docs_call *call); /* on workers */
 /* Whether anybody is to be served documents at all. */
 bool docs_any(const struct docs *d);
@@ -172,6 +179,8 @@ void docs_change(struct docs *d, struct docs_call *call);
 /* A new document at call->place holding `bytes`, or, with call->change, what that makes of nothing.
  * ERR_CONFLICT: something is there. */
 void docs_create(struct docs *d, struct docs_call *call, struct str bytes);
+/* Takes the document away if it is empty; its history stays.  ERR_CONFLICT: it is not. */
+void docs_remove_empty(struct docs *d, struct docs_call *call);
 /* call->place goes to `to_path` of the same folder; links to it are rewritten, and its own relative
  * ones go on meaning what they meant; call->number: how many.  With call->spares_others no other
  * document is changed: ERR_DENIED and call->linking when one would have to be. */

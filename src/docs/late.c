@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Displaced files, for a minute: an editor that had one open may still write into it, and that is a
- * person's save like any other.  Then the change that displaced it is made again on what they
- * saved; where it does not apply any more, their text alone becomes the document.
+ * person's save like any other.  Then the change that displaced it, and every agent's change made
+ * on top of that one, are made again on what they saved; a change that does not apply any more is
+ * left out.
  *
  * Every two seconds all of them are looked at, in one go and on a worker.  What was found in one is
  * taken up text by text before it is looked at again.  Agents that change much leave many behind:
@@ -17,6 +18,18 @@
 #define LATE_SAFE_MS 2000 /* unwritten for so long, a file is let go of at the end */
 #define LATE_MANY 100
 
+/* An agent's change that may have to be made again, for as long as a displaced file asks for it. */
+struct made {
+    struct docs_change *change;
+    unsigned refs;
+};
+
+#define CHAIN_MAX 64 /* changes made again on one late save; past that the history has the save */
+struct chain_of_changes {
+    struct made *of[CHAIN_MAX]; /* oldest first */
+    size_t n;
+};
+
 struct late {
     struct list node;
     struct docs *home;
@@ -24,8 +37,10 @@ struct late {
     struct principal who;
     struct open_folder *folder;
     struct str path, staged, author, kind, reason;
-    uint8_t ours[SHA256_BYTES]; /* what the document held when it was displaced */
-    struct docs_change *change;
+    /* What the document held before and after the change that displaced this file. */
+    uint8_t base[SHA256_BYTES], ours[SHA256_BYTES];
+    bool has_base; /* false: a person saved in between, or a late save was taken up since */
+    struct chain_of_changes changes; /* that made `ours` of what was displaced */
     int64_t since_ms;
     bool is_busy;   /* looked at, or what was found is being taken up */
     bool is_untold; /* of what was found, something did not reach the history */
@@ -44,11 +59,27 @@ struct late_look {
     size_t n;
 };
 
+static void chain_add(struct chain_of_changes *c, struct made *m)
+{
+    m->refs++;
+    c->of[c->n++] = m;
+}
+
+static void chain_release(struct chain_of_changes *c)
+{
+    while (c->n > 0) {
+        struct made *m = c->of[--c->n];
+        if (--m->refs == 0) {
+            m->change->free(m->change);
+            free(m);
+        }
+    }
+}
+
 static void late_drop(struct late *l)
 {
     list_remove(&l->node);
-    if (l->change)
-        l->change->free(l->change);
+    chain_release(&l->changes);
     folder_unref(l->folder);
     arena_free(l->mem);
     free(l);
@@ -74,29 +105,62 @@ static struct late *late_new(struct docs *d, const struct docs_call *c, struct s
     return l;
 }
 
-/* What they saved, with the change made again where it applies. */
+/* What they saved, with the changes made again that apply. */
 struct late_change {
     struct docs_change change;
     struct late *late; /* lives until the call is done */
     struct str saved;
+    /* When it is the call's turn: the changes that made the document out of what was displaced, and
+     * what it holds if nobody else has changed it. */
+    struct chain_of_changes changes;
+    uint8_t tip[SHA256_BYTES];
+    bool is_made; /* they were made again on what was saved */
 };
 
 static bool run_late(struct docs_change *change, struct str bytes, struct arena *mem,
                      struct str *ret, struct error *err unused_arg)
 {
     struct late_change *lc = container_of(change, struct late_change, change);
-    struct late *l = lc->late;
     uint8_t now[SHA256_BYTES];
+    struct str text = lc->saved;
     struct error why;
 
     sha256(bytes, now);
-    if (memcmp(now, l->ours, sizeof(now)) != 0) {
+    lc->is_made = memcmp(now, lc->tip, sizeof(now)) == 0;
+    if (!lc->is_made) {
         *ret = bytes; /* somebody saved since, and saw what there was: the history has the rest */
         return true;
     }
-    if (!l->change || !l->change->run(l->change, lc->saved, mem, ret, &why))
-        *ret = lc->saved;
+    for (size_t i = 0; i < lc->changes.n; i++) {
+        struct docs_change *again = lc->changes.of[i]->change;
+        struct str next;
+        if (again->run(again, text, mem, &next, &why))
+            text = next;
+    }
+    *ret = text;
     return true;
+}
+
+/* The line keeps changes of one document apart, so at this call's turn nothing is under way that
+ * the list does not have yet. */
+static void follow(struct late_change *lc)
+{
+    const struct late *l = lc->late;
+
+    lc->changes.n = 0;
+    for (size_t i = 0; i < l->changes.n; i++)
+        chain_add(&lc->changes, l->changes.of[i]);
+    memcpy(lc->tip, l->ours, sizeof(lc->tip));
+    list_each(&l->home->late, node)
+    {
+        const struct late *next = list_entry(node, struct late, node);
+        if (next == l || next->folder != l->folder || !str_eq(next->path, l->path) ||
+            !next->has_base || next->changes.n != 1 || lc->changes.n == CHAIN_MAX ||
+            memcmp(next->base, lc->tip, sizeof(lc->tip)) != 0)
+            continue;
+        chain_add(&lc->changes, next->changes.of[0]);
+        memcpy(lc->tip, next->ours, sizeof(lc->tip));
+    }
 }
 
 void late_add(struct docs *d, struct docs_call *c, struct str path)
@@ -108,10 +172,15 @@ void late_add(struct docs *d, struct docs_call *c, struct str path)
     l = late_new(d, c, path, c->published.staged);
     if (c->published.n)
         memcpy(l->ours, c->published.versions[c->published.n - 1].sha256, sizeof(l->ours));
+    l->has_base = c->published.n == 2 && c->published.versions[1].is_ours;
+    if (l->has_base)
+        memcpy(l->base, c->published.versions[0].sha256, sizeof(l->base));
     /* A late save's own change is not for another time: it belongs to that save. */
     if (c->change && c->ok && c->change->run != run_late) {
-        l->change = c->change;
+        struct made *m = xcalloc(1, sizeof(*m));
+        m->change = c->change;
         c->change_kept = true;
+        chain_add(&l->changes, m);
     }
 }
 
@@ -153,8 +222,14 @@ static void on_late_done(struct docs_call *call)
     struct late_call *lc = container_of(call, struct late_call, call);
     struct late *l = lc->change.late;
 
-    if (call->ok && call->published.n)
+    if (call->ok && call->published.n && lc->change.is_made) {
+        struct chain_of_changes before = l->changes;
         memcpy(l->ours, call->published.versions[call->published.n - 1].sha256, sizeof(l->ours));
+        l->changes = lc->change.changes;
+        l->has_base = false;
+        lc->change.changes = before;
+    }
+    chain_release(&lc->change.changes);
     l->is_untold = l->is_untold || !call->is_told;
     docs_end(call);
     if (++l->at < l->n && !l->home->stopping) {
@@ -168,6 +243,12 @@ static void on_late_done(struct docs_call *call)
         l->folder->is_owing = true;
         late_drop(l);
     }
+}
+
+static void late_begin(struct docs_call *call)
+{
+    follow(&container_of(call, struct late_call, call)->change);
+    change_begin(call);
 }
 
 /* Oldest first; each is in the history before the next one's turn. */
@@ -192,7 +273,9 @@ static void take_up(struct late *l)
     docs_begin(l->home, &lc->call);
     lc->call.place.folder = &l->folder->shown;
     lc->call.place.path = l->path;
-    docs_change(l->home, &lc->call);
+    lc->call.in_line = true;
+    lc->call.begin = late_begin;
+    change_enter(&lc->call);
 }
 
 /* On the worker, and at the very end on the loop. */

@@ -326,6 +326,7 @@ static bool keep_look(const struct look *l, unsigned how, struct arena *mem, str
     kept[l->n] = '\0';
     ret->bytes = str_n(kept, l->n);
     ret->modified_ms = modified_ms(&l->st);
+    ret->is_read_only = (l->st.st_mode & 0222) == 0;
     sha256(bytes, ret->sha256);
     return true;
 }

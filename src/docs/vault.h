@@ -48,6 +48,7 @@ struct vault_file {
     struct str bytes; /* as they are: BOM and CRLF kept */
     uint8_t sha256[32];
     int64_t modified_ms;
+    bool is_read_only; /* nobody may write to it, by its mode */
 };
 /* ERR_NOT_FOUND: none there (a directory, symlink, FIFO or device is none).  ERR_BAD_INPUT: path or
  * bytes that are no document (not UTF-8, too large).  One that was written to a moment ago is read
@@ -87,13 +88,19 @@ struct vault_published {
 };
 /* Reads, applies, publishes; versions[0] is what was read.  On failure the file is what the person
  * saved last; *ret is filled then too (n may be 0), for the history.  Two calls for one path must
- * not run at once.  ERR_CONFLICT: it lost against a person's saves several times over. */
+ * not run at once.  ERR_DENIED: the file is read-only.  ERR_CONFLICT: it lost against a person's
+ * saves several times over. */
 must_check bool vault_change(struct vault *v, struct str path, vault_apply *apply, void *arg,
                              struct arena *mem, struct vault_published *ret, struct error *err);
 /* A new document; parents are made.  ERR_CONFLICT: something is there. */
 must_check bool vault_create(struct vault *v, struct str path, struct str bytes, struct error *err);
 /* ERR_NOT_FOUND, ERR_CONFLICT (RENAME_NOREPLACE); parents are made, emptied ones are left. */
 must_check bool vault_move(struct vault *v, struct str from, struct str to, struct error *err);
+
+/* The document goes, if it is empty; ERR_CONFLICT when it is not, and it stays.  *ret_staged as in
+ * vault_published, for somebody may have it open. */
+must_check bool vault_remove_empty(struct vault *v, struct str path, struct arena *mem,
+                                   struct str *ret_staged, struct error *err);
 
 /* What has been written to displaced files since: one text per file that changed, oldest first.
  * Each is told once. */

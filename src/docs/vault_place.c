@@ -3,6 +3,7 @@
  * being or moves there.  A new document is staged whole and then moved to its name, which must be
  * free (RENAME_NOREPLACE). */
 #include "base/utf8.h"
+#include "crypto/hash.h"
 #include "docs/vault_impl.h"
 
 #include <errno.h>
@@ -155,4 +156,53 @@ bool vault_move(struct vault *v, struct str from, struct str to, struct error *e
     }
     vault_place_close(&old);
     return ok;
+}
+
+/* What is under `staged` now was the document: it goes back if it is not empty after all. */
+static bool take_empty(struct vault *v, const struct vault_place *at, int stage, const char *staged,
+                       struct error *err)
+{
+    uint8_t digest[SHA256_BYTES];
+
+    if (renameat(at->dir, at->name, stage, staged) != 0)
+        return vault_sys(err, errno, "removing a document");
+    (void)fsync(at->dir);
+    if (vault_holds(v, stage, staged, STR(""))) {
+        sha256(STR(""), digest);
+        vault_stage_keep(v, staged, digest);
+        return true;
+    }
+    if (renameat2(stage, staged, at->dir, at->name, RENAME_NOREPLACE) == 0)
+        (void)fsync(at->dir);
+    return error_set(err, ERR_CONFLICT, "the document is not empty; somebody has written to it");
+}
+
+bool vault_remove_empty(struct vault *v, struct str path, struct arena *mem, struct str *ret_staged,
+                        struct error *err)
+{
+    char staged[VAULT_STAGE_NAME];
+    struct vault_place at = {.dir = -1};
+    int stage = -1;
+
+    *ret_staged = STR("");
+    if (!vault_path_check(path, err) || !vault_place_open(v, path, false, &at, err))
+        return false;
+    bool ok = is_document(v, &at) || vault_sys(err, ENOENT, "");
+    /* A name of the stage, which what was the document takes. */
+    ok = ok && vault_stage(v, path, STR(""), true, staged, err);
+    if (ok)
+        stage = vault_stage_dir(v);
+    if (ok && stage < 0)
+        ok = vault_sys(err, errno, "opening the folder of displaced texts");
+    ok = ok && take_empty(v, &at, stage, staged, err);
+    if (stage >= 0)
+        close(stage);
+    vault_place_close(&at);
+    if (!ok)
+        return false;
+    if (vault_held(v, str_of(staged)) == VAULT_HELD_BY_NONE)
+        vault_release(v, str_of(staged));
+    else
+        *ret_staged = arena_dup(mem, str_of(staged));
+    return true;
 }

@@ -328,6 +328,10 @@ bool vault_change(struct vault *v, struct str path, vault_apply *apply, void *ar
     ret->versions = arena_alloc(mem, VERSIONS_MAX * sizeof *ret->versions);
     if (!vault_read_patiently(v, path, mem, &base, err))
         return false;
+    if (base.is_read_only)
+        return error_set(err, ERR_DENIED,
+                         "the document is read-only (its mode has no write permission); a person "
+                         "makes it writable with chmod u+w");
     add_version(&p, base.bytes, false);
     p.expected = base.bytes;
     if (!make_fresh(&p, base.bytes, err))

@@ -13,6 +13,10 @@ struct applying {
     struct settle_request request;
     enum settle_result *results;
     size_t remaining;
+    /* What the document is afterwards. */
+    int64_t revision;
+    char tag[DOCS_TAG_TEXT];
+    bool is_removed;
 };
 
 /* On the worker that made the change: how it went, and what is left. */
@@ -51,28 +55,63 @@ static void write_results(struct js_writer *w, const struct applying *a)
     js_kv_int(w, "remaining_suggestions", (int64_t)a->remaining);
 }
 
+static void reply(struct docs_request *q)
+{
+    struct applying *a = q->args;
+    struct js_writer w;
+    struct buf out;
+
+    buf_init(&out, 1024 * 1024);
+    js_begin(&w, &out);
+    js_object(&w);
+    write_results(&w, a);
+    js_kv_string(&w, "path", docs_request_path(q));
+    js_kv_int(&w, "revision", a->revision);
+    js_kv_string(&w, "etag", str_of(a->tag));
+    js_kv_bool(&w, "removed", a->is_removed);
+    js_object_end(&w);
+    docs_request_reply(q, 200, arena_printf(q->mem, "ETag: %s\r\n", a->tag),
+                       docs_take(&out, q->mem));
+}
+
+static void on_removed(struct docs_call *call)
+{
+    struct docs_request *q = call->user;
+
+    ((struct applying *)q->args)->is_removed = call->ok;
+    reply(q);
+}
+
+/* It began as a suggestion: an agent made it, and its text was never accepted. */
+static void on_first(struct docs_call *call)
+{
+    struct docs_request *q = call->user;
+
+    if (!call->ok || !str_eq(call->revisions->kind, STR("create")) || call->revisions->size == 0) {
+        reply(q);
+        return;
+    }
+    docs_request_again(q, on_removed);
+    docs_remove_empty(q->api->sv->docs, call);
+}
+
 static void on_applied(struct docs_call *call)
 {
     struct docs_request *q = call->user;
-    uint8_t sha[SHA256_BYTES];
-    char tag[DOCS_TAG_TEXT];
-    struct js_writer w;
-    struct buf out;
+    struct applying *a = q->args;
 
     if (!call->ok) {
         docs_request_fail(q);
         return;
     }
-    sha256(call->bytes, sha);
-    buf_init(&out, 1024 * 1024);
-    js_begin(&w, &out);
-    js_object(&w);
-    write_results(&w, q->args);
-    js_kv_string(&w, "path", docs_request_path(q));
-    js_kv_int(&w, "revision", call->document.revision);
-    js_kv_string(&w, "etag", docs_tag(sha, tag));
-    js_object_end(&w);
-    docs_request_reply(q, 200, arena_printf(q->mem, "ETag: %s\r\n", tag), docs_take(&out, q->mem));
+    a->revision = call->document.revision;
+    docs_tag(call->sha256, a->tag);
+    if (a->request.action != SETTLE_REJECT || !call->changed || call->bytes.n > 0) {
+        reply(q);
+        return;
+    }
+    docs_request_again(q, on_first);
+    docs_revision(q->api->sv->docs, call, 1);
 }
 
 static void apply_now(struct docs_request *q)

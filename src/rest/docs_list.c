@@ -17,7 +17,7 @@
 
 struct walk {
     struct docs_page page;
-    struct str path; /* only this one, inside its folder; absent: all */
+    struct str path; /* only this one of its folder, or those below it; absent: all */
     /* Adds an entry for the document, or finds that it needs none. */
     bool (*visit)(struct docs_call *call, struct walk *w, const struct docs_folder *folder,
                   const struct vault_entry *entry, struct error *err);
@@ -54,11 +54,12 @@ static bool walk_folder(struct docs_call *call, struct walk *w, const struct doc
     size_t n = 0;
     bool is_cut;
 
-    if (!vault_list(folder->vault, call->mem, &entries, &n, &is_cut, err))
+    if (!vault_list(folder->vault, call->mem, &entries, &n, &is_cut, err) ||
+        (w->path.p && !docs_check_path(folder, entries, n, w->path, err)))
         return false;
     for (size_t i = 0; i < n && !w->last.p; i++) {
         if (is_before(w, folder, entries[i].path) ||
-            (w->path.p && !str_eq(w->path, entries[i].path)))
+            (w->path.p && !docs_is_under(entries[i].path, w->path)))
             continue;
         if (is_full(w)) {
             w->last = w->previous;
@@ -96,6 +97,10 @@ static void on_walked(struct docs_call *call)
     struct docs_request *q = call->user;
     struct walk *w = q->args;
 
+    if (!call->ok && call->err.code == ERR_NOT_FOUND && w->path.p) {
+        docs_request_not_found(q, "document not found");
+        return;
+    }
     if (!call->ok) {
         docs_request_fail(q);
         return;
@@ -133,10 +138,8 @@ static struct docs_request *walk_new(struct api_call *c, const char *list, struc
         return NULL;
     docs_begin(c->sv->docs, &q->call);
     if (page.folder.p && !docs_folder(&q->call, page.folder)) {
-        docs_request_refuse(q, ERR_NOT_FOUND, "folder not found",
-                            "There is no folder of this name that you may use; leave it out to "
-                            "see what there is.",
-                            STR_NONE);
+        docs_no_folder(&q->call, page.folder, &q->call.err);
+        docs_request_not_found(q, "folder not found");
         return NULL;
     }
     struct walk *w = arena_new_of(q->mem, struct walk);
@@ -234,6 +237,8 @@ void api_list_suggestions(struct api_call *c)
     q = walk_new(c, "suggestions", path, &w);
     if (!q)
         return;
+    while (path.n && path.p[path.n - 1] == '/')
+        path.n--;
     w->visit = visit_suggestions;
     w->path = path;
     if (path.p && !w->page.folder.p)

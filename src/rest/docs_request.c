@@ -192,6 +192,15 @@ void docs_request_missing(struct docs_request *q)
     docs_request_refuse(q, ERR_NOT_FOUND, "document not found", MISSING, STR_NONE);
 }
 
+void docs_request_not_found(struct docs_request *q, const char *error)
+{
+    const struct str prefix = STR("Error: ");
+    const char *text = q->call.err.text;
+
+    docs_request_refuse(q, ERR_NOT_FOUND, error,
+                        str_starts(str_of(text), prefix) ? text + prefix.n : text, STR_NONE);
+}
+
 void docs_request_fail(struct docs_request *q)
 {
     const struct error *err = &q->call.err;

@@ -43,6 +43,8 @@ void docs_request_reply(struct docs_request *q, int status, struct str headers, 
 void docs_request_refuse(struct docs_request *q, enum err_code code, const char *error,
                          const char *detail, struct str headers);
 void docs_request_missing(struct docs_request *q);
+/* In the words of q->call.err, which name what is nearest. */
+void docs_request_not_found(struct docs_request *q, const char *error);
 /* By what the call ended with. */
 void docs_request_fail(struct docs_request *q);
 /* Gives it up without an answer, which was given already. */

@@ -90,7 +90,8 @@ const struct api_param docs_suggestions_params[] = {
      .in = "query",
      .type = "string",
      .min = 1,
-     .help = "Only this document of the folder."},
+     .help =
+         "Only this document of the folder, or those below this path; 404 when there are none."},
     PARAM_LIMIT,
     PARAM_CURSOR,
     {0},
@@ -263,6 +264,8 @@ const struct api_member docs_applied_members[] = {
     {"applied", "array", NULL, true, "integer", NULL, "Which of the request's, from 0."},
     {"failed", "array", "SuggestionFailed", true, NULL, NULL, "Those that were left alone."},
     {"remaining_suggestions", "integer", NULL, true, NULL, NULL, "How many the document has now."},
+    {"removed", "boolean", NULL, true, NULL, NULL,
+     "An agent had made it, all of it was rejected, and it is gone; its history stays."},
     MEMBER_PATH,
     {"revision", "integer", NULL, true, NULL, NULL, "The newest in its history."},
     MEMBER_ETAG,

@@ -17,6 +17,8 @@ TOOLS = ['read', 'edit', 'glob', 'grep', 'get_links', 'create_session', 'end_ses
          'move', 'comment']
 LIFETIME = 'A session lasts 24 hours after its last use, or 1 hour when read began it and nothing has named it since.'
 MUST_READ = 'You must read this document before editing it. Call the read tool with file_path: "%s" first.'
+MUST_READ_LINES = ('You must read this document before editing it. Call the read tool with file_path: "%s" and offset: %d first. '
+                   '%s not been read.')
 CHANGED = 'Document changed since last read. Please re-read and try again.'
 NOWHERE = 'ses_' + 'A' * 43
 
@@ -224,10 +226,11 @@ def test_read__shows_a_little_of_huge_words_and_names(kb):
         assert body_of(kb.read(kb.new('{++%s++}\n' % text))).endswith('\n  L1: {++%s++}' % shown)
 
 
-def test_read__of_a_long_line_is_whole_and_the_rest_comes_later(kb):
-    path = kb.new('x' * 600000 + '\n' + 'y' * 600000 + '\nz\n')
-    assert body_of(kb.read(path)).endswith('x\n\n[Lines 1 to 1 of 3. Read on with offset 2.]')
-    assert len(body_of(kb.read(kb.new('x' * (4 << 20))))) == 7 + (4 << 20)
+def test_read__of_many_long_lines_ends_and_the_rest_comes_later(kb):
+    path = kb.new(('x' * 60000 + '\n') * 20)
+    assert body_of(kb.read(path)).endswith('x\n\n[Lines 1 to 17 of 20. Read on with offset 18.]')
+    assert body_of(kb.read(path, offset=18)).endswith('    20\t' + 'x' * 60000)
+    assert len(body_of(kb.read(kb.new('x' * (4 << 20))))) < 70000
     assert refused(kb.read(kb.new('x' * ((4 << 20) + 1)))) == (
         'Error: the document is larger than 4194304 bytes; split it into smaller ones')
 
@@ -455,8 +458,8 @@ def test_edit__keeps_crlf_and_the_byte_order_mark(kb):
 def test_lines__never_read_count_as_unread(kb):
     path = kb.new('one\ntwo\nthree\nfour\n')
     handle = handle_of(kb.read(path, offset=2, limit=2))
-    for line in ('one', 'four', 'one\ntwo', 'three\nfour'):
-        assert refused(kb.edit(path, line, 'x', handle)) == MUST_READ % path
+    for line, number in (('one', 1), ('four', 4), ('one\ntwo', 1), ('three\nfour', 4)):
+        assert refused(kb.edit(path, line, 'x', handle)) == MUST_READ_LINES % (path, number, f'Line {number} has')
     said(kb.edit(path, 'two\nthree', 'zwei\ndrei', handle))
     assert handle_of(kb.read(path, handle, offset=4)) == handle
     said(kb.edit(path, 'four', 'vier', handle))
@@ -471,6 +474,62 @@ def test_lines__that_changed_since_must_be_read_again(kb):
     kb.read(path, handle)
     said(kb.edit(path, 'was', 'is', handle))
     assert kb.plain(path) == b'one\ntwo {--was--}{++is++} here\nthree\n'
+
+
+def test_lines__that_were_not_read_are_named_with_the_offset_that_shows_them(kb):
+    path = kb.new(''.join(f'line {n}\n' for n in range(1, 3001)))
+    handle = handle_of(kb.read(path))
+    text = refused(kb.edit(path, 'line 2500', 'x', handle))
+    assert text == MUST_READ_LINES % (path, 2500, 'Line 2500 has')
+    assert refused(kb.edit(path, 'line 1999\nline 2000\nline 2001\nline 2002\nline 2003', 'x', handle)) == MUST_READ_LINES % (
+        path, 2001, 'Lines 2001 to 2003 have')
+    assert '  2500\tline 2500\n' in said(kb.read(path, handle, offset=2500))
+    said(kb.edit(path, 'line 2500', 'x', handle))
+    kb.write(path, kb.bytes(path).replace(b'line 2700', b'line 2.7k').replace(b'line 70\n', b'line seventy\n'))
+    assert refused(kb.edit(path, 'line 2.7k', 'x', handle)) == CHANGED + ' Line 2700 has changed: read with offset: 2700.'
+    assert refused(kb.edit(path, 'line seventy', 'x', handle)) == CHANGED
+
+
+@pytest.mark.parametrize('old, new, after', [
+    ('\ntwo', '\nzwei', b'one\r\nzwei\r\nthree\r\n'), ('\ntwo', '\n\nzwei', b'one\r\n\r\nzwei\r\nthree\r\n'),
+    ('\n', '\n', None), ('one\ntwo', 'one\nzwei\n', b'one\r\nzwei\r\n\r\nthree\r\n'), ('two\nthree\n', '\nx\n', b'one\r\n\r\nx\r\n')])
+def test_edit__keeps_crlf_wherever_the_line_end_stands(kb, old, new, after):
+    path = kb.new('one\r\ntwo\r\nthree\r\n', 'Desk')
+    reply = kb.edit(path, old, new, handle_of(kb.read(path)))
+    assert kb.bytes(path) == (after or b'one\r\ntwo\r\nthree\r\n'), reply.text
+    assert b'\r\r' not in kb.bytes(path)
+
+
+def test_edit__ends_new_lines_as_the_document_did_when_only_deletions_have_ends(kb):
+    path = kb.new('one{--\r\ntwo\r\n--}')
+    said(kb.edit(path, 'one', 'one\nmore', handle_of(kb.read(path))))
+    assert b'\r\nmore' in kb.plain(path) and b'\n' not in kb.bytes(path).replace(b'\r\n', b'')
+
+
+def test_read__shows_a_very_long_line_in_part(kb):
+    path = kb.new('first\n' + 'é' * 32768 + '\n' + 'é' * 32768 + 'end\n' + 'x' * 2000000 + ' tail\n')
+    text = said(kb.read(path))
+    lines = text.split('\n')
+    assert lines[1] == '     2\t' + 'é' * 32768
+    assert lines[2] == '     3\t' + 'é' * 32768 + ' [3 bytes more]'
+    assert lines[3] == '     4\t' + 'x' * 65536 + f' [{2000005 - 65536} bytes more]'
+    assert lines[5] == (f'[Line 3 is longer than 65536 bytes and shown in part. To see other parts, call grep with path: "{path}" '
+                        'and output_mode: "content".]')
+    found = said(kb.agent().call('grep', {'pattern': 'x tail', 'path': path, 'output_mode': 'content'}))
+    assert found.endswith('x tail') and len(found) < 3000
+    said(kb.edit(path, 'x tail', 'x end', handle_of(kb.read(path))))
+
+
+def test_a_read_only_file__is_read_and_not_changed(kb):
+    path = kb.new('one\n')
+    os.chmod(kb.file(path), 0o444)
+    handle = handle_of(kb.read(path))
+    for reply in (kb.edit(path, 'one', 'two', handle), kb.agent().call('comment', {'file_path': path, 'quote': 'one', 'comment': 'c'})):
+        assert refused(reply) == ('Error: the document is read-only (its mode has no write permission); a person makes it writable with '
+                                  'chmod u+w')
+    assert kb.bytes(path) == b'one\n'
+    os.chmod(kb.file(path), 0o644)
+    said(kb.edit(path, 'one', 'two', handle))
 
 
 def test_lines__elsewhere_may_change_and_move(kb):

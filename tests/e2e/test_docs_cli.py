@@ -129,6 +129,46 @@ def test_show__is_the_text_to_the_byte(desk):
     assert desk.rows('show', 'Lens/plan.md')[0]['revision'] == 2
 
 
+def test_wrong_paths__are_errors_with_the_nearest(desk):
+    desk.lens.write('Projects/one.md', 'A {++new ++}note.\n')
+    assert [row['path'] for row in desk.rows('suggestions', 'Lens/Projects')] == ['Lens/Projects/one.md']
+    for args, status, text in ((['suggestions', 'Lens/Project'], 1, 'Did you mean Lens/Projects?'),
+                               (['accept', 'Lens/nope.md', '--all'], 1, 'Path not found: Lens/nope.md'),
+                               (['reject', 'Lens/plam.md', '--all'], 1, 'Did you mean Lens/plan.md?'),
+                               (['accept', 'Lens/Projects', '--all'], 2, 'a document is named Folder/Path.md'),
+                               (['list', 'Lense'], 1, 'Did you mean Lens?')):
+        done = desk.run(*args)
+        assert done.returncode == status and text in done.stderr, (args, done.returncode, done.stderr)
+    assert desk.lens.read('Projects/one.md') == 'A {++new ++}note.\n'
+    assert desk.ok('accept', 'Lens/plain.md', '--all').stderr == '0 accepted in Lens/plain.md\n'
+
+
+def test_a_terminal__gets_no_control_and_no_unseen_character_of_a_document(desk):
+    evil = 'x\x1b]0;title\x07\x9b31m\u202e\u200b\U000e0041y'
+    desk.lens.write('evil.md', 'one {++{"author":"A\u202eB","time":1}@@' + evil + '++}\n')
+    for args in (['show', 'Lens/evil.md'], ['suggestions', 'Lens/evil.md'], ['suggestions', 'Lens/evil.md', '--json']):
+        status, text = Terminal(desk.hf, ['docs', *args], {}).end()
+        assert status == 0 and 'x' in text
+        assert not [c for c in text if c in '\x07\x9b\u202e\u200b\U000e0041' or c == '\x1b'], (args, text)
+        assert '\\u202e' in text and '\\u200b' in text
+    # A pipe gets what is there.
+    assert evil in desk.ok('show', 'Lens/evil.md').stdout
+    assert [row['new_content'] for row in desk.rows('suggestions', 'Lens/evil.md')] == [evil]
+
+
+def test_move__takes_the_links_along(desk):
+    desk.lens.write('sub/from.md', 'See [[plan]] and [[/plain]].\n')
+    assert desk.ok('move', 'Lens/plain.md', 'Lens/sub/plain {1}.md').stderr.startswith('moved to Lens/sub/plain {1}.md; ')
+    done = desk.run('move', 'Lens/plan.md', 'Lens/second.md')
+    assert done.returncode == 6 and 'choose another path' in done.stderr
+    assert desk.run('move', 'Lens/plan.md', 'Else/where.md').returncode == 1
+    assert desk.run('move', 'Lens/nope.md', 'Lens/where.md').returncode == 1
+    assert desk.run('move', 'Lens/plan.md').returncode == 2
+    assert not os.path.exists(os.path.join(desk.lens.root, 'plain.md'))
+    # A wiki link cannot hold braces, and is left alone.
+    assert desk.lens.read('sub/from.md') == 'See [[plan]] and [[/plain]].\n'
+
+
 def test_log__tells_what_happened_and_restore_goes_back(desk):
     desk.ok('accept', 'Lens/plan.md', '--all', '--reason', 'reads better')
     told = desk.ok('log', 'Lens/plan.md').stdout.splitlines()

@@ -39,7 +39,7 @@ def call(kb, tool, **arguments):
     ('{Cell,Leaf}.md', None, ['Lens/bio/Cell.md', 'Lens/bio/Leaf.md']),
     ('[CL]e?[lf].md', 'Lens/', ['Lens/bio/Cell.md', 'Lens/bio/Leaf.md']),
     ('Book.md', None, ['Shelf/Book.md']), ('book.md', None, []), ('**', 'Shelf', ['Shelf/Book.md']), ('*.png', None, []),
-    ('.hidden.md', None, []), ('*', 'Lens/nowhere', [])])
+    ('.hidden.md', None, [])])
 def test_glob__gives_sorted_paths(kb, pattern, path, found):
     text = said(call(kb, 'glob', pattern=pattern, **({'path': path} if path else {})))
     assert text == ('\n'.join(found) or NONE)
@@ -118,6 +118,17 @@ def test_grep__shows_250_lines_unless_told_and_says_so(kb):
     text = said(call(kb, 'grep', pattern='haystack', output_mode='content'))
     assert text.endswith(f'{path}:250:haystack{more}') and text.count('\n') == 249 + 2
     assert said(call(kb, 'grep', pattern='haystack', output_mode='content', head_limit=251)).endswith(f'{path}:251:haystack')
+
+
+@pytest.mark.parametrize('tool', ['glob', 'grep'])
+@pytest.mark.parametrize('path, text', [
+    ('Lens/boi', 'Error: Path not found: Lens/boi. Did you mean Lens/bio?'),
+    ('Lens/bio/cell', 'Error: Path not found: Lens/bio/cell. Did you mean Lens/bio/Cell.md?'),
+    ('Lens/Root.md', 'Error: Path not found: Lens/Root.md. Did you mean Lens/bio/deep/Root.md?'),
+    ('Lens/bio/Celery/Stalks.md', 'Error: Path not found: Lens/bio/Celery/Stalks.md. There is no such document, and no folder with documents.'),
+    ('Lans', 'Error: Folder not found: Lans. Did you mean Lens?')])
+def test_a_path_that_is_not_there__is_an_error_with_the_nearest(kb, tool, path, text):
+    assert refused(call(kb, tool, pattern='*' if tool == 'glob' else 'x', path=path)) == text
 
 
 def test_grep__tells_of_documents_it_cannot_read(kb):

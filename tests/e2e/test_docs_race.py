@@ -315,6 +315,28 @@ def test_late_save__is_merged_with_the_edit_that_displaced_it(holdfast, tmp_path
     no_litter(steered, folder)
 
 
+def test_late_save__is_merged_with_every_edit_made_since(holdfast, tmp_path):
+    hf, folder, steered, fd, agent = held_open(holdfast, tmp_path)
+    for n in (4, 5):
+        assert not failed(agent.edit('Lens/Held.md', f'matter{n}', f'stuff{n}'))
+    late = TEXT.replace('thing9', 'what I typed').encode()
+    os.pwrite(fd, late, 0)
+    wait_for(lambda: b'what I typed' in folder.read('Held.md'), 'the late save to be in the file')
+    agent.lines('Lens/Held.md')
+    assert not failed(agent.edit('Lens/Held.md', 'matter6', 'stuff6'))
+    last = late.replace(b'thing8', b'what I typed last')
+    write_late(fd, last)
+    wait_for(lambda: b'what I typed last' in folder.read('Held.md'), 'the second late save to be in the file')
+    now = folder.read('Held.md').decode()
+    assert base_view(now) == last.decode()
+    expected = last.decode()
+    for n in (3, 4, 5, 6):
+        expected = expected.replace(f'matter{n}', f'stuff{n}')
+    assert accepted_view(now) == expected
+    wait_history(hf, folder, 'Held.md', late)
+    no_litter(steered, folder)
+
+
 def test_late_save_that_takes_no_edit__wins(holdfast, tmp_path):
     hf, folder, steered, fd, _ = held_open(holdfast, tmp_path)
     late = b'All of it anew.\n'

@@ -8,6 +8,7 @@ import pytest
 
 import commands
 import keys
+from harness import wait_for
 from rest import refused
 from test_users import PASSWORD, user
 from vault import ACCEPTED, BASE, PLAN, Docs, Folder
@@ -235,6 +236,59 @@ def test_restore__only_while_it_is_what_was_seen(place):
     assert place.lens.read('plain.md') == 'typed meanwhile\n'
     assert docs.restore('Lens/plain.md', 1, match=stale.header('etag')).status == 200
     assert 'typed meanwhile\n' in [docs.revision('Lens/plain.md', r['revision']).json()['content'] for r in docs.revisions('Lens/plain.md')]
+
+
+def test_suggestions__of_a_path_below_a_folder_and_of_none(place):
+    assert [f['path'] for f in place.docs.get('/docs/suggestions?folder=Lens&path=deep').json()['files']] == ['Lens/deep/er/note.md']
+    assert place.docs.get('/docs/suggestions?folder=Lens&path=plain.md').json()['files'] == []
+    for path, detail in (('nothing-like-it', 'Path not found: Lens/nothing-like-it. There is no such document, and no folder with documents.'),
+                         ('dee', 'Path not found: Lens/dee. Did you mean Lens/deep?'),
+                         ('plan', 'Path not found: Lens/plan. Did you mean Lens/plan.md?')):
+        reply = refused(place.docs.get(f'/docs/suggestions?folder=Lens&path={path}'), 404, 'not_found', MISSING)
+        assert reply.json()['detail'] == detail
+    assert refused(place.docs.get('/docs/suggestions?folder=lens'), 404, 'not_found', 'folder not found').json()['detail'] == (
+        'Folder not found: lens. Did you mean Lens?')
+
+
+def test_reject__of_a_document_that_an_agent_made_takes_it_away(place):
+    agent = place.hf.client('/mcp/docs').connect()
+    for name in ('made', 'kept', 'typed'):
+        agent.call('create', {'file_path': f'Lens/new/{name}.md', 'content': f'{name} by an agent\n'})
+    place.lens.write('stub.md', '')
+    handle = agent.call('read', {'file_path': 'Lens/stub.md'}).result['structuredContent']['session_id']
+    agent.call('edit', {'file_path': 'Lens/stub.md', 'old_string': '', 'new_string': 'more\n', 'session_id': handle})
+    place.lens.write('new/typed.md', place.lens.read('new/typed.md') + 'by a person\n')
+    def reject(path):
+        return place.docs.apply(path, 'reject', place.docs.suggestions(path)).json()
+    assert reject('Lens/new/made.md')['removed'] is True
+    assert not os.path.exists(os.path.join(place.lens.root, 'new/made.md'))
+    refused(place.docs.read('Lens/new/made.md'), 404, 'not_found', MISSING)
+    # Not what a person made, nor what one has written to.
+    assert reject('Lens/stub.md')['removed'] is False and place.lens.read('stub.md') == ''
+    assert reject('Lens/new/typed.md')['removed'] is False and place.lens.read('new/typed.md') == 'by a person\n'
+    assert place.docs.restore('Lens/new/made.md', 1).status == 200
+    assert 'made by an agent' in place.lens.read('new/made.md')
+
+
+def linking(place, path):
+    """The documents that the index knows to link to this one."""
+    client = place.hf.client('/mcp/docs').connect()
+    return client.call('get_links', {'file_path': path}).text.split('Forward')[0]
+
+
+def test_move__by_a_person_rewrites_links_and_is_in_the_history(place):
+    place.lens.write('from.md', 'See [[plain]] and [it](plain.md).\n')
+    wait_for(lambda: 'Lens/from.md' in linking(place, 'Lens/plain.md'), 'the links')
+    reply = place.docs.move('Lens/plain.md', 'Lens/deep/{++x++}.md', author='Ada', reason='tidy')
+    assert reply.status == 200 and reply.json() == {'path': 'Lens/deep/{++x++}.md', 'links_rewritten': 1}
+    # Markup is never written into a link: the wiki link stays, the other is encoded.
+    assert place.lens.read('from.md') == 'See [[plain]] and [it](deep/%7B++x++%7D.md).\n'
+    newest = place.docs.revisions('Lens/from.md')[0]
+    assert (newest['kind'], newest['author'], newest['reason']) == ('move', 'Ada', 'tidy')
+    refused(place.docs.move('Lens/plan.md', 'Lens/from.md'), 409, 'conflict', 'something is at the new path')
+    refused(place.docs.move('Lens/plan.md', 'Other/plan.md'), 400, 'bad_input', 'new_path is in another folder')
+    refused(place.docs.move('Lens/plan.md', 'Lens/../plan.md'), 400, 'bad_input')
+    refused(place.docs.move('Lens/nope.md', 'Lens/x.md'), 404, 'not_found', MISSING)
 
 
 def test_restore__brings_back_what_was_deleted(place):

@@ -8,6 +8,7 @@
 
 #include "docs/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Refers to nothing but itself: it may run again after the call is over. */
@@ -74,42 +75,95 @@ static int64_t line_of(struct str text, size_t at)
     return line;
 }
 
+/* Which of the lines first..last the session may not change yet: those it has not read, or that
+ * are not as it has read them. */
+struct unread {
+    size_t first, last;
+    bool is_changed;
+};
+
+static bool find_unread(struct edit *e, const struct str *lines, size_t first, size_t last,
+                        struct unread *ret)
+{
+    *ret = (struct unread){0};
+    for (size_t i = first; i <= last; i++) {
+        if (docs_has_read(e->lines, lines[i - 1]))
+            continue;
+        ret->first = ret->first ? ret->first : i;
+        ret->last = i;
+        ret->is_changed = ret->is_changed || !docs_was_there(e->lines, lines[i - 1]);
+    }
+    return ret->first > 0;
+}
+
+/* The lines, and an offset from which read shows them: a read of a long document from its beginning
+ * ends before they come. */
+static bool must_read_lines(const struct edit *e, const struct unread *u, struct error *err)
+{
+    char which[64];
+
+    if (u->first == u->last)
+        snprintf(which, sizeof which, "Line %zu has", u->first);
+    else
+        snprintf(which, sizeof which, "Lines %zu to %zu have", u->first, u->last);
+    if (u->is_changed && u->first <= READ_LINES)
+        return error_set(err, ERR_CONFLICT,
+                         "Document changed since last read. Please re-read and try again.");
+    if (u->is_changed)
+        return error_set(err, ERR_CONFLICT,
+                         "Document changed since last read. Please re-read and try again. %s "
+                         "changed: read with offset: %zu.",
+                         which, u->first);
+    return error_set(err, ERR_DENIED,
+                     "You must read this document before editing it. Call the read tool with "
+                     "file_path: \"%.*s\" and offset: %zu first. %s not been read.",
+                     STR_ARG(e->file_path), u->first, which);
+}
+
 /* Every line that holds a piece of it must be one that the session has read, as it is now. */
 static bool check_read(struct edit *e, struct str accepted, size_t at, size_t n, struct arena *mem,
                        struct error *err)
 {
     struct str *lines;
+    struct unread unread;
     size_t count = text_lines(accepted, mem, &lines);
     size_t last_byte = n > 0 ? at + n - 1 : at;
     size_t first = (size_t)line_of(accepted, at), last = (size_t)line_of(accepted, last_byte);
 
-    for (size_t i = first; i <= last && i <= count; i++) {
-        if (docs_has_read(e->lines, lines[i - 1]))
-            continue;
-        if (docs_was_there(e->lines, lines[i - 1]))
-            return must_read(e, err);
-        return error_set(err, ERR_CONFLICT,
-                         "Document changed since last read. Please re-read and try again.");
+    return !find_unread(e, lines, first, last < count ? last : count, &unread) ||
+           must_read_lines(e, &unread, err);
+}
+
+/* Whether lines end with CRLF around `at`; where the accepted view has no line end, as the first of
+ * the document does. */
+static bool ends_are_crlf(struct str bytes, struct str accepted, size_t at)
+{
+    const char *from = accepted.p,
+               *lf = accepted.n ? memchr(from + at, '\n', accepted.n - at) : NULL;
+
+    if (!lf && at > 0)
+        lf = memrchr(from, '\n', at);
+    if (!lf && bytes.n) {
+        from = bytes.p;
+        lf = memchr(from, '\n', bytes.n);
     }
-    return true;
+    return lf && lf > from && lf[-1] == '\r';
 }
 
 /* Agents are shown lines without their ends and write \n; new lines end as those around them. */
-static struct str with_ends_of(struct str fresh, struct str accepted, size_t at, struct arena *mem)
+static struct str with_ends_of(struct str fresh, struct str bytes, struct str accepted, size_t at,
+                               struct arena *mem)
 {
-    const char *lf = accepted.n ? memchr(accepted.p + at, '\n', accepted.n - at) : NULL;
-    char *out;
+    char *out, before = at > 0 ? accepted.p[at - 1] : '\0';
     size_t n = 0;
 
-    if (!lf && at > 0)
-        lf = memrchr(accepted.p, '\n', at);
-    if (!lf || lf == accepted.p || lf[-1] != '\r' || !fresh.n || !memchr(fresh.p, '\n', fresh.n))
+    if (!fresh.n || !memchr(fresh.p, '\n', fresh.n) || !ends_are_crlf(bytes, accepted, at))
         return fresh;
     out = arena_alloc(mem, 2 * fresh.n);
     for (size_t i = 0; i < fresh.n; i++) {
-        if (fresh.p[i] == '\n' && (i == 0 || fresh.p[i - 1] != '\r'))
+        if (fresh.p[i] == '\n' && before != '\r')
             out[n++] = '\r';
-        out[n++] = fresh.p[i];
+        before = out[n++] = fresh.p[i];
     }
     return str_n(out, n);
 }
@@ -145,7 +199,7 @@ static bool edit_run(struct docs_change *change, struct str bytes, struct arena 
     if (!find(e, accepted, &edit.at, &edit.n, err) ||
         !check_read(e, accepted, edit.at, edit.n, mem, err))
         return false;
-    edit.fresh = with_ends_of(e->new_string, accepted, edit.at, mem);
+    edit.fresh = with_ends_of(e->new_string, bytes, accepted, edit.at, mem);
     e->is_same = str_eq(str_n(accepted.p + edit.at, edit.n), edit.fresh);
     *ret = bytes;
     ok = e->is_same || suggest(e, &critic, &edit, mem, ret, err);

@@ -39,20 +39,13 @@ static bool split_path(struct tool_call *t, struct str path, struct str *folder,
     *prefix = folder->n < path.n ? str_n(path.p + folder->n + 1, path.n - folder->n - 1) : STR("");
     if (path.n == 0 || docs_folder(&t->docs, *folder))
         return true;
-    if (t->call->who->scopes && t->call->who->scopes->n_folders > 0) {
-        struct error err;
+    struct error err;
+    if (t->call->who->scopes && t->call->who->scopes->n_folders > 0)
         docs_denied(&t->docs, &err);
-        tool_refuse(t, "%s", err.text);
-    } else {
-        tool_refuse(t, "Error: Folder not found: %.*s", STR_ARG(*folder));
-    }
+    else
+        docs_no_folder(&t->docs, *folder, &err);
+    tool_refuse(t, "%s", err.text);
     return false;
-}
-
-static bool is_under(struct str path, struct str prefix)
-{
-    return prefix.n == 0 ||
-           (str_starts(path, prefix) && (path.n == prefix.n || path.p[prefix.n] == '/'));
 }
 
 /* Every document that is asked about; `each` returns false to stop. */
@@ -76,8 +69,10 @@ static bool walk(struct tool_call *t,
             continue;
         if (!vault_list(folders[i]->vault, t->call->mem, &entries, &m, &cut, err))
             return false;
+        if (!docs_check_path(folders[i], entries, m, prefix, err))
+            return false;
         for (size_t k = 0; k < m; k++) {
-            if (!is_under(entries[k].path, prefix))
+            if (!docs_is_under(entries[k].path, prefix))
                 continue;
             struct str full = arena_printf(t->call->mem, "%.*s/%.*s", STR_ARG(folders[i]->name),
                                            STR_ARG(entries[k].path));

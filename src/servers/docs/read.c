@@ -8,9 +8,9 @@
 #include "docs/text.h"
 #include "json/write.h"
 
-#define READ_LINES 2000
 #define READ_LINES_MAX 100000
-#define READ_BYTES_MAX (1u << 20) /* of one answer; a longer line is shown whole all the same */
+#define READ_BYTES_MAX (1u << 20) /* of one answer */
+#define READ_LINE_MAX 65536       /* bytes of a line; of a longer one the beginning is shown */
 #define PENDING_MAX 50
 #define WORDS_MAX 10  /* of one side of a suggestion; longer ones are shown by their ends */
 #define WORD_SHOWN 80 /* bytes of a word or a name there */
@@ -111,15 +111,41 @@ static void add_pending(struct tool_call *t, const struct critic *c)
         buf_addf(out, "\n  ... and %zu more", changes - shown);
 }
 
+/* How many bytes of a line are shown: whole characters. */
+static size_t shown_of(struct str line)
+{
+    size_t n = line.n;
+
+    if (n > READ_LINE_MAX)
+        for (n = READ_LINE_MAX; n > 0 && (line.p[n] & 0xc0) == 0x80;)
+            n--;
+    return n;
+}
+
 /* The line after the last that is shown. */
 static size_t last_line(const struct reading *r, const struct str *lines, size_t first)
 {
     size_t last = first, bytes = 0;
 
     while (last < r->lines && last < first + (size_t)r->limit &&
-           (last == first || bytes + lines[last].n <= READ_BYTES_MAX))
-        bytes += lines[last++].n + 8;
+           (last == first || bytes + shown_of(lines[last]) <= READ_BYTES_MAX))
+        bytes += shown_of(lines[last++]) + 8;
     return last;
+}
+
+/* Lines that are too long end where they are cut, and say so; *ret_cut is the first of them,
+ * counted from 1, or 0. */
+static void cut_lines(struct str *lines, size_t first, size_t last, struct arena *mem,
+                      size_t *ret_cut)
+{
+    *ret_cut = 0;
+    for (size_t i = first; i < last; i++) {
+        size_t n = shown_of(lines[i]);
+        if (n == lines[i].n)
+            continue;
+        lines[i] = arena_printf(mem, "%.*s [%zu bytes more]", (int)n, lines[i].p, lines[i].n - n);
+        *ret_cut = *ret_cut ? *ret_cut : i + 1;
+    }
 }
 
 /* On a worker. */
@@ -129,11 +155,12 @@ static bool show(struct docs_call *c, struct error *err unused_arg)
     struct reading *r = t->arg;
     struct critic critic;
     struct str *lines;
-    size_t first = (size_t)r->offset - 1, last;
+    size_t first = (size_t)r->offset - 1, last, cut;
 
     critic_parse(c->file.bytes, c->mem, &critic);
     r->lines = text_lines(critic_accepted(&critic, c->mem), c->mem, &lines);
     last = last_line(r, lines, first);
+    cut_lines(lines, first, last, c->mem, &cut);
     buf_reset(&t->text);
     text_number(&t->text, lines, r->lines, (size_t)r->offset, last - first);
     if (first >= r->lines && first > 0)
@@ -141,6 +168,12 @@ static bool show(struct docs_call *c, struct error *err unused_arg)
     else if (last < r->lines)
         buf_addf(&t->text, "\n\n[Lines %zu to %zu of %zu. Read on with offset %zu.]", first + 1,
                  last, r->lines, last + 1);
+    if (cut)
+        buf_addf(
+            &t->text,
+            "\n\n[Line %zu is longer than %d bytes and shown in part. To see other parts, call "
+            "grep with path: \"%.*s\" and output_mode: \"content\".]",
+            cut, READ_LINE_MAX, STR_ARG(t->file_path));
     add_pending(t, &critic);
     /* An empty document has been seen whole, too. */
     c->from_line = first < r->lines || r->lines == 0 ? (int64_t)first + 1 : 0;

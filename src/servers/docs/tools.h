@@ -6,6 +6,8 @@
 #include "critic/critic.h"
 #include "servers/docs/docs.h"
 
+#define READ_LINES 2000 /* that read shows when it is not told how many */
+
 /* One tools/call while the service has it.  In the call's own memory. */
 struct tool_call {
     struct docs_call docs; /* .user is this */
