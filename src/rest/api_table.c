@@ -107,7 +107,7 @@ static const struct api_param since_params[] = {
      .in = "query",
      .type = "string",
      .default_text = "24h",
-     .help = "How far to look back: sessions created or used since."},
+     .help = "How far to look back, to the full minute: sessions created or used since."},
     {0},
 };
 static const struct api_param executions_params[] = {

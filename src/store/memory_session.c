@@ -338,7 +338,8 @@ static void totals_add(struct session_totals *t, const struct session_row *row, 
     t->active_sessions += session_row_is_live(row, now_ms);
     t->total_sessions++;
     t->total_tool_executions += row->tool_count;
-    t->total_tokens_used += row->tokens_used;
+    if (__builtin_add_overflow(t->total_tokens_used, row->tokens_used, &t->total_tokens_used))
+        t->total_tokens_used = INT64_MAX;
     t->average_session_time_minutes +=
         (minutes - t->average_session_time_minutes) / (double)t->total_sessions;
 }

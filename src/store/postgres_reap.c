@@ -5,6 +5,10 @@
 
 #include "base/clock.h"
 
+
+/* Changes of session totals that are merged at a time: some 40 ms of the write lane. */
+#define SUMS_BATCH 10000
+
 /* What changed is told for so long. */
 #define CHANGES_KEPT_MS (INT64_C(3600) * 1000)
 
@@ -93,6 +97,19 @@ static bool reap_sessions(struct pg_store *s, const struct reap_what *what, stru
             reap_rows(s, PG_REAP_UNUSED, now_ms - what->idle_ms, what, &ret->idled, err));
 }
 
+static bool merge_sums(struct pg_store *s, bool *ret_left, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_int(&p, SUMS_BATCH);
+    if (!pg_query(s, PG_SUMS_MERGE, &p, &res, err))
+        return false;
+    struct pg_row r = {.res = res};
+    *ret_left = pg_get_int(&r) >= SUMS_BATCH;
+    pq.clear(res);
+    return true;
+}
+
 /* Each statement is a transaction of its own: what one did not get to waits for the next round. */
 bool pg_reap(struct store *store, const struct reap_what *what, struct reaped *ret,
              struct error *err)
@@ -109,6 +126,7 @@ bool pg_reap(struct store *store, const struct reap_what *what, struct reaped *r
         return true;
     }
     if (!pg_fold_all(store, now_ms, err) || !reap_sessions(s, what, &done, err) ||
+        !merge_sums(s, &done.left, err) ||
         !reap_rows(s, PG_REAP_TRANSPORTS_ENDED, now_ms, what, &n, err) ||
         !reap_rows(s, PG_REAP_TRANSPORTS_IDLE, now_ms - TRANSPORT_IDLE_MS, what, &n, err) ||
         !reap_rows(s, PG_REAP_UNDELIVERED, now_ms, what, &n, err) ||

@@ -18,6 +18,7 @@ bool pg_session_totals(struct store *s, const struct principal *who, int64_t now
     pg_bool(&p, who->tenant_wide);
     pg_instant(&p, now_ms);
     pg_instant(&p, since_ms);
+    pg_int(&p, since_ms / STORE_TOTALS_STEP_MS);
     if (!pg_page(pg_of(s), PG_TOTALS, &p, &res, err))
         return false;
     struct pg_row r = {.res = res};

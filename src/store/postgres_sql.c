@@ -252,15 +252,20 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_SESSIONS_OF_OWNER] = SESSIONS_PAGE("AND owner = $2::text ", ""),
     [PG_SESSIONS_LIVE_OF_TENANT] = SESSIONS_PAGE("", "AND " LIVE " "),
     [PG_SESSIONS_LIVE_OF_OWNER] = SESSIONS_PAGE("AND owner = $2::text ", "AND " LIVE " "),
-    [PG_TOTALS] = "SELECT count(*) FILTER (WHERE " LIVE " AND " NOT_PAST(
-        "$4::timestamptz") "), "
-                           "count(*), coalesce(sum(tool_execution_count), 0)::bigint, "
-                           "coalesce(sum(total_tokens_used), 0)::bigint, "
-                           "coalesce(sum(extract(epoch FROM coalesce(terminated_at, CASE WHEN "
-                           "expires_at <= $4 THEN expires_at END, last_activity_at) - created_at) "
-                           "* 1000), 0)::bigint "
-                           "FROM mcp.edge_mcp_sessions WHERE " VISIBLE
-                           " AND (created_at >= $5::timestamptz OR last_activity_at >= $5)",
+    /* Sessions used since $5: their sums, and what those past their end, which nobody has ended
+     * yet, change of them. */
+    [PG_TOTALS] =
+        "SELECT (s.live - p.n)::bigint, s.sessions::bigint, least(s.executions, "
+        "9223372036854775807)::bigint, least(s.tokens, 9223372036854775807)::bigint, "
+        "(s.lived_ms + p.more_ms)::bigint FROM (SELECT coalesce(sum(live), 0) AS live, "
+        "coalesce(sum(sessions), 0) AS sessions, coalesce(sum(executions), 0) AS executions, "
+        "coalesce(sum(tokens), 0) AS tokens, coalesce(sum(lived_ms), 0) AS lived_ms "
+        "FROM (SELECT * FROM mcp.session_sums WHERE " VISIBLE " AND minute >= $6::bigint "
+        "UNION ALL SELECT * FROM mcp.session_sum_changes WHERE " VISIBLE
+        " AND minute >= $6) t) s, (SELECT count(*) AS n, coalesce(sum(extract(epoch FROM "
+        "expires_at - last_activity_at)) * 1000, 0) AS more_ms FROM mcp.edge_mcp_sessions "
+        "WHERE " VISIBLE " AND " LIVE " AND expires_at <= $4::timestamptz "
+        "AND (created_at >= $5::timestamptz OR last_activity_at >= $5)) p",
     [PG_TRANSPORT_GET] =
         "SELECT id_hash, tenant_id, owner, endpoint, protocol_version, initialize_params, "
         "session_id, created_at, last_used_at, ended_at FROM mcp.transport_sessions "
@@ -275,20 +280,21 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_UNDELIVERED_PAGE] = UNDELIVERED "NULL::bytea FROM mcp.undelivered WHERE id > $1::bigint "
                                         "AND expires_at > $2::timestamptz "
                                         "ORDER BY id LIMIT $3::bigint",
-    [PG_COUNTS] =
-        TAILS "SELECT (SELECT count(*) FROM mcp.edge_mcp_sessions WHERE " LIVE " AND " NOT_PAST(
-            "$1::timestamptz") "), "
-                               "(SELECT count(*) FROM mcp.edge_mcp_sessions), "
-                               "(SELECT count(*) FROM mcp.transport_sessions "
-                               "WHERE ended_at IS NULL), "
-                               "(SELECT coalesce(sum(events), 0)::bigint FROM mcp.fold_state) + "
-                               "(SELECT coalesce(sum((SELECT sum(e.id + e.n - greatest(e.id, "
-                               "t.mark + 1)) FROM mcp.events e WHERE e.id <= t.last_id "
-                               "AND e.id + e.n > t.mark + 1 AND e.id >= coalesce((SELECT max(id) "
-                               "FROM mcp.events WHERE id <= t.mark + 1), 0))), 0)::bigint "
-                               "FROM tails t), "
-                               "(SELECT count(*) FROM mcp.session_tool_executions "
-                               "WHERE outcome IS NULL)",
+    [PG_COUNTS] = TAILS "SELECT s.live - (SELECT count(*) FROM mcp.edge_mcp_sessions WHERE " LIVE
+                        " AND expires_at <= $1::timestamptz), s.sessions, "
+                        "(SELECT count(*) FROM mcp.transport_sessions "
+                        "WHERE ended_at IS NULL), "
+                        "(SELECT coalesce(sum(events), 0)::bigint FROM mcp.fold_state) + "
+                        "(SELECT coalesce(sum((SELECT sum(e.id + e.n - greatest(e.id, "
+                        "t.mark + 1)) FROM mcp.events e WHERE e.id <= t.last_id "
+                        "AND e.id + e.n > t.mark + 1 AND e.id >= coalesce((SELECT max(id) "
+                        "FROM mcp.events WHERE id <= t.mark + 1), 0))), 0)::bigint "
+                        "FROM tails t), "
+                        "(SELECT count(*) FROM mcp.session_tool_executions "
+                        "WHERE outcome IS NULL) FROM (SELECT coalesce(sum(live), "
+                        "0)::bigint AS live, coalesce(sum(sessions), 0)::bigint AS sessions "
+                        "FROM (SELECT live, sessions FROM mcp.session_sums UNION ALL "
+                        "SELECT live, sessions FROM mcp.session_sum_changes) t) s",
 
     [PG_SCHEMA_USERS] = "SELECT string_agg(DISTINCT coalesce(node, '?'), ', ') FROM mcp.writers "
                         "WHERE ended_at IS NULL AND lease_until > now()",
@@ -403,6 +409,7 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_REAP_LOGINS] =
         "DELETE FROM mcp.user_sessions WHERE id IN (SELECT id FROM mcp.user_sessions "
         "WHERE expires_at <= $1::timestamptz ORDER BY expires_at LIMIT $2::bigint)",
+    [PG_SUMS_MERGE] = "SELECT mcp.hf_session_sums_merge($1::bigint)",
     [PG_REAP_CHANGES] = "DELETE FROM mcp.changes WHERE id IN (SELECT id FROM mcp.changes "
                         "WHERE made_at <= $1::timestamptz ORDER BY id LIMIT $2::bigint)",
 

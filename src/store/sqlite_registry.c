@@ -177,26 +177,36 @@ bool sq_tool_known(struct store *store, const struct principal *who, struct str 
     return sq_run_exists(s, st, ret, err);
 }
 
-static bool read_totals(struct sqlite_store *s, sqlite3_stmt *st, struct session_totals *ret,
-                        struct error *err)
+/* A sum of two halves, at most the largest number there is. */
+static int64_t joined(int64_t high, int64_t low)
 {
-    bool row = false;
-    if (!sq_step(s, st, &row, err))
-        return false;
-    struct sq_row r = {.st = st};
-    ret->active_sessions = sq_get_int(&r);
-    ret->total_sessions = sq_get_int(&r);
-    ret->total_tool_executions = sq_get_int(&r);
-    ret->total_tokens_used = sq_get_int(&r);
-    ret->average_session_time_minutes = sqlite3_column_double(st, r.at);
-    sq_reset(st);
-    return true;
+    int64_t sum;
+    return __builtin_mul_overflow(high, INT64_C(1) << 32, &sum) ||
+                   __builtin_add_overflow(sum, low, &sum)
+               ? INT64_MAX
+               : sum;
 }
 
+static void read_totals(sqlite3_stmt *st, struct session_totals *ret)
+{
+    struct sq_row r = {.st = st};
+    ret->total_sessions = sq_get_int(&r);
+    ret->active_sessions = sq_get_int(&r);
+    ret->total_tool_executions = sq_get_int(&r);
+    int64_t high = sq_get_int(&r), low = sq_get_int(&r);
+    ret->total_tokens_used = joined(high, low);
+    int64_t lived_ms = sq_get_int(&r);
+    ret->average_session_time_minutes =
+        ret->total_sessions ? (double)lived_ms / (double)ret->total_sessions / 60000.0 : 0;
+}
+
+/* No time of a page: right after very many sessions passed their end, counting those that the
+ * reaper has not come to yet takes as long as it takes. */
 bool sq_session_totals(struct store *store, const struct principal *who, int64_t now_ms,
                        int64_t since_ms, struct session_totals *ret, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
+    bool row = false;
     sqlite3_stmt *st =
         sq_prepare(s, who->tenant_wide ? SQ_TOTALS_OF_TENANT : SQ_TOTALS_OF_OWNER, err);
     if (!st)
@@ -204,12 +214,13 @@ bool sq_session_totals(struct store *store, const struct principal *who, int64_t
     struct sq_bind b = {.st = st};
     sq_text(&b, who->tenant);
     sq_text(&b, who->owner);
-    sq_int(&b, since_ms);
+    sq_int(&b, since_ms / STORE_TOTALS_STEP_MS);
     sq_int(&b, now_ms);
-    sq_page_begin(s);
-    bool ok = read_totals(s, st, ret, err);
-    sq_page_end(s);
-    return ok;
+    if (!sq_step(s, st, &row, err))
+        return false;
+    read_totals(st, ret);
+    sq_reset(st);
+    return true;
 }
 
 /* One process owns the file, so nothing is done elsewhere. */

@@ -17,7 +17,7 @@
     "((SELECT count(*) FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_counted "               \
     "WHERE tenant_id = " tenant " AND counted = 1 AND " LIVE " AND " PAST(                         \
         now) ") + "                                                                                \
-             "(SELECT count(*) FROM edge_mcp_sessions "                                               \
+             "(SELECT count(*) FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_promoted "      \
              "WHERE tenant_id = " tenant " AND counted = 1 AND " LIVE " AND " PROMOTED             \
              " AND last_activity_at <= " now " - 1800000 AND " NOT_PAST(now) "))"
 
@@ -67,15 +67,17 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
     SESSIONS                                                                                       \
     "WHERE rowid IN (" PAGE_ROWS(index, owner_, ENDED) " UNION ALL " PAGE_ROWS(                    \
         "idx_edge_sessions_active", owner_, LIVE " AND " PAST("?7")) ") ORDER BY id DESC LIMIT ?4"
-#define TOTALS                                                                                     \
-    "SELECT count(*) FILTER (WHERE " LIVE " AND " NOT_PAST(                                        \
-        "?4") "), count(*), "                                                                      \
-              "coalesce(sum(tool_execution_count), 0), CAST(total(total_tokens_used) AS "          \
-              "INTEGER), "                                                                         \
-              "coalesce(avg((coalesce(terminated_at, CASE WHEN " PAST(                             \
-                  "?4") " THEN expires_at END, last_activity_at) - created_at) / 60000.0), 0) "    \
-                        "FROM edge_mcp_sessions "
-#define SINCE " AND max(created_at, last_activity_at) >= ?3"
+/* Sessions used since the minute ?3: their sums, and what those past their end by ?4, which nobody
+ * has ended yet, change of them. */
+#define TOTALS(which)                                                                              \
+    "SELECT s.sessions, s.live - p.n, s.executions, s.high, s.low, s.lived_ms + p.more_ms FROM "   \
+    "(SELECT coalesce(sum(sessions), 0) AS sessions, coalesce(sum(live), 0) AS live, "             \
+    "coalesce(sum(executions), 0) AS executions, coalesce(sum(tokens_high), 0) AS high, "          \
+    "coalesce(sum(tokens_low), 0) AS low, coalesce(sum(lived_ms), 0) AS lived_ms "                 \
+    "FROM session_sums WHERE " which " AND minute >= ?3) s, "                                      \
+    "(SELECT count(*) AS n, coalesce(sum(expires_at - last_activity_at), 0) AS more_ms "           \
+    "FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_active WHERE " LIVE                       \
+    " AND " PAST("?4") " AND " which " AND max(created_at, last_activity_at) / 60000 >= ?3) p"
 #define USERS                                                                                      \
     "SELECT id, tenant_id, name, role, issuer, created_at, ended_at, password, failed_logins, "    \
     "locked_until FROM users "
@@ -315,8 +317,8 @@ const char *const sq_texts[SQ_COUNT] = {
         PAGE_OF("idx_edge_sessions_live_owner", "owner = ?2") "AND " LIVE " " PAGE_END,
     [SQ_ENDED_OF_TENANT] = ENDED_PAGE("idx_edge_sessions_ended", "(?2 IS NULL OR true)"),
     [SQ_ENDED_OF_OWNER] = ENDED_PAGE("idx_edge_sessions_ended_owner", "owner = ?2"),
-    [SQ_TOTALS_OF_TENANT] = TOTALS "WHERE tenant_id = ?1 AND (?2 IS NULL OR true)" SINCE,
-    [SQ_TOTALS_OF_OWNER] = TOTALS "WHERE tenant_id = ?1 AND owner = ?2" SINCE,
+    [SQ_TOTALS_OF_TENANT] = TOTALS("tenant_id = ?1 AND (?2 IS NULL OR true)"),
+    [SQ_TOTALS_OF_OWNER] = TOTALS("tenant_id = ?1 AND owner = ?2"),
 
     [SQ_TRANSPORT_INSERT] =
         "INSERT INTO transport_sessions (id_hash, tenant_id, owner, endpoint, protocol_version, "
@@ -534,11 +536,11 @@ const char *const sq_texts[SQ_COUNT] = {
         "AND e.status IN ('active', 'idle'))",
 
     [SQ_COUNTS] =
-        "SELECT (SELECT count(*) FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_active "
-        "WHERE " LIVE
-        " AND " NOT_PAST("?1") "), "
-                               "(SELECT count(*) FROM edge_mcp_sessions), "
-                               "(SELECT count(*) FROM transport_sessions WHERE ended_at IS NULL), "
-                               "(SELECT coalesce(sum(events), 0) FROM fold_state), "
-                               "(SELECT count(*) FROM long_executions WHERE state = 0)",
+        "SELECT (SELECT coalesce(sum(live), 0) FROM session_sums) - (SELECT count(*) FROM "
+        "edge_mcp_sessions INDEXED BY idx_edge_sessions_active WHERE " LIVE
+        " AND " PAST("?1") "), "
+                           "(SELECT coalesce(sum(sessions), 0) FROM session_sums), "
+                           "(SELECT count(*) FROM transport_sessions WHERE ended_at IS NULL), "
+                           "(SELECT coalesce(sum(events), 0) FROM fold_state), "
+                           "(SELECT count(*) FROM long_executions WHERE state = 0)",
 };

@@ -256,7 +256,9 @@ struct session_filter {
     int64_t now_ms, idle_ms; /* by which active, idle and expired are told apart */
 };
 
-/* Of the sessions that a principal may see and that were created or used since. */
+/* Of the sessions that a principal may see and that were created or used since.  Stores keep these
+ * sums by the minute, so since_ms counts from the beginning of its minute. */
+#define STORE_TOTALS_STEP_MS INT64_C(60000)
 struct session_totals {
     int64_t active_sessions, total_sessions, total_tool_executions, total_tokens_used;
     double average_session_time_minutes; /* created to ended, or to the last use of a live one */
@@ -274,6 +276,7 @@ struct reaped {
     size_t expired, idled;
     size_t pulled_back; /* used in the future, by a clock that was wrong: as of now */
     bool is_elsewhere;  /* another writer holds the lease; nothing was done */
+    bool left;          /* session totals are behind by more than a batch; call again */
 };
 
 struct store_counts {

@@ -18,6 +18,7 @@ bool store_sessions_page(struct store *s, const struct principal *who,
 bool store_session_totals(struct store *s, const struct principal *who, int64_t now_ms,
                           int64_t since_ms, struct session_totals *ret, struct error *err)
 {
+    since_ms -= since_ms % STORE_TOTALS_STEP_MS;
     return s->ops->session_totals(s, who, now_ms, since_ms, ret, err);
 }
 

@@ -373,7 +373,8 @@ static void totals_add_up(struct fixture *f)
     assert_int_equal(t.total_sessions, 4);
     assert_int_equal(t.active_sessions, 2);
     assert_int_equal(totals(f, &auditor, NOW).total_sessions, 3);
-    assert_int_equal(totals(f, &auditor, NOW + 1).total_sessions, 1);
+    assert_int_equal(totals(f, &auditor, NOW + 59999).total_sessions, 3); /* of the whole minute */
+    assert_int_equal(totals(f, &auditor, NOW + 60000).total_sessions, 1);
     t = totals(f, &auditor_elsewhere, 0);
     assert_int_equal(t.total_sessions, 0);
     assert_true(t.average_session_time_minutes == 0);
@@ -381,4 +382,180 @@ static void totals_add_up(struct fixture *f)
 TEST(test_session_totals__are_of_the_sessions_one_may_see_that_were_used_since)
 {
     on_every_store(totals_add_up);
+}
+
+/* What the totals have to be: every session that the principal sees, one by one. */
+static struct session_totals added_up(struct fixture *f, const struct principal *who, int64_t since)
+{
+    struct session_totals t = {0};
+    struct session_filter filter = {.now_ms = clock_life_ms()};
+    struct session_row *rows = NULL;
+    size_t n = 0;
+    double lived_ms = 0;
+    do {
+        check(f, store_sessions_page(f->store, who, &filter, STORE_PAGE_MAX, f->mem, &rows, &n,
+                                     &f->err));
+        for (size_t i = 0; i < n; i++) {
+            const struct session_row *r = &rows[i];
+            if (r->created_ms < since && r->last_activity_ms < since)
+                continue;
+            t.active_sessions += r->status == SESSION_ACTIVE || r->status == SESSION_IDLE;
+            t.total_sessions++;
+            t.total_tool_executions += r->tool_count;
+            t.total_tokens_used += r->tokens_used;
+            lived_ms += (double)((r->terminated_ms ? r->terminated_ms : r->last_activity_ms) -
+                                 r->created_ms);
+        }
+        filter.before = n ? rows[n - 1].id : STR_NONE;
+    } while (n == STORE_PAGE_MAX);
+    if (t.total_sessions)
+        t.average_session_time_minutes = lived_ms / 60000 / (double)t.total_sessions;
+    return t;
+}
+
+static void assert_totals_hold(struct fixture *f)
+{
+    static const struct principal *const whose[] = {&alice, &bob, &auditor, &auditor_elsewhere};
+    int64_t minute = clock_life_ms() / 60000 * 60000;
+    const int64_t sinces[] = {0, minute - 2 * HOUR, minute - 10 * 60000, minute - 60000, minute};
+    int64_t active = 0, total = 0;
+    for (size_t i = 0; i < countof(whose); i++)
+        for (size_t j = 0; j < countof(sinces); j++) {
+            struct session_totals is = totals(f, whose[i], sinces[j]);
+            struct session_totals want = added_up(f, whose[i], sinces[j]);
+            double off = is.average_session_time_minutes - want.average_session_time_minutes;
+            assert_int_equal(is.active_sessions, want.active_sessions);
+            assert_int_equal(is.total_sessions, want.total_sessions);
+            assert_int_equal(is.total_tool_executions, want.total_tool_executions);
+            assert_int_equal(is.total_tokens_used, want.total_tokens_used);
+            assert_true(off > -1e-6 && off < 1e-6);
+            if (j == 0 && whose[i]->tenant_wide) {
+                active += want.active_sessions;
+                total += want.total_sessions;
+            }
+        }
+    assert_int_equal(counts(f).sessions_active, active);
+    assert_int_equal(counts(f).sessions_total, total);
+}
+
+/* Everything that a session can go through, in an order that is the same in every run. */
+struct life {
+    struct fixture *f;
+    uint32_t seed;
+    int made;
+    int64_t events;
+};
+
+static unsigned draw(struct life *l, unsigned n)
+{
+    l->seed = l->seed * 1664525 + 1013904223;
+    return (l->seed >> 16) % n;
+}
+
+static const struct principal *owner_of(int n)
+{
+    return n % 5 == 4 ? &alice_elsewhere : n % 5 >= 2 ? &bob : &alice;
+}
+
+static void life_create(struct life *l)
+{
+    struct session_row row = session_row(l->f, ++l->made);
+    row.created_ms = clock_life_ms() - draw(l, 3) * HOUR;
+    row.last_activity_ms = clock_life_ms() - draw(l, 90000);
+    row.expires_ms = draw(l, 4) ? clock_life_ms() + 60000 * (1 + draw(l, 60)) : 0;
+    row.tool_count = draw(l, 3);
+    row.tokens_used = draw(l, 1000);
+    row.provisional = draw(l, 2);
+    row.counted = !row.provisional;
+    create_row(l->f, owner_of(l->made), &row, -1);
+}
+
+static void life_call(struct life *l, int n)
+{
+    struct event_row e = record(event_id(1, ++l->events), "");
+    e.tenant = owner_of(n)->tenant;
+    e.owner = owner_of(n)->owner;
+    e.session_id = arena_printf(l->f->mem, ID "%06d", n);
+    e.at_ms = clock_wall_ms();
+    e.tokens = draw(l, 2) ? (int64_t)draw(l, 100000) : -1;
+    append(l->f, e);
+    if (draw(l, 2))
+        fold_now(l->f);
+}
+
+static void life_change(struct life *l, int n)
+{
+    static const enum op_kind kinds[] = {OP_SESSION_END, OP_SESSION_USE, OP_SESSION_REFRESH,
+                                         OP_SESSION_NAME, OP_SESSION_PATCH};
+    struct session_row row = {.id = arena_printf(l->f->mem, ID "%06d", n),
+                              .status = draw(l, 4) ? SESSION_TERMINATED : SESSION_EXPIRED,
+                              .termination_reason = STR("done"),
+                              .terminated_ms = clock_life_ms(),
+                              .last_activity_ms = clock_life_ms(),
+                              .expires_ms = clock_life_ms() + draw(l, 3) * HOUR,
+                              .client_name = STR("c")};
+    write_one(l->f, (struct store_op){kinds[draw(l, countof(kinds))],
+                                      owner_of(n),
+                                      {.session = &row},
+                                      .max_counted = -1,
+                                      .fields = FIELD_CLIENT_NAME});
+}
+
+static void life_reap(struct life *l)
+{
+    struct reap_what what = {
+        .now_ms = clock_life_ms(), .idle_ms = 10 * 60000, .batch = 1 + draw(l, 5)};
+    struct reaped reaped;
+    check(l->f, store_reap(l->f->store, &what, &reaped, &l->f->err));
+}
+
+static void totals_hold_through_life(struct fixture *f)
+{
+    struct life l = {.f = f, .seed = 7};
+    for (int step = 0; step < 400; step++) {
+        int n = l.made ? 1 + (int)draw(&l, (unsigned)l.made) : 0;
+        switch (n ? draw(&l, 8) : 0) {
+        case 0:
+        case 1:
+            life_create(&l);
+            break;
+        case 2:
+        case 3:
+            life_call(&l, n);
+            break;
+        case 4:
+        case 5:
+            life_change(&l, n);
+            break;
+        case 6:
+            life_reap(&l);
+            break;
+        default:
+            clock_advance_fake(draw(&l, 10 * 60000));
+        }
+        if (step % 20 == 19)
+            assert_totals_hold(f);
+    }
+    clock_advance_fake(5 * HOUR);
+    assert_totals_hold(f); /* what is past its end and not reaped */
+}
+TEST(test_session_totals__are_those_of_all_sessions_whatever_was_done_to_them)
+{
+    on_every_store(totals_hold_through_life);
+}
+
+static void totals_end_at_the_largest(struct fixture *f)
+{
+    for (int i = 1; i <= 3; i++) {
+        struct session_row row = session_row(f, i);
+        row.tokens_used = i < 3 ? INT64_MAX / 2 : 100;
+        assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
+        if (i == 2)
+            assert_int_equal(totals(f, &alice, 0).total_tokens_used, INT64_MAX - 1);
+    }
+    assert_int_equal(totals(f, &alice, 0).total_tokens_used, INT64_MAX);
+}
+TEST(test_session_totals__tokens_stop_at_the_largest_number)
+{
+    on_every_store(totals_end_at_the_largest);
 }

@@ -207,6 +207,119 @@ TEST(test_postgres_schema__the_registrys_role_gets_its_rights_and_no_more)
     arena_free(mem);
 }
 
+#define SUMS                                                                                       \
+    "SELECT string_agg(x::text, ' ' ORDER BY x::text) FROM (SELECT tenant_id, minute, owner, "     \
+    "sum(sessions), sum(live), sum(executions), sum(tokens), sum(lived_ms)::bigint FROM (SELECT "  \
+    "* FROM mcp.session_sums UNION ALL SELECT * FROM mcp.session_sum_changes) t GROUP BY 1, 2, 3 " \
+    "HAVING sum(sessions) <> 0) x"
+
+/* As from several nodes: two connections write, each in transactions that overlap the other's. */
+TEST(test_postgres_sums__of_nodes_that_write_at_once_wait_for_none_and_add_up)
+{
+    char url[PG_URL_MAX], before[256], merged[256];
+    struct error err;
+    struct reaped reaped;
+    make_database(url);
+    struct store *s = open_at(url, false);
+    PGconn *nodes[2];
+    for (int i = 0; i < 2; i++) {
+        nodes[i] = PQconnectdb(url);
+        PQclear(PQexec(nodes[i], "SET lock_timeout = '5s'"));
+    }
+    static const char *const sql[] = {
+        "BEGIN",
+        "INSERT INTO mcp.edge_mcp_sessions (session_id, tenant_id, edge_mcp_id, owner, counted, "
+        "created_at, last_activity_at) SELECT pg_backend_pid() || '-' || i, 'default', 'e', "
+        "'o', false, 'epoch', timestamptz 'epoch' + i * interval '20 s' FROM "
+        "generate_series(1, 9) i",
+        "UPDATE mcp.edge_mcp_sessions SET last_activity_at = last_activity_at + interval '1 min', "
+        "tool_execution_count = 2, total_tokens_used = 5 WHERE session_id LIKE pg_backend_pid() "
+        "|| '-%' AND last_activity_at < timestamptz 'epoch' + interval '1 min'",
+        "UPDATE mcp.edge_mcp_sessions SET status = 'terminated', terminated_at = now() WHERE "
+        "session_id = pg_backend_pid() || '-9'",
+        "COMMIT"};
+    for (size_t step = 0; step < countof(sql); step++)
+        for (int i = 0; i < 2; i++) {
+            PGresult *res = PQexec(nodes[i], sql[step]);
+            if (PQresultStatus(res) != PGRES_COMMAND_OK)
+                fail_msg("%s: %s", sql[step], PQerrorMessage(nodes[i]));
+            PQclear(res);
+        }
+    for (int i = 0; i < 2; i++)
+        PQfinish(nodes[i]);
+    expect(url, "SELECT count(*) FROM mcp.session_sums", "0");
+    ask(url, SUMS, before);
+    assert_non_null(strstr(before, "(default,1,o,10,10,8,20,"));
+    assert_null(strstr(before, "(default,0,o"));
+    struct reap_what what = {.now_ms = clock_wall_ms(),
+                             .batch = 10,
+                             .writer = 1,
+                             .lease_until_ms = clock_wall_ms() + 60000};
+    if (!store_reap(s, &what, &reaped, &err))
+        fail_msg("%s", err.text);
+    assert_false(reaped.is_elsewhere || reaped.left);
+    ask(url, SUMS, merged);
+    assert_string_equal(merged, before);
+    expect(url, "SELECT count(*) FROM mcp.session_sum_changes", "0");
+    expect(url, "SELECT count(*) FROM mcp.session_sums WHERE sessions = 0", "0");
+    expect(url, "SELECT sum(sessions) || '/' || sum(live) FROM mcp.session_sums", "18/16");
+    store_close(s);
+}
+
+TEST(test_postgres_sums__are_merged_in_batches_until_none_is_left)
+{
+    char url[PG_URL_MAX], ignored[256];
+    struct error err;
+    struct reaped reaped;
+    int rounds = 0;
+    make_database(url);
+    struct store *s = open_at(url, false);
+    ask(url,
+        "INSERT INTO mcp.session_sum_changes SELECT 'default', i % 7, 'o', 1, 1, 1, 1, 1 FROM "
+        "generate_series(1, 25000) i",
+        ignored);
+    struct reap_what what = {.now_ms = clock_wall_ms(),
+                             .batch = 10,
+                             .writer = 1,
+                             .lease_until_ms = clock_wall_ms() + 60000};
+    do {
+        if (!store_reap(s, &what, &reaped, &err))
+            fail_msg("%s", err.text);
+        rounds++;
+    } while (reaped.left);
+    assert_int_equal(rounds, 3);
+    expect(url, "SELECT count(*) || '/' || sum(sessions) FROM mcp.session_sums", "7/25000");
+    store_close(s);
+}
+
+TEST(test_postgres_sums__are_of_the_sessions_of_before_too)
+{
+    char url[PG_URL_MAX], before[256], after[256];
+    struct error err;
+    struct migrations known;
+    make_database(url);
+    struct arena *mem = arena_new(1 << 20);
+    struct store *s = open_at(url, false);
+    struct migrate_driver driver = pg_migrate_driver(impl(s));
+    for (int i = 1; i <= 3; i++) {
+        char id[64];
+        snprintf(id, sizeof(id), ID "%d", i);
+        struct session_row row = session_row(id, id);
+        row.last_activity_ms += 60000 * i;
+        row.tokens_used = 1000 * i;
+        assert_int_equal(create(s, &row, -1), VERDICT_OK);
+    }
+    ask(url, SUMS, before);
+    if (!migrate_load("postgres", NULL, mem, &known, &err) ||
+        !migrate_down(&driver, &known, 12, &err) || !migrate_up(&driver, &known, &err))
+        fail_msg("%s", err.text);
+    ask(url, SUMS, after);
+    assert_true(strlen(before) > 60);
+    assert_string_equal(after, before);
+    store_close(s);
+    arena_free(mem);
+}
+
 static struct event_row record(int64_t id, const char *session, const char *body)
 {
     struct event_row e = {.id = id,
