@@ -64,6 +64,7 @@ struct chain_report {
     size_t events, writers, anchors;
     size_t bodies_deleted;  /* sealed but no longer kept: fine, and counted */
     int64_t last_anchor_ms; /* 0: none yet */
+    size_t unproven;        /* events that no anchor vouches for: cutting them off is not seen */
 };
 struct chain_report chain_verified(const struct chain_verifier *v);
 

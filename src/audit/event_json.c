@@ -158,7 +158,7 @@ void event_to_json(const struct event_row *e, struct js_writer *w)
     js_object_end(w);
 }
 
-void events_to_json(const struct event_row *rows, size_t n, struct buf *out)
+void events_to_json(const struct event_row *rows, size_t n, int64_t scanned, struct buf *out)
 {
     struct js_writer w;
     js_begin(&w, out);
@@ -168,6 +168,7 @@ void events_to_json(const struct event_row *rows, size_t n, struct buf *out)
     for (size_t i = 0; i < n; i++)
         event_to_json(&rows[i], &w);
     js_array_end(&w);
+    write_id(&w, "scanned", scanned);
     js_object_end(&w);
 }
 
@@ -250,14 +251,20 @@ bool event_from_json(const struct js_doc *doc, const struct js_node *v, struct a
 }
 
 bool events_from_json(struct str text, struct arena *mem, struct event_row **ret_rows,
-                      size_t *ret_n, struct error *err)
+                      size_t *ret_n, int64_t *ret_scanned, struct error *err)
 {
     struct js_doc doc;
+    int64_t scanned = 0;
     if (!js_parse(text, &js_limits_upstream, mem, &doc, NULL))
         return error_set(err, ERR_PARSE, "the answer is not JSON; is that address a Holdfast?");
     const struct js_node *list = js_get(&doc, js_root(&doc), STR("events"));
     if (!js_type_is(list, JS_ARRAY))
         return error_set(err, ERR_PARSE, "the answer holds no events; is that address a Holdfast?");
+    const struct js_node *far = js_get(&doc, js_root(&doc), STR("scanned"));
+    if (far && !read_id(&doc, far, mem, &scanned))
+        return error_set(err, ERR_PARSE,
+                         "the answer does not say how far it got; is the other side the same "
+                         "version of Holdfast?");
     size_t n = 0, i = 0;
     for (const struct js_node *v = js_first(&doc, list); v; v = js_next(&doc, list, v))
         n++;
@@ -267,5 +274,6 @@ bool events_from_json(struct str text, struct arena *mem, struct event_row **ret
             return false;
     *ret_rows = rows;
     *ret_n = n;
+    *ret_scanned = scanned;
     return true;
 }

@@ -15,9 +15,10 @@ must_check bool event_from_json(const struct js_doc *doc, const struct js_node *
                                 struct arena *mem, struct event_row *ret, struct error *err);
 
 /* A page: {"events":[…]}. */
-void events_to_json(const struct event_row *rows, size_t n, struct buf *out);
+/* A page; `scanned` as in event_filter. */
+void events_to_json(const struct event_row *rows, size_t n, int64_t scanned, struct buf *out);
 must_check bool events_from_json(struct str text, struct arena *mem, struct event_row **ret_rows,
-                                 size_t *ret_n, struct error *err);
+                                 size_t *ret_n, int64_t *ret_scanned, struct error *err);
 
 /* "intent", "outcome" …; NULL for a number that is no kind. */
 const char *event_kind_name(int kind);

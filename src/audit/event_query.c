@@ -14,7 +14,7 @@ enum param_type {
     PARAM_TEXT,
     PARAM_KIND,
     PARAM_ORDER,
-    PARAM_BODIES,
+    PARAM_FLAG,
     PARAM_LIMIT
 };
 
@@ -33,9 +33,11 @@ static const struct param {
     {STR("server"), PARAM_TEXT, IN_FILTER(server)},
     {STR("tool"), PARAM_TEXT, IN_FILTER(tool)},
     {STR("outcome"), PARAM_TEXT, IN_FILTER(outcome)},
+    {STR("session_prefix"), PARAM_TEXT, IN_FILTER(session_prefix)},
+    {STR("open"), PARAM_FLAG, IN_FILTER(open)},
     {STR("kind"), PARAM_KIND, IN_FILTER(kind)},
     {STR("order"), PARAM_ORDER, IN_FILTER(newest_first)},
-    {STR("bodies"), PARAM_BODIES, IN_FILTER(with_bodies)},
+    {STR("bodies"), PARAM_FLAG, IN_FILTER(with_bodies)},
     {STR("limit"), PARAM_LIMIT, 0},
 #undef IN_FILTER
 };
@@ -91,7 +93,7 @@ static bool read_param(const struct param *p, struct str value, void *at, unsign
         return event_kind_parse(value, at);
     case PARAM_ORDER:
         return read_choice(value, STR("oldest"), STR("newest"), at);
-    case PARAM_BODIES:
+    case PARAM_FLAG:
         return read_choice(value, STR("0"), STR("1"), at);
     case PARAM_LIMIT:
         if (!str_to_u64(value, EVENTS_PAGE_MAX, &number) || number == 0)
@@ -122,9 +124,11 @@ bool audit_events_query_parse(struct str query, struct event_filter *ret, unsign
             continue;
         const struct param *p = find_param(name);
         if (!p)
-            return error_set(err, ERR_BAD_INPUT,
-                             "there is no parameter of that name; use after, before, exec, since, "
-                             "session, server, tool, outcome, kind, order, bodies or limit");
+            return error_set(
+                err, ERR_BAD_INPUT,
+                "there is no parameter of that name; use after, before, exec, since, "
+                "session, session_prefix, server, tool, outcome, open, kind, order, bodies or "
+                "limit");
         struct str text = percent_decode(value.p ? value : STR(""), mem);
         if (!text.p || !read_param(p, text, (char *)&filter + p->offset, &limit))
             return error_set(
@@ -175,7 +179,7 @@ static struct str value_text(const struct param *p, const void *at, unsigned lim
         return str_of(event_kind_name(*(const int *)at));
     case PARAM_ORDER:
         return *(const bool *)at ? STR("newest") : STR_NONE;
-    case PARAM_BODIES:
+    case PARAM_FLAG:
         return *(const bool *)at ? STR("1") : STR_NONE;
     case PARAM_LIMIT:
         snprintf(room, EVENT_ID_TEXT, "%u", limit);

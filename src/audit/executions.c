@@ -21,7 +21,7 @@ struct join {
     struct arena *mem;
     struct map outcomes; /* exec → struct outcome */
     struct execution *rows;
-    size_t n;
+    size_t n, total;
 };
 
 static struct str exec_key(const int64_t *exec)
@@ -75,6 +75,16 @@ static bool matches(const struct execution_filter *f, const struct execution *x)
            (!f->session.p || str_starts(x->event.session_id, f->session));
 }
 
+/* Hands out the rows gathered; false when nobody wants more. */
+static bool flush(struct join *j)
+{
+    bool on = j->n == 0 || j->filter->flush(j->filter->arg, j->rows, j->n);
+    j->n = 0;
+    arena_reset(j->mem);
+    j->rows = arena_alloc(j->mem, EXECUTIONS_FLUSH * sizeof(*j->rows));
+    return on;
+}
+
 static enum event_walk join_event(void *arg, const struct event_row *e, struct error *err)
 {
     struct join *j = arg;
@@ -90,9 +100,33 @@ static enum event_walk join_event(void *arg, const struct event_row *e, struct e
         x.outcome = arena_dup(j->mem, x.outcome);
         x.error = arena_dup(j->mem, x.error);
         j->rows[j->n++] = x;
+        j->total++;
     }
     free(o);
-    return j->n < j->filter->limit ? EVENT_WALK_ON : EVENT_WALK_STOP;
+    if (j->filter->flush && j->n == EXECUTIONS_FLUSH && !flush(j))
+        return EVENT_WALK_STOP;
+    return j->total < j->filter->limit ? EVENT_WALK_ON : EVENT_WALK_STOP;
+}
+
+/* A session id of our own (UUIDv7) tells when it was made: older events are not of that session.  A
+ * clock that was set back may have told them an earlier time. */
+static void begin_with_session(struct event_filter *f, struct str session)
+{
+    uint64_t ms = 0;
+    if (session.n < 15 || session.p[8] != '-' || session.p[13] != '-' || session.p[14] != '7')
+        return;
+    for (size_t i = 0; i < 13; i++) {
+        char c = session.p[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (i == 8)
+            continue;
+        if (digit < 0)
+            return;
+        ms = ms << 4 | (unsigned)digit;
+    }
+    int64_t since_ms = (int64_t)ms - EVENT_CLOCK_SLACK_MS;
+    if (since_ms > f->since_ms)
+        f->since_ms = since_ms;
 }
 
 bool executions_newest(struct event_source *source, const struct execution_filter *filter,
@@ -104,7 +138,13 @@ bool executions_newest(struct event_source *source, const struct execution_filte
     events.kind = -1;
     events.newest_first = true;
     events.with_bodies = false;
-    j.rows = arena_zalloc(mem, (filter->limit + 1) * sizeof(*j.rows));
+    events.session_prefix = filter->session;
+    events.open = str_eq(filter->outcome, STR("open"));
+    begin_with_session(&events, filter->session);
+    if (filter->flush)
+        j.mem = arena_new(SIZE_MAX / 4);
+    j.rows = arena_zalloc(j.mem,
+                          (filter->flush ? EXECUTIONS_FLUSH : filter->limit + 1) * sizeof(*j.rows));
     map_init(&j.outcomes);
     bool ok = filter->limit == 0 || event_source_walk(source, &events, join_event, &j, err);
     size_t at = 0;
@@ -112,9 +152,13 @@ bool executions_newest(struct event_source *source, const struct execution_filte
     for (void *value; map_next(&j.outcomes, &at, &key, &value);)
         free(value);
     map_release(&j.outcomes);
+    if (ok && filter->flush)
+        flush(&j);
+    if (filter->flush)
+        arena_free(j.mem);
     if (ok) {
-        *ret_rows = j.rows;
-        *ret_n = j.n;
+        *ret_rows = filter->flush ? NULL : j.rows;
+        *ret_n = j.total;
     }
     return ok;
 }

@@ -14,11 +14,16 @@ struct execution {
     int64_t duration_us; /* -1 while open */
 };
 
+#define EXECUTIONS_FLUSH 500
 struct execution_filter {
     struct event_filter events; /* server, tool, session_id, since_ms; order and kind are ours */
     struct str session;         /* beginning of a session id; absent: any */
     struct str outcome;         /* one of event_row.outcome's words or "open"; absent: any */
     unsigned limit;
+    /* NULL: all rows are returned.  Else they are handed out in pieces of up to EXECUTIONS_FLUSH,
+     * valid until it returns, and only counted; false ends the walk. */
+    bool (*flush)(void *arg, const struct execution *rows, size_t n);
+    void *arg;
 };
 
 /* The newest executions that match, newest first, in `mem`.  Reads no further back than it has to.

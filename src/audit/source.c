@@ -46,12 +46,17 @@ static bool daemon_page(struct event_source *s, const struct event_filter *filte
 {
     struct buf path;
     struct str body;
+    int64_t scanned = 0;
     buf_init(&path, 1 << 20);
     buf_addz(&path, "/control/events?");
     audit_events_query_format(filter, limit, &path);
     bool ok = s->get(s->arg, buf_str(&path), mem, &body, err) &&
-              events_from_json(body, mem, ret_rows, ret_n, err);
+              events_from_json(body, mem, ret_rows, ret_n, &scanned, err);
     buf_release(&path);
+    if (ok && filter->ret_scanned)
+        *filter->ret_scanned = scanned;
+    else if (ok && scanned)
+        ok = error_set(err, ERR_TIMEOUT, "the page took too long; ask for a narrower one");
     return ok;
 }
 
@@ -64,12 +69,13 @@ bool event_source_page(struct event_source *s, const struct event_filter *filter
     return daemon_page(s, filter, limit, mem, ret_rows, ret_n, err);
 }
 
-static enum event_walk walk_page(const struct event_row *rows, size_t n, unsigned limit,
+/* Is there a page after this one? */
+static enum event_walk walk_page(const struct event_row *rows, size_t n, bool more,
                                  enum event_walk (*each)(void *arg, const struct event_row *e,
                                                          struct error *err),
                                  void *arg, struct error *err)
 {
-    enum event_walk how = n == limit ? EVENT_WALK_ON : EVENT_WALK_STOP;
+    enum event_walk how = more ? EVENT_WALK_ON : EVENT_WALK_STOP;
     for (size_t i = 0; i < n; i++) {
         enum event_walk said = each(arg, &rows[i], err);
         if (said != EVENT_WALK_ON)
@@ -78,8 +84,8 @@ static enum event_walk walk_page(const struct event_row *rows, size_t n, unsigne
     return how;
 }
 
-/* A busy machine is no reason to stop half way: a page that took too long is asked for in halves.
- */
+/* A page that took too long says how far it got.  One that got nowhere on a busy machine is asked
+ * for in halves. */
 static bool fetch_page(struct event_source *s, const struct event_filter *filter, unsigned *limit,
                        struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                        struct error *err)
@@ -102,17 +108,17 @@ bool event_source_walk(struct event_source *s, const struct event_filter *filter
 {
     struct event_filter next = *filter;
     unsigned limit = EVENTS_PAGE_MAX;
+    int64_t scanned = 0;
+    next.ret_scanned = &scanned;
     for (enum event_walk how = EVENT_WALK_ON; how == EVENT_WALK_ON;) {
         struct arena *mem = arena_new(SIZE_MAX / 4);
         struct event_row *rows;
         size_t n = 0;
-        if (!fetch_page(s, &next, &limit, mem, &rows, &n, err))
+        if (!fetch_page(s, &next, &limit, mem, &rows, &n, err)) {
             how = EVENT_WALK_FAIL;
-        else if (n == 0)
-            how = EVENT_WALK_STOP;
-        else {
-            int64_t last = rows[n - 1].id;
-            how = walk_page(rows, n, limit, each, arg, err);
+        } else {
+            int64_t last = scanned ? scanned : n ? rows[n - 1].id : 0;
+            how = walk_page(rows, n, scanned || n == limit, each, arg, err);
             if (next.newest_first)
                 next.before = last;
             else

@@ -27,6 +27,7 @@ struct seen {
     struct list link;
     int64_t writer, seq, id;
     uint8_t mac[SHA256_BYTES];
+    int64_t anchor_seq; /* of the last anchor among its events, which vouches for itself */
     int64_t want_seq, want_id;
     uint8_t want_mac[SHA256_BYTES];
     int64_t wanted_at_ms; /* when the anchor was written */
@@ -257,6 +258,8 @@ bool chain_verify_event(struct chain_verifier *v, const struct event_row *e, str
         return false;
     s->seq = e->seq;
     s->id = e->id;
+    if (e->kind == EVENT_ANCHOR)
+        s->anchor_seq = e->seq;
     memcpy(s->mac, mac, sizeof(mac));
     v->current->last_id = e->id;
     v->report.events++;
@@ -343,6 +346,8 @@ bool chain_verify_end(struct chain_verifier *v, struct str anchor_lines, struct 
             return error_set(err, ERR_CHAIN_BROKEN,
                              "event %s is not the one that was anchored; " ADVICE,
                              event_id_format(s->want_id, id));
+        int64_t proven = s->want_seq > s->anchor_seq ? s->want_seq : s->anchor_seq;
+        v->report.unproven += (size_t)(s->seq - proven);
     }
     return true;
 }

@@ -344,12 +344,23 @@ static void add_report(struct audit_cmd *c, const struct chain_report *r)
         js_kv_int(&w, "anchors", (int64_t)r->anchors);
         js_kv_int(&w, "bodies_deleted", (int64_t)r->bodies_deleted);
         js_kv_string(&w, "last_anchor", r->last_anchor_ms ? str_of(time) : STR_NONE);
+        js_kv_int(&w, "unproven", (int64_t)r->unproven);
         js_object_end(&w);
     } else {
         buf_addf(&c->out, "chain ok: %zu events, %zu writers, ", r->events, r->writers);
         buf_addf(&c->out, r->last_anchor_ms ? "last anchor %s" : "no anchor yet%s", time);
         if (r->bodies_deleted)
             buf_addf(&c->out, ", %zu bodies deleted", r->bodies_deleted);
+        buf_addz(&c->out, "\n");
+        if (r->last_anchor_ms)
+            buf_addf(&c->out,
+                     "nothing is missing up to the last anchor; %zu events came after it, and a "
+                     "cut there would not show",
+                     r->unproven);
+        else
+            buf_addf(&c->out,
+                     "nothing proves yet that the last of them are all there: an anchor is written "
+                     "once a second while Holdfast runs");
     }
     buf_addc(&c->out, '\n');
 }

@@ -24,10 +24,12 @@ static bool run_events(struct read_job *job, struct store *store)
     struct events_job *e = container_of(job, struct events_job, job);
     struct event_row *rows = NULL;
     size_t n = 0;
+    int64_t scanned = 0;
 
+    e->filter.ret_scanned = &scanned;
     if (!store_events_page(store, &e->filter, e->limit, e->c.mem, &rows, &n, &job->err))
         return false;
-    events_to_json(rows, n, &e->c.out);
+    events_to_json(rows, n, scanned, &e->c.out);
     return true;
 }
 

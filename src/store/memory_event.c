@@ -89,6 +89,23 @@ static void event_copy(struct event_row *to, const struct event_row *from, bool 
     mem_copy_texts(mem, to, event_texts, countof(event_texts));
 }
 
+static size_t open_page(const struct memory_store *s, const struct event_filter *f, unsigned limit,
+                        struct arena *mem, struct event_row *rows)
+{
+    struct open_set open = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_events; i++)
+        open_set_note(&open, &s->events[i].row);
+    open_set_settle(&open, f);
+    for (size_t i = 0; i < open.n_opened && n < limit; i++) {
+        const struct event_row *e = event_by_id(s, open.opened[i]);
+        if (event_filter_matches(f, e))
+            event_copy(&rows[n++], e, f->with_bodies, mem);
+    }
+    open_set_release(&open);
+    return n;
+}
+
 bool mem_events_page(struct store *store, const struct event_filter *f, unsigned limit,
                      struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                      struct error *err)
@@ -98,7 +115,9 @@ bool mem_events_page(struct store *store, const struct event_filter *f, unsigned
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->n_events && n < limit; i++) {
+    if (f->open)
+        n = open_page(s, f, limit, mem, rows);
+    for (size_t i = 0; !f->open && i < s->n_events && n < limit; i++) {
         const struct event_row *e = &s->events[f->newest_first ? s->n_events - 1 - i : i].row;
         if (event_filter_matches(f, e))
             event_copy(&rows[n++], e, f->with_bodies, mem);

@@ -153,23 +153,43 @@ static bool is_late(const struct page *g, struct error *err)
     return true;
 }
 
-/* Reads the events of one range that match, until the page is full. */
+static void open_range(const struct page *g, struct pg_events *c, int64_t from, int64_t upto)
+{
+    pg_events_open(g->s, c, from, upto);
+    c->scan.down = g->f->newest_first;
+    c->next = c->scan.down ? upto : from;
+    c->with_bodies = g->f->with_bodies;
+    c->is_page = true;
+}
+
+/* Reads the events of one range that match, until the page is full.  Nodes write at the same time,
+ * each under ids of its own, so what is too old ends the events of its writer only. */
 static bool read_range(struct page *g, int64_t from, int64_t upto, struct error *err)
 {
     struct pg_events c;
     struct event_row e;
     bool found = true, ok = true;
-    pg_events_open(g->s, &c, from, upto);
-    c.scan.down = g->f->newest_first;
-    c.next = c.scan.down ? upto : from;
-    c.with_bodies = g->f->with_bodies;
-    c.is_page = true;
+    int64_t last = 0;
+    open_range(g, &c, from, upto);
     while (g->n < g->limit) {
-        ok = pg_events_next(&c, &e, &found, err) && !is_late(g, err);
+        ok = pg_events_next(&c, &e, &found, err);
+        if (ok && found && is_late(g, err)) {
+            if (g->f->ret_scanned && last)
+                *g->f->ret_scanned = last;
+            else
+                ok = false;
+            break;
+        }
         if (!ok || !found)
             break;
-        if (event_filter_matches(g->f, &e))
+        last = e.id;
+        if (event_is_before_all(g->f, &e)) {
+            last = e.id >> EVENT_WRITER_SHIFT << EVENT_WRITER_SHIFT;
+            pg_events_close(&c);
+            open_range(g, &c, from, last - 1);
+        } else if (event_filter_matches(g->f, &e)) {
             event_row_keep(g->mem, &e, &g->rows[g->n++]);
+        }
     }
     pg_events_close(&c);
     return ok;
@@ -253,6 +273,75 @@ static bool read_execution(struct page *g, struct error *err)
     return true;
 }
 
+/* The tails are read before what is folded: what is folded meanwhile is then in both. */
+static bool gather_open(struct page *g, struct open_set *open, struct error *err)
+{
+    struct pg_tail *tails = NULL;
+    size_t n_tails = 0;
+    PGresult *res = NULL;
+    if (!pg_ready(g->s, err) || !pg_tails(g->s, -1, g->mem, &tails, &n_tails, err))
+        return false;
+    for (size_t i = 0; i < n_tails; i++) {
+        struct pg_events c;
+        struct event_row e;
+        bool found = false, ok;
+        pg_events_open(g->s, &c, tails[i].mark + 1, tails[i].last_id);
+        c.is_page = true;
+        while ((ok = pg_events_next(&c, &e, &found, err)) && found)
+            open_set_note(open, &e);
+        pg_events_close(&c);
+        if (!ok)
+            return false;
+    }
+    if (!pg_page(g->s, PG_OPEN_ALL, NULL, &res, err))
+        return false;
+    struct arena *scratch = arena_new(1024);
+    for (int i = 0; i < pq.ntuples(res); i++) {
+        struct pg_row r = {.res = res, .row = i, .mem = scratch};
+        int64_t exec;
+        if (execution_uuid_parse(pg_get_uuid(&r), &exec))
+            open_set_add(open, exec);
+        arena_reset(scratch);
+    }
+    arena_free(scratch);
+    pq.clear(res);
+    return true;
+}
+
+/* As many as fit the page at a time, for most of them match. */
+static bool read_open(struct page *g, const struct open_set *open, struct error *err)
+{
+    struct event_row *rows = arena_zalloc(g->mem, g->limit * sizeof(*rows));
+    for (size_t at = 0; at < open->n_opened && g->n < g->limit; at += g->limit) {
+        size_t n = open->n_opened - at < g->limit ? open->n_opened - at : g->limit, found = 0;
+        if (at && is_late(g, err)) {
+            if (g->f->ret_scanned)
+                *g->f->ret_scanned = open->opened[at - 1];
+            return g->f->ret_scanned != NULL;
+        }
+        if (!pg_events_of(g->s, open->opened + at, n, g->f->with_bodies, g->mem, rows, &found, err))
+            return false;
+        for (size_t i = 0; i < found && g->n < g->limit; i++) {
+            const struct event_row *e = &rows[g->f->newest_first ? found - 1 - i : i];
+            if (event_filter_matches(g->f, e))
+                g->rows[g->n++] = *e;
+        }
+    }
+    return true;
+}
+
+static bool open_page(struct page *g, struct error *err)
+{
+    struct open_set open = {0};
+    bool ok = gather_open(g, &open, err);
+    if (ok) {
+        open_set_settle(&open, g->f);
+        ok = read_open(g, &open, err);
+    }
+    open_set_release(&open);
+    return ok;
+}
+
 bool pg_events_page(struct store *store, const struct event_filter *f, unsigned limit,
                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                     struct error *err)
@@ -262,7 +351,9 @@ bool pg_events_page(struct store *store, const struct event_filter *f, unsigned 
     g.until_us = pg_now_us() + STORE_PAGE_MS * 1000;
     int64_t from = f->after < INT64_MAX ? f->after + 1 : f->after;
     int64_t upto = f->before ? f->before - 1 : INT64_MAX;
-    bool ok = f->exec ? read_execution(&g, err) : read_range(&g, from, upto, err);
+    bool ok = f->open   ? open_page(&g, err)
+              : f->exec ? read_execution(&g, err)
+                        : read_range(&g, from, upto, err);
     if (ok) {
         *ret_rows = g.rows;
         *ret_n = g.n;

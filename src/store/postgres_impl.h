@@ -92,6 +92,7 @@ enum pg_statement {
     PG_EXEC_CLOSE,
     PG_SESSIONS_USED,
     PG_TOOL_ENTER,
+    PG_OPEN_ALL,
     PG_OPEN_INTENTS,
     PG_LEASE,
     PG_REAP_AHEAD,

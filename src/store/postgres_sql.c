@@ -366,6 +366,7 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_TOOL_ENTER] =
         "INSERT INTO mcp.tool_configurations (id, tenant_id, server, tool_name) VALUES ($1::uuid, "
         "$2::text, $3::text, $4::text) ON CONFLICT DO NOTHING",
+    [PG_OPEN_ALL] = "SELECT id FROM mcp.session_tool_executions WHERE outcome IS NULL",
     /* The first eight bytes of an id that holds an event's number, and that number's writer. */
     [PG_OPEN_INTENTS] =
         "SELECT x.id FROM mcp.session_tool_executions x LEFT JOIN mcp.writers w ON w.number = "

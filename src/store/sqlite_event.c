@@ -6,6 +6,8 @@
  * asked by id is a scan of a range of ids, filtered here.  Scans by readers have a deadline. */
 #include "store/sqlite_impl.h"
 
+#include "base/clock.h"
+
 bool sq_events_open(struct sqlite_store *s, struct sq_events *c, enum sq_statement which,
                     int64_t from, int64_t upto, bool with_bodies, struct error *err)
 {
@@ -180,7 +182,15 @@ void sq_events_forget(struct sqlite_store *s)
     segment_reset(&s->segment);
 }
 
-/* Reads the events of one range that match, until the page is full. */
+/* Events between two looks at the clock. */
+#define SCAN_STEP 256
+
+static bool page_is_over(const struct sqlite_store *s, const struct event_filter *f, size_t scanned)
+{
+    return f->ret_scanned && scanned % SCAN_STEP == 0 && clock_mono_us() > s->deadline_us;
+}
+
+/* Reads the events of one range that match, until the page is full or its time over. */
 static bool read_range(struct sqlite_store *s, const struct event_filter *f, int64_t from,
                        int64_t upto, unsigned limit, struct arena *mem, struct event_row *rows,
                        size_t *n, struct error *err)
@@ -188,6 +198,8 @@ static bool read_range(struct sqlite_store *s, const struct event_filter *f, int
     struct sq_events c;
     struct event_row e;
     bool found = true;
+    int64_t last = 0;
+    size_t scanned = 0;
     bool ok = sq_events_open(s, &c, f->newest_first ? SQ_EVENTS_DOWN : SQ_EVENTS_UP, from, upto,
                              f->with_bodies, err);
     if (!ok)
@@ -196,10 +208,27 @@ static bool read_range(struct sqlite_store *s, const struct event_filter *f, int
         ok = sq_events_next(&c, &e, &found, err);
         if (!ok || !found)
             break;
+        last = e.id;
+        if (event_is_before_all(f, &e)) { /* and so is the rest of its writer */
+            last = e.id >> EVENT_WRITER_SHIFT << EVENT_WRITER_SHIFT;
+            sq_events_close(&c);
+            ok = sq_events_open(s, &c, SQ_EVENTS_DOWN, from, last - 1, f->with_bodies, err);
+            if (!ok)
+                return false;
+            continue;
+        }
         if (event_filter_matches(f, &e))
             event_row_keep(mem, &e, &rows[(*n)++]);
+        if (page_is_over(s, f, ++scanned)) {
+            *f->ret_scanned = last;
+            break;
+        }
     }
     sq_events_close(&c);
+    if (!ok && f->ret_scanned && last && err->code == ERR_TIMEOUT) {
+        *f->ret_scanned = last;
+        return true;
+    }
     return ok;
 }
 
@@ -248,6 +277,68 @@ static bool read_page(struct sqlite_store *s, const struct event_filter *f, int6
     return true;
 }
 
+static bool add_folded(struct sqlite_store *s, struct open_set *open, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(s, SQ_OPEN_ALL, err);
+    if (!st)
+        return false;
+    for (bool row = true;;) {
+        if (!sq_step(s, st, &row, err))
+            return false;
+        if (!row)
+            break;
+        open_set_add(open, sqlite3_column_int64(st, 0));
+    }
+    sq_reset(st);
+    return true;
+}
+
+static void note_unfolded(void *arg, const struct event_row *e)
+{
+    open_set_note(arg, e);
+}
+
+/* Reads the events of these intents that match, until the page is full or its time over. */
+static bool read_open(struct sqlite_store *s, const struct event_filter *f,
+                      const struct open_set *open, unsigned limit, struct arena *mem,
+                      struct event_row *rows, size_t *n, struct error *err)
+{
+    for (size_t i = 0; i < open->n_opened && *n < limit; i++) {
+        struct sq_events c;
+        struct event_row e;
+        bool found = false;
+        int64_t id = open->opened[i];
+        if (f->ret_scanned && i && clock_mono_us() > s->deadline_us) {
+            *f->ret_scanned = open->opened[i - 1];
+            return true;
+        }
+        if (!sq_events_open(s, &c, SQ_EVENTS_UP, id, id, f->with_bodies, err) ||
+            !sq_events_next(&c, &e, &found, err))
+            return false;
+        if (found && event_filter_matches(f, &e))
+            event_row_keep(mem, &e, &rows[(*n)++]);
+        sq_events_close(&c);
+    }
+    return true;
+}
+
+/* In one transaction: what is folded meanwhile is in one of the two. */
+static bool open_page(struct sqlite_store *s, const struct event_filter *f, unsigned limit,
+                      struct arena *mem, struct event_row *rows, size_t *n, struct error *err)
+{
+    struct open_set open = {0};
+    if (!sq_begin_read(s, err))
+        return false;
+    bool ok = sq_tails_walk(s, note_unfolded, &open, err) && add_folded(s, &open, err);
+    if (ok) {
+        open_set_settle(&open, f);
+        ok = read_open(s, f, &open, limit, mem, rows, n, err);
+    }
+    sq_end_read(s);
+    open_set_release(&open);
+    return ok;
+}
+
 bool sq_events_page(struct store *store, const struct event_filter *f, unsigned limit,
                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                     struct error *err)
@@ -259,7 +350,8 @@ bool sq_events_page(struct store *store, const struct event_filter *f, unsigned 
         return false;
     struct event_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
     sq_page_begin(s);
-    bool ok = read_page(s, f, second, limit, mem, rows, &n, err);
+    bool ok = f->open ? open_page(s, f, limit, mem, rows, &n, err)
+                      : read_page(s, f, second, limit, mem, rows, &n, err);
     sq_page_end(s);
     if (ok) {
         *ret_rows = rows;

@@ -123,6 +123,7 @@ enum sq_statement {
     SQ_LONG_OUTCOME,
     SQ_TOOL_ADD,
     SQ_TOOL_KNOWN,
+    SQ_OPEN_ALL,
     SQ_OPEN_INTENTS,
     SQ_UNDELIVERED_PUT,
     SQ_UNDELIVERED_EXISTS,
@@ -471,6 +472,10 @@ static inline int64_t sq_last_id_of(int64_t writer)
     return writer << EVENT_WRITER_SHIFT | EVENT_COUNT_MASK;
 }
 /* sqlite_read.c */
+/* Every event that is not folded yet, of every writer. */
+must_check bool sq_tails_walk(struct sqlite_store *s,
+                              void (*each)(void *arg, const struct event_row *e), void *arg,
+                              struct error *err);
 bool sq_session_by_handle(struct store *s, const struct principal *who, struct str handle,
                           struct arena *mem, struct session_row **ret_row, struct error *err);
 bool sq_session_by_id(struct store *s, const struct principal *who, struct str id,

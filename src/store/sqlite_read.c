@@ -240,7 +240,9 @@ bool sq_sessions_page(struct store *store, const struct principal *who,
     return ok;
 }
 
-static bool count_tail(struct sqlite_store *s, int64_t writer, int64_t *total, struct error *err)
+static bool tail_walk(struct sqlite_store *s, int64_t writer,
+                      void (*each)(void *arg, const struct event_row *e), void *arg,
+                      struct error *err)
 {
     int64_t watermark = 0;
     struct sq_events c;
@@ -249,31 +251,34 @@ static bool count_tail(struct sqlite_store *s, int64_t writer, int64_t *total, s
     if (!sq_watermark(s, writer, &watermark, err) ||
         !sq_events_open(s, &c, SQ_EVENTS_UP, watermark + 1, sq_last_id_of(writer), false, err))
         return false;
-    for (;; (*total)++) {
+    for (;;) {
         if (!sq_events_next(&c, &e, &found, err))
             return false;
         if (!found)
             break;
+        each(arg, &e);
     }
     sq_events_close(&c);
     return true;
 }
 
-/* Events behind the fold's watermark, of every writer. */
-static bool count_tails(struct sqlite_store *s, int64_t *ret, struct error *err)
+bool sq_tails_walk(struct sqlite_store *s, void (*each)(void *arg, const struct event_row *e),
+                   void *arg, struct error *err)
 {
-    int64_t total = 0;
     for (int64_t id = 0;;) {
         if (!sq_event_next(s, id, &id, err))
             return false;
         if (id == 0)
-            break;
-        if (!count_tail(s, id >> EVENT_WRITER_SHIFT, &total, err))
+            return true;
+        if (!tail_walk(s, id >> EVENT_WRITER_SHIFT, each, arg, err))
             return false;
         id = ((id >> EVENT_WRITER_SHIFT) + 1) << EVENT_WRITER_SHIFT;
     }
-    *ret = total;
-    return true;
+}
+
+static void count_event(void *arg, const struct event_row *e unused_arg)
+{
+    (*(int64_t *)arg)++;
 }
 
 static bool count_all(struct sqlite_store *s, struct store_counts *ret, struct error *err)
@@ -281,7 +286,7 @@ static bool count_all(struct sqlite_store *s, struct store_counts *ret, struct e
     int64_t tails = 0;
     bool row = false;
     sqlite3_stmt *st = sq_prepare(s, SQ_COUNTS, err);
-    if (!st || !count_tails(s, &tails, err))
+    if (!st || !sq_tails_walk(s, count_event, &tails, err))
         return false;
     struct sq_bind b = {.st = st};
     sq_int(&b, clock_life_ms());

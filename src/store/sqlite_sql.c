@@ -408,6 +408,7 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_TOOL_ADD] = "INSERT INTO tool_configurations (id, tenant_id, server, tool_name) "
                     "VALUES (?,?,?,?) ON CONFLICT DO NOTHING",
     [SQ_TOOL_KNOWN] = "SELECT 1 FROM tool_configurations WHERE id = ?2 AND tenant_id = ?1",
+    [SQ_OPEN_ALL] = "SELECT id FROM long_executions WHERE state = 0",
     [SQ_OPEN_INTENTS] =
         "SELECT x.id FROM long_executions x LEFT JOIN writers w ON w.number = x.id >> 40 "
         "WHERE x.state = 0 AND x.id > ?2 AND (w.number IS NULL OR w.ended_at IS NOT NULL "

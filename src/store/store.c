@@ -251,6 +251,8 @@ bool store_events_page(struct store *s, const struct event_filter *filter, unsig
                        struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                        struct error *err)
 {
+    if (filter->ret_scanned)
+        *filter->ret_scanned = 0;
     return store_page_is_sound(limit, err) &&
            s->ops->events_page(s, filter, limit, mem, ret_rows, ret_n, err);
 }

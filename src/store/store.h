@@ -228,10 +228,18 @@ struct event_filter {
     int64_t after, before; /* ids, exclusive */
     int64_t since_ms;
     struct str session_id, server, tool, outcome;
-    int64_t exec; /* an execution's events */
-    int kind;     /* enum event_kind, or -1 for all */
+    struct str session_prefix; /* how the session id begins */
+    int64_t exec;              /* an execution's events */
+    /* Only intents that have no outcome.  They are found by the projection of open executions and
+     * by what is not folded yet, not by going through all events. */
+    bool open;
+    int kind; /* enum event_kind, or -1 for all */
     bool newest_first;
     bool with_bodies;
+    /* May be NULL: then a page whose time is over fails with ERR_TIMEOUT.  Else such a page holds
+     * what was found so far, perhaps nothing, and *ret_scanned is the id up to which all events
+     * were looked at: the next page goes on behind it.  0: the page is complete. */
+    int64_t *ret_scanned;
 };
 
 /* Which tools a page shows; absent members do not filter. */
@@ -478,6 +486,9 @@ must_check bool store_servers_page(struct store *s, struct str after, unsigned l
 must_check bool store_undelivered_page(struct store *s, int64_t after, unsigned limit,
                                        struct arena *mem, struct undelivered_row **ret_rows,
                                        size_t *ret_n, struct error *err);
+/* Newest first and with since_ms, a scan may leave a writer's events at the first one that is older
+ * by more than EVENT_CLOCK_SLACK_MS: its ids follow time but for clocks that were set back. */
+#define EVENT_CLOCK_SLACK_MS (INT64_C(60) * 60 * 1000)
 must_check bool store_events_page(struct store *s, const struct event_filter *filter,
                                   unsigned limit, struct arena *mem, struct event_row **ret_rows,
                                   size_t *ret_n, struct error *err);

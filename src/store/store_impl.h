@@ -23,6 +23,20 @@ void store_execution_join(const struct event_row *first, const struct event_row 
 /* store_event.c: a copy of an event in `mem`. */
 void event_row_keep(struct arena *mem, const struct event_row *from, struct event_row *to);
 bool event_filter_matches(const struct event_filter *f, const struct event_row *e);
+/* Is it older than all that a newest-first scan of its writer's events can still find? */
+bool event_is_before_all(const struct event_filter *f, const struct event_row *e);
+
+/* Which executions are open: what the fold knows, and events that it has not come to yet. */
+struct open_set {
+    int64_t *opened, *closed;
+    size_t n_opened, cap_opened, n_closed, cap_closed;
+};
+void open_set_add(struct open_set *o, int64_t exec);
+void open_set_note(struct open_set *o, const struct event_row *e);
+/* Leaves in `opened` those that are open and that the filter's after and before let through, each
+ * once, in the filter's order. */
+void open_set_settle(struct open_set *o, const struct event_filter *f);
+void open_set_release(struct open_set *o);
 /* Always false: an event that is not this one has its id. */
 must_check bool event_id_is_taken(const struct event_row *e, struct error *err);
 

@@ -209,6 +209,12 @@ static void check_filters(struct fixture *f)
            event_id(1, 4));
     expect(f, (struct event_filter){.kind = -1, .session_id = STR("s1")}, 2, event_id(1, 1),
            event_id(1, 3));
+    expect(f, (struct event_filter){.kind = -1, .session_prefix = STR("s")}, 5, event_id(1, 1),
+           event_id(2, 1));
+    expect(f, (struct event_filter){.kind = -1, .session_prefix = STR("s2")}, 3, event_id(1, 2),
+           event_id(2, 1));
+    expect(f, (struct event_filter){.kind = -1, .session_prefix = STR("s2x")}, 0, 0, 0);
+    expect(f, (struct event_filter){.kind = -1, .open = true}, 1, event_id(2, 1), event_id(2, 1));
     expect(f, (struct event_filter){.kind = -1, .server = STR("git")}, 1, event_id(2, 1),
            event_id(2, 1));
     expect(f, (struct event_filter){.kind = -1, .tool = STR("read"), .newest_first = true}, 4,
@@ -245,6 +251,78 @@ TEST(test_events_page__filters_and_orders_alike_before_and_after_the_fold)
 }
 
 /* Found lost, then heard of after all; and told twice. */
+static void expect_open(struct fixture *f, size_t n, const int64_t *ids)
+{
+    struct event_filter filter = {.kind = -1, .open = true};
+    struct event_row *rows = NULL;
+    assert_int_equal(page(f, filter, 200, &rows), n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(rows[i].id, ids[i]);
+    filter.newest_first = true;
+    for (size_t i = 0; i < n; i++) { /* page by page */
+        assert_int_equal(page(f, filter, 1, &rows), 1);
+        assert_int_equal(rows[0].id, ids[n - 1 - i]);
+        filter.before = rows[0].id;
+    }
+    assert_int_equal(page(f, filter, 1, &rows), 0);
+}
+
+/* Intent and outcome may each be folded or not, and the writers' events lie apart. */
+static void open_ones_are_found(struct fixture *f)
+{
+    struct event_row *rows = NULL;
+    append(f, intent(event_id(1, 1), "s1"));
+    append(f, intent(event_id(1, 2), "s1"));
+    append(f, outcome(event_id(1, 3), event_id(1, 2), "s1", "ok"));
+    append(f, intent(event_id(1, 4), "s2"));
+    append(f, intent(event_id(2, 1), "s2"));
+    expect_open(f, 3, (int64_t[]){event_id(1, 1), event_id(1, 4), event_id(2, 1)});
+    fold_all(f);
+    expect_open(f, 3, (int64_t[]){event_id(1, 1), event_id(1, 4), event_id(2, 1)});
+    append(f, outcome(event_id(1, 5), event_id(1, 1), "s1", "ok"));
+    append(f, intent(event_id(1, 6), "s1"));
+    append(f, outcome(event_id(3, 1), event_id(2, 1), "s2", "indeterminate"));
+    expect_open(f, 2, (int64_t[]){event_id(1, 4), event_id(1, 6)});
+    struct event_filter filter = {.kind = -1, .open = true, .session_prefix = STR("s2")};
+    assert_int_equal(page(f, filter, 200, &rows), 1);
+    assert_int_equal(rows[0].id, event_id(1, 4));
+    filter = (struct event_filter){.kind = -1, .open = true, .since_ms = NOW + 5};
+    assert_int_equal(page(f, filter, 200, &rows), 1);
+    assert_int_equal(rows[0].id, event_id(1, 6));
+    fold_all(f);
+    expect_open(f, 2, (int64_t[]){event_id(1, 4), event_id(1, 6)});
+    append(f, outcome(event_id(1, 7), event_id(1, 4), "s2", "ok"));
+    append(f, outcome(event_id(1, 8), event_id(1, 6), "s1", "ok"));
+    expect_open(f, 0, NULL);
+    fold_all(f);
+    expect_open(f, 0, NULL);
+}
+TEST(test_events_page__open_ones_are_the_intents_without_an_outcome_however_far_folded)
+{
+    on_every_store(open_ones_are_found);
+}
+
+/* Of two nodes the one with the higher number was idle for long. */
+static void since_is_of_each_writer(struct fixture *f)
+{
+    for (int i = 1; i <= 3; i++) {
+        struct event_row e = intent(event_id(2, i), "s1");
+        e.at_ms = NOW - 5 * HOUR + i;
+        append(f, e);
+        append(f, intent(event_id(1, i), "s1"));
+    }
+    expect(f, (struct event_filter){.kind = -1, .newest_first = true, .since_ms = NOW}, 3,
+           event_id(1, 3), event_id(1, 1));
+    expect(f, (struct event_filter){.kind = -1, .since_ms = NOW}, 3, event_id(1, 1),
+           event_id(1, 3));
+    expect(f, (struct event_filter){.kind = -1, .newest_first = true, .since_ms = NOW - 6 * HOUR},
+           6, event_id(2, 3), event_id(1, 1));
+}
+TEST(test_events_page__what_is_old_of_one_writer_does_not_hide_what_is_new_of_another)
+{
+    on_every_store(since_is_of_each_writer);
+}
+
 static void every_outcome_is_shown(struct fixture *f)
 {
     const struct event_filter first = {.kind = -1, .exec = event_id(1, 1)};

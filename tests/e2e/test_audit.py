@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """holdfast audit: what it prints, what it exits with, and that no tampering goes unseen."""
+import contextlib
 import json
 import os
 import random
@@ -8,6 +9,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import threading
 
 import pytest
 
@@ -90,7 +92,36 @@ def test_list__limits_and_selects_a_session(hf):
     every = run_json(hf, 'audit', 'list')
     assert run_json(hf, 'audit', 'list', '--limit', '2') == every[:2]
     assert run_json(hf, 'audit', 'list', '--session', every[0]['session_id']) == every
-    assert run_json(hf, 'audit', 'list', '--session', 'nobody') == []
+    unknown = run(hf, 'audit', 'list', '--session', 'nobody')
+    assert unknown.returncode == 1 and 'no call of a session "nobody"' in unknown.stderr
+
+
+def test_list__open_calls_are_those_under_way_and_those_a_kill_cut_off(tmp_path):
+    entry, _ = harness.stdio_server(tmp_path, 'up', handles='never')
+    hf = make_history(tmp_path, entry)
+    client = hf.client('/mcp/up').connect()
+
+    def hang():
+        with contextlib.suppress(Exception):
+            client.call('hang')  # ends with the kill
+    thread = threading.Thread(target=hang, daemon=True)
+    thread.start()
+    [beside] = wait_for(lambda: run_json(hf, 'audit', 'list', '--outcome', 'open'), 'the call to be under way')
+    assert (beside['tool'], beside['outcome'], 'duration_us' in beside) == ('hang', 'open', False)
+    session = beside['session_id']
+    for part in (session, session[:20], session[:13]):
+        rows = run_json(hf, 'audit', 'list', '--session', part)
+        assert beside in rows and all(row['session_id'].startswith(part) for row in rows), part
+    assert run_json(hf, 'audit', 'list', '--outcome', 'open', '--session', session) == [beside]
+    assert run_json(hf, 'audit', 'list', '--outcome', 'open', '--tool', 'echo') == []
+    hf.kill()
+    thread.join(harness.DEADLINE_S)
+    assert run_json(hf, 'audit', 'list', '--outcome', 'open') == [beside]
+    hf.start()
+    assert run_json(hf, 'audit', 'list', '--outcome', 'open') == []
+    [closed] = run_json(hf, 'audit', 'list', '--tool', 'hang')
+    assert (closed['id'], closed['outcome']) == (beside['id'], 'indeterminate')
+    hf.close()
 
 
 def test_tail__shows_the_last_ones_in_order(hf):
@@ -146,6 +177,20 @@ def test_verify__says_what_it_proved(hf):
     assert proof['events'] >= 2 * len(CALLS)
 
 
+def test_verify__says_up_to_when_nothing_is_missing(holdfast, stdio_server):
+    """An anchor follows the last call within a second or so, and the stop writes the last one."""
+    entry, _ = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    anchors = os.path.join(hf.data, 'audit-anchors.jsonl')
+    hf.client('/mcp/up').call('echo', {'text': 'one'})
+    wait_for(lambda: os.path.exists(anchors) and os.path.getsize(anchors), 'an anchor', 5)
+    wait_for(lambda: json.loads(run(hf, 'audit', 'verify', '--json').stdout)['unproven'] == 0, 'an anchor behind all events', 5)
+    hf.kill()
+    done = run(hf, 'audit', 'verify')
+    assert done.returncode == 0 and '; 0 events came after it' in done.stdout, done
+    hf.start()
+
+
 def test_no_data__is_told(tmp_path, hf):
     done = run(hf, 'audit', 'list', data=str(tmp_path / 'empty'))
     assert done.returncode != 0 and 'holdfast: ' in done.stderr and not os.path.exists(tmp_path / 'empty'), done
@@ -182,6 +227,20 @@ def test_slow_pages__are_asked_for_in_halves(holdfast, stdio_server):
     assert len(run_json(hf, 'audit', 'list', '--limit', '1000')) == 150
     done = run(hf, 'audit', 'verify')
     assert done.returncode == 0 and int(re.search(r'(\d+) events', done.stdout)[1]) >= 300, done
+
+
+def test_slow_pages__say_how_far_they_got(holdfast, stdio_server):
+    """Every page is over at once: lists with filters that hardly anything matches are whole all the same."""
+    entry, _ = stdio_server('up', handles='never', share='all')
+    hf = holdfast({'up': entry}, env={'HOLDFAST_FAULT': 'store.page:1+'})
+    client = hf.client('/mcp/up')
+    client.call('counter')
+    for n in range(200):
+        client.call('echo', {'text': str(n)})
+    assert len(run_json(hf, 'audit', 'list', '--tool', 'counter')) == 1
+    assert len(run_json(hf, 'audit', 'list', '--limit', '20000')) == 201
+    assert len(run_json(hf, 'audit', 'list', '--since', '1h', '--limit', '20000')) == 201
+    assert run(hf, 'audit', 'verify').returncode == 0
 
 
 # Tampering.

@@ -20,6 +20,7 @@ struct audit_db {
     struct chain *chain;
     int64_t writer;
     struct buf anchor_lines;
+    int64_t last_ms; /* the latest event written; anchors have its time */
 };
 
 #define must(expression)                                                                           \
@@ -57,7 +58,7 @@ static inline void audit_db_start(struct audit_db *db)
 static inline void audit_db_open(struct audit_db *db, bool memory)
 {
     char path[128];
-    *db = (struct audit_db){.dir = "/tmp/holdfast-audit-XXXXXX"};
+    *db = (struct audit_db){.dir = "/tmp/holdfast-audit-XXXXXX", .last_ms = 1700000001000};
     assert_non_null(mkdtemp(db->dir));
     buf_init(&db->anchor_lines, 1 << 20);
     struct store_config config = {.path = audit_db_path(db, "holdfast.db", path)};
@@ -103,6 +104,9 @@ static inline bool audit_db_try_write(struct audit_db *db, struct event_row **ev
         return false;
     }
     hook.commit(hook.arg);
+    for (size_t i = 0; i < n; i++)
+        if (events[i]->at_ms > db->last_ms)
+            db->last_ms = events[i]->at_ms;
     return true;
 }
 
@@ -129,7 +133,7 @@ static inline void audit_db_anchor(struct audit_db *db)
     bool left;
     buf_init(&body, 1 << 20);
     struct event_row e = {
-        .tenant = STR(CHAIN_SYSTEM_TENANT), .at_ms = 1700000001000, .kind = EVENT_ANCHOR};
+        .tenant = STR(CHAIN_SYSTEM_TENANT), .at_ms = db->last_ms, .kind = EVENT_ANCHOR};
     chain_anchor_body(db->chain, &body, &left);
     audit_db_body(&e, buf_str(&body));
     audit_db_write(db, (struct event_row *[]){&e}, 1);

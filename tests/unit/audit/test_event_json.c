@@ -78,12 +78,14 @@ TEST(test_event_json__comes_back_exactly)
     struct buf b;
     struct error err;
     size_t n;
+    int64_t scanned = 0;
     buf_init(&b, 1 << 20);
     struct arena *mem = arena_new(1 << 20);
-    events_to_json(in, countof(in), &b);
-    if (!events_from_json(buf_str(&b), mem, &out, &n, &err))
+    events_to_json(in, countof(in), 77, &b);
+    if (!events_from_json(buf_str(&b), mem, &out, &n, &scanned, &err))
         fail_msg("%s", err.text);
     assert_int_equal(n, countof(in));
+    assert_int_equal(scanned, 77);
     for (size_t i = 0; i < n; i++)
         assert_event(&in[i], &out[i]);
     arena_free(mem);
@@ -120,13 +122,15 @@ TEST(test_event_json__refuses_what_is_no_event)
         "{\"events\":[{\"tool\":7}]}",
         "{\"events\":[{\"tool\":{\"hex\":\"abc\"}}]}",
         "{\"events\":[{\"seq\":\"1\"}]}",
+        "{\"events\":[],\"scanned\":\"x\"}",
     };
     for (size_t i = 0; i < countof(wrong); i++) {
         struct arena *mem = arena_new(1 << 20);
         struct event_row *rows;
         size_t n;
+        int64_t scanned;
         struct error err;
-        assert_false(events_from_json(str_of(wrong[i]), mem, &rows, &n, &err));
+        assert_false(events_from_json(str_of(wrong[i]), mem, &rows, &n, &scanned, &err));
         assert_int_equal(err.code, ERR_PARSE);
         arena_free(mem);
     }
@@ -157,6 +161,8 @@ TEST(test_event_query__reads_what_it_writes)
                               .before = event_id_make(3, 4),
                               .since_ms = 1700000000000,
                               .session_id = STR("s"),
+                              .session_prefix = STR("0190-a"),
+                              .open = true,
                               .server = STR("fi les"),
                               .tool = STR("\xc3\xa9+%"),
                               .outcome = STR("ok"),
@@ -179,7 +185,8 @@ TEST(test_event_query__reads_what_it_writes)
     assert_int_equal(out.since_ms, in.since_ms);
     assert_int_equal(out.exec, 7);
     assert_int_equal(out.kind, EVENT_NOTE);
-    assert_true(out.newest_first && out.with_bodies);
+    assert_true(out.newest_first && out.with_bodies && out.open);
+    assert_same(out.session_prefix, in.session_prefix);
     assert_same(out.tenant, in.tenant);
     assert_same(out.session_id, in.session_id);
     assert_same(out.server, in.server);
@@ -212,7 +219,8 @@ TEST(test_event_query__limit_is_one_to_two_hundred_and_the_rest_is_refused)
         {"limit=1", true},    {"limit=200", true},  {"limit=0", false},   {"limit=201", false},
         {"limit=", false},    {"nothing=1", false}, {"after=x", false},   {"kind=x", false},
         {"order=up", false},  {"bodies=2", false},  {"server=%4", false}, {"server=%zz", false},
-        {"server=%41", true}, {"&&", true},         {"server", true},
+        {"server=%41", true}, {"&&", true},         {"open=1", true},     {"open=yes", false},
+        {"server", true},
     };
     for (size_t i = 0; i < countof(cases); i++) {
         struct event_filter f;
@@ -238,7 +246,7 @@ static bool answer(void *arg, struct str path, struct arena *mem, struct str *re
     buf_init(&b, 1 << 20);
     e.id = event_id_make(1, 1);
     assert_true(str_starts(path, STR("/control/events?")));
-    events_to_json(&e, ++*asked == 1 ? 1 : 0, &b);
+    events_to_json(&e, ++*asked == 1 ? 1 : 0, 0, &b);
     *ret_body = arena_dup(mem, buf_str(&b));
     buf_release(&b);
     return true;

@@ -6,6 +6,7 @@
 #include "audit/event_json.h"
 #include "audit/event_query.h"
 #include "audit/executions.h"
+#include "store/store_impl.h"
 
 /* 250 calls on server "files", the last of them open; every tenth fails; one note in the middle. */
 #define CALLS 250
@@ -52,10 +53,61 @@ static bool from_store(void *arg, struct str path, struct arena *mem, struct str
         !store_events_page(arg, &filter, limit, mem, &rows, &n, err))
         return false;
     buf_init(&b, SIZE_MAX / 4);
-    events_to_json(rows, n, &b);
+    events_to_json(rows, n, 0, &b);
     *ret_body = arena_dup(mem, buf_str(&b));
     buf_release(&b);
     return true;
+}
+
+/* A store whose time is over after seven events. */
+static bool from_slow_store(void *arg, struct str path, struct arena *mem, struct str *ret_body,
+                            struct error *err)
+{
+    struct event_filter filter;
+    struct event_row *rows;
+    struct buf b;
+    unsigned limit;
+    size_t n, kept = 0;
+    struct str query = path;
+    str_split(&query, '?');
+    if (!audit_events_query_parse(query, &filter, &limit, mem, err))
+        return false;
+    struct event_filter all = {.kind = -1,
+                               .after = filter.after,
+                               .before = filter.before,
+                               .newest_first = filter.newest_first,
+                               .with_bodies = filter.with_bodies,
+                               .exec = filter.exec,
+                               .open = filter.open};
+    if (!store_events_page(arg, &all, 7, mem, &rows, &n, err))
+        return false;
+    int64_t scanned = n == 7 ? rows[n - 1].id : 0;
+    for (size_t i = 0; i < n; i++)
+        if (event_filter_matches(&filter, &rows[i]))
+            rows[kept++] = rows[i];
+    buf_init(&b, SIZE_MAX / 4);
+    events_to_json(rows, kept, scanned, &b);
+    *ret_body = arena_dup(mem, buf_str(&b));
+    buf_release(&b);
+    return true;
+}
+
+static bool count_rows(void *arg, const struct execution *rows unused_arg, size_t n)
+{
+    *(size_t *)arg += n;
+    return true;
+}
+
+static void check_flush(struct event_source *source)
+{
+    struct arena *mem = arena_new(1024); /* nothing is kept */
+    struct execution *rows;
+    size_t n, counted = 0;
+    struct execution_filter filter = {.limit = 100000, .flush = count_rows, .arg = &counted};
+    must(executions_newest(source, &filter, mem, &rows, &n, &must_err));
+    assert_int_equal(n, CALLS + 1);
+    assert_int_equal(counted, CALLS + 1);
+    arena_free(mem);
 }
 
 static void check_list(struct event_source *source)
@@ -142,6 +194,18 @@ TEST(test_executions__are_the_same_through_the_daemon)
     struct event_source *source = event_source_of_daemon(from_store, db.store);
     check_list(source);
     check_get(source, db.writer);
+    check_flush(source);
+    event_source_close(source);
+    audit_db_close(&db);
+}
+
+TEST(test_executions__are_found_however_little_one_page_looks_at)
+{
+    struct audit_db db;
+    fill(&db);
+    struct event_source *source = event_source_of_daemon(from_slow_store, db.store);
+    check_list(source);
+    check_flush(source);
     event_source_close(source);
     audit_db_close(&db);
 }
@@ -206,4 +270,50 @@ TEST(test_executions__a_record_is_its_own_outcome)
     event_source_close(source);
     arena_free(mem);
     audit_db_close(&db);
+}
+
+/* Notes what it was asked, and has nothing. */
+static bool from_nothing(void *arg, struct str path, struct arena *mem, struct str *ret_body,
+                         struct error *err unused_arg)
+{
+    struct buf b;
+    snprintf(arg, 256, "%.*s", STR_ARG(path));
+    buf_init(&b, SIZE_MAX / 4);
+    events_to_json(NULL, 0, 0, &b);
+    *ret_body = arena_dup(mem, buf_str(&b));
+    buf_release(&b);
+    return true;
+}
+
+static void asks(const struct execution_filter *filter, const char *want, const char * not )
+{
+    char asked[256] = "";
+    struct arena *mem = arena_new(1 << 20);
+    struct event_source *source = event_source_of_daemon(from_nothing, asked);
+    struct execution *rows;
+    size_t n;
+    must(executions_newest(source, filter, mem, &rows, &n, &must_err));
+    if (!strstr(asked, want))
+        fail_msg("%s is not in %s", want, asked);
+    if (not &&strstr(asked, not ))
+        fail_msg("%s is in %s", not, asked);
+    event_source_close(source);
+    arena_free(mem);
+}
+
+TEST(test_executions__the_source_filters_and_begins_where_the_session_does)
+{
+    struct execution_filter f = {.limit = 10, .outcome = STR("open")};
+    asks(&f, "open=1", "since=");
+    f = (struct execution_filter){.limit = 10, .session = STR("018bcfe5-6800-7abc")};
+    asks(&f, "session_prefix=018bcfe5-6800-7abc", "open=");
+    asks(&f, "since=1699996400000&", NULL); /* an hour before it was made */
+    f.events.since_ms = 1700000000000;
+    asks(&f, "since=1700000000000&", NULL);
+    f = (struct execution_filter){.limit = 10, .session = STR("018bcfe5-6800-4abc")};
+    asks(&f, "session_prefix=", "since="); /* that id tells no time */
+    f.session = STR("018bcfe5-6800");
+    asks(&f, "session_prefix=", "since="); /* nor does so little of one */
+    f.session = STR("018bcfe5-68x0-7abc");
+    asks(&f, "session_prefix=", "since=");
 }

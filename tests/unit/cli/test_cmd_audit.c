@@ -193,7 +193,7 @@ TEST(test_cmd_audit__verifies_and_exits_eight_when_the_chain_is_broken)
     audit(&r, &db, "verify");
     if (r.status != 0)
         fail_msg("%s", r.err);
-    assert_true(strncmp(r.out, "chain ok: 6 events, 1 writers, last anchor 2023-11-14T", 54) == 0);
+    assert_true(strncmp(r.out, "chain ok: 6 events, 1 writers, last anchor 20", 45) == 0);
     audit(&r, &db, "verify --json");
     assert_true(strncmp(r.out, "{\"ok\":true,\"events\":6,", 22) == 0);
     assert_int_equal(sqlite3_open(audit_db_path(&db, "holdfast.db", path).p, &raw), SQLITE_OK);

@@ -405,6 +405,40 @@ TEST(test_sqlite_page__past_its_deadline_is_interrupted_and_the_next_is_not)
     files_release(&f);
 }
 
+TEST(test_sqlite_page__past_its_deadline_says_how_far_it_got)
+{
+    struct files f;
+    struct error err;
+    struct event_row *rows = NULL;
+    int64_t scanned = 0;
+    struct event_filter filter = {.kind = -1, .exec = 0, .tool = STR("none")};
+    struct arena *mem = arena_new(1 << 24);
+    size_t n = 7;
+    int pages = 0;
+    files_init(&f);
+    struct store *s = files_open(&f, false);
+    for (int i = 1; i <= 600; i++)
+        assert_true(append(s, i, &err));
+    struct store *reader = files_open(&f, true);
+    filter.ret_scanned = &scanned;
+    fault_load("store.page:1+");
+    for (; pages == 0 || scanned; pages++) {
+        int64_t before = filter.after;
+        if (!store_events_page(reader, &filter, 200, mem, &rows, &n, &err))
+            continue; /* interrupted before the first event: asked again */
+        assert_int_equal(n, 0);
+        assert_true(!scanned || scanned > before);
+        filter.after = scanned;
+        assert_true(pages < 600);
+    }
+    fault_load("");
+    assert_true(pages > 1);
+    store_close(reader);
+    store_close(s);
+    arena_free(mem);
+    files_release(&f);
+}
+
 static void append_outcome(struct store *s, int64_t id, int64_t exec, const char *how)
 {
     struct error err;

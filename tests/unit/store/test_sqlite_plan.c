@@ -100,3 +100,67 @@ TEST(test_sqlite__numbers_of_sessions_cost_the_same_however_many_there_are)
     files_release(&f);
 }
 
+static void append(struct store *s, int64_t id, int64_t exec)
+{
+    struct error err;
+    struct event_row e = {.id = id,
+                          .tenant = STR("t"),
+                          .seq = id,
+                          .kind = exec == id ? EVENT_INTENT : EVENT_OUTCOME,
+                          .exec = exec,
+                          .outcome = exec == id ? STR_NONE : STR("ok"),
+                          .body_len = -1};
+    struct store_op op = {OP_EVENT_APPEND, NULL, {.event = &e}};
+    memcpy(e.mac, &id, sizeof(id));
+    assert_true(store_write(s, &op, 1, &err));
+}
+
+static void fold(struct store *s)
+{
+    struct error err;
+    for (bool left = true; left;)
+        assert_true(store_fold(s, 1000, &left, &err));
+}
+
+static int64_t steps_to_open(struct store *s)
+{
+    struct event_filter filter = {.kind = -1, .open = true, .newest_first = true};
+    struct arena *mem = arena_new(1 << 20);
+    struct event_row *rows;
+    struct error err;
+    size_t n;
+    int64_t total = 0;
+    assert_true(store_events_page(s, &filter, 200, mem, &rows, &n, &err));
+    assert_int_equal(n, 1);
+    assert_int_equal(rows[0].id, 1);
+    for (sqlite3_stmt *st = NULL; (st = sqlite3_next_stmt(sq_of(s)->db, st));)
+        total += sqlite3_stmt_status(st, SQLITE_STMTSTATUS_VM_STEP, 1);
+    arena_free(mem);
+    return total;
+}
+
+TEST(test_sqlite__open_executions_cost_the_same_however_many_events_there_are)
+{
+    struct files f;
+    files_init(&f);
+    struct store *writer = files_open(&f, false);
+    append(writer, 1, 1);
+    for (int64_t id = 2; id < 20; id += 2) {
+        append(writer, id, id);
+        append(writer, id + 1, id);
+    }
+    fold(writer);
+    struct store *s = files_open(&f, true);
+    steps_to_open(s); /* prepares them */
+    int64_t few = steps_to_open(s);
+    for (int64_t id = 20; id < 1000; id += 2) {
+        append(writer, id, id);
+        append(writer, id + 1, id);
+    }
+    fold(writer);
+    assert_true(few > 0);
+    assert_int_equal(steps_to_open(s), few);
+    store_close(s);
+    store_close(writer);
+    files_release(&f);
+}
