@@ -75,6 +75,15 @@ static struct kept *set_find(struct identity *id, struct kept_set *s, const uint
     return k;
 }
 
+static uint64_t *familiar_slot(struct identity *id, const uint8_t digest[32], uint64_t *ret_mark)
+{
+    uint64_t words[2];
+
+    memcpy(words, digest, sizeof(words));
+    *ret_mark = words[0];
+    return &id->familiar[words[1] % IDENTITY_FAMILIAR];
+}
+
 void identity_keep(struct identity *id, const uint8_t digest[32], const struct principal *who,
                    const struct error *err, int64_t ttl_ms)
 {
@@ -94,6 +103,8 @@ void identity_keep(struct identity *id, const uint8_t digest[32], const struct p
     memcpy(k->digest, digest, sizeof(k->digest));
     k->ok = who != NULL;
     if (who) {
+        uint64_t mark, *slot = familiar_slot(id, digest, &mark);
+        *slot = mark;
         k->who = principal_dup(who, mem);
     } else {
         k->code = err->code;
@@ -137,6 +148,7 @@ bool identity_new(const struct identity_config *config, struct config *c, struct
     map_init(&id->revoked_by_name);
     list_init(&id->revoked);
     id->throttle = throttle_new();
+    proofs_start(id);
     if (config->is_shared)
         id->changes = changes_new(id);
     *ret = id;
@@ -206,6 +218,7 @@ void identity_free(struct identity *id)
         return;
     changes_free(id->changes);
     throttle_free(id->throttle);
+    loop_timer_free(id->line_timer);
     identity_watches_release(id);
     set_release(&id->proved);
     set_release(&id->refused);
@@ -238,9 +251,16 @@ void identity_forget_user(struct identity *id, struct str user_id)
 
 /* The question. */
 
-static void note_failure(struct identity *id, const struct identify *q)
+/* Past the limit a refusal does not count, so that an address is heard again at a steady rate. */
+static void note_failure(struct identity *id, struct identify *q)
 {
-    if (!q->ok && q->had_credential && q->err.code == ERR_UNAUTHENTICATED)
+    if (q->ok || !q->had_credential || q->err.code != ERR_UNAUTHENTICATED)
+        return;
+    if (q->is_held_up)
+        error_set(&q->err, ERR_LIMIT,
+                  "this credential does not hold, and neither did too many credentials from this "
+                  "address before it; check the one you use, and try again in a second");
+    else
         throttle_failed(id->throttle, q->address, loop_now_ms(id->config.loop));
 }
 
@@ -301,26 +321,23 @@ static bool find_credential(struct identify *q, struct str *ret)
            (!q->path_key.p || add_credential(q, q->path_key, ret));
 }
 
-/* The address is asked for only now: most credentials were proved lately. */
-static bool is_held_up(struct identity *id, struct identify *q)
+static bool is_held_up(struct identity *id, const struct identify *q, const uint8_t digest[32])
 {
-    q->address = q->from && !q->is_unix ? client_address(q->config, q->from, q->mem) : STR_NONE;
-    if (throttle_allows(id->throttle, q->address, loop_now_ms(id->config.loop)))
-        return false;
-    error_set(&q->err, ERR_LIMIT,
-              "too many credentials from this address did not hold; check the one you use, and try "
-              "again in a second");
-    return true;
+    uint64_t mark, *slot = familiar_slot(id, digest, &mark);
+
+    return *slot != mark &&
+           !throttle_allows(id->throttle, q->address, loop_now_ms(id->config.loop));
 }
 
 static bool answer_kept(struct identity *id, struct identify *q, const uint8_t digest[32])
 {
     struct kept *k = set_find(id, &id->proved, digest);
 
-    if (!k && is_held_up(id, q))
-        return true;
-    if (!k)
+    if (!k) { /* the address is asked for only now: most credentials were proved lately */
+        q->address = q->from && !q->is_unix ? client_address(q->config, q->from, q->mem) : STR_NONE;
+        q->is_held_up = is_held_up(id, q, digest);
         k = set_find(id, &id->refused, digest);
+    }
     if (!k)
         return false;
     q->ok = k->ok;
@@ -350,7 +367,7 @@ bool identify(struct identity *id, struct identify *q)
     uint8_t digest[32];
 
     list_init(&q->waiting);
-    q->ok = q->had_credential = false;
+    q->ok = q->had_credential = q->is_held_up = false;
     q->address = STR_NONE;
     if (q->is_unix && q->peer_uid != geteuid() && q->peer_uid != 0) {
         refuse(

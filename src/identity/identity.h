@@ -52,7 +52,8 @@ struct identify {
     const struct config *config;
     const struct http_head *head; /* not looked at any more once identify() has returned */
     struct str path_key;          /* a key that stood in the path; absent: none did */
-    /* The same: whose address is held up when too many from there do not hold; NULL: nobody's. */
+    /* The same: its address is held up when too many credentials from there do not hold.  NULL:
+     * no address is. */
     const struct http_request *from;
     bool is_unix;
     bool is_elsewhere; /* the client is, and a proxy on this machine speaks for it */
@@ -63,11 +64,12 @@ struct identify {
     bool ok;
     bool had_credential;
     struct principal who;
-    /* ERR_UNAUTHENTICATED, ERR_LIMIT for an address with too many of those, or ERR_UNAVAILABLE when
-     * the store cannot say. */
+    /* ERR_UNAUTHENTICATED, ERR_LIMIT instead of it for an address with too many of those, or
+     * ERR_UNAVAILABLE when the store cannot say. */
     struct error err;
     /* private */
     struct str address;
+    bool is_held_up;
     struct list waiting;
 };
 /* true: answered now.  false: `done` comes. */

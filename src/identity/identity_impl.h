@@ -19,6 +19,12 @@
 #define IDENTITY_MAX_REVOKED 4096  /* remembered … */
 #define IDENTITY_REVOKED_MS 600000 /* … for so long, for who was identified just before */
 #define IDENTITY_CHANGES_MS 400
+/* Credentials from an address that is held up (throttle.h) stand in a line before they are proved.
+ */
+#define IDENTITY_LINE_MAX 512    /* places in the line; half of the proofs stay free for others */
+#define IDENTITY_LINE_MS 10      /* every so often … */
+#define IDENTITY_LINE_AT_ONCE 16 /* … so many are proved: about 2 ms of signatures or lookups */
+#define IDENTITY_FAMILIAR 4096   /* slots, a power of two */
 
 /* What is known of a credential, by its digest: the text itself is not kept. */
 struct kept {
@@ -53,6 +59,13 @@ struct identity {
     uint64_t revocations; /* so far: what was read before one may be out of date */
     struct changes *changes;
     struct throttle *throttle;
+    /* Credentials of held-up addresses that wait to be proved: struct proof, first come first. */
+    struct list line;
+    size_t n_line;
+    struct loop_timer *line_timer;
+    /* The first bytes of digests that were proved since the start.  A later one of the same slot
+     * replaces it.  Such a credential need not stand in the line; it is proved all the same. */
+    uint64_t familiar[IDENTITY_FAMILIAR];
 };
 
 /* identity.c: the end of a proof, good or bad; ttl_ms 0 keeps nothing. */
@@ -62,9 +75,11 @@ void identity_forget(struct identity *id, struct str credential);
 void identity_forget_user(struct identity *id, struct str user_id);
 void identity_keep(struct identity *id, const uint8_t digest[32], const struct principal *who,
                    const struct error *err, int64_t ttl_ms);
-/* proof.c: q waits for it; false: it cannot be begun, and q->err says why. */
+/* proof.c: q waits for it; false: it cannot be begun, and q->err says why.  With q->is_held_up it
+ * stands in the line first. */
 must_check bool proof_begin(struct identity *id, struct identify *q, struct str credential,
                             const uint8_t digest[32]);
+void proofs_start(struct identity *id);
 void proofs_stop(struct identity *id);
 /* watch.c */
 /* For who was identified before it was revoked and begins to watch after. */

@@ -8,25 +8,134 @@
 #include "crypto/hash.h"
 #include "crypto/token.h"
 #include "identity/password.h"
+#include "identity/proxy.h"
 
 #include <stdlib.h>
 
-/* Wrong passwords from one address. */
-struct address {
+#define NO_USER "00000000-0000-0000-0000-000000000000"
+
+/* Wrong passwords from one address, or for one name from one network. */
+struct failures {
     struct list lru;
     struct str text; /* behind this struct */
-    int64_t failures;
+    int64_t n;
     int64_t locked_until_ms, forget_ms; /* life clock */
+    uint64_t password;                  /* which one they were held against, as password_mark() */
 };
+struct failure_set {
+    struct map by_text;
+    struct list lru; /* oldest first */
+};
+/* When they lock, and for how long: twice as long each time. */
+struct lock_rule {
+    int64_t free, first_ms, max_ms;
+};
+static const struct lock_rule address_rule = {LOGIN_ADDRESS_FAILURES, LOGIN_NETWORK_LOCK_MS,
+                                              LOGIN_NETWORK_LOCK_MAX_MS};
+static const struct lock_rule network_rule = {LOGIN_NETWORK_FAILURES, LOGIN_NETWORK_LOCK_MS,
+                                              LOGIN_NETWORK_LOCK_MAX_MS};
+/* In a network that the user is known in, others may share the address: short locks only. */
+static const struct lock_rule known_rule = {LOGIN_NETWORK_FAILURES, LOGIN_LOCK_MS,
+                                            LOGIN_LOCK_MAX_MS};
 
 struct logins {
     struct logins_config config;
     struct worker *worker;
-    unsigned waiting; /* for a worker */
-    struct map addresses;
-    struct list lru;       /* oldest first */
-    struct map refreshing; /* digests under way */
+    unsigned waiting;        /* for a worker */
+    unsigned waiting_locked; /* of those, where there is a lock */
+    struct failure_set addresses;
+    struct failure_set networks; /* by tenant, name and network */
+    struct map refreshing;       /* digests under way */
+    /* Where users signed in since the start: the first bytes of known_digest().  A later one of the
+     * same slot replaces it. */
+    uint64_t known[LOGIN_KNOWN];
 };
+
+/* Failures. */
+
+static void failures_init(struct failure_set *s)
+{
+    map_init(&s->by_text);
+    list_init(&s->lru);
+}
+
+static void failures_drop(struct failure_set *s, struct failures *f)
+{
+    map_remove(&s->by_text, f->text);
+    list_remove(&f->lru);
+    free(f);
+}
+
+static void failures_release(struct failure_set *s)
+{
+    while (!list_empty(&s->lru))
+        failures_drop(s, list_entry(list_first(&s->lru), struct failures, lru));
+    map_release(&s->by_text);
+}
+
+static struct failures *failures_of(struct failure_set *s, struct str text)
+{
+    struct failures *f = map_get(&s->by_text, text);
+
+    if (f && f->forget_ms <= clock_life_ms()) {
+        failures_drop(s, f);
+        return NULL;
+    }
+    return f;
+}
+
+static bool failures_lock(struct failure_set *s, struct str text)
+{
+    const struct failures *f = failures_of(s, text);
+
+    return f && f->locked_until_ms > clock_life_ms();
+}
+
+static void failures_forget(struct failure_set *s, struct str text)
+{
+    struct failures *f = failures_of(s, text);
+
+    if (f)
+        failures_drop(s, f);
+}
+
+static struct failures *failures_new(struct failure_set *s, struct str text)
+{
+    struct failures *f = xcalloc(1, sizeof(*f) + text.n + 1);
+
+    if (s->by_text.n >= LOGIN_MAX_ADDRESSES)
+        failures_drop(s, list_entry(list_first(&s->lru), struct failures, lru));
+    memcpy(f + 1, text.p, text.n);
+    f->text = str_n((const char *)(f + 1), text.n);
+    map_put(&s->by_text, f->text, f);
+    list_push(&s->lru, &f->lru);
+    return f;
+}
+
+/* One more; true: from now on it is locked. */
+static bool failures_add(struct failure_set *s, struct str text, uint64_t password,
+                         const struct lock_rule *rule)
+{
+    struct failures *f = failures_of(s, text);
+    int64_t now = clock_life_ms();
+
+    if (!f)
+        f = failures_new(s, text);
+    list_remove(&f->lru);
+    list_push(&s->lru, &f->lru);
+    f->n++;
+    f->password = password;
+    f->forget_ms = now + LOGIN_ADDRESS_MS;
+    if (f->n < rule->free)
+        return false;
+    int64_t doubled = f->n - rule->free;
+    int64_t lock_ms = rule->first_ms << (doubled < 20 ? doubled : 20);
+    f->locked_until_ms = now + (lock_ms < rule->max_ms ? lock_ms : rule->max_ms);
+    f->forget_ms = f->locked_until_ms + LOGIN_ADDRESS_MS;
+    return true;
+}
+
+/* The service. */
 
 struct logins *logins_new(const struct logins_config *config)
 {
@@ -36,9 +145,9 @@ struct logins *logins_new(const struct logins_config *config)
     if (!l->config.fits)
         l->config.fits = password_fits;
     l->worker = worker_new(config->loop);
-    map_init(&l->addresses);
+    failures_init(&l->addresses);
+    failures_init(&l->networks);
     map_init(&l->refreshing);
-    list_init(&l->lru);
     return l;
 }
 
@@ -50,21 +159,13 @@ void logins_stop(struct logins *l)
         l->worker = NULL;
 }
 
-static void address_drop(struct logins *l, struct address *a)
-{
-    map_remove(&l->addresses, a->text);
-    list_remove(&a->lru);
-    free(a);
-}
-
 void logins_free(struct logins *l)
 {
     if (!l)
         return;
     logins_stop(l);
-    while (!list_empty(&l->lru))
-        address_drop(l, list_entry(list_first(&l->lru), struct address, lru));
-    map_release(&l->addresses);
+    failures_release(&l->addresses);
+    failures_release(&l->networks);
     map_release(&l->refreshing);
     free(l);
 }
@@ -77,58 +178,67 @@ struct str login_of_credential(struct str credential)
                                           : STR_NONE;
 }
 
-/* Addresses. */
-
-static struct address *address_of(struct logins *l, struct str text)
+/* Tells one password of a user from the next by its hash; 0: there is none. */
+static uint64_t password_mark(const struct user_row *u)
 {
-    struct address *a = map_get(&l->addresses, text);
+    uint8_t digest[32];
+    uint64_t mark;
 
-    if (a && a->forget_ms <= clock_life_ms()) {
-        address_drop(l, a);
-        return NULL;
+    if (!u || !u->password.p)
+        return 0;
+    sha256(u->password, digest);
+    memcpy(&mark, digest, sizeof(mark));
+    return mark;
+}
+
+/* Another password, which somebody who may has set, lifts the lock. */
+static bool is_locked_here(struct login_call *c)
+{
+    const struct failures *f = failures_of(&c->logins->networks, c->attempt);
+
+    if (f && f->password != password_mark(c->row)) {
+        failures_forget(&c->logins->networks, c->attempt);
+        return false;
     }
-    return a;
+    return f && f->locked_until_ms > clock_life_ms();
 }
 
-static bool address_is_locked(struct logins *l, struct str text)
-{
-    const struct address *a = address_of(l, text);
+/* Known networks. */
 
-    return a && a->locked_until_ms > clock_life_ms();
+/* With the hash of the password: where a user was known by another one, it is not any more. */
+static uint64_t *known_slot(struct logins *l, const struct user_row *u, struct str network,
+                            uint64_t *ret_mark)
+{
+    struct str zero = str_n("", 1), parts[] = {u->id, zero, u->password, zero, network};
+    uint8_t digest[32];
+    uint64_t words[2];
+
+    sha256_parts(parts, countof(parts), digest);
+    memcpy(words, digest, sizeof(words));
+    *ret_mark = words[0];
+    return &l->known[words[1] % LOGIN_KNOWN];
 }
 
-static struct address *address_add(struct logins *l, struct str text)
+static void remember_network(struct login_call *c)
 {
-    struct address *a = xcalloc(1, sizeof(*a) + text.n + 1);
+    uint64_t mark, *slot = known_slot(c->logins, c->row, c->network, &mark);
 
-    if (l->addresses.n >= LOGIN_MAX_ADDRESSES)
-        address_drop(l, list_entry(list_first(&l->lru), struct address, lru));
-    memcpy(a + 1, text.p, text.n);
-    a->text = str_n((const char *)(a + 1), text.n);
-    map_put(&l->addresses, a->text, a);
-    list_push(&l->lru, &a->lru);
-    return a;
+    *slot = mark;
+    failures_forget(&c->logins->networks, c->attempt);
 }
 
-static void address_failed(struct logins *l, struct str text)
+/* The user is signed in from that network, or signed in from there since the start. */
+static bool is_known_there(struct login_call *c)
 {
-    struct address *a = address_of(l, text);
-    int64_t now = clock_life_ms();
+    uint64_t mark, *slot;
 
-    if (!a)
-        a = address_add(l, text);
-    list_remove(&a->lru);
-    list_push(&l->lru, &a->lru);
-    a->failures++;
-    a->forget_ms = now + LOGIN_ADDRESS_MS;
-    if (a->failures < LOGIN_ADDRESS_FAILURES)
-        return;
-    int64_t doubled = a->failures - LOGIN_ADDRESS_FAILURES;
-    int64_t lock_ms = LOGIN_LOCK_MS << (doubled < 6 ? doubled : 6);
-    a->locked_until_ms = now + (lock_ms < LOGIN_LOCK_MAX_MS ? lock_ms : LOGIN_LOCK_MAX_MS);
-    a->forget_ms = a->locked_until_ms + LOGIN_ADDRESS_MS;
-    log_warn("an address is locked out after wrong passwords", LS("address", a->text),
-             LI("failures", a->failures));
+    if (!c->row || !c->row->password.p)
+        return false;
+    for (size_t i = 0; i < c->n_live; i++)
+        if (str_eq(address_network(c->live[i].ip_address, c->mem), c->network))
+            return true;
+    slot = known_slot(c->logins, c->row, c->network, &mark);
+    return *slot == mark;
 }
 
 /* Answers. */
@@ -194,6 +304,7 @@ static void on_created(struct write_job *job)
     } else if (c->op.verdict != VERDICT_OK) { /* disabled, or another password, meanwhile */
         answer(c, LOGIN_REFUSED);
     } else {
+        remember_network(c);
         log_info("a user signed in", LS("user", c->row->id), LS("tenant", c->row->tenant),
                  LS("address", c->address));
         answer_tokens(c);
@@ -234,18 +345,29 @@ static void on_failed(struct write_job *job)
         answer(c, LOGIN_REFUSED);
 }
 
-/* Also for whoever is not there: a write like any other, of nobody. */
+/* Also for a name that is not there: a write like any other, of no user. */
 static void note_failure(struct login_call *c)
 {
     bool counts = c->row && c->row->locked_until_ms <= clock_life_ms();
+    const struct lock_rule *rule = c->is_known ? &known_rule : &network_rule;
 
-    address_failed(c->logins, c->address);
+    if (failures_add(&c->logins->addresses, c->source, 0, &address_rule))
+        log_warn("an address is locked out after wrong passwords", LS("address", c->source));
+    if (failures_add(&c->logins->networks, c->attempt, password_mark(c->row), rule))
+        log_warn("a user is locked out of a network after wrong passwords", LS("user", c->name),
+                 LS("tenant", c->tenant), LS("network", c->network));
     c->failed = (struct user_row){
-        .id = counts ? c->row->id : STR("00000000-0000-0000-0000-000000000000"),
+        .id = counts ? c->row->id : STR(NO_USER),
         .tenant = c->tenant,
     };
     c->op = (struct store_op){.kind = OP_LOGIN_FAILED, .user = &c->failed};
     write(c, on_failed);
+}
+
+static void stop_waiting(struct login_call *c)
+{
+    c->logins->waiting--;
+    c->logins->waiting_locked -= c->is_late;
 }
 
 static void run_password(struct worker_job *job)
@@ -258,7 +380,7 @@ static void on_password(struct worker_job *job, bool ran)
 {
     struct login_call *c = container_of(job, struct login_call, work);
 
-    c->logins->waiting--;
+    stop_waiting(c);
     if (!ran) {
         error_set(&c->err, ERR_UNAVAILABLE, "Holdfast is stopping; try again in a moment");
         answer(c, LOGIN_UNAVAILABLE);
@@ -272,7 +394,11 @@ static void on_password(struct worker_job *job, bool ran)
 static bool run_user(struct read_job *job, struct store *store)
 {
     struct login_call *c = container_of(job, struct login_call, read);
-    return store_user_by_name(store, c->tenant, c->name, c->mem, &c->row, &job->err);
+
+    /* Sign-ins are asked for also where there is no user, so that both cost the same. */
+    return store_user_by_name(store, c->tenant, c->name, c->mem, &c->row, &job->err) &&
+           store_logins_page(store, c->tenant, c->row ? c->row->id : STR(NO_USER), STR_NONE,
+                             LOGIN_MAX_PER_USER, c->mem, &c->live, &c->n_live, &job->err);
 }
 
 static void on_user(struct read_job *job)
@@ -281,23 +407,42 @@ static void on_user(struct read_job *job)
     const struct user_row *u = c->row;
 
     if (!job->ok) {
-        c->logins->waiting--;
+        stop_waiting(c);
         answer_store(c, &job->err);
         return;
     }
-    if (u && !u->ended_ms && u->locked_until_ms <= clock_life_ms())
+    c->is_known = is_known_there(c);
+    if (is_locked_here(c) || (c->is_locked && !c->is_known)) {
+        stop_waiting(c);
+        answer(c, LOGIN_REFUSED);
+        return;
+    }
+    if (u && !u->ended_ms && (c->is_known || u->locked_until_ms <= clock_life_ms()))
         c->hash = u->password;
     c->work = (struct worker_job){.run = run_password, .done = on_password};
     if (c->logins->worker && worker_submit(c->logins->worker, &c->work))
         return;
-    c->logins->waiting--;
+    stop_waiting(c);
     answer(c, LOGIN_BUSY);
+}
+
+/* What wrong passwords for this name from this network are counted by.  A name may have any bytes:
+ * lengths keep two attempts apart. */
+static struct str attempt_of(const struct login_call *c)
+{
+    return arena_printf(c->mem, "%zu:%.*s%zu:%.*s%.*s", c->tenant.n, STR_ARG(c->tenant), c->name.n,
+                        STR_ARG(c->name), STR_ARG(c->network));
 }
 
 bool logins_login(struct logins *l, struct login_call *c)
 {
     c->logins = l;
-    if (address_is_locked(l, c->address))
+    c->network = address_network(c->address, c->mem);
+    c->source = str_find(c->address, ':') < c->address.n ? c->network : c->address;
+    c->attempt = attempt_of(c);
+    c->is_locked = failures_lock(&l->addresses, c->source);
+    c->is_late = c->is_locked || failures_lock(&l->networks, c->attempt);
+    if (c->is_late && l->waiting_locked >= LOGIN_MAX_WAITING_LOCKED)
         return answer_now(c, LOGIN_REFUSED);
     if (l->waiting >= LOGIN_MAX_WAITING)
         return answer_now(c, LOGIN_BUSY);
@@ -305,6 +450,7 @@ bool logins_login(struct logins *l, struct login_call *c)
     if (!lane_lookup(l->config.lanes, &c->read))
         return answer_now(c, LOGIN_BUSY);
     l->waiting++;
+    l->waiting_locked += c->is_late;
     return false;
 }
 

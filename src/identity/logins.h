@@ -11,9 +11,17 @@
  * same token that are under way at once, one wins and the other is told that there was another
  * (LOGIN_CONFLICT): that ends nothing.
  *
- * Every refusal of a login reads the same and, but for an address that is locked out, costs the
- * same.  Wrong passwords lock the user (store/rows.h) and, however many users they are for, the
- * address they come from.  Loop thread only. */
+ * Every refusal of a login reads the same and, but for locks by address or network, costs the same.
+ * Wrong passwords lock three things:
+ *
+ *   a name in one network (/24, or /64 of IPv6)  after 5, for a minute to an hour
+ *   an address, whatever names they were for     after 20, for a minute to an hour
+ *   a user everywhere (store/rows.h)             after 20, for a second to half a minute
+ *
+ * so that somebody elsewhere cannot keep a user out, and many networks together guess slowly.  The
+ * last two do not hold in a network that the user is known in: one with a live sign-in, or where
+ * the user signed in since the start of this node.  There the first one locks for half a minute at
+ * most.  Loop thread only. */
 #ifndef HOLDFAST_IDENTITY_LOGINS_H
 #define HOLDFAST_IDENTITY_LOGINS_H
 
@@ -23,10 +31,15 @@
 
 #define LOGIN_LIFE_MS (INT64_C(30) * 24 * 3600 * 1000)
 #define LOGIN_MAX_PER_USER 50
-#define LOGIN_MAX_WAITING 32      /* for their password to be looked at; then LOGIN_BUSY */
-#define LOGIN_MAX_ADDRESSES 4096  /* remembered */
-#define LOGIN_ADDRESS_FAILURES 20 /* of one address, before it is locked */
-#define LOGIN_ADDRESS_MS (INT64_C(3600) * 1000) /* after which its failures are forgotten */
+#define LOGIN_MAX_WAITING 32       /* for their password to be looked at; then LOGIN_BUSY */
+#define LOGIN_MAX_WAITING_LOCKED 4 /* of those, where there is a lock; then LOGIN_REFUSED */
+#define LOGIN_MAX_ADDRESSES 4096   /* remembered, and as many names in networks */
+#define LOGIN_ADDRESS_FAILURES 20  /* of one address, before it is locked */
+#define LOGIN_NETWORK_FAILURES 5   /* for one name in one network, before it is locked there */
+#define LOGIN_NETWORK_LOCK_MS (INT64_C(60) * 1000)
+#define LOGIN_NETWORK_LOCK_MAX_MS (INT64_C(3600) * 1000)
+#define LOGIN_ADDRESS_MS (INT64_C(3600) * 1000) /* after which failures are forgotten */
+#define LOGIN_KNOWN 4096                        /* slots: users in networks */
 #define REFRESH_PREFIX "hf_r_"
 #define REFRESH_LENGTH 48
 
@@ -79,6 +92,14 @@ struct login_call {
     struct login_row change;
     struct user_row failed;
     struct event_row event;
+    struct str network; /* of the address */
+    struct str source;  /* what is locked as one address: the network of an IPv6 one */
+    struct str attempt; /* tenant, name and network */
+    struct login_row *live;
+    size_t n_live;
+    bool is_known;   /* in this network */
+    bool is_locked;  /* the address is */
+    bool is_late;    /* … or the name in this network, when it came */
     struct str hash; /* what the password is held against; absent: nothing */
     bool fits;
     int64_t arrived_ms;

@@ -8,7 +8,11 @@
  *           there; the role is the user's, not what the token says
  *
  * A revocation, or another configuration, that comes in between makes what was read worthless: the
- * proof begins again. */
+ * proof begins again.
+ *
+ * Credentials from an address that is held up stand in a line and are proved at a bounded rate, so
+ * that a flood of wrong ones costs the loop and the store little.  A credential that holds passes
+ * as any other. */
 #include "identity/identity_impl.h"
 
 #include "base/clock.h"
@@ -24,9 +28,11 @@ struct proof {
     struct arena *mem; /* this proof is in it */
     uint8_t digest[32];
     struct list waiting; /* struct identify */
-    struct str text;     /* the credential; wiped with mem */
-    struct str key_id;   /* absent: a token */
-    bool is_own;         /* … of ours */
+    struct list line;    /* while it stands in the line */
+    bool is_held_up;
+    struct str text;   /* the credential; wiped with mem */
+    struct str key_id; /* absent: a token */
+    bool is_own;       /* … of ours */
     struct login_row *login;
     uint64_t revocations, epoch;
     struct token_question token;
@@ -92,7 +98,7 @@ static void refuse(struct proof *p, const struct error *err)
 {
     bool is_final = err->code == ERR_UNAUTHENTICATED;
 
-    if (is_final)
+    if (is_final && !p->is_held_up)
         log_info("a credential was refused", LS("key_id", p->key_id), LZ("why", err->text));
     settle(p, NULL, err, is_final ? IDENTITY_REFUSED_MS : 0);
 }
@@ -395,6 +401,53 @@ static bool is_known_form(struct identity *id, struct str credential, struct are
     return *ret_is_own || issuers_any(id->issuers);
 }
 
+/* The line. */
+
+static struct proof *line_pop(struct identity *id)
+{
+    id->n_line--;
+    return list_entry(list_pop(&id->line), struct proof, line);
+}
+
+static void on_line(void *arg)
+{
+    struct identity *id = arg;
+    struct error err;
+
+    for (unsigned i = 0; i < IDENTITY_LINE_AT_ONCE && !list_empty(&id->line); i++) {
+        struct proof *p = line_pop(id);
+        if (list_empty(&p->waiting)) { /* its clients left meanwhile */
+            map_remove(&id->proving, str_n((const char *)p->digest, sizeof(p->digest)));
+            proof_free(p);
+        } else if (!begin(p, &err)) {
+            refuse(p, &err);
+        }
+    }
+    if (!list_empty(&id->line))
+        loop_timer_start(id->line_timer, IDENTITY_LINE_MS, 0);
+}
+
+static bool line_join(struct proof *p, struct error *err)
+{
+    struct identity *id = p->id;
+
+    if (id->n_line >= IDENTITY_LINE_MAX)
+        return error_set(err, ERR_LIMIT,
+                         "too many credentials from this address did not hold, and too many more "
+                         "wait to be checked; try again in a second");
+    if (!id->n_line++)
+        loop_timer_start(id->line_timer, IDENTITY_LINE_MS, 0);
+    list_push(&id->line, &p->line);
+    p->is_held_up = true;
+    return true;
+}
+
+void proofs_start(struct identity *id)
+{
+    list_init(&id->line);
+    id->line_timer = loop_timer_new(id->config.loop, on_line, id);
+}
+
 bool proof_begin(struct identity *id, struct identify *q, struct str credential,
                  const uint8_t digest[32])
 {
@@ -428,7 +481,8 @@ bool proof_begin(struct identity *id, struct identify *q, struct str credential,
     p->text = arena_dup(mem, credential);
     p->key_id = arena_dup(mem, key_id);
     p->is_own = is_own;
-    if (!begin(p, &q->err)) {
+    list_init(&p->line);
+    if (!(q->is_held_up ? line_join(p, &q->err) : begin(p, &q->err))) {
         proof_free(p);
         return false;
     }
@@ -445,6 +499,8 @@ void proofs_stop(struct identity *id)
     size_t at = 0;
 
     error_set(&err, ERR_UNAVAILABLE, "Holdfast is stopping; try again in a moment");
+    while (!list_empty(&id->line))
+        refuse(line_pop(id), &err);
     while (map_next(&id->proving, &at, &name, &value)) {
         struct proof *p = value;
         if (!p->asks_issuer)

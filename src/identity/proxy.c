@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 
 #define HOPS_MAX 32
-#define FORWARDED_MAX 1024
 
 /* Every address as 16 bytes, an IPv4 one mapped. */
 struct address {
@@ -96,6 +95,17 @@ static struct str format(const struct address *a, struct arena *mem)
     return arena_dup(mem, str_of(text));
 }
 
+struct str address_network(struct str address, struct arena *mem)
+{
+    struct address a;
+    bool is_v4;
+
+    if (!parse_address(address, &a, &is_v4))
+        return address;
+    memset(a.bytes + (is_v4 ? 15 : 8), 0, is_v4 ? 1 : 8);
+    return arena_printf(mem, "%.*s/%d", STR_ARG(format(&a, mem)), is_v4 ? 24 : 64);
+}
+
 /* One hop of X-Forwarded-For: an address, which some write with a port or in brackets. */
 static bool parse_hop(struct str hop, struct address *ret)
 {
@@ -111,25 +121,48 @@ static bool parse_hop(struct str hop, struct address *ret)
     return parse_address(str_n(hop.p, str_find(hop, ':')), ret, &is_v4);
 }
 
+/* X-Forwarded-For from its end: the last line first, and in it the last hop.  Lines of one name are
+ * one list (RFC 9110, 5.2).  How long it is does not matter, as only the end is read. */
+struct hops {
+    const struct http_head *head;
+    size_t line;     /* the next one to read is before it */
+    struct str rest; /* of the line being read */
+};
+
+/* The hop before; false: there is none.  Empty elements of the list are passed over. */
+static bool hop_before(struct hops *h, struct str *ret)
+{
+    for (;;) {
+        while (!h->rest.n) {
+            if (!h->line)
+                return false;
+            const struct http_header *header = &h->head->headers[--h->line];
+            if (str_ieq(header->name, STR("x-forwarded-for")))
+                h->rest = header->value;
+        }
+        size_t at = h->rest.n;
+        while (at && h->rest.p[at - 1] != ',')
+            at--;
+        *ret = str_trim(str_n(h->rest.p + at, h->rest.n - at));
+        h->rest.n = at ? at - 1 : 0;
+        if (ret->n)
+            return true;
+    }
+}
+
+/* Each hop is told by the one after it, as long as that one is trusted.  A hop that is no address
+ * is not the proxy that told it: all such clients count as one of their own. */
 struct str client_address(const struct config *c, const struct http_request *r, struct arena *mem)
 {
-    struct str forwarded = http_header_get(r->head, STR("x-forwarded-for"));
-    struct address a, hop;
+    struct hops hops = {.head = r->head, .line = r->head->n_headers};
+    struct address a;
+    struct str hop;
 
     if (!peer_address(r, &a))
         return STR("unix");
-    if (http_header_count(r->head, STR("x-forwarded-for")) != 1 || forwarded.n > FORWARDED_MAX)
-        return format(&a, mem);
-    /* From the last hop back: each is told by the one after it, as long as that one is trusted. */
-    for (unsigned i = 0; i < HOPS_MAX && forwarded.n && is_trusted(c, &a); i++) {
-        size_t at = forwarded.n;
-        while (at && forwarded.p[at - 1] != ',')
-            at--;
-        if (!parse_hop(str_n(forwarded.p + at, forwarded.n - at), &hop))
-            break;
-        a = hop;
-        forwarded.n = at ? at - 1 : 0;
-    }
+    for (unsigned i = 0; is_trusted(c, &a) && hop_before(&hops, &hop); i++)
+        if (i >= HOPS_MAX || !parse_hop(hop, &a))
+            return STR("unknown");
     return format(&a, mem);
 }
 

@@ -10,8 +10,11 @@
 
 bool peer_is_trusted_proxy(const struct config *c, const struct http_request *r);
 /* The address of the client itself, without a port: the last one before the proxies that are
- * trusted.  "unix" on the control socket. */
+ * trusted.  "unix" on the control socket; "unknown" when a trusted proxy tells one that is no
+ * address, or there are more than 32 trusted ones. */
 struct str client_address(const struct config *c, const struct http_request *r, struct arena *mem);
+/* The network of an address, as text: /24 of IPv4, /64 of IPv6.  Other texts stay as they are. */
+struct str address_network(struct str address, struct arena *mem);
 /* A proxy, trusted or not, says that it speaks for a client on another machine: by an address, or
  * by a Host that is not a loopback name.  For what is open to this machine alone; no proof. */
 bool client_is_elsewhere(const struct config *c, const struct http_request *r);

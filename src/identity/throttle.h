@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How often credentials from one address may fail to hold.  256 random bits are not guessed, but
- * whoever tries costs a lookup and a line in the log each time: past the limit he is told to wait,
- * before anything is looked up.  Credentials that were proved lately are not held up.  IPv6 goes by
- * networks of 64 bits, which is what one customer gets.  Bounded; loop thread only. */
+ * every attempt costs a lookup and a line in the log.  Past the limit the address is held up: its
+ * credentials are proved at a bounded rate (identity_impl.h), and those that do not hold are
+ * answered with 429 and not logged.  Those that hold pass, because others may use the same address.
+ * IPv6 goes by networks of 64 bits, which is what one customer gets.  Bounded; loop thread only. */
 #ifndef HOLDFAST_IDENTITY_THROTTLE_H
 #define HOLDFAST_IDENTITY_THROTTLE_H
 
@@ -15,7 +16,7 @@
 struct throttle;
 struct throttle *throttle_new(void) must_check;
 void throttle_free(struct throttle *t); /* NULL is fine */
-/* May one from there be looked at now? */
+/* May one from there fail now? */
 bool throttle_allows(struct throttle *t, struct str address, int64_t now_ms);
 /* One did not hold. */
 void throttle_failed(struct throttle *t, struct str address, int64_t now_ms);

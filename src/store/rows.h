@@ -193,10 +193,11 @@ struct user_row {
     int64_t failed_logins; /* in a row */
     int64_t locked_until_ms;
 };
-/* After so many wrong passwords in a row a user is locked, ever longer. */
-#define LOGIN_FREE_FAILURES 5
-#define LOGIN_LOCK_MS (INT64_C(60) * 1000)
-#define LOGIN_LOCK_MAX_MS (INT64_C(3600) * 1000)
+/* After so many wrong passwords in a row, wherever they came from, a user is locked: twice as long
+ * each time, but never for long, or anybody could keep a user out (identity/logins.h). */
+#define LOGIN_FREE_FAILURES 20
+#define LOGIN_LOCK_MS (INT64_C(1) * 1000)
+#define LOGIN_LOCK_MAX_MS (INT64_C(30) * 1000)
 
 /* A user signed in on one device (a row of user_sessions), or a refresh token that it used up. */
 struct login_row {

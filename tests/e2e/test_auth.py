@@ -590,6 +590,22 @@ def test_forwarded_for__names_the_client_when_the_proxy_is_trusted(holdfast):
         assert reply.status == 201 and reply.json()['connection_metadata']['ip_address'] == address, reply
 
 
+@pytest.mark.parametrize('lines, address', [
+    (['198.51.100.1', '203.0.113.5'], '203.0.113.5'),
+    (['203.0.113.5', '127.0.0.1'], '203.0.113.5'),
+    (['198.51.100.1, ' * 200 + '203.0.113.5'], '203.0.113.5'),
+    (['203.0.113.5, unknown'], 'unknown')])
+def test_forwarded_for__in_several_lines_or_a_long_one_is_never_the_proxy(holdfast, lines, address):
+    hf = holdfast(settings={'trusted_proxies': ['127.0.0.1']})
+    body = b'{"edge_mcp_id":"e"}'
+    with hf.connection() as connection:
+        head = connection.head_bytes('POST', '/api/v1/sessions', create(hf).headers, body)
+        told = ''.join(f'X-Forwarded-For: {line}\r\n' for line in lines).encode()
+        connection.send(head[:-2] + told + b'\r\n' + body)
+        reply = connection.read_response('POST')
+    assert reply.status == 201 and reply.json()['connection_metadata']['ip_address'] == address, reply
+
+
 @pytest.mark.parametrize('told', [{'X-Forwarded-For': '203.0.113.5'}, {'X-Forwarded-For': '127.0.0.1, 203.0.113.5'},
                                   {'X-Forwarded-For': 'unknown'}, {'Forwarded': 'for=203.0.113.5'}, {'Host': 'mcp.example'}])
 def test_auth_none__is_not_for_what_a_proxy_brings_from_elsewhere(holdfast, told):
@@ -696,6 +712,18 @@ def test_throttle__an_address_whose_credentials_fail_has_to_wait_and_a_proved_on
     assert held.header('retry-after') == '1' and b'too many credentials' in held.body
     assert hf.request('GET', '/api/v1/sessions', good.headers).status == 200
     wait_for(lambda: wrong(hf, path, 1)[0].status == 401, 'the address to be heard again', 5)
+
+
+def test_throttle__a_key_that_holds_passes_from_an_address_whose_credentials_fail(holdfast):
+    hf = holdfast(settings=REQUIRED)
+    first, second = create(hf), create(hf)
+    forged = [f'hf_{i:012d}_' + 'x' * 43 for i in range(300)]
+    for good in (first, second):  # neither was ever used before
+        with hf.connection() as connection:
+            for text in [*forged, good.text]:
+                connection.send(connection.head_bytes('GET', '/api/v1/sessions', bearer(text), b''))
+            statuses = [connection.read_response('GET').status for _ in range(301)]
+        assert statuses[-1] == 200 and 429 in statuses and set(statuses[:-1]) <= {401, 429}, statuses
 
 
 def test_keys__made_and_revoked_are_events_of_their_tenants_chain(holdfast):

@@ -50,6 +50,9 @@ class People:
         assert reply.status == 200, reply
         return SignedIn(self.hf, reply.json())
 
+    def later(self):
+        return "now() + interval '1 hour'" if self.url else str(int(time.time() * 1000) + 3600 * 1000)
+
     def refresh(self, token):
         return self.api.post('/auth/refresh', {'refresh_token': token})
 
@@ -127,13 +130,32 @@ def test_lock_out__after_five_failures_even_the_right_password_waits(people):
         refused(people.try_login('ada', 'wrong'), 401, 'unauthenticated')
     refused(people.try_login(), 401, 'unauthenticated', 'login failed')
     row, = people.stored.rows('users', "name = 'ada'")
-    assert row['failed_logins'] == 5 and row['locked_until']  # what comes while it is locked does not count
-    people.sql("UPDATE users SET locked_until = created_at WHERE name = 'ada'")
-    refused(people.try_login('ada', 'wrong'), 401, 'unauthenticated')
-    people.sql("UPDATE users SET locked_until = created_at WHERE name = 'ada'")
-    people.login()
-    row, = people.stored.rows('users', "name = 'ada'")
+    assert row['failed_logins'] == 5 and row['locked_until'] is None  # only this network is locked
+    people.hf.wait_log(lambda l: l.get('network') == '127.0.0.0/24' and l.get('user') == 'ada', 'the lock')
+    people.user('passwd', 'ada', password='another long password')
+    people.login('ada', 'another long password')  # whoever may set a password lifts the lock
+
+
+def login_from(api, address, password):
+    body = json.dumps({'username': 'ada', 'password': password}).encode()
+    headers = {'X-Forwarded-For': address, 'Content-Type': 'application/json'}
+    return api.holdfast.request('POST', '/api/v1/auth/login', headers, body).status
+
+
+def test_lock_out__somebody_elsewhere_does_not_keep_a_user_out(rest, database):
+    one = People(rest(settings={**REQUIRED, 'trusted_proxies': ['127.0.0.1']}), database.get('DATABASE_URL'))
+    one.user('create', 'ada')
+    for _ in range(6):
+        assert login_from(one.api, '203.0.113.66', 'wrong') == 401
+    assert login_from(one.api, '203.0.113.67', PASSWORD) == 401  # that network
+    assert login_from(one.api, '198.51.100.7', PASSWORD) == 200
+    # Many networks together slow the user where it is not known, and nowhere else.
+    one.sql(f"UPDATE users SET failed_logins = 40, locked_until = {one.later()} WHERE name = 'ada'")
+    assert login_from(one.api, '192.0.2.1', PASSWORD) == 401
+    assert login_from(one.api, '198.51.100.8', PASSWORD) == 200
+    row, = one.stored.rows('users', "name = 'ada'")
     assert row['failed_logins'] == 0 and row['locked_until'] is None
+    assert login_from(one.api, '192.0.2.1', PASSWORD) == 200
 
 
 def test_lock_out__an_address_that_tries_everybody_is_locked(people):

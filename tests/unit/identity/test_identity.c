@@ -6,6 +6,8 @@
 #include "identity/identity_impl.h"
 #include "identity/key.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -518,5 +520,102 @@ TEST(test_identity__1024_credentials_are_looked_up_at_once_and_no_more)
     assert_int_equal(last->err.code, ERR_UNAUTHENTICATED);
     assert_true(r.id->refused.n <= IDENTITY_MAX_REFUSED);
     free(all);
+    rig_close(&r);
+}
+
+/* Of one address, which has used up what may fail. */
+static struct http_request *held_up(struct rig *r)
+{
+    struct http_request *from = arena_new_of(r->mem, struct http_request);
+    struct sockaddr_in *sa = (struct sockaddr_in *)(void *)&from->peer.sa;
+
+    sa->sin_family = AF_INET;
+    sa->sin_addr.s_addr = htonl(0xcb007105); /* 203.0.113.5 */
+    from->head = arena_new_of(r->mem, struct http_head);
+    for (unsigned i = 0; i < THROTTLE_AT_ONCE; i++)
+        throttle_failed(r->id->throttle, STR("203.0.113.5"), loop_now_ms(r->loop));
+    return from;
+}
+
+static struct identify wrong_key(struct rig *r, const struct http_request *from)
+{
+    struct key_text key;
+
+    key_make(&key);
+    struct identify q = question(r, "x-api-key", arena_dup(r->mem, str_of(key.text)).p);
+    q.from = from;
+    return q;
+}
+
+TEST(test_identity__a_key_that_holds_passes_from_an_address_that_is_held_up)
+{
+    struct rig r;
+
+    rig_open(&r, true);
+    const struct http_request *from = held_up(&r);
+    struct identify q = wrong_key(&r, from);
+    n_done = 0;
+    assert_false(identify(r.id, &q));
+    while (!n_done)
+        loop_turn(r.loop);
+    assert_false(q.ok);
+    assert_int_equal(q.err.code, ERR_LIMIT);
+    struct identify good = question(&r, "x-api-key", r.key.text);
+    good.from = from;
+    assert_false(identify(r.id, &good));
+    while (n_done < 2)
+        loop_turn(r.loop);
+    assert_true(good.ok);
+    rig_close(&r);
+}
+
+TEST(test_identity__512_credentials_of_held_up_addresses_wait_and_a_familiar_one_need_not)
+{
+    struct rig r;
+    struct identify *all;
+
+    rig_open(&r, true);
+    assert_true(ask(&r, "x-api-key", r.key.text).ok);
+    clock_advance_fake(IDENTITY_KEPT_MS);
+    const struct http_request *from = held_up(&r);
+    all = calloc(IDENTITY_LINE_MAX + 1, sizeof(*all));
+    n_done = 0;
+    unsigned before = r.lookups;
+    for (unsigned i = 0; i < IDENTITY_LINE_MAX; i++) {
+        all[i] = wrong_key(&r, from);
+        assert_false(identify(r.id, &all[i]));
+    }
+    assert_int_equal(r.lookups, before); /* nothing is looked up until the line moves */
+    all[IDENTITY_LINE_MAX] = wrong_key(&r, from);
+    assert_true(identify(r.id, &all[IDENTITY_LINE_MAX]));
+    assert_int_equal(all[IDENTITY_LINE_MAX].err.code, ERR_LIMIT);
+    struct identify good = question(&r, "x-api-key", r.key.text);
+    good.from = from;
+    assert_false(identify(r.id, &good));
+    while (!n_done)
+        loop_turn(r.loop);
+    assert_true(good.ok);
+    identify_cancel(&all[IDENTITY_LINE_MAX - 1]); /* that client left: its proof is dropped */
+    while (n_done < IDENTITY_LINE_MAX)
+        loop_turn(r.loop);
+    while (r.id->n_line)
+        loop_turn(r.loop);
+    assert_int_equal(r.id->proving.n, 0);
+    assert_int_equal(r.lookups, before + IDENTITY_LINE_MAX); /* the good one and 511 others */
+    free(all);
+    rig_close(&r);
+}
+
+TEST(test_identity__who_stands_in_the_line_is_answered_when_it_stops)
+{
+    struct rig r;
+
+    rig_open(&r, true);
+    struct identify q = wrong_key(&r, held_up(&r));
+    n_done = 0;
+    assert_false(identify(r.id, &q));
+    identity_stop(r.id);
+    assert_int_equal(n_done, 1);
+    assert_int_equal(q.err.code, ERR_UNAVAILABLE);
     rig_close(&r);
 }

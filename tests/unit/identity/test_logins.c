@@ -13,7 +13,15 @@
 #define NOW INT64_C(1800000000000)
 #define USER "20000000-0000-8000-8000-000000000001"
 
+/* A call and its memory: two that are under way at once are in two threads' hands. */
+struct own_call {
+    struct login_call call;
+    struct arena *mem;
+    struct own_call *next;
+};
+
 struct rig {
+    struct own_call *calls;
     struct loop *loop;
     struct store *store;
     struct lanes *lanes;
@@ -80,6 +88,10 @@ static void rig_close(struct rig *r)
     own_tokens_free(r->own);
     loop_free(r->loop);
     config_unref(r->config);
+    for (struct own_call *next, *c = r->calls; c; c = next) {
+        next = c->next;
+        arena_free(c->mem);
+    }
     arena_free(r->mem);
     clock_set_real();
 }
@@ -89,12 +101,21 @@ static void on_done(struct login_call *c)
     ++*(unsigned *)c->user;
 }
 
+static struct login_call *new_call(struct rig *r)
+{
+    struct arena *mem = arena_new(1024u * 1024);
+    struct own_call *own = arena_new_of(mem, struct own_call);
+
+    *own = (struct own_call){.call = {.mem = mem}, .mem = mem, .next = r->calls};
+    r->calls = own;
+    return &own->call;
+}
+
 static struct login_call *begin_login(struct rig *r, const char *name, const char *password,
                                       const char *address, unsigned *n_done)
 {
-    struct login_call *c = arena_new_of(r->mem, struct login_call);
+    struct login_call *c = new_call(r);
 
-    c->mem = r->mem;
     c->tenant = STR("acme");
     c->name = str_of(name);
     c->password = str_of(password);
@@ -119,9 +140,8 @@ static struct login_call *login(struct rig *r, const char *name, const char *pas
 
 static struct login_call *begin_refresh(struct rig *r, const char *token, unsigned *n_done)
 {
-    struct login_call *c = arena_new_of(r->mem, struct login_call);
+    struct login_call *c = new_call(r);
 
-    c->mem = r->mem;
     c->token = str_of(token);
     c->address = STR("192.0.2.9");
     c->done = on_done;
@@ -201,23 +221,119 @@ TEST(test_login__a_token_of_another_key_is_nobody)
     rig_close(&r);
 }
 
-TEST(test_login__five_failures_lock_the_user_for_a_minute_then_for_two)
+static void fail_times(struct rig *r, const char *name, const char *address, int n)
+{
+    for (int i = 0; i < n; i++)
+        assert_int_equal(login(r, name, "wrong", address)->result, LOGIN_REFUSED);
+}
+
+static bool signs_in(struct rig *r, const char *address)
+{
+    return login(r, "ada", "correct horse", address)->result == LOGIN_OK;
+}
+
+TEST(test_login__five_failures_lock_the_user_in_that_network_for_a_minute_then_for_two)
 {
     struct rig r;
 
     rig_open(&r);
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(login(&r, "ada", "wrong", "192.0.2.1")->result, LOGIN_REFUSED);
-    assert_int_equal(login(&r, "ada", "correct horse", "192.0.2.1")->result, LOGIN_REFUSED);
-    clock_advance_fake(LOGIN_LOCK_MS - 1);
-    assert_int_equal(login(&r, "ada", "correct horse", "192.0.2.2")->result, LOGIN_REFUSED);
+    fail_times(&r, "ada", "192.0.2.1", LOGIN_NETWORK_FAILURES);
+    assert_false(signs_in(&r, "192.0.2.1"));
+    clock_advance_fake(LOGIN_NETWORK_LOCK_MS - 1);
+    assert_false(signs_in(&r, "192.0.2.2"));
     clock_advance_fake(1);
-    assert_int_equal(login(&r, "ada", "wrong", "192.0.2.1")->result, LOGIN_REFUSED);
-    clock_advance_fake(2 * LOGIN_LOCK_MS - 1);
-    assert_int_equal(login(&r, "ada", "correct horse", "192.0.2.1")->result, LOGIN_REFUSED);
+    fail_times(&r, "ada", "192.0.2.1", 1);
+    clock_advance_fake(2 * LOGIN_NETWORK_LOCK_MS - 1);
+    assert_false(signs_in(&r, "192.0.2.1"));
     clock_advance_fake(1);
-    assert_int_equal(login(&r, "ada", "correct horse", "192.0.2.1")->result, LOGIN_OK);
+    assert_true(signs_in(&r, "192.0.2.1"));
     rig_close(&r);
+}
+
+TEST(test_login__somebody_elsewhere_does_not_keep_the_user_out)
+{
+    struct rig r;
+
+    rig_open(&r);
+    for (int hour = 0; hour < 30; hour++) { /* one wrong password an hour, for longer than a day */
+        fail_times(&r, "ada", "203.0.113.66", 1);
+        clock_advance_fake(INT64_C(3600) * 1000);
+    }
+    assert_true(signs_in(&r, "192.0.2.1"));
+    fail_times(&r, "ada", "203.0.113.66", LOGIN_NETWORK_FAILURES);
+    assert_false(signs_in(&r, "203.0.113.67"));
+    assert_true(signs_in(&r, "198.51.100.1")); /* also where it was never before */
+    rig_close(&r);
+}
+
+static void fail_from_many(struct rig *r)
+{
+    for (int i = 0; i < LOGIN_FREE_FAILURES; i++) {
+        struct str address = arena_printf(r->mem, "10.0.%d.1", i);
+        fail_times(r, "ada", address.p, 1);
+    }
+}
+
+TEST(test_login__failures_from_many_networks_slow_the_user_but_where_it_is_known)
+{
+    struct rig r;
+
+    rig_open(&r);
+    fail_from_many(&r);
+    assert_false(signs_in(&r, "192.0.2.1"));
+    clock_advance_fake(LOGIN_LOCK_MS);
+    struct login_call *c = login(&r, "ada", "correct horse", "192.0.2.1");
+    assert_int_equal(c->result, LOGIN_OK);
+    fail_from_many(&r);
+    assert_false(signs_in(&r, "198.51.100.1"));
+    assert_true(signs_in(&r, "192.0.2.77")); /* the network of a live sign-in */
+    fail_from_many(&r);
+    struct login_row over = {.tenant = STR("acme"),
+                             .user_id = STR(USER),
+                             .revoked_ms = NOW,
+                             .revoke_reason = STR("logout")};
+    write_one(&r, (struct store_op){.kind = OP_LOGINS_REVOKE, .login = &over});
+    assert_true(signs_in(&r, "192.0.2.78")); /* it was there lately */
+    rig_close(&r);
+}
+
+TEST(test_login__where_a_user_is_known_locks_are_short)
+{
+    struct rig r;
+
+    rig_open(&r);
+    assert_true(signs_in(&r, "2001:db8:0:1::1"));
+    fail_times(&r, "ada", "2001:db8:0:1::2", LOGIN_NETWORK_FAILURES);
+    assert_false(signs_in(&r, "2001:db8:0:1::1"));
+    clock_advance_fake(LOGIN_LOCK_MS);
+    assert_true(signs_in(&r, "2001:db8:0:1::1"));
+    fail_times(&r, "nobody", "2001:db8:0:1::2", LOGIN_NETWORK_FAILURES);
+    for (int i = 0; i < LOGIN_ADDRESS_FAILURES; i++)
+        fail_times(&r, arena_printf(r.mem, "nobody %d", i).p, "2001:db8:0:1:ff::2", 1);
+    assert_true(signs_in(&r, "2001:db8:0:1::1")); /* although the address is locked */
+    rig_close(&r);
+}
+
+TEST(test_login__another_password_lifts_the_lock)
+{
+    struct rig r;
+    struct user_row user = {
+        .id = STR(USER), .tenant = STR("acme"), .password = STR("battery staple")};
+
+    rig_open(&r);
+    fail_times(&r, "ada", "192.0.2.1", LOGIN_NETWORK_FAILURES);
+    write_one(&r, (struct store_op){.kind = OP_USER_PASSWORD, .user = &user});
+    assert_int_equal(login(&r, "ada", "battery staple", "192.0.2.1")->result, LOGIN_OK);
+    rig_close(&r);
+}
+
+/* For names that nobody has, each once. */
+static void fail_at_address(struct rig *r, int n, const char *address)
+{
+    static int last;
+
+    for (int i = 0; i < n; i++)
+        fail_times(r, arena_printf(r->mem, "stranger %d", last++).p, address, 1);
 }
 
 TEST(test_login__twenty_failures_lock_their_address_and_no_other)
@@ -225,19 +341,19 @@ TEST(test_login__twenty_failures_lock_their_address_and_no_other)
     struct rig r;
 
     rig_open(&r);
-    for (int i = 0; i < LOGIN_ADDRESS_FAILURES - 1; i++)
-        assert_int_equal(login(&r, "nobody", "wrong", "192.0.2.1")->result, LOGIN_REFUSED);
-    assert_int_equal(login(&r, "ada", "correct horse", "192.0.2.1")->result, LOGIN_OK);
-    assert_int_equal(login(&r, "nobody", "wrong", "192.0.2.1")->result, LOGIN_REFUSED);
-    assert_int_equal(login(&r, "ada", "correct horse", "192.0.2.1")->result, LOGIN_REFUSED);
-    assert_int_equal(login(&r, "ada", "correct horse", "192.0.2.2")->result, LOGIN_OK);
-    clock_advance_fake(LOGIN_LOCK_MS);
-    assert_int_equal(login(&r, "ada", "correct horse", "192.0.2.1")->result, LOGIN_OK);
-    assert_int_equal(login(&r, "nobody", "wrong", "192.0.2.1")->result, LOGIN_REFUSED);
-    clock_advance_fake(LOGIN_LOCK_MS);
-    assert_int_equal(login(&r, "ada", "correct horse", "192.0.2.1")->result, LOGIN_REFUSED);
-    clock_advance_fake(LOGIN_LOCK_MS);
-    assert_int_equal(login(&r, "ada", "correct horse", "192.0.2.1")->result, LOGIN_OK);
+    fail_at_address(&r, LOGIN_ADDRESS_FAILURES - 1, "192.0.2.1");
+    fail_at_address(&r, LOGIN_ADDRESS_FAILURES, "192.0.3.1");
+    assert_false(signs_in(&r, "192.0.3.1"));
+    assert_true(signs_in(&r, "192.0.2.1"));
+    fail_at_address(&r, 1, "192.0.3.1"); /* while it is locked nothing is counted */
+    clock_advance_fake(LOGIN_NETWORK_LOCK_MS - 1);
+    assert_false(signs_in(&r, "192.0.3.1"));
+    clock_advance_fake(1);
+    fail_at_address(&r, 1, "192.0.3.1");
+    clock_advance_fake(LOGIN_NETWORK_LOCK_MS);
+    assert_false(signs_in(&r, "192.0.3.1"));
+    clock_advance_fake(LOGIN_NETWORK_LOCK_MS);
+    assert_true(signs_in(&r, "192.0.3.1"));
     rig_close(&r);
 }
 

@@ -72,10 +72,13 @@ TEST(test_proxy__the_client_is_the_last_hop_that_no_trusted_proxy_made_up)
         {"10.0.0.1", "1.2.3.4:5678", "1.2.3.4"},
         {"10.0.0.1", "[2001:db8::1]:80", "2001:db8::1"},
         {"10.0.0.1", "2001:db8::1", "2001:db8::1"},
-        {"10.0.0.1", "unknown", "10.0.0.1"},
-        {"10.0.0.1", "1.2.3.4, garbage", "10.0.0.1"},
+        {"10.0.0.1", "unknown", "unknown"},
+        {"10.0.0.1", "1.2.3.4, garbage", "unknown"},
+        {"10.0.0.1", "garbage, 1.2.3.4", "1.2.3.4"},
+        {"203.0.113.5", "garbage", "203.0.113.5"},
         {"10.0.0.1", "", "10.0.0.1"},
         {"10.0.0.1", ",", "10.0.0.1"},
+        {"10.0.0.1", "1.2.3.4, ,", "1.2.3.4"},
     };
     struct arena *mem = arena_new(65536);
 
@@ -84,6 +87,66 @@ TEST(test_proxy__the_client_is_the_last_hop_that_no_trusted_proxy_made_up)
         if (!str_eq(got, str_of(cases[i].client)))
             fail_msg("%s, %s: %.*s", cases[i].from, cases[i].forwarded, STR_ARG(got));
     }
+    arena_free(mem);
+}
+
+TEST(test_proxy__several_lines_are_one_list)
+{
+    struct str list[] = {STR("10.0.0.0/8")};
+    struct config c = {.trusted_proxies = list, .n_trusted_proxies = 1};
+    struct http_head head = {0};
+    struct http_request r = {.head = &head};
+    struct arena *mem = arena_new(65536);
+
+    peer(&r, "10.0.0.1");
+    header(&head, "X-Forwarded-For", "9.9.9.9, 8.8.8.8");
+    header(&head, "x-other", "7.7.7.7");
+    header(&head, "x-forwarded-for", "1.2.3.4");
+    assert_str(client_address(&c, &r, mem), "1.2.3.4");
+    header(&head, "x-forwarded-for", "10.0.0.2,10.0.0.3");
+    header(&head, "x-forwarded-for", "");
+    assert_str(client_address(&c, &r, mem), "1.2.3.4");
+    arena_free(mem);
+}
+
+TEST(test_proxy__a_long_list_is_read_from_its_end)
+{
+    struct arena *mem = arena_new(1024u * 1024);
+    struct buf b;
+
+    buf_init(&b, 65536);
+    while (b.n < 32768)
+        buf_addz(&b, "9.9.9.9, ");
+    buf_addz(&b, "1.2.3.4, 10.0.0.2");
+    assert_str(address_for("10.0.0.1", arena_dup(mem, str_n(b.p, b.n)).p, mem), "1.2.3.4");
+    buf_release(&b);
+    arena_free(mem);
+}
+
+TEST(test_proxy__32_trusted_hops_are_passed_and_one_more_is_unknown)
+{
+    struct arena *mem = arena_new(1024u * 1024);
+
+    for (int hops = 31; hops <= 32; hops++) { /* and the client's own */
+        struct buf b;
+        buf_init(&b, 65536);
+        buf_addz(&b, "1.2.3.4");
+        for (int i = 0; i < hops; i++)
+            buf_addz(&b, ", 10.0.0.2");
+        assert_str(address_for("10.0.0.1", arena_dup(mem, str_n(b.p, b.n)).p, mem),
+                   hops == 31 ? "1.2.3.4" : "unknown");
+        buf_release(&b);
+    }
+    arena_free(mem);
+}
+
+TEST(test_proxy__networks_are_24_bits_or_64)
+{
+    struct arena *mem = arena_new(65536);
+
+    assert_str(address_network(STR("192.0.2.77"), mem), "192.0.2.0/24");
+    assert_str(address_network(STR("2001:db8:0:1:2:3:4:5"), mem), "2001:db8:0:1::/64");
+    assert_str(address_network(STR("unknown"), mem), "unknown");
     arena_free(mem);
 }
 
