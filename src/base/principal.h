@@ -29,7 +29,8 @@ struct principal {
     struct str tenant; /* "default" */
     struct str owner;  /* who inside the tenant: "user:ID", "key:ID" or "local" */
     enum role role;
-    struct str user_id;    /* a UUID; absent: a credential without a user */
+    struct str user_id;    /* a UUID; absent: a credential without a user.  With a key that may do
+                            * less than its user, `owner` is the key all the same */
     struct str credential; /* "key:ID", "jwt:ISSUER-DIGEST…"; absent: none was needed.  What a
                             * revocation names */
     int64_t expires_ms;    /* the credential's own end; 0: none */
@@ -47,6 +48,12 @@ struct principal principal_dup(const struct principal *who, struct arena *mem);
 static inline bool principal_owns(const struct principal *p, struct str tenant, struct str owner)
 {
     return str_eq(p->tenant, tenant) && str_eq(p->owner, owner);
+}
+
+/* The user it speaks for in everything; absent: none, or a key that may do less than its user. */
+static inline struct str principal_user(const struct principal *p)
+{
+    return str_starts(p->owner, STR("user:")) ? p->user_id : STR_NONE;
 }
 
 #endif

@@ -71,8 +71,12 @@ struct issuer_config {
     struct issuer_key_config *keys;
     size_t n_keys;
     struct str tenant_claim, role_claim; /* empty: its tokens do not say */
-    struct str tenant;                   /* of tokens that name none */
-    struct str at, jwks_at;              /* "FILE:LINE:COLUMN" */
+    struct str tenant;                   /* of tokens that name none; absent: they must name one */
+    struct str *tenants; /* that its tokens may name; none: any, where it is the only issuer */
+    size_t n_tenants;
+    struct str *roles; /* that its tokens may name; none: any */
+    size_t n_roles;
+    struct str at, jwks_at; /* "FILE:LINE:COLUMN" */
 };
 
 struct meta_carrier {

@@ -24,6 +24,7 @@
 #define CONFIG_ISSUERS_MAX 16
 #define CONFIG_ISSUER_KEYS_MAX 64
 #define CONFIG_AUDIENCES_MAX 16
+#define CONFIG_ISSUER_TENANTS_MAX 256
 #define CONFIG_EXPANDED_ONE_MAX (64u << 10) /* one value after expansion */
 #define CONFIG_EXPANDED_ALL_MAX (4u << 20)  /* all values of a file that contain a variable */
 
@@ -173,6 +174,10 @@ bool option_read_header_carriers(const struct js_binding *b, const struct js_fie
 /* value_issuer.c: likewise, of "jwt" and what is in it. */
 bool option_read_jwt(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                      void *place, struct error *err);
+bool option_read_tenant_names(const struct js_binding *b, const struct js_field *f,
+                              const struct js_node *v, void *place, struct error *err);
+bool option_read_role_names(const struct js_binding *b, const struct js_field *f,
+                            const struct js_node *v, void *place, struct error *err);
 bool option_read_audience(const struct js_binding *b, const struct js_field *f,
                           const struct js_node *v, void *place, struct error *err);
 bool option_read_jwks(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
@@ -189,6 +194,8 @@ bool option_read_name(const struct js_binding *b, const struct js_field *f, cons
  * given. */
 must_check bool issuers_finish(struct config *c, struct error *err);
 
+/* "FILE:LINE:COLUMN" of a value; absent when the text is of no file. */
+struct str value_place(const struct js_binding *b, const struct js_node *v);
 /* What those readers share.  A string, expanded and copied; `what` names it in a refusal. */
 must_check bool value_string(const struct js_binding *b, const struct js_node *v, const char *what,
                              struct str *ret, struct error *err);

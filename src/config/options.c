@@ -127,7 +127,23 @@ static const struct js_field issuer_fields[] = {
      .read = option_read_name,
      OF_ISSUER(tenant),
      .default_text = "default",
-     .help = "The tenant of tokens that name none."},
+     .help = "The tenant of tokens that name none. With tenants: the only one of them, or default "
+             "if it is among them; else tokens must name one."},
+    {.name = "tenants",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_tenant_names,
+     OF_ISSUER(tenants),
+     .count_offset = offsetof(struct issuer_config, n_tenants),
+     .max_items = CONFIG_ISSUER_TENANTS_MAX,
+     .help = "The tenants that its tokens may name; a token of another is refused. Needed where "
+             "there are several issuers, unless tenant_claim is empty."},
+    {.name = "roles",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_role_names,
+     OF_ISSUER(roles),
+     .count_offset = offsetof(struct issuer_config, n_roles),
+     .max_items = 4,
+     .help = "The roles that its tokens may name; a token of another is refused. Without it: any."},
     {0},
 };
 

@@ -37,6 +37,8 @@ static const struct {
     {option_read_jwks, "a file name or a URL"},
     {option_read_audience, "a string, or an array of them"},
     {option_read_issuer_keys, "an array of objects"},
+    {option_read_tenant_names, "an array of strings"},
+    {option_read_role_names, "an array of strings"},
     {option_read_server_tls, "an object"},
     {option_read_server_credential, "an object"},
     {option_read_file, "a file name"},

@@ -25,6 +25,16 @@ bool value_string(const struct js_binding *b, const struct js_node *v, const cha
     return true;
 }
 
+struct str value_place(const struct js_binding *b, const struct js_node *v)
+{
+    unsigned line, column;
+
+    if (!b->file.p)
+        return STR_NONE;
+    js_position(b->doc->text, v->start, &line, &column);
+    return arena_printf(b->mem, "%.*s:%u:%u", STR_ARG(b->file), line, column);
+}
+
 static bool field_string(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, struct str *ret, struct error *err)
 {

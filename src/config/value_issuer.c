@@ -3,16 +3,9 @@
  * is for whoever reads them, who complains with the place (`at`) that is kept for it. */
 #include "config/config_impl.h"
 
+#include "base/principal.h"
+
 #include <stdio.h>
-
-/* "FILE:LINE:COLUMN" */
-static struct str place_of(const struct js_binding *b, const struct js_node *v)
-{
-    unsigned line, column;
-
-    js_position(b->doc->text, v->start, &line, &column);
-    return arena_printf(b->mem, "%.*s:%u:%u", STR_ARG(b->file), line, column);
-}
 
 static bool read_filled(const struct js_binding *b, const struct js_field *f,
                         const struct js_node *v, struct str *ret, struct error *err)
@@ -65,6 +58,45 @@ bool option_read_name(const struct js_binding *b, const struct js_field *f, cons
     return true;
 }
 
+static bool check_tenant(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, struct str text, struct error *err)
+{
+    return value_is_name(text) ||
+           js_bind_fault(b, v, err,
+                         "an entry of \"%s\" has 1 to %d letters, digits and . _ -; correct it",
+                         f->name, CONFIG_NAME_MAX);
+}
+
+/* An empty list would read as "none", and would mean any. */
+static bool read_names(const struct js_binding *b, const struct js_field *f,
+                       const struct js_node *v, void *place, value_check check, struct error *err)
+{
+    if (v->type == JS_ARRAY && !js_first(b->doc, v))
+        return js_bind_fault(b, v, err, "\"%s\" is empty; name one, or leave it out", f->name);
+    return value_list(b, f, v, place, check, err);
+}
+
+bool option_read_tenant_names(const struct js_binding *b, const struct js_field *f,
+                              const struct js_node *v, void *place, struct error *err)
+{
+    return read_names(b, f, v, place, check_tenant, err);
+}
+
+static bool check_role(const struct js_binding *b, const struct js_field *f,
+                       const struct js_node *v, struct str text, struct error *err)
+{
+    enum role role;
+
+    return role_parse(text, &role) ||
+           js_bind_fault(b, v, err, "\"%s\" takes admin, member, auditor and service", f->name);
+}
+
+bool option_read_role_names(const struct js_binding *b, const struct js_field *f,
+                            const struct js_node *v, void *place, struct error *err)
+{
+    return read_names(b, f, v, place, check_role, err);
+}
+
 static bool check_audience(const struct js_binding *b, const struct js_field *f,
                            const struct js_node *v, struct str text, struct error *err)
 {
@@ -113,7 +145,7 @@ bool option_read_jwks(const struct js_binding *b, const struct js_field *f, cons
 
     if (!read_filled(b, f, v, &c->jwks, err))
         return false;
-    c->jwks_at = place_of(b, v);
+    c->jwks_at = value_place(b, v);
     c->jwks_is_url = memmem(c->jwks.p, c->jwks.n, "://", 3) != NULL;
     complaint = c->jwks_is_url ? value_url_complaint(c->jwks) : NULL;
     if (complaint)
@@ -145,7 +177,7 @@ static bool read_key(const struct js_binding *b, const struct js_field *f, const
 {
     bool is_secret;
 
-    key->at = place_of(b, v);
+    key->at = value_place(b, v);
     if (!js_bind(b, v, f->fields, key, err))
         return false;
     is_secret = str_eq(key->alg, STR("HS256"));
@@ -174,15 +206,38 @@ bool option_read_issuer_keys(const struct js_binding *b, const struct js_field *
     return true;
 }
 
+static bool has_tenant(const struct issuer_config *c, struct str name)
+{
+    for (size_t i = 0; i < c->n_tenants; i++)
+        if (str_eq(c->tenants[i], name))
+            return true;
+    return false;
+}
+
+/* Which tenant a token is of that names none. */
+static bool choose_tenant(const struct js_binding *b, const struct js_node *v,
+                          struct issuer_config *c, struct error *err)
+{
+    if (c->tenant.p && c->n_tenants && !has_tenant(c, c->tenant))
+        return js_bind_fault(b, v, err,
+                             "\"tenant\" is %.*s, which is not among \"tenants\"; add it there, or "
+                             "leave it out",
+                             STR_ARG(c->tenant));
+    if (!c->tenant.p && (!c->n_tenants || has_tenant(c, STR("default"))))
+        c->tenant = STR("default");
+    else if (!c->tenant.p && c->n_tenants == 1)
+        c->tenant = c->tenants[0];
+    return true;
+}
+
 static bool read_issuer(const struct js_binding *b, const struct js_field *f,
                         const struct js_node *v, struct config *c, struct error *err)
 {
     struct issuer_config *issuer = &c->issuers[c->n_issuers];
 
     js_bind_defaults(f->fields, issuer, b->mem);
-    issuer->tenant = STR("default");
-    issuer->at = place_of(b, v);
-    if (!js_bind(b, v, f->fields, issuer, err))
+    issuer->at = value_place(b, v);
+    if (!js_bind(b, v, f->fields, issuer, err) || !choose_tenant(b, v, issuer, err))
         return false;
     if (!issuer->jwks.p && !issuer->n_keys)
         return js_bind_fault(b, v, err, "an issuer needs \"jwks\" or \"keys\"; add one of them");
@@ -216,6 +271,13 @@ bool issuers_finish(struct config *c, struct error *err)
         struct issuer_config *issuer = &c->issuers[i];
         struct str base = c->public_url;
 
+        if (c->n_issuers > 1 && !issuer->n_tenants && issuer->tenant_claim.n)
+            return error_set(
+                err, ERR_CONFIG,
+                "%.*s: with several issuers each needs the tenants that its tokens may "
+                "name, or %.*s could speak for all of them; add for instance "
+                "\"tenants\": [\"%.*s\"]",
+                STR_ARG(issuer->at), STR_ARG(issuer->issuer), STR_ARG(issuer->tenant));
         if (issuer->n_audiences)
             continue;
         if (!base.p)

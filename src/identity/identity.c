@@ -161,15 +161,24 @@ static bool is_same_key(const struct issuer_key_config *a, const struct issuer_k
            str_eq(a->secret, b->secret);
 }
 
+static bool is_same_list(const struct str *a, size_t n_a, const struct str *b, size_t n_b)
+{
+    bool same = n_a == n_b;
+
+    for (size_t i = 0; same && i < n_a; i++)
+        same = str_eq(a[i], b[i]);
+    return same;
+}
+
 static bool is_same_issuer(const struct issuer_config *a, const struct issuer_config *b)
 {
     bool same = str_eq(a->issuer, b->issuer) && str_eq(a->jwks, b->jwks) &&
                 str_eq(a->tenant_claim, b->tenant_claim) && str_eq(a->role_claim, b->role_claim) &&
-                str_eq(a->tenant, b->tenant) && a->n_audiences == b->n_audiences &&
-                a->n_keys == b->n_keys;
+                str_eq(a->tenant, b->tenant) &&
+                is_same_list(a->audiences, a->n_audiences, b->audiences, b->n_audiences) &&
+                is_same_list(a->tenants, a->n_tenants, b->tenants, b->n_tenants) &&
+                is_same_list(a->roles, a->n_roles, b->roles, b->n_roles) && a->n_keys == b->n_keys;
 
-    for (size_t i = 0; same && i < a->n_audiences; i++)
-        same = str_eq(a->audiences[i], b->audiences[i]);
     for (size_t i = 0; same && i < a->n_keys; i++)
         same = is_same_key(&a->keys[i], &b->keys[i]);
     return same;

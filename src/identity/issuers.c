@@ -53,6 +53,10 @@ static bool list_new(struct loop *loop, const struct config *c, struct issuer **
             .tenant_claim = from->tenant_claim,
             .role_claim = from->role_claim,
             .tenant = from->tenant,
+            .tenants = from->tenants,
+            .n_tenants = from->n_tenants,
+            .roles = from->roles,
+            .n_roles = from->n_roles,
         };
         if (!jwks_source_new(loop, from, &list[i].source, err)) {
             list_free(list, i);

@@ -261,6 +261,26 @@ static bool is_name(struct str name)
     return true;
 }
 
+static bool is_among(const struct str *names, size_t n, struct str name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(names[i], name))
+            return true;
+    return n == 0;
+}
+
+static enum jwt_fault check_tenant(struct check *c)
+{
+    return is_among(c->rules->tenants, c->rules->n_tenants, c->claims.tenant) ? JWT_OK : JWT_TENANT;
+}
+
+static enum jwt_fault check_role(struct check *c)
+{
+    return is_among(c->rules->roles, c->rules->n_roles, str_of(role_name(c->claims.role)))
+               ? JWT_OK
+               : JWT_ROLE;
+}
+
 static enum jwt_fault read_tenant(struct check *c)
 {
     struct str name = c->rules->tenant_claim;
@@ -300,8 +320,9 @@ static enum jwt_fault read_rest(struct check *c)
 }
 
 static enum jwt_fault (*const steps[])(struct check *c) = {
-    cut_parts,      read_header, choose_key,   check_signature, read_payload, check_issuer,
-    check_audience, check_times, read_subject, read_tenant,     read_role,    read_rest,
+    cut_parts,    read_header,    choose_key,  check_signature, read_payload,
+    check_issuer, check_audience, check_times, read_subject,    read_tenant,
+    check_tenant, read_role,      check_role,  read_rest,
 };
 
 enum jwt_fault jwt_check(const struct jwt_keys *keys, const struct jwt_rules *rules,

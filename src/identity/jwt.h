@@ -27,6 +27,9 @@ struct jwt_rules {
     struct str tenant_claim; /* empty: tokens do not say; all are of `tenant` */
     struct str role_claim;   /* empty: tokens do not say; all are members */
     struct str tenant;       /* of tokens that name none; absent: they must */
+    /* Which ones tokens may be of; none: any. */
+    const struct str *tenants, *roles;
+    size_t n_tenants, n_roles;
 };
 
 /* In the arena given. */

@@ -89,10 +89,12 @@ bool key_principal(const struct key_row *row, struct arena *mem, struct principa
 
     if (!scopes_parse(row->scopes, mem, &scopes, err))
         return false;
+    /* A key that may do less than its user owns what it makes, and nothing else of the user's. */
+    bool is_user = row->user_id.p && !scopes_narrow(scopes);
     *ret = (struct principal){
         .tenant = arena_dup(mem, row->tenant),
-        .owner = row->user_id.p ? arena_printf(mem, "user:%.*s", STR_ARG(row->user_id))
-                                : arena_printf(mem, "key:%.*s", STR_ARG(row->id)),
+        .owner = is_user ? arena_printf(mem, "user:%.*s", STR_ARG(row->user_id))
+                         : arena_printf(mem, "key:%.*s", STR_ARG(row->id)),
         .role = row->role,
         .user_id = arena_dup(mem, row->user_id),
         .credential = arena_printf(mem, "key:%.*s", STR_ARG(row->id)),

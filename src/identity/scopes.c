@@ -75,6 +75,11 @@ bool scopes_parse(struct str json, struct arena *mem, const struct scopes **ret,
     return true;
 }
 
+bool scopes_narrow(const struct scopes *s)
+{
+    return s && (s->n_servers || s->n_tools || s->n_folders || s->read_only);
+}
+
 static void write_list(struct js_writer *w, const char *name, const struct str *items, size_t n)
 {
     if (!n)

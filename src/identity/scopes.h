@@ -23,6 +23,8 @@ must_check bool scopes_parse(struct str json, struct arena *mem, const struct sc
 /* As they are stored; `s` keeps the limits above. */
 struct str scopes_write(const struct scopes *s, struct arena *mem);
 must_check bool scopes_check(const struct scopes *s, struct error *err);
+/* Do they leave a key less than its user may do?  `review` and limits do not. */
+bool scopes_narrow(const struct scopes *s); /* NULL: no */
 bool scope_matches(struct str pattern, struct str name);
 /* Can this pattern of server__tool be the name of a tool of this server? */
 bool scope_reaches(struct str pattern, struct str server);

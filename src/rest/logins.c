@@ -205,19 +205,21 @@ void api_end_login(struct api_call *c)
 {
     bool is_any = c->who.role == ROLE_ADMIN;
 
-    if (!text_is_uuid(c->match.params[0]) || (!is_any && !c->who.user_id.p))
+    if (!text_is_uuid(c->match.params[0]) || (!is_any && !principal_user(&c->who).p))
         api_problem(c, ERR_NOT_FOUND, "session not found",
                     "There is no such sign-in of yours; see GET /api/v1/auth/sessions.", STR_NONE);
     else
         end_logins(c, OP_LOGIN_REVOKE, uuid_lower(c->match.params[0], c->mem),
-                   is_any ? STR_NONE : c->who.user_id, STR("revoked"));
+                   is_any ? STR_NONE : principal_user(&c->who), STR("revoked"));
 }
 
 void api_end_logins(struct api_call *c)
 {
-    if (!c->who.user_id.p)
-        api_refuse(c, ERR_BAD_INPUT,
-                   "this credential is nobody's in particular; send one that is a user's");
+    if (!principal_user(&c->who).p)
+        api_refuse(
+            c, ERR_BAD_INPUT,
+            "this credential does not speak for a user; send a user's access token, or a key "
+            "made with --user and without --server, --tool, --folder and --read-only");
     else
         end_logins(c, OP_LOGINS_REVOKE, STR_NONE, c->who.user_id, STR("signed out everywhere"));
 }
@@ -236,7 +238,7 @@ static bool run_list(struct read_job *job, struct store *store)
     struct list_logins *l = container_of(job, struct list_logins, read);
     const struct principal *who = &l->call->who;
 
-    return !who->user_id.p ||
+    return !principal_user(who).p ||
            store_logins_page(store, who->tenant, who->user_id, STR_NONE, LOGIN_MAX_PER_USER,
                              l->call->mem, &l->rows, &l->n, &job->err);
 }

@@ -635,6 +635,29 @@ def test_token__identifies_its_bearer(holdfast, issuer):
     assert Client(hf, headers=issuer.headers(role='auditor', sub='dave')).connect().call('echo', {'message': 'x'}).status == 403
 
 
+def test_token__of_several_issuers_is_of_the_tenants_and_roles_it_is_bound_to(holdfast, issuer, tmp_path):
+    (tmp_path / 'partner').mkdir()
+    partner = Issuer(tmp_path / 'partner', 'https://partner.example')
+    hf = holdfast(settings={**REQUIRED, 'tenants': {'acme': {}, 'partner': {}}, 'jwt': [
+        issuer.settings(tenants=['default', 'acme']), partner.settings(tenants=['partner'], roles=['member', 'auditor'])]})
+
+    def status(who, **claims):
+        return ask(hf, 'POST', '/mcp/sample', who.headers(**claims)).status
+
+    assert status(issuer, sub='a', tenant='acme', role='admin') == 200
+    assert status(partner, sub='b') == 200  # the only tenant it may name is its tokens' own
+    assert status(partner, sub='c', tenant='partner', role='auditor') == 200
+    assert status(partner, sub='d', tenant='default') == status(partner, sub='d', tenant='acme') == 401
+    assert status(partner, sub='e', tenant='partner', role='admin') == 401
+    assert status(issuer, sub='f', tenant='partner') == 401
+
+
+def test_token__several_issuers_without_tenants_refuse_the_start(holdfast, issuer):
+    hf = holdfast(start=False, settings={**REQUIRED, 'jwt': [issuer.settings(), issuer.settings(issuer='https://other')]})
+    done = commands.run(hf, 'up', '--config', hf.config_file, '--listen', '127.0.0.1:0')
+    assert done.returncode == 7 and '"tenants": ["default"]' in done.stderr, done.stderr
+
+
 def test_token__of_an_unknown_tenant_is_refused(holdfast, issuer):
     hf = holdfast(settings={**REQUIRED, 'jwt': issuer.settings()})
     headers = issuer.headers(tenant='acme')

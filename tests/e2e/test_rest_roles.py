@@ -149,6 +149,28 @@ def test_user__of_a_key_is_the_sessions_user(rest):
     assert second.session('shared') == session
 
 
+def test_user__a_key_that_may_do_less_has_only_what_it_made(rest):
+    api = rest(settings={'auth': 'required'})
+    whole = key_for(api, '--user', 'anna')
+    narrow = [key_for(api, '--user', 'anna', *scope) for scope in (('--server', 'sample'), ('--tool', 'sample__echo'), ('--read-only',))]
+    secret = {'credentials': {'github': {'type': 'bearer', 'token': 'x' * 20}}}
+    hers = whole.create(session_id='hers', passthrough_auth=secret)
+    call = json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': {'name': 'echo', 'arguments': {'message': 'x'}}}).encode()
+    for key in narrow:
+        for reply in (key.get('/sessions/hers'), key.delete('/sessions/hers'), key.get('/sessions/by-id/' + hers['id']),
+                      key.patch('/sessions/hers', {'passthrough_auth': secret}, headers={'If-Match': '*'}),
+                      key.post('/sessions/hers/activity', {}), key.get('/sessions/hers/context')):
+            refused(reply, 404, 'session_not_found')
+        assert key.get('/sessions').json()['sessions'] == []
+        headers = {'Accept': 'application/json, text/event-stream', 'Mcp-Session-Id': hers['session_id'], **key.headers}
+        assert api.holdfast.request('POST', '/mcp/sample', headers, call).status == 404
+        own = key.create()
+        assert own['user_id'] == hers['user_id']  # it is still known who it was
+        assert [s['id'] for s in key.get('/sessions').json()['sessions']] == [own['id']]
+        assert key.delete('/sessions/' + own['session_id']).status == 200
+    assert [s['id'] for s in whole.get('/sessions').json()['sessions']] == [hers['id']]
+
+
 def test_mcp__another_owner_cannot_use_what_rest_shows_an_admin(people):
     session = people['member'].create()
     body = json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': {'name': 'echo', 'arguments': {'text': 'x'}}}).encode()

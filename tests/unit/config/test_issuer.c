@@ -30,11 +30,13 @@ TEST(test_issuer__one_or_several_are_read_whole)
 {
     const struct issuer_config *c;
 
-    assert_true(parse("[{\"issuer\":\"https://id.example\",\"audience\":\"a\",\"jwks\":\"k.json\"},"
-                      "{\"issuer\":\"two\",\"audience\":[\"b\",\"c\"],\"tenant\":\"acme\","
-                      "\"tenant_claim\":\"t\",\"role_claim\":\"\",\"keys\":["
-                      "{\"kid\":\"1\",\"alg\":\"RS256\",\"pem\":\"k.pem\"},"
-                      "{\"alg\":\"HS256\",\"secret\":\"s\"}]}]"));
+    assert_true(parse(
+        "[{\"issuer\":\"https://id.example\",\"audience\":\"a\",\"jwks\":\"k.json\","
+        "\"tenants\":[\"default\",\"umbrella\"],\"roles\":[\"member\"]},"
+        "{\"issuer\":\"two\",\"tenants\":[\"acme\"],\"audience\":[\"b\",\"c\"],\"tenant\":\"acme\","
+        "\"tenant_claim\":\"t\",\"role_claim\":\"\",\"keys\":["
+        "{\"kid\":\"1\",\"alg\":\"RS256\",\"pem\":\"k.pem\"},"
+        "{\"alg\":\"HS256\",\"secret\":\"s\"}]}]"));
     assert_int_equal(config->n_issuers, 2);
     c = &config->issuers[0];
     assert_str(c->issuer, "https://id.example");
@@ -46,6 +48,10 @@ TEST(test_issuer__one_or_several_are_read_whole)
     assert_str(c->role_claim, "role");
     assert_str(c->tenant, "default");
     assert_str(c->jwks_at, "h.json:1:74");
+    assert_int_equal(c->n_tenants, 2);
+    assert_str(c->tenants[1], "umbrella");
+    assert_int_equal(c->n_roles, 1);
+    assert_str(c->roles[0], "member");
     c = &config->issuers[1];
     assert_int_equal(c->n_audiences, 2);
     assert_str(c->tenant, "acme");
@@ -67,6 +73,32 @@ TEST(test_issuer__audience_follows_from_public_url_wherever_it_stands)
     assert_int_equal(config->issuers[0].n_audiences, 2);
     assert_str(config->issuers[0].audiences[0], "https://mcp.example/");
     assert_str(config->issuers[0].audiences[1], "https://mcp.example/mcp");
+    done();
+}
+
+#define ISSUER(name, more) "{\"issuer\":\"" name "\",\"audience\":\"a\",\"jwks\":\"k\"" more "}"
+
+TEST(test_issuer__several_are_each_bound_to_tenants)
+{
+    assert_true(parse(ISSUER("i", "")));
+    assert_int_equal(config->issuers[0].n_tenants, 0);
+    assert_false(
+        parse("[" ISSUER("https://a", ",\"tenants\":[\"acme\"]") "," ISSUER("https://b", "") "]"));
+    assert_non_null(strstr(err.text, "h.json:1:"));
+    assert_non_null(strstr(err.text, "https://b could speak for all of them"));
+    assert_non_null(strstr(err.text, "\"tenants\": [\"default\"]"));
+    assert_true(parse("[" ISSUER("a", ",\"tenants\":[\"acme\"]") "," ISSUER(
+        "b",
+        ",\"tenant_claim\":\"\"") "," ISSUER("c",
+                                             ",\"tenants\":[\"x\",\"y\"]") "," ISSUER("d",
+                                                                                      ",\"tenants\""
+                                                                                      ":[\"x\","
+                                                                                      "\"default\""
+                                                                                      "]") "]"));
+    assert_str(config->issuers[0].tenant, "acme");
+    assert_str(config->issuers[1].tenant, "default");
+    assert_null(config->issuers[2].tenant.p); /* its tokens must say */
+    assert_str(config->issuers[3].tenant, "default");
     done();
 }
 
@@ -110,6 +142,11 @@ TEST(test_issuer__what_cannot_hold_is_refused_where_it_stands)
          "{\"issuer\":\"i\",\"audience\":\"b\",\"jwks\":\"l\"}]",
          "given twice"},
         {"\"https://id.example\"", "object"},
+        {ISSUER("i", ",\"tenants\":[]"), "\"tenants\" is empty"},
+        {ISSUER("i", ",\"tenants\":[\"a b\"]"), "an entry of \"tenants\""},
+        {ISSUER("i", ",\"tenants\":[\"a\"],\"tenant\":\"b\""), "not among \"tenants\""},
+        {ISSUER("i", ",\"roles\":[]"), "\"roles\" is empty"},
+        {ISSUER("i", ",\"roles\":[\"root\"]"), "admin, member, auditor and service"},
     };
 
     for (size_t i = 0; i < countof(rows); i++) {
@@ -151,8 +188,12 @@ static void has_limit(const char *before, const char *one, unsigned limit, const
 
 TEST(test_issuer__numbers_of_issuers_keys_and_audiences_are_limited)
 {
-    has_limit("{\"holdfast\":{\"jwt\":[", "{\"issuer\":\"%u\",\"audience\":\"a\",\"jwks\":\"k\"}",
-              16, "]}}");
+    has_limit("{\"holdfast\":{\"jwt\":[",
+              "{\"issuer\":\"%u\",\"audience\":\"a\",\"jwks\":\"k\",\"tenants\":[\"t\"]}", 16,
+              "]}}");
+    has_limit(
+        "{\"holdfast\":{\"jwt\":{\"issuer\":\"i\",\"audience\":\"a\",\"jwks\":\"k\",\"tenants\":[",
+        "\"t%u\"", 256, "]}}}");
     has_limit("{\"holdfast\":{\"jwt\":{\"issuer\":\"i\",\"audience\":\"a\",\"keys\":[",
               "{\"kid\":\"%u\",\"alg\":\"RS256\",\"pem\":\"k\"}", 64, "]}}}");
     has_limit("{\"holdfast\":{\"jwt\":{\"issuer\":\"i\",\"jwks\":\"k\",\"audience\":[", "\"%u\"",

@@ -80,6 +80,32 @@ TEST(test_key__ends_at_its_end_and_when_revoked)
     assert_non_null(strstr(err.text, "revoked"));
 }
 
+TEST(test_key__that_may_do_less_than_its_user_is_an_owner_of_its_own)
+{
+    static const char *const narrow[] = {
+        "{\"servers\":[\"files\"]}",
+        "{\"tools\":[\"files__read\"]}",
+        "{\"folders\":[\"Lens\"],\"review\":true}",
+        "{\"read_only\":true}",
+    };
+    struct arena *mem = arena_new(65536);
+    struct principal who;
+    struct key_text k;
+    struct error err;
+
+    key_make(&k);
+    struct key_row row = row_of(&k);
+    row.user_id = STR("0190a5b8-0000-7000-8000-000000000001");
+    for (size_t i = 0; i < countof(narrow); i++) {
+        row.scopes = str_of(narrow[i]);
+        assert_true(key_principal(&row, mem, &who, &err));
+        assert_true(str_eq(who.owner, who.credential));
+        assert_true(str_eq(who.user_id, row.user_id)); /* who it was remains known */
+        assert_null(principal_user(&who).p);
+    }
+    arena_free(mem);
+}
+
 TEST(test_key__proves_its_user_or_itself)
 {
     struct arena *mem = arena_new(65536);
@@ -96,11 +122,11 @@ TEST(test_key__proves_its_user_or_itself)
     assert_null(who.scopes);
     assert_false(who.tenant_wide);
     row.user_id = STR("0190a5b8-0000-7000-8000-000000000001");
-    row.scopes = STR("{\"servers\":[\"files\"],\"review\":true}");
+    row.scopes = STR("{\"review\":true,\"limits\":{\"calls\":2}}");
     assert_true(key_principal(&row, mem, &who, &err));
     assert_str(who.owner, "user:0190a5b8-0000-7000-8000-000000000001");
+    assert_true(str_eq(principal_user(&who), row.user_id));
     assert_true(str_starts(who.credential, STR("key:")));
-    assert_int_equal(who.scopes->n_servers, 1);
     assert_true(who.scopes->review);
     row.scopes = STR("{\"servers\":\"files\"}");
     assert_false(key_principal(&row, mem, &who, &err));
