@@ -20,7 +20,10 @@ struct credential_fetch {
     struct principal who;
     struct str session_id, service;
     enum credential_as as;
-    struct str name;
+    struct str name;       /* the operator's, from "as" */
+    struct str *key_names; /* headers that the client may choose instead */
+    size_t n_key_names;
+    struct str server;                                /* for the log */
     void (*done)(void *arg, const struct error *err); /* NULL: nobody wants it any more */
     void *arg;
     bool is_awaited;
@@ -110,14 +113,26 @@ static void on_no_credential(struct loop_task *task)
     open_context(container_of(task, struct credential_fetch, task));
 }
 
+/* The operator's "as" decides where a credential goes.  The client's key_name counts only where
+ * the operator lists that header, and is then written as the operator spells it. */
+static struct str name_for(const struct credential_fetch *f, const struct credential *c)
+{
+    if (f->as != CREDENTIAL_HEADER || !c->header.p || str_ieq(c->header, f->name))
+        return f->name;
+    for (size_t i = 0; i < f->n_key_names; i++)
+        if (str_ieq(c->header, f->key_names[i]))
+            return f->key_names[i];
+    log_info("the credential's key_name is not among the server's key_names and was not used",
+             LS("server", f->server), LS("header", f->name));
+    return f->name;
+}
+
 /* "Bearer …" in Authorization; elsewhere the secret alone. */
 static void place(struct credential_fetch *f, const struct credential *c)
 {
-    bool in_header = f->as == CREDENTIAL_HEADER;
-    struct str name = in_header && c->header.p ? c->header : f->name;
+    struct str name = name_for(f, c);
     bool with_scheme =
-        in_header && c->scheme.p &&
-        (str_ieq(name, STR("Authorization")) || str_ieq(name, STR("Proxy-Authorization")));
+        f->as == CREDENTIAL_HEADER && c->scheme.p && str_ieq(name, STR("Authorization"));
 
     f->found = (struct link_credential){
         .as = f->as,
@@ -204,6 +219,14 @@ static void read_place(struct credential_fetch *f, struct str as)
     f->name = arena_dup(f->mem, as);
 }
 
+static void copy_key_names(struct credential_fetch *f, const struct server_config *server)
+{
+    f->n_key_names = server->n_key_names;
+    f->key_names = arena_zalloc(f->mem, server->n_key_names * sizeof(*f->key_names));
+    for (size_t i = 0; i < server->n_key_names; i++)
+        f->key_names[i] = arena_dup(f->mem, server->key_names[i]);
+}
+
 bool credential_is_due(const struct session *s, const struct server_config *server,
                        struct credential_ask *ask)
 {
@@ -242,7 +265,9 @@ struct credential_fetch *credential_fetch(const struct credential_ask *ask,
         return f;
     }
     f->service = arena_dup(f->mem, ask->server->credential_service);
+    f->server = arena_dup(f->mem, ask->server->name);
     read_place(f, ask->server->credential_as);
+    copy_key_names(f, ask->server);
     f->read = (struct read_job){.run = run_read, .done = on_read};
     f->task.fn = on_refused;
     if (!lane_lookup(ask->lanes, &f->read))

@@ -43,6 +43,8 @@ struct server_config {
     struct str tls_ca;             /* absent: the system's authorities */
     struct str credential_service; /* whose stored credential goes along; absent: none does */
     struct str credential_as;      /* "header:NAME", "env:NAME", "meta:KEY" */
+    struct str *key_names;         /* headers that a credential's own key_name may choose */
+    size_t n_key_names;
     enum server_share share;
     enum server_handles handles;
     enum server_audit audit;

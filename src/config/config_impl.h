@@ -159,6 +159,8 @@ bool option_read_server_credential(const struct js_binding *b, const struct js_f
                                    const struct js_node *v, void *place, struct error *err);
 bool option_read_credential_as(const struct js_binding *b, const struct js_field *f,
                                const struct js_node *v, void *place, struct error *err);
+bool option_read_key_names(const struct js_binding *b, const struct js_field *f,
+                           const struct js_node *v, void *place, struct error *err);
 bool option_read_flag(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                       void *place, struct error *err);
 bool option_read_type(const struct js_binding *b, const struct js_field *f, const struct js_node *v,

@@ -55,6 +55,9 @@ void definition_compute(struct server_config *s)
     put_text(&out, s->tls_ca);
     put_text(&out, s->credential_service);
     put_text(&out, s->credential_as);
+    put_number(&out, s->n_key_names);
+    for (size_t i = 0; i < s->n_key_names; i++)
+        put_text(&out, s->key_names[i]);
     put_number(&out, s->share);
     put_number(&out, s->handles);
     put_number(&out, s->audit);

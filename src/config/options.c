@@ -532,7 +532,16 @@ static const struct js_field credential_fields[] = {
      .required = true,
      .help =
          "Where it goes: header:NAME (servers with a url), env:NAME (a process of the session's "
-         "own) or meta:KEY, a member of _meta."},
+         "own) or meta:KEY, a member of _meta. Headers that belong to HTTP or MCP, variables that "
+         "choose what a program runs, and members of _meta that belong to MCP are refused."},
+    {.name = "key_names",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_key_names,
+     SERVER_LIST(key_names),
+     .max_items = 16,
+     .help = "Headers that the credential's own key_name may choose in place of the one in as, "
+             "such as [\"X-Api-Key\"]. A key_name that is not listed has no effect. A header of "
+             "HTTP or MCP, or one in headers, cannot be listed."},
     {0},
 };
 

@@ -91,6 +91,25 @@ static void note_misfits(struct reading *r, const struct server_config *s)
                  STR_ARG(s->name));
 }
 
+/* A client must not replace a header that the operator set.  The header in "as" may be one of
+ * "headers": that value is then what sessions without a credential send. */
+static bool check_key_names(const struct js_binding *b, const struct js_node *key,
+                            const struct server_config *s, struct error *err)
+{
+    if (s->n_key_names && !str_starts(s->credential_as, STR("header:")))
+        return js_bind_fault(b, key, err,
+                             "\"key_names\" has a meaning only beside \"as\": \"header:NAME\"; "
+                             "remove it");
+    for (size_t i = 0; i < s->n_key_names; i++)
+        for (size_t k = 0; k < s->n_headers; k++)
+            if (str_ieq(s->key_names[i], s->headers[k].name))
+                return js_bind_fault(b, key, err,
+                                     "the header %.*s is in \"headers\" and in \"key_names\"; "
+                                     "remove it from one of them",
+                                     STR_ARG(s->key_names[i]));
+    return true;
+}
+
 /* A credential must have a way to the server, and must not reach other sessions on it. */
 static bool check_credential(const struct js_binding *b, const struct js_node *key,
                              const struct server_config *s, struct error *err)
@@ -109,7 +128,7 @@ static bool check_credential(const struct js_binding *b, const struct js_node *k
         return js_bind_fault(b, key, err,
                              "with \"share\": \"all\" every session would have the first one's "
                              "credential; use \"share\": \"session\", or meta:KEY");
-    return true;
+    return check_key_names(b, key, s, err);
 }
 
 /* What one session told must not reach another. */

@@ -25,6 +25,54 @@ static const char *const own_headers[] = {
     "transfer-encoding",
     "upgrade",
 };
+/* Headers that no credential of a session may be sent as, beside own_headers and all that begin
+ * with "mcp-": they belong to one hop, say how the body is read, or carry another login. */
+static const char *const no_credential_headers[] = {
+    "content-encoding",    "cookie",   "cookie2", "last-event-id", "proxy-authenticate",
+    "proxy-authorization", "trailers",
+};
+/* Variables that choose what a program loads or runs.  A credential's value is the client's. */
+static const char *const no_credential_variables[] = {
+    "PATH",
+    "HOME",
+    "SHELL",
+    "ENV",
+    "IFS",
+    "BASH_ENV",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PS4",
+    "PROMPT_COMMAND",
+    "CLASSPATH",
+    "GCONV_PATH",
+    "LOCPATH",
+    "NLSPATH",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PERL5DB",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PERLLIB",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RUBYLIB",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+    "DOTNET_STARTUP_HOOKS",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_EXEC_PATH",
+    "EDITOR",
+    "PAGER",
+};
+static const char *const no_credential_variable_prefixes[] = {
+    "LD_", "DYLD_", "GLIBC_", "MALLOC_", "BASH_FUNC_", "GIT_CONFIG"};
+/* Members of _meta that mean something to MCP or to us. */
+static const char *const no_credential_meta_prefixes[] = {
+    "io.modelcontextprotocol/", "modelcontextprotocol.io/", "mcp.dev/", "holdfast/"};
 /* Headers that cannot name a session: they are credentials, or already mean something else. */
 static const char *const no_carriers[] = {
     "authorization",       "cookie",    "mcp-client-id", "mcp-config", "mcp-session-id",
@@ -36,6 +84,16 @@ static bool is_among(const char *const *names, size_t n, struct str name)
     for (size_t i = 0; i < n; i++)
         if (str_ieq(str_of(names[i]), name))
             return true;
+    return false;
+}
+
+static bool has_prefix_among(const char *const *prefixes, size_t n, struct str name)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t length = strlen(prefixes[i]);
+        if (name.n >= length && str_ieq(str_n(name.p, length), str_of(prefixes[i])))
+            return true;
+    }
     return false;
 }
 
@@ -224,10 +282,40 @@ bool option_read_headers(const struct js_binding *b, const struct js_field *f,
     return true;
 }
 
+/* What is wrong with sending a session's credential as this header; NULL: nothing. */
+static const char *credential_header_complaint(struct str name)
+{
+    static const char *const mcp[] = {"mcp-"};
+
+    if (is_among(own_headers, countof(own_headers), name) || has_prefix_among(mcp, 1, name))
+        return "is set by Holdfast itself";
+    return is_among(no_credential_headers, countof(no_credential_headers), name)
+               ? "cannot hold a session's credential"
+               : NULL;
+}
+
+static const char *credential_place_complaint(struct str as, struct str name)
+{
+    if (str_starts(as, STR("header:")))
+        return credential_header_complaint(name);
+    if (str_starts(as, STR("env:")))
+        return is_among(no_credential_variables, countof(no_credential_variables), name) ||
+                       has_prefix_among(no_credential_variable_prefixes,
+                                        countof(no_credential_variable_prefixes), name)
+                   ? "decides what the program loads or runs, so a client must not set it"
+                   : NULL;
+    return str_eq(name, STR("progressToken")) ||
+                   has_prefix_among(no_credential_meta_prefixes,
+                                    countof(no_credential_meta_prefixes), name)
+               ? "is a member of _meta that belongs to MCP or Holdfast"
+               : NULL;
+}
+
 bool option_read_credential_as(const struct js_binding *b, const struct js_field *f unused_arg,
                                const struct js_node *v, void *place, struct error *err)
 {
     struct str text, where;
+    const char *complaint;
     bool ok;
 
     if (!value_string(b, v, "\"as\"", &text, err))
@@ -242,11 +330,31 @@ bool option_read_credential_as(const struct js_binding *b, const struct js_field
         return js_bind_fault(b, v, err,
                              "\"as\" must be header:NAME, env:NAME or meta:KEY, such as "
                              "\"header:Authorization\"");
-    if (str_starts(text, STR("header:")) && is_among(own_headers, countof(own_headers), where))
-        return js_bind_fault(b, v, err, "the header %.*s is set by Holdfast itself; name another",
-                             STR_ARG(where));
+    complaint = credential_place_complaint(text, where);
+    if (complaint)
+        return js_bind_fault(b, v, err, "%.*s %s; name another", STR_ARG(where), complaint);
     *(struct str *)place = text;
     return true;
+}
+
+static bool check_key_name(const struct js_binding *b, const struct js_field *f,
+                           const struct js_node *v, struct str text, struct error *err)
+{
+    const char *complaint = credential_header_complaint(text);
+
+    if (!value_is_header_name(text))
+        return js_bind_fault(b, v, err,
+                             "\"%s\" takes names of headers: 1 to %d token characters, no blanks "
+                             "or colons",
+                             f->name, CONFIG_CARRIER_KEY_MAX);
+    return !complaint || js_bind_fault(b, v, err, "the header %.*s %s; remove it from \"%s\"",
+                                       STR_ARG(text), complaint, f->name);
+}
+
+bool option_read_key_names(const struct js_binding *b, const struct js_field *f,
+                           const struct js_node *v, void *place, struct error *err)
+{
+    return value_list(b, f, v, place, check_key_name, err);
 }
 
 bool option_read_flag(const struct js_binding *b, const struct js_field *f, const struct js_node *v,

@@ -28,7 +28,8 @@ must_check bool bundle_check(const struct js_doc *doc, const struct js_node *bun
 struct credential {
     struct str scheme; /* what stands before it in Authorization: "Bearer", "Basic"; or absent */
     struct str secret;
-    struct str header; /* the header it belongs into, where the bundle says so; or absent */
+    struct str header; /* the client's key_name, to be used only if the operator lists it; or absent
+                        */
 };
 /* The credential for a service: exact, then "*", then in lower case.  `header` is where the server
  * wants it (or absent): a custom header of that name is the last resort.  `plain` was checked once.

@@ -274,7 +274,8 @@ def test_header__goes_with_the_calls_of_its_session_alone(rest, http_server, era
 
 @pytest.mark.parametrize('auth, header, value', [
     ({'credentials': {'github': {'type': 'basic', 'username': 'u', 'password': 'p'}}}, 'Authorization', 'Basic dTpw'),
-    ({'credentials': {'github': {'type': 'api_key', 'key_name': 'X-Own', 'key_value': 'v1'}}}, 'X-Own', 'v1'),
+    ({'credentials': {'github': {'type': 'api_key', 'key_name': 'x-own', 'key_value': 'v1'}}}, 'X-Own', 'v1'),
+    ({'credentials': {'github': {'type': 'api_key', 'key_name': 'X-Other', 'key_value': 'v3'}}}, 'Authorization', 'v3'),
     ({'credentials': {'github': {'type': 'api_key', 'token': 'v2'}}}, 'Authorization', 'v2'),
     ({'credentials': {'*': {'type': 'bearer', 'token': 'all'}}}, 'Authorization', 'Bearer all'),
     ({'oauth_tokens': {'github': {'access_token': 'o'}}}, 'Authorization', 'Bearer o'),
@@ -283,12 +284,38 @@ def test_header__goes_with_the_calls_of_its_session_alone(rest, http_server, era
 def test_header__is_made_of_what_kind_the_credential_is(holdfast, http_server, auth, header, value):
     from rest import Rest
     server = http_server('web')
-    api = Rest(holdfast({'web': server.entry(credential={'service': 'GitHub', 'as': 'header:Authorization'})}))
+    api = Rest(holdfast({'web': server.entry(credential={'service': 'GitHub', 'as': 'header:Authorization', 'key_names': ['X-Own']})}))
     session = api.create(passthrough_auth=auth)['session_id']
     call(api.holdfast, '/mcp/web', api.create()['session_id'], text='what it offers is known from now on')
     before = len(server.record.heads())
     assert call(api.holdfast, '/mcp/web', session, text='x').text == 'x'
     assert set(sent_headers(server, header)[before:]) - {None} == {value}
+
+
+NOT_THEIRS = ['X-Tenant', 'Authorization', 'Proxy-Authorization', 'Transfer-Encoding', 'Host', 'Connection', 'Content-Length', 'Content-Type', 'Cookie',
+              'Accept', 'Upgrade', 'TE', 'Expect', 'Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Param-Path', 'Last-Event-ID']
+
+
+@pytest.mark.parametrize('era', ['legacy', 'modern'])
+def test_header__named_by_a_client_is_not_sent_unless_the_operator_lists_it(rest, http_server, era):
+    server = http_server('web', '--era', era)
+    api = rest({'web': server.entry(headers={'X-Tenant': 'operator', 'Authorization': 'Bearer operator'},
+                                    credential={'service': 's', 'as': 'header:X-Key', 'key_names': ['X-Allowed']})})
+    call(api.holdfast, '/mcp/web', api.create()['session_id'], text='what it offers is known from now on')
+    for name in NOT_THEIRS:
+        before = len(server.record.heads())
+        auth = {'credentials': {'s': {'type': 'api_key', 'key_name': name, 'key_value': 'chosen-by-a-client'}}}
+        session = api.create(passthrough_auth=auth)['session_id']
+        assert call(api.holdfast, '/mcp/web', session, text='x').text == 'x', name
+        posts = [h for h in server.record.heads()[before:] if h['line'].startswith('POST')]
+        assert posts, name
+        for head in posts:
+            names = [n.lower() for n, _ in head['headers']]
+            assert len(names) == len(set(names)), (name, names)
+            fields = {n.lower(): v for n, v in head['headers']}
+            assert fields['x-tenant'] == 'operator' and fields['authorization'] == 'Bearer operator', (name, fields)
+            assert {n for n, v in fields.items() if v == 'chosen-by-a-client'} <= {'x-key'}, (name, fields)
+        assert any(['X-Key', 'chosen-by-a-client'] in [list(f) for f in h['headers']] for h in posts), name
 
 
 def test_header__of_the_longest_credential_goes_with_the_call_and_with_the_goodbye(holdfast, http_server):
@@ -390,6 +417,8 @@ def test_what_was_swapped_or_changed_is_refused_in_words_counted_and_audited(hol
     ({'command': 'x', 'credential': {'service': 's', 'as': 'header:A'}}, 'url'),
     ({'url': 'http://127.0.0.1:1/', 'credential': {'service': 's', 'as': 'env:A'}}, 'command'),
     ({'url': 'http://127.0.0.1:1/', 'credential': {'service': 's', 'as': 'header:Host'}}, 'Host'),
+    ({'url': 'http://127.0.0.1:1/', 'credential': {'service': 's', 'as': 'header:X', 'key_names': ['Cookie']}}, 'Cookie'),
+    ({'command': 'x', 'credential': {'service': 's', 'as': 'env:LD_PRELOAD'}}, 'LD_PRELOAD'),
     ({'command': 'x', 'credential': {'as': 'env:A'}}, 'service')])
 def test_config__refuses_a_credential_that_has_no_way_or_reaches_others(holdfast, entry, words):
     refused_start(holdfast({'x': entry}, start=False), words)

@@ -339,6 +339,105 @@ TEST(test_config__faults_name_their_place_and_the_way_out)
     done();
 }
 
+/* A server with a url whose credential has this place, and beside it `more`. */
+static const char *with_credential(const char *kind, const char *as, const char *more)
+{
+    static char text[1024];
+
+    snprintf(
+        text, sizeof(text),
+        "{\"mcpServers\": {\"x\": {%s, \"credential\": {\"service\": \"g\", \"as\": \"%s\"%s}}}}",
+        kind, as, more);
+    return text;
+}
+
+static void is_refused_place(const char *kind, const char *as, const char *more, const char *words)
+{
+    assert_false(parse(with_credential(kind, as, more)));
+    if (!strstr(err.text, words))
+        fail_msg("%s%s: %s", as, more, err.text);
+}
+
+TEST(test_config_credential__never_goes_where_it_would_change_what_the_request_means)
+{
+    static const char *const headers[] = {
+        "Transfer-Encoding",
+        "content-length",
+        "Host",
+        "Connection",
+        "Keep-Alive",
+        "TE",
+        "Trailer",
+        "Upgrade",
+        "Expect",
+        "Proxy-Connection",
+        "Cookie",
+        "Accept",
+        "Content-Type",
+        "Last-Event-ID",
+        "Mcp-Session-Id",
+        "MCP-Protocol-Version",
+        "mcp-anything",
+        "Proxy-Authorization",
+        "Content-Encoding",
+    };
+    static const char *const variables[] = {
+        "PATH",     "LD_PRELOAD", "ld_library_path",      "NODE_OPTIONS", "PYTHONPATH",
+        "BASH_ENV", "HOME",       "DYLD_INSERT_LIBRARIES"};
+    static const char *const members[] = {"progressToken", "io.modelcontextprotocol/related-task",
+                                          "holdfast/session"};
+    char as[128], list[128];
+
+    for (size_t i = 0; i < countof(headers); i++) {
+        snprintf(as, sizeof(as), "header:%s", headers[i]);
+        snprintf(list, sizeof(list), ", \"key_names\": [\"X-Fine\", \"%s\"]", headers[i]);
+        is_refused_place("\"url\": \"http://h/\"", as, "", headers[i]);
+        is_refused_place("\"url\": \"http://h/\"", "header:X-Key", list, headers[i]);
+    }
+    for (size_t i = 0; i < countof(variables); i++) {
+        snprintf(as, sizeof(as), "env:%s", variables[i]);
+        is_refused_place("\"command\": \"a\"", as, "", "loads or runs");
+    }
+    for (size_t i = 0; i < countof(members); i++) {
+        snprintf(as, sizeof(as), "meta:%s", members[i]);
+        is_refused_place("\"command\": \"a\"", as, "", "belongs to MCP or Holdfast");
+    }
+}
+
+TEST(test_config_credential__key_names_are_headers_the_operator_did_not_set)
+{
+    is_refused_place("\"url\": \"http://h/\", \"headers\": {\"X-Tenant\": \"t\"}", "header:X-Key",
+                     ", \"key_names\": [\"x-tenant\"]", "remove it from one of them");
+    is_refused_place("\"command\": \"a\"", "env:KEY", ", \"key_names\": [\"X-Key\"]",
+                     "only beside");
+    is_refused_place("\"url\": \"http://h/\"", "header:X-Key", ", \"key_names\": [\"a b\"]",
+                     "names of headers");
+    accepted(with_credential("\"url\": \"http://h/\", \"headers\": {\"Authorization\": \"t\"}",
+                             "header:Authorization", ", \"key_names\": [\"X-Api-Key\", \"X-B\"]"));
+    const struct server_config *x = config_server(config, STR("x"));
+    assert_int_equal(x->n_key_names, 2);
+    assert_str(x->key_names[0], "X-Api-Key");
+    done();
+}
+
+TEST(test_config_credential__takes_sixteen_key_names_and_not_one_more)
+{
+    struct buf list;
+
+    buf_init(&list, 1000);
+    buf_addz(&list, ", \"key_names\": [\"X-0\"");
+    for (int i = 1; i < 16; i++)
+        buf_addf(&list, ", \"X-%d\"", i);
+    buf_addz(&list, "]");
+    accepted(with_credential("\"url\": \"http://h/\"", "header:X-Key", list.p));
+    assert_int_equal(config_server(config, STR("x"))->n_key_names, 16);
+    done();
+    list.n--;
+    buf_addz(&list, ", \"X-16\"]");
+    is_refused_place("\"url\": \"http://h/\"", "header:X-Key", list.p, "at most 16");
+    buf_release(&list);
+}
+
 TEST(test_config__what_others_can_reach_needs_credentials_and_a_private_line)
 {
     static const char *const good[] = {"127.0.0.1:0", "127.9.9.9:65535", "localhost:4653",

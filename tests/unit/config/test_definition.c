@@ -64,6 +64,9 @@ TEST(test_definition__every_difference_shows)
         "\"url\":\"http://c\",\"headers\":{\"A\":\"1\"}",
         "\"url\":\"http://c\",\"headers\":{\"A\":\"2\"}",
         "\"url\":\"http://c\",\"type\":\"sse\"",
+        "\"url\":\"http://c\",\"credential\":{\"service\":\"s\",\"as\":\"header:K\"}",
+        "\"url\":\"http://c\",\"credential\":{\"service\":\"s\",\"as\":\"header:K\","
+        "\"key_names\":[\"A\"]}",
     };
     uint8_t digests[countof(entries)][32];
 
