@@ -10,6 +10,7 @@
  */
 #include "gateway_impl.h"
 
+#include "audit/redact.h"
 #include "audit/audit.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -40,6 +41,7 @@
 #define FIRST_PIPE_MS 15000                /* for whoever started us to open one */
 #define DRAIN_PIPES_MS (3 * PIPE_GRACE_MS) /* a client that ends its own server waits for it */
 #define MOST_SAID 20
+#define FORGET_MS 60000 /* servers of an old configuration have 30 s to end */
 
 static bool start_services(struct gateway *g, struct error *err)
 {
@@ -216,6 +218,22 @@ static void say_notes(const struct config *c)
 
 /* Signals. */
 
+/* Servers of the old configuration have ended by now: its secrets are no longer looked for. */
+static void on_forget(void *arg)
+{
+    struct gateway *g = arg;
+
+    known_publish(known_of_config(g->sv.config, NULL));
+}
+
+static void publish_secrets(struct gateway *g, const struct config *fresh)
+{
+    known_publish(known_of_config(fresh, g->sv.config));
+    if (!g->forget)
+        g->forget = loop_timer_new(g->sv.loop, on_forget, g);
+    loop_timer_start(g->forget, FORGET_MS, 0);
+}
+
 static void on_hangup(void *arg, int signum unused_arg)
 {
     struct gateway *g = arg;
@@ -238,6 +256,7 @@ static void on_hangup(void *arg, int signum unused_arg)
         config_unref(fresh);
         return;
     }
+    publish_secrets(g, fresh);
     docs_apply(g->sv.docs, fresh);
     upstreams_apply(g->sv.upstreams, fresh);
     reaper_apply(g->reaper, fresh);
@@ -338,12 +357,20 @@ static void harden(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* Log lines go through the same rules as the audit. */
+static bool clean_text(struct str text, struct buf *out)
+{
+    return redact_line(NULL, text, out);
+}
+
 static bool start(struct gateway *g, struct error *err)
 {
     g->datadir = g->options.datadir;
     if ((!g->datadir && !datadir_own(g->options.data_dir, &g->datadir, err)) ||
         !keeper_start(&g->keeper, err))
         return false;
+    known_publish(known_of_config(g->sv.config, NULL));
+    log_set_filter(clean_text);
     log_start();
     clock_life_continue(datadir_path(g->options.data_dir, "life-clock", g->mem).p);
     g->sv.loop = loop_new();
@@ -379,6 +406,7 @@ static void stop(struct gateway *g)
         http_server_free(g->server);
     loop_timer_free(g->drain);
     loop_timer_free(g->first_pipe);
+    loop_timer_free(g->forget);
     ground_stop(g->ground);
     redis_listen_free(g->listen);
     follow_stop(g->follow);
@@ -427,6 +455,8 @@ static void stop(struct gateway *g)
     tls_free(g->tls);
     config_unref(sv->config);
     log_stop();
+    log_set_filter(NULL);
+    known_publish(NULL);
     datadir_release(g->datadir);
     arena_free(g->mem);
 }

@@ -23,6 +23,7 @@ struct gateway {
     struct follow *follow; /* NULL: nobody shares the store */
     struct redis_listen *listen;
     struct loop_timer *drain, *first_pipe;
+    struct loop_timer *forget; /* secrets of the configuration before; NULL: never reloaded */
     int64_t drain_until_ms;
     bool anchoring;
     struct own_tokens *own_tokens;

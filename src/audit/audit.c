@@ -102,17 +102,35 @@ void audit_failed(struct audit *a, const char *what, const struct error *err)
                      "audit record not written", LZ("record", what), LZ("why", err->text));
 }
 
-void audit_seal_body(const struct audit *a, struct redactor *redactor, struct event_row *e,
-                     struct str body, enum server_audit mode, char **ret_heap)
+/* What is stored of the body: `body` itself, or bytes of the redactor's. */
+static struct str seal_body(const struct audit *a, struct redactor *redactor,
+                            const struct own_secrets *own, struct event_row *e, struct str body,
+                            enum server_audit mode)
 {
     e->body = STR_NONE;
     e->body_len = body.p ? (int64_t)body.n : -1;
     if (!body.p)
-        return;
+        return STR_NONE;
     sha256(body, e->body_sha);
     if (mode == AUDIT_DIGEST || mode == AUDIT_NONE)
-        return;
-    struct str stored = redact_body(redactor, body, mode == AUDIT_REDACTED, a->max_body);
+        return STR_NONE;
+    return redact_body(redactor, own, body, mode == AUDIT_REDACTED, a->max_body);
+}
+
+void audit_seal_event(const struct audit *a, struct redactor *redactor,
+                      const struct own_secrets *own, struct event_row *e, struct str body,
+                      enum server_audit mode, char **ret_heap)
+{
+    struct str error = e->error.n ? redact_text(redactor, own, e->error) : e->error;
+    char *kept = NULL;
+
+    if (error.p != e->error.p) { /* the redactor's bytes: they go with its next use */
+        kept = xmalloc(error.n + 1);
+        memcpy(kept, error.p, error.n);
+        e->error = str_n(kept, error.n);
+        *ret_heap = kept;
+    }
+    struct str stored = seal_body(a, redactor, own, e, body, mode);
     if (!stored.p)
         return;
     if (stored.p == body.p && stored.n == body.n) {
@@ -120,9 +138,12 @@ void audit_seal_body(const struct audit *a, struct redactor *redactor, struct ev
         memcpy(e->stored_sha, e->body_sha, sizeof(e->stored_sha));
         return;
     }
-    *ret_heap = xmalloc(stored.n);
-    memcpy(*ret_heap, stored.p, stored.n);
-    e->body = str_n(*ret_heap, stored.n);
+    size_t before = kept ? error.n : 0;
+    *ret_heap = kept = xrealloc(kept, before + stored.n + 1);
+    memcpy(kept + before, stored.p, stored.n);
+    if (before)
+        e->error = str_n(kept, before);
+    e->body = str_n(kept + before, stored.n);
     sha256(e->body, e->stored_sha);
 }
 

@@ -8,6 +8,7 @@
 #ifndef HOLDFAST_AUDIT_AUDIT_H
 #define HOLDFAST_AUDIT_AUDIT_H
 
+#include "audit/known.h"
 #include "base/error.h"
 #include "config/config.h"
 #include "store/lanes.h"
@@ -52,11 +53,13 @@ struct exec_what {
     struct str body;        /* the params' original bytes */
     enum server_audit mode; /* AUDIT_NONE makes a token without rows */
     int64_t parent;
+    struct own_secrets own; /* to be replaced by their names; live as long as the body */
 };
 struct exec_result {
-    struct str outcome; /* see event_row.outcome */
-    struct str error;   /* one sentence, or absent */
-    struct str body;    /* the result's original bytes; absent when there is none */
+    struct str outcome;     /* see event_row.outcome */
+    struct str error;       /* one sentence, or absent */
+    struct str body;        /* the result's original bytes; absent when there is none */
+    struct own_secrets own; /* as in exec_what; the error is looked through for them too */
     /* Committed with the outcome (≤ 4, copied; not with a note): verdicts stand in x->ops[0..n).
      * When the commit fails only the outcome itself is tried again. */
     const struct store_op *extra;
@@ -92,11 +95,12 @@ struct exec {
     struct event_row event; /* and its texts right behind it: the write lane fetches both */
     char copied[384];
     size_t n_copied;
-    char *redacted; /* made on the write lane when a body changes, freed after the job */
+    char *redacted; /* made on the write lane when a body or error changes, freed after the job */
     enum server_audit mode;
-    bool sealed;         /* digests and stored body stand in `event` */
-    struct str body;     /* original bytes of the event under way */
-    struct arena *texts; /* holds the event's texts when `copied` is too small */
+    bool sealed;            /* digests and stored body stand in `event` */
+    struct own_secrets own; /* of the event under way; borrowed */
+    struct str body;        /* original bytes of the event under way */
+    struct arena *texts;    /* holds the event's texts when `copied` is too small */
     void (*then)(struct exec *x, const struct error *err);
 };
 
@@ -136,7 +140,8 @@ struct audit_record_what {
     const struct session_row *session; /* id, tenant, owner */
     int64_t at_ms;                     /* the use that it is of the session */
     const struct audit_told *told;
-    size_t n; /* 1 to AUDIT_TOLD_MAX, committed together */
+    struct own_secrets own; /* the teller's; live until `done` */
+    size_t n;               /* 1 to AUDIT_TOLD_MAX, committed together */
     /* Required beside (≤ 1, copied): the session must be the principal's and live, these must hold,
      * or nothing is written. */
     const struct store_op *extra;
@@ -150,6 +155,7 @@ struct audit_record {
     struct audit *audit;
     struct principal who;
     struct session_row session;
+    struct own_secrets own;
     struct told_event *events;
     size_t n;
 };

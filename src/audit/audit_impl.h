@@ -55,10 +55,12 @@ struct audit {
     struct log_quiet quiet_intents, quiet_others;
 };
 
-/* Digests of `body`, and what is stored of it: `body` itself, or heap bytes whose owner *ret_heap
- * becomes (NULL before).  On the thread that the redactor belongs to. */
-void audit_seal_body(const struct audit *a, struct redactor *redactor, struct event_row *e,
-                     struct str body, enum server_audit mode, char **ret_heap);
+/* Digests of `body`, and what is stored of it and of the event's error: the bytes themselves, or
+ * heap bytes whose owner *ret_heap becomes (NULL before).  On the thread that the redactor belongs
+ * to. */
+void audit_seal_event(const struct audit *a, struct redactor *redactor,
+                      const struct own_secrets *own, struct event_row *e, struct str body,
+                      enum server_audit mode, char **ret_heap);
 /* Numbers, seals and commits events outside of the lanes: at start, or on the write lane's own
  * thread. */
 must_check bool audit_append(struct store *store, struct chain *chain, struct store_op *ops,
@@ -92,6 +94,7 @@ struct spool_put {
     struct list link; /* the spooler's until `done` */
     struct spooled one;
     struct str body; /* the original, while not sealed */
+    struct own_secrets own;
     enum server_audit mode;
     bool sealed;
     char *redacted; /* made when it is sealed; the caller's */

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "crypto/hash.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -161,7 +162,8 @@ static void on_prepare(struct write_job *job)
     struct exec *x = exec_of(job);
     if (x->sealed || x->mode == AUDIT_NONE)
         return;
-    audit_seal_body(x->audit, x->audit->redactor, &x->event, x->body, x->mode, &x->redacted);
+    audit_seal_event(x->audit, x->audit->redactor, &x->own, &x->event, x->body, x->mode,
+                     &x->redacted);
     x->sealed = true;
 }
 
@@ -316,6 +318,7 @@ void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what,
     x->mode = what->mode;
     x->then = ready;
     x->body = what->body;
+    x->own = what->own;
     x->began_us = clock_mono_us();
     x->redacted = NULL;
     x->texts = NULL;
@@ -343,6 +346,7 @@ void exec_end(struct audit *a, struct exec *x, const struct exec_result *result,
     x->audit = a;
     x->then = done;
     x->body = result->body;
+    x->own = result->own;
     x->sealed = false;
     size_t n = result->n_extra;
     assert(n + 1 < countof(x->ops));
@@ -396,6 +400,7 @@ struct note {
     struct event_row event;
     struct audit *audit;
     char *redacted;
+    struct own_secrets own;
     enum server_audit mode;
     struct str body;
     size_t size;
@@ -405,6 +410,9 @@ struct note {
 static void note_free(struct note *n)
 {
     n->audit->note_bytes -= n->size;
+    known_unref(n->own.known);
+    if (n->own.credential.p)
+        crypto_wipe((char *)n->own.credential.p, n->own.credential.n);
     free(n->redacted);
     free(n);
 }
@@ -412,7 +420,8 @@ static void note_free(struct note *n)
 static void on_note_prepare(struct write_job *job)
 {
     struct note *n = container_of(job, struct note, job);
-    audit_seal_body(n->audit, n->audit->redactor, &n->event, n->body, n->mode, &n->redacted);
+    audit_seal_event(n->audit, n->audit->redactor, &n->own, &n->event, n->body, n->mode,
+                     &n->redacted);
 }
 
 static void on_note_written(struct write_job *job)
@@ -439,14 +448,16 @@ static struct note *note_new(struct audit *a, const struct exec_what *what,
     struct str texts[N_TEXTS];
     texts_of(what, texts);
     size_t text_bytes = texts_size(texts);
-    size_t size =
-        sizeof(struct note) + text_bytes + result->outcome.n + result->error.n + what->body.n;
+    size_t size = sizeof(struct note) + text_bytes + result->outcome.n + result->error.n +
+                  what->body.n + what->own.credential.n;
     if (size > AUDIT_NOTES_MAX - a->note_bytes)
         return NULL;
     struct note *n = xmalloc(size + 1);
     memset(n, 0, sizeof(*n));
     n->audit = a;
     n->mode = what->mode;
+    n->own = what->own;
+    known_ref(n->own.known);
     n->size = size;
     n->event = (struct event_row){
         .at_ms = clock_wall_ms(), .kind = EVENT_NOTE, .parent = what->parent, .body_len = -1};
@@ -455,6 +466,7 @@ static struct note *note_new(struct audit *a, const struct exec_what *what,
     n->event.outcome = copy_to(&to, result->outcome);
     n->event.error = copy_to(&to, result->error);
     n->body = copy_to(&to, what->body);
+    n->own.credential = copy_to(&to, what->own.credential);
     n->op = (struct store_op){.kind = OP_EVENT_APPEND, .event = &n->event};
     n->job = (struct write_job){
         .ops = &n->op, .n = 1, .prepare = on_note_prepare, .done = on_note_written};

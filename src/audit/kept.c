@@ -36,6 +36,7 @@ struct kept {
     struct arena *mem; /* copies of all that the token pointed to */
     char *redacted;
     struct str body; /* the original, while not sealed */
+    struct own_secrets own;
     enum server_audit mode;
     bool sealed;
     bool spooled;
@@ -49,6 +50,7 @@ static void kept_free(struct kept *k)
     k->audit->n_kept--;
     metric_set(k->audit->waiting, (int64_t)k->audit->n_kept);
     arena_free(k->mem);
+    known_unref(k->own.known);
     free(k->redacted);
     free(k);
 }
@@ -57,7 +59,8 @@ static void on_prepare(struct write_job *job)
 {
     struct kept *k = container_of(job, struct kept, job);
     if (!k->sealed)
-        audit_seal_body(k->audit, k->audit->redactor, &k->event, k->body, k->mode, &k->redacted);
+        audit_seal_event(k->audit, k->audit->redactor, &k->own, &k->event, k->body, k->mode,
+                         &k->redacted);
     k->sealed = true;
 }
 
@@ -173,6 +176,7 @@ static void put_to_spool(struct kept *k, const struct exec *x)
 {
     k->put = (struct spool_put){.one = {.event = k->event, .undelivered = k->undelivered},
                                 .body = k->body,
+                                .own = k->own,
                                 .mode = k->mode,
                                 .sealed = k->sealed,
                                 .done = on_spooled};
@@ -212,12 +216,18 @@ void audit_keep_outcome(struct audit *a, struct exec *x,
     struct kept *k = xcalloc(1, sizeof(*k));
     k->audit = a;
     k->mem = arena_new(SIZE_MAX / 4);
+    if (!x->sealed && x->own.credential.p)
+        arena_wipe_later(k->mem);
     k->event = x->event;
     k->mode = x->mode;
     k->sealed = x->sealed;
     copy_texts(k);
-    if (!k->sealed)
+    if (!k->sealed) {
         k->body = arena_dup(k->mem, x->body);
+        k->own = x->own;
+        known_ref(k->own.known);
+        k->own.credential = arena_dup(k->mem, x->own.credential);
+    }
     metric_set(a->waiting, (int64_t)++a->n_kept);
     if (a->spooler) {
         k->token = x;

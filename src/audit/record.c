@@ -18,7 +18,7 @@
 struct told_event {
     struct event_row event;
     struct str arguments, result, error; /* as told */
-    struct buf original, kept;           /* bodies, written on the write lane */
+    struct buf original, kept, words;    /* bodies and error, written on the write lane */
     bool is_sealed;
 };
 
@@ -52,16 +52,16 @@ static bool is_same(struct str a, struct str b)
 
 /* What is kept of both; absent: what was told, as it came.  The redactor's bytes live until its
  * next use, so what it gives is put down at once. */
-static struct str redact_parts(struct audit *a, struct told_event *t)
+static struct str redact_parts(struct audit *a, const struct own_secrets *own, struct told_event *t)
 {
     size_t cap = a->max_body / 2;
-    struct str arguments = redact_body(a->redactor, t->arguments, true, cap);
+    struct str arguments = redact_body(a->redactor, own, t->arguments, true, cap);
     bool is_changed = !is_same(arguments, t->arguments);
 
     buf_init(&t->kept, SIZE_MAX);
     if (is_changed)
         add_member(&t->kept, "arguments", arguments);
-    struct str result = redact_body(a->redactor, t->result, true, cap);
+    struct str result = redact_body(a->redactor, own, t->result, true, cap);
     if (!is_changed && is_same(result, t->result))
         return STR_NONE;
     if (!is_changed)
@@ -73,7 +73,7 @@ static struct str redact_parts(struct audit *a, struct told_event *t)
     return buf_str(&t->kept);
 }
 
-static void seal_bodies(struct audit *a, struct told_event *t)
+static void seal_bodies(struct audit *a, const struct own_secrets *own, struct told_event *t)
 {
     struct event_row *e = &t->event;
     struct str original = body_of(&t->original, t->arguments, t->result);
@@ -82,7 +82,7 @@ static void seal_bodies(struct audit *a, struct told_event *t)
         return;
     e->body_len = (int64_t)original.n;
     sha256(original, e->body_sha);
-    e->body = redact_parts(a, t);
+    e->body = redact_parts(a, own, t);
     if (e->body.p) {
         sha256(e->body, e->stored_sha);
     } else {
@@ -91,19 +91,14 @@ static void seal_bodies(struct audit *a, struct told_event *t)
     }
 }
 
-static void seal(struct audit *a, struct told_event *t)
+static void seal(struct audit *a, const struct own_secrets *own, struct told_event *t)
 {
     if (t->error.p) {
-        struct buf quoted;
-        buf_init(&quoted, SIZE_MAX);
-        js_quote(&quoted, t->error);
-        struct str kept = redact_body(a->redactor, buf_str(&quoted), true, 4 * ERROR_MAX);
-        bool same = kept.n == quoted.n && kept.p && memcmp(kept.p, quoted.p, kept.n) == 0;
-        buf_release(&quoted);
-        if (!same)
-            t->event.error = STR("[redacted]");
+        buf_init(&t->words, SIZE_MAX);
+        buf_addstr(&t->words, redact_text(a->redactor, own, t->error));
+        t->event.error = str_cut(buf_str(&t->words), ERROR_MAX);
     }
-    seal_bodies(a, t);
+    seal_bodies(a, own, t);
 }
 
 static void on_prepare(struct write_job *job)
@@ -112,7 +107,7 @@ static void on_prepare(struct write_job *job)
     for (size_t i = 0; i < r->n; i++) {
         struct told_event *t = &r->events[i];
         if (!t->is_sealed)
-            seal(r->audit, t);
+            seal(r->audit, &r->own, t);
         t->is_sealed = true;
     }
 }
@@ -123,6 +118,7 @@ static void on_written(struct write_job *job)
     for (size_t i = 0; i < r->n; i++) {
         buf_release(&r->events[i].original);
         buf_release(&r->events[i].kept);
+        buf_release(&r->events[i].words);
         if (job->ok)
             audit_count(r->audit, STR("-"), r->events[i].event.outcome);
     }
@@ -163,6 +159,7 @@ struct audit_record *audit_record_new(struct audit *a, const struct audit_record
     r->who = *what->who;
     r->session = *what->session;
     r->session.last_activity_ms = what->at_ms;
+    r->own = what->own;
     r->events = arena_zalloc(mem, what->n * sizeof(*r->events));
     r->n = what->n;
     ops[n++] = (struct store_op){

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk over a body, on the write lane, between the digest of the original and its storage.
  *
- * The walk is lexical: in JSON a string followed by a colon is a name, and that is all that has to
- * be known.  So there is no tree, no depth and no memory beyond the output, a body of any size
- * costs only as much as is kept of it, and bytes that are no JSON at all are walked just as well.
+ * The walk goes from one place that is worth a look (redact_scan.c) to the next and decides there
+ * what is replaced; the bytes in between are not looked at again.  It is lexical: in JSON a string
+ * followed by a colon is a name, and that is all that has to be known.  So there is no tree, no
+ * depth and no memory beyond the output, and bytes that are no JSON at all are walked just as well.
  * Whether the result is JSON is asked of the parser at the end, when it is no longer than the cap.
  *
- * Invariants: emitted(w) bytes of output are decided and clean; everything before w->at has been
- * judged; nothing is copied before the first replacement. */
+ * Invariants: everything before w->at has been judged; nothing is copied before the first
+ * replacement; every look ahead or back is bounded, or remembered, or ends in a replacement that is
+ * jumped over. */
 #include "audit/redact.h"
 
 #include "audit/redact_impl.h"
@@ -21,7 +23,18 @@ struct redactor {
     struct buf text;     /* the body with its secrets replaced */
     struct buf out;      /* what is stored, when that is neither the body nor `text` */
     struct arena *nodes; /* the parser's, while it is asked whether the result is JSON */
+    struct known *base;  /* published when `version` was; NULL: the tables alone */
+    uint64_t version;    /* 0: never asked */
     bool trusts;         /* an untouched body is JSON already */
+    bool narrow;         /* without wide registers */
+};
+
+/* One set of windows, and how far it has been looked for them. */
+struct front {
+    const struct scanner *scan;
+    const struct known *known; /* whose values it has; NULL: none */
+    struct scan_cursor cursor;
+    size_t next; /* the next place, when >= w->at */
 };
 
 struct walk {
@@ -29,25 +42,120 @@ struct walk {
     size_t at;     /* everything before has been judged */
     size_t copied; /* everything before stands in `out` */
     size_t cap;
-    size_t no_jwt_before;
+    size_t quote;      /* the first one at or behind `quote_from` */
+    size_t quote_from; /* SIZE_MAX: not looked for yet */
+    struct shape_memo memo;
     struct buf *out;
+    struct front fronts[2];
+    size_t n_fronts;
+    struct needle needle; /* the request's credential */
+    struct str needle_marker;
+    size_t needle_next; /* its next place, like that of a front */
+    bool narrow;
+    bool without_shapes, without_names;
 };
 
 #define REPLACEMENT "[redacted]"
 /* Longest {"holdfast/cut":{"length":N,"kept":M},"head":""}: two numbers of 20 digits. */
 #define CUT_WORDS 96
-#define NESTED_KEY_MAX 64
+/* Places so far behind the cap are still looked at: what they tell may be of something before it.
+ */
+#define BEYOND_CAP 1024
+#define NAME_LOOK (REDACT_KEY_MAX / 2) /* bytes of a name to either side of the word in it */
+#define PLAIN_NAME_MAX 64              /* of a name that stands in no quotes */
+#define PAIR_LOOK 1024                 /* from "name" to its "value" */
+#define RUN_LOOK 256                   /* of a value, to see whether it is one */
 
-static size_t emitted(const struct walk *w)
+/* A secret in the body: [from, to), of a token that begins at `begin`. */
+struct spot {
+    size_t begin, from, to;
+    struct str marker; /* of the known value that is all of it; absent: none is */
+};
+
+/* A value that begins inside of the spot goes with it to its end.  One that is all of the secret,
+ * and perhaps the beginning of its token, gives the spot its name. */
+static void take_in(struct spot *s, size_t from, size_t to, struct str marker)
 {
-    return w->out->n + (w->at - w->copied);
+    if (from >= s->to || to <= s->from)
+        return;
+    if (from >= s->begin && from <= s->from && to >= s->to) {
+        s->from = from;
+        s->marker = marker;
+    }
+    if (to > s->to)
+        s->to = to;
 }
 
-static void replace(struct walk *w, size_t from, size_t to, const char *text)
+struct overlap {
+    const struct walk *walk;
+    const struct known *known;
+    struct spot *spot;
+    size_t at;
+};
+
+static bool reach_over(void *arg, const struct window *window)
 {
-    buf_add(w->out, w->in.p + w->copied, from - w->copied);
-    buf_addz(w->out, text);
-    w->copied = w->at = to;
+    struct overlap *o = arg;
+    size_t from = o->at - window->offset, n;
+    struct str marker;
+
+    if (o->at >= window->offset &&
+        known_matches(o->known, window->item, o->walk->in, from, &n, &marker))
+        take_in(o->spot, from, from + n, marker);
+    return false;
+}
+
+static void take_in_known(const struct walk *w, struct spot *s)
+{
+    for (size_t i = 0; i < w->n_fronts; i++) {
+        const struct front *f = &w->fronts[i];
+        struct overlap o = {w, f->known, s, s->begin};
+        struct scan_cursor c = {0};
+        if (!known_count(f->known))
+            continue;
+        for (;; o.at++) {
+            size_t end = w->in.n - s->to > SCAN_OFFSET_MAX ? s->to + SCAN_OFFSET_MAX : w->in.n;
+            o.at = scanner_next(f->scan, w->in, o.at, end, &c, !w->narrow);
+            if (o.at >= end)
+                break;
+            (void)scanner_each(f->scan, w->in, o.at, WINDOW_VALUE, reach_over, &o);
+        }
+    }
+}
+
+/* A key or a token has a shape of its own, so the walk mostly finds the request's credential by
+ * that. */
+static void take_in_credential(const struct walk *w, struct spot *s)
+{
+    struct str value = w->needle.value;
+    const size_t places[] = {s->begin, s->from};
+
+    for (size_t i = 0; w->needle.n && i < countof(places); i++)
+        if (w->in.n - places[i] >= value.n && memcmp(w->in.p + places[i], value.p, value.n) == 0)
+            take_in(s, places[i], places[i] + value.n, w->needle_marker);
+}
+
+/* Replaces a secret by its name where a known value is all of it, else by `text`. */
+static void replace_spot(struct walk *w, struct spot s, struct str text)
+{
+    if (s.begin < w->copied)
+        s.begin = w->copied;
+    if (s.from < s.begin)
+        s.from = s.begin;
+    if (s.to <= s.from)
+        return;
+    take_in_known(w, &s);
+    take_in_credential(w, &s);
+    buf_add(w->out, w->in.p + w->copied, s.from - w->copied);
+    buf_addstr(w->out, s.marker.p ? s.marker : text);
+    w->copied = s.to;
+    if (w->at < s.to)
+        w->at = s.to;
+}
+
+static void replace(struct walk *w, size_t from, size_t to, struct str text)
+{
+    replace_spot(w, (struct spot){from, from, to, STR_NONE}, text);
 }
 
 static size_t skip_space(struct str s, size_t at)
@@ -106,9 +214,14 @@ static bool is_number_start(char c)
 
 static bool is_literal(struct str s, size_t at)
 {
+    static const struct str words[] = {STR("true"), STR("false"), STR("null"), STR("None"),
+                                       STR("True"), STR("False"), STR("nil"),  STR("undefined")};
     struct str rest = str_n(s.p + at, s.n - at);
-    return str_starts(rest, STR("true")) || str_starts(rest, STR("false")) ||
-           str_starts(rest, STR("null"));
+
+    for (size_t i = 0; i < countof(words); i++)
+        if (str_starts(rest, words[i]))
+            return true;
+    return false;
 }
 
 /* true, null and the like tell nothing. */
@@ -119,20 +232,6 @@ static bool is_telling(struct str s, size_t at, enum key_class class)
     return class == KEY_SECRET || !(is_number_start(s.p[at]) || s.p[at] == '{');
 }
 
-/* The member of a JSON object whose name ends before `colon`. */
-static void walk_member(struct walk *w, struct str name, size_t colon)
-{
-    enum key_class class = redact_key_class(name);
-    size_t from = skip_space(w->in, colon + 1);
-    if (!is_telling(w->in, from, class))
-        return;
-    char c = w->in.p[from];
-    size_t to = c == '"'               ? skip_string(w->in, from)
-                : c == '{' || c == '[' ? skip_nested(w->in, from)
-                                       : skip_scalar(w->in, from);
-    replace(w, from, to, "\"" REPLACEMENT "\"");
-}
-
 static size_t backslashes(struct str s, size_t at)
 {
     size_t n = 0;
@@ -141,108 +240,477 @@ static size_t backslashes(struct str s, size_t at)
     return n;
 }
 
-/* JSON quoted into a string has quotes of n backslashes, each level its own n; where does the next
- * quote of this level stand?  `end` when there is none. */
-static size_t find_quote(struct str s, size_t at, size_t end, size_t n)
+static size_t backslashes_before(struct str s, size_t at)
 {
-    while (at < end) {
+    size_t n = 0;
+    while (n < at && s.p[at - 1 - n] == '\\')
+        n++;
+    return n;
+}
+
+/* JSON quoted into a string has quotes of n backslashes, each level its own n; where does the next
+ * quote of this level stand (its backslashes with it)?  It ends no later than with a quote of fewer
+ * backslashes, which ends a string around. */
+static size_t find_quote(struct str s, size_t at, size_t n)
+{
+    while (at < s.n) {
         size_t run = backslashes(s, at);
-        if (run == n && at + run < end && s.p[at + run] == '"')
+        if (run <= n && at + run < s.n && s.p[at + run] == '"')
             return at;
         at += run + 1;
     }
-    return end;
+    return s.n;
 }
 
-/* A member of quoted JSON whose name's opening quote (n backslashes and ") stands at `at`.  true
- * when its value was replaced. */
-static bool walk_quoted_member(struct walk *w, size_t at, size_t end, size_t n)
+/* The first quote at or behind `at`; what was found is remembered, for places only go up. */
+static size_t next_quote(struct walk *w, size_t at)
 {
-    size_t name = at + n + 1, stop = name;
-    while (stop < end && stop - name < NESTED_KEY_MAX && w->in.p[stop] != '\\')
-        stop++;
-    if (backslashes(w->in, stop) != n || stop + n >= end || w->in.p[stop + n] != '"')
+    if (w->quote_from == SIZE_MAX || at < w->quote_from || at > w->quote) {
+        const char *p = memchr(w->in.p + at, '"', w->in.n - at);
+        w->quote_from = at;
+        w->quote = p ? (size_t)(p - w->in.p) : w->in.n;
+    }
+    return w->quote;
+}
+
+/* By name. */
+
+/* Replaces the value at `from` of a member in JSON that is quoted n times. */
+static bool replace_value(struct walk *w, size_t from, size_t n, enum key_class class,
+                          struct str name)
+{
+    struct str in = w->in;
+    size_t to, slashes = backslashes(in, from);
+    bool quoted = slashes == n && from + n < in.n && in.p[from + n] == '"';
+
+    if (from >= in.n || !is_telling(in, from, class))
         return false;
-    size_t from = skip_space(w->in, stop + n + 1);
-    if (from >= end || w->in.p[from] != ':')
+    if (quoted && from + n + 1 < in.n && in.p[from + n + 1] == '/' &&
+        redact_key_may_be_directory(name))
         return false;
-    from = skip_space(w->in, from + 1);
-    enum key_class class = redact_key_class(str_n(w->in.p + name, stop - name));
-    if (from >= end || !is_telling(w->in, from, class))
-        return false;
-    bool quoted = backslashes(w->in, from) == n && from + n < end && w->in.p[from + n] == '"';
-    size_t to = quoted ? find_quote(w->in, from + n + 1, end, n) : skip_scalar(w->in, from);
-    if (to > end)
-        to = end;
-    replace(w, quoted ? from + n + 1 : from, to, REPLACEMENT);
+    if (n > 0) {
+        to = quoted ? find_quote(in, from + n + 1, n) : skip_scalar(in, from);
+        from += quoted ? n + 1 : 0;
+        replace(w, from, to, STR(REPLACEMENT));
+        return to > from;
+    }
+    char c = in.p[from];
+    to = c == '"'               ? skip_string(in, from)
+         : c == '{' || c == '[' ? skip_nested(in, from)
+                                : skip_scalar(in, from);
+    if (c == '"' && to - from > 2 && in.p[to - 1] == '"')
+        replace(w, from + 1, to - 1, STR(REPLACEMENT)); /* the quotes stay */
+    else
+        replace(w, from, to, STR("\"" REPLACEMENT "\""));
+    if (w->at < to)
+        w->at = to;
     return true;
 }
 
-/* Past the backslashes at `at` and what the last of them escapes. */
-static size_t skip_escape(struct str s, size_t at, size_t end)
+/* A word of the names stands at `at`: is it inside the name of a member?  true: it was, and that is
+ * settled. */
+static bool take_member(struct walk *w, size_t at)
 {
-    size_t run = backslashes(s, at);
-    size_t next = at + run;
-    if (run % 2 && next < end)
-        next += s.p[next] == 'u' && end - next >= 5 ? 5 : 1;
-    return next < end ? next : end;
+    size_t quote = next_quote(w, at);
+    if (quote == w->in.n)
+        return false;
+    size_t colon = skip_space(w->in, quote + 1);
+    if (colon >= w->in.n || w->in.p[colon] != ':')
+        return false;
+    size_t n = backslashes_before(w->in, quote), end = quote - n;
+    if (end < at)
+        return false;
+    size_t least = at > NAME_LOOK ? at - NAME_LOOK : 0;
+    const char *open = memrchr(w->in.p + least, '"', at - least);
+    size_t begin = open ? (size_t)(open - w->in.p) + 1 : least;
+    if (end > at + NAME_LOOK)
+        end = at + NAME_LOOK;
+    struct str name = str_n(w->in.p + begin, end - begin);
+    enum key_class class = redact_key_class(name);
+    if (class != KEY_PLAIN)
+        (void)replace_value(w, skip_space(w->in, colon + 1), n, class, name);
+    return true;
 }
 
-static bool is_word_char(char c)
+/* A name that stands in text, without quotes of its own. */
+struct plain_name {
+    size_t begin, end;
+    struct str text;
+    enum key_class class;
+};
+
+static bool is_name_char(char c)
 {
-    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '-' ||
+           c == '.';
 }
 
-/* The inside of a string, or text that is in no string. */
-static void walk_text(struct walk *w, size_t end)
+/* Only where something may belong to it: asking what it means is dear. */
+static bool plain_name_at(struct str in, size_t at, struct plain_name *ret)
 {
-    bool boundary = true;
-    struct str text = str_n(w->in.p, end);
-    while (w->at < end && emitted(w) <= w->cap) {
-        char c = w->in.p[w->at];
-        size_t from, to;
-        if (c == '\\') {
-            size_t n = backslashes(w->in, w->at);
-            bool quote = w->at + n < end && w->in.p[w->at + n] == '"';
-            if (!quote || !walk_quoted_member(w, w->at, end, n))
-                w->at = skip_escape(w->in, w->at, end);
-            boundary = true;
-        } else if (boundary && redact_shape_may_begin(c) &&
-                   redact_shape_at(text, w->at, &w->no_jwt_before, &from, &to)) {
-            replace(w, from, to, REPLACEMENT);
-        } else {
-            boundary = !is_word_char(c);
-            w->at++;
-        }
+    size_t begin = at, end = at;
+
+    while (end < in.n && end - at < PLAIN_NAME_MAX && is_name_char(in.p[end]))
+        end++;
+    if (end == at || end == in.n)
+        return false;
+    while (begin > 0 && at - begin < PLAIN_NAME_MAX && is_name_char(in.p[begin - 1]))
+        begin--;
+    if (begin > 0 && in.p[begin - 1] == '\\' && begin < at) /* \npassword */
+        begin++;
+    if (in.p[end] == ' ' && in.p[begin] != '-') {
+        size_t sign = skip_space(in, end);
+        if (sign == in.n || (in.p[sign] != '=' && in.p[sign] != ':'))
+            return false;
+    } else if (!strchr("=:%'`\"\\ ", in.p[end])) {
+        return false;
     }
+    *ret = (struct plain_name){begin, end, str_n(in.p + begin, end - begin), KEY_PLAIN};
+    ret->class = redact_key_class(ret->text);
+    return ret->class != KEY_PLAIN;
 }
 
-static void walk_string(struct walk *w)
+/* ["--password", "…"] */
+static bool take_argument(struct walk *w, const struct plain_name *name, size_t n, size_t quote)
 {
-    size_t begin = w->at + 1, end = skip_string(w->in, w->at);
-    bool closed = end > begin && w->in.p[end - 1] == '"';
-    size_t inside = closed ? end - 1 : end;
-    w->at = begin;
-    walk_text(w, inside);
-    if (emitted(w) > w->cap)
-        return;
-    w->at = end;
-    size_t colon = skip_space(w->in, end);
-    if (closed && colon < w->in.n && w->in.p[colon] == ':')
-        walk_member(w, str_n(w->in.p + begin, inside - begin), colon);
+    struct str in = w->in;
+    size_t comma = skip_space(in, quote + 1), from;
+
+    if (in.p[name->begin] != '-' || comma >= in.n || in.p[comma] != ',')
+        return false;
+    from = skip_space(in, comma + 1);
+    if (backslashes(in, from) != n || from + n >= in.n || in.p[from + n] != '"' ||
+        (from + n + 1 < in.n && in.p[from + n + 1] == '-'))
+        return false;
+    return replace_value(w, from, n, name->class, name->text);
 }
 
-/* Ends at the end of the body or once more than the cap has been emitted. */
+static bool is_one_of(struct str s, const struct str *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_ieq(s, words[i]))
+            return true;
+    return false;
+}
+
+/* The name of the member whose value's opening quote (n backslashes before it) stands at `quote`;
+ * *ret_begin is where that member begins. */
+static struct str key_before(struct str in, size_t quote, size_t n, size_t *ret_begin)
+{
+    size_t at = quote - n, end;
+
+    while (at > 0 && in.p[at - 1] == ' ')
+        at--;
+    if (at == 0 || in.p[--at] != ':')
+        return STR_NONE;
+    while (at > 0 && in.p[at - 1] == ' ')
+        at--;
+    if (at < n + 2 || in.p[at - 1] != '"' || backslashes_before(in, at - 1) != n)
+        return STR_NONE;
+    end = at - 1 - n;
+    for (at = end; at > 0 && end - at < PLAIN_NAME_MAX && in.p[at - 1] != '"'; at--)
+        continue;
+    if (at < n + 1 || in.p[at - 1] != '"')
+        return STR_NONE;
+    *ret_begin = at - 1 - n;
+    return str_n(in.p + at, end - at);
+}
+
+static const struct str value_keys[] = {STR("value"),   STR("val"),  STR("v"),
+                                        STR("content"), STR("data"), STR("default")};
+
+/* …, "value": "…"} behind the name. */
+static bool take_value_after(struct walk *w, const struct plain_name *name, size_t n, size_t at)
+{
+    struct str in = str_n(w->in.p, w->in.n - at > PAIR_LOOK ? at + PAIR_LOOK : w->in.n);
+
+    for (int members = 0; members < 8; members++) {
+        at = skip_space(in, at);
+        if (at >= in.n || in.p[at] != ',')
+            return false;
+        at = skip_space(in, at + 1);
+        if (backslashes(in, at) != n || at + n >= in.n || in.p[at + n] != '"')
+            return false;
+        size_t begin = at + n + 1, end = find_quote(in, begin, n);
+        size_t colon = skip_space(in, end + n + 1);
+        if (colon >= in.n || in.p[colon] != ':')
+            return false;
+        at = skip_space(in, colon + 1);
+        if (at >= in.n)
+            return false;
+        if (is_one_of(str_n(in.p + begin, end - begin), value_keys, countof(value_keys)))
+            return replace_value(w, at, n, name->class, name->text);
+        bool quoted = backslashes(in, at) == n && at + n < in.n && in.p[at + n] == '"';
+        if (quoted)
+            at = find_quote(in, at + n + 1, n) + n + 1;
+        else
+            at = n == 0 && (in.p[at] == '{' || in.p[at] == '[') ? skip_nested(in, at)
+                                                                : skip_scalar(in, at);
+    }
+    return false;
+}
+
+/* {"value": "…", before the name, which begins at `at`. */
+static bool take_value_before(struct walk *w, size_t n, size_t at)
+{
+    struct str in = w->in;
+    size_t least = at > PAIR_LOOK ? at - PAIR_LOOK : 0, begin, end;
+
+    while (at > least && in.p[at - 1] == ' ')
+        at--;
+    if (at == least || in.p[at - 1] != ',')
+        return false;
+    at--;
+    if (at < least + n + 1 || in.p[at - 1] != '"' || backslashes_before(in, at - 1) != n)
+        return false;
+    end = at - 1 - n;
+    for (at = end; at > least; at--)
+        if (in.p[at - 1] == '"' && backslashes_before(in, at - 1) == n)
+            break;
+    if (at == least ||
+        !is_one_of(key_before(in, at - 1, n, &begin), value_keys, countof(value_keys)))
+        return false;
+    replace(w, at, end, STR(REPLACEMENT));
+    return true;
+}
+
+/* {"name": "password", "value": "…"} in either order. */
+static bool take_pair(struct walk *w, const struct plain_name *name, size_t n, size_t quote)
+{
+    static const struct str name_keys[] = {
+        STR("name"),  STR("key"),      STR("header"), STR("field"), STR("parameter"),
+        STR("param"), STR("variable"), STR("k"),      STR("n"),     STR("id")};
+    size_t begin;
+
+    if (name->begin < n + 1 || w->in.p[name->begin - 1] != '"' ||
+        !is_one_of(key_before(w->in, name->begin - 1, n, &begin), name_keys, countof(name_keys)))
+        return false;
+    return take_value_before(w, n, begin) || take_value_after(w, name, n, quote + 1);
+}
+
+/* A run that ends a value in text. */
+static bool ends_run(char c)
+{
+    return (unsigned char)c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '&' || c == ';' ||
+           c == ',' || c == ')' || c == ']' || c == '}' || c == '<' || c == '>' || c == '\\' ||
+           c == '|' || c == '(' || c == '[';
+}
+
+/* Has it what prose and code have not: a digit or a sign inside, or much length? */
+static bool looks_random(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((s.p[i] >= '0' && s.p[i] <= '9') || strchr("!@#$%^*+=~/", s.p[i]))
+            return true;
+    return s.n >= 16;
+}
+
+/* What stands between a name in text and its value. */
+struct assignment {
+    size_t value;
+    bool is_colon, is_spaced, is_flag;
+};
+
+static bool assignment_at(struct str in, const struct plain_name *name, struct assignment *ret)
+{
+    size_t at = name->end, sign;
+
+    *ret = (struct assignment){0};
+    if (at < in.n && (in.p[at] == '\'' || in.p[at] == '`'))
+        at++;
+    sign = skip_space(in, at);
+    if (sign - at > 4 || sign >= in.n)
+        return false;
+    if (in.n - sign >= 3 && in.p[sign] == '%' && in.p[sign + 1] == '3' &&
+        (in.p[sign + 2] | 32) == 'd') {
+        ret->value = sign + 3;
+        return true;
+    }
+    if (in.p[sign] == '=' || in.p[sign] == ':') {
+        size_t behind = sign + 1;
+        ret->is_colon = in.p[sign] == ':';
+        if (behind < in.n && in.p[behind] == '=')
+            return false; /* a comparison, or a declaration */
+        if (!ret->is_colon && behind < in.n && in.p[behind] == '>')
+            behind++;
+        ret->value = skip_space(in, behind);
+        ret->is_spaced = sign > at || ret->value > behind;
+        return ret->value < in.n && ret->value - behind <= 4;
+    }
+    ret->is_flag = in.p[name->begin] == '-' && sign == at + 1;
+    ret->value = sign;
+    return ret->is_flag && in.p[sign] != '-';
+}
+
+static bool runs_to_end_of_line(struct str name)
+{
+    return str_icontains(name, STR("authorization")) || str_icontains(name, STR("cookie"));
+}
+
+/* name=value, name: value, --name value */
+static bool take_assignment(struct walk *w, const struct plain_name *name)
+{
+    struct assignment a;
+    struct str in = w->in;
+
+    if (!assignment_at(in, name, &a))
+        return false;
+    size_t from = a.value, to, slashes = backslashes(in, from);
+    if (from + slashes < in.n && in.p[from + slashes] == '"') {
+        from += slashes + 1;
+        to = find_quote(in, from, slashes);
+        if (a.is_colon && slashes == 0)
+            return false;
+    } else if (in.p[from] == '\'') {
+        from++;
+        for (to = from; to < in.n && to - from < RUN_LOOK; to++)
+            if (in.p[to] == '\'' || in.p[to] == '"' || in.p[to] == '\\')
+                break;
+    } else {
+        bool whole_line = a.is_colon && runs_to_end_of_line(name->text);
+        for (to = from; to < in.n; to++)
+            if (whole_line ? in.p[to] == '\n' || in.p[to] == '"' || in.p[to] == '\\'
+                           : ends_run(in.p[to]))
+                break;
+        struct str run = str_n(in.p + from, to - from < RUN_LOOK ? to - from : RUN_LOOK);
+        if (run.n == 0 || (run.n < RUN_LOOK && to < in.n && (in.p[to] == '(' || in.p[to] == '[')))
+            return false;
+        if ((a.is_colon || a.is_spaced || a.is_flag) && !whole_line && !looks_random(run))
+            return false;
+        if (strchr("${<[`", in.p[from]) || (a.is_colon && in.p[from] == '/'))
+            return false;
+        if (in.p[from] == '/' && redact_key_may_be_directory(name->text))
+            return false;
+    }
+    if (to == from || !is_telling(in, from, name->class))
+        return false;
+    replace(w, from, to, STR(REPLACEMENT));
+    return true;
+}
+
+/* A word of the names stands here. */
+static bool take_name(void *arg, const struct window *window)
+{
+    struct walk *w = arg;
+    size_t at = w->at + (redact_name_windows[window->item][0] == '?');
+    struct plain_name name;
+
+    if (take_member(w, at))
+        return true;
+    if (!plain_name_at(w->in, at, &name))
+        return false;
+    size_t quote = next_quote(w, name.end), n;
+    if (quote < w->in.n && quote - name.end <= 64 &&
+        quote - (n = backslashes_before(w->in, quote)) == name.end &&
+        (take_argument(w, &name, n, quote) || take_pair(w, &name, n, quote)))
+        return true;
+    return take_assignment(w, &name);
+}
+
+/* By shape and by value. */
+
+static bool take_shape(void *arg, const struct window *window)
+{
+    struct walk *w = arg;
+    size_t from, to;
+
+    if (w->at < window->offset ||
+        !redact_shape_at(&redact_shapes[window->item], w->in, w->at - window->offset, &w->memo,
+                         &from, &to) ||
+        to <= w->copied)
+        return false;
+    size_t begin = w->at - window->offset;
+    replace_spot(w, (struct spot){begin < from ? begin : from, from, to, STR_NONE},
+                 STR(REPLACEMENT));
+    return true;
+}
+
+struct value_taking {
+    struct walk *walk;
+    const struct known *known;
+};
+
+static bool take_value(void *arg, const struct window *window)
+{
+    const struct value_taking *t = arg;
+    struct walk *w = t->walk;
+    struct str marker;
+    size_t n;
+
+    if (w->at < window->offset ||
+        !known_matches(t->known, window->item, w->in, w->at - window->offset, &n, &marker))
+        return false;
+    replace(w, w->at - window->offset, w->at - window->offset + n, marker);
+    return true;
+}
+
+/* Something stands at w->at. */
+static void take_place(struct walk *w)
+{
+    size_t at = w->at, from, to;
+
+    if (w->needle_next == at && needle_at(&w->needle, w->in, at, &from, &to))
+        replace(w, from, to, w->needle_marker);
+    if (w->at > at)
+        return;
+    for (size_t i = 0; i < w->n_fronts; i++) {
+        struct value_taking t = {w, w->fronts[i].known};
+        if (w->fronts[i].next == at && t.known &&
+            scanner_each(w->fronts[i].scan, w->in, at, WINDOW_VALUE, take_value, &t))
+            break;
+    }
+    const struct front *f = &w->fronts[0];
+    if (w->at == at && f->next == at &&
+        !(!w->without_shapes && scanner_each(f->scan, w->in, at, WINDOW_SHAPE, take_shape, w)) &&
+        !w->without_names)
+        (void)scanner_each(f->scan, w->in, at, WINDOW_NAME, take_name, w);
+    if (w->at == at)
+        w->at++;
+}
+
+/* The next place at which something stands, before `end`. */
+static size_t next_place(struct walk *w, size_t end)
+{
+    size_t first = end;
+
+    for (size_t i = 0; i < w->n_fronts; i++) {
+        struct front *f = &w->fronts[i];
+        if (f->next < w->at || f->next == SIZE_MAX)
+            f->next = scanner_next(f->scan, w->in, w->at, end, &f->cursor, !w->narrow);
+        if (f->next < first)
+            first = f->next;
+    }
+    if (unlikely(w->needle.n) && (w->needle_next < w->at || w->needle_next == SIZE_MAX))
+        w->needle_next = needle_next(&w->needle, w->in, w->at, end, !w->narrow);
+    return w->needle_next < first ? w->needle_next : first;
+}
+
+/* As far as the output can reach with the rest as it is. */
+static size_t end_of_output(const struct walk *w)
+{
+    size_t room = w->cap >= w->out->n ? w->cap - w->out->n + 1 : 0;
+
+    return w->in.n - w->copied > room ? w->copied + room : w->in.n;
+}
+
+/* Ends at the end of the body or once more than the cap is there. */
 static void walk_body(struct walk *w)
 {
-    while (w->at < w->in.n && emitted(w) <= w->cap) {
-        if (w->in.p[w->at] == '"') {
-            walk_string(w);
-            continue;
-        }
-        const char *quote = memchr(w->in.p + w->at, '"', w->in.n - w->at);
-        walk_text(w, quote ? (size_t)(quote - w->in.p) : w->in.n);
+    for (size_t i = 0; i < w->n_fronts; i++)
+        w->fronts[i].next = SIZE_MAX;
+    w->needle_next = SIZE_MAX;
+    for (;;) {
+        size_t end = end_of_output(w);
+        size_t last = w->in.n - end > BEYOND_CAP ? end + BEYOND_CAP : w->in.n;
+        if (w->at >= last)
+            break;
+        size_t place = next_place(w, last);
+        if (place >= last)
+            break;
+        w->at = place;
+        take_place(w);
     }
+    w->at = end_of_output(w);
 }
 
 /* What stands for s.p[0] inside a JSON string when it may not stand there itself; 0 when it may. */
@@ -360,32 +828,108 @@ static struct str write_string(struct redactor *r, struct str text, size_t lengt
     return buf_str(&r->out);
 }
 
+/* What a walk looks for. */
+static void set_fronts(struct walk *w, const struct known *base, const struct own_secrets *own)
+{
+    const struct known *known = own ? own->known : NULL;
+
+    w->fronts[w->n_fronts++] =
+        (struct front){.scan = base ? known_scanner(base) : redact_table_scanner(), .known = base};
+    if (known && known_count(known))
+        w->fronts[w->n_fronts++] = (struct front){.scan = known_scanner(known), .known = known};
+    if (own && own->credential.p) {
+        needle_init(&w->needle, own->credential);
+        w->needle_marker = own->credential_marker;
+    }
+}
+
+/* What was published meanwhile is taken up. */
+static const struct known *base_of(struct redactor *r)
+{
+    if (r->version != known_version()) {
+        known_unref(r->base);
+        r->base = known_published(&r->version);
+    }
+    return r->base;
+}
+
 /* The body without its secrets; of a long one only a little more than the cap, which will be cut.
  */
-static struct str without_secrets(struct redactor *r, struct str body, size_t cap)
+static struct str without_secrets(struct redactor *r, const struct own_secrets *own,
+                                  struct str body, size_t cap)
 {
-    struct str head = str_n(body.p, body.n <= cap ? body.n : cap + 1);
-    struct walk w = {.in = body, .cap = cap, .out = &r->text};
+    struct walk w = {
+        .in = body, .cap = cap, .out = &r->text, .quote_from = SIZE_MAX, .narrow = r->narrow};
 
-    if (redact_is_plain(head))
-        return head;
+    set_fronts(&w, base_of(r), own);
     buf_reset(&r->text);
     walk_body(&w);
     if (w.copied == 0)
         return str_n(body.p, w.at);
-    buf_add(&r->text, body.p + w.copied, w.at - w.copied);
+    if (w.at > w.copied)
+        buf_add(&r->text, body.p + w.copied, w.at - w.copied);
     return buf_str(&r->text);
 }
 
-struct str redact_body(struct redactor *r, struct str body, bool secrets, size_t cap)
+struct str redact_body(struct redactor *r, const struct own_secrets *own, struct str body,
+                       bool secrets, size_t cap)
 {
     if (!body.p || cap < REDACT_LEAST_CAP)
         return STR_NONE;
-    struct str kept = secrets ? without_secrets(r, body, cap) : body;
+    struct str kept = secrets ? without_secrets(r, own, body, cap) : body;
     if (kept.n > cap)
         return write_cut(r, kept, body.n, cap);
     bool untouched = kept.p == body.p && kept.n == body.n;
     return (r->trusts && untouched) || is_json(r, kept) ? kept : write_string(r, kept, body.n, cap);
+}
+
+struct str redact_text(struct redactor *r, const struct own_secrets *own, struct str text)
+{
+    return text.p ? without_secrets(r, own, text, SIZE_MAX / 4) : text;
+}
+
+/* On any thread. */
+static bool walk_text(struct walk *w, const struct own_secrets *own)
+{
+    uint64_t version;
+    struct known *base = known_published(&version);
+    size_t before = w->out->n;
+
+    w->cap = SIZE_MAX / 4;
+    w->quote_from = SIZE_MAX;
+    set_fronts(w, base, own);
+    walk_body(w);
+    if (w->copied)
+        buf_add(w->out, w->in.p + w->copied, w->in.n - w->copied);
+    known_unref(base);
+    return w->copied > 0 && w->out->n >= before;
+}
+
+bool redact_line(const struct known *known, struct str text, struct buf *out)
+{
+    const struct own_secrets own = {.known = (struct known *)known};
+    struct walk w = {.in = text, .out = out};
+
+    return walk_text(&w, &own);
+}
+
+bool redact_unnamed(struct str text, bool shapes, struct buf *out)
+{
+    struct walk w = {.in = text, .out = out, .without_names = true, .without_shapes = !shapes};
+
+    return walk_text(&w, NULL);
+}
+
+void redact_cut(const struct known *known, const char *text, char *ret, size_t size)
+{
+    struct buf clean;
+
+    buf_init_secret(&clean, SIZE_MAX / 4);
+    struct str kept = redact_line(known, str_of(text), &clean) ? buf_str(&clean) : str_of(text);
+    kept = str_cut(kept, size - 1);
+    memmove(ret, kept.p, kept.n);
+    ret[kept.n] = '\0';
+    buf_release(&clean);
 }
 
 struct redactor *redactor_new(void)
@@ -402,6 +946,11 @@ void redactor_trust_json(struct redactor *r)
     r->trusts = true;
 }
 
+void redactor_be_narrow(struct redactor *r)
+{
+    r->narrow = true;
+}
+
 void redactor_free(struct redactor *r)
 {
     if (!r)
@@ -409,5 +958,6 @@ void redactor_free(struct redactor *r)
     buf_release(&r->text);
     buf_release(&r->out);
     arena_free(r->nodes);
+    known_unref(r->base);
     free(r);
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which member names speak of secrets.  Names are compared without case and separators, so that
- * "api_key", "X-Api-Key" and "apiKey" are one word, and after unescaping, so that "pass\u0077ord"
- * is read as what it says. */
+/* Which names speak of secrets.  Names are compared without case and separators, so that "api_key",
+ * "X-Api-Key" and "apiKey" are one word, and after unescaping, so that "pass\u0077ord" is read as
+ * what it says. */
+#include "audit/redact.h"
 #include "audit/redact_impl.h"
 
-#include "audit/redact.h"
+#define WORDS_MAX 64
 
-static const char *const secret_words[] = {
-    "password", "passwd",     "secret",     "authorization", "apikey",
-    "cookie",   "credential", "privatekey", "passthrough",
+/* A name without case and separators, and where its words begin. */
+struct folded {
+    char text[REDACT_KEY_MAX];
+    size_t n;
+    uint16_t words[WORDS_MAX];
+    size_t n_words;
 };
 
 static unsigned hex_value(char c)
@@ -24,6 +28,10 @@ static char next_char(struct str key, size_t *at)
     char c = key.p[(*at)++];
     if (c != '\\' || *at >= key.n)
         return (unsigned char)c < 0x80 ? c : '?';
+    while (*at < key.n && key.p[*at] == '\\') /* quoted more than once */
+        (*at)++;
+    if (*at >= key.n)
+        return '?';
     c = key.p[(*at)++];
     if (c != 'u' || key.n - *at < 4)
         return c;
@@ -33,28 +41,67 @@ static char next_char(struct str key, size_t *at)
     return code < 0x80 ? (char)code : '?';
 }
 
-/* Lower case without separators; returns the length, or REDACT_KEY_MAX + 1 when it does not fit. */
-static size_t normalise(struct str key, char ret[REDACT_KEY_MAX])
+static bool is_separator(char c)
 {
-    size_t n = 0;
-    for (size_t at = 0; at < key.n;) {
-        char c = next_char(key, &at);
-        if (c == '_' || c == '-' || c == ' ' || c == '.')
-            continue;
-        if (n == REDACT_KEY_MAX)
-            return REDACT_KEY_MAX + 1;
-        ret[n++] = c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-    }
-    return n;
+    return c == '_' || c == '-' || c == ' ' || c == '.' || c == '/' || c == ':';
 }
 
-/* "token" alone is a secret, "tokens" may be how many there were. */
-static enum key_class classify_token(const char *name, size_t n)
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static bool is_lower(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+/* "dbPwd" has two words, "API_KEY" and "APIKey" as well. */
+static void fold(struct str key, struct folded *ret)
+{
+    char before = '_', earlier = '_';
+
+    ret->n = ret->n_words = 0;
+    for (size_t at = 0; at < key.n && ret->n < sizeof(ret->text);) {
+        char c = next_char(key, &at);
+        bool ends_capitals = is_lower(c) && is_upper(before) && is_upper(earlier) && ret->n > 0;
+        if (is_separator(c)) {
+            earlier = before;
+            before = c;
+            continue;
+        }
+        if (ends_capitals && ret->n_words < WORDS_MAX)
+            ret->words[ret->n_words++] = (uint16_t)(ret->n - 1);
+        else if ((is_separator(before) || (is_upper(c) && !is_upper(before)) ||
+                  (!is_upper(c) && !is_lower(c)) != (!is_upper(before) && !is_lower(before))) &&
+                 ret->n_words < WORDS_MAX)
+            ret->words[ret->n_words++] = (uint16_t)ret->n;
+        ret->text[ret->n++] = is_upper(c) ? (char)(c + 32) : c;
+        earlier = before;
+        before = c;
+    }
+}
+
+static bool has_word(const struct folded *f, struct str word)
+{
+    for (size_t i = 0; i < f->n_words; i++) {
+        size_t end = i + 1 < f->n_words ? f->words[i + 1] : f->n;
+        if (end - f->words[i] == word.n && memcmp(f->text + f->words[i], word.p, word.n) == 0)
+            return true;
+    }
+    return f->n == word.n && memcmp(f->text, word.p, word.n) == 0;
+}
+
+/* "token" alone is a secret, "tokens" may be how many there were, a tokenizer is none. */
+static enum key_class classify_token(const struct folded *f)
 {
     enum key_class found = KEY_PLAIN;
-    const char *end = name + n;
-    for (const char *p = name; (p = memmem(p, (size_t)(end - p), "token", 5)) != NULL;) {
+    const char *end = f->text + f->n;
+
+    for (const char *p = f->text; (p = memmem(p, (size_t)(end - p), "token", 5)) != NULL;) {
         p += 5;
+        if (end - p >= 2 && memcmp(p, "iz", 2) == 0)
+            continue;
         if (p == end || *p != 's')
             return KEY_SECRET;
         found = KEY_COUNT;
@@ -62,16 +109,50 @@ static enum key_class classify_token(const char *name, size_t n)
     return found;
 }
 
+static bool is_part(const struct folded *f, struct str word)
+{
+    const char *p = memmem(f->text, f->n, word.p, word.n);
+    static const struct str secretary = {"secretar", 8};
+
+    if (p && str_eq(word, STR("secret")) && memmem(f->text, f->n, secretary.p, secretary.n))
+        return false;
+    return p != NULL;
+}
+
+static enum key_class class_of(const struct folded *f)
+{
+    enum key_class found = KEY_PLAIN;
+
+    if (f->n == 13 && memcmp(f->text, "progresstoken", 13) == 0)
+        return KEY_PLAIN;
+    for (size_t i = 0; i < redact_n_names; i++) {
+        const struct redact_name *name = &redact_names[i];
+        enum key_class class = name->class;
+        if (str_eq(name->word, STR("token")))
+            class = classify_token(f);
+        else if (!(name->how == NAME_PART ? is_part(f, name->word) : has_word(f, name->word)))
+            continue;
+        if (class == KEY_SECRET)
+            return KEY_SECRET;
+        if (class == KEY_COUNT)
+            found = KEY_COUNT;
+    }
+    return found;
+}
+
 enum key_class redact_key_class(struct str key)
 {
-    char name[REDACT_KEY_MAX];
-    size_t n = normalise(key, name);
-    if (n > REDACT_KEY_MAX)
-        return KEY_SECRET;
-    if (n == 13 && memcmp(name, "progresstoken", 13) == 0)
-        return KEY_PLAIN;
-    for (size_t i = 0; i < countof(secret_words); i++)
-        if (memmem(name, n, secret_words[i], strlen(secret_words[i])))
-            return KEY_SECRET;
-    return classify_token(name, n);
+    struct folded f;
+
+    fold(key, &f);
+    return class_of(&f);
+}
+
+bool redact_key_may_be_directory(struct str key)
+{
+    struct folded f;
+
+    fold(key, &f);
+    return (f.n == 3 && memcmp(f.text, "pwd", 3) == 0) ||
+           (f.n == 6 && memcmp(f.text, "oldpwd", 6) == 0);
 }

@@ -1,119 +1,256 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What secrets look like when nothing around them says so: a table of prefixes, JWTs and PEM
- * blocks. Every look ahead either ends in a replacement that is jumped over or is short, so that a
- * whole body costs O(n). */
+/* Does a token of the table stand here?  Every look ahead either ends in a replacement, which the
+ * walk jumps over, or is short, so that a whole body costs O(n). */
 #include "audit/redact_impl.h"
 
 #include <strings.h>
 
-enum chars { CHARS_WORD = 1, CHARS_URL = 2, CHARS_BASE64 = 4 };
-
-static const struct shape {
-    struct str prefix;
-    size_t keep;  /* of the prefix, for the reader */
-    size_t least; /* characters that must follow */
-    unsigned chars;
-    bool any_case;
-} shapes[] = {
-    {STR("Bearer "), .keep = 7, .least = 8, CHARS_WORD | CHARS_URL | CHARS_BASE64,
-     .any_case = true},
-    {STR("sk-"), .least = 16, CHARS_WORD | CHARS_URL},
-    {STR("sk_live_"), .least = 16, CHARS_WORD},
-    {STR("sk_test_"), .least = 16, CHARS_WORD},
-    {STR("ghp_"), .least = 20, CHARS_WORD},
-    {STR("gho_"), .least = 20, CHARS_WORD},
-    {STR("ghu_"), .least = 20, CHARS_WORD},
-    {STR("ghs_"), .least = 20, CHARS_WORD},
-    {STR("ghr_"), .least = 20, CHARS_WORD},
-    {STR("github_pat_"), .least = 20, CHARS_WORD | CHARS_URL},
-    {STR("glpat-"), .least = 16, CHARS_WORD | CHARS_URL},
-    {STR("xoxb-"), .least = 16, CHARS_WORD | CHARS_URL},
-    {STR("xoxp-"), .least = 16, CHARS_WORD | CHARS_URL},
-};
+#define BASIC_LOOK 512    /* bytes of base64 in which the colon must be */
+#define AUTHORITY_MAX 512 /* bytes of a URL's authority */
+#define BARE_USERINFO 20  /* a userinfo without a colon is a token from this length on */
+#define LOOK_BACK 20
+#define WORD_MAX 256
 
 static bool is_word(char c)
 {
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
 }
 
-static bool is_among(char c, unsigned chars)
+static bool is_digit(char c)
 {
-    return is_word(c) || ((chars & CHARS_URL) && (c == '-' || c == '_')) ||
-           ((chars & CHARS_BASE64) && (c == '.' || c == '~' || c == '+' || c == '/' || c == '='));
+    return c >= '0' && c <= '9';
 }
 
-static size_t run_of(struct str text, size_t at, unsigned chars)
+static bool is_upper(char c)
 {
-    size_t end = at;
-    while (end < text.n && is_among(text.p[end], chars))
+    return c >= 'A' && c <= 'Z';
+}
+
+static bool is_hex(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'f');
+}
+
+static bool is_among(char c, unsigned chars)
+{
+    if (chars & CHARS_HEX)
+        return is_hex(c);
+    if (chars & CHARS_UPPER)
+        return is_digit(c) || is_upper(c);
+    return is_word(c) || ((chars & CHARS_URL) && (c == '-' || c == '_')) ||
+           ((chars & (CHARS_DOT | CHARS_BASE64)) && c == '.') ||
+           ((chars & CHARS_BASE64) && (c == '~' || c == '+' || c == '/' || c == '=')) ||
+           ((chars & CHARS_PERCENT) && c == '%');
+}
+
+static size_t run_of(struct str in, size_t at, unsigned chars, size_t most)
+{
+    size_t end = at, stop = in.n - at > most ? at + most : in.n;
+
+    while (end < stop && is_among(in.p[end], chars))
         end++;
     return end;
 }
 
-static bool has_prefix(struct str text, size_t at, const struct shape *shape)
+/* Random characters have a digit or a capital among them; "sk-loading-spinner" has not.  What is
+ * longer than any such word is taken for a token, and so jumped over. */
+static bool is_mixed(struct str run)
 {
-    if (text.n - at < shape->prefix.n)
-        return false;
-    const char *p = text.p + at;
-    return shape->any_case ? strncasecmp(p, shape->prefix.p, shape->prefix.n) == 0
-                           : memcmp(p, shape->prefix.p, shape->prefix.n) == 0;
+    for (size_t i = 0; i < run.n && i < WORD_MAX; i++)
+        if (is_digit(run.p[i]) || is_upper(run.p[i]))
+            return true;
+    return run.n >= WORD_MAX;
 }
 
-static bool match_prefix(struct str text, size_t at, size_t *ret_from, size_t *ret_to)
+bool shape_match_prefix(const struct redact_shape *shape, struct str in, size_t at,
+                        struct shape_memo *memo unused_arg, size_t *ret_from, size_t *ret_to)
 {
-    for (size_t i = 0; i < countof(shapes); i++) {
-        if (!has_prefix(text, at, &shapes[i]))
-            continue;
-        size_t begin = at + shapes[i].prefix.n;
-        size_t end = run_of(text, begin, shapes[i].chars);
-        if (end - begin < shapes[i].least)
-            continue;
-        *ret_from = at + shapes[i].keep;
-        *ret_to = end;
-        return true;
+    size_t begin = at + shape->prefix.n;
+    size_t end = run_of(in, begin, shape->chars, shape->most ? shape->most + 1u : SIZE_MAX);
+
+    if (end - begin < shape->least || (shape->most && end - begin > shape->most) ||
+        !(shape->any_case || shape->then || is_mixed(str_n(in.p + begin, end - begin))))
+        return false;
+    if (shape->then) {
+        size_t dot = end;
+        if (dot == in.n || in.p[dot] != '.')
+            return false;
+        end = run_of(in, dot + 1, shape->chars, SIZE_MAX);
+        if (end - dot - 1 < shape->then)
+            return false;
+    }
+    *ret_from = at + shape->keep;
+    *ret_to = end;
+    return true;
+}
+
+/* Three base64url parts, the first of them an object: its text begins with { and so reads ey or ew.
+ */
+bool shape_match_jwt(const struct redact_shape *shape, struct str in, size_t at,
+                     struct shape_memo *memo, size_t *ret_from, size_t *ret_to)
+{
+    if (at < memo->no_jwt_before)
+        return false;
+    size_t head = run_of(in, at, shape->chars, SIZE_MAX);
+    size_t payload =
+        head < in.n && in.p[head] == '.' ? run_of(in, head + 1, shape->chars, SIZE_MAX) : head;
+    if (payload <= head + 1 || payload >= in.n || in.p[payload] != '.') {
+        memo->no_jwt_before = head;
+        return false;
+    }
+    *ret_from = at;
+    *ret_to = run_of(in, payload + 1, shape->chars, SIZE_MAX);
+    return true;
+}
+
+/* A block without its END line reaches to the end of the string it stands in. */
+bool shape_match_pem(const struct redact_shape *shape unused_arg, struct str in, size_t at,
+                     struct shape_memo *memo unused_arg, size_t *ret_from, size_t *ret_to)
+{
+    const char *quote = memchr(in.p + at, '"', in.n - at);
+    size_t stop = quote ? (size_t)(quote - in.p) : in.n;
+
+    while (quote && stop > at && in.p[stop - 1] == '\\')
+        stop--;
+    const char *end = memmem(in.p + at, stop - at, "-----END ", 9);
+    if (end) {
+        const char *after = end + 9;
+        end = memmem(after, (size_t)(in.p + stop - after), "-----", 5);
+    }
+    *ret_from = at;
+    *ret_to = end ? (size_t)(end - in.p) + 5 : stop;
+    return true;
+}
+
+static int base64_value(char c)
+{
+    return is_upper(c)            ? c - 'A'
+           : c >= 'a' && c <= 'z' ? c - 'a' + 26
+           : is_digit(c)          ? c - '0' + 52
+           : c == '+' || c == '-' ? 62
+           : c == '/' || c == '_' ? 63
+                                  : -1;
+}
+
+/* Does the base64 of something with a colon stand here? */
+static bool has_colon(struct str text)
+{
+    uint32_t bits = 0;
+    unsigned n = 0;
+
+    for (size_t i = 0; i < text.n && i < BASIC_LOOK && base64_value(text.p[i]) >= 0; i++) {
+        bits = bits << 6 | (uint32_t)base64_value(text.p[i]);
+        n += 6;
+        if (n >= 8) {
+            n -= 8;
+            if (((bits >> n) & 0xff) == ':')
+                return true;
+        }
     }
     return false;
 }
 
-/* Three base64url parts, the first of them an object: its text begins {" and so reads eyJ. */
-static bool match_jwt(struct str text, size_t at, size_t *no_jwt_before, size_t *ret_to)
+bool shape_match_basic(const struct redact_shape *shape, struct str in, size_t at,
+                       struct shape_memo *memo unused_arg, size_t *ret_from, size_t *ret_to)
 {
-    if (at < *no_jwt_before || text.n - at < 3 || memcmp(text.p + at, "eyJ", 3) != 0)
+    size_t begin = at + shape->prefix.n;
+    size_t end = run_of(in, begin, shape->chars, SIZE_MAX);
+
+    *ret_from = begin;
+    *ret_to = end;
+    return end - begin >= shape->least && has_colon(str_n(in.p + begin, end - begin));
+}
+
+static bool ends_authority(char c)
+{
+    return c == '/' || c == '?' || c == '#' || c == '"' || c == '\'' || c == '<' || c == '>' ||
+           c == '\\' || c == '`' || (unsigned char)c <= ' ';
+}
+
+/* Written by people in place of a password. */
+static bool is_placeholder(char c)
+{
+    return c == '$' || c == '{' || c == '<' || c == '*' || c == '[' || c == '%';
+}
+
+/* user:password@ behind "://". */
+bool shape_match_url(const struct redact_shape *shape, struct str in, size_t at,
+                     struct shape_memo *memo unused_arg, size_t *ret_from, size_t *ret_to)
+{
+    size_t begin = at + shape->prefix.n, end = begin, colon = 0, host = 0;
+
+    if (at == 0 || !is_word(in.p[at - 1]))
         return false;
-    size_t head = run_of(text, at, CHARS_URL);
-    size_t payload =
-        head < text.n && text.p[head] == '.' ? run_of(text, head + 1, CHARS_URL) : head;
-    if (payload <= head + 1 || payload >= text.n || text.p[payload] != '.') {
-        *no_jwt_before = head;
-        return false;
+    for (; end < in.n && end - begin < AUTHORITY_MAX && !ends_authority(in.p[end]); end++) {
+        if (in.p[end] == '@')
+            host = end;
+        else if (in.p[end] == ':' && !colon && !host)
+            colon = end;
     }
-    *ret_to = run_of(text, payload + 1, CHARS_URL);
-    return true;
-}
-
-/* A block without its END line reaches to the end of the text. */
-static bool match_pem(struct str text, size_t at, size_t *ret_to)
-{
-    if (!str_starts(str_n(text.p + at, text.n - at), STR("-----BEGIN ")))
+    if (!host || (!colon && host - begin < BARE_USERINFO))
         return false;
-    const char *end = memmem(text.p + at, text.n - at, "-----END ", 9);
-    if (end) {
-        const char *after = end + 9;
-        end = memmem(after, (size_t)(text.p + text.n - after), "-----", 5);
-    }
-    *ret_to = end ? (size_t)(end - text.p) + 5 : text.n;
-    return true;
+    *ret_from = colon ? colon + 1 : begin;
+    *ret_to = host;
+    return *ret_to > *ret_from && !is_placeholder(in.p[*ret_from]);
 }
 
-bool redact_shape_may_begin(char c)
+/* 123456789:AA… */
+bool shape_match_telegram(const struct redact_shape *shape, struct str in, size_t at,
+                          struct shape_memo *memo unused_arg, size_t *ret_from, size_t *ret_to)
 {
-    return c == 's' || c == 'g' || c == 'x' || c == 'e' || c == 'B' || c == 'b' || c == '-';
+    size_t from = at;
+
+    while (from > 0 && at - from < LOOK_BACK && is_digit(in.p[from - 1]))
+        from--;
+    *ret_from = from;
+    *ret_to = run_of(in, at + 1, shape->chars, SIZE_MAX);
+    return at - from >= 8 && at - from <= 12 && *ret_to - at - 1 >= shape->least;
 }
 
-bool redact_shape_at(struct str text, size_t at, size_t *no_jwt_before, size_t *ret_from,
-                     size_t *ret_to)
+/* Three characters, 8Q~, and 31 to 34 more. */
+bool shape_match_azure(const struct redact_shape *shape, struct str in, size_t at,
+                       struct shape_memo *memo unused_arg, size_t *ret_from, size_t *ret_to)
 {
-    *ret_from = at;
-    return match_prefix(text, at, ret_from, ret_to) || match_jwt(text, at, no_jwt_before, ret_to) ||
-           match_pem(text, at, ret_to);
+    size_t begin = at + shape->prefix.n;
+
+    *ret_to = begin;
+    while (*ret_to < in.n && *ret_to - begin < 64 &&
+           (is_among(in.p[*ret_to], shape->chars) || in.p[*ret_to] == '~'))
+        (*ret_to)++;
+    *ret_from = at - (at < 3 ? at : 3);
+    for (size_t i = *ret_from; i < at; i++)
+        if (!is_among(in.p[i], shape->chars) && in.p[i] != '~')
+            return false;
+    return at >= 3 && *ret_to - begin >= shape->least;
+}
+
+/* No letter or digit stands before it, unless that ends an escape: \n, \u000a, %3D. */
+static bool is_boundary(struct str in, size_t at)
+{
+    size_t back, n = 0;
+
+    if (at == 0 || !is_word(in.p[at - 1]))
+        return true;
+    if (at >= 3 && in.p[at - 3] == '%')
+        return true;
+    back = at >= 6 && in.p[at - 5] == 'u' && in.p[at - 6] == '\\' ? at - 5 : at - 1;
+    if (back == at - 1 && !strchr("nrtbf", in.p[back]))
+        return false;
+    while (n < back && in.p[back - 1 - n] == '\\')
+        n++;
+    return n > 0;
+}
+
+bool redact_shape_at(const struct redact_shape *shape, struct str in, size_t at,
+                     struct shape_memo *memo, size_t *ret_from, size_t *ret_to)
+{
+    const char *p = in.p + at;
+
+    if (in.n - at < shape->prefix.n ||
+        (shape->any_case ? strncasecmp(p, shape->prefix.p, shape->prefix.n) != 0
+                         : memcmp(p, shape->prefix.p, shape->prefix.n) != 0) ||
+        !(shape->anywhere || is_boundary(in, at)))
+        return false;
+    return shape->match ? shape->match(shape, in, at, memo, ret_from, ret_to)
+                        : shape_match_prefix(shape, in, at, memo, ret_from, ret_to);
 }

@@ -46,6 +46,9 @@ static _Atomic uint64_t dropped;
 static uint64_t dropped_told;
 static int out_fd = STDERR_FILENO;
 static bool as_json, in_colour;
+static log_filter filter;
+
+#define FILTERED_MOST 16 /* fields of a line */
 
 void log_setup(enum log_level threshold, int json)
 {
@@ -122,6 +125,29 @@ static void format_line(struct buf *out, enum log_level level, const char *messa
         log_text_human(out, level, clock_wall_ms(), message, fields, n, in_colour);
 }
 
+void log_set_filter(log_filter f)
+{
+    filter = f;
+}
+
+/* The fields as they may be shown; those that change have their text in `bytes`. */
+static void filter_fields(const struct log_field *fields, size_t n, struct log_field *ret,
+                          struct buf *bytes)
+{
+    size_t begins[FILTERED_MOST];
+    bool changes[FILTERED_MOST];
+
+    for (size_t i = 0; i < n; i++) {
+        ret[i] = fields[i];
+        begins[i] = bytes->n;
+        changes[i] = fields[i].text.n > 0 && filter(fields[i].text, bytes);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (changes[i])
+            ret[i].text =
+                str_n(bytes->p + begins[i], (i + 1 < n ? begins[i + 1] : bytes->n) - begins[i]);
+}
+
 /* Called with the lock held.  false: no room. */
 static bool ring_put(struct str text)
 {
@@ -140,11 +166,18 @@ static bool ring_put(struct str text)
 
 void log_line(enum log_level level, const char *message, const struct log_field *fields, size_t n)
 {
-    struct buf line;
+    struct log_field clean[FILTERED_MOST];
+    struct buf line, bytes;
     bool through_ring;
 
     buf_init(&line, SIZE_MAX);
+    buf_init_secret(&bytes, SIZE_MAX);
+    if (filter && n <= FILTERED_MOST) {
+        filter_fields(fields, n, clean, &bytes);
+        fields = clean;
+    }
     format_line(&line, level, message, fields, n);
+    buf_release(&bytes);
     pthread_mutex_lock(&log_state.lock);
     through_ring = log_state.running;
     if (through_ring && !ring_put(buf_str(&line)))

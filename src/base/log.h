@@ -50,6 +50,10 @@ must_check bool log_level_parse(struct str s, enum log_level *ret);
 void log_start(void); /* starts the writer thread; call after every fork of ours */
 void log_stop(void);  /* flushes (bounded wait) and joins */
 uint64_t log_dropped(void);
+/* Every text of a line passes through it, on the thread that logs: false keeps the text, true means
+ * that what shall stand there was added to `out`.  Set before there are threads; NULL: none. */
+typedef bool (*log_filter)(struct str text, struct buf *out);
+void log_set_filter(log_filter filter);
 /* Tests: lines go there instead of stderr; call log_setup() after it. */
 void log_set_fd(int fd);
 /* Escapes control bytes, DEL, C1, bidi controls and invalid UTF-8 for terminals; used by commands

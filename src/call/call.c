@@ -4,6 +4,7 @@
 #include "call/call.h"
 #include "call/call_measure.h"
 
+#include "audit/known.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/log_quiet.h"
@@ -107,6 +108,22 @@ static void call_answered(struct call *c)
     c->on_answer(c);
 }
 
+/* The audit replaces them in what the call says and is told. */
+static void know_secrets(struct call *c, struct known *known)
+{
+    struct known *before = c->own.known;
+
+    c->own.known = known_ref(known);
+    known_unref(before);
+}
+
+static void drop_credential(struct call *c)
+{
+    credential_free(c->credential);
+    c->credential = NULL;
+    c->goes_alone = c->has_credential = false;
+}
+
 static void call_failed(struct call *c, const struct error *err)
 {
     c->err = *err;
@@ -129,7 +146,8 @@ static void on_attempt_over(struct exec *x, const struct error *err)
 static void call_again(struct call *c, const struct error *why)
 {
     struct exec_result result = {.outcome = STR("upstream_lost"),
-                                 .error = arena_dup(c->mem, str_of(why->text))};
+                                 .error = arena_dup(c->mem, str_of(why->text)),
+                                 .own = c->own};
     log_debug("sending a call again", LS("server", upstream_name(c->up)), LZ("why", why->text));
     c->state = CALL_BEGINNING;
     if (c->kind != EXEC_DURABLE) {
@@ -320,6 +338,8 @@ static void call_send(struct call *c, struct link *l, bool was_open)
         .session_named = c->session_named,
     };
     c->state = CALL_SENT;
+    if (link_known(l))
+        know_secrets(c, link_known(l));
     c->sent_us = clock_mono_us();
     bool sent = upstream_send(l, &c->exec, &c->pending, &m, &err);
     if (link_meta_credential(l).value.p)
@@ -351,46 +371,63 @@ static void link_now(struct call *c)
         call_send(c, l, true);
 }
 
-static void on_credential(void *arg, const struct error *err)
+/* What a new link of the session's own would be opened with.  false: c->err says why not. */
+static bool check_credential(struct call *c, const struct error *err)
 {
-    struct call *c = arg;
-    struct error refusal;
     size_t n = 0;
     const struct config_pair *told = credential_told(c->credential, &n);
 
-    if (!err && told && !upstream_check_told(c->up, told, n, &refusal))
-        err = &refusal;
-    if (err) {
-        call_failed(c, err);
-        return;
-    }
+    if (err)
+        c->err = *err;
+    c->has_credential = !err && (!told || upstream_check_told(c->up, told, n, &c->err));
+    if (!c->has_credential)
+        return false;
     c->goes_alone = told || credential_found(c->credential).value.p != NULL;
-    link_now(c);
+    return true;
 }
 
-/* A link that stands has its credential already, and what its session was told; else both are
- * looked up before one is opened. */
-static void call_link(struct call *c)
+static void link_with_credential(struct call *c)
 {
-    const struct session *s = c->session;
-    struct credential_ask ask = {
+    if (c->has_credential)
+        link_now(c);
+    else
+        call_answered(c);
+}
+
+static void on_late_credential(void *arg, const struct error *err)
+{
+    (void)check_credential(arg, err);
+    link_with_credential(arg);
+}
+
+static bool is_credential_due(const struct call *c, struct credential_ask *ret)
+{
+    *ret = (struct credential_ask){
         .loop = c->home->loop,
         .lanes = c->home->lanes,
         .keyring = c->home->keyring,
         .who = c->who,
     };
+    return credential_is_due(c->session, upstream_config(c->up), ret);
+}
+
+/* A link that stands has its credential already, and what its session was told.  Else both were
+ * looked up before the intent was written, unless the link was lost since. */
+static void call_link(struct call *c)
+{
+    struct credential_ask ask;
 
     c->state = CALL_LINKING;
-    credential_free(c->credential);
-    c->credential = NULL;
-    c->goes_alone = false;
-    if (!credential_is_due(s, upstream_config(c->up), &ask)) {
+    if (!is_credential_due(c, &ask)) {
         link_now(c);
-    } else if (upstream_has_link(c->up, s->link_key)) {
+    } else if (upstream_has_link(c->up, c->session->link_key)) {
+        drop_credential(c);
         c->goes_alone = true;
         link_now(c);
+    } else if (c->credential) {
+        link_with_credential(c);
     } else {
-        c->credential = credential_fetch(&ask, on_credential, c);
+        c->credential = credential_fetch(&ask, on_late_credential, c);
     }
 }
 
@@ -533,6 +570,7 @@ static struct exec_what what_of(const struct call *c, int64_t parent)
         .body = mcp_params_raw(c->request),
         .mode = upstream_config(c->up)->audit,
         .parent = parent,
+        .own = c->own,
     };
 }
 
@@ -556,13 +594,11 @@ static void begin_light(struct call *c, const struct store_op *ops)
     begun(c, NULL, &err);
 }
 
-static void call_begin(struct call *c, int64_t parent)
+static void write_intent(struct call *c)
 {
     struct store_op ops[4];
 
     c->n_extra = gather_ops(c, ops);
-    c->attempts++;
-    c->state = CALL_BEGINNING;
     session_touch(c->session);
     if (c->replaces)
         session_touch(c->replaces);
@@ -570,9 +606,42 @@ static void call_begin(struct call *c, int64_t parent)
         begin_light(c, ops);
         return;
     }
-    struct exec_what what = what_of(c, parent);
+    struct exec_what what = what_of(c, c->parent);
     c->exec.user = c;
     exec_begin(c->home->audit, &c->exec, &what, ops, c->n_extra, on_begun);
+}
+
+/* The intent is written in any case: without the credential the call fails behind it. */
+static void on_credential(void *arg, const struct error *err)
+{
+    struct call *c = arg;
+
+    if (check_credential(c, err)) {
+        struct link_identity who = link_identity_of(c);
+        struct known *known = upstream_secrets(c->up, &who);
+        know_secrets(c, known);
+        known_unref(known);
+    }
+    write_intent(c);
+}
+
+/* A session's secrets are known before its intent is written, for its parameters may hold them. */
+static void call_begin(struct call *c, int64_t parent)
+{
+    struct credential_ask ask;
+
+    c->attempts++;
+    c->state = CALL_BEGINNING;
+    c->parent = parent;
+    drop_credential(c);
+    if (likely(!is_credential_due(c, &ask))) {
+        write_intent(c);
+    } else if (upstream_has_link(c->up, c->session->link_key)) {
+        know_secrets(c, upstream_link_known(c->up, c->session->link_key));
+        write_intent(c);
+    } else {
+        c->credential = credential_fetch(&ask, on_credential, c);
+    }
 }
 
 void call_init(struct call *c)
@@ -628,6 +697,7 @@ void call_settle(struct call *c)
     c->state = CALL_ENDING;
     session_touch(c->session);
     result.outcome = call_outcome_name(c->outcome);
+    result.own = c->own;
     if (c->has_answer) {
         const struct js_node *body = c->answer.error ? c->answer.error : c->answer.result;
         result.body = js_raw(&c->answer.doc, body);
@@ -674,6 +744,7 @@ void call_cancel(struct call *c, struct str reason)
 void call_release(struct call *c)
 {
     credential_free(c->credential);
+    known_unref(c->own.known);
     if (c->answer_mem)
         arena_free(c->answer_mem);
     if (c->up)

@@ -56,6 +56,7 @@ struct call {
     /* What it is about; set by the caller before call_start(), references are the call's. */
     const struct principal *who;
     const struct mcp_message *request;
+    struct own_secrets own; /* `known` is the call's: those of the link it goes through */
     enum mcp_era client_era;
     struct str client_version;   /* for the audit row */
     enum exec_kind kind;         /* EXEC_DURABLE, EXEC_NOTE, EXEC_HOUSEKEEPING */
@@ -98,7 +99,9 @@ struct call {
     const char *lost_reason;
     /* private */
     struct pending pending;
-    struct credential_fetch *credential; /* LINKING: what goes along is being looked up */
+    int64_t parent;                      /* the intent of the attempt before; 0: none */
+    struct credential_fetch *credential; /* what goes along is being looked up, or was; or NULL */
+    bool has_credential;                 /* … and was found; else `err` says why not */
     bool goes_alone;                     /* … and it is for this session alone */
     struct level_news *level;            /* LINKING: the server takes a log level first */
     struct str cancel_key;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast help: commands, error codes, exit codes, environment, and the printed reference pages;
  * all from tables. */
+#include "audit/redact.h"
 #include "cli/cli.h"
 #include "config/config.h"
 #include "rest/openapi.h"
@@ -90,12 +91,21 @@ static const char config_page_head[] =
     "in\n"
     "effect, without secrets.\n\n";
 
+static const char redaction_page_head[] =
+    "# Redaction\n\n"
+    "Printed by `holdfast help --markdown redaction` from the tables in "
+    "`src/audit/redact_table.c`.\n\n"
+    "Before a body, an error or a log line is written, secrets in it are replaced, unless the "
+    "server says `\"audit\": \"full\"`\n"
+    "(then bodies stay as they are). A result that is sent to the client is not changed.\n\n";
+
 static const struct page {
     const char *name, *head;
     void (*write)(struct buf *out);
 } pages[] = {
     {"config", config_page_head, config_write_reference},
     {"cli", "", cli_help_markdown},
+    {"redaction", redaction_page_head, redact_write_reference},
 };
 
 static void add_error(const struct error_info *info, struct buf *out)
@@ -164,7 +174,7 @@ int cmd_help(struct cli *cli)
         return cli_usage(cli, "help explains one thing at a time");
     buf_init(&out, 1024 * 1024);
     if (markdown && !(word && cli_help_page(word, &out)))
-        status = cli_usage(cli, "--markdown prints the page of config or cli");
+        status = cli_usage(cli, "--markdown prints the page of config, cli or redaction");
     else if (!markdown && !word)
         cli_help_all(&out);
     else if (!markdown && !add_topic(word, &out))

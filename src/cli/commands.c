@@ -37,7 +37,7 @@ static const struct cli_flag stdio_flags[] = {
 static const struct cli_flag config_flags[] = {CONFIG_FLAG, JSON_FLAG, END};
 static const struct cli_flag json_flags[] = {JSON_FLAG, END};
 static const struct cli_flag help_flags[] = {
-    {"--markdown", NULL, "print the reference page of config or cli"}, END};
+    {"--markdown", NULL, "print the reference page of config, cli or redaction"}, END};
 static const struct cli_flag audit_flags[] = {
     {"-n", "N", "how many (tail)"},
     {"--follow", NULL, "go on with new ones (tail)"},

@@ -139,6 +139,7 @@ static void start_item(struct batch *b, size_t i, struct str body)
         .profile = x->profile_name,
         .by_proxy = x->by_proxy,
         .endpoint = x->endpoint,
+        .path_key = x->path_key,
         .who = &x->who,
         .transport = x->transport,
     };

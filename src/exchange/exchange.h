@@ -158,6 +158,8 @@ enum step_result exchange_decode(struct exchange *x);
 /* note.c: what a note about this exchange says, and that of a tools/call refused before it began.
  */
 struct exec_what exchange_what(const struct exchange *x);
+/* The credential that the request came with.  Lives as long as the request. */
+struct own_secrets exchange_secrets(const struct exchange *x);
 void exchange_note_refusal(struct exchange *x);
 /* identify.c: who is calling. */
 enum step_result exchange_identify(struct exchange *x);

@@ -38,6 +38,7 @@ enum step_result exchange_forward(struct exchange *x)
     c->mem = x->mem;
     c->who = &x->who;
     c->request = &x->msg;
+    c->own = exchange_secrets(x);
     c->client_era = x->era;
     c->client_version = x->version->name;
     c->tool = x->tool;

@@ -22,6 +22,15 @@ static struct str name_of(const struct exchange *x)
     return x->tool.p ? x->tool : mcp_param_text(&x->msg, STR("name"), x->mem);
 }
 
+struct own_secrets exchange_secrets(const struct exchange *x)
+{
+    struct own_secrets own = {0};
+
+    if (x->who.credential.p)
+        own.credential = identity_presented(x->head, x->path_key, &own.credential_marker);
+    return own;
+}
+
 struct exec_what exchange_what(const struct exchange *x)
 {
     return (struct exec_what){
@@ -35,6 +44,7 @@ struct exec_what exchange_what(const struct exchange *x)
         .era = x->version->name,
         .body = mcp_params_raw(&x->msg),
         .mode = x->up ? upstream_config(x->up)->audit : AUDIT_REDACTED,
+        .own = exchange_secrets(x),
     };
 }
 

@@ -330,6 +330,18 @@ static bool find_credential(struct identify *q, struct str *ret)
            (!q->path_key.p || add_credential(q, q->path_key, ret));
 }
 
+struct str identity_presented(const struct http_head *head, struct str path_key,
+                              struct str *ret_marker)
+{
+    struct str bearer = bearer_of(http_header_get(head, STR("authorization")));
+    struct str key = bearer.p ? STR_NONE : http_header_get(head, STR("x-api-key"));
+
+    *ret_marker = bearer.p ? STR("[redacted: header Authorization]")
+                  : key.p  ? STR("[redacted: header X-API-Key]")
+                           : STR("[redacted: key in the path]");
+    return bearer.p ? bearer : key.p ? str_trim(key) : path_key;
+}
+
 static bool is_held_up(struct identity *id, const struct identify *q, const uint8_t digest[32])
 {
     uint64_t mark, *slot = familiar_slot(id, digest, &mark);

@@ -72,6 +72,10 @@ struct identify {
     bool is_held_up;
     struct list waiting;
 };
+/* The credential that a request carries, as identify() reads it; absent: none.  Borrowed from the
+ * head or the path.  *ret_marker is what the audit writes in its place. */
+struct str identity_presented(const struct http_head *head, struct str path_key,
+                              struct str *ret_marker);
 /* true: answered now.  false: `done` comes. */
 must_check bool identify(struct identity *id, struct identify *q);
 /* The asker goes away before `done`. */

@@ -5,6 +5,7 @@
  * again with the server's next list. */
 #include "pins/pins_impl.h"
 
+#include "audit/redact.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "json/write.h"
@@ -117,26 +118,46 @@ static struct str diff_of(const struct finding *one, const struct tool_row *was,
     return buf_str(out);
 }
 
+/* A server may have put a secret of its configuration into a definition.  In what is kept for a
+ * person to approve, nothing else is replaced: a token's shape could hide words from the person
+ * that a model reads. */
+static struct str hide_values(struct findings *f, struct str definition)
+{
+    struct buf clean;
+
+    buf_init(&clean, SIZE_MAX / 4);
+    if (definition.p && redact_unnamed(definition, false, &clean))
+        definition = arena_dup(f->mem, buf_str(&clean));
+    buf_release(&clean);
+    return definition;
+}
+
 static void write_body(struct findings *f, struct finding *one, struct store *store)
 {
     struct tool_row was = {.server = STR_NONE};
     struct str before =
         one->kind == FOUND_CHANGED ? definition_before(f, one, store, &was) : STR_NONE;
-    struct buf out, diff;
+    struct buf out, diff, clean;
     struct js_writer w;
 
     buf_init(&out, 8 * BODY_MAX);
     buf_init(&diff, 2 * PINS_MAX_DIFF);
+    buf_init(&clean, SIZE_MAX / 4);
+    before = hide_values(f, before); /* what an older version stored */
     js_begin(&w, &out);
     js_object(&w);
     if (was.server.p)
         write_digest(&w, "was", was.digest);
     write_digest(&w, "now", one->row.digest);
     js_kv_bool(&w, "held", one->is_held);
-    js_kv_string(&w, "diff", diff_of(one, &was, before, &diff));
+    struct str words = diff_of(one, &was, before, &diff);
+    if (words.p && redact_unnamed(words, true, &clean))
+        words = buf_str(&clean);
+    js_kv_string(&w, "diff", words);
     js_object_end(&w);
     if (out.n <= BODY_MAX)
         pins_event_body(&one->event, arena_dup(f->mem, buf_str(&out)));
+    buf_release(&clean);
     buf_release(&diff);
     buf_release(&out);
 }
@@ -223,6 +244,7 @@ static bool run_read(struct read_job *job, struct store *store)
 
     for (size_t i = 0; i < f->n; i++) {
         struct finding *one = &f->of[i];
+        one->row.definition = hide_values(f, one->row.definition);
         if (one->kind == FOUND_TRUSTED) {
             one->is_told = !trusted; /* one for all of them */
             trusted = true;

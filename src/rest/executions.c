@@ -27,6 +27,9 @@ static void record(struct api_call *c, struct str session, const struct audit_to
                     : STR("{\"message\":\"execution recorded\"}"));
     api_session(c, on_recorded);
     c->reg.name = session;
+    if (c->who.credential.p)
+        c->reg.own.credential =
+            identity_presented(c->http->head, STR_NONE, &c->reg.own.credential_marker);
     registry_record(c->sv->registry, &c->reg, told, n);
 }
 

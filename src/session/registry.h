@@ -56,6 +56,7 @@ struct registry_call {
     int64_t idle_ms; /* by which active and idle are told apart */
     /* Committed with the change or not at all; NULL: nothing. */
     const struct idempotency_row *once;
+    struct own_secrets own; /* the caller's, for what is recorded */
     void (*done)(struct registry_call *c);
     void *user;
 

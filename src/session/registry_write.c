@@ -290,6 +290,7 @@ static void record_now(struct registry_call *c)
         .at_ms = c->change.last_activity_ms,
         .told = c->told,
         .n = c->n_told,
+        .own = c->own,
         .extra = c->once ? &once : NULL,
         .n_extra = c->once ? 1 : 0,
     };

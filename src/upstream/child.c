@@ -534,6 +534,11 @@ int child_pid(const struct child *c)
     return c->pid;
 }
 
+void child_set_known(struct child *c, struct known *known)
+{
+    child_stderr_set_known(c->words, known);
+}
+
 struct str child_stderr_tail(const struct child *c, size_t max)
 {
     return child_stderr_newest(c->words, max);

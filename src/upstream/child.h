@@ -16,6 +16,7 @@
 #define CHILD_LOG_LINES_PER_S 20 /* of stderr, the rest is counted */
 
 struct child;
+struct known;
 struct child_events {
     /* Looks like JSON ('{' or '['); lives only for the call. */
     void (*on_line)(void *arg, struct str line);
@@ -39,6 +40,9 @@ void child_free(struct child *c);
  * while its pipes are still read.  What is left of it goes with keeper_stop(). */
 void child_retire(struct child *c);
 int child_pid(const struct child *c); /* 0 until started */
+/* What it was started with beside the configuration, and must not show of its stderr; a reference
+ * is taken.  NULL: nothing. */
+void child_set_known(struct child *c, struct known *known);
 /* Newest bytes; valid until the next turn. */
 struct str child_stderr_tail(const struct child *c, size_t max);
 /* For tests: how long after child_end() each step comes. */

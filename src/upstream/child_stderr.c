@@ -7,6 +7,7 @@
  * also all that is kept of one that never ends. */
 #include "upstream/child_stderr.h"
 
+#include "audit/redact.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "upstream/child.h"
@@ -24,6 +25,7 @@ struct child_stderr {
     unsigned in_window;
     uint64_t left_out; /* in the present second */
     uint64_t logged, suppressed;
+    struct known *known; /* beside what is published; NULL: nothing */
     struct loop_timer *window_end;
 };
 
@@ -56,9 +58,28 @@ void child_stderr_free(struct child_stderr *s)
         return;
     say_left_out(s);
     loop_timer_free(s->window_end);
+    known_unref(s->known);
     buf_release(&s->ring);
     buf_release(&s->line);
     free(s);
+}
+
+void child_stderr_set_known(struct child_stderr *s, struct known *known)
+{
+    known_unref(s->known);
+    s->known = known_ref(known);
+}
+
+/* The log itself takes out what is published. */
+static void log_clean(const struct child_stderr *s, struct str line)
+{
+    struct buf clean;
+
+    buf_init_secret(&clean, SIZE_MAX);
+    if (s->known && redact_line(s->known, line, &clean))
+        line = buf_str(&clean);
+    log_info("server stderr", LZ("server", s->server), LS("line", line));
+    buf_release(&clean);
 }
 
 static void log_stderr_line(struct child_stderr *s, int64_t now_ms)
@@ -71,7 +92,7 @@ static void log_stderr_line(struct child_stderr *s, int64_t now_ms)
     if (s->in_window < CHILD_LOG_LINES_PER_S) {
         s->in_window++;
         s->logged++;
-        log_info("server stderr", LZ("server", s->server), LS("line", buf_str(&s->line)));
+        log_clean(s, buf_str(&s->line));
         return;
     }
     if (s->left_out++ == 0)

@@ -8,9 +8,12 @@
 #include "io/loop.h"
 
 struct child_stderr;
+struct known;
 /* `server` is borrowed. */
 struct child_stderr *child_stderr_new(struct loop *loop, const char *server) must_check;
 void child_stderr_free(struct child_stderr *s);
+/* Secrets of the child's session, taken out of what is logged and told; a reference is taken. */
+void child_stderr_set_known(struct child_stderr *s, struct known *known);
 void child_stderr_take(struct child_stderr *s, struct str bytes, int64_t now_ms);
 void child_stderr_flush(struct child_stderr *s, int64_t now_ms); /* logs an unfinished line */
 struct str child_stderr_newest(const struct child_stderr *s, size_t max); /* until the next take */

@@ -4,31 +4,70 @@
  * watch) has the defaults, and lacks what has none. */
 #include "upstream/upstream_impl.h"
 
+#include "audit/known.h"
+
 #define FILLED_BYTES (8u * 1024 * 1024) /* more than a configuration and what is told can make */
 
-void link_fill(struct link *l, const struct link_identity *who)
+static const struct config_pair *fill_pairs(const struct server_config *c,
+                                            const struct link_identity *who, struct arena *mem,
+                                            size_t *ret_n)
 {
-    const struct server_config *c = l->up->config;
     const struct config_pair *from = c->kind == SERVER_HTTP ? c->headers : c->env;
     size_t n = c->kind == SERVER_HTTP ? c->n_headers : c->n_env;
-    struct config_pair *filled;
+    struct config_pair *filled = arena_zalloc(mem, n * sizeof(*filled));
     struct str missing;
     struct buf value;
 
-    if (!c->takes_context)
-        return;
-    l->is_told = who->n_told > 0;
-    l->hidden = arena_new_hidden(FILLED_BYTES);
-    l->pairs = filled = arena_zalloc(l->hidden, n * sizeof(*filled));
+    *ret_n = 0;
     buf_init_secret(&value, FILLED_BYTES);
     for (size_t i = 0; i < n; i++) {
         buf_reset(&value);
         if (!config_pair_fill(&from[i], who->told, who->n_told, &value, &missing))
             continue;
-        filled[l->n_pairs++] = (struct config_pair){.name = from[i].name,
-                                                    .value = arena_dup(l->hidden, buf_str(&value))};
+        filled[(*ret_n)++] =
+            (struct config_pair){.name = from[i].name, .value = arena_dup(mem, buf_str(&value))};
     }
     buf_release(&value);
+    return filled;
+}
+
+void link_fill(struct link *l, const struct link_identity *who)
+{
+    if (!l->up->config->takes_context)
+        return;
+    l->is_told = who->n_told > 0;
+    l->hidden = arena_new_hidden(FILLED_BYTES);
+    l->pairs = fill_pairs(l->up->config, who, l->hidden, &l->n_pairs);
+}
+
+struct known *upstream_secrets(const struct upstream *u, const struct link_identity *who)
+{
+    const struct server_config *c = u->config;
+    const char *kind = c->kind == SERVER_HTTP ? "header" : "env";
+    bool is_told = c->takes_context && who->n_told > 0;
+    struct known *known;
+    struct arena *mem;
+    size_t n = 0;
+
+    if (!who->credential.value.p && !is_told)
+        return NULL;
+    known = known_new(false);
+    mem = arena_new_hidden(2 * FILLED_BYTES);
+    if (who->credential.value.p)
+        known_add_setting(known, who->credential.value,
+                          arena_printf(mem, "credential %.*s of %.*s",
+                                       STR_ARG(c->credential_service), STR_ARG(c->name)));
+    for (size_t i = 0; i < who->n_told; i++)
+        known_add_setting(known, who->told[i].value,
+                          arena_printf(mem, "context %.*s", STR_ARG(who->told[i].name)));
+    const struct config_pair *pairs = is_told ? fill_pairs(c, who, mem, &n) : NULL;
+    for (size_t i = 0; i < n; i++)
+        known_add_setting(
+            known, pairs[i].value,
+            arena_printf(mem, "%s %.*s of %.*s", kind, STR_ARG(pairs[i].name), STR_ARG(c->name)));
+    known_finish(known);
+    arena_free(mem);
+    return known;
 }
 
 const struct config_pair *link_pairs(const struct link *l, size_t *ret_n)

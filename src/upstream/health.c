@@ -4,6 +4,7 @@
  * ended it ourselves.  Counts are kept by name, so that a reload goes on with them. */
 #include "upstream/upstream_impl.h"
 
+#include "audit/redact.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -70,7 +71,7 @@ void upstream_failed(struct upstream *u, const struct error *err)
     t->calls++;
     t->failures++;
     t->last_failed_mono_ms = loop_now_ms(u->set->loop);
-    snprintf(t->last_error, sizeof(t->last_error), "%s", err->text);
+    redact_cut(NULL, err->text, t->last_error, sizeof(t->last_error));
     u->recent = u->recent << 1 | 1;
     u->n_recent += u->n_recent < RECENT;
     u->failed_in_row++;
@@ -82,7 +83,7 @@ void upstream_start_failed(struct upstream *u, const struct error *err)
 
     t->failures++;
     t->last_failed_mono_ms = loop_now_ms(u->set->loop);
-    snprintf(t->last_error, sizeof(t->last_error), "%s", err->text);
+    redact_cut(NULL, err->text, t->last_error, sizeof(t->last_error));
 }
 
 const char *health_state_name(enum health_state state)

@@ -8,6 +8,7 @@
  * map and is freed at the end of the turn. */
 #include "upstream/upstream_impl.h"
 
+#include "audit/redact.h"
 #include "base/log.h"
 #include "json/write.h"
 
@@ -33,6 +34,23 @@ static void take_credential(struct link *l, const struct link_credential *c)
         (struct link_credential){c->as, arena_dup(l->mem, c->name), secret_view(&l->secret)};
 }
 
+struct known *link_known(const struct link *l)
+{
+    return l->known;
+}
+
+struct known *upstream_link_known(const struct upstream *u, struct str key)
+{
+    const struct link *l = map_get(&u->links, key);
+    return l ? l->known : NULL;
+}
+
+static void clean_error(const struct link *l, struct error *err)
+{
+    if (l->known)
+        redact_cut(l->known, err->text, err->text, sizeof(err->text));
+}
+
 struct link *link_new(struct upstream *u, const struct link_identity *who, enum mcp_era era,
                       bool is_probe)
 {
@@ -47,6 +65,7 @@ struct link *link_new(struct upstream *u, const struct link_identity *who, enum 
     l->initialize_params = arena_dup(l->mem, who->initialize_params);
     take_credential(l, &who->credential);
     link_fill(l, who);
+    l->known = upstream_secrets(u, who);
     l->last_used_ms = l->moved_ms = loop_now_ms(u->set->loop);
     list_init(&l->waiters);
     list_init(&l->pendings);
@@ -69,6 +88,7 @@ static void reap_link(struct loop_task *task)
     link_forget_own(l);
     upstream_unref(l->up);
     secret_release(&l->secret);
+    known_unref(l->known);
     arena_free(l->hidden);
     arena_free(l->mem);
     free(l);
@@ -116,10 +136,12 @@ static bool is_request(const struct pending *p)
 void pending_fail(struct pending *p, const struct error *err)
 {
     bool left = p->left;
+    struct error clean = *err;
+    clean_error(p->link, &clean);
     if (is_request(p))
-        upstream_failed(p->link->up, err);
+        upstream_failed(p->link->up, &clean);
     forget(p);
-    p->on_fail(p, err, left);
+    p->on_fail(p, &clean, left);
 }
 
 /* What its session brought may be why, and says nothing of others; nor are the server's last words
@@ -140,6 +162,7 @@ void link_end(struct link *l, const struct error *why)
 
     if (l->state == LINK_ENDED)
         return;
+    clean_error(l, &err);
     /* A modern link opens without a word, so a process that never spoke did not start either. */
     bool failed_start = l->state == LINK_OPENING || (l->counts && !l->has_answered);
     l->state = LINK_ENDED;
@@ -187,6 +210,7 @@ static void on_deadline(struct deadline *d)
               "%.*s did not answer within %lld %s%s; try again, or raise its \"timeout\"",
               STR_ARG(l->up->config->name), ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s",
               pending_odd(p));
+    clean_error(l, &err);
     l->timeouts++;
     if (is_request(p))
         upstream_failed(l->up, &err);

@@ -37,6 +37,7 @@ static void stdio_open(struct link *l)
         with.env = env;
     }
     l->wire = child_start(s->loop, s->keeper, &with, &events, l);
+    child_set_known(l->wire, l->known);
     link_up_later(l);
 }
 

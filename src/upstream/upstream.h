@@ -19,6 +19,7 @@
 struct upstreams;
 struct upstream;
 struct link;
+struct known;
 struct pending;
 struct keeper;
 struct builtin;
@@ -194,7 +195,16 @@ must_check bool upstream_link(struct upstream *u, const struct link_identity *wh
                               struct link_wait *wait, struct link **ret, struct error *err);
 void link_wait_cancel(struct link_wait *w);
 struct upstream *link_upstream(const struct link *l);
-uint64_t link_generation(const struct link *l); /* unlike for every link ever opened */
+/* Secrets that the session brought, to be replaced in what is recorded; NULL: none.  Whoever needs
+ * them longer than the link lives takes a reference (audit/known.h). */
+struct known *link_known(const struct link *l);
+/* The same before there is a link, which would be opened for `who`: finished, and the caller's;
+ * NULL: the session brings no secret. */
+must_check struct known *upstream_secrets(const struct upstream *u,
+                                          const struct link_identity *who);
+struct known *upstream_link_known(const struct upstream *u,
+                                  struct str key); /* of the link that stands */
+uint64_t link_generation(const struct link *l);    /* unlike for every link ever opened */
 enum mcp_era link_era(const struct link *l);
 /* True when this link holds state that would be lost with it. */
 bool link_is_stateful(const struct link *l);

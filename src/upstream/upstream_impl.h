@@ -38,6 +38,7 @@ struct link {
     struct arena *hidden;              /* … their memory; NULL: none */
     struct link_credential credential; /* its name is in mem, its value … */
     struct secret secret;              /* … here */
+    struct known *known;               /* what only this session has of these; NULL: nothing */
     struct str key, owner;             /* owned, in mem */
     struct str initialize_params;
     struct arena *mem;

@@ -233,9 +233,9 @@ TEST(test_cli_help__prints_pages_on_demand_only)
     check_says("holdfast help --markdown cli", "# Commands\n");
     check_says("holdfast help --markdown config", "mcpServers");
     check_refused("holdfast help --markdown up", 2,
-                  "holdfast: --markdown prints the page of config or cli");
+                  "holdfast: --markdown prints the page of config, cli or redaction");
     check_refused("holdfast help --markdown", 2,
-                  "holdfast: --markdown prints the page of config or cli");
+                  "holdfast: --markdown prints the page of config, cli or redaction");
 }
 
 TEST(test_cli_version__is_data)
