@@ -55,7 +55,7 @@ static bool start_services(struct gateway *g, struct error *err)
 
     int64_t ended = 0;
     if (!ground_open(&ground, &g->ground, err) || !gateway_open_undelivered(g, err) ||
-        !gateway_open_keyring(g, err) ||
+        !gateway_open_keyring(g, err) || !gateway_open_token_key(g, err) ||
         (ground_is_shared(g->ground) &&
          !follow_position(ground_write_store(g->ground), &ended, err)))
         return false;

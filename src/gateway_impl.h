@@ -38,6 +38,7 @@ must_check bool gateway_start_listening(struct gateway *g, struct error *err);
 must_check bool gateway_start_quotas(struct gateway *g, struct error *err);
 void gateway_start_registry(struct gateway *g);
 void gateway_start_docs(struct gateway *g);
+must_check bool gateway_open_token_key(struct gateway *g, struct error *err);
 must_check bool gateway_start_identity(struct gateway *g, struct error *err);
 void gateway_start_audit(struct gateway *g);
 void gateway_start_sessions(struct gateway *g, int64_t ended);

@@ -16,6 +16,7 @@
 #include "servers/sample.h"
 #include "servers/session.h"
 #include "session/follow.h"
+#include "store/claim.h"
 #include "store/redis_listen.h"
 
 #include <stdio.h>
@@ -118,6 +119,18 @@ static void on_session_sealed(void *arg, struct str link_key)
     upstreams_end_links(g->sv.upstreams, link_key, "its credentials were changed");
 }
 
+/* Nodes with other keys could not open what this one seals, or would refuse its tokens. */
+static bool claim_master(struct store *store, struct master *master, struct str path,
+                         struct error *err)
+{
+    const struct key_claim claim = {
+        .file = "master.key", .variable = "HOLDFAST_MASTER_KEY_FILE", .path = path};
+    uint8_t prints[MASTER_KEYS_MAX][32];
+    size_t n = master_fingerprints(master, prints);
+
+    return claim_key(store, &claim, (const uint8_t(*)[32])prints, n, err);
+}
+
 /* The master key, made at the first start; never anew over credentials that an old one sealed. */
 bool gateway_open_keyring(struct gateway *g, struct error *err)
 {
@@ -132,6 +145,10 @@ bool gateway_open_keyring(struct gateway *g, struct error *err)
     if (!keyring_fits(store, master, &any, err)) {
         master_free(master);
         return error_wrap(err, "%.*s", STR_ARG(path));
+    }
+    if (ground_is_shared(g->ground) && !claim_master(store, master, path, err)) {
+        master_free(master);
+        return false;
     }
     struct keyring_config config = {.loop = sv->loop, .master = master, .path = path};
     sv->keyring = keyring_new(&config);
@@ -202,19 +219,28 @@ void gateway_start_docs(struct gateway *g)
 }
 
 /* Who is calling, and who signs in.  Nodes on one store share the key of access tokens. */
-bool gateway_start_identity(struct gateway *g, struct error *err)
+bool gateway_open_token_key(struct gateway *g, struct error *err)
 {
     static const struct key_file words = {.name = "the key of access tokens",
                                           .or_move = "away: users then sign in again"};
-    struct services *sv = &g->sv;
-    uint8_t seed[KEY_FILE_BYTES];
+    uint8_t seed[KEY_FILE_BYTES], print[1][32];
     bool is_own;
 
     struct str path = datadir_token_key(g->options.data_dir, g->mem, &is_own);
     if (!key_file_load(&words, path, is_own, seed, err))
         return false;
+    const struct key_claim claim = {
+        .file = "token.key", .variable = "HOLDFAST_TOKEN_KEY_FILE", .path = path};
     g->own_tokens = own_tokens_new(seed);
     crypto_wipe(seed, sizeof(seed));
+    own_tokens_fingerprint(g->own_tokens, print[0]);
+    return !ground_is_shared(g->ground) ||
+           claim_key(ground_write_store(g->ground), &claim, (const uint8_t(*)[32])print, 1, err);
+}
+
+bool gateway_start_identity(struct gateway *g, struct error *err)
+{
+    struct services *sv = &g->sv;
     struct identity_config identity = {
         .loop = sv->loop,
         .lanes = sv->lanes,

@@ -184,7 +184,8 @@ static bool start_writer(struct ground *g, struct error *err)
     g->writer.previous = STR_NONE;
     note_writer(g);
     return chain_open(key, is_own, g->writer.number, &g->chain, err) &&
-           (!ground_is_shared(g) || chain_claim(g->chain, g->stores[0], false, err)) &&
+           (!ground_is_shared(g) ||
+            chain_claim(g->chain, g->stores[0], false, claim_where(key, g->mem), err)) &&
            chain_load(g->chain, g->stores[0], err);
 }
 
@@ -283,7 +284,8 @@ static bool run_lapsed(struct read_job *job, struct store *store)
     static const uint8_t nothing[32];
     bool is_ours = false;
     g->n_lapsed = 0;
-    return claim_make(store, STR("close-lapsed"), nothing, LEASE_MS, &is_ours, &job->err) &&
+    return claim_make(store, STR("close-lapsed"), nothing, STR_NONE, LEASE_MS, &is_ours,
+                      &job->err) &&
            (!is_ours || audit_close_lapsed(store, g->chain, &g->n_lapsed, &job->err));
 }
 

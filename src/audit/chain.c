@@ -215,21 +215,26 @@ bool chain_check_key(struct chain *c, struct store *store, struct error *err)
     return ok;
 }
 
-bool chain_claim(struct chain *c, struct store *store, bool read_only, struct error *err)
+bool chain_claim(struct chain *c, struct store *store, bool read_only, struct str where,
+                 struct error *err)
 {
     static const struct str name = {"audit-key", 9};
-    uint8_t own[SHA256_BYTES], claimed[SHA256_BYTES];
-    bool is_ours = false, found = false;
+    uint8_t own[SHA256_BYTES];
+    struct arena *mem = arena_new(1 << 20);
+    struct claim *claimed = NULL;
+    bool is_ours = false;
     chain_derive(c, "the claim on a shared store", own);
-    if ((!read_only && !claim_make(store, name, own, CLAIM_FOR_EVER, &is_ours, err)) ||
-        (!is_ours && !claim_value(store, name, claimed, &found, err)))
-        return false;
-    if (is_ours || !found || crypto_equal(own, claimed, sizeof(own)))
-        return true;
-    return error_set(err, ERR_CONFIG,
-                     "the database is sealed with another audit key than this node's; copy "
-                     "audit.key from the data directory of a node that uses it, or name that file "
-                     "with HOLDFAST_AUDIT_KEY_FILE");
+    bool ok = (read_only || claim_make(store, name, own, where, CLAIM_FOR_EVER, &is_ours, err)) &&
+              (is_ours || claim_get(store, name, mem, &claimed, err));
+    if (ok && claimed && !crypto_equal(own, claimed->value, sizeof(own)))
+        ok =
+            error_set(err, ERR_CONFIG,
+                      "the database is sealed with another audit key than this node's; copy "
+                      "audit.key from %.*s, or name that file with HOLDFAST_AUDIT_KEY_FILE",
+                      STR_ARG(claimed->where.p ? claimed->where
+                                               : STR("the data directory of a node that uses it")));
+    arena_free(mem);
+    return ok;
 }
 
 /* Forgets this transaction's numbers. */

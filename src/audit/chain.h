@@ -32,7 +32,7 @@ must_check bool chain_check_key(struct chain *c, struct store *store, struct err
 /* Where several nodes share a store all must seal with one key: the first to start claims the store
  * for its key, whoever comes with another is refused (ERR_CONFIG).  A read-only store is only
  * asked, and one that nobody has claimed yet will do. */
-must_check bool chain_claim(struct chain *c, struct store *store, bool read_only,
+must_check bool chain_claim(struct chain *c, struct store *store, bool read_only, struct str where,
                             struct error *err);
 
 /* The tenant under which our own events (anchors, writers) are chained; no key belongs to it. */

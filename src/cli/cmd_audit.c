@@ -377,7 +377,7 @@ static bool run_verify(struct audit_cmd *c, struct error *err)
                          "verify needs the key beside the database: run it there with --data DIR");
     if (!chain_open(datadir_audit_key(c->data_dir, c->cli->mem, NULL), false, 0, &chain, err))
         return false;
-    if ((c->database.is_postgres && !chain_claim(chain, c->store, true, err)) ||
+    if ((c->database.is_postgres && !chain_claim(chain, c->store, true, STR_NONE, err)) ||
         !map_anchors(c, &anchors, err)) {
         chain_free(chain);
         return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast key create|list|revoke|rotate-master: through the daemon when one runs, so that it acts
- * on a revocation at once; else on the store itself (other nodes on a shared one hear of it). The
- * key goes to standard output and nowhere else; it is never shown again. */
+/* holdfast key create|list|revoke|rotate-master|rotate-token: through the daemon when one runs, so
+ * that it acts on a revocation at once; else on the store itself (other nodes on a shared one hear
+ * of it). The key goes to standard output and nowhere else; it is never shown again. */
 #include "cli/cli.h"
 
 #include "base/clock.h"
@@ -313,6 +313,11 @@ static bool run_rotate(struct key_cmd *c, struct error *err)
     return key_rotate(c->cli, c->json, &c->out, err);
 }
 
+static bool run_rotate_token(struct key_cmd *c, struct error *err)
+{
+    return key_rotate_token(c->cli, c->json, &c->out, err);
+}
+
 static const struct key_verb verbs[] = {
     {"create",
      true,
@@ -323,6 +328,7 @@ static const struct key_verb verbs[] = {
     {"list", false, 0, {"--tenant", "--data", "--json"}, run_list},
     {"revoke", true, 1, {"--data", "--json"}, run_revoke},
     {"rotate-master", true, 0, {"--new-file", "--reseal", "--data", "--json"}, run_rotate},
+    {"rotate-token", true, 0, {"--data", "--json"}, run_rotate_token},
 };
 
 int cmd_key(struct cli *cli)

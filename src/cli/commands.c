@@ -170,10 +170,11 @@ const struct cli_command cli_commands[] = {
     {
         .name = "key",
         .group = "Run",
-        .usage = "create [flags] | list [--tenant NAME] | revoke ID | rotate-master [flags]",
+        .usage = "create [flags] | list [--tenant NAME] | revoke ID | rotate-master [flags] | "
+                 "rotate-token",
         .summary =
             "Make, list and revoke the keys that clients authenticate with; renew the master "
-            "key that seals stored credentials.",
+            "key that seals stored credentials, and the one that signs access tokens.",
         .examples = {"holdfast key create --name laptop --server files --expires 90d",
                      "holdfast key revoke 3k9x0q2m7a1z"},
         .flags = key_flags,

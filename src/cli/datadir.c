@@ -86,22 +86,56 @@ static bool make_dirs(const char *path, struct error *err)
     return true;
 }
 
-/* Whoever may write here may put his own database or socket in the place of ours. */
-static bool check_private(const char *path, struct error *err)
+/* Who may write to the directory may put another database or socket in the place of ours. */
+static bool check_directory(const char *path, struct stat *st, struct error *err)
+{
+    if (stat(path, st) < 0)
+        return error_sys(err, ERR_CONFIG, errno, "cannot look at the data directory %s", path);
+    if (!S_ISDIR(st->st_mode))
+        return error_set(err, ERR_CONFIG, "%s is no directory; give another --data", path);
+    if (st->st_mode & (S_IWGRP | S_IWOTH))
+        return error_set(err, ERR_CONFIG,
+                         "%s may write to the data directory %s; run: chmod go-w %s, or give "
+                         "another --data",
+                         st->st_mode & S_IWOTH ? "everybody" : "the group", path, path);
+    return key_file_check_owner(st, path, err);
+}
+
+/* Those that may read a file, but for who cannot reach it through the directory. */
+static mode_t readers(mode_t file, mode_t dir)
+{
+    return (dir & S_IXGRP ? file & S_IRGRP : 0) | (dir & S_IXOTH ? file & S_IROTH : 0);
+}
+
+/* One that is not there is made by whoever needs it, for its owner alone. */
+static bool check_file(const char *path, mode_t dir_mode, struct error *err)
 {
     struct stat st;
 
     if (stat(path, &st) < 0)
-        return error_sys(err, ERR_CONFIG, errno, "cannot look at the data directory %s", path);
-    if (!S_ISDIR(st.st_mode))
-        return error_set(err, ERR_CONFIG, "%s is no directory; give another --data", path);
-    if (st.st_mode & S_IWOTH)
-        return error_set(
-            err, ERR_CONFIG,
-            "everybody may write to the data directory %s; chmod o-w it, or give another "
-            "--data",
-            path);
-    return true;
+        return errno == ENOENT || error_sys(err, ERR_CONFIG, errno, "cannot look at %s", path);
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return error_set(err, ERR_CONFIG, "others may write to %s; run: chmod 600 %s", path, path);
+    if (readers(st.st_mode, dir_mode))
+        return error_set(err, ERR_CONFIG,
+                         "others may read %s, which holds what is private; run: "
+                         "chmod 600 %s",
+                         path, path);
+    return key_file_check_owner(&st, path, err);
+}
+
+static bool check_private(struct str dir, const char *path, struct arena *mem, struct error *err)
+{
+    static const char *const names[] = {
+        "holdfast.db",         "holdfast.db-wal", "holdfast.db-shm", "spool.db",
+        "audit-anchors.jsonl", "audit.key",       "master.key",      "token.key",
+    };
+    struct stat st;
+    bool ok = check_directory(path, &st, err);
+
+    for (size_t i = 0; ok && i < countof(names); i++)
+        ok = check_file(datadir_path(dir, names[i], mem).p, st.st_mode, err);
+    return ok;
 }
 
 /* 0 when there is no number in it (yet). */
@@ -151,7 +185,7 @@ bool datadir_own(struct str dir, struct datadir **ret, struct error *err)
     struct arena *mem = arena_new(64 * 1024);
     const char *path = datadir_path(dir, "lock", mem).p, *top = arena_dup(mem, dir).p;
     int fd = -1;
-    bool ok = make_dirs(top ? top : "", err) && check_private(top, err);
+    bool ok = make_dirs(top ? top : "", err) && check_private(dir, top, mem, err);
 
     if (ok) {
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast key rotate-master.  The data directory is owned meanwhile, also with PostgreSQL: a
- * daemon would go on wrapping new keys with the old master.  What it does is session/rotate.c; a
- * new key from a file is checked like the one in use. */
+/* holdfast key rotate-master and rotate-token.  The data directory is owned meanwhile, also with
+ * PostgreSQL: a daemon would go on wrapping new keys with the old master.  What it does is
+ * session/rotate.c; a new key from a file is checked like the one in use. */
 #include "cli/key_rotate.h"
 
+#include "base/random.h"
 #include "cli/datadir.h"
 #include "config/config.h"
 #include "crypto/hash.h"
+#include "crypto/key_file.h"
 #include "crypto/master.h"
+#include "identity/own_tokens.h"
 #include "session/rotate.h"
+#include "store/claim.h"
 #include "store/database.h"
 
 #include <errno.h>
@@ -79,6 +83,60 @@ bool key_rotate(struct cli *cli, bool json, struct buf *out, struct error *err)
     crypto_wipe(fresh, sizeof(fresh));
     if (ok)
         tell(&told, json, out);
+    if (store)
+        store_close(store);
+    datadir_release(owned);
+    return ok;
+}
+
+/* Put into the file first: if the claim then fails, only this node is refused, and running the
+ * command again mends that. */
+static bool renew_token_key(struct store *store, struct str path, struct error *err)
+{
+    const struct key_claim claim = {
+        .file = "token.key", .variable = "HOLDFAST_TOKEN_KEY_FILE", .path = path};
+    uint8_t seed[KEY_FILE_BYTES], print[32];
+    char text[2 * KEY_FILE_BYTES + 2];
+
+    random_bytes(seed, sizeof(seed));
+    hex_encode(seed, sizeof(seed), text);
+    text[2 * KEY_FILE_BYTES] = '\n';
+    struct own_tokens *tokens = own_tokens_new(seed);
+    own_tokens_fingerprint(tokens, print);
+    own_tokens_free(tokens);
+    bool ok = key_file_put(path.p, str_n(text, 2 * KEY_FILE_BYTES + 1), false) ||
+              error_sys(err, ERR_CONFIG, errno, "%s cannot be written", path.p);
+    crypto_wipe(seed, sizeof(seed));
+    crypto_wipe(text, sizeof(text));
+    return ok && claim_key_rotated(store, &claim, print, err);
+}
+
+bool key_rotate_token(struct cli *cli, bool json, struct buf *out, struct error *err)
+{
+    struct datadir *owned = NULL;
+    struct store *store = NULL;
+    struct str data_dir, path;
+    struct database db;
+    bool is_own, ok;
+
+    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &data_dir, err) ||
+        !database_choose(str_of(getenv("DATABASE_URL")), data_dir, cli->mem, &db, err))
+        return false;
+    path = datadir_token_key(data_dir, cli->mem, &is_own);
+    if (key_is_handed_over(path.p))
+        return error_set(err, ERR_CONFIG,
+                         "%s was handed over by the service manager; replace the credential there",
+                         path.p);
+    ok = datadir_own(data_dir, &owned, err) &&
+         database_open(&db, (struct store_config){0}, &store, err) &&
+         renew_token_key(store, path, err);
+    if (ok && json)
+        buf_addf(out, "{\"rotated\":\"token.key\"}");
+    else if (ok)
+        buf_addf(out,
+                 "%s is new: access tokens end now, refresh tokens go on; copy it to the other "
+                 "nodes of this database and start them again\n",
+                 path.p);
     if (store)
         store_close(store);
     datadir_release(owned);

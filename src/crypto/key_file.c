@@ -103,6 +103,15 @@ bool key_is_handed_over(const char *path)
     return n > 0 && strncmp(path, dir, n) == 0 && path[n] == '/';
 }
 
+bool key_file_check_owner(const struct stat *st, const char *path, struct error *err)
+{
+    return st->st_uid == geteuid() || st->st_uid == 0 ||
+           error_set(err, ERR_CONFIG,
+                     "%s belongs to another user (uid %u), who could change it; Holdfast runs as "
+                     "uid %u; run: chown %u %s",
+                     path, (unsigned)st->st_uid, (unsigned)geteuid(), (unsigned)geteuid(), path);
+}
+
 struct str key_file_handed_over(const char *name, struct arena *mem)
 {
     const char *dir = getenv("CREDENTIALS_DIRECTORY");
@@ -124,6 +133,8 @@ static bool read_key(const struct key_file *f, int fd, const char *path,
     if (st.st_mode & (key_is_handed_over(path) ? 007 : 077))
         return error_set(err, ERR_CONFIG, "%s %s can be read by others; run: chmod 600 %s", f->name,
                          path, path);
+    if (!key_file_check_owner(&st, path, err))
+        return false;
     ssize_t n = read(fd, text, sizeof(text));
     bool ok = n >= KEY_TEXT - 1 && n <= KEY_TEXT && (n < KEY_TEXT || text[KEY_TEXT - 1] == '\n') &&
               hex_decode(str_n(text, KEY_TEXT - 1), ret_key, KEY_FILE_BYTES);

@@ -27,5 +27,9 @@ must_check bool key_file_put(const char *path, struct str text, bool first);
  * of such a file as rights of its group. */
 struct str key_file_handed_over(const char *name, struct arena *mem);
 bool key_is_handed_over(const char *path);
+/* Of the user we run as, or of root: who else owns a file may read and change it, whatever its mode
+ * is.  Else ERR_CONFIG. */
+struct stat;
+must_check bool key_file_check_owner(const struct stat *st, const char *path, struct error *err);
 
 #endif

@@ -37,6 +37,15 @@ struct str master_id(const struct master *m)
     return str_of(m->keys[0].id);
 }
 
+size_t master_fingerprints(const struct master *m, uint8_t ret[MASTER_KEYS_MAX][32])
+{
+    for (size_t i = 0; i < m->n; i++) {
+        struct str parts[] = {STR("the master key "), str_of(m->keys[i].id)};
+        sha256_parts(parts, countof(parts), ret[i]);
+    }
+    return m->n;
+}
+
 bool master_has_old(const struct master *m)
 {
     return m->n > 1;

@@ -29,6 +29,8 @@ struct master;
 must_check bool master_load(struct str path, bool create, struct master **ret, struct error *err);
 void master_free(struct master *m); /* wipes; NULL is fine */
 struct str master_id(const struct master *m);
+/* Of all keys there are, the one in use first; how many.  They tell nothing of the keys. */
+size_t master_fingerprints(const struct master *m, uint8_t ret[MASTER_KEYS_MAX][32]);
 /* Are there older keys, that a rotation has not done with? */
 bool master_has_old(const struct master *m);
 

@@ -210,9 +210,10 @@ static bool check_file(int fd, const char *path, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "the master key %s is no regular file; put the key file in its place",
                          path);
-    return !(st.st_mode & (key_is_handed_over(path) ? 007 : 077)) ||
-           error_set(err, ERR_CONFIG, "the master key %s can be read by others; run: chmod 600 %s",
-                     path, path);
+    if (st.st_mode & (key_is_handed_over(path) ? 007 : 077))
+        return error_set(err, ERR_CONFIG,
+                         "the master key %s can be read by others; run: chmod 600 %s", path, path);
+    return key_file_check_owner(&st, path, err);
 }
 
 static bool read_file(int fd, const char *path, struct master *m, struct error *err)

@@ -14,6 +14,7 @@ struct own_tokens {
     EVP_PKEY *key;
     struct jwt_keys *keys; /* the public half */
     char kid[17];
+    uint8_t fingerprint[32];
 };
 
 static const struct str audience = {OWN_ISSUER, sizeof(OWN_ISSUER) - 1};
@@ -37,11 +38,17 @@ struct own_tokens *own_tokens_new(const uint8_t seed[32])
         die("OpenSSL does not take an Ed25519 key");
     sha256(str_n((const char *)public_half, n), digest);
     hex_encode(digest, 8, o->kid);
+    memcpy(o->fingerprint, digest, sizeof(o->fingerprint));
     o->keys = jwt_keys_new();
     if (!jwt_keys_take(o->keys, str_of(o->kid), JWT_EDDSA,
                        EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, public_half, n), &err))
         die("OpenSSL does not take an Ed25519 key");
     return o;
+}
+
+void own_tokens_fingerprint(const struct own_tokens *o, uint8_t ret[32])
+{
+    memcpy(ret, o->fingerprint, sizeof(o->fingerprint));
 }
 
 void own_tokens_free(struct own_tokens *o)

@@ -15,6 +15,8 @@ struct own_tokens;
 /* The seed is the private key; nodes that share a store share it. */
 struct own_tokens *own_tokens_new(const uint8_t seed[32]) must_check;
 void own_tokens_free(struct own_tokens *o); /* NULL is fine */
+/* A digest of the public half. */
+void own_tokens_fingerprint(const struct own_tokens *o, uint8_t ret[32]);
 /* In mem. */
 struct str own_token_mint(struct own_tokens *o, const struct login_row *login,
                           const struct user_row *user, int64_t now_ms, struct arena *mem);

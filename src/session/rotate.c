@@ -10,6 +10,7 @@
 #include "crypto/hash.h"
 #include "crypto/master.h"
 #include "session/sealed.h"
+#include "store/claim.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -278,6 +279,18 @@ static bool begin(struct str path, struct str text, struct rotating *r, struct e
     return master_add(path, text, err) && master_load(path, false, &r->master, err);
 }
 
+/* Nodes that share the store must have the new key from now on.  Before the old one is gone, so
+ * that this node starts whichever was claimed last. */
+static bool claim_new(struct rotating *r, struct str path, struct error *err)
+{
+    const struct key_claim claim = {
+        .file = "master.key", .variable = "HOLDFAST_MASTER_KEY_FILE", .path = path};
+    uint8_t prints[MASTER_KEYS_MAX][32];
+
+    (void)master_fingerprints(r->master, prints);
+    return claim_key_rotated(r->store, &claim, prints[0], err);
+}
+
 bool rotate_master(struct store *store, struct str path, struct str text, bool with_rows,
                    struct rotation *ret, struct error *err)
 {
@@ -286,7 +299,7 @@ bool rotate_master(struct store *store, struct str path, struct str text, bool w
     *ret = (struct rotation){0};
     bool ok = begin(path, text, &r, err) &&
               (!with_rows || (each_page(&r, renew_page, err) && reseal(&r, err))) &&
-              each_page(&r, wrap_page, err);
+              each_page(&r, wrap_page, err) && claim_new(&r, path, err);
     if (ok)
         snprintf(ret->master_id, sizeof(ret->master_id), "%.*s", STR_ARG(master_id(r.master)));
     master_free(r.master);

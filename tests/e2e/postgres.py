@@ -122,3 +122,9 @@ class Cluster:
         self.keeper.stdin.close()
         self.keeper.wait(DEADLINE_S)
         self.keeper.stdout.close()
+
+
+def shared_keys(node):
+    """The environment of another node on the same database: the key files that a fleet shares."""
+    files = {'AUDIT': 'audit.key', 'MASTER': 'master.key', 'TOKEN': 'token.key'}
+    return {f'HOLDFAST_{name}_KEY_FILE': os.path.join(node.data, file) for name, file in files.items()}

@@ -427,9 +427,11 @@ def test_revocation__lets_a_call_under_way_finish(holdfast, scripted):
 
 
 def test_revocation__by_another_process_on_the_same_postgresql_counts_too(holdfast, cluster, tmp_path):
-    (tmp_path / 'audit.key').write_text(os.urandom(32).hex())
-    (tmp_path / 'audit.key').chmod(0o600)
-    env = {'DATABASE_URL': cluster.database(), 'HOLDFAST_AUDIT_KEY_FILE': str(tmp_path / 'audit.key')}
+    env = {'DATABASE_URL': cluster.database()}
+    for name in ('AUDIT', 'MASTER', 'TOKEN'):
+        (tmp_path / name).write_text(os.urandom(32).hex())
+        (tmp_path / name).chmod(0o600)
+        env[f'HOLDFAST_{name}_KEY_FILE'] = str(tmp_path / name)
     one, other = (holdfast(settings=REQUIRED, env=env, start=False) for _ in range(2))
     commands.run(one, 'db', 'migrate', env=env)
     key = create(one, env=env)  # nobody runs: straight into the store

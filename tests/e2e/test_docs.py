@@ -11,6 +11,7 @@ import pytest
 from commands import outcomes, run, run_json
 from harness import LEGACY_VERSIONS
 from knowledge import EVERY_AGENT, META, EachCall, Knowledge, bare, body_of, handle_of, kept, modern, refused, said, started
+from postgres import shared_keys
 
 TEXT = b'# Green\n\nPlants say hello to the sun.\n\n```\nhello {++there++}\n```\n'
 TOOLS = ['read', 'edit', 'glob', 'grep', 'get_links', 'create_session', 'end_session', 'list_sessions', 'search', 'create',
@@ -111,7 +112,7 @@ def test_headline__on_two_nodes_that_share_the_folder(holdfast, tmp_path, cluste
     a, b = Knowledge(tmp_path / 'vaults'), Knowledge(tmp_path / 'vaults')
     a.hf = holdfast(settings=a.settings(), env={'DATABASE_URL': url})
     b.hf = holdfast(settings=b.settings(), env={'DATABASE_URL': url,
-                                                'HOLDFAST_AUDIT_KEY_FILE': os.path.join(a.hf.data, 'audit.key')})
+                                                **shared_keys(a.hf)})
     path, handle = headline(a, a.agent, b.agent)
     assert said(a.edit(path, 'sun', 'moon', handle))
     path, handle = headline(a, lambda: modern(b.hf), lambda: modern(a.hf))

@@ -11,6 +11,7 @@ import pytest
 
 from commands import Executions, run
 from harness import Holdfast, wait_for
+from postgres import shared_keys
 from redis_server import Redis
 from rest import Rest
 
@@ -70,8 +71,7 @@ def fleet(holdfast, cluster, http_server, tmp_path):
     for _ in range(2):
         env = {'DATABASE_URL': url, 'REDIS_URL': redis.url}
         if made:
-            env['HOLDFAST_AUDIT_KEY_FILE'] = os.path.join(made[0].data, 'audit.key')
-            env['HOLDFAST_MASTER_KEY_FILE'] = os.path.join(made[0].data, 'master.key')
+            env.update(shared_keys(made[0]))
         made.append(holdfast({'web': web.entry()}, {'auth': 'required'}, env=env))
     folder = tmp_path / 'nginx'
     folder.mkdir()

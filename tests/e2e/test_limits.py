@@ -11,6 +11,7 @@ import pytest
 import keys
 from commands import events, is_alive, outcomes, run, run_json
 from harness import Connection, Stream, dump, wait_for
+from postgres import shared_keys
 from rest import Rest, refused
 from test_children import begin, cancel
 from test_clock import Clock
@@ -380,7 +381,7 @@ def fleet(holdfast, cluster, redis, stdio_server):
         made = []
         for _ in range(2):
             made.append(holdfast({'up': entry} if records else {}, {'limits': limits}, env=dict(env)))
-            env['HOLDFAST_AUDIT_KEY_FILE'] = os.path.join(made[0].data, 'audit.key')
+            env.update(shared_keys(made[0]))
         for node in made:
             wait_for(lambda n=node: is_shared(n), 'the nodes to count together')
         return made, record

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from harness import Client, wait_for
+from postgres import shared_keys
 from redis_server import Redis
 from rest import Rest
 from test_credentials import tokens
@@ -26,8 +27,7 @@ def pair(request, holdfast, cluster, stdio_server):
     for _ in range(2):
         env = {'DATABASE_URL': url, **({'REDIS_URL': redis.url} if redis else {})}
         if made:
-            env['HOLDFAST_AUDIT_KEY_FILE'] = os.path.join(made[0].data, 'audit.key')
-            env['HOLDFAST_MASTER_KEY_FILE'] = os.path.join(made[0].data, 'master.key')
+            env.update(shared_keys(made[0]))
         made.append(holdfast({'rec': entry}, env=env))
     yield made, record
     if redis:

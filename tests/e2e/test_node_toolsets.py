@@ -8,6 +8,7 @@ import time
 import pytest
 
 from harness import wait_for
+from postgres import shared_keys
 from redis_server import Redis
 from scripted import get
 from test_toolsets import CHANGED, META, SHAPE, disable, enable, names, refused, settings
@@ -25,7 +26,7 @@ def pair(request, holdfast, cluster, scripted):
     for _ in range(2):
         env = {'DATABASE_URL': url, **({'REDIS_URL': redis.url} if redis else {})}
         if made:
-            env['HOLDFAST_AUDIT_KEY_FILE'] = os.path.join(made[0].data, 'audit.key')
+            env.update(shared_keys(made[0]))
         made.append(holdfast({'a': server.entry}, settings(), env=env))
     yield made, HEARD_S[request.param] + SLACK_S
     if redis:

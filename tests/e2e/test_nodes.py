@@ -3,6 +3,8 @@
 and each other's calls left alone while they live."""
 import json
 import os
+import shutil
+import socket
 import threading
 import time
 
@@ -11,6 +13,7 @@ import pytest
 from commands import Executions, outcomes, run
 from harness import LONG, wait_for
 from ledger import Ledger, verify
+from postgres import shared_keys
 from rest import Rest
 
 HONOURED_S = 1.0
@@ -26,7 +29,7 @@ def nodes(holdfast, cluster, stdio_server):
         for i in range(n):
             env = {'DATABASE_URL': url}
             if made:
-                env['HOLDFAST_AUDIT_KEY_FILE'] = os.path.join(made[0].data, 'audit.key')
+                env.update(shared_keys(made[0]))
             made.append(holdfast({'up': entry}, settings, env=env))
         return made, record, url
     return make
@@ -49,6 +52,63 @@ def test_another_key_is_refused_and_nothing_is_written(holdfast, cluster):
     other.readers[-1].join(20)
     assert 'HOLDFAST_AUDIT_KEY_FILE' in other.text(), other.text()
     assert cluster.sql(url, 'SELECT count(*) FROM mcp.events') == before
+
+
+def refused_start(node, *words):
+    node.start(wait=False)
+    assert node.process.wait(20) == 7
+    node.readers[-1].join(20)
+    for word in words:
+        assert word in node.text(), node.text()
+    node.process = None
+
+
+def give_keys(node, first, *files):
+    os.makedirs(node.data, 0o700, exist_ok=True)
+    for file in files:
+        shutil.copy(os.path.join(first.data, file), os.path.join(node.data, file))
+
+
+@pytest.mark.parametrize('file, name', [('audit.key', 'AUDIT'), ('master.key', 'MASTER'), ('token.key', 'TOKEN')])
+def test_a_node_with_a_key_of_its_own_is_refused_and_told_which_file_to_copy(holdfast, cluster, file, name):
+    url = cluster.database()
+    first = holdfast(env={'DATABASE_URL': url})
+    others = {variable: path for variable, path in shared_keys(first).items() if name not in variable}
+    node = holdfast(start=False, env={'DATABASE_URL': url, **others})
+    refused_start(node, f'{socket.gethostname()}:{os.path.join(first.data, file)}', f'HOLDFAST_{name}_KEY_FILE')
+    with open(os.path.join(first.data, file), encoding='utf-8') as secret:
+        assert secret.read().split()[-1] not in str(cluster.sql(url, 'SELECT * FROM mcp.idempotency'))
+    give_keys(node, first, file)
+    node.start()
+
+
+def test_a_database_from_before_records_the_keys_of_the_first_node_that_starts(holdfast, cluster):
+    url = cluster.database()
+    first = holdfast(env={'DATABASE_URL': url})
+    first.stop()
+    cluster.sql(url, "DELETE FROM mcp.idempotency WHERE key LIKE 'key/%'")
+    first.start()
+    node = holdfast(start=False, env={'DATABASE_URL': url})
+    give_keys(node, first, 'audit.key')
+    refused_start(node, 'master.key')
+
+
+@pytest.mark.parametrize('verb, file', [('rotate-master', 'master.key'), ('rotate-token', 'token.key')])
+def test_a_rotated_key_is_copied_to_the_other_nodes(holdfast, cluster, verb, file):
+    url = cluster.database()
+    first = holdfast(env={'DATABASE_URL': url})
+    node = holdfast(start=False, env={'DATABASE_URL': url})
+    give_keys(node, first, 'audit.key', 'master.key', 'token.key')
+    node.start()
+    for one in (first, node):
+        one.stop()
+    for _ in range(2):
+        done = run(first, 'key', verb, env={'DATABASE_URL': url})
+        assert done.returncode == 0, done.stderr
+    refused_start(node, f'{socket.gethostname()}:{os.path.join(first.data, file)}')
+    first.start()
+    give_keys(node, first, file)
+    node.start()
 
 
 def test_of_nodes_that_start_at_once_with_keys_of_their_own_one_wins(holdfast, cluster):
@@ -155,7 +215,7 @@ def test_a_node_that_starts_leaves_the_calls_of_others_alone(nodes, holdfast):
     for thread in threads:
         thread.start()
     wait_for(lambda: len(record.of('tools/call')) == 3, 'three calls under way')
-    holdfast(env={'DATABASE_URL': url, 'HOLDFAST_AUDIT_KEY_FILE': os.path.join(a.data, 'audit.key')})
+    holdfast(env={'DATABASE_URL': url, **shared_keys(a)})
     for thread in threads:
         thread.join(30)
     assert [r.status for r in replies] == [200] * 3

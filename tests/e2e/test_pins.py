@@ -10,6 +10,7 @@ import pytest
 
 from commands import events, run, run_json
 from harness import PEERS, PYTHON, wait_for
+from postgres import shared_keys
 from test_credentials import files_of
 
 READ = {'name': 'read', 'description': 'Reads a file.', 'inputSchema': {'type': 'object', 'properties': {'path': {'type': 'string'}}}}
@@ -323,7 +324,7 @@ def test_pin__on_two_nodes_an_approval_on_one_frees_the_other(holdfast, cluster,
     server = Shifting(tmp_path, [READ, POKE], pin=True)
     url = cluster.database()
     a = holdfast({'files': server.entry}, env={'DATABASE_URL': url})
-    b = holdfast({'files': server.entry}, env={'DATABASE_URL': url, 'HOLDFAST_AUDIT_KEY_FILE': os.path.join(a.data, 'audit.key')})
+    b = holdfast({'files': server.entry}, env={'DATABASE_URL': url, **shared_keys(a)})
     on_a, on_b = a.client('/mcp/files').connect(), b.client('/mcp/files').connect()
     assert not call(on_a, 'read').result.get('isError') and not call(on_b, 'read').result.get('isError')
     server.editions([EVIL, POKE, {**READ, 'name': 'more'}])

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from harness import BINARY, wait_for
+from postgres import shared_keys
 from rest import Rest
 
 SECRET = 'cnry-51f0a2c7d4'
@@ -239,8 +240,7 @@ def test_nodes__another_one_has_it_too(holdfast, cluster, stdio_server):
     for _ in range(2):
         env = {'DATABASE_URL': url}
         if made:
-            env['HOLDFAST_AUDIT_KEY_FILE'] = os.path.join(made[0].data, 'audit.key')
-            env['HOLDFAST_MASTER_KEY_FILE'] = os.path.join(made[0].data, 'master.key')
+            env.update(shared_keys(made[0]))
         made.append(holdfast({'rec': entry}, {'profiles': PROFILES}, env=env))
     here = client_of(made[0], query({'region': 'north', 'token': SECRET}), False)
     there = made[1].client('/mcp/p/ctx')

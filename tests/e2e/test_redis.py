@@ -11,6 +11,7 @@ import pytest
 from commands import run
 from harness import LONG, wait_for
 from ledger import Ledger
+from postgres import shared_keys
 from redis_server import Redis
 from rest import Rest
 
@@ -36,7 +37,7 @@ def nodes(holdfast, cluster, redis, stdio_server):
         for _ in range(n):
             env = {'DATABASE_URL': url, 'REDIS_URL': redis.url}
             if made:
-                env['HOLDFAST_AUDIT_KEY_FILE'] = os.path.join(made[0].data, 'audit.key')
+                env.update(shared_keys(made[0]))
             made.append(holdfast({'up': entry}, settings, env=env))
         return made
     return make

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from harness import Connection, stdio_server, wait_for
+from postgres import shared_keys
 from rest import Rest, refused
 from walk import Walk
 
@@ -47,7 +48,7 @@ def second(folder, node):
         pytest.skip('SQLite has one owner')
     home = folder / 'second'
     home.mkdir()
-    one = Walk(home, SETTINGS, node.cluster, node.url, env={'HOLDFAST_AUDIT_KEY_FILE': os.path.join(node.hf.data, 'audit.key')})
+    one = Walk(home, SETTINGS, node.cluster, node.url, env={**shared_keys(node.hf)})
     yield one
     one.hf.close()
 

@@ -14,7 +14,7 @@ import pytest
 import commands
 import harness
 from harness import Client, wait_for
-from postgres import Cluster
+from postgres import Cluster, shared_keys
 from rest import Rest, refused
 from stored import Stored
 from test_auth import read_to_end, standing
@@ -335,10 +335,7 @@ def test_tokens__survive_a_restart_and_are_nobody_elses(people):
 def test_nodes__share_sign_ins_and_their_ends(holdfast, cluster):
     url, made = cluster.database(), []
     for _ in range(2):
-        env = {'DATABASE_URL': url}
-        for name in ('AUDIT', 'TOKEN') if made else ():
-            env[f'HOLDFAST_{name}_KEY_FILE'] = os.path.join(made[0].data, f'{name.lower()}.key')
-        made.append(holdfast(settings=REQUIRED, env=env))
+        made.append(holdfast(settings=REQUIRED, env={'DATABASE_URL': url, **(shared_keys(made[0]) if made else {})}))
     here, there = (People(Rest(hf), url) for hf in made)
     here.user('create', 'ada')
     ada = here.login()

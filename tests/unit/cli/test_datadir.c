@@ -189,7 +189,7 @@ TEST(test_datadir_own__refuses_what_others_may_write_to)
     assert_int_equal(chmod(p.top, 0703), 0);
     assert_false(datadir_own(str_of(p.top), &owned, &err));
     assert_int_equal(err.code, ERR_CONFIG);
-    assert_non_null(strstr(err.text, "chmod o-w"));
+    assert_non_null(strstr(err.text, "chmod go-w"));
     assert_int_equal(chmod(p.top, 0755), 0);
     assert_true(datadir_own(str_of(p.top), &owned, &err));
     datadir_release(owned);
