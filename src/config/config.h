@@ -35,6 +35,8 @@ struct server_config {
     size_t n_args;
     struct config_pair *env;
     size_t n_env;
+    struct str *inherit_env; /* names of ours that it gets too; one that ends with * is a prefix */
+    size_t n_inherit_env;
     struct str cwd;
     struct str url;
     bool sse; /* its "type" says that it speaks the HTTP transport of 2024 */

@@ -20,6 +20,7 @@
 #define CONFIG_CARRIERS_MAX 16
 #define CONFIG_CARRIER_KEY_MAX 128
 #define CONFIG_PAIRS_MAX 256
+#define CONFIG_INHERIT_ENV_MAX 64
 #define CONFIG_HEADERS_BYTES_MAX (48u << 10) /* of one server, defaults with them */
 #define CONFIG_ISSUERS_MAX 16
 #define CONFIG_ISSUER_KEYS_MAX 64
@@ -159,6 +160,8 @@ bool option_read_server_credential(const struct js_binding *b, const struct js_f
                                    const struct js_node *v, void *place, struct error *err);
 bool option_read_credential_as(const struct js_binding *b, const struct js_field *f,
                                const struct js_node *v, void *place, struct error *err);
+bool option_read_inherit_env(const struct js_binding *b, const struct js_field *f,
+                             const struct js_node *v, void *place, struct error *err);
 bool option_read_key_names(const struct js_binding *b, const struct js_field *f,
                            const struct js_node *v, void *place, struct error *err);
 bool option_read_flag(const struct js_binding *b, const struct js_field *f, const struct js_node *v,

@@ -48,6 +48,9 @@ void definition_compute(struct server_config *s)
     for (size_t i = 0; i < s->n_args; i++)
         put_text(&out, s->args[i]);
     put_pairs(&out, s->env, s->n_env);
+    put_number(&out, s->n_inherit_env);
+    for (size_t i = 0; i < s->n_inherit_env; i++)
+        put_text(&out, s->inherit_env[i]);
     put_text(&out, s->cwd);
     put_text(&out, s->url);
     put_number(&out, s->sse);

@@ -572,6 +572,14 @@ const struct js_field server_fields[] = {
      .read = option_read_env,
      SERVER_LIST(env),
      .help = "Environment variables it gets beside the few that every program needs."},
+    {.name = "inherit_env",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_inherit_env,
+     SERVER_LIST(inherit_env),
+     .max_items = CONFIG_INHERIT_ENV_MAX,
+     .help = "Names of variables in Holdfast's own environment that it gets as well, such as "
+             "[\"GITHUB_TOKEN\", \"AWS_*\"]; a * at the end stands for any rest. What env sets "
+             "wins."},
     {.name = "cwd",
      .kind = JS_BIND_CUSTOM,
      .read = option_read_program,

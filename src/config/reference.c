@@ -53,6 +53,7 @@ static const struct {
     {option_read_meta_carriers, "an array of strings and arrays"},
     {option_read_header_carriers, "an array of strings"},
     {option_read_key_names, "an array of strings"},
+    {option_read_inherit_env, "an array of strings"},
     {option_read_origins, "an array of strings"},
     {option_read_context_keys, "an array of strings"},
     {option_read_proxies, "an array of strings"},

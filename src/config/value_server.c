@@ -357,6 +357,28 @@ bool option_read_key_names(const struct js_binding *b, const struct js_field *f,
     return value_list(b, f, v, place, check_key_name, err);
 }
 
+/* "NAME" or "PREFIX*".  A bare "*" would hand over our own credentials too. */
+static bool check_inherited(const struct js_binding *b, const struct js_field *f,
+                            const struct js_node *v, struct str text, struct error *err)
+{
+    struct str name = text.n && text.p[text.n - 1] == '*' ? str_n(text.p, text.n - 1) : text;
+    bool ok = name.n > 0 && name.n <= CONFIG_CARRIER_KEY_MAX;
+
+    for (size_t i = 0; i < name.n && ok; i++)
+        ok = name.p[i] > ' ' && name.p[i] < 0x7f && name.p[i] != '=' && name.p[i] != '*';
+    return ok ||
+           js_bind_fault(b, v, err,
+                         "\"%s\" takes names of variables, or the beginning of names with a * "
+                         "behind it, such as \"AWS_*\"",
+                         f->name);
+}
+
+bool option_read_inherit_env(const struct js_binding *b, const struct js_field *f,
+                             const struct js_node *v, void *place, struct error *err)
+{
+    return value_list(b, f, v, place, check_inherited, err);
+}
+
 bool option_read_flag(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                       void *place, struct error *err)
 {

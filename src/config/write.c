@@ -300,6 +300,7 @@ static const struct writer {
     {option_read_context_keys, IS_LIST, write_list},
     {option_read_header_carriers, IS_LIST, write_list},
     {option_read_key_names, IS_LIST, write_list},
+    {option_read_inherit_env, IS_LIST, write_list},
     {option_read_env, IS_LIST, write_pairs},
     {option_read_headers, IS_LIST, write_pairs},
     {option_read_meta_carriers, IS_ALWAYS, write_carriers},

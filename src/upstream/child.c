@@ -38,7 +38,7 @@
 #define CHILD_MAX_MESSAGE (2 * CHILD_MAX_LINE)
 
 enum child_state { CHILD_STARTING, CHILD_UP, CHILD_ENDING, CHILD_ENDED };
-enum child_step { STEP_START, STEP_TERM, STEP_KILL, STEP_GIVE_UP };
+enum child_step { STEP_START, STEP_NONSENSE, STEP_TERM, STEP_KILL, STEP_GIVE_UP };
 
 struct child_message {
     struct list link;
@@ -66,6 +66,8 @@ struct child {
     size_t queued;   /* bytes of `messages` not yet written */
     struct buf line; /* the beginning of an unfinished line */
     uint64_t dropped;
+    char nonsense[120]; /* the first line that was not JSON, escaped; "" when there was none … */
+    bool has_spoken;    /* … or once a line was */
     unsigned bad_in_a_row;
     struct child_stderr *words;
     struct loop_timer *timer;
@@ -183,6 +185,12 @@ static void on_timer(void *arg)
                   "command lies on",
                   c->name, CHILD_START_MS / 1000);
         break;
+    case STEP_NONSENSE:
+        error_set(&why, ERR_UPSTREAM,
+                  "the server \"%.64s\" writes to stdout what is not MCP: \"%s\"; check that its "
+                  "command speaks MCP on stdin and stdout, and make it log to stderr",
+                  c->name, c->nonsense);
+        break;
     case STEP_GIVE_UP:
         error_set(&why, ERR_TIMEOUT,
                   "the server \"%.64s\" did not end after SIGKILL; it waits inside the kernel, see "
@@ -239,6 +247,11 @@ static void take_bad_line(struct child *c, struct str line)
     if (c->dropped == 1)
         log_warn("server writes to stdout what is not JSON; it should log to stderr",
                  LZ("server", c->name), LS("line", str_n(line.p, line.n < 200 ? line.n : 200)));
+    if (c->dropped == 1 && !c->has_spoken) {
+        log_escape_cut(c->nonsense, sizeof(c->nonsense), line);
+        if (c->state == CHILD_UP) /* some greet first, and then speak MCP */
+            child_step_after(c, STEP_NONSENSE, CHILD_NONSENSE_MS);
+    }
     if (++c->bad_in_a_row < CHILD_MAX_BAD_LINES)
         return;
     error_set(&why, ERR_UPSTREAM,
@@ -266,6 +279,9 @@ static void take_line(struct child *c, struct str line)
         child_line_too_long(c);
     } else if (line.n && (line.p[0] == '{' || line.p[0] == '[')) {
         c->bad_in_a_row = 0;
+        if (!c->has_spoken && c->state == CHILD_UP)
+            loop_timer_stop(c->timer);
+        c->has_spoken = true;
         c->events.on_line(c->arg, line);
     } else if (str_trim(line).n) {
         take_bad_line(c, line);
@@ -374,10 +390,25 @@ static void on_failed(void *arg, const struct error *err)
     child_finish(c, err);
 }
 
+/* What it said before it ended. */
+static void last_words(const struct child *c, char *ret_text, size_t size)
+{
+    static const char before[] = "it wrote to stderr: ";
+
+    memcpy(ret_text, before, sizeof(before));
+    child_stderr_summary(c->words, ret_text + sizeof(before) - 1, size - sizeof(before) + 1);
+    if (ret_text[sizeof(before) - 1])
+        return;
+    if (*c->nonsense && !c->has_spoken)
+        snprintf(ret_text, size, "it wrote to stdout what is not MCP: \"%s\"", c->nonsense);
+    else
+        snprintf(ret_text, size, "it wrote nothing to stderr, run its command by hand to see why");
+}
+
 /* How it ended, and its last words when it had any. */
 static void exit_text(const struct child *c, int status, struct error *ret)
 {
-    char how[64], words[200];
+    char how[64], words[280];
     if (WIFEXITED(status))
         snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(status));
     else
@@ -385,13 +416,10 @@ static void exit_text(const struct child *c, int status, struct error *ret)
                  strsignal(WTERMSIG(status)));
     /* Every exit closes the pipes first; that is worth a word only when we had to act on it. */
     bool told = c->ending.code == ERR_CANCELLED || c->signalled;
-    child_stderr_last_line(c->words, words, sizeof(words));
+    last_words(c, words, sizeof(words));
     error_set(ret, c->ending.code ? c->ending.code : ERR_UNREACHABLE,
-              "the server \"%.64s\" %s%s%s; %s%s", c->name, told ? c->ending.text : "",
-              told ? " and " : "", how,
-              *words ? "it last wrote to stderr: "
-                     : "it wrote nothing to stderr, run its command by hand to see why",
-              words);
+              "the server \"%.64s\" %s%s%s; %s", c->name, told ? c->ending.text : "",
+              told ? " and " : "", how, words);
 }
 
 /* All writers are gone, so reading to the end cannot go on for ever; a process that nevertheless

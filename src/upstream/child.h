@@ -13,6 +13,7 @@
 #define CHILD_MAX_QUEUE (1024 * 1024)
 #define CHILD_STDERR_RING (64 * 1024)
 #define CHILD_MAX_BAD_LINES 100  /* in a row, on stdout */
+#define CHILD_NONSENSE_MS 5000   /* for a JSON line after a first line that is none */
 #define CHILD_LOG_LINES_PER_S 20 /* of stderr, the rest is counted */
 
 struct child;

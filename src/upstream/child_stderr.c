@@ -12,10 +12,14 @@
 #include "base/log.h"
 #include "upstream/child.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define STDERR_LOG_LINE 1000
 #define STDERR_WINDOW_MS 1000
+#define SUMMARY_WINDOW 30 /* lines that a summary looks at */
+#define SUMMARY_LINES 3
+#define SUMMARY_LINE 80 /* bytes of each but the first */
 
 struct child_stderr {
     const char *server;
@@ -142,20 +146,96 @@ struct str child_stderr_newest(const struct child_stderr *s, size_t max)
     return all.n > max ? str_n(all.p + all.n - max, max) : all;
 }
 
-static bool is_blank(char c)
+/* What programs write when they give up.  Lower case matches both. */
+static const char *const error_words[] = {
+    "error:",  "error -",       " error ",   "err!",         "exception", "fatal",
+    "panic",   "cannot find",   "not found", "no such file", "no module", "denied",
+    "refused", "not permitted", "unable to", "failed",       "usage:",    "missing",
+};
+
+static bool looks_like_error(struct str line)
 {
-    return c == '\n' || c == '\r' || c == ' ' || c == '\t';
+    char text[256];
+    size_t n = line.n < sizeof(text) - 1 ? line.n : sizeof(text) - 1;
+
+    for (size_t i = 0; i < n; i++) {
+        char c = line.p[i];
+        text[i] = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c ? c : ' ');
+    }
+    text[n] = '\0';
+    for (size_t i = 0; i < countof(error_words); i++)
+        if (strstr(text, error_words[i]))
+            return true;
+    return false;
 }
 
-void child_stderr_last_line(const struct child_stderr *s, char *ret_text, size_t size)
+/* Frames of a stack say where, not why. */
+static bool is_frame(struct str line)
 {
-    struct str all = child_stderr_newest(s, CHILD_STDERR_RING);
-    while (all.n && is_blank(all.p[all.n - 1]))
-        all.n--;
-    size_t start = all.n;
-    while (start && all.p[start - 1] != '\n')
-        start--;
-    log_escape_cut(ret_text, size, all.n ? str_n(all.p + start, all.n - start) : STR(""));
+    struct str text = str_trim(line);
+    return line.n > text.n && (str_starts(text, STR("at ")) || str_starts(text, STR("File \"")));
+}
+
+/* The newest lines that say something, oldest first. */
+static size_t last_lines(struct str all, struct str *lines, size_t max)
+{
+    size_t n = 0;
+
+    while (all.n) {
+        size_t start = all.n;
+        while (start && all.p[start - 1] != '\n')
+            start--;
+        struct str line = str_n(all.p + start, all.n - start);
+        if (line.n && line.p[line.n - 1] == '\r')
+            line.n--;
+        all.n = start ? start - 1 : 0;
+        if (!str_trim(line).n || is_frame(line))
+            continue;
+        if (n == max)
+            break;
+        lines[n++] = str_trim(line);
+    }
+    for (size_t i = 0; i < n / 2; i++) {
+        struct str swapped = lines[i];
+        lines[i] = lines[n - 1 - i];
+        lines[n - 1 - i] = swapped;
+    }
+    return n;
+}
+
+/* Without secrets: what is told is recorded. */
+static void escape_clean(const struct child_stderr *s, char *ret_text, size_t size, struct str line)
+{
+    struct buf clean;
+
+    buf_init_secret(&clean, SIZE_MAX);
+    if (redact_line(s->known, line, &clean))
+        line = buf_str(&clean);
+    log_escape_cut(ret_text, size, line);
+    buf_release(&clean);
+}
+
+void child_stderr_summary(const struct child_stderr *s, char *ret_text, size_t size)
+{
+    struct str lines[SUMMARY_WINDOW];
+    size_t n = last_lines(child_stderr_newest(s, CHILD_STDERR_RING), lines, countof(lines));
+    size_t first = 0, at = 0;
+
+    while (first < n && !looks_like_error(lines[first]))
+        first++;
+    if (first == n)
+        first = n > SUMMARY_LINES ? n - SUMMARY_LINES : 0;
+    ret_text[0] = '\0';
+    for (size_t i = first; i < n && at + 8 < size; i++) {
+        if (i >= first + SUMMARY_LINES && i != n - 1)
+            continue;
+        if (i > first)
+            at += (size_t)snprintf(ret_text + at, size - at, " | ");
+        /* The first has most to say. */
+        size_t room = size - at < SUMMARY_LINE || i == first ? size - at : SUMMARY_LINE;
+        escape_clean(s, ret_text + at, room, lines[i]);
+        at += strlen(ret_text + at);
+    }
 }
 
 uint64_t child_stderr_logged(const struct child_stderr *s)

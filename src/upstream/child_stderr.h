@@ -17,8 +17,10 @@ void child_stderr_set_known(struct child_stderr *s, struct known *known);
 void child_stderr_take(struct child_stderr *s, struct str bytes, int64_t now_ms);
 void child_stderr_flush(struct child_stderr *s, int64_t now_ms); /* logs an unfinished line */
 struct str child_stderr_newest(const struct child_stderr *s, size_t max); /* until the next take */
-/* The last line with something on it, escaped; "" when there is none. */
-void child_stderr_last_line(const struct child_stderr *s, char *ret_text, size_t size);
+/* Why it ended, as far as its last lines tell: the first that looks like an error and the two that
+ * follow it, then the last one; else the last three.  " | " between, escaped, cut to `size`; ""
+ * when it wrote nothing. */
+void child_stderr_summary(const struct child_stderr *s, char *ret_text, size_t size);
 uint64_t child_stderr_logged(const struct child_stderr *s); /* lines, for tests */
 uint64_t child_stderr_suppressed(const struct child_stderr *s);
 

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "upstream/keeper_env.h"
 #include "upstream/keeper_wire.h"
 
 #include <errno.h>
@@ -248,9 +249,9 @@ static void failure_text(const struct keeper_record *r, const struct keeper_repl
         &stage_texts[reply->stage < KEEPER_STAGE_COUNT ? reply->stage : KEEPER_STAGE_SETUP];
     if (reply->stage == KEEPER_STAGE_FIND)
         error_set(ret, ERR_UNREACHABLE,
-                  "cannot start \"%.100s\": not found in PATH (%.160s%s); install it or give an "
-                  "absolute path in mcpServers.%.64s.command",
-                  r->command, r->path, strlen(r->path) > 160 ? "…" : "", r->name);
+                  "cannot start \"%.100s\": not found in PATH; install it or give an absolute path "
+                  "in mcpServers.%.64s.command (PATH is %.160s%s)",
+                  r->command, r->name, r->path, strlen(r->path) > 160 ? "…" : "");
     else
         error_set(ret, ERR_UNREACHABLE, "cannot start \"%.100s\" of mcpServers.%.64s: %s (%s); %s",
                   r->command, r->name, t->what, strerror(reply->errnum), t->remedy);
@@ -362,7 +363,8 @@ static bool request_add(struct buf *b, struct str s, struct error *err)
         return error_set(err, ERR_CONFIG, "there is a NUL byte in it; remove it");
     if ((s.n && !buf_try_add(b, s.p, s.n)) || !buf_try_add(b, "", 1))
         return error_set(err, ERR_CONFIG,
-                         "command, args, env and cwd are longer than %d bytes; shorten them",
+                         "command, args, env, inherit_env and cwd are longer than %d bytes; "
+                         "shorten them",
                          KEEPER_MAX_REQUEST);
     return true;
 }
@@ -378,21 +380,45 @@ static bool request_add_pair(struct buf *b, const struct config_pair *pair, stru
     return request_add(b, pair->value, err);
 }
 
+struct asked_env {
+    struct buf *request;
+    struct error *err;
+    bool ok;
+};
+
+static bool count_asked(void *arg unused_arg, struct str name unused_arg,
+                        struct str value unused_arg)
+{
+    return true;
+}
+
+static bool add_asked(void *arg, struct str name, struct str value)
+{
+    struct asked_env *a = arg;
+    const struct config_pair pair = {.name = name, .value = value};
+    return a->ok = request_add_pair(a->request, &pair, a->err);
+}
+
 static bool request_build(const struct server_config *s, unsigned id, struct buf *ret,
                           struct error *err)
 {
-    const struct keeper_request head = {
-        .verb = KEEPER_SPAWN, .id = id, .n_args = (uint32_t)s->n_args, .n_env = (uint32_t)s->n_env};
+    size_t n_asked = child_env_each_asked(s, count_asked, NULL);
+    const struct keeper_request head = {.verb = KEEPER_SPAWN,
+                                        .id = id,
+                                        .n_args = (uint32_t)s->n_args,
+                                        .n_env = (uint32_t)(n_asked + s->n_env)};
+    struct asked_env asked = {.request = ret, .err = err, .ok = true};
+
     buf_add(ret, &head, sizeof(head));
     if (!request_add(ret, s->command, err) || !request_add(ret, s->cwd, err))
         return false;
     for (size_t i = 0; i < s->n_args; i++)
         if (!request_add(ret, s->args[i], err))
             return false;
-    for (size_t i = 0; i < s->n_env; i++)
-        if (!request_add_pair(ret, &s->env[i], err))
-            return false;
-    return true;
+    child_env_each_asked(s, add_asked, &asked);
+    for (size_t i = 0; i < s->n_env && asked.ok; i++) /* behind, for they win */
+        asked.ok = request_add_pair(ret, &s->env[i], err);
+    return asked.ok;
 }
 
 /* Where the child will look for its command: its own PATH, else ours. */

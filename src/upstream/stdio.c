@@ -3,15 +3,30 @@
 #include "upstream/upstream_impl.h"
 
 #include "upstream/child.h"
+#include "upstream/keeper_env.h"
+
+#include <stdio.h>
 
 static void on_line(void *arg, struct str line)
 {
     link_receive(arg, NULL, line);
 }
 
+/* A server that never answered may lack a variable that is set for us. */
 static void on_end(void *arg, const struct error *why)
 {
-    link_end(arg, why);
+    struct link *l = arg;
+    struct error err = *why;
+    char names[100];
+    size_t n = strlen(err.text);
+
+    child_env_hint(l->up->config, names, sizeof(names));
+    if (!l->has_answered && *names && err.code != ERR_CANCELLED)
+        snprintf(err.text + n, sizeof(err.text) - n,
+                 "; it does not get %s from the environment of Holdfast: add what it needs to its "
+                 "\"inherit_env\"",
+                 names);
+    link_end(l, &err);
 }
 
 static const struct child_events events = {.on_line = on_line, .on_end = on_end};

@@ -103,18 +103,53 @@ TEST(test_child_stderr__newest_bytes_are_kept_up_to_the_ring)
     world_close(&w);
 }
 
-TEST(test_child_stderr__last_line_is_escaped_and_fits)
+static void assert_summary(const struct world *w, size_t size, const char *expected)
+{
+    char text[512];
+    child_stderr_summary(w->words, text, size);
+    assert_string_equal(text, expected);
+}
+
+TEST(test_child_stderr__summary_is_escaped_and_fits)
 {
     struct world w;
-    char text[32];
     world_open(&w);
-    child_stderr_last_line(w.words, text, sizeof(text));
-    assert_string_equal(text, "");
+    assert_summary(&w, 32, "");
     take(&w, "first\nsecond \x01\n \r\n\n", 0);
-    child_stderr_last_line(w.words, text, sizeof(text));
-    assert_string_equal(text, "second \\x01");
+    assert_summary(&w, 32, "first | second \\x01");
     take(&w, "ten characters and ten more: \xc3\xa9\xc3\xa9\xc3\xa9", 0);
-    child_stderr_last_line(w.words, text, sizeof(text));
-    assert_string_equal(text, "ten characters and ten more: \xc3\xa9");
+    assert_summary(&w, 64,
+                   "first | second \\x01 | ten characters and ten more: \xc3\xa9\xc3\xa9\xc3\xa9");
+    assert_summary(&w, 32, "first | second \\x01 | ten chara");
+    world_close(&w);
+}
+
+TEST(test_child_stderr__summary_begins_with_the_error)
+{
+    struct world w;
+    world_open(&w);
+    take(&w,
+         "node:internal/modules/cjs/loader:1247\n  throw err;\n  ^\n\n"
+         "Error: Cannot find module '/srv/index.js'\n"
+         "    at Module._resolveFilename (node:internal/modules/cjs/loader:1244:15)\n"
+         "    at node:internal/main/run_main_module:28:49 {\n"
+         "  code: 'MODULE_NOT_FOUND',\n  requireStack: []\n}\n\nNode.js v24.21.0\n",
+         0);
+    assert_summary(&w, 256,
+                   "Error: Cannot find module '/srv/index.js' | code: 'MODULE_NOT_FOUND', | "
+                   "requireStack: [] | Node.js v24.21.0");
+    world_close(&w);
+}
+
+TEST(test_child_stderr__summary_looks_at_the_last_thirty_lines)
+{
+    struct world w;
+    world_open(&w);
+    take(&w, "Error: long ago\n", 0);
+    for (int i = 0; i < 29; i++)
+        take(&w, "fine\n", 0);
+    assert_summary(&w, 256, "Error: long ago | fine | fine | fine");
+    take(&w, "bye\n", 0);
+    assert_summary(&w, 256, "fine | fine | bye");
     world_close(&w);
 }

@@ -5,6 +5,7 @@
 
 #include "base/fault.h"
 #include "upstream/keeper.h"
+#include "upstream/keeper_env.h"
 #include "upstream/keeper_wire.h"
 
 #include <dirent.h>
@@ -186,6 +187,17 @@ static bool env_is_listed(const char *pair)
 {
     static const char *const names[] = {"PATH=", "HOME=",   "USER=",  "LOGNAME=", "LANG=", "LC_",
                                         "TZ=",   "TMPDIR=", "SHELL=", "TERM=",    "XDG_"};
+    static const char *const network[] = {
+        "NODE_EXTRA_CA_CERTS=", "SSL_CERT_FILE=",     "SSL_CERT_DIR=",       "REQUESTS_CA_BUNDLE=",
+        "CURL_CA_BUNDLE=",      "PIP_CERT=",          "AWS_CA_BUNDLE=",      "GIT_SSL_CAINFO=",
+        "npm_config_noproxy=",  "npm_config_cafile=", "NPM_CONFIG_NOPROXY=", "NPM_CONFIG_CAFILE="};
+    size_t n = strcspn(pair, "=");
+    if (n > 6 &&
+        (strncmp(pair + n - 6, "_PROXY", 6) == 0 || strncmp(pair + n - 6, "_proxy", 6) == 0))
+        return strncmp(pair, "HOLDFAST_", 9) != 0;
+    for (size_t i = 0; i < countof(network); i++)
+        if (strncmp(pair, network[i], strlen(network[i])) == 0)
+            return true;
     for (size_t i = 0; i < countof(names); i++)
         if (strncmp(pair, names[i], strlen(names[i])) == 0)
             return true;
@@ -223,6 +235,67 @@ TEST(test_keeper__environment_of_a_child_is_the_list_and_what_is_declared)
     assert_null(strstr(s.out, "PATHOLOGICAL"));
     spawn_close(&s);
     world_close(&w);
+}
+
+TEST(test_keeper__a_child_gets_proxies_authorities_and_what_it_asks_for)
+{
+    struct config_pair declared[] = {{STR("ASKED_TWICE"), STR("declared")}};
+    struct str asked[] = {STR("ASKED"),     STR("ASKED_*"),    STR("REDIS_URL"),
+                          STR("DATABASE*"), STR("HOLDFAST_*"), STR("UNSET")};
+    struct world w;
+    struct spawn s;
+    setenv("https_proxy", "http://proxy:1", 1);
+    setenv("NODE_EXTRA_CA_CERTS", "/ca.pem", 1);
+    setenv("HOLDFAST_SECRET_PROXY", "x", 1);
+    setenv("DATABASE_URL", "x", 1);
+    setenv("REDIS_URL", "named in full", 1);
+    setenv("ASKED", "exactly", 1);
+    setenv("ASKED_MORE", "by prefix", 1);
+    setenv("ASKED_TWICE", "inherited", 1);
+    setenv("ASKEDNOT", "x", 1);
+    world_open(&w);
+    struct server_config *server = peer_server("inherited", NULL);
+    server->env = declared;
+    server->n_env = countof(declared);
+    server->inherit_env = asked;
+    server->n_inherit_env = countof(asked);
+    spawn(&w, &s, server);
+    wait_started(&s);
+    read_until(&s, "{\"done\":true}");
+    assert_non_null(strstr(s.out, "[\"env\",\"https_proxy=http://proxy:1\"]"));
+    assert_non_null(strstr(s.out, "[\"env\",\"NODE_EXTRA_CA_CERTS=/ca.pem\"]"));
+    assert_non_null(strstr(s.out, "[\"env\",\"ASKED=exactly\"]"));
+    assert_non_null(strstr(s.out, "[\"env\",\"ASKED_MORE=by prefix\"]"));
+    assert_non_null(strstr(s.out, "[\"env\",\"ASKED_TWICE=declared\"]"));
+    assert_non_null(strstr(s.out, "[\"env\",\"REDIS_URL=named in full\"]"));
+    assert_null(strstr(s.out, "inherited\"]"));
+    assert_null(strstr(s.out, "ASKEDNOT"));
+    assert_null(strstr(s.out, "DATABASE_URL"));
+    assert_null(strstr(s.out, "HOLDFAST_"));
+    server->inherit_env = NULL;
+    server->n_inherit_env = 0;
+    spawn_close(&s);
+    world_close(&w);
+}
+
+TEST(test_keeper__a_hint_names_what_a_server_does_not_get)
+{
+    struct config_pair declared[] = {{STR("DECLARED_TOKEN"), STR("x")}};
+    struct str asked[] = {STR("ASKED_*")};
+    struct server_config server = {
+        .env = declared, .n_env = 1, .inherit_env = asked, .n_inherit_env = 1};
+    char **before = environ, names[40];
+    static char *ours[] = {"DECLARED_TOKEN=x", "ASKED_TOKEN=x",    "HOLDFAST_TOKEN=x", "HOME=/",
+                           "A_TOKEN=secret",   "B_API_KEY=secret", "PLAIN=x",          NULL};
+    environ = ours;
+    child_env_hint(&server, names, sizeof(names));
+    assert_string_equal(names, "A_TOKEN, B_API_KEY");
+    child_env_hint(&server, names, 12);
+    assert_string_equal(names, "A_TOKEN");
+    server.n_inherit_env = 0;
+    child_env_hint(&server, names, sizeof(names));
+    assert_string_equal(names, "ASKED_TOKEN, A_TOKEN, B_API_KEY");
+    environ = before;
 }
 
 TEST(test_keeper__child_starts_clean_of_descriptors_signals_and_privileges)
@@ -515,8 +588,8 @@ TEST(test_keeper__failure_to_start_says_what_to_do)
     world_open(&w);
     server.command = STR("no-such-command");
     assert_fails(&w, &server,
-                 "cannot start \"no-such-command\": not found in PATH (/nowhere:/usr/bin); install "
-                 "it or give an absolute path in mcpServers.files.command");
+                 "cannot start \"no-such-command\": not found in PATH; install it or give an "
+                 "absolute path in mcpServers.files.command (PATH is /nowhere:/usr/bin)");
     server.command = str_of(plain);
     if (geteuid() != 0)
         assert_fails(&w, &server, "Permission denied");
