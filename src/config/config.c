@@ -134,7 +134,7 @@ static bool read_text(struct config *c, struct str text, struct str file, struct
     if (js_parse(text, &js_limits_config, scratch, &doc, &fault))
         ok = read_root(&b, err);
     else
-        ok = js_bind_parse_fault(file, &fault, ERR_CONFIG, err);
+        ok = syntax_fault(text, file, &fault, err);
     ok = ok && profiles_finish(&b, err);
     if (ok)
         notes_finish(&r);
@@ -159,6 +159,8 @@ bool config_parse(struct str text, struct str file, const struct config_source *
 
     if (text.n > CONFIG_FILE_MAX)
         return error_set(err, ERR_CONFIG, "%.*s is larger than 1 MiB; shorten it", STR_ARG(file));
+    if (str_starts(text, STR("\xef\xbb\xbf"))) /* a byte order mark, as some editors write it */
+        text = str_n(text.p + 3, text.n - 3);
     c = config_new();
     c->file = arena_dup(c->mem, file);
     if (!(text.p == NULL || read_text(c, text, file, err)) || !apply_flags(c, source, err) ||

@@ -20,6 +20,7 @@ struct config_pair {
     struct str name, value;
     struct context_hole *holes; /* by place */
     size_t n_holes;
+    bool is_from_file; /* of an "envFile": never shown */
 };
 enum server_share { SHARE_SESSION, SHARE_ALL };
 enum server_handles { HANDLES_AUTO, HANDLES_ALWAYS, HANDLES_NEVER };
@@ -52,8 +53,15 @@ struct server_config {
     enum server_audit audit;
     enum server_era era;
     bool pin;
-    bool takes_context;     /* one of its env or headers, whichever it uses, has a hole */
-    int64_t timeout_ms;     /* per call, default 60 s; "timeout" accepts seconds or a duration */
+    bool takes_context;  /* one of its env or headers, whichever it uses, has a hole */
+    int64_t timeout_ms;  /* per call; 60 s unless told */
+    struct str env_file; /* whose variables are in `env`; absent: none */
+    /* Patterns of its tools' own names.  Everything that lists, finds or calls tools goes by
+     * config_shows_tool(). */
+    struct str *only_tools; /* none: all of them */
+    size_t n_only_tools;
+    struct str *without_tools;
+    size_t n_without_tools;
     uint8_t definition[32]; /* digest of everything above: same ⇒ untouched by reload */
 };
 
@@ -226,6 +234,13 @@ const struct toolset_config *config_toolset(const struct config *c, struct str k
 int64_t config_max_sessions(const struct config *c, struct str tenant);
 /* Can this pattern of server__tool be the name of a tool of this server? */
 bool config_pattern_reaches(struct str pattern, struct str server);
+/* Does the pattern, in which * is any run of characters, fit the whole name? */
+bool config_pattern_fits(struct str pattern, struct str name);
+static inline bool config_limits_tools(const struct server_config *s)
+{
+    return s->n_only_tools || s->n_without_tools;
+}
+bool config_shows_tool(const struct server_config *s, struct str tool);
 int64_t config_default_ttl_ms(const struct config *c, struct str tenant);
 int64_t config_idle_ms(const struct config *c, struct str tenant);
 bool config_has_sessions(const struct config *c, struct str tenant);

@@ -22,6 +22,7 @@
 #define CONFIG_PAIRS_MAX 256
 #define CONFIG_INHERIT_ENV_MAX 64
 #define CONFIG_HEADERS_BYTES_MAX (48u << 10) /* of one server, defaults with them */
+#define CONFIG_ENV_FILE_MAX (64u << 10)      /* bytes of an envFile */
 #define CONFIG_ISSUERS_MAX 16
 #define CONFIG_ISSUER_KEYS_MAX 64
 #define CONFIG_AUDIENCES_MAX 16
@@ -66,6 +67,8 @@ static inline struct reading *reading_of(const struct js_binding *b)
 struct server_draft {
     struct server_config server;
     bool disabled, enabled;
+    bool has_timeout;
+    const struct js_node *env_file_at;
     struct str type; /* "type" or "transport" */
 };
 
@@ -150,6 +153,26 @@ bool option_read_tenants(const struct js_binding *b, const struct js_field *f,
 /* value_server.c: likewise, of server entries and carriers. */
 bool option_read_program(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
+bool option_read_command(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err);
+bool option_read_cwd(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                     void *place, struct error *err);
+bool option_read_env_file(const struct js_binding *b, const struct js_field *f,
+                          const struct js_node *v, void *place, struct error *err);
+bool option_read_only_tools(const struct js_binding *b, const struct js_field *f,
+                            const struct js_node *v, void *place, struct error *err);
+bool option_read_without_tools(const struct js_binding *b, const struct js_field *f,
+                               const struct js_node *v, void *place, struct error *err);
+/* Other clients' names of the same; written back as the first. */
+bool option_read_only_tools_alias(const struct js_binding *b, const struct js_field *f,
+                                  const struct js_node *v, void *place, struct error *err);
+bool option_read_without_tools_alias(const struct js_binding *b, const struct js_field *f,
+                                     const struct js_node *v, void *place, struct error *err);
+/* Seconds, milliseconds or a duration: see docs/other-clients.md. */
+bool option_read_timeout(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err);
+bool option_read_timeout_sec(const struct js_binding *b, const struct js_field *f,
+                             const struct js_node *v, void *place, struct error *err);
 bool option_read_server_tls(const struct js_binding *b, const struct js_field *f,
                             const struct js_node *v, void *place, struct error *err);
 bool option_read_env(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
@@ -235,6 +258,14 @@ must_check bool exposure_check(const struct config *c, struct error *err);
 /* expand.c: js_binding.text of the configuration: variables become their values. */
 bool expand_text(const struct js_binding *b, const struct js_node *v, struct str *text,
                  struct error *err);
+
+/* env_file.c: adds the variables of s->env_file to s->env; `at` is the option's value. */
+must_check bool env_file_read(const struct js_binding *b, const struct js_node *at,
+                              struct server_config *s, struct error *err);
+
+/* syntax.c: the message for a text that is no JSON: in words of its own for other formats. */
+bool syntax_fault(struct str text, struct str file, const struct js_fault *fault,
+                  struct error *err);
 
 /* context.c */
 bool context_is_key(struct str key);

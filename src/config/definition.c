@@ -21,6 +21,13 @@ static void put_text(struct buf *out, struct str s)
     buf_addstr(out, s);
 }
 
+static void put_texts(struct buf *out, const struct str *texts, size_t n)
+{
+    put_number(out, n);
+    for (size_t i = 0; i < n; i++)
+        put_text(out, texts[i]);
+}
+
 static void put_pairs(struct buf *out, const struct config_pair *pairs, size_t n)
 {
     put_number(out, n);
@@ -67,6 +74,8 @@ void definition_compute(struct server_config *s)
     put_number(&out, s->era);
     put_number(&out, s->pin);
     put_number(&out, (uint64_t)s->timeout_ms);
+    put_texts(&out, s->only_tools, s->n_only_tools);
+    put_texts(&out, s->without_tools, s->n_without_tools);
     sha256(buf_str(&out), s->definition);
     buf_release(&out);
 }

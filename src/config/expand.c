@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables in string values: ${VAR}, ${env:VAR}, and ${VAR:-default} where VAR is unset or empty;
- * ${credential:NAME} (credential.c); and ${context:KEY}, which stays a hole (context.c).  $${
- * stands for a plain ${.  What a variable holds is not looked at again, so a value can never name
- * another variable.  A variable that is not set is an error: starting a server with half of its
- * credentials is worse than not starting it. */
+ * what editors predefine: ${workspaceFolder} (the configuration's directory, or the one above when
+ * that is .vscode, .cursor or the like), ${workspaceFolderBasename}, ${userHome}, ${pathSeparator}
+ * and ${/}; ${credential:NAME} (credential.c); and ${context:KEY}, which stays a hole (context.c).
+ * $${ stands for a plain ${.  What a variable holds is not looked at again, so a value can never
+ * name another variable.  A variable that is not set is an error: starting a server with half of
+ * its credentials is worse than not starting it. */
 #include "config/config_impl.h"
 
 #include "base/log.h"
@@ -81,6 +83,78 @@ static bool expand_credential(const struct js_binding *b, const struct js_node *
            fault(b, v, err, wrong, arena_printf(b->mem, "the credential %.*s", STR_ARG(name)));
 }
 
+/* Directories that editors and agents keep their configuration in, below the project's. */
+static const char *const tool_dirs[] = {".vscode", ".cursor",   ".gemini", ".claude",
+                                        ".kiro",   ".roo",      ".cline",  ".amp",
+                                        ".codex",  ".windsurf", ".github"};
+
+static struct str parent_of(struct str path)
+{
+    size_t n = path.n;
+
+    while (n > 0 && path.p[n - 1] != '/')
+        n--;
+    return str_n(path.p, n > 1 ? n - 1 : n);
+}
+
+static struct str base_of(struct str path)
+{
+    size_t n = path.n;
+
+    while (n > 0 && path.p[n - 1] != '/')
+        n--;
+    return str_n(path.p + n, path.n - n);
+}
+
+/* Absent: the text is of no file. */
+static struct str workspace_folder(const struct js_binding *b)
+{
+    char *whole = b->file.p ? realpath(arena_dup(b->mem, b->file).p, NULL) : NULL;
+    struct str dir = whole ? parent_of(str_of(arena_dup(b->mem, str_of(whole)).p)) : STR_NONE;
+
+    free(whole);
+    for (size_t i = 0; i < countof(tool_dirs); i++)
+        if (str_eq(base_of(dir), str_of(tool_dirs[i])))
+            return parent_of(dir);
+    return dir;
+}
+
+/* false: it is none of those that editors predefine.  *ret absent: it has no value here. */
+static bool predefined(const struct js_binding *b, struct str name, struct str *ret)
+{
+    if (str_eq(name, STR("workspaceFolder")))
+        *ret = workspace_folder(b);
+    else if (str_eq(name, STR("workspaceFolderBasename")))
+        *ret = base_of(workspace_folder(b));
+    else if (str_eq(name, STR("userHome")))
+        *ret = str_of(getenv("HOME"));
+    else if (str_eq(name, STR("pathSeparator")) || str_eq(name, STR("/")))
+        *ret = STR("/");
+    else
+        return false;
+    return true;
+}
+
+/* Prefixes of other programs' variables, and what to do instead. */
+static const struct {
+    const char *prefix, *words;
+} foreign[] = {
+    {"input:",
+     "is asked for by an editor, which Holdfast cannot do; write ${env:NAME} and set that "
+     "variable, or name a file with \"envFile\""},
+    {"command:", "is a command of an editor; write what it would give, or ${env:NAME}"},
+    {"config:", "is a setting of an editor; write its value, or ${env:NAME}"},
+    {"workspaceFolder:", "names a folder of an editor; write its path"},
+};
+
+static const char *foreign_words(struct str inside)
+{
+    for (size_t i = 0; i < countof(foreign); i++)
+        if (str_starts(inside, str_of(foreign[i].prefix)))
+            return foreign[i].words;
+    return "is no environment variable; write ${NAME} or ${NAME:-default}, or $${ for a plain ${";
+}
+
 /* Adds the value of the variable at the front of *rest and moves past it. */
 static bool expand_one(const struct js_binding *b, const struct js_node *v, struct str *rest,
                        struct buf *out, struct error *err)
@@ -107,11 +181,14 @@ static bool expand_one(const struct js_binding *b, const struct js_node *v, stru
         *rest = str_n(whole.p + end + 1, whole.n - end - 1);
         return !wrong || fault(b, v, err, wrong, str_n(whole.p, end + 1));
     }
+    if (predefined(b, inside, &value)) {
+        *rest = str_n(whole.p + end + 1, whole.n - end - 1);
+        if (!value.p)
+            return fault(b, v, err, "has no value here; write the path", str_n(whole.p, end + 1));
+        return buf_try_add(out, value.p, value.n) || too_long(b, v, err);
+    }
     if (!parse_variable(inside, &var))
-        return fault(b, v, err,
-                     "is no environment variable; write ${NAME} or ${NAME:-default}, or $${ for a "
-                     "plain ${",
-                     str_n(rest->p, end + 1));
+        return fault(b, v, err, foreign_words(inside), str_n(rest->p, end + 1));
     memcpy(name, var.name.p, var.name.n);
     name[var.name.n] = '\0';
     value = str_of(getenv(name));

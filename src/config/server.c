@@ -6,6 +6,10 @@
 
 #include "base/log.h"
 
+#include <stdlib.h>
+
+#define TIMEOUT_DEFAULT_MS 60000
+
 /* Path segments of ours, and servers of our own. */
 static const char *const reserved[] = {
     "p", "k", "messages", "docs", "session", "sample", "server-card",
@@ -77,8 +81,12 @@ static void note_misfits(struct reading *r, const struct server_config *s)
         const char *key;
         bool given;
     } misfits[] = {
-        {"args", http && s->n_args},   {"env", http && s->n_env},
-        {"cwd", http && s->cwd.p},     {"headers", !http && s->n_headers},
+        {"envFile", http && s->env_file.p},
+        {"args", http && s->n_args},
+        {"env", http && s->n_env && !s->env_file.p},
+        {"inherit_env", http && s->n_inherit_env},
+        {"cwd", http && s->cwd.p},
+        {"headers", !http && s->n_headers},
         {"tls", !http && s->tls_ca.p},
     };
 
@@ -141,15 +149,36 @@ static bool check_context(const struct js_binding *b, const struct js_node *key,
                          "told in ${context:…}; use \"share\": \"session\", or take it out");
 }
 
+/* "~" and "~/…" as a shell would read them, for people who copy a line from one. */
+static struct str expand_home(struct str s, struct arena *mem)
+{
+    const char *home = getenv("HOME");
+
+    if (!home || !s.n || s.p[0] != '~' || (s.n > 1 && s.p[1] != '/'))
+        return s;
+    return arena_printf(mem, "%s%.*s", home, (int)s.n - 1, s.p + 1);
+}
+
+static void expand_homes(struct server_config *s, struct arena *mem)
+{
+    s->command = expand_home(s->command, mem);
+    s->cwd = expand_home(s->cwd, mem);
+    for (size_t i = 0; i < s->n_args; i++)
+        s->args[i] = expand_home(s->args[i], mem);
+}
+
 static bool read_entry(const struct js_binding *b, const struct js_node *key, struct error *err)
 {
     const struct js_node *entry = js_value_of(key);
     struct reading *r = reading_of(b);
     struct server_config *s = &r->config->servers[r->config->n_servers];
-    struct server_draft draft = {.enabled = true};
+    struct server_draft draft = {.enabled = true, .server.timeout_ms = TIMEOUT_DEFAULT_MS};
 
     js_bind_defaults(server_fields, &draft, b->mem);
     if (!js_bind(b, entry, server_fields, &draft, err))
+        return false;
+    draft.server.env_file = expand_home(draft.server.env_file, b->mem);
+    if (draft.server.env_file.p && !env_file_read(b, draft.env_file_at, &draft.server, err))
         return false;
     if (!draft.server.command.p == !draft.server.url.p)
         return js_bind_fault(b, key, err, "server \"%.*s\" needs \"command\" or \"url\"%s",
@@ -160,6 +189,7 @@ static bool read_entry(const struct js_binding *b, const struct js_node *key, st
     draft.server.kind = s->kind;
     s->sse = s->kind == SERVER_HTTP && str_eq(draft.type, STR("sse"));
     s->takes_context = server_takes_context(s);
+    expand_homes(s, b->mem);
     if (!check_credential(b, key, s, err) || !check_context(b, key, s, err))
         return false;
     note_type(r, &draft);
@@ -232,6 +262,7 @@ static struct server_config *builtin_new(struct config *c, struct str name, enum
     js_bind_defaults(server_fields, draft, c->mem);
     draft->server.name = name;
     draft->server.kind = SERVER_BUILTIN;
+    draft->server.timeout_ms = TIMEOUT_DEFAULT_MS;
     draft->server.era = ERA_LEGACY;
     draft->server.share = share;
     definition_compute(&draft->server);

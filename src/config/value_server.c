@@ -3,6 +3,8 @@
  * Names and values are checked here, once, so that whoever sends or starts with them need not. */
 #include "config/config_impl.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -159,6 +161,22 @@ static int compare_pairs(const void *a, const void *b)
     return str_cmp(x->name, y->name);
 }
 
+/* Gemini CLI also takes a variable without braces; here it is a text. */
+static void note_bare_variable(const struct js_binding *b, const struct js_node *v,
+                               const struct config_pair *pair)
+{
+    struct str name = pair->value.n ? str_n(pair->value.p + 1, pair->value.n - 1) : STR("");
+
+    if (pair->n_holes || !name.n || pair->value.p[0] != '$')
+        return;
+    for (size_t i = 0; i < name.n; i++)
+        if (!(name.p[i] >= 'A' && name.p[i] <= 'Z') && !(name.p[i] >= '0' && name.p[i] <= '9') &&
+            name.p[i] != '_')
+            return;
+    note_at(b, v, "\"%.*s\" of server %.*s is the text $%.*s; write ${%.*s} for the variable",
+            STR_ARG(pair->name), STR_ARG(reading_of(b)->server), STR_ARG(name), STR_ARG(name));
+}
+
 /* An object of strings as a sorted array: two files that differ in order only mean the same. */
 static bool read_pairs(const struct js_binding *b, const struct js_field *f,
                        const struct js_node *v, void *place, pair_check check, struct error *err)
@@ -189,6 +207,9 @@ static bool read_pairs(const struct js_binding *b, const struct js_field *f,
         if (!check(b, key, &pairs[n], err))
             return false;
         credential_note_literal(b, pairs[n].name, value);
+        if (str_eq(js_raw(b->doc, value),
+                   arena_printf(b->mem, "\"%.*s\"", STR_ARG(pairs[n].value))))
+            note_bare_variable(b, value, &pairs[n]);
         n++;
     }
     if (n > 1)
@@ -511,4 +532,170 @@ bool option_read_header_carriers(const struct js_binding *b, const struct js_fie
                                  const struct js_node *v, void *place, struct error *err)
 {
     return value_list(b, f, v, place, check_header_carrier, err);
+}
+
+bool option_read_env_file(const struct js_binding *b, const struct js_field *f,
+                          const struct js_node *v, void *place, struct error *err)
+{
+    ((struct server_draft *)(void *)((char *)place - f->offset))->env_file_at = v;
+    return option_read_program(b, f, v, place, err);
+}
+
+static bool check_tool(const struct js_binding *b, const struct js_field *f,
+                       const struct js_node *v, struct str text, struct error *err)
+{
+    return text.n > 0 || js_bind_fault(b, v, err, "\"%s\" takes names of tools", f->name);
+}
+
+static bool read_tools(const struct js_binding *b, const struct js_field *f,
+                       const struct js_node *v, void *place, struct error *err)
+{
+    const size_t *n = (const size_t *)(void *)((char *)place - f->offset + f->count_offset);
+
+    if (*n)
+        return js_bind_fault(b, v, err,
+                             "\"%s\" means the same as another list of this server; keep one of "
+                             "them",
+                             f->name);
+    return value_list(b, f, v, place, check_tool, err);
+}
+
+bool option_read_without_tools(const struct js_binding *b, const struct js_field *f,
+                               const struct js_node *v, void *place, struct error *err)
+{
+    return read_tools(b, f, v, place, err);
+}
+
+bool option_read_without_tools_alias(const struct js_binding *b, const struct js_field *f,
+                                     const struct js_node *v, void *place, struct error *err)
+{
+    return read_tools(b, f, v, place, err);
+}
+
+bool option_read_only_tools(const struct js_binding *b, const struct js_field *f,
+                            const struct js_node *v, void *place, struct error *err)
+{
+    if (!read_tools(b, f, v, place, err))
+        return false;
+    return *(size_t *)(void *)((char *)place - f->offset + f->count_offset) > 0 ||
+           js_bind_fault(b, v, err,
+                         "\"%s\" is empty and would leave no tool; name some, or say \"disabled\": "
+                         "true",
+                         f->name);
+}
+
+bool option_read_only_tools_alias(const struct js_binding *b, const struct js_field *f,
+                                  const struct js_node *v, void *place, struct error *err)
+{
+    return option_read_only_tools(b, f, v, place, err);
+}
+
+bool config_pattern_fits(struct str pattern, struct str name)
+{
+    size_t p = 0, n = 0, star = SIZE_MAX, from = 0;
+
+    while (n < name.n) {
+        if (p < pattern.n && pattern.p[p] == '*') {
+            star = p++;
+            from = n;
+        } else if (p < pattern.n && pattern.p[p] == name.p[n]) {
+            p++;
+            n++;
+        } else if (star != SIZE_MAX) {
+            p = star + 1;
+            n = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.n && pattern.p[p] == '*')
+        p++;
+    return p == pattern.n;
+}
+
+static bool fits_one(const struct str *patterns, size_t n, struct str name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (config_pattern_fits(patterns[i], name))
+            return true;
+    return false;
+}
+
+bool config_shows_tool(const struct server_config *s, struct str tool)
+{
+    return (!s->n_only_tools || fits_one(s->only_tools, s->n_only_tools, tool)) &&
+           !fits_one(s->without_tools, s->n_without_tools, tool);
+}
+
+/* "timeout": Cline and Roo Code write seconds, 3600 at most; Claude Code, Gemini CLI and others
+ * milliseconds, of which fewer than 3600 are hardly meant. */
+#define SECONDS_MOST 3600
+#define TIMEOUT_MOST_MS (24LL * 3600 * 1000)
+
+static bool put_timeout(const struct js_binding *b, const struct js_field *f,
+                        const struct js_node *v, int64_t ms, void *place, struct error *err)
+{
+    struct server_draft *d = (struct server_draft *)(void *)((char *)place - f->offset);
+
+    if (ms < 1 || ms > TIMEOUT_MOST_MS)
+        return js_bind_fault(b, v, err, "\"%s\" must be from 1 ms to 1 d", f->name);
+    if (d->has_timeout)
+        return js_bind_fault(b, v, err, "\"%s\" gives a second timeout; keep one of them", f->name);
+    d->has_timeout = true;
+    *(int64_t *)place = ms;
+    return true;
+}
+
+static void note_timeout(const struct js_binding *b, const struct js_node *v, uint64_t count,
+                         int64_t ms)
+{
+    struct buf shown;
+
+    if (count < 1000)
+        return;
+    buf_init(&shown, 64);
+    config_add_units(&shown, config_time_units, ms);
+    note_at(b, v, "\"timeout\" of server %.*s is %llu %s, %.*s; write \"%.*s\" to have it exact",
+            STR_ARG(reading_of(b)->server), (unsigned long long)count,
+            count > SECONDS_MOST ? "milliseconds" : "seconds", STR_ARG(buf_str(&shown)),
+            STR_ARG(buf_str(&shown)));
+    buf_release(&shown);
+}
+
+bool option_read_timeout(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err)
+{
+    struct str text = js_raw(b->doc, v);
+    uint64_t count;
+    int64_t ms;
+
+    if (v->type == JS_STRING && !value_string(b, v, "\"timeout\"", &text, err))
+        return false;
+    if ((v->type == JS_STRING || v->type == JS_NUMBER) &&
+        str_to_u64(text, (uint64_t)TIMEOUT_MOST_MS, &count)) {
+        ms = (int64_t)count * (count > SECONDS_MOST ? 1 : 1000);
+        note_timeout(b, v, count, ms);
+    } else if (v->type != JS_STRING || !clock_parse_duration(text, &ms)) {
+        return js_bind_fault(b, v, err,
+                             "\"%s\" must be a duration such as \"30s\", or a whole number: of "
+                             "seconds up to 3600, else of milliseconds; from 1 ms to 1 d",
+                             f->name);
+    }
+    return put_timeout(b, f, v, ms, place, err);
+}
+
+bool option_read_timeout_sec(const struct js_binding *b, const struct js_field *f,
+                             const struct js_node *v, void *place, struct error *err)
+{
+    char text[32];
+    double seconds;
+
+    if (v->type != JS_NUMBER || js_raw(b->doc, v).n >= sizeof(text))
+        return js_bind_fault(b, v, err, "\"%s\" must be a number of seconds", f->name);
+    memcpy(text, js_raw(b->doc, v).p, js_raw(b->doc, v).n);
+    text[js_raw(b->doc, v).n] = '\0';
+    seconds = strtod(text, NULL);
+    if (seconds < 0 || seconds > (double)TIMEOUT_MOST_MS)
+        seconds = 0;
+    return put_timeout(b, f, v, (int64_t)(seconds * 1000), place, err);
 }

@@ -141,6 +141,8 @@ static void write_pairs(struct js_writer *w, const struct js_field *f, const voi
 
     js_object(w);
     for (size_t i = 0; i < count_of(f, place); i++) {
+        if (pairs[i].is_from_file)
+            continue;
         js_key(w, pairs[i].name);
         if (credential_is_named(pairs[i].name))
             js_string(w, STR(MASK));
@@ -256,6 +258,12 @@ static void write_issuer_keys(struct js_writer *w, const struct js_field *f, con
     write_objects(w, f, place, sizeof(struct issuer_key_config));
 }
 
+static void write_duration(struct js_writer *w, const struct js_field *f unused_arg,
+                           const void *place)
+{
+    write_units(w, config_time_units, *(const int64_t *)place);
+}
+
 static void write_limit(struct js_writer *w, const struct js_field *f, const void *place)
 {
     enum limit_kind kind;
@@ -301,6 +309,10 @@ static const struct writer {
     {option_read_header_carriers, IS_LIST, write_list},
     {option_read_key_names, IS_LIST, write_list},
     {option_read_inherit_env, IS_LIST, write_list},
+    {option_read_env_file, IS_STRING, write_field_string},
+    {option_read_only_tools, IS_LIST, write_list},
+    {option_read_without_tools, IS_LIST, write_list},
+    {option_read_timeout, IS_ALWAYS, write_duration},
     {option_read_env, IS_LIST, write_pairs},
     {option_read_headers, IS_LIST, write_pairs},
     {option_read_meta_carriers, IS_ALWAYS, write_carriers},

@@ -35,7 +35,9 @@ enum step_result exchange_check_scopes(struct exchange *x)
         return STEP_NEXT;
     if (exchange_check_role(x) != STEP_NEXT)
         return STEP_REPLY;
-    if (!principal_may_use_tool(&x->who, upstream_name(x->up), x->tool))
+    const struct server_config *server = upstream_config(x->up);
+    if (!principal_may_use_tool(&x->who, upstream_name(x->up), x->tool) ||
+        (unlikely(config_limits_tools(server)) && !config_shows_tool(server, x->tool)))
         return exchange_refuse(x, 200, -32602,
                                "Unknown tool: there is none of this name; tools/list names them");
     if (x->profile && !exchange_profile_shows(x, upstream_name(x->up), x->tool))

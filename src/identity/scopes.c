@@ -120,25 +120,7 @@ struct str scopes_write(const struct scopes *s, struct arena *mem)
  * times name. */
 bool scope_matches(struct str pattern, struct str name)
 {
-    size_t p = 0, n = 0, star = SIZE_MAX, from = 0;
-
-    while (n < name.n) {
-        if (p < pattern.n && pattern.p[p] == '*') {
-            star = p++;
-            from = n;
-        } else if (p < pattern.n && pattern.p[p] == name.p[n]) {
-            p++;
-            n++;
-        } else if (star != SIZE_MAX) {
-            p = star + 1;
-            n = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.n && pattern.p[p] == '*')
-        p++;
-    return p == pattern.n;
+    return config_pattern_fits(pattern, name);
 }
 
 static bool is_among(const struct str *patterns, size_t n, struct str name)

@@ -147,6 +147,29 @@ const char *js_bind_kind_name(enum js_bind_kind kind)
     return kinds[kind].name;
 }
 
+/* Bounds as people say them: "1 s", "30 d", "4 MiB". */
+static void add_bound(struct buf *out, enum js_bind_kind kind, int64_t v)
+{
+    static const struct {
+        enum js_bind_kind kind;
+        int64_t value;
+        const char *name;
+    } units[] = {
+        {JS_BIND_DURATION, 86400000, "d"}, {JS_BIND_DURATION, 3600000, "h"},
+        {JS_BIND_DURATION, 60000, "min"},  {JS_BIND_DURATION, 1000, "s"},
+        {JS_BIND_DURATION, 1, "ms"},       {JS_BIND_SIZE, 1 << 30, "GiB"},
+        {JS_BIND_SIZE, 1 << 20, "MiB"},    {JS_BIND_SIZE, 1 << 10, "KiB"},
+        {JS_BIND_SIZE, 1, "bytes"},
+    };
+
+    for (size_t i = 0; i < countof(units); i++)
+        if (units[i].kind == kind && v >= units[i].value && v % units[i].value == 0) {
+            buf_addf(out, "%lld %s", (long long)(v / units[i].value), units[i].name);
+            return;
+        }
+    buf_addf(out, "%lld%s", (long long)v, kinds[kind].unit);
+}
+
 /* "a whole number from 1 to 10", `"a", "b" or "c"` */
 static void describe_expected(const struct js_field *f, struct buf *out)
 {
@@ -156,11 +179,15 @@ static void describe_expected(const struct js_field *f, struct buf *out)
         return;
     }
     buf_addz(out, kinds[f->kind].name);
-    if (f->max)
-        buf_addf(out, ", from %lld to %lld%s", (long long)f->min, (long long)f->max,
-                 kinds[f->kind].unit);
-    else if (f->min)
-        buf_addf(out, ", at least %lld%s", (long long)f->min, kinds[f->kind].unit);
+    if (f->max) {
+        buf_addz(out, ", from ");
+        add_bound(out, f->kind, f->min);
+        buf_addz(out, " to ");
+        add_bound(out, f->kind, f->max);
+    } else if (f->min) {
+        buf_addz(out, ", at least ");
+        add_bound(out, f->kind, f->min);
+    }
 }
 
 static bool refuse(const struct js_binding *b, const struct js_field *f, const struct js_node *at,

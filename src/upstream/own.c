@@ -63,6 +63,8 @@ static void finish(struct list_want *w, bool ok)
     struct catalog *c = w->catalog;
 
     w->catalog = NULL;
+    if (ok && w->kind == CATALOG_TOOLS)
+        upstream_filter_tools(l->up, c);
     if (ok && w->kind == CATALOG_TOOLS && l->up->set->guard.look)
         l->up->set->guard.look(l->up->set->guard.arg, l->up, c, false);
     if (ok && l->state == LINK_OPEN && !l->own[w->kind])

@@ -172,6 +172,7 @@ static void probe_finish_lists(struct probe *p)
 {
     if (p->catalog->era == MCP_MODERN && !p->up->ops->has_process)
         catalog_filter(p->catalog, CATALOG_TOOLS, mirrors_well, p);
+    upstream_filter_tools(p->up, p->catalog);
     if (p->up->set->guard.look)
         p->up->set->guard.look(p->up->set->guard.arg, p->up, p->catalog, true);
     probe_finish(p, NULL);

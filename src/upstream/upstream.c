@@ -352,6 +352,17 @@ int64_t upstream_probing_ms(const struct upstream *u)
     return u->probe ? loop_now_ms(u->set->loop) - u->probed_since_ms : 0;
 }
 
+static bool is_shown(void *arg, const struct catalog_item *tool)
+{
+    return config_shows_tool(arg, tool->name);
+}
+
+void upstream_filter_tools(struct upstream *u, struct catalog *c)
+{
+    if (config_limits_tools(u->config))
+        catalog_filter(c, CATALOG_TOOLS, is_shown, (void *)u->config);
+}
+
 void upstream_guard(struct upstream *u)
 {
     u->guarded = true;

@@ -205,4 +205,7 @@ void probe_notice(struct upstream *u, unsigned kinds);
 /* The lists, as bits, that a list_changed about `kind` is about. */
 unsigned catalog_bits(enum catalog_kind kind);
 
+/* Takes the tools out that the configuration of the server does not show. */
+void upstream_filter_tools(struct upstream *u, struct catalog *c);
+
 #endif

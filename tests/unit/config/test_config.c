@@ -281,9 +281,8 @@ TEST(test_config__faults_name_their_place_and_the_way_out)
         {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"share\": \"each\"}}}",
          "h.json:1:48: \"share\" must be \"session\" or \"all\""},
         {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"timeout\": \"5 apples\"}}}",
-         "h.json:1:50: \"timeout\" must be a duration such as \"30m\", or a number of seconds, "
-         "from "
-         "1 to 86400000 ms"},
+         "h.json:1:50: \"timeout\" must be a duration such as \"30s\", or a whole number: of "
+         "seconds up to 3600, else of milliseconds; from 1 ms to 1 d"},
         {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"disabled\": 1}}}",
          "h.json:1:51: \"disabled\" must be true or false"},
         {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"credential\": {\"service\": \"g\"}}}}",
@@ -329,9 +328,8 @@ TEST(test_config__faults_name_their_place_and_the_way_out)
          "h.json:1:27: names in \"tenants\" have 1 to 64 letters, digits and . _ -; choose "
          "another"},
         {"{\"holdfast\": {\"limits\": {\"body\": \"4 MiB\"}}}",
-         "h.json:1:34: \"body\" must be a size such as \"4MiB\", or a number of bytes, from 1024 "
-         "to "
-         "67108864 bytes"},
+         "h.json:1:34: \"body\" must be a size such as \"4MiB\", or a number of bytes, from 1 KiB "
+         "to 64 MiB"},
     };
 
     for (size_t i = 0; i < countof(cases); i++)
@@ -561,19 +559,18 @@ TEST(test_config__server_names_become_path_segments_and_prefixes)
 
 TEST(test_config__keys_of_other_clients_are_accepted_and_named_once)
 {
-    accepted(
-        "{\"$schema\": \"x\", \"inputs\": [], \"servers\": {"
-        "\"a\": {\"type\": \"stdio\", \"command\": \"c\", \"autoApprove\": [], \"envFile\": 1},"
-        "\"b\": {\"transport\": \"sse\", \"httpUrl\": \"http://h\", \"autoApprove\": true},"
-        "\"c\": {\"type\": \"http\", \"command\": \"c\", \"env\": null},"
-        "\"d\": {\"url\": \"http://h\", \"env\": {\"A\": \"b\"}, \"enabled\": true},"
-        "\"e\": {\"enabled\": false, \"command\": \"${NOT_SET_AT_ALL}\"}}}");
+    accepted("{\"$schema\": \"x\", \"inputs\": [], \"servers\": {"
+             "\"a\": {\"type\": \"stdio\", \"command\": \"c\", \"autoApprove\": [], \"trust\": 1},"
+             "\"b\": {\"transport\": \"sse\", \"httpUrl\": \"http://h\", \"autoApprove\": true},"
+             "\"c\": {\"type\": \"http\", \"command\": \"c\", \"env\": null},"
+             "\"d\": {\"url\": \"http://h\", \"env\": {\"A\": \"b\"}, \"enabled\": true},"
+             "\"e\": {\"enabled\": false, \"command\": \"${NOT_SET_AT_ALL}\"}}}");
     assert_int_equal(config->n_servers, 4);
     assert_true(has_note("the top-level key \"$schema\" has no effect here"));
     assert_true(has_note("the top-level key \"inputs\" has no effect here"));
     assert_true(has_note("\"autoApprove\" of servers a, b is a key of other clients and has no "
                          "effect here"));
-    assert_true(has_note("\"envFile\" of server a is a key of other clients and has no effect "
+    assert_true(has_note("\"trust\" of server a is a key of other clients and has no effect "
                          "here"));
     assert_true(has_note("the type of server c is not what its \"command\" says; the type has no "
                          "effect"));
@@ -878,8 +875,8 @@ TEST(test_config__bounds_hold_at_the_limit_and_not_past_it)
          {"\"1KiB\"", "\"1MiB\""},
          {"1023", "1048577"}},
         {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"timeout\":%s}}}",
-         {"\"1ms\"", "86400"},
-         {"0", "86401"}},
+         {"\"1ms\"", "86400000"},
+         {"0", "86400001"}},
     };
     char text[256];
 
@@ -967,4 +964,128 @@ TEST(test_config__an_exchange_keeps_the_configuration_it_began_with)
     assert_str(kept->listen, "127.0.0.1:4653");
     config_unref(kept);
     config_unref(NULL);
+}
+
+static void check_timeout(const char *written, int64_t ms, const char *note)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text), "{\"servers\":{\"x\":{\"command\":\"c\",%s}}}", written);
+    accepted(text);
+    assert_int_equal(config->servers[0].timeout_ms, ms);
+    assert_int_equal(config->n_notes, note ? 1 : 0);
+    if (note)
+        assert_true(has_note(note));
+}
+
+TEST(test_config__timeouts_are_read_as_each_client_means_them)
+{
+    check_timeout("\"icon\":null", 60000, NULL);
+    check_timeout("\"timeout\":30", 30000, NULL);
+    check_timeout("\"timeout\":\"30\"", 30000, NULL);
+    check_timeout("\"timeout\":999", 999000, NULL);
+    check_timeout("\"timeout\":1000", 1000000,
+                  "h.json:1:42: \"timeout\" of server x is 1000 seconds, 1000s; write \"1000s\" to "
+                  "have it exact");
+    check_timeout("\"timeout\":3600", 3600000,
+                  "h.json:1:42: \"timeout\" of server x is 3600 seconds, 1h; write \"1h\" to have "
+                  "it exact");
+    check_timeout("\"timeout\":3601", 3601,
+                  "h.json:1:42: \"timeout\" of server x is 3601 milliseconds, 3601ms; write "
+                  "\"3601ms\" to have it exact");
+    check_timeout("\"timeout\":60000", 60000,
+                  "h.json:1:42: \"timeout\" of server x is 60000 milliseconds, 1m; write \"1m\" to "
+                  "have it exact");
+    check_timeout("\"timeout\":\"60000s\"", 60000000, NULL);
+    check_timeout("\"timeout\":\"1500ms\"", 1500, NULL);
+    check_timeout("\"tool_timeout_sec\":4000", 4000000, NULL);
+    check_timeout("\"tool_timeout_sec\":0.5", 500, NULL);
+    refused("{\"servers\":{\"x\":{\"command\":\"c\",\"timeout\":1,\"tool_timeout_sec\":1}}}",
+            "h.json:1:63: \"tool_timeout_sec\" gives a second timeout; keep one of them");
+    refused("{\"servers\":{\"x\":{\"command\":\"c\",\"tool_timeout_sec\":-1}}}",
+            "h.json:1:51: \"tool_timeout_sec\" must be from 1 ms to 1 d");
+    done();
+}
+
+TEST(test_config__other_formats_are_named)
+{
+    static const char toml[] = ":1:2: this is TOML, and Holdfast reads JSON";
+    static const char yaml[] = ": this is YAML, and Holdfast reads JSON";
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"[mcp_servers.files]\ncommand = \"npx\"\n", toml},
+        {"# mine\nmodel = \"x\"\n", ": this is TOML"},
+        {"[[servers]]\n", ": this is TOML"},
+        {"mcpServers:\n  files:\n    command: npx\n", yaml},
+        {"---\nmcpServers: {}\n", yaml},
+        {"{\xe2\x80\x9cmcpServers\xe2\x80\x9d: {}}", "h.json:1:2: this is a typographic quote"},
+        {"{\"mcpServers\": {\"a\": {\"command\": \xe2\x80\x98"
+         "c\xe2\x80\x99}}}",
+         "h.json:1:34: this is a typographic quote"},
+    };
+    static const char *const others[] = {"{\"a\" 1}", "[\"a\", }", "nonsense", "", "\"a\": 1"};
+
+    for (size_t i = 0; i < countof(cases); i++) {
+        assert_false(parse(cases[i].text));
+        if (!strstr(err.text, cases[i].words))
+            fail_msg("%s: %s", cases[i].text, err.text);
+    }
+    for (size_t i = 0; i < countof(others); i++)
+        if (parse(others[i]) || strstr(err.text, "TOML") || strstr(err.text, "YAML"))
+            fail_msg("%s: %s", others[i], err.text);
+    accepted("\xef\xbb\xbf{\"servers\":{\"x\":{\"command\":\"c\"}}}");
+    assert_int_equal(config->n_servers, 1);
+    done();
+}
+
+TEST(test_config__lists_of_tools_have_many_names)
+{
+    static const char *const only[] = {"enabledTools", "enabled_tools", "includeTools", "tools"};
+    static const char *const without[] = {"disabledTools", "disabled_tools", "excludeTools"};
+    char text[200];
+
+    for (size_t i = 0; i < countof(only); i++) {
+        snprintf(text, sizeof(text),
+                 "{\"servers\":{\"x\":{\"command\":\"c\",\"%s\":[\"read*\",\"a\"]}}}", only[i]);
+        accepted(text);
+        assert_true(config_shows_tool(&config->servers[0], STR("read_file")));
+        assert_true(config_shows_tool(&config->servers[0], STR("a")));
+        assert_false(config_shows_tool(&config->servers[0], STR("ab")));
+        snprintf(text, sizeof(text), "{\"servers\":{\"x\":{\"command\":\"c\",\"%s\":[]}}}",
+                 only[i]);
+        assert_false(parse(text));
+        assert_non_null(strstr(err.text, "is empty and would leave no tool"));
+    }
+    for (size_t i = 0; i < countof(without); i++) {
+        snprintf(text, sizeof(text),
+                 "{\"servers\":{\"x\":{\"command\":\"c\",\"%s\":[\"write*\"],"
+                 "\"includeTools\":[\"*_file\"]}}}",
+                 without[i]);
+        accepted(text);
+        assert_true(config_limits_tools(&config->servers[0]));
+        assert_true(config_shows_tool(&config->servers[0], STR("read_file")));
+        assert_false(config_shows_tool(&config->servers[0], STR("write_file")));
+        assert_false(config_shows_tool(&config->servers[0], STR("read")));
+    }
+    assert_false(parse("{\"servers\":{\"x\":{\"command\":\"c\",\"excludeTools\":[\"a\"],"
+                       "\"disabledTools\":[\"b\"]}}}"));
+    assert_non_null(strstr(err.text, "keep one of them"));
+    assert_false(parse("{\"servers\":{\"x\":{\"command\":\"c\",\"tools\":{\"a\":true}}}}"));
+    assert_non_null(strstr(err.text, "must be an array of strings"));
+    accepted("{\"servers\":{\"x\":{\"command\":\"c\"}}}");
+    assert_false(config_limits_tools(&config->servers[0]));
+    done();
+}
+
+TEST(test_config__a_variable_without_braces_is_noted)
+{
+    setenv("HF_BARE", "$LOOKS", 1);
+    accepted("{\"servers\":{\"x\":{\"command\":\"c\",\"env\":{\"A\":\"$MY_TOKEN\",\"B\":\"$\","
+             "\"C\":\"$5 off\",\"D\":\"${HF_BARE}\",\"E\":\"\"}}}}");
+    assert_int_equal(config->n_notes, 1);
+    assert_true(has_note("h.json:1:43: \"A\" of server x is the text $MY_TOKEN; write ${MY_TOKEN} "
+                         "for the variable"));
+    assert_str(config->servers[0].env[0].value, "$MY_TOKEN");
+    done();
 }

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static struct config *config;
 static struct error err;
@@ -76,8 +78,8 @@ TEST(test_expand__faults_name_place_server_and_variable)
         {"{\"holdfast\":{\"listen\":\"${HF_TEST_A\"}}",
          "h.json:1:23: ${HF_TEST_A has no closing brace; write $${ for a plain ${"},
         {"{\"holdfast\":{\"listen\":\"${input:token}\"}}",
-         "h.json:1:23: ${input:token} is no environment variable; write ${NAME} or "
-         "${NAME:-default}, or $${ for a plain ${"},
+         "h.json:1:23: ${input:token} is asked for by an editor, which Holdfast cannot do; write "
+         "${env:NAME} and set that variable, or name a file with \"envFile\""},
         {"{\"holdfast\":{\"listen\":\"${}\"}}",
          "h.json:1:23: ${} is no environment variable; write ${NAME} or ${NAME:-default}, or $${ "
          "for a plain ${"},
@@ -162,6 +164,73 @@ TEST(test_expand__all_values_together_have_a_most)
             at += (size_t)snprintf(text + at, sizeof(text) - at, "\"${HF_TEST_LONG}\",");
         snprintf(text + at, sizeof(text) - at, "%s]}}}", extra ? "\"${HF_TEST_UNSET:-x}\"" : "");
         assert_int_equal(parse(text), extra == 0);
+    }
+    done();
+}
+
+TEST(test_expand__what_editors_predefine)
+{
+    static const struct {
+        const char *file, *folder, *base;
+    } cases[] = {
+        {"/h.json", "/project", "project"},
+        {"/.vscode/mcp.json", "/project", "project"},
+        {"/.cursor/mcp.json", "/project", "project"},
+        {"/.other/mcp.json", "/project/.other", ".other"},
+    };
+    char top[] = "/tmp/holdfast-expand-XXXXXX", path[256], wanted[600], text[256];
+    static const char *const dirs[] = {"/project/.vscode", "/project/.cursor", "/project/.other",
+                                       "/project"};
+
+    assert_non_null(mkdtemp(top));
+    setenv("HOME", "/home/ada", 1);
+    for (size_t i = countof(dirs); i-- > 0;) {
+        snprintf(path, sizeof(path), "%s%s", top, dirs[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    for (size_t i = 0; i < countof(cases); i++) {
+        snprintf(path, sizeof(path), "%s/project%s", top, cases[i].file);
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        fclose(f);
+        snprintf(text, sizeof(text), "%s",
+                 "{\"servers\":{\"a\":{\"command\":\"${workspaceFolder}|${workspaceFolderBasename}|"
+                 "${userHome}${/}x${pathSeparator}\"}}}");
+        config_unref(config);
+        assert_true(config_parse(str_of(text), str_of(path), NULL, &config, &err));
+        snprintf(wanted, sizeof(wanted), "%s%s|%s|/home/ada/x/", top, cases[i].folder,
+                 cases[i].base);
+        assert_true(str_eq(config->servers[0].command, str_of(wanted)));
+        unlink(path);
+    }
+    for (size_t i = 0; i < countof(dirs); i++) {
+        snprintf(path, sizeof(path), "%s%s", top, dirs[i]);
+        assert_int_equal(rmdir(path), 0);
+    }
+    rmdir(top);
+    done();
+}
+
+TEST(test_expand__what_only_an_editor_knows_is_refused_with_words)
+{
+    static const struct {
+        const char *variable, *words;
+    } cases[] = {
+        {"${command:pick}", "is a command of an editor"},
+        {"${config:a.b}", "is a setting of an editor"},
+        {"${workspaceFolder:other}", "names a folder of an editor"},
+        {"${workspaceFolder}", "has no value here"}, /* the file is not there */
+        {"${file}", "is not set in the environment"},
+    };
+    char text[256];
+
+    for (size_t i = 0; i < countof(cases); i++) {
+        snprintf(text, sizeof(text), "{\"servers\":{\"a\":{\"command\":\"%s\"}}}",
+                 cases[i].variable);
+        assert_false(parse(text));
+        assert_int_equal(err.code, ERR_CONFIG);
+        assert_non_null(strstr(err.text, "h.json:1:28: server \"a\": "));
+        assert_non_null(strstr(err.text, cases[i].words));
     }
     done();
 }

@@ -166,11 +166,11 @@ TEST(test_js_bind__wrong_values_say_what_is_expected)
     refused("{\"count\":11}", "f.json:1:10: \"count\" must be a whole number, from 1 to 10");
     refused("{\"count\":0}", "f.json:1:10: \"count\" must be a whole number, from 1 to 10");
     refused("{\"wait\":\"999ms\"}", "f.json:1:9: \"wait\" must be a duration such as \"30m\", or a "
-                                    "number of seconds, at least 1000 ms");
+                                    "number of seconds, at least 1 s");
     refused("{\"wait\":true}", "f.json:1:9: \"wait\" must be a duration such as \"30m\", or a "
-                               "number of seconds, at least 1000 ms");
+                               "number of seconds, at least 1 s");
     refused("{\"body\":\"17MiB\"}", "f.json:1:9: \"body\" must be a size such as \"4MiB\", or a "
-                                    "number of bytes, from 0 to 16777216 bytes");
+                                    "number of bytes, from 0 bytes to 16 MiB");
     refused("{\"share\":\"some\"}", "f.json:1:10: \"share\" must be \"session\" or \"all\"");
     refused("{\"origins\":\"x\"}", "f.json:1:12: \"origins\" must be an array of strings");
     refused("{\"origins\":[\"x\",2]}", "f.json:1:17: \"origins\" must be an array of strings");
