@@ -95,13 +95,16 @@ static bool load_tls(const struct config *c, struct tls_context **ret, struct er
     struct tls_context *own = NULL, *tried;
 
     if (c->tls_cert.p && !tls_server_new(c->tls_cert.p, c->tls_key.p, &own, err))
-        return error_wrap(err, "holdfast.tls");
+        return c->tls_at.p ? error_wrap(err, "%.*s: holdfast.tls", STR_ARG(c->tls_at))
+                           : error_wrap(err, "holdfast.tls");
     for (size_t i = 0; i < c->n_servers; i++) {
         if (!c->servers[i].tls_ca.p)
             continue;
         if (!tls_client_new(c->servers[i].tls_ca.p, &tried, err)) {
             tls_free(own);
-            return error_wrap(err, "mcpServers.%.*s.tls", STR_ARG(c->servers[i].name));
+            struct str at = c->servers[i].tls_at;
+            return error_wrap(err, "%.*s%smcpServers.%.*s.tls", STR_ARG(at), at.p ? ": " : "",
+                              STR_ARG(c->servers[i].name));
         }
         tls_free(tried);
     }
@@ -175,8 +178,9 @@ static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct 
     if (!address_parse(where, &address, err))
         return false;
     if (!address_listen(&address, &fd, err)) {
+        struct str at = g->sv.config->listen_at;
         err->code = ERR_CONFIG; /* a refused start, whatever the kernel's reason */
-        return false;
+        return !is_unix && at.p ? error_wrap(err, "%.*s", STR_ARG(at)) : false;
     }
     if (!is_unix) {
         address.len = sizeof(address.sa);
@@ -208,12 +212,25 @@ static bool start_listeners(struct gateway *g, struct error *err)
            (g->options.ends_with_pipes || listen_on(g, c->listen, false, err));
 }
 
+/* Folders of documents are left to src/docs, which opens them and says what it could not. */
+static void say_findings(const struct config *c)
+{
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct config_finding *found;
+    size_t n = config_check_machine(c, false, mem, &found);
+
+    for (size_t i = 0; i < n; i++)
+        log_warn("configuration", LS("warning", found[i].text));
+    arena_free(mem);
+}
+
 static void say_notes(const struct config *c)
 {
     if (c->warning.p)
         log_warn("configuration", LS("warning", c->warning));
     for (size_t i = 0; i < c->n_notes; i++)
         log_info("configuration", LS("note", c->notes[i]));
+    say_findings(c);
 }
 
 /* Signals. */

@@ -8,13 +8,39 @@
 
 #include <stdio.h>
 
-static void add_check_json(struct buf *out, const struct config *c)
+/* What this machine lacks of what the configuration names. */
+struct findings {
+    struct config_finding *list;
+    size_t n, n_errors;
+};
+
+static struct findings look(const struct config *c, struct arena *mem)
+{
+    struct findings f = {0};
+
+    f.n = config_check_machine(c, true, mem, &f.list);
+    for (size_t i = 0; i < f.n; i++)
+        f.n_errors += f.list[i].is_error;
+    return f;
+}
+
+static void add_texts(struct js_writer *w, const char *key, const struct findings *f, bool errors)
+{
+    js_key(w, str_of(key));
+    js_array(w);
+    for (size_t i = 0; i < f->n; i++)
+        if (f->list[i].is_error == errors)
+            js_string(w, f->list[i].text);
+    js_array_end(w);
+}
+
+static void add_check_json(struct buf *out, const struct config *c, const struct findings *f)
 {
     struct js_writer w;
 
     js_begin(&w, out);
     js_object(&w);
-    js_kv_bool(&w, "ok", true);
+    js_kv_bool(&w, "ok", f->n_errors == 0);
     js_kv_string(&w, "file", c->file);
     js_kv_int(&w, "servers", (int64_t)c->n_servers);
     js_key(&w, STR("notes"));
@@ -24,22 +50,30 @@ static void add_check_json(struct buf *out, const struct config *c)
     js_array_end(&w);
     if (c->warning.p)
         js_kv_string(&w, "warning", c->warning);
+    add_texts(&w, "errors", f, true);
+    add_texts(&w, "warnings", f, false);
     js_object_end(&w);
 }
 
-static void add_check(struct buf *out, const struct config *c)
+static void add_check(struct buf *out, const struct config *c, const struct findings *f)
 {
-    if (c->file.p)
+    if (c->file.p && f->n_errors)
+        buf_addf(out, "%.*s has %zu error%s", STR_ARG(c->file), f->n_errors,
+                 f->n_errors == 1 ? "" : "s");
+    else if (c->file.p)
         buf_addf(out, "%.*s is fine: %zu server%s", STR_ARG(c->file), c->n_servers,
                  c->n_servers == 1 ? "" : "s");
     else
         buf_addz(out, "no configuration file: the built-in defaults are used");
 }
 
-static void say_notes(const struct config *c)
+static void say_notes(const struct config *c, const struct findings *f)
 {
     if (c->warning.p)
         fprintf(stderr, "warning: %.*s\n", STR_ARG(c->warning));
+    for (size_t i = 0; i < f->n; i++)
+        fprintf(stderr, "%s: %.*s\n", f->list[i].is_error ? "error" : "warning",
+                STR_ARG(f->list[i].text));
     for (size_t i = 0; i < c->n_notes; i++)
         fprintf(stderr, "note: %.*s\n", STR_ARG(c->notes[i]));
 }
@@ -52,6 +86,7 @@ int cmd_config(struct cli *cli)
     };
     const char *verb = cli->n_args == 1 ? cli->args[0] : "";
     bool check = strcmp(verb, "check") == 0, json = cli_flag(cli, "--json") != NULL;
+    struct findings found = {0};
     struct config *config;
     struct error err;
     struct buf out;
@@ -64,16 +99,20 @@ int cmd_config(struct cli *cli)
         config_unref(config);
         return cli_fail(cli, &err);
     }
+    if (check)
+        found = look(config, cli->mem);
     buf_init(&out, 64u * 1024 * 1024);
     if (!check)
         config_write(config, &out);
     else if (json)
-        add_check_json(&out, config);
+        add_check_json(&out, config, &found);
     else
-        add_check(&out, config);
+        add_check(&out, config, &found);
     if (!check || !json)
-        say_notes(config);
+        say_notes(config, &found);
     int status = cli_print(cli, &out);
+    if (!status && found.n_errors)
+        status = error_info(ERR_CONFIG)->exit_status;
     buf_release(&out);
     config_unref(config);
     return status;

@@ -149,6 +149,7 @@ static bool apply_flags(struct config *c, const struct config_source *source, st
     if (!value_check_listen(source->listen, &c->listens_on_loopback, err))
         return error_wrap(err, "--listen");
     c->listen = arena_dup(c->mem, source->listen);
+    c->listen_at = STR_NONE; /* the flag's, not the file's */
     return true;
 }
 
@@ -165,7 +166,8 @@ bool config_parse(struct str text, struct str file, const struct config_source *
     c->file = arena_dup(c->mem, file);
     if (!(text.p == NULL || read_text(c, text, file, err)) || !apply_flags(c, source, err) ||
         !issuers_finish(c, err) ||
-        (!exposure_check(c, err) && !(file.p && error_wrap(err, "%.*s", STR_ARG(file))))) {
+        (!exposure_check(c, err) &&
+         !(file.p && error_wrap(err, "%.*s", STR_ARG(c->listen_at.p ? c->listen_at : file))))) {
         config_unref(c);
         return false;
     }

@@ -63,6 +63,8 @@ struct server_config {
     struct str *without_tools;
     size_t n_without_tools;
     uint8_t definition[32]; /* digest of everything above: same ⇒ untouched by reload */
+    /* "FILE:LINE:COLUMN", for complaints; absent: none was given, or there is no file */
+    struct str command_at, cwd_at, tls_at;
 };
 
 /* A key of an issuer, given here: a file with a public one, or a secret. */
@@ -119,6 +121,7 @@ struct folder_config {
     size_t history;      /* bytes that one document's history may take */
     struct str *tenants; /* whose it is; none: everybody's */
     size_t n_tenants;
+    struct str at; /* "FILE:LINE:COLUMN" of its path */
 };
 
 /* A named group of tools. */
@@ -169,6 +172,7 @@ struct config {
     bool auth_required;
     bool path_keys; /* /mcp/k/{key} */
     struct str tls_cert, tls_key;
+    struct str listen_at, tls_at; /* "FILE:LINE:COLUMN", for complaints; absent: not in the file */
     struct str public_url;
     struct issuer_config *issuers;
     size_t n_issuers;
@@ -209,6 +213,16 @@ struct config {
     struct str literal_secret; /* the first that stands in the file itself; absent: none does */
     struct str warning;        /* said at start and by config check; absent: there is none */
 };
+
+/* Something that a configuration names and that is not on this machine as it should be. */
+struct config_finding {
+    bool is_error; /* else a warning: it may be right where Holdfast runs as a service */
+    struct str text;
+};
+/* Looks for the programs, working directories and (with_folders) folders of documents.  Changes
+ * nothing; *ret is in mem. */
+size_t config_check_machine(const struct config *c, bool with_folders, struct arena *mem,
+                            struct config_finding **ret);
 
 struct config_source {
     struct str file;   /* --config; absent: the search of INTERFACE §1 */

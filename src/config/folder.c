@@ -40,5 +40,6 @@ bool option_read_directory(const struct js_binding *b, const struct js_field *f,
     if (home && str_starts(path, STR("~/")))
         path = arena_printf(b->mem, "%s%.*s", home, (int)path.n - 1, path.p + 1);
     *(struct str *)place = path;
+    ((struct folder_config *)(void *)((char *)place - f->offset))->at = value_place(b, v);
     return true;
 }

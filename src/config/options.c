@@ -563,7 +563,7 @@ static const struct js_field server_tls_fields[] = {
 const struct js_field server_fields[] = {
     {.name = "command",
      .kind = JS_BIND_CUSTOM,
-     .read = option_read_program,
+     .read = option_read_command,
      OF_SERVER(command),
      .help = "Program to start; it speaks MCP on its standard input and output. No shell is used."},
     {.name = "args", .kind = JS_BIND_STRINGS, SERVER_LIST(args), .help = "Its arguments."},
@@ -582,7 +582,7 @@ const struct js_field server_fields[] = {
              "wins."},
     {.name = "cwd",
      .kind = JS_BIND_CUSTOM,
-     .read = option_read_program,
+     .read = option_read_cwd,
      OF_SERVER(cwd),
      .help = "Directory it starts in."},
     {.name = "url",

@@ -135,6 +135,7 @@ bool option_read_listen(const struct js_binding *b, const struct js_field *f,
 
     if (!field_string(b, f, v, place, err))
         return false;
+    c->listen_at = value_place(b, v);
     return value_check_listen(*(struct str *)place, &c->listens_on_loopback, &why) ||
            js_bind_fault(b, v, err, "\"%s\": %s", f->name, why.text);
 }
@@ -177,6 +178,7 @@ bool option_read_tls(const struct js_binding *b, const struct js_field *f, const
 
     if (!js_bind(b, v, f->fields, c, err))
         return false;
+    c->tls_at = value_place(b, v);
     if (!c->tls_cert.n || !c->tls_key.n)
         return js_bind_fault(b, v, err, "\"tls\" needs both \"cert\" and \"key\"; add the other");
     return true;

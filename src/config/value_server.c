@@ -151,6 +151,24 @@ bool option_read_program(const struct js_binding *b, const struct js_field *f,
     return true;
 }
 
+bool option_read_command(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, void *place, struct error *err)
+{
+    struct server_draft *d = (struct server_draft *)(void *)((char *)place - f->offset);
+
+    d->server.command_at = value_place(b, v);
+    return option_read_program(b, f, v, place, err);
+}
+
+bool option_read_cwd(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                     void *place, struct error *err)
+{
+    struct server_draft *d = (struct server_draft *)(void *)((char *)place - f->offset);
+
+    d->server.cwd_at = value_place(b, v);
+    return option_read_program(b, f, v, place, err);
+}
+
 typedef bool (*pair_check)(const struct js_binding *b, const struct js_node *key,
                            const struct config_pair *pair, struct error *err);
 
@@ -259,6 +277,7 @@ static bool check_header(const struct js_binding *b, const struct js_node *key,
 bool option_read_server_tls(const struct js_binding *b, const struct js_field *f,
                             const struct js_node *v, void *place, struct error *err)
 {
+    ((struct server_draft *)place)->server.tls_at = value_place(b, v);
     return js_bind(b, v, f->fields, place, err);
 }
 

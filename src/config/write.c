@@ -298,6 +298,8 @@ static const struct writer {
 } writers[] = {
     {option_read_listen, IS_STRING, write_field_string},
     {option_read_program, IS_STRING, write_field_string},
+    {option_read_command, IS_STRING, write_field_string},
+    {option_read_cwd, IS_STRING, write_field_string},
     {option_read_file, IS_STRING, write_field_string},
     {option_read_url, IS_STRING, write_url},
     {option_read_type, IS_STRING, write_field_string},

@@ -455,14 +455,14 @@ TEST(test_config__what_others_can_reach_needs_credentials_and_a_private_line)
     for (size_t i = 0; i < countof(foreign); i++) {
         snprintf(text, sizeof(text), "{\"holdfast\": {\"listen\": \"%s\"}}", foreign[i]);
         snprintf(message, sizeof(message),
-                 "h.json: \"listen\" is %s, which others can reach: that needs \"auth\": "
+                 "h.json:1:25: \"listen\" is %s, which others can reach: that needs \"auth\": "
                  "\"required\" and a key from `holdfast key create`; or listen on 127.0.0.1",
                  foreign[i]);
         refused(text, message);
         snprintf(text, sizeof(text), "{\"holdfast\": {\"listen\": \"%s\", \"auth\": \"required\"}}",
                  foreign[i]);
         snprintf(message, sizeof(message),
-                 "h.json: \"listen\" is %s, which others can reach: that needs \"tls\" with a "
+                 "h.json:1:25: \"listen\" is %s, which others can reach: that needs \"tls\" with a "
                  "certificate, or \"trusted_proxies\" with the proxy that has one",
                  foreign[i]);
         refused(text, message);
