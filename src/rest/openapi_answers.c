@@ -12,7 +12,7 @@ static const struct api_answer healthz_answers[] = {
 static const struct api_answer readyz_answers[] = {
     {200, "Health", "It takes work."},
     {403, "Refusal", "The Host is not one of ours."},
-    {503, "Health", "It is stopping, or its store cannot be written."},
+    {503, "Health", "It is stopping, its store cannot be written, or servers cannot be started."},
     {0},
 };
 const struct api_operation openapi_health[] = {

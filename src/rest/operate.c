@@ -282,6 +282,10 @@ void front_readyz(void *arg, struct http_request *r, const struct route_match *m
         http_reply(r, 503, "application/json", STR_NONE, STR("{\"status\":\"stopping\"}\n"));
     else if (!lanes_healthy(sv->lanes))
         refuse_unhealthy(sv, r);
+    else if (!upstreams_can_start(sv->upstreams))
+        refuse_unready(sv, r, STR("servers run by command cannot be started; see the log"),
+                       "the keeper process ended and has no successor yet; if this goes on, "
+                       "restart Holdfast");
     else
         say_ready(sv, r);
 }

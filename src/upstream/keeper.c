@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holdfast's side of the keeper: forks it, sends orders, turns its packets into callbacks.
+/* Holdfast's side of the keeper: has it forked, sends orders, turns its packets into callbacks.
  *
  * Orders never block: what the socket does not take waits in a queue.  Every spawn ends in exactly
  * one of: on_failed; on_started and later on_exited; keeper_forget() by its user.  That also holds
  * when the keeper is stopped or dies: it takes its children along, so those waiting hear on_failed
- * and those running on_exited with SIGKILL.  It is not restarted, because forking is safe only
- * while there is one thread.
+ * and those running on_exited with SIGKILL.
+ *
+ * Holdfast has threads and must not fork, so a process that was forked before them, the zygote,
+ * forks every keeper: the first one, and another whenever one has died.  A keeper that dies young
+ * is replaced after a pause that doubles.  If the zygote is gone too there is no other keeper, and
+ * keeper_is_up() stays false.
  *
  * Failures found here (a command too long, a dead keeper) are reported from a timer of the loop,
  * never from inside keeper_spawn(). */
 #include "upstream/keeper.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "upstream/keeper_env.h"
 #include "upstream/keeper_wire.h"
@@ -32,6 +37,11 @@
 #define KEEPER_MAX_QUEUE (8 * 1024 * 1024)
 #define KEEPER_STOP_MS (KEEPER_END_MS + 1000)
 #define KEEPER_PACKETS_PER_TURN 64
+#define KEEPER_FORK_MS 10000 /* for the zygote to fork the first one */
+/* A keeper that lived for less is young. */
+#define KEEPER_YOUNG_MS 10000
+#define KEEPER_PAUSE_MS 500
+#define KEEPER_PAUSE_MAX_MS 30000
 
 struct keeper_record {
     struct list link; /* in keeper.records, or in keeper.failing */
@@ -50,10 +60,15 @@ struct keeper_packet {
 };
 
 struct keeper {
-    int fd; /* -1 once the keeper is dead */
+    int fd; /* -1 while there is no keeper */
     pid_t pid;
+    int ended;   /* a pidfd of it, or -1 */
+    int control; /* to the zygote; -1 once that is dead */
+    pid_t zygote;
+    int64_t began_ms, pause_ms;
     struct loop *loop;
-    struct loop_fd *watch;
+    struct loop_fd *watch, *control_watch;
+    struct loop_timer *again;  /* starts the next one */
     struct loop_timer *failer; /* reports keeper.failing in a turn of its own */
     struct list records;
     struct list failing;
@@ -61,6 +76,81 @@ struct keeper {
     size_t queued;
     unsigned last_id;
 };
+
+/* Makes the socket of a keeper and has the zygote fork one for it; the answer comes later. */
+static bool ask_for_keeper(struct keeper *k, struct error *err)
+{
+    int pair[2];
+    char byte = 0;
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr msg = {.msg_iov = &part,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof(control.bytes)};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+        return error_sys(err, ERR_INTERNAL, errno, "cannot make the socket of the keeper process");
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &pair[1], sizeof(int));
+    ssize_t n = sendmsg(k->control, &msg, MSG_NOSIGNAL);
+    int errnum = errno;
+    close(pair[1]);
+    if (n < 0) {
+        close(pair[0]);
+        return error_sys(err, ERR_INTERNAL, errnum, "cannot ask for a keeper process");
+    }
+    fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    k->fd = pair[0];
+    k->began_ms = clock_mono_ms();
+    return true;
+}
+
+static void forget_pid(struct keeper *k)
+{
+    if (k->ended >= 0)
+        close(k->ended);
+    k->ended = -1;
+    k->pid = 0;
+}
+
+/* Takes the zygote's answer: the pid, or why there is none.  False when the zygote is gone. */
+static bool take_pid(struct keeper *k, int *ret_errnum)
+{
+    int32_t answer = 0;
+    *ret_errnum = 0;
+    ssize_t n = recv(k->control, &answer, sizeof(answer), 0);
+    if (n != (ssize_t)sizeof(answer))
+        return n < 0 && (errno == EAGAIN || errno == EINTR);
+    forget_pid(k);
+    if (answer < 0) {
+        *ret_errnum = -answer;
+        return true;
+    }
+    k->pid = answer;
+    k->ended = pidfd_open(answer, 0); /* it is not our child: nobody can wait for it by pid */
+    return true;
+}
+
+static bool start_first(struct keeper *k, struct error *err)
+{
+    struct pollfd answer = {.fd = k->control, .events = POLLIN};
+    int errnum = 0, ready;
+    if (!ask_for_keeper(k, err))
+        return false;
+    do
+        ready = poll(&answer, 1, KEEPER_FORK_MS);
+    while (ready < 0 && errno == EINTR);
+    if (ready > 0 && take_pid(k, &errnum) && k->pid > 0)
+        return true;
+    return error_sys(err, ERR_INTERNAL, errnum ? errnum : ETIMEDOUT,
+                     "cannot fork the keeper process; raise the limit of processes");
+}
 
 bool keeper_start(struct keeper **ret, struct error *err)
 {
@@ -70,7 +160,7 @@ bool keeper_start(struct keeper **ret, struct error *err)
     pid_t pid = fork();
     if (pid == 0) {
         close(pair[0]);
-        keeper_process_run(pair[1]);
+        keeper_zygote_run(pair[1]);
     }
     int errnum = errno;
     close(pair[1]);
@@ -79,16 +169,26 @@ bool keeper_start(struct keeper **ret, struct error *err)
         return error_sys(err, ERR_INTERNAL, errnum,
                          "cannot fork the keeper process; raise the limit of processes");
     }
-    fcntl(pair[0], F_SETFL, O_NONBLOCK);
     signal(SIGPIPE, SIG_IGN); /* a child that closed its stdin must not end us */
     struct keeper *k = xcalloc(1, sizeof(*k));
-    k->fd = pair[0];
-    k->pid = pid;
+    k->fd = k->ended = -1;
+    k->control = pair[0];
+    k->zygote = pid;
     list_init(&k->records);
     list_init(&k->failing);
     list_init(&k->packets);
+    if (!start_first(k, err)) {
+        keeper_stop(k);
+        return false;
+    }
+    fcntl(k->control, F_SETFL, O_NONBLOCK);
     *ret = k;
     return true;
+}
+
+bool keeper_is_up(const struct keeper *k)
+{
+    return k->fd >= 0;
 }
 
 int keeper_pid(const struct keeper *k)
@@ -208,6 +308,17 @@ static void end_records(struct list *records, const char *why_not)
     }
 }
 
+static void drop_packets(struct keeper *k)
+{
+    struct list *node;
+    while ((node = list_pop(&k->packets))) {
+        struct keeper_packet *p = list_entry(node, struct keeper_packet, link);
+        explicit_bzero(p->bytes, p->n);
+        free(p);
+    }
+    k->queued = 0;
+}
+
 static void keeper_hang_up(struct keeper *k)
 {
     loop_fd_free(k->watch);
@@ -215,14 +326,46 @@ static void keeper_hang_up(struct keeper *k)
     if (k->fd >= 0)
         close(k->fd);
     k->fd = -1;
+    drop_packets(k);
 }
+
+static void lose_zygote(struct keeper *k)
+{
+    loop_fd_free(k->control_watch);
+    k->control_watch = NULL;
+    close(k->control);
+    k->control = -1;
+}
+
+static int64_t next_pause_ms(struct keeper *k)
+{
+    if (clock_mono_ms() - k->began_ms >= KEEPER_YOUNG_MS)
+        k->pause_ms = 0;
+    int64_t pause = k->pause_ms;
+    k->pause_ms = pause == 0                        ? KEEPER_PAUSE_MS
+                  : 2 * pause > KEEPER_PAUSE_MAX_MS ? KEEPER_PAUSE_MAX_MS
+                                                    : 2 * pause;
+    return pause;
+}
+
+#define NO_OTHER "the keeper process ended and cannot be replaced; restart Holdfast"
+#define ANOTHER "the keeper process ended and is being replaced; try again"
 
 static void keeper_died(struct keeper *k)
 {
-    log_error("keeper process ended; servers run by command are gone until Holdfast is restarted",
-              LI("pid", k->pid));
     keeper_hang_up(k);
-    end_records(&k->records, "the keeper process ended; restart Holdfast");
+    if (k->control < 0) {
+        log_error("keeper process ended and cannot be replaced: servers run by command are gone "
+                  "until Holdfast is restarted",
+                  LI("pid", k->pid));
+    } else {
+        int64_t pause = next_pause_ms(k);
+        log_error("keeper process ended; servers run by command have ended with it, and another "
+                  "keeper is started",
+                  LI("pid", k->pid), LI("after_ms", pause));
+        loop_timer_start(k->again, pause, 0);
+    }
+    end_records(&k->records, k->control < 0 ? NO_OTHER : ANOTHER);
 }
 
 /* What went wrong, and what to do about it, in or with mcpServers.NAME. */
@@ -346,9 +489,45 @@ static void on_keeper_ready(void *arg, int events)
             break;
 }
 
+static void on_again(void *arg)
+{
+    struct keeper *k = arg;
+    struct error err;
+    if (k->control < 0)
+        return;
+    if (!ask_for_keeper(k, &err)) {
+        log_error("no other keeper process", LZ("why", err.text));
+        k->began_ms = clock_mono_ms();
+        loop_timer_start(k->again, next_pause_ms(k), 0);
+        return;
+    }
+    k->watch = loop_fd_new(k->loop, k->fd, on_keeper_ready, k);
+    send_packets(k);
+}
+
+/* A fork that failed shows on the keeper's socket too, which is where it is handled. */
+static void on_control(void *arg, int events unused_arg)
+{
+    struct keeper *k = arg;
+    int errnum = 0;
+    if (!take_pid(k, &errnum)) {
+        log_error("the process that forks keepers ended; if the keeper ends too, restart Holdfast",
+                  LI("pid", k->zygote));
+        lose_zygote(k);
+    } else if (errnum) {
+        log_error("no other keeper process; raise the limit of processes",
+                  LZ("why", strerror(errnum)));
+    } else if (k->pid > 0) {
+        log_info("keeper process started", LI("pid", k->pid));
+    }
+}
+
 void keeper_attach(struct keeper *k, struct loop *loop)
 {
     k->loop = loop;
+    k->again = loop_timer_new(loop, on_again, k);
+    k->control_watch = loop_fd_new(loop, k->control, on_control, k);
+    loop_fd_want(k->control_watch, LOOP_READ);
     k->failer = loop_timer_new(loop, on_failer, k);
     if (!list_empty(&k->failing))
         loop_timer_start(k->failer, 0, 0);
@@ -449,7 +628,7 @@ static bool spawn_request(struct keeper *k, const struct server_config *server,
                           const struct keeper_record *r, struct buf *ret, struct error *err)
 {
     if (k->fd < 0)
-        return error_set(err, ERR_UNAVAILABLE, "the keeper process ended; restart Holdfast");
+        return error_set(err, ERR_UNAVAILABLE, "%s", k->control < 0 ? NO_OTHER : ANOTHER);
     if (k->queued > KEEPER_MAX_QUEUE)
         return error_set(err, ERR_UNAVAILABLE, "the keeper process is busy; try again later");
     if (!request_build(server, r->id, ret, err))
@@ -493,33 +672,38 @@ void keeper_forget(struct keeper *k, unsigned id)
 }
 
 /* The keeper leaves by itself once its socket is closed; killing it is for one that hangs. */
-static void wait_for_end(pid_t pid)
+static void wait_for_end(struct keeper *k)
 {
-    int fd = pidfd_open(pid, 0);
-    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    struct pollfd ended = {.fd = k->ended, .events = POLLIN};
     int ready;
+    if (k->ended < 0)
+        return;
     do
         ready = poll(&ended, 1, KEEPER_STOP_MS);
     while (ready < 0 && errno == EINTR);
-    if (fd < 0 || ready <= 0)
-        kill(pid, SIGKILL);
-    if (fd >= 0)
-        close(fd);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    if (ready <= 0)
+        pidfd_send_signal(k->ended, SIGKILL, NULL, 0);
+    forget_pid(k);
+}
+
+static void end_zygote(struct keeper *k)
+{
+    if (k->control >= 0)
+        lose_zygote(k);
+    while (waitpid(k->zygote, NULL, 0) < 0 && errno == EINTR)
         continue;
 }
 
 void keeper_stop(struct keeper *k)
 {
-    struct list *node;
     if (!k)
         return;
     keeper_hang_up(k);
-    wait_for_end(k->pid);
+    wait_for_end(k);
+    end_zygote(k);
     end_records(&k->records, "Holdfast is stopping; start it again");
     end_records(&k->failing, "Holdfast is stopping; start it again");
     loop_timer_free(k->failer);
-    while ((node = list_pop(&k->packets)))
-        free(list_entry(node, struct keeper_packet, link));
+    loop_timer_free(k->again);
     free(k);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper: a process forked before any thread, subreaper of all children, which starts them (own
+/* The keeper: a process without threads, subreaper of all children, which starts them (own
  * process group, limits, clean environment, no shell) and hands their pipes back by SCM_RIGHTS.
  * When its socket to Holdfast closes, for whatever reason, it kills every descendant and exits:
- * half a second after SIGTERM by SIGKILL. */
+ * half a second after SIGTERM by SIGKILL.  A keeper that dies takes its children along and is
+ * replaced. */
 #ifndef HOLDFAST_UPSTREAM_KEEPER_H
 #define HOLDFAST_UPSTREAM_KEEPER_H
 
@@ -23,6 +24,8 @@ void keeper_attach(struct keeper *k, struct loop *loop);
  * loop is freed. */
 void keeper_stop(struct keeper *k);
 int keeper_pid(const struct keeper *k);
+/* False while a keeper that died has no successor yet: children cannot be started. */
+bool keeper_is_up(const struct keeper *k);
 
 struct keeper_child {
     unsigned id; /* ours; pids may be reused */

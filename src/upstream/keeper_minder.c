@@ -146,6 +146,12 @@ static int64_t minder_now_ms(void)
     return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+static bool minder_is_zombie(pid_t child)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == child;
+}
+
 /* Reaps orphans that ended, and stops at the child: true when that one has ended. */
 static bool minder_child_has_ended(pid_t child)
 {
@@ -157,11 +163,29 @@ static bool minder_child_has_ended(pid_t child)
             return true;
         waitpid(info.si_pid, NULL, WNOHANG);
     }
-    siginfo_t info = {0};
-    return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == child;
+    return minder_is_zombie(child);
 }
 
-/* Zombies need no care: they go to the keeper, which reaps whatever it is given. */
+struct minder_pass {
+    pid_t self, child;
+    size_t orphans; /* direct children beside the child, alive or not */
+};
+
+static bool minder_is_below(void *arg, const struct tree_process *p)
+{
+    struct minder_pass *pass = arg;
+    if (p->parent != pass->self)
+        return false;
+    if (p->pid != pass->child) {
+        pass->orphans++;
+        if (!p->living)
+            waitpid(p->pid, NULL, WNOHANG); /* or it would count in every pass */
+    }
+    return true;
+}
+
+/* Until a pass that began with the child ended has found nothing beside it (keeper_tree.c says why
+ * that is proof).  The child's own zombie goes to the keeper, which reaps whatever it is given. */
 static void minder_kill_all(pid_t child)
 {
     const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
@@ -170,8 +194,11 @@ static void minder_kill_all(pid_t child)
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
     while (minder_now_ms() < until) {
+        struct minder_pass pass = {.self = getpid(), .child = child};
+        bool ended = minder_is_zombie(child);
         kill(-child, SIGKILL); /* at one stroke; a fork bomb cannot slip through its own group */
-        if (tree_kill_descendants() == 0)
+        tree_kill(minder_is_below, &pass);
+        if (ended && pass.orphans == 0)
             return;
         sigtimedwait(&chld, NULL, &pause);
     }

@@ -2,9 +2,8 @@
 /* The keeper's own process: takes orders from one socket, starts children through minders, reports
  * their ends, and when the socket closes ends all that descends from it and leaves.
  *
- * It is forked while Holdfast has one thread and stays single-threaded, so it may fork plainly.  It
- * keeps nothing of Holdfast but the socket and stderr: no listening sockets, no database, not even
- * the environment, of which it saves only what children may see.
+ * It is forked by the zygote and stays single-threaded, so it may fork plainly.  It keeps nothing
+ * of Holdfast but the socket, stderr, and of the environment what children may see.
  *
  * A child's life here: spawn → (minder forked) STARTING → status pipe ends → UP or FAILED → minder
  * and child reaped → gone.  `started` or `failed` is said when the status pipe ends, `exited` when
@@ -30,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SOCKET_FD = 3, SIGNAL_FD = 4 };
+enum { SOCKET_FD = KEEPER_SOCKET_FD, SIGNAL_FD = 4 };
 enum { STRAY_SWEEP_MS = 50 };
 
 enum entry_state { ENTRY_STARTING, ENTRY_UP, ENTRY_FAILED };
@@ -387,7 +386,7 @@ static bool is_stray(void *arg, const struct tree_process *p)
 static void sweep_strays(struct keeper_process *k)
 {
     all_read_status(k); /* a child must not look like a stray because its record is unread */
-    k->strays = tree_kill(is_stray, k) > 0;
+    k->strays = tree_kill(is_stray, k) > 0; /* zombies too: reap() takes them */
 }
 
 static void wait_for_something(struct keeper_process *k)
@@ -450,31 +449,6 @@ static never_returns void kill_all_and_exit(struct keeper_process *k)
     _exit(1);
 }
 
-/* Shows as "holdfast: keeper" in ps, and wipes the environment that /proc would go on showing.  The
- * kernel tells where both lie; a title longer than the arguments runs on into the environment, as
- * the kernel expects of programs that change their title. */
-static void take_title(void)
-{
-    static const char title[] = "holdfast: keeper";
-    char text[2048];
-    unsigned long arg = 0, arg_end = 0, env = 0, env_end = 0;
-    prctl(PR_SET_NAME, "holdfast-keeper");
-    FILE *f = fopen("/proc/self/stat", "re");
-    if (!f)
-        return;
-    char *line = fgets(text, sizeof(text), f);
-    fclose(f);
-    char *at = line ? strrchr(line, ')') : NULL;
-    for (int field = 2; at && field < 48; field++)
-        at = strchr(at + 1, ' ');
-    if (!at || sscanf(at, "%lu %lu %lu %lu", &arg, &arg_end, &env, &env_end) != 4)
-        return;
-    if (!arg || arg_end < arg || env != arg_end || env_end < env || env_end - arg < sizeof(title))
-        return;
-    memset((void *)arg, 0, env_end - arg);
-    memcpy((void *)arg, title, sizeof(title));
-}
-
 /* All are blocked for ever, those that end a program too: only the socket ends the keeper. */
 static void take_signals(void)
 {
@@ -489,27 +463,14 @@ static void take_signals(void)
         _exit(1);
 }
 
-/* 0 and 1 are Holdfast's conversation in stdio mode, so they must not stay open here. */
-static void take_fds(int socket)
+void keeper_process_run(int fd, char **base_env)
 {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int high = fcntl(socket, F_DUPFD_CLOEXEC, 10);
-    if (null < 0 || high < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
-        (fcntl(2, F_GETFD) < 0 && dup2(null, 2) < 0) || dup3(high, SOCKET_FD, O_CLOEXEC) < 0)
-        _exit(1);
-    close_range(SOCKET_FD + 1, ~0U, 0);
-}
-
-void keeper_process_run(int fd)
-{
-    struct keeper_process k = {0};
-    setsid(); /* Ctrl-C in the terminal is for Holdfast, which then ends us in order */
-    take_fds(fd);
+    struct keeper_process k = {.base_env = base_env};
+    setsid();
+    keeper_take_fds(fd);
     take_signals();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    k.base_env = child_env_save();
-    take_title();
-    environ = NULL;
+    keeper_take_title("holdfast: keeper", "holdfast-keeper");
     list_init(&k.entries);
     k.request = xmalloc(KEEPER_MAX_REQUEST + 1);
     k.polls = xcalloc(KEEPER_MAX_CHILDREN + 2, sizeof(k.polls[0]));

@@ -4,8 +4,9 @@
  * A process group is not enough: npx starts sh, which starts node, and any of them may have called
  * setsid().  As keeper and minders are subreapers, a process whose parent died becomes their child,
  * so every descendant is reachable by parent links at every moment.  The picture is taken while the
- * processes run and may miss one just being forked; callers repeat until nothing living is found.
- */
+ * processes run and may miss one just being forked; callers repeat until nothing is found.  A
+ * process that lives when a pass begins has an ancestor that is our direct child, and only we reap
+ * that one: it is there during the whole pass, alive or as a zombie, and is found. */
 #include "upstream/keeper_wire.h"
 
 #include <dirent.h>
@@ -105,7 +106,7 @@ static void tree_choose_descendants(struct tree *t)
 size_t tree_kill(bool (*is_root)(void *arg, const struct tree_process *p), void *arg)
 {
     struct tree t = {0};
-    size_t living = 0, roots = 0;
+    size_t roots = 0;
     tree_read(&t);
     for (size_t i = 0; i < t.n; i++) {
         t.all[i].chosen = is_root(arg, &t.all[i]);
@@ -113,14 +114,11 @@ size_t tree_kill(bool (*is_root)(void *arg, const struct tree_process *p), void 
     }
     if (roots)
         tree_choose_descendants(&t);
-    for (size_t i = 0; i < t.n; i++) {
-        if (t.all[i].chosen && t.all[i].living) {
-            living++;
+    for (size_t i = 0; i < t.n; i++)
+        if (t.all[i].chosen && t.all[i].living)
             kill(t.all[i].pid, SIGKILL);
-        }
-    }
     free(t.all);
-    return living;
+    return roots;
 }
 
 static bool tree_is_child_of(void *arg, const struct tree_process *p)
@@ -128,8 +126,8 @@ static bool tree_is_child_of(void *arg, const struct tree_process *p)
     return p->parent == *(const pid_t *)arg;
 }
 
-size_t tree_kill_descendants(void)
+void tree_kill_descendants(void)
 {
     pid_t self = getpid();
-    return tree_kill(tree_is_child_of, &self);
+    tree_kill(tree_is_child_of, &self);
 }

@@ -55,8 +55,19 @@ struct keeper_reply {
     int32_t errnum; /* failed */
 };
 
-/* keeper_process.c: the keeper itself, in the forked process.  Takes `fd`. */
-never_returns void keeper_process_run(int fd);
+/* keeper_zygote.c: forks keepers, in a process of its own.  Takes `fd`, one end of a SEQPACKET
+ * pair: each packet of one byte brings the socket of a keeper to fork and is answered by its pid
+ * (int32_t; -errno when the fork failed). */
+never_returns void keeper_zygote_run(int fd);
+/* Descriptors 0 to 2 and `socket`, which becomes KEEPER_SOCKET_FD; all others are closed. */
+void keeper_take_fds(int socket);
+/* How the process shows in ps; wipes the environment that /proc would go on showing. */
+void keeper_take_title(const char *title, const char *name);
+enum { KEEPER_SOCKET_FD = 3 };
+
+/* keeper_process.c: the keeper itself, in the forked process.  Takes `fd`; base_env is what of
+ * Holdfast's environment children may see. */
+never_returns void keeper_process_run(int fd, char **base_env);
 
 /* keeper_minder.c: one process between the keeper and each child. */
 
@@ -94,9 +105,11 @@ struct tree_process {
     bool chosen;
 };
 /* Sends SIGKILL to every process that `is_root` chooses and to all that descend from those.
- * Returns how many of them were still living when looked at. */
+ * Returns how many `is_root` chose.  Zombies count: one that forked and ended while /proc was read
+ * may have left a living child that was not seen.  So only a pass that finds none, zombies
+ * included, proves that nothing lives. */
 size_t tree_kill(bool (*is_root)(void *arg, const struct tree_process *p), void *arg);
 /* All that descends from this process. */
-size_t tree_kill_descendants(void);
+void tree_kill_descendants(void);
 
 #endif

@@ -3,6 +3,8 @@
  * handing out catalogs (links: place.c). */
 #include "upstream/upstream_impl.h"
 
+#include "upstream/keeper.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "upstream/builtin.h"
@@ -214,6 +216,11 @@ void upstreams_end_links(struct upstreams *s, struct str key, const char *why)
         if (l)
             link_end(l, &err);
     }
+}
+
+bool upstreams_can_start(const struct upstreams *s)
+{
+    return !s->keeper || keeper_is_up(s->keeper);
 }
 
 unsigned upstreams_links(const struct upstreams *s)

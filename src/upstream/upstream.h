@@ -73,6 +73,8 @@ struct upstream *upstreams_find(struct upstreams *s, struct str name); /* NULL: 
 void upstreams_each(struct upstreams *s, void (*fn)(void *arg, struct upstream *u), void *arg);
 /* Live links of all kinds, for metrics and tests. */
 unsigned upstreams_links(const struct upstreams *s);
+/* False while servers run by command cannot be started: their keeper died and has no successor. */
+bool upstreams_can_start(const struct upstreams *s);
 
 struct str upstream_name(const struct upstream *u);
 const struct server_config *upstream_config(const struct upstream *u);

@@ -448,10 +448,35 @@ TEST(test_keeper__nothing_outlives_a_killed_owner)
     close(report[1]);
 }
 
+static int parent_of(int pid)
+{
+    char text[512];
+    int parent = 0;
+    char state;
+    read_proc(pid, "stat", text, sizeof(text));
+    assert_int_equal(sscanf(strrchr(text, ')') + 1, " %c %d", &state, &parent), 2);
+    return parent;
+}
+
+static bool is_up_again(void *arg)
+{
+    const int *old = ((void **)arg)[0];
+    const struct keeper *k = ((void **)arg)[1];
+    return keeper_is_up(k) && keeper_pid(k) > 0 && keeper_pid(k) != *old;
+}
+
+static void kill_keeper(struct world *w)
+{
+    int old = keeper_pid(w->keeper);
+    void *arg[] = {&old, w->keeper};
+    kill(old, SIGKILL);
+    assert_true(wait_for(w->loop, is_up_again, arg, PEER_WAIT_MS));
+}
+
 TEST(test_keeper__its_own_death_ends_the_children_and_is_told)
 {
     struct world w;
-    struct spawn s, late;
+    struct spawn s;
     int child, grandchild;
     world_open(&w);
     spawn_family(&w, &s, "stubborn", &child, &grandchild);
@@ -461,23 +486,141 @@ TEST(test_keeper__its_own_death_ends_the_children_and_is_told)
     assert_true(WIFSIGNALED(s.status));
     assert_true(process_ended(&child, KEEPER_END_MS));
     assert_true(process_ended(&grandchild, KEEPER_END_MS));
-    spawn(&w, &late, peer_server("echo", NULL));
-    assert_int_equal(late.failed, 0);
-    wait_over(&late);
-    assert_int_equal(late.failed, 1);
-    assert_int_equal(late.why.code, ERR_UNAVAILABLE);
     spawn_close(&s);
     world_close(&w);
 }
 
-static int parent_of(int pid)
+TEST(test_keeper__another_one_replaces_it_as_often_as_it_dies)
 {
-    char text[512];
-    int parent = 0;
-    char state;
-    read_proc(pid, "stat", text, sizeof(text));
-    assert_int_equal(sscanf(strrchr(text, ')') + 1, " %c %d", &state, &parent), 2);
-    return parent;
+    struct world w;
+    struct spawn s;
+    int child, grandchild;
+    world_open(&w);
+    for (int i = 0; i < 3; i++) {
+        kill_keeper(&w);
+        spawn(&w, &s, peer_server("exit", "5"));
+        wait_over(&s);
+        assert_int_equal(WEXITSTATUS(s.status), 5);
+        spawn_close(&s);
+    }
+    spawn_family(&w, &s, "stubborn", &child, &grandchild);
+    int last = process_watch(keeper_pid(w.keeper));
+    world_close(&w);
+    assert_true(process_ended(&last, 0));
+    assert_true(process_ended(&child, 0));
+    assert_true(process_ended(&grandchild, 0));
+    spawn_close(&s);
+}
+
+static bool is_down(void *arg)
+{
+    return !keeper_is_up(arg);
+}
+
+TEST(test_keeper__without_its_zygote_it_works_on_and_its_death_is_final)
+{
+    struct world w;
+    struct spawn s;
+    world_open(&w);
+    kill(parent_of(keeper_pid(w.keeper)), SIGKILL);
+    spawn(&w, &s, peer_server("exit", "6"));
+    wait_over(&s);
+    assert_int_equal(WEXITSTATUS(s.status), 6);
+    spawn_close(&s);
+    kill(keeper_pid(w.keeper), SIGKILL);
+    assert_true(wait_for(w.loop, is_down, w.keeper, PEER_WAIT_MS));
+    spawn(&w, &s, peer_server("echo", NULL));
+    assert_int_equal(s.failed, 0);
+    wait_over(&s);
+    assert_int_equal(s.failed, 1);
+    assert_int_equal(s.why.code, ERR_UNAVAILABLE);
+    assert_non_null(strstr(s.why.text, "restart Holdfast"));
+    world_close(&w);
+}
+
+static bool is_given_pid(void *arg, const struct tree_process *p)
+{
+    return p->pid == *(const pid_t *)arg;
+}
+
+/* It may have forked what the same pass did not see. */
+TEST(test_keeper_tree__a_zombie_is_found_too)
+{
+    siginfo_t info;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(tree_kill(is_given_pid, &pid), 1);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(tree_kill(is_given_pid, &pid), 0);
+}
+
+/* Processes whose command line holds `mark`. */
+static size_t count_marked(const char *mark)
+{
+    char text[4096];
+    size_t n = 0;
+    DIR *dir = opendir("/proc");
+    assert_non_null(dir);
+    for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
+        int pid = atoi(d->d_name);
+        char path[64];
+        snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+        int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        ssize_t got = fd >= 0 ? read(fd, text, sizeof(text)) : 0;
+        if (fd >= 0)
+            close(fd);
+        n += got > 0 && memmem(text, (size_t)got, mark, strlen(mark)) != NULL;
+    }
+    closedir(dir);
+    return n;
+}
+
+/* A process that forks and exits may slip through one look, hardly through so many. */
+static bool is_marked_gone(void *arg)
+{
+    for (int i = 0; i < 20; i++)
+        if (count_marked(arg) > 0)
+            return false;
+    return true;
+}
+
+static bool is_marked_there(void *arg)
+{
+    return count_marked(arg) > 0;
+}
+
+#define HOPPING_KILLS 24
+
+/* Each process of the chain forks its successor and exits, outside of the child's group. */
+TEST(test_keeper__nothing_outlives_it_not_even_what_keeps_forking)
+{
+    char mark[64], script[256];
+    struct world w;
+    struct str args[] = {STR("-c"), STR_NONE};
+    snprintf(mark, sizeof(mark), "hopping-%d", (int)getpid());
+    snprintf(script, sizeof(script),
+             "setsid sh -c 'h() { h & exit; }; h; : %s' & echo '}'; exec cat", mark);
+    args[1] = str_of(script);
+    struct server_config server = {
+        .name = STR("hopping"), .command = STR("sh"), .args = args, .n_args = 2};
+    for (int i = 0; i < HOPPING_KILLS; i++) {
+        struct spawn s;
+        world_open(&w); /* anew: a keeper that dies young is not replaced at once */
+        spawn(&w, &s, &server);
+        wait_started(&s);
+        read_until(&s, "}");
+        assert_true(wait_for(w.loop, is_marked_there, mark, PEER_WAIT_MS));
+        if (i % 4)
+            kill(keeper_pid(w.keeper), SIGKILL);
+        else
+            keeper_kill(w.keeper, s.id, SIGKILL);
+        wait_over(&s);
+        assert_true(wait_for(w.loop, is_marked_gone, mark, PEER_WAIT_MS));
+        spawn_close(&s);
+        world_close(&w);
+    }
 }
 
 TEST(test_keeper__family_of_a_killed_minder_ends_too)
