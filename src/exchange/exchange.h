@@ -221,6 +221,8 @@ uint64_t audience_toolsets(const struct audience *a, const struct profile_config
 hub_sees_fn exchange_hears;
 /* pin.c: may a tool of a guarded server be called? */
 enum step_result exchange_check_pin(struct exchange *x);
+/* What the caller of a tool that runs only as a task is told; ends with NUL. */
+struct str exchange_task_text(struct exchange *x, const struct upstream *up, struct str tool);
 /* answer.c, lists.c, listen.c, standalone.c: what is answered here. */
 enum step_result exchange_answer(struct exchange *x);
 enum step_result exchange_answer_discover(struct exchange *x);

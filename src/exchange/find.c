@@ -319,7 +319,7 @@ static void write_parameters(struct finding *f, const struct js_doc *doc,
 static struct str definition_of(struct finding *f, const struct rank_candidate *c)
 {
     struct upstream *up = upstreams_find(f->x->sv->upstreams, c->server);
-    struct catalog_writing w = {.from = c->item, .max = 1};
+    struct catalog_writing w = {.from = c->item, .max = 1, .short_handles = true};
     struct buf raw;
 
     w.with_handles = up && exchange_injects_handles(f->x, up, c->catalog);

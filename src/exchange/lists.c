@@ -322,6 +322,7 @@ static void list_part(struct listing *l, size_t i)
     const struct catalog_list *list = &p.catalog->lists[l->kind];
     struct catalog_writing w = {
         .with_handles = l->kind == CATALOG_TOOLS && exchange_injects_handles(x, p.up, p.catalog),
+        .mended = x->has_plan,
         .max = 1,
     };
     bool hides = principal_limits_tools(&x->who) || x->profile;
@@ -432,6 +433,9 @@ enum step_result exchange_answer_list(struct exchange *x)
         return STEP_WAIT;
     if (!read_cursor(x, &l.from))
         return refuse_cursor(x);
+    if (l.kind == CATALOG_TOOLS && !x->has_plan && x->catalog && x->catalog->tools_fault.p &&
+        !listed_at(x, 0).catalog->lists[CATALOG_TOOLS].n)
+        return exchange_refuse(x, 200, -32603, "%.*s", STR_ARG(x->catalog->tools_fault));
     l.out = exchange_begin_result(x);
     buf_addf(l.out, "{\"%.*s\":[", STR_ARG(catalog_kinds[l.kind].array_key));
     if (l.kind == CATALOG_TOOLS && has_own_tools(x))

@@ -5,6 +5,15 @@
 
 #include "pins/pins.h"
 
+struct str exchange_task_text(struct exchange *x, const struct upstream *up, struct str tool)
+{
+    return arena_printf(
+        x->mem,
+        "The tool '%.*s' of '%.*s' runs only as a task, and Holdfast does not carry "
+        "tasks; use another tool, or connect to the server without Holdfast.",
+        STR_ARG(str_cut(tool, 128)), STR_ARG(upstream_name(up)));
+}
+
 enum step_result exchange_check_pin(struct exchange *x)
 {
     enum pin_verdict verdict;

@@ -344,20 +344,28 @@ static enum step_result dry_run(struct exchange *x, struct upstream *up, struct 
 
     if (!c)
         return refuse_unasked(x, up);
-    if (!item || !profile_tool_is_seen(x, up, tool))
+    if ((!item && !c->tools_fault.p) || !profile_tool_is_seen(x, up, tool))
         return refuse_tool(x, full, upstream_name(up), tool);
-    if (check_pin(x, up, tool) != STEP_NEXT ||
-        check_parameters(x, up, c, item, &unsure) != STEP_NEXT)
+    if (check_pin(x, up, tool) != STEP_NEXT)
+        return STEP_REPLY;
+    if (!item) {
+        profile_tool_note(x, "ok");
+        return preview(
+            x, upstream_name(up), tool,
+            arena_printf(x->mem, "its tools could not be listed: %.*s", STR_ARG(c->tools_fault)));
+    }
+    if (check_parameters(x, up, c, item, &unsure) != STEP_NEXT)
         return STEP_REPLY;
     profile_tool_note(x, "ok");
     return preview(x, upstream_name(up), tool, unsure);
 }
 
-/* A tool that only this session has been told of is not in the catalog. */
-static bool is_its_own(struct exchange *x, struct str tool)
+/* A tool that only this session has been told of is not in the catalog; nor is any when the server
+ * could not list them, and then the server decides, as it does for a direct call. */
+static bool may_be_there(struct exchange *x, struct str tool)
 {
     struct link *l = exchange_own_link(x, x->up, CATALOG_TOOLS);
-    return l && link_own_has(l, CATALOG_TOOLS, tool);
+    return x->catalog->tools_fault.p || (l && link_own_has(l, CATALOG_TOOLS, tool));
 }
 
 /* The catalog is there. */
@@ -366,7 +374,9 @@ static enum step_result go(struct exchange *x, struct str full, struct str tool)
     const struct catalog_item *item = catalog_tool(x->catalog, tool);
     struct str unsure; /* then the server decides */
 
-    if (!profile_tool_is_seen(x, x->up, tool) || (!item && !is_its_own(x, tool)))
+    if (profile_tool_is_seen(x, x->up, tool) && catalog_needs_task(x->catalog, tool))
+        return profile_tool_refuse(x, exchange_task_text(x, x->up, tool));
+    if (!profile_tool_is_seen(x, x->up, tool) || (!item && !may_be_there(x, tool)))
         return refuse_tool(x, full, upstream_name(x->up), tool);
     if (item && check_parameters(x, x->up, x->catalog, item, &unsure) != STEP_NEXT)
         return STEP_REPLY;

@@ -93,6 +93,8 @@ static enum step_result step_permit(struct exchange *x)
         return STEP_REPLY;
     if (upstream_is_guarded(x->up) && exchange_check_pin(x) != STEP_NEXT)
         return STEP_REPLY;
+    if (unlikely(catalog_needs_task(x->catalog, x->tool)) && x->method->service == SERVE_CALL)
+        return exchange_tool_error(x, exchange_task_text(x, x->up, x->tool).p);
     if (unlikely(upstream_config(x->up)->takes_context) && exchange_check_context(x) != STEP_NEXT)
         return STEP_REPLY;
     if (x->tool.n > EXCHANGE_NAME_MAX)

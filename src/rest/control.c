@@ -54,13 +54,26 @@ void front_control_events(void *arg, struct http_request *r, const struct route_
         control_job_busy(&e->c);
 }
 
+static void write_note(void *arg, const char *note)
+{
+    js_string(arg, str_of(note));
+}
+
 static void write_upstream(void *arg, struct upstream *u)
 {
     struct js_writer *w = arg;
     struct upstream_health h = upstream_health(u);
+    struct catalog *c = upstream_known(u);
     js_object(w);
     js_kv_string(w, "name", upstream_name(u));
     health_write(w, &h);
+    if (c)
+        js_kv_int(w, "tools", (int64_t)c->lists[CATALOG_TOOLS].n);
+    js_key(w, STR("notes"));
+    js_array(w);
+    if (c)
+        catalog_each_note(c, write_note, w);
+    js_array_end(w);
     js_object_end(w);
 }
 

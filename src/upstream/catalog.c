@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "json/splice.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define NAME(text)                                                                                 \
@@ -82,6 +84,10 @@ void catalog_clear_list(struct catalog *c, enum catalog_kind kind)
     map_release(&list->by_name);
     free(list->items);
     memset(list, 0, sizeof(*list));
+    if (kind == CATALOG_TOOLS) {
+        map_release(&c->task_tools);
+        map_init(&c->task_tools);
+    }
 }
 
 static bool keep(struct catalog *c, struct str raw, struct str *ret, struct error *err)
@@ -211,6 +217,93 @@ static bool add_item(struct catalog *c, enum catalog_kind kind, struct str name,
     return true;
 }
 
+static bool keep_mended(struct catalog *c, enum catalog_kind kind, struct catalog_item *item,
+                        const struct js_doc *doc, const struct js_node *node, struct error *err)
+{
+    struct buf text;
+    bool ok = true;
+
+    buf_init(&text, CATALOG_MAX_BYTES);
+    if (catalog_mend(kind, doc, node, &text)) {
+        c->lists[kind].n_mended++;
+        ok = keep(c, buf_str(&text), &item->mended, err);
+    }
+    buf_release(&text);
+    return ok;
+}
+
+static bool is_task_support(void *arg unused_arg, struct str raw_key)
+{
+    return str_eq(raw_key, STR("\"taskSupport\""));
+}
+
+static bool is_execution(void *arg unused_arg, struct str raw_key)
+{
+    return str_eq(raw_key, STR("\"execution\""));
+}
+
+static bool keep_without_task(struct catalog *c, const struct js_doc *doc,
+                              const struct js_node *tool, struct str *ret, struct error *err)
+{
+    const struct js_node *execution = js_get(doc, tool, STR("execution"));
+    struct js_splice splice;
+    struct buf text;
+
+    js_splice_init(&splice, doc);
+    if (js_splice_stay(doc, execution, is_task_support, NULL) == 0)
+        js_splice_remove(&splice, tool, is_execution, NULL);
+    else
+        js_splice_remove(&splice, execution, is_task_support, NULL);
+    buf_init(&text, CATALOG_MAX_BYTES);
+    js_splice_write(&splice, tool, &text);
+    bool ok = keep(c, buf_str(&text), ret, err);
+    buf_release(&text);
+    return ok;
+}
+
+static bool has_task_support(const struct js_doc *doc, const struct js_node *tool)
+{
+    const struct js_node *support =
+        js_get(doc, js_get(doc, tool, STR("execution")), STR("taskSupport"));
+    return js_is(doc, support, STR("optional")) || js_is(doc, support, STR("forbidden"));
+}
+
+/* Clients are not told that the server has tasks, so its tools do not speak of them either. */
+static bool keep_untasked(struct catalog *c, struct catalog_item *item, const struct js_doc *doc,
+                          const struct js_node *tool, struct error *err)
+{
+    struct js_doc mended;
+    struct arena *mem;
+    bool ok = true;
+
+    if (!has_task_support(doc, tool))
+        return true;
+    if (item->mended.p) {
+        mem = arena_new(4 * CATALOG_MAX_BYTES);
+        if (js_parse(item->mended, &js_limits_upstream, mem, &mended, NULL) &&
+            has_task_support(&mended, js_root(&mended)))
+            ok = keep_without_task(c, &mended, js_root(&mended), &item->mended, err);
+        arena_free(mem);
+    }
+    return ok && keep_without_task(c, doc, tool, &item->untasked, err);
+}
+
+static bool note_task_tool(struct catalog *c, struct str name, struct error *err)
+{
+    struct str kept;
+
+    if (map_get(&c->task_tools, name))
+        return true;
+    if (c->task_tools.n == CATALOG_MAX_ITEMS)
+        return error_set(err, ERR_UPSTREAM,
+                         "the server has more than %d tools that run as tasks; let it list less",
+                         CATALOG_MAX_ITEMS);
+    if (!keep(c, name, &kept, err))
+        return false;
+    map_put(&c->task_tools, kept, c);
+    return true;
+}
+
 static bool take_item(struct catalog *c, enum catalog_kind kind, const struct js_doc *doc,
                       const struct js_node *node, struct error *err)
 {
@@ -219,17 +312,22 @@ static bool take_item(struct catalog *c, enum catalog_kind kind, const struct js
     struct str name = js_text(doc, js_get(doc, node, info->name_key), c->mem);
     struct catalog_item *item = NULL;
 
-    if (!name.n || memchr(name.p, 0, name.n))
-        return error_set(err, ERR_UPSTREAM,
-                         "the server's %.*s has an entry without a usable \"%.*s\"",
-                         STR_ARG(info->method), STR_ARG(info->name_key));
+    if (!name.n || memchr(name.p, 0, name.n)) {
+        list->n_nameless++;
+        return true;
+    }
     if (map_get(&list->by_name, name))
         return true; /* the first definition of a name stands */
+    if (kind == CATALOG_TOOLS &&
+        js_is(doc, js_get(doc, js_get(doc, node, STR("execution")), STR("taskSupport")),
+              STR("required")))
+        return note_task_tool(c, name, err);
     if (!add_item(c, kind, name, js_raw(doc, node), &item, err))
         return false;
     if (kind == CATALOG_TOOLS)
         read_tool(item, doc, node);
-    return true;
+    return keep_mended(c, kind, item, doc, node, err) &&
+           (kind != CATALOG_TOOLS || keep_untasked(c, item, doc, node, err));
 }
 
 bool catalog_take_page(struct catalog *c, enum catalog_kind kind, const struct js_doc *doc,
@@ -262,12 +360,29 @@ bool catalog_copy_list(struct catalog *c, const struct catalog *from, enum catal
         struct catalog_item *item = NULL;
         if (!add_item(c, kind, old->name, old->raw, &item, err))
             return false;
+        if (old->mended.p && !keep(c, old->mended, &item->mended, err))
+            return false;
+        if (old->untasked.p && !keep(c, old->untasked, &item->untasked, err))
+            return false;
         item->read_only = old->read_only;
         item->owns_session_id = old->owns_session_id;
         item->mirrors = old->mirrors;
         item->has_two_names = old->has_two_names;
     }
+    c->lists[kind].n_mended = list->n_mended;
+    c->lists[kind].n_nameless = list->n_nameless;
+    struct str name;
+    void *ignored;
+    for (size_t at = 0; kind == CATALOG_TOOLS && map_next(&from->task_tools, &at, &name, &ignored);)
+        if (!note_task_tool(c, name, err))
+            return false;
     return true;
+}
+
+void catalog_note_fault(struct catalog *c, const char *why)
+{
+    snprintf(c->fault, sizeof(c->fault), "%s", why); /* its arena may be what is full */
+    c->tools_fault = str_of(c->fault);
 }
 
 void catalog_filter(struct catalog *c, enum catalog_kind kind,
@@ -287,6 +402,36 @@ void catalog_filter(struct catalog *c, enum catalog_kind kind,
     }
 }
 
+void catalog_each_note(const struct catalog *c, void (*say)(void *arg, const char *note), void *arg)
+{
+    char note[256];
+
+    if (c->tools_fault.p)
+        say(arg, c->tools_fault.p);
+    if (c->task_tools.n) {
+        snprintf(
+            note, sizeof(note),
+            "%zu of its tools run only as tasks, which Holdfast does not carry, and are left out",
+            (size_t)c->task_tools.n);
+        say(arg, note);
+    }
+    for (enum catalog_kind kind = 0; kind < CATALOG_KINDS; kind++) {
+        const struct catalog_list *list = &c->lists[kind];
+        const struct catalog_kind_info *info = &catalog_kinds[kind];
+        if (list->n_nameless) {
+            snprintf(note, sizeof(note), "%zu of its %.*s have no usable \"%.*s\" and are left out",
+                     list->n_nameless, STR_ARG(info->array_key), STR_ARG(info->name_key));
+            say(arg, note);
+        }
+        if (list->n_mended) {
+            snprintf(note, sizeof(note),
+                     "%zu of its %.*s break the MCP schema; /mcp and profiles show them mended",
+                     list->n_mended, STR_ARG(info->array_key));
+            say(arg, note);
+        }
+    }
+}
+
 void catalog_hold(struct catalog *c, struct catalog_item *tool, struct str definition)
 {
     struct error full;
@@ -297,7 +442,7 @@ void catalog_hold(struct catalog *c, struct catalog_item *tool, struct str defin
 
 struct str catalog_shown(const struct catalog_item *item)
 {
-    return item->held.p ? item->held : item->raw;
+    return item->held.p ? item->held : item->untasked.p ? item->untasked : item->raw;
 }
 
 const struct catalog_item *catalog_find(const struct catalog *c, enum catalog_kind kind,
@@ -311,6 +456,11 @@ const struct catalog_item *catalog_find(const struct catalog *c, enum catalog_ki
 const struct catalog_item *catalog_tool(const struct catalog *c, struct str name)
 {
     return catalog_find(c, CATALOG_TOOLS, name);
+}
+
+bool catalog_needs_task(const struct catalog *c, struct str tool)
+{
+    return c->task_tools.n && map_get(&c->task_tools, tool);
 }
 
 bool catalog_offers(const struct catalog *c, const char *capability)

@@ -11,15 +11,21 @@
     "earlier result of this server, to go on with the same state. Leave it out to start afresh; "  \
     "a session ends after 24 hours without use.\"}"
 
-static void splice_handle(struct js_splice *splice, const struct js_doc *doc)
+#define SHORT_HANDLE_PROPERTY                                                                      \
+    "\"session_id\":{\"type\":\"string\",\"description\":\"from [session: ...] of a result\"}"
+
+static void splice_handle(struct js_splice *splice, const struct js_doc *doc, bool is_short)
 {
+    struct str property = is_short ? STR(SHORT_HANDLE_PROPERTY) : STR(HANDLE_PROPERTY);
+    struct str alone = is_short ? STR("\"properties\":{" SHORT_HANDLE_PROPERTY "}")
+                                : STR("\"properties\":{" HANDLE_PROPERTY "}");
     const struct js_node *schema = js_get(doc, js_root(doc), STR("inputSchema"));
     const struct js_node *properties = js_get(doc, schema, STR("properties"));
 
     if (js_type_is(properties, JS_OBJECT))
-        js_splice_member(splice, properties, STR(HANDLE_PROPERTY));
+        js_splice_member(splice, properties, property);
     else if (js_type_is(schema, JS_OBJECT) && !properties)
-        js_splice_member(splice, schema, STR("\"properties\":{" HANDLE_PROPERTY "}"));
+        js_splice_member(splice, schema, alone);
 }
 
 /* `prefix` goes right behind the opening quote, so escapes in the name stay as they are. */
@@ -38,20 +44,20 @@ static void splice_prefix(struct js_splice *splice, const struct js_doc *doc, st
     buf_release(&text);
 }
 
-static void write_changed(const struct catalog_item *item, struct str prefix, bool with_handle,
+static void write_changed(struct str definition, struct str prefix, bool with_handle, bool is_short,
                           struct buf *out)
 {
     struct arena *mem = arena_new(CATALOG_MAX_BYTES * 4);
     struct js_splice splice;
     struct js_doc doc;
 
-    if (!js_parse(catalog_shown(item), &js_limits_upstream, mem, &doc, NULL))
+    if (!js_parse(definition, &js_limits_upstream, mem, &doc, NULL))
         die("a definition that parsed once does not parse again");
     js_splice_init(&splice, &doc);
     if (prefix.n)
         splice_prefix(&splice, &doc, prefix, mem);
     if (with_handle)
-        splice_handle(&splice, &doc);
+        splice_handle(&splice, &doc, is_short);
     js_splice_write(&splice, js_root(&doc), out);
     arena_free(mem);
 }
@@ -66,13 +72,15 @@ size_t catalog_write_items(const struct catalog *c, enum catalog_kind kind,
 
     for (size_t i = w->from; i < list->n && written < w->max; i++, written++) {
         const struct catalog_item *item = &list->items[i];
+        struct str definition =
+            w->mended && item->mended.p && !item->held.p ? item->mended : catalog_shown(item);
         bool with_handle = w->with_handles && kind == CATALOG_TOOLS && !item->owns_session_id;
         if (written)
             buf_addc(out, ',');
         if (prefix.n || with_handle)
-            write_changed(item, prefix, with_handle, out);
+            write_changed(definition, prefix, with_handle, w->short_handles, out);
         else
-            buf_addstr(out, catalog_shown(item));
+            buf_addstr(out, definition);
     }
     return written;
 }

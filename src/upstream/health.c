@@ -117,6 +117,8 @@ static void judge(const struct upstream *u, struct upstream_health *ret)
     } else if (failed >= MANY_FAILED && now - u->tally->last_failed_mono_ms < FORGIVEN_MS) {
         snprintf(ret->reason, sizeof(ret->reason), "%d of the last %u requests failed", failed,
                  u->n_recent);
+    } else if (u->catalog && u->catalog->tools_fault.p) {
+        snprintf(ret->reason, sizeof(ret->reason), "its tools cannot be listed; calls go through");
     } else if (u->catalog || u->links.n || u->n_recent) {
         ret->state = HEALTH_HEALTHY;
     } else {

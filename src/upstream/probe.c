@@ -9,8 +9,9 @@
  *
  * Towards HTTP, 401, 403, 5xx and broken connections are trouble, not evidence of an era.
  *
- * A server without its tools is of no use, so trouble with tools/list fails the probe; any other
- * list that cannot be read is empty, with a warning.  After a list_changed only the lists that it
+ * A list that the server refuses, or that cannot be read, is the last one known, or empty.  Tools
+ * can be called without having been listed, so that is not the end of the server: the list is asked
+ * for again later, and until then its fault is shown.  After a list_changed only the lists that it
  * is about are read, the others are copied from the present catalog. */
 #include "upstream/upstream_impl.h"
 
@@ -44,6 +45,8 @@ struct probe {
     unsigned again;         /* bits: lists that changed after they were begun */
     enum catalog_kind kind; /* the list being read */
     unsigned pages, rounds;
+    bool tools_failed; /* tools/list, but not the server … */
+    struct error tools_error;
     struct loop_timer *timer; /* silence on a discover */
     struct loop_timer *limit; /* the whole probe */
     struct loop_task reap;
@@ -80,7 +83,7 @@ static void tell_news(struct upstream *u)
 {
     const struct upstream_sink *sink = &u->set->sink;
 
-    if (!u->owes_news || !u->catalog)
+    if (!u->owes_news || !u->catalog || u->catalog->tools_fault.p)
         return;
     u->owes_news = false;
     for (enum catalog_kind kind = 0; kind < CATALOG_KINDS && sink->on_changed; kind++)
@@ -99,6 +102,10 @@ static void probe_finish(struct probe *p, const struct error *err)
     u->catalog_refreshing = 0;
     if (!err) {
         upstream_note_success(u);
+        if (p->tools_failed)
+            upstream_tools_unread(u, &p->tools_error);
+        else
+            u->unread = 0;
         catalog_unref(u->catalog);
         u->catalog = p->catalog;
         log_info("server probed", LS("server", u->config->name),
@@ -168,28 +175,44 @@ static bool mirrors_well(void *arg, const struct catalog_item *tool)
     return !fault;
 }
 
+static void log_note(void *arg, const char *note)
+{
+    const struct probe *p = arg;
+    log_warn("lists of a server need mending", LS("server", p->up->config->name), LZ("note", note));
+}
+
 static void probe_finish_lists(struct probe *p)
 {
+    catalog_each_note(p->catalog, log_note, p);
     if (p->catalog->era == MCP_MODERN && !p->up->ops->has_process)
         catalog_filter(p->catalog, CATALOG_TOOLS, mirrors_well, p);
     upstream_filter_tools(p->up, p->catalog);
-    if (p->up->set->guard.look)
+    if (p->up->set->guard.look && !p->tools_failed)
         p->up->set->guard.look(p->up->set->guard.arg, p->up, p->catalog, true);
     probe_finish(p, NULL);
 }
 
 static void next_list(struct probe *p);
 
+/* What was known before is better than nothing. */
+static void do_without_tools(struct probe *p, const struct error *err)
+{
+    struct error ignored;
+
+    p->tools_failed = true;
+    p->tools_error = *err;
+    catalog_note_fault(p->catalog, err->text);
+    if (p->up->catalog && !catalog_copy_list(p->catalog, p->up->catalog, CATALOG_TOOLS, &ignored))
+        catalog_clear_list(p->catalog, CATALOG_TOOLS);
+}
+
 static void list_failed(struct probe *p, const struct error *err)
 {
-    if (p->kind == CATALOG_TOOLS) {
-        probe_finish(p, err);
-        return;
-    }
-    log_warn("a list of a server could not be read; it is served empty",
-             LS("server", p->up->config->name), LS("list", catalog_kinds[p->kind].method),
-             LZ("why", err->text));
+    log_warn("a list of a server could not be read", LS("server", p->up->config->name),
+             LS("list", catalog_kinds[p->kind].method), LZ("why", err->text));
     catalog_clear_list(p->catalog, p->kind);
+    if (p->kind == CATALOG_TOOLS)
+        do_without_tools(p, err);
     if (p->link->state == LINK_ENDED)
         probe_finish_lists(p);
     else
@@ -308,6 +331,19 @@ static void on_discovered(struct probe *p, const struct mcp_message *m)
     }
 }
 
+/* In the server's own words. */
+static void refusal_of(const struct probe *p, const struct mcp_message *m, struct error *ret)
+{
+    struct arena *mem = arena_new(4 * CATALOG_MAX_BYTES);
+    struct str words = js_text(&m->doc, js_get(&m->doc, m->error, STR("message")), mem);
+    char shown[200];
+
+    log_escape_cut(shown, sizeof(shown), words.n ? words : STR("it gives no reason"));
+    error_set(ret, ERR_UPSTREAM, "%.*s refused %.*s: %s", STR_ARG(p->up->config->name),
+              STR_ARG(catalog_kinds[p->kind].method), shown);
+    arena_free(mem);
+}
+
 static void on_page(struct probe *p, const struct mcp_message *m)
 {
     int64_t code = 0;
@@ -321,8 +357,7 @@ static void on_page(struct probe *p, const struct mcp_message *m)
             next_list(p);
             return;
         }
-        error_set(&err, ERR_UPSTREAM, "%.*s refused %.*s, though it says it has that list",
-                  STR_ARG(p->up->config->name), STR_ARG(catalog_kinds[p->kind].method));
+        refusal_of(p, m, &err);
         list_failed(p, &err);
     } else if (!catalog_take_page(p->catalog, p->kind, &m->doc, m->result, &cursor, &err)) {
         list_failed(p, &err);
@@ -352,7 +387,7 @@ static void on_fail(struct pending *ask, const struct error *err, bool left unus
      * a plain refusal (ERR_NO_METHOD) is; see remote.c. */
     if (p->state == PROBE_DISCOVER && (p->up->ops->has_process || err->code == ERR_NO_METHOD))
         go_legacy(p, err);
-    else if (p->state == PROBE_LISTS)
+    else if (p->state == PROBE_LISTS && p->kind != CATALOG_TOOLS)
         list_failed(p, err);
     else
         probe_finish(p, err);

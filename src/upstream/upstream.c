@@ -260,13 +260,25 @@ uint64_t upstream_next_id_for(struct upstream *u)
 
 /* Back-off: after n failed starts in a row the next waits 0.2 s, 0.4 s … 30 s. */
 
+static void back_off(struct upstream *u, unsigned failures)
+{
+    int64_t wait = BACKOFF_FIRST_MS << (failures < 8 ? failures : 8);
+    u->retry_at_ms = loop_now_ms(u->set->loop) + (wait < BACKOFF_LAST_MS ? wait : BACKOFF_LAST_MS);
+}
+
+void upstream_tools_unread(struct upstream *u, const struct error *err)
+{
+    back_off(u, u->unread++);
+    u->catalog_stale |= 1u << CATALOG_TOOLS;
+    u->owes_news = true;
+    upstream_start_failed(u, err);
+}
+
 void upstream_note_failure(struct upstream *u, const struct error *err)
 {
-    int64_t wait = BACKOFF_FIRST_MS << (u->failures < 8 ? u->failures : 8);
-    u->failures++;
+    back_off(u, u->failures++);
     u->last_error = *err;
     upstream_start_failed(u, err);
-    u->retry_at_ms = loop_now_ms(u->set->loop) + (wait < BACKOFF_LAST_MS ? wait : BACKOFF_LAST_MS);
     log_warn("a server could not be started", LS("server", u->config->name), LZ("why", err->text),
              LI("failures", u->failures));
 }
@@ -326,8 +338,10 @@ bool upstream_catalog(struct upstream *u, bool fresh, struct catalog_want *want,
                       struct catalog **ret, struct error *err)
 {
     int64_t now = loop_now_ms(u->set->loop);
+    bool is_stale = u->catalog_stale | u->catalog_refreshing;
+    bool is_resting = u->unread && !u->probe && now < u->retry_at_ms;
 
-    if (u->catalog && !(fresh && (u->catalog_stale | u->catalog_refreshing))) {
+    if (u->catalog && !(fresh && is_stale && !is_resting)) {
         /* An old list is better than a wait: it is probed again behind the caller's back. */
         bool old = now - u->catalog->filled_ms > CATALOG_FRESH_MS;
         if (old && !u->probe && !u->retired && now >= u->retry_at_ms)

@@ -101,6 +101,7 @@ struct upstream {
     bool owes_news;          /* somebody's list was answered without it */
     struct error last_error; /* code ERR_NONE when the last thing went well */
     unsigned failures;       /* starts that failed in a row */
+    unsigned unread;         /* probes in a row whose tools/list failed */
     int64_t retry_at_ms;
     struct upstream_tally *tally; /* of the set */
     uint32_t recent;              /* the last requests, a bit each: it failed */
@@ -179,6 +180,8 @@ void upstreams_unref(struct upstreams *s);
 must_check bool upstream_may_start(struct upstream *u, struct error *err);
 void upstream_note_failure(struct upstream *u, const struct error *err);
 void upstream_note_success(struct upstream *u);
+/* It is up, but its tools cannot be listed: asked for again after the back-off. */
+void upstream_tools_unread(struct upstream *u, const struct error *err);
 /* These lists (bits) turned out to be old: probed again, now unless that was done a moment ago. */
 void upstream_refresh(struct upstream *u, unsigned kinds);
 void upstream_tell_rest(struct upstream *u); /* changes that came too soon after the last */

@@ -27,8 +27,8 @@ async function conditional(peer) {
 
 // Holdfast's own: a modern client names its session by an argument that every tool has, and is told the name.
 async function handles(peer) {
-    const {tools: all} = await peer.client.listTools();
-    must(all.every((t) => t.inputSchema.properties?.session_id), 'every tool takes a session_id', all.map((t) => t.name));
+    const all = (await peer.client.listTools()).tools.filter((t) => t.name.startsWith(peer.prefix));
+    must(all.length && all.every((t) => t.inputSchema.properties?.session_id), 'every tool takes a session_id', all.map((t) => t.name));
     const first = await peer.call('get-structured-content', {location: 'Chicago'});
     const handle = first._meta?.['holdfast/session'];
     must(/^ses_/.test(handle), 'the result names its session', first);

@@ -84,15 +84,9 @@ EXPECT = {
     'init-hang': SILENT,
     'init-garbage': (ENDED + NO_JSON, SILENT + NO_JSON),
     'init-exit': ('closed the connection without an answer', 'exited with status 0'),
-    'list-endless': 'more pages of tools/list than Holdfast reads',
-    'list-error': 'refused tools/list',
-    'list-not-an-array': 'tools/list result has no array "tools"',
-    'list-nameless': 'tools/list has an entry without a usable "name"',
-    'list-too-many': 'tools/list has more than 10000 entries',
+    **{f'list-{n}': GOOD for n in ('endless', 'error', 'not-an-array', 'nameless', 'too-many', 'huge-cursor', 'escaped-name')},
     'list-hang': SILENT,
-    'list-huge-cursor': 'more pages of tools/list than Holdfast reads',
     'list-15mib': GOOD,
-    'list-escaped-name': 'lists are larger than 16 MiB',
     'instructions-15mib': GOOD,
     'line-ends': GOOD,
     'line-ends-json': GOOD,
@@ -197,6 +191,15 @@ EXPECT = {
     'grandchild-own-session': 'exited with status 5',
     'segfault': r'was killed by signal 11 \(Segmentation fault\)',
     'drip-line': SILENT,
+}
+# Their tools can be called although they cannot be listed.
+UNLISTED = {
+    'list-endless': 'more pages of tools/list than Holdfast reads',
+    'list-error': 'refused tools/list',
+    'list-not-an-array': 'tools/list result has no array "tools"',
+    'list-too-many': 'tools/list has more than 10000 entries',
+    'list-huge-cursor': 'more pages of tools/list than Holdfast reads',
+    'list-escaped-name': 'lists are larger than 16 MiB',
 }
 OUTCOMES = [(SILENT, 'timeout'), ('closed the connection|Connection reset|ended its stream|no longer knows|exited with|was killed',
                                   'upstream_lost')]
@@ -349,6 +352,13 @@ def test_mode__ends_in_words_or_in_the_right_answer(world, name, on):
     world.holdfast.check()
     assert world.memory_mib() < world.base_mib + MEMORY_MIB
     check_record(world, name, on, wanted, reply)
+
+
+@pytest.mark.parametrize('name', UNLISTED)
+def test_tools__that_cannot_be_listed_are_a_reason_not_an_empty_list(world, name):
+    for on in evil.MODES[name].on:
+        reply = world.holdfast.client('/mcp/' + server_name(name, on)).connect().rpc('tools/list')
+        assert re.search(UNLISTED[name], reply.error['message']), repr(reply)
 
 
 def check_record(world, name, on, wanted, reply):

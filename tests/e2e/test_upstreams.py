@@ -127,3 +127,50 @@ def test_server_of_2024__that_is_lost_says_so_and_starts_afresh(holdfast, http_s
         reply = wait_for(lambda: (r := client.call('counter')).json.get('result') and r, 'an answer of the new process')
         assert reply.text.startswith('1')
         assert 'remote_session_lost' in json.dumps(reply.json)
+
+
+# -- a list that fails
+
+@pytest.mark.parametrize('http', [False, True], ids=['stdio', 'http'])
+def test_tools_that_cannot_be_listed__can_be_called_and_the_servers_words_are_shown(holdfast, scripted, tmp_path, http):
+    mended = tmp_path / 'mended'
+    server = scripted('bad', http=http, shape={'fails': {'tools/list': 'fetch failed'}, 'mended': str(mended)})
+    hf = holdfast({'bad': server.entry, 'good': scripted('good').entry}, {'profiles': {'search': {'mode': 'search'}}})
+    alone, all_of_them, by_run = (hf.client(path).connect() for path in ('/mcp/bad', '/mcp', '/mcp/p/search'))
+    assert alone.rpc('tools/list').error['message'] == 'bad refused tools/list: fetch failed'
+    assert alone.call('echo', {'text': 'hi'}).text == 'hi'
+    assert all_of_them.call('bad__echo', {'text': 'hi'}).text == 'hi'
+    assert [t['name'] for t in all_of_them.rpc('tools/list').result['tools']][:1] == ['good__script']
+    assert by_run.call('run', {'tool': 'bad:echo', 'parameters': {'text': 'hi'}}).text == 'hi'
+    tried = by_run.call('run', {'tool': 'bad:echo', 'parameters': {}, 'dry_run': True})
+    assert 'its tools could not be listed: bad refused tools/list: fetch failed' in tried.text
+    text = hf.client('/mcp').initialize().result['instructions']
+    assert '- bad: its tools could not be listed, but can be called: bad refused tools/list: fetch failed' in text
+    stream = listen(all_of_them)
+    mended.write_text('')
+
+    def is_back():
+        return 'bad__echo' in [t['name'] for t in all_of_them.rpc('tools/list').result['tools']]
+    wait_for(is_back, 'its tools')
+    until(stream, 'notifications/tools/list_changed')
+    assert 'bad' not in hf.client('/mcp').initialize().result['instructions']
+    assert 'echo' in [t['name'] for t in alone.rpc('tools/list').result['tools']]
+    stream.close()
+
+
+def test_tools_that_cannot_be_listed_any_more__keep_their_last_list(holdfast, scripted, tmp_path):
+    """The file is the other way round here: it is there at first."""
+    mended = tmp_path / 'mended'
+    mended.write_text('')
+    server = scripted('bad', http=True, shape={'fails': {'tools/list': 'fetch failed'}, 'mended': str(mended)})
+    hf = holdfast({'bad': server.entry})
+    client = hf.client('/mcp/bad').connect()
+    before = client.rpc('tools/list').result['tools']
+    mended.unlink()
+    stream = listen(client)
+    wait_for(lambda: any(h['line'].startswith('GET ') for h in server.heads()), 'the watch on the server')
+    client.call('script', {'steps': [{'to_all': {'jsonrpc': '2.0', 'method': 'notifications/tools/list_changed'}}]})
+    until(stream, 'notifications/tools/list_changed')
+    assert client.rpc('tools/list').result['tools'] == before
+    hf.wait_log(lambda l: 'fetch failed' in str(l.get('why')), 'the refusal')
+    stream.close()

@@ -222,7 +222,7 @@ class Server:
             with peer.lock:
                 peer.count += 1
                 return {'content': [{'type': 'text', 'text': str(peer.count)}]}
-        if name in [t['name'] for t in self.lists['tools/list']]:
+        if name in [t.get('name') for t in self.lists['tools/list'] if isinstance(t, dict)]:
             return {'content': [{'type': 'text', 'text': str(arguments.get('text', name))}]}
         raise RpcError(f'Unknown tool: {name}')
 

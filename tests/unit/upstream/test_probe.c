@@ -64,15 +64,31 @@ TEST(test_probe__a_list_that_fails_is_empty_and_the_rest_stands)
     world_close(&w);
 }
 
-TEST(test_probe__tools_that_cannot_be_read_fail_it)
+TEST(test_probe__tools_that_are_refused_leave_a_catalog_with_the_servers_words)
 {
     struct world w;
     world_open(&w, "");
     world_legacy(&w, ALL_CAPABILITIES);
     can_lists(&w);
-    world_can(&w, (struct canned){"tools/list", 200, "error", "{\"code\":-32603}"});
+    world_can(&w, (struct canned){"tools/list", 200, "error",
+                                  "{\"code\":-32603,\"message\":\"fetch \\u001bfailed\"}"});
+    struct catalog *c = world_catalog(&w);
+    assert_non_null(c);
+    assert_int_equal(c->lists[CATALOG_TOOLS].n, 0);
+    assert_non_null(catalog_find(c, CATALOG_PROMPTS, STR("p")));
+    assert_non_null(strstr(c->tools_fault.p, " refused tools/list: fetch "));
+    assert_null(strchr(c->tools_fault.p, 0x1b));
+    world_close(&w);
+}
+
+TEST(test_probe__tools_that_break_the_connection_fail_it)
+{
+    struct world w;
+    world_open(&w, "");
+    world_legacy(&w, ALL_CAPABILITIES);
+    can_lists(&w);
+    world_can(&w, (struct canned){"tools/list", 500, NULL, "oops"});
     assert_null(world_catalog(&w));
-    assert_int_equal(w.err.code, ERR_UPSTREAM);
     world_close(&w);
 }
 
