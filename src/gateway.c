@@ -81,6 +81,7 @@ static bool start_services(struct gateway *g, struct error *err)
     gateway_start_delivery(g);
     g->health = health_new(sv->loop, sv->lanes, sv->upstreams, servers, n_servers);
     upstreams_apply(sv->upstreams, sv->config);
+    upstreams_probe(sv->upstreams);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->config);
     operate_start(sv);
     return true;
@@ -276,6 +277,7 @@ static void on_hangup(void *arg, int signum unused_arg)
     publish_secrets(g, fresh);
     docs_apply(g->sv.docs, fresh);
     upstreams_apply(g->sv.upstreams, fresh);
+    upstreams_probe(g->sv.upstreams);
     reaper_apply(g->reaper, fresh);
     quotas_apply(g->sv.quotas, fresh);
     config_unref(g->sv.config);

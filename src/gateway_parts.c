@@ -65,6 +65,7 @@ void gateway_start_delivery(struct gateway *g)
         .sink = delivery_sink(sv->hub),
         .gate = exchange_child_gate(sv),
         .guard = pins_guard(sv->pins),
+        .eras_file = datadir_path(g->options.data_dir, "server-eras", g->mem),
     };
     builtin_register(&server_sample, NULL);
     builtin_register(&server_session, sv->registry);

@@ -12,6 +12,7 @@
 #include "call/level.h"
 #include "crypto/hash.h"
 #include "json/splice.h"
+#include "mcp/method.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -79,6 +80,14 @@ struct call *calls_find(struct calls *home, const struct transport *t, struct st
 static void call_begin(struct call *c, int64_t parent);
 static void call_send(struct call *c, struct link *l, bool was_open);
 
+/* What its link speaks, as far as that is known before it is there. */
+static enum mcp_era era_of(const struct call *c)
+{
+    return c->transport && c->session->origin != ORIGIN_DERIVED
+               ? upstream_era_for(c->up, c->catalog, c->client_era)
+               : c->catalog->era;
+}
+
 /* Who shares the live end: everybody, the owner's carrier-less calls, or this session alone. */
 static struct link_identity link_identity_of(const struct call *c)
 {
@@ -90,7 +99,7 @@ static struct link_identity link_identity_of(const struct call *c)
         who.credential = credential_found(c->credential);
         who.told = credential_told(c->credential, &who.n_told);
     } else if (config->share == SHARE_ALL ||
-               (config->kind == SERVER_HTTP && c->catalog->era == MCP_MODERN))
+               (config->kind == SERVER_HTTP && era_of(c) == MCP_MODERN))
         who.key = STR("all");
     else if (s->origin == ORIGIN_DERIVED)
         who.key = s->owner_key;
@@ -314,6 +323,12 @@ static void call_send(struct call *c, struct link *l, bool was_open)
     struct error err;
 
     note_link(c, l, was_open);
+    c->server_era = link_era(l);
+    if (unlikely(b.from != b.to) && !mcp_method_find(c->request->method, b.to)) {
+        error_set(&err, ERR_NO_METHOD, CALL_NOT_TRANSLATED);
+        call_failed(c, &err);
+        return;
+    }
     if (tells_level(c, l))
         return;
     add_client_words(c, &b);
@@ -533,7 +548,7 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
         ops[n++] = (struct store_op){
             .kind = OP_TRANSPORT_LINK, .who = c->who, .transport = &c->transport_row};
     }
-    if (!upstream_is_stateless(c->up, c->catalog->era) && (!link || !link->stored)) {
+    if (!upstream_is_stateless(c->up, era_of(c)) && (!link || !link->stored)) {
         c->link_row = (struct link_row){
             .session_id = c->session->id,
             .server = upstream_name(c->up),
@@ -548,7 +563,8 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
 /* "2025-11-25>2026-07-28": what the client speaks, what the upstream does. */
 static struct str both_eras(const struct call *c)
 {
-    struct str from = c->client_version, to = c->catalog->version;
+    struct str from = c->client_version;
+    struct str to = era_of(c) == c->catalog->era ? c->catalog->version : from;
     char *p = arena_alloc(c->mem, from.n + 1 + to.n);
     memcpy(p, from.p, from.n);
     p[from.n] = '>';

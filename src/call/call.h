@@ -18,6 +18,12 @@
 #include "session/session.h"
 #include "upstream/upstream.h"
 
+/* Refuses a method that 2026-07-28 does not have.  The era of a server may be known only when its
+ * link is open. */
+#define CALL_NOT_TRANSLATED                                                                        \
+    "This server speaks 2026-07-28, whose subscriptions Holdfast does not translate for older "    \
+    "clients yet; use a 2026-07-28 client"
+
 enum call_state {
     CALL_NEW,
     CALL_BEGINNING,
@@ -58,6 +64,7 @@ struct call {
     const struct mcp_message *request;
     struct own_secrets own; /* `known` is the call's: those of the link it goes through */
     enum mcp_era client_era;
+    enum mcp_era server_era;     /* of the link that it was sent on */
     struct str client_version;   /* for the audit row */
     enum exec_kind kind;         /* EXEC_DURABLE, EXEC_NOTE, EXEC_HOUSEKEEPING */
     struct str tool;             /* as the upstream calls it: a tool, a prompt, a uri */

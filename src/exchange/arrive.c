@@ -27,6 +27,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     x->server = a->server;
     x->profile_name = a->profile;
     x->by_proxy = a->by_proxy;
+    x->is_2024 = a->is_2024;
     if (a->profile.p)
         x->profile = config_profile(x->config, a->profile);
     x->endpoint = a->endpoint;

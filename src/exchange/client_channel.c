@@ -173,6 +173,7 @@ void client_channel_take(struct client_channel *c, struct str body, const struct
         .transport = c->transport,
         .channel = c->name,
         .transport_id = c->transport_id,
+        .is_2024 = c->is_2024,
     };
     exchange_start(c->sv, &a);
     if (c->starting && m->x->method) {

@@ -17,6 +17,7 @@ struct client_channel {
     struct principal who;                 /* borrowed, like the names below */
     struct str server, profile, endpoint; /* both absent: all servers */
     struct str name;                      /* of its session, when no message names another */
+    bool is_2024; /* an event stream of 2024 */
     const char *transport_id; /* what its first initialize gets; NULL: an id nobody is told */
     /* One message to the client, never dropped. */
     void (*write)(struct client_channel *c, struct str json);

@@ -87,6 +87,7 @@ struct exchange {
     struct str server; /* from the path; absent: all of them, or those of a profile */
     struct str profile_name;
     bool by_proxy;                           /* with a profile: a trusted proxy sent it */
+    bool is_2024;                            /* on an event stream of 2024 */
     const struct profile_config *profile;    /* in `config`; NULL: the path names none */
     const struct profile_tool *profile_tool; /* it is for one that the profile has of its own */
     struct toolset_change *toolset_change;   /* it is being stored (toolsets.c) */

@@ -146,7 +146,14 @@ static bool server_is_healthy(const struct exchange *x, struct str server)
 
 static bool is_asked(const struct plan_part *part)
 {
-    return !part->catalog && upstream_probing_ms(part->up) > 0;
+    const char *why;
+    return !part->catalog && upstream_absence(part->up, &why) == ABSENCE_STARTING;
+}
+
+/* Neither up nor on its way. */
+static bool is_unavailable(const struct plan_part *part)
+{
+    return !is_healthy(part) && !is_asked(part);
 }
 
 /* Names of those parts that `which` wants, after `before`; returns how many. */
@@ -169,9 +176,9 @@ static void write_health_text(const struct exchange *x, struct buf *out)
     for (size_t i = 0; i < x->plan.n; i++)
         healthy += is_healthy(&x->plan.parts[i]);
     buf_addf(out, "✅ **MCPs**: %zu/%zu healthy", healthy, x->plan.n);
-    if (write_names(x, is_healthy, false, " (", out))
+    if (write_names(x, is_unavailable, true, " (", out))
         buf_addz(out, " unavailable)");
-    if (write_names(x, is_asked, true, "\n⏳ still being asked what they offer: ", out))
+    if (write_names(x, is_asked, true, "\n⏳ still starting: ", out))
         buf_addz(out, "; call find again in a moment");
     buf_addz(out, "\n\n");
 }
@@ -204,7 +211,7 @@ static void write_tail(struct finding *f)
              "\"has_more\":%s},\"health\":{\"total\":%zu,\"healthy\":%zu,\"unavailable\":",
              (long long)f->page, (long long)f->limit, f->found, pages,
              (size_t)f->page < pages ? "true" : "false", x->plan.n, healthy);
-    write_name_array(x, is_healthy, false, out);
+    write_name_array(x, is_unavailable, true, out);
     buf_addz(out, "},\"indexing\":{\"pending\":");
     write_name_array(x, is_asked, true, out);
     buf_addz(out, "}}");

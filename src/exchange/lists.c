@@ -4,6 +4,7 @@
  * servers list is the first one's. */
 #include "exchange/exchange.h"
 
+#include "base/log.h"
 #include "exchange/profile_tools.h"
 #include "identity/scopes.h"
 #include "json/splice.h"
@@ -14,11 +15,13 @@
 #define PAGE_BYTES (4u * 1024 * 1024)      /* a page ends with the item that passes this */
 #define MERGED_INSTRUCTIONS (16u * 1024)   /* of one server among others */
 #define MERGED_INSTRUCTIONS_ALL (1u << 20) /* of all of them */
+#define ABSENT_NAMED 20                    /* servers that instructions name as not available */
+#define ABSENT_WHY 160                     /* bytes of each reason */
 
 #define SEARCH_INSTRUCTIONS                                                                        \
-    "\"The tools here are behind two: find says which there are for what you want to do, run "     \
+    "The tools here are behind two: find says which there are for what you want to do, run "       \
     "calls "                                                                                       \
-    "one by the name that find gave.\""
+    "one by the name that find gave."
 #define DYNAMIC_INSTRUCTIONS                                                                       \
     "The tools here come in toolsets: list_toolsets says which there are and enable_toolset "      \
     "makes "                                                                                       \
@@ -68,8 +71,12 @@ static void write_server_info(const struct exchange *x, struct buf *out)
         buf_addz(out, "{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION "\"}");
 }
 
+/* An endpoint of several servers offers everything, whichever of them are up: clients read its
+ * capabilities once, and servers come later. */
 static bool any_offers(const struct exchange *x, const char *capability)
 {
+    if (x->has_plan)
+        return true;
     for (size_t i = 0; i < part_count(x); i++) {
         struct part p = part_at(x, i);
         if (p.catalog && catalog_offers(p.catalog, capability))
@@ -99,9 +106,12 @@ static bool any_announces(const struct exchange *x, enum catalog_kind kind)
 /* Subscriptions are passed on between sides of one era only. */
 static bool any_subscribes(const struct exchange *x)
 {
+    if (x->has_plan)
+        return true;
     for (size_t i = 0; i < part_count(x); i++) {
         struct part p = part_at(x, i);
-        if (p.catalog && p.catalog->era == x->era && catalog_subscribes(p.catalog))
+        if (p.catalog && upstream_era_for(p.up, p.catalog, x->era) == x->era &&
+            catalog_subscribes(p.catalog))
             return true;
     }
     return false;
@@ -132,15 +142,13 @@ static bool has_own_tools(const struct exchange *x)
     return x->profile && x->profile->mode != PROFILE_ALL;
 }
 
-/* Where a profile searches, the list never changes; where sessions enable toolsets, it does. */
+/* Behind an endpoint of several servers each list may change at any time: a server that was not up
+ * is added when it answers.  The two tools of a profile that searches never change. */
 bool exchange_tells_changes(const struct exchange *x, enum catalog_kind kind)
 {
     if (kind == CATALOG_TOOLS && x->profile && x->profile->mode == PROFILE_SEARCH)
         return false;
-    if (kind == CATALOG_TOOLS && x->profile && x->profile->mode == PROFILE_DYNAMIC &&
-        x->era == MCP_LEGACY)
-        return true;
-    return any_announces(x, kind);
+    return x->has_plan || any_announces(x, kind);
 }
 
 static void write_capabilities(const struct exchange *x, struct buf *out)
@@ -154,7 +162,7 @@ static void write_capabilities(const struct exchange *x, struct buf *out)
     buf_addc(out, '{');
     for (size_t i = 0; i < countof(kinds); i++) {
         const char *name = catalog_kinds[kinds[i]].capability;
-        if (!any_offers(x, name) && !(kinds[i] == CATALOG_TOOLS && has_own_tools(x)))
+        if (!any_offers(x, name))
             continue;
         bool tells = exchange_tells_changes(x, kinds[i]);
         bool subscribes = kinds[i] == CATALOG_RESOURCES && any_subscribes(x);
@@ -170,18 +178,67 @@ static void write_capabilities(const struct exchange *x, struct buf *out)
     buf_addc(out, '}');
 }
 
+/* One line for each server that is missing: "- files: it is still starting". */
+static void write_absent(struct upstream *up, struct str fault, struct buf *out)
+{
+    const char *why;
+    enum upstream_absence absence = upstream_absence(up, &why);
+    char shown[ABSENT_WHY];
+    struct buf quoted;
+
+    buf_addf(out, "\\n- %.*s: ", STR_ARG(upstream_name(up)));
+    if (fault.p) {
+        absence = ABSENCE_FAILED;
+        why = fault.p;
+    }
+    if (absence == ABSENCE_STARTING || !why[0]) {
+        buf_addz(out, "it is still starting");
+        return;
+    }
+    log_escape_cut(shown, sizeof(shown), str_of(why));
+    buf_init(&quoted, 8 * sizeof(shown));
+    js_quote(&quoted, str_of(shown));
+    buf_addf(out, "%s: %.*s",
+             fault.p ? "its tools could not be listed, but can be called"
+                     : "it could not be started",
+             (int)quoted.n - 2, quoted.p + 1);
+    buf_release(&quoted);
+}
+
+/* Servers that an endpoint of several lacks right now.  Returns whether it wrote anything. */
+static bool write_absences(const struct exchange *x, const char *before, struct buf *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; x->has_plan && i < x->plan.n; i++) {
+        const struct catalog *c = x->plan.parts[i].catalog;
+        if (c && !c->tools_fault.p)
+            continue;
+        if (!n++)
+            buf_addf(out,
+                     "%sNot available yet (their tools are listed, and a list_changed notification "
+                     "is sent, as soon as they answer):",
+                     before);
+        if (n <= ABSENT_NAMED)
+            write_absent(x->plan.parts[i].up, c ? c->tools_fault : STR_NONE, out);
+    }
+    if (n > ABSENT_NAMED)
+        buf_addf(out, "\\n- and %zu more", n - ABSENT_NAMED);
+    return n > 0;
+}
+
 /* Merged, each server's words stand under its name, if they are not too many. */
 static void write_instructions(const struct exchange *x, struct buf *out)
 {
-    bool any = x->profile && x->profile->mode == PROFILE_DYNAMIC;
+    bool is_search = x->profile && x->profile->mode == PROFILE_SEARCH;
+    bool any = x->profile && x->profile->mode != PROFILE_ALL;
 
-    if (x->profile && x->profile->mode == PROFILE_SEARCH) {
-        buf_addz(out, ",\"instructions\":" SEARCH_INSTRUCTIONS);
-        return;
-    }
     if (any)
-        buf_addz(out, ",\"instructions\":\"" DYNAMIC_INSTRUCTIONS);
-    for (size_t i = 0; i < part_count(x); i++) {
+        buf_addf(out, ",\"instructions\":\"%s",
+                 is_search ? SEARCH_INSTRUCTIONS : DYNAMIC_INSTRUCTIONS);
+    if (write_absences(x, any ? "\\n\\n" : ",\"instructions\":\"", out))
+        any = true;
+    for (size_t i = 0; !is_search && i < part_count(x); i++) {
         struct part p = part_at(x, i);
         if (!p.catalog || p.catalog->instructions.n < 3)
             continue;
@@ -212,9 +269,25 @@ static void write_modern_tail(const struct exchange *x, struct buf *out)
     buf_addz(out, "}}");
 }
 
+/* A client that speaks both eras begins with discover, and falls back to initialize where it is
+ * declined.  Before a server of an older era alone it then has all that the server can do; so has
+ * one on the transport of 2024. */
+static bool declines_discover(const struct exchange *x)
+{
+    return x->is_2024 || (!x->has_plan && x->catalog->era == MCP_LEGACY &&
+                          upstream_config(x->up)->kind != SERVER_BUILTIN);
+}
+
 enum step_result exchange_answer_discover(struct exchange *x)
 {
-    struct buf *out = exchange_begin_result(x);
+    struct buf *out;
+
+    if (declines_discover(x))
+        return exchange_refuse(x, 404, -32601,
+                               "Method not found: %s speaks MCP versions before 2026-07-28; begin "
+                               "with initialize, or use /mcp, which translates",
+                               x->is_2024 ? "the transport of 2024" : "this server");
+    out = exchange_begin_result(x);
     buf_addz(out, "{\"supportedVersions\":" MCP_SUPPORTED_MODERN ",\"capabilities\":");
     write_capabilities(x, out);
     write_instructions(x, out);

@@ -57,6 +57,7 @@ struct arrival {
     struct str server;           /* the path's; absent: all servers, … */
     struct str profile;          /* … or those of this profile */
     bool by_proxy;               /* with one: a trusted proxy sent it */
+    bool is_2024;                /* on an event stream of 2024 */
     struct str endpoint;         /* "/mcp", "/mcp/files": where a transport id is valid */
     struct str path_key;         /* a credential that stood in the path; or absent */
     const struct principal *who; /* known already; NULL: to be identified */

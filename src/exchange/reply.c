@@ -66,10 +66,12 @@ static bool is_upstream_trouble(enum err_code code)
 enum step_result exchange_fail(struct exchange *x, const struct error *err)
 {
     const struct error_info *info = error_info(err->code);
+    /* An older client takes 404 for the end of its session. */
+    bool is_200 =
+        is_upstream_trouble(err->code) || (err->code == ERR_NO_METHOD && x->era == MCP_LEGACY);
     if (err->code == ERR_UNAVAILABLE)
         x->headers = STR("Retry-After: 1\r\n");
-    return refuse(x, is_upstream_trouble(err->code) ? 200 : info->http_status, info->jsonrpc,
-                  STR_NONE, str_of(err->text));
+    return refuse(x, is_200 ? 200 : info->http_status, info->jsonrpc, STR_NONE, str_of(err->text));
 }
 
 enum step_result exchange_accept(struct exchange *x)
@@ -125,7 +127,7 @@ static void write_answer(struct exchange *x)
     char at[CLOCK_TEXT];
     struct bridge_result b = {
         .m = &c->answer,
-        .from = c->catalog->era,
+        .from = c->server_era,
         .to = x->era,
         .id = x->id,
         .server_info = c->catalog->server_info,

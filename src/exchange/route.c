@@ -98,13 +98,22 @@ static void on_plan(struct plan *p)
     exchange_resume(container_of(p, struct exchange, plan));
 }
 
+/* A handshake does not wait for servers: what it says holds whichever of them are up, and it names
+ * those that are not. */
+static enum plan_need need_of(const struct mcp_method *m)
+{
+    if (m->service == SERVE_INITIALIZE || m->service == SERVE_DISCOVER)
+        return PLAN_KNOWN;
+    return m->service == SERVE_LIST ? PLAN_FRESH : PLAN_ANY;
+}
+
 enum step_result exchange_gather(struct exchange *x)
 {
     if (x->has_plan)
         return STEP_NEXT;
     plan_init(&x->plan, x->sv->loop, x->sv->upstreams, x->mem, is_in_scope, x);
     x->has_plan = true;
-    return plan_gather(&x->plan, x->method->service == SERVE_LIST, on_plan) ? STEP_NEXT : STEP_WAIT;
+    return plan_gather(&x->plan, need_of(x->method), on_plan) ? STEP_NEXT : STEP_WAIT;
 }
 
 static enum step_result refuse_uri(struct exchange *x, struct str uri)

@@ -176,6 +176,7 @@ static struct sse_stream *begin_stream(struct sse2024 *all, const struct princip
         .endpoint = STR("/mcp"),
         .name = str_of(s->id),
         .transport_id = s->id,
+        .is_2024 = true,
         .write = on_write,
         .is_slow = is_slow,
         .on_done = on_done,

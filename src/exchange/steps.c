@@ -100,11 +100,9 @@ static enum step_result step_permit(struct exchange *x)
     if (x->tool.n > EXCHANGE_NAME_MAX)
         return exchange_refuse(x, 200, -32602, "a name or uri has at most %d bytes",
                                EXCHANGE_NAME_MAX);
-    if (x->method->service == SERVE_SUBSCRIBE && x->catalog->era == MCP_MODERN)
-        return exchange_refuse(
-            x, 200, -32601,
-            "This server speaks 2026-07-28, whose subscriptions Holdfast does not "
-            "translate for older clients yet; use a 2026-07-28 client");
+    if (x->method->service == SERVE_SUBSCRIBE &&
+        upstream_era_for(x->up, x->catalog, x->era) == MCP_MODERN)
+        return exchange_refuse(x, 200, -32601, CALL_NOT_TRANSLATED);
     if (x->sv->draining)
         return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
     if (exchange_check_state(x) != STEP_NEXT)

@@ -41,12 +41,16 @@ static bool wants_log(struct exchange *x, const struct mcp_message *m)
     return level && mcp_level_reaches(level, mcp_level(js_text(&x->msg.doc, wanted, x->mem)));
 }
 
-/* Of a list that is none of its own it hears nothing. */
+/* A client of 2026-07-28 hears of changes on its subscriptions/listen only, never on the stream of
+ * a request.  An older one hears of the lists that it is shown. */
 static bool wants_change(const struct exchange *x, const struct mcp_message *m)
 {
     enum catalog_kind kind = catalog_kind_changed(m->method);
+    bool is_update = str_eq(m->method, STR("notifications/resources/updated"));
     struct audience a;
 
+    if (x->era == MCP_MODERN && (kind != CATALOG_KINDS || is_update))
+        return false;
     if (kind == CATALOG_KINDS)
         return true;
     a = exchange_audience(x);

@@ -45,7 +45,7 @@ static void do_without(struct plan_part *part)
 
     if (known)
         part->catalog = catalog_ref(known);
-    else
+    else if (part->plan->need == PLAN_FRESH)
         upstream_left_out(part->up);
 }
 
@@ -84,37 +84,48 @@ static void on_patience(void *arg)
     p->ready(p);
 }
 
-/* A server that others have waited for already is not waited for as long again. */
-static int64_t patience_with(const struct plan_part *part)
+/* Asks one server; returns how long it may be waited for. */
+static int64_t ask_part(struct plan_part *part)
 {
-    int64_t spent = upstream_probing_ms(part->up);
-    return spent < PLAN_PATIENCE_MS ? PLAN_PATIENCE_MS - spent : 0;
+    struct plan *p = part->plan;
+    struct catalog *c = NULL;
+    struct error err;
+    int64_t patience;
+
+    part->want.done = on_catalog;
+    if (!upstream_catalog(part->up, p->need == PLAN_FRESH, &part->want, &c, &err)) {
+        do_without(part);
+        return 0;
+    }
+    if (c) {
+        part->catalog = catalog_ref(c);
+        return 0;
+    }
+    patience = p->need == PLAN_KNOWN ? 0 : upstream_patience_ms(part->up);
+    if (patience == 0) {
+        catalog_want_cancel(&part->want);
+        do_without(part);
+        return 0;
+    }
+    part->waiting = true;
+    p->waiting++;
+    return patience;
 }
 
-bool plan_gather(struct plan *p, bool fresh, void (*ready)(struct plan *p))
+bool plan_gather(struct plan *p, enum plan_need need, void (*ready)(struct plan *p))
 {
     int64_t longest = 0;
 
     p->ready = ready;
+    p->need = need;
     for (size_t i = 0; i < p->n; i++) {
-        struct plan_part *part = &p->parts[i];
-        struct catalog *c = NULL;
-        struct error err;
-
-        part->want.done = on_catalog;
-        if (!upstream_catalog(part->up, fresh, &part->want, &c, &err)) {
-            do_without(part);
-            continue;
-        }
-        part->waiting = !c;
-        p->waiting += part->waiting;
-        if (c)
-            part->catalog = catalog_ref(c);
-        else if (patience_with(part) > longest)
-            longest = patience_with(part);
+        int64_t patience = ask_part(&p->parts[i]);
+        if (patience > longest)
+            longest = patience;
     }
     if (!p->waiting)
         return true;
+    log_info("a list waits for servers to answer", LI("servers", p->waiting), LI("ms", longest));
     p->patience = loop_timer_new(p->loop, on_patience, p);
     loop_timer_start(p->patience, longest, 0);
     return false;

@@ -403,6 +403,19 @@ static void send_initialized(struct link *l)
         link_opened(l);
 }
 
+/* A server of 2026-07-28 was tried with an older client's initialize and takes none: the link
+ * speaks the server's era, as do all later ones. */
+static bool goes_on_modern(struct link *l)
+{
+    if (l->is_probe || !l->up->catalog || l->up->catalog->era != MCP_MODERN)
+        return false;
+    l->up->refuses_initialize = true;
+    probe_remember_era(l->up);
+    l->era = MCP_MODERN;
+    link_opened(l);
+    return true;
+}
+
 static void on_handshake_reply(struct pending *p, struct mcp_message *m, struct arena *mem)
 {
     struct link *l = container_of(p, struct link, handshake);
@@ -414,6 +427,10 @@ static void on_handshake_reply(struct pending *p, struct mcp_message *m, struct 
         link_end(l, &err);
     } else if (m->error) {
         l->says_modern = mcp_names_modern(m);
+        if (goes_on_modern(l)) {
+            arena_free(mem);
+            return;
+        }
         if (l->says_modern && !l->is_probe)
             upstream_refresh(l->up, CATALOG_ALL);
         struct str why = js_text(&m->doc, js_get(&m->doc, m->error, STR("message")), mem);
@@ -437,6 +454,12 @@ static void on_handshake_fail(struct pending *p, const struct error *why, bool l
 {
     struct link *l = container_of(p, struct link, handshake);
     struct error err = *why;
+
+    if (l->state == LINK_OPENING && !l->up->ops->has_process && why->code == ERR_UPSTREAM &&
+        goes_on_modern(l))
+        return;
+    if (!l->is_probe && l->up->catalog && l->up->catalog->era == MCP_MODERN)
+        l->up->refuses_initialize = true; /* it exited or said nothing: the next try is without */
     error_wrap(&err, "starting a session with %.*s", STR_ARG(l->up->config->name));
     link_end(l, &err);
 }
@@ -470,6 +493,14 @@ void link_up(struct link *l)
     if (!upstream_send(l, &token, &l->handshake, &m, &err))
         link_end(l, &err);
     buf_release(&text);
+}
+
+void link_shake(struct link *l)
+{
+    assert(l->state == LINK_OPEN && l->era == MCP_MODERN);
+    l->era = MCP_LEGACY;
+    l->state = LINK_OPENING;
+    link_up(l);
 }
 
 static void up_later(struct loop_task *task)

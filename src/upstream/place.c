@@ -121,7 +121,8 @@ static bool make_place(struct upstream *u, const struct link_identity *who, stru
 
 static void open_link(struct upstream *u, struct link_wait *w, const struct link_place *place)
 {
-    enum mcp_era era = u->catalog ? u->catalog->era : MCP_LEGACY;
+    enum mcp_era client = w->who.initialize_params.p ? MCP_LEGACY : MCP_MODERN;
+    enum mcp_era era = u->catalog ? upstream_era_for(u, u->catalog, client) : MCP_LEGACY;
     struct link *l = link_new(u, &w->who, era, false);
     l->place = *place;
     list_push(&l->waiters, &w->link);

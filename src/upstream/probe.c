@@ -2,10 +2,14 @@
 /* The probe: which era an upstream speaks, and what it offers.  One per upstream, on a link of its
  * own that counts against nothing and ends with it.
  *
- *   DISCOVER ──discover result──────────────────────> LISTS ──last page of the last──> catalog
- *      └──any other answer, silence, exit──> SHAKE ────^  (a fresh process; threats C11)
- *                                              └──-32022 naming a modern version──> DISCOVER,
- * patiently
+ *   DISCOVER ──discover result──────────────────> LISTS ──last page of the last──> catalog
+ *      └──any other answer, silence──> SHAKE ───────^
+ *                                        └──-32022 naming a modern version──> DISCOVER, patiently
+ *
+ * A server on a pipe is started once: SHAKE sends initialize to the process that was asked to
+ * discover.  Only a process that exits, or refuses initialize after it, is replaced by a fresh one.
+ * After a silence both requests wait in the pipe of a server that may only be slow to start; the
+ * first result decides.
  *
  * Towards HTTP, 401, 403, 5xx and broken connections are trouble, not evidence of an era.
  *
@@ -16,6 +20,7 @@
 #include "upstream/upstream_impl.h"
 
 #include "base/log.h"
+#include "crypto/hash.h"
 #include "mcp/mirror.h"
 
 #include <stdio.h>
@@ -38,6 +43,8 @@ struct probe {
     struct pending ask;
     bool asking;
     bool patient;     /* legacy was refused already: silence is no answer any more */
+    bool recalled;    /* the era was remembered: discover is not asked, or with more patience */
+    bool reused;      /* SHAKE goes on with the process that was asked to discover */
     bool asked_twice; /* discover was repeated with the version that -32022 named */
     struct catalog *catalog;
     unsigned stale;         /* bits by kind: what the upstream said has changed; 0: unknown, all */
@@ -91,10 +98,53 @@ static void tell_news(struct upstream *u)
             sink->on_changed(sink->arg, u, kind);
 }
 
+/* What it says of itself: a new version may speak another era. */
+static uint64_t identity_of(const struct catalog *c)
+{
+    uint8_t digest[SHA256_BYTES];
+    uint64_t identity;
+
+    sha256(c->server_info.p ? c->server_info : STR(""), digest);
+    memcpy(&identity, digest, sizeof(identity));
+    return identity;
+}
+
+/* Over HTTP a refused discover costs nobody anything, and servers change without our knowing. */
+static bool remembers_era(const struct upstream *u)
+{
+    return u->ops->has_process && u->config->era == ERA_AUTO;
+}
+
+void probe_remember_era(struct upstream *u)
+{
+    struct era_entry entry = {.identity = identity_of(u->catalog),
+                              .era = u->catalog->era,
+                              .refuses_initialize = u->refuses_initialize};
+
+    memcpy(entry.definition, u->config->definition, sizeof(entry.definition));
+    if (remembers_era(u))
+        eras_put(u->set->eras, u->config->name, &entry);
+}
+
+/* Is it another than the one whose era was remembered?  Of an older one that was not asked for
+ * discover, the era has to be decided anew. */
+static bool outgrew_memory(const struct probe *p)
+{
+    struct upstream *u = p->up;
+    const struct era_entry *old =
+        remembers_era(u) ? eras_find(u->set->eras, u->config->name, u->config->definition) : NULL;
+
+    if (!old || old->identity == identity_of(p->catalog))
+        return false;
+    u->refuses_initialize = false;
+    return p->recalled && p->catalog->era == MCP_LEGACY;
+}
+
 static void probe_finish(struct probe *p, const struct error *err)
 {
     struct upstream *u = p->up;
     struct list wants;
+    bool decides_anew = !err && outgrew_memory(p);
 
     probe_close_link(p);
     loop_timer_stop(p->limit);
@@ -106,8 +156,13 @@ static void probe_finish(struct probe *p, const struct error *err)
             upstream_tools_unread(u, &p->tools_error);
         else
             u->unread = 0;
+        u->waited_until_ms = u->unread ? u->waited_until_ms : 0;
         catalog_unref(u->catalog);
         u->catalog = p->catalog;
+        if (decides_anew)
+            eras_forget(u->set->eras, u->config->name);
+        else
+            probe_remember_era(u);
         log_info("server probed", LS("server", u->config->name),
                  LZ("era", mcp_era_name(p->catalog->era)), LS("version", p->catalog->version),
                  LI("tools", p->catalog->lists[CATALOG_TOOLS].n),
@@ -116,6 +171,8 @@ static void probe_finish(struct probe *p, const struct error *err)
     } else {
         catalog_unref(p->catalog);
         u->catalog_stale |= p->stale;
+        if (p->recalled && !u->retired)
+            eras_forget(u->set->eras, u->config->name);
         if (!u->retired)
             upstream_note_failure(u, err);
     }
@@ -128,6 +185,8 @@ static void probe_finish(struct probe *p, const struct error *err)
     tell_news(u);
     p->reap.fn = reap_probe;
     loop_defer(u->set->loop, &p->reap);
+    if (decides_anew && !u->probe && !u->retired)
+        probe_start(u);
 }
 
 static void probe_fail(struct probe *p, enum err_code code, const char *what)
@@ -288,10 +347,39 @@ static void go_legacy(struct probe *p, const struct error *err)
                        "does not answer server/discover, though its era is modern");
         return;
     }
+    catalog_unref(p->catalog);
+    p->catalog = catalog_new(MCP_LEGACY);
+    if (p->link && p->link->state == LINK_OPEN && p->up->ops->has_process) {
+        loop_timer_stop(p->timer);
+        p->state = PROBE_SHAKE;
+        p->reused = true;
+        p->link->fill = p->catalog;
+        list_push(&p->link->waiters, &p->wait.link);
+        link_shake(p->link);
+        return;
+    }
+    probe_close_link(p);
+    probe_open(p, PROBE_SHAKE);
+}
+
+/* The process that was asked to discover does not take initialize: a fresh one may. */
+static void shake_afresh(struct probe *p)
+{
     probe_close_link(p);
     catalog_unref(p->catalog);
     p->catalog = catalog_new(MCP_LEGACY);
     probe_open(p, PROBE_SHAKE);
+}
+
+/* Both requests were sent, and discover has a result.  The process may have taken the initialize
+ * behind it for the beginning of an older session, so the lists are read from a fresh one. */
+static void discover_afresh(struct probe *p)
+{
+    probe_close_link(p);
+    catalog_unref(p->catalog);
+    p->catalog = catalog_new(MCP_MODERN);
+    p->patient = true;
+    probe_open(p, PROBE_DISCOVER);
 }
 
 static bool is_discover_result(const struct mcp_message *m)
@@ -308,7 +396,7 @@ static bool is_discover_result(const struct mcp_message *m)
 
 static void ask_discover(struct probe *p)
 {
-    bool patient = p->patient || p->up->config->era == ERA_MODERN;
+    bool patient = p->patient || p->recalled || p->up->config->era == ERA_MODERN;
     int64_t ms = p->up->ops->has_process ? DISCOVER_PIPE_MS : DISCOVER_HTTP_MS;
 
     if (probe_ask(p, STR("server/discover"), STR("{" MCP_OUR_ENVELOPE "}")))
@@ -319,7 +407,11 @@ static void on_discovered(struct probe *p, const struct mcp_message *m)
 {
     struct error err;
     loop_timer_stop(p->timer);
-    if (mcp_names_modern(m) && !p->asked_twice) {
+    if (p->state == PROBE_SHAKE) {
+        if (is_discover_result(m))
+            discover_afresh(p);
+        /* else initialize decides */
+    } else if (mcp_names_modern(m) && !p->asked_twice) {
         p->asked_twice = true;
         ask_discover(p);
     } else if (!is_discover_result(m)) {
@@ -372,7 +464,7 @@ static void on_reply(struct pending *ask, struct mcp_message *m, struct arena *m
 {
     struct probe *p = container_of(ask, struct probe, ask);
     p->asking = false;
-    if (p->state == PROBE_DISCOVER)
+    if (p->state != PROBE_LISTS)
         on_discovered(p, m);
     else
         on_page(p, m);
@@ -383,6 +475,8 @@ static void on_fail(struct pending *ask, const struct error *err, bool left unus
 {
     struct probe *p = container_of(ask, struct probe, ask);
     p->asking = false;
+    if (p->state == PROBE_SHAKE)
+        return; /* the handshake on the same process says what becomes of it */
     /* On a pipe, dying of an unknown first message is what some legacy servers do.  Over HTTP only
      * a plain refusal (ERR_NO_METHOD) is; see remote.c. */
     if (p->state == PROBE_DISCOVER && (p->up->ops->has_process || err->code == ERR_NO_METHOD))
@@ -400,6 +494,8 @@ static void on_silence(void *arg)
         probe_fail(p, ERR_TIMEOUT, "did not answer server/discover in time");
         return;
     }
+    log_info("a server is slow to answer server/discover; initialize is sent behind it",
+             LS("server", p->up->config->name));
     go_legacy(p, NULL);
 }
 
@@ -420,12 +516,14 @@ static void on_link(struct link_wait *w, struct link *l unused_arg, const struct
 {
     struct probe *p = container_of(w, struct probe, wait);
 
-    if (err && p->state == PROBE_SHAKE && p->link->says_modern && p->up->config->era == ERA_AUTO) {
-        p->patient = true;
+    if (err && p->state == PROBE_SHAKE && p->link->says_modern && p->up->config->era == ERA_AUTO &&
+        !p->patient) {
         p->link = NULL;
-        catalog_unref(p->catalog);
-        p->catalog = catalog_new(MCP_MODERN);
-        probe_open(p, PROBE_DISCOVER);
+        discover_afresh(p);
+    } else if (err && p->state == PROBE_SHAKE && p->reused) {
+        p->link = NULL;
+        p->reused = false;
+        shake_afresh(p);
     } else if (err && p->state == PROBE_SHAKE && p->link->says_sse) {
         p->link = NULL;
         catalog_unref(p->catalog);
@@ -438,6 +536,10 @@ static void on_link(struct link_wait *w, struct link *l unused_arg, const struct
         else
             probe_finish(p, err);
     } else if (p->state == PROBE_SHAKE) {
+        if (p->asking) {
+            p->asking = false;
+            pending_cancel(&p->ask, STR("an older session was begun"));
+        }
         begin_lists(p);
     } else {
         ask_discover(p);
@@ -457,7 +559,13 @@ static void probe_open(struct probe *p, enum probe_state state)
 void probe_start(struct upstream *u)
 {
     struct probe *p = xcalloc(1, sizeof(*p));
-    bool legacy = u->config->era == ERA_LEGACY || u->sse;
+    const struct era_entry *known =
+        remembers_era(u) ? eras_find(u->set->eras, u->config->name, u->config->definition) : NULL;
+    bool legacy = u->config->era == ERA_LEGACY || u->sse || (known && known->era == MCP_LEGACY);
+
+    p->recalled = known != NULL;
+    if (known)
+        u->refuses_initialize = known->refuses_initialize;
 
     p->up = u;
     u->probed_since_ms = loop_now_ms(u->set->loop);

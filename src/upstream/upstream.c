@@ -16,6 +16,9 @@
 #define BACKOFF_LAST_MS 30000
 #define CATALOG_FRESH_MS (10 * 60 * 1000)
 #define REFRESH_EVERY_MS (10 * 1000)
+#define CATALOG_WAIT_MS 8000
+#define RETRY_FIRST_MS (30 * 1000)
+#define RETRY_LAST_MS (10 * 60 * 1000)
 #define TELL_EVERY_MS 100 /* the same change; more of them are told as one after that time */
 
 static void on_tick(void *arg);
@@ -29,6 +32,7 @@ struct upstreams *upstreams_new(const struct upstreams_config *config)
     s->sink = config->sink;
     s->gate = config->gate;
     s->guard = config->guard;
+    s->eras = eras_open(config->eras_file);
     list_init(&s->all);
     list_init(&s->retired);
     map_init(&s->ledger);
@@ -60,6 +64,7 @@ void upstreams_unref(struct upstreams *s)
     map_release(&s->ledger);
     tallies_release(s);
     watches_release(s);
+    eras_free(s->eras);
     free(s);
 }
 
@@ -248,6 +253,14 @@ bool upstream_is_stateless(const struct upstream *u, enum mcp_era era)
     return b && !b->free_state;
 }
 
+enum mcp_era upstream_era_for(const struct upstream *u, const struct catalog *c,
+                              enum mcp_era client)
+{
+    bool may_be_older = u->config->kind != SERVER_BUILTIN && u->config->era == ERA_AUTO &&
+                        u->config->share == SHARE_SESSION && !u->refuses_initialize;
+    return client == MCP_LEGACY && may_be_older ? MCP_LEGACY : c->era;
+}
+
 uint64_t upstream_next_id(struct upstreams *s)
 {
     return ++s->next_id;
@@ -327,9 +340,11 @@ static void on_tick(void *arg)
         end_idle(u, now);
         watch_tick(u, now);
         upstream_tell_rest(u);
+        upstream_retry_later(u, now);
     }
     list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), false);
     upstreams_serve(s);
+    eras_save(s->eras);
 }
 
 /* Catalogs. */
@@ -366,6 +381,43 @@ void catalog_want_cancel(struct catalog_want *w)
 struct catalog *upstream_known(const struct upstream *u)
 {
     return u->catalog;
+}
+
+void upstreams_probe(struct upstreams *s)
+{
+    list_each(&s->all, n)
+    {
+        struct upstream *u = list_entry(n, struct upstream, node);
+        if (!u->catalog && !u->probe && !u->failures)
+            probe_start(u);
+    }
+}
+
+int64_t upstream_patience_ms(struct upstream *u)
+{
+    int64_t now = loop_now_ms(u->set->loop);
+
+    if (!u->waited_until_ms)
+        u->waited_until_ms = now + CATALOG_WAIT_MS;
+    return u->waited_until_ms > now ? u->waited_until_ms - now : 0;
+}
+
+enum upstream_absence upstream_absence(const struct upstream *u, const char **ret_why)
+{
+    *ret_why = u->last_error.code == ERR_NONE ? "" : u->last_error.text;
+    return u->probe && !u->failures ? ABSENCE_STARTING : ABSENCE_FAILED;
+}
+
+/* A start costs a process, and what failed for minutes will mostly fail again: the waits double. */
+void upstream_retry_later(struct upstream *u, int64_t now)
+{
+    unsigned failures = u->failures ? u->failures : u->unread;
+    int64_t wait = (int64_t)RETRY_FIRST_MS << (failures < 6 ? failures : 6) >> 1;
+
+    if (!u->owes_news || (u->catalog && !u->unread) || u->probe || !failures)
+        return;
+    if (now - u->probed_since_ms >= (wait < RETRY_LAST_MS ? wait : RETRY_LAST_MS))
+        probe_start(u);
 }
 
 int64_t upstream_probing_ms(const struct upstream *u)

@@ -62,6 +62,7 @@ struct upstreams_config {
     struct upstream_sink sink;
     struct link_gate gate;      /* enter NULL: nobody else counts */
     struct catalog_guard guard; /* look NULL: nobody looks */
+    struct str eras_file;       /* what servers were found to speak; absent: not kept */
 };
 struct upstreams *upstreams_new(const struct upstreams_config *config) must_check;
 /* Starts from nothing or swaps: servers with the same definition stay untouched, changed and
@@ -110,6 +111,10 @@ void upstreams_each_tally(struct upstreams *s, void (*fn)(void *arg, struct upst
                           void *arg);
 int64_t tally_last_ok_ms(const struct upstream_tally *t);
 int64_t tally_last_failed_ms(const struct upstream_tally *t);
+/* The era of a link for a client of that era that has begun a session with initialize: the client's
+ * own where the server speaks both, or is not known not to; else the server's. */
+enum mcp_era upstream_era_for(const struct upstream *u, const struct catalog *c,
+                              enum mcp_era client);
 /* Does nothing of a session live in a link to it? */
 bool upstream_is_stateless(const struct upstream *u, enum mcp_era era);
 void upstream_ref(struct upstream *u); /* keeps the memory past a reload */
@@ -127,6 +132,15 @@ must_check bool upstream_catalog(struct upstream *u, bool fresh, struct catalog_
 void catalog_want_cancel(struct catalog_want *w);
 /* What is known of it, however old (borrowed until the end of this turn); NULL: nothing. */
 struct catalog *upstream_known(const struct upstream *u);
+/* Starts to ask each server that has not been asked yet what it offers, all at the same time. */
+void upstreams_probe(struct upstreams *s);
+/* How long a list of several servers may wait for this one, in ms.  The first list that has to wait
+ * begins 8 s for all of them; afterwards 0, until the server has answered. */
+int64_t upstream_patience_ms(struct upstream *u);
+/* Why nothing is known of a server; *ret_why is the error of the last start (borrowed), or empty.
+ */
+enum upstream_absence { ABSENCE_STARTING, ABSENCE_FAILED };
+enum upstream_absence upstream_absence(const struct upstream *u, const char **ret_why);
 /* How long it has been asked by now what it offers; 0: it is not being asked. */
 int64_t upstream_probing_ms(const struct upstream *u);
 /* Calls to its tools are to be asked about from now on (for the life of this definition of it). */

@@ -7,6 +7,7 @@
 #include "base/metric.h"
 #include "base/secret.h"
 #include "io/deadline.h"
+#include "upstream/eras.h"
 #include "upstream/upstream.h"
 
 /*   OPENING ──link_opened()──> OPEN ──link_end()──> ENDED (freed at the end of the turn)
@@ -98,6 +99,7 @@ struct upstream {
     struct list catalog_wants;
     struct probe *probe;
     int64_t probed_since_ms; /* with `probe` */
+    int64_t waited_until_ms; /* by lists, for its first answer or the next; 0: no list has waited */
     bool owes_news;          /* somebody's list was answered without it */
     struct error last_error; /* code ERR_NONE when the last thing went well */
     unsigned failures;       /* starts that failed in a row */
@@ -106,8 +108,9 @@ struct upstream {
     struct upstream_tally *tally; /* of the set */
     uint32_t recent;              /* the last requests, a bit each: it failed */
     unsigned n_recent, failed_in_row;
-    void *wire; /* the transport's: a connection pool, a built-in's table */
-    bool sse;   /* speaks the HTTP transport of 2024: configured, or found out by a probe */
+    void *wire;              /* the transport's: a connection pool, a built-in's table */
+    bool refuses_initialize; /* it answers server/discover and nothing older */
+    bool sse; /* speaks the HTTP transport of 2024: configured, or found out by a probe */
     int64_t refreshed_ms;
     struct watcher *watcher; /* NULL: never needed */
 };
@@ -119,6 +122,7 @@ struct upstreams {
     struct upstream_sink sink;
     struct link_gate gate;
     struct catalog_guard guard;
+    struct eras *eras;
     struct list all; /* struct upstream, current ones */
     struct list retired;
     struct map tallies; /* name → struct upstream_tally */
@@ -162,6 +166,9 @@ const struct config_pair *link_pairs(const struct link *l, size_t *ret_n);
 /* link.c again */
 void link_up(struct link *l);       /* the transport is there: shakes hands when legacy */
 void link_up_later(struct link *l); /* the same at the end of this turn */
+/* A link that was opened without a handshake (modern) begins an older session after all, on the
+ * same process; its waiters are told when that is open or has failed. */
+void link_shake(struct link *l);
 void link_opened(struct link *l);
 /* Ends it for every waiter and pending; why->code ERR_NONE: we ended it ourselves while idle. */
 void link_end(struct link *l, const struct error *why);
@@ -199,8 +206,12 @@ void watch_stop(struct upstream *u);
 /* Asks a modern server to tell of what it announces; p NULL: nobody waits for an end. */
 must_check bool link_subscribe(struct link *l, uint64_t id, struct pending *p);
 void watch_is_deaf(struct link *l); /* the server has no standalone stream for this link */
+/* Behind a list that had to do without it: probed again, less and less often. */
+void upstream_retry_later(struct upstream *u, int64_t now_ms);
 /* probe.c */
 void probe_start(struct upstream *u);
+/* What its catalog says of its era, and what has been found out since, for the next start. */
+void probe_remember_era(struct upstream *u);
 void probe_cancel(struct upstream *u);
 /* The probe's own link says that these lists (bits) changed: read once more, told to nobody. */
 void probe_notice(struct upstream *u, unsigned kinds);

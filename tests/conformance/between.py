@@ -3,7 +3,7 @@
 """between.py ERA URL: what the suite starts as the client under test: Holdfast, with a driver in front of it.
 
 Holdfast serves the mock server at URL and speaks ERA to it; driver.mjs then plays the scenario
-against Holdfast.  The exit status is not 0 when the driver missed an answer, or when Holdfast did
+against the path of Holdfast that HOLDFAST_PATH names.  The exit status is not 0 when the driver missed an answer, or when Holdfast did
 not end well."""
 import contextlib
 import os
@@ -36,7 +36,7 @@ def main():
         holdfast = harness.Holdfast(folder, {'mcpServers': {'mock': server}})
         with contextlib.closing(holdfast):
             holdfast.start()
-            ok = drive(f'http://127.0.0.1:{holdfast.port}/mcp/mock')
+            ok = drive(f'http://127.0.0.1:{holdfast.port}{os.environ["HOLDFAST_PATH"]}')
             if not ok:  # with calls that still wait it would take its time to end
                 print(holdfast.text(), file=sys.stderr)
                 holdfast.kill()

@@ -2,20 +2,22 @@
 // driver.mjs URL: an official client that does, against Holdfast, what a client scenario of the suite waits for.
 //
 // MCP_CONFORMANCE_SCENARIO names the scenario and HOLDFAST_DRIVER the era this client speaks, which
-// need not be that of the mock server behind Holdfast.  What is judged is the traffic that reaches
+// need not be that of the mock server behind Holdfast ("both": it asks for 2026-07-28 and falls back).  On
+// /mcp the names of tools begin with that of their server.  What is judged is the traffic that reaches
 // the mock; an exit status other than 0 says that an answer on this side was not what it should be.
 import assert from 'node:assert/strict';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
 const MODERN = '2026-07-28';
 const era = process.env.HOLDFAST_DRIVER;
+const prefix = new URL(process.argv[2]).pathname === '/mcp' ? 'mock__' : '';
 const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT || '{}');
 
 async function connect(url) {
     const client = new Client({ name: 'driver', version: '1.0.0' }, {
         capabilities: { elicitation: {} },
-        versionNegotiation: { mode: era === 'modern' ? { pin: MODERN } : 'legacy' }
+        versionNegotiation: { mode: { modern: { pin: MODERN }, both: 'auto', legacy: 'legacy' }[era] }
     });
     client.setRequestHandler('elicitation/create', ({ params }) => ({ action: 'accept', content: fill(params.requestedSchema) }));
     await client.connect(new StreamableHTTPClientTransport(new URL(url)));
@@ -33,12 +35,17 @@ function textOf(result) {
 }
 
 async function call(client, name, args = {}) {
-    return textOf(await client.callTool({ name, arguments: args }));
+    return textOf(await client.callTool({ name: prefix + name, arguments: args }));
+}
+
+/** The tools of the mock; on /mcp there are Holdfast's own beside them. */
+async function mockTools(client) {
+    const { tools } = await client.listTools();
+    return tools.map(tool => tool.name).filter(name => name.startsWith(prefix)).map(name => name.slice(prefix.length));
 }
 
 async function addNumbers(client) {
-    const { tools } = await client.listTools();
-    assert.deepEqual(tools.map(tool => tool.name), ['add_numbers']);
+    assert.deepEqual(await mockTools(client), ['add_numbers']);
     assert.match(await call(client, 'add_numbers', { a: 5, b: 3 }), /8/);
 }
 

@@ -5,7 +5,8 @@
 A server cell puts Holdfast before tests/peers/everything and lets the suite be its client.  A client
 cell lets the suite be the server: its mock servers stand behind Holdfast, driver.mjs before it.  A
 fixture cell runs the suite against the everything-server alone, to tell its faults from ours.  In the
-name of a cell the first era is the one spoken to Holdfast, the second the one that Holdfast speaks.
+name of a cell the first era is the one spoken to Holdfast (both: a client on its defaults, which asks for the
+newer one first), the second the one that Holdfast speaks.
 
 A scenario passes when none of its checks failed or warned, and none is skipped that succeeds without
 Holdfast; those that the suite does not score count too, but for the extensions in NOT_OURS.  expected-failures.txt names the scenarios that are known to
@@ -57,6 +58,7 @@ class Cell:
     side: str      # which side the suite tests: fixture, server, client
     front: str     # the era spoken to Holdfast
     upstream: str  # the era that Holdfast speaks
+    path: str = '/mcp/mock'  # where the driver of a client cell connects
 
 
 CELLS = {
@@ -68,7 +70,9 @@ CELLS = {
     'server-legacy-before-modern': Cell('server', 'legacy', 'modern'),
     'client-legacy': Cell('client', 'legacy', 'legacy'),
     'client-modern': Cell('client', 'modern', 'modern'),
-    'client-modern-before-legacy': Cell('client', 'modern', 'legacy'),
+    # The path of an older server declines server/discover, so a client of 2026-07-28 alone uses /mcp, and one of both eras falls back.
+    'client-modern-before-legacy': Cell('client', 'modern', 'legacy', '/mcp'),
+    'client-both-before-legacy': Cell('client', 'both', 'legacy'),
     'client-legacy-before-modern': Cell('client', 'legacy', 'modern'),
 }
 
@@ -156,7 +160,7 @@ def run_client(cell):
     for name in CLIENT_SCENARIOS[cell.upstream]:
         with tempfile.TemporaryDirectory() as results:
             status, text = suite('client', '--command', command, '--scenario', name, '--spec-version', WIRE[cell.upstream],
-                                 '-o', results, env={'HOLDFAST_DRIVER': cell.front})
+                                 '-o', results, env={'HOLDFAST_DRIVER': cell.front, 'HOLDFAST_PATH': cell.path})
             found[name] = outcomes(results).get(name, Outcome(['left no results'], set()))
         if status != 0:
             said = re.search(r'^Client exited with code.*?(?=^Results saved)', text, re.M | re.S)

@@ -149,6 +149,13 @@ class Holdfast:
                     raise AssertionError(f'waited {timeout} s for {what}:\n{self.text()}')
                 self.turn.wait(0.2)
 
+    def wait_asked(self, *servers, timeout=90.0):
+        """Until each of these servers has been asked what it offers: it answered, or could not."""
+        for server in servers:
+            self.wait_log(lambda l, s=server: l.get('server') == s and l.get('msg') in (
+                'server probed', 'a server could not be started'), f'the first probe of {server}', timeout=timeout)
+        return self
+
     def wait_ready(self, since):
         line = self.wait_log(lambda l: l.get('msg') == 'listening' and str(l.get('address', '')).startswith('127.0.0.1:'),
                              'the listening line', since)

@@ -65,8 +65,8 @@ class Cell(typing.NamedTuple):
 
     @property
     def era(self):
-        """What the client speaks here: `auto` takes the newest that it is offered."""
-        if self.client == 'v2-auto' and self.front == 'direct':
+        """What the client speaks here: `auto` takes the newest that it is offered, which on a server's own path is the server's."""
+        if self.client == 'v2-auto' and self.front != 'all':
             return UPSTREAMS[self.upstream].era
         return CLIENTS[self.client]
 
@@ -84,7 +84,9 @@ def cells():
     for client in CLIENTS:
         for front in FRONTS:
             for upstream in UPSTREAMS:
-                if upstream not in ('handles', 'everything-sse'):
+                # A client that speaks 2026-07-28 alone is declined on the path of an older server, as by the server itself.
+                is_declined = client == 'v2-modern' and front != 'all' and UPSTREAMS[upstream].era == 'legacy'
+                if upstream not in ('handles', 'everything-sse') and not is_declined:
                     yield Cell(client, front, upstream)
     for client in ('sdk1', 'v2-legacy'):
         yield Cell(client, 'sse', 'everything')
@@ -92,12 +94,12 @@ def cells():
         yield Cell(client, 'direct', 'ours-legacy')
     for client in ('v2-auto', 'v2-modern'):
         yield Cell(client, 'direct', 'ours-modern')
-    yield Cell('v2-modern', 'server', 'handles')
-    for cell in (('sdk1', 'server'), ('v2-legacy', 'all'), ('v2-legacy', 'stdio'), ('v2-modern', 'server')):
+    yield Cell('v2-modern', 'all', 'handles')
+    for cell in (('sdk1', 'server'), ('v2-legacy', 'all'), ('v2-legacy', 'stdio'), ('v2-modern', 'all')):
         yield Cell(*cell, 'everything-sse')
     yield Cell('sdk1', 'alone', 'everything')
     yield Cell('v2-auto', 'alone', 'ours-stdio')
-    yield Cell('v2-modern', 'alone', 'files')
+    yield Cell('v2-auto', 'alone', 'files')
 
 
 # What does not cross between the eras: refused with a sentence of ours, or not offered to begin with.

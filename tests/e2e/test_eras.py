@@ -83,7 +83,7 @@ def test_modern_ladder(hf, row, message, headers, status, code):
 
 def test_unsupported_version__names_what_is_supported(hf):
     reply = post(hf, modern(meta={PV: '2099-01-01', CAPS: {}}), heads(version='2099-01-01'))
-    discovered = hf.client('/mcp/up', modern=True).rpc('server/discover').result['supportedVersions']
+    discovered = hf.client('/mcp', modern=True).rpc('server/discover').result['supportedVersions']
     assert reply.error['data']['requested'] == '2099-01-01'
     assert set(reply.error['data']['supported']) <= set(discovered) and MODERN in reply.error['data']['supported']
 
@@ -106,8 +106,8 @@ def test_legacy_request__with_an_unknown_version_header_is_400(hf):
 
 
 def test_discover_then_initialize__both_work(hf):
-    assert hf.client('/mcp/up', modern=True).rpc('server/discover').status == 200
-    assert hf.client('/mcp/up').initialize().status == 200
+    assert hf.client('/mcp', modern=True).rpc('server/discover').status == 200
+    assert hf.client('/mcp').initialize().status == 200
 
 
 def test_modern_client_on_legacy_upstream__lists_with_cache_hints(hf):
@@ -118,7 +118,7 @@ def test_modern_client_on_legacy_upstream__lists_with_cache_hints(hf):
 
 
 def test_modern_client_on_legacy_upstream__discovers(hf):
-    result = hf.client('/mcp/up', modern=True).rpc('server/discover').result
+    result = hf.client('/mcp', modern=True).rpc('server/discover').result
     assert result['resultType'] == 'complete' and MODERN in result['supportedVersions']
     assert 'tools' in result['capabilities'] and 'ttlMs' in result and 'cacheScope' in result
 
@@ -217,3 +217,64 @@ def test_modern_client_on_legacy_upstream__mirrors_its_arguments(holdfast, tmp_p
         assert client.rpc('tools/call', call, headers=headers).status == 200
     assert client.rpc('tools/call', {'name': 'region', 'arguments': {}}).status == 200
     assert client.rpc('tools/call', {'name': 'unfit', 'arguments': {'n': 1.5}}).status == 200
+
+
+# -- a server that speaks both, and one that speaks only one
+
+def answered_question(client, tool):
+    """Calls a tool that asks its client something, as `tools/call` of the recorder does, and gives what the server heard."""
+    stream = client.open('tools/call', {'name': tool, 'arguments': {'method': 'elicitation/create', 'params': {
+        'message': 'Which?', 'requestedSchema': {'type': 'object', 'properties': {}}}}}, 'q')
+    asked = json.loads(stream.message())
+    assert asked['method'] == 'elicitation/create', asked
+    client.respond(asked['id'], {'action': 'accept', 'content': {'n': 1}})
+    reply = json.loads(stream.message())
+    stream.close()
+    return json.loads(reply['result']['content'][0]['text'])
+
+
+@pytest.mark.parametrize('path', ['/mcp/up', '/mcp'])
+@pytest.mark.parametrize('where', ['stdio', 'http'])
+def test_server_of_both_eras__is_spoken_to_in_the_clients(holdfast, stdio_server, http_server, where, path):
+    if where == 'http':
+        server = http_server('up', '--era', 'both')
+        entry, record = server.entry(handles='never'), server.record
+    else:
+        entry, record = stdio_server('up', '--era', 'both', handles='never')
+    hf = holdfast({'up': entry}).wait_asked('up')
+    assert any(l.get('msg') == 'server probed' and l.get('era') == 'modern' for l in hf.log())
+    name = '' if path == '/mcp/up' else 'up__'
+    older = hf.client(path).connect(capabilities={'elicitation': {}})
+    assert answered_question(older, name + 'ask') == {'result': {'action': 'accept', 'content': {'n': 1}}}
+    assert [older.call(name + 'counter').text for _ in range(2)] == ['1', '2']
+    assert len(record.of('initialize')) == 1
+    newer = hf.client(path, modern=True)
+    assert newer.call(name + 'echo', {'text': 'new'}).text == 'new'
+    assert PREFIX + 'protocolVersion' in record.of('tools/call')[-1].decode()
+    assert len(record.of('initialize')) == 1
+
+
+@pytest.mark.parametrize('where', ['stdio', 'http'])
+def test_server_of_2026_alone__is_tried_with_initialize_once(holdfast, stdio_server, http_server, where):
+    if where == 'http':
+        server = http_server('up', '--era', 'modern')
+        entry, record = server.entry(handles='never'), server.record
+    else:
+        entry, record = stdio_server('up', '--era', 'modern', handles='never')
+    hf = holdfast({'up': entry}).wait_asked('up')
+    for _ in range(2):
+        client = hf.client('/mcp/up').connect()
+        assert client.call('echo', {'text': 'old'}).text == 'old'
+    assert len(record.of('initialize')) == 1
+
+
+def test_discover__is_declined_before_a_server_of_older_eras_alone(holdfast, stdio_server):
+    """On its own path a client of both eras falls back to initialize, and has all that the server can do."""
+    old, _ = stdio_server('old', handles='never')
+    new, _ = stdio_server('new', '--era', 'both', handles='never')
+    hf = holdfast({'old': old, 'new': new}).wait_asked('old', 'new')
+    reply = hf.client('/mcp/old', modern=True).rpc('server/discover')
+    assert reply.status == 404 and reply.code == -32601 and 'begin with initialize' in reply.error['message']
+    assert hf.client('/mcp/old', modern=True).call('echo', {'text': 'as ever'}).text == 'as ever'
+    for path in ('/mcp/new', '/mcp', '/mcp/session'):
+        assert hf.client(path, modern=True).rpc('server/discover').result['supportedVersions'] == [MODERN], path

@@ -9,6 +9,7 @@ import commands
 import harness
 import keys
 from harness import dump, wait_for
+from scripted import Later, open_gate
 from test_pins import POKE, Shifting
 
 MAIL = {'tools': [
@@ -69,14 +70,17 @@ def params_of(raw):
 
 # -- lists
 
-def test_list__has_find_and_run_and_starts_nothing(holdfast, scripted):
-    mail = scripted('mail', shape=MAIL)
+def test_list__has_find_and_run_and_waits_for_nobody(holdfast, scripted):
+    gate = scripted('gate').gate()
+    mail = scripted('mail', shape={**MAIL, 'gates': {'start': gate}})
     hf = holdfast({'mail': mail.entry}, SETTINGS)
     for modern in (True, False):
         client = hf.client('/mcp/p/s', modern=modern)
         tools = client.rpc('tools/list').result['tools']
         assert [t['name'] for t in tools] == ['find', 'run']
-        assert not mail.starts()
+        assert not mail.messages()
+    open_gate(gate)
+    hf.wait_asked('mail')
     assert client.initialize().result['capabilities']['tools'] == {}
     assert b'Words of mail' not in client.initialize().raw and b'find' in client.initialize().raw
 
@@ -253,11 +257,8 @@ def test_run__by_an_auditor_is_refused_and_find_is_not(world):
 @both_eras
 def test_dry_run__starts_and_touches_nothing(world, modern):
     mail, client = world.servers['mail'], world.client('/mcp/p/s', modern=modern)
-    text = refusal(run(client, 'mail:send_email', {'to': 'ann'}, dry_run=True))
-    assert 'Call find first' in text and not mail.starts() and not mail.messages()
     client = client_of(world, '/mcp/p/s', modern)
     assert 'mail:send_email' in found(client)
-    wait_for(lambda: mail.starts(), 'the probe')
     before = (len(mail.messages()), len(mail.starts()))
     shown = run(client, 'mail:send_email', {'to': 'ann'}, dry_run=True)
     assert '🔍 DRY RUN PREVIEW:' in shown.text and 'isError' not in shown.result
@@ -409,3 +410,69 @@ def test_run__of_a_name_that_goes_on_for_ever_means_nothing(client):
     for name in ('mail:' + 'send_email' * 300000, 'send_email' * 300000):
         assert 'Did you mean' not in refusal(run(client, name))
     assert 'Did you mean' in refusal(run(client, 'mail:' + 'send_email' * 204))
+
+
+@pytest.mark.parametrize('modern', [False, True])
+@pytest.mark.parametrize('dies', ['before', 'after'])
+def test_run__of_a_dead_server_answers_as_a_direct_call_does(holdfast, stdio_server, tmp_path, modern, dies):
+    """Before or after it has told what it offers."""
+    entry, _ = stdio_server('up', handles='never')
+    stop = tmp_path / 'dead'
+    if dies == 'before':
+        stop.touch()
+    entry['args'] = ['-c', f'import os, sys\nif os.path.exists({str(stop)!r}): sys.exit("Error: gone")\n'
+                     'os.execv(sys.executable, [sys.executable] + sys.argv[1:])', *entry['args']]
+    hf = holdfast({'up': entry}, {'profiles': {'desk': {'servers': ['up'], 'mode': 'search'}}})
+    direct, through = hf.client('/mcp/up', modern=modern), hf.client('/mcp/p/desk', modern=modern)
+    if dies == 'after':
+        assert direct.call('echo', {'text': 'x'}).text.startswith('x')
+        stop.touch()
+        direct.call('crash')
+    one, other = direct.call('echo', {'text': 'x'}), through.call('run', {'tool': 'up:echo', 'parameters': {'text': 'x'}})
+    assert one.status == other.status and set(one.json) == set(other.json), (one, other)
+    assert one.error['code'] == other.error['code'] and 'Error: gone' in one.error['message'] and 'Error: gone' in other.error['message']
+
+
+def test_find__calls_a_server_that_is_starting_starting(holdfast, scripted):
+    gate = scripted('gate').gate()
+    hf = holdfast({'mail': scripted('mail', shape=MAIL).entry, 'slow': scripted('slow', shape={'gates': {'start': gate}}).entry}, {'profiles': {'s': {'mode': 'search'}}})
+    client = client_of(hf.wait_asked('mail'), '/mcp/p/s', True)
+    reply = client.call('find', {'description': 'send an email'})
+    assert '(' not in reply.text.split('\n')[0] and '⏳ still starting: slow' in reply.text
+    assert reply.result['structuredContent']['health']['unavailable'] == []
+    assert reply.result['structuredContent']['indexing']['pending'] == ['slow']
+    open_gate(gate)
+
+
+def test_run__suggests_the_name_that_has_all_its_words(holdfast, scripted):
+    hf = holdfast({'time': scripted('time', shape={'tools': [
+        {'name': n, 'inputSchema': {'type': 'object'}} for n in ('get_current_time', 'convert_time')]}).entry}, {'profiles': {'s': {'mode': 'search'}}})
+    client = client_of(hf, '/mcp/p/s', True)
+    found(client)
+    assert refusal(run(client, 'time:get_time', {})) == "Tool 'time:get_time' not found. Did you mean: time:get_current_time?"
+
+
+@pytest.mark.parametrize('modern', [False, True])
+@pytest.mark.parametrize('dies', ['before', 'after', 'during'])
+def test_run__of_a_dead_http_server_answers_as_a_direct_call_does(holdfast, scripted, modern, dies):
+    """Before or after it has told what it offers, or while the call runs; each call has a server of its own."""
+    servers = [scripted(name, http=True) for name in ('one', 'two')]
+    for server in servers if dies == 'before' else []:
+        server.stop()
+    hf = holdfast({s.name: s.entry for s in servers}, {'profiles': {'desk': {'mode': 'search'}}}).wait_asked('one', 'two')
+    steps = {'steps': [{'say': 'begun'}, {'wait': servers[0].gate()}]}
+    replies = []
+    for server, path, params in ((servers[0], '/mcp/one', {'name': 'script', 'arguments': steps}),
+                                 (servers[1], '/mcp/p/desk', {'name': 'run', 'arguments': {'tool': 'two:script', 'parameters': steps}})):
+        if dies == 'after':
+            server.stop()
+        with Later(hf.client(path, modern=modern), 'tools/call', params) as later:
+            if dies == 'during':
+                server.wait_time('begun')
+                server.stop()
+            replies += later.rest()
+    direct, through = replies
+    assert set(direct) == set(through) == {'jsonrpc', 'id', 'error'}, replies
+    for reply in replies:
+        assert reply['error']['code'] == -32000, replies
+        assert ('without an answer' if dies == 'during' else 'cannot connect') in reply['error']['message'], replies

@@ -35,10 +35,9 @@ def call(client, tool='echo', **arguments):
 
 
 def test_states__follow_what_requests_come_to(holdfast, web):
-    hf = holdfast({'web': web.entry})
+    hf = holdfast({'web': web.entry}).wait_asked('web')
     client = hf.client('/mcp/web', modern=True)
-    assert ready(hf)['web'] == {'state': 'unknown', 'reason': 'nobody has needed it since the start'}
-    assert metrics(hf)['up'] == -1
+    assert ready(hf)['web'] == {'state': 'healthy'} and metrics(hf)['up'] == 1
     assert call(client).result
     assert ready(hf)['web'] == {'state': 'healthy'} and metrics(hf) == {'up': 1, 'degraded': 0, 'requests_total': 1, 'failures_total': 0}
 
@@ -92,7 +91,20 @@ def test_states__a_server_that_does_not_start_is_down_and_nobody_else(holdfast, 
     told = health(hf, 'gone')
     assert told['state'] == 'down' and told['last_error'] and told['failures'] >= 1 and 'last_ok_at' not in told
     table = run(hf, 'servers', 'list').stdout.splitlines()
-    assert [l.split()[:2] for l in table[1:3]] == [['gone', 'down'], ['web', 'healthy']]
+    assert [l.split()[:2] for l in table[1:] if l[0] != ' '][:2] == [['gone', 'down'], ['web', 'healthy']]
+    assert table[2].startswith('  reason: it could not be started (') and table[3] == '  last error: ' + told['last_error'], table
+    shown = run(hf, 'servers', 'show', 'gone')
+    assert shown.returncode == 0 and 'gone: down' in shown.stderr and told['last_error'] in shown.stderr, shown.stderr
+    assert 'no tools of it were seen yet' in shown.stderr
+
+
+def test_state__is_unknown_until_the_first_probe_has_ended(holdfast, scripted, tmp_path):
+    hf = holdfast({'web': scripted('web', shape={'gates': {'start': str(tmp_path / 'gate')}}).entry})
+    assert ready(hf)['web'] == {'state': 'unknown', 'reason': 'it is being asked what it offers'}
+    assert metrics(hf)['up'] == -1
+    (tmp_path / 'gate').write_text('')
+    hf.wait_asked('web')
+    assert ready(hf)['web'] == {'state': 'healthy'}
 
 
 def test_counts__outlive_a_restart(holdfast, web):
@@ -105,7 +117,7 @@ def test_counts__outlive_a_restart(holdfast, web):
     web.start()
     hf.restart(kill=False)
     after = health(hf)
-    assert after['state'] == 'unknown' and [after[k] for k in ('calls', 'failures', 'last_error')] == [4, 2, before['last_error']]
+    assert after['state'] in ('unknown', 'healthy') and [after[k] for k in ('calls', 'failures', 'last_error')] == [4, 2, before['last_error']]
     assert call(hf.client('/mcp/web', modern=True)).result
     assert (health(hf)['calls'], health(hf)['state']) == (5, 'healthy')
     hf.restart(kill=False)
@@ -113,5 +125,5 @@ def test_counts__outlive_a_restart(holdfast, web):
 
 
 def test_readyz__names_no_server_where_callers_must_say_who_they_are(holdfast, web):
-    hf = holdfast({'web': web.entry}, {'auth': 'required'})
-    assert ready(hf) == {'unknown': 2, 'healthy': 0, 'degraded': 0, 'down': 0}
+    hf = holdfast({'web': web.entry}, {'auth': 'required'}).wait_asked('web')
+    assert ready(hf) == {'unknown': 0, 'healthy': 2, 'degraded': 0, 'down': 0}

@@ -292,3 +292,21 @@ def test_a_dropped_legacy_connection__cancels_nothing(world, name):
         server.wait_time('done', done)
         assert client.call('echo', {'text': 'after'}).text == 'after'
         assert server.times('gone') == gone and server.calls('notifications/cancelled') == cancelled
+
+
+# -- only there
+
+@pytest.mark.parametrize('path', ['/mcp/web', '/mcp'])
+@pytest.mark.parametrize('kind', ['stdio legacy', 'stdio modern', 'http legacy', 'http modern'])
+def test_changes__never_come_on_the_stream_of_a_request(holdfast, scripted, kind, path):
+    """A client of 2026-07-28 that did not listen has not asked for them; an older one hears of them as ever."""
+    where, era = kind.split()
+    server = scripted('web', http=where == 'http', era=era)
+    hf = holdfast({'web': server.entry})
+    tool = 'script' if path == '/mcp/web' else 'web__script'
+    told = [{'send': note(f'notifications/{w}/list_changed')} for w in ('tools', 'prompts', 'resources')]
+    told += [{'send': updated('doc://a')}, {'progress': 1}]
+    with script(hf.client(path, modern=True), *told, tool=tool, meta={'progressToken': 'p'}) as stream:
+        heard = stream.rest()
+    assert [m.get('method') for m in heard] == ['notifications/progress', None]
+    assert 'result' in heard[-1]

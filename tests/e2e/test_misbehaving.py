@@ -242,6 +242,7 @@ class World:
         # The quarantine would count as memory that is held.
         self.holdfast = harness.Holdfast(folder, {'mcpServers': servers, 'holdfast': {}}, env={
             'ASAN_OPTIONS': 'detect_leaks=1:exitcode=99:quarantine_size_mb=8'}).start()
+        self.holdfast.wait_asked(*servers)
         self.healthy = [self.holdfast.client('/mcp/' + name).connect() for name in ('healthy', 'healthy-web')]
         self.executions, self.lock = Executions(), threading.Lock()
         self.base_mib = self.memory_mib()
@@ -509,7 +510,7 @@ def test_merged_lists_and_instructions__of_huge_servers_are_paged_and_cut(world,
     modes = ['list-15mib'] * 5 + ['instructions-15mib'] * (5 if LONG else 1)
     entries = {f's{n}': world.entry(name, 'http', {}) for n, name in enumerate(modes)}
     hf = holdfast(entries, env={'ASAN_OPTIONS': 'detect_leaks=1:exitcode=99:quarantine_size_mb=8'})
-    client = hf.client('/mcp')
+    client = hf.wait_asked(*entries).client('/mcp')
     hello = client.initialize()
     assert hello.status == 200 and len(hello.raw) < 2 << 20 and 'too long to stand here' in hello.result['instructions']
     names, cursor, pages = [], None, 0

@@ -365,10 +365,10 @@ def test_servers__what_a_command_cannot_do_it_says(holdfast, tmp_path):
     one = next(s for s in run_json(hf, 'servers', 'list', '--config', hf.config_file) if s['name'] == 'files')
     assert one == {'name': 'files', 'state': 'not running', 'tools': 2, 'changed': 0, 'new': 0}
     assert run(hf, 'servers', 'approve', 'files', 'read').returncode == 4
-    for more in (False, True):  # 1000 servers are listed; `files` of the store is one of them
+    for more in (False, True):  # 1000 servers are listed; `files` of the store and the built-in `session` are two of them
         many = os.path.join(str(tmp_path), 'many.json')
         with open(many, 'w', encoding='utf-8') as file:
-            json.dump({'mcpServers': {f's{i}': {'command': 'true'} for i in range(999 + more)}}, file)
+            json.dump({'mcpServers': {f's{i}': {'command': 'true'} for i in range(998 + more)}}, file)
         done = run(hf, 'servers', 'list', '--json', '--config', many)
         assert done.returncode == 0 and len(done.stdout.splitlines()) == 1000
         assert ('more than the 1000 servers' in done.stderr) == more

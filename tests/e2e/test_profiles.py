@@ -82,6 +82,7 @@ def test_prompts_and_resources__of_other_servers_are_not_there(world, modern):
 
 
 def test_initialize__speaks_of_the_profiles_servers_only(world):
+    world.wait_asked('a', 'b')
     assert b'Words of b' not in world.client('/mcp/p/some').initialize().raw
     assert b'Words of b' in world.client('/mcp/p/both').initialize().raw
 

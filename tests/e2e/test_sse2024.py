@@ -329,3 +329,11 @@ def test_a_stop_ends_streams_after_their_answers(holdfast, stdio_server, old):
     assert busy.event() is None and idle.event() is None
     assert one.process.wait(harness.DEADLINE_S) == 0
     one.check_sanitizers()
+
+
+def test_discover_is_declined_on_the_stream(old):
+    """A client of both eras falls back to initialize, which this transport is made for."""
+    client = old()
+    ident = client.request('server/discover', {'_meta': ENVELOPE})
+    answer = client.answer(ident)
+    assert answer['error']['code'] == -32601 and 'begin with initialize' in answer['error']['message']

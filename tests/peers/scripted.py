@@ -8,7 +8,8 @@ pids of processes to FILE.starts, and what happened when to FILE.times, one JSON
 monotonic clock, which is one for all processes of a machine.
 
 --shape is an object: `name`, `instructions`, `capabilities`, `tools`, `prompts`, `resources`, `templates` (lists of
-objects to be listed as they are, beside the tool `script` and its friends), `gates` (method: the file it waits for),
+objects to be listed as they are, beside the tool `script` and its friends), `gates` (method: the file it waits for; `start`: before it reads anything from its pipe),
+`fails` (method: the words it refuses it with, until the file `mended` exists),
 `page` (items a page), `pad` (`to`: the length of cursors `when` that file exists), `lost` (the
 status for a session it does not know, 404), `lost_text` (its words), `acks` (false: a listen is never acknowledged),
 `honours` (what a listen honours at most).
@@ -226,11 +227,16 @@ class Server:
             return {'content': [{'type': 'text', 'text': str(arguments.get('text', name))}]}
         raise RpcError(f'Unknown tool: {name}')
 
-    def answer(self, peer, message, send, is_gone):
-        method, params = message['method'], message.get('params') or {}
-        gate, end = self.shape.get('gates', {}).get(method), time.monotonic() + GONE
+    def wait_gate(self, what):
+        gate, end = self.shape.get('gates', {}).get(what), time.monotonic() + GONE
         while gate and not os.path.exists(gate) and time.monotonic() < end:
             time.sleep(0.01)
+
+    def answer(self, peer, message, send, is_gone):
+        method, params = message['method'], message.get('params') or {}
+        self.wait_gate(method)
+        if method in self.shape.get('fails', {}) and not os.path.exists(self.shape.get('mended', '')):
+            raise RpcError(self.shape['fails'][method])
         if method == 'initialize' and not self.modern:
             return self.hello(params)
         if method == 'server/discover' and self.modern:
@@ -323,6 +329,7 @@ class Stdio(Server):
 
     def run(self):
         append(self.args.file + '.starts', b'%d\n' % os.getpid())
+        self.wait_gate('start')
         for line in sys.stdin.buffer:
             append(self.args.file, b'\x1e' + line)
             message = json.loads(line)
