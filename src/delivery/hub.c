@@ -28,6 +28,7 @@ struct hub *hub_new(struct loop *loop, struct streams *streams)
     list_init(&h->subscribers);
     map_init(&h->seats);
     map_init(&h->rooms);
+    map_init(&h->attended);
     asks_init(h);
     streams_on_standing(streams, on_standing, h);
     return h;
@@ -178,7 +179,32 @@ void hub_free(struct hub *h)
     }
     map_release(&h->seats);
     map_release(&h->rooms);
+    for (size_t at = 0; map_next(&h->attended, &at, &key, &seat);)
+        free(seat);
+    map_release(&h->attended);
     free(h);
+}
+
+void hub_attend(struct hub *h, struct str key)
+{
+    struct attended *a = map_get(&h->attended, key);
+
+    if (!a) {
+        a = xcalloc(1, sizeof(*a) + key.n);
+        a->key = str_n(memcpy(a + 1, key.p, key.n), key.n);
+        map_put(&h->attended, a->key, a);
+    }
+    a->channels++;
+}
+
+void hub_unattend(struct hub *h, struct str key)
+{
+    struct attended *a = map_get(&h->attended, key);
+
+    if (!a || --a->channels)
+        return;
+    map_remove(&h->attended, a->key);
+    free(a);
 }
 
 void hub_listen(struct hub *h, struct listener *l)
@@ -273,10 +299,27 @@ void hub_changed(struct hub *h, struct upstream *u, enum catalog_kind kind)
     }
 }
 
-static bool is_there(struct hub *h, const struct transport *t)
+static bool is_there(const struct hub *h, const struct transport *t)
 {
     struct stream *stream = streams_standalone(h->streams, t);
     return t->listener || (stream && stream_is_connected(stream));
+}
+
+bool hub_is_attended(const struct hub *h, struct str key, bool or_expected)
+{
+    const struct room *room = map_get(&h->rooms, key);
+
+    if (str_eq(key, STR("all")))
+        return h->rooms.n || h->attended.n;
+    if (map_get(&h->attended, key) || (room && or_expected))
+        return true;
+    if (room)
+        list_each(&room->seats, n)
+        {
+            if (is_there(h, list_entry(n, struct seat, in_room)->transport))
+                return true;
+        }
+    return false;
 }
 
 bool hub_tools_changed(struct hub *h, const struct session *s, const struct transport *own)

@@ -51,6 +51,13 @@ void hub_listen(struct hub *h, struct listener *l);
 void hub_unlisten(struct hub *h, struct listener *l);
 /* The transport has a session now: what that session's links say is for it. */
 void hub_linked(struct hub *h, struct transport *t);
+/* A channel that stays uses the session with this link key without a transport; each is followed by
+ * one hub_unattend(). */
+void hub_attend(struct hub *h, struct str key);
+void hub_unattend(struct hub *h, struct str key);
+/* Is a client of that session connected?  or_expected: its stream may have broken less than five
+ * minutes ago.  For "all": is there any? */
+bool hub_is_attended(const struct hub *h, struct str key, bool or_expected);
 
 /* A stream of changes that a modern client asked for: embedded in its exchange. */
 struct subscriber {

@@ -17,6 +17,7 @@ struct hub {
     struct list subscribers; /* struct subscriber */
     struct map seats;        /* transport id_hash → struct seat */
     struct map rooms;        /* a session's link key → struct room */
+    struct map attended;     /* likewise → struct attended, of channels without a transport */
     struct map asks;         /* our id → struct ask */
     struct list ask_list;
     uint64_t next_ask;
@@ -38,6 +39,12 @@ struct seat {
 struct room {
     struct str key; /* owned */
     struct list seats;
+};
+
+/* Channels that use a session. */
+struct attended {
+    unsigned channels;
+    struct str key; /* behind it */
 };
 
 /* Who is told for this link; NULL: nobody. */

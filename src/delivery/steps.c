@@ -229,7 +229,15 @@ static void on_changed(void *arg, struct upstream *u, enum catalog_kind kind)
     hub_changed(arg, u, kind);
 }
 
+static bool is_attended(void *arg, struct str key, bool or_expected)
+{
+    return hub_is_attended(arg, key, or_expected);
+}
+
 struct upstream_sink delivery_sink(struct hub *hub)
 {
-    return (struct upstream_sink){.on_message = on_message, .on_changed = on_changed, .arg = hub};
+    return (struct upstream_sink){.on_message = on_message,
+                                  .on_changed = on_changed,
+                                  .is_attended = is_attended,
+                                  .arg = hub};
 }

@@ -223,6 +223,13 @@ static enum step_result use_argument(struct exchange *x, struct str handle)
     return STEP_NEXT;
 }
 
+/* The channel's own session: it, or its transport, has it from now on. */
+static void use_channel(struct exchange *x)
+{
+    if (x->outlet->attends)
+        x->outlet->attends(x, x->session->link_key);
+}
+
 /* A keyed session: found, or made under that key. */
 static enum step_result use_key(struct exchange *x, enum session_origin origin)
 {
@@ -242,7 +249,11 @@ static enum step_result use_key(struct exchange *x, enum session_origin origin)
     x->session = found;
     if (found && origin == ORIGIN_KEYED)
         name_session(x); /* the key may be a handle */
-    return found ? STEP_NEXT : birth(x, origin, x->carrier.label, x->carrier.name);
+    if (!found)
+        birth(x, origin, x->carrier.label, x->carrier.name);
+    if (str_eq(x->carrier.label, STR("channel")))
+        use_channel(x);
+    return STEP_NEXT;
 }
 
 /* What the request itself says.  A client id groups what has no transport; where there is one, it

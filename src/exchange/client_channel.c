@@ -7,6 +7,8 @@
  * another. */
 #include "exchange/client_channel.h"
 
+#include <stdlib.h>
+
 #define MESSAGE_MEMORY (64u * 1024 * 1024)
 
 struct client_message {
@@ -90,6 +92,25 @@ static void channel_initialized(struct exchange *x, struct transport *t)
     hub_heard_by(c->sv->hub, t, &audience);
 }
 
+static void unattend(struct client_channel *c)
+{
+    if (c->attended.p)
+        hub_unattend(c->sv->hub, c->attended);
+    free((char *)c->attended.p);
+    c->attended = STR_NONE;
+}
+
+static void channel_attends(struct exchange *x, struct str key)
+{
+    struct client_channel *c = ((struct client_message *)x->door)->channel;
+
+    if (c->closed || str_eq(c->attended, key))
+        return;
+    unattend(c);
+    c->attended = str_n(strndup(key.p, key.n), key.n);
+    hub_attend(c->sv->hub, key);
+}
+
 static void quit(struct client_message *m, struct str why)
 {
     if (m->x->listen)
@@ -128,6 +149,7 @@ static const struct outlet outlet_channel = {
     .finish = channel_finish,
     .initialized = channel_initialized,
     .cancel = channel_cancel,
+    .attends = channel_attends,
 };
 
 static const struct http_head *copy_head(const struct http_head *head, struct arena *mem)
@@ -217,6 +239,7 @@ void client_channel_close(struct client_channel *c)
 {
     c->closed = true;
     leave_transport(c);
+    unattend(c);
     list_each(&c->messages, it)
     {
         struct client_message *m = list_entry(it, struct client_message, node);

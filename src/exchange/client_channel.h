@@ -27,6 +27,7 @@ struct client_channel {
     /* The channel's. */
     struct transport *transport; /* what initialize made last; NULL before */
     struct listener listener;
+    struct str attended; /* the link key of its own session, once it has one; its own */
     struct list messages;
     unsigned n;         /* under way */
     unsigned n_listens; /* … of which subscriptions, which have no end of their own */

@@ -39,6 +39,8 @@ struct outlet {
     /* May be NULL: the client has initialised, and its transport is stored.  For channels that stay
      * and carry the transport themselves. */
     void (*initialized)(struct exchange *x, struct transport *t);
+    /* May be NULL: x belongs to the channel's own session, which has this link key. */
+    void (*attends)(struct exchange *x, struct str key);
     /* May be NULL: x wants the request with this id (raw bytes) cancelled, where the channel and
      * not the transport knows whose it is.  That request is not answered any more. */
     void (*cancel)(struct exchange *x, struct str id);

@@ -9,7 +9,7 @@
 #define HANDLE_PROPERTY                                                                            \
     "\"session_id\":{\"type\":\"string\",\"description\":\"The [session: ...] value from an "      \
     "earlier result of this server, to go on with the same state. Leave it out to start afresh; "  \
-    "a session ends after 24 hours without use.\"}"
+    "state is kept for 30 minutes without use.\"}"
 
 #define SHORT_HANDLE_PROPERTY                                                                      \
     "\"session_id\":{\"type\":\"string\",\"description\":\"from [session: ...] of a result\"}"

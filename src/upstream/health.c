@@ -114,6 +114,8 @@ static void judge(const struct upstream *u, struct upstream_health *ret)
                  "its last start failed; what was started before goes on");
     } else if (u->failed_in_row) {
         snprintf(ret->reason, sizeof(ret->reason), "the last %u requests failed", u->failed_in_row);
+    } else if (u->crashing_until_ms > now) {
+        snprintf(ret->reason, sizeof(ret->reason), "its process ended again and again");
     } else if (failed >= MANY_FAILED && now - u->tally->last_failed_mono_ms < FORGIVEN_MS) {
         snprintf(ret->reason, sizeof(ret->reason), "%d of the last %u requests failed", failed,
                  u->n_recent);

@@ -14,7 +14,7 @@
 /* A request, strings included.  Below the default send buffer of a unix socket (208 KiB), so that
  * an idle keeper can always be told. */
 #define KEEPER_MAX_REQUEST (128 * 1024)
-#define KEEPER_MAX_CHILDREN 128 /* twice what one node runs; those still dying count too */
+#define KEEPER_MAX_CHILDREN 256 /* twice what one node runs; those still dying count too */
 /* How long the keeper and its minders go on killing before they leave the rest to init. */
 #define KEEPER_END_MS 5000
 /* Between SIGTERM and SIGKILL once Holdfast is gone: what a database needs to close its log. */

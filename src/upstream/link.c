@@ -179,7 +179,9 @@ void link_end(struct link *l, const struct error *why)
     if (err.code == ERR_NONE)
         error_set(&err, ERR_UNREACHABLE, "%.*s was ended while idle", STR_ARG(u->config->name));
     else if (failed_start && !l->is_probe)
-        note_failed_start(l, why);
+        note_failed_start(l, &err);
+    else if (l->counts && !u->retired && why->code != ERR_CANCELLED)
+        crashes_note(l, &err);
     for (struct list *n = list_first(&l->pendings); n; n = list_first(&l->pendings))
         pending_fail(list_entry(n, struct pending, node), &err);
     wake_waiters(l, &err);
@@ -545,6 +547,12 @@ struct str link_remote_id(const struct link *l)
 struct str link_key(const struct link *l)
 {
     return l->key;
+}
+
+bool link_is_attended(const struct link *l, bool or_expected)
+{
+    const struct upstream_sink *sink = &l->up->set->sink;
+    return sink->is_attended && sink->is_attended(sink->arg, l->key, or_expected);
 }
 
 bool link_is_shared(const struct link *l)

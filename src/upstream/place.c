@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places for processes: 4 per owner and upstream, 32 per upstream, 64 on the node, and what the
- * gate says for others who count (upstream.h).  A call that finds none ends an idle process, least
- * recently used first, or waits in line for LINK_WAIT_MS, and is then refused by name. */
+/* Places for processes: LINK_PER_OWNER, LINK_PER_UPSTREAM and LINK_PER_NODE, and what the gate says
+ * for others who count (upstream.h).  A call that finds none ends an idle process whose client is
+ * not connected, least recently used first, or waits in line for LINK_WAIT_MS, and is then refused
+ * by name. */
 #include "upstream/upstream_impl.h"
 
 #define MAX_TRIES 256 /* in one walk along a line */
@@ -13,16 +14,26 @@ static unsigned link_owner_count(struct upstream *u, struct str owner)
     return count;
 }
 
+static bool is_idle(const struct link *l)
+{
+    return l->state == LINK_OPEN && l->in_flight == 0 && list_empty(&l->waiters);
+}
+
+/* The one to end for another, of this owner (NULL: of anybody). */
 static struct link *idle_link(struct upstream *u, const struct str *owner)
 {
+    struct link *attended = NULL;
+
     list_each(&u->lru, n)
     {
         struct link *l = list_entry(n, struct link, lru);
-        if (l->state == LINK_OPEN && l->in_flight == 0 && list_empty(&l->waiters) &&
-            (!owner || str_eq(l->owner, *owner)))
+        if (!is_idle(l) || (owner && !str_eq(l->owner, *owner)))
+            continue;
+        if (!link_is_attended(l, false))
             return l;
+        attended = attended ? attended : l;
     }
-    return NULL;
+    return u->ops->has_process ? NULL : attended;
 }
 
 static struct link *idle_link_anywhere(struct upstreams *s)
@@ -48,9 +59,8 @@ static struct link *idle_link_at_gate(struct upstreams *s, const void *full)
         list_each(&list_entry(n, struct upstream, node)->lru, k)
         {
             struct link *l = list_entry(k, struct link, lru);
-            bool is_idle = l->state == LINK_OPEN && l->in_flight == 0 && list_empty(&l->waiters);
-            if (is_idle && l->place.held && (l->place.of[0] == full || l->place.of[1] == full) &&
-                (!oldest || l->last_used_ms < oldest->last_used_ms))
+            if (is_idle(l) && l->place.held && (l->place.of[0] == full || l->place.of[1] == full) &&
+                (!oldest || l->last_used_ms < oldest->last_used_ms) && !link_is_attended(l, false))
                 oldest = l;
         }
     }
@@ -139,8 +149,9 @@ static void on_no_place(struct deadline *d)
 
     list_remove(&w->link);
     error_set(&err, ERR_LIMIT,
-              "every process of %.*s is busy (at most %d per owner, %d per server, %d in all); "
-              "try again shortly",
+              "every process of %.*s is busy or has a connected client (at most %d for one owner, "
+              "%d for one server, %d in all); end a conversation that uses it, or try again "
+              "shortly",
               STR_ARG(w->up->config->name), LINK_PER_OWNER, LINK_PER_UPSTREAM, LINK_PER_NODE);
     if (!enter(w->up, w->who.principal, &place, &full))
         gate->refuse(gate->arg, w->who.principal, &err);
@@ -165,7 +176,7 @@ bool upstream_link(struct upstream *u, const struct link_identity *who, struct l
     deadline_init(&w->deadline, on_no_place);
     if (l) {
         list_push(&l->waiters, &w->link);
-    } else if (!upstream_may_start(u, err)) {
+    } else if (!upstream_may_start(u, err) || !crashes_allow(u, who, err)) {
         return false;
     } else if (make_place(u, who, &place)) {
         open_link(u, w, &place);

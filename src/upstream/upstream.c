@@ -6,6 +6,7 @@
 #include "upstream/keeper.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "upstream/builtin.h"
 
@@ -90,6 +91,8 @@ static struct upstream *upstream_new(struct upstreams *s, struct config *config,
         u->told_ms[kind] = -TELL_EVERY_MS;
     deadline_init(&u->tell, on_tell);
     map_init(&u->links);
+    map_init(&u->crashes_of);
+    list_init(&u->crashes);
     list_init(&u->lru);
     list_init(&u->queue);
     list_init(&u->catalog_wants);
@@ -115,6 +118,7 @@ void upstream_unref(struct upstream *u)
     catalog_unref(u->catalog);
     free(u->watcher);
     map_release(&u->links);
+    crashes_release(u);
     config_unref(u->config_ref);
     upstreams_unref(u->set);
     free(u);
@@ -318,13 +322,15 @@ bool upstream_may_start(struct upstream *u, struct error *err)
 static void end_idle(struct upstream *u, int64_t now)
 {
     static const struct error idle = {.code = ERR_NONE};
+    bool is_impatient = u->ops->has_process && fault_hits("upstream.impatient");
+
     list_each(&u->lru, n)
     {
         struct link *l = list_entry(n, struct link, lru);
         int64_t patience = l->counts ? LINK_IDLE_MS : LINK_LIGHT_IDLE_MS;
-        if (now - l->last_used_ms < patience)
+        if (now - l->last_used_ms < (is_impatient ? 0 : patience))
             break; /* least recently used first: the rest is younger */
-        if (l->state == LINK_OPEN && !l->in_flight)
+        if (l->state == LINK_OPEN && !l->in_flight && !link_is_attended(l, true))
             link_end(l, &idle);
     }
 }

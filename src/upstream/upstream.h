@@ -31,6 +31,10 @@ struct upstream_sink {
     void (*on_message)(void *arg, struct link *l, struct pending *about, struct str text);
     /* A list of this server changed (its catalog is stale already); may be NULL. */
     void (*on_changed)(void *arg, struct upstream *u, enum catalog_kind kind);
+    /* Is a client connected whose session uses links of this key?  Those are not ended for being
+     * idle.  or_expected: one whose stream broke less than five minutes ago counts too.  May be
+     * NULL: none is. */
+    bool (*is_attended)(void *arg, struct str key, bool or_expected);
     void *arg;
 };
 
@@ -188,7 +192,7 @@ must_check bool upstream_check_told(const struct upstream *u, const struct confi
 /* Whose link: the key decides who shares it. */
 struct link_identity {
     struct str key;   /* "s:<session row>", "o:<tenant>/<owner>", "all" */
-    struct str owner; /* tenant/owner, for the limit of 4 children per owner */
+    struct str owner; /* tenant/owner, for LINK_PER_OWNER */
     /* Whose process it is, to be counted at the gate; NULL: everybody's. */
     const struct principal *principal;
     struct str

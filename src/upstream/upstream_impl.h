@@ -80,7 +80,11 @@ struct upstream {
     struct config *config_ref;
     const struct server_config *config;
     const struct upstream_ops *ops;
-    struct map links;   /* key → struct link */
+    struct map links;          /* key → struct link */
+    struct map crashes_of;     /* whose processes crashed → struct crashes … */
+    struct list crashes;       /* … by the last one's time */
+    int64_t crashing_until_ms; /* somebody's are not started again before */
+    struct error last_crash;
     struct list lru;    /* struct link */
     unsigned processes; /* links that count */
     unsigned calls;     /* pendings of all links */
@@ -147,10 +151,12 @@ struct upstreams {
     "\"_meta\":{\"" MCP_KEY_VERSION "\":\"2026-07-28\",\"" MCP_KEY_CAPABILITIES                    \
     "\":{},\"" MCP_KEY_CLIENT_INFO "\":{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION     \
     "\"}}"
-#define LINK_PER_OWNER 4
-#define LINK_PER_UPSTREAM 32
-#define LINK_PER_NODE 64
-#define LINK_IDLE_MS (5 * 60 * 1000)
+/* Processes: of one server for one owner (on loopback everybody is one), of one server, in all. */
+#define LINK_PER_OWNER 16
+#define LINK_PER_UPSTREAM 64
+#define LINK_PER_NODE 128
+#define LINK_IDLE_MINUTES 30 /* without a call and without a client that is connected */
+#define LINK_IDLE_MS (LINK_IDLE_MINUTES * 60 * 1000)
 #define LINK_LIGHT_MAX 4096 /* of one upstream that needs no process */
 #define LINK_LIGHT_IDLE_MS (24 * 3600 * 1000)
 #define LINK_WAIT_MS 5000
@@ -172,12 +178,19 @@ void link_shake(struct link *l);
 void link_opened(struct link *l);
 /* Ends it for every waiter and pending; why->code ERR_NONE: we ended it ourselves while idle. */
 void link_end(struct link *l, const struct error *why);
+/* A client of its session is connected, or (or_expected) was a moment ago. */
+bool link_is_attended(const struct link *l, bool or_expected);
 void link_forget_own(struct link *l);
 void link_listen_own(struct link *l);
 void link_receive(struct link *l, struct pending *about, struct str text);
 void pending_fail(struct pending *p, const struct error *err); /* from a transport */
 /* " (it sent …)" when something odd came since the request was sent, else "". */
 const char *pending_odd(const struct pending *p);
+/* crashes.c */
+void crashes_note(const struct link *l, const struct error *why); /* its process ended by itself */
+must_check bool crashes_allow(const struct upstream *u, const struct link_identity *who,
+                              struct error *err);
+void crashes_release(struct upstream *u);
 /* place.c */
 void upstreams_serve(struct upstreams *s);      /* gives free places to those in line */
 void upstream_place_freed(struct upstreams *s); /* the same at the end of the turn */

@@ -1,15 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Child processes: how many there may be, and what bad ones may do."""
 import json
+import re
+import os
+import signal
 import threading
 import time
 
+import keys
 import pytest
 
-from commands import is_alive, outcomes
+from commands import children_of, is_alive, outcomes, run_json
 from harness import LONG, Connection, wait_for
 
-LOST = '[holdfast: up was restarted; its earlier state is lost]'
+RECYCLED = ('[holdfast: up was idle and Holdfast ended it to free its place; it was started again and its earlier state '
+            'is lost]')
+LOST = '[holdfast: Holdfast was restarted; the earlier state of up is lost]'
+
+
+FULL = ('every process of up is busy or has a connected client (at most 16 for one owner, 64 for one server, 128 in all); '
+        'end a conversation that uses it, or try again shortly')
+PER_OWNER = 16
 
 
 def sessions(hf, n):
@@ -35,39 +46,37 @@ def cancel(client, ident='busy'):
 
 # How many.
 
-def test_fifth_session__ends_the_least_recently_used_idle_child(holdfast, stdio_server):
+def test_one_session_too_many__ends_the_least_recently_used_idle_child(holdfast, stdio_server):
     entry, record = stdio_server('up', handles='never')
     hf = holdfast({'up': entry})
-    clients = sessions(hf, 5)
-    for client in clients[:4]:
+    clients = sessions(hf, PER_OWNER + 1)
+    for client in clients[:PER_OWNER]:
         assert client.call('counter').text == '1'
     assert clients[0].call('counter').text == '2'  # now clients[1] is the oldest
-    wait_for(lambda: len(live(record)) == 4, 'four children')
-    fifth = clients[4].call('counter')
-    assert fifth.text == '1' and 'holdfast/state-lost' not in fifth.result.get('_meta', {})
-    wait_for(lambda: len(live(record)) == 4, 'four children again')
+    wait_for(lambda: len(live(record)) == PER_OWNER, 'a child for each session')
+    last = clients[PER_OWNER].call('counter')
+    assert last.text == '1' and 'holdfast/state-lost' not in last.result.get('_meta', {})
+    wait_for(lambda: len(live(record)) == PER_OWNER, 'one of the children to end')
     for n in (0, 2, 3):
         assert clients[n].call('counter').text == ('3' if n == 0 else '2')
     reply = clients[1].call('counter')
     assert reply.text == '1'
     lost = reply.result['_meta']['holdfast/state-lost']
-    assert lost['server'] == 'up' and lost['reason'] == 'child_restarted' and lost['at']
-    assert reply.result['content'][-1]['text'] == LOST
+    assert lost['server'] == 'up' and lost['reason'] == 'child_recycled' and lost['at']
+    assert reply.result['content'][-1]['text'] == RECYCLED
     assert 'holdfast/state-lost' not in clients[1].call('counter').result.get('_meta', {})
 
 
 def test_full_house__waits_five_seconds_and_is_refused_by_name(holdfast, stdio_server):
     entry, record = stdio_server('up', handles='never')
     hf = holdfast({'up': entry})
-    clients = sessions(hf, 5)
-    busy = [begin(client, 'hang') for client in clients[:4]]
-    record.wait('tools/call', 4)
-    began = time.monotonic()
-    reply = clients[4].call('echo', {'text': 'x'}, ident='fifth')
-    waited = time.monotonic() - began
-    assert 4.5 < waited < 9 and reply.status == 200 and reply.json['id'] == 'fifth'
-    assert reply.code == -32000 and 'up' in reply.error['message'] and 'busy' in reply.error['message']
-    assert len(record.of('tools/call')) == 4
+    clients = sessions(hf, PER_OWNER + 1)
+    busy = [begin(client, 'hang') for client in clients[:PER_OWNER]]
+    record.wait('tools/call', PER_OWNER)
+    reply = clients[PER_OWNER].call('echo', {'text': 'x'}, ident='last')
+    assert reply.status == 200 and reply.json['id'] == 'last'
+    assert reply.code == -32000 and reply.error['message'] == FULL
+    assert len(record.of('tools/call')) == PER_OWNER
     assert outcomes(hf, 'echo') == ['refused']
     for client, connection in zip(clients, busy):
         cancel(client)
@@ -77,14 +86,14 @@ def test_full_house__waits_five_seconds_and_is_refused_by_name(holdfast, stdio_s
 def test_full_house__gives_a_place_that_comes_free(holdfast, stdio_server):
     entry, record = stdio_server('up', handles='never')
     hf = holdfast({'up': entry})
-    clients = sessions(hf, 5)
-    busy = [begin(client, 'hang') for client in clients[:4]]
-    record.wait('tools/call', 4)
-    waiting = begin(clients[4], 'counter')
+    clients = sessions(hf, PER_OWNER + 1)
+    busy = [begin(client, 'hang') for client in clients[:PER_OWNER]]
+    record.wait('tools/call', PER_OWNER)
+    waiting = begin(clients[PER_OWNER], 'counter')
     cancel(clients[2])
     reply = waiting.read_response()
     assert reply.status == 200 and reply.json()['result']['content'][0]['text'] == '1'
-    for n in (0, 1, 3):
+    for n in set(range(PER_OWNER)) - {2}:
         cancel(clients[n])
     for connection in busy:
         connection.close()
@@ -270,3 +279,69 @@ def test_line__longer_than_the_limit_ends_the_child(holdfast, stdio_server, size
     else:
         assert 'longer' in reply.error['message'], repr(reply)
         assert client.call('counter').text == '1'
+
+
+# The keeper: what starts them all.
+
+def keeper_of(hf):
+    """(the zygote, its keeper or None)."""
+    zygote, = children_of(hf.process.pid)
+    return zygote, next(iter(children_of(zygote)), None)
+
+
+def test_dead_keeper__is_replaced_and_servers_start_again(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    assert client.call('counter').text == '1'
+    _, keeper = keeper_of(hf)
+    os.kill(keeper, signal.SIGKILL)
+    wait_for(lambda: keeper_of(hf)[1] not in (None, keeper), 'another keeper')
+    wait_for(lambda: client.call('echo').status == 200 and 'error' not in client.call('echo').json, 'calls to be served')
+    assert client.call('counter').text.startswith('1')
+    assert hf.get('/readyz').status == 200
+    assert len(live(record)) == 1
+
+
+def test_dead_keeper__without_a_successor_is_not_ready(holdfast, stdio_server):
+    entry, _ = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    zygote, keeper = keeper_of(hf)
+    os.kill(zygote, signal.SIGKILL)
+    wait_for(lambda: 'the process that forks keepers ended' in hf.text(), 'the loss to be told')
+    assert hf.get('/readyz').status == 200
+    os.kill(keeper, signal.SIGKILL)
+    wait_for(lambda: hf.get('/readyz').status == 503, '/readyz to say 503')
+    assert 'keeper' in hf.get('/readyz').json()['reason']
+
+
+def pids(record):
+    return len(record.starts())
+
+
+def test_crash_on_every_call__is_refused_after_five_and_costs_no_start(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    lasting = hf.client('/mcp/up').connect()
+    assert lasting.call('counter').text == '1'
+    client = hf.client('/mcp/up').connect()
+    for _ in range(5):
+        assert 'exited with status' in client.call('crash').error['message']
+    started = pids(record)
+    reply = client.call('counter')
+    assert re.match(r'up ended 5 times within 60 s and is not started again for \d+ s; look at its log, or call it otherwise: '
+                    r'the server "up" exited with status', reply.error['message']), reply
+    assert hf.client('/mcp/up').connect().call('counter').error['message'].startswith('up ended 5 times')
+    assert pids(record) == started and lasting.call('counter').text == '2', 'what runs goes on'
+    up = next(s for s in run_json(hf, 'servers', 'list') if s['name'] == 'up')
+    assert up['state'] == 'degraded' and up['health']['reason'] == 'its process ended again and again', up
+
+
+def test_crashes_of_one_owner__do_not_take_the_server_from_another(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    one, other = (keys.create(hf).client(hf, '/mcp/up').connect() for _ in range(2))
+    for _ in range(5):
+        one.call('crash')
+    assert one.call('counter').error['message'].startswith('up ended 5 times')
+    assert other.call('counter').text == '1'
