@@ -83,6 +83,7 @@ static bool start_services(struct gateway *g, struct error *err)
     upstreams_apply(sv->upstreams, sv->config);
     upstreams_probe(sv->upstreams);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->config);
+    reaper_tell_links(g->reaper, gateway_on_link_over, g);
     operate_start(sv);
     return true;
 }

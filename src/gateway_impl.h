@@ -33,6 +33,8 @@ struct gateway {
 /* Parts of the services, in the order they are started; each needs those before it. */
 must_check bool gateway_open_undelivered(struct gateway *g, struct error *err);
 void gateway_start_delivery(struct gateway *g);
+/* A link whose session is over was deleted from the store: for reaper_tell_links(). */
+void gateway_on_link_over(void *arg, const struct link_row *row);
 must_check bool gateway_open_keyring(struct gateway *g, struct error *err);
 must_check bool gateway_start_listening(struct gateway *g, struct error *err);
 must_check bool gateway_start_quotas(struct gateway *g, struct error *err);

@@ -83,6 +83,17 @@ static void on_session_ended(void *arg, struct str link_key)
     upstreams_end_links(g->sv.upstreams, link_key, "its session was terminated");
 }
 
+/* Its session ended or expired, perhaps in a process of ours that is gone. */
+void gateway_on_link_over(void *arg, const struct link_row *row)
+{
+    struct gateway *g = arg;
+    char key[64];
+
+    snprintf(key, sizeof(key), "s:%.*s", STR_ARG(row->session_id));
+    upstreams_session_over(g->sv.upstreams, row->server, str_of(key), row->remote_id,
+                           row->writer == sessions_writer(g->sv.sessions));
+}
+
 /* Another node ended it: what serves it here goes as well. */
 static void on_ended_elsewhere(void *arg, struct str tenant unused_arg, struct str id)
 {

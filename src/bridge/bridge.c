@@ -149,6 +149,30 @@ static struct str text_block(struct arena *mem, struct str text)
     return block;
 }
 
+/* What a model reads when state was lost: which side lost it, in the words of
+ * docs/what-we-change.md.
+ */
+static struct str lost_text(const struct bridge_result *b)
+{
+    static const struct {
+        const char *reason, *before, *after;
+    } texts[] = {
+        {"child_restarted", "", " was restarted; its earlier state is lost"},
+        {"child_recycled", "",
+         " was idle and Holdfast ended it to free its place; it was started again and its earlier "
+         "state is lost"},
+        {"remote_session_lost", "",
+         " no longer knows this session, so a new one was opened; its earlier state is lost"},
+        {"holdfast_restarted", "Holdfast was restarted; the earlier state of ", " is lost"},
+    };
+    size_t i = countof(texts) - 1;
+
+    while (i > 0 && !str_eq(b->lost_reason, str_of(texts[i].reason)))
+        i--;
+    return arena_printf(b->mem, "[holdfast: %s%.*s%s]", texts[i].before, STR_ARG(b->lost_server),
+                        texts[i].after);
+}
+
 /* The lines a model reads: state lost first, the handle last. */
 static void add_lines(const struct bridge_result *b, struct js_splice *s)
 {
@@ -156,11 +180,7 @@ static void add_lines(const struct bridge_result *b, struct js_splice *s)
     if (!js_type_is(content, JS_ARRAY))
         return;
     if (b->lost_server.p)
-        js_splice_element(s, content,
-                          text_block(b->mem, arena_printf(b->mem,
-                                                          "[holdfast: %.*s was restarted; its "
-                                                          "earlier state is lost]",
-                                                          STR_ARG(b->lost_server))));
+        js_splice_element(s, content, text_block(b->mem, lost_text(b)));
     if (b->handle.p)
         js_splice_element(
             s, content,

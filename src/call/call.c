@@ -107,6 +107,9 @@ static struct link_identity link_identity_of(const struct call *c)
         who.principal = c->who;
     if (str_eq(who.key, s->link_key) && c->transport && c->client_era == MCP_LEGACY)
         who.initialize_params = c->transport->initialize_params;
+    const struct session_link *before = session_link_of(c->session, upstream_name(c->up));
+    if (before)
+        who.resume = before->resume;
     return who;
 }
 
@@ -216,15 +219,23 @@ static bool on_message(struct pending *p, const struct mcp_message *m)
 static void note_link(struct call *c, struct link *l, bool was_open)
 {
     struct str server = upstream_name(c->up);
-    enum link_news news;
+    const struct session_link *before;
+    char resume[LINK_RESUME_MAX];
 
     if (!link_is_stateful(l))
         return;
-    news = session_note_link(c->session, server, link_generation(l), was_open);
-    if (news == LINK_NEWS_STATE_LOST) {
-        c->state_lost = true;
-        c->lost_reason = link_remote_id(l).p ? "remote_session_lost" : "child_restarted";
-    }
+    before = session_link_of(c->session, server);
+    if (before && before->generation == link_generation(l) && !before->lost)
+        return; /* as in most calls */
+    struct link_seen seen = {
+        .generation = link_generation(l),
+        .was_open = was_open,
+        .resume = link_resume(l, resume),
+        .reason = link_lost_reason(l),
+    };
+    c->state_lost = session_note_link(c->session, server, &seen) == LINK_NEWS_STATE_LOST;
+    if (seen.resume.p)
+        session_keep_resume(c->session, server, seen.resume);
 }
 
 static bool stays_behind(void *arg unused_arg, struct str raw_key)
@@ -553,6 +564,7 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
             .session_id = c->session->id,
             .server = upstream_name(c->up),
             .writer = sessions_writer(c->session->home),
+            .remote_id = link ? link->resume : STR_NONE,
             .opened_ms = clock_life_ms(),
         };
         ops[n++] = (struct store_op){.kind = OP_LINK_PUT, .who = c->who, .link = &c->link_row};

@@ -103,7 +103,6 @@ struct call {
     bool is_kept;              /* and it was */
     bool is_given_up;          /* it has nothing to keep */
     bool state_lost;
-    const char *lost_reason;
     /* private */
     struct pending pending;
     int64_t parent;                      /* the intent of the attempt before; 0: none */

@@ -229,6 +229,20 @@ static void on_changed(void *arg, struct upstream *u, enum catalog_kind kind)
     hub_changed(arg, u, kind);
 }
 
+/* In our words, as if the server had said it. */
+static void on_own(void *arg, struct link *l, enum catalog_kind kind)
+{
+    char text[128];
+    int n = snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"method\":\"%.*s\"}",
+                     STR_ARG(catalog_kinds[kind].changed));
+    struct delivery d = {
+        .hub = arg, .link = l, .text = str_n(text, (size_t)n), .mem = arena_new(MAX_MESSAGE)};
+
+    if (step_decode(&d) && !tell_change(&d, kind))
+        (void)tell_pending(&d);
+    arena_free(d.mem);
+}
+
 static bool is_attended(void *arg, struct str key, bool or_expected)
 {
     return hub_is_attended(arg, key, or_expected);
@@ -238,6 +252,7 @@ struct upstream_sink delivery_sink(struct hub *hub)
 {
     return (struct upstream_sink){.on_message = on_message,
                                   .on_changed = on_changed,
+                                  .on_own = on_own,
                                   .is_attended = is_attended,
                                   .arg = hub};
 }

@@ -110,7 +110,7 @@ static int status_of_answer(const struct exchange *x, const struct mcp_message *
 
 /* An error has no place to say it, and a client that is gone does not read it: then the next result
  * does. */
-static bool tells_lost_state(struct exchange *x)
+static bool tells_lost_state(struct exchange *x, struct str *ret_reason)
 {
     struct call *c = &x->call;
     struct session_link *l = session_link_of(c->session, upstream_name(c->up));
@@ -118,6 +118,7 @@ static bool tells_lost_state(struct exchange *x)
     if (!c->state_lost || !l || !l->lost || c->answer.error)
         return false;
     l->lost = x->aborted;
+    *ret_reason = str_of(l->reason);
     return true;
 }
 
@@ -149,10 +150,9 @@ static void write_answer(struct exchange *x)
                                       js_text(&c->answer.doc, state, x->mem));
     if (x->tells_handle)
         b.handle = c->session->handle;
-    if (tells_lost_state(x)) {
+    if (tells_lost_state(x, &b.lost_reason)) {
         clock_format(clock_wall_ms(), at);
         b.lost_server = upstream_name(c->up);
-        b.lost_reason = str_of(c->lost_reason);
         b.lost_at = arena_dup(x->mem, str_of(at));
     }
     x->status = status_of_answer(x, &c->answer);

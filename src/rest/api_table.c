@@ -259,7 +259,9 @@ static const struct api_member session_members[] = {
     {"client_version", "string", NULL, false, NULL, NULL, "The client's version."},
     {"status", "string", NULL, true, NULL, statuses, "As of now."},
     {"initialized", "boolean", NULL, true, NULL, NULL, "The client has shaken hands."},
-    {"core_session_id", "string", NULL, false, NULL, NULL, "The session of another system."},
+    {"core_session_id", "string", NULL, false, NULL, NULL,
+     "The session of another system, as its client said, or the Mcp-Session-Id of the first HTTP "
+     "server that it used."},
     {"passthrough_auth", "object", "PassthroughAuth", false, NULL, NULL, "That there is some."},
     {"profile_context_keys", "array", NULL, false, NULL, NULL,
      "What its client told it when it began: the keys, never the values."},

@@ -103,12 +103,17 @@ static struct session *session_from_row(struct session_query *q)
     s->provisional = row->provisional;
     s->counted = row->counted;
     s->stored = true;
+    s->has_core = row->core_session_id.n > 0;
     session_take_sealed(s, row->sealed_auth);
     session_take_toolsets(s, row->toolsets);
     session_load_context(s, row->sealed_context);
     take_times(s, row);
-    for (size_t i = 0; i < q->n_links; i++)
-        session_add_link(s, q->links[i].server)->stored = q->links[i].writer == q->home->writer;
+    for (size_t i = 0; i < q->n_links; i++) {
+        struct session_link *l = session_add_link(s, q->links[i].server);
+        l->stored = q->links[i].writer == q->home->writer;
+        l->is_old = !l->stored;
+        session_link_take_resume(l, q->links[i].remote_id);
+    }
     session_enter_cache(s);
     return s;
 }

@@ -12,7 +12,10 @@
 
 #include <stdlib.h>
 
-#define FIRST_MS 5000        /* after the start, which has enough to do */
+#define FIRST_MS 5000     /* after the start, which has enough to do */
+#define LINKS_STEP 100    /* sessions of one batch that are looked at for links */
+#define LINKS_PER_RUN 200 /* sessions at servers to be deleted there; the rest waits for a run */
+#define LINKS_BYTES (256u << 20)
 #define LEASE_SPARE_MS 30000 /* past the next run, which then holds on to it */
 
 struct reaper {
@@ -25,8 +28,10 @@ struct reaper {
     unsigned batch_size;
     bool busy;
     struct reaped batch; /* the last one's, and … */
-    struct reaped run;   /* … those of this run together */
+    struct reaped run;   /* … those of this run together; of links, those of earlier processes */
     struct metric_cell *failures;
+    void (*on_link)(void *arg, const struct link_row *row);
+    void *arg;
 };
 
 static bool run_batch(struct read_job *job, struct store *store)
@@ -68,9 +73,15 @@ static void on_batch(struct read_job *job)
     }
     for (size_t i = 0; i < b->expired; i++)
         session_metric_ended(SESSION_EXPIRED, r->what.ret_lived_ms[i]);
+    for (size_t i = 0; i < b->n_links; i++) {
+        r->on_link(r->arg, &b->links[i]);
+        r->run.n_links += b->links[i].remote_id.p && b->links[i].writer != r->what.writer;
+    }
     r->run.expired += b->expired;
     r->run.pulled_back += b->pulled_back;
-    if (b->expired >= r->what.batch || b->idled >= r->what.batch || b->pulled_back >= r->what.batch)
+    if (b->expired >= r->what.batch || b->idled >= r->what.batch ||
+        b->pulled_back >= r->what.batch || b->left ||
+        (b->more_links && r->run.n_links < LINKS_PER_RUN))
         batch_start(r);
     else
         run_done(r);
@@ -81,6 +92,9 @@ static void batch_start(struct reaper *r)
     r->batch = (struct reaped){0};
     r->what.batch = r->batch_size;
     r->what.ret_lived_ms = xrealloc(r->what.ret_lived_ms, r->batch_size * sizeof(int64_t));
+    r->what.links = r->on_link && r->run.n_links < LINKS_PER_RUN ? LINKS_STEP : 0;
+    arena_free(r->what.mem);
+    r->what.mem = r->what.links ? arena_new(LINKS_BYTES) : NULL;
     r->what.idle_ms = r->idle_ms;
     r->what.now_ms = clock_life_ms();
     r->what.lease_until_ms = r->what.now_ms + r->interval_ms + LEASE_SPARE_MS;
@@ -128,11 +142,19 @@ struct reaper *reaper_new(struct loop *loop, struct lanes *lanes, struct session
     return r;
 }
 
+void reaper_tell_links(struct reaper *r, void (*on_link)(void *arg, const struct link_row *row),
+                       void *arg)
+{
+    r->on_link = on_link;
+    r->arg = arg;
+}
+
 void reaper_free(struct reaper *r)
 {
     if (!r)
         return;
     loop_timer_free(r->timer);
     free(r->what.ret_lived_ms);
+    arena_free(r->what.mem);
     free(r);
 }

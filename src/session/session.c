@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/utf8.h"
 #include "crypto/hash.h"
 #include "session/fresh.h"
 #include "session/profile_context.h"
@@ -15,6 +16,8 @@
 
 #define RESIDENT_BYTES (16u * 1024 * 1024)
 #define TOUCH_EVERY_MS (5 * 60 * 1000)
+#define LINK_WRITE_BYTES (64u * 1024)
+#define CORE_ID_MAX 255 /* bytes, as for a client that says it */
 
 struct sessions *sessions_new(const struct sessions_config *config)
 {
@@ -79,6 +82,8 @@ static void session_drop(struct session *s)
     s->home->n_sessions--;
     free((char *)s->sealed_auth.p);
     free((char *)s->toolsets.p);
+    for (struct session_link *l = s->links; l; l = l->next)
+        free((char *)l->resume.p);
     arena_free(s->mem);
     free(s);
 }
@@ -441,6 +446,14 @@ void sessions_sealed(struct sessions *home, struct str tenant, struct str id,
         home->on_sealed(home->on_sealed_arg, str_n(key, (size_t)n));
 }
 
+void sessions_core_said(struct sessions *home, struct str tenant, struct str id)
+{
+    struct session *s = sessions_by_id(home, tenant, id);
+
+    if (s)
+        s->has_core = true;
+}
+
 void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str link_key), void *arg)
 {
     s->on_sealed = fn;
@@ -576,16 +589,96 @@ struct session_link *session_add_link(struct session *s, struct str server)
     return l;
 }
 
-enum link_news session_note_link(struct session *s, struct str server, uint64_t generation,
-                                 bool was_open)
+void session_link_take_resume(struct session_link *l, struct str resume)
+{
+    char *kept = resume.p ? strndup(resume.p, resume.n) : NULL;
+
+    free((char *)l->resume.p);
+    l->resume = kept ? str_n(kept, resume.n) : STR_NONE;
+}
+
+/* Where nodes share the store, the earlier process may be another node that still runs. */
+static const char *reason_of(const struct session *s, const struct session_link *l,
+                             const struct link_seen *seen)
+{
+    return l->is_old && !s->home->is_shared ? "holdfast_restarted" : seen->reason;
+}
+
+enum link_news session_note_link(struct session *s, struct str server, const struct link_seen *seen)
 {
     struct session_link *l = session_link_of(s, server);
     bool first = !l;
 
     if (first)
         l = session_add_link(s, server);
-    else if (l->generation != generation && !(l->generation == 0 && l->stored && was_open))
+    else if (l->generation != seen->generation &&
+             !(l->generation == 0 && l->stored && !l->is_old && seen->was_open) &&
+             !(seen->resume.p && str_eq(l->resume, seen->resume))) {
+        l->reason = reason_of(s, l, seen);
         l->lost = true;
-    l->generation = generation;
+    }
+    l->generation = seen->generation;
+    l->is_old = false;
     return first ? LINK_NEWS_FIRST : l->lost ? LINK_NEWS_STATE_LOST : LINK_NEWS_SAME;
+}
+
+struct link_write {
+    struct write_job job;
+    struct store_op ops[2];
+    struct link_row row;
+    struct session_row core;
+    struct principal who;
+    struct arena *mem;
+};
+
+static void link_written(struct write_job *job)
+{
+    struct link_write *w = container_of(job, struct link_write, job);
+    arena_free(w->mem);
+    free(w);
+}
+
+/* The session at the first server that has one is the session's core_session_id. */
+static void add_core(struct link_write *w, struct session *s)
+{
+    struct str rest = w->row.remote_id;
+
+    (void)str_split(&rest, ' '); /* the version */
+    (void)str_split(&rest, ' '); /* the definition */
+    if (!rest.n || rest.n > CORE_ID_MAX || !utf8_is_valid(rest))
+        return;
+    s->has_core = true;
+    w->core = (struct session_row){.id = w->row.session_id, .core_session_id = rest};
+    w->ops[w->job.n++] = (struct store_op){.kind = OP_SESSION_PATCH,
+                                           .who = &w->who,
+                                           .session = &w->core,
+                                           .fields = FIELD_CORE_SESSION_ID};
+    session_touch(s);
+}
+
+void session_keep_resume(struct session *s, struct str server, struct str resume)
+{
+    struct session_link *l = session_link_of(s, server);
+    struct link_write *w;
+
+    if (!l || str_eq(l->resume, resume))
+        return;
+    session_link_take_resume(l, resume);
+    w = xcalloc(1, sizeof(*w));
+    w->mem = arena_new(LINK_WRITE_BYTES);
+    w->who.tenant = arena_dup(w->mem, s->tenant);
+    w->who.owner = arena_dup(w->mem, s->owner);
+    w->row = (struct link_row){
+        .session_id = arena_dup(w->mem, s->id),
+        .server = arena_dup(w->mem, server),
+        .writer = s->home->writer,
+        .remote_id = arena_dup(w->mem, resume),
+        .opened_ms = clock_life_ms(),
+    };
+    w->ops[0] = (struct store_op){.kind = OP_LINK_PUT, .who = &w->who, .link = &w->row};
+    w->job = (struct write_job){.ops = w->ops, .n = 1, .done = link_written};
+    if (!s->has_core)
+        add_core(w, s);
+    if (!lane_write(s->home->lanes, &w->job))
+        link_written(&w->job);
 }

@@ -24,7 +24,10 @@ struct session_link {
     struct str server;
     uint64_t generation; /* 0: only the store remembers it */
     bool stored;         /* a row says that we serve it, this process and no earlier one */
-    bool lost;           /* state went with an earlier one, and no result has said so yet */
+    bool is_old;         /* an earlier process (or another node) used it, and we have not yet */
+    bool lost;           /* state went with an earlier one, and no result has said so yet … */
+    const char *reason;  /* … and why: a static name */
+    struct str resume;   /* link_resume() of the link it last used; absent: none; its own */
 };
 
 /* What a client told its session at its begin (profile_context.h); fixed from then on. */
@@ -46,7 +49,8 @@ struct session {
     uint64_t fresh_mark;                      /* when they were touched last */
     enum session_origin origin;
     bool provisional, counted, is_named;
-    bool stored; /* the row is committed */
+    bool stored;   /* the row is committed */
+    bool has_core; /* its core_session_id is known, by its client or by a server */
     bool ended;
     int64_t created_ms, last_used_ms, expires_ms, ttl_ms;
     struct str client_name, client_type, client_version;
@@ -133,6 +137,8 @@ void sessions_moved(struct sessions *s, struct str tenant, struct str id,
 /* Its credentials were changed (absent: taken away): what is in memory follows, and whom
  * sessions_on_sealed() named is told, for links that use the old ones must end. */
 void sessions_sealed(struct sessions *s, struct str tenant, struct str id, struct str sealed_auth);
+/* Its client said what its core_session_id is: a server's session no longer fills it in. */
+void sessions_core_said(struct sessions *s, struct str tenant, struct str id);
 void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str link_key), void *arg);
 
 /* Other toolsets are enabled in it (absent: none); copied.  In memory: it is what the store has. */
@@ -166,12 +172,22 @@ struct transport *sessions_transport(struct sessions *s, struct str tenant, stru
 void transport_used(struct transport *t);
 bool transport_is_over(const struct transport *t, int64_t now_ms);
 
-/* What using `server` through a link of `generation` means for this session.  `was_open`: the link
- * stood before this call.  A session that was dropped from memory meanwhile knows no generation,
- * but a link of this very process that is still open is the one it used. */
+/* What using `server` through this link means for this session.  A session that was dropped from
+ * memory meanwhile knows no generation, but a link of this very process that is still open is the
+ * one it used.  Two links that go on with the same remote session are the same to it. */
+struct link_seen {
+    uint64_t generation;
+    bool was_open;      /* it stood before this call */
+    struct str resume;  /* link_resume(); absent: none */
+    const char *reason; /* why state was lost, if it was: a static name */
+};
 enum link_news { LINK_NEWS_FIRST, LINK_NEWS_SAME, LINK_NEWS_STATE_LOST };
-enum link_news session_note_link(struct session *s, struct str server, uint64_t generation,
-                                 bool was_open);
+enum link_news session_note_link(struct session *s, struct str server,
+                                 const struct link_seen *seen);
+/* The remote session that it goes on with there: remembered, and written down, for the Holdfast
+ * that is started after this one.  Nobody waits for the store: later writes come behind this one.
+ */
+void session_keep_resume(struct session *s, struct str server, struct str resume);
 struct session_link *session_link_of(struct session *s,
                                      struct str server); /* NULL: never used it */
 

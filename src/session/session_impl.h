@@ -49,6 +49,7 @@ void session_take_sealed(struct session *s, struct str sealed_auth);
 void session_load_context(struct session *s, struct str sealed);
 void session_enter_cache(struct session *s);
 struct session_link *session_add_link(struct session *s, struct str server);
+void session_link_take_resume(struct session_link *l, struct str resume); /* copied */
 struct str client_type_of(struct str client_name);
 
 #endif

@@ -392,6 +392,43 @@ static void drop_transports(struct memory_store *s, bool ended, int64_t until_ms
     }
 }
 
+static const struct session_row *session_by_id(const struct memory_store *s, struct str id)
+{
+    for (size_t i = 0; i < s->n_sessions; i++)
+        if (str_eq(s->sessions[i].id, id))
+            return &s->sessions[i];
+    return NULL;
+}
+
+bool mem_session_is_over(const struct memory_store *s, struct str id)
+{
+    const struct session_row *row = session_by_id(s, id);
+    return !row || (row->status != SESSION_ACTIVE && row->status != SESSION_IDLE);
+}
+
+static void drop_links(struct memory_store *s, const struct reap_what *what, struct reaped *ret)
+{
+    if (!what->links)
+        return;
+    ret->links = arena_zalloc(what->mem, s->n_links * sizeof(struct link_row) + 1);
+    for (size_t i = s->n_links; i-- > 0;) {
+        const struct session_row *row = session_by_id(s, s->links[i].session_id);
+        struct link_row *link = &ret->links[ret->n_links];
+        if (!mem_session_is_over(s, s->links[i].session_id))
+            continue;
+        if (ret->n_links == what->links) {
+            ret->more_links = true;
+            return;
+        }
+        *link = s->links[i];
+        if (row && row->origin == ORIGIN_DERIVED)
+            link->remote_id = STR_NONE;
+        mem_copy_texts(what->mem, link, link_texts, countof(link_texts));
+        s->links[i] = s->links[--s->n_links];
+        ret->n_links++;
+    }
+}
+
 static bool reap(struct store *store, const struct reap_what *what, struct reaped *ret,
                  struct error *err)
 {
@@ -406,6 +443,7 @@ static bool reap(struct store *store, const struct reap_what *what, struct reape
     mem_idempotency_reap(s, what->now_ms, what->batch);
     mem_logins_reap(s, what->now_ms, what->batch);
     mem_document_reads_reap(s);
+    drop_links(s, what, ret);
     pthread_mutex_unlock(&s->lock);
     return true;
 }

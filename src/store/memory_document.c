@@ -228,18 +228,10 @@ enum verdict mem_document_read(struct memory_store *s, const struct store_op *op
     return VERDICT_OK;
 }
 
-static bool session_is_over(const struct memory_store *s, struct str id)
-{
-    for (size_t i = 0; i < s->n_sessions; i++)
-        if (str_eq(s->sessions[i].id, id))
-            return s->sessions[i].status != SESSION_ACTIVE && s->sessions[i].status != SESSION_IDLE;
-    return true;
-}
-
 void mem_document_reads_reap(struct memory_store *s)
 {
     for (size_t i = s->n_document_reads; i-- > 0;)
-        if (session_is_over(s, s->document_reads[i].row.session_id))
+        if (mem_session_is_over(s, s->document_reads[i].row.session_id))
             read_drop(s, i);
 }
 

@@ -182,6 +182,7 @@ enum verdict mem_document_move(struct memory_store *s, const struct store_op *op
 enum verdict mem_document_end(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_document_read(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 /* All at once. */
+bool mem_session_is_over(const struct memory_store *s, struct str id); /* or is not there */
 void mem_document_reads_reap(struct memory_store *s);
 bool mem_document(struct store *s, struct str folder, struct str path, bool ended,
                   struct arena *mem, struct document_row **ret_row, struct error *err);

@@ -137,6 +137,8 @@ enum pg_statement {
     PG_READS_OF,
     PG_READS_UPTO,
     PG_READS_REAP,
+    PG_LINKS_UPTO,
+    PG_LINKS_REAP,
     PG_WRITER_INSERT,
     PG_WRITERS_LAPSE,
     PG_COUNT
@@ -171,6 +173,7 @@ struct pg_store {
     bool discovered;
     size_t slice_events;                /* folded at once */
     char reads_after[DOCUMENT_ID_TEXT]; /* the session up to which reads were looked through */
+    char links_after[DOCUMENT_ID_TEXT]; /* likewise links */
 };
 
 static inline struct pg_store *pg_of(struct store *s)
@@ -341,8 +344,6 @@ bool pg_document_revision(struct store *s, struct str document_id, int64_t revis
 bool pg_document_reads(struct store *s, const struct principal *who, struct str session_id,
                        struct str document_id, struct arena *mem,
                        struct document_read_row **ret_rows, size_t *ret_n, struct error *err);
-/* Looks through the reads of so many sessions, from where it left off. */
-must_check bool pg_document_reads_reap(struct pg_store *s, unsigned batch, struct error *err);
 /* postgres_write.c */
 bool pg_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
 bool pg_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
@@ -441,7 +442,7 @@ bool pg_changes(struct store *s, int64_t after, unsigned limit, struct arena *me
                 struct change_row **ret_rows, size_t *ret_n, struct error *err);
 /* postgres_read.c */
 /* In the order of SESSION_COLUMNS; settled. */
-pg_reader pg_read_session;
+pg_reader pg_read_session, pg_read_link;
 bool pg_sessions_find(struct store *s, struct session_find *finds, size_t n, struct error *err);
 bool pg_session_by_handle(struct store *s, const struct principal *who, struct str handle,
                           struct arena *mem, struct session_row **ret_row, struct error *err);

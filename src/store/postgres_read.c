@@ -188,7 +188,7 @@ bool pg_transport_get(struct store *s, const struct principal *who, const uint8_
     return true;
 }
 
-static bool read_link(struct pg_row *r, void *to, struct error *err unused_arg)
+bool pg_read_link(struct pg_row *r, void *to, struct error *err unused_arg)
 {
     struct link_row *row = to;
     row->session_id = pg_get_uuid(r);
@@ -204,7 +204,7 @@ static bool read_link(struct pg_row *r, void *to, struct error *err unused_arg)
 bool pg_links_of(struct store *s, const struct principal *who, struct str session_id,
                  struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err)
 {
-    struct pg_rows links = {.read = read_link, .size = sizeof(struct link_row), .mem = mem};
+    struct pg_rows links = {.read = pg_read_link, .size = sizeof(struct link_row), .mem = mem};
     struct pg_params p = {0};
     pg_text(&p, who->tenant);
     pg_text(&p, who->owner);

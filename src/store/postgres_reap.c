@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 
+#include <stdio.h>
 
 /* Changes of session totals that are merged at a time: some 40 ms of the write lane. */
 #define SUMS_BATCH 10000
@@ -110,6 +111,81 @@ static bool merge_sums(struct pg_store *s, bool *ret_left, struct error *err)
     return true;
 }
 
+/* Tables that have rows of sessions are walked, a number of sessions at a time, from where the last
+ * round left off. */
+#define NO_SESSION "00000000-0000-0000-0000-000000000000"
+
+/* *ret is the last of the next `batch` sessions after `after` (set to the beginning when empty), ""
+ * when there is none.  *ret_all: no more are behind it. */
+static bool find_upto(struct pg_store *s, enum pg_statement which, char after[DOCUMENT_ID_TEXT],
+                      unsigned batch, char ret[DOCUMENT_ID_TEXT], bool *ret_all, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    if (!after[0])
+        snprintf(after, DOCUMENT_ID_TEXT, "%s", NO_SESSION);
+    pg_uuid(&p, str_of(after));
+    pg_int(&p, batch);
+    if (!pg_query(s, which, &p, &res, err))
+        return false;
+    struct str last = STR("");
+    *ret_all = true;
+    if (pq.ntuples(res) > 0) {
+        struct pg_row r = {.res = res};
+        last = pg_peek_bytes(&r);
+        *ret_all = pg_get_int(&r) < batch;
+    }
+    snprintf(ret, DOCUMENT_ID_TEXT, "%.*s", (int)last.n, last.p);
+    pq.clear(res);
+    return true;
+}
+
+static bool reap_reads(struct pg_store *s, unsigned batch, struct error *err)
+{
+    char upto[DOCUMENT_ID_TEXT];
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    bool all = false;
+    if (!find_upto(s, PG_READS_UPTO, s->reads_after, batch, upto, &all, err))
+        return false;
+    if (upto[0]) {
+        pg_uuid(&p, str_of(s->reads_after));
+        pg_uuid(&p, str_of(upto));
+        if (!pg_query(s, PG_READS_REAP, &p, &res, err))
+            return false;
+        pq.clear(res);
+    }
+    snprintf(s->reads_after, sizeof(s->reads_after), "%s", all ? NO_SESSION : upto);
+    return true;
+}
+
+static bool reap_links(struct pg_store *s, const struct reap_what *what, struct reaped *ret,
+                       struct error *err)
+{
+    struct pg_rows links = {
+        .read = pg_read_link, .size = sizeof(struct link_row), .mem = what->mem};
+    char upto[DOCUMENT_ID_TEXT];
+    struct pg_params p = {0};
+    bool all = false;
+    if (!what->links)
+        return true;
+    if (!find_upto(s, PG_LINKS_UPTO, s->links_after, what->links, upto, &all, err))
+        return false;
+    if (upto[0]) {
+        pg_uuid(&p, str_of(s->links_after));
+        pg_uuid(&p, str_of(upto));
+        pg_int(&p, what->writer);
+        pg_instant(&p, what->now_ms);
+        if (!pg_read_rows(s, PG_LINKS_REAP, &p, &links, err))
+            return false;
+    }
+    snprintf(s->links_after, sizeof(s->links_after), "%s", all ? NO_SESSION : upto);
+    ret->links = links.items;
+    ret->n_links = links.n;
+    ret->more_links = !all;
+    return true;
+}
+
 /* Each statement is a transaction of its own: what one did not get to waits for the next round. */
 bool pg_reap(struct store *store, const struct reap_what *what, struct reaped *ret,
              struct error *err)
@@ -131,9 +207,9 @@ bool pg_reap(struct store *store, const struct reap_what *what, struct reaped *r
         !reap_rows(s, PG_REAP_TRANSPORTS_IDLE, now_ms - TRANSPORT_IDLE_MS, what, &n, err) ||
         !reap_rows(s, PG_REAP_UNDELIVERED, now_ms, what, &n, err) ||
         !reap_rows(s, PG_REAP_IDEMPOTENCY, now_ms, what, &n, err) ||
-        !reap_rows(s, PG_REAP_LOGINS, now_ms, what, &n, err) ||
-        !pg_document_reads_reap(s, what->batch, err) ||
-        !reap_rows(s, PG_REAP_CHANGES, now_ms - CHANGES_KEPT_MS, what, &n, err))
+        !reap_rows(s, PG_REAP_LOGINS, now_ms, what, &n, err) || !reap_reads(s, what->batch, err) ||
+        !reap_rows(s, PG_REAP_CHANGES, now_ms - CHANGES_KEPT_MS, what, &n, err) ||
+        !reap_links(s, what, &done, err)) /* the last: what it deleted is told */
         return false;
     *ret = done;
     return true;

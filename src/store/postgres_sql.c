@@ -88,6 +88,11 @@
 #define REVISION_COLUMNS                                                                           \
     "r.document_id, r.revision, r.made_at, r.author, r.kind, r.reason, r.path, r.sha256, r.size, "
 
+/* The link `l` belongs to another writer than $3, whose lease runs at $4. */
+#define LINK_IS_ELSEWHERE                                                                          \
+    "EXISTS (SELECT FROM mcp.writers w WHERE w.number = l.writer AND w.number <> $3::bigint "      \
+    "AND w.ended_at IS NULL AND w.lease_until > $4::timestamptz)"
+
 const char *const pg_texts[PG_COUNT] = {
     [PG_BEGIN] = "BEGIN",
     [PG_COMMIT] = "COMMIT",
@@ -508,6 +513,22 @@ const char *const pg_texts[PG_COUNT] = {
         "DELETE FROM mcp.document_reads r WHERE session_id > $1::uuid AND session_id <= $2::uuid "
         "AND NOT EXISTS (SELECT FROM mcp.edge_mcp_sessions e WHERE e.id = r.session_id "
         "AND e.status IN ('active', 'idle'))",
+    [PG_LINKS_UPTO] =
+        "WITH RECURSIVE s(id) AS ((SELECT session_id FROM mcp.upstream_links WHERE session_id > "
+        "$1::uuid ORDER BY session_id LIMIT 1) UNION ALL SELECT (SELECT session_id FROM "
+        "mcp.upstream_links WHERE session_id > s.id ORDER BY session_id LIMIT 1) FROM s "
+        "WHERE s.id IS NOT NULL) SELECT x.id::text, count(*) OVER () FROM (SELECT id FROM s "
+        "LIMIT $2::bigint) x WHERE x.id IS NOT NULL ORDER BY x.id DESC LIMIT 1",
+    /* A node that has just been killed has its lease yet, so that of another node says little of a
+     * session that ended a moment ago.  One that runs on ends its own link. */
+    [PG_LINKS_REAP] =
+        "DELETE FROM mcp.upstream_links l WHERE session_id > $1::uuid AND session_id <= $2::uuid "
+        "AND NOT EXISTS (SELECT FROM mcp.edge_mcp_sessions e WHERE e.id = l.session_id "
+        "AND (e.status IN ('active', 'idle') OR ((" LINK_IS_ELSEWHERE
+        ") AND e.terminated_at > $4::timestamptz - interval '10 minutes'))) "
+        "RETURNING session_id, server, writer, CASE WHEN (" LINK_IS_ELSEWHERE ") OR EXISTS "
+        "(SELECT FROM mcp.edge_mcp_sessions e WHERE e.id = l.session_id AND e.origin = 'derived') "
+        "THEN NULL ELSE remote_id END, opened_at, ended_at, end_reason",
 
     [PG_WRITER_INSERT] =
         "INSERT INTO mcp.writers (uuid, node, started_at, lease_until, ended_at) VALUES ($1::text, "

@@ -92,7 +92,7 @@ struct transport_row {
 struct link_row {
     struct str session_id, server;
     int64_t writer;       /* writer number that holds the live end, 0 when it ended */
-    struct str remote_id; /* an HTTP upstream's own Mcp-Session-Id */
+    struct str remote_id; /* of an HTTP server's session: link_resume() of upstream/upstream.h */
     int64_t opened_ms, ended_ms;
     struct str end_reason;
 };

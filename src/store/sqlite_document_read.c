@@ -118,33 +118,11 @@ bool sq_document_reads(struct store *store, const struct principal *who, struct 
     return true;
 }
 
-/* Up to which session to look: the last of `batch`, or "" when there is none.  *ret_all: no more
- * are behind it. */
-static bool find_upto(struct sqlite_store *s, unsigned batch, char ret[DOCUMENT_ID_TEXT],
-                      bool *ret_all, struct error *err)
-{
-    bool found = false;
-    sqlite3_stmt *st = sq_prepare(s, SQ_READS_UPTO, err);
-    if (!st)
-        return false;
-    struct sq_bind b = {.st = st};
-    sq_text(&b, str_of(s->reads_after));
-    sq_int(&b, batch);
-    if (!sq_step(s, st, &found, err))
-        return false;
-    struct sq_row r = {.st = st};
-    struct str last = sq_peek_bytes(&r);
-    *ret_all = sq_get_int(&r) < batch;
-    snprintf(ret, DOCUMENT_ID_TEXT, "%.*s", (int)last.n, last.p ? last.p : "");
-    sq_reset(st);
-    return true;
-}
-
 bool sq_document_reads_reap(struct sqlite_store *s, unsigned batch, struct error *err)
 {
     char upto[DOCUMENT_ID_TEXT];
     bool all = false;
-    if (!find_upto(s, batch, upto, &all, err))
+    if (!sq_reap_upto(s, SQ_READS_UPTO, s->reads_after, batch, upto, &all, err))
         return false;
     sqlite3_stmt *st = sq_prepare(s, SQ_READS_REAP, err);
     if (!st)

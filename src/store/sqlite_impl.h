@@ -103,6 +103,8 @@ enum sq_statement {
     SQ_LINK_PUT,
     SQ_LINK_END,
     SQ_LINKS_OF,
+    SQ_LINKS_UPTO,
+    SQ_LINKS_REAP,
     SQ_EVENTS_INSERT,
     SQ_EVENTS_UP,
     SQ_EVENTS_DOWN,
@@ -232,6 +234,7 @@ struct sqlite_store {
     struct packer *packer;
     struct buf packed[2];               /* records and bodies of the segment being written */
     char reads_after[DOCUMENT_ID_TEXT]; /* the session up to which reads were looked through */
+    char links_after[DOCUMENT_ID_TEXT]; /* likewise links */
     int64_t newest; /* no later event of its writer is in the file; -1: unknown */
 };
 
@@ -306,7 +309,17 @@ must_check bool sq_read_rows(struct sqlite_store *s, sqlite3_stmt *st, unsigned 
 must_check bool sq_read_row(struct sqlite_store *s, sqlite3_stmt *st, struct sq_rows *rows,
                             struct error *err);
 
+/* sqlite_read.c: all rows of links that a bound statement gives. */
+must_check bool sq_read_links(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
+                              struct link_row **ret_rows, size_t *ret_n, struct error *err);
+
 /* sqlite_write.c */
+/* The reaper walks tables that have rows of sessions, a number of sessions at a time.  *ret is the
+ * last of the next `batch` sessions after `after`, "" when there is none; *ret_all: no more are
+ * behind it. */
+must_check bool sq_reap_upto(struct sqlite_store *s, enum sq_statement which, const char *after,
+                             unsigned batch, char ret[DOCUMENT_ID_TEXT], bool *ret_all,
+                             struct error *err);
 /* One batch in flight. */
 struct sq_batch {
     struct sqlite_store *s;

@@ -144,20 +144,12 @@ static void read_link(struct sq_row *r, struct link_row *row)
     row->end_reason = sq_get_bytes(r);
 }
 
-bool sq_links_of(struct store *store, const struct principal *who, struct str session_id,
-                 struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err)
+bool sq_read_links(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
+                   struct link_row **ret_rows, size_t *ret_n, struct error *err)
 {
-    struct sqlite_store *s = sq_of(store);
     size_t n = 0;
     size_t cap = 8;
     struct link_row *rows = arena_zalloc(mem, cap * sizeof(*rows));
-    sqlite3_stmt *st = sq_prepare(s, SQ_LINKS_OF, err);
-    if (!st)
-        return false;
-    struct sq_bind b = {.st = st};
-    sq_text(&b, who->tenant);
-    sq_text(&b, who->owner);
-    sq_text(&b, session_id);
     for (bool row = true;; n++) {
         if (!sq_step(s, st, &row, err))
             return false;
@@ -176,6 +168,20 @@ bool sq_links_of(struct store *store, const struct principal *who, struct str se
     *ret_rows = rows;
     *ret_n = n;
     return true;
+}
+
+bool sq_links_of(struct store *store, const struct principal *who, struct str session_id,
+                 struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err)
+{
+    struct sqlite_store *s = sq_of(store);
+    sqlite3_stmt *st = sq_prepare(s, SQ_LINKS_OF, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, who->tenant);
+    sq_text(&b, who->owner);
+    sq_text(&b, session_id);
+    return sq_read_links(s, st, mem, ret_rows, ret_n, err);
 }
 
 static bool read_sessions(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit,

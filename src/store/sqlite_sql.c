@@ -359,6 +359,16 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_LINKS_OF] = "SELECT session_id, server, writer, remote_id, opened_at, ended_at, end_reason "
                     "FROM upstream_links WHERE session_id = ?3 AND " OWNED_SESSION(
                         "?3", "?1", "?2") " ORDER BY server",
+    [SQ_LINKS_UPTO] =
+        "WITH RECURSIVE s(id) AS (SELECT min(session_id) FROM upstream_links WHERE session_id > ?1 "
+        "UNION ALL SELECT (SELECT min(session_id) FROM upstream_links WHERE session_id > s.id) "
+        "FROM s WHERE s.id IS NOT NULL LIMIT ?2) SELECT max(id), count(id) FROM s",
+    [SQ_LINKS_REAP] =
+        "DELETE FROM upstream_links WHERE session_id > ?1 AND session_id <= ?2 AND NOT EXISTS "
+        "(SELECT 1 FROM edge_mcp_sessions e WHERE e.id = upstream_links.session_id "
+        "AND e.status IN ('active', 'idle')) RETURNING session_id, server, writer, "
+        "CASE (SELECT e.origin FROM edge_mcp_sessions e WHERE e.id = upstream_links.session_id) "
+        "WHEN 'derived' THEN NULL ELSE remote_id END, opened_at, ended_at, end_reason",
 
     [SQ_EVENTS_INSERT] = "INSERT INTO events (id, records, bodies, packed) VALUES (?,?,?,1)",
     [SQ_EVENTS_UP] = SEGMENTS "ORDER BY id",

@@ -5,9 +5,10 @@
  * back. */
 #include "store/sqlite_impl.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 bool sq_run_verdict(struct sqlite_store *s, sqlite3_stmt *st, struct store_op *op,
                     enum verdict otherwise, struct error *err)
@@ -345,6 +346,48 @@ static bool reap_sessions(struct sqlite_store *s, const struct reap_what *what, 
                                             what->batch, &ret->idled, err));
 }
 
+bool sq_reap_upto(struct sqlite_store *s, enum sq_statement which, const char *after,
+                  unsigned batch, char ret[DOCUMENT_ID_TEXT], bool *ret_all, struct error *err)
+{
+    bool found = false;
+    sqlite3_stmt *st = sq_prepare(s, which, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, str_of(after));
+    sq_int(&b, batch);
+    if (!sq_step(s, st, &found, err))
+        return false;
+    struct sq_row r = {.st = st};
+    struct str last = sq_peek_bytes(&r);
+    *ret_all = sq_get_int(&r) < batch;
+    snprintf(ret, DOCUMENT_ID_TEXT, "%.*s", (int)last.n, last.p ? last.p : "");
+    sq_reset(st);
+    return true;
+}
+
+static bool reap_links(struct sqlite_store *s, const struct reap_what *what, struct reaped *ret,
+                       struct error *err)
+{
+    char upto[DOCUMENT_ID_TEXT];
+    bool all = false;
+    if (!what->links)
+        return true;
+    if (!sq_reap_upto(s, SQ_LINKS_UPTO, s->links_after, what->links, upto, &all, err))
+        return false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_LINKS_REAP, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, str_of(s->links_after));
+    sq_text(&b, str_of(upto));
+    if (!sq_read_links(s, st, what->mem, &ret->links, &ret->n_links, err))
+        return false;
+    snprintf(s->links_after, sizeof(s->links_after), "%s", all ? "" : upto);
+    ret->more_links = !all;
+    return true;
+}
+
 static bool reap_rest(struct sqlite_store *s, int64_t now_ms, unsigned batch, struct error *err)
 {
     size_t ignored = 0;
@@ -366,7 +409,8 @@ bool sq_reap(struct store *store, const struct reap_what *what, struct reaped *r
             return false;
     if (!sq_begin(s, err))
         return false;
-    if (!reap_sessions(s, what, &done, err) || !reap_rest(s, what->now_ms, what->batch, err)) {
+    if (!reap_sessions(s, what, &done, err) || !reap_rest(s, what->now_ms, what->batch, err) ||
+        !reap_links(s, what, &done, err)) {
         sq_rollback(s);
         return false;
     }

@@ -279,12 +279,20 @@ struct reap_what {
     int64_t lease_until_ms;
     int64_t
         *ret_lived_ms; /* room for `batch`: from creation to end, of those that expired; or NULL */
+    unsigned links;    /* so many sessions are looked at for links to delete; 0: none */
+    struct arena *mem; /* for reaped.links */
 };
 struct reaped {
     size_t expired, idled;
     size_t pulled_back; /* used in the future, by a clock that was wrong: as of now */
     bool is_elsewhere;  /* another writer holds the lease; nothing was done */
     bool left;          /* session totals are behind by more than a batch; call again */
+    /* Rows of links that were deleted because their session is over.  remote_id is absent where
+     * somebody else may still use it: the session is derived, so its link is the owner's, or
+     * another process wrote the row and still runs. */
+    struct link_row *links;
+    size_t n_links;
+    bool more_links; /* there are sessions that were not looked at in this round */
 };
 
 struct store_counts {
@@ -511,7 +519,8 @@ must_check bool store_fold(struct store *s, unsigned max, bool *ret_left, struct
 must_check bool store_counts(struct store *s, struct store_counts *ret, struct error *err);
 /* Reaper: persists idle and expired status, pulls back what was used in the future, deletes
  * transports that ended or idled out, undelivered results, idempotency rows and logins past their
- * end, and what sessions that are over had read. Folds first, so that no use goes unseen. */
+ * end, and what sessions that are over had read, and their links. Folds first, so that no use goes
+ * unseen. */
 must_check bool store_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
                            struct error *err);
 

@@ -10,6 +10,7 @@
 
 #include "audit/redact.h"
 #include "base/log.h"
+#include "crypto/hash.h"
 #include "json/write.h"
 
 #include <assert.h>
@@ -32,6 +33,47 @@ static void take_credential(struct link *l, const struct link_credential *c)
     secret_set(&l->secret, c->value);
     l->credential =
         (struct link_credential){c->as, arena_dup(l->mem, c->name), secret_view(&l->secret)};
+}
+
+/* The digits of a server's definition in link_resume(). */
+#define DEFINITION_BYTES 8
+#define DEFINITION_DIGITS (2 * DEFINITION_BYTES)
+
+struct str link_resume(const struct link *l, char *buf)
+{
+    char definition[DEFINITION_DIGITS + 1];
+
+    if (l->up->ops != &upstream_remote || l->up->sse || !l->remote_id.p || !l->version)
+        return STR_NONE;
+    hex_encode(l->up->config->definition, DEFINITION_BYTES, definition);
+    int n = snprintf(buf, LINK_RESUME_MAX, "%.*s %s %.*s", STR_ARG(l->version->name), definition,
+                     STR_ARG(l->remote_id));
+    return n > 0 && n < LINK_RESUME_MAX ? str_n(buf, (size_t)n) : STR_NONE;
+}
+
+/* The reverse: the link begins with the session that stands, unless that was ended meanwhile. */
+static void take_resume(struct link *l, struct str text)
+{
+    char definition[DEFINITION_DIGITS + 1];
+    struct str version = str_split(&text, ' '), made_for = str_split(&text, ' ');
+    const struct mcp_version *known = version.n ? mcp_version_find(version) : NULL;
+
+    if (!text.n || l->past != PAST_NONE || l->era != MCP_LEGACY || l->up->sse ||
+        l->up->ops != &upstream_remote || !known || known->era != MCP_LEGACY)
+        return;
+    hex_encode(l->up->config->definition, DEFINITION_BYTES, definition);
+    if (!str_eq(made_for, str_of(definition)))
+        return;
+    l->version = known;
+    l->remote_id = arena_dup(l->mem, text);
+    l->is_resumed = true;
+}
+
+const char *link_lost_reason(const struct link *l)
+{
+    if (l->past == PAST_RECYCLED)
+        return "child_recycled";
+    return l->remote_id.p ? "remote_session_lost" : "child_restarted";
 }
 
 struct known *link_known(const struct link *l)
@@ -65,6 +107,8 @@ struct link *link_new(struct upstream *u, const struct link_identity *who, enum 
     l->initialize_params = arena_dup(l->mem, who->initialize_params);
     take_credential(l, &who->credential);
     link_fill(l, who);
+    l->past = is_probe ? PAST_NONE : past_take(u, l->key);
+    take_resume(l, who->resume);
     l->known = upstream_secrets(u, who);
     l->last_used_ms = l->moved_ms = loop_now_ms(u->set->loop);
     list_init(&l->waiters);
@@ -111,6 +155,8 @@ void link_opened(struct link *l)
     l->state = LINK_OPEN;
     link_listen_own(l);
     wake_waiters(l, NULL);
+    if (!l->is_resumed)
+        link_check_tools(l); /* behind the call that the link was opened for */
 }
 
 static void forget(struct pending *p)
@@ -172,6 +218,7 @@ void link_end(struct link *l, const struct error *why)
         u->set->processes -= l->counts;
         if (l->place.held)
             u->set->gate.leave(u->set->gate.arg, &l->place);
+        past_note(l, why);
     }
     list_remove(&l->lru);
     u->set->links--;
@@ -296,13 +343,16 @@ struct pending *link_newest(struct link *l)
 void pending_take(struct pending *p)
 {
     struct link *l = p->link;
-    if (!l->has_answered && !l->is_probe)
+    bool is_first = !l->has_answered;
+    if (is_first && !l->is_probe)
         upstream_note_success(l->up);
     l->has_answered = true;
     l->timeouts = 0;
     if (is_request(p))
         upstream_answered(l->up);
     forget(p);
+    if (is_first && l->is_resumed)
+        link_check_tools(l);
 }
 
 /* Legacy servers, and every server on a pipe, are told; a modern HTTP one sees its stream close. */
@@ -469,8 +519,7 @@ static void on_handshake_fail(struct pending *p, const struct error *why, bool l
 /* Everything is declared, so that a server offers all it has; what a client behind us cannot do is
  * refused when it is asked for. */
 #define OUR_INITIALIZE_PARAMS                                                                      \
-    "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"roots\":{\"listChanged\":true},"      \
-    "\"sampling\":{},\"elicitation\":{\"form\":{},\"url\":{}}},\"clientInfo\":"                    \
+    "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":" OUR_CAPABILITIES ",\"clientInfo\":"    \
     "{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION "\"}}"
 
 void link_up(struct link *l)
@@ -481,6 +530,11 @@ void link_up(struct link *l)
 
     if (l->era == MCP_MODERN) {
         link_opened(l);
+        return;
+    }
+    if (l->is_resumed) {
+        if (!l->up->ops->settle || !l->up->ops->settle(l))
+            link_opened(l);
         return;
     }
     l->handshake.id = upstream_next_id(l->up->set);
@@ -537,11 +591,6 @@ bool link_is_stateful(const struct link *l)
 {
     return l->counts || l->remote_id.p ||
            (l->up->config->kind == SERVER_BUILTIN && !upstream_is_stateless(l->up, l->era));
-}
-
-struct str link_remote_id(const struct link *l)
-{
-    return l->remote_id;
 }
 
 struct str link_key(const struct link *l)

@@ -2,11 +2,20 @@
 /* A session's own lists.  A legacy server keeps a session per link, and may offer one session what
  * it does not offer another: tools that need a client's capability, resources a call has made.  It
  * says so with list_changed on that link; from then on that session's lists are asked of the link
- * itself, once per change, and everybody else's stay as they are. */
+ * itself, once per change, and everybody else's stay as they are.
+ *
+ * A server that chooses its tools by the capabilities in initialize may say nothing.  The catalog
+ * has what it offers to the probe, which declares everything.  So the first link that opens with
+ * other capabilities reads the tools once, behind its first call.  If they differ from the
+ * catalog's, the session has a list of its own and its client gets list_changed.  If they are the
+ * same, that is remembered for the catalog and these capabilities. */
 #include "upstream/upstream_impl.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "crypto/hash.h"
+
+#include <stdlib.h>
 
 #define MAX_PAGES 100
 #define MAX_CURSOR 2048
@@ -28,6 +37,7 @@ void link_changed(struct link *l, enum catalog_kind kind)
             l->own[k] = NULL;
         }
     l->has_own |= catalog_bits(kind);
+    l->own_changes++;
     if (u->catalog && clock_mono_ms() - u->catalog->filled_ms > OLD_MS)
         u->catalog_stale |= catalog_bits(kind);
 }
@@ -67,7 +77,8 @@ static void finish(struct list_want *w, bool ok)
         upstream_filter_tools(l->up, c);
     if (ok && w->kind == CATALOG_TOOLS && l->up->set->guard.look)
         l->up->set->guard.look(l->up->set->guard.arg, l->up, c, false);
-    if (ok && l->state == LINK_OPEN && !l->own[w->kind])
+    /* A list that changed while it was read is read again when it is needed. */
+    if (ok && l->state == LINK_OPEN && !l->own[w->kind] && w->changes == l->own_changes)
         l->own[w->kind] = catalog_ref(c);
     w->done(w, ok ? c : NULL);
     catalog_unref(c);
@@ -124,10 +135,102 @@ bool link_list(struct link *l, enum catalog_kind kind, struct list_want *w, stru
         return true;
     w->kind = kind;
     w->pages = 0;
+    w->changes = l->own_changes;
     w->catalog = catalog_new(l->era);
     w->pending = (struct pending){.on_reply = on_reply, .on_fail = on_fail};
     if (ask(w, l, STR_NONE))
         return false;
     catalog_unref(w->catalog);
     return true; /* as it is, then: everybody's list */
+}
+
+/* One reading of a session's tools, to compare them with the catalog's. */
+struct tools_check {
+    struct list_want want;
+    uint64_t capabilities; /* digest of those that the link was opened with */
+};
+
+static bool capabilities_of(const struct link *l, uint64_t *ret_digest, bool *ret_are_ours)
+{
+    uint8_t digest[SHA256_BYTES];
+    struct js_doc doc;
+    struct arena *mem = arena_new(8u * 1024 * 1024);
+    bool ok = js_parse(l->initialize_params, &js_limits_request, mem, &doc, NULL);
+    const struct js_node *can = ok ? js_get(&doc, js_root(&doc), STR("capabilities")) : NULL;
+    struct str raw = can ? js_raw(&doc, can) : STR("{}");
+
+    sha256(raw, digest);
+    memcpy(ret_digest, digest, sizeof(*ret_digest));
+    *ret_are_ours = str_eq(raw, STR(OUR_CAPABILITIES));
+    arena_free(mem);
+    return ok;
+}
+
+static bool is_known_same(const struct upstream *u, uint64_t capabilities)
+{
+    size_t n = u->n_same < SAME_TOOLS_MAX ? u->n_same : SAME_TOOLS_MAX;
+
+    for (size_t i = 0; i < n; i++)
+        if (u->same[i] == capabilities)
+            return true;
+    return false;
+}
+
+static bool same_tools(const struct catalog *a, const struct catalog *b)
+{
+    const struct catalog_list *list = &a->lists[CATALOG_TOOLS];
+
+    if (list->n != b->lists[CATALOG_TOOLS].n)
+        return false;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct catalog_item *other = catalog_tool(b, list->items[i].name);
+        if (!other || !str_eq(other->raw, list->items[i].raw))
+            return false;
+    }
+    return true;
+}
+
+static void on_tools(struct list_want *w, struct catalog *c)
+{
+    struct tools_check *check = container_of(w, struct tools_check, want);
+    struct link *l = w->pending.link;
+    struct upstream *u = l->up;
+    const struct upstream_sink *sink = &u->set->sink;
+
+    if (!c || !u->catalog || u->catalog->tools_fault.p || l->state != LINK_OPEN ||
+        w->changes != l->own_changes) {
+        /* It could not be read, or the server has told the change itself. */
+    } else if (same_tools(c, u->catalog)) {
+        u->same[u->n_same++ % SAME_TOOLS_MAX] = check->capabilities;
+        catalog_unref(l->own[CATALOG_TOOLS]);
+        l->own[CATALOG_TOOLS] = NULL;
+    } else {
+        log_debug("a server offers a session other tools than it offered the probe",
+                  LS("server", u->config->name), LI("tools", c->lists[CATALOG_TOOLS].n));
+        l->has_own |= 1u << CATALOG_TOOLS;
+        if (sink->on_own)
+            sink->on_own(sink->arg, l, CATALOG_TOOLS);
+    }
+    free(check);
+}
+
+void link_check_tools(struct link *l)
+{
+    struct catalog *known = l->up->catalog, *ignored;
+    struct tools_check *check;
+    uint64_t capabilities;
+    bool are_ours;
+
+    if (l->era != MCP_LEGACY || l->is_probe || !l->initialize_params.p || link_is_shared(l) ||
+        !link_is_stateful(l) || link_has_own(l, CATALOG_TOOLS) || l->state != LINK_OPEN)
+        return;
+    if (!known || known->tools_fault.p || !catalog_offers(known, "tools") ||
+        !capabilities_of(l, &capabilities, &are_ours) || (are_ours && known->era == MCP_LEGACY) ||
+        is_known_same(l->up, capabilities))
+        return;
+    check = xcalloc(1, sizeof(*check));
+    check->want.done = on_tools;
+    check->capabilities = capabilities;
+    if (link_list(l, CATALOG_TOOLS, &check->want, &ignored))
+        free(check); /* it cannot be asked now */
 }

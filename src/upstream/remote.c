@@ -5,6 +5,7 @@
  * (remote_stream.c).  Servers of 2024 answer on a stream of their own (remote_sse.c). */
 #include "upstream/remote_impl.h"
 
+#include "base/log.h"
 #include "io/tls.h"
 #include "mcp/header.h"
 
@@ -187,6 +188,12 @@ static void remote_abandon(struct link *l unused_arg, struct pending *p)
         post_drop(p->wire);
 }
 
+/* A session that its clients can go on with when Holdfast is started again. */
+static bool outlives_us(const struct link *l)
+{
+    return l->up->set->is_stopping && !l->is_probe && !str_eq(l->key, STR(LINK_KEY_WATCH));
+}
+
 /* Best effort: tells the server that its session is over.  Nobody waits for the answer. */
 static void say_goodbye(struct link *l)
 {
@@ -194,7 +201,7 @@ static void say_goodbye(struct link *l)
     struct remote_link *rl = l->wire;
     struct buf lines;
 
-    if (!l->remote_id.p || !r || rl->endpoint.p)
+    if (!l->remote_id.p || !r || rl->endpoint.p || outlives_us(l))
         return;
     struct post *post = post_new(NULL, NULL);
     buf_init_secret(&lines, REMOTE_MAX_LINES);
@@ -213,6 +220,38 @@ static void remote_close(struct link *l)
     loop_timer_free(r->settling);
     free(r);
     l->wire = NULL;
+}
+
+/* A link of ours may have gone on with it: one that is shared outlives a session. */
+static bool is_in_use(struct upstream *u, const struct link *but)
+{
+    list_each(&u->lru, n)
+    {
+        struct link *l = list_entry(n, struct link, lru);
+        if (l != but && str_eq(l->remote_id, but->remote_id))
+            return true;
+    }
+    return false;
+}
+
+void remote_end_session(struct upstream *u, struct str resume)
+{
+    static const struct error quiet = {.code = ERR_NONE};
+    struct link_identity who = {.key = STR("past"), .owner = STR("past"), .resume = resume};
+    struct remote *r;
+    struct error err;
+    struct link *l;
+
+    if (u->sse || u->retired || !remote_of(u, &r, &err))
+        return;
+    l = link_new(u, &who, MCP_LEGACY, true);
+    remote_open(l);
+    if (!l->is_resumed || is_in_use(u, l))
+        l->remote_id = STR_NONE; /* then there is nothing to say to the server */
+    else
+        log_debug("deleting a session at a server that nobody uses any more",
+                  LS("server", u->config->name));
+    link_end(l, &quiet);
 }
 
 static void remote_forget(struct upstream *u)

@@ -221,14 +221,17 @@ static void learn_from_error(struct link *l, const struct mcp_message *m)
 }
 
 /* Many servers made after the official examples answer an unknown session with 400 and -32000, "No
- * valid session ID provided" or "Server not initialized", where 404 is due. */
+ * valid session ID provided" or "Server not initialized", where 404 is due.  To a session that was
+ * gone on with and has not answered yet, any code says so. */
 static bool says_session_is_lost(const struct post *post, const struct mcp_message *m)
 {
+    const struct link *l = post->link;
     int64_t code = 0;
     char text[160];
 
-    if (post->status != 400 || !post->link->remote_id.p ||
-        !js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code) || code != -32000)
+    if (post->status != 400 || !l->remote_id.p ||
+        !js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code) ||
+        (code != -32000 && (!l->is_resumed || l->has_answered)))
         return false;
     log_escape_cut(text, sizeof(text), js_raw(&m->doc, m->error));
     return strcasestr(text, "session") || strcasestr(text, "not initialized");

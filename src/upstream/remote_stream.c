@@ -190,6 +190,8 @@ bool remote_settle(struct link *l)
         return false;
     r->settling = loop_timer_new(l->up->set->loop, on_settled, l);
     loop_timer_start(r->settling, SETTLE_MS, 0);
+    if (l->is_resumed) /* else after notifications/initialized */
+        stream_listen(l);
     return true;
 }
 

@@ -91,8 +91,10 @@ static struct upstream *upstream_new(struct upstreams *s, struct config *config,
         u->told_ms[kind] = -TELL_EVERY_MS;
     deadline_init(&u->tell, on_tell);
     map_init(&u->links);
+    map_init(&u->past);
     map_init(&u->crashes_of);
     list_init(&u->crashes);
+    list_init(&u->pasts);
     list_init(&u->lru);
     list_init(&u->queue);
     list_init(&u->catalog_wants);
@@ -118,6 +120,7 @@ void upstream_unref(struct upstream *u)
     catalog_unref(u->catalog);
     free(u->watcher);
     map_release(&u->links);
+    past_release(u);
     crashes_release(u);
     config_unref(u->config_ref);
     upstreams_unref(u->set);
@@ -191,6 +194,7 @@ void upstreams_apply(struct upstreams *s, struct config *config)
 
 void upstreams_free(struct upstreams *s)
 {
+    s->is_stopping = true;
     loop_timer_free(s->tick);
     list_each(&s->all, n) retire(list_entry(n, struct upstream, node));
     list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), true);
@@ -224,6 +228,23 @@ void upstreams_end_links(struct upstreams *s, struct str key, const char *why)
         error_set(&err, ERR_CANCELLED, "%.*s was ended: %s", STR_ARG(u->config->name), why);
         if (l)
             link_end(l, &err);
+    }
+}
+
+void upstreams_session_over(struct upstreams *s, struct str server, struct str key,
+                            struct str resume, bool is_ours)
+{
+    struct upstream *u = upstreams_find(s, server);
+    struct link *l = u ? map_get(&u->links, key) : NULL;
+    struct error why;
+
+    if (!u || u->ops != &upstream_remote || u->config->share != SHARE_SESSION || !resume.p)
+        return;
+    if (!l && !is_ours)
+        remote_end_session(u, resume);
+    if (l && !l->in_flight && list_empty(&l->waiters)) {
+        error_set(&why, ERR_CANCELLED, "%.*s was ended: its session is over", STR_ARG(server));
+        link_end(l, &why);
     }
 }
 

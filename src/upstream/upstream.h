@@ -31,6 +31,9 @@ struct upstream_sink {
     void (*on_message)(void *arg, struct link *l, struct pending *about, struct str text);
     /* A list of this server changed (its catalog is stale already); may be NULL. */
     void (*on_changed)(void *arg, struct upstream *u, enum catalog_kind kind);
+    /* A server offers the session behind this link another list than everybody, without having said
+     * so; may be NULL. */
+    void (*on_own)(void *arg, struct link *l, enum catalog_kind kind);
     /* Is a client connected whose session uses links of this key?  Those are not ended for being
      * idle.  or_expected: one whose stream broke less than five minutes ago counts too.  May be
      * NULL: none is. */
@@ -200,6 +203,7 @@ struct link_identity {
     struct link_credential credential; /* a link opened for `key` has it for its life */
     const struct config_pair *told;    /* what its session was told, for ${context:KEY}; likewise */
     size_t n_told;
+    struct str resume; /* link_resume() of the link it had before; absent: none */
 };
 struct link_wait {
     struct list link;         /* on a link's waiters, or in line for a place */
@@ -228,7 +232,13 @@ uint64_t link_generation(const struct link *l);    /* unlike for every link ever
 enum mcp_era link_era(const struct link *l);
 /* True when this link holds state that would be lost with it. */
 bool link_is_stateful(const struct link *l);
-struct str link_remote_id(const struct link *l);
+/* What another process of ours needs to go on with this link's session at an HTTP server, as a text
+ * without control characters, written to `buf` of LINK_RESUME_MAX bytes; absent: it cannot be gone
+ * on with.  It names the server's definition, so the id is never shown to another server. */
+#define LINK_RESUME_MAX 4224
+struct str link_resume(const struct link *l, char *buf);
+/* Why a session that used another link before has lost its state: the `reason` of state-lost. */
+const char *link_lost_reason(const struct link *l);
 /* The open link of this key, if it is still the one of that generation. */
 struct link *upstream_find_link(struct upstream *u, struct str key, uint64_t generation);
 /* Is there a link of this key, open or opening? */
@@ -241,6 +251,11 @@ bool link_takes_level(struct link *l, const char *level);
 struct str link_key(const struct link *l);
 /* Ends the links of this key with every server: whatever runs on them fails, `why` says why. */
 void upstreams_end_links(struct upstreams *s, struct str key, const char *why);
+/* A session is over that used this server by links of this key.  Its link is ended unless it is in
+ * use.  Where another process of ours opened the session at an HTTP server that `resume` is about
+ * (link_resume(); absent: none), that is deleted there: a DELETE, once, that nobody waits for. */
+void upstreams_session_over(struct upstreams *s, struct str server, struct str key,
+                            struct str resume, bool is_ours);
 /* More than one session may be behind it: key "all", "o:…", or a watch. */
 bool link_is_shared(const struct link *l);
 
@@ -278,6 +293,7 @@ struct list_want {
     struct catalog *catalog;
     enum catalog_kind kind;
     unsigned pages;
+    unsigned changes; /* that the link had heard of before */
 };
 /* true: *ret is that list (borrowed; NULL: it cannot be had).  false: `done` comes from the loop.
  */

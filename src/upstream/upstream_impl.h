@@ -13,6 +13,13 @@
 /*   OPENING ──link_opened()──> OPEN ──link_end()──> ENDED (freed at the end of the turn)
  *      └──────────link_end(why)─────────────────────^                                     */
 enum link_state { LINK_OPENING, LINK_OPEN, LINK_ENDED };
+/* How the link before this one of the same key ended (past.c). */
+enum link_past {
+    PAST_NONE,      /* there was none, or it ended by itself: its process or its server did */
+    PAST_RECYCLED,  /* we ended it while it was idle */
+    PAST_FORGOTTEN, /* the server no longer knew its session */
+    PAST_ENDED,     /* we ended it, because what it was opened with had changed */
+};
 
 /* What each call touches comes first: a link for every session is more than stays warm. */
 struct link {
@@ -27,6 +34,8 @@ struct link {
     bool is_probe;                     /* counts against no limit, never shared */
     bool counts;                       /* holds a process: counts against the limits */
     bool is_told;                      /* `pairs` have what its session was told */
+    bool is_resumed;                   /* opened with the id of a session that stands already */
+    enum link_past past;               /* how the one before it ended */
     uint64_t n_odd;                    /* messages that belonged to nobody */
     const struct mcp_version *version; /* negotiated (legacy) */
     struct str remote_id;              /* an HTTP upstream's own session, in mem */
@@ -53,6 +62,7 @@ struct link {
     struct link_place place;            /* at the gate; held 0: none */
     unsigned has_own;                   /* kinds of which its session has a list of its own … */
     struct catalog *own[CATALOG_KINDS]; /* … and those already read */
+    unsigned own_changes;               /* list_changed that it has heard */
     char odd[128];                      /* what the last odd message was */
 };
 
@@ -73,6 +83,7 @@ struct upstream_ops {
 };
 extern const struct upstream_ops upstream_stdio, upstream_remote, upstream_builtin;
 
+#define SAME_TOOLS_MAX 16 /* kinds of clients of one server that are remembered: own.c */
 struct probe;
 struct upstream {
     struct upstreams *set;
@@ -81,6 +92,8 @@ struct upstream {
     const struct server_config *config;
     const struct upstream_ops *ops;
     struct map links;          /* key → struct link */
+    struct map past;           /* key → struct past, how its last link ended … */
+    struct list pasts;         /* … oldest first */
     struct map crashes_of;     /* whose processes crashed → struct crashes … */
     struct list crashes;       /* … by the last one's time */
     int64_t crashing_until_ms; /* somebody's are not started again before */
@@ -95,6 +108,8 @@ struct upstream {
     struct deadline_class call_deadlines; /* config->timeout_ms */
     /* probe */
     struct catalog *catalog;
+    uint64_t same[SAME_TOOLS_MAX];  /* digests of capabilities that do not change its tools … */
+    size_t n_same;                  /* … so many were found, the oldest are replaced */
     unsigned catalog_stale;         /* bits by kind: what has changed since it was read */
     unsigned catalog_refreshing;    /* what of that the probe under way reads */
     int64_t told_ms[CATALOG_KINDS]; /* when listeners were last told of a change */
@@ -133,6 +148,7 @@ struct upstreams {
     struct map ledger;  /* our id → struct pending */
     uint64_t next_id, next_generation;
     unsigned processes, links;
+    bool is_stopping; /* sessions at servers stay, for the Holdfast that is started next */
     struct deadline_class wait_deadlines; /* 5 s in line for a place */
     struct deadline_class tell_deadlines; /* changes held back */
     struct loop_timer *tick;              /* idle links, retired upstreams, back-off */
@@ -146,6 +162,9 @@ struct upstreams {
 };
 
 #define LINK_KEY_WATCH "watch"
+/* What our own initialize declares, a probe's among others. */
+#define OUR_CAPABILITIES                                                                           \
+    "{\"roots\":{\"listChanged\":true},\"sampling\":{},\"elicitation\":{\"form\":{},\"url\":{}}}"
 /* The envelope of our own modern requests. */
 #define MCP_OUR_ENVELOPE                                                                           \
     "\"_meta\":{\"" MCP_KEY_VERSION "\":\"2026-07-28\",\"" MCP_KEY_CAPABILITIES                    \
@@ -182,10 +201,18 @@ void link_end(struct link *l, const struct error *why);
 bool link_is_attended(const struct link *l, bool or_expected);
 void link_forget_own(struct link *l);
 void link_listen_own(struct link *l);
+/* Compares the tools of a link that has just opened with the catalog's, where they may differ.  A
+ * link that goes on with a session at its server does so after its first answer: until then the
+ * server may no longer know the session, and the call would be lost with the list. */
+void link_check_tools(struct link *l);
 void link_receive(struct link *l, struct pending *about, struct str text);
 void pending_fail(struct pending *p, const struct error *err); /* from a transport */
 /* " (it sent …)" when something odd came since the request was sent, else "". */
 const char *pending_odd(const struct pending *p);
+/* past.c */
+void past_note(const struct link *l, const struct error *why); /* it ends, for this reason */
+enum link_past past_take(struct upstream *u, struct str key);
+void past_release(struct upstream *u);
 /* crashes.c */
 void crashes_note(const struct link *l, const struct error *why); /* its process ended by itself */
 must_check bool crashes_allow(const struct upstream *u, const struct link_identity *who,
@@ -194,6 +221,10 @@ void crashes_release(struct upstream *u);
 /* place.c */
 void upstreams_serve(struct upstreams *s);      /* gives free places to those in line */
 void upstream_place_freed(struct upstreams *s); /* the same at the end of the turn */
+/* remote.c */
+/* Deletes the session that `resume` is about, best effort; none that was opened with another
+ * definition of the server. */
+void remote_end_session(struct upstream *u, struct str resume);
 /* upstream.c */
 void upstreams_unref(struct upstreams *s);
 /* false: it is in back-off after failures, or gone from the configuration. */

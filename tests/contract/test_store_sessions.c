@@ -669,3 +669,65 @@ TEST(test_write__an_op_without_principal_or_sense_fails_the_batch)
 {
     on_every_store(no_principal_no_write);
 }
+
+static struct reaped reap_links(struct fixture *f, int64_t now_ms, unsigned links)
+{
+    struct reap_what what = {
+        .now_ms = now_ms, .batch = 10, .writer = 1, .links = links, .mem = f->mem};
+    struct reaped done = {0};
+    what.lease_until_ms = now_ms + 1000;
+    check(f, store_reap(f->store, &what, &done, &f->err));
+    return done;
+}
+
+static void reap_takes_links(struct fixture *f)
+{
+    struct link_row *rows = NULL;
+    struct reaped done;
+    size_t n = 0;
+
+    for (int i = 1; i <= 3; i++)
+        create(f, &alice, i);
+    struct session_row derived = session_row(f, 4);
+    derived.origin = ORIGIN_DERIVED;
+    derived.expires_ms = NOW + HOUR;
+    assert_int_equal(
+        write_one(
+            f,
+            (struct store_op){OP_SESSION_CREATE, &alice, {.session = &derived}, .max_counted = -1}),
+        VERDICT_OK);
+    const char *ids[] = {ID "000001", ID "000002", ID "000003", ID "000004"};
+    for (size_t i = 0; i < countof(ids); i++)
+        assert_int_equal(put_link(f, &alice, ids[i], "files", 7), VERDICT_OK);
+    struct session_row over = {.id = str_of(ids[1]), .status = SESSION_TERMINATED};
+    over.terminated_ms = NOW;
+    assert_int_equal(write_one(f, (struct store_op){OP_SESSION_END, &alice, {.session = &over}}),
+                     VERDICT_OK);
+    done = reap_links(f, NOW, 0);
+    assert_int_equal(done.n_links, 0);
+    assert_int_equal(links(f, &alice, ids[1], &rows), 1); /* nobody asked for them */
+    done = reap_links(f, NOW, 100);
+    assert_int_equal(done.n_links, 1);
+    assert_false(done.more_links);
+    assert_str(done.links[0].session_id, ids[1]);
+    assert_str(done.links[0].server, "files");
+    assert_str(done.links[0].remote_id, "remote");
+    assert_int_equal(done.links[0].writer, 7);
+    assert_int_equal(links(f, &alice, ids[1], &rows), 0);
+    assert_int_equal(links(f, &alice, ids[0], &rows), 1);
+    done.more_links = true;
+    for (int round = 0; round < 10 && done.more_links; round++) {
+        done = reap_links(f, NOW + 25 * HOUR, 1);
+        n += done.n_links;
+        for (size_t i = 0; i < done.n_links; i++)
+            assert_int_equal(done.links[i].remote_id.p != NULL,
+                             !str_eq(done.links[i].session_id, str_of(ids[3])));
+    }
+    assert_false(done.more_links);
+    assert_int_equal(n, 3);
+    assert_int_equal(reap_links(f, NOW + 25 * HOUR, 100).n_links, 0); /* each is told once */
+}
+TEST(test_reap__links_of_sessions_that_are_over_are_deleted_and_told)
+{
+    on_every_store(reap_takes_links);
+}

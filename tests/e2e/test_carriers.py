@@ -92,7 +92,7 @@ def test_injection__survives_kill_9(up):
     reply = client.call('counter', {'session_id': handle})
     assert reply.text == '1' and handle_of(reply) == handle
     assert [b['text'] for b in reply.result['content']][-2:] == [
-        '[holdfast: up was restarted; its earlier state is lost]', f'[session: {handle}]']
+        '[holdfast: Holdfast was restarted; the earlier state of up is lost]', f'[session: {handle}]']
     assert client.call('counter', {'session_id': handle}).text == '2'
 
 

@@ -492,6 +492,31 @@ def test_mcp__sessions_of_traffic_are_seen_and_ended_by_rest(rest):
     assert other['id'] != session['id'] and api.session(session['session_id'])['tool_execution_count'] == 2
 
 
+def test_mcp__the_session_of_an_http_server_is_the_core_session(rest, http_server):
+    web = http_server('web')
+    api = rest({'web': web.entry()})
+
+    def call(name):
+        api.holdfast.client('/mcp/web').call('counter', meta={'session_id': name})
+
+    def issued():
+        fields = [{n.lower(): v for n, v in h['headers']} for h in web.record.heads()]
+        return {f['mcp-session-id'] for f in fields if 'mcp-session-id' in f}
+    call('traffic')
+    session, = api.get('/sessions').json()['sessions']
+    core = wait_for(lambda: api.session(session['session_id']).get('core_session_id'), 'the core session')
+    assert core in issued()
+    api.create(session_id='made', core_session_id='said')
+    call('made')
+    api.create(session_id='patched')
+    api.holdfast.client('/mcp/session').call('context_get', {}, meta={'session_id': 'patched'})
+    api.patch('/sessions/patched', {'core_session_id': 'said'}, headers={'If-Match': '*'})
+    call('patched')
+    call('traffic')
+    wait_for(lambda: len(issued()) >= 3, 'a session for each at the server')
+    assert [api.session(n)['core_session_id'] for n in (session['session_id'], 'made', 'patched')] == [core, 'said', 'said']
+
+
 def test_mcp__a_session_of_traffic_says_where_it_came_from(rest):
     api = rest()
     client = api.holdfast.client(headers={'User-Agent': 'agent/2'})

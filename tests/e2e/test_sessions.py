@@ -64,8 +64,8 @@ def test_session__is_adopted_after_kill_9(holdfast, stdio_server):
     reply = client.call('counter')
     assert reply.status == 200 and reply.text == '1'
     lost = reply.result['_meta']['holdfast/state-lost']
-    assert lost['server'] == 'up' and lost['reason'] == 'child_restarted'
-    assert '[holdfast: up was restarted; its earlier state is lost]' in [b.get('text') for b in reply.result['content']]
+    assert lost['server'] == 'up' and lost['reason'] == 'holdfast_restarted'
+    assert '[holdfast: Holdfast was restarted; the earlier state of up is lost]' in [b.get('text') for b in reply.result['content']]
     again = client.call('counter')
     assert again.text == '2' and 'holdfast/state-lost' not in again.result.get('_meta', {})
 

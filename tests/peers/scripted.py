@@ -12,7 +12,8 @@ objects to be listed as they are, beside the tool `script` and its friends), `ga
 `fails` (method: the words it refuses it with, until the file `mended` exists),
 `page` (items a page), `pad` (`to`: the length of cursors `when` that file exists), `lost` (the
 status for a session it does not know, 404), `lost_text` (its words), `acks` (false: a listen is never acknowledged),
-`honours` (what a listen honours at most).
+`honours` (what a listen honours at most), `needs` (tool: the capability that
+the client's initialize must declare for its session to list that tool; no list_changed is sent about it).
 
 The tool `script` runs `steps`, each an object with one member:
   send MESSAGE      one message on the call's own stream       raw TEXT         the same, as these very characters
@@ -67,7 +68,7 @@ class Peer:
     def __init__(self, server):
         self.server, self.lock = server, threading.Condition()
         self.count, self.answers, self.cancelled = 0, {}, set()
-        self.standalone = queue.Queue()
+        self.standalone, self.capabilities = queue.Queue(), {}
 
     def answered(self, message):
         with self.lock:
@@ -199,8 +200,11 @@ class Server:
     def standalone(self, peer, text):
         raise NotImplementedError
 
-    def list(self, method, params):
+    def list(self, peer, method, params):
         items, start, page = self.lists[method], int(params.get('cursor') or 0), self.shape.get('page', 2000)
+        if method == 'tools/list' and 'needs' in self.shape:
+            needs = self.shape['needs']
+            items = [t for t in items if t['name'] not in needs or needs[t['name']] in peer.capabilities]
         result = {LISTS[method]: items[start:start + page]}
         if start + page < len(items):
             pad = self.shape.get('pad')
@@ -238,13 +242,14 @@ class Server:
         if method in self.shape.get('fails', {}) and not os.path.exists(self.shape.get('mended', '')):
             raise RpcError(self.shape['fails'][method])
         if method == 'initialize' and not self.modern:
+            peer.capabilities = params.get('capabilities') or {}
             return self.hello(params)
         if method == 'server/discover' and self.modern:
             hello = self.hello(params)
             del hello['protocolVersion'], hello['serverInfo']
             return {'supportedVersions': [MODERN], **hello}
         if method in LISTS:
-            return self.list(method, params)
+            return self.list(peer, method, params)
         if method == 'tools/call':
             return self.call(peer, message, send, is_gone)
         if method == 'prompts/get':

@@ -23,17 +23,26 @@ static void end(void)
     sessions_free(home);
 }
 
+static enum link_news note(const char *server, uint64_t generation, bool was_open,
+                           const char *resume)
+{
+    struct link_seen seen = {.generation = generation,
+                             .was_open = was_open,
+                             .resume = str_of(resume),
+                             .reason = "child_restarted"};
+    return session_note_link(session, str_of(server), &seen);
+}
+
 TEST(test_session_links__another_live_end_than_before_is_lost_state)
 {
     begin();
-    assert_int_equal(session_note_link(session, STR("a"), 1, false), LINK_NEWS_FIRST);
-    assert_int_equal(session_note_link(session, STR("a"), 1, true), LINK_NEWS_SAME);
-    assert_int_equal(session_note_link(session, STR("b"), 2, false), LINK_NEWS_FIRST);
-    assert_int_equal(session_note_link(session, STR("a"), 3, false), LINK_NEWS_STATE_LOST);
-    assert_int_equal(session_note_link(session, STR("a"), 3, true),
-                     LINK_NEWS_STATE_LOST); /* until told */
+    assert_int_equal(note("a", 1, false, NULL), LINK_NEWS_FIRST);
+    assert_int_equal(note("a", 1, true, NULL), LINK_NEWS_SAME);
+    assert_int_equal(note("b", 2, false, NULL), LINK_NEWS_FIRST);
+    assert_int_equal(note("a", 3, false, NULL), LINK_NEWS_STATE_LOST);
+    assert_int_equal(note("a", 3, true, NULL), LINK_NEWS_STATE_LOST); /* until told */
     session_link_of(session, STR("a"))->lost = false;
-    assert_int_equal(session_note_link(session, STR("a"), 3, true), LINK_NEWS_SAME);
+    assert_int_equal(note("a", 3, true, NULL), LINK_NEWS_SAME);
     end();
 }
 
@@ -41,16 +50,44 @@ TEST(test_session_links__a_session_loaded_again_goes_on_with_the_link_that_still
 {
     begin();
     session_add_link(session, STR("a"))->stored = true; /* a row of this process */
-    assert_int_equal(session_note_link(session, STR("a"), 5, true), LINK_NEWS_SAME);
+    assert_int_equal(note("a", 5, true, NULL), LINK_NEWS_SAME);
     session_add_link(session, STR("b"))->stored = true;
-    assert_int_equal(session_note_link(session, STR("b"), 6, false), LINK_NEWS_STATE_LOST);
+    assert_int_equal(note("b", 6, false, NULL), LINK_NEWS_STATE_LOST);
     end();
 }
 
 TEST(test_session_links__a_row_of_an_earlier_process_is_lost_state)
 {
     begin();
-    session_add_link(session, STR("a"));
-    assert_int_equal(session_note_link(session, STR("a"), 5, true), LINK_NEWS_STATE_LOST);
+    struct session_link *l = session_add_link(session, STR("a"));
+    l->is_old = l->stored = true; /* the intent of this call has been written meanwhile */
+    assert_int_equal(note("a", 5, true, NULL), LINK_NEWS_STATE_LOST);
+    assert_string_equal(l->reason, "holdfast_restarted");
+    l->lost = false;
+    assert_int_equal(note("a", 6, false, NULL), LINK_NEWS_STATE_LOST);
+    assert_string_equal(l->reason, "child_restarted");
+    end();
+}
+
+TEST(test_session_links__a_row_of_another_node_does_not_blame_a_restart)
+{
+    begin();
+    home->is_shared = true;
+    struct session_link *l = session_add_link(session, STR("a"));
+    l->is_old = true;
+    assert_int_equal(note("a", 5, false, NULL), LINK_NEWS_STATE_LOST);
+    assert_string_equal(l->reason, "child_restarted");
+    end();
+}
+
+TEST(test_session_links__the_same_remote_session_is_the_same_state)
+{
+    begin();
+    struct session_link *l = session_add_link(session, STR("a"));
+    l->is_old = true;
+    session_link_take_resume(l, STR("v d one"));
+    assert_int_equal(note("a", 5, false, "v d one"), LINK_NEWS_SAME);
+    assert_int_equal(note("a", 6, false, "v d other"), LINK_NEWS_STATE_LOST);
+    assert_string_equal(l->reason, "child_restarted");
     end();
 }

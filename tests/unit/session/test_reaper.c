@@ -59,13 +59,20 @@ static void end(struct rig *r)
     clock_set_real();
 }
 
+static unsigned made; /* sessions, by all tests */
+
+static struct str id_of(unsigned number, char buf[40])
+{
+    snprintf(buf, 40, "01890a5d-ac96-774b-bcce-%012x", number);
+    return str_of(buf);
+}
+
 static void add(struct rig *r, unsigned n, int64_t used_ms, int64_t expires_ms)
 {
-    static unsigned number;
     struct error err;
     for (unsigned i = 0; i < n; i++) {
         char id[40];
-        snprintf(id, sizeof(id), "01890a5d-ac96-774b-bcce-%012x", ++number);
+        id_of(++made, id);
         struct session_row row = {.id = str_of(id),
                                   .handle = str_of(id),
                                   .edge_mcp_id = STR("node"),
@@ -118,6 +125,62 @@ TEST(test_reaper__ends_all_that_is_over_however_small_the_batches)
         loop_turn(r.loop);
     assert_int_equal(with_status(&r, SESSION_IDLE), 2);
     end(&r);
+}
+
+/* Gives each of the sessions that add() made last a link that `writer` opened. */
+static void add_links(struct rig *r, unsigned n, int64_t writer)
+{
+    struct error err;
+    char id[40];
+    for (unsigned i = 0; i < n; i++) {
+        struct link_row link = {.session_id = id_of(made - i, id),
+                                .server = STR("far"),
+                                .writer = writer,
+                                .remote_id = STR("2025-11-25 0 remote"),
+                                .opened_ms = START};
+        struct store_op op = {.kind = OP_LINK_PUT, .who = &who, .link = &link};
+        assert_true(store_write(r->store, &op, 1, &err));
+        assert_int_equal(op.verdict, VERDICT_OK);
+    }
+}
+
+static void on_link(void *arg, const struct link_row *row)
+{
+    unsigned *told = arg;
+    assert_str(row->server, "far");
+    assert_str(row->remote_id, "2025-11-25 0 remote");
+    ++*told;
+}
+
+/* Of n links, `first` are told by the first run and the rest by later ones. */
+static void check_runs(unsigned n, int64_t writer, unsigned first)
+{
+    struct rig r;
+    unsigned told = 0;
+    begin(&r, HOUR, 1000);
+    add(&r, n, START, START + HOUR);
+    add_links(&r, n, writer);
+    clock_advance_fake(2 * HOUR);
+    r.reaper = reaper_new(r.loop, r.lanes, r.sessions, &r.config);
+    reaper_tell_links(r.reaper, on_link, &told);
+    for (int i = 0; i < TURNS && told < first; i++)
+        loop_turn(r.loop);
+    for (int i = 0; i < 100; i++) /* time for a batch more than there should be */
+        loop_turn(r.loop);
+    assert_int_equal(told, first);
+    r.config.cleanup_interval_ms = 1; /* now the other runs */
+    reaper_apply(r.reaper, &r.config);
+    for (int i = 0; i < TURNS && told < n; i++)
+        loop_turn(r.loop);
+    assert_int_equal(told, n);
+    end(&r);
+}
+
+TEST(test_reaper__a_run_tells_of_200_links_of_earlier_processes_and_all_of_its_own)
+{
+    check_runs(200, 7, 200);
+    check_runs(350, 7, 200);
+    check_runs(350, 1, 350);
 }
 
 TEST(test_reaper__a_run_that_fails_is_counted_and_the_next_one_comes)

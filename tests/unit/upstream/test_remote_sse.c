@@ -296,7 +296,6 @@ TEST(test_remote_sse__the_link_ends_with_its_channel)
     begin(&w);
     struct http_request *channel = begin_link(&w, &k);
     assert_true(link_is_stateful(k.link));
-    assert_non_null(link_remote_id(k.link).p);
     asking_send(&a, k.link, "tools/call");
     answer(world_take(&w, "tools/call"), 202, NULL, "");
     http_stream_end(channel);
