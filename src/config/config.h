@@ -186,6 +186,7 @@ struct config {
     size_t n_meta_carriers;
     struct str *header_carriers;
     size_t n_header_carriers;
+    bool client_ids; /* one value in header, query or _meta is one session */
     int64_t session_default_ttl_ms, session_idle_ms;
     int64_t session_max_per_tenant;
     int64_t cleanup_interval_ms;

@@ -162,6 +162,14 @@ static const struct js_field carrier_fields[] = {
      LIST(header_carriers),
      .max_items = CONFIG_CARRIERS_MAX,
      .help = "Request headers that name a session, beside Mcp-Session-Id and mcp-client-id."},
+    {.name = "client_ids",
+     .kind = JS_BIND_BOOL,
+     AT(client_ids),
+     .default_text = "false",
+     .help = "Clients may choose their session ids: any value of the Mcp-Session-Id header or of "
+             "?session_id= names a session of its owner, and the same value names the same session "
+             "whether it stands in the header, in the query or in a key of _meta. Values shaped "
+             "like ids that Holdfast issues must be known ones."},
     {0},
 };
 

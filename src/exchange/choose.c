@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which session a call belongs to.  Carriers in order: the tool argument session_id (built-ins and
- * injected handles) → the session linked to the transport → the handle in header or query → _meta
- * keys → headers and client id → derived (owner, client, 30 minutes idle).  The transport is linked
- * by its first call. */
+ * injected handles) → the session linked to the transport → the handle in header or query, or with
+ * carriers.client_ids any other value there → _meta keys → headers and client id → derived (owner,
+ * client, 30 minutes idle).  The transport is linked by its first call. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
@@ -29,7 +29,9 @@ static enum step_result ask(struct exchange *x, enum session_by by, struct str c
     q->who = &x->who;
     q->carrier = carrier;
     q->name = name;
-    q->or_handle = by == BY_KEY && str_starts(carrier, STR("meta:"));
+    bool is_client_id = by == BY_KEY && str_eq(carrier, STR(CARRIER_CLIENT_ID));
+    q->or_handle = is_client_id || (by == BY_KEY && str_starts(carrier, STR("meta:")));
+    q->former = is_client_id ? x->config : NULL;
     q->done = on_query;
     return session_find(x->sv->sessions, q) ? STEP_NEXT : STEP_WAIT;
 }
@@ -116,6 +118,11 @@ enum step_result exchange_find_transport(struct exchange *x)
                               : exchange_refuse(x, 400, -32600,
                                                 "%.*s is about a session; send its Mcp-Session-Id",
                                                 STR_ARG(x->verb));
+    if (x->config->client_ids && x->has_message && !token_looks_like_transport_id(id) &&
+        !token_looks_like_handle(id)) {
+        x->key = carrier_name(id, x->mem); /* the client chose it */
+        return STEP_NEXT;
+    }
     log_debug("request names a session", LS("session_id", id));
     if (ask(x, token_looks_like_handle(id) ? BY_HANDLE : BY_TRANSPORT, STR_NONE, id) == STEP_WAIT)
         return STEP_WAIT;
@@ -263,7 +270,8 @@ static struct carrier carrier_of(const struct exchange *x)
     struct carrier c;
 
     if (x->key.p && x->era == MCP_LEGACY)
-        return (struct carrier){STR("messages"), x->key};
+        return (struct carrier){
+            x->config->client_ids ? STR(CARRIER_CLIENT_ID) : STR(CARRIER_MESSAGES), x->key};
     c = carrier_in_meta(x->config, &x->msg, x->mem);
     if (!c.name.p)
         c = carrier_in_headers(x->config, x->head, x->mem);
@@ -369,38 +377,61 @@ static enum step_result use_any(struct exchange *x)
     return STEP_NEXT;
 }
 
-static void decide_link(struct exchange *x, const struct js_node *named)
+static void decide_link(struct exchange *x, bool is_named)
 {
     if (x->transport)
         x->call.links_transport = x->transport->session == x->session
                                       ? !x->transport->link_stored
-                                      : !(x->transport->session && js_type_is(named, JS_STRING));
+                                      : !(x->transport->session && is_named);
+}
+
+static struct str without_blanks(struct str s)
+{
+    while (s.n && strchr(" \t\r\n", s.p[0]))
+        s = str_n(s.p + 1, s.n - 1);
+    while (s.n && strchr(" \t\r\n", s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+/* The handle in the argument session_id; absent when it is not there, or empty.  Models copy the
+ * whole line of a result: "[session: ses_…]". */
+static struct str named_handle(struct exchange *x)
+{
+    static const struct str before = {"[session:", 9};
+    const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
+    const struct js_node *named = js_get(&x->msg.doc, arguments, STR("session_id"));
+    struct str text;
+
+    if (!js_type_is(named, JS_STRING))
+        return STR_NONE;
+    text = without_blanks(js_text(&x->msg.doc, named, x->mem));
+    if (str_starts(text, before) && text.p[text.n - 1] == ']')
+        text = without_blanks(str_n(text.p + before.n, text.n - before.n - 1));
+    return text.n ? text : STR_NONE;
 }
 
 enum step_result exchange_choose_profile_session(struct exchange *x, bool only_looks)
 {
-    const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
-    const struct js_node *named = js_get(&x->msg.doc, arguments, STR("session_id"));
+    struct str named = named_handle(x);
     enum step_result result;
 
     if (!x->injects)
-        x->injects = !js_type_is(named, JS_STRING) && carries_nothing(x);
+        x->injects = !named.p && carries_nothing(x);
     if (x->injects && only_looks)
         return STEP_NEXT;
-    result = js_type_is(named, JS_STRING) ? use_argument(x, js_text(&x->msg.doc, named, x->mem))
-                                          : use_any(x);
+    result = named.p ? use_argument(x, named) : use_any(x);
     if (result == STEP_NEXT)
-        decide_link(x, named);
+        decide_link(x, named.p != NULL);
     return result;
 }
 
 enum step_result exchange_choose_session(struct exchange *x)
 {
-    const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
-    const struct js_node *named = js_get(&x->msg.doc, arguments, STR("session_id"));
+    struct str named = named_handle(x);
     const struct catalog_item *tool = x->item =
         x->method->service == SERVE_CALL ? catalog_tool(x->catalog, x->tool) : NULL;
-    bool is_named = js_type_is(named, JS_STRING) && x->call.session_named == NAMED_NONE;
+    bool is_named = named.p && x->call.session_named == NAMED_NONE;
     enum step_result result;
 
     if (upstream_config(x->up)->kind == SERVER_BUILTIN)
@@ -409,10 +440,14 @@ enum step_result exchange_choose_session(struct exchange *x)
         x->injects =
             tool && !tool->owns_session_id && exchange_injects_handles(x, x->up, x->catalog);
     if (is_named && tool && (x->builtin || x->injects))
-        result = use_argument(x, js_text(&x->msg.doc, named, x->mem));
+        result = use_argument(x, named);
     else
         result = use_any(x);
-    if (result == STEP_NEXT)
-        decide_link(x, named);
+    if (result == STEP_NEXT) {
+        decide_link(x, named.p != NULL);
+        if (x->injects) /* the argument is ours, also when it is empty, and so is the answer to it
+                         */
+            x->tells_handle = x->call.drop_session_id = true;
+    }
     return result;
 }

@@ -275,20 +275,6 @@ void sse2024_open(struct sse2024 *all, struct http_request *r)
     identify_request(all->sv->identity, all->sv->config, r, STR_NONE, open_identified, all);
 }
 
-/* ?session_id=X, decoded; absent when there is none, or none that can be read. */
-static struct str session_key(struct http_request *r)
-{
-    unsigned count = 0;
-    struct str query = r->head->query.p ? r->head->query : STR("");
-    struct str value = http_query_get(query, STR("session_id"), &count);
-
-    if (count != 1 || !value.n)
-        return STR_NONE;
-    char *text = arena_alloc(r->mem, value.n);
-    int n = http_percent_decode(value, text, false);
-    return n > 0 ? str_n(text, (size_t)n) : STR_NONE;
-}
-
 /* The open stream that X names for whoever posts; a foreign one is like none. */
 static struct sse_stream *find(struct sse2024 *all, struct http_request *r,
                                const struct principal *who, struct str key)
@@ -338,12 +324,13 @@ static void post_identified(void *arg, struct http_request *r, const struct prin
                             const struct identify *q unused_arg)
 {
     struct sse2024 *all = arg;
-    struct str key = session_key(r);
+    struct str key = STR_NONE;
 
-    if (!key.p) {
+    if (!carrier_transport_id(r->head, r->mem, &key) || !key.n) {
         refuse(r, 400, -32600, STR_NONE,
-               "POST /mcp/messages needs one ?session_id=, the one that the endpoint event of "
-               "GET /sse names or any other string that stands for your session");
+               "POST /mcp/messages needs one session id, in ?session_id= or in the Mcp-Session-Id "
+               "header: the one that the endpoint event of GET /sse names, or any other string "
+               "that stands for your session; where both are sent they must be equal");
         return;
     }
     struct sse_stream *s = find(all, r, who, key);

@@ -274,6 +274,36 @@ static bool is_within_quota(struct api_call *c)
     return false;
 }
 
+static bool takes_query(const struct api_operation *op, struct str name)
+{
+    for (const struct api_param *p = op->params; p && p->name; p++)
+        if (strcmp(p->in, "query") == 0 && str_eq(name, str_of(p->name)))
+            return true;
+    return false;
+}
+
+/* A parameter that is not read would silently give another answer than the one asked for. */
+static bool has_known_query(struct api_call *c)
+{
+    struct str query = c->http->head->query;
+
+    while (query.p) {
+        struct str pair = str_split(&query, '&'), name = str_split(&pair, '=');
+        if (!name.n || takes_query(c->op, name))
+            continue;
+        struct str known = STR("");
+        for (const struct api_param *p = c->op->params; p && p->name; p++)
+            if (strcmp(p->in, "query") == 0)
+                known =
+                    arena_printf(c->mem, "%.*s%s%s", STR_ARG(known), known.n ? ", " : "", p->name);
+        api_refuse(c, ERR_BAD_INPUT, "there is no query parameter \"%.*s\" here; %s%.*s",
+                   STR_ARG(str_cut(name, 64)), known.n ? "take one of: " : "this path takes none",
+                   STR_ARG(known));
+        return false;
+    }
+    return true;
+}
+
 static void on_identified(void *arg, struct http_request *r, const struct principal *who,
                           const struct identify *q)
 {
@@ -304,6 +334,8 @@ static void on_identified(void *arg, struct http_request *r, const struct princi
     else if (!may(c))
         api_problem(c, ERR_DENIED, "access denied",
                     "The role auditor reads and changes nothing; use another key.", STR_NONE);
+    else if (unlikely(c->http->head->query.p != NULL) && !has_known_query(c))
+        return;
     else if (c->op->is_once && key.p)
         begin_once(c, key);
     else

@@ -174,6 +174,7 @@ bool api_has_sessions(const struct api_call *c);
 /* sessions.c */
 void api_create_session(struct api_call *c);
 void api_list_sessions(struct api_call *c);
+void api_list_active_sessions(struct api_call *c);
 void api_get_session(struct api_call *c);
 void api_get_session_by_id(struct api_call *c);
 void api_patch_session(struct api_call *c);

@@ -36,6 +36,11 @@ static const char *const outcomes[] = {"ok",        "tool_error", "error",      
         .name = "cursor", .in = "query", .type = "string", .min = 1, .max = 200,                   \
         .help = "next_cursor of the page before."                                                  \
     }
+#define PARAM_CLIENT_TYPE                                                                          \
+    {                                                                                              \
+        .name = "client_type", .in = "query", .type = "string",                                    \
+        .help = "Only sessions of this client_type: claude-code, ide, agent or cli."               \
+    }
 #define PARAM_IF_NONE_MATCH                                                                        \
     {                                                                                              \
         .name = "If-None-Match", .in = "header", .type = "string",                                 \
@@ -75,14 +80,12 @@ static const struct api_param list_params[] = {
      .type = "string",
      .default_text = "active,idle",
      .help = "Statuses with commas between them (active, idle, expired, terminated), or all."},
-    {.name = "client_type",
-     .in = "query",
-     .type = "string",
-     .help = "Only sessions of this client_type."},
+    PARAM_CLIENT_TYPE,
     PARAM_LIMIT,
     PARAM_CURSOR,
     {0},
 };
+static const struct api_param active_params[] = {PARAM_CLIENT_TYPE, PARAM_LIMIT, PARAM_CURSOR, {0}};
 static const struct api_param patch_params[] = {
     PARAM_SESSION,
     {.name = "If-Match",
@@ -276,6 +279,11 @@ static const struct api_member session_members[] = {
     {"terminated_at", "string", NULL, false, "date-time", NULL, "When it ended."},
     {"termination_reason", "string", NULL, false, NULL, NULL, "Why it ended."},
     {"origin", "string", NULL, true, NULL, origins, "How it came to be."},
+    {"is_expired", "boolean", NULL, true, NULL, NULL, "Its life is over."},
+    {"should_refresh", "boolean", NULL, true, NULL, NULL,
+     "It is live, and a fifth of its life or less is left."},
+    {"session_age", "integer", NULL, true, NULL, NULL,
+     "Seconds since it was made. It does not count for the ETag."},
     {0},
 };
 static const struct api_member auth_members[] = {
@@ -465,6 +473,9 @@ const struct api_operation api_operations[] = {
     {OP("GET", SESSIONS, "listSessions", API_READ, api_list_sessions,
         "The tenant's sessions (admin, auditor) or one's own, newest first."),
      .params = list_params, .answers = list_answers},
+    {OP("GET", SESSIONS "/active", "listActiveSessions", API_READ, api_list_active_sessions,
+        "Those of them that are active, without the idle ones."),
+     .params = active_params, .answers = list_answers},
     {OP("GET", SESSIONS "/metrics", "getSessionMetrics", API_READ, api_session_metrics,
         "Sessions in numbers."),
      .params = since_params, .answers = totals_answers},

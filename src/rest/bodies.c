@@ -18,7 +18,7 @@ static const struct api_kind
     kind_text = {.type = "string"},
     kind_nullable = {.type = "string", .is_nullable = true},
     kind_session_id = {.type = "string",
-                       .pattern = "^(?!(\\.{1,2}|metrics|by-id|import)$)"
+                       .pattern = "^(?!(\\.{1,2}|metrics|by-id|import|active)$)"
                                   "[!\"$&-.0-9:;<=>@A-Z\\[\\]^_`a-z{|}~]{0,255}$"},
     kind_uuid = {.type = "string", .format = "uuid"},
     kind_uuid_nullable = {.type = "string", .format = "uuid", .is_nullable = true},
@@ -67,7 +67,8 @@ bool body_read_text(const struct js_binding *b, const struct js_field *f,
 
 bool session_id_is_fit(struct str id)
 {
-    static const struct str reserved[] = {{"metrics", 7}, {"by-id", 5}, {"import", 6}};
+    static const struct str reserved[] = {
+        {"metrics", 7}, {"by-id", 5}, {"import", 6}, {"active", 6}};
 
     if (!id.n || id.n > SESSION_ID_MAX)
         return false;
@@ -94,7 +95,7 @@ static bool read_session_id(const struct js_binding *b, const struct js_field *f
     if (!text.p || !session_id_is_fit(text))
         return js_bind_fault(b, value, err,
                              "\"%s\" must be 1 to %d visible ASCII characters without / ? # %% and "
-                             "\\, and none of: metrics, by-id, import",
+                             "\\, and none of: metrics, by-id, import, active",
                              f->name, SESSION_ID_MAX);
     *(struct str *)place = text;
     return true;
@@ -140,19 +141,12 @@ static bool read_uuid(const struct js_binding *b, const struct js_field *f,
 }
 
 /* The four of the first API, and what its clients call an editor. */
-static bool read_client_type(const struct js_binding *b, const struct js_field *f,
-                             const struct js_node *value, void *place, struct error *err)
+bool client_type_parse(struct str text, struct str *ret, struct error *err)
 {
     static const struct {
         const char *alias, *type;
     } aliases[] = {{"vscode", "ide"}, {"cursor", "ide"}, {"jetbrains", "ide"}};
-    const struct api_kind *kind = f->data;
-    struct str *ret = place, text = js_text(b->doc, value, b->mem);
 
-    if ((value->type == JS_NULL && kind->is_nullable) || (text.p && text.n == 0)) {
-        *ret = STR_NONE;
-        return true;
-    }
     for (size_t i = 0; i < countof(aliases); i++)
         if (str_ieq(text, str_of(aliases[i].alias)))
             text = str_of(aliases[i].type);
@@ -163,6 +157,19 @@ static bool read_client_type(const struct js_binding *b, const struct js_field *
         }
     return error_set(err, ERR_UNKNOWN_CLIENT_TYPE,
                      "unknown client_type; use claude-code, ide, agent or cli, or leave it out");
+}
+
+static bool read_client_type(const struct js_binding *b, const struct js_field *f,
+                             const struct js_node *value, void *place, struct error *err)
+{
+    const struct api_kind *kind = f->data;
+    struct str *ret = place, text = js_text(b->doc, value, b->mem);
+
+    if ((value->type == JS_NULL && kind->is_nullable) || (text.p && text.n == 0)) {
+        *ret = STR_NONE;
+        return true;
+    }
+    return client_type_parse(text, ret, err);
 }
 
 static bool read_ttl(const struct js_binding *b, const struct js_field *f,

@@ -68,6 +68,8 @@ bool body_read_text(const struct js_binding *b, const struct js_field *f,
                     const struct js_node *value, void *place, struct error *err);
 /* The columns that a member of a PATCH writes (enum session_field); 0: none. */
 unsigned body_patch_column(const struct js_field *field);
+/* claude-code, ide, agent or cli; also by the names of editors. */
+must_check bool client_type_parse(struct str text, struct str *ret, struct error *err);
 /* May a client name its session so?  Visible ASCII without / ? # %, at most 255, not reserved. */
 bool session_id_is_fit(struct str id);
 bool text_is_uuid(struct str text);

@@ -180,7 +180,11 @@ static const char *check_names(const struct config *c, struct http_request *r)
     if (!c->listens_on_loopback && !r->is_tls && !peer_is_trusted_proxy(c, r))
         return "only the proxies that \"trusted_proxies\" names may connect here";
     if (!host_is_allowed(c, client_host(c, r)))
-        return "this Host is not one of ours; use a loopback name, or set \"public_url\"";
+        return arena_printf(r->mem,
+                            "the Host \"%.*s\" is not one of ours: use a loopback name or that of "
+                            "\"public_url\"; a proxy in front must pass the client's Host on",
+                            STR_ARG(str_cut(client_host(c, r), 100)))
+            .p;
     if (origin.p &&
         (http_header_count(r->head, STR("origin")) > 1 || !origin_is_allowed(c, origin)))
         return "this Origin is not allowed; add it to \"origins\" if it should be";

@@ -59,6 +59,17 @@ static void fill_row(struct api_call *c, struct creating *k)
     };
 }
 
+static struct str with_age(struct str json, int64_t created_ms, struct arena *mem)
+{
+    struct buf out;
+
+    buf_init(&out, 2 * 1024 * 1024);
+    session_add_age(&out, json, created_ms);
+    struct str text = arena_dup(mem, buf_str(&out));
+    buf_release(&out);
+    return text;
+}
+
 static struct str session_text(const struct session_row *row, struct arena *mem)
 {
     struct js_writer w;
@@ -139,7 +150,7 @@ static void create_now(struct api_call *c)
     api_prepare(c, 201,
                 arena_printf(c->mem, "Location: /api/v1/sessions/%.*s\r\nETag: %s\r\n",
                              STR_ARG(api_in_path(c, k->row.handle)), tag),
-                text);
+                with_age(text, k->row.created_ms, c->mem));
     api_session(c, on_created);
     registry_create(c->sv->registry, &c->reg, &k->row, api_max_sessions(c));
 }
@@ -188,7 +199,8 @@ static void on_got(struct registry_call *reg)
     n = 6 + (int)reg->tag.n;
     line[n++] = '\r';
     line[n++] = '\n';
-    api_reply(c, is_known ? 304 : 200, str_n(line, (size_t)n), reg->json);
+    api_reply(c, is_known ? 304 : 200, str_n(line, (size_t)n),
+              is_known ? STR_NONE : with_age(reg->json, reg->row->created_ms, c->mem));
 }
 
 void api_get_session(struct api_call *c)
@@ -210,6 +222,7 @@ void api_get_session_by_id(struct api_call *c)
 /* List. */
 
 struct listing {
+    const char *path; /* of the list, for the next page's link */
     struct session_filter filter;
     int64_t limit;
     struct str about, query; /* what is asked: for the cursor, and for the next page's link */
@@ -249,16 +262,28 @@ static struct str statuses_text(unsigned statuses, struct arena *mem)
     return statuses ? text : STR("all");
 }
 
-static bool read_listing(struct api_call *c, struct listing *l)
+static bool read_client_type(struct api_call *c, struct str *ret)
+{
+    struct error err;
+
+    if (!api_query(c, "client_type", ret))
+        return false;
+    if (!ret->p || client_type_parse(*ret, ret, &err))
+        return true;
+    api_refuse(c, err.code, "%s", err.text);
+    return false;
+}
+
+static bool read_listing(struct api_call *c, struct listing *l, unsigned statuses)
 {
     struct str status, type, cursor;
 
-    if (!api_query(c, "status", &status) || !api_query(c, "client_type", &type) ||
+    if (!api_query(c, "status", &status) || !read_client_type(c, &type) ||
         !api_query(c, "cursor", &cursor) ||
         !api_query_number(c, "limit", 1, STORE_PAGE_MAX, PAGE_DEFAULT, &l->limit))
         return false;
     l->filter = (struct session_filter){
-        .statuses = 1u << SESSION_ACTIVE | 1u << SESSION_IDLE,
+        .statuses = statuses,
         .client_type = type,
         .now_ms = clock_life_ms(),
         .idle_ms = api_idle_ms(c),
@@ -266,7 +291,6 @@ static bool read_listing(struct api_call *c, struct listing *l)
     if (status.p && !read_statuses(c, status, &l->filter.statuses))
         return false;
     l->about = arena_printf(c->mem, "sessions %u %.*s", l->filter.statuses, STR_ARG(type));
-    /* Only a client_type that sessions have leads to a next page, so it is fit for a URL. */
     l->query = arena_printf(c->mem, "limit=%lld%s%.*s%s%.*s", (long long)l->limit,
                             status.p ? "&status=" : "",
                             STR_ARG(status.p ? statuses_text(l->filter.statuses, c->mem) : status),
@@ -291,14 +315,15 @@ static void on_listed(struct registry_call *reg)
         return;
     }
     size_t n = page_cut(reg, l->limit, &more);
-    place.url = arena_printf(c->mem, "/api/v1/sessions?%.*s", STR_ARG(l->query));
+    place.url = arena_printf(c->mem, "%s?%.*s", l->path, STR_ARG(l->query));
     buf_init(&out, 64u * 1024 * 1024);
     js_begin(&w, &out);
     js_object(&w);
     js_key(&w, STR("sessions"));
     js_array(&w);
     for (size_t i = 0; i < n; i++)
-        session_to_json(&reg->rows[i], &w);
+        js_raw_value(
+            &w, with_age(session_text(&reg->rows[i], c->mem), reg->rows[i].created_ms, c->mem));
     js_array_end(&w);
     struct str link = page_end(&place, &w, n, more ? reg->rows[n - 1].id : STR_NONE, c->mem);
     struct str body = arena_dup(c->mem, buf_str(&out));
@@ -306,16 +331,27 @@ static void on_listed(struct registry_call *reg)
     api_reply(c, 200, link, body);
 }
 
-void api_list_sessions(struct api_call *c)
+static void list_sessions(struct api_call *c, unsigned statuses)
 {
     struct listing *l = arena_new_of(c->mem, struct listing);
 
     c->args = l;
-    if (!read_listing(c, l))
+    l->path = c->op->pattern;
+    if (!read_listing(c, l, statuses))
         return;
     api_session(c, on_listed);
     registry_list(c->sv->registry, &c->reg, &l->filter,
                   (unsigned)l->limit + (l->limit < STORE_PAGE_MAX));
+}
+
+void api_list_sessions(struct api_call *c)
+{
+    list_sessions(c, 1u << SESSION_ACTIVE | 1u << SESSION_IDLE);
+}
+
+void api_list_active_sessions(struct api_call *c)
+{
+    list_sessions(c, 1u << SESSION_ACTIVE);
 }
 
 /* Change. */

@@ -191,8 +191,8 @@ static const struct builtin_tool tools[] = {
             "{\"name\":\"context_get\",\"description\":\"Returns the context document of this "
             "session: a JSON object that every client sharing the session sees, with the etag "
             "that context_update asks for. It is empty, with etag 0, until somebody writes it.\","
-            "\"inputSchema\":{\"type\":\"object\",\"properties\":{" SESSION_PROPERTY
-            "}}," OUTPUT_SCHEMA ",\"annotations\":{\"readOnlyHint\":true}}",
+            "\"inputSchema\":{\"type\":\"object\",\"additionalProperties\":false,\"properties\":"
+            "{" SESSION_PROPERTY "}}," OUTPUT_SCHEMA ",\"annotations\":{\"readOnlyHint\":true}}",
         .run = run_get,
     },
     {
@@ -202,7 +202,8 @@ static const struct builtin_tool tools[] = {
             "session and returns it. Give either context, the whole new document, or patch, a JSON "
             "merge patch (members that are null are removed). Give the etag that context_get "
             "returned; the change is refused when somebody else was faster. At most 1 MiB.\","
-            "\"inputSchema\":{\"type\":\"object\",\"properties\":{\"context\":{\"type\":\"object\","
+            "\"inputSchema\":{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"
+            "\"context\":{\"type\":\"object\","
             "\"description\":\"The whole new document.\"},\"patch\":{\"type\":\"object\","
             "\"description\":\"What changes (JSON merge patch).\"},\"etag\":{\"type\":\"string\","
             "\"description\":\"From context_get; may be left out while there is no "

@@ -37,9 +37,16 @@ struct carrier carrier_in_meta(const struct config *c, const struct mcp_message 
             v = js_get(&m->doc, v, mc->path[k]);
         struct str name = name_of(m, v, mem);
         if (name.p)
-            return (struct carrier){mc->label, name};
+            return (struct carrier){c->client_ids ? STR(CARRIER_CLIENT_ID) : mc->label, name};
     }
     return (struct carrier){STR_NONE, STR_NONE};
+}
+
+struct str carrier_former_label(const struct config *c, size_t i)
+{
+    if (i == 0)
+        return STR(CARRIER_MESSAGES);
+    return i <= c->n_meta_carriers ? c->meta_carriers[i - 1].label : STR_NONE;
 }
 
 struct carrier carrier_in_headers(const struct config *c, const struct http_head *head,

@@ -4,6 +4,7 @@
  *
  * The reaper runs only now and then, so the store may remember what is over; an expired session or
  * transport reads as a missing one. */
+#include "session/carrier.h"
 #include "session/session_impl.h"
 
 #include "base/clock.h"
@@ -37,6 +38,19 @@ static bool read_session_and_links(struct session_query *q, struct store *store)
                           &q->job.err);
 }
 
+static bool read_by_key(struct session_query *q, struct store *store, struct error *err)
+{
+    struct str label = q->carrier;
+
+    for (size_t i = 0; label.p && !q->session_row; i++) {
+        if (!store_session_by_key(store, q->who, label, q->name, q->mem, &q->session_row, err))
+            return false;
+        label = q->former ? carrier_former_label(q->former, i) : STR_NONE;
+    }
+    return q->session_row || !q->or_handle ||
+           store_session_by_handle(store, q->who, q->name, q->mem, &q->session_row, err);
+}
+
 /* On the lookup lane. */
 static bool run_lookup(struct read_job *job, struct store *store)
 {
@@ -47,11 +61,7 @@ static bool run_lookup(struct read_job *job, struct store *store)
         return store_session_by_handle(store, q->who, q->name, q->mem, &q->session_row, err) &&
                read_session_and_links(q, store);
     if (q->by == BY_KEY)
-        return store_session_by_key(store, q->who, q->carrier, q->name, q->mem, &q->session_row,
-                                    err) &&
-               (q->session_row || !q->or_handle ||
-                store_session_by_handle(store, q->who, q->name, q->mem, &q->session_row, err)) &&
-               read_session_and_links(q, store);
+        return read_by_key(q, store, err) && read_session_and_links(q, store);
     if (!store_transport_get(store, q->who, q->hash, q->mem, &q->transport_row, err))
         return false;
     if (!q->transport_row || !q->transport_row->session_id.p)

@@ -203,7 +203,7 @@ void registry_touch(struct registry_call *c, const struct session_row *row, bool
 /* How a row reads now, and until when. */
 static int64_t settle(struct session_row *row, int64_t idle_ms)
 {
-    int64_t now = clock_life_ms(), until;
+    int64_t now = clock_life_ms(), until, due = session_refresh_due_ms(row);
 
     session_row_settle(row, now);
     session_row_settle_idle(row, now, idle_ms);
@@ -212,7 +212,7 @@ static int64_t settle(struct session_row *row, int64_t idle_ms)
     until = row->expires_ms ? row->expires_ms : INT64_MAX;
     if (row->status == SESSION_ACTIVE && row->last_activity_ms + idle_ms < until)
         until = row->last_activity_ms + idle_ms;
-    return until;
+    return due > now && due < until ? due : until;
 }
 
 static void write_json(struct kept_row *k, int64_t idle_ms)

@@ -199,6 +199,9 @@ struct session_query {
     struct str name;    /* Mcp-Session-Id, handle, or the key under `carrier` */
     struct str carrier; /* with BY_KEY */
     bool or_handle;     /* with BY_KEY: when there is none of this key, the name may be a handle */
+    /* With BY_KEY, or NULL: when there is none of this key, the name is looked for under the labels
+     * that it had before carriers.client_ids.  Borrowed until `done`. */
+    const struct config *former;
     void (*done)(struct session_query *q);
     /* Out; absent things are NULL.  References are the caller's. */
     struct session *session;

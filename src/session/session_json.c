@@ -45,8 +45,25 @@ static void context_to_json(struct str sealed, struct js_writer *w)
     arena_free(mem);
 }
 
+int64_t session_refresh_due_ms(const struct session_row *row)
+{
+    int64_t life = row->ttl_ms ? row->ttl_ms : row->expires_ms - row->last_activity_ms;
+
+    return row->expires_ms ? row->expires_ms - life / 5 : INT64_MAX;
+}
+
+void session_add_age(struct buf *out, struct str json, int64_t created_ms)
+{
+    int64_t age = clock_life_ms() - created_ms;
+
+    buf_add(out, json.p, json.n - 1); /* without its closing brace */
+    buf_addf(out, ",\"session_age\":%lld}", (long long)(age > 0 ? age / 1000 : 0));
+}
+
 void session_to_json(const struct session_row *row, struct js_writer *w)
 {
+    bool is_live = row->status == SESSION_ACTIVE || row->status == SESSION_IDLE;
+
     js_object(w);
     js_kv_string(w, "id", row->id);
     js_kv_string(w, "session_id", row->handle);
@@ -74,6 +91,8 @@ void session_to_json(const struct session_row *row, struct js_writer *w)
     json_kv_time(w, "terminated_at", row->terminated_ms);
     js_kv_string(w, "termination_reason", row->termination_reason);
     js_kv_string(w, "origin", str_of(session_origin_name(row->origin)));
+    js_kv_bool(w, "is_expired", row->status == SESSION_EXPIRED);
+    js_kv_bool(w, "should_refresh", is_live && clock_life_ms() >= session_refresh_due_ms(row));
     js_object_end(w);
 }
 

@@ -7,7 +7,13 @@
 #include "json/write.h"
 #include "store/store.h"
 
+/* As the row reads now.  session_age is not among its members: it changes every second, and an
+ * entity tag is a digest of this text. */
 void session_to_json(const struct session_row *row, struct js_writer *w);
+/* That text with session_age, the whole seconds since the session was made. */
+void session_add_age(struct buf *out, struct str json, int64_t created_ms);
+/* From when on its client should refresh it: four fifths of its life are over. */
+int64_t session_refresh_due_ms(const struct session_row *row);
 void execution_row_to_json(const struct execution_row *row, struct js_writer *w);
 void session_totals_to_json(const struct session_totals *totals, struct js_writer *w);
 /* RFC 3339 with milliseconds; 0 writes nothing. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define MAX_BUILTINS 8
+#define UNKNOWN_SHOWN 64 /* bytes of a parameter's name that a refusal repeats */
 #define MAX_RESULT (32u * 1024 * 1024)
 
 static struct {
@@ -181,6 +182,39 @@ static void take_caller(struct answer *a, const struct outgoing *out)
     a->call.named = out->session_named;
 }
 
+/* Where the schema in the tool's definition is closed, it holds for every tool alike: a misspelt
+ * parameter is refused by name instead of being passed over. */
+static bool takes_arguments(struct answer *a, const struct builtin_tool *t)
+{
+    const struct js_doc *args = a->call.doc;
+    struct js_doc doc;
+    struct buf text;
+
+    if (!a->call.arguments ||
+        !js_parse(str_of(t->definition), &js_limits_upstream, a->mem, &doc, NULL))
+        return true;
+    const struct js_node *schema = js_get(&doc, js_root(&doc), STR("inputSchema"));
+    const struct js_node *known = js_get(&doc, schema, STR("properties"));
+    const struct js_node *key = js_first(args, a->call.arguments);
+    if (!js_type_is(js_get(&doc, schema, STR("additionalProperties")), JS_FALSE))
+        return true;
+    while (key && js_get(&doc, known, js_text(args, key, a->mem)))
+        key = js_next(args, a->call.arguments, js_value_of(key));
+    if (!key)
+        return true;
+    struct str name = str_cut(js_text(args, key, a->mem), UNKNOWN_SHOWN);
+    buf_init(&text, MAX_RESULT);
+    buf_addf(&text, "Unknown parameter: %.*s. %s takes", STR_ARG(name), t->name);
+    for (const struct js_node *k = js_first(&doc, known); k;
+         k = js_next(&doc, known, js_value_of(k)))
+        buf_addf(&text, "%s %.*s", k == js_first(&doc, known) ? "" : ",",
+                 STR_ARG(js_text(&doc, k, a->mem)));
+    buf_addz(&text, ".");
+    builtin_text(&a->call, buf_str(&text), true);
+    buf_release(&text);
+    return false;
+}
+
 static void answer_call(struct answer *a, struct builtin_link *b, const struct outgoing *out)
 {
     const struct mcp_message *m = &a->message;
@@ -199,7 +233,8 @@ static void answer_call(struct answer *a, struct builtin_link *b, const struct o
     a->call.arg = b->arg;
     a->call.result = answer_begin(a, "result");
     take_caller(a, out);
-    t->run(&a->call);
+    if (takes_arguments(a, t))
+        t->run(&a->call);
     if (!a->call.waits)
         buf_addc(&a->text, '}');
 }

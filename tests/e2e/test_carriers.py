@@ -6,6 +6,7 @@ import os
 import re
 import threading
 
+import keys
 import pytest
 
 from commands import Executions
@@ -75,7 +76,7 @@ def test_injection__works_for_a_modern_client(up):
     assert b'session_id' not in record.of('tools/call')[-1]
 
 
-@pytest.mark.parametrize('bogus', ['ses_' + 'A' * 43, 'nonsense', '', '../../etc/passwd', 'ses_\u0000', 'x' * 10000])
+@pytest.mark.parametrize('bogus', ['ses_' + 'A' * 43, 'nonsense', '../../etc/passwd', '[session: ses_]', 'ses_\u0000', 'x' * 10000])
 def test_injection__unknown_handle_is_a_tool_error(up, bogus):
     hf, record = up
     reply = hf.client('/mcp/up').call('counter', {'session_id': bogus}, ident='b')
@@ -106,6 +107,40 @@ def test_injection__leaves_servers_alone_that_are_shared_or_told_not_to(holdfast
         assert '_meta' not in client.call('counter').result
     client = hf.client('/mcp/always').connect()
     assert 'session_id' in client.rpc('tools/list').result['tools'][0]['inputSchema']['properties']
+
+
+def test_injection__always_hands_out_the_handle_on_a_transport_too(holdfast, stdio_server):
+    entry, record = stdio_server('up', handles='always')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    first = client.call('counter')
+    handle = handle_of(first)
+    assert first.text == '1' and first.result['content'][-1]['text'] == f'[session: {handle}]'
+    again = client.call('counter')
+    assert again.text == '2' and handle_of(again) == handle
+    other = hf.client('/mcp/up').connect()
+    assert other.call('counter', {'session_id': handle}).text == '3'
+    assert not any('session_id' in json.loads(m)['params'].get('arguments', {}) for m in record.of('tools/call'))
+
+
+@pytest.mark.parametrize('written', ['[session: {}]', ' {} ', '[session:{}]', '\t[session:  {} ]\n'])
+def test_injection__takes_a_handle_as_results_show_it(up, written):
+    hf, record = up
+    client = hf.client('/mcp/up')
+    handle = handle_of(client.call('counter'))
+    reply = client.call('counter', {'session_id': written.format(handle)})
+    assert reply.text == '2' and handle_of(reply) == handle
+    assert 'arguments' not in json.loads(record.of('tools/call')[-1])['params'] or \
+        'session_id' not in json.loads(record.of('tools/call')[-1])['params']['arguments']
+
+
+@pytest.mark.parametrize('empty', ['', '  ', '[session: ]'])
+def test_injection__an_empty_handle_is_none(up, empty):
+    hf, record = up
+    client = hf.client('/mcp/up')
+    first, second = client.call('counter', {'session_id': empty}), client.call('counter', {'session_id': empty})
+    assert first.text == second.text == '1' and handle_of(first) != handle_of(second)
+    assert 'session_id' not in json.loads(record.of('tools/call')[-1])['params'].get('arguments', {})
 
 
 def test_sample_counter__takes_a_handle_of_any_server(up):
@@ -309,6 +344,87 @@ def test_first_calls__made_at_once_share_one_session(holdfast, stdio_server, nam
         assert counts == list(range(1, at_once + 1)), counts
     assert len(carriers(hf)) == (1 if name == 'derived' else 2)
     assert len(record.of('tools/call')) == 2 * at_once
+
+
+# Ids that clients choose (carriers.client_ids).
+
+ANYWHERE = {  # one value, wherever it may stand
+    'header': lambda hf, value: hf.client('/mcp').call('up__counter', headers={'Mcp-Session-Id': value}),
+    'query': lambda hf, value: hf.client(f'/mcp?session_id={value}').call('up__counter'),
+    'meta': lambda hf, value: hf.client('/mcp').call('up__counter', meta={'session_id': value}),
+    'other meta': lambda hf, value: hf.client('/mcp').call('up__counter', meta={'threadId': value}),
+    'modern meta': lambda hf, value: hf.client('/mcp', modern=True).call('up__counter', meta={'session_id': value}),
+    'messages': lambda hf, value: hf.client(f'/mcp/messages?session_id={value}').call('up__counter'),
+    'messages header': lambda hf, value: hf.client('/mcp/messages').call('up__counter', headers={'Mcp-Session-Id': value}),
+    'one server': lambda hf, value: hf.client('/mcp/up').call('counter', headers={'Mcp-Session-Id': value}),
+}
+CLIENT_IDS = {'carriers': {'client_ids': True}}
+
+
+def test_client_ids__one_value_is_one_session_wherever_it_stands(holdfast, stdio_server):
+    entry, _ = stdio_server('up')
+    hf = holdfast({'up': entry}, CLIENT_IDS)
+    for value in ('abc123', 'x' * 300):
+        assert [call(hf, value).text for call in ANYWHERE.values()] == [str(n + 1) for n in range(len(ANYWHERE))]
+    assert set(carriers(hf).values()) == {'session-id'}
+    hf.restart()
+    replies = [call(hf, 'abc123') for call in ANYWHERE.values()]
+    assert [r.text for r in replies] == [str(n + 1) for n in range(len(ANYWHERE))], 'the same session after a restart too'
+    assert 'holdfast/state-lost' in replies[0].result['_meta']
+
+
+def test_client_ids__are_refused_unless_switched_on(up):
+    hf, _ = up
+    for name in ('header', 'query', 'one server'):
+        reply = ANYWHERE[name](hf, 'abc123')
+        assert (reply.status, reply.error) == (404, GONE), name
+    first = [ANYWHERE[name](hf, 'abc123').text for name in ('meta', 'messages')]
+    assert first == ['1', '1'], 'without it each carrier has names of its own'
+
+
+@pytest.mark.parametrize('value', ['ses_' + 'A' * 43, 'A' * 43])
+def test_client_ids__shaped_like_ours_must_be_known(holdfast, stdio_server, value):
+    entry, _ = stdio_server('up')
+    hf = holdfast({'up': entry}, CLIENT_IDS)
+    reply = ANYWHERE['header'](hf, value)
+    assert (reply.status, reply.error) == (404, GONE)
+
+
+def test_client_ids__leave_ids_of_ours_as_they_are(holdfast, stdio_server):
+    entry, _ = stdio_server('up')
+    hf = holdfast({'up': entry}, CLIENT_IDS)
+    client = hf.client('/mcp').connect()
+    assert [client.call('up__counter').text for _ in range(2)] == ['1', '2']
+    assert ANYWHERE['header'](hf, 'abc123').text == '1'
+    differ = hf.client('/mcp?session_id=a').call('up__counter', headers={'Mcp-Session-Id': 'b'})
+    assert (differ.status, differ.code) == (400, -32600)
+    for method in ('GET', 'DELETE'):
+        assert hf.request(method, '/mcp', {'Mcp-Session-Id': 'abc123', 'Accept': 'text/event-stream'}).status == 404
+    assert ANYWHERE['header'](hf, 'abc123').text == '2', 'a name is not ended by DELETE'
+
+
+@pytest.mark.parametrize('before', ['meta', 'other meta', 'messages'])
+def test_client_ids__find_the_sessions_that_had_names_before(holdfast, stdio_server, before):
+    entry, _ = stdio_server('up')
+    hf = holdfast({'up': entry})
+    assert ANYWHERE[before](hf, 'abc123').text == '1'
+    old = set(carriers(hf))
+    hf.check_stopped()
+    hf.write_config({'mcpServers': {'up': entry}, 'holdfast': CLIENT_IDS})
+    hf.start()
+    replies = [call(hf, 'abc123') for call in ANYWHERE.values()]
+    assert 'holdfast/state-lost' in replies[0].result['_meta'], 'the session that was there before'
+    assert [r.text for r in replies] == [str(n + 1) for n in range(len(ANYWHERE))]
+    assert set(carriers(hf)) == old
+
+
+def test_client_ids__belong_to_their_owner(holdfast, stdio_server):
+    entry, _ = stdio_server('up')
+    hf = holdfast({'up': entry}, CLIENT_IDS)
+    other = {**keys.create(hf).headers, 'Mcp-Session-Id': 'abc123'}
+    assert ANYWHERE['header'](hf, 'abc123').text == '1'
+    assert hf.client('/mcp').call('up__counter', headers=other).text == '1'
+    assert ANYWHERE['header'](hf, 'abc123').text == '2'
 
 
 # Logs.

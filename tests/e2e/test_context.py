@@ -78,6 +78,13 @@ def test_update__takes_one_object_and_nothing_else(holdfast):
     assert get(client)['etag'] == '0'
 
 
+def test_update__with_a_misspelt_parameter_changes_nothing(holdfast):
+    client = holdfast().client('/mcp/session').connect()
+    refused(client.call('context_update', {'context': {'a': 1}, 'etags': '0'}), 'etags', 'context, patch, etag')
+    refused(client.call('context_get', {'sesion_id': 'x'}), 'sesion_id')
+    assert get(client)['context'] == {}
+
+
 def test_context__has_a_most(holdfast):
     client = holdfast().client('/mcp/session').connect()
     most = 1 << 20

@@ -257,11 +257,19 @@ def test_read__tells_the_age_of_a_suggestion(kb, age, text):
 
 # The session that edit asks for.
 
-@pytest.mark.parametrize('session', ['nonexistent-session-id', '', 'ses_short', NOWHERE, 'Zeichen €\u202e', 'x' * 300])
+@pytest.mark.parametrize('session', ['nonexistent-session-id', 'ses_short', NOWHERE, 'Zeichen €\u202e', 'x' * 300])
 def test_edit__with_an_unknown_session_says_the_way_out(kb, session):
     path = kb.new(TEXT)
     kb.read(path)
     assert refused(kb.edit(path, 'sun', 'moon', session)) == unknown(session)
+    assert kb.bytes(path) == TEXT
+
+
+@pytest.mark.parametrize('session', ['', '  '])
+def test_edit__with_an_empty_session_has_none(kb, session):
+    path = kb.new(TEXT)
+    kb.read(path)
+    assert refused(kb.edit(path, 'sun', 'moon', session)).startswith('Missing required parameter: session_id.')
     assert kb.bytes(path) == TEXT
 
 
@@ -334,6 +342,22 @@ def test_every_tool__that_takes_a_session_refuses_an_unknown_one(kb):
         found = refused(kb.agent().call(tool, {**arguments, 'session_id': NOWHERE}))
         assert found.startswith(unknown(NOWHERE, '')[:-2]), (tool, found)
     assert not os.path.exists(kb.file('Lens/n.md'))
+
+
+def test_every_tool__names_an_unknown_parameter(kb):
+    path = kb.new('text\n')
+    handle = handle_of(kb.read(path))
+    tools = kb.hf.client('/mcp/docs').rpc('tools/list').result['tools']
+    assert all(t['inputSchema']['additionalProperties'] is False for t in tools)
+    for tool in tools:
+        takes = ', '.join(tool['inputSchema']['properties'])
+        named = {'session_id': handle} if 'session_id' in takes else {}
+        found = refused(kb.agent().call(tool['name'], {**named, 'olld_string': 'x'}))
+        assert found == f"Unknown parameter: olld_string. {tool['name']} takes {takes}."
+    reply = kb.agent().call('edit', {**edit_of(path, 'text', 'other', handle), 'replace_all': True})
+    assert refused(reply).startswith('Unknown parameter: replace_all.')
+    with open(kb.file(path), encoding='utf-8') as file:
+        assert file.read() == 'text\n'
 
 
 # What edit does.

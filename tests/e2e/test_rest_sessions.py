@@ -386,9 +386,65 @@ def test_list__filters_by_status_and_client_type(rest):
         return {s['session_id'] for s in api.get('/sessions' + query).json()['sessions']}
     assert names('') == {'a', 'b'} and names('?status=terminated') == {'c'} and names('?status=all') == {'a', 'b', 'c'}
     assert names('?status=active,terminated') == {'a', 'b', 'c'} and names('?client_type=cli') == {'a'}
-    assert names('?client_type=none') == set()
+    assert names('?client_type=cursor') == {'b'}, 'an editor is an ide, as in a body'
+    refused(api.get('/sessions?client_type=none'), 400, 'unknown_client_type')
     refused(api.get('/sessions?status=dozing'), 400, 'bad_input')
     refused(api.get('/sessions?status='), 400, 'bad_input')
+
+
+def test_active__lists_active_sessions_in_pages_and_no_idle_ones(rest):
+    api = rest(settings={'session': {'limits': {'idle_timeout': '2s'}}})
+    api.create(session_id='sleeps', client_type='cli')
+    wait_for(lambda: api.session('sleeps')['status'] == 'idle', 'the session to be idle')
+    for name, kind in (('a', 'cli'), ('b', 'ide'), ('c', 'cli')):
+        api.create(session_id=name, client_type=kind)
+
+    def names(path):
+        answer = api.get(path)
+        return [s['session_id'] for s in answer.json()['sessions']], answer
+    found, first = names('/sessions/active?limit=1&client_type=cli')
+    assert found == ['c'] and 'link' in {k.lower() for k, _ in first.headers}
+    link = re.search(r'</api/v1(/sessions/active\?.*)>; rel="next"', first.header('Link')).group(1)
+    assert names(link)[0] == ['a']
+    assert 'sleeps' not in names('/sessions/active')[0] and 'sleeps' in names('/sessions')[0]
+    refused(api.get('/sessions/active?status=idle'), 400, 'bad_input')
+    refused(api.post('/sessions', {'session_id': 'active', 'edge_mcp_id': 'e'}), 400, 'bad_input')
+
+
+@pytest.mark.parametrize('path, known', [
+    ('/sessions?offset=10', 'status, client_type, limit, cursor'), ('/sessions?limit=1&Status=idle', 'status'),
+    ('/sessions/metrics?until=1h', 'since'), ('/sessions/x?verbose', 'takes none'), ('/sessions/x/tools?offset=1', 'bodies'),
+    ('/docs/files?offset=1', ''), ('/auth/sessions?x=1', 'takes none')])
+def test_query__an_unknown_parameter_is_refused_by_name(rest, path, known):
+    reply = rest().get(path)
+    refused(reply, 400, 'bad_input')
+    name = re.split('[?&]', path)[-1].split('=')[0]
+    assert f'"{name}"' in reply.json()['detail'] and known in reply.json()['detail']
+
+
+def test_age__is_told_beside_whether_to_refresh(rest):
+    api = rest()
+    made = api.create(session_id='s', ttl='1h')
+    assert (made['session_age'], made['is_expired'], made['should_refresh']) == (0, False, False)
+    etag = api.get('/sessions/s').header('ETag')
+    wait_for(lambda: api.session('s')['session_age'] >= 1, 'the session to age')
+    listed, = api.get('/sessions').json()['sessions']
+    assert listed['session_age'] >= 1 and api.get(f'/sessions/by-id/{made["id"]}').json()['session_age'] >= 1
+    assert api.get('/sessions/s', headers={'If-None-Match': etag}).status == 304, 'age does not count for the ETag'
+
+
+def test_should_refresh__comes_with_the_last_fifth_and_goes_with_a_refresh(rest):
+    api = rest()
+    api.create(session_id='s', ttl='10s')
+    etag = api.get('/sessions/s').header('ETag')
+    wait_for(lambda: api.session('s')['should_refresh'], 'four fifths to pass')
+    assert api.session('s')['status'] == 'active'
+    assert api.get('/sessions/s', headers={'If-None-Match': etag}).status == 200, 'who polls is told'
+    assert api.post('/sessions/s/refresh', {'ttl': '1h'}).status == 200
+    assert api.session('s')['should_refresh'] is False
+    api.create(session_id='short', ttl='500ms')
+    wait_for(lambda: api.session('short')['is_expired'], 'expiry')
+    assert api.session('short')['should_refresh'] is False
 
 
 def test_metrics__count_what_was_made_and_used(rest):

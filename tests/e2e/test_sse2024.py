@@ -195,6 +195,26 @@ def test_without_a_stream_any_string_names_a_session(hf):
     assert 'messages' in carriers
 
 
+def test_the_header_names_the_session_as_the_query_does(hf):
+    client = hf.client('/mcp/messages')
+    assert [client.call('up__counter', headers={'mcp-session-id': 'by-header'}).text for _ in range(2)] == ['1', '2']
+    assert counter(hf, '?session_id=by-header').text == '3'
+    both = hf.client('/mcp/messages?session_id=by-header').call('up__counter', headers={'mcp-session-id': 'by-header'})
+    assert both.text == '4'
+    none = client.call('up__counter')
+    assert (none.status, none.code) == (400, -32600) and 'Mcp-Session-Id' in none.error['message']
+
+
+def test_the_header_names_an_open_stream_too(hf, old):
+    c = old()
+    c.initialize()
+    call = {'jsonrpc': '2.0', 'id': 'h', 'method': 'tools/call', 'params': {'name': 'up__counter'}}
+    reply = hf.request('POST', '/mcp/messages', {'Content-Type': 'application/json', 'Mcp-Session-Id': c.path.split('=')[1]},
+                       dump(call).encode())
+    assert reply.status == 202
+    assert c.call('up__counter') == '2', 'the header\'s call was the first of the same session'
+
+
 def test_a_key_and_another_session_header_is_refused(hf):
     client = hf.client('/mcp/messages?session_id=abc123')
     client.session = 'something-else'
