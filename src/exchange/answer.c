@@ -10,8 +10,9 @@
 #include "crypto/hash.h"
 #include "exchange/batch.h"
 #include "exchange/profile_tools.h"
+#include "json/write.h"
 
-#define MAX_INITIALIZE (64 * 1024) /* kept with every transport, in memory too */
+#define MAX_INITIALIZE (8 * 1024) /* kept with every transport, in memory too */
 
 static enum step_result answer_ping(struct exchange *x)
 {
@@ -135,6 +136,43 @@ static enum step_result store_first(struct exchange *x)
     return exchange_fail(x, &err);
 }
 
+/* What is stored, and servers of that era are opened with: all of it.  Of params that are longer
+ * than that only what the protocol needs, without icons, descriptions and members unknown to us. */
+static struct str kept_params(struct exchange *x, const struct js_node *params)
+{
+    const struct js_doc *doc = &x->msg.doc;
+    const struct js_node *info = js_get(doc, params, STR("clientInfo"));
+    static const char *const wanted[] = {"name", "title", "version"};
+    struct str all = js_raw(doc, params);
+    struct js_writer w;
+    struct buf out;
+
+    if (all.n <= MAX_INITIALIZE)
+        return all;
+    buf_init(&out, SIZE_MAX);
+    js_begin(&w, &out);
+    js_object(&w);
+    js_key(&w, STR("protocolVersion"));
+    js_raw_value(&w, js_raw(doc, js_get(doc, params, STR("protocolVersion"))));
+    const struct js_node *capabilities = js_get(doc, params, STR("capabilities"));
+    js_key(&w, STR("capabilities"));
+    js_raw_value(&w, capabilities ? js_raw(doc, capabilities) : STR("{}"));
+    js_key(&w, STR("clientInfo"));
+    js_object(&w);
+    for (size_t i = 0; i < countof(wanted); i++) {
+        const struct js_node *v = js_get(doc, info, str_of(wanted[i]));
+        if (!v)
+            continue;
+        js_key(&w, str_of(wanted[i]));
+        js_raw_value(&w, js_raw(doc, v));
+    }
+    js_object_end(&w);
+    js_object_end(&w);
+    struct str kept = arena_dup(x->mem, buf_str(&out));
+    buf_release(&out);
+    return kept;
+}
+
 /* The transport's row is committed before its id is given out, so the id holds after any crash. */
 static enum step_result answer_initialize(struct exchange *x)
 {
@@ -146,9 +184,12 @@ static enum step_result answer_initialize(struct exchange *x)
         struct str asked = mcp_param_text(&x->msg, STR("protocolVersion"), x->mem);
         if (!asked.p || !js_type_is(params, JS_OBJECT))
             return exchange_refuse(x, 200, -32602, "initialize needs params.protocolVersion");
-        if (js_raw(&x->msg.doc, params).n > MAX_INITIALIZE)
-            return exchange_refuse(x, 200, -32602, "params of initialize have at most %d bytes",
-                                   MAX_INITIALIZE);
+        struct str kept = kept_params(x, params);
+        if (kept.n > MAX_INITIALIZE)
+            return exchange_refuse(x, 200, -32602,
+                                   "protocolVersion, capabilities and the client's name, title and "
+                                   "version have %zu bytes in initialize; at most %d are taken",
+                                   kept.n, MAX_INITIALIZE);
         x->version = mcp_version_negotiate(asked);
         if (!c->id[0])
             token_transport_id(c->id);
@@ -157,13 +198,14 @@ static enum step_result answer_initialize(struct exchange *x)
             .owner = x->who.owner,
             .endpoint = x->endpoint,
             .protocol_version = x->version->name,
-            .initialize_params = js_raw(&x->msg.doc, params),
+            .initialize_params = kept,
             .created_ms = clock_life_ms(),
             .last_used_ms = clock_life_ms(),
             .session_id = x->session ? x->session->id : STR_NONE,
         };
         sha256(str_of(c->id), row->id_hash);
         c->op.kind = OP_TRANSPORT_CREATE;
+        transports_make_room(x->sv->sessions, &x->who);
     }
     enum step_result stored = store_first(x);
     if (stored != STEP_NEXT)
@@ -200,7 +242,7 @@ static enum step_result answer_delete(struct exchange *x)
         return stored;
     hub_transport_ended(x->sv->hub, x->transport);
     streams_forget(x->sv->streams, x->transport);
-    transport_forget(x->transport);
+    transport_ended(x->transport);
     x->status = 204;
     return STEP_REPLY;
 }

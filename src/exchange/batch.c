@@ -122,6 +122,11 @@ static const struct outlet outlet_batch = {
     .finish = item_finish,
 };
 
+bool batch_is_item(const struct exchange *x)
+{
+    return x->outlet == &outlet_batch;
+}
+
 static void start_item(struct batch *b, size_t i, struct str body)
 {
     struct exchange *x = b->x;

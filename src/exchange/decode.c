@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The message step: era is decided from the body and cross-checked with headers (protocol.md 2.1),
  * then a modern request climbs the ladder (2.2); the first failure answers. */
+#include "exchange/batch.h"
 #include "exchange/exchange.h"
 
 #include "json/write.h"
@@ -198,6 +199,13 @@ enum step_result exchange_decode(struct exchange *x)
     }
     if (!mcp_parse_request(x->body, x->mem, &x->msg, &x->id, &is_batch, &err)) {
         x->method = &mcp_method_batch;
+        if (!x->id.p)
+            x->id = STR("null"); /* JSON-RPC 2.0 §5: the id could not be read, or there are many */
+        if (is_batch && batch_is_item(x))
+            return exchange_refuse(x, 400, -32600,
+                                   "a batch must not be part of a batch; send its messages in one "
+                                   "array of at most %d",
+                                   BATCH_MAX_ITEMS);
         return is_batch ? STEP_NEXT
                         : exchange_refuse(x, 400, error_info(err.code)->jsonrpc, "%s", err.text);
     }

@@ -6,6 +6,7 @@
 
 #include "json/write.h"
 #include "route/rank.h"
+#include "route/rank_index.h"
 
 #include <stdlib.h>
 
@@ -418,6 +419,33 @@ static enum step_result write_page(struct finding *f)
     return result;
 }
 
+/* A slice of the words of its tools for each turn of the loop, so that others have theirs between.
+ */
+struct reading {
+    struct exchange *x;
+    struct loop_task next;
+};
+
+static void on_next_slice(struct loop_task *task)
+{
+    exchange_resume(container_of(task, struct reading, next)->x);
+}
+
+static bool words_are_read(struct exchange *x)
+{
+    for (size_t i = 0; x->has_plan && i < x->plan.n; i++) {
+        struct catalog *c = exchange_listed_catalog(x, i);
+        if (!c || rank_index_step(c))
+            continue;
+        struct reading *r = arena_new_of(x->mem, struct reading);
+        r->x = x;
+        r->next.fn = on_next_slice;
+        loop_post(x->sv->loop, &r->next);
+        return false;
+    }
+    return true;
+}
+
 enum step_result exchange_answer_find(struct exchange *x)
 {
     struct finding f = {.x = x};
@@ -429,6 +457,8 @@ enum step_result exchange_answer_find(struct exchange *x)
     if (wrong)
         return profile_tool_refuse(x, str_of(wrong));
     if (exchange_gather_own(x, CATALOG_TOOLS) == STEP_WAIT)
+        return STEP_WAIT;
+    if (f.wish.n && !words_are_read(x))
         return STEP_WAIT;
     profile_tools_each(x, count_tool, &f);
     f.tools = arena_alloc(x->mem, (f.room + 1) * sizeof(*f.tools));

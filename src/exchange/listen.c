@@ -14,6 +14,8 @@
 #include "json/write.h"
 
 #define MAX_LISTENS 1024
+#define MAX_LISTENS_OF_OWNER (MAX_LISTENS / 4)
+#define MAX_LISTENS_OF_TENANT (MAX_LISTENS / 4 * 3)
 #define MAX_URIS 256
 #define ACK_MS 10000 /* for a server to acknowledge; then it goes without it */
 #define MAX_MESSAGE (64u * 1024 * 1024)
@@ -46,6 +48,7 @@ struct listen_part { /* a listen of our own at one server */
 };
 
 struct listen {
+    struct list node; /* of open_listens */
     struct exchange *x;
     struct subscriber subscriber;
     struct identity_watch credential;
@@ -61,7 +64,7 @@ struct listen {
     bool refused; /* no server honoured anything of it */
 };
 
-static unsigned listens;
+static struct list open_listens = {&open_listens, &open_listens};
 
 static void listen_end(struct listen *l);
 
@@ -195,7 +198,7 @@ static void listen_end(struct listen *l)
     l->over = true;
     hub_unsubscribe(l->x->sv->hub, &l->subscriber);
     identity_unwatch(&l->credential);
-    listens--;
+    list_remove(&l->node);
     for (size_t i = 0; i < l->n; i++) {
         part_leave(&l->parts[i], STR("client left"));
         upstream_unref(l->parts[i].up);
@@ -572,7 +575,7 @@ static enum step_result listen_begin(struct exchange *x, const struct js_node *w
             "changes, or speaks an older protocol version whose subscriptions "
             "Holdfast does not translate yet");
     x->listen = l;
-    listens++;
+    list_push(&open_listens, &l->node);
     hub_subscribe(x->sv->hub, &l->subscriber);
     l->credential.on_revoked = on_revoked;
     identity_watch(x->sv->identity, &l->credential, &x->who);
@@ -587,6 +590,30 @@ static enum step_result listen_begin(struct exchange *x, const struct js_node *w
     for (size_t i = 0, n = l->n; i < n && !l->over; i++)
         part_start(&l->parts[i]);
     return STEP_WAIT;
+}
+
+/* Subscriptions are opened seldom and there are few, so they are counted when one more comes. */
+static enum step_result check_share(struct exchange *x)
+{
+    unsigned n = 0, of_owner = 0, of_tenant = 0;
+
+    list_each(&open_listens, it)
+    {
+        const struct principal *who = &list_entry(it, struct listen, node)->x->who;
+        n++;
+        of_tenant += str_eq(who->tenant, x->who.tenant);
+        of_owner += principal_owns(&x->who, who->tenant, who->owner);
+    }
+    if (n >= MAX_LISTENS)
+        return exchange_refuse(x, 200, -32603, "%d subscriptions are open already; try again later",
+                               MAX_LISTENS);
+    if (of_owner < MAX_LISTENS_OF_OWNER && of_tenant < MAX_LISTENS_OF_TENANT)
+        return STEP_NEXT;
+    return exchange_refuse(x, 200, -32603,
+                           "%u subscriptions are open for this %s, which is the most; close those "
+                           "that are not used",
+                           of_owner < MAX_LISTENS_OF_OWNER ? of_tenant : of_owner,
+                           of_owner < MAX_LISTENS_OF_OWNER ? "tenant" : "key or user");
 }
 
 enum step_result exchange_answer_listen(struct exchange *x)
@@ -611,9 +638,8 @@ enum step_result exchange_answer_listen(struct exchange *x)
     if (!js_type_is(wanted, JS_OBJECT))
         return exchange_refuse(x, 200, -32602,
                                "subscriptions/listen needs the object params.notifications");
-    if (listens >= MAX_LISTENS)
-        return exchange_refuse(x, 200, -32603, "%d subscriptions are open already; try again later",
-                               MAX_LISTENS);
+    if (check_share(x) != STEP_NEXT)
+        return STEP_REPLY;
     enum step_result chosen = exchange_choose_channel_session(x);
     return chosen == STEP_NEXT ? listen_begin(x, wanted) : chosen;
 }

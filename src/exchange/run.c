@@ -56,6 +56,28 @@ struct meant {
     size_t n, looked_at;
 };
 
+static bool is_between(char c)
+{
+    return c == '_' || c == '-' || c == '.' || c == ' ';
+}
+
+/* Does a name have every word of what was said, as "get_current_time" has those of "get_time"? */
+static bool has_words(struct str name, struct str said)
+{
+    for (size_t from = 0, to; from < said.n; from = to + 1) {
+        bool found = false;
+        for (to = from; to < said.n && !is_between(said.p[to]);)
+            to++;
+        for (size_t at = 0; to > from && at + (to - from) <= name.n && !found; at++)
+            found = (at == 0 || is_between(name.p[at - 1])) &&
+                    (at + (to - from) == name.n || is_between(name.p[at + (to - from)])) &&
+                    str_ieq(str_n(name.p + at, to - from), str_n(said.p + from, to - from));
+        if (to > from && !found)
+            return false;
+    }
+    return true;
+}
+
 /* How far a name is from what was said; the same tool of another server is near. */
 static unsigned distance(const struct meant *m, struct str server, struct str tool)
 {
@@ -63,7 +85,7 @@ static unsigned distance(const struct meant *m, struct str server, struct str to
     unsigned d = str_distance(m->tool, tool, cap);
 
     if (d == cap && m->tool.n >= 4 &&
-        (str_icontains(tool, m->tool) || str_icontains(m->tool, tool)))
+        (str_icontains(tool, m->tool) || str_icontains(m->tool, tool) || has_words(tool, m->tool)))
         d = cap - 1;
     if (d == cap)
         return UINT32_MAX;

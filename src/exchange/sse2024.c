@@ -232,6 +232,30 @@ static bool is_over_quota(struct sse2024 *all, struct http_request *r, const str
     return true;
 }
 
+/* How many streams the owner and its tenant have open.  Streams open seldom, and there are few. */
+static bool is_over_share(struct sse2024 *all, struct http_request *r, const struct principal *who)
+{
+    unsigned of_owner = 0, of_tenant = 0;
+    struct str text;
+
+    list_each(&all->open, it)
+    {
+        const struct sse_stream *s = list_entry(it, struct sse_stream, node);
+        of_tenant += str_eq(s->channel.who.tenant, who->tenant);
+        of_owner += principal_owns(who, s->channel.who.tenant, s->channel.who.owner);
+    }
+    if (of_owner < SSE2024_MAX_OF_OWNER && of_tenant < SSE2024_MAX_OF_TENANT)
+        return false;
+    text = arena_printf(r->mem,
+                        "%u event streams of GET /sse are open for this %s, which is the most; "
+                        "close those that are not used, or connect to /mcp instead, which answers "
+                        "without an open stream",
+                        of_owner < SSE2024_MAX_OF_OWNER ? of_tenant : of_owner,
+                        of_owner < SSE2024_MAX_OF_OWNER ? "tenant" : "key or user");
+    refuse(r, 429, -32000, STR("Retry-After: 1\r\n"), text.p);
+    return true;
+}
+
 static void open_identified(void *arg, struct http_request *r, const struct principal *who,
                             const struct identify *q)
 {
@@ -260,6 +284,8 @@ static void open_identified(void *arg, struct http_request *r, const struct prin
                                  : "too many event streams are open; close one that is not used");
         return;
     }
+    if (is_over_share(all, r, who))
+        return;
     s = begin_stream(all, who);
     s->r = r;
     r->user = s;

@@ -8,6 +8,9 @@
 #include "exchange/exchange.h"
 
 #define SSE2024_MAX_STREAMS 1024
+/* … of which one owner may have a quarter, and one tenant three: there is room for others. */
+#define SSE2024_MAX_OF_OWNER (SSE2024_MAX_STREAMS / 4)
+#define SSE2024_MAX_OF_TENANT (SSE2024_MAX_STREAMS / 4 * 3)
 #define SSE2024_MAX_MESSAGES 64                /* under way on one stream; above it: 503 */
 #define SSE2024_MAX_BYTES (16u << 20)          /* of those messages; likewise */
 #define SSE2024_MAX_QUEUE ((size_t)256 * 1024) /* not read by the client */

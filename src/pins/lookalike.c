@@ -4,6 +4,8 @@
 
 #include "base/utf8.h"
 
+#include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 /* Nobody sees these, or not what they are. */
@@ -123,48 +125,6 @@ static const struct ligature {
 #define MARK_FIRST 0x0300 /* combining marks: two bytes each, in the order of their numbers */
 #define MARK_LAST 0x036f
 
-static void put(struct buf *out, uint32_t c)
-{
-    unsigned char text[4] = {(unsigned char)c};
-    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-
-    for (size_t i = n; n > 1 && i-- > 1; c >>= 6)
-        text[i] = (unsigned char)(0x80 | (c & 0x3f));
-    if (n > 1)
-        text[0] = (unsigned char)(0xf00u >> n | c);
-    buf_add(out, text, n);
-}
-
-static bool is_mark_at(const struct buf *out, size_t at)
-{
-    unsigned char first = (unsigned char)out->p[at], second = (unsigned char)out->p[at + 1];
-    return first == 0xcc || (first == 0xcd && second <= 0xaf);
-}
-
-/* Marks of one letter may be written in any order. */
-static void put_mark(struct buf *out, uint32_t c)
-{
-    size_t at = out->n;
-
-    put(out, c);
-    for (; at >= 2 && is_mark_at(out, at - 2) && memcmp(out->p + at - 2, out->p + at, 2) > 0;
-         at -= 2) {
-        char moved[2];
-        memcpy(moved, out->p + at, 2);
-        memcpy(out->p + at, out->p + at - 2, 2);
-        memcpy(out->p + at - 2, moved, 2);
-    }
-}
-
-static unsigned marks_at_end(const struct buf *out)
-{
-    unsigned n = 0;
-
-    while (out->n >= 2 * (n + 1) && is_mark_at(out, out->n - 2 * (n + 1)))
-        n++;
-    return n;
-}
-
 bool lookalike_is_unseen(uint32_t code)
 {
     for (size_t i = 0; i < countof(unseen); i++)
@@ -189,7 +149,21 @@ static int by_code(const void *key, const void *row)
     return code < is ? -1 : code > is;
 }
 
-static bool put_listed(struct buf *out, uint32_t c)
+/* What a character looks like.  All zero: itself. */
+struct like {
+    char text[4];
+    uint8_t n;     /* bytes of text */
+    bool is_mark;  /* the text is one, and stands on the letter before */
+    bool has_mark; /* the text is a letter and a mark */
+    bool is_unseen;
+};
+
+static bool is_mark(uint32_t c)
+{
+    return c >= MARK_FIRST && c <= MARK_LAST;
+}
+
+static bool find_listed(uint32_t c, struct like *ret)
 {
     const struct twin *twin = bsearch(&c, twins, countof(twins), sizeof(*twins), by_code);
     const struct marked *mark = bsearch(&c, marked, countof(marked), sizeof(*marked), by_code);
@@ -199,38 +173,123 @@ static bool put_listed(struct buf *out, uint32_t c)
     for (size_t i = 0; i < countof(alphabets); i++)
         if (c >= alphabets[i].from && c <= alphabets[i].to) {
             size_t at = (c - alphabets[i].from) % strlen(alphabets[i].letters);
-            buf_addc(out, alphabets[i].letters[at]);
+            *ret = (struct like){.n = 1, .text = {alphabets[i].letters[at]}};
             return true;
         }
     if (twin) {
-        buf_addc(out, twin->like);
+        *ret = (struct like){.n = 1, .text = {twin->like}};
     } else if (mark) {
-        buf_addc(out, mark->letter);
-        put_mark(out, mark->mark);
+        *ret = (struct like){.text = {mark->letter}, .has_mark = true};
+        ret->n = (uint8_t)(1 + utf8_encode(mark->mark, ret->text + 1));
     } else if (several) {
-        buf_addz(out, several->letters);
+        ret->n = (uint8_t)strlen(several->letters);
+        memcpy(ret->text, several->letters, ret->n);
     }
     return twin || mark || several;
 }
 
-static bool is_mark(uint32_t c)
+static struct like find_like(uint32_t c)
 {
-    return c >= MARK_FIRST && c <= MARK_LAST;
-}
-
-static void put_like(struct buf *out, uint32_t c)
-{
+    struct like like = {0};
     uint32_t lower = small(c);
 
-    if (is_mark(c))
-        put_mark(out, c);
-    else if (!put_listed(out, c) && (lower == c || !put_listed(out, lower)))
-        put(out, lower);
+    if (lookalike_is_unseen(c))
+        like.is_unseen = true;
+    else if (is_mark(c) || (!find_listed(c, &like) && lower != c && !find_listed(lower, &like)))
+        like.n = (uint8_t)utf8_encode(lower, like.text); /* two bytes */
+    like.is_mark = is_mark(c) && !like.is_unseen;
+    return like;
 }
 
-static char small_ascii(uint32_t c)
+/* A server chooses its names, and may have very many long ones, so a character costs one look: the
+ * tables above are spread over pages of 256 characters.  Most pages of Unicode have nothing listed.
+ */
+#define PAGE 256
+#define PAGES (0x110000 / PAGE)
+#define PAGES_LISTED 64 /* more than the tables touch */
+
+static uint8_t page_of[PAGES]; /* plus one; 0: every character of it looks like itself */
+static struct like pages[PAGES_LISTED][PAGE];
+
+/* Every page that the range touches. */
+static void fill_range(uint32_t from, uint32_t to, size_t *n)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : (char)c;
+    for (uint32_t page = from / PAGE; page <= to / PAGE; page++) {
+        if (page_of[page])
+            continue;
+        assert(*n < PAGES_LISTED);
+        for (uint32_t i = 0; i < PAGE; i++)
+            pages[*n][i] = find_like(page * PAGE + i);
+        page_of[page] = (uint8_t)++ * n;
+    }
+}
+
+static void fill_pages(void)
+{
+    size_t n = 0;
+
+    fill_range(0, 0x4ff, &n); /* all that small() changes */
+    fill_range(MARK_FIRST, MARK_LAST, &n);
+    for (size_t i = 0; i < countof(unseen); i++)
+        fill_range(unseen[i].from, unseen[i].to, &n);
+    for (size_t i = 0; i < countof(twins); i++)
+        fill_range(twins[i].is, twins[i].is, &n);
+    for (size_t i = 0; i < countof(marked); i++)
+        fill_range(marked[i].is, marked[i].is, &n);
+    for (size_t i = 0; i < countof(alphabets); i++)
+        fill_range(alphabets[i].from, alphabets[i].to, &n);
+    for (size_t i = 0; i < countof(ligatures); i++)
+        fill_range(ligatures[i].is, ligatures[i].is, &n);
+}
+
+static const struct like *like_of(uint32_t c)
+{
+    static const struct like itself;
+    unsigned page = page_of[c / PAGE];
+
+    return page ? &pages[page - 1][c % PAGE] : &itself;
+}
+
+/* What a name looks like, while it is written. */
+struct folding {
+    char *to;
+    unsigned marks; /* on the last letter */
+};
+
+/* Marks of one letter may be written in any order. */
+static void add_mark(struct folding *f, const char *mark)
+{
+    char *at = f->to;
+
+    memcpy(at, mark, 2);
+    f->to += 2;
+    for (unsigned i = f->marks++; i > 0 && memcmp(at - 2, at, 2) > 0; i--, at -= 2) {
+        char moved[2];
+        memcpy(moved, at, 2);
+        memcpy(at, at - 2, 2);
+        memcpy(at - 2, moved, 2);
+    }
+}
+
+/* There is room for four bytes whatever is added, which spares a copy of unknown length. */
+static inline void add_like(struct folding *f, const struct like *like, const char *raw, size_t n)
+{
+    if (unlikely(like->is_mark)) {
+        add_mark(f, like->text);
+    } else if (like->n) {
+        memcpy(f->to, like->text, sizeof(like->text));
+        f->to += like->n;
+        f->marks = like->has_mark;
+    } else {
+        for (size_t i = 0; i < n; i++)
+            *f->to++ = raw[i];
+        f->marks = 0;
+    }
+}
+
+static char small_ascii(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
 static bool has_odd_blanks(struct str name)
@@ -239,12 +298,23 @@ static bool has_odd_blanks(struct str name)
                       memmem(name.p, name.n, "  ", 2) != NULL);
 }
 
+/* Two bytes become a letter and a mark of two at most, so a fold is less than twice as long. */
+static bool begin(struct folding *f, struct str name, struct buf *out)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, fill_pages);
+    *f = (struct folding){.to = buf_room(out, 2 * name.n + 8)};
+    return f->to != NULL;
+}
+
 bool lookalike_fold(struct str name, struct buf *out, const char **ret_why)
 {
+    const char *p = name.p, *end = name.p + name.n;
+    struct folding f;
     uint32_t c = 0;
-    size_t n;
 
-    if (name.n > LOOKALIKE_MAX) {
+    if (name.n > LOOKALIKE_MAX || !begin(&f, name, out)) {
         *ret_why = "is longer than any call may name";
         return false;
     }
@@ -252,39 +322,49 @@ bool lookalike_fold(struct str name, struct buf *out, const char **ret_why)
         *ret_why = "has blanks at an end or side by side";
         return false;
     }
-    for (; name.n; name = str_n(name.p + n, name.n - n)) {
-        n = utf8_decode(name.p, name.p + name.n, &c);
-        if (!n || lookalike_is_unseen(c)) {
+    const char *from = f.to;
+    while (p < end) {
+        if (*p >= ' ' && *p < 0x7f) {
+            *f.to++ = small_ascii(*p++);
+            f.marks = 0;
+            continue;
+        }
+        size_t n = utf8_decode(p, end, &c);
+        const struct like *like = n ? like_of(c) : NULL;
+        if (!like || like->is_unseen) {
             *ret_why = n ? "has blank or invisible characters" : "is not UTF-8";
             return false;
         }
-        if (c >= 0x80)
-            put_like(out, c);
-        else
-            buf_addc(out, small_ascii(c));
-        if (marks_at_end(out) > MARKS_MAX) {
+        add_like(&f, like, p, n);
+        if (f.marks > MARKS_MAX) {
             *ret_why = "has more than eight marks on one letter";
             return false;
         }
+        p += n;
     }
+    buf_grown(out, (size_t)(f.to - from));
     return true;
 }
 
 void lookalike_fold_loosely(struct str name, struct buf *out)
 {
+    const char *p = name.p, *end = name.p + name.n;
+    struct folding f;
     uint32_t c = 0;
-    size_t n;
 
-    for (; name.n && (n = utf8_decode(name.p, name.p + name.n, &c));
-         name = str_n(name.p + n, name.n - n)) {
-        size_t at = out->n;
-        if (c >= 0x80)
-            put_like(out, c);
-        else
-            buf_addc(out, c == 'I' ? 'l' : small_ascii(c));
-        for (; at < out->n; at++)
-            out->p[at] = strchr("1|", out->p[at]) ? 'l' : out->p[at] == '0' ? 'o' : out->p[at];
-    }
+    if (!begin(&f, name, out))
+        return;
+    char *from = f.to;
+    for (size_t n; p < end && (n = utf8_decode(p, end, &c)); p += n)
+        if (c < 0x80) {
+            *f.to++ = *p == 'I' ? 'l' : small_ascii(*p);
+            f.marks = 0;
+        } else {
+            add_like(&f, like_of(c), p, n);
+        }
+    for (char *at = from; at < f.to; at++)
+        *at = *at == '1' || *at == '|' ? 'l' : *at == '0' ? 'o' : *at;
+    buf_grown(out, (size_t)(f.to - from));
 }
 
 bool lookalike_is_ascii(struct str name)

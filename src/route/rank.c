@@ -205,10 +205,9 @@ static size_t find_word(struct ranking *r, uint32_t stem)
     size_t n = 0;
 
     for (const struct group *g = r->groups; g < r->groups + r->n_groups; g++) {
-        const struct rank_posting *at;
-        size_t postings = rank_index_find(g->words, stem, &at);
-        for (const struct rank_posting *p = at; p < at + postings; p++)
-            if (g->candidates[p->tool])
+        const struct rank_bucket *b = rank_index_bucket(g->words, stem);
+        for (const struct rank_posting *p = b->postings; p < b->postings + b->n; p++)
+            if (p->stem == stem && g->candidates[p->tool])
                 n = touch(r, n, g->candidates[p->tool] - 1, p->weight);
         size_t tools = is_named(g, stem) ? g->catalog->lists[CATALOG_TOOLS].n : 0;
         for (size_t i = 0; i < tools; i++)

@@ -13,6 +13,7 @@ struct gathering {
     struct rank_posting words[RANK_WORDS_MAX];
     size_t n;
     uint32_t tool;
+    bool names_only;
     struct arena *mem; /* for what is looked at only */
 };
 
@@ -25,7 +26,7 @@ static void gather_word(struct gathering *g, uint32_t stem, uint32_t weight)
 static void gather_text(struct gathering *g, struct str text, uint32_t weight)
 {
     struct word words[RANK_WORDS_MAX];
-    size_t n = words_cut(text, words, countof(words));
+    size_t n = g->n < RANK_WORDS_MAX ? words_cut(text, words, countof(words)) : 0;
 
     for (size_t i = 0; i < n; i++) {
         uint32_t phrase = i + 1 < n ? words_phrase(words[i].stem, words[i + 1].stem) : 0;
@@ -66,7 +67,8 @@ static void gather_choices(struct gathering *g, const struct js_doc *doc,
 {
     if (!js_type_is(choices, JS_ARRAY))
         return;
-    for (const struct js_node *v = js_first(doc, choices); v; v = js_next(doc, choices, v))
+    for (const struct js_node *v = js_first(doc, choices); v && g->n < RANK_WORDS_MAX;
+         v = js_next(doc, choices, v))
         if (js_type_is(v, JS_STRING))
             gather_text(g, js_text(doc, v, g->mem), WEIGHT_SCHEMA);
 }
@@ -109,8 +111,9 @@ static void gather_tool(struct gathering *g, const struct catalog_item *item)
     size_t n = 0;
 
     g->n = 0;
-    gather_text(g, item->name, WEIGHT_NAME);
-    if (js_parse(catalog_shown(item), &js_limits_upstream, g->mem, &doc, NULL)) {
+    gather_text(g, str_cut(item->name, RANK_DEFINITION_MAX), WEIGHT_NAME);
+    if (!g->names_only && catalog_shown(item).n <= RANK_DEFINITION_MAX &&
+        js_parse(catalog_shown(item), &js_limits_upstream, g->mem, &doc, NULL)) {
         gather_text(g, member(g, &doc, js_root(&doc), "title"), WEIGHT_TITLE);
         gather_description(g, member(g, &doc, js_root(&doc), "description"));
         gather_schema(g, &doc, js_get(&doc, js_root(&doc), STR("inputSchema")), 0);
@@ -135,58 +138,79 @@ static bool is_destroying(struct str name)
     return false;
 }
 
-static struct catalog_words *read_words(struct catalog *c)
+static void free_words(struct catalog_words *w)
+{
+    for (size_t i = 0; i < RANK_BUCKETS; i++)
+        free(w->buckets[i].postings);
+    free(w->lengths);
+    free(w->destroys);
+    free(w);
+}
+
+static struct catalog_words *words_new(const struct catalog *c)
+{
+    struct catalog_words *w = xcalloc(1, sizeof(*w));
+    size_t n = c->lists[CATALOG_TOOLS].n + 1;
+
+    w->lengths = xcalloc(n, sizeof(*w->lengths));
+    w->destroys = xcalloc(n, sizeof(*w->destroys));
+    return w;
+}
+
+static void add_posting(struct catalog_words *w, const struct rank_posting *p)
+{
+    struct rank_bucket *b = &w->buckets[p->stem % RANK_BUCKETS];
+
+    if (b->n == b->room) {
+        b->room = b->room ? 2 * b->room : 8;
+        b->postings = xrealloc(b->postings, b->room * sizeof(*b->postings));
+    }
+    b->postings[b->n++] = *p;
+    w->n++;
+}
+
+static void read_tool(struct catalog_words *w, struct gathering *g, const struct catalog_item *item)
+{
+    g->tool = (uint32_t)w->n_read;
+    g->names_only = w->n >= RANK_POSTINGS_MAX;
+    gather_tool(g, item);
+    w->destroys[w->n_read] = is_destroying(item->name);
+    for (size_t k = 0; k < g->n; k++) {
+        w->lengths[w->n_read] += g->words[k].weight;
+        add_posting(w, &g->words[k]);
+    }
+    w->n_read++;
+    arena_reset(g->mem);
+}
+
+bool rank_index_step(struct catalog *c)
 {
     const struct catalog_list *list = &c->lists[CATALOG_TOOLS];
-    struct catalog_words *w = arena_new_of(c->mem, struct catalog_words);
-    struct gathering *g = xcalloc(1, sizeof(*g));
-    struct buf all;
+    struct gathering *g;
+    size_t bytes = 0, tools = 0;
 
-    w->lengths = arena_zalloc(c->mem, (list->n + 1) * sizeof(*w->lengths));
-    w->destroys = arena_zalloc(c->mem, (list->n + 1) * sizeof(*w->destroys));
-    buf_init(&all, SIZE_MAX / 2);
-    g->mem = arena_new(4 * CATALOG_MAX_BYTES);
-    for (size_t i = 0; i < list->n; i++) {
-        g->tool = (uint32_t)i;
-        gather_tool(g, &list->items[i]);
-        w->destroys[i] = is_destroying(list->items[i].name);
-        for (size_t k = 0; k < g->n; k++)
-            w->lengths[i] += g->words[k].weight;
-        buf_add(&all, g->words, g->n * sizeof(*g->words));
-        arena_reset(g->mem);
+    if (!c->words) {
+        c->words = words_new(c);
+        c->free_words = free_words;
     }
-    w->n = all.n / sizeof(*w->postings);
-    w->postings = arena_alloc(c->mem, all.n + 1);
-    if (all.n)
-        memcpy(w->postings, all.p, all.n);
-    qsort(w->postings, w->n, sizeof(*w->postings), by_stem);
-    buf_release(&all);
+    if (c->words->n_read == list->n)
+        return true;
+    g = xcalloc(1, sizeof(*g));
+    g->mem = arena_new(4 * CATALOG_MAX_BYTES);
+    while (c->words->n_read < list->n && bytes < RANK_SLICE_BYTES && tools++ < RANK_SLICE_TOOLS) {
+        const struct catalog_item *item = &list->items[c->words->n_read];
+        size_t n = catalog_shown(item).n;
+        bytes += n < RANK_DEFINITION_MAX ? n : 0;
+        read_tool(c->words, g, item);
+    }
     arena_free(g->mem);
     free(g);
-    return w;
+    return c->words->n_read == list->n;
 }
 
 const struct catalog_words *rank_index_of(struct catalog *c)
 {
-    if (!c->words)
-        c->words = read_words(c);
-    return c->words;
-}
-
-size_t rank_index_find(const struct catalog_words *w, uint32_t stem,
-                       const struct rank_posting **ret)
-{
-    size_t low = 0, high = w->n, end;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (w->postings[middle].stem < stem)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (end = low; end < w->n && w->postings[end].stem == stem; end++)
+    while (!rank_index_step(c))
         continue;
-    *ret = w->postings + low;
-    return end - low;
+    return c->words;
 }

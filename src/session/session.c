@@ -25,6 +25,7 @@ struct sessions *sessions_new(const struct sessions_config *config)
     s->lanes = config->lanes;
     s->writer = config->writer;
     s->max_resident = config->max_resident;
+    s->live = live_new();
     s->is_shared = config->is_shared;
     s->node.p = strndup(config->node.p, config->node.n);
     s->node.n = config->node.n;
@@ -103,6 +104,7 @@ void sessions_free(struct sessions *s)
     list_each(&s->idle_transports, t) transport_drop(list_entry(t, struct transport, lru));
     list_each(&s->idle_sessions, n) session_drop(list_entry(n, struct session, lru));
     map_release(&s->names);
+    live_free(s->live);
     free(s->memos);
     free((char *)s->node.p);
     free(s);
@@ -487,6 +489,7 @@ struct transport *transport_new(struct sessions *home, const struct transport_ro
                           str_n((const char *)t->id_hash, sizeof(t->id_hash)), STR_NONE);
     map_put(&home->names, t->key, t);
     home->n_transports++;
+    live_used(home, t);
     return t;
 }
 
@@ -528,6 +531,12 @@ void transport_forget(struct transport *t)
     t->ended = true;
 }
 
+void transport_ended(struct transport *t)
+{
+    live_ended(t->home, t->id_hash);
+    transport_forget(t);
+}
+
 struct touch {
     struct write_job job;
     struct store_op op;
@@ -543,18 +552,18 @@ static void touch_done(struct write_job *job)
     free(touch);
 }
 
-static void write_touch(struct transport *t)
+void transport_write(struct sessions *home, enum op_kind kind, struct str tenant, struct str owner,
+                     const uint8_t id_hash[32], int64_t at_ms)
 {
     struct touch *touch = xcalloc(1, sizeof(*touch));
     touch->mem = arena_new(4096);
-    touch->who.tenant = arena_dup(touch->mem, t->tenant);
-    touch->who.owner = arena_dup(touch->mem, t->owner);
-    memcpy(touch->row.id_hash, t->id_hash, sizeof(t->id_hash));
-    touch->row.last_used_ms = t->last_used_ms;
-    touch->op =
-        (struct store_op){.kind = OP_TRANSPORT_TOUCH, .who = &touch->who, .transport = &touch->row};
+    touch->who.tenant = arena_dup(touch->mem, tenant);
+    touch->who.owner = arena_dup(touch->mem, owner);
+    memcpy(touch->row.id_hash, id_hash, sizeof(touch->row.id_hash));
+    touch->row.last_used_ms = touch->row.ended_ms = at_ms;
+    touch->op = (struct store_op){.kind = kind, .who = &touch->who, .transport = &touch->row};
     touch->job = (struct write_job){.ops = &touch->op, .n = 1, .done = touch_done};
-    if (!lane_write(t->home->lanes, &touch->job))
+    if (!lane_write(home->lanes, &touch->job))
         touch_done(&touch->job);
 }
 
@@ -564,7 +573,8 @@ void transport_used(struct transport *t)
     if (t->last_used_ms - t->touched_ms < TOUCH_EVERY_MS)
         return;
     t->touched_ms = t->last_used_ms;
-    write_touch(t);
+    live_used(t->home, t);
+    transport_write(t->home, OP_TRANSPORT_TOUCH, t->tenant, t->owner, t->id_hash, t->last_used_ms);
 }
 
 bool transport_is_over(const struct transport *t, int64_t now_ms)

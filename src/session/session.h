@@ -64,6 +64,7 @@ struct session {
     struct list lru; /* on the idle list while refs == 0 */
 };
 
+#define TRANSPORTS_PER_OWNER 4096 /* live; for one more the one unused for longest ends */
 struct transport {
     struct sessions *home;
     unsigned refs;
@@ -165,6 +166,10 @@ void transport_fill_row(const struct transport *t, struct transport_row *ret);
 /* In memory, so that calls made at once share the session; whoever commits it sets link_stored. */
 void transport_link(struct transport *t, struct session *session);
 void transport_forget(struct transport *t);
+/* Before one is made: where the owner has as many as it may, the one unused for longest ends.  That
+ * is committed before whatever is written next. */
+void transports_make_room(struct sessions *s, const struct principal *who);
+void transport_ended(struct transport *t); /* its client did so: it no longer counts either */
 /* The one that is resident, borrowed; NULL: none is. */
 struct transport *sessions_transport(struct sessions *s, struct str tenant, struct str owner,
                                      const uint8_t id_hash[32]);

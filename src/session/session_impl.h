@@ -31,6 +31,7 @@ struct sessions {
     void *on_sealed_arg;
     struct fresh *fresh; /* NULL: nobody reads sessions but us */
     uint64_t toolset_moves;
+    struct live_transports *live;
 };
 
 /* The longest name a lookup may have: handles and carrier names are bounded before they come here;
@@ -51,5 +52,15 @@ void session_enter_cache(struct session *s);
 struct session_link *session_add_link(struct session *s, struct str server);
 void session_link_take_resume(struct session_link *l, struct str resume); /* copied */
 struct str client_type_of(struct str client_name);
+/* Writes OP_TRANSPORT_TOUCH or OP_TRANSPORT_END, and waits for nothing. */
+void transport_write(struct sessions *home, enum op_kind kind, struct str tenant, struct str owner,
+                     const uint8_t id_hash[32], int64_t at_ms);
+
+/* live.c */
+struct live_transports *live_new(void) must_check;
+void live_free(struct live_transports *l);
+/* It was made, found or used: the last of its owner's to go. */
+void live_used(struct sessions *home, const struct transport *t);
+void live_ended(struct sessions *home, const uint8_t hash[SHA256_BYTES]);
 
 #endif

@@ -74,8 +74,16 @@ void catalog_unref(struct catalog *c)
         return;
     for (int kind = 0; kind < CATALOG_KINDS; kind++)
         catalog_clear_list(c, kind);
+    catalog_forget_words(c);
     arena_free(c->mem);
     free(c);
+}
+
+void catalog_forget_words(struct catalog *c)
+{
+    if (c->words)
+        c->free_words(c->words);
+    c->words = NULL;
 }
 
 void catalog_clear_list(struct catalog *c, enum catalog_kind kind)

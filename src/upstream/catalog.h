@@ -93,6 +93,8 @@ void catalog_clear_list(struct catalog *c, enum catalog_kind kind);
 /* Appends the list of another catalog to this one's. */
 must_check bool catalog_copy_list(struct catalog *c, const struct catalog *from,
                                   enum catalog_kind kind, struct error *err);
+/* What is shown of its tools has changed: their words are read again when they are needed. */
+void catalog_forget_words(struct catalog *c);
 /* Its tools could not be listed: what of them is known stands in. */
 void catalog_note_fault(struct catalog *c, const char *why);
 /* Takes out the items that `stays` does not want. */

@@ -529,7 +529,7 @@ void upstream_shown_anew(struct upstream *u)
     }
     if (u->catalog) {
         u->catalog->edition++;
-        u->catalog->words = NULL; /* in its memory until it is replaced */
+        catalog_forget_words(u->catalog);
     }
     tell_changed(u, CATALOG_TOOLS);
 }

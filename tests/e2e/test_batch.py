@@ -79,6 +79,16 @@ def test_a_malformed_item_is_answered_in_its_place(hf):
     assert [m['error']['code'] for m in reply.json[1:3]] == [-32600, -32600]
 
 
+def test_a_batch_inside_a_batch_is_refused_in_its_place(hf):
+    client = client_of(hf)
+    last = commands.events(hf)[-1:]
+    reply = client.rpc_bytes(dump([ping(1), [call(2), call(3)], [[[]]], ping(4)]))
+    assert [m['id'] for m in reply.json] == [1, None, None, 4]
+    for refused in reply.json[1:3]:
+        assert refused['error']['code'] == -32600 and 'part of a batch' in refused['error']['message']
+    assert not [e for e in commands.events(hf, last[0]['id'] if last else None) if e.get('tool')]
+
+
 def test_thirty_two_items_are_served_and_thirty_three_refused(hf):
     client = client_of(hf)
     assert len(client.rpc_bytes(dump([ping(i) for i in range(32)])).json) == 32
@@ -94,7 +104,7 @@ def test_thirty_two_items_are_served_and_thirty_three_refused(hf):
 ])
 def test_what_is_no_batch_is_refused_whole(hf, items, word):
     reply = client_of(hf).rpc_bytes(dump(items))
-    assert (reply.status, reply.code) == (400, -32600)
+    assert (reply.status, reply.code, reply.json.get('id', 'absent')) == (400, -32600, None)
     assert word in reply.error['message']
 
 

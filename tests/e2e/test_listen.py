@@ -8,6 +8,7 @@ import time
 import pytest
 
 import harness
+import keys
 from commands import events
 from harness import PREFIX, wait_for
 from scripted import Later, Script, get, note, open_gate, script
@@ -165,19 +166,33 @@ def test_subscribed_uris__are_256_at_most(holdfast, scripted):
             assert acknowledged(stream, 1)['resourceSubscriptions'] == [f'doc://{n}' for n in range(256)]
 
 
-def test_open_listens__are_1024_and_no_more(holdfast, scripted):
+def test_open_listens__are_1024_a_quarter_of_one_key_and_three_of_a_tenant(holdfast, scripted):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(4096, hard)), hard))
     server = scripted('s', http=True)
-    hf = holdfast({'s': server.entry})
-    client = hf.client('/mcp/s', modern=True)
-    open_ones = [listen(client, n) for n in range(1024)]
-    for n, one in enumerate(open_ones):
-        assert acknowledged(one, n) == {}
-    refused = client.rpc('subscriptions/listen', {'notifications': {}})
-    assert refused.status == 200 and refused.code == -32603 and '1024' in refused.error['message']
+    hf = holdfast({'s': server.entry}, {'auth': 'required'})
+    of_one_tenant = [keys.create(hf) for _ in range(4)]
+    other, last = keys.create(hf, '--tenant', 'acme'), keys.create(hf, '--tenant', 'last')
+    open_ones, clients = [], {key.id: hf.client('/mcp/s', modern=True, headers=key.headers) for key in (*of_one_tenant, other, last)}
+
+    def take_256(key):
+        more = [listen(clients[key.id], n) for n in range(256)]
+        for n, one in enumerate(more):
+            assert acknowledged(one, n) == {}
+        open_ones.extend(more)
+
+    def is_refused(key, words):
+        refused = clients[key.id].rpc('subscriptions/listen', {'notifications': {}})
+        assert refused.status == 200 and refused.code == -32603 and words in refused.error['message'], refused
+
+    for key in of_one_tenant[:3]:
+        take_256(key)
+        is_refused(key, '256 subscriptions are open for this key or user')
+    is_refused(of_one_tenant[3], '768 subscriptions are open for this tenant')
+    take_256(other)
+    is_refused(last, '1024 subscriptions are open already')
     open_ones.pop().close()
-    wait_for(lambda: is_taken(client), 'a free place')
+    wait_for(lambda: is_taken(clients[other.id]), 'a free place')
     for one in open_ones:
         one.close()
 

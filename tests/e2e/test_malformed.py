@@ -281,6 +281,8 @@ def test_bad_json__is_refused(hf, name, body, status, codes):
     assert time.monotonic() - began < 5
     assert status is None or reply.status == status, reply
     assert reply.json()['error']['code'] in codes, reply
+    assert 'id' in reply.json(), 'null where it could not be read'
+    assert reply.json()['error']['code'] != -32700 or reply.json()['id'] is None
 
 
 def test_nul_in_a_name__never_matches_the_shorter_name(hf):

@@ -5,7 +5,10 @@ import json
 import pytest
 
 from harness import Connection, dump
+from stored import Stored
 
+ACCEPT = {'Accept': 'application/json, text/event-stream'}
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 GONE = {'code': -32000, 'message': 'Session not found or expired'}
 
 
@@ -149,12 +152,61 @@ def test_modern_request__is_never_given_a_session(holdfast):
     assert reply.status == 200 and reply.header('Mcp-Session-Id') is None
 
 
-def test_initialize__params_of_64_kib_are_kept_and_one_byte_more_is_refused(holdfast):
+def initialize_with(hf, size, member):
+    """An initialize whose params have that many bytes, most of them in one member."""
+    def params(filler):
+        info = {'name': 'c', 'version': '1'}
+        made = {'protocolVersion': '2025-06-18', 'capabilities': {'sampling': {}}, 'clientInfo': info}
+        (info if member == 'icons' else made['capabilities'] if member == 'experimental' else made)[member] = {'x': 'y' * filler}
+        return made
+    filler = size - len(dump(params(0)))
+    return hf.client().rpc('initialize', params(filler))
+
+
+def kept_params(hf):
+    return [json.loads(row['initialize_params']) for row in Stored(hf).rows('transport_sessions')]
+
+
+@pytest.mark.parametrize('member', ['unheard', 'icons'])
+def test_initialize__keeps_8_KiB_of_its_params_whole_and_of_more_what_is_needed(holdfast, member):
     hf = holdfast()
-    base = {'protocolVersion': '2025-11-25', 'capabilities': {}, 'clientInfo': {'name': 'n', 'version': '1'}, 'pad': ''}
-    for more in (0, 1):
-        params = dict(base)
-        params['pad'] = 'x' * (64 * 1024 - len(json.dumps(base, separators=(',', ':'))) + more)
-        body = json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': 'initialize', 'params': params}, separators=(',', ':'))
-        reply = hf.request('POST', '/mcp/sample', {'Content-Type': 'application/json'}, body.encode())
-        assert reply.status == 200 and (reply.json()['error']['code'] == -32602 if more else reply.header('mcp-session-id'))
+    assert initialize_with(hf, 8192, member).status == 200
+    assert len(dump(kept_params(hf)[0])) == 8192
+    assert initialize_with(hf, 8193, member).status == 200
+    assert {'protocolVersion': '2025-06-18', 'capabilities': {'sampling': {}},
+            'clientInfo': {'name': 'c', 'version': '1'}} in kept_params(hf)
+
+
+def test_initialize__what_is_needed_has_8_KiB_at_most(holdfast):
+    hf = holdfast()
+    assert initialize_with(hf, 8192, 'experimental').result['protocolVersion'] == '2025-06-18'
+    reply = initialize_with(hf, 8193, 'experimental')
+    assert reply.error['code'] == -32602 and 'at most 8192' in reply.error['message']
+    assert len(kept_params(hf)) == 1
+
+
+def test_transports__of_one_owner_are_4096_and_for_one_more_the_oldest_unused_ends(holdfast):
+    hf = holdfast()
+    body = json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': 'initialize', 'params': {
+        'protocolVersion': '2025-06-18', 'capabilities': {}, 'clientInfo': {'name': 'c', 'version': '1'}}}).encode()
+    ids = []
+    with hf.connection() as connection:
+        def more(n):
+            for _ in range(n):
+                connection.send(connection.head_bytes('POST', '/mcp/sample', ACCEPT, body) + body)
+            ids.extend(connection.read_response('POST').header('mcp-session-id') for _ in range(n))
+
+        def status(ident):
+            return hf.request('POST', '/mcp/sample', {**ACCEPT, 'Mcp-Session-Id': ident}, PING).status
+
+        for _ in range(64):
+            more(64)
+        assert len(set(ids)) == 4096 and status(ids[0]) == status(ids[1]) == 200
+        more(1)
+        assert [status(ids[n]) for n in (0, 1, 2, 4095, 4096)] == [404, 200, 200, 200, 200]
+        assert hf.request('DELETE', '/mcp/sample', {'Mcp-Session-Id': ids[9]}).status in (200, 204)
+        more(1)  # in the place of the one that its client ended
+        assert status(ids[1]) == 200
+        more(1)
+        assert status(ids[1]) == 404 and status(ids[2]) == 200
+    assert len(Stored(hf).rows('transport_sessions', 'ended_at IS NULL')) == 4096

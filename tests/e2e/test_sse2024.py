@@ -10,6 +10,7 @@ import harness
 import pytest
 
 from harness import ENVELOPE, Connection, Stream, dump, stdio_server, wait_for
+from keys import create
 
 
 @pytest.fixture(scope='module')
@@ -296,17 +297,32 @@ def test_sixteen_mib_may_be_under_way(holdfast, http_server, old):
     assert c.answer('s0')['result'] and c.rpc('ping')['result'] == {}
 
 
-def test_a_thousand_and_twenty_four_streams_may_be_open(holdfast):
-    one = holdfast()
+def test_a_thousand_and_twenty_four_streams_may_be_open_a_quarter_of_one_key_and_three_of_a_tenant(holdfast):
+    one = holdfast(settings={'auth': 'required'})
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
-    streams = [Old(one) for _ in range(1025)]
-    assert [s.status for s in streams] == [200] * 1024 + [503]
-    assert streams[1023].rpc('ping')['result'] == {}
+    keys = [create(one).headers for _ in range(4)]
+    other, last = create(one, '--tenant', 'acme').headers, create(one, '--tenant', 'last').headers
+    streams = []
+    for key in keys[:3]:
+        streams += [Old(one, key) for _ in range(256)]
+        assert [s.status for s in streams[-256:]] == [200] * 256
+        refused_to(one, key, 429, '256 event streams of GET /sse are open for this key or user')
+    refused_to(one, keys[3], 429, '768 event streams of GET /sse are open for this tenant')
+    streams += [Old(one, other) for _ in range(256)]
+    assert {s.status for s in streams} == {200}
+    refused_to(one, last, 503, 'too many event streams are open')
+    assert streams[-1].rpc('ping')['result'] == {}
     for s in streams:
         s.close()
-    again = wait_for(lambda: (lambda s: s if s.status == 200 else s.close())(Old(one)), 'room for another')
+    again = wait_for(lambda: (lambda s: s if s.status == 200 else s.close())(Old(one, keys[3])), 'room for another')
     again.close()
+
+
+def refused_to(hf, key, status, text):
+    reply = hf.request('GET', '/sse', {'Accept': 'text/event-stream', **key})
+    assert reply.status == status and text in reply.json()['error']['message'], reply
+    assert reply.header('retry-after') == '1'
 
 
 def test_a_reader_who_does_not_read_is_closed(holdfast, stdio_server, old):

@@ -154,3 +154,52 @@ TEST(test_lookalike__names_have_a_limit)
     assert_non_null(refusal(str_n(name, LOOKALIKE_MAX + 1)));
     free(name);
 }
+
+/* Characters are looked up by pages of 256: the last of a page, the first of the next, and pages
+ * that only some tables touch. */
+TEST(test_lookalike__the_edges_of_tables_are_found)
+{
+    static const char *const unseen[] = {"a\xc2\xa0",        "\xe2\x81\xaf",
+                                         "\xe3\x85\xa4",     "\xf0\x9d\x85\xba",
+                                         "\xf3\xa0\x80\x80", "\xf3\xa0\xbf\xbf"};
+    static const char *const seen[] = {"\xd3\xbf",     "\xd4\x80",         "\xe3\x84\xb0",
+                                       "\xe4\xb8\xad", "\xf3\xa1\x80\x80", "\xf4\x8f\xbf\xbf"};
+
+    for (size_t i = 0; i < countof(unseen); i++)
+        assert_non_null(refusal(str_of(unseen[i])));
+    for (size_t i = 0; i < countof(seen); i++)
+        assert_null(refusal(str_of(seen[i])));
+    assert_true(are_alike("d", "\xd4\x80"));
+    assert_true(are_alike("z", "\xf0\x9d\x9a\xa3")); /* the last mathematical letter */
+    assert_true(are_alike("~", "\xef\xbd\x9e"));
+    assert_true(are_alike("m\xd3\xbf", "m\xd3\xbf"));
+    assert_false(are_alike("\xe4\xb8\xad", "\xe4\xb8\xae"));
+}
+
+/* The longest names, of characters that grow most when they are folded; and one byte more. */
+TEST(test_lookalike__the_longest_names_are_folded_whole)
+{
+    static const char *const letters[] = {"\xc3\xa9", "\xc5\xbe", "\xef\xac\x83", "e\xcc\x81", "A"};
+    char name[LOOKALIKE_MAX + 1];
+
+    for (size_t i = 0; i < countof(letters); i++) {
+        size_t n = strlen(letters[i]), at = 0;
+        const char *why = NULL;
+        struct buf out, one;
+
+        for (; at + n <= LOOKALIKE_MAX; at += n)
+            memcpy(name + at, letters[i], n);
+        memset(name + at, 'x', sizeof(name) - at);
+        buf_init(&out, 4 * LOOKALIKE_MAX);
+        buf_init(&one, 64);
+        assert_true(lookalike_fold(str_n(name, at), &out, &why));
+        assert_true(lookalike_fold(str_of(letters[i]), &one, &why));
+        assert_int_equal(out.n, at / n * one.n);
+        for (size_t k = 0; k < out.n; k += one.n)
+            assert_memory_equal(out.p + k, one.p, one.n);
+        assert_string_equal(refusal(str_n(name, LOOKALIKE_MAX + 1)),
+                            "is longer than any call may name");
+        buf_release(&one);
+        buf_release(&out);
+    }
+}

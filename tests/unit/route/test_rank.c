@@ -426,3 +426,77 @@ TEST(test_rank__without_tools_nothing_is_found)
     assert_int_equal(rank_tools(all, 0, STR("read"), 0, mem), 0);
     arena_free(mem);
 }
+
+/* A catalog of n tools, each with a description of `bytes` bytes. */
+static struct catalog *large_catalog(unsigned n, size_t bytes)
+{
+    struct catalog *c = catalog_new(MCP_LEGACY);
+    struct arena *own = arena_new(1u << 30);
+    struct str cursor;
+    struct error err;
+    struct js_doc doc;
+    struct buf page;
+
+    buf_init(&page, 1u << 30);
+    buf_addz(&page, "{\"tools\":[");
+    for (unsigned i = 0; i < n; i++) {
+        buf_addf(&page, "%s{\"name\":\"tool%u\",\"description\":\"", i ? "," : "", i);
+        for (size_t k = 0; k < bytes / 8; k++)
+            buf_addf(&page, "wo%05zu ", (i * 7919 + k) % 99991);
+        buf_addz(&page, "\"}");
+    }
+    buf_addz(&page, "]}");
+    assert_true(js_parse(buf_str(&page), &js_limits_upstream, own, &doc, NULL));
+    assert_true(catalog_take_page(c, CATALOG_TOOLS, &doc, js_root(&doc), &cursor, &err));
+    buf_release(&page);
+    arena_free(own);
+    return c;
+}
+
+TEST(test_rank_index__reads_no_more_than_a_slice_at_a_time)
+{
+    struct catalog *c = large_catalog(2000, 1024);
+    size_t before = 0, steps = 0;
+    bool done;
+
+    do {
+        size_t bytes = 0;
+        done = rank_index_step(c);
+        for (size_t i = before; i + 1 < c->words->n_read; i++)
+            bytes += c->lists[CATALOG_TOOLS].items[i].raw.n;
+        assert_true(bytes < RANK_SLICE_BYTES);
+        assert_true(c->words->n_read - before <= RANK_SLICE_TOOLS);
+        before = c->words->n_read;
+        steps++;
+    } while (!done);
+    assert_int_equal(c->words->n_read, 2000);
+    assert_true(steps >= 2000 * 1024 / (RANK_SLICE_BYTES + 2048));
+    assert_true(rank_index_step(c)); /* and not again */
+    catalog_unref(c);
+}
+
+TEST(test_rank_index__counts_small_tools_too)
+{
+    struct catalog *c = large_catalog(RANK_SLICE_TOOLS + 1, 0);
+
+    assert_false(rank_index_step(c));
+    assert_int_equal(c->words->n_read, RANK_SLICE_TOOLS);
+    assert_true(rank_index_step(c));
+    catalog_unref(c);
+}
+
+static size_t words_of_one(size_t bytes)
+{
+    struct catalog *c = large_catalog(1, bytes);
+    size_t n = rank_index_of(c)->n;
+
+    catalog_unref(c);
+    return n;
+}
+
+TEST(test_rank_index__of_a_huge_definition_the_name_alone_counts)
+{
+    /* {"name":"tool0","description":""} are 33 bytes. */
+    assert_true(words_of_one(RANK_DEFINITION_MAX - 40) > 100);
+    assert_true(words_of_one(RANK_DEFINITION_MAX + 8) <= 3);
+}
