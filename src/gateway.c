@@ -6,7 +6,8 @@
  * "ready" stop:  SIGTERM: no new connections, calls under way finish (at most 25 s) → upstreams →
  * audit anchor → lanes drained → store closed → keeper
  *
- * SIGHUP reads the configuration again and swaps it whole, or says why not and keeps the old one.
+ * SIGHUP reads the configuration again and swaps it whole, or says why not and keeps the old one;
+ * when it comes of a terminal that was closed, it stops as SIGTERM does.
  */
 #include "gateway_impl.h"
 
@@ -253,9 +254,8 @@ static void publish_secrets(struct gateway *g, const struct config *fresh)
     loop_timer_start(g->forget, FORGET_MS, 0);
 }
 
-static void on_hangup(void *arg, int signum unused_arg)
+static void reload(struct gateway *g)
 {
-    struct gateway *g = arg;
     struct tls_context *tls = NULL;
     struct config *fresh = NULL;
     struct error err;
@@ -363,6 +363,24 @@ static void on_terminate(void *arg, int signum)
     log_info("stopping: finishing what is under way", LI("signal", signum),
              LI("requests", g->sv.exchanges));
     begin_stop(g);
+}
+
+static int own_terminal(void)
+{
+    return isatty(STDERR_FILENO) ? STDERR_FILENO : isatty(STDIN_FILENO) ? STDIN_FILENO : -1;
+}
+
+/* The signal means two things: the terminal was closed, which ends what ran on it; or the
+ * configuration is to be read again.  A terminal is hung up before its processes hear of it. */
+static void on_hangup(void *arg, int signum)
+{
+    struct gateway *g = arg;
+    bool is_closed = g->terminal >= 0 && !isatty(g->terminal);
+
+    if (!is_closed)
+        reload(g);
+    else if (!g->sv.draining) /* the shell and the kernel may both send it */
+        on_terminate(g, signum);
 }
 
 static void harden(void)
@@ -483,7 +501,8 @@ static void stop(struct gateway *g)
 
 int gateway_run(const struct gateway_options *options)
 {
-    struct gateway g = {.options = *options, .mem = arena_new(1024 * 1024)};
+    struct gateway g = {
+        .options = *options, .mem = arena_new(1024 * 1024), .terminal = own_terminal()};
     struct error err = {.code = ERR_NONE};
 
     g.sv.config = options->config;

@@ -26,6 +26,7 @@ struct gateway {
     struct loop_timer *forget; /* secrets of the configuration before; NULL: never reloaded */
     int64_t drain_until_ms;
     bool anchoring;
+    int terminal; /* we were started on; -1: none */
     struct own_tokens *own_tokens;
     struct docs_server docs; /* what the tools reach documents by */
 };

@@ -30,7 +30,7 @@ const char *cli_flag(const struct cli *cli, const char *name)
 const char *cli_flag_beyond(const struct cli *cli, const char *const *flags, size_t max)
 {
     for (int i = 0; i < cli->n_given; i++) {
-        bool known = false;
+        bool known = strcmp(cli->given[i].name, "--quiet") == 0;
         for (size_t k = 0; k < max && flags[k]; k++)
             known = known || strcmp(flags[k], cli->given[i].name) == 0;
         if (!known)
@@ -132,6 +132,15 @@ void cli_nearest_offer(struct cli_nearest *n, const char *name)
     }
 }
 
+int cli_unknown_verb(const struct cli *cli, const struct cli_nearest *near, const char *otherwise)
+{
+    if (near->word.n && near->name)
+        return cli_usage(cli, "there is no %s %.*s; did you mean holdfast %s %s?",
+                         cli->command->name, (int)(near->word.n < 100 ? near->word.n : 100),
+                         near->word.p, cli->command->name, near->name);
+    return cli_usage(cli, "%s", otherwise);
+}
+
 static int unknown_flag(const struct cli *cli, struct str name)
 {
     struct cli_nearest near = cli_nearest_to(name);
@@ -153,6 +162,11 @@ static bool take_flag(struct cli *cli, int argc, char **argv, int *at, int *ret_
     const struct cli_flag *f = flag_find(cli->command, name);
     const char *value = rest.p;
 
+    if (!f && !rest.p && name.n > 2 && name.p[1] != '-') { /* "-n5" */
+        f = flag_find(cli->command, str_n(name.p, 2));
+        f = f && f->value ? f : NULL;
+        value = f ? name.p + 2 : NULL;
+    }
     if (!f) {
         *ret_status = unknown_flag(cli, name);
         return false;

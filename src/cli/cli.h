@@ -45,7 +45,8 @@ struct cli {
 int cli_main(int argc, char **argv);
 /* Value of a flag ("--data"), "" for a switch, NULL when not given; the last one counts. */
 const char *cli_flag(const struct cli *cli, const char *name);
-/* The first flag given that is none of `flags`, which are `max` or end with NULL; NULL: all are. */
+/* The first flag given that is none of `flags`, which are `max` or end with NULL; NULL: all are.
+ * --quiet is never one. */
 const char *cli_flag_beyond(const struct cli *cli, const char *const *flags, size_t max);
 /* Says the error on stderr (as JSON with --json) and returns its exit status. */
 int cli_fail(const struct cli *cli, const struct error *err);
@@ -70,6 +71,9 @@ struct cli_nearest {
 };
 struct cli_nearest cli_nearest_to(struct str word);
 void cli_nearest_offer(struct cli_nearest *n, const char *name);
+/* A word that is none of the command's verbs, which were offered: cli_usage() with the nearest one,
+ * else with `otherwise`. */
+int cli_unknown_verb(const struct cli *cli, const struct cli_nearest *near, const char *otherwise);
 const struct cli_command *cli_command_find(const char *name);
 void cli_help_command(const struct cli_command *c, struct buf *out);
 void cli_help_all(struct buf *out);

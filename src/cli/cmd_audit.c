@@ -10,10 +10,8 @@
 #include "audit/executions.h"
 #include "base/clock.h"
 #include "cli/audit_view.h"
-#include "cli/control.h"
-#include "cli/datadir.h"
-#include "config/config.h"
-#include "store/database.h"
+#include "cli/inventory.h"
+#include "cli/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,12 +24,13 @@
 
 #define TAIL_DEFAULT 20
 #define LIST_DEFAULT 50
-#define ROWS_MAX 10000
+#define ROWS_MAX 1000000000
 #define POLL_MS 500
 
 struct audit_cmd {
     struct cli *cli;
     bool json, colour;
+    struct place place;      /* nothing with --url */
     struct str data_dir;     /* absent with --url */
     struct control *control; /* NULL: nobody runs, the store is read */
     struct database database;
@@ -50,18 +49,12 @@ static bool print(struct audit_cmd *c)
     return ok;
 }
 
-static bool open_store(struct audit_cmd *c, struct error *err)
+static bool open_store(struct audit_cmd *c, const struct place *place, struct error *err)
 {
     struct store_config how = {.read_only = true};
-    if (!database_choose(str_of(getenv("DATABASE_URL")), c->data_dir, c->cli->mem, &c->database,
-                         err))
-        return false;
-    if (!c->database.is_postgres && access(c->database.path.p, F_OK) != 0)
-        return error_set(err, ERR_NOT_FOUND,
-                         "there is no database in %.*s; name the right directory with --data, or "
-                         "start `holdfast up`",
-                         STR_ARG(c->data_dir));
-    if (!database_open(&c->database, how, &c->store, err))
+
+    c->database = place->database;
+    if (!place_has_database(place, err) || !database_open(&c->database, how, &c->store, err))
         return false;
     c->source = event_source_of_store(c->store);
     return true;
@@ -70,14 +63,16 @@ static bool open_store(struct audit_cmd *c, struct error *err)
 static bool open_source(struct audit_cmd *c, struct error *err)
 {
     struct str url = str_of(cli_flag(c->cli, "--url"));
+
     if (url.p) {
         if (!control_open_url(url, &c->control, err))
             return false;
     } else {
-        if (!config_data_dir(str_of(cli_flag(c->cli, "--data")), c->cli->mem, &c->data_dir, err))
+        if (!place_find(c->cli, &c->place, err))
             return false;
-        if (datadir_owner(c->data_dir) == 0)
-            return open_store(c, err);
+        c->data_dir = c->place.data_dir;
+        if (c->place.owner == 0)
+            return open_store(c, &c->place, err);
         if (!control_open_socket(c->data_dir, &c->control, err))
             return false;
     }
@@ -97,6 +92,92 @@ static bool number_flag(const struct cli *cli, const char *name, unsigned otherw
     return true;
 }
 
+/* Every word of event_row.outcome, and "open" for a call that has none yet. */
+static const char *const outcomes[] = {
+    "ok",      "tool_error",    "error",         "timeout",     "cancelled",
+    "refused", "upstream_lost", "indeterminate", "redelivered", "open",
+};
+
+static bool check_outcome(struct str word, struct error *err)
+{
+    struct cli_nearest near = cli_nearest_to(word);
+
+    for (size_t i = 0; i < countof(outcomes); i++) {
+        if (str_eq(word, str_of(outcomes[i])))
+            return true;
+        cli_nearest_offer(&near, outcomes[i]);
+    }
+    if (near.name)
+        return error_set(err, ERR_USAGE, "there is no outcome \"%.*s\"; did you mean \"%s\"?",
+                         (int)(word.n < 100 ? word.n : 100), word.p, near.name);
+    return error_set(err, ERR_USAGE,
+                     "there is no outcome \"%.*s\"; it is ok, tool_error, error, timeout, "
+                     "cancelled, refused, upstream_lost, indeterminate, redelivered or open",
+                     (int)(word.n < 100 ? word.n : 100), word.p);
+}
+
+/* Is anything at all on record with this filter alone? */
+static enum event_walk note_found(void *arg, const struct event_row *e unused_arg,
+                                  struct error *err unused_arg)
+{
+    *(bool *)arg = true;
+    return EVENT_WALK_STOP;
+}
+
+static bool is_on_record(struct audit_cmd *c, const struct event_filter *alone, bool *ret,
+                         struct error *err)
+{
+    struct event_filter filter = *alone;
+
+    filter.kind = -1;
+    filter.newest_first = true;
+    *ret = false;
+    return event_source_walk(c->source, &filter, note_found, ret, err);
+}
+
+/* Nothing was found: a name that nobody knows is an error, not an empty answer. */
+static bool check_names(struct audit_cmd *c, const struct execution_filter *f, struct error *err)
+{
+    struct event_filter of_server = {.server = f->events.server},
+                        of_tool = {.tool = f->events.tool};
+    struct inventory all = {c->cli, c->control, c->store};
+    bool found = true;
+
+    if (f->events.server.p && !is_on_record(c, &of_server, &found, err))
+        return false;
+    if (!found && c->data_dir.p && !inventory_has_server(&all, f->events.server, err))
+        return false;
+    if (!found && !c->data_dir.p)
+        return error_set(err, ERR_NOT_FOUND, "no call to a server \"%.*s\" is on record there",
+                         STR_ARG(f->events.server));
+    found = true;
+    if (f->events.tool.p && !is_on_record(c, &of_tool, &found, err))
+        return false;
+    if (!found && c->data_dir.p && !inventory_has_tool(&all, f->events.tool, err))
+        return false;
+    if (!found && !c->data_dir.p)
+        return error_set(err, ERR_NOT_FOUND, "no call of a tool \"%.*s\" is on record there",
+                         STR_ARG(f->events.tool));
+    return true;
+}
+
+/* The same of a session, which is named by the beginning of its id. */
+static bool check_session(struct audit_cmd *c, struct str session, struct error *err)
+{
+    struct execution_filter filter = {.events = {.kind = -1}, .session = session, .limit = 1};
+    struct execution *rows;
+    size_t n;
+
+    if (!session.p)
+        return true;
+    if (!executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err))
+        return false;
+    return n || error_set(err, ERR_NOT_FOUND,
+                          "no call of a session \"%.*s\" is on record; `holdfast audit list` shows "
+                          "the ids",
+                          (int)(session.n < 100 ? session.n : 100), session.p);
+}
+
 static bool read_filter(const struct cli *cli, struct execution_filter *ret, struct error *err)
 {
     struct str since = str_of(cli_flag(cli, "--since"));
@@ -112,7 +193,7 @@ static bool read_filter(const struct cli *cli, struct execution_filter *ret, str
         return error_set(err, ERR_USAGE, "--since takes a duration such as 30m, 24h or 7d");
     if (since.p)
         ret->events.since_ms = clock_wall_ms() - ms;
-    return true;
+    return !ret->outcome.p || check_outcome(ret->outcome, err);
 }
 
 static void add_json_rows(struct audit_cmd *c, const struct execution *rows, size_t n)
@@ -134,19 +215,36 @@ static bool print_rows(struct audit_cmd *c, const struct execution *rows, size_t
     return print(c);
 }
 
+struct list_out {
+    struct audit_cmd *cmd;
+    bool any;
+};
+
+static bool list_some(void *arg, const struct execution *rows, size_t n)
+{
+    struct list_out *l = arg;
+    bool head = !l->any;
+    l->any = true;
+    return print_rows(l->cmd, rows, n, head);
+}
+
 static bool run_list(struct audit_cmd *c, struct error *err)
 {
     struct execution_filter filter;
     struct execution *rows;
+    struct list_out out = {.cmd = c};
     size_t n;
     if (!read_filter(c->cli, &filter, err) ||
-        !number_flag(c->cli, "--limit", LIST_DEFAULT, &filter.limit, err) ||
-        !executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err))
+        !number_flag(c->cli, "--limit", LIST_DEFAULT, &filter.limit, err))
+        return false;
+    filter.flush = list_some;
+    filter.arg = &out;
+    if (!executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err))
+        return false;
+    if (n == 0 && (!check_names(c, &filter, err) || !check_session(c, filter.session, err)))
         return false;
     if (n == 0 && !c->json)
         fprintf(stderr, "no calls match; widen the search with a longer --since or fewer flags\n");
-    else
-        print_rows(c, rows, n, true);
     return true;
 }
 
@@ -184,7 +282,8 @@ static bool run_events(struct audit_cmd *c, struct error *err)
     filter.events.kind = EVENT_SYSTEM;
     filter.events.newest_first = true;
     filter.events.with_bodies = c->json;
-    if (!event_source_walk(c->source, &filter.events, add_event, &l, err))
+    if (!event_source_walk(c->source, &filter.events, add_event, &l, err) ||
+        (!l.any && !check_names(c, &filter, err)))
         return false;
     print(c);
     if (!l.any && !c->json)
@@ -259,7 +358,8 @@ static bool run_tail(struct audit_cmd *c, struct error *err)
         !newest_event(c, &newest, err))
         return false;
     filter.events.before = newest + 1;
-    if (!executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err))
+    if (!executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err) ||
+        (n == 0 && !check_names(c, &filter, err)))
         return false;
     for (size_t i = 0; i < n / 2; i++) {
         struct execution x = rows[i];
@@ -267,7 +367,8 @@ static bool run_tail(struct audit_cmd *c, struct error *err)
         rows[n - 1 - i] = x;
     }
     bool heard = print_rows(c, rows, n, true);
-    return !heard || !cli_flag(c->cli, "--follow") || follow(c, &filter, newest, err);
+    bool follows = cli_flag(c->cli, "--follow") || cli_flag(c->cli, "-f");
+    return !heard || !follows || follow(c, &filter, newest, err);
 }
 
 static bool run_show(struct audit_cmd *c, struct error *err)
@@ -365,6 +466,21 @@ static void add_report(struct audit_cmd *c, const struct chain_report *r)
     buf_addc(&c->out, '\n');
 }
 
+/* Beside a daemon the database is read here too: its pages as JSON through the socket take several
+ * times as long. */
+static void read_directly(struct audit_cmd *c)
+{
+    struct error ignored;
+    struct event_source *through = c->source;
+
+    if (!c->control)
+        return;
+    if (open_store(c, &c->place, &ignored))
+        event_source_close(through);
+    else
+        c->source = through; /* of another user: the daemon reads it for us */
+}
+
 /* The anchors are read before the events: each was written after the events it vouches for, so none
  * can speak of an event that the walk does not reach. */
 static bool run_verify(struct audit_cmd *c, struct error *err)
@@ -375,6 +491,7 @@ static bool run_verify(struct audit_cmd *c, struct error *err)
     if (!c->data_dir.p)
         return error_set(err, ERR_USAGE,
                          "verify needs the key beside the database: run it there with --data DIR");
+    read_directly(c);
     if (!chain_open(datadir_audit_key(c->data_dir, c->cli->mem, NULL), false, 0, &chain, err))
         return false;
     if ((c->database.is_postgres && !chain_claim(chain, c->store, true, STR_NONE, err)) ||
@@ -413,9 +530,13 @@ int cmd_audit(struct cli *cli)
     size_t i = 0;
     while (i < countof(verbs) && (cli->n_args == 0 || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
-    if (i == countof(verbs))
-        return cli_usage(cli,
-                         "say audit tail, audit list, audit events, audit show ID or audit verify");
+    if (i == countof(verbs)) {
+        struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
+        for (i = 0; i < countof(verbs); i++)
+            cli_nearest_offer(&near, verbs[i].name);
+        return cli_unknown_verb(
+            cli, &near, "say audit tail, audit list, audit events, audit show ID or audit verify");
+    }
     if (cli->n_args > 1 && verbs[i].run != run_show)
         return cli_usage(cli, "audit %s takes flags only", verbs[i].name);
     buf_init(&c.out, SIZE_MAX / 4);

@@ -91,8 +91,12 @@ int cmd_config(struct cli *cli)
     struct error err;
     struct buf out;
 
-    if (!check && strcmp(verb, "show") != 0)
-        return cli_usage(cli, "say config check or config show");
+    if (!check && strcmp(verb, "show") != 0) {
+        struct cli_nearest near = cli_nearest_to(str_of(verb));
+        cli_nearest_offer(&near, "check");
+        cli_nearest_offer(&near, "show");
+        return cli_unknown_verb(cli, &near, "say config check or config show");
+    }
     if (!config_load(&source, &config, &err))
         return cli_fail(cli, &err);
     if (check && !gateway_check_files(config, &err)) {

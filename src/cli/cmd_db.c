@@ -50,6 +50,9 @@ static bool open_schema(struct db_cmd *c, bool changes, struct error *err)
     if (!config_data_dir(str_of(cli_flag(c->cli, "--data")), c->cli->mem, &c->data_dir, err) ||
         !database_choose(url, c->data_dir, c->cli->mem, &c->database, err))
         return false;
+    bool exists;
+    if (!c->database.is_postgres && !datadir_check_readable(c->data_dir, &exists, err))
+        return false;
     if (!changes)
         return open_to_read(c, err);
     return (c->database.is_postgres || datadir_own(c->data_dir, &c->owned, err)) &&
@@ -289,8 +292,12 @@ int cmd_db(struct cli *cli)
     size_t i = 0;
     while (i < countof(verbs) && (cli->n_args != 1 || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
-    if (i == countof(verbs))
-        return cli_usage(cli, "say db migrate, db status or db rollback");
+    if (i == countof(verbs)) {
+        struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
+        for (size_t k = 0; k < countof(verbs); k++)
+            cli_nearest_offer(&near, verbs[k].name);
+        return cli_unknown_verb(cli, &near, "say db migrate, db status or db rollback");
+    }
     const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));
     if (flag)
         return cli_usage(cli, "db %s takes no %s", verbs[i].name, flag);

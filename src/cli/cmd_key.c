@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
+#include "cli/inventory.h"
 #include "cli/key_rotate.h"
 #include "cli/source.h"
 #include "config/limits.h"
@@ -146,6 +147,41 @@ static bool parse(struct str json, struct arena *mem, struct js_doc *ret, struct
                      "the answer of Holdfast is not JSON; is it another version?");
 }
 
+/* "files__read*" is of the server "files". */
+static struct str server_of_tool(struct str tool)
+{
+    const char *parts = memmem(tool.p, tool.n, "__", 2);
+    size_t star = str_find(tool, '*');
+
+    if (parts && (size_t)(parts - tool.p) < star)
+        return str_n(tool.p, (size_t)(parts - tool.p));
+    return str_n(tool.p, star < tool.n ? star + 1 : tool.n);
+}
+
+static void warn_of(const struct inventory *all, const char *flag, struct str given,
+                    struct str server)
+{
+    const char *near = NULL;
+    struct error err;
+    bool fits = true;
+
+    if (!inventory_fits_server(all, server, &fits, &near, &err) || fits)
+        return; /* nobody can say: the key is made all the same */
+    fprintf(stderr, "holdfast: warning: %s %.*s fits no server there is%s%s%s\n", flag,
+            STR_ARG(given), near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+/* A key may be made before its server is configured, so this is no error; but it sees nothing. */
+static void warn_of_unknown(struct key_cmd *c, const struct scopes *s)
+{
+    struct inventory all = {c->cli, c->source.control, c->source.store};
+
+    for (size_t i = 0; i < s->n_servers; i++)
+        warn_of(&all, "--server", s->servers[i], s->servers[i]);
+    for (size_t i = 0; i < s->n_tools; i++)
+        warn_of(&all, "--tool", s->tools[i], server_of_tool(s->tools[i]));
+}
+
 static bool run_create(struct key_cmd *c, struct error *err)
 {
     struct arena *mem = c->cli->mem;
@@ -156,6 +192,8 @@ static bool run_create(struct key_cmd *c, struct error *err)
     if (!read_request(c->cli, &wanted, err) || !source_open(c->cli, true, &c->source, err) ||
         !make(c, &wanted, &json, err) || !parse(json, mem, &doc, err))
         return false;
+    if (!c->json)
+        warn_of_unknown(c, &wanted.scopes);
     const struct js_node *root = js_root(&doc);
     buf_addstr(&c->out, c->json ? json : member(&doc, root, "key", mem));
     if (!c->json)
@@ -255,7 +293,10 @@ static bool run_list(struct key_cmd *c, struct error *err)
         add_page(c, &doc, &n);
         after = js_text(&doc, js_get(&doc, js_root(&doc), STR("next")), c->cli->mem);
     } while (after.p);
-    if (!n && !c->json)
+    if (!n && !c->json && tenant.p)
+        fprintf(stderr, "tenant %.*s has no keys; without --tenant all keys are listed\n",
+                STR_ARG(tenant));
+    else if (!n && !c->json)
         fprintf(stderr, "there are no keys yet; make one with `holdfast key create`\n");
     return true;
 }
@@ -340,8 +381,13 @@ int cmd_key(struct cli *cli)
 
     while (i < countof(verbs) && (!cli->n_args || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
-    if (i == countof(verbs))
-        return cli_usage(cli, "say create, list, revoke or rotate-master");
+    if (i == countof(verbs)) {
+        struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
+        for (size_t k = 0; k < countof(verbs); k++)
+            cli_nearest_offer(&near, verbs[k].name);
+        return cli_unknown_verb(cli, &near,
+                                "say create, list, revoke, rotate-master or rotate-token");
+    }
     if (cli->n_args != 1 + verbs[i].n_args)
         return cli_usage(
             cli, verbs[i].n_args ? "key %s takes the id of one key" : "key %s takes flags only",

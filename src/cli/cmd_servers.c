@@ -4,12 +4,10 @@
 #include "cli/cli.h"
 
 #include "base/log.h"
-#include "cli/control.h"
-#include "cli/datadir.h"
-#include "config/config.h"
+#include "cli/inventory.h"
+#include "cli/source.h"
 #include "json/read.h"
 #include "pins/tool_json.h"
-#include "store/database.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +16,7 @@
 struct servers_cmd {
     struct cli *cli;
     bool json;
-    struct str data_dir;
-    struct control *control; /* NULL: nobody runs */
-    struct store *store;     /* NULL: or there is none yet */
+    struct inventory from; /* the servers and tools there are */
     struct buf out;
 };
 
@@ -31,18 +27,18 @@ struct servers_verb {
     bool (*run)(struct servers_cmd *c, struct error *err);
 };
 
+/* A server that is only configured has no database yet. */
 static bool open_source(struct servers_cmd *c, struct error *err)
 {
-    struct database db;
+    struct place place;
 
-    if (!config_data_dir(str_of(cli_flag(c->cli, "--data")), c->cli->mem, &c->data_dir, err))
+    if (!place_find(c->cli, &place, err))
         return false;
-    if (datadir_owner(c->data_dir) != 0)
-        return control_open_socket(c->data_dir, &c->control, err);
-    if (!database_choose(str_of(getenv("DATABASE_URL")), c->data_dir, c->cli->mem, &db, err))
-        return false;
-    return (!db.is_postgres && access(db.path.p, F_OK) != 0) ||
-           database_open(&db, (struct store_config){.read_only = true}, &c->store, err);
+    if (place.owner != 0)
+        return control_open_socket(place.data_dir, &c->from.control, err);
+    return (!place.database.is_postgres && access(place.database.path.p, F_OK) != 0) ||
+           database_open(&place.database, (struct store_config){.read_only = true}, &c->from.store,
+                         err);
 }
 
 static bool parse(struct str json, struct arena *mem, struct js_doc *ret, struct error *err)
@@ -55,8 +51,7 @@ static bool parse(struct str json, struct arena *mem, struct js_doc *ret, struct
 static struct str member(const struct js_doc *doc, const struct js_node *object, const char *name,
                          struct arena *mem)
 {
-    struct str text = js_text(doc, js_get(doc, object, str_of(name)), mem);
-    return text.p ? text : STR("");
+    return inventory_text(doc, object, name, mem);
 }
 
 static struct str escaped(struct servers_cmd *c, struct str s)
@@ -71,70 +66,21 @@ static struct str escaped(struct servers_cmd *c, struct str s)
     return kept;
 }
 
-/* Tools. */
-
-/* One page, as tools_write() has it. */
-static bool tools_page(struct servers_cmd *c, const struct tool_filter *f, struct str *ret_json,
-                       struct error *err)
-{
-    struct arena *mem = c->cli->mem;
-    struct tool_row *rows = NULL;
-    struct buf out;
-    size_t n = 0;
-
-    if (c->control)
-        return control_get(
-            c->control,
-            arena_printf(mem, "/control/tools?server=%.*s&after_server=%.*s&after=%.*s",
-                         STR_ARG(escaped(c, f->server)), STR_ARG(escaped(c, f->after_server)),
-                         STR_ARG(escaped(c, f->after))),
-            mem, ret_json, err);
-    if (c->store && !store_tools_page(c->store, f, STORE_PAGE_MAX, mem, &rows, &n, err))
-        return false;
-    buf_init(&out, SIZE_MAX / 4);
-    tools_write(&out, rows, n, STORE_PAGE_MAX);
-    *ret_json = arena_dup(mem, buf_str(&out));
-    buf_release(&out);
-    return true;
-}
-
-typedef bool tool_fn(struct servers_cmd *c, const struct js_doc *doc, const struct js_node *tool,
-                     void *arg, struct error *err);
-
-static bool each_tool(struct servers_cmd *c, struct str server, tool_fn *fn, void *arg,
-                      struct error *err)
-{
-    struct tool_filter filter = {.server = server};
-    struct arena *mem = c->cli->mem;
-    const struct js_node *next;
-    struct js_doc doc;
-    struct str json = STR_NONE;
-
-    do {
-        if (!tools_page(c, &filter, &json, err) || !parse(json, mem, &doc, err))
-            return false;
-        const struct js_node *tools = js_get(&doc, js_root(&doc), STR("tools"));
-        for (const struct js_node *t = js_first(&doc, tools); t; t = js_next(&doc, tools, t))
-            if (!fn(c, &doc, t, arg, err))
-                return false;
-        next = js_get(&doc, js_root(&doc), STR("next"));
-        filter.after_server = member(&doc, next, "server", mem);
-        filter.after = member(&doc, next, "name", mem);
-    } while (next);
-    return true;
-}
-
 /* list */
 
 #define MOST_SERVERS 1000
 struct listed {
     struct str name, state;
     struct str raw; /* what the daemon says of it: a JSON object; absent: nothing */
-    struct str why;
+    struct str reason, last_error;
     int64_t calls, failures;
     unsigned tools, changed, fresh;
+    int64_t
+        offered; /* tools in the server's list now, as the daemon knows it; 0: unknown or none */
 };
 struct listing {
+    struct servers_cmd *cmd;
+    struct str only; /* absent: every server */
     struct listed of[MOST_SERVERS];
     size_t n;
     bool has_more;
@@ -145,6 +91,8 @@ static struct listed *server_of(struct listing *l, struct str name)
     for (size_t i = 0; i < l->n; i++)
         if (str_eq(l->of[i].name, name))
             return &l->of[i];
+    if (l->only.p && !str_eq(l->only, name))
+        return NULL;
     if (l->n == MOST_SERVERS) {
         l->has_more = true;
         return NULL;
@@ -153,11 +101,13 @@ static struct listed *server_of(struct listing *l, struct str name)
     return &l->of[l->n++];
 }
 
-static bool count_tool(struct servers_cmd *c, const struct js_doc *doc, const struct js_node *tool,
-                       void *arg, struct error *err unused_arg)
+static bool count_tool(void *arg, const struct js_doc *doc, const struct js_node *tool,
+                       struct error *err unused_arg)
 {
-    struct listed *s = server_of(arg, member(doc, tool, "server", c->cli->mem));
-    struct str state = member(doc, tool, "state", c->cli->mem);
+    struct listing *l = arg;
+    struct arena *mem = l->cmd->cli->mem;
+    struct listed *s = server_of(l, member(doc, tool, "server", mem));
+    struct str state = member(doc, tool, "state", mem);
 
     if (!s)
         return true;
@@ -167,42 +117,49 @@ static bool count_tool(struct servers_cmd *c, const struct js_doc *doc, const st
     return true;
 }
 
-/* The servers that there are, from who runs or from the configuration. */
-static bool list_configured(struct servers_cmd *c, struct listing *l, struct error *err)
+/* A server that there is, from who runs or from the configuration. */
+static bool list_one(void *arg, struct str name, const struct js_doc *doc,
+                     const struct js_node *server, struct error *err)
 {
-    struct arena *mem = c->cli->mem;
-    struct config *config = NULL;
-    struct js_doc doc;
-    struct str json = STR_NONE;
+    struct listing *l = arg;
+    struct arena *mem = l->cmd->cli->mem;
+    struct listed *one = server_of(l, name);
 
-    if (!c->control) {
-        struct config_source source = {.file = str_of(cli_flag(c->cli, "--config"))};
-        if (!config_load(&source, &config, err))
-            return false;
-        for (size_t i = 0; i < config->n_servers; i++) {
-            struct listed *s = server_of(l, arena_dup(mem, config->servers[i].name));
-            if (s)
-                s->state = STR("not running");
-        }
-        config_unref(config);
+    if (!one)
+        return true;
+    if (!server) {
+        one->state = STR("not running");
         return true;
     }
-    if (!control_get(c->control, STR("/control/status"), mem, &json, err) ||
-        !parse(json, mem, &doc, err))
-        return false;
-    const struct js_node *servers = js_get(&doc, js_root(&doc), STR("servers"));
-    for (const struct js_node *s = js_first(&doc, servers); s; s = js_next(&doc, servers, s)) {
-        struct listed *one = server_of(l, member(&doc, s, "name", mem));
-        if (!one)
-            continue;
-        one->state = member(&doc, s, "state", mem);
-        one->why = member(&doc, s, "reason", mem);
-        one->raw = js_raw(&doc, s);
-        if (!js_to_i64(&doc, js_get(&doc, s, STR("calls")), &one->calls) ||
-            !js_to_i64(&doc, js_get(&doc, s, STR("failures")), &one->failures))
-            return error_set(err, ERR_INTERNAL, "Holdfast says nothing of calls; is it older?");
+    one->state = member(doc, server, "state", mem);
+    one->reason = member(doc, server, "reason", mem);
+    one->last_error = member(doc, server, "last_error", mem);
+    one->raw = js_raw(doc, server);
+    if (!js_to_i64(doc, js_get(doc, server, STR("tools")), &one->offered))
+        one->offered = 0;
+    return (js_to_i64(doc, js_get(doc, server, STR("calls")), &one->calls) &&
+            js_to_i64(doc, js_get(doc, server, STR("failures")), &one->failures)) ||
+           error_set(err, ERR_INTERNAL, "Holdfast says nothing of calls; is it older?");
+}
+
+/* Why a server is not as it should be; its last error alone may be long past. */
+static void add_reason(struct servers_cmd *c, const struct listed *s)
+{
+    if (!s->reason.n)
+        return;
+    buf_addz(&c->out, "  reason: ");
+    log_escape(&c->out, s->reason, 1024);
+    if (s->last_error.n) {
+        buf_addz(&c->out, "\n  last error: ");
+        log_escape(&c->out, s->last_error, 1024);
     }
-    return true;
+    buf_addc(&c->out, '\n');
+}
+
+/* The tools of Holdfast's own servers are not pinned, so only the daemon knows of them. */
+static int64_t tools_of(const struct listed *s)
+{
+    return s->tools ? s->tools : s->offered;
 }
 
 static void show_listed(struct servers_cmd *c, const struct listed *s)
@@ -210,9 +167,10 @@ static void show_listed(struct servers_cmd *c, const struct listed *s)
     struct js_writer w;
 
     if (!c->json) {
-        buf_addf(&c->out, "%-20.*s  %-14.*s %5u  %7u  %5u  %8lld  %6lld  %.*s\n", STR_ARG(s->name),
-                 STR_ARG(s->state), s->tools, s->changed, s->fresh, (long long)s->calls,
-                 (long long)s->failures, STR_ARG(s->why));
+        buf_addf(&c->out, "%-20.*s  %-14.*s %5lld  %7u  %5u  %8lld  %6lld\n", STR_ARG(s->name),
+                 STR_ARG(s->state), (long long)tools_of(s), s->changed, s->fresh,
+                 (long long)s->calls, (long long)s->failures);
+        add_reason(c, s);
         return;
     }
     js_begin(&w, &c->out);
@@ -221,7 +179,7 @@ static void show_listed(struct servers_cmd *c, const struct listed *s)
     js_kv_string(&w, "state", s->state);
     if (s->raw.p)
         js_kv_raw(&w, "health", s->raw);
-    js_kv_int(&w, "tools", s->tools);
+    js_kv_int(&w, "tools", tools_of(s));
     js_kv_int(&w, "changed", s->changed);
     js_kv_int(&w, "new", s->fresh);
     js_object_end(&w);
@@ -232,8 +190,9 @@ static bool run_list(struct servers_cmd *c, struct error *err)
 {
     struct listing *l = arena_new_of(c->cli->mem, struct listing);
 
-    if (!open_source(c, err) || !list_configured(c, l, err) ||
-        !each_tool(c, STR_NONE, count_tool, l, err))
+    l->cmd = c;
+    if (!open_source(c, err) || !inventory_each_server(&c->from, list_one, l, err) ||
+        !inventory_each_tool(&c->from, STR_NONE, count_tool, l, err))
         return false;
     if (l->n && !c->json)
         buf_addf(&c->out, "%-20s  %-14s %5s  %7s  %5s  %8s  %6s\n", "SERVER", "STATE", "TOOLS",
@@ -249,19 +208,26 @@ static bool run_list(struct servers_cmd *c, struct error *err)
 
 /* show */
 
-static bool show_tool(struct servers_cmd *c, const struct js_doc *doc, const struct js_node *tool,
-                      void *arg, struct error *err unused_arg)
+struct shown {
+    struct servers_cmd *cmd;
+    size_t n;
+    int64_t offered;
+};
+
+static bool show_tool(void *arg, const struct js_doc *doc, const struct js_node *tool,
+                      struct error *err unused_arg)
 {
+    struct shown *shown = arg;
+    struct servers_cmd *c = shown->cmd;
     struct arena *mem = c->cli->mem;
     struct str changed = member(doc, tool, "changed_at", mem);
-    size_t *n = arg;
 
     if (c->json) {
         buf_addstr(&c->out, js_raw(doc, tool));
         buf_addc(&c->out, '\n');
         return true;
     }
-    if ((*n)++ == 0)
+    if (shown->n++ == 0)
         buf_addf(&c->out, "%-9s %-16s  %-12s  %s\n", "STATE", "CHANGED", "DIGEST", "TOOL");
     buf_addf(&c->out, "%-9.*s %-16.*s  %-12.12s  ", STR_ARG(member(doc, tool, "state", mem)),
              (int)(changed.n < 16 ? changed.n : 16), changed.p, member(doc, tool, "digest", mem).p);
@@ -270,14 +236,64 @@ static bool show_tool(struct servers_cmd *c, const struct js_doc *doc, const str
     return true;
 }
 
+/* What is wrong with the lists of a server, and what became of it. */
+static void add_notes(struct servers_cmd *c, const struct listed *s)
+{
+    struct arena *mem = c->cli->mem;
+    struct js_doc doc;
+
+    if (!s->raw.p || !js_parse(s->raw, &js_limits_upstream, mem, &doc, NULL))
+        return;
+    const struct js_node *notes = js_get(&doc, js_root(&doc), STR("notes"));
+    for (const struct js_node *v = notes ? js_first(&doc, notes) : NULL; v;
+         v = js_next(&doc, notes, v)) {
+        buf_addz(&c->out, "  note: ");
+        log_escape(&c->out, js_text(&doc, v, mem), 512);
+        buf_addc(&c->out, '\n');
+    }
+}
+
+/* The server itself goes to stderr: stdout is its tools. */
+static bool say_server(struct servers_cmd *c, struct str name, int64_t *ret_offered,
+                       struct error *err)
+{
+    struct listing *l = arena_new_of(c->cli->mem, struct listing);
+
+    l->cmd = c;
+    l->only = name;
+    if (!inventory_each_server(&c->from, list_one, l, err))
+        return false;
+    *ret_offered = l->n ? l->of[0].offered : 0;
+    if (c->json)
+        return true;
+    fprintf(stderr, "%.*s: %.*s\n", STR_ARG(name),
+            STR_ARG(l->n ? l->of[0].state : STR("not configured")));
+    if (l->n) {
+        add_reason(c, &l->of[0]);
+        add_notes(c, &l->of[0]);
+    }
+    fprintf(stderr, "%.*s", STR_ARG(buf_str(&c->out)));
+    buf_reset(&c->out);
+    return true;
+}
+
 static bool run_show(struct servers_cmd *c, struct error *err)
 {
-    size_t n = 0;
+    struct str server = str_of(c->cli->args[1]);
+    struct shown shown = {.cmd = c};
 
-    return open_source(c, err) && each_tool(c, str_of(c->cli->args[1]), show_tool, &n, err) &&
-           (n || c->out.n ||
-            error_set(err, ERR_NOT_FOUND,
-                      "no tools of such a server are known; see `holdfast servers list`"));
+    if (!open_source(c, err) || !inventory_has_server(&c->from, server, err) ||
+        !say_server(c, server, &shown.offered, err) ||
+        !inventory_each_tool(&c->from, server, show_tool, &shown, err))
+        return false;
+    if (!shown.n && !c->json && shown.offered)
+        fprintf(stderr,
+                "its %lld tools are Holdfast's own, so there is nothing to approve; a client sees "
+                "them in tools/list of /mcp/%.*s\n",
+                (long long)shown.offered, STR_ARG(server));
+    else if (!shown.n && !c->json)
+        fprintf(stderr, "no tools of it were seen yet\n");
+    return true;
 }
 
 /* diff */
@@ -291,12 +307,12 @@ static bool get_diff(struct servers_cmd *c, struct str server, struct str tool,
     struct buf out;
     size_t n = 0;
 
-    if (c->control)
-        return control_get(c->control,
+    if (c->from.control)
+        return control_get(c->from.control,
                            arena_printf(mem, "/control/tools/diff?server=%.*s&tool=%.*s",
                                         STR_ARG(escaped(c, server)), STR_ARG(escaped(c, tool))),
                            mem, ret_json, err);
-    if (c->store && !store_tools_page(c->store, &filter, 1, mem, &rows, &n, err))
+    if (c->from.store && !store_tools_page(c->from.store, &filter, 1, mem, &rows, &n, err))
         return false;
     if (!n)
         return error_set(err, ERR_NOT_FOUND,
@@ -342,32 +358,42 @@ static bool show_diff(struct servers_cmd *c, struct str server, struct str tool,
     return true;
 }
 
-static bool diff_if_changed(struct servers_cmd *c, const struct js_doc *doc,
-                            const struct js_node *tool, void *arg, struct error *err)
+struct diffed {
+    struct servers_cmd *cmd;
+    size_t n, n_seen;
+};
+
+static bool diff_if_changed(void *arg, const struct js_doc *doc, const struct js_node *tool,
+                            struct error *err)
 {
+    struct diffed *d = arg;
+    struct servers_cmd *c = d->cmd;
     struct arena *mem = c->cli->mem;
     struct str state = member(doc, tool, "state", mem);
-    size_t *n = arg;
 
+    d->n_seen++;
     if (!str_eq(state, STR("changed")) && !str_eq(state, STR("new")))
         return true;
-    ++*n;
+    d->n++;
     return show_diff(c, member(doc, tool, "server", mem), member(doc, tool, "name", mem), err);
 }
 
 static bool run_diff(struct servers_cmd *c, struct error *err)
 {
     struct str server = str_of(c->cli->args[1]);
-    size_t n = 0;
+    struct diffed d = {.cmd = c};
 
-    if (!open_source(c, err))
+    if (!open_source(c, err) || !inventory_has_server(&c->from, server, err))
         return false;
     if (c->cli->n_args == 3)
         return show_diff(c, server, str_of(c->cli->args[2]), err);
-    if (!each_tool(c, server, diff_if_changed, &n, err))
+    if (!inventory_each_tool(&c->from, server, diff_if_changed, &d, err))
         return false;
-    if (!n && !c->json)
-        fprintf(stderr, "every tool of %.*s is as it was approved\n", STR_ARG(server));
+    if (!d.n && !c->json)
+        fprintf(stderr,
+                d.n_seen ? "every tool of %.*s is as it was approved\n"
+                         : "no tools of %.*s were seen yet, so none differs\n",
+                STR_ARG(server));
     return true;
 }
 
@@ -395,8 +421,8 @@ static bool approve_some(struct servers_cmd *c, struct approved *ret, struct err
     if (cli_flag(c->cli, "--digest"))
         js_kv_string(&w, "digest", str_of(cli_flag(c->cli, "--digest")));
     js_object_end(&w);
-    bool ok = control_ask(c->control, "POST", STR("/control/tools/approve"), buf_str(&body), mem,
-                          &json, err) &&
+    bool ok = control_ask(c->from.control, "POST", STR("/control/tools/approve"), buf_str(&body),
+                          mem, &json, err) &&
               parse(json, mem, &doc, err);
     buf_release(&body);
     if (!ok)
@@ -420,9 +446,11 @@ static bool run_approve(struct servers_cmd *c, struct error *err)
         return error_set(err, ERR_USAGE, "--digest is of one tool, which must be named");
     if (!open_source(c, err))
         return false;
-    if (!c->control)
+    if (!c->from.control)
         return error_set(err, ERR_UNREACHABLE,
                          "an approval goes on record; start Holdfast first (`holdfast up`)");
+    if (!inventory_has_server(&c->from, str_of(server), err))
+        return false;
     do {
         if (!approve_some(c, &some, err))
             return false;
@@ -444,22 +472,26 @@ static bool run_approve(struct servers_cmd *c, struct error *err)
 
 static const struct servers_verb verbs[] = {
     {"list", 1, 1, {"--config", "--data", "--json"}, run_list},
-    {"show", 2, 2, {"--data", "--json"}, run_show},
-    {"diff", 2, 3, {"--data", "--json"}, run_diff},
+    {"show", 2, 2, {"--config", "--data", "--json"}, run_show},
+    {"diff", 2, 3, {"--config", "--data", "--json"}, run_diff},
     {"approve", 2, 3, {"--all", "--digest", "--data", "--json"}, run_approve},
 };
 
 int cmd_servers(struct cli *cli)
 {
-    struct servers_cmd c = {.cli = cli, .json = cli_flag(cli, "--json")};
+    struct servers_cmd c = {.cli = cli, .json = cli_flag(cli, "--json"), .from = {.cli = cli}};
     const struct servers_verb *v = verbs;
     struct error err;
     int status = 0;
 
     while (v < verbs + countof(verbs) && (!cli->n_args || strcmp(cli->args[0], v->name) != 0))
         v++;
-    if (v == verbs + countof(verbs))
-        return cli_usage(cli, "say list, show, diff or approve");
+    if (v == verbs + countof(verbs)) {
+        struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
+        for (size_t k = 0; k < countof(verbs); k++)
+            cli_nearest_offer(&near, verbs[k].name);
+        return cli_unknown_verb(cli, &near, "say list, show, diff or approve");
+    }
     if (cli->n_args < v->min_args || cli->n_args > v->max_args)
         return cli_usage(cli, "servers %s takes %s", v->name,
                          v->max_args == 1   ? "flags only"
@@ -470,9 +502,9 @@ int cmd_servers(struct cli *cli)
         return cli_usage(cli, "servers %s does not take %s", v->name, flag);
     buf_init(&c.out, SIZE_MAX / 4);
     bool ok = v->run(&c, &err);
-    if (c.store)
-        store_close(c.store);
-    control_close(c.control);
+    if (c.from.store)
+        store_close(c.from.store);
+    control_close(c.from.control);
     if (ok && c.out.n)
         status = cli_print(cli, &c.out);
     buf_release(&c.out);

@@ -93,9 +93,15 @@ static bool list_here(struct user_cmd *c, struct str tenant, struct str *ret_jso
     struct buf out;
     size_t n = 0;
 
+    struct user_row *user = NULL;
+    if (!store_user_by_name(c->source.store, tenant, c->wanted.name, c->cli->mem, &user, err))
+        return false;
+    if (!user)
+        return error_set(err, ERR_NOT_FOUND, "there is no user \"%.*s\" in tenant %.*s",
+                         STR_ARG(c->wanted.name), STR_ARG(tenant));
     key_user_id(tenant, c->wanted.name, user_id);
-    if (c->source.store && !store_logins_page(c->source.store, tenant, str_of(user_id), STR_NONE,
-                                              STORE_PAGE_MAX, c->cli->mem, &rows, &n, err))
+    if (!store_logins_page(c->source.store, tenant, str_of(user_id), STR_NONE, STORE_PAGE_MAX,
+                           c->cli->mem, &rows, &n, err))
         return false;
     buf_init(&out, SIZE_MAX / 4);
     logins_write(&out, rows, n);
@@ -232,8 +238,12 @@ int cmd_user(struct cli *cli)
 
     while (i < countof(verbs) && (!cli->n_args || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
-    if (i == countof(verbs))
-        return cli_usage(cli, "say create, passwd, disable, enable or sessions");
+    if (i == countof(verbs)) {
+        struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
+        for (size_t k = 0; k < countof(verbs); k++)
+            cli_nearest_offer(&near, verbs[k].name);
+        return cli_unknown_verb(cli, &near, "say create, passwd, disable, enable or sessions");
+    }
     if (cli->n_args != 2)
         return cli_usage(cli, "user %s takes the name of one user", verbs[i].name);
     const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));

@@ -14,6 +14,10 @@
     {                                                                                              \
         "--json", NULL, "print JSON (one object a line for lists)"                                 \
     }
+#define QUIET_FLAG                                                                                 \
+    {                                                                                              \
+        "--quiet", NULL, "do not say which data directory is used"                                 \
+    }
 #define END                                                                                        \
     {                                                                                              \
         NULL, NULL, NULL                                                                           \
@@ -41,6 +45,7 @@ static const struct cli_flag help_flags[] = {
 static const struct cli_flag audit_flags[] = {
     {"-n", "N", "how many (tail)"},
     {"--follow", NULL, "go on with new ones (tail)"},
+    {"-f", NULL, "the same as --follow (tail)"},
     {"--session", "ID", "only this session (row id)"},
     {"--server", "NAME", "only this server"},
     {"--tool", "NAME", "only this tool"},
@@ -52,6 +57,7 @@ static const struct cli_flag audit_flags[] = {
     DATA_FLAG,
     {"--url", "URL", "ask a Holdfast that listens there"},
     JSON_FLAG,
+    QUIET_FLAG,
     END,
 };
 static const struct cli_flag key_flags[] = {
@@ -74,6 +80,7 @@ static const struct cli_flag key_flags[] = {
      "new keys for tenants too, and all credentials sealed again (rotate-master)"},
     DATA_FLAG,
     JSON_FLAG,
+    QUIET_FLAG,
     END,
 };
 static const struct cli_flag user_flags[] = {
@@ -83,6 +90,7 @@ static const struct cli_flag user_flags[] = {
     {"--revoke", "ID", "ends this sign-in, or all (sessions)"},
     DATA_FLAG,
     JSON_FLAG,
+    QUIET_FLAG,
     END,
 };
 static const struct cli_flag servers_flags[] = {
@@ -91,6 +99,7 @@ static const struct cli_flag servers_flags[] = {
     CONFIG_FLAG,
     DATA_FLAG,
     JSON_FLAG,
+    QUIET_FLAG,
     END,
 };
 static const struct cli_flag db_flags[] = {

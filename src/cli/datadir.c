@@ -212,6 +212,61 @@ void datadir_release(struct datadir *d)
     free(d);
 }
 
+bool datadir_check_readable(struct str dir, bool *ret_exists, struct error *err)
+{
+    struct arena *mem = arena_new(64 * 1024);
+    const char *path = arena_dup(mem, dir).p, *lock = datadir_path(dir, "lock", mem).p;
+    struct stat st;
+    bool ok = true;
+
+    *ret_exists = stat(path, &st) == 0;
+    if (*ret_exists && !S_ISDIR(st.st_mode))
+        ok = error_set(err, ERR_CONFIG, "%s is not a directory; name another with --data", path);
+    else if ((!*ret_exists && errno != ENOENT) ||
+             (*ret_exists && faccessat(AT_FDCWD, path, R_OK | X_OK, AT_EACCESS) < 0) ||
+             (*ret_exists && faccessat(AT_FDCWD, lock, R_OK, AT_EACCESS) < 0 && errno != ENOENT))
+        ok = error_sys(err, ERR_CONFIG, errno,
+                       "cannot read the data directory %s; run this as its owner, or name another "
+                       "with --data",
+                       path);
+    arena_free(mem);
+    return ok;
+}
+
+/* "ffff…: RefCount Protocol Flags Type St Inode Path"; flag 0x10000: it listens. */
+static struct str listening_path(struct str line)
+{
+    struct str word = STR_NONE;
+    uint64_t flags = 0;
+
+    for (int column = 0; column < 7; column++) {
+        while (line.n && line.p[0] == ' ')
+            line = str_n(line.p + 1, line.n - 1);
+        word = str_split(&line, ' ');
+        if (column == 3 && word.n == 8) {
+            char text[9] = "";
+            memcpy(text, word.p, 8);
+            flags = strtoull(text, NULL, 16);
+        }
+    }
+    return line.p && (flags & 0x10000) ? line : STR_NONE;
+}
+
+struct str datadir_of_another(struct str table, struct str own_dir)
+{
+    const struct str socket = STR("/holdfast.sock");
+
+    while (table.n) {
+        struct str path = listening_path(str_split(&table, '\n'));
+        if (path.n <= socket.n || !str_ends(path, socket))
+            continue;
+        struct str dir = str_n(path.p, path.n - socket.n);
+        if (!str_eq(dir, own_dir))
+            return dir;
+    }
+    return STR_NONE;
+}
+
 int datadir_owner(struct str dir)
 {
     struct arena *mem = arena_new(64 * 1024);

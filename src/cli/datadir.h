@@ -13,6 +13,12 @@ must_check bool datadir_own(struct str dir, struct datadir **ret, struct error *
 void datadir_release(struct datadir *d); /* NULL is fine */
 /* The pid of the living owner; 0 when there is none, -1 when it has not written its pid yet. */
 int datadir_owner(struct str dir);
+/* ERR_CONFIG when there is such a directory and it cannot be looked into, or it is none: an answer
+ * about it would be wrong. *ret_exists: there is one. */
+must_check bool datadir_check_readable(struct str dir, bool *ret_exists, struct error *err);
+/* The data directory of a Holdfast that listens on another control socket than `own_dir`'s, as
+ * /proc/net/unix (`table`) lists it; absent: none does.  Relative when it was given so. */
+struct str datadir_of_another(struct str table, struct str own_dir);
 /* "DIR/name", NUL-terminated, in mem. */
 struct str datadir_path(struct str dir, const char *name, struct arena *mem);
 /* The file of the audit key: what HOLDFAST_AUDIT_KEY_FILE names, else DIR/audit.key; in mem.

@@ -4,33 +4,94 @@
 #include "cli/source.h"
 
 #include "config/config.h"
-#include "store/database.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static bool open_store(struct str data_dir, bool writes, struct arena *mem, struct source *s,
-                       struct error *err)
-{
-    struct database db;
+#define TABLE_MAX (1u << 20) /* of /proc/net/unix; what is beyond is not looked at */
 
-    if (!database_choose(str_of(getenv("DATABASE_URL")), data_dir, mem, &db, err))
+/* Whoever leaves --data out may mean a service that has another directory. */
+static void warn_of_another(const struct place *p)
+{
+    struct str other = STR_NONE;
+    struct buf table;
+    int fd = open("/proc/net/unix", O_RDONLY | O_CLOEXEC);
+    ssize_t n = 1;
+
+    buf_init(&table, TABLE_MAX + 65536);
+    while (fd >= 0 && n > 0 && table.n < TABLE_MAX) {
+        n = read(fd, buf_room(&table, 65536), 65536);
+        if (n > 0)
+            buf_grown(&table, (size_t)n);
+    }
+    if (fd >= 0)
+        close(fd);
+    other = datadir_of_another(buf_str(&table), p->data_dir);
+    if (other.p)
+        fprintf(stderr,
+                "holdfast: warning: no Holdfast runs there, but one runs on %.*s; for that one say "
+                "--data %.*s\n",
+                STR_ARG(other), STR_ARG(other));
+    buf_release(&table);
+}
+
+static void say_place(const struct cli *cli, const struct place *p)
+{
+    struct str runs = STR(" (no Holdfast runs there)");
+
+    if (cli_flag(cli, "--json") || cli_flag(cli, "--quiet"))
+        return;
+    if (p->owner)
+        runs = arena_printf(cli->mem, " (Holdfast runs there, pid %d)", p->owner);
+    else if (p->database.is_postgres)
+        runs = arena_printf(cli->mem, ", database %.*s", STR_ARG(p->database.shown));
+    else if (!p->exists)
+        runs = STR(" (there is none yet)");
+    fprintf(stderr, "holdfast: data directory %.*s%.*s\n", STR_ARG(p->data_dir), STR_ARG(runs));
+    if (!p->owner && !p->database.is_postgres && !cli_flag(cli, "--data"))
+        warn_of_another(p);
+}
+
+bool place_find(const struct cli *cli, struct place *ret, struct error *err)
+{
+    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &ret->data_dir, err) ||
+        !datadir_check_readable(ret->data_dir, &ret->exists, err) ||
+        !database_choose(str_of(getenv("DATABASE_URL")), ret->data_dir, cli->mem, &ret->database,
+                         err))
         return false;
-    if (!writes && !db.is_postgres && access(db.path.p, F_OK) != 0)
-        return true; /* there is none, and so nothing in it */
-    if (writes && !db.is_postgres && !datadir_own(data_dir, &s->owned, err))
+    ret->owner = datadir_owner(ret->data_dir);
+    say_place(cli, ret);
+    return true;
+}
+
+bool place_has_database(const struct place *p, struct error *err)
+{
+    return p->database.is_postgres || access(p->database.path.p, F_OK) == 0 ||
+           error_set(err, ERR_NOT_FOUND,
+                     "there is no database in %.*s; name the right directory with --data, or start "
+                     "`holdfast up`",
+                     STR_ARG(p->data_dir));
+}
+
+static bool open_store(const struct place *p, bool writes, struct source *s, struct error *err)
+{
+    if (!writes && !place_has_database(p, err))
         return false;
-    return database_open(&db, (struct store_config){.read_only = !writes}, &s->store, err);
+    if (writes && !p->database.is_postgres && !datadir_own(p->data_dir, &s->owned, err))
+        return false;
+    return database_open(&p->database, (struct store_config){.read_only = !writes}, &s->store, err);
 }
 
 bool source_open(const struct cli *cli, bool writes, struct source *ret, struct error *err)
 {
-    struct str data_dir;
+    struct place place;
 
-    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &data_dir, err))
+    if (!place_find(cli, &place, err))
         return false;
-    return datadir_owner(data_dir) == 0 ? open_store(data_dir, writes, cli->mem, ret, err)
-                                        : control_open_socket(data_dir, &ret->control, err);
+    return place.owner == 0 ? open_store(&place, writes, ret, err)
+                            : control_open_socket(place.data_dir, &ret->control, err);
 }
 
 void source_close(struct source *s)

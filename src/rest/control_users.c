@@ -71,8 +71,14 @@ static bool run_list(struct read_job *job, struct store *store)
 {
     struct users_job *j = container_of(job, struct users_job, read);
     struct login_row *rows = NULL;
+    struct user_row *user = NULL;
     size_t n = 0;
 
+    if (!store_user_by_name(store, j->tenant, j->wanted.name, j->c.mem, &user, &job->err))
+        return false;
+    if (!user)
+        return error_set(&job->err, ERR_NOT_FOUND, "there is no user \"%.*s\" in tenant %.*s",
+                         STR_ARG(j->wanted.name), STR_ARG(j->tenant));
     if (!store_logins_page(store, j->tenant, str_of(j->user_id), STR_NONE, STORE_PAGE_MAX, j->c.mem,
                            &rows, &n, &job->err))
         return false;
@@ -98,6 +104,7 @@ void front_control_user_sessions(void *arg, struct http_request *r,
         control_job_end(&j->c, &err);
         return;
     }
+    j->wanted = named;
     j->tenant = named.tenant.p ? named.tenant : STR("default");
     key_user_id(j->tenant, named.name, j->user_id);
     j->read = (struct read_job){.run = run_list, .done = on_listed};

@@ -33,9 +33,10 @@ def command_env(hf, **more):
     return env
 
 
-def run(hf, *args, data=None, env=None):
+def run(hf, *args, data=None, env=None, stdin='', with_data=True):
     """Runs `holdfast ARGS --data DATA` to its end: the finished process, texts decoded."""
-    done = subprocess.run([harness.BINARY, *args, '--data', data or hf.data], cwd=hf.folder, stdin=subprocess.DEVNULL,
+    where = ['--data', data or hf.data] if with_data else []
+    done = subprocess.run([harness.BINARY, *args, *where], cwd=hf.folder, input=stdin.encode(),
                           env=command_env(hf, **(env or {})), capture_output=True, timeout=60, check=False)
     done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
     assert not SANITIZER.search(done.stderr), done.stderr

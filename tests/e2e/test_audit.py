@@ -76,7 +76,7 @@ FILTERS = [
     (['--outcome', 'tool_error'], lambda r: r['outcome'] == 'tool_error'),
     (['--outcome', 'open'], lambda r: False),
     (['--server', 'up'], lambda r: True),
-    (['--server', 'other'], lambda r: False),
+    (['--server', 'session'], lambda r: False),
     (['--since', '1h'], lambda r: True),
     (['--tool', 'echo', '--outcome', 'tool_error'], lambda r: False),
 ]
@@ -127,6 +127,8 @@ def test_list__open_calls_are_those_under_way_and_those_a_kill_cut_off(tmp_path)
 def test_tail__shows_the_last_ones_in_order(hf):
     every = run_json(hf, 'audit', 'list')
     assert run_json(hf, 'audit', 'tail', '-n', '3') == every[:3][::-1]
+    assert run_json(hf, 'audit', 'tail', '-n3') == every[:3][::-1]
+    assert [run(hf, 'audit', 'tail', flag).returncode for flag in ('-n0', '-nx', '-n', '-x5', '-f5')] == [2] * 5
     text = run(hf, 'audit', 'tail', '-n', '2').stdout
     assert 'crash' in text and text.index('crash') < text.index('echo')
 
@@ -172,6 +174,7 @@ def test_mistakes__are_json_when_asked(hf):
 
 def test_verify__says_what_it_proved(hf):
     done = run(hf, 'audit', 'verify')
+    assert done.stderr.count('data directory') == 1, done.stderr
     assert done.returncode == 0 and re.search(r'\d+ events', done.stdout), done
     proof = json.loads(run(hf, 'audit', 'verify', '--json').stdout)
     assert proof['events'] >= 2 * len(CALLS)
@@ -196,13 +199,16 @@ def test_no_data__is_told(tmp_path, hf):
     assert done.returncode != 0 and 'holdfast: ' in done.stderr and not os.path.exists(tmp_path / 'empty'), done
 
 
-def test_follow__goes_on_with_new_ones(holdfast, stdio_server):
+@pytest.mark.parametrize('flag', ['--follow', '-f'])
+def test_follow__goes_on_with_new_ones(holdfast, stdio_server, flag):
     entry, _ = stdio_server('up', handles='never')
     hf = holdfast({'up': entry})
     client = hf.client('/mcp/up').connect()
     client.call('echo', {'text': 'before'})
-    tail = subprocess.Popen([harness.BINARY, 'audit', 'tail', '-n', '5', '--follow', '--json', '--data', hf.data],
-                            env=command_env(hf), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    tail = subprocess.Popen([harness.BINARY, 'audit', 'tail', '-n', '5', flag, '--json', '--data', hf.data],
+                            env=command_env(hf), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            # A shell starts what runs in the background with SIGINT ignored.
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     try:
         assert json.loads(tail.stdout.readline())['tool'] == 'echo'
         client.call('counter')

@@ -204,6 +204,7 @@ def test_key_list__shows_what_was_asked_for(holdfast):
     assert row['scopes'] == {'servers': ['a', 'b*'], 'tools': ['a__x'], 'folders': ['Lens'], 'review': True, 'read_only': True}
     assert re.fullmatch('[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}', row['user_id'])
     assert set(listed(hf, '--tenant', 'acme')) == {key.id}
+    assert 'tenant nope has no keys' in commands.run(hf, 'key', 'list', '--tenant', 'nope').stderr
     assert set(listed(hf)) == {key.id, other.id}
     table = commands.run(hf, 'key', 'list').stdout
     assert key.id in table and 'active' in table and key.text not in table

@@ -253,3 +253,26 @@ TEST(test_datadir_socket__fits_its_address_or_is_refused)
     assert_non_null(strstr(err.text, "shorter --data"));
     arena_free(mem);
 }
+
+#define UNIX_TABLE                                                                                 \
+    "Num       RefCount Protocol Flags    Type St Inode Path\n"                                    \
+    "0000000000000000: 00000003 00000000 00000000 0001 03 401 /srv/a/holdfast.sock\n"              \
+    "0000000000000000: 00000002 00000000 00010000 0001 01   402 /run/other.sock\n"                 \
+    "0000000000000000: 00000002 00000000 00010000 0001 01 403\n"                                   \
+    "0000000000000000: 00000002 00000000 00010000 0001 01 404 /holdfast.sock\n"                    \
+    "0000000000000000: 00000002 00000000 00010000 0001 01 405 /home/me/data/holdfast.sock\n"
+
+TEST(test_datadir_of_another__finds_a_control_socket_that_listens)
+{
+    struct str own = STR("/home/me/data");
+    struct str more =
+        STR(UNIX_TABLE "0000000000000000: 00000002 00000000 00010000 0001 01 5 rel/holdfast.sock\n"
+                       "0000000000000000: 00000002 00000000 00010000 0001 01 6 /a b/holdfast.sock");
+
+    assert_null(datadir_of_another(STR(""), own).p);
+    assert_null(datadir_of_another(STR("garbage\n\n   \n"), own).p);
+    assert_null(datadir_of_another(STR(UNIX_TABLE), own).p);
+    assert_true(str_eq(datadir_of_another(more, own), STR("rel")));
+    assert_true(str_eq(datadir_of_another(more, STR("elsewhere")), own));
+    assert_true(str_eq(datadir_of_another(str_n(more.p + more.n - 75, 75), own), STR("/a b")));
+}
