@@ -7,14 +7,21 @@
  *
  *   client ──stdin──> holdfast stdio ──DATA/holdfast.sock──> gateway, exchange/pipe.c
  *
+ * When the gateway ends before our client does, we go on with the next one: requests under way are
+ * answered with an error, the client's initialize is said again, and the pipe has the name it had,
+ * by which the gateway finds its session (relay_talk.h remembers what is needed).
+ *
  * Nothing but messages is ever written to standard output; what a gateway of ours says goes to our
  * standard error for as long as we are there. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "cli/cli.h"
 #include "cli/control.h"
 #include "cli/datadir.h"
 #include "cli/relay.h"
+#include "cli/relay_talk.h"
+#include "crypto/hash.h"
 #include "gateway.h"
 #include "json/read.h"
 
@@ -30,17 +37,41 @@
 
 #define JOIN_MS 15000 /* for a gateway that is starting, or one that is just leaving */
 #define JOIN_PAUSE_MS 10
-#define LEAVE_MS 20000   /* for a gateway of ours to end in order */
+#define LEAVE_MS 20000 /* for a gateway of ours to end in order */
+#define SUCCESSOR_MS                                                                               \
+    10000 /* for a daemon that is restarted, before we start a gateway ourselves                   \
+           */
+#define REJOIN_PAUSE_MAX_MS 250
+#define REPLAY_MS 60000 /* for the answer to an initialize that is said again */
+#define REPLAY_LINE (16u * 1024 * 1024)
+#define REJOINS_MAX                                                                                \
+    10 /* in REJOINS_MS: a gateway that ends again and again is not joined for ever */
+#define REJOINS_MS 60000
 #define LOST_THE_RACE 64 /* exit status of a gateway that found another one */
 
 struct stdio {
     struct cli *cli;
-    const char *key;           /* whose client we are; NULL: the local admin's */
-    struct str data_dir, path; /* path: what is asked for on the control socket */
-    pid_t gateway;             /* ours; 0: none */
-    int gateway_status;        /* of one that has ended */
-    int logs;                  /* what it says; -1: none */
+    const char *key;               /* whose client we are; NULL: the local admin's */
+    struct str data_dir, path;     /* path: what is asked for on the control socket */
+    pid_t gateway;                 /* ours; 0: none */
+    int gateway_status;            /* of one that has ended */
+    int logs;                      /* what it says; -1: none */
+    struct config_identity config; /* what we were told to serve, or have found */
+    bool has_said_config;
+    struct relay_ends ends;
+    struct relay_talk talk;
+    int64_t lost_ms[REJOINS_MAX]; /* when gateways were lost, the last ones in turn */
+    size_t n_lost;
+    bool was_ours; /* the one that was lost: nobody else will start the next */
 };
+
+static struct config_source config_source_of(const struct cli *cli)
+{
+    return (struct config_source){
+        .file = str_of(cli_flag(cli, "--config")),
+        .must_exist = cli_flag(cli, "--config") != NULL,
+    };
+}
 
 /* "/control/pipe?server=NAME", "/control/pipe?profile=NAME" */
 static struct str path_of(const char *server, const char *profile, struct arena *mem)
@@ -68,16 +99,72 @@ static struct str path_of(const char *server, const char *profile, struct arena 
     return result;
 }
 
-static bool open_channel(const struct stdio *s, struct arena *mem, int *ret_fd, struct error *err)
+/* "…&config=PATH&digest=HEX": the gateway refuses a pipe that is for another configuration. */
+static struct str path_with_config(struct str path, const struct config_identity *own,
+                                   struct arena *mem)
+{
+    char digest[2 * sizeof(own->digest) + 1];
+    struct buf out;
+
+    if (!own->path.p)
+        return path;
+    hex_encode(own->digest, sizeof(own->digest), digest);
+    buf_init(&out, 64 * 1024);
+    buf_addf(&out, "%.*s%cconfig=", STR_ARG(path), str_find(path, '?') < path.n ? '&' : '?');
+    for (size_t i = 0; i < own->path.n; i++)
+        buf_addf(&out, "%%%02x", (unsigned char)own->path.p[i]);
+    buf_addf(&out, "&digest=%s", digest);
+    struct str result = arena_dup(mem, buf_str(&out));
+    buf_release(&out);
+    return result;
+}
+
+/* "…&pipe=NAME": by it another gateway finds the session of this pipe again. */
+static struct str path_with_name(struct str path, struct arena *mem)
+{
+    char name[UUID_TEXT];
+
+    random_uuid7(name);
+    return arena_printf(mem, "%.*s%cpipe=%s", STR_ARG(path),
+                        str_find(path, '?') < path.n ? '&' : '?', name);
+}
+
+/* Once: what is served where that may not be what the user thinks. */
+static void say_config(struct stdio *s, struct str state)
+{
+    bool is_sample_meant = cli_flag(s->cli, "--server") || cli_flag(s->cli, "--profile");
+
+    if (s->has_said_config)
+        return;
+    s->has_said_config = true;
+    if (!s->config.path.p && !s->gateway)
+        fprintf(stderr, "holdfast: joined the Holdfast (pid %d) of the data directory %.*s\n",
+                datadir_owner(s->data_dir), STR_ARG(s->data_dir));
+    if (str_eq(state, STR("sample")) && !is_sample_meant)
+        fprintf(stderr,
+                "holdfast: no servers are configured, so only the built-in sample is served; put "
+                "\"mcpServers\" into ./holdfast.json, or name a file with --config\n");
+    if (str_eq(state, STR("edited")))
+        fprintf(
+            stderr,
+            "holdfast: %.*s was edited after the running Holdfast read it; `kill -HUP %d` makes "
+            "it read the file again\n",
+            STR_ARG(s->config.path), datadir_owner(s->data_dir));
+}
+
+static bool open_channel(struct stdio *s, struct arena *mem, int *ret_fd, struct error *err)
 {
     struct control *control;
+    struct str state;
     bool ok;
 
     if (!control_open_socket(s->data_dir, &control, err))
         return false;
     control_set_key(control, s->key);
-    ok = control_lines(control, s->path, mem, ret_fd, err);
+    ok = control_lines(control, s->path, mem, ret_fd, &state, err);
     control_close(control);
+    if (ok)
+        say_config(s, state);
     return ok;
 }
 
@@ -88,10 +175,7 @@ static bool load(struct stdio *s, struct gateway_options *ret, struct error *err
     const char *server = cli_flag(s->cli, "--server");
     const char *profile = cli_flag(s->cli, "--profile");
 
-    ret->source = (struct config_source){
-        .file = str_of(cli_flag(s->cli, "--config")),
-        .must_exist = cli_flag(s->cli, "--config") != NULL,
-    };
+    ret->source = config_source_of(s->cli);
     if (!database_choose(str_of(getenv("DATABASE_URL")), s->data_dir, s->cli->mem, &ret->database,
                          err) ||
         !redis_choose(str_of(getenv("REDIS_URL")), s->cli->mem, &ret->redis, err) ||
@@ -211,49 +295,184 @@ static bool gateway_goes_on(const struct stdio *s)
            js_type_is(js_get(&doc, js_root(&doc), STR("stopping")), JS_FALSE);
 }
 
-static int carry(struct stdio *s, int channel)
+static void set_up_ends(struct stdio *s)
 {
-    struct error err;
     sigset_t ends;
 
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
     sigprocmask(SIG_BLOCK, &ends, NULL);
-    struct relay_ends all = {
-        .channel = channel,
+    s->ends = (struct relay_ends){
+        .channel = -1,
         .in = STDIN_FILENO,
         .out = STDOUT_FILENO,
         .stop = signalfd(-1, &ends, SFD_CLOEXEC),
-        .logs = s->logs,
+        .logs = -1,
         .err = STDERR_FILENO,
+        .talk = &s->talk,
     };
-    enum relay_end end = relay_run(&all);
-    close(channel);
-    close(all.stop);
-    if (end == RELAY_ENDED) {
-        if (s->gateway && !gateway_goes_on(s))
-            await_gateway(s);
-        return s->gateway_status == LOST_THE_RACE ? 0 : s->gateway_status;
+}
+
+static int leave(struct stdio *s)
+{
+    if (s->gateway && !gateway_goes_on(s))
+        await_gateway(s);
+    return s->gateway_status == LOST_THE_RACE ? 0 : s->gateway_status;
+}
+
+static bool send_all(int fd, struct str text)
+{
+    while (text.n) {
+        ssize_t n = write(fd, text.p, text.n);
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0)
+            text = str_n(text.p + n, text.n - (size_t)n);
     }
-    await_gateway(s);
+    return true;
+}
+
+/* Reads from the channel until the answer to the initialize has come; it goes to the client only
+ * when that still waits for it.  Whatever comes before and behind it does. */
+static bool await_initialized(struct stdio *s, int channel, struct buf *in)
+{
+    struct str id = buf_str(&s->talk.initialize_id);
+    bool is_wanted = relay_talk_waits_for(&s->talk, id);
+    int64_t until = clock_mono_ms() + REPLAY_MS;
+    char bytes[65536];
+
+    for (;;) {
+        struct str line = str_n(in->p, in->n ? str_find(buf_str(in), '\n') : 0);
+        if (in->n && line.n < in->n) {
+            bool is_answer = relay_line_answers(line, id);
+            line.n++;
+            relay_talk_received(&s->talk, line);
+            if ((!is_answer || is_wanted) && !relay_say(&s->ends, line))
+                return false;
+            buf_consume(in, line.n);
+            if (is_answer)
+                return true;
+            continue;
+        }
+        struct pollfd fds[] = {{.fd = channel, .events = POLLIN},
+                               {.fd = s->ends.stop, .events = POLLIN}};
+        int64_t left = until - clock_mono_ms();
+        if (left <= 0 || poll(fds, 2, (int)left) <= 0 || fds[1].revents)
+            return false;
+        ssize_t n = read(channel, bytes, sizeof(bytes));
+        if (n <= 0 || !buf_try_add(in, bytes, (size_t)n))
+            return false;
+    }
+}
+
+/* The new gateway learns who the client is.  false: it did not answer; it counts as lost. */
+static bool replay(struct stdio *s, int channel)
+{
+    static const struct str initialized = {
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n", 55};
+    struct buf in;
+    bool ok;
+
+    if (!s->talk.initialize.n)
+        return true;
+    buf_init(&in, REPLAY_LINE);
+    ok = send_all(channel, buf_str(&s->talk.initialize)) && await_initialized(s, channel, &in) &&
+         (!s->talk.is_initialized || send_all(channel, initialized));
+    if (ok && in.n) {
+        relay_talk_received(&s->talk, buf_str(&in));
+        ok = relay_say(&s->ends, buf_str(&in));
+    }
+    buf_release(&in);
+    return ok;
+}
+
+/* What the client has to be told before it goes on; false: it is gone, or so are its words. */
+static bool mourn(struct stdio *s)
+{
+    bool has_rest = relay_drop_cut_line(&s->ends);
+    struct buf out;
+    size_t n;
+
+    buf_init(&out, 8u * 1024 * 1024);
+    n = relay_talk_lose(&s->talk, &out);
+    bool ok = relay_say(&s->ends, buf_str(&out)) && has_rest;
+    buf_release(&out);
+    fprintf(stderr,
+            "holdfast: the Holdfast that served this pipe has ended; %zu request%s under way %s "
+            "answered with an error; joining the next one\n",
+            n, n == 1 ? "" : "s", n == 1 ? "was" : "were");
+    return ok;
+}
+
+static bool is_lost_too_often(struct stdio *s)
+{
+    int64_t now = clock_mono_ms(), *at = &s->lost_ms[s->n_lost++ % REJOINS_MAX];
+    bool often = s->n_lost > REJOINS_MAX && now - *at < REJOINS_MS;
+
+    *at = now;
+    return often;
+}
+
+static int give_up(struct stdio *s, const struct error *why)
+{
+    struct error err;
+
     error_set(&err, ERR_UNREACHABLE,
-              s->key ? "the Holdfast that served this pipe has ended, or the key in HOLDFAST_KEY "
-                       "has; start holdfast stdio again"
-                     : "the Holdfast that served this pipe has ended; start holdfast stdio again, "
-                       "and it will join the next one or start one");
+              "the Holdfast that served this pipe has ended%s, and no other could be joined%s%s; "
+              "start holdfast stdio again, and it will join the next one or start one",
+              s->key ? ", or the key in HOLDFAST_KEY has" : "", why ? ": " : "",
+              why ? why->text : "");
     return cli_fail(s->cli, &err);
 }
 
-/* Nobody may be there, or somebody who is starting or leaving: which of these may change while we
- * look. */
-static int join(struct stdio *s)
+static int join(struct stdio *s, int *ret_channel);
+
+/* Carries lines, from gateway to gateway, until our client ends. */
+static int carry(struct stdio *s)
 {
-    int64_t until = clock_mono_ms() + JOIN_MS;
-    struct error err;
     int channel;
+    int status = join(s, &channel);
+
+    while (status < 0) {
+        if (s->n_lost == 0 || replay(s, channel)) {
+            s->ends.channel = channel;
+            s->ends.logs = s->logs;
+            if (relay_run(&s->ends) == RELAY_ENDED) {
+                close(channel);
+                return leave(s);
+            }
+        }
+        close(channel);
+        s->was_ours = s->gateway != 0;
+        await_gateway(s);
+        if (relay_client_left(&s->ends))
+            return leave(s);
+        if (is_lost_too_often(s) || !mourn(s))
+            return give_up(s, NULL);
+        status = join(s, &channel);
+    }
+    return status;
+}
+
+/* Whoever restarts a daemon gets it back before we take its place. */
+static bool may_start_gateway(const struct stdio *s, int64_t since_ms)
+{
+    return s->n_lost == 0 || s->was_ours || clock_mono_ms() >= since_ms + SUCCESSOR_MS;
+}
+
+/* Nobody may be there, or somebody who is starting or leaving: which of these may change while we
+ * look.  -1: *ret_channel is open.  Else the exit status. */
+static int join(struct stdio *s, int *ret_channel)
+{
+    int64_t since = clock_mono_ms();
+    int64_t until = since + JOIN_MS + (s->n_lost ? SUCCESSOR_MS : 0);
+    int pause_ms = JOIN_PAUSE_MS;
+    struct error err;
 
     for (;;) {
+        if (s->n_lost && relay_client_left(&s->ends))
+            return leave(s);
         if (gateway_has_ended(s)) {
             relay_logs(s->logs, STDERR_FILENO, LEAVE_MS);
             close(s->logs);
@@ -264,18 +483,20 @@ static int join(struct stdio *s)
         }
         if (datadir_owner(s->data_dir) == 0) {
             error_set(&err, ERR_UNREACHABLE, "Holdfast did not start in time");
-            if (!s->gateway && !start_gateway(s, &err))
+            if (!s->gateway && may_start_gateway(s, since) && !start_gateway(s, &err))
                 return cli_fail(s->cli, &err);
-        } else if (open_channel(s, s->cli->mem, &channel, &err)) {
-            return carry(s, channel);
+        } else if (open_channel(s, s->cli->mem, ret_channel, &err)) {
+            return -1;
         } else if (err.code != ERR_UNREACHABLE && err.code != ERR_UNAVAILABLE) {
-            return cli_fail(s->cli, &err);
+            return s->n_lost ? give_up(s, &err) : cli_fail(s->cli, &err);
         }
         if (clock_mono_ms() >= until)
-            return cli_fail(s->cli, &err);
+            return s->n_lost ? give_up(s, &err) : cli_fail(s->cli, &err);
         if (s->logs >= 0)
             relay_logs(s->logs, STDERR_FILENO, JOIN_PAUSE_MS);
-        (void)poll(NULL, 0, JOIN_PAUSE_MS);
+        (void)poll(NULL, 0, pause_ms);
+        if (s->n_lost && pause_ms < REJOIN_PAUSE_MAX_MS)
+            pause_ms *= 2;
     }
 }
 
@@ -288,20 +509,30 @@ int cmd_stdio(struct cli *cli)
 
     if (cli->n_args)
         return cli_usage(cli, "stdio takes no argument \"%.100s\"", cli->args[0]);
-    if (cli_flag(cli, "--profile") && cli_flag(cli, "--server"))
-        return cli_usage(cli, "name a server or a profile, not both");
+    if (!cli_flag(cli, "--profile") + !cli_flag(cli, "--server") + !cli_flag(cli, "--search") < 2)
+        return cli_usage(cli, "take one of --server, --profile and --search");
     if (!wanted)
         wanted = getenv("HOLDFAST_LOG_LEVEL");
     if (wanted && !log_level_parse(str_of(wanted), &level))
         return cli_usage(cli, "the log level is debug, info, warn or error, not \"%.100s\"",
                          wanted);
     log_setup(level, -1);
-    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &s.data_dir, &err))
+    struct config_source source = config_source_of(cli);
+    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &s.data_dir, &err) ||
+        !config_identify(&source, cli->mem, &s.config, &err))
         return cli_fail(cli, &err);
     s.key = getenv("HOLDFAST_KEY");
     if (s.key && (!*s.key || strpbrk(s.key, " \r\n\t")))
         return cli_usage(cli, "HOLDFAST_KEY does not hold a key");
-    s.path = path_of(cli_flag(cli, "--server"), cli_flag(cli, "--profile"), cli->mem);
+    s.path = path_of(cli_flag(cli, "--server"),
+                     cli_flag(cli, "--search") ? CONFIG_SEARCH_PROFILE : cli_flag(cli, "--profile"),
+                     cli->mem);
+    s.path = path_with_name(path_with_config(s.path, &s.config, cli->mem), cli->mem);
     signal(SIGPIPE, SIG_IGN);
-    return join(&s);
+    relay_talk_init(&s.talk);
+    set_up_ends(&s);
+    int status = carry(&s);
+    close(s.ends.stop);
+    relay_talk_release(&s.talk);
+    return status;
 }

@@ -33,6 +33,7 @@ static const struct cli_flag up_flags[] = {
 static const struct cli_flag stdio_flags[] = {
     {"--server", "NAME", "serve this server only, with its own names"},
     {"--profile", "NAME", "serve a profile"},
+    {"--search", NULL, "serve find and run over all servers, without a profile"},
     CONFIG_FLAG,
     DATA_FLAG,
     {"--log-level", "LEVEL", "debug, info, warn or error; warn unless told"},
@@ -137,9 +138,9 @@ const struct cli_command cli_commands[] = {
     {
         .name = "stdio",
         .group = "Run",
-        .usage = "[--server NAME | --profile NAME] [--config FILE] [--data DIR]",
+        .usage = "[--server NAME | --profile NAME | --search] [--config FILE] [--data DIR]",
         .summary = "Serve MCP on standard input and output, for clients that start their servers.",
-        .examples = {"holdfast stdio --server files", "holdfast stdio --profile reading"},
+        .examples = {"holdfast stdio --server files", "holdfast stdio --search"},
         .flags = stdio_flags,
         .run = cmd_stdio,
     },

@@ -165,6 +165,8 @@ static bool refuse(int status, struct str body, struct arena *mem, struct error 
     }
     if (!text.p)
         text = str_of(http_reason(status));
+    if (info && info->code == ERR_CONFIG)
+        return error_set(err, ERR_CONFIG, "%.*s", STR_ARG(text));
     return error_set(err, info && info->code != ERR_NONE ? info->code : code_of_status(status),
                      "Holdfast answered %d: %.*s", status, (int)(text.n < 300 ? text.n : 300),
                      text.p);
@@ -291,8 +293,21 @@ static bool read_head(int fd, struct buf *in, int64_t until_ms, struct error *er
     return true;
 }
 
+/* Is this the head of a 101 answer?  Then *ret_config is what it says of the configuration. */
+static bool take_switch(struct str in, struct arena *mem, struct str *ret_config)
+{
+    struct http_head *head = arena_new_of(mem, struct http_head);
+    struct http_fault fault;
+    size_t used;
+
+    if (http_parse_response(in, false, head, &used, &fault) != HTTP_PARSE_OK || head->status != 101)
+        return false;
+    *ret_config = arena_dup(mem, http_header_get(head, STR("holdfast-config")));
+    return true;
+}
+
 bool control_lines(struct control *c, struct str path, struct arena *mem, int *ret_fd,
-                   struct error *err)
+                   struct str *ret_config, struct error *err)
 {
     int64_t until = clock_mono_ms() + c->deadline_ms;
     int fd = socket(c->to.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -306,7 +321,7 @@ bool control_lines(struct control *c, struct str path, struct arena *mem, int *r
     struct str request = request_of(c, &post, mem);
     bool ok = reach(fd, &c->to, until, err) && send_all(fd, request, until, err) &&
               read_head(fd, &in, until, err);
-    if (ok && !str_starts(buf_str(&in), STR("HTTP/1.1 101 "))) {
+    if (ok && !take_switch(buf_str(&in), mem, ret_config)) {
         ok = false;
         if (read_all(fd, &in, until, err) && take_answer(buf_str(&in), mem, &ignored, err))
             error_set(err, ERR_UNREACHABLE, "this Holdfast has no pipes; is it another version?");

@@ -31,8 +31,9 @@ must_check bool control_get(void *c, struct str path, struct arena *mem, struct 
                             struct error *err);
 
 /* Asks for a line channel: POST `path`, answered 101.  *ret_fd is the connected socket (the
- * caller's, non-blocking), on which both sides speak lines from now on. */
+ * caller's, non-blocking), on which both sides speak lines from now on; *ret_config, in mem, what
+ * the answer's Holdfast-Config says of the configuration served there: sample, edited or same. */
 must_check bool control_lines(struct control *c, struct str path, struct arena *mem, int *ret_fd,
-                              struct error *err);
+                              struct str *ret_config, struct error *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include "cli/relay.h"
 
 #include "base/clock.h"
+#include "cli/relay_talk.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -30,6 +31,7 @@ struct relay {
     struct relay_ends ends;
     struct flow up, down;
     bool told;        /* the channel knows that our side has ended */
+    bool is_cut;      /* the channel takes nothing any more */
     bool mute;        /* nobody reads `out` any more */
     int64_t wrote_ms; /* when `out` last took something, or had nothing to take */
 };
@@ -119,8 +121,9 @@ static void wait_for_any(struct relay *r, struct pollfd fds[COUNT])
 
     fds[IN] = (struct pollfd){.fd = reads_in ? r->ends.in : -1, .events = POLLIN};
     fds[STOP] = (struct pollfd){.fd = r->up.finished ? -1 : r->ends.stop, .events = POLLIN};
-    fds[CHANNEL].fd = reads_channel || !is_empty(&r->up) ? r->ends.channel : -1;
-    fds[CHANNEL].events = (short)((reads_channel ? POLLIN : 0) | (is_empty(&r->up) ? 0 : POLLOUT));
+    bool writes_channel = !is_empty(&r->up) && !r->is_cut;
+    fds[CHANNEL].fd = reads_channel || writes_channel ? r->ends.channel : -1;
+    fds[CHANNEL].events = (short)((reads_channel ? POLLIN : 0) | (writes_channel ? POLLOUT : 0));
     fds[OUT] = (struct pollfd){.fd = is_empty(&r->down) ? -1 : r->ends.out, .events = POLLOUT};
     watch_words(&fds[LOGS], r->ends.logs, r->ends.err);
     fds[CHANNEL].revents = 0;
@@ -129,17 +132,34 @@ static void wait_for_any(struct relay *r, struct pollfd fds[COUNT])
             fds[i].revents = 0;
 }
 
+static void drain_up(struct relay *r)
+{
+    size_t before = r->up.at;
+
+    if (!drain(&r->up, r->ends.channel, BUFFER))
+        r->is_cut = true; /* it has ended: what it said before is still read */
+    if (r->ends.talk)
+        relay_talk_sent(r->ends.talk, str_n(r->up.bytes + before, r->up.at - before));
+}
+
+static void fill_down(struct relay *r)
+{
+    fill(&r->down, r->ends.channel);
+    if (r->ends.talk)
+        relay_talk_received(r->ends.talk, str_n(r->down.bytes, r->down.n));
+}
+
 static void move(struct relay *r, const struct pollfd fds[COUNT])
 {
     if (fds[IN].revents)
         fill(&r->up, r->ends.in);
     if (fds[STOP].revents)
         r->up.finished = true;
-    if (fds[CHANNEL].revents && !is_empty(&r->up) && !drain(&r->up, r->ends.channel, BUFFER))
-        discard(&r->up); /* it has ended: what it said before is still read */
+    if (fds[CHANNEL].revents && !is_empty(&r->up) && !r->is_cut)
+        drain_up(r);
     if (fds[CHANNEL].revents & (POLLIN | POLLHUP | POLLERR) && is_empty(&r->down) &&
         !r->down.finished)
-        fill(&r->down, r->ends.channel);
+        fill_down(r);
     if (fds[OUT].revents && !is_empty(&r->down) && !drain(&r->down, r->ends.out, PIPE_BUF))
         r->mute = true;
     move_words(&fds[LOGS], r->ends.logs, r->ends.err);
@@ -149,19 +169,25 @@ static void move(struct relay *r, const struct pollfd fds[COUNT])
     }
 }
 
+static struct relay r; /* large, and there is one client */
+
 enum relay_end relay_run(const struct relay_ends *ends)
 {
-    static struct relay r; /* large, and there is one client */
     struct pollfd fds[COUNT];
     bool ended_here = false;
 
-    r = (struct relay){.ends = *ends, .wrote_ms = clock_mono_ms()};
+    r.ends = *ends;
+    r.down = (struct flow){0};
+    if (!ends->talk) /* else lines of the client that were not sent yet are still there */
+        r.up = (struct flow){0};
+    r.told = r.is_cut = r.mute = false;
+    r.wrote_ms = clock_mono_ms();
     while (!r.down.finished || !is_empty(&r.down)) {
         size_t before = r.down.at;
         bool idle = is_empty(&r.down);
         wait_for_any(&r, fds);
         move(&r, fds);
-        if (r.up.finished && is_empty(&r.up) && !r.told) {
+        if (r.up.finished && (is_empty(&r.up) || r.is_cut) && !r.told) {
             r.told = true;
             (void)shutdown(ends->channel, SHUT_WR);
         }
@@ -172,4 +198,58 @@ enum relay_end relay_run(const struct relay_ends *ends)
             break;
     }
     return ended_here ? RELAY_ENDED : RELAY_LOST;
+}
+
+bool relay_client_left(const struct relay_ends *ends)
+{
+    struct pollfd fds[] = {{.fd = ends->stop, .events = POLLIN}, {.fd = ends->in}};
+
+    if (r.up.finished)
+        return true;
+    if (poll(fds, countof(fds), 0) <= 0)
+        return false;
+    /* A pipe whose writer has gone may still hold lines; without any, nobody waits for us. */
+    struct pollfd rest = {.fd = ends->in, .events = POLLIN};
+    bool has_more = !is_empty(&r.up) || (poll(&rest, 1, 0) > 0 && rest.revents & POLLIN);
+    return fds[0].revents || (fds[1].revents & (POLLHUP | POLLERR) && !has_more);
+}
+
+bool relay_drop_cut_line(const struct relay_ends *ends)
+{
+    int64_t until = clock_mono_ms() + GIVE_UP_MS;
+    struct pollfd fds[2];
+
+    while (ends->talk->up.is_mid_line) {
+        if (is_empty(&r.up)) {
+            int64_t left = until - clock_mono_ms();
+            fds[0] = (struct pollfd){.fd = ends->in, .events = POLLIN};
+            fds[1] = (struct pollfd){.fd = ends->stop, .events = POLLIN};
+            if (left <= 0 || poll(fds, 2, (int)left) <= 0 || fds[1].revents)
+                return false;
+            fill(&r.up, ends->in);
+            if (r.up.finished)
+                return false;
+        }
+        struct str rest = str_n(r.up.bytes + r.up.at, r.up.n - r.up.at);
+        size_t n = str_find(rest, '\n');
+        n += n < rest.n;
+        relay_talk_sent(ends->talk, str_n(rest.p, n));
+        r.up.at += n;
+    }
+    return true;
+}
+
+bool relay_say(const struct relay_ends *ends, struct str text)
+{
+    while (text.n) {
+        struct pollfd out = {.fd = ends->out, .events = POLLOUT};
+        if (poll(&out, 1, GIVE_UP_MS) <= 0)
+            return false;
+        ssize_t n = write(ends->out, text.p, text.n < PIPE_BUF ? text.n : PIPE_BUF);
+        if (n < 0 && !again())
+            return false;
+        if (n > 0)
+            text = str_n(text.p + n, text.n - (size_t)n);
+    }
+    return true;
 }

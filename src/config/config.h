@@ -163,12 +163,19 @@ struct client_config {
     size_t n_toolsets;
 };
 
+/* Which file a configuration is, and what it held: tells one project's from another's. */
+struct config_identity {
+    struct str path;    /* absolute, symbolic links resolved; absent: there is no file */
+    uint8_t digest[32]; /* SHA-256 of its bytes */
+};
+
 struct config {
     unsigned refs;
     struct arena *mem;
-    struct str file;          /* absent: built-in defaults */
-    struct str listen;        /* "127.0.0.1:4653" */
-    bool listens_on_loopback; /* … and then nobody but this machine reaches us */
+    struct str file;                 /* absent: built-in defaults */
+    struct config_identity identity; /* of that file, as it was read */
+    struct str listen;               /* "127.0.0.1:4653" */
+    bool listens_on_loopback;        /* … and then nobody but this machine reaches us */
     bool auth_required;
     bool path_keys; /* /mcp/k/{key} */
     struct str tls_cert, tls_key;
@@ -234,6 +241,9 @@ struct config_source {
  * valid key.  The result has one reference. */
 must_check bool config_load(const struct config_source *source, struct config **ret,
                             struct error *err);
+/* The file that config_load() would read, which is not parsed.  *ret is in mem. */
+must_check bool config_identify(const struct config_source *source, struct arena *mem,
+                                struct config_identity *ret, struct error *err);
 /* Parses text as if it stood in `file`; for tests, fuzzing and reload. */
 must_check bool config_parse(struct str text, struct str file, const struct config_source *source,
                              struct config **ret, struct error *err);
@@ -243,6 +253,9 @@ void config_unref(struct config *c);
 const struct server_config *config_server(const struct config *c, struct str name);
 /* NULL: the tenant is not named in the configuration. */
 const struct tenant_config *config_tenant(const struct config *c, struct str name);
+/* find and run over all servers, for `holdfast stdio --search`.  Every configuration has it, and no
+ * profile of a file can have this name. */
+#define CONFIG_SEARCH_PROFILE ":search"
 const struct profile_config *config_profile(const struct config *c, struct str name); /* or NULL */
 const struct toolset_config *config_toolset(const struct config *c, struct str key);  /* or NULL */
 /* What holds for a tenant, named or not. */

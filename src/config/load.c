@@ -5,6 +5,8 @@
  */
 #include "config/config_impl.h"
 
+#include "crypto/hash.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -69,11 +71,52 @@ static bool read_all(int fd, const char *path, struct buf *out, struct error *er
     }
 }
 
-static bool load_file(const char *path, const struct config_source *source, bool *ret_missing,
-                      struct config **ret, struct error *err)
+/* What is done with the file once it is found: it becomes a configuration, or only its identity. */
+struct wanted {
+    const struct config_source *source; /* may be NULL */
+    struct arena *mem;
+    struct config **config;           /* NULL: only the identity is wanted */
+    struct config_identity *identity; /* NULL: the configuration has its own */
+};
+
+static void identify(const char *path, struct str text, struct arena *mem,
+                     struct config_identity *ret)
+{
+    char *whole = realpath(path, NULL);
+
+    ret->path = arena_dup(mem, str_of(whole ? whole : path));
+    free(whole);
+    sha256(text, ret->digest);
+}
+
+static bool load_text(struct wanted *w, const char *path, struct str text, int fd,
+                      struct error *err)
+{
+    struct stat st;
+
+    if (!w->config) {
+        identify(path, text, w->mem, w->identity);
+        return true;
+    }
+    if (!config_parse(text, str_of(path), w->source, w->config, err))
+        return false;
+    identify(path, text, (*w->config)->mem, &(*w->config)->identity);
+    if (fstat(fd, &st) == 0)
+        credential_check_mode(*w->config, st.st_mode);
+    return true;
+}
+
+static bool load_nothing(struct wanted *w, struct error *err)
+{
+    if (w->config)
+        return config_parse(STR_NONE, STR_NONE, w->source, w->config, err);
+    *w->identity = (struct config_identity){0};
+    return true;
+}
+
+static bool load_file(struct wanted *w, const char *path, bool *ret_missing, struct error *err)
 {
     struct buf text;
-    struct stat st;
     int fd = -1;
     bool ok;
 
@@ -82,34 +125,29 @@ static bool load_file(const char *path, const struct config_source *source, bool
     if (*ret_missing)
         return true;
     buf_init_secret(&text, CONFIG_FILE_MAX + 1);
-    ok = read_all(fd, path, &text, err) &&
-         config_parse(buf_str(&text), str_of(path), source, ret, err);
-    if (ok && fstat(fd, &st) == 0)
-        credential_check_mode(*ret, st.st_mode);
+    ok = read_all(fd, path, &text, err) && load_text(w, path, buf_str(&text), fd, err);
     close(fd);
     buf_release(&text);
     return ok;
 }
 
-static bool load_named(struct str file, bool must_exist, const struct config_source *source,
-                       struct arena *mem, struct config **ret, struct error *err)
+static bool load_named(struct wanted *w, struct str file, bool must_exist, struct error *err)
 {
-    const char *path = arena_dup(mem, file).p;
+    const char *path = arena_dup(w->mem, file).p;
     bool missing;
 
-    if (!load_file(path, source, &missing, ret, err))
+    if (!load_file(w, path, &missing, err))
         return false;
     if (missing && must_exist)
         return error_set(err, ERR_CONFIG, "there is no file %s; create it or name another", path);
-    return !missing || config_parse(STR_NONE, STR_NONE, source, ret, err);
+    return !missing || load_nothing(w, err);
 }
 
-static bool search(const struct config_source *source, struct arena *mem, struct config **ret,
-                   struct error *err)
+static bool search(struct wanted *w, struct error *err)
 {
     struct str candidates[] = {
         STR("holdfast.json"),
-        xdg_path(mem, "XDG_CONFIG_HOME", ".config", "holdfast/holdfast.json"),
+        xdg_path(w->mem, "XDG_CONFIG_HOME", ".config", "holdfast/holdfast.json"),
         STR("/etc/holdfast/holdfast.json"),
     };
     bool missing;
@@ -117,28 +155,38 @@ static bool search(const struct config_source *source, struct arena *mem, struct
     for (size_t i = 0; i < countof(candidates); i++) {
         if (!candidates[i].p)
             continue;
-        if (!load_file(candidates[i].p, source, &missing, ret, err))
+        if (!load_file(w, candidates[i].p, &missing, err))
             return false;
         if (!missing)
             return true;
     }
-    return config_parse(STR_NONE, STR_NONE, source, ret, err);
+    return load_nothing(w, err);
+}
+
+static bool find(struct wanted *w, struct error *err)
+{
+    struct str from_env = str_of(getenv("HOLDFAST_CONFIG"));
+
+    if (w->source && w->source->file.p)
+        return load_named(w, w->source->file, w->source->must_exist, err);
+    return from_env.n > 0 ? load_named(w, from_env, true, err) : search(w, err);
 }
 
 bool config_load(const struct config_source *source, struct config **ret, struct error *err)
 {
-    struct str from_env = str_of(getenv("HOLDFAST_CONFIG"));
-    struct arena *mem = arena_new(SIZE_MAX);
-    bool ok;
+    struct wanted w = {.source = source, .mem = arena_new(SIZE_MAX), .config = ret};
+    bool ok = find(&w, err);
 
-    if (source && source->file.p)
-        ok = load_named(source->file, source->must_exist, source, mem, ret, err);
-    else if (from_env.n > 0)
-        ok = load_named(from_env, true, source, mem, ret, err);
-    else
-        ok = search(source, mem, ret, err);
-    arena_free(mem);
+    arena_free(w.mem);
     return ok;
+}
+
+bool config_identify(const struct config_source *source, struct arena *mem,
+                     struct config_identity *ret, struct error *err)
+{
+    struct wanted w = {.source = source, .mem = mem, .identity = ret};
+
+    return find(&w, err);
 }
 
 bool config_data_dir(struct str flag, struct arena *mem, struct str *ret, struct error *err)

@@ -66,6 +66,13 @@ bool option_read_clients(const struct js_binding *b, const struct js_field *f,
 
 const struct profile_config *config_profile(const struct config *c, struct str name)
 {
+    static const struct profile_config search = {
+        .name = {CONFIG_SEARCH_PROFILE, sizeof(CONFIG_SEARCH_PROFILE) - 1},
+        .mode = PROFILE_SEARCH,
+    };
+
+    if (str_eq(name, search.name))
+        return &search;
     return named_list_find(c->profiles, c->n_profiles, sizeof(*c->profiles), name);
 }
 

@@ -35,6 +35,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     x->key = a->key;
     x->path_key = a->path_key;
     x->channel = a->channel;
+    x->channel_resumes = a->channel_resumes;
     if (a->transport_id)
         memcpy(exchange_change(x)->id, a->transport_id, sizeof(x->change->id));
     x->has_message = str_eq(a->verb, STR("POST"));

@@ -233,6 +233,10 @@ static enum step_result use_argument(struct exchange *x, struct str handle)
 /* The channel's own session: it, or its transport, has it from now on. */
 static void use_channel(struct exchange *x)
 {
+    if (x->transport && x->transport->session != x->session) {
+        transport_link(x->transport, x->session);
+        hub_linked(x->sv->hub, x->transport);
+    }
     if (x->outlet->attends)
         x->outlet->attends(x, x->session->link_key);
 }
@@ -316,6 +320,9 @@ static enum step_result use_request(struct exchange *x)
     if (!x->carrier.name.p) {
         x->carrier = carrier_of(x);
         log_carrier(&x->carrier);
+        if (!x->carrier.name.p && x->transport && x->channel_resumes)
+            x->carrier = (struct carrier){STR("channel"),
+                                          arena_printf(x->mem, "%.*s/1", STR_ARG(x->channel))};
         if (!x->carrier.name.p && x->transport) {
             birth(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
             transport_link(x->transport, x->session);

@@ -85,6 +85,7 @@ static void channel_initialized(struct exchange *x, struct transport *t)
         return;
     transport_ref(t);
     c->transport = t;
+    c->n_transports++;
     c->transport_id = NULL;
     c->listener.transport = t;
     hub_listen(c->sv->hub, &c->listener);
@@ -194,6 +195,7 @@ void client_channel_take(struct client_channel *c, struct str body, const struct
         .who = &c->who,
         .transport = c->transport,
         .channel = c->name,
+        .channel_resumes = c->resumes && c->n_transports <= 1,
         .transport_id = c->transport_id,
         .is_2024 = c->is_2024,
     };

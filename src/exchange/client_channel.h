@@ -17,6 +17,8 @@ struct client_channel {
     struct principal who;                 /* borrowed, like the names below */
     struct str server, profile, endpoint; /* both absent: all servers */
     struct str name;                      /* of its session, when no message names another */
+    bool resumes; /* the client may come back with this name: its first transport's session has it
+                     too */
     bool is_2024; /* an event stream of 2024 */
     const char *transport_id; /* what its first initialize gets; NULL: an id nobody is told */
     /* One message to the client, never dropped. */
@@ -26,6 +28,7 @@ struct client_channel {
     void (*on_done)(struct client_channel *c);
     /* The channel's. */
     struct transport *transport; /* what initialize made last; NULL before */
+    unsigned n_transports;       /* that initialize has made */
     struct listener listener;
     struct str attended; /* the link key of its own session, once it has one; its own */
     struct list messages;

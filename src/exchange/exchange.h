@@ -108,7 +108,8 @@ struct exchange {
     bool is_asked;   /* … and is being found out */
     bool is_limited; /* `use` counts */
     struct quota_use use;
-    struct str key, channel; /* of the arrival, like the next */
+    struct str key, channel; /* of the arrival, like the next two */
+    bool channel_resumes;
     struct str path_key;
     struct transport *transport;
     struct session *session;

@@ -67,6 +67,7 @@ struct arrival {
     struct str key;           /* names the session as /mcp/messages?session_id= does; or absent */
     const char *transport_id; /* what initialize gives the transport; NULL: a new one */
     struct str channel;       /* of a channel that stays: its session when nothing else names one */
+    bool channel_resumes;     /* … and that of its transport */
 };
 void exchange_start(struct services *sv, const struct arrival *a);
 /* The client went away.  finish() still follows, and sends nothing. */

@@ -316,7 +316,10 @@ void pipe_open(struct pipes *home, int fd, const struct principal *who,
     p->mem = arena_new(64 * 1024);
     p->later.fn = on_later;
     p->max_line = home->sv->config->limit_body;
-    random_uuid7(p->name);
+    if (to->name.n == sizeof(p->name) - 1)
+        memcpy(p->name, to->name.p, to->name.n);
+    else
+        random_uuid7(p->name);
     p->channel = (struct client_channel){
         .sv = home->sv,
         .who = principal_dup(who, p->mem),
@@ -324,6 +327,7 @@ void pipe_open(struct pipes *home, int fd, const struct principal *who,
         .profile = arena_dup(p->mem, to->profile),
         .endpoint = endpoint_of(to, p->mem),
         .name = str_of(p->name),
+        .resumes = to->name.n == sizeof(p->name) - 1,
         .write = on_write,
         .is_slow = is_slow,
         .on_done = on_done,

@@ -27,6 +27,7 @@ void pipes_stop(struct pipes *pipes);
 /* What a pipe is for: a server, a profile, or all servers. */
 struct pipe_target {
     struct str server, profile;
+    struct str name; /* the client's own for this pipe, a UUID; absent: it has none */
 };
 /* Takes a connected stream socket on which `greeting` is said first.  `who` and `to` are copied. */
 void pipe_open(struct pipes *pipes, int fd, const struct principal *who,

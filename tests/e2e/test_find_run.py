@@ -377,17 +377,31 @@ def test_find__is_in_the_audit(world):
 
 # -- pipes
 
-def test_stdio__runs_a_tool_of_a_searching_profile_and_exits(holdfast, scripted):
+@pytest.mark.parametrize('choice', [['--profile', 's'], ['--search']])
+def test_stdio__runs_a_tool_of_a_searching_profile_and_exits(holdfast, scripted, choice):
     mail = scripted('mail', shape=MAIL)
-    hf = holdfast({'mail': mail.entry}, SETTINGS, start=False)
+    hf = holdfast({'mail': mail.entry}, SETTINGS if '--profile' in choice else {}, start=False)
     line = dump({'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': {
         'name': 'run', 'arguments': {'tool': 'mail:counter'}, '_meta': {'session_id': 'test123'}}})
-    command = [harness.BINARY, 'stdio', '--profile', 's', '--data', hf.data, '--config', hf.config_file]
+    command = [harness.BINARY, 'stdio', *choice, '--data', hf.data, '--config', hf.config_file]
     done = subprocess.run(command, input=f'{line}\n{line}\n'.encode(), env=commands.command_env(hf), cwd=hf.folder, capture_output=True,
                           timeout=harness.DEADLINE_S, check=False)
     assert done.returncode == 0, done.stderr
     assert sorted(json.loads(l)['result']['content'][0]['text'] for l in done.stdout.splitlines()) == ['1', '2']
     assert [c['params']['_meta'] for c in mail.calls()] == [{'session_id': 'test123'}] * 2
+
+
+def test_stdio__search_lists_find_and_run_alone_and_finds_tools_of_all_servers(holdfast, scripted):
+    hf = holdfast({'mail': scripted('mail', shape=MAIL).entry})
+    lines = [dump({'jsonrpc': '2.0', 'id': 1, 'method': 'tools/list'}),
+             dump({'jsonrpc': '2.0', 'id': 2, 'method': 'tools/call', 'params': {'name': 'find', 'arguments': {'description': 'read the inbox'}}})]
+    done = commands.run(hf, 'stdio', '--search', stdin='\n'.join(lines) + '\n')
+    answers = {a['id']: a['result'] for a in map(json.loads, done.stdout.splitlines())}
+    assert [t['name'] for t in answers[1]['tools']] == ['find', 'run']
+    assert 'mail:read_inbox' in dump(answers[2])
+    for wrong in (['--search', '--server', 'mail'], ['--search', '--profile', 's']):
+        refused = commands.run(hf, 'stdio', *wrong)
+        assert refused.returncode == 2 and '--search' in refused.stderr
 
 
 def test_find__of_tools_that_go_on_for_ever_ends(holdfast, tmp_path):

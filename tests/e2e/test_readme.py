@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tour of the README is run as it stands: what it prints is what a newcomer sees."""
+import json
 import os
 import re
 import shutil
 import subprocess
 
+import commands
 import harness
 
 README = os.path.join(os.path.dirname(__file__), '..', '..', 'README.md')
@@ -46,6 +48,21 @@ def test_tour__prints_what_it_says(holdfast, tmp_path):
                               check=False)
         assert done.returncode == 0, f'{command}: {done.stderr}'
         assert matches(expected, done.stdout), f'{command}\nsaid {done.stdout!r}\nnot  {expected!r}'
+
+
+def test_search_example__is_a_configuration_and_its_line_counts(holdfast):
+    hf = holdfast()
+    with open(README, encoding='utf-8') as text:
+        text = text.read()
+    (example,) = [block for block in re.findall(r'```json\n(.*?)```', text, re.S) if '"mode": "search"' in block]
+    with open(os.path.join(hf.folder, 'search.json'), 'w', encoding='utf-8') as file:
+        file.write(example)
+    checked = commands.run(hf, 'config', 'show', '--config', 'search.json', with_data=False)
+    assert checked.returncode == 0 and '"search"' in checked.stdout, checked.stderr
+    (line,) = re.findall(r"^    echo '(.*)' \| holdfast stdio --search$", text, re.M)
+    for count in ('1', '2'):
+        done = commands.run(hf, 'stdio', '--search', stdin=line + '\n')
+        assert json.loads(done.stdout)['result']['content'][0]['text'] == count, done.stderr
 
 
 def test_first_lines__list_and_call_a_tool(holdfast):

@@ -542,31 +542,115 @@ def test_two_that_start_at_once_share_one_gateway(alone, pipe):
     end_all(*pipes)
 
 
+def lost(result):
+    return result.get('_meta', {}).get('holdfast/state-lost', {}).get('reason')
+
+
 @pytest.mark.parametrize('how', [signal.SIGKILL, signal.SIGTERM])
-def test_losing_the_gateway_is_said_and_exits_4(beside, pipe, how):
+@pytest.mark.parametrize('modern', [False, True])
+@pytest.mark.parametrize('handshake', [False, True])
+def test_a_pipe_goes_on_with_the_next_gateway(beside, pipe, how, modern, handshake):
+    p = pipe(beside)
+    if handshake:
+        p.initialize()
+    assert [p.call('counter', modern=modern), p.call('counter', modern=modern)] == ['1', '2']
+    beside.restart(kill=how == signal.SIGKILL)
+    wait_for(lambda: 'joining the next one' in ''.join(p.words), 'the pipe to notice')
+    reply = p.rpc('tools/call', {'name': 'counter', 'arguments': {}}, modern)
+    assert reply['result']['content'][0]['text'] == '1' and lost(reply['result']) == 'holdfast_restarted', reply
+    assert p.call('counter', modern=modern) == '2'
+    status, text = p.close()
+    assert status == 0 and 'has ended; 0 requests under way were answered with an error; joining the next one' in text
+    assert p.receive() is None, 'nothing but answers was written'
+
+
+def test_a_call_under_way_is_answered_when_the_gateway_is_lost(beside, pipe):
+    p = pipe(beside)
+    p.initialize()
+    assert p.call('counter') == '1'
+    p.request('tools/call', {'name': 'hang', 'arguments': {}}, ident='h')
+    beside.record.wait('tools/call', 2)
+    beside.restart()
+    answer = p.answer('h')
+    assert answer['error']['code'] == -32000 and 'Holdfast was restarted while this request was under way' in answer['error']['message']
+    assert p.call('echo', text='x') == 'x'
+    status, text = p.close()
+    assert status == 0 and '1 request under way was answered' in text
+
+
+def test_what_is_said_while_there_is_no_gateway_is_answered_by_the_next(beside, pipe):
+    p = pipe(beside)
+    p.initialize()
+    assert p.call('echo', text='before') == 'before'
+    beside.kill()
+    wait_for(lambda: 'joining the next one' in ''.join(p.words), 'the pipe to notice')
+    p.request('tools/call', {'name': 'echo', 'arguments': {'text': 'meanwhile'}}, ident='m')
+    beside.start()
+    assert p.answer('m')['result']['content'][0]['text'] == 'meanwhile'
+    assert p.close()[0] == 0
+
+
+def test_a_line_that_was_half_sent_is_answered_with_an_error(beside, pipe):
+    p = pipe(beside)
+    p.initialize()
+    assert p.call('echo', text='x') == 'x'
+    line = dump({'method': 'tools/call', 'params': {'name': 'echo', 'arguments': {'text': 'y' * 300000}}, 'jsonrpc': '2.0', 'id': 'half'})
+    p.send(line[:200000].encode())
+    beside.kill()
+    p.send(line[200000:].encode() + b'\n')
+    beside.start()
+    assert 'was restarted' in p.answer('half')['error']['message']
+    assert p.call('echo', text='z') == 'z'
+    assert p.close()[0] == 0
+
+
+def test_a_pipe_whose_daemon_does_not_come_back_starts_its_own(beside, pipe):
+    p = pipe(beside)
+    p.initialize()
+    assert p.call('echo', text='x') == 'x'
+    beside.check_stopped()
+    wait_for(lambda: 'joining the next one' in ''.join(p.words), 'the pipe to notice')
+    assert p.call('echo', text='y') == 'y'
+    assert p.close()[0] == 0
+    wait_for(lambda: no_child(beside.record), 'every child to be gone')
+
+
+@pytest.mark.parametrize('how', ['eof', 'terminate'])
+def test_a_client_that_leaves_while_there_is_no_gateway_is_not_waited_for(beside, pipe, how):
     p = pipe(beside)
     assert p.call('echo', text='x') == 'x'
-    if how == signal.SIGKILL:
-        beside.kill()
+    beside.kill()
+    wait_for(lambda: 'joining the next one' in ''.join(p.words), 'the pipe to notice')
+    if how == 'eof':
+        p.process.stdin.close()
     else:
-        beside.check_stopped()
-    status, text = p.finish()
-    assert status == 4, (status, text)
-    assert 'has ended' in text
-    assert p.receive() is None
+        p.process.terminate()
+    assert p.finish()[0] == 0
+    assert no_child(beside.record)
 
 
-def test_killing_the_gateway_leaves_no_child(alone, pipe):
+def test_a_killed_gateway_of_a_pipe_is_followed_by_another(alone, pipe):
     pipes = [pipe(alone) for _ in range(2)]
     assert [p.call('counter') for p in pipes] == ['1', '1']
+    before = alone.record.starts()
     os.kill(gateway_pid(alone), signal.SIGKILL)
-    for p in pipes:
-        status, text = p.finish()
-        assert status == 4 and 'has ended' in text, (status, text)
+    wait_for(lambda: all('joining the next one' in ''.join(p.words) for p in pipes), 'the pipes to notice')
+    assert [p.call('counter') for p in pipes] == ['1', '1']
+    wait_for(lambda: not [pid for pid in before if commands.is_alive(pid)], 'the children of the first to be gone')
+    end_all(*pipes)
     wait_for(lambda: no_child(alone.record), 'every child to be gone')
-    again = pipe(alone)
-    assert again.call('counter') == '1'
-    assert ended_cleanly(again.close())
+
+
+def test_a_gateway_that_is_lost_again_and_again_is_not_joined_for_ever(beside, pipe):
+    p = pipe(beside)
+    assert p.call('echo', text='x') == 'x'
+    for n in range(10):
+        beside.restart()
+        wait_for(lambda n=n: ''.join(p.words).count('joining the next one') == n + 1, 'the pipe to notice')
+        assert p.call('echo', text=str(n)) == str(n)
+    beside.restart()
+    status, text = p.finish()
+    assert status == 4 and 'no other could be joined' in text and 'start holdfast stdio again' in text, (status, text)
 
 
 def test_a_client_that_is_killed_leaves_nothing(alone, pipe):
@@ -625,3 +709,84 @@ def test_a_server_that_cannot_be_read_is_refused(beside, query):
     connection, status = open_raw(beside, query)
     connection.close()
     assert status == 400
+
+
+class Project:
+    """A folder with a configuration of its own; the data directory is another's."""
+
+    def __init__(self, folder, data, servers):
+        folder.mkdir()
+        self.folder, self.data = str(folder), data
+        self.config_file = str(folder / 'holdfast.json')
+        if servers is not None:
+            (folder / 'holdfast.json').write_text(json.dumps({'mcpServers': servers}))
+
+
+@pytest.mark.parametrize('running', [True, False])
+def test_a_pipe_does_not_serve_another_projects_servers(holdfast, stdio_server, pipe, tmp_path, running):
+    first = holdfast({'one': stdio_server('one')[0]}, start=running)
+    if not running:  # the gateway is one that a pipe of the first project started
+        held = pipe(first, server='one')
+        held.initialize()
+    second = Project(tmp_path / 'second', first.data, {'two': stdio_server('two')[0]})
+    status, text = pipe(second, server=None).close()
+    assert status == 7, text
+    assert os.path.realpath(first.config_file) in text and os.path.realpath(second.config_file) in text, text
+    assert '--data' in text, text
+    if not running:
+        assert held.call('echo', text='still there') == 'still there'
+        assert ended_cleanly(held.close())
+
+
+def test_a_pipe_finds_its_project_in_the_working_directory(beside, pipe, tmp_path, stdio_server):
+    second = Project(tmp_path / 'second', beside.data, {'two': stdio_server('two')[0]})
+    found, second.config_file = second.config_file, '/nonexistent'  # no --config: it is looked for
+    status, text = pipe(second, server=None).close()
+    assert status == 7 and os.path.realpath(found) in text, text
+
+
+def test_a_pipe_with_a_configuration_does_not_join_a_holdfast_without_one(holdfast, pipe, tmp_path, stdio_server):
+    first = holdfast()
+    second = Project(tmp_path / 'second', first.data, {'two': stdio_server('two')[0]})
+    status, text = pipe(second, server=None).close()
+    assert status == 7 and 'without a configuration' in text and os.path.realpath(second.config_file) in text, text
+
+
+def test_a_pipe_without_a_configuration_joins_what_runs_and_says_so(beside, pipe, tmp_path):
+    p = pipe(Project(tmp_path / 'elsewhere', beside.data, None))
+    assert p.call('echo', text='joined') == 'joined'
+    status, text = p.close()
+    assert status == 0 and f'pid {beside.process.pid}' in text and beside.data in text, text
+
+
+def test_a_configuration_edited_since_is_the_same_one(beside, pipe):
+    with open(beside.config_file, 'a', encoding='utf-8') as file:
+        file.write('\n')
+    p = pipe(beside)
+    assert p.call('echo', text='joined') == 'joined'
+    status, text = p.close()
+    assert status == 0 and 'edited' in text and f'kill -HUP {beside.process.pid}' in text, text
+    beside.process.send_signal(signal.SIGHUP)
+    beside.wait_log(lambda l: l.get('msg') == 'configuration reloaded', 'the reload')
+    p = pipe(beside)
+    assert p.call('echo', text='again') == 'again'
+    status, text = p.close()
+    assert status == 0 and 'edited' not in text, text
+
+
+def test_a_link_to_a_configuration_is_the_same_one(beside, pipe, tmp_path):
+    other = Project(tmp_path / 'other', beside.data, None)
+    os.symlink(beside.config_file, other.config_file)
+    p = pipe(other)
+    assert p.call('echo', text='joined') == 'joined'
+    assert ended_cleanly(p.close())
+
+
+@pytest.mark.parametrize('joined', [False, True])
+def test_a_pipe_without_servers_says_that_it_serves_the_sample(holdfast, pipe, joined):
+    p = pipe(holdfast(start=joined), server=None)
+    assert 'sample__echo' in [t['name'] for t in p.rpc('tools/list')['result']['tools']]
+    status, text = p.close()
+    assert status == 0 and 'built-in sample' in text and '--config' in text, text
+
+
