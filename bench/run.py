@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py [--quick] [--save] [--only calls,bodies,single,eras,registry,seedload,noisy,docs,sessions,streams,start,find] [--sweep]:
+"""run.py [--quick] [--against PROGRAM] [--save] [--only calls,bodies,single,eras,registry,seedload,noisy,docs,sessions,streams,start,find] [--sweep]:
 what Holdfast costs, beside nginx and PostgreSQL, and how well find finds.
 
 Everything runs on this machine over loopback: one upstream (bench_upstream), one load (bench_load),
@@ -72,6 +72,30 @@ def compare(report, title, subjects, upstream, rounds, note='', beside=(), secon
     foreign = max(r['foreign'] for some in runs.values() for r in some)
     report.table(title, ['subject', 'calls/s', 'p50 / p99 µs', 'CPU µs per call', '× nginx'], rows)
     report.say(f'\nOther work on the machine: at most {foreign:.0%} of its CPU in any run.' + (f' {note}' if note else ''))
+
+
+def compare_programs(report, folder, upstream, running, earlier, rounds, seconds):
+    """CPU per call of this build over that of an earlier one, each against nginx of the same second.  An interval that holds 1.00 says that
+    nothing was found."""
+    nginx = Nginx(folder, upstream)
+    new = [Holdfast(folder, f'holdfast audit {word}', upstream, audit) for word, audit in (('off', 'none'), ('on', None))]
+    old = [Holdfast(folder, f'earlier audit {word}', upstream, audit) for word, audit in (('off', 'none'), ('on', None))]
+    for one in old:
+        one.binary = earlier
+    for one in (nginx, *new, *old):
+        running.append(one)
+        one.start()
+    rows = []
+    for connections in (64, 256, 512):
+        runs = take_turns({s.name: functools.partial(load, s, upstream, connections=connections, body=504) for s in (nginx, *new, *old)},
+                          rounds, seconds)
+        for mine, theirs in zip(new, old):
+            ours, before = ([a['cpu_us'] / b['cpu_us'] for a, b in zip(runs[s.name], runs['nginx'])] for s in (mine, theirs))
+            change = [a / b for a, b in zip(ours, before)]
+            rows.append([f'{connections}, {mine.name[9:]}', spread(before, '{:.2f}'), spread(ours, '{:.2f}'), spread(change, '{:.2f}'),
+                         f'{statistics.mean(change):.3f} ± {1.96 * statistics.stdev(change) / len(change) ** 0.5:.3f}'])
+    report.table(f'CPU per call beside an earlier program, {rounds} rounds of {seconds} s',
+                 ['connections', 'earlier × nginx', 'now × nginx', 'now / earlier', 'mean, 95 %'], rows)
 
 
 def compare_eras(report, folder, subjects, upstream, running, rounds, seconds, **options):
@@ -199,7 +223,7 @@ def measure_start(report, folder, upstream):
 
 def measure(args, report, folder, running):
     quick = args.quick
-    if 'find' in args.only:
+    if 'find' in args.only and not args.against:
         find.measure(report, folder, args.sweep)
     if args.only == ['find']:
         return
@@ -207,6 +231,9 @@ def measure(args, report, folder, running):
     upstream = Upstream('direct', '/mcp').start()
     running.append(upstream)
     subjects = [upstream]
+    if args.against:
+        compare_programs(report, folder, upstream, running, args.against, *((3, 1) if quick else (args.rounds, 3)))
+        return
     if {'calls', 'bodies', 'single', 'eras'} & set(args.only):
         for one in (Nginx(folder, upstream), Holdfast(folder, 'holdfast audit off', upstream, 'none'),
                     Holdfast(folder, 'holdfast audit on', upstream)):
@@ -252,6 +279,8 @@ def main():
     parser.add_argument('--quick', action='store_true', help='short runs, for development')
     parser.add_argument('--save', action='store_true', help='write bench/results.md')
     parser.add_argument('--sweep', action='store_true', help='with find: try other weights too')
+    parser.add_argument('--against', metavar='PROGRAM', help='an earlier holdfast: calls through both in turn, and nothing else')
+    parser.add_argument('--rounds', type=int, default=12, help='with --against')
     parser.add_argument('--only', default=','.join(PARTS), help='some of ' + ','.join(PARTS))
     args = parser.parse_args()
     args.only = args.only.split(',')
