@@ -14,7 +14,7 @@ import pytest
 from commands import run, run_json
 from harness import Holdfast, wait_for
 from packed import events_in
-from rest import Rest, refused
+from rest import Rest, Session, refused
 from stored import DAY_MS, Stored, ms
 from walk import Walk
 
@@ -293,7 +293,7 @@ def test_d08__create_gives_the_session_and_a_row(walk):
     assert row['status'] == session['status'] == 'active' and row['initialized'] is False and row['counted'] is True
     assert ms(row['expires_at']) - ms(row['created_at']) == 5400 * 1000 == row['ttl_ms']
     assert ms(row['created_at']) == ms(session['created_at']) == ms(row['last_activity_at'])
-    assert abs(ms(row['created_at']) - time.time() * 1000) < 5000
+    assert abs(ms(row['created_at']) - time.time() * 1000) < 60000
     assert not walk.stored.rows('edge_mcp_sessions', "tenant_id = 'other' AND session_id = 'session-1700000000-edge'")
 
 
@@ -303,7 +303,7 @@ def test_d08__a_name_of_odd_characters_is_found_where_location_and_link_say(walk
     where = reply.header('location')
     assert reply.status == 201 and re.fullmatch(r"/api/v1/sessions/([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})+", where)
     path = where[len('/api/v1'):]
-    assert walk.admin.get(path).json() == reply.json()
+    assert Session(walk.admin.get(path).json()) == reply.json()
     walk.admin.post(path + '/tools', [{'tool_name': f't{i}'} for i in range(3)])
     link = walk.admin.get(path + '/tools?limit=2').header('link')
     following = walk.admin.get(re.fullmatch(r'</api/v1([^<>"]*)>; rel="next"', link).group(1))
@@ -359,7 +359,8 @@ def test_d31__nul_inside_a_document_is_kept_as_it_came(walk):
     raw = b'{"edge_mcp_id":"e","session_id":"nul-inside","metadata":{"k\\u0000":"v\\u0000","big":1e999999}}'
     made = walk.admin.request('POST', '/sessions', raw=raw)
     assert made.status == 201 and b'"k\\u0000":"v\\u0000"' in made.body and b'1e999999' in made.body
-    assert walk.admin.get('/sessions/nul-inside').body == made.body
+    again = walk.admin.get('/sessions/nul-inside')
+    assert Session(again.json()) == made.json() and b'"k\\u0000":"v\\u0000"' in again.body and b'1e999999' in again.body
     assert walk.admin.request('PUT', '/sessions/nul-inside/context', raw=b'{"a":"\\u0000"}').status == 200
     assert walk.admin.get('/sessions/nul-inside/context').body == b'{"a":"\\u0000"}'
     told = b'{"tool_name":"t","arguments":{"a":"\\u0000"},"result":["\\u0000"]}'
@@ -426,8 +427,8 @@ def test_d11__a_tenants_own_default_counts(walk):
 
 def test_d13__get_finds_by_name_and_by_id_and_nothing_of_others(walk):
     def shown(api, path):
-        return {k: v for k, v in api.get(path).json().items() if k != 'session_age'}
-    session = {k: v for k, v in walk.admin.create(session_id='d13').items() if k != 'session_age'}
+        return Session(api.get(path).json())
+    session = walk.admin.create(session_id='d13')
     assert shown(walk.admin, '/sessions/d13') == session == shown(walk.admin, '/sessions/by-id/' + session['id'])
     assert shown(walk.admin, '/sessions/by-id/' + session['id'].upper()) == session
     unknown = walk.other.get('/sessions/d13-unknown', headers={'X-Request-Id': 'same'})
@@ -463,7 +464,7 @@ def test_d14__delete_ends_it_says_why_and_does_it_once(walk):
     row, session = walk.stored.session(name), walk.admin.session(name)
     assert row['status'] == session['status'] == 'terminated'
     assert row['termination_reason'] == session['termination_reason'] == 'fertig ✓ now'
-    assert ms(row['terminated_at']) == ms(session['terminated_at']) and abs(ms(row['terminated_at']) - time.time() * 1000) < 5000
+    assert ms(row['terminated_at']) == ms(session['terminated_at']) and abs(ms(row['terminated_at']) - time.time() * 1000) < 60000
     refused(walk.admin.delete('/sessions/' + name), 404, 'session_not_found', 'session not found')
     assert walk.stored.session(name) == row
     other = walk.admin.create()['session_id']
@@ -590,7 +591,7 @@ def test_d17__list_shows_the_live_sessions_of_the_tenant(walk):
     wait_for(lambda: api.session(short)['status'] == 'expired', 'its end')
     page = api.get('/sessions').json()
     assert [s['session_id'] for s in page['sessions']] == names[:0:-1] and page['count'] == 4 and page['next_cursor'] is None
-    assert {**page['sessions'][0], 'session_age': 0} == {**api.session('l4'), 'session_age': 0}
+    assert page['sessions'][0] == api.session('l4')
 
     def shown(query):
         return {s['session_id'] for s in api.get('/sessions' + query).json()['sessions']}

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from harness import wait_for
-from rest import refused
+from rest import Session, refused
 
 HANDLE = re.compile(r'ses_[A-Za-z0-9_-]{43}')
 
@@ -19,7 +19,7 @@ def test_create__gives_a_session_with_a_name_of_ours_and_where_it_is(rest):
                                    'client_version': '1.2', 'metadata': {'region': 'eu', 'deep': {'a': [1, None]}}},
                      headers={'User-Agent': 'tests/1'})
     assert reply.status == 201
-    session = reply.json()
+    session = Session(reply.json())
     assert HANDLE.fullmatch(session['session_id'])
     assert reply.header('location') == '/api/v1/sessions/' + session['session_id']
     assert session['tenant_id'] == 'default' and session['edge_mcp_id'] == 'edge-1'
@@ -297,7 +297,7 @@ def test_patch__of_many_with_one_etag_exactly_one_holds(rest):
     for worker in workers:
         worker.join()
     assert sorted(r.status for r in replies) == [200] + [412] * 11
-    assert api.get(path).json() == next(r for r in replies if r.status == 200).json()
+    assert Session(api.get(path).json()) == next(r for r in replies if r.status == 200).json()
 
 
 @pytest.mark.parametrize('body, code', [
