@@ -83,11 +83,24 @@ TEST(test_lookalike_loosely__digits_that_look_like_letters)
 
 TEST(test_lookalike__others_are_not)
 {
-    assert_false(are_alike("read", "reads"));
-    assert_false(are_alike("get_user", "get-user"));
-    assert_false(are_alike("cafe", "caf\xc3\xa9"));
-    assert_false(are_alike("tool_1", "tool_l"));
-    assert_false(are_alike("\xe8\xaf\xbb", "\xe5\x86\x99"));
+    static const struct {
+        const char *name, *alike, *different;
+    } cases[] = {
+        {"read", "READ", "reads"},
+        {"get_user", "GET_user", "get-user"},
+        {"cafe",
+         "c\xd0\xb0"
+         "fe",
+         "caf\xc3\xa9"},
+        {"tool_1", "TOOL_1", "tool_l"},
+        {"\xe8\xaf\xbb_a", "\xe8\xaf\xbb_A", "\xe5\x86\x99_a"},
+    };
+    for (size_t i = 0; i < countof(cases); i++) {
+        if (!are_alike(cases[i].name, cases[i].alike))
+            fail_msg("%s and %s are not alike", cases[i].name, cases[i].alike);
+        if (are_alike(cases[i].name, cases[i].different))
+            fail_msg("%s and %s are alike", cases[i].name, cases[i].different);
+    }
 }
 
 TEST(test_lookalike__what_nobody_sees_is_refused)
