@@ -66,6 +66,13 @@ TEST(test_scopes__absent_and_empty_lists_limit_nothing)
     assert_true(principal_may_use_tool(&who, STR("x"), STR("y")));
     assert_true(principal_may_use_folder(&who, STR("x")));
     assert_false(who.scopes->review);
+    /* The same lists with one name each do limit. */
+    who = parse("{\"servers\":[\"z\"],\"tools\":[\"z__y\"]}", mem);
+    assert_false(principal_may_use_server(&who, STR("x")));
+    assert_false(principal_may_use_tool(&who, STR("z"), STR("x")));
+    assert_true(principal_may_use_tool(&who, STR("z"), STR("y")));
+    who = parse("{\"folders\":[\"z\"]}", mem);
+    assert_false(principal_may_use_folder(&who, STR("x")));
     arena_free(mem);
 }
 
