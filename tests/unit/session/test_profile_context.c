@@ -84,11 +84,15 @@ TEST(test_profile_context__an_empty_object_says_nothing)
     struct world w;
 
     enter(&w);
-    w.profile.n_context_keys = 0;
-    assert_true(parse(&w, "{}", &c));
-    assert_null(c.plain.p);
-    assert_true(parse(&w, "e30=", &c));
-    assert_null(c.plain.p);
+    for (size_t i = 0; i < 2; i++) {
+        w.profile.n_context_keys = 3;
+        assert_true(parse(&w, "{\"n\":1}", &c)); /* c now holds the context of another text */
+        assert_str(c.plain, "{\"n\":\"1\"}");
+        w.profile.n_context_keys = 0;
+        assert_true(parse(&w, i ? "e30=" : "{}", &c));
+        assert_null(c.plain.p);
+        assert_null(c.keys.p);
+    }
     leave(&w);
 }
 
