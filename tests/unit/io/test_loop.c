@@ -234,10 +234,30 @@ TEST(test_loop_on_signal__is_called_from_the_loop)
     loop_free(loop);
 }
 
+static int open_fds(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
 TEST(test_loop_free__a_stop_that_nobody_ran_into_does_no_harm)
 {
     struct loop *loop = loop_new();
 
+    loop_on_signal(loop, SIGUSR1, on_signal, loop);
+    loop_free(loop); /* libuv has what it opens once and keeps */
+    int before = open_fds();
+    loop = loop_new();
+    struct letter a = {{NULL, on_letter}, loop, 'a', NULL};
+    trail[0] = '\0';
+    loop_on_signal(loop, SIGUSR1, on_signal, loop);
+    loop_post(loop, &a.task);
     loop_stop(loop);
+    assert_true(open_fds() > before);
     loop_free(loop);
+    assert_string_equal(trail, "a");
+    assert_int_equal(open_fds(), before); /* every handle was closed */
 }
