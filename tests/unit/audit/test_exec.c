@@ -372,27 +372,55 @@ TEST(test_exec_note__is_recorded_with_what_was_asked)
     rig_stop(&r);
 }
 
-TEST(test_exec_note__past_the_limit_of_bytes_is_dropped_and_counted)
+/* Writes a note with a body of n bytes; gives how many notes were dropped by that. */
+static int64_t drops_of_note(struct rig *r, size_t n)
 {
-    struct rig r;
-    struct event_row *rows;
     struct metric *m = metric_register(METRIC_COUNTER, "holdfast_audit_failures_total", "", "", 1);
     struct metric_cell *failures = metric_cell(m, NULL, 0);
-    rig_start(&r);
     int64_t before = metric_value(failures);
-    char *body = xcalloc(1, AUDIT_NOTES_MAX);
+    char *body = xcalloc(1, n);
     struct exec_what what = what_of(AUDIT_DIGEST);
-    what.body = str_n(body, AUDIT_NOTES_MAX);
-    exec_note(r.audit, &what, &fine);
-    assert_int_equal(metric_value(failures), before + 1);
-    what.body = str_n(body, AUDIT_NOTES_MAX / 2);
-    exec_note(r.audit, &what, &fine);
-    assert_int_equal(metric_value(failures), before + 1);
+
+    what.body = str_n(body, n);
+    exec_note(r->audit, &what, &fine);
     free(body);
-    audit_anchor(r.audit, on_anchored, &r);
-    rig_wait(&r, 1);
-    assert_true(events(&r, &rows) >= 1);
-    assert_int_equal(rows[0].body_len, AUDIT_NOTES_MAX / 2);
+    return metric_value(failures) - before;
+}
+
+/* The bodies of the notes that are in the store, oldest first. */
+static size_t stored_notes(struct rig *r, int64_t ret_body_len[4])
+{
+    struct event_row *rows;
+    size_t found = 0;
+
+    audit_anchor(r->audit, on_anchored, r); /* behind the notes in the queue */
+    rig_wait(r, 1);
+    size_t n = (size_t)events(r, &rows);
+    for (size_t i = 0; i < n && found < 4; i++)
+        if (rows[i].kind == EVENT_NOTE)
+            ret_body_len[found++] = rows[i].body_len;
+    return found;
+}
+
+/* 16 MiB of notes may be on their way to the store.  A note has less than a page beside its body.
+ */
+TEST(test_exec_note__past_the_limit_of_bytes_is_dropped_and_counted)
+{
+    const size_t limit = (size_t)16 << 20, page = 4096;
+    int64_t body_len[4];
+    struct rig r;
+    rig_start(&r);
+    assert_int_equal(drops_of_note(&r, limit), 1);
+    assert_int_equal(drops_of_note(&r, limit - page), 0);
+    assert_int_equal(drops_of_note(&r, page), 1); /* no room beside the one before */
+    assert_int_equal(stored_notes(&r, body_len), 1);
+    assert_int_equal(body_len[0], limit - page);
+    /* It is stored, and its bytes are free again. */
+    assert_int_equal(drops_of_note(&r, page), 0);
+    assert_int_equal(drops_of_note(&r, limit - 3 * page), 0);
+    assert_int_equal(stored_notes(&r, body_len), 3);
+    assert_int_equal(body_len[1], page);
+    assert_int_equal(body_len[2], limit - 3 * page);
     rig_stop(&r);
 }
 
