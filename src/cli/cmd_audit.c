@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -314,6 +315,7 @@ static bool follow(struct audit_cmd *c, const struct execution_filter *filter, i
                    struct error *err)
 {
     struct event_filter events = filter->events;
+    signal(SIGINT, SIG_DFL); /* a shell starts background commands with SIGINT ignored */
     events.before = 0;
     for (;;) {
         struct arena *mem = arena_new(SIZE_MAX / 4);

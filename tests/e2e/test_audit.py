@@ -200,15 +200,15 @@ def test_no_data__is_told(tmp_path, hf):
 
 
 @pytest.mark.parametrize('flag', ['--follow', '-f'])
-def test_follow__goes_on_with_new_ones(holdfast, stdio_server, flag):
+def test_follow__goes_on_with_new_ones_until_sigint(holdfast, stdio_server, flag):
     entry, _ = stdio_server('up', handles='never')
     hf = holdfast({'up': entry})
     client = hf.client('/mcp/up').connect()
     client.call('echo', {'text': 'before'})
     tail = subprocess.Popen([harness.BINARY, 'audit', 'tail', '-n', '5', flag, '--json', '--data', hf.data],
                             env=command_env(hf), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            # A shell starts what runs in the background with SIGINT ignored.
-                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                            # A shell starts background commands with SIGINT ignored.
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     try:
         assert json.loads(tail.stdout.readline())['tool'] == 'echo'
         client.call('counter')
