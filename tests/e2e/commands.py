@@ -2,11 +2,21 @@
 """What an operator has: commands, the control socket, /proc, and the events read whole."""
 import json
 import os
+import pty
 import socket
 import subprocess
 
 import harness
+import pytest
 from harness import DEADLINE_S, SANITIZER, Connection
+
+
+def open_pty():
+    """A pseudo-terminal: (our end, the end of the program).  A machine without them skips the test."""
+    try:
+        return pty.openpty()
+    except OSError as none:
+        return pytest.skip(f'this machine has no pseudo-terminal to give: {none}')
 
 
 class UnixConnection(Connection):

@@ -2,7 +2,6 @@
 """holdfast docs: documents, history and decisions from a terminal, beside the Holdfast that serves them."""
 import json
 import os
-import pty
 import re
 import select
 import shlex
@@ -57,7 +56,7 @@ class Terminal:
     """A command on a pseudo terminal of its own."""
 
     def __init__(self, hf, args, env):
-        self.master, slave = pty.openpty()
+        self.master, slave = commands.open_pty()
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
             [harness.BINARY, *args, '--data', hf.data], stdin=slave, stdout=slave, stderr=slave, cwd=hf.folder, start_new_session=True,
             env={**commands.command_env(hf), 'TERM': 'xterm', **env})

@@ -2,7 +2,6 @@
 """`holdfast up` on a terminal: closing the terminal ends it; SIGHUP from elsewhere reloads it."""
 import fcntl
 import os
-import pty
 import select
 import signal
 import subprocess
@@ -18,7 +17,7 @@ class Terminal:
     """`holdfast up` with a controlling terminal, whose other end is ours."""
 
     def __init__(self, hf):
-        self.master, slave = pty.openpty()
+        self.master, slave = commands.open_pty()
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
             [harness.BINARY, 'up', '--listen', '127.0.0.1:0', '--data', hf.data, '--config', hf.config_file], stdin=slave, stdout=slave,
             stderr=slave, cwd=hf.folder, env={**commands.command_env(hf), 'TERM': 'xterm', 'NO_COLOR': '1'}, start_new_session=True,
