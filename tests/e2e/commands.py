@@ -8,7 +8,7 @@ import subprocess
 
 import harness
 import pytest
-from harness import DEADLINE_S, SANITIZER, Connection
+from harness import DEADLINE_S, SANITIZER, Connection, wait_for
 
 
 def open_pty():
@@ -102,6 +102,46 @@ class Executions:
 
 def outcomes(hf, tool):
     return [word for _, word in Executions().read(hf).of_tool(tool)]
+
+
+def tcp_ends():
+    """Every TCP socket over IPv4: {(its port, the port of the other end): (bytes unsent, bytes unread, inode)}."""
+    found = {}
+    with open('/proc/net/tcp', encoding='ascii') as file:
+        for line in file.read().splitlines()[1:]:
+            fields = line.split()
+            here, there = (int(address.rsplit(':', 1)[1], 16) for address in fields[1:3])
+            unsent, unread = (int(count, 16) for count in fields[4].split(':'))
+            found[here, there] = unsent, unread, int(fields[9])
+    return found
+
+
+def wait_read(connection):
+    """Until Holdfast has read every byte that was sent on the connection."""
+    here, there = connection.socket.getsockname()[1], connection.port
+
+    def is_read():
+        ends = tcp_ends()
+        return ends[here, there][0] == 0 and ends[there, here][1] == 0
+    wait_for(is_read, 'Holdfast to read the request')
+
+
+def has_socket(pid, inode):
+    for name in os.listdir(f'/proc/{pid}/fd'):
+        try:
+            if os.readlink(f'/proc/{pid}/fd/{name}') == f'socket:[{inode}]':
+                return True
+        except FileNotFoundError:  # closed meanwhile
+            continue
+    return False
+
+
+def hang_up(hf, connection):
+    """Closes the connection, and waits until Holdfast has closed its end of it."""
+    inode = tcp_ends()[connection.port, connection.socket.getsockname()[1]][2]
+    assert has_socket(hf.process.pid, inode)
+    connection.close()
+    wait_for(lambda: not has_socket(hf.process.pid, inode), 'Holdfast to close its end of the connection')
 
 
 def process_state(pid):

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from commands import Executions, events
+from commands import Executions, events, hang_up, wait_read
 from harness import DEADLINE_S, Client, Connection, wait_for
 from scripted import Background, get, open_gate, script
 
@@ -49,9 +49,7 @@ class Call:
         before = len(self.server.of('tools/call'))
         later = self.send(client)
         self.server.wait('tools/call', before + 1)
-        later.close()
-        for _ in range(2):  # Holdfast has seen it by then
-            assert client.holdfast.get('/healthz').status == 200
+        hang_up(client.holdfast, later.connection)
 
     def lose(self, client):
         """Left, then answered and kept."""
@@ -127,12 +125,10 @@ def test_call_under_way__whoever_asks_again_waits_for_it(holdfast, server):
     call.leave(client)
     gone = call.send(client)
     waiting = call.send(client)
-    for _ in range(2):
-        assert hf.get('/healthz').status == 200
-    gone.close()
-    assert hf.get('/healthz').status == 200
+    wait_read(gone.connection)
+    wait_read(waiting.connection)
+    hang_up(hf, gone.connection)
     again = Background(waiting.rest)
-    assert hf.get('/healthz').status == 200
     open_gate(call.gate)
     assert is_redelivered(again.result()[-1])
     assert len(server.calls()) == 1
@@ -149,7 +145,7 @@ def test_failures__a_tool_error_is_a_result_and_an_error_is_not(holdfast, server
     call.steps = ({'wait': call.gate}, {'fail': 'it broke'})
     call.leave(client)
     waiting = call.send(client)
-    assert hf.get('/healthz').status == 200
+    wait_read(waiting.connection)
     open_gate(call.gate)
     assert 'error' in waiting.rest()[-1] and len(server.calls()) == 3, 'whoever waited for an error asks for itself'
 
@@ -265,9 +261,7 @@ def test_stream__without_a_connection_its_result_is_kept_too(holdfast, server):
     call = Call(server, result_of('it ran'))
     later = call.send(client)
     assert later.event()['id'], 'the priming event of a slow answer'
-    later.close()
-    for _ in range(2):
-        assert hf.get('/healthz').status == 200
+    hang_up(hf, later.connection)
     open_gate(call.gate)
     wait_for(lambda: counted(hf, 'kept') == 1, 'the result to be kept')
     assert is_redelivered(call.ask(client)) and len(server.calls()) == 1
@@ -279,9 +273,7 @@ def test_stream__that_is_resumed_takes_the_kept_copy_away(holdfast, server):
     call = Call(server, result_of('it ran'))
     later = call.send(client)
     last = later.event()['id']
-    later.close()
-    for _ in range(2):
-        assert hf.get('/healthz').status == 200
+    hang_up(hf, later.connection)
     open_gate(call.gate)
     wait_for(lambda: counted(hf, 'kept') == 1, 'the result to be kept')
     stream = get(client, last)
