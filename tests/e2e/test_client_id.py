@@ -47,10 +47,7 @@ def test_strict__refuses_initialize_and_notifications(strict, headers, text):
     assert not record.of('tools/call') and len(record.starts()) <= 1  # but for the probe
 
 
-@pytest.mark.parametrize('method', [
-    'DELETE',
-    pytest.param('GET', marks=pytest.mark.xfail(strict=False, reason='GET /mcp/{server} is not served yet')),
-])
+@pytest.mark.parametrize('method', ['DELETE', 'GET'])
 @pytest.mark.parametrize('headers,text', ABSENT, ids=IDS)
 def test_strict__refuses_get_and_delete_with_a_null_id(strict, headers, text, method):
     hf, _ = strict
