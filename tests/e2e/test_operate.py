@@ -157,7 +157,8 @@ def test_sigterm__while_answers_are_being_read_cuts_nothing(holdfast, stdio_serv
         assert reader.more()
     hf.process.send_signal(signal.SIGTERM)
     hf.wait_log(lambda l: str(l.get('msg', '')).startswith('stopping'), 'the stop to begin')
-    time.sleep(0.5)  # readers that are slower than the stop
+    wait_for(lambda: refuses_connections(hf.port), 'the listener to close')
+    assert hf.process.poll() is None  # it waits for the readers
     for reader in readers:
         assert len(reader.read_response().json()['result']['content'][0]['text']) == 4000000
         reader.close()
