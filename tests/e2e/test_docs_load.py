@@ -170,10 +170,12 @@ def test_the_served_folder_itself_changing__is_taken_up_by_those_at_work(holdfas
     thread.start()
     for turn in range(8):
         which = (folder, second)[turn % 2]
+        before = len(told)
         reload(hf, {'Lens': {'path': which.root, 'agent': random.choice(('write', 'suggest'))}})
-        time.sleep(0.2)
+        wait_for(lambda n=before: len(told) > n, 'an edit after the reload')
     ending.set()
     thread.join(60)
+    assert not thread.is_alive()
     known = '\n'.join(accepted_view(t.decode()) for t in texts(hf, 'Lens', 'One.md'))
     assert told and all(t in known for t in told)
     for one in (folder, second):
@@ -405,7 +407,7 @@ def test_postgres_stopped_while_editing__fails_in_words_and_loses_nothing(holdfa
     ending.set()
     for thread in threads:
         thread.join(60)
-    no_litter(steered, folder)
+    no_litter(hf, steered, folder)
     known = b'\n'.join(Stored(hf, url).texts().values()) + folder.read('Doc.md')
     assert all(mark.encode() in known for mark in told), [m for m in told if m.encode() not in known]
     for text in saved:

@@ -13,6 +13,7 @@ import random
 import signal
 import threading
 import time
+from email.utils import parsedate_to_datetime
 
 from commands import run
 from harness import LONG, wait_for
@@ -45,12 +46,18 @@ class Steered:
         os.rename(self.file + '.new', self.file)
 
 
-def no_litter(steered, *folders):
+def date_of(hf):
+    """What the time is for Holdfast, in seconds."""
+    return parsedate_to_datetime(hf.get('/healthz').header('Date')).timestamp()
+
+
+def no_litter(hf, steered, *folders):
     """After their minute the displaced files are gone, and nothing else is left.  What is found written to
-    then is watched for another."""
+    then is watched for another: the clock goes on, each time when Holdfast has seen how late it is."""
     def is_gone(folder):
-        steered.sleep(10)
-        time.sleep(0.2)
+        before = date_of(hf)
+        steered.sleep(5)  # less than a request may take to arrive
+        wait_for(lambda: date_of(hf) >= before + 5, 'Holdfast to look at the clock')
         return folder.staged() is None
     for folder in folders:
         wait_for(lambda f=folder: is_gone(f), f'.holdfast of {folder.name} to go', 30)
@@ -223,7 +230,7 @@ def check_whole(hf, folder, person, kills):
 def check_all(hf, folder, person, editors, steered, kills=False):
     problems = [t.problem for t in (person, *editors) if t.problem]
     assert not problems, f'seed {SEED}: {problems!r}'
-    no_litter(steered, folder)
+    no_litter(hf, steered, folder)
     checked, told = check_saves(hf, folder, person), check_edits(hf, folder, editors)
     check_whole(hf, folder, person, kills)
     verified = run(hf, 'audit', 'verify')
@@ -312,7 +319,7 @@ def test_late_save__is_merged_with_the_edit_that_displaced_it(holdfast, tmp_path
     assert base_view(now) == late.decode()
     assert accepted_view(now) == late.decode().replace('matter3', 'stuff3')
     wait_history(hf, folder, 'Held.md', late)
-    no_litter(steered, folder)
+    no_litter(hf, steered, folder)
 
 
 def test_late_save__is_merged_with_every_edit_made_since(holdfast, tmp_path):
@@ -334,7 +341,7 @@ def test_late_save__is_merged_with_every_edit_made_since(holdfast, tmp_path):
         expected = expected.replace(f'matter{n}', f'stuff{n}')
     assert accepted_view(now) == expected
     wait_history(hf, folder, 'Held.md', late)
-    no_litter(steered, folder)
+    no_litter(hf, steered, folder)
 
 
 def test_late_save_that_takes_no_edit__wins(holdfast, tmp_path):
@@ -343,7 +350,7 @@ def test_late_save_that_takes_no_edit__wins(holdfast, tmp_path):
     write_late(fd, late)
     wait_for(lambda: folder.read('Held.md') == late, 'the late save to be the document')
     assert any(b'stuff3' in text for text in texts(hf, 'Lens', 'Held.md'))
-    no_litter(steered, folder)
+    no_litter(hf, steered, folder)
 
 
 def test_late_save_after_another_save__is_in_the_history(holdfast, tmp_path):
@@ -353,7 +360,7 @@ def test_late_save_after_another_save__is_in_the_history(holdfast, tmp_path):
     write_late(fd, late)
     wait_history(hf, folder, 'Held.md', late)
     assert folder.read('Held.md') == mine
-    no_litter(steered, folder)
+    no_litter(hf, steered, folder)
 
 
 def test_two_late_saves__are_both_kept(holdfast, tmp_path):
@@ -367,7 +374,7 @@ def test_two_late_saves__are_both_kept(holdfast, tmp_path):
     wait_history(hf, folder, 'Held.md', one)
     wait_history(hf, folder, 'Held.md', two)
     assert base_view(folder.read('Held.md').decode()).encode() in (one, two)
-    no_litter(steered, folder)
+    no_litter(hf, steered, folder)
 
 
 def test_late_save_after_kill_9__is_in_the_history(holdfast, tmp_path):
@@ -376,7 +383,7 @@ def test_late_save_after_kill_9__is_in_the_history(holdfast, tmp_path):
     late = TEXT.replace('thing9', 'what I typed').encode()
     write_late(fd, late)
     wait_history(hf, folder, 'Held.md', late)
-    no_litter(steered, folder)
+    no_litter(hf, steered, folder)
 
 
 def test_late_save_after_a_polite_restart__is_in_the_history(holdfast, tmp_path):
@@ -385,7 +392,7 @@ def test_late_save_after_a_polite_restart__is_in_the_history(holdfast, tmp_path)
     late = TEXT.replace('thing9', 'what I typed').encode()
     write_late(fd, late)
     wait_history(hf, folder, 'Held.md', late)
-    no_litter(steered, folder)
+    no_litter(hf, steered, folder)
 
 
 def test_late_save_while_it_was_down__is_in_the_history(holdfast, tmp_path):
@@ -395,7 +402,7 @@ def test_late_save_while_it_was_down__is_in_the_history(holdfast, tmp_path):
     write_late(fd, late)
     hf.start()
     wait_history(hf, folder, 'Held.md', late)
-    no_litter(steered, folder)
+    no_litter(hf, steered, folder)
 
 
 def test_a_polite_end__leaves_no_litter_where_nobody_has_it_open(holdfast, tmp_path):
@@ -416,7 +423,7 @@ def test_many_edits__do_not_pile_up_displaced_files(holdfast, tmp_path):
     wait_for(lambda: len(folder.staged()) <= 100, 'the displaced files to go')
     write_late(fd, b'Typed late.\n')
     wait_history(hf, folder, 'Held.md', b'Typed late.\n')
-    no_litter(steered, folder)
+    no_litter(hf, steered, folder)
 
 
 def test_crash_at_every_step_of_publishing__loses_nothing(holdfast, tmp_path):
@@ -431,7 +438,7 @@ def test_crash_at_every_step_of_publishing__loses_nothing(holdfast, tmp_path):
         assert failed(agent.edit('Lens/Doc.md', 'matter3', 'stuff3'))
         hf.env.pop('HOLDFAST_FAULT')
         hf.restart()
-        no_litter(steered, folder)
+        no_litter(hf, steered, folder)
         now = folder.read('Doc.md').decode()
         assert base_view(now) == TEXT, (point, now)
         assert TEXT.encode() in texts(hf, 'Lens', 'Doc.md') or now == TEXT, point
