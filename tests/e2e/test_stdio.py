@@ -281,31 +281,64 @@ def test_subscriptions_do_not_hold_up_a_pipe(alone, pipe):
     assert ended_cleanly(p.close())
 
 
+@pytest.fixture
+def gate(tmp_path):
+    """A FIFO: calls of `slow` that name it wait until open_gate()."""
+    path = tmp_path / 'gate'
+    os.mkfifo(path)
+    return str(path)
+
+
+def open_gate(gate):
+    return os.fdopen(os.open(gate, os.O_RDWR), 'rb')
+
+
+def wait_begun(hf, calls):
+    """Until that many calls of `slow` are on record."""
+    begun = commands.Executions()
+    wait_for(lambda: len(begun.read(hf).of_tool('slow')) == calls, 'the calls to begin')
+
+
+def check_ping(p, gate, is_read):
+    """Every call has begun and waits at the gate: a ping behind them is answered now if it is read at all."""
+    if is_read:
+        assert p.receive()['id'] == 'ping'
+    with open_gate(gate):
+        if not is_read:
+            assert p.receive()['id'] != 'ping'
+            assert p.answer('ping')['result'] == {}
+        assert ended_cleanly(p.close())
+
+
 @pytest.mark.parametrize('calls', [1023, 1024])
-def test_no_more_is_read_than_1024_requests(alone, pipe, calls):
+def test_no_more_is_read_than_1024_requests(alone, pipe, gate, calls):
     p = pipe(alone)
+    assert p.rpc('ping')['result'] == {}  # it is up, and can be asked what has begun
     for i in range(calls):
-        p.request('tools/call', {'name': 'slow', 'arguments': {'steps': 1, 'delay_ms': 3000}}, ident=f's{i}')
+        p.request('tools/call', {'name': 'slow', 'arguments': {'steps': 1, 'gate': gate}}, ident=f's{i}')
     p.request('ping', ident='ping')
-    first = p.receive()['id']
-    assert (first == 'ping') == (calls == 1023), first
-    assert ended_cleanly(p.close())
+    wait_begun(alone, calls)
+    check_ping(p, gate, is_read=calls == 1023)
 
 
 @pytest.mark.parametrize('more', [0, 1])
-def test_no_more_is_read_than_32_mib_of_requests(holdfast, http_server, pipe, more):
-    p = pipe(holdfast({'web': http_server('web').entry()}, start=False), server='web')
+def test_no_more_is_read_than_32_mib_of_requests(holdfast, http_server, pipe, gate, more):
+    hf = holdfast({'web': http_server('web').entry()}, start=False)
+    p = pipe(hf, server='web')
     p.call('echo', text='the server is known')
-    line = '{"jsonrpc":"2.0","id":"s%d","method":"tools/call","params":{"name":"slow","arguments":{"steps":1,"delay_ms":3000,"pad":"%s"}}}'
+
+    def line(i, pad=''):
+        return dump({'jsonrpc': '2.0', 'id': f's{i}', 'method': 'tools/call', 'params': {
+            'name': 'slow', 'arguments': {'steps': 1, 'gate': gate, 'pad': pad}}})
     for i in range(8):
-        text = line % (i, 'x' * ((4 << 20) - len(line % (i, ''))))
+        text = line(i, 'x' * ((4 << 20) - len(line(i))))
         assert len(text) == 4 << 20
         p.send(text.encode() + b'\n')
     for i in range(more):
-        p.send((line % (8 + i, '')).encode() + b'\n')
+        p.send(line(8 + i).encode() + b'\n')
     p.request('ping', ident='ping')
-    assert (p.receive()['id'] == 'ping') == (more == 0)
-    assert ended_cleanly(p.close())
+    wait_begun(hf, 8 + more)
+    check_ping(p, gate, is_read=more == 0)
 
 
 def test_all_servers_are_served_without_a_name(alone, pipe):

@@ -27,7 +27,7 @@ TOOLS = [
     ('counter', 'Counts the calls of this state.', {}, {}),
     ('fail', 'Fails with isError.', {'text': {'type': 'string'}}, {}),
     ('slow', 'Sends steps progress notifications, then a result.',
-     {'steps': {'type': 'integer'}, 'delay_ms': {'type': 'integer'}}, {}),
+     {'steps': {'type': 'integer'}, 'delay_ms': {'type': 'integer'}, 'gate': {'type': 'string'}}, {}),
     ('hang', 'Answers only when cancelled, which is never answered.', {}, {}),
     ('big', 'Returns n bytes of text.', {'n': {'type': 'integer'}}, {'readOnlyHint': True}),
     ('meta', 'Returns a result with _meta, structuredContent and an image.', {}, {'readOnlyHint': True}),
@@ -89,6 +89,9 @@ class Server:
     def tool_slow(self, state, arguments, message, send):
         meta = (message.get('params') or {}).get('_meta') or {}
         steps = int(arguments.get('steps', 3))
+        if 'gate' in arguments:  # a FIFO: this waits until somebody opens it to write
+            with open(arguments['gate'], 'rb'):
+                pass
         for step in range(1, steps + 1):
             time.sleep(int(arguments.get('delay_ms', 0)) / 1000)
             if 'progressToken' in meta:
