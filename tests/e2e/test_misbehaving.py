@@ -210,6 +210,7 @@ def expected(name, on):
     return found if isinstance(found, str) else found[on == 'stdio']
 
 
+REDIRECTING = [name for name in EXPECT if expected(name, 'http') == REDIRECTS]
 CASES = [(m.name, on) for m in evil.MODES.values() for on in m.on]
 IDS = [f'{on}-{name}'.replace('.', '-') for name, on in CASES]
 
@@ -378,9 +379,14 @@ def error_of(reply):
 
 
 def test_redirects__bring_nobody_to_the_other_listener(world):
-    """After all modes ran: whoever had followed one would stand in the queue."""
+    """Whoever had followed one would stand in the queue of the other listener."""
+    for name in REDIRECTING:
+        for _ in range(2):
+            assert re.search(REDIRECTS, error_of(world.call(name, 'http'))), name
     with pytest.raises(BlockingIOError):
         world.other.accept()
+    with socket.create_connection(world.other.getsockname()) as known:  # the queue tells who came
+        assert world.other.accept()[1] == known.getsockname()
 
 
 def test_late_answer__is_not_taken_for_the_answer_to_the_next_call(world):
@@ -495,12 +501,13 @@ def test_standalone_stream__is_not_opened_again_as_fast_as_the_server_asks(world
 
 
 def test_client_that_does_not_read__costs_a_bounded_queue(world):
-    """The server says more than any stream holds; the client takes nothing until it is over."""
+    """The server says four times as much as Holdfast may hold; the client takes nothing until it is over."""
+    bound_mib, before = 32, world.memory_mib()
     client = world.holdfast.client('/mcp/' + server_name('notification-flood', 'http')).connect()
-    stream = client.open('tools/call', {'name': 'do', 'arguments': {}}, ident='slow')
-    before = world.memory_mib()
-    wait_for(lambda: metric(world, 'holdfast_calls_in_flight') == 0, 'the call to end')
-    assert world.memory_mib() < before + 100
+    stream = client.open('tools/call', {'name': 'do', 'arguments': {'lines': 4 * bound_mib * 1024}}, ident='slow')
+    wait_for(lambda: metric(world, 'holdfast_calls_in_flight') == 0, 'the call to end', 120)
+    assert world.memory_mib() < before + bound_mib
+    assert world.outcomes(server_name('notification-flood', 'http'))[-1] == 'ok'  # the flood was read to its end
     stream.close()
     world.check_healthy()
 

@@ -516,7 +516,7 @@ def line_ends_json(t):
 @mode('notification-flood', 'Sends notifications that nobody knows, as fast as it can, then answers.')
 def notification_flood(t):
     line = b'{"jsonrpc":"2.0","method":"notifications/evil","params":{"data":"%s"}}' % (b'l' * 1000)
-    t.many(line for _ in range(number('FLOOD', 100000)))
+    t.many(line for _ in range(t.arguments.get('lines') or number('FLOOD', 100000)))
     t.say(t.good())
 
 
