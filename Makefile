@@ -47,7 +47,7 @@ install: release ## install to PREFIX (default /usr/local; DESTDIR is honoured)
 	install -D -m 0755 build-release/holdfast $(DESTDIR)$(PREFIX)/bin/holdfast
 
 clean: ## remove what the build made
-	rm -rf build build-release build-test build-fuzz build-tidy
+	rm -rf build build-release build-test build-e2e build-tsan build-fuzz build-tidy
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \

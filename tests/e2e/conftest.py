@@ -48,12 +48,9 @@ def pytest_runtest_teardown(item):
         yield
 
 
-def pytest_collection_modifyitems(items):
-    if os.path.exists(harness.BINARY):
-        return
-    why = pytest.mark.skip(reason=f'{harness.BINARY} is not built')
-    for item in items:
-        item.add_marker(why)
+def pytest_configure():
+    if not os.access(harness.BINARY, os.X_OK):
+        raise pytest.UsageError(f'{harness.BINARY} is not there; build it with tools/run-tests, or set HOLDFAST_BIN')
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ PYTHON = '/usr/bin/python3'
 NODE_MODULES = os.path.join(TOP, 'tests/node_modules')
 LONG = bool(os.environ.get('HOLDFAST_LONG'))
 DEADLINE_S = 20.0
+EXIT_STATUSES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 130)  # those of the error table, src/base/error.c
 
 LEGACY_VERSIONS = ('2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25')
 MODERN = '2026-07-28'
@@ -186,9 +187,10 @@ class Holdfast:
         self.readers[-1].join(DEADLINE_S)
 
     def stop(self, signum=signal.SIGTERM):
-        """Ends it politely and returns the exit status."""
+        """Ends it politely; nothing bad was reported and the exit status is 0.  One that was killed stays as it is."""
         if self.process is None or self.process.poll() is not None:
-            return self.process.returncode if self.process else 0
+            self.check_ended()
+            return
         self.process.send_signal(signum)
         try:
             status = self.process.wait(DEADLINE_S)
@@ -197,20 +199,16 @@ class Holdfast:
             self.process.wait()
             raise AssertionError(f'did not stop within {DEADLINE_S} s:\n{self.text()}') from late
         self.readers[-1].join(DEADLINE_S)
-        return status
+        self.check_sanitizers()
+        assert status == 0, f'exit status {status}:\n{self.text()}'
 
     def restart(self, kill=True):
         """On the same data directory and port."""
         if kill:
             self.kill()
         else:
-            self.check_stopped()
+            self.stop()
         return self.start()
-
-    def check_stopped(self):
-        status = self.stop()
-        self.check_sanitizers()
-        assert status == 0, f'exit status {status}:\n{self.text()}'
 
     def check_sanitizers(self):
         with self.turn:
@@ -223,16 +221,20 @@ class Holdfast:
         self.check_sanitizers()
         assert self.process.poll() is None, f'died with {self.process.returncode}:\n{self.text()}'
 
+    def check_ended(self):
+        """It ended before: by a status of its own (a test that expects another than 0 looks itself) or by kill -9."""
+        self.check_sanitizers()
+        status = self.process.returncode if self.process else 0
+        assert status in EXIT_STATUSES or status == -signal.SIGKILL, f'ended with {status}:\n{self.text()}'
+
     def close(self):
         """The end of a test: politely, with every check, whatever state it is in."""
         if self.process is None:
             return
         try:
-            if self.process.returncode is not None:
-                self.check_sanitizers()
-                return
-            self.check()
-            self.check_stopped()
+            if self.process.poll() is None:
+                self.check()
+            self.stop()
         finally:
             if self.process.poll() is None:
                 self.kill()

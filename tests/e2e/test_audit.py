@@ -41,7 +41,7 @@ def hf(request, tmp_path_factory):
     entry, _ = harness.stdio_server(folder, 'up', handles='never')
     one = make_history(folder, entry)
     if request.param == 'alone':
-        one.check_stopped()
+        one.stop()
     yield one
     one.close()
 
@@ -261,7 +261,7 @@ def history(tmp_path_factory):
     client = hf.client('/mcp/up')
     for n in range(20):
         client.call('echo', {'text': f'second run {n}'})
-    hf.check_stopped()
+    hf.stop()
     with sqlite3.connect(os.path.join(hf.data, 'holdfast.db')) as db:
         db.execute('PRAGMA wal_checkpoint(TRUNCATE)')
     return hf

@@ -178,7 +178,7 @@ def test_key__is_shown_once_and_never_kept(holdfast):
     assert text not in done.stderr and 'Authorization: Bearer' in done.stderr
     secret = text.split('_', 2)[2]
     assert ask(hf, 'POST', '/mcp/sample', bearer(text)).status == 200
-    hf.check_stopped()
+    hf.stop()
     assert_nowhere(hf, secret)
 
 
@@ -515,7 +515,7 @@ def test_path_keys__are_off_unless_configured(holdfast):
     read_to_end(stream)
     refused = ask(hf, 'POST', f'/mcp/k/{key.text}/sample')
     assert refused.status == 401 and key.text not in refused.header('WWW-Authenticate')
-    hf.check_stopped()
+    hf.stop()
     assert_nowhere(hf, key.text.split('_', 2)[2])
 
 

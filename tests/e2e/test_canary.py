@@ -275,7 +275,7 @@ def test_secrets_reach_their_server_and_are_found_nowhere_else(stage):
             assert stage.say('DELETE', f'/api/v1/sessions/{session["session_id"]}', bearer.headers).status in (200, 204)
     wait_for(lambda: not [p for p in stage.records['rec'].starts() if os.path.exists(f'/proc/{p}')], 'its process to end')
     in_memory(stage, [main], *CONFIGURED)  # no credential is left, wherever
-    stage.hf.check_stopped()
+    stage.hf.stop()
     check_files(stage, stage.hf.data)
 
 

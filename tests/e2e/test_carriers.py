@@ -146,7 +146,7 @@ def test_injection__an_empty_handle_is_none(up, empty):
 def test_sample_counter__takes_a_handle_of_any_server(up):
     hf, _ = up
     handles = [handle_of(hf.client('/mcp/up').call('counter')) for _ in range(2)]
-    hf.check_stopped()
+    hf.stop()
     os.unlink(hf.config_file)
     hf.start()
     client = hf.client('/mcp/sample')
@@ -409,7 +409,7 @@ def test_client_ids__find_the_sessions_that_had_names_before(holdfast, stdio_ser
     hf = holdfast({'up': entry})
     assert ANYWHERE[before](hf, 'abc123').text == '1'
     old = set(carriers(hf))
-    hf.check_stopped()
+    hf.stop()
     hf.write_config({'mcpServers': {'up': entry}, 'holdfast': CLIENT_IDS})
     hf.start()
     replies = [call(hf, 'abc123') for call in ANYWHERE.values()]

@@ -107,7 +107,7 @@ def test_reboot__with_a_clock_that_was_ahead_before_pulls_sessions_back(holdfast
     hf = holdfast(settings=SETTINGS, env=clock.env)
     client = hf.client('/mcp/sample')
     assert count(client) == 1
-    hf.check_stopped()
+    hf.stop()
     os.unlink(os.path.join(hf.data, 'life-clock'))  # of another boot, it would not be believed
     clock.set(0)
     since = len(hf.log())

@@ -249,7 +249,7 @@ def test_postgres__goes_back_only_when_no_node_uses_it(holdfast, cluster):
     assert 'in use' in done.stderr and 'stop' in done.stderr
     assert pg(hf, url, 'rollback', '--dry-run').stdout
     hf.check()
-    hf.check_stopped()
+    hf.stop()
     pg(hf, url, 'rollback', '--yes')
 
 

@@ -211,7 +211,7 @@ def test_sigterm__ends_listens_with_a_result(holdfast, scripted):
         acknowledged(uris, 8)
         standalone = get(hf.client('/mcp/new').connect())
         assert standalone.event()
-        hf.check_stopped()
+        hf.stop()
         for stream, ident in ((lists, 'x'), (uris, 8)):
             assert stream.next() == {'jsonrpc': '2.0', 'id': ident, 'result': {'resultType': 'complete', '_meta': {TAG: ident}}}
             assert stream.next() is None

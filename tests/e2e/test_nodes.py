@@ -140,8 +140,8 @@ def test_verify_proves_what_all_nodes_wrote(nodes, cluster):
     ledger.check(a)
     verify(a)
     verify(b, HOLDFAST_AUDIT_KEY_FILE=os.path.join(a.data, 'audit.key'))
-    a.check_stopped()
-    b.check_stopped()
+    a.stop()
+    b.stop()
     verify(a, DATABASE_URL=url)  # without a daemon
     done = run(b, 'audit', 'list', '--json', '--limit', '1000', env={'DATABASE_URL': url})
     assert {json.loads(line)['tool'] for line in done.stdout.splitlines()} == {'echo'}

@@ -207,7 +207,7 @@ def test_sigterm__under_load_acknowledges_or_refuses_every_call(holdfast, stdio_
     for thread in threads:
         thread.start()
     record.wait('tools/call', 100)
-    assert hf.stop() == 0
+    hf.stop()
     for thread in threads:
         thread.join(20)
     hf.check_sanitizers()

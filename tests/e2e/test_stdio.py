@@ -641,7 +641,7 @@ def test_a_pipe_whose_daemon_does_not_come_back_starts_its_own(beside, pipe):
     p = pipe(beside)
     p.initialize()
     assert p.call('echo', text='x') == 'x'
-    beside.check_stopped()
+    beside.stop()
     wait_for(lambda: 'joining the next one' in ''.join(p.words), 'the pipe to notice')
     assert p.call('echo', text='y') == 'y'
     assert p.close()[0] == 0

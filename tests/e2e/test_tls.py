@@ -194,7 +194,7 @@ def test_listener__ends_with_a_goodbye_on_both_sides(secure, ours):
         mine.socket.unwrap()  # waits for theirs in answer to ours
     with connect() as idle:
         assert idle.request('GET', '/healthz').status == 200
-        hf.check_stopped()
+        hf.stop()
         assert idle.socket.recv(1) == b''
 
 

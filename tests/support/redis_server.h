@@ -26,7 +26,7 @@ static inline void redis_server_line(struct redis_server *s, char *ret, size_t s
 }
 
 /* `args` ends with NULL and begins after the program's name; false: there is none to start. */
-static inline bool redis_server_start(struct redis_server *s, const char *const *args)
+static inline bool redis_server_try(struct redis_server *s, const char *const *args)
 {
     static const char path[] = TEST_SUPPORT_DIR "/redis_server";
     const char *argv[16] = {path};
@@ -57,8 +57,14 @@ static inline bool redis_server_start(struct redis_server *s, const char *const 
     close(s->out);
     assert_int_equal(waitpid(s->pid, &status, 0), s->pid);
     assert_int_equal(WEXITSTATUS(status), 77);
-    print_message("           skipped: no Redis to start\n");
     return false;
+}
+
+/* Skips the test when there is none to start. */
+static inline void redis_server_start(struct redis_server *s, const char *const *args)
+{
+    if (!redis_server_try(s, args))
+        skip_because("no Redis to start");
 }
 
 /* "kill", "stop", "cont" or "start"; done when it returns. */
@@ -85,7 +91,7 @@ static inline const char *redis_server_url(void)
     static bool tried, there;
     if (!tried) {
         tried = true;
-        there = redis_server_start(&shared, NULL);
+        there = redis_server_try(&shared, NULL);
     }
     return there ? shared.url : NULL;
 }

@@ -25,4 +25,11 @@
         assert_memory_equal(s_.p, literal, s_.n);                                                  \
     } while (0)
 
+/* Leaves the test as skipped; the runner shows the reason. */
+#define skip_because(reason)                                                                       \
+    do {                                                                                           \
+        print_message("skipped: %s\n", reason);                                                    \
+        skip();                                                                                    \
+    } while (0)
+
 #endif

@@ -115,7 +115,7 @@ TEST(test_config_load__without_any_file_the_defaults_serve)
 {
     enter();
     if (access("/etc/holdfast/holdfast.json", F_OK) == 0)
-        skip();
+        skip_because("this machine has an /etc/holdfast/holdfast.json");
     assert_true(load(NULL, false));
     assert_null(config->file.p);
     assert_str(config->servers[0].name, "sample");

@@ -580,7 +580,7 @@ TEST(test_client__localhost_finds_a_server_on_either_address)
     assert_true(address_parse(str_of(text), &at6, &err));
     if (!address_listen(&at6, &fd, &err)) { /* no IPv6 here, or the port is taken there */
         teardown(&f);
-        skip();
+        skip_because("no IPv6 here, or the port is taken there");
     }
     http_pool_free(f.pool);
     loop_fd_free(f.watch);

@@ -47,12 +47,11 @@ static void meet(struct world *w, struct node *n)
     n->model->reads = 0;
 }
 
-static bool world_init(struct world *w, const char *const *args)
+static void world_init(struct world *w, const char *const *args)
 {
     memset(w, 0, sizeof(*w));
     log_setup(LOG_ERROR + 1, 0);
-    if (!redis_server_start(&w->server, args))
-        return false;
+    redis_server_start(&w->server, args);
     w->mem = arena_new(64 << 20);
     w->row = (struct session_row){.id = STR(ID),
                                   .handle = STR("ses_a"),
@@ -73,7 +72,6 @@ static bool world_init(struct world *w, const char *const *args)
     assert_true(redis_new(&config, &w->redis, &w->err));
     meet(w, &w->a);
     meet(w, &w->b);
-    return true;
 }
 
 static void world_release(struct world *w)
@@ -142,8 +140,7 @@ static void configure(struct world *w, const char *name, const char *value)
 TEST(test_cached__what_one_node_read_another_need_not)
 {
     struct world w;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     assert_int_equal(missed(&w, &w.a, 3), 1);
     assert_int_equal(missed(&w, &w.b, 3), 0);
     struct session_row *row = read_it(&w, &w.b);
@@ -165,8 +162,7 @@ TEST(test_cached__a_handle_leads_to_the_same_entry)
 {
     struct world w;
     struct session_row *row = NULL;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     for (unsigned i = 0; i < 4; i++) {
         assert_true(store_session_by_handle(w.a.store, &alice, STR("ses_a"), w.mem, &row, &w.err));
         assert_str(row->id, ID);
@@ -182,8 +178,7 @@ TEST(test_cached__anothers_session_is_asked_of_the_store_like_an_unknown_one)
 {
     struct world w;
     struct principal wide = bob;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     assert_int_equal(missed(&w, &w.a, 2), 1);
     assert_null(read_as(&w, &w.b, &bob));
     assert_null(read_as(&w, &w.b, &stranger));
@@ -200,8 +195,7 @@ TEST(test_cached__every_write_of_a_row_is_seen_by_the_next_read_everywhere)
                                          OP_SESSION_REFRESH, OP_SESSION_RESEAL, OP_CONTEXT_PUT,
                                          OP_SESSION_END};
     struct world w;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     for (size_t i = 0; i < countof(kinds); i++) {
         assert_int_equal(missed(&w, &w.b, 2), 1);
         assert_true(write_kind(&w, &w.a, kinds[i]));
@@ -220,8 +214,7 @@ TEST(test_cached__an_id_in_capitals_is_the_same_session)
     struct session_row change = {.id = STR("00000000-0000-7000-8000-00000000000A"),
                                  .status = SESSION_TERMINATED};
     struct store_op op = {OP_SESSION_END, &alice, {.session = &change}};
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     assert_int_equal(missed(&w, &w.b, 2), 1);
     assert_true(store_write(w.a.store, &op, 1, &w.err));
     assert_int_equal(read_it(&w, &w.b)->status, SESSION_TERMINATED);
@@ -244,8 +237,7 @@ TEST(test_cached__the_fold_and_the_reaper_are_seen_too)
                               .tenant = STR("acme"),
                               .session_id = STR(ID)};
     struct store_op op = {OP_EVENT_APPEND, NULL, {.event = &event}};
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     assert_int_equal(missed(&w, &w.b, 2), 1);
     assert_true(store_write(w.a.store, &op, 1, &w.err));
     assert_int_equal(missed(&w, &w.b, 1), 0);
@@ -260,8 +252,7 @@ TEST(test_cached__the_fold_and_the_reaper_are_seen_too)
 TEST(test_cached__what_has_ended_is_asked_of_the_store)
 {
     struct world w;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     clock_set_fake(1800000000000, 1000);
     w.row.expires_ms = clock_life_ms() + 50000;
     assert_int_equal(missed(&w, &w.a, 3), 1);
@@ -276,8 +267,7 @@ TEST(test_cached__what_has_ended_is_asked_of_the_store)
 TEST(test_cached__an_entry_lives_no_longer_than_its_session)
 {
     struct world w;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     w.row.expires_ms = clock_life_ms() + 20000;
     assert_int_equal(missed(&w, &w.a, 1), 1);
     struct redis_reply *keys = say(&w, "KEYS", STR("t:*"), STR_NONE);
@@ -297,8 +287,7 @@ TEST(test_cached__an_entry_lives_no_longer_than_its_session)
 TEST(test_cached__names_do_not_reach_redis_and_forged_rows_are_not_believed)
 {
     struct world w;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     w.row.tenant = STR("a\r\nFLUSHALL\r\n");
     struct principal odd = alice;
     odd.tenant = w.row.tenant;
@@ -365,8 +354,7 @@ TEST(test_cached__a_slow_reader_brings_nothing_back)
                                                      end_on_a_without_memory};
     for (size_t i = 0; i < countof(acts); i++) {
         struct world w;
-        if (!world_init(&w, NULL))
-            return;
+        world_init(&w, NULL);
         struct between b = {&w, AFTER_READ, acts[i], false};
         w.b.model->hook = on_point;
         w.b.model->arg = &b;
@@ -386,8 +374,7 @@ static void read_on_b(struct world *w)
 TEST(test_cached__a_reader_between_tombstone_and_commit_brings_nothing_back)
 {
     struct world w;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     struct between b = {&w, BEFORE_COMMIT, read_on_b, false};
     w.a.model->hook = on_point;
     w.a.model->arg = &b;
@@ -400,8 +387,7 @@ TEST(test_cached__a_reader_between_tombstone_and_commit_brings_nothing_back)
 TEST(test_cached__without_redis_everything_works_and_it_is_used_again_when_it_is_back)
 {
     struct world w;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     assert_int_equal(missed(&w, &w.a, 2), 1);
     redis_server_order(&w.server, "kill");
     assert_int_equal(missed(&w, &w.a, 5), 5);
@@ -426,8 +412,7 @@ TEST(test_cached__who_reads_of_an_end_in_the_store_buries_it_for_all)
     struct world w;
     struct change_row *changes;
     size_t n = 0;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     assert_int_equal(missed(&w, &w.b, 2), 1);
     w.row.status = SESSION_TERMINATED; /* by a node that Redis does not hear */
     assert_int_equal(read_it(&w, &w.b)->status, SESSION_ACTIVE);
@@ -443,8 +428,7 @@ TEST(test_cached__who_reads_of_other_toolsets_in_the_store_buries_what_was_befor
     struct world w;
     struct change_row *changes;
     size_t n = 0;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     assert_int_equal(missed(&w, &w.b, 2), 1);
     w.row.toolsets = STR("read"); /* by a node that Redis does not hear */
     assert_null(read_it(&w, &w.b)->toolsets.p);
@@ -472,8 +456,7 @@ TEST(test_cached__other_nodes_are_called_for_the_changes_that_the_store_tells_th
     } cases[] = {{FIELD_CLIENT_NAME, 0}, {FIELD_SEALED_AUTH, 1}, {FIELD_TOOLSETS, 1}};
     struct session_row change = {.id = STR(ID), .tenant = STR("acme"), .toolsets = STR("read")};
     struct world w;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     for (size_t i = 0; i < countof(cases); i++) {
         struct store_op op = {
             OP_SESSION_PATCH, &alice, {.session = &change}, .fields = cases[i].fields};
@@ -487,8 +470,7 @@ TEST(test_cached__other_nodes_are_called_for_the_changes_that_the_store_tells_th
 TEST(test_cached__a_commit_that_failed_leaves_what_was)
 {
     struct world w;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     assert_int_equal(missed(&w, &w.b, 2), 1);
     w.a.model->fails = true;
     assert_false(write_kind(&w, &w.a, OP_SESSION_END));
@@ -500,8 +482,7 @@ TEST(test_cached__a_commit_that_failed_leaves_what_was)
 TEST(test_cached__a_long_row_is_not_kept)
 {
     struct world w;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     char *text = calloc(1, CACHE_ROW_BYTES_MAX);
     size_t all_else = 16 + 6 + 8 * 26 + w.row.id.n + w.row.handle.n + w.row.tenant.n +
                       w.row.owner.n + w.row.edge_mcp_id.n + w.row.sealed_auth.n;
@@ -517,8 +498,7 @@ TEST(test_cached__a_long_row_is_not_kept)
 TEST(test_cached__several_are_found_together_each_for_its_asker)
 {
     struct world w;
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     for (unsigned round = 0; round < 3; round++) {
         struct session_find finds[] = {
             {.who = &alice, .name = STR(ID), .by_id = true, .mem = w.mem},
@@ -542,8 +522,7 @@ TEST(test_cached__the_longest_rows_are_found_together)
     enum { MANY = 61 };
     struct world w;
     struct session_find finds[MANY];
-    if (!world_init(&w, NULL))
-        return;
+    world_init(&w, NULL);
     char *text = calloc(1, CACHE_ROW_BYTES_MAX);
     w.row.connection_metadata = str_n(text, CACHE_ROW_BYTES_MAX - 512);
     assert_int_equal(missed(&w, &w.a, 2), 1);

@@ -201,14 +201,10 @@ static bool is_counted(void)
 
 static void skip_unless_possible(void)
 {
-    if (processors_of(0) < 2) {
-        print_message("skipped: there is one processor only\n");
-        skip();
-    }
-    if (!is_counted()) {
-        print_message("skipped: this kernel does not count how long threads wait\n");
-        skip();
-    }
+    if (processors_of(0) < 2)
+        skip_because("there is one processor only");
+    if (!is_counted())
+        skip_because("this kernel does not count how long threads wait");
 }
 
 static void *count_processors(void *arg)

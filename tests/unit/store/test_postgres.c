@@ -22,7 +22,7 @@ static void make_database(char ret_url[PG_URL_MAX])
     static int number;
     char name[32];
     if (!pg_cluster_url())
-        skip();
+        skip_because("no PostgreSQL to start");
     snprintf(name, sizeof(name), "unit_%d_%d", (int)getpid(), number++);
     pg_database_make(name);
     pg_database_url(name, ret_url);

@@ -65,7 +65,7 @@ TEST(test_postgres_documents__two_nodes_revise_one_document)
     struct document_row *row = NULL;
     struct error err;
     if (!pg_cluster_url())
-        skip();
+        skip_because("no PostgreSQL to start");
     snprintf(name, sizeof(name), "documents_%d", (int)getpid());
     pg_database_make(name);
     pg_database_url(name, url);

@@ -32,7 +32,7 @@ static void begin(struct nodes *n)
     static int number;
     char name[32];
     if (!pg_cluster_url())
-        skip();
+        skip_because("no PostgreSQL to start");
     *n = (struct nodes){.mem = arena_new(1 << 20)};
     snprintf(name, sizeof(name), "shared_%d_%d", (int)getpid(), number++);
     pg_database_make(name);
@@ -445,7 +445,7 @@ TEST(test_postgres_shared__nodes_that_start_at_once_migrate_once)
     char url[PG_URL_MAX], name[32], sql[64];
     struct opener o[6] = {0};
     if (!pg_cluster_url())
-        skip();
+        skip_because("no PostgreSQL to start");
     snprintf(name, sizeof(name), "at_once_%d", (int)getpid());
     snprintf(sql, sizeof(sql), "CREATE DATABASE %s", name);
     pg_cluster_sql(sql);
