@@ -700,7 +700,7 @@ static void finish(struct call *c)
     if (c->cancel_key.p)
         map_remove(&c->home->by_client_id, c->cancel_key);
     count(c->home, -1);
-    c->on_settled(c);
+    c->on_outcome_durable(c);
 }
 
 static void on_ended(struct exec *x, const struct error *err)
@@ -713,7 +713,7 @@ static void on_ended(struct exec *x, const struct error *err)
     finish(c);
 }
 
-void call_settle(struct call *c)
+void call_commit_outcome(struct call *c)
 {
     struct exec_result result = {0};
 

@@ -1,13 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call: our side of one request to an upstream.  A tools/call goes from its durable intent to its
- * durable outcome; what only reads is noted when it is over; a subscription leaves no row.  It
- * belongs to an exchange's memory but not to its fate: a legacy client that goes away
- * does not stop it.
+/* A call is our side of one request to a server.  A tools/call goes from a durable intent to a
+ * durable outcome.  A request that only reads is noted when it is over.  A subscription leaves no
+ * row.  The call lives in the memory of its exchange, but does not end with it: if a legacy client
+ * disconnects, the call goes on.
  *
- *   BEGINNING ──intent durable──> LINKING ──link open──> SENT ──answer──> ANSWERED
- * ──call_settle()──> │                            │                     │                 ENDING
- * ──outcome durable──> DONE └──store down: REFUSED       └────── failure ──────┴──> ANSWERED (or
- * once more from BEGINNING, with its own audit row, where allowed) */
+ *     NEW
+ *      │ call_start()
+ *      ▼
+ *     BEGINNING ──▶ begun(): the store refused the intent ──▶ REFUSED
+ *      │    │                                                    │
+ *      │    └─────▶ begun(): cancelled, or too many sessions ──┐ │
+ *      │ begun(): the intent is durable                        │ │
+ *      ▼                                                       │ │
+ *     LINKING ────▶ on_link() with an error, call_cancel() ────┤ │
+ *      │ call_send()                                           │ │
+ *      ▼                                                       │ │
+ *     SENT ───────▶ on_fail(), call_cancel() ──────────────────┤ │
+ *      │ on_reply()                              call_failed() │ │ call_commit_outcome()
+ *      ▼                                                       │ │
+ *     ANSWERED ◀───────────────────────────────────────────────┘ │
+ *      │ call_commit_outcome()                                   │
+ *      ▼                                                         │
+ *     ENDING ─────▶ on_ended(): the outcome is durable ──▶ DONE ◀┘
+ *
+ * If on_fail() may repeat the call, call_again() takes it back to BEGINNING.  Each attempt has an
+ * audit row of its own. */
 #ifndef HOLDFAST_CALL_CALL_H
 #define HOLDFAST_CALL_CALL_H
 
@@ -86,9 +103,10 @@ struct call {
     struct str connection;   /* JSON for the row of a session that this call makes */
     int64_t life_ms;         /* after its last use, of a session that becomes durable */
     struct str header_lines; /* towards a modern HTTP upstream: Mcp-Param-* */
-    /* Told from the loop.  on_answer: state is ANSWERED or REFUSED.  on_settled: DONE. */
+    /* Called from the loop.  on_answer: the state is ANSWERED or REFUSED.  on_outcome_durable: the
+     * state is DONE; if the store failed, audit_err says so. */
     void (*on_answer)(struct call *c);
-    void (*on_settled)(struct call *c);
+    void (*on_outcome_durable)(struct call *c);
     void (*on_progress)(struct call *c, const struct mcp_message *m); /* may be NULL */
     /* A request or notification of the server about this call; false: the client cannot be told. */
     bool (*on_message)(struct call *c, const struct mcp_message *m); /* may be NULL */
@@ -99,9 +117,9 @@ struct call {
     bool has_answer;
     enum call_outcome outcome; /* from ANSWERED on */
     bool session_over_limit;   /* err is the limit's text, for an isError result */
-    struct kept *keep;         /* set before call_settle(): sealed, stored with the outcome */
-    bool is_kept;              /* and it was */
-    bool is_given_up;          /* it has nothing to keep */
+    struct kept *keep; /* set before call_commit_outcome(): sealed, stored with the outcome */
+    bool is_kept;      /* and it was */
+    bool is_given_up;  /* it has nothing to keep */
     bool state_lost;
     /* private */
     struct pending pending;
@@ -131,9 +149,9 @@ struct call {
 void call_init(struct call *c);
 
 void call_start(struct calls *home, struct call *c);
-/* The answer is there: makes the outcome durable, then on_settled.  At once for a refused call
- * (still from the loop). */
-void call_settle(struct call *c);
+/* Commits the outcome of an answered call, then calls on_outcome_durable().  A refused call has
+ * nothing to commit: on_outcome_durable() is called before this returns. */
+void call_commit_outcome(struct call *c);
 /* The client wants it no more: the upstream is told, the answer becomes ERR_CANCELLED. */
 void call_cancel(struct call *c, struct str reason);
 /* The call of this transport with this client id (its raw bytes), or NULL. */

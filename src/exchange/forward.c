@@ -52,7 +52,7 @@ enum step_result exchange_forward(struct exchange *x)
     if (!x->session->stored && x->http)
         c->connection = connection_metadata(x->config, x->http, STR_NONE, x->mem);
     c->life_ms = config_default_ttl_ms(x->config, x->who.tenant);
-    c->on_answer = c->on_settled = on_answer;
+    c->on_answer = c->on_outcome_durable = on_answer;
     c->on_progress = exchange_send_progress;
     c->on_message = exchange_tell;
     x->up = NULL; /* the call keeps these from now on */

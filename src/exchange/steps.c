@@ -128,7 +128,7 @@ static enum step_result step_audit(struct exchange *x)
         hub_linked(x->sv->hub, x->call.transport);
     if (x->has_call && x->call.state != CALL_DONE) {
         exchange_keep(x);
-        call_settle(&x->call);
+        call_commit_outcome(&x->call);
         return STEP_WAIT;
     }
     return STEP_NEXT;
