@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The audit as a whole: made at start, freed at the end, and what its parts share.  Tokens are in
- * exec.c, outcomes that wait for the store in kept.c, anchors in anchor.c. */
+ * exec.c, outcomes that wait for the store in unsaved_outcomes.c, anchors in anchor.c. */
 #include "audit/audit_impl.h"
 
 #include "base/clock.h"
@@ -39,7 +39,7 @@ struct audit *audit_new(const struct audit_config *config)
     a->waiting = metric_cell(metric_register(METRIC_GAUGE, "holdfast_audit_outcomes_waiting",
                                              "Outcomes that wait for the store.", "", 1),
                              NULL, 0);
-    kept_init(a);
+    unsaved_outcomes_init(a);
     if (config->spool) {
         a->spooler = spooler_new(a, config->spool);
         a->doubts = doubts_new(a);
@@ -54,7 +54,7 @@ void audit_free(struct audit *a)
         return;
     spooler_free(a->spooler);
     doubts_free(a->doubts);
-    kept_release(a);
+    unsaved_outcomes_release(a);
     anchor_release(a);
     size_t at = 0;
     struct str key;

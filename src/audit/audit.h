@@ -41,7 +41,7 @@ void audit_anchor(struct audit *a, void (*done)(void *arg), void *arg);
 /* Outcomes that wait for the store to come back; with so many exec_begin() refuses.  With a spool
  * it refuses at once for as long as the store does not write, and when that is back they are handed
  * to it before the first new intent. */
-#define AUDIT_KEPT_MAX 4096
+#define AUDIT_UNSAVED_MAX 4096
 /* Bytes of notes on their way to the store; a note past them is dropped and counted. */
 #define AUDIT_NOTES_MAX ((size_t)16 << 20)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the parts of the audit: audit.c (start, anchors), exec.c (tokens), kept.c (outcomes that
- * wait for the store), spooler.c (and that are on the local disk meanwhile). */
+/* Between the parts of the audit: audit.c (start, anchors), exec.c (tokens), unsaved_outcomes.c
+ * (outcomes that wait for the store), spooler.c (those outcomes on the local disk). */
 #ifndef HOLDFAST_AUDIT_AUDIT_IMPL_H
 #define HOLDFAST_AUDIT_AUDIT_IMPL_H
 
@@ -38,8 +38,8 @@ struct audit {
     struct loop_timer *tick;
     struct anchor anchor;
 
-    struct list kept; /* struct kept: outcomes that wait for the store and are not being spooled */
-    size_t n_kept;    /* all of them, those too */
+    struct list unsaved; /* struct unsaved_outcome: those that wait and are not being spooled */
+    size_t n_unsaved;    /* all, including those being spooled */
     size_t n_spooling, n_retrying;
     struct spooler *spooler; /* NULL: they live in memory alone */
     struct doubts *doubts;   /* likewise */
@@ -72,15 +72,15 @@ void anchor_init(struct audit *a);
 void anchor_release(struct audit *a);
 
 /* Takes over the outcome event of a token whose job failed, with copies of all it points to, and
- * retries it until the store has it.  `settled` comes from the loop: err NULL ⇒ it is durable in
+ * retries it until the store has it.  `done` comes from the loop: err NULL ⇒ it is durable in
  * the spool meanwhile. */
-void audit_keep_outcome(struct audit *a, struct exec *x,
-                        void (*settled)(struct exec *x, const struct error *err));
-/* May an intent be handed to the write lane now?  With a spool only while the store writes, which
- * the lane finds out by itself, and behind all that is kept. */
-bool kept_go_first(struct audit *a);
-void kept_init(struct audit *a);
-void kept_release(struct audit *a);
+void audit_retry_outcome(struct audit *a, struct exec *x,
+                         void (*done)(struct exec *x, const struct error *err));
+/* Says whether an intent may be handed to the write lane now.  With a spool: only while the store
+ * writes.  Unsaved outcomes are handed to the lane before the intent. */
+bool unsaved_outcomes_go_first(struct audit *a);
+void unsaved_outcomes_init(struct audit *a);
+void unsaved_outcomes_release(struct audit *a);
 
 /* Intents of which nobody knows whether the store has them (doubt.c). */
 struct doubts;

@@ -118,7 +118,7 @@ static void on_look(void *arg)
 
 void doubts_add(struct doubts *d, const struct event_row *intent)
 {
-    if (d->n >= AUDIT_KEPT_MAX)
+    if (d->n >= AUDIT_UNSAVED_MAX)
         return;
     struct doubt *one = xcalloc(1, sizeof(*one));
     struct event_row *e = &one->outcome;

@@ -5,9 +5,9 @@
  *                              \--store failed--> REFUSED
  *
  * OPEN means that the intent is durable (or that the server is not audited): only then may a byte
- * leave.  ENDING ends in CLOSED whether or not the outcome is durable yet; when it is not, kept.c
- * goes on and the caller is told, unless it is durable in the spool meanwhile.  Notes and
- * housekeeping are OPEN from the start and never end.
+ * leave.  ENDING ends in CLOSED whether or not the outcome is durable yet.  If it is not,
+ * unsaved_outcomes.c retries it, and the caller gets the error unless the spool has the outcome.
+ * Notes and housekeeping are OPEN from the start and never end.
  *
  * A token is its own write job: nothing is allocated for a call but when a body has to be redacted
  * or its texts are long.  Everything runs on the loop, but for on_prepare, which is the write
@@ -205,7 +205,7 @@ static void finish_begin(struct exec *x, bool ok)
     x->then(x, &x->job.err);
 }
 
-static void settle_end(struct exec *x, const struct error *err)
+static void close_exec(struct exec *x, const struct error *err)
 {
     drop_body(x);
     drop_texts(x);
@@ -216,14 +216,14 @@ static void settle_end(struct exec *x, const struct error *err)
 static void finish_end(struct exec *x, bool ok)
 {
     if (ok) {
-        settle_end(x, NULL);
+        close_exec(x, NULL);
         return;
     }
     audit_failed(x->audit, "outcome", &x->job.err);
     if (x->mode == AUDIT_NONE) /* only the extra ops failed */
-        settle_end(x, &x->job.err);
+        close_exec(x, &x->job.err);
     else
-        audit_keep_outcome(x->audit, x, settle_end);
+        audit_retry_outcome(x->audit, x, close_exec);
 }
 
 static bool job_succeeded(struct write_job *job, const struct store_op *event_op)
@@ -292,7 +292,7 @@ static void submit(struct exec *x, size_t n_ops)
 
 static void refuse_behind(struct exec *x)
 {
-    size_t waiting = x->audit->n_kept;
+    size_t waiting = x->audit->n_unsaved;
     job_init(x, 0);
     if (waiting > 0)
         error_set(&x->job.err, ERR_UNAVAILABLE,
@@ -330,7 +330,7 @@ void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what,
     enter(x, EXEC_BEGINNING);
     for (size_t i = 0; i < n_extra; i++)
         x->ops[i] = extra[i];
-    if (a->n_kept >= AUDIT_KEPT_MAX || !kept_go_first(a)) {
+    if (a->n_unsaved >= AUDIT_UNSAVED_MAX || !unsaved_outcomes_go_first(a)) {
         refuse_behind(x);
         return;
     }

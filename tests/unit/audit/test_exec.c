@@ -297,23 +297,23 @@ TEST(test_exec__refuses_new_calls_when_too_many_outcomes_wait)
 {
     struct rig r;
     rig_start(&r);
-    struct exec *calls = xcalloc(AUDIT_KEPT_MAX, sizeof(*calls)), x;
+    struct exec *calls = xcalloc(AUDIT_UNSAVED_MAX, sizeof(*calls)), x;
     struct exec_what what = what_of(AUDIT_DIGEST);
-    for (int i = 0; i < AUDIT_KEPT_MAX; i++) {
+    for (int i = 0; i < AUDIT_UNSAVED_MAX; i++) {
         calls[i].user = &r;
         exec_begin(r.audit, &calls[i], &what, NULL, 0, on_exec);
     }
-    rig_wait(&r, AUDIT_KEPT_MAX);
+    rig_wait(&r, AUDIT_UNSAVED_MAX);
     store_failing_set(r.failing, 1, false);
-    for (int i = 0; i < AUDIT_KEPT_MAX - 1; i++)
+    for (int i = 0; i < AUDIT_UNSAVED_MAX - 1; i++)
         exec_end(r.audit, &calls[i], &fine, on_exec);
-    rig_wait(&r, AUDIT_KEPT_MAX - 1);
+    rig_wait(&r, AUDIT_UNSAVED_MAX - 1);
     assert_true(r.failed);
     begin(&r, &x, AUDIT_NONE);
     assert_true(exec_is_open(&x)); /* one below the limit */
     exec_end(r.audit, &x, &fine, on_exec);
     rig_wait(&r, 1);
-    exec_end(r.audit, &calls[AUDIT_KEPT_MAX - 1], &fine, on_exec);
+    exec_end(r.audit, &calls[AUDIT_UNSAVED_MAX - 1], &fine, on_exec);
     rig_wait(&r, 1);
     begin(&r, &x, AUDIT_NONE);
     assert_int_equal(x.state, EXEC_REFUSED);

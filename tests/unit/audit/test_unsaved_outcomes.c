@@ -196,7 +196,7 @@ static void on_poll(void *arg)
 }
 
 /* Until so many events are stored and the spool is empty. */
-static void rig_settle(struct rig *r, size_t n)
+static void rig_wait_stored(struct rig *r, size_t n)
 {
     r->want_events = n;
     r->poll = loop_timer_new(r->loop, on_poll, r);
@@ -205,7 +205,7 @@ static void rig_settle(struct rig *r, size_t n)
     loop_timer_free(r->poll);
 }
 
-TEST(test_kept__an_outcome_is_durable_in_the_spool_before_the_call_ends)
+TEST(test_unsaved_outcomes__an_outcome_is_durable_in_the_spool_before_the_call_ends)
 {
     struct rig r;
     struct exec x;
@@ -219,7 +219,7 @@ TEST(test_kept__an_outcome_is_durable_in_the_spool_before_the_call_ends)
     assert_int_equal(spooled(&r), 1);
     assert_int_equal(events(&r, &rows), 1);
     store_failing_set(r.failing, 0, false);
-    rig_settle(&r, 2);
+    rig_wait_stored(&r, 2);
     assert_int_equal(events(&r, &rows), 2);
     assert_int_equal(rows[1].kind, EVENT_OUTCOME);
     assert_int_equal(rows[1].exec, rows[0].id);
@@ -229,7 +229,7 @@ TEST(test_kept__an_outcome_is_durable_in_the_spool_before_the_call_ends)
     rig_end(&r);
 }
 
-TEST(test_kept__secrets_do_not_reach_the_spool)
+TEST(test_unsaved_outcomes__secrets_do_not_reach_the_spool)
 {
     struct rig r;
     struct exec x;
@@ -247,7 +247,7 @@ TEST(test_kept__secrets_do_not_reach_the_spool)
     rig_end(&r);
 }
 
-TEST(test_kept__a_spool_that_fails_too_is_told_and_the_outcome_stays_in_memory)
+TEST(test_unsaved_outcomes__a_spool_that_fails_too_is_told_and_the_outcome_stays_in_memory)
 {
     struct rig r;
     struct exec x;
@@ -261,14 +261,14 @@ TEST(test_kept__a_spool_that_fails_too_is_told_and_the_outcome_stays_in_memory)
     assert_true(r.failed);
     assert_int_equal(spooled(&r), 0);
     store_failing_set(r.failing, 0, false);
-    rig_settle(&r, 2);
+    rig_wait_stored(&r, 2);
     assert_int_equal(events(&r, &rows), 2);
     assert_str(rows[1].outcome, "ok");
     run_stop(&r);
     rig_end(&r);
 }
 
-TEST(test_kept__new_calls_are_refused_at_once_while_one_waits)
+TEST(test_unsaved_outcomes__new_calls_are_refused_at_once_while_one_waits)
 {
     struct rig r;
     struct exec x, y;
@@ -291,7 +291,7 @@ static void on_healthy(void *arg)
         loop_stop(r->loop);
 }
 
-TEST(test_kept__what_waited_is_written_before_the_first_new_intent)
+TEST(test_unsaved_outcomes__what_waited_is_written_before_the_first_new_intent)
 {
     struct rig r;
     struct exec calls[5], x;
@@ -315,7 +315,7 @@ TEST(test_kept__what_waited_is_written_before_the_first_new_intent)
         assert_int_equal(rows[i].kind, EVENT_OUTCOME);
     assert_int_equal(rows[10].kind, EVENT_INTENT);
     end(&r, &x, "ok");
-    rig_settle(&r, 12);
+    rig_wait_stored(&r, 12);
     assert_int_equal(events(&r, &rows), 12);
     run_stop(&r);
     rig_end(&r);
@@ -473,7 +473,7 @@ TEST(test_doubt__an_intent_that_was_committed_and_refused_is_closed_as_refused)
     atomic_store(&lose, 1);
     begin(&r, &x);
     assert_int_equal(x.state, EXEC_REFUSED);
-    rig_settle(&r, 3);
+    rig_wait_stored(&r, 3);
     assert_int_equal(events(&r, &rows), 3);
     assert_int_equal(rows[1].kind, EVENT_INTENT);
     assert_int_equal(rows[2].kind, EVENT_OUTCOME);
@@ -510,7 +510,7 @@ TEST(test_doubt__an_intent_that_was_not_committed_leaves_nothing)
     rig_end(&r);
 }
 
-TEST(test_kept__an_outcome_whose_commit_lost_its_answer_is_recorded_once)
+TEST(test_unsaved_outcomes__an_outcome_whose_commit_lost_its_answer_is_recorded_once)
 {
     struct rig r;
     struct exec x;
@@ -521,7 +521,7 @@ TEST(test_kept__an_outcome_whose_commit_lost_its_answer_is_recorded_once)
     atomic_store(&lose, 1);
     end(&r, &x, "ok");
     assert_false(r.failed); /* it is in the spool, and in the store */
-    rig_settle(&r, 2);
+    rig_wait_stored(&r, 2);
     assert_int_equal(events(&r, &rows), 2);
     run_stop(&r);
     rig_end(&r);
@@ -555,7 +555,7 @@ static bool is_kept(struct rig *r, struct store *store)
     return row && str_eq(row->sealed, STR("sealed bytes"));
 }
 
-TEST(test_kept__a_result_for_a_client_that_left_goes_along)
+TEST(test_unsaved_outcomes__a_result_for_a_client_that_left_goes_along)
 {
     struct rig r;
     struct exec x;
@@ -566,7 +566,7 @@ TEST(test_kept__a_result_for_a_client_that_left_goes_along)
     assert_int_equal(end_and_keep(&r, &x), VERDICT_OK);
     assert_false(r.failed);
     store_failing_set(r.failing, 0, false);
-    rig_settle(&r, 2);
+    rig_wait_stored(&r, 2);
     run_stop(&r);
     rig_open_store(&r);
     assert_true(is_kept(&r, r.inner));
@@ -575,7 +575,7 @@ TEST(test_kept__a_result_for_a_client_that_left_goes_along)
     rig_end(&r);
 }
 
-TEST(test_kept__a_result_that_neither_takes_is_said_not_to_be_kept)
+TEST(test_unsaved_outcomes__a_result_that_neither_takes_is_said_not_to_be_kept)
 {
     struct rig r;
     struct exec x;
@@ -587,7 +587,7 @@ TEST(test_kept__a_result_that_neither_takes_is_said_not_to_be_kept)
     fault_load("");
     assert_true(r.failed);
     store_failing_set(r.failing, 0, false);
-    rig_settle(&r, 2);
+    rig_wait_stored(&r, 2);
     run_stop(&r);
     rig_open_store(&r);
     assert_false(is_kept(&r, r.inner));

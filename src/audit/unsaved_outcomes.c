@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Outcomes whose write failed: the call did happen, so its outcome is not given up while we live.
- * Each is kept with everything it points to and retried, all together, after 100 ms, then less and
- * less often up to every 5 s.  There are never more than calls were in flight when the store went
- * away, because exec_begin() refuses while it is gone (and by count, see AUDIT_KEPT_MAX).
+/* Outcomes whose write failed.  The call was executed, so its outcome is retried for as long as the
+ * process lives.  Each outcome is copied with everything it points to.  All are retried together:
+ * after 100 ms, then at growing intervals up to 5 s.  There are never more than there were calls in
+ * flight when the store failed, because exec_begin() refuses new calls until the store is back, and
+ * when AUDIT_UNSAVED_MAX outcomes wait.
  *
- *                       with a spool
- *     job failed ──▶ being put there ──▶ waiting (in audit.kept) ⇄ being retried ──▶ durable
- *           └───────────────────────────────┘
+ *                      with a spool
+ *     job failed ──▶ being spooled ──▶ waiting (in audit.unsaved) ⇄ being retried ──▶ durable
+ *           └──────────────────────────────┘
+ *                     without a spool
  *
- * Without a spool they die with the process, and the next start closes their intents as
- * indeterminate.  With one they are on the local disk before the call is answered; the next start
- * writes them first (drain.c).
+ * Without a spool they are lost with the process, and the next start closes their intents as
+ * indeterminate.  With a spool they are on the local disk before the call is answered, and the next
+ * start writes them to the store first (drain.c).
  *
- * An event that comes again keeps the number of its first try where the store has it (chain.c), so
- * a commit of unknown fate is never recorded twice.  Loop thread, but for on_prepare. */
+ * A retried event keeps the number of its first try if the store already has it (chain.c), so an
+ * outcome is never recorded twice.  Everything runs on the loop thread, except on_prepare(). */
 #include "audit/audit_impl.h"
 
 #include "base/log.h"
@@ -24,8 +26,8 @@
 #define RETRY_LAST_MS 5000
 #define LOOK_MS 100 /* with a spool: is the store back? */
 
-struct kept {
-    struct list link; /* in audit.kept */
+struct unsaved_outcome {
+    struct list link; /* in audit.unsaved */
     struct write_job job;
     struct store_op ops[2]; /* what goes with it, if anything does; the event last */
     size_t n_ops;
@@ -42,13 +44,13 @@ struct kept {
     bool spooled;
     struct spool_put put;
     struct exec *token; /* waits until it is spooled */
-    void (*settled)(struct exec *x, const struct error *err);
+    void (*done)(struct exec *x, const struct error *err);
 };
 
-static void kept_free(struct kept *k)
+static void unsaved_outcome_free(struct unsaved_outcome *k)
 {
-    k->audit->n_kept--;
-    metric_set(k->audit->waiting, (int64_t)k->audit->n_kept);
+    k->audit->n_unsaved--;
+    metric_set(k->audit->waiting, (int64_t)k->audit->n_unsaved);
     arena_free(k->mem);
     known_unref(k->own.known);
     free(k->redacted);
@@ -57,7 +59,7 @@ static void kept_free(struct kept *k)
 
 static void on_prepare(struct write_job *job)
 {
-    struct kept *k = container_of(job, struct kept, job);
+    struct unsaved_outcome *k = container_of(job, struct unsaved_outcome, job);
     if (!k->sealed)
         audit_seal_event(k->audit, k->audit->redactor, &k->own, &k->event, k->body, k->mode,
                          &k->redacted);
@@ -67,7 +69,7 @@ static void on_prepare(struct write_job *job)
 /* A round is over when every outcome of it has come back. */
 static void end_round(struct audit *a)
 {
-    if (a->n_retrying > 0 || list_empty(&a->kept))
+    if (a->n_retrying > 0 || list_empty(&a->unsaved))
         return;
     loop_timer_start(a->retry, a->retry_ms, 0);
     a->retry_ms = a->retry_ms * 2 < RETRY_LAST_MS ? a->retry_ms * 2 : RETRY_LAST_MS;
@@ -75,16 +77,16 @@ static void end_round(struct audit *a)
 
 static void on_written(struct write_job *job)
 {
-    struct kept *k = container_of(job, struct kept, job);
+    struct unsaved_outcome *k = container_of(job, struct unsaved_outcome, job);
     struct audit *a = k->audit;
     a->n_retrying--;
     if (job->ok && k->ops[k->n_ops - 1].verdict == VERDICT_OK) {
         list_remove(&k->link);
         if (k->spooled)
             spooler_take(a->spooler, k->event.exec);
-        kept_free(k);
+        unsaved_outcome_free(k);
         a->retry_ms = RETRY_FIRST_MS;
-        if (a->n_kept == 0)
+        if (a->n_unsaved == 0)
             log_info("every kept outcome is durable");
     }
     end_round(a);
@@ -93,9 +95,9 @@ static void on_written(struct write_job *job)
 static void start_round(struct audit *a)
 {
     loop_timer_stop(a->retry);
-    list_each(&a->kept, node)
+    list_each(&a->unsaved, node)
     {
-        struct kept *k = list_entry(node, struct kept, link);
+        struct unsaved_outcome *k = list_entry(node, struct unsaved_outcome, link);
         k->job = (struct write_job){
             .ops = k->ops, .n = k->n_ops, .prepare = on_prepare, .done = on_written};
         if (!lane_write(a->lanes, &k->job))
@@ -116,18 +118,18 @@ static void on_retry(void *arg)
         start_round(a);
 }
 
-bool kept_go_first(struct audit *a)
+bool unsaved_outcomes_go_first(struct audit *a)
 {
     if (!a->spooler)
         return true;
     if (a->n_spooling > 0 || !lanes_healthy(a->lanes))
         return false;
-    if (a->n_kept > 0 && a->n_retrying == 0)
+    if (a->n_unsaved > 0 && a->n_retrying == 0)
         start_round(a);
     return true;
 }
 
-static void wait_for_store(struct kept *k)
+static void wait_for_store(struct unsaved_outcome *k)
 {
     struct audit *a = k->audit;
     k->n_ops = 0;
@@ -135,8 +137,8 @@ static void wait_for_store(struct kept *k)
         k->ops[k->n_ops++] = (struct store_op){
             .kind = OP_UNDELIVERED_PUT, .who = &k->who, .undelivered = &k->undelivered};
     k->ops[k->n_ops++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &k->event};
-    bool first = list_empty(&a->kept);
-    list_push(&a->kept, &k->link);
+    bool first = list_empty(&a->unsaved);
+    list_push(&a->unsaved, &k->link);
     if (first)
         end_round(a);
 }
@@ -152,7 +154,7 @@ static struct store_op *undelivered_of(struct exec *x)
 
 static void on_spooled(struct spool_put *put, const struct error *err)
 {
-    struct kept *k = container_of(put, struct kept, put);
+    struct unsaved_outcome *k = container_of(put, struct unsaved_outcome, put);
     k->audit->n_spooling--;
     k->spooled = err == NULL;
     k->sealed = put->sealed;
@@ -169,10 +171,10 @@ static void on_spooled(struct spool_put *put, const struct error *err)
         undelivered_of(token)->verdict = VERDICT_OK;
     }
     wait_for_store(k);
-    k->settled(token, err);
+    k->done(token, err);
 }
 
-static void put_to_spool(struct kept *k, const struct exec *x)
+static void put_to_spool(struct unsaved_outcome *k, const struct exec *x)
 {
     k->put = (struct spool_put){.one = {.event = k->event, .undelivered = k->undelivered},
                                 .body = k->body,
@@ -185,7 +187,7 @@ static void put_to_spool(struct kept *k, const struct exec *x)
     spooler_put(k->audit->spooler, &k->put);
 }
 
-static void copy_texts(struct kept *k)
+static void copy_texts(struct unsaved_outcome *k)
 {
     struct event_row *e = &k->event;
     struct str *const texts[] = {&e->tenant, &e->owner,  &e->session_id, &e->transport, &e->carrier,
@@ -196,7 +198,7 @@ static void copy_texts(struct kept *k)
 }
 
 /* Sealed bytes are copied too: their owner lets go of them when the call has ended. */
-static void copy_undelivered(struct kept *k, struct exec *x)
+static void copy_undelivered(struct unsaved_outcome *k, struct exec *x)
 {
     const struct store_op *op = undelivered_of(x);
     struct undelivered_row *u = &k->undelivered;
@@ -210,10 +212,10 @@ static void copy_undelivered(struct kept *k, struct exec *x)
     k->who = (struct principal){.tenant = u->tenant, .owner = u->owner};
 }
 
-void audit_keep_outcome(struct audit *a, struct exec *x,
-                        void (*settled)(struct exec *x, const struct error *err))
+void audit_retry_outcome(struct audit *a, struct exec *x,
+                         void (*done)(struct exec *x, const struct error *err))
 {
-    struct kept *k = xcalloc(1, sizeof(*k));
+    struct unsaved_outcome *k = xcalloc(1, sizeof(*k));
     k->audit = a;
     k->mem = arena_new(SIZE_MAX / 4);
     if (!x->sealed && x->own.credential.p)
@@ -228,32 +230,32 @@ void audit_keep_outcome(struct audit *a, struct exec *x,
         known_ref(k->own.known);
         k->own.credential = arena_dup(k->mem, x->own.credential);
     }
-    metric_set(a->waiting, (int64_t)++a->n_kept);
+    metric_set(a->waiting, (int64_t)++a->n_unsaved);
     if (a->spooler) {
         k->token = x;
-        k->settled = settled;
+        k->done = done;
         copy_undelivered(k, x);
         put_to_spool(k, x);
     } else {
         wait_for_store(k);
-        settled(x, &x->job.err);
+        done(x, &x->job.err);
     }
 }
 
-void kept_init(struct audit *a)
+void unsaved_outcomes_init(struct audit *a)
 {
-    list_init(&a->kept);
+    list_init(&a->unsaved);
     a->retry_ms = RETRY_FIRST_MS;
     a->retry = loop_timer_new(a->loop, on_retry, a);
 }
 
-void kept_release(struct audit *a)
+void unsaved_outcomes_release(struct audit *a)
 {
     size_t lost = 0, spooled = 0;
-    for (struct list *node; (node = list_pop(&a->kept));) {
-        struct kept *k = list_entry(node, struct kept, link);
+    for (struct list *node; (node = list_pop(&a->unsaved));) {
+        struct unsaved_outcome *k = list_entry(node, struct unsaved_outcome, link);
         *(k->spooled ? &spooled : &lost) += 1;
-        kept_free(k);
+        unsaved_outcome_free(k);
     }
     if (lost > 0)
         log_error("outcomes lost with this process; their calls will read indeterminate",
