@@ -21,20 +21,20 @@
 
 #include <stdio.h>
 
-/* Results that an earlier process kept for clients that were gone. */
+/* Loads the undelivered results that an earlier process stored. */
 bool gateway_open_undelivered(struct gateway *g, struct error *err)
 {
-    struct undelivered_config kept = {.loop = g->sv.loop,
-                                      .store = ground_write_store(g->ground),
-                                      .writer = ground_writer(g->ground)->number};
-    chain_derive(ground_chain(g->ground), "undelivered", kept.key);
-    bool opened = undelivered_open(&kept, &g->sv.undelivered, err);
-    crypto_wipe(kept.key, sizeof(kept.key));
+    struct undelivered_config undelivered = {.loop = g->sv.loop,
+                                             .store = ground_write_store(g->ground),
+                                             .writer = ground_writer(g->ground)->number};
+    chain_derive(ground_chain(g->ground), "undelivered", undelivered.key);
+    bool opened = undelivered_open(&undelivered, &g->sv.undelivered, err);
+    crypto_wipe(undelivered.key, sizeof(undelivered.key));
     return opened;
 }
 
-/* A resumed stream had the result that was kept for its client. */
-static void on_kept_sent(void *undelivered, int64_t id)
+/* A resumed stream has sent the result to its client. */
+static void on_undelivered_sent(void *undelivered, int64_t id)
 {
     undelivered_drop(undelivered, id);
 }
@@ -50,7 +50,7 @@ void gateway_start_delivery(struct gateway *g)
         .loop = sv->loop, .writer = ground_writer(g->ground)->number, .identity = sv->identity};
     chain_derive(chain, "streams", streams.key);
     sv->streams = streams_new(&streams);
-    streams_on_kept(sv->streams, on_kept_sent, sv->undelivered);
+    streams_on_undelivered_sent(sv->streams, on_undelivered_sent, sv->undelivered);
     sv->hub = hub_new(sv->loop, sv->streams);
     hub_set_sight(sv->hub, exchange_hears, sv);
     deadline_class_init(&sv->slow_calls, sv->loop, EXCHANGE_SLOW_MS);

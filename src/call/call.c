@@ -709,7 +709,7 @@ static void on_ended(struct exec *x, const struct error *err)
     if (err)
         c->audit_err = *err;
     else
-        c->is_kept = c->keep && x->ops[0].verdict == VERDICT_OK;
+        c->undelivered_stored = c->undelivered && x->ops[0].verdict == VERDICT_OK;
     finish(c);
 }
 
@@ -740,8 +740,8 @@ void call_commit_outcome(struct call *c)
         return;
     }
     struct store_op extra;
-    if (c->keep) {
-        extra = kept_op(c->keep);
+    if (c->undelivered) {
+        extra = undelivered_result_op(c->undelivered);
         result.extra = &extra;
         result.n_extra = 1;
     }

@@ -117,9 +117,10 @@ struct call {
     bool has_answer;
     enum call_outcome outcome; /* from ANSWERED on */
     bool session_over_limit;   /* err is the limit's text, for an isError result */
-    struct kept *keep; /* set before call_commit_outcome(): sealed, stored with the outcome */
-    bool is_kept;      /* and it was */
-    bool is_given_up;  /* it has nothing to keep */
+    /* Set before call_commit_outcome(): the sealed result is stored with the outcome. */
+    struct undelivered_result *undelivered;
+    bool undelivered_stored;   /* the store has it */
+    bool undelivered_given_up; /* this call stores no undelivered result */
     bool state_lost;
     /* private */
     struct pending pending;

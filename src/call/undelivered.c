@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index of kept results, and the way of one in and out of the store.
+/* The index of undelivered results, and the way of a result into and out of the store.
  *
  * A result is taken in two steps: its row is read on the lookup lane and unsealed, then deleted on
  * the write lane; only whoever deleted it has it.  While that goes on its entry is in nobody's
@@ -39,19 +39,19 @@ struct undelivered {
 
 /* What one session has here. */
 struct holder {
-    struct list kept;
+    struct list results; /* struct undelivered_result */
     unsigned n;
     struct str session_id;
     char bytes[];
 };
 
-enum kept_state { KEPT_EXPECTED, KEPT_STORED, KEPT_TAKEN };
+enum result_state { RESULT_EXPECTED, RESULT_STORED, RESULT_TAKEN };
 
-struct kept {
+struct undelivered_result {
     struct undelivered *home;
     struct holder *holder; /* NULL: out of sight */
     struct list in_holder, in_order;
-    enum kept_state state;
+    enum result_state state;
     bool is_unwanted;    /* its client got it by other ways while it was being stored */
     struct list waiters; /* struct undelivered_take, while EXPECTED */
     struct principal who;
@@ -100,10 +100,13 @@ static struct str put_text(char **to, struct str s)
     return copy;
 }
 
-static struct kept *kept_new(struct undelivered *u, const struct principal *who,
-                             struct str session_id, const uint8_t digest[32])
+static struct undelivered_result *undelivered_result_new(struct undelivered *u,
+                                                         const struct principal *who,
+                                                         struct str session_id,
+                                                         const uint8_t digest[32])
 {
-    struct kept *k = xcalloc(1, sizeof(*k) + who->tenant.n + who->owner.n + session_id.n);
+    struct undelivered_result *k =
+        xcalloc(1, sizeof(*k) + who->tenant.n + who->owner.n + session_id.n);
     char *to = k->bytes;
 
     k->home = u;
@@ -127,31 +130,31 @@ static struct holder *holder_make(struct undelivered *u, struct str session_id)
     h = xcalloc(1, sizeof(*h) + session_id.n);
     memcpy(h->bytes, session_id.p, session_id.n);
     h->session_id = str_n(h->bytes, session_id.n);
-    list_init(&h->kept);
+    list_init(&h->results);
     map_put(&u->holders, h->session_id, h);
     return h;
 }
 
 /* Into sight: asks find it from now on. */
-static void show(struct kept *k)
+static void show(struct undelivered_result *k)
 {
     k->holder = holder_make(k->home, k->session_id);
     k->holder->n++;
     k->home->n++;
-    list_push(&k->holder->kept, &k->in_holder);
-    if (k->state != KEPT_STORED)
+    list_push(&k->holder->results, &k->in_holder);
+    if (k->state != RESULT_STORED)
         return;
     k->home->bytes += (size_t)k->row.sealed_len;
     list_push(&k->home->order, &k->in_order);
 }
 
-static void hide(struct kept *k)
+static void hide(struct undelivered_result *k)
 {
     struct holder *h = k->holder;
 
     if (!h)
         return;
-    if (k->state == KEPT_STORED)
+    if (k->state == RESULT_STORED)
         k->home->bytes -= (size_t)k->row.sealed_len;
     list_remove(&k->in_holder);
     list_remove(&k->in_order);
@@ -163,7 +166,7 @@ static void hide(struct kept *k)
     free(h);
 }
 
-static void kept_free(struct kept *k)
+static void undelivered_result_free(struct undelivered_result *k)
 {
     hide(k);
     free(k->sealed);
@@ -176,17 +179,18 @@ static void forget_ended(struct undelivered *u)
     int64_t now_ms = clock_life_ms();
 
     for (struct list *it; (it = list_first(&u->order));) {
-        struct kept *k = list_entry(it, struct kept, in_order);
+        struct undelivered_result *k = list_entry(it, struct undelivered_result, in_order);
         if (k->row.expires_ms > now_ms)
             return;
-        kept_free(k);
+        undelivered_result_free(k);
     }
 }
 
-struct kept *undelivered_expect(struct undelivered *u, const struct undelivered_ask *ask)
+struct undelivered_result *undelivered_expect(struct undelivered *u,
+                                              const struct undelivered_ask *ask)
 {
     const struct holder *h;
-    struct kept *k;
+    struct undelivered_result *k;
     uint8_t digest[32];
 
     forget_ended(u);
@@ -197,12 +201,12 @@ struct kept *undelivered_expect(struct undelivered *u, const struct undelivered_
         return NULL;
     }
     undelivered_digest(ask, digest);
-    k = kept_new(u, ask->who, ask->session_id, digest);
+    k = undelivered_result_new(u, ask->who, ask->session_id, digest);
     show(k);
     return k;
 }
 
-static void bound_to(const struct kept *k, struct str ret[4])
+static void bound_to(const struct undelivered_result *k, struct str ret[4])
 {
     ret[0] = k->who.tenant;
     ret[1] = k->who.owner;
@@ -210,7 +214,8 @@ static void bound_to(const struct kept *k, struct str ret[4])
     ret[3] = str_n((const char *)k->row.digest, sizeof(k->row.digest));
 }
 
-bool kept_seal(struct kept *k, int64_t exec, struct str result, int64_t until_ms)
+bool undelivered_result_seal(struct undelivered_result *k, int64_t exec, struct str result,
+                             int64_t until_ms)
 {
     struct undelivered *u = k->home;
     struct str bound[4];
@@ -233,17 +238,17 @@ bool kept_seal(struct kept *k, int64_t exec, struct str result, int64_t until_ms
     return true;
 }
 
-bool kept_is_sealed(const struct kept *k)
+bool undelivered_result_is_sealed(const struct undelivered_result *k)
 {
     return k->sealed != NULL;
 }
 
-struct store_op kept_op(const struct kept *k)
+struct store_op undelivered_result_op(const struct undelivered_result *k)
 {
     return (struct store_op){.kind = OP_UNDELIVERED_PUT, .who = &k->who, .undelivered = &k->row};
 }
 
-int64_t kept_id(const struct kept *k)
+int64_t undelivered_result_id(const struct undelivered_result *k)
 {
     return k->row.id;
 }
@@ -265,15 +270,15 @@ static void finish_later(struct undelivered_take *t)
 /* It could not be taken now, but still is there. */
 static void put_back(struct undelivered_take *t)
 {
-    t->kept->state = KEPT_STORED;
-    show(t->kept);
-    t->kept = NULL;
+    t->entry->state = RESULT_STORED;
+    show(t->entry);
+    t->entry = NULL;
 }
 
 static void let_go(struct undelivered_take *t)
 {
-    kept_free(t->kept);
-    t->kept = NULL;
+    undelivered_result_free(t->entry);
+    t->entry = NULL;
 }
 
 static void store_failed(struct undelivered_take *t, const struct error *err)
@@ -306,7 +311,7 @@ static bool open_row(struct undelivered_take *t)
     if (sealed.n < SEAL_OVERHEAD)
         return false;
     uint8_t *plain = arena_alloc(t->mem, sealed.n - SEAL_OVERHEAD + 1);
-    bound_to(t->kept, bound);
+    bound_to(t->entry, bound);
     if (!unseal(t->home->key, bound, countof(bound), sealed, plain))
         return false;
     t->result = str_n((const char *)plain, sealed.n - SEAL_OVERHEAD);
@@ -334,7 +339,7 @@ static void on_read(struct read_job *job)
         put_back(t);
     } else {
         t->op = (struct store_op){
-            .kind = OP_UNDELIVERED_TAKE, .who = t->who, .undelivered = &t->kept->row};
+            .kind = OP_UNDELIVERED_TAKE, .who = t->who, .undelivered = &t->entry->row};
         t->write = (struct write_job){.ops = &t->op, .n = 1, .done = on_deleted};
         if (lane_write(u->lanes, &t->write))
             return;
@@ -347,16 +352,16 @@ static void on_read(struct read_job *job)
 static bool read_row(struct read_job *job, struct store *store)
 {
     struct undelivered_take *t = container_of(job, struct undelivered_take, read);
-    return store_undelivered_get(store, t->who, t->kept->row.id, t->mem, &t->row, &job->err);
+    return store_undelivered_get(store, t->who, t->entry->row.id, t->mem, &t->row, &job->err);
 }
 
-static void begin_take(struct undelivered_take *t, struct kept *k)
+static void begin_take(struct undelivered_take *t, struct undelivered_result *k)
 {
     struct error full;
 
     hide(k);
-    k->state = KEPT_TAKEN;
-    t->kept = k;
+    k->state = RESULT_TAKEN;
+    t->entry = k;
     t->mem = arena_new(MAX_TAKEN);
     t->read = (struct read_job){.run = read_row, .done = on_read};
     if (lane_lookup(t->home->lanes, &t->read))
@@ -366,7 +371,8 @@ static void begin_take(struct undelivered_take *t, struct kept *k)
     finish_later(t);
 }
 
-static struct kept *find(const struct undelivered *u, const struct undelivered_ask *ask)
+static struct undelivered_result *find(const struct undelivered *u,
+                                       const struct undelivered_ask *ask)
 {
     struct holder *h = map_get(&u->holders, ask->session_id);
     uint8_t digest[32];
@@ -374,9 +380,9 @@ static struct kept *find(const struct undelivered *u, const struct undelivered_a
     if (!h)
         return NULL;
     undelivered_digest(ask, digest);
-    list_each(&h->kept, it)
+    list_each(&h->results, it)
     {
-        struct kept *k = list_entry(it, struct kept, in_holder);
+        struct undelivered_result *k = list_entry(it, struct undelivered_result, in_holder);
         if (memcmp(k->row.digest, digest, sizeof(digest)) == 0 && !k->is_unwanted &&
             principal_owns(ask->who, k->who.tenant, k->who.owner))
             return k;
@@ -387,7 +393,7 @@ static struct kept *find(const struct undelivered *u, const struct undelivered_a
 bool undelivered_find(struct undelivered *u, const struct undelivered_ask *ask,
                       struct undelivered_take *t)
 {
-    struct kept *k;
+    struct undelivered_result *k;
 
     if (!u->n)
         return false;
@@ -399,7 +405,7 @@ bool undelivered_find(struct undelivered *u, const struct undelivered_ask *ask,
     t->who = ask->who;
     t->ok = true;
     list_init(&t->waiting);
-    if (k->state == KEPT_EXPECTED)
+    if (k->state == RESULT_EXPECTED)
         list_push(&k->waiters, &t->waiting);
     else
         begin_take(t, k);
@@ -424,19 +430,19 @@ void undelivered_take_release(struct undelivered_take *t)
 /* A row nobody wants any more; not awaited, for the reaper comes anyway. */
 static void on_dropped(struct write_job *job)
 {
-    kept_free(container_of(job, struct kept, job));
+    undelivered_result_free(container_of(job, struct undelivered_result, job));
 }
 
-static void drop(struct kept *k)
+static void drop(struct undelivered_result *k)
 {
     hide(k);
     k->op = (struct store_op){.kind = OP_UNDELIVERED_TAKE, .who = &k->who, .undelivered = &k->row};
     k->job = (struct write_job){.ops = &k->op, .n = 1, .done = on_dropped};
     if (!lane_write(k->home->lanes, &k->job))
-        kept_free(k);
+        undelivered_result_free(k);
 }
 
-void kept_settled(struct kept *k, bool is_stored)
+void undelivered_result_end(struct undelivered_result *k, bool is_stored)
 {
     struct list *first = NULL;
 
@@ -448,12 +454,12 @@ void kept_settled(struct kept *k, bool is_stored)
     for (struct list *it; (it = list_pop(&k->waiters));)
         finish_later(list_entry(it, struct undelivered_take, waiting));
     if (!is_stored) {
-        kept_free(k);
+        undelivered_result_free(k);
         return;
     }
     count(k->home, "kept");
     hide(k);
-    k->state = KEPT_STORED;
+    k->state = RESULT_STORED;
     if (k->is_unwanted)
         drop(k);
     else if (first)
@@ -464,22 +470,22 @@ void kept_settled(struct kept *k, bool is_stored)
 
 static void on_stored(struct write_job *job)
 {
-    struct kept *k = container_of(job, struct kept, job);
+    struct undelivered_result *k = container_of(job, struct undelivered_result, job);
 
     static struct log_quiet quiet;
     if (!job->ok)
         log_warn_quietly(&quiet, "a result could not be kept for its client",
                          LZ("why", job->err.text));
-    kept_settled(k, job->ok && k->op.verdict == VERDICT_OK);
+    undelivered_result_end(k, job->ok && k->op.verdict == VERDICT_OK);
 }
 
-void kept_write(struct kept *k)
+void undelivered_result_write(struct undelivered_result *k)
 {
-    assert(kept_is_sealed(k));
-    k->op = kept_op(k);
+    assert(undelivered_result_is_sealed(k));
+    k->op = undelivered_result_op(k);
     k->job = (struct write_job){.ops = &k->op, .n = 1, .done = on_stored};
     if (!lane_write(k->home->lanes, &k->job))
-        kept_settled(k, false);
+        undelivered_result_end(k, false);
 }
 
 /* Only a stream that was resumed knows an id, and there are few of both. */
@@ -491,13 +497,13 @@ void undelivered_drop(struct undelivered *u, int64_t id)
 
     while (map_next(&u->holders, &at, &key, &value)) {
         struct holder *h = value;
-        list_each(&h->kept, it)
+        list_each(&h->results, it)
         {
-            struct kept *k = list_entry(it, struct kept, in_holder);
+            struct undelivered_result *k = list_entry(it, struct undelivered_result, in_holder);
             if (k->row.id != id)
                 continue;
             k->is_unwanted = true;
-            if (k->state == KEPT_STORED)
+            if (k->state == RESULT_STORED)
                 drop(k);
             return;
         }
@@ -509,7 +515,8 @@ size_t undelivered_count(const struct undelivered *u)
     return u->n;
 }
 
-/* What an earlier process kept.  Ids grow with time, so this is the order of their ends. */
+/* Loads the results of earlier processes.  Ids grow with time, so their order is that of their
+ * ends. */
 static bool load(struct undelivered *u, struct store *store, struct error *err)
 {
     struct arena *mem = arena_new(SIZE_MAX / 4);
@@ -522,8 +529,9 @@ static bool load(struct undelivered *u, struct store *store, struct error *err)
         ok = store_undelivered_page(store, after, STORE_PAGE_MAX, mem, &rows, &n, err);
         for (size_t i = 0; ok && i < n; i++) {
             struct principal who = {.tenant = rows[i].tenant, .owner = rows[i].owner};
-            struct kept *k = kept_new(u, &who, rows[i].session_id, rows[i].digest);
-            k->state = KEPT_STORED;
+            struct undelivered_result *k =
+                undelivered_result_new(u, &who, rows[i].session_id, rows[i].digest);
+            k->state = RESULT_STORED;
             k->row = rows[i];
             k->row.tenant = k->who.tenant;
             k->row.owner = k->who.owner;
@@ -570,8 +578,8 @@ void undelivered_free(struct undelivered *u)
     if (!u)
         return;
     for (size_t at = 0; map_next(&u->holders, &at, &key, &holder); at = 0) {
-        struct list *first = list_first(&((struct holder *)holder)->kept);
-        kept_free(list_entry(first, struct kept, in_holder));
+        struct list *first = list_first(&((struct holder *)holder)->results);
+        undelivered_result_free(list_entry(first, struct undelivered_result, in_holder));
     }
     map_release(&u->holders);
     seal_key_free(u->key);

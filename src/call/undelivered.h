@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results whose client was gone before it had them: kept sealed in the store, handed out once to
- * the same session asking the same again.
+/* Results whose client disconnected before it had them.  They are stored sealed, and handed out
+ * once to the same session asking the same again.
  *
  *            client gone           answer               commit
  *     call ────────────▶ EXPECTED ────────▶ sealed ────────────▶ STORED ──▶ taken, or past its end
  *                            └── no result, too large, commit failed ──▶ forgotten
  *
- * An index in memory knows every kept result and every call that still runs without its client, so
- * that nothing is looked up for sessions that have neither.  Whoever asks again while the call
- * still runs waits for it: nothing is executed twice.  Loop thread only. */
+ * An index in memory holds every stored result and every call that still runs without its client.
+ * The store is read only for sessions that have one of these.  If a client asks again while the
+ * call still runs, it waits for that call: nothing is executed twice.  Loop thread only. */
 #ifndef HOLDFAST_CALL_UNDELIVERED_H
 #define HOLDFAST_CALL_UNDELIVERED_H
 
@@ -22,11 +22,11 @@
 #define UNDELIVERED_BYTES_IN_ALL ((size_t)256 * 1024 * 1024)
 
 struct undelivered;
-struct kept;
+struct undelivered_result;
 
 struct undelivered_config {
     struct loop *loop;
-    struct store *store; /* read once, for what an earlier process kept; blocking */
+    struct store *store; /* read once, for the results of earlier processes; blocks */
     uint8_t key[32];     /* survives restarts */
     int64_t writer;
 };
@@ -46,29 +46,30 @@ struct undelivered_ask {
 };
 void undelivered_digest(const struct undelivered_ask *ask, uint8_t ret[32]);
 
-/* The client of a call is gone.  NULL: too many are kept already.  Ends with kept_settled() or
- * kept_write(), and only then is it anybody's but the caller's. */
-struct kept *undelivered_expect(struct undelivered *u,
-                                const struct undelivered_ask *ask) must_check;
+/* The client of a call is gone.  NULL: too many results are stored already.  The caller owns the
+ * entry until it calls undelivered_result_end() or undelivered_result_write(). */
+struct undelivered_result *undelivered_expect(struct undelivered *u,
+                                              const struct undelivered_ask *ask) must_check;
 /* The result's own bytes (copied): false when they are too many.  `until_ms` 0: a lifetime from
  * now. */
-must_check bool kept_seal(struct kept *k, int64_t exec, struct str result, int64_t until_ms);
-bool kept_is_sealed(const struct kept *k);
-/* To be committed with the outcome; good until kept_settled(). */
-struct store_op kept_op(const struct kept *k);
-int64_t kept_id(const struct kept *k); /* 0 before it is sealed */
-/* What became of it: stored, or not.  Takes k. */
-void kept_settled(struct kept *k, bool is_stored);
-/* Stores it in a commit of its own.  Takes k. */
-void kept_write(struct kept *k);
-/* The client has it after all.  Unknown ids are fine. */
+must_check bool undelivered_result_seal(struct undelivered_result *k, int64_t exec,
+                                        struct str result, int64_t until_ms);
+bool undelivered_result_is_sealed(const struct undelivered_result *k);
+/* The op to commit with the outcome; valid until undelivered_result_end(). */
+struct store_op undelivered_result_op(const struct undelivered_result *k);
+int64_t undelivered_result_id(const struct undelivered_result *k); /* 0 before it is sealed */
+/* The result was stored, or it was not.  Takes k. */
+void undelivered_result_end(struct undelivered_result *k, bool is_stored);
+/* Stores the result in a commit of its own.  Takes k. */
+void undelivered_result_write(struct undelivered_result *k);
+/* The client has the result after all.  Unknown ids are fine. */
 void undelivered_drop(struct undelivered *u, int64_t id);
 
 struct undelivered_take {
     void (*done)(struct undelivered_take *t); /* from the loop */
     void *user;
     /* Out. */
-    bool ok; /* false: the store failed, see err; it is still kept */
+    bool ok; /* false: the store failed, see err; the result is still stored */
     struct error err;
     bool found;          /* it is yours, and durably nobody else's */
     struct str result;   /* until undelivered_take_release() */
@@ -79,7 +80,7 @@ struct undelivered_take {
     /* private */
     const struct principal *who;
     struct undelivered *home;
-    struct kept *kept;
+    struct undelivered_result *entry;
     struct list waiting;
     struct loop_task later;
     struct read_job read;
@@ -87,10 +88,11 @@ struct undelivered_take {
     struct store_op op;
     struct undelivered_row *row;
 };
-/* false: nothing is kept for that, execute it.  true: `done` comes. */
+/* false: nothing is stored for that call, execute it.  true: `done` comes. */
 must_check bool undelivered_find(struct undelivered *u, const struct undelivered_ask *ask,
                                  struct undelivered_take *t);
-/* The one who asked is gone too: it stays kept, if that is still possible.  `done` comes. */
+/* The client that asked is gone too: the result stays stored, if that is still possible.  `done`
+ * comes. */
 void undelivered_take_cancel(struct undelivered_take *t);
 void undelivered_take_release(struct undelivered_take *t); /* after `done` */
 

@@ -318,15 +318,15 @@ void stream_on_connected(struct stream *st, void (*fn)(void *arg, bool is_connec
     st->on_connected_arg = arg;
 }
 
-void streams_on_kept(struct streams *s, void (*fn)(void *arg, int64_t id), void *arg)
+void streams_on_undelivered_sent(struct streams *s, void (*fn)(void *arg, int64_t id), void *arg)
 {
-    s->on_kept = fn;
-    s->on_kept_arg = arg;
+    s->on_undelivered_sent = fn;
+    s->on_undelivered_sent_arg = arg;
 }
 
-void stream_set_kept(struct stream *st, int64_t id)
+void stream_set_undelivered(struct stream *st, int64_t id)
 {
-    st->kept_id = id;
+    st->undelivered_id = id;
 }
 
 bool stream_is_connected(const struct stream *st)

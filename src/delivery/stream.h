@@ -70,10 +70,11 @@ void stream_send(struct stream *st, struct str json, enum stream_weight weight);
 void stream_finish(struct stream *st, struct str json, bool is_error);
 /* Told whenever its connection goes, and when it has one again.  NULL: nobody is any more. */
 void stream_on_connected(struct stream *st, void (*fn)(void *arg, bool is_connected), void *arg);
-/* The result is kept elsewhere too, under this id: whoever keeps it is told when a connection gets
- * it from here after all.  Set before stream_finish(). */
-void stream_set_kept(struct stream *st, int64_t id);
-void streams_on_kept(struct streams *s, void (*fn)(void *arg, int64_t id), void *arg);
+/* The result is also stored as undelivered, under this id.  If a connection gets the result from
+ * this stream after all, streams_on_undelivered_sent()'s function is called with the id.  Set
+ * before stream_finish(). */
+void stream_set_undelivered(struct stream *st, int64_t id);
+void streams_on_undelivered_sent(struct streams *s, void (*fn)(void *arg, int64_t id), void *arg);
 bool stream_is_connected(const struct stream *st);
 struct transport *stream_transport(const struct stream *st);
 

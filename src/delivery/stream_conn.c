@@ -274,9 +274,9 @@ struct stream_conn *stream_conn_open(struct stream *st, struct http_request *r, 
     replay(c, after);
     if (!c->is_closed)
         report(st, true);
-    if (st->is_finished && !c->is_closed && st->kept_id && st->all->on_kept) {
-        st->all->on_kept(st->all->on_kept_arg, st->kept_id);
-        st->kept_id = 0;
+    if (st->is_finished && !c->is_closed && st->undelivered_id && st->all->on_undelivered_sent) {
+        st->all->on_undelivered_sent(st->all->on_undelivered_sent_arg, st->undelivered_id);
+        st->undelivered_id = 0;
     }
     if (st->is_finished)
         stream_conn_close(c, false);

@@ -29,8 +29,8 @@ struct streams {
     struct list standing; /* standalone streams, connected or expected back */
     void (*on_standing)(void *arg, struct transport *t, bool is_there);
     void *on_standing_arg;
-    void (*on_kept)(void *arg, int64_t id);
-    void *on_kept_arg;
+    void (*on_undelivered_sent)(void *arg, int64_t id);
+    void *on_undelivered_sent_arg;
     unsigned n_connected;
     bool is_draining;
     struct deadline_class keep; /* events; its FIFO is also their order of age in the process */
@@ -90,7 +90,7 @@ struct stream {
     uint64_t written; /* … of the newest that a connection was given */
     uint64_t lost;    /* … of the newest that ought to be kept and is not */
     bool is_standalone, is_finished;
-    int64_t kept_id; /* of its result, which is kept elsewhere too; 0: it is not */
+    int64_t undelivered_id; /* its result is also stored as undelivered; 0: it is not */
     void (*on_gone)(void *arg, bool aborted);
     void *on_gone_arg;
     void (*on_connected)(void *arg, bool is_connected);

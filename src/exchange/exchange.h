@@ -136,7 +136,7 @@ struct exchange {
     struct own_lists *own; /* lists that are this session's alone */
     struct batch *batch;   /* NULL unless the body is an array */
     struct undelivered_ask *unsent; /* to keep its result, should its last bytes not be sent */
-    struct undelivered_take *take;  /* a kept result is being looked for; NULL: not */
+    struct undelivered_take *take;  /* an undelivered result is looked for; NULL: none */
     /* reply */
     int status;
     bool is_error;
@@ -247,10 +247,10 @@ struct link *exchange_own_link(const struct exchange *x, struct upstream *up,
 bool exchange_tells_changes(const struct exchange *x, enum catalog_kind kind);
 /* redeliver.c: results whose client was gone.  The first three are steps of the call's way. */
 enum step_result exchange_redeliver(struct exchange *x);
-void exchange_keep(struct exchange *x);      /* the answer is there, its outcome not yet durable */
-void exchange_keep_late(struct exchange *x); /* the reply is written, but not sent */
-void exchange_keep_back(struct exchange *x); /* it has resumed its stream */
-void exchange_keep_gone(struct exchange *x); /* the client went away */
+void exchange_undelivered_on_answer(struct exchange *x);   /* before the outcome is committed */
+void exchange_undelivered_after_reply(struct exchange *x); /* the reply is written, but not sent */
+void exchange_undelivered_on_resume(struct exchange *x);   /* the client has resumed its stream */
+void exchange_undelivered_on_disconnect(struct exchange *x); /* the client went away */
 /* The reply was handed to the connection, which has not sent all of it: who keeps it if it never
  * does, or NULL. */
 struct http_receipt *exchange_unsent(struct exchange *x);

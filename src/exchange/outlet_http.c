@@ -42,9 +42,9 @@ static void on_quiet(struct deadline *d)
 static void on_connected(void *arg, bool is_connected)
 {
     if (is_connected)
-        exchange_keep_back(arg);
+        exchange_undelivered_on_resume(arg);
     else
-        exchange_keep_gone(arg);
+        exchange_undelivered_on_disconnect(arg);
 }
 
 /* A legacy client's stream can be resumed, so it outlives the connection, and what the request was

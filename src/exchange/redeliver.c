@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results that did not reach their client: when one is kept (call/undelivered.h), and how it is
- * handed out to the same session asking the same again.
+/* Results that did not reach their client.  This file decides when one is stored as undelivered
+ * (call/undelivered.h), and hands it out when the same session asks the same again.
  *
- *     client gone      exchange_keep_gone()   the index expects the call's result
- *     answered         exchange_keep()        sealed, to be committed with the outcome
- *     reply written    exchange_keep_late()   who left since: sealed, in a commit of its own
- *     connection lost  exchange_unsent()      with some of the reply unsent: likewise
- *     asked again      exchange_redeliver()   deleted durably, noted in the audit, written
+ *     client gone      exchange_undelivered_on_disconnect()  the index expects the call's result
+ *     answered         exchange_undelivered_on_answer()      sealed, committed with the outcome
+ *     reply written    exchange_undelivered_after_reply()    client gone since: a commit of its own
+ *     stream resumed   exchange_undelivered_on_resume()      the index expects it no longer
+ *     connection lost  exchange_unsent()                     part of the reply unsent: a commit of
+ *                                                            its own
+ *     asked again      exchange_redeliver()                  deleted durably, noted in the audit,
+ *                                                            written
  *
- * Legacy clients only: a 2026-07-28 client that disconnects has cancelled.  Only results count,
- * errors of a call are not kept.  Derived sessions keep nothing either: all clients of an owner
- * that name no session share one, and another's answer is not theirs. */
+ * Only for legacy clients: a 2026-07-28 client that disconnects has cancelled.  Errors of a call
+ * are not stored.  Nothing is stored for derived sessions: all clients of an owner that name no
+ * session share one, and must not get each other's results. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
@@ -29,7 +32,7 @@ static bool is_lost(const struct exchange *x)
     return x->outlet->is_lost && x->outlet->is_lost(x);
 }
 
-static bool may_be_kept(const struct exchange *x, const struct session *s)
+static bool may_be_undelivered(const struct exchange *x, const struct session *s)
 {
     return x->era == MCP_LEGACY && x->method && x->method->service == SERVE_CALL && x->id.p && s &&
            s->origin != ORIGIN_DERIVED;
@@ -51,16 +54,16 @@ static struct undelivered_ask ask_of(const struct exchange *x)
     };
 }
 
-static struct kept *expect(const struct exchange *x)
+static struct undelivered_result *expect(const struct exchange *x)
 {
     struct undelivered_ask ask = ask_of(x);
     return undelivered_expect(x->sv->undelivered, &ask);
 }
 
-static void begin_keep(struct exchange *x)
+static void expect_undelivered(struct exchange *x)
 {
-    x->call.keep = expect(x);
-    x->call.is_given_up = !x->call.keep;
+    x->call.undelivered = expect(x);
+    x->call.undelivered_given_up = !x->call.undelivered;
 }
 
 /* The result inside the reply that was just written. */
@@ -74,32 +77,32 @@ static struct str written_result(const struct exchange *x)
     return str_n(x->out.p + at, x->out.n - at - 1);
 }
 
-void exchange_keep_gone(struct exchange *x)
+void exchange_undelivered_on_disconnect(struct exchange *x)
 {
     struct call *c = &x->call;
 
     if (x->take && !x->has_call && x->aborted)
         undelivered_take_cancel(x->take);
-    else if (x->has_call && !c->keep && !c->is_given_up && is_lost(x) && c->state != CALL_DONE &&
-             may_be_kept(x, c->session))
-        begin_keep(x);
+    else if (x->has_call && !c->undelivered && !c->undelivered_given_up && is_lost(x) &&
+             c->state != CALL_DONE && may_be_undelivered(x, c->session))
+        expect_undelivered(x);
 }
 
 static void give_up(struct call *c)
 {
-    kept_settled(c->keep, false);
-    c->keep = NULL;
-    c->is_given_up = true;
+    undelivered_result_end(c->undelivered, false);
+    c->undelivered = NULL;
+    c->undelivered_given_up = true;
 }
 
 /* Whoever waited for its result meanwhile has to ask the server. */
-void exchange_keep_back(struct exchange *x)
+void exchange_undelivered_on_resume(struct exchange *x)
 {
     struct call *c = &x->call;
 
-    if (x->has_call && c->keep && !kept_is_sealed(c->keep)) {
+    if (x->has_call && c->undelivered && !undelivered_result_is_sealed(c->undelivered)) {
         give_up(c);
-        c->is_given_up = false;
+        c->undelivered_given_up = false;
     }
 }
 
@@ -109,20 +112,21 @@ static void seal_written(struct exchange *x)
     struct call *c = &x->call;
     struct str result = written_result(x);
 
-    if (!result.p || !kept_seal(c->keep, c->exec.id, result, 0))
+    if (!result.p || !undelivered_result_seal(c->undelivered, c->exec.id, result, 0))
         give_up(c);
 }
 
 /* The reply is written once for its result's bytes, and again when the outcome is durable, for only
  * then is it known what the reply has to say.  What the first one said of lost state was not heard.
  */
-void exchange_keep(struct exchange *x)
+void exchange_undelivered_on_answer(struct exchange *x)
 {
     struct call *c = &x->call;
 
-    if (!c->keep && !c->is_given_up && is_lost(x) && may_be_kept(x, c->session))
-        begin_keep(x);
-    if (!c->keep)
+    if (!c->undelivered && !c->undelivered_given_up && is_lost(x) &&
+        may_be_undelivered(x, c->session))
+        expect_undelivered(x);
+    if (!c->undelivered)
         return;
     if (c->state != CALL_ANSWERED || !c->has_answer || c->answer.error) {
         give_up(c);
@@ -139,33 +143,33 @@ void exchange_keep(struct exchange *x)
     x->is_error = false;
 }
 
-/* The one who asked again is gone as well: it is kept as it was. */
-static void keep_again(struct exchange *x)
+/* The client that asked again is gone as well: the result is stored as it was. */
+static void store_again(struct exchange *x)
 {
     struct undelivered_take *t = x->take;
-    struct kept *k = is_lost(x) ? expect(x) : NULL;
+    struct undelivered_result *k = is_lost(x) ? expect(x) : NULL;
 
-    if (k && kept_seal(k, t->exec, t->result, t->until_ms)) {
+    if (k && undelivered_result_seal(k, t->exec, t->result, t->until_ms)) {
         if (x->stream)
-            stream_set_kept(x->stream, kept_id(k));
-        kept_write(k);
+            stream_set_undelivered(x->stream, undelivered_result_id(k));
+        undelivered_result_write(k);
     } else if (k) {
-        kept_settled(k, false);
+        undelivered_result_end(k, false);
     }
 }
 
-/* It went with the outcome. */
-static void keep_settled(struct exchange *x)
+/* The store has the result, in the commit of the outcome. */
+static void stored_with_outcome(struct exchange *x)
 {
     struct call *c = &x->call;
-    int64_t id = kept_id(c->keep);
+    int64_t id = undelivered_result_id(c->undelivered);
 
-    kept_settled(c->keep, c->is_kept);
-    c->keep = NULL;
+    undelivered_result_end(c->undelivered, c->undelivered_stored);
+    c->undelivered = NULL;
     if (!is_lost(x)) /* its stream was resumed meanwhile */
         undelivered_drop(x->sv->undelivered, id);
     else if (x->stream)
-        stream_set_kept(x->stream, id);
+        stream_set_undelivered(x->stream, id);
 }
 
 /* Session and server may be gone when it is needed; the request itself is not. */
@@ -195,12 +199,12 @@ static void on_receipt(struct http_receipt *receipt, bool is_sent)
 {
     struct unsent *u = container_of(receipt, struct unsent, receipt);
     struct undelivered_ask ask = {.who = &u->who, .session_id = u->session_id, .digest = u->digest};
-    struct kept *k = is_sent ? NULL : undelivered_expect(u->home, &ask);
+    struct undelivered_result *k = is_sent ? NULL : undelivered_expect(u->home, &ask);
 
-    if (k && kept_seal(k, u->exec, u->result, 0))
-        kept_write(k);
+    if (k && undelivered_result_seal(k, u->exec, u->result, 0))
+        undelivered_result_write(k);
     else if (k)
-        kept_settled(k, false);
+        undelivered_result_end(k, false);
     arena_free(u->mem); /* and with it u */
 }
 
@@ -225,33 +229,34 @@ struct http_receipt *exchange_unsent(struct exchange *x)
     return &u->receipt;
 }
 
-void exchange_keep_late(struct exchange *x)
+void exchange_undelivered_after_reply(struct exchange *x)
 {
     struct call *c = &x->call;
 
     if (x->take && x->take->found)
-        keep_again(x);
+        store_again(x);
     if (!x->has_call)
         return;
-    if (c->keep && kept_is_sealed(c->keep)) {
-        keep_settled(x);
+    if (c->undelivered && undelivered_result_is_sealed(c->undelivered)) {
+        stored_with_outcome(x);
         return;
     }
-    if (!c->keep && !c->is_given_up && c->has_answer && may_be_kept(x, c->session)) {
+    if (!c->undelivered && !c->undelivered_given_up && c->has_answer &&
+        may_be_undelivered(x, c->session)) {
         if (is_lost(x))
-            begin_keep(x);
+            expect_undelivered(x);
         else if (x->out.n >= UNSENT_MIN && x->http)
             watch_sending(x);
     }
-    if (!c->keep)
+    if (!c->undelivered)
         return;
     seal_written(x);
-    if (!c->keep)
+    if (!c->undelivered)
         return;
     if (x->stream)
-        stream_set_kept(x->stream, kept_id(c->keep));
-    kept_write(c->keep);
-    c->keep = NULL;
+        stream_set_undelivered(x->stream, undelivered_result_id(c->undelivered));
+    undelivered_result_write(c->undelivered);
+    c->undelivered = NULL;
 }
 
 static void note(const struct exchange *x)
@@ -303,7 +308,7 @@ enum step_result exchange_redeliver(struct exchange *x)
     struct undelivered_take *t = x->take;
 
     if (!t) {
-        if (!undelivered_count(x->sv->undelivered) || !may_be_kept(x, x->session))
+        if (!undelivered_count(x->sv->undelivered) || !may_be_undelivered(x, x->session))
             return STEP_NEXT;
         struct undelivered_ask ask = ask_of(x);
         t = arena_new_of(x->mem, struct undelivered_take);

@@ -9,7 +9,7 @@
  *   session    which durable session a call belongs to           (choose.c)
  *   context    what its client told that session, or 400         (context.c)
  *   permit     may they: scopes, headers against body
- *   kept       a result that did not reach its client: handed out  (redeliver.c)
+ *   redeliver  a result that did not reach its client            (redeliver.c)
  *   call       answered here, or by the upstream: intent durable, link, send, answer
  *                                                                (answer.c, forward.c, call/)
  *   audit      the outcome durable
@@ -110,7 +110,7 @@ static enum step_result step_permit(struct exchange *x)
     return x->method->service == SERVE_CALL ? exchange_check_params(x) : STEP_NEXT;
 }
 
-static enum step_result step_kept(struct exchange *x)
+static enum step_result step_redeliver(struct exchange *x)
 {
     return x->method->service == SERVE_CALL && forwards(x) ? exchange_redeliver(x) : STEP_NEXT;
 }
@@ -127,7 +127,7 @@ static enum step_result step_audit(struct exchange *x)
     if (x->has_call && x->call.transport)
         hub_linked(x->sv->hub, x->call.transport);
     if (x->has_call && x->call.state != CALL_DONE) {
-        exchange_keep(x);
+        exchange_undelivered_on_answer(x);
         call_commit_outcome(&x->call);
         return STEP_WAIT;
     }
@@ -140,7 +140,7 @@ static enum step_result step_reply(struct exchange *x)
         exchange_write_call_reply(x);
     if (unlikely(x->refusal.p != NULL))
         exchange_note_refusal(x);
-    exchange_keep_late(x);
+    exchange_undelivered_after_reply(x);
     exchange_finish(x);
     return STEP_DONE;
 }
@@ -151,7 +151,7 @@ static const struct step {
 } steps[] = {
     {"message", step_message},     {"identify", step_identify}, {"limit", step_limit},
     {"transport", step_transport}, {"route", step_route},       {"session", step_session},
-    {"context", step_context},     {"permit", step_permit},     {"kept", step_kept},
+    {"context", step_context},     {"permit", step_permit},     {"redeliver", step_redeliver},
     {"call", step_call},           {"audit", step_audit},       {"reply", step_reply},
 };
 
@@ -196,7 +196,7 @@ void exchange_gone(struct exchange *x)
     else if (x->era == MCP_MODERN)
         x->unwanted = true;
     else
-        exchange_keep_gone(x);
+        exchange_undelivered_on_disconnect(x);
 }
 
 static void exchange_finish(struct exchange *x)

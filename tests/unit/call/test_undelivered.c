@@ -130,10 +130,10 @@ static void settle(struct rig *r)
 
 static void keep(struct rig *r, const struct undelivered_ask *ask, struct str result)
 {
-    struct kept *k = undelivered_expect(r->u, ask);
+    struct undelivered_result *k = undelivered_expect(r->u, ask);
     assert_non_null(k);
-    assert_true(kept_seal(k, 77, result, 0));
-    kept_write(k);
+    assert_true(undelivered_result_seal(k, 77, result, 0));
+    undelivered_result_write(k);
     settle(r);
 }
 
@@ -316,15 +316,15 @@ TEST(test_undelivered__the_store_has_no_plain_text_and_other_rows_do_not_open)
     rig_close(&r);
 }
 
-TEST(test_kept_seal__takes_one_mebibyte_and_not_a_byte_more)
+TEST(test_undelivered_result_seal__takes_one_mebibyte_and_not_a_byte_more)
 {
     struct rig r;
     rig_open(&r);
     struct undelivered_ask ask = the_ask();
     char *text = calloc(1, UNDELIVERED_MAX + 1);
-    struct kept *k = undelivered_expect(r.u, &ask);
-    assert_false(kept_seal(k, 0, str_n(text, UNDELIVERED_MAX + 1), 0));
-    kept_settled(k, false);
+    struct undelivered_result *k = undelivered_expect(r.u, &ask);
+    assert_false(undelivered_result_seal(k, 0, str_n(text, UNDELIVERED_MAX + 1), 0));
+    undelivered_result_end(k, false);
     assert_int_equal(undelivered_count(r.u), 0);
     keep(&r, &ask, str_n(text, UNDELIVERED_MAX));
     assert_true(gets(&r, &ask));
@@ -335,26 +335,26 @@ TEST(test_kept_seal__takes_one_mebibyte_and_not_a_byte_more)
 TEST(test_undelivered_expect__keeps_so_many_of_a_session_and_then_no_more)
 {
     struct rig r;
-    struct kept *kept[UNDELIVERED_PER_SESSION];
+    struct undelivered_result *kept[UNDELIVERED_PER_SESSION];
     rig_open(&r);
     struct undelivered_ask ask = the_ask(), other = ask_for(STR("s2"), STR("{}"));
     for (size_t i = 0; i < countof(kept); i++)
         assert_non_null(kept[i] = undelivered_expect(r.u, &ask));
     assert_null(undelivered_expect(r.u, &ask));
-    struct kept *elsewhere = undelivered_expect(r.u, &other);
+    struct undelivered_result *elsewhere = undelivered_expect(r.u, &other);
     assert_non_null(elsewhere);
-    kept_settled(elsewhere, false);
-    kept_settled(kept[0], false);
+    undelivered_result_end(elsewhere, false);
+    undelivered_result_end(kept[0], false);
     assert_non_null(kept[0] = undelivered_expect(r.u, &ask));
     for (size_t i = 0; i < countof(kept); i++)
-        kept_settled(kept[i], false);
+        undelivered_result_end(kept[i], false);
     rig_close(&r);
 }
 
 TEST(test_undelivered_expect__keeps_so_many_in_all_and_then_no_more)
 {
     struct rig r;
-    static struct kept *kept[UNDELIVERED_IN_ALL];
+    static struct undelivered_result *kept[UNDELIVERED_IN_ALL];
     char session[16];
     rig_open(&r);
     for (size_t i = 0; i < countof(kept); i++) {
@@ -365,10 +365,10 @@ TEST(test_undelivered_expect__keeps_so_many_in_all_and_then_no_more)
     struct undelivered_ask one_more = the_ask();
     assert_null(undelivered_expect(r.u, &one_more));
     for (size_t i = 0; i < countof(kept); i++)
-        kept_settled(kept[i], false);
-    struct kept *k = undelivered_expect(r.u, &one_more);
+        undelivered_result_end(kept[i], false);
+    struct undelivered_result *k = undelivered_expect(r.u, &one_more);
     assert_non_null(k);
-    kept_settled(k, false);
+    undelivered_result_end(k, false);
     rig_close(&r);
 }
 
@@ -381,9 +381,9 @@ TEST(test_undelivered_expect__makes_room_for_what_has_ended)
         keep(&r, &ask, STR("{}"));
     assert_null(undelivered_expect(r.u, &ask));
     clock_set_fake(NOW + UNDELIVERED_LIFE_MS, 1000);
-    struct kept *k = undelivered_expect(r.u, &ask);
+    struct undelivered_result *k = undelivered_expect(r.u, &ask);
     assert_non_null(k);
-    kept_settled(k, false);
+    undelivered_result_end(k, false);
     rig_close(&r);
 }
 
@@ -393,7 +393,7 @@ TEST(test_undelivered_find__waits_for_a_call_that_still_runs)
     rig_open(&r);
     struct undelivered_ask ask = the_ask();
     struct undelivered_take t[3];
-    struct kept *k = undelivered_expect(r.u, &ask);
+    struct undelivered_result *k = undelivered_expect(r.u, &ask);
     for (size_t i = 0; i < countof(t); i++) {
         t[i] = (struct undelivered_take){.done = on_done, .user = &r};
         assert_true(undelivered_find(r.u, &ask, &t[i]));
@@ -401,8 +401,8 @@ TEST(test_undelivered_find__waits_for_a_call_that_still_runs)
     undelivered_take_cancel(&t[0]);
     turn_until(&r, 1);
     assert_true(t[0].was_cancelled && !t[0].found);
-    assert_true(kept_seal(k, 77, STR("{\"x\":1}"), 0));
-    kept_write(k);
+    assert_true(undelivered_result_seal(k, 77, STR("{\"x\":1}"), 0));
+    undelivered_result_write(k);
     turn_until(&r, 3);
     assert_true(t[1].found);
     assert_str(t[1].result, "{\"x\":1}");
@@ -420,9 +420,9 @@ TEST(test_undelivered_find__who_waited_for_nothing_is_told)
     rig_open(&r);
     struct undelivered_ask ask = the_ask();
     struct undelivered_take t = {.done = on_done, .user = &r};
-    struct kept *k = undelivered_expect(r.u, &ask);
+    struct undelivered_result *k = undelivered_expect(r.u, &ask);
     assert_true(undelivered_find(r.u, &ask, &t));
-    kept_settled(k, false);
+    undelivered_result_end(k, false);
     assert_int_equal(r.done, 0); /* from the loop, not from in here */
     turn_until(&r, 1);
     assert_true(t.ok && !t.found && !t.was_cancelled);
@@ -482,7 +482,7 @@ TEST(test_undelivered_find__a_failing_store_loses_nothing)
     rig_close(&r);
 }
 
-TEST(test_kept_write__that_fails_is_forgotten)
+TEST(test_undelivered_result_write__that_fails_is_forgotten)
 {
     struct rig r;
     rig_open(&r);
@@ -504,11 +504,11 @@ TEST(test_undelivered_drop__takes_it_away_whether_it_is_stored_or_on_its_way)
         struct rig r;
         rig_open(&r);
         struct undelivered_ask ask = the_ask();
-        struct kept *k = undelivered_expect(r.u, &ask);
-        assert_int_equal(kept_id(k), 0);
-        assert_true(kept_seal(k, 0, STR("{}"), 0));
-        int64_t id = kept_id(k);
-        kept_write(k);
+        struct undelivered_result *k = undelivered_expect(r.u, &ask);
+        assert_int_equal(undelivered_result_id(k), 0);
+        assert_true(undelivered_result_seal(k, 0, STR("{}"), 0));
+        int64_t id = undelivered_result_id(k);
+        undelivered_result_write(k);
         if (!early)
             settle(&r);
         undelivered_drop(r.u, id + 1);
@@ -528,9 +528,9 @@ TEST(test_undelivered__what_is_kept_again_ends_when_it_would_have)
     struct undelivered_take t;
     rig_open(&r);
     struct undelivered_ask ask = the_ask();
-    struct kept *k = undelivered_expect(r.u, &ask);
-    assert_true(kept_seal(k, 0, STR("{}"), NOW + 50));
-    kept_write(k);
+    struct undelivered_result *k = undelivered_expect(r.u, &ask);
+    assert_true(undelivered_result_seal(k, 0, STR("{}"), NOW + 50));
+    undelivered_result_write(k);
     settle(&r);
     clock_set_fake(NOW + 49, 1000);
     assert_true(take(&r, &ask, &t));

@@ -387,7 +387,7 @@ TEST(test_stream_resume__a_standalone_stream_waits_five_minutes_for_its_client)
 
 struct heard {
     unsigned n_gone, n_back;
-    int64_t kept;
+    int64_t undelivered;
 };
 
 static void hear_connected(void *arg, bool is_connected)
@@ -397,21 +397,21 @@ static void hear_connected(void *arg, bool is_connected)
     h->n_gone += !is_connected;
 }
 
-static void hear_kept(void *arg, int64_t id)
+static void hear_undelivered_sent(void *arg, int64_t id)
 {
     struct heard *h = arg;
-    assert_int_equal(h->kept, 0);
-    h->kept = id;
+    assert_int_equal(h->undelivered, 0);
+    h->undelivered = id;
 }
 
-TEST(test_stream_resume__its_owner_hears_of_every_connection_and_of_the_kept_result_once)
+TEST(test_stream_resume__its_owner_hears_of_every_connection_and_of_the_undelivered_result_once)
 {
     struct fixture f;
     struct client c, second, third;
     struct heard h = {0};
 
     setup(&f);
-    streams_on_kept(f.streams, hear_kept, &h);
+    streams_on_undelivered_sent(f.streams, hear_undelivered_sent, &h);
     client_ask(&f, &c, "POST", "/post?t=1&id=7", NULL);
     client_wait(&c, "data: \n\n");
     stream_on_connected(f.post[0], hear_connected, &h);
@@ -425,14 +425,14 @@ TEST(test_stream_resume__its_owner_hears_of_every_connection_and_of_the_kept_res
     client_close(&second);
     while (h.n_gone < 2)
         loop_turn(f.loop);
-    stream_set_kept(f.post[0], 42);
+    stream_set_undelivered(f.post[0], 42);
     stream_on_connected(f.post[0], NULL, NULL);
     stream_finish(f.post[0], STR("{\"r\":1}"), false);
-    assert_int_equal(h.kept, 0);
+    assert_int_equal(h.undelivered, 0);
     for (int i = 0; i < 2; i++) { /* the second time it is told no more */
         client_ask(&f, &third, "GET", "/get?t=1", seen->id[0]);
         client_wait(&third, "{\"r\":1}");
-        assert_int_equal(h.kept, 42);
+        assert_int_equal(h.undelivered, 42);
         client_close(&third);
     }
     assert_int_equal(h.n_back, 1);
