@@ -22,16 +22,16 @@ static const struct principal local_admin = {
     .role = ROLE_ADMIN,
 };
 
-/* What was proved lately. */
+/* The cache of proofs. */
 
-static void set_init(struct kept_set *s, size_t max)
+static void set_init(struct proof_cache *s, size_t max)
 {
-    *s = (struct kept_set){.max = max};
+    *s = (struct proof_cache){.max = max};
     map_init(&s->by_digest);
     list_init(&s->lru);
 }
 
-static void set_drop(struct kept_set *s, struct kept *k)
+static void set_drop(struct proof_cache *s, struct cached_proof *k)
 {
     map_remove(&s->by_digest, str_n((const char *)k->digest, sizeof(k->digest)));
     list_remove(&k->lru);
@@ -39,30 +39,31 @@ static void set_drop(struct kept_set *s, struct kept *k)
     arena_free(k->mem); /* and with it k */
 }
 
-static void set_clear(struct kept_set *s)
+static void set_clear(struct proof_cache *s)
 {
     list_each(&s->lru, it)
     {
-        set_drop(s, list_entry(it, struct kept, lru));
+        set_drop(s, list_entry(it, struct cached_proof, lru));
     }
 }
 
-static void set_release(struct kept_set *s)
+static void set_release(struct proof_cache *s)
 {
     set_clear(s);
     map_release(&s->by_digest);
 }
 
 /* Keys of an issuer may have changed since; that of a refusal matters as well. */
-static bool is_over(const struct identity *id, const struct kept *k)
+static bool is_over(const struct identity *id, const struct cached_proof *k)
 {
     return k->until_ms <= clock_mono_ms() || k->epoch != issuers_epoch(id->issuers) ||
            (k->who.expires_ms && k->who.expires_ms <= clock_life_ms());
 }
 
-static struct kept *set_find(struct identity *id, struct kept_set *s, const uint8_t digest[32])
+static struct cached_proof *set_find(struct identity *id, struct proof_cache *s,
+                                     const uint8_t digest[32])
 {
-    struct kept *k = map_get(&s->by_digest, str_n((const char *)digest, 32));
+    struct cached_proof *k = map_get(&s->by_digest, str_n((const char *)digest, 32));
 
     if (k && is_over(id, k)) {
         set_drop(s, k);
@@ -84,11 +85,11 @@ static uint64_t *familiar_slot(struct identity *id, const uint8_t digest[32], ui
     return &id->familiar[words[1] % IDENTITY_FAMILIAR];
 }
 
-void identity_keep(struct identity *id, const uint8_t digest[32], const struct principal *who,
-                   const struct error *err, int64_t ttl_ms)
+void identity_cache_proof(struct identity *id, const uint8_t digest[32],
+                          const struct principal *who, const struct error *err, int64_t ttl_ms)
 {
-    struct kept_set *s = who ? &id->proved : &id->refused;
-    struct kept *k = set_find(id, s, digest);
+    struct proof_cache *s = who ? &id->proved : &id->refused;
+    struct cached_proof *k = set_find(id, s, digest);
     struct arena *mem;
 
     if (k)
@@ -96,9 +97,9 @@ void identity_keep(struct identity *id, const uint8_t digest[32], const struct p
     if (ttl_ms <= 0)
         return;
     if (s->n >= s->max)
-        set_drop(s, list_entry(list_first(&s->lru), struct kept, lru));
+        set_drop(s, list_entry(list_first(&s->lru), struct cached_proof, lru));
     mem = arena_new_for(1024 * 1024, sizeof(*k) + 512, 8);
-    k = arena_new_of(mem, struct kept);
+    k = arena_new_of(mem, struct cached_proof);
     k->mem = mem;
     memcpy(k->digest, digest, sizeof(k->digest));
     k->ok = who != NULL;
@@ -121,7 +122,7 @@ static void drop_credential(struct identity *id, struct str credential)
 {
     list_each(&id->proved.lru, it)
     {
-        struct kept *k = list_entry(it, struct kept, lru);
+        struct cached_proof *k = list_entry(it, struct cached_proof, lru);
         if (str_eq(k->who.credential, credential))
             set_drop(&id->proved, k);
     }
@@ -141,7 +142,7 @@ bool identity_new(const struct identity_config *config, struct config *c, struct
     id->config = *config;
     id->issuers = issuers;
     id->c = config_ref(c);
-    set_init(&id->proved, IDENTITY_MAX_KEPT);
+    set_init(&id->proved, IDENTITY_MAX_CACHED);
     set_init(&id->refused, IDENTITY_MAX_REFUSED);
     map_init(&id->proving);
     map_init(&id->watched);
@@ -249,7 +250,7 @@ void identity_forget_user(struct identity *id, struct str user_id)
     id->revocations++;
     list_each(&id->proved.lru, it)
     {
-        struct kept *k = list_entry(it, struct kept, lru);
+        struct cached_proof *k = list_entry(it, struct cached_proof, lru);
         if (!k->who.user_id.p || !str_eq(k->who.user_id, user_id))
             continue;
         if (str_starts(k->who.credential, STR("session:"))) /* over; keys come back */
@@ -350,9 +351,9 @@ static bool is_held_up(struct identity *id, const struct identify *q, const uint
            !throttle_allows(id->throttle, q->address, loop_now_ms(id->config.loop));
 }
 
-static bool answer_kept(struct identity *id, struct identify *q, const uint8_t digest[32])
+static bool answer_cached(struct identity *id, struct identify *q, const uint8_t digest[32])
 {
-    struct kept *k = set_find(id, &id->proved, digest);
+    struct cached_proof *k = set_find(id, &id->proved, digest);
 
     if (!k) { /* the address is asked for only now: most credentials were proved lately */
         q->address = q->from && !q->is_unix ? client_address(q->config, q->from, q->mem) : STR_NONE;
@@ -403,7 +404,7 @@ bool identify(struct identity *id, struct identify *q)
         return true;
     }
     sha256(credential, digest);
-    if (!answer_kept(id, q, digest) && proof_begin(id, q, credential, digest))
+    if (!answer_cached(id, q, digest) && proof_begin(id, q, credential, digest))
         return false;
     note_failure(id, q);
     return true;

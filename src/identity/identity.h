@@ -22,9 +22,9 @@
 #include "http/server.h"
 #include "store/lanes.h"
 
-#define IDENTITY_MAX_KEPT 4096       /* credentials proved lately */
-#define IDENTITY_KEPT_MS (60 * 1000) /* after which one is proved again */
-#define IDENTITY_REFUSED_MS 1000     /* for which a refusal stands without being looked at again */
+#define IDENTITY_MAX_CACHED 4096       /* credentials proved lately */
+#define IDENTITY_CACHED_MS (60 * 1000) /* after which one is proved again */
+#define IDENTITY_REFUSED_MS 1000 /* for which a refusal stands without being looked at again */
 #define IDENTITY_MAX_CREDENTIAL (16u * 1024) /* bytes */
 
 struct identity;

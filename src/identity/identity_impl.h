@@ -15,7 +15,7 @@
 #include "identity/throttle.h"
 
 #define IDENTITY_MAX_PROOFS 1024   /* under way; then the answer is 503 */
-#define IDENTITY_MAX_REFUSED 1024  /* kept; apart, so that they never push out what was proved */
+#define IDENTITY_MAX_REFUSED 1024  /* a cache of their own: they never push out what was proved */
 #define IDENTITY_MAX_REVOKED 4096  /* remembered … */
 #define IDENTITY_REVOKED_MS 600000 /* … for so long, for who was identified just before */
 #define IDENTITY_CHANGES_MS 400
@@ -26,8 +26,8 @@
 #define IDENTITY_LINE_AT_ONCE 16 /* … so many are proved: about 2 ms of signatures or lookups */
 #define IDENTITY_FAMILIAR 4096   /* slots, a power of two */
 
-/* What is known of a credential, by its digest: the text itself is not kept. */
-struct kept {
+/* Whether a credential was proved or refused, by its digest.  The text itself is not stored. */
+struct cached_proof {
     struct list lru;
     uint8_t digest[32];
     struct arena *mem;
@@ -38,7 +38,7 @@ struct kept {
     int64_t until_ms; /* monotonic */
     uint64_t epoch;   /* of the issuers, when it was proved */
 };
-struct kept_set {
+struct proof_cache {
     struct map by_digest;
     struct list lru; /* oldest first */
     size_t n, max;
@@ -51,7 +51,7 @@ struct identity {
     struct config *c;
     struct issuers *issuers;
     bool stopping;
-    struct kept_set proved, refused;
+    struct proof_cache proved, refused;
     struct map proving;  /* struct proof by digest */
     struct map watched;  /* struct watched by credential */
     struct list revoked; /* struct revoked, oldest first */
@@ -73,8 +73,8 @@ void identity_answer(struct identity *id, struct identify *q, const struct princ
                      const struct error *err);
 void identity_forget(struct identity *id, struct str credential);
 void identity_forget_user(struct identity *id, struct str user_id);
-void identity_keep(struct identity *id, const uint8_t digest[32], const struct principal *who,
-                   const struct error *err, int64_t ttl_ms);
+void identity_cache_proof(struct identity *id, const uint8_t digest[32],
+                          const struct principal *who, const struct error *err, int64_t ttl_ms);
 /* proof.c: q waits for it; false: it cannot be begun, and q->err says why.  With q->is_held_up it
  * stands in the line first. */
 must_check bool proof_begin(struct identity *id, struct identify *q, struct str credential,

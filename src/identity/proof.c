@@ -79,12 +79,12 @@ static bool note_use(struct proof *p)
     return lane_write(p->id->config.lanes, &p->write);
 }
 
-/* Everybody who waits gets the answer, then the proof goes. */
-static void settle(struct proof *p, const struct principal *who, const struct error *err,
-                   int64_t ttl_ms)
+/* Answers every waiting request, then frees the proof. */
+static void answer_all(struct proof *p, const struct principal *who, const struct error *err,
+                       int64_t ttl_ms)
 {
     map_remove(&p->id->proving, str_n((const char *)p->digest, sizeof(p->digest)));
-    identity_keep(p->id, p->digest, who, err, ttl_ms);
+    identity_cache_proof(p->id, p->digest, who, err, ttl_ms);
     while (!list_empty(&p->waiting)) {
         struct identify *q = list_entry(list_pop(&p->waiting), struct identify, waiting);
         identity_answer(p->id, q, who, err);
@@ -100,7 +100,7 @@ static void refuse(struct proof *p, const struct error *err)
 
     if (is_final && !p->is_held_up)
         log_info("a credential was refused", LS("key_id", p->key_id), LZ("why", err->text));
-    settle(p, NULL, err, is_final ? IDENTITY_REFUSED_MS : 0);
+    answer_all(p, NULL, err, is_final ? IDENTITY_REFUSED_MS : 0);
 }
 
 static void refuse_store(struct proof *p, const struct error *why)
@@ -174,7 +174,7 @@ static void on_key(struct read_job *job)
                   "this key's scopes cannot be read; revoke it and make another");
         refuse(p, &err);
     } else {
-        settle(p, &p->who, NULL, IDENTITY_KEPT_MS);
+        answer_all(p, &p->who, NULL, IDENTITY_CACHED_MS);
     }
 }
 
@@ -217,11 +217,11 @@ static bool check_bearer(const struct proof *p, struct error *err)
     return true;
 }
 
-static void settle_token(struct proof *p)
+static void accept_token(struct proof *p)
 {
     int64_t left = p->token.claims.trust_until_ms - clock_life_ms();
 
-    settle(p, &p->who, NULL, left < IDENTITY_KEPT_MS ? left : IDENTITY_KEPT_MS);
+    answer_all(p, &p->who, NULL, left < IDENTITY_CACHED_MS ? left : IDENTITY_CACHED_MS);
 }
 
 static void on_user_made(struct write_job *job)
@@ -231,7 +231,7 @@ static void on_user_made(struct write_job *job)
     if (!job->ok || p->ops[1].verdict != VERDICT_OK)
         refuse_store(p, &job->err);
     else if (!is_outdated(p))
-        settle_token(p);
+        accept_token(p);
 }
 
 static void ensure_user(struct proof *p)
@@ -273,7 +273,7 @@ static void on_bearer(struct read_job *job)
     else if (!p->user || p->user->role != p->token.claims.role)
         ensure_user(p);
     else
-        settle_token(p);
+        accept_token(p);
 }
 
 /* What the token says is true; whose it is has to be looked up. */
@@ -363,7 +363,7 @@ static void on_own(struct read_job *job)
             .credential = arena_printf(p->mem, "session:%.*s", STR_ARG(p->login->id)),
             .expires_ms = p->token.claims.expires_ms,
         };
-        settle_token(p);
+        accept_token(p);
     }
 }
 

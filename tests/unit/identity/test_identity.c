@@ -219,7 +219,7 @@ TEST(test_identity__who_asks_meanwhile_gets_the_same_answer_from_one_lookup)
     rig_close(&r);
 }
 
-TEST(test_identity__proofs_are_kept_for_a_minute_and_refusals_for_a_second)
+TEST(test_identity__proofs_are_cached_for_a_minute_and_refusals_for_a_second)
 {
     struct rig r;
     struct key_text other;
@@ -235,7 +235,7 @@ TEST(test_identity__proofs_are_kept_for_a_minute_and_refusals_for_a_second)
     clock_advance_fake(1);
     ask(&r, "x-api-key", other.text);
     assert_int_equal(r.lookups, 3);
-    clock_advance_fake(IDENTITY_KEPT_MS - IDENTITY_REFUSED_MS - 1);
+    clock_advance_fake(IDENTITY_CACHED_MS - IDENTITY_REFUSED_MS - 1);
     ask(&r, "x-api-key", r.key.text);
     assert_int_equal(r.lookups, 3);
     clock_advance_fake(1);
@@ -244,20 +244,20 @@ TEST(test_identity__proofs_are_kept_for_a_minute_and_refusals_for_a_second)
     rig_close(&r);
 }
 
-TEST(test_identity__4096_proofs_are_kept_and_the_oldest_goes_first)
+TEST(test_identity__4096_proofs_are_cached_and_the_oldest_goes_first)
 {
     struct rig r;
     struct principal who = {STR("acme"), STR("key:x"), ROLE_MEMBER, .credential = STR("key:x")};
     uint8_t digest[32] = {0};
 
     rig_open(&r, true);
-    for (unsigned i = 0; i < IDENTITY_MAX_KEPT; i++) {
+    for (unsigned i = 0; i < IDENTITY_MAX_CACHED; i++) {
         memcpy(digest, &i, sizeof(i));
-        identity_keep(r.id, digest, &who, NULL, 1000);
+        identity_cache_proof(r.id, digest, &who, NULL, 1000);
     }
-    assert_int_equal(r.id->proved.n, IDENTITY_MAX_KEPT);
+    assert_int_equal(r.id->proved.n, IDENTITY_MAX_CACHED);
     ask(&r, "x-api-key", r.key.text);
-    assert_int_equal(r.id->proved.n, IDENTITY_MAX_KEPT);
+    assert_int_equal(r.id->proved.n, IDENTITY_MAX_CACHED);
     memset(digest, 0, sizeof(digest));
     assert_null(map_get(&r.id->proved.by_digest, str_n((const char *)digest, 32)));
     ask(&r, "x-api-key", r.key.text);
@@ -576,7 +576,7 @@ TEST(test_identity__512_credentials_of_held_up_addresses_wait_and_a_familiar_one
 
     rig_open(&r, true);
     assert_true(ask(&r, "x-api-key", r.key.text).ok);
-    clock_advance_fake(IDENTITY_KEPT_MS);
+    clock_advance_fake(IDENTITY_CACHED_MS);
     const struct http_request *from = held_up(&r);
     all = calloc(IDENTITY_LINE_MAX + 1, sizeof(*all));
     n_done = 0;
