@@ -127,9 +127,9 @@ struct exchange {
     bool injects;      /* this request gets the handle treatment */
     bool tells_handle; /* its result carries the handle */
     bool has_call;
-    bool streaming;        /* the reply has become an event stream */
-    struct stream *stream; /* … that can be resumed; NULL: one that cannot */
-    struct http_kept kept; /* what the request was made of, once the stream has taken that */
+    bool streaming;                            /* the reply has become an event stream */
+    struct stream *stream;                     /* … that can be resumed; NULL: one that cannot */
+    struct http_request_memory request_memory; /* after the stream took over the request */
     struct deadline slow;  /* the answer takes long; on a plain stream: nothing was said for long */
     bool handed_over;      /* a stream owns the request now: no reply of ours */
     struct listen *listen; /* subscriptions/listen */

@@ -59,7 +59,7 @@ static bool open_stream(struct exchange *x)
         struct http_request *r = x->http;
         x->stream = stream_new(x->sv->streams, t, x->id);
         stream_attach(x->stream, r);
-        http_request_keep(r, &x->kept);
+        http_request_take_memory(r, &x->request_memory);
         stream_on_connected(x->stream, on_connected, x);
         x->http = NULL;
     } else {
@@ -111,14 +111,14 @@ static bool http_is_lost(const struct exchange *x)
 static void finish_stream(struct exchange *x)
 {
     struct stream *stream = x->stream;
-    struct http_kept kept = x->kept;
+    struct http_request_memory memory = x->request_memory;
     struct buf out = x->out;
 
     stream_on_connected(stream, NULL, NULL);
     stream_finish(stream, buf_str(&out), x->is_error);
     stream_unref(stream);
     buf_release(&out);
-    http_kept_release(&kept); /* and with it x */
+    http_request_memory_release(&memory); /* and with it x */
 }
 
 static struct http_receipt *on_unsent(struct http_request *r)

@@ -100,15 +100,16 @@ void http_stream_end(struct http_request *r);   /* frees the request */
 void http_stream_abort(struct http_request *r); /* closes the connection; frees the request */
 /* For a stream that may idle for long: gives back mem, head and body, which are gone afterwards. */
 void http_stream_slim(struct http_request *r);
-/* What a request was made of, taken away from it by a handler that outlives it: head and body spans
- * and everything in mem stay good until the release.  The request itself is slim afterwards. */
-struct http_kept {
+/* The memory of a request, taken over by a handler that outlives the request.  Head, body spans and
+ * everything in mem stay valid until the release.  The request is slim afterwards
+ * (http_stream_slim()). */
+struct http_request_memory {
     struct arena *mem;
     struct http_head *head;
     struct buf chunked;
 };
-void http_request_keep(struct http_request *r, struct http_kept *ret);
-void http_kept_release(struct http_kept *k);
+void http_request_take_memory(struct http_request *r, struct http_request_memory *ret);
+void http_request_memory_release(struct http_request_memory *m);
 size_t http_stream_queued(const struct http_request *r);
 bool http_request_aborted(const struct http_request *r);
 /* "TLSv1.3"; "none" when it came in the clear, or its client has gone. */

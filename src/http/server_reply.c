@@ -254,24 +254,24 @@ void http_stream_slim(struct http_request *pub)
     pub->body = STR("");
 }
 
-void http_request_keep(struct http_request *pub, struct http_kept *ret)
+void http_request_take_memory(struct http_request *pub, struct http_request_memory *ret)
 {
     struct server_request *r = request_of(pub);
 
     server_uncount_body(r);
-    *ret = (struct http_kept){.mem = pub->mem, .head = pub->head, .chunked = r->chunked};
+    *ret = (struct http_request_memory){.mem = pub->mem, .head = pub->head, .chunked = r->chunked};
     buf_init(&r->chunked, 0);
     pub->mem = NULL;
     pub->head = NULL;
     pub->body = STR("");
 }
 
-void http_kept_release(struct http_kept *k)
+void http_request_memory_release(struct http_request_memory *m)
 {
-    struct http_kept kept = *k; /* which may lie in its own mem */
-    buf_release(&kept.chunked);
-    free(kept.head);
-    arena_free(kept.mem);
+    struct http_request_memory memory = *m; /* *m may lie in its own mem */
+    buf_release(&memory.chunked);
+    free(memory.head);
+    arena_free(memory.mem);
 }
 
 void server_stream_drained(struct server_conn *c)
