@@ -16,7 +16,7 @@
 /* The reaper writes rows without a word to the loop. */
 #define FRESH_MS 1000
 
-struct kept_row {
+struct cached_row {
     struct list node;
     struct arena *mem;
     struct str by_handle, by_id; /* its keys */
@@ -41,7 +41,7 @@ struct registry *registry_new(const struct registry_config *config)
     return r;
 }
 
-static void kept_free(struct registry *r, struct kept_row *k)
+static void cached_row_free(struct registry *r, struct cached_row *k)
 {
     list_remove(&k->node);
     if (map_get(&r->names, k->by_handle) == k)
@@ -58,7 +58,7 @@ void registry_free(struct registry *r)
 {
     if (!r)
         return;
-    list_each(&r->rows, node) kept_free(r, list_entry(node, struct kept_row, node));
+    list_each(&r->rows, node) cached_row_free(r, list_entry(node, struct cached_row, node));
     map_release(&r->names);
     map_release(&r->keys);
     fresh_free(r->fresh);
@@ -112,17 +112,17 @@ static struct str key_in(char room[KEY_ROOM], char kind, struct str tenant, stru
     return str_n(room, tenant.n + name.n + 2);
 }
 
-static struct kept_row *kept_find(struct registry *r, const struct principal *who, struct str name,
-                                  bool by_id)
+static struct cached_row *cached_row_find(struct registry *r, const struct principal *who,
+                                          struct str name, bool by_id)
 {
     char room[KEY_ROOM];
     struct str key = key_in(room, by_id ? 'i' : 'h', who->tenant, name);
-    struct kept_row *k = key.p ? map_get(&r->names, key) : NULL;
+    struct cached_row *k = key.p ? map_get(&r->names, key) : NULL;
 
     return k && (who->tenant_wide || str_eq(k->row.owner, who->owner)) ? k : NULL;
 }
 
-static bool is_fresh(const struct registry *r, const struct kept_row *k)
+static bool is_fresh(const struct registry *r, const struct cached_row *k)
 {
     struct str name = k->stamped_by_id ? k->row.id : k->row.handle;
     return !r->config.is_shared && k->stamp == fresh_stamp(r->fresh, k->row.tenant, name) &&
@@ -158,19 +158,19 @@ static struct session_row row_dup(const struct session_row *row, struct arena *m
     return copy;
 }
 
-static struct kept_row *keep(struct registry *r, const struct session_row *row, uint64_t stamp,
-                             bool stamped_by_id)
+static struct cached_row *cache_row(struct registry *r, const struct session_row *row,
+                                    uint64_t stamp, bool stamped_by_id)
 {
     char room[KEY_ROOM];
     struct str key = key_in(room, 'h', row->tenant, row->handle);
-    struct kept_row *k = map_get(&r->names, key);
+    struct cached_row *k = map_get(&r->names, key);
 
     if (!key.p)
         return NULL;
     if (k)
-        kept_free(r, k);
+        cached_row_free(r, k);
     while (r->n_rows >= ROWS_MAX)
-        kept_free(r, list_entry(list_first(&r->rows), struct kept_row, node));
+        cached_row_free(r, list_entry(list_first(&r->rows), struct cached_row, node));
     k = xcalloc(1, sizeof(*k));
     k->mem = arena_new_for(ROW_BYTES, 512 + row->connection_metadata.n, 20);
     k->row = row_dup(row, k->mem);
@@ -190,7 +190,7 @@ static struct kept_row *keep(struct registry *r, const struct session_row *row, 
 void registry_remember(struct registry_call *c, const struct session_row *row)
 {
     if (!c->home->config.is_shared)
-        keep(c->home, row, fresh_stamp(c->home->fresh, row->tenant, row->handle), false);
+        cache_row(c->home, row, fresh_stamp(c->home->fresh, row->tenant, row->handle), false);
 }
 
 void registry_touch(struct registry_call *c, const struct session_row *row, bool by_event)
@@ -215,7 +215,7 @@ static int64_t settle(struct session_row *row, int64_t idle_ms)
     return due > now && due < until ? due : until;
 }
 
-static void write_json(struct kept_row *k, int64_t idle_ms)
+static void write_json(struct cached_row *k, int64_t idle_ms)
 {
     struct session_row row = k->row;
     struct js_writer w;
@@ -228,8 +228,8 @@ static void write_json(struct kept_row *k, int64_t idle_ms)
     session_tag(row.version, buf_str(&k->json), k->tag);
 }
 
-/* The call's row, from a kept one. */
-static void show(struct registry_call *c, struct kept_row *k)
+/* The call's row, from a cached one. */
+static void show(struct registry_call *c, struct cached_row *k)
 {
     c->found = k->row;
     settle(&c->found, c->idle_ms);
@@ -240,7 +240,7 @@ static void show(struct registry_call *c, struct kept_row *k)
     c->tag = str_of(k->tag);
 }
 
-/* The same from a row of the call's own, which is not kept. */
+/* The same from a row of the call's own, which is not cached. */
 static void show_own(struct registry_call *c)
 {
     struct js_writer w;
@@ -301,10 +301,11 @@ static void run_finds(struct read_job **jobs, size_t n, struct store *store)
 static void take_row(struct registry_call *c)
 {
     struct registry *r = c->home;
-    struct kept_row *k = r->config.is_shared ? kept_find(r, c->who, c->name, c->by_id) : NULL;
+    struct cached_row *k =
+        r->config.is_shared ? cached_row_find(r, c->who, c->name, c->by_id) : NULL;
 
     if (!k)
-        k = keep(r, c->read_row, c->stamp, c->by_id);
+        k = cache_row(r, c->read_row, c->stamp, c->by_id);
     if (k && !r->config.is_shared)
         show(c, k);
     else
@@ -347,7 +348,7 @@ static void on_folded(struct fold_wait *w)
 
 bool registry_find(struct registry *r, struct registry_call *c, bool whole)
 {
-    struct kept_row *k = kept_find(r, c->who, c->name, c->by_id);
+    struct cached_row *k = cached_row_find(r, c->who, c->name, c->by_id);
 
     c->home = r;
     c->result = REGISTRY_OK;

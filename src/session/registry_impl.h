@@ -9,8 +9,8 @@
 struct registry {
     struct registry_config config;
     struct fresh *fresh;
-    struct map names; /* "h" or "i", tenant, NUL, name → struct kept_row */
-    struct list rows; /* struct kept_row, longest unused first */
+    struct map names; /* "h" or "i", tenant, NUL, name → struct cached_row */
+    struct list rows; /* struct cached_row, longest unused first */
     unsigned n_rows;
     struct map keys; /* of requests under way that must have one effect */
 };
