@@ -38,7 +38,7 @@ struct docs_outcome {
     size_t applied, failed;
     struct str reason; /* of the first that failed */
 };
-/* Settles or answers suggestions of one document; in batches where there are many. */
+/* Decides or answers suggestions of one document; in batches where there are many. */
 struct docs_decision {
     const char *action; /* "accept", "reject", "reply" */
     const struct docs_item *items;

@@ -187,7 +187,7 @@ static bool decide(struct review *r, const struct docs_decision *d, enum count w
     return o.applied > 0;
 }
 
-static void settle(struct review *r, const char *action, enum count what)
+static void decide_one(struct review *r, const char *action, enum count what)
 {
     struct docs_decision d = {.action = action, .items = &r->items[r->at], .n = 1};
     bool ok = decide(r, &d, what);
@@ -198,12 +198,12 @@ static void settle(struct review *r, const char *action, enum count what)
 
 static void on_accept(struct review *r)
 {
-    settle(r, "accept", ACCEPTED);
+    decide_one(r, "accept", ACCEPTED);
 }
 
 static void on_reject(struct review *r)
 {
-    settle(r, "reject", REJECTED);
+    decide_one(r, "reject", REJECTED);
 }
 
 /* The changes of this document from here on. */

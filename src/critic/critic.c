@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces into spans.  Code is plain here: who must know where it stands scans again.  A deletion
  * and the insertion that follows it at once are one change when both name the same author or
- * neither names one; neighbours by different authors are two changes, to be settled apart.
+ * neither names one; neighbours by different authors are two changes, to be decided separately.
  *
  * emit.c cuts a text that holds a mark into several deletions or insertions.  Each alone is half of
  * a mark, so together they are one change. */

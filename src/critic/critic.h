@@ -16,7 +16,7 @@
  * Two readings of a document: the accepted view, in which every change has happened, and the base
  * view, in which none has.  In both a highlight is its text and a comment stands as written; a
  * highlight that a deletion takes in stands as written in the base.
- * Agents see and edit the accepted view; people settle each change. */
+ * Agents see and edit the accepted view; people decide each change. */
 #ifndef HOLDFAST_CRITIC_CRITIC_H
 #define HOLDFAST_CRITIC_CRITIC_H
 
@@ -139,19 +139,19 @@ struct critic_suggestion {
 /* Every change, comment and highlight, in order; in mem. */
 size_t critic_suggestions(const struct critic *c, struct arena *mem,
                           struct critic_suggestion **ret);
-/* Settles the spans named (each at most once), all others keep their bytes.  For a comment either
+/* Decides the spans named (each at most once), all others keep their bytes.  For a comment either
  * verdict removes it; for a highlight either leaves its text. */
-struct str critic_settle(const struct critic *c, const size_t *spans,
+struct str critic_decide(const struct critic *c, const size_t *spans,
                          const enum critic_verdict *verdicts, size_t n, struct arena *mem);
-/* Whether the result of critic_settle(), or with `text` of critic_settle_as(), reads as its parts
+/* Whether the result of critic_decide(), or with `text` of critic_decide_as(), reads as its parts
  * do: the marks not named are all there, as they were, and no text has become a mark.  It does not
  * where a change makes or breaks code together with text outside of it, such as one backtick of two
  * that are suggested apart. */
-bool critic_settles_cleanly(const struct critic *c, const size_t *spans,
+bool critic_decides_cleanly(const struct critic *c, const size_t *spans,
                             const enum critic_verdict *verdicts, size_t n, struct str text);
-/* One change's new text replaced by a person, who settles it at once: as critic_settle() with
+/* One change's new text replaced by a person, who decides it at once: as critic_decide() with
  * CRITIC_ACCEPT, but with `text`. */
-struct str critic_settle_as(const struct critic *c, size_t span, struct str text,
+struct str critic_decide_as(const struct critic *c, size_t span, struct str text,
                             struct arena *mem);
 
 #endif

@@ -132,7 +132,7 @@ static bool is_one(const struct merge *m, const struct critic_hunk *h,
 }
 
 /* Takes in whole atoms, and joins hunks that are one. */
-static void settle_hunks(struct merge *m)
+static void normalize_hunks(struct merge *m)
 {
     size_t kept = 0, atom = 0;
 
@@ -316,7 +316,7 @@ static bool prepare(struct merge *m, const struct critic *c, const struct critic
     if (!critic_brings_no_marks(m->before, m->after, mem, err))
         return false;
     compare(m, &r);
-    settle_hunks(m);
+    normalize_hunks(m);
     return true;
 }
 
@@ -373,7 +373,7 @@ static void widen_hunks(struct merge *m, enum reach reach)
         above = fence < m->n_fences ? m->fences[fence].from : m->before.n;
         stretch(h, wide.from > below ? wide.from : below, wide.to < above ? wide.to : above);
     }
-    settle_hunks(m);
+    normalize_hunks(m);
 }
 
 /* Hunks first … last as one, if nothing lies between them that it would have to take in. */

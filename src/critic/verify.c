@@ -73,7 +73,7 @@ static bool decides_cleanly(const struct critic *c, unsigned which, struct arena
         spans[n] = i;
         verdicts[n++] = which & REJECTED ? CRITIC_REJECT : CRITIC_ACCEPT;
     }
-    return n == 0 || critic_settles_cleanly(c, spans, verdicts, n, STR_NONE);
+    return n == 0 || critic_decides_cleanly(c, spans, verdicts, n, STR_NONE);
 }
 
 static bool decides_alike(const struct critic *before, struct str text, struct arena *mem)
@@ -100,7 +100,7 @@ static bool own_decide_cleanly(const struct critic *c, const bool *is_new, struc
     for (int verdict = CRITIC_ACCEPT; verdict <= CRITIC_REJECT; verdict++) {
         for (size_t i = 0; i < n; i++)
             verdicts[i] = (enum critic_verdict)verdict;
-        if (!critic_settles_cleanly(c, spans, verdicts, n, STR_NONE))
+        if (!critic_decides_cleanly(c, spans, verdicts, n, STR_NONE))
             return false;
     }
     return true;

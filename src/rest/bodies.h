@@ -4,7 +4,7 @@
 #ifndef HOLDFAST_REST_BODIES_H
 #define HOLDFAST_REST_BODIES_H
 
-#include "docs/settle.h"
+#include "docs/decide.h"
 #include "rest/api.h"
 
 #define SESSION_ID_MAX 255
@@ -53,15 +53,15 @@ struct move_body {
 };
 struct apply_body {
     struct str path, text, reason, author;
-    enum settle_action action;
-    struct settle_item *items;
+    enum decide_action action;
+    struct decide_item *items;
     size_t n_items;
 };
 
 extern const struct api_body body_session, body_session_patch, body_refresh, body_record,
     body_record_alias, body_edge_auth, body_context, body_context_patch, body_context_put_alias,
     body_context_patch_alias, body_login, body_refresh_login, body_document, body_restore,
-    body_move, body_apply, body_settle_item;
+    body_move, body_apply, body_decide_item;
 
 /* A js_bind_read: between min and max characters, without NUL; its data is an api_kind. */
 bool body_read_text(const struct js_binding *b, const struct js_field *f,

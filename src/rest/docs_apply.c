@@ -6,12 +6,12 @@
 
 #include "base/clock.h"
 #include "crypto/hash.h"
-#include "docs/settle.h"
+#include "docs/decide.h"
 
 struct applying {
     struct apply_body body;
-    struct settle_request request;
-    enum settle_result *results;
+    struct decide_request request;
+    enum decide_result *results;
     size_t remaining;
     /* What the document is afterwards. */
     int64_t revision;
@@ -27,7 +27,7 @@ static bool work_count(struct docs_call *call, struct error *err unused_arg)
     struct critic_suggestion *list;
     struct critic critic;
 
-    memcpy(a->results, settle_change_results(call->change), a->request.n * sizeof(*a->results));
+    memcpy(a->results, decide_change_results(call->change), a->request.n * sizeof(*a->results));
     critic_parse(call->bytes, call->mem, &critic);
     a->remaining = critic_suggestions(&critic, call->mem, &list);
     return true;
@@ -38,17 +38,17 @@ static void write_results(struct js_writer *w, const struct applying *a)
     js_key(w, STR("applied"));
     js_array(w);
     for (size_t i = 0; i < a->request.n; i++)
-        if (a->results[i] == SETTLE_DONE)
+        if (a->results[i] == DECIDE_DONE)
             js_int(w, (int64_t)i);
     js_array_end(w);
     js_key(w, STR("failed"));
     js_array(w);
     for (size_t i = 0; i < a->request.n; i++) {
-        if (a->results[i] == SETTLE_DONE)
+        if (a->results[i] == DECIDE_DONE)
             continue;
         js_object(w);
         js_kv_int(w, "index", (int64_t)i);
-        js_kv_string(w, "reason", str_of(settle_reason(a->results[i])));
+        js_kv_string(w, "reason", str_of(decide_reason(a->results[i])));
         js_object_end(w);
     }
     js_array_end(w);
@@ -106,7 +106,7 @@ static void on_applied(struct docs_call *call)
     }
     a->revision = call->document.revision;
     docs_tag(call->sha256, a->tag);
-    if (a->request.action != SETTLE_REJECT || !call->changed || call->bytes.n > 0) {
+    if (a->request.action != DECIDE_REJECT || !call->changed || call->bytes.n > 0) {
         reply(q);
         return;
     }
@@ -117,14 +117,14 @@ static void on_applied(struct docs_call *call)
 static void apply_now(struct docs_request *q)
 {
     static const char *const kinds[] = {
-        [SETTLE_ACCEPT] = "accept", [SETTLE_REJECT] = "reject", [SETTLE_REPLY] = "comment"};
+        [DECIDE_ACCEPT] = "accept", [DECIDE_REJECT] = "reject", [DECIDE_REPLY] = "comment"};
     struct applying *a = q->args;
 
     a->request.author =
         (struct critic_author){.name = q->call.author, .time_s = clock_wall_ms() / 1000};
     q->call.kind = str_of(kinds[a->request.action]);
     q->call.reason = a->body.reason;
-    q->call.change = settle_change_new(&a->request);
+    q->call.change = decide_change_new(&a->request);
     q->call.work = work_count;
     q->call.done = on_applied;
     docs_change(q->api->sv->docs, &q->call);
@@ -141,13 +141,13 @@ static bool read_request(struct docs_request *q, struct applying *a)
     }
     if (!docs_request_at(q, a->body.path))
         return false;
-    a->request = (struct settle_request){
+    a->request = (struct decide_request){
         .action = a->body.action,
         .items = a->body.items,
         .n = a->body.n_items,
         .text = a->body.text,
     };
-    if (settle_check(&a->request, &err))
+    if (decide_check(&a->request, &err))
         return true;
     docs_request_refuse(q, err.code, err.text, err.text, STR_NONE);
     return false;

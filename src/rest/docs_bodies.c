@@ -30,7 +30,7 @@ static bool read_action(const struct js_binding *b, const struct js_field *f,
 
     for (unsigned i = 0; actions[i]; i++)
         if (text.p && str_eq(text, str_of(actions[i]))) {
-            *(enum settle_action *)place = (enum settle_action)i;
+            *(enum decide_action *)place = (enum decide_action)i;
             return true;
         }
     return js_bind_fault(b, value, err, "\"%s\" must be accept, reject or reply", f->name);
@@ -43,32 +43,32 @@ static const struct js_field item_fields[] = {
      .data = &kind_text,
      .min = 1,
      .required = true,
-     .offset = offsetof(struct settle_item, raw),
+     .offset = offsetof(struct decide_item, raw),
      .help = "Its markup, byte by byte."},
     {.name = "from",
      .kind = JS_BIND_INT,
      .max = VAULT_FILE_MAX,
-     .offset = offsetof(struct settle_item, from),
+     .offset = offsetof(struct decide_item, from),
      .help = "Where it began when it was listed; found again when it has moved."},
     {.name = "context_before",
      .kind = JS_BIND_CUSTOM,
      .read = read_any_text,
      .data = &kind_text,
-     .offset = offsetof(struct settle_item, before),
+     .offset = offsetof(struct decide_item, before),
      .help = "What stood before it: tells it from others of the same markup."},
     {.name = "context_after",
      .kind = JS_BIND_CUSTOM,
      .read = read_any_text,
      .data = &kind_text,
-     .offset = offsetof(struct settle_item, after),
+     .offset = offsetof(struct decide_item, after),
      .help = "What stood after it."},
     {0},
 };
-const struct api_body body_settle_item = {
+const struct api_body body_decide_item = {
     .name = "SuggestionRef", .fields = item_fields, .unknown_ok = true};
 
 static const struct api_kind kind_items = {
-    .type = "array", .items = &body_settle_item, .max_items = SETTLE_ITEMS_MAX};
+    .type = "array", .items = &body_decide_item, .max_items = DECIDE_ITEMS_MAX};
 
 static bool read_items(const struct js_binding *b, const struct js_field *f,
                        const struct js_node *value, void *place unused_arg, struct error *err)
@@ -80,14 +80,14 @@ static bool read_items(const struct js_binding *b, const struct js_field *f,
     for (const struct js_node *e = js_first(b->doc, value); value->type == JS_ARRAY && e;
          e = js_next(b->doc, value, e))
         n++;
-    if (value->type != JS_ARRAY || n == 0 || n > SETTLE_ITEMS_MAX)
+    if (value->type != JS_ARRAY || n == 0 || n > DECIDE_ITEMS_MAX)
         return js_bind_fault(b, value, err, "\"%s\" must be an array of 1 to %d suggestions",
-                             f->name, SETTLE_ITEMS_MAX);
+                             f->name, DECIDE_ITEMS_MAX);
     inner.unknown_ok = true;
     inner.seen = NULL;
     body->items = arena_zalloc(b->mem, n * sizeof(*body->items));
     for (const struct js_node *e = js_first(b->doc, value); e; e = js_next(b->doc, value, e)) {
-        struct settle_item *item = &body->items[body->n_items++];
+        struct decide_item *item = &body->items[body->n_items++];
         item->from = -1;
         if (!js_bind(&inner, e, item_fields, item, err))
             return false;

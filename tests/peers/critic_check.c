@@ -11,7 +11,7 @@
  *   'v' source                   the accepted view
  *
  * An answer is '1' and a field with the result, or '0' and a field that says why not. */
-#include "docs/settle.h"
+#include "docs/decide.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,23 +83,23 @@ static void comment(const struct critic *c, struct arena *mem)
 
 static void decide(const struct critic *c, struct arena *mem)
 {
-    struct settle_request r = {.action =
-                                   read_field(mem).p[0] == 'a' ? SETTLE_ACCEPT : SETTLE_REJECT};
+    struct decide_request r = {.action =
+                                   read_field(mem).p[0] == 'a' ? DECIDE_ACCEPT : DECIDE_REJECT};
     struct str chosen = read_field(mem), result;
     struct critic_suggestion *list;
     size_t n = critic_suggestions(c, mem, &list);
-    struct settle_item *items = arena_alloc(mem, (n + 1) * sizeof(*items));
-    enum settle_result *results = arena_alloc(mem, (n + 1) * sizeof(*results));
+    struct decide_item *items = arena_alloc(mem, (n + 1) * sizeof(*items));
+    enum decide_result *results = arena_alloc(mem, (n + 1) * sizeof(*results));
 
     for (size_t i = 0; i < n && i < chosen.n; i++)
         if (chosen.p[i] == '1')
-            items[r.n++] = (struct settle_item){list[i].raw, (int64_t)list[i].from,
+            items[r.n++] = (struct decide_item){list[i].raw, (int64_t)list[i].from,
                                                 list[i].context_before, list[i].context_after};
     r.items = items;
-    result = r.n ? settle(&r, c->source, mem, results) : c->source;
+    result = r.n ? suggestions_decide(&r, c->source, mem, results) : c->source;
     for (size_t i = 0; i < r.n; i++)
-        if (results[i] != SETTLE_DONE) {
-            answer(false, str_of(settle_reason(results[i])));
+        if (results[i] != DECIDE_DONE) {
+            answer(false, str_of(decide_reason(results[i])));
             return;
         }
     answer(true, result);

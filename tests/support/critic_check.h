@@ -53,8 +53,8 @@ static inline size_t check_width(const struct critic *c, size_t span)
     return critic_accepted_offset(c, span + 1) - critic_accepted_offset(c, span);
 }
 
-/* Settles everything one way: with CRITIC_REJECT the base without comments. */
-static inline struct str check_settle_all(const struct critic *c, enum critic_verdict verdict,
+/* Decides everything one way: with CRITIC_REJECT the base without comments. */
+static inline struct str check_decide_all(const struct critic *c, enum critic_verdict verdict,
                                           struct arena *mem)
 {
     size_t *spans = arena_alloc(mem, (c->n + 1) * sizeof *spans);
@@ -64,7 +64,7 @@ static inline struct str check_settle_all(const struct critic *c, enum critic_ve
         spans[i] = i;
         verdicts[i] = verdict;
     }
-    return critic_settle(c, spans, verdicts, c->n, mem);
+    return critic_decide(c, spans, verdicts, c->n, mem);
 }
 
 static inline struct str check_drop_comments(const struct critic *c, bool accepted,
@@ -92,8 +92,8 @@ static inline struct str check_bare(const struct critic *c, struct arena *mem)
 {
     struct critic again;
 
-    critic_parse(check_settle_all(c, CRITIC_REJECT, mem), mem, &again);
-    return check_settle_all(&again, CRITIC_REJECT, mem);
+    critic_parse(check_decide_all(c, CRITIC_REJECT, mem), mem, &again);
+    return check_decide_all(&again, CRITIC_REJECT, mem);
 }
 
 static inline const char *check_document(struct str source, struct arena *mem)
@@ -116,12 +116,12 @@ static inline const char *check_document(struct str source, struct arena *mem)
         return "spans are the whole source";
     if (plain != critic_is_plain(source))
         return "plain is what has only plain spans";
-    if (!str_eq(check_settle_all(&c, CRITIC_ACCEPT, mem), check_drop_comments(&c, true, mem)))
+    if (!str_eq(check_decide_all(&c, CRITIC_ACCEPT, mem), check_drop_comments(&c, true, mem)))
         return "accepting all leaves the accepted view";
-    if (!str_eq(check_settle_all(&c, CRITIC_REJECT, mem), check_drop_comments(&c, false, mem)))
+    if (!str_eq(check_decide_all(&c, CRITIC_REJECT, mem), check_drop_comments(&c, false, mem)))
         return "rejecting all leaves the base view";
-    if (!str_eq(critic_settle(&c, NULL, NULL, 0, mem), source))
-        return "settling nothing changes nothing";
+    if (!str_eq(critic_decide(&c, NULL, NULL, 0, mem), source))
+        return "deciding nothing changes nothing";
     return NULL;
 }
 

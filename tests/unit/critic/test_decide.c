@@ -18,7 +18,7 @@ static void done(void)
     mem = NULL;
 }
 
-TEST(test_settle__either_verdict_for_each_kind)
+TEST(test_decide__either_verdict_for_each_kind)
 {
     static const struct {
         const char *source, *accepted, *rejected;
@@ -34,27 +34,27 @@ TEST(test_settle__either_verdict_for_each_kind)
 
     for (size_t i = 0; i < countof(table); i++) {
         parse(table[i].source);
-        assert_str(critic_settle(&c, (size_t[]){1}, (enum critic_verdict[]){CRITIC_ACCEPT}, 1, mem),
+        assert_str(critic_decide(&c, (size_t[]){1}, (enum critic_verdict[]){CRITIC_ACCEPT}, 1, mem),
                    table[i].accepted);
-        assert_str(critic_settle(&c, (size_t[]){1}, (enum critic_verdict[]){CRITIC_REJECT}, 1, mem),
+        assert_str(critic_decide(&c, (size_t[]){1}, (enum critic_verdict[]){CRITIC_REJECT}, 1, mem),
                    table[i].rejected);
-        assert_str(critic_settle(&c, NULL, NULL, 0, mem), table[i].source);
+        assert_str(critic_decide(&c, NULL, NULL, 0, mem), table[i].source);
         done();
     }
 }
 
-TEST(test_settle__what_is_not_named_keeps_its_bytes)
+TEST(test_decide__what_is_not_named_keeps_its_bytes)
 {
     parse("{++a++} {--b--} {~~c~>d~~}");
-    assert_str(critic_settle(&c, (size_t[]){4, 0},
+    assert_str(critic_decide(&c, (size_t[]){4, 0},
                              (enum critic_verdict[]){CRITIC_REJECT, CRITIC_ACCEPT}, 2, mem),
                "a {--b--} c");
-    assert_str(critic_settle_as(&c, 4, STR("mine"), mem), "{++a++} {--b--} mine");
-    assert_str(critic_settle_as(&c, 0, STR(""), mem), " {--b--} {~~c~>d~~}");
+    assert_str(critic_decide_as(&c, 4, STR("mine"), mem), "{++a++} {--b--} mine");
+    assert_str(critic_decide_as(&c, 0, STR(""), mem), " {--b--} {~~c~>d~~}");
     done();
 }
 
-TEST(test_settle__the_list_says_what_and_where)
+TEST(test_decide__the_list_says_what_and_where)
 {
     struct critic_suggestion *s;
 
@@ -87,7 +87,7 @@ TEST(test_settle__the_list_says_what_and_where)
     done();
 }
 
-TEST(test_settle__contexts_are_short_and_whole_characters)
+TEST(test_decide__contexts_are_short_and_whole_characters)
 {
     struct critic_suggestion *s;
 

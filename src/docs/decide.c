@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding suggestions again, and settling those found in one go. */
-#include "docs/settle.h"
+/* Finds suggestions again, and decides those found in one go. */
+#include "docs/decide.h"
 
 #include <stdlib.h>
 
 #define COMMENT_MAX 4000 /* bytes */
 
-const char *settle_reason(enum settle_result result)
+const char *decide_reason(enum decide_result result)
 {
     static const char *const reasons[] = {
-        [SETTLE_DONE] = "done",
-        [SETTLE_GONE] = "suggestion no longer found in document",
-        [SETTLE_TWICE] = "suggestion overlaps another suggestion in this batch",
-        [SETTLE_TOGETHER] =
+        [DECIDE_DONE] = "done",
+        [DECIDE_GONE] = "suggestion no longer found in document",
+        [DECIDE_TWICE] = "suggestion overlaps another suggestion in this batch",
+        [DECIDE_TOGETHER] =
             ("decided alone, this would turn a suggestion beside it into code, or code "
              "into a suggestion; decide them together, or all at once"),
     };
@@ -25,17 +25,17 @@ static bool is_comment_text(struct str text)
            !memmem(text.p, text.n, "{>>", 3) && !memmem(text.p, text.n, "<<}", 3);
 }
 
-bool settle_check(const struct settle_request *r, struct error *err)
+bool decide_check(const struct decide_request *r, struct error *err)
 {
-    if (r->n == 0 || r->n > SETTLE_ITEMS_MAX)
-        return error_set(err, ERR_BAD_INPUT, "name 1 to %d suggestions", SETTLE_ITEMS_MAX);
-    if ((r->text.p || r->action == SETTLE_REPLY) && r->n != 1)
+    if (r->n == 0 || r->n > DECIDE_ITEMS_MAX)
+        return error_set(err, ERR_BAD_INPUT, "name 1 to %d suggestions", DECIDE_ITEMS_MAX);
+    if ((r->text.p || r->action == DECIDE_REPLY) && r->n != 1)
         return error_set(err, ERR_BAD_INPUT,
                          "a text goes with one suggestion; send them one by one");
-    if (r->action == SETTLE_REJECT && r->text.p)
+    if (r->action == DECIDE_REJECT && r->text.p)
         return error_set(err, ERR_BAD_INPUT,
                          "what is rejected takes no text; accept with a text, or reply");
-    if (r->action == SETTLE_REPLY && !(r->text.p && is_comment_text(r->text)))
+    if (r->action == DECIDE_REPLY && !(r->text.p && is_comment_text(r->text)))
         return error_set(err, ERR_BAD_INPUT,
                          "a comment is a text of at most %d bytes without CriticMarkup in it",
                          COMMENT_MAX);
@@ -49,12 +49,12 @@ struct found {
     size_t n;
 };
 
-static bool is_same(const struct critic_suggestion *s, const struct settle_item *item)
+static bool is_same(const struct critic_suggestion *s, const struct decide_item *item)
 {
     return str_eq(s->raw, item->raw);
 }
 
-static bool has_context(const struct critic_suggestion *s, const struct settle_item *item)
+static bool has_context(const struct critic_suggestion *s, const struct decide_item *item)
 {
     return item->before.p && item->after.p && str_eq(s->context_before, item->before) &&
            str_eq(s->context_after, item->after);
@@ -75,7 +75,7 @@ static const struct critic_suggestion *at_place(const struct found *f, int64_t f
     return low < f->n && (int64_t)f->list[low].from == from ? &f->list[low] : NULL;
 }
 
-static const struct critic_suggestion *find(const struct found *f, const struct settle_item *item)
+static const struct critic_suggestion *find(const struct found *f, const struct decide_item *item)
 {
     const struct critic_suggestion *s = at_place(f, item->from), *same = NULL, *fitting = NULL;
     size_t n_same = 0, n_fitting = 0;
@@ -98,10 +98,10 @@ static const struct critic_suggestion *find(const struct found *f, const struct 
     return n_same == 1 ? same : NULL;
 }
 
-/* Settling. */
+/* Deciding. */
 
 /* Behind the suggestion and the comments that follow it at once: the end of its thread. */
-static struct str reply(const struct settle_request *r, const struct critic *c, size_t span,
+static struct str reply(const struct decide_request *r, const struct critic *c, size_t span,
                         struct arena *mem)
 {
     struct str comment =
@@ -124,8 +124,8 @@ static struct str reply(const struct settle_request *r, const struct critic *c, 
     return fresh;
 }
 
-struct str settle(const struct settle_request *r, struct str source, struct arena *mem,
-                  enum settle_result *results)
+struct str suggestions_decide(const struct decide_request *r, struct str source, struct arena *mem,
+                              enum decide_result *results)
 {
     struct critic_suggestion *list;
     struct critic c;
@@ -139,59 +139,59 @@ struct str settle(const struct settle_request *r, struct str source, struct aren
 
     for (size_t i = 0; i < r->n; i++) {
         const struct critic_suggestion *s = find(&f, &r->items[i]);
-        results[i] = !s ? SETTLE_GONE : taken[s->span] ? SETTLE_TWICE : SETTLE_DONE;
-        if (results[i] != SETTLE_DONE)
+        results[i] = !s ? DECIDE_GONE : taken[s->span] ? DECIDE_TWICE : DECIDE_DONE;
+        if (results[i] != DECIDE_DONE)
             continue;
         taken[s->span] = true;
         spans[n] = s->span;
-        verdicts[n++] = r->action == SETTLE_REJECT ? CRITIC_REJECT : CRITIC_ACCEPT;
+        verdicts[n++] = r->action == DECIDE_REJECT ? CRITIC_REJECT : CRITIC_ACCEPT;
     }
     if (n == 0)
         return source;
-    if (r->action == SETTLE_REPLY)
+    if (r->action == DECIDE_REPLY)
         return reply(r, &c, spans[0], mem);
-    if (!critic_settles_cleanly(&c, spans, verdicts, n, r->text)) {
+    if (!critic_decides_cleanly(&c, spans, verdicts, n, r->text)) {
         for (size_t i = 0; i < r->n; i++)
-            if (results[i] == SETTLE_DONE)
-                results[i] = SETTLE_TOGETHER;
+            if (results[i] == DECIDE_DONE)
+                results[i] = DECIDE_TOGETHER;
         return source;
     }
     if (r->text.p)
-        return critic_settle_as(&c, spans[0], r->text, mem);
-    return critic_settle(&c, spans, verdicts, n, mem);
+        return critic_decide_as(&c, spans[0], r->text, mem);
+    return critic_decide(&c, spans, verdicts, n, mem);
 }
 
 /* As a change. */
 
-struct settle_change {
+struct decide_change {
     struct docs_change base;
     struct arena *mem;
-    struct settle_request request;
-    enum settle_result *results;
+    struct decide_request request;
+    enum decide_result *results;
 };
 
 static bool run(struct docs_change *base, struct str bytes, struct arena *mem, struct str *ret,
                 struct error *err unused_arg)
 {
-    struct settle_change *c = container_of(base, struct settle_change, base);
+    struct decide_change *c = container_of(base, struct decide_change, base);
 
-    *ret = settle(&c->request, bytes, mem, c->results);
+    *ret = suggestions_decide(&c->request, bytes, mem, c->results);
     return true;
 }
 
 static void change_free(struct docs_change *base)
 {
-    arena_free(container_of(base, struct settle_change, base)->mem);
+    arena_free(container_of(base, struct decide_change, base)->mem);
 }
 
-struct docs_change *settle_change_new(const struct settle_request *r)
+struct docs_change *decide_change_new(const struct decide_request *r)
 {
     struct arena *mem = arena_new(SIZE_MAX / 4);
-    struct settle_change *c = arena_new_of(mem, struct settle_change);
-    struct settle_item *items = arena_alloc(mem, r->n * sizeof(*items));
+    struct decide_change *c = arena_new_of(mem, struct decide_change);
+    struct decide_item *items = arena_alloc(mem, r->n * sizeof(*items));
 
     for (size_t i = 0; i < r->n; i++)
-        items[i] = (struct settle_item){
+        items[i] = (struct decide_item){
             .raw = arena_dup(mem, r->items[i].raw),
             .from = r->items[i].from,
             .before = arena_dup(mem, r->items[i].before),
@@ -207,7 +207,7 @@ struct docs_change *settle_change_new(const struct settle_request *r)
     return &c->base;
 }
 
-const enum settle_result *settle_change_results(const struct docs_change *base)
+const enum decide_result *decide_change_results(const struct docs_change *base)
 {
-    return container_of(base, struct settle_change, base)->results;
+    return container_of(base, struct decide_change, base)->results;
 }

@@ -80,7 +80,7 @@ size_t critic_suggestions(const struct critic *c, struct arena *mem, struct crit
     return n;
 }
 
-static struct str settled(const struct critic_span *span, enum critic_verdict verdict)
+static struct str decided(const struct critic_span *span, enum critic_verdict verdict)
 {
     switch (span->kind) {
     case CRITIC_PLAIN:
@@ -114,21 +114,21 @@ static struct str present(struct str s)
     return s.p ? s : STR("");
 }
 
-static struct str *settled_texts(const struct critic *c, const size_t *spans,
+static struct str *decided_texts(const struct critic *c, const size_t *spans,
                                  const enum critic_verdict *verdicts, size_t n, struct arena *mem)
 {
     struct str *texts = arena_zalloc(mem, (c->n + 1) * sizeof *texts);
 
     for (size_t i = 0; i < n; i++)
         if (spans[i] < c->n)
-            texts[spans[i]] = present(settled(&c->spans[spans[i]], verdicts[i]));
+            texts[spans[i]] = present(decided(&c->spans[spans[i]], verdicts[i]));
     return texts;
 }
 
-struct str critic_settle(const struct critic *c, const size_t *spans,
+struct str critic_decide(const struct critic *c, const size_t *spans,
                          const enum critic_verdict *verdicts, size_t n, struct arena *mem)
 {
-    return assemble(c, settled_texts(c, spans, verdicts, n, mem), mem);
+    return assemble(c, decided_texts(c, spans, verdicts, n, mem), mem);
 }
 
 /* Marks met in a text, one after the other, and compared with those of another. */
@@ -160,7 +160,7 @@ static bool follow(struct reading *whole, size_t at, struct str part, struct are
     return true;
 }
 
-/* A change that is not settled may stand in several marks, each as it was. */
+/* A change that is not decided may stand in several marks, each as it was. */
 static bool follow_raw(struct reading *whole, size_t at, size_t end)
 {
     for (; at < end; at = whole->piece.to)
@@ -187,11 +187,11 @@ static bool reads_alike(const struct critic *c, const struct str *texts, struct 
     return !next_mark(&whole);
 }
 
-bool critic_settles_cleanly(const struct critic *c, const size_t *spans,
+bool critic_decides_cleanly(const struct critic *c, const size_t *spans,
                             const enum critic_verdict *verdicts, size_t n, struct str text)
 {
     struct arena *mem = arena_new(SIZE_MAX);
-    struct str *texts = settled_texts(c, spans, verdicts, n, mem);
+    struct str *texts = decided_texts(c, spans, verdicts, n, mem);
     bool alike;
 
     if (text.p && n && spans[0] < c->n)
@@ -201,7 +201,7 @@ bool critic_settles_cleanly(const struct critic *c, const size_t *spans,
     return alike;
 }
 
-struct str critic_settle_as(const struct critic *c, size_t span, struct str text, struct arena *mem)
+struct str critic_decide_as(const struct critic *c, size_t span, struct str text, struct arena *mem)
 {
     struct str *texts = arena_zalloc(mem, (c->n + 1) * sizeof *texts);
 
