@@ -123,7 +123,7 @@ static bool drop(struct index *x, struct index_side *side, int64_t id, struct er
 }
 
 /* Ends what INDEX_SAVE began; a failure is undone and keeps its own words. */
-static bool settle(struct index *x, struct index_side *side, bool ok, struct error *err)
+static bool end_savepoint(struct index *x, struct index_side *side, bool ok, struct error *err)
 {
     struct error ignored;
 
@@ -143,7 +143,7 @@ bool index_put(struct index *x, const struct index_document *d, struct str accep
         return false;
     bool ok = run(x, side, INDEX_SAVE, err);
     if (ok)
-        ok = settle(x, side, put(x, side, d, accepted, err), err);
+        ok = end_savepoint(x, side, put(x, side, d, accepted, err), err);
     index_leave(side);
     return ok;
 }
@@ -159,7 +159,7 @@ bool index_remove(struct index *x, struct str folder, struct str path, struct er
     if (ok && id != 0) {
         ok = run(x, side, INDEX_SAVE, err);
         if (ok)
-            ok = settle(x, side, drop(x, side, id, err), err);
+            ok = end_savepoint(x, side, drop(x, side, id, err), err);
     }
     index_leave(side);
     return ok;
@@ -187,7 +187,7 @@ bool index_remove_folder(struct index *x, struct str folder, struct error *err)
         return false;
     bool ok = run(x, side, INDEX_SAVE, err);
     if (ok)
-        ok = settle(x, side, drop_folder(x, side, folder, err), err);
+        ok = end_savepoint(x, side, drop_folder(x, side, folder, err), err);
     index_leave(side);
     return ok;
 }

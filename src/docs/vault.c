@@ -4,9 +4,9 @@
  * looked at by its descriptor, never by its name again.  O_NONBLOCK because a FIFO without a writer
  * would hang the thread.
  *
- * A file that an editor is writing in place is half there for a moment.  Whoever reads one that is
- * younger than SETTLE_YOUNG_MS, or changes under the hand, waits a little and reads again.  That is
- * a courtesy; what publishing promises does not rest on it. */
+ * A file that an editor is writing in place is half there for a moment.  If a file is younger than
+ * YOUNG_MS, or changes while it is read, the reader waits a little and reads again.  Publishing
+ * does not rely on that. */
 #include "base/utf8.h"
 #include "crypto/hash.h"
 #include "docs/vault_impl.h"
@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SETTLE_YOUNG_MS 50
-#define SETTLE_MOST_MS 250
-#define SETTLE_STEP_MS 5
+#define YOUNG_MS 50
+#define YOUNG_WAIT_MAX_MS 250
+#define YOUNG_WAIT_STEP_MS 5
 #define OPEN_TRIES 16
 
 static void tell_open(struct vault *v, int fd, uint64_t flags)
@@ -219,7 +219,7 @@ static bool is_young(struct vault *v, const struct stat *st)
 {
     int64_t age = kernel_ms(CLOCK_REALTIME) - modified_ms(st);
 
-    return age >= 0 && age < SETTLE_YOUNG_MS && !is_own(v, st);
+    return age >= 0 && age < YOUNG_MS && !is_own(v, st);
 }
 
 /* One look at a file: what it held, and whether it kept still meanwhile. */
@@ -295,18 +295,18 @@ static void pause_ms(int64_t ms)
     nanosleep(&pause, NULL);
 }
 
-static bool look_settled(struct vault *v, int dir, const char *name, unsigned how, struct look *l,
-                         struct error *err)
+static bool look_until_still(struct vault *v, int dir, const char *name, unsigned how,
+                             struct look *l, struct error *err)
 {
     int64_t begin = kernel_ms(CLOCK_MONOTONIC), waited = 0;
 
     for (;; waited = kernel_ms(CLOCK_MONOTONIC) - begin) {
         if (!look_once(v, dir, name, l, err))
             return false;
-        bool cut = how & VAULT_READ_PATIENTLY && l->n == 0 && waited < SETTLE_YOUNG_MS;
-        if ((l->still && !cut && !is_young(v, &l->st)) || waited >= SETTLE_MOST_MS)
+        bool cut = how & VAULT_READ_PATIENTLY && l->n == 0 && waited < YOUNG_MS;
+        if ((l->still && !cut && !is_young(v, &l->st)) || waited >= YOUNG_WAIT_MAX_MS)
             return true;
-        pause_ms(SETTLE_STEP_MS);
+        pause_ms(YOUNG_WAIT_STEP_MS);
     }
 }
 
@@ -335,7 +335,8 @@ bool vault_read_at(struct vault *v, int dir, const char *name, unsigned how, str
                    struct vault_file *ret, struct error *err)
 {
     struct look look = {0};
-    bool ok = look_settled(v, dir, name, how, &look, err) && keep_look(&look, how, mem, ret, err);
+    bool ok =
+        look_until_still(v, dir, name, how, &look, err) && keep_look(&look, how, mem, ret, err);
 
     free(look.bytes);
     return ok;

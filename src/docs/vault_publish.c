@@ -211,9 +211,9 @@ static bool back(struct publish *p, const char *name, struct error *err)
 {
     struct held in_file = {.bytes = p->expected}, in_stage = hold(p, name), was;
     struct error why;
-    bool settled = false;
+    bool is_unchanged = false;
 
-    for (int i = 0; i < BACK_MAX && !settled; i++) {
+    for (int i = 0; i < BACK_MAX && !is_unchanged; i++) {
         if (!is_held(p, name, &in_stage))
             in_stage = hold(p, name);
         if (!exchange(p, name, &why)) {
@@ -225,8 +225,8 @@ static bool back(struct publish *p, const char *name, struct error *err)
             return stop(err);
         was = in_file;
         in_file = in_stage;
-        settled = is_held(p, name, &was);
-        in_stage = settled ? was : hold(p, name);
+        is_unchanged = is_held(p, name, &was);
+        in_stage = is_unchanged ? was : hold(p, name);
     }
     end_with(p, in_file.bytes);
     keep_staged(p, name, in_stage.bytes);

@@ -24,13 +24,13 @@
 #define XATTR_LIST_MAX 4096
 #define XATTR_VALUE_MAX 4096
 
-#define SETTLED_MS 1000 /* a file whose time is older tells by it when it is written to again */
+#define MTIME_TRUSTED_MS 1000 /* another write changes an mtime that is older than this */
 
 struct vault_staged {
     char name[VAULT_STAGE_NAME];
     uint8_t sha256[32]; /* of the text that was told last */
-    /* What it looked like then, when that is enough to know it by. */
-    bool is_settled;
+    /* Size and mtime then, if these are enough to notice another write. */
+    bool has_state;
     off_t size;
     struct timespec modified;
 };
@@ -213,7 +213,7 @@ void vault_stage_keep(struct vault *v, const char *name, const uint8_t sha256[32
         map_put(&v->staged, str_of(s->name), s);
     }
     memcpy(s->sha256, sha256, 32);
-    s->is_settled = false;
+    s->has_state = false;
     pthread_mutex_unlock(&v->lock);
 }
 
@@ -225,8 +225,8 @@ static void note_state(struct vault *v, const char *name, const struct stat *st)
     clock_gettime(CLOCK_REALTIME, &now);
     pthread_mutex_lock(&v->lock);
     struct vault_staged *s = map_get(&v->staged, str_of(name));
-    if (s && (now.tv_sec - st->st_mtim.tv_sec) * 1000 > SETTLED_MS) {
-        s->is_settled = true;
+    if (s && (now.tv_sec - st->st_mtim.tv_sec) * 1000 > MTIME_TRUSTED_MS) {
+        s->has_state = true;
         s->size = st->st_size;
         s->modified = st->st_mtim;
     }
@@ -237,7 +237,7 @@ static bool is_unchanged(struct vault *v, const char *name, const struct stat *s
 {
     pthread_mutex_lock(&v->lock);
     struct vault_staged *s = map_get(&v->staged, str_of(name));
-    bool same = s && s->is_settled && s->size == st->st_size &&
+    bool same = s && s->has_state && s->size == st->st_size &&
                 s->modified.tv_sec == st->st_mtim.tv_sec &&
                 s->modified.tv_nsec == st->st_mtim.tv_nsec;
     pthread_mutex_unlock(&v->lock);

@@ -60,8 +60,8 @@ static void assert_versions(const struct vault_published *done, const char *cons
 }
 
 /* The history has it all: nothing of it stays on disk. */
-static void settle(struct vault *v, const struct dir *d, const struct vault_published *done,
-                   struct arena *mem)
+static void release_staged(struct vault *v, const struct dir *d, const struct vault_published *done,
+                           struct arena *mem)
 {
     struct vault_version *late;
     size_t n;
@@ -113,7 +113,7 @@ TEST(test_vault_change__publishes_and_tells_both_versions)
     assert_versions(&f.done, (const char *[]){"text", "+text!"}, 2);
     assert_str(must_read(f.v, "doc.md", f.mem), "text!");
     assert_true(dir_has(&f.d, ".holdfast"));
-    settle(f.v, &f.d, &f.done, f.mem);
+    release_staged(f.v, &f.d, &f.done, f.mem);
     tear_down(&f);
 }
 
@@ -202,7 +202,7 @@ TEST(test_vault_change__is_made_again_on_what_a_person_saved_meanwhile)
         assert_int_equal(plan.calls, 2);
         assert_versions(&f.done, (const char *[]){"text", "theirs", "+text!", "+theirs!"}, 4);
         assert_str(must_read(f.v, "doc.md", f.mem), "theirs!");
-        settle(f.v, &f.d, &f.done, f.mem);
+        release_staged(f.v, &f.d, &f.done, f.mem);
         tear_down(&f);
     }
 }
@@ -218,7 +218,7 @@ TEST(test_vault_change__puts_their_save_back_where_the_change_does_not_apply)
         assert_int_equal(f.err.code, ERR_BAD_INPUT);
         assert_versions(&f.done, (const char *[]){"text", "theirs", "+text!", "theirs"}, 4);
         assert_str(must_read(f.v, "doc.md", f.mem), "theirs");
-        settle(f.v, &f.d, &f.done, f.mem);
+        release_staged(f.v, &f.d, &f.done, f.mem);
         tear_down(&f);
     }
 }
@@ -234,16 +234,16 @@ TEST(test_vault_change__gives_up_after_five_saves_and_the_last_one_is_the_file)
         set_up(&f, "0");
         assert_true(change(&f, &four));
         assert_str(must_read(f.v, "doc.md", f.mem), "4!");
-        settle(f.v, &f.d, &f.done, f.mem);
+        release_staged(f.v, &f.d, &f.done, f.mem);
         assert_false(change(&f, &five));
         assert_int_equal(f.err.code, ERR_CONFLICT);
         assert_str(must_read(f.v, "doc.md", f.mem), "5");
-        settle(f.v, &f.d, &f.done, f.mem);
+        release_staged(f.v, &f.d, &f.done, f.mem);
         /* The sixth is saved over our text, just before theirs goes back. */
         assert_false(change(&f, &six));
         assert_int_equal(f.err.code, ERR_CONFLICT);
         assert_str(must_read(f.v, "doc.md", f.mem), "6");
-        settle(f.v, &f.d, &f.done, f.mem);
+        release_staged(f.v, &f.d, &f.done, f.mem);
         tear_down(&f);
     }
 }
@@ -271,7 +271,7 @@ TEST(test_vault_change__tells_a_save_that_it_holds_when_the_document_is_deleted)
     assert_int_equal(f.err.code, ERR_NOT_FOUND);
     assert_versions(&f.done, (const char *[]){"text", "theirs", "+text!"}, 3);
     assert_false(dir_has(&f.d, "doc.md"));
-    settle(f.v, &f.d, &f.done, f.mem);
+    release_staged(f.v, &f.d, &f.done, f.mem);
     tear_down(&f);
 }
 
@@ -295,7 +295,7 @@ TEST(test_vault_change__is_refused_where_files_cannot_be_exchanged)
     assert_int_equal(f.err.code, ERR_UNAVAILABLE);
     assert_versions(&f.done, (const char *[]){"text", "theirs", "+text!", "theirs"}, 4);
     assert_str(must_read(f.v, "doc.md", f.mem), "theirs");
-    settle(f.v, &f.d, &f.done, f.mem);
+    release_staged(f.v, &f.d, &f.done, f.mem);
     tear_down(&f);
 }
 
@@ -387,7 +387,7 @@ TEST(test_vault_change__puts_back_a_save_that_is_no_document)
     assert_false(vault_change(f.v, STR("doc.md"), save_latin1, &f.d, f.mem, &f.done, &f.err));
     assert_int_equal(f.err.code, ERR_BAD_INPUT);
     assert_true(dir_holds(&f.d, "doc.md", STR("caf\xe9")));
-    settle(f.v, &f.d, &f.done, f.mem);
+    release_staged(f.v, &f.d, &f.done, f.mem);
     tear_down(&f);
 }
 
@@ -415,7 +415,7 @@ TEST(test_vault_late__tells_a_write_to_a_displaced_file_once)
     assert_int_equal(n, 1);
     assert_str(late[0].bytes, "latemore");
     close(editor);
-    settle(f.v, &f.d, &f.done, f.mem);
+    release_staged(f.v, &f.d, &f.done, f.mem);
     assert_str(must_read(f.v, "doc.md", f.mem), "text!");
     tear_down(&f);
 }
@@ -431,7 +431,7 @@ TEST(test_vault_held__tells_whether_somebody_has_a_displaced_file_open)
     assert_int_equal(vault_held(f.v, f.done.staged), VAULT_HELD);
     close(fd);
     assert_int_equal(vault_held(f.v, f.done.staged), VAULT_HELD_BY_NONE);
-    settle(f.v, &f.d, &f.done, f.mem);
+    release_staged(f.v, &f.d, &f.done, f.mem);
     assert_int_equal(vault_held(f.v, f.done.staged), VAULT_HELD_BY_NONE);
     tear_down(&f);
 }
@@ -457,7 +457,7 @@ TEST(test_vault_late__notices_a_write_to_a_file_that_was_still_for_long)
     assert_int_equal(n, 1);
     assert_str(late[0].bytes, "TEXT");
     close(fd);
-    settle(f.v, &f.d, &f.done, f.mem);
+    release_staged(f.v, &f.d, &f.done, f.mem);
     tear_down(&f);
 }
 
