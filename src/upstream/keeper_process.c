@@ -126,7 +126,7 @@ static void entry_close(struct entry *e)
 }
 
 /* The status pipe has ended: the child runs its program, or never will. */
-static void entry_settle(struct keeper_process *k, struct entry *e)
+static void entry_report_start(struct keeper_process *k, struct entry *e)
 {
     struct keeper_reply reply = {.news = KEEPER_STARTED, .id = e->id, .pid = e->child};
     bool started = e->child && e->failure.stage == KEEPER_STAGE_NONE;
@@ -151,7 +151,7 @@ static void entry_read_status(struct keeper_process *k, struct entry *e)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n != (ssize_t)sizeof(record))
-            entry_settle(k, e);
+            entry_report_start(k, e);
         else if (record.stage)
             e->failure = record;
         else
@@ -331,7 +331,7 @@ static void reaped(struct keeper_process *k, pid_t pid, int status)
         e->minder = 0;
         k->strays = true;
     } else {
-        entry_read_status(k, e); /* everybody who wrote there is dead: settles it */
+        entry_read_status(k, e); /* all writers are dead, so this reads to the end */
         e->child = 0;
         e->wait_status = status;
     }

@@ -451,7 +451,7 @@ static void send_initialized(struct link *l)
         link_end(l, &err);
         return;
     }
-    if (!l->up->ops->settle || !l->up->ops->settle(l))
+    if (!l->up->ops->prepare || !l->up->ops->prepare(l))
         link_opened(l);
 }
 
@@ -533,7 +533,7 @@ void link_up(struct link *l)
         return;
     }
     if (l->is_resumed) {
-        if (!l->up->ops->settle || !l->up->ops->settle(l))
+        if (!l->up->ops->prepare || !l->up->ops->prepare(l))
             link_opened(l);
         return;
     }

@@ -217,7 +217,7 @@ static void remote_close(struct link *l)
     struct remote_link *r = l->wire;
     list_each(&r->posts, n) post_drop(list_entry(n, struct post, node));
     say_goodbye(l);
-    loop_timer_free(r->settling);
+    loop_timer_free(r->listen_wait);
     free(r);
     l->wire = NULL;
 }
@@ -271,7 +271,7 @@ const struct upstream_ops upstream_remote = {
     .name = "http",
     .has_process = false,
     .open = remote_open,
-    .settle = remote_settle,
+    .prepare = remote_prepare,
     .send = remote_send,
     .abandon = remote_abandon,
     .close = remote_close,

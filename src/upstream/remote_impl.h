@@ -32,7 +32,7 @@ struct remote_link { /* link.wire */
     unsigned unanswered;  /* posts that nobody waits for: notifications and our responses */
     bool version_refused; /* once: a request was sent again with the version that was named */
     struct str endpoint;  /* of 2024: where messages are posted to; in the link's memory */
-    struct loop_timer *settling; /* opens the link; NULL: it does not listen */
+    struct loop_timer *listen_wait; /* opens the link; NULL: it does not listen */
 };
 
 enum post_role {
@@ -103,8 +103,8 @@ bool stream_may_resume(const struct post *post);
 void stream_again(struct post *post, bool failed);
 /* A link that will listen opens with its stream: servers put what they ask in the midst of a call
  * on the standalone stream too, and drop it when there is none.  False: it will not listen. */
-bool remote_settle(struct link *l);
-void remote_settled(struct link *l); /* there is a stream, or there will be none */
+bool remote_prepare(struct link *l);
+void remote_listen_done(struct link *l); /* there is a stream, or there will be none */
 void stream_listen(struct link *l);
 
 /* remote_sse.c */

@@ -368,7 +368,7 @@ static void on_done(void *arg, struct str body, const struct error *err, bool se
     if (post->is_initialized && post->link && !err && post->status / 100 == 2)
         stream_listen(post->link);
     else if (post->is_initialized && post->link)
-        remote_settled(post->link);
+        remote_listen_done(post->link);
     if (!post_is_open(post)) {
         post_free(post);
     } else if (!err && !post->is_stream && take_response(post, body)) {

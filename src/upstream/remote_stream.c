@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 
-#define SETTLE_MS 200      /* for the first head of a standalone stream, then calls go without it */
+#define LISTEN_WAIT_MS 200 /* for the first head of a standalone stream, then calls go without it */
 #define RETRY_LEAST_MS 100 /* after a connection on which nothing came */
 #define RETRY_MOST_MS (60 * 1000)
 #define BRIEF_MS 1000
@@ -51,7 +51,7 @@ static bool on_head(void *arg, const struct http_head *head)
     struct post *post = arg;
     post_begin_stream(post, head);
     if (post->role == POST_LISTEN)
-        remote_settled(post->link);
+        remote_listen_done(post->link);
     return post->is_stream;
 }
 
@@ -86,7 +86,7 @@ static void on_done(void *arg, struct str body unused_arg, const struct error *e
 
     post->call = NULL;
     if (post->role == POST_LISTEN)
-        remote_settled(post->link);
+        remote_listen_done(post->link);
     if (post->role == POST_RESUME && !post_is_open(post))
         post_free(post);
     else if (failed || post->is_stream)
@@ -175,31 +175,31 @@ static bool will_listen(const struct link *l)
     return l->era == MCP_LEGACY && wanted && !((struct remote_link *)l->wire)->endpoint.p;
 }
 
-static void on_settled(void *arg)
+static void on_listen_wait_over(void *arg)
 {
     struct link *l = arg;
     if (l->state == LINK_OPENING)
         link_opened(l);
 }
 
-bool remote_settle(struct link *l)
+bool remote_prepare(struct link *l)
 {
     struct remote_link *r = l->wire;
 
     if (!will_listen(l))
         return false;
-    r->settling = loop_timer_new(l->up->set->loop, on_settled, l);
-    loop_timer_start(r->settling, SETTLE_MS, 0);
+    r->listen_wait = loop_timer_new(l->up->set->loop, on_listen_wait_over, l);
+    loop_timer_start(r->listen_wait, LISTEN_WAIT_MS, 0);
     if (l->is_resumed) /* else after notifications/initialized */
         stream_listen(l);
     return true;
 }
 
-void remote_settled(struct link *l)
+void remote_listen_done(struct link *l)
 {
     struct remote_link *r = l->wire;
-    if (r->settling && l->state == LINK_OPENING)
-        loop_timer_start(r->settling, 0, 0);
+    if (r->listen_wait && l->state == LINK_OPENING)
+        loop_timer_start(r->listen_wait, 0, 0);
 }
 
 void stream_listen(struct link *l)

@@ -73,7 +73,7 @@ struct upstream_ops {
     void (*open)(struct link *l);
     /* The handshake is done.  True: the transport has something to prepare before the first call,
      * and link_opened() follows from the loop, soon.  NULL: nothing to prepare. */
-    bool (*settle)(struct link *l);
+    bool (*prepare)(struct link *l);
     /* p NULL for notifications.  Failures after this are reported by pending_fail(). */
     bool (*send)(struct link *l, struct pending *p, const struct outgoing *m, struct error *err);
     /* p was taken out of the ledger without an answer: drop its wire. */
@@ -157,8 +157,8 @@ struct upstreams {
     struct map watches;      /* server name → struct watch */
     unsigned watches_all;    /* listeners to every server */
     struct list watch_wants; /* struct watch_want */
-    struct loop_task settle;
-    bool settle_queued;
+    struct loop_task tell_watched;
+    bool tell_watched_queued;
 };
 
 #define LINK_KEY_WATCH "watch"

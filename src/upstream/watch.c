@@ -107,7 +107,7 @@ struct watcher {
 static unsigned announced(const struct upstream *u);
 
 /* Watched as well as it can be: listening, or there is nothing to wait for. */
-static bool is_settled(const struct upstream *u)
+static bool is_watched(const struct upstream *u)
 {
     const struct watcher *w = u->watcher;
     struct link *l;
@@ -119,49 +119,50 @@ static bool is_settled(const struct upstream *u)
     return l && (link_era(l) == MCP_LEGACY || w->is_acknowledged);
 }
 
-static bool all_settled(struct upstreams *s, struct str server)
+static bool all_watched(struct upstreams *s, struct str server)
 {
     list_each(&s->all, n)
     {
         struct upstream *u = list_entry(n, struct upstream, node);
-        if ((!server.p || str_eq(server, u->config->name)) && !is_settled(u))
+        if ((!server.p || str_eq(server, u->config->name)) && !is_watched(u))
             return false;
     }
     return true;
 }
 
-/* Something about a watch was decided: whoever waits for it is told at the end of the turn. */
-static void on_settle(struct loop_task *task)
+/* A watch began or failed.  At the end of the turn every waiter whose servers are watched is told.
+ * */
+static void on_tell_watched(struct loop_task *task)
 {
-    struct upstreams *s = container_of(task, struct upstreams, settle);
+    struct upstreams *s = container_of(task, struct upstreams, tell_watched);
     struct list wants;
 
-    s->settle_queued = false;
+    s->tell_watched_queued = false;
     list_init(&wants);
     list_move_all(&wants, &s->watch_wants);
     for (struct list *n = list_pop(&wants); n; n = list_pop(&wants)) {
         struct watch_want *w = list_entry(n, struct watch_want, node);
-        if (all_settled(s, w->server))
+        if (all_watched(s, w->server))
             w->done(w);
         else
             list_push(&s->watch_wants, &w->node);
     }
 }
 
-static void settle(struct upstreams *s)
+static void tell_watched_later(struct upstreams *s)
 {
-    if (s->settle_queued || list_empty(&s->watch_wants))
+    if (s->tell_watched_queued || list_empty(&s->watch_wants))
         return;
-    s->settle_queued = true;
-    s->settle.fn = on_settle;
-    loop_defer(s->loop, &s->settle);
+    s->tell_watched_queued = true;
+    s->tell_watched.fn = on_tell_watched;
+    loop_defer(s->loop, &s->tell_watched);
 }
 
 bool upstreams_watched(struct upstreams *s, struct str server, struct watch_want *w)
 {
     list_init(&w->node);
     w->server = server;
-    if (all_settled(s, server))
+    if (all_watched(s, server))
         return true;
     list_push(&s->watch_wants, &w->node);
     return false;
@@ -182,7 +183,7 @@ static void again_later(struct watcher *w)
     w->next_ms = now + (wait < AGAIN_LAST_MS ? wait : AGAIN_LAST_MS);
     w->failures++;
     w->was_lost = true;
-    settle(w->up->set);
+    tell_watched_later(w->up->set);
 }
 
 static unsigned announced(const struct upstream *u)
@@ -205,7 +206,7 @@ static bool on_news(struct pending *p, const struct mcp_message *m)
         }
     if (str_eq(m->method, STR("notifications/subscriptions/acknowledged"))) {
         w->is_acknowledged = true;
-        settle(w->up->set);
+        tell_watched_later(w->up->set);
     }
     return m->kind == MCP_NOTIFICATION;
 }
@@ -281,7 +282,7 @@ static void on_link(struct link_wait *wait, struct link *l, const struct error *
         w->up->catalog_stale |= announced(w->up);
     if (link_era(l) == MCP_MODERN && w->up->catalog)
         listen_on(w, l);
-    settle(w->up->set);
+    tell_watched_later(w->up->set);
 }
 
 static void open_watch(struct watcher *w)
@@ -362,5 +363,5 @@ void watch_is_deaf(struct link *l)
         return;
     u->watcher->deaf_since_ms = u->catalog->filled_ms;
     watch_stop(u);
-    settle(u->set);
+    tell_watched_later(u->set);
 }
