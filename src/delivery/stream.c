@@ -3,9 +3,9 @@
  * connection, which may be slow, gone, or another one by now.
  *
  * A stream is alive while one of these needs it: an owner, a connection, a kept event, or, for a
- * standalone one, the hope that its client comes back.  stream_settle() is asked whenever one of
- * them goes.  A forgotten stream (its transport ended) is a shell: it has no home, and sending on
- * it does nothing. */
+ * standalone one, the hope that its client comes back.  stream_free_if_unused() is asked whenever
+ * one of them goes.  A forgotten stream (its transport ended) is a shell: it has no home, and
+ * sending on it does nothing. */
 #include "delivery/stream_impl.h"
 
 #include "base/metric.h"
@@ -86,7 +86,7 @@ static void on_away(struct deadline *d)
     struct stream *st = container_of(d, struct stream, away);
 
     drop_events(st);
-    stream_settle(st);
+    stream_free_if_unused(st);
 }
 
 struct stream *stream_make(struct streams *s, struct transport *t, struct str request_id)
@@ -135,7 +135,7 @@ static void leave_home(struct stream *st)
     st->all = NULL;
 }
 
-void stream_settle(struct stream *st)
+void stream_free_if_unused(struct stream *st)
 {
     if (st->refs || st->conn || !list_empty(&st->events) || deadline_is_set(&st->away))
         return;
@@ -154,7 +154,7 @@ static void forget_stream(struct stream *st)
     drop_events(st);
     deadline_clear(&st->away);
     leave_home(st);
-    stream_settle(st);
+    stream_free_if_unused(st);
 }
 
 static void forget_home(struct stream_home *home)
@@ -229,7 +229,7 @@ void stream_unref(struct stream *st)
         if (st->conn)
             stream_conn_close(st->conn, false);
     }
-    stream_settle(st);
+    stream_free_if_unused(st);
 }
 
 void stream_attach(struct stream *st, struct http_request *r)
@@ -279,7 +279,7 @@ static void publish(struct stream *st, struct stream_text *text, enum stream_wei
     struct stream_event *e = stream_keep(st, text, weight);
     if (!st->conn || !stream_conn_write(st->conn, e))
         hold_back(st, e);
-    stream_keep_settle(st);
+    stream_keep_trim(st);
 }
 
 void stream_send(struct stream *st, struct str json, enum stream_weight weight)
@@ -309,7 +309,7 @@ void stream_finish(struct stream *st, struct str json, bool is_error)
     bool fits = st->conn && stream_conn_write(st->conn, e);
     if (st->conn)
         stream_conn_close(st->conn, !fits);
-    stream_keep_settle(st);
+    stream_keep_trim(st);
 }
 
 void stream_on_connected(struct stream *st, void (*fn)(void *arg, bool is_connected), void *arg)
@@ -377,7 +377,7 @@ size_t streams_broadcast(struct streams *s, bool (*wants)(void *arg, const struc
         stream_keep(st, text, STREAM_MUST);
         if (st->conn)
             stream_conn_write_later(st->conn);
-        stream_keep_settle(st);
+        stream_keep_trim(st);
         n++;
     }
     stream_text_unref(text);

@@ -168,7 +168,7 @@ static void on_gone(struct loop_task *task)
         http_stream_end(c->r);
     free(c);
     st->n_conns--;
-    stream_settle(st);
+    stream_free_if_unused(st);
 }
 
 static void report(struct stream *st, bool is_connected)

@@ -130,11 +130,11 @@ must_check bool stream_id_parse(struct streams *s, const struct transport *t, st
 /* stream_keep.c */
 struct stream_text *stream_text_new(struct streams *s, struct str json); /* one reference */
 void stream_text_unref(struct stream_text *text);
-/* The next event of st.  Others may be dropped for it, never itself: call stream_keep_settle() when
+/* The next event of st.  Others may be dropped for it, never itself: call stream_keep_trim() when
  * it has been written. */
 struct stream_event *stream_keep(struct stream *st, struct stream_text *text,
                                  enum stream_weight weight);
-void stream_keep_settle(struct stream *st); /* back within the budgets */
+void stream_keep_trim(struct stream *st); /* back within the budgets */
 /* `is_lost`: whoever resumes before it has to be told. */
 void stream_event_drop(struct stream_event *e, bool is_lost);
 
@@ -157,6 +157,6 @@ void stream_http_begin(struct http_request *r);
 /* stream.c */
 struct stream_home *stream_home_of(struct streams *s, const struct transport *t); /* or NULL */
 struct stream *stream_make(struct streams *s, struct transport *t, struct str request_id);
-void stream_settle(struct stream *st); /* frees it when nothing needs it any more */
+void stream_free_if_unused(struct stream *st); /* frees it when nothing needs it any more */
 
 #endif

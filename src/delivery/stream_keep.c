@@ -86,17 +86,17 @@ void stream_event_drop(struct stream_event *e, bool is_lost)
     free(e);
 }
 
-static void drop_and_settle(struct stream_event *e)
+static void drop_event(struct stream_event *e)
 {
     struct stream *st = e->stream;
 
     stream_event_drop(e, true);
-    stream_settle(st);
+    stream_free_if_unused(st);
 }
 
 static void on_old(struct deadline *d)
 {
-    drop_and_settle(container_of(d, struct stream_event, age));
+    drop_event(container_of(d, struct stream_event, age));
 }
 
 struct stream_event *stream_keep(struct stream *st, struct stream_text *text,
@@ -127,7 +127,7 @@ static struct stream_event *least_of(struct stream_home *home)
     return first ? list_entry(first, struct stream_event, in_home) : NULL;
 }
 
-void stream_keep_settle(struct stream *st)
+void stream_keep_trim(struct stream *st)
 {
     struct streams *all = st->all;
     struct stream_home *home = st->home;
@@ -136,9 +136,9 @@ void stream_keep_settle(struct stream *st)
 
     st->refs++; /* the home stays while it is looked at */
     while (home->kept_bytes > STREAM_KEPT_PER_TRANSPORT && (e = least_of(home)))
-        drop_and_settle(e);
+        drop_event(e);
     while (all->kept_bytes > STREAM_KEPT_IN_ALL && (oldest = deadline_first(&all->keep)))
-        drop_and_settle(container_of(oldest, struct stream_event, age));
+        drop_event(container_of(oldest, struct stream_event, age));
     st->refs--;
-    stream_settle(st);
+    stream_free_if_unused(st);
 }

@@ -466,8 +466,8 @@ static size_t feed(struct server_conn *c, struct str bytes)
     return at;
 }
 
-/* After `in` or the state changed. */
-static void settle(struct server_conn *c)
+/* Called after `in` or the state changed: frees an empty buffer, pauses reading if it is full. */
+static void update_reading(struct server_conn *c)
 {
     if (c->state == SERVER_CLOSED)
         return;
@@ -481,7 +481,7 @@ static void advance(struct server_conn *c)
     size_t used = feed(c, buf_str(&c->in));
 
     buf_consume(&c->in, used);
-    settle(c);
+    update_reading(c);
 }
 
 static void on_bytes(void *arg, struct str bytes)
@@ -498,7 +498,7 @@ static void on_bytes(void *arg, struct str bytes)
     if (likely(used == bytes.n))
         return;
     buf_add(&c->in, bytes.p + used, bytes.n - used);
-    settle(c);
+    update_reading(c);
 }
 
 static void on_later(struct loop_task *task)

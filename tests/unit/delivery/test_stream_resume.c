@@ -198,7 +198,7 @@ TEST(test_stream_resume__no_bit_of_an_id_can_be_changed_and_no_byte_added_or_lef
             memcpy(bad + cut + 1, id + cut, n - cut);
             assert_false(parses(&f, str_n(bad, n + 1)));
         }
-        stream_settle(st);
+        stream_free_if_unused(st);
     }
     teardown(&f);
 }
