@@ -346,7 +346,7 @@ static enum step_result begin(struct exchange *x, size_t at, bool enables, size_
     if (lane_write(x->sv->lanes, &c->job))
         return STEP_WAIT;
     undo(c);
-    session_toolsets_settled(x->session);
+    session_toolsets_write_done(x->session);
     return exchange_refuse(x, 503, -32000, "too much is waiting for the store; try again shortly");
 }
 
@@ -379,7 +379,7 @@ static enum step_result check_stored(struct toolset_change *c)
     return exchange_refuse(x, 503, -32000, "the store cannot write right now; try again shortly");
 }
 
-static void settle(struct exchange *x)
+static void apply_stored(struct exchange *x)
 {
     struct session *s = x->session;
     const struct toolset_change *c = x->toolset_change;
@@ -418,13 +418,13 @@ static enum step_result finish(struct exchange *x)
     struct toolset_change *c = x->toolset_change;
 
     enum step_result stored = check_stored(c);
-    session_toolsets_settled(x->session);
+    session_toolsets_write_done(x->session);
     if (stored != STEP_NEXT)
         return STEP_REPLY;
     /* What one before took back may have been stored with this. */
     if (!x->session->toolset_writes && !str_eq(x->session->toolsets, c->patch.toolsets))
         session_take_toolsets(x->session, c->patch.toolsets);
-    settle(x);
+    apply_stored(x);
     profile_tool_note(x, "ok");
     tell_changed(x);
     if (!c->enables)

@@ -200,13 +200,13 @@ void registry_touch(struct registry_call *c, const struct session_row *row, bool
     fresh_touch(c->home->fresh, fresh_name_of(whose, row->id), by_event);
 }
 
-/* How a row reads now, and until when. */
-static int64_t settle(struct session_row *row, int64_t idle_ms)
+/* Sets the status that the row has now.  Returns the time until which it is valid. */
+static int64_t apply_status(struct session_row *row, int64_t idle_ms)
 {
     int64_t now = clock_life_ms(), until, due = session_refresh_due_ms(row);
 
-    session_row_settle(row, now);
-    session_row_settle_idle(row, now, idle_ms);
+    session_row_apply_expiry(row, now);
+    session_row_apply_idle(row, now, idle_ms);
     if (row->status != SESSION_ACTIVE && row->status != SESSION_IDLE)
         return INT64_MAX;
     until = row->expires_ms ? row->expires_ms : INT64_MAX;
@@ -220,7 +220,7 @@ static void write_json(struct cached_row *k, int64_t idle_ms)
     struct session_row row = k->row;
     struct js_writer w;
 
-    k->valid_ms = settle(&row, idle_ms);
+    k->valid_ms = apply_status(&row, idle_ms);
     k->idle_ms = idle_ms;
     buf_reset(&k->json);
     js_begin(&w, &k->json);
@@ -232,7 +232,7 @@ static void write_json(struct cached_row *k, int64_t idle_ms)
 static void show(struct registry_call *c, struct cached_row *k)
 {
     c->found = k->row;
-    settle(&c->found, c->idle_ms);
+    apply_status(&c->found, c->idle_ms);
     c->row = &c->found;
     if (!k->json.n || k->idle_ms != c->idle_ms || clock_life_ms() >= k->valid_ms)
         write_json(k, c->idle_ms);
@@ -248,7 +248,7 @@ static void show_own(struct registry_call *c)
     char tag[SESSION_TAG_TEXT];
 
     c->found = *c->read_row;
-    settle(&c->found, c->idle_ms);
+    apply_status(&c->found, c->idle_ms);
     c->row = &c->found;
     buf_init(&out, ROW_BYTES);
     js_begin(&w, &out);

@@ -64,7 +64,7 @@ void registry_context(struct registry *r, struct registry_call *c)
     find_both(c);
 }
 
-static void put_settled(struct registry_call *c);
+static void put_done(struct registry_call *c);
 
 static void put(struct registry_call *c, struct str document, int64_t version)
 {
@@ -82,7 +82,7 @@ static void put(struct registry_call *c, struct str document, int64_t version)
     };
     c->ops[0] =
         (struct store_op){.kind = OP_CONTEXT_PUT, .who = c->who, .context = &c->new_context};
-    registry_write(c, 1, put_settled);
+    registry_write(c, 1, put_done);
 }
 
 static void change_found(struct registry_call *c);
@@ -100,7 +100,7 @@ static bool may_try_again(struct registry_call *c)
     return false;
 }
 
-static void put_settled(struct registry_call *c)
+static void put_done(struct registry_call *c)
 {
     registry_touch(c, c->row, false);
     if (c->result == REGISTRY_STALE && c->flag && may_try_again(c)) {

@@ -30,7 +30,7 @@ void registry_touch(struct registry_call *c, const struct session_row *row, bool
 void registry_remember(struct registry_call *c, const struct session_row *row);
 /* Waits for the fold, if one is due, then calls c->next from the loop, or at once. */
 void registry_after_fold(struct registry_call *c, struct str name);
-/* Hands the ops to the write lane; then `settled` with the verdicts' meaning in c->result. */
-void registry_write(struct registry_call *c, size_t n, void (*settled)(struct registry_call *c));
+/* Hands the ops to the write lane; then `written` with the verdicts' meaning in c->result. */
+void registry_write(struct registry_call *c, size_t n, void (*written)(struct registry_call *c));
 
 #endif

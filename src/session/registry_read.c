@@ -29,8 +29,8 @@ static bool run_list(struct read_job *job, struct store *store)
     if (!store_sessions_page(store, c->who, &c->filter, c->limit, c->mem, &rows, &c->n, &job->err))
         return false;
     for (size_t i = 0; i < c->n; i++) {
-        session_row_settle(&rows[i], c->filter.now_ms);
-        session_row_settle_idle(&rows[i], c->filter.now_ms, c->filter.idle_ms);
+        session_row_apply_expiry(&rows[i], c->filter.now_ms);
+        session_row_apply_idle(&rows[i], c->filter.now_ms, c->filter.idle_ms);
     }
     c->rows = rows;
     return true;

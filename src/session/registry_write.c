@@ -39,9 +39,9 @@ static void on_written(struct write_job *job)
     c->next(c);
 }
 
-void registry_write(struct registry_call *c, size_t n, void (*settled)(struct registry_call *c))
+void registry_write(struct registry_call *c, size_t n, void (*written)(struct registry_call *c))
 {
-    c->next = settled;
+    c->next = written;
     if (c->once) {
         c->ops[n - 1].required = true;
         c->ops[n++] = (struct store_op){
@@ -52,19 +52,19 @@ void registry_write(struct registry_call *c, size_t n, void (*settled)(struct re
         registry_fail(c, "too much is waiting for the store; try again shortly");
 }
 
-/* The change was decided: whatever came of it, what is held of the row may be old. */
-static void settle_plain(struct registry_call *c)
+/* The store has answered.  Whatever it said, a cached copy of the row may be old. */
+static void change_done(struct registry_call *c)
 {
     registry_touch(c, c->row, false);
     c->done(c);
 }
 
 static void begin(struct registry_call *c, struct store_op op,
-                  void (*settled)(struct registry_call *c))
+                  void (*written)(struct registry_call *c))
 {
     op.who = c->who;
     c->ops[0] = op;
-    registry_write(c, 1, settled);
+    registry_write(c, 1, written);
 }
 
 /* Is the context that a session is to have one of the tenant's? */
@@ -170,7 +170,7 @@ static void patch_now(struct registry_call *c)
     c->change.id = c->row->id;
     c->change.version = c->number;
     begin(c, (struct store_op){.kind = OP_SESSION_PATCH, .session = &c->change, .fields = c->limit},
-          settle_plain);
+          change_done);
 }
 
 static void patch_found(struct registry_call *c)
@@ -229,7 +229,7 @@ static void used(struct registry_call *c)
 {
     if (c->result == REGISTRY_OK)
         sessions_moved(c->home->config.sessions, c->row->tenant, c->row->id, &c->change);
-    settle_plain(c);
+    change_done(c);
 }
 
 static void use_found(struct registry_call *c)

@@ -381,7 +381,7 @@ void session_change_toolsets(struct session *s, struct str toolsets)
     toolsets_move(s);
 }
 
-void session_toolsets_settled(struct session *s)
+void session_toolsets_write_done(struct session *s)
 {
     s->toolset_writes--;
     toolsets_move(s);

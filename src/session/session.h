@@ -144,10 +144,10 @@ void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str lin
 
 /* Other toolsets are enabled in it (absent: none); copied.  In memory: it is what the store has. */
 void session_take_toolsets(struct session *s, struct str toolsets);
-/* The same, and handed to the store now; each is followed by one session_toolsets_settled(). */
+/* The same, and handed to the store now; each is followed by one session_toolsets_write_done(). */
 void session_change_toolsets(struct session *s, struct str toolsets);
 /* The store has answered; where it has refused, the caller has undone the change by then. */
-void session_toolsets_settled(struct session *s);
+void session_toolsets_write_done(struct session *s);
 /* How often one of these two was called.  What was read of a session's row before such a move, or
  * while the store is about to answer, may be older than what is in memory. */
 uint64_t sessions_toolset_moves(const struct sessions *s);

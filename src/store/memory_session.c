@@ -239,7 +239,7 @@ struct session_row *mem_session_copy(const struct session_row *row, struct arena
         return NULL;
     struct session_row *copy = arena_new_of(mem, struct session_row);
     *copy = *row;
-    session_row_settle(copy, clock_life_ms());
+    session_row_apply_expiry(copy, clock_life_ms());
     mem_copy_texts(mem, copy, session_texts, countof(session_texts));
     return copy;
 }
@@ -299,7 +299,7 @@ static bool page_shows(const struct session_filter *f, const struct session_row 
         return false;
     if (f->client_type.p && (!row->client_type.p || !str_eq(row->client_type, f->client_type)))
         return false;
-    session_row_settle_idle(&seen, f->now_ms, f->idle_ms);
+    session_row_apply_idle(&seen, f->now_ms, f->idle_ms);
     return f->statuses == 0 || f->statuses & 1U << seen.status;
 }
 
@@ -332,7 +332,7 @@ bool mem_sessions_page(struct store *store, const struct principal *who,
 static void totals_add(struct session_totals *t, const struct session_row *row, int64_t now_ms)
 {
     struct session_row seen = *row;
-    session_row_settle(&seen, now_ms);
+    session_row_apply_expiry(&seen, now_ms);
     int64_t end_ms = seen.terminated_ms ? seen.terminated_ms : seen.last_activity_ms;
     double minutes = (double)(end_ms - seen.created_ms) / 60000.0;
     t->active_sessions += session_row_is_live(row, now_ms);
@@ -422,7 +422,7 @@ struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_what *
         row->version++;
     }
     for (; done.expired < what->batch && (row = first_past(s, now_ms)); done.expired++) {
-        session_row_settle(row, now_ms);
+        session_row_apply_expiry(row, now_ms);
         row->version++;
         if (what->ret_lived_ms)
             what->ret_lived_ms[done.expired] = row->terminated_ms - row->created_ms;

@@ -441,7 +441,7 @@ bool pg_sealed_page(struct store *s, struct str after, unsigned limit, struct ar
 bool pg_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                 struct change_row **ret_rows, size_t *ret_n, struct error *err);
 /* postgres_read.c */
-/* In the order of SESSION_COLUMNS; settled. */
+/* In the order of SESSION_COLUMNS; expiry is applied. */
 pg_reader pg_read_session, pg_read_link;
 bool pg_sessions_find(struct store *s, struct session_find *finds, size_t n, struct error *err);
 bool pg_session_by_handle(struct store *s, const struct principal *who, struct str handle,

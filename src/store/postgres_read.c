@@ -43,7 +43,7 @@ bool pg_read_session(struct pg_row *r, void *to, struct error *err)
     row->version = pg_get_int(r);
     row->toolsets = pg_get_bytes(r);
     row->sealed_context = pg_get_bytes(r);
-    session_row_settle(row, clock_life_ms());
+    session_row_apply_expiry(row, clock_life_ms());
     return true;
 }
 

@@ -71,10 +71,11 @@ bool session_row_is_live(const struct session_row *row, int64_t now_ms);
  * handle came back stops counting after this long without use, and counts again when it is used. */
 #define SESSION_PROMOTED_IDLE_MS (INT64_C(30) * 60 * 1000)
 bool session_row_counts(const struct session_row *row, int64_t now_ms);
-/* What a reader must see: a live status past its end reads as expired at that end. */
-void session_row_settle(struct session_row *row, int64_t now_ms);
-/* And, for who shows it: active or idle by its last use, whatever was persisted. */
-void session_row_settle_idle(struct session_row *row, int64_t now_ms, int64_t idle_ms);
+/* Sets a live status past its end to expired, as every reader must see it. */
+void session_row_apply_expiry(struct session_row *row, int64_t now_ms);
+/* The same, and sets active or idle by the last use, whatever was stored.  For rows that are shown.
+ * */
+void session_row_apply_idle(struct session_row *row, int64_t now_ms, int64_t idle_ms);
 
 struct transport_row {
     uint8_t id_hash[32]; /* SHA-256 of the Mcp-Session-Id */

@@ -39,7 +39,7 @@ static bool read_session(struct sq_row *r, void *to, struct error *err)
     row->version = sq_get_int(r);
     row->toolsets = sq_get_bytes(r);
     row->sealed_context = sq_get_bytes(r);
-    session_row_settle(row, clock_life_ms());
+    session_row_apply_expiry(row, clock_life_ms());
     return true;
 }
 

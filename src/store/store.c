@@ -62,7 +62,7 @@ bool session_row_counts(const struct session_row *row, int64_t now_ms)
            !(is_promoted && row->last_activity_ms <= now_ms - SESSION_PROMOTED_IDLE_MS);
 }
 
-void session_row_settle(struct session_row *row, int64_t now_ms)
+void session_row_apply_expiry(struct session_row *row, int64_t now_ms)
 {
     if (row->status == SESSION_EXPIRED || row->status == SESSION_TERMINATED ||
         session_row_is_live(row, now_ms))
@@ -72,9 +72,9 @@ void session_row_settle(struct session_row *row, int64_t now_ms)
     row->termination_reason = STR("expired");
 }
 
-void session_row_settle_idle(struct session_row *row, int64_t now_ms, int64_t idle_ms)
+void session_row_apply_idle(struct session_row *row, int64_t now_ms, int64_t idle_ms)
 {
-    session_row_settle(row, now_ms);
+    session_row_apply_expiry(row, now_ms);
     if (row->status == SESSION_ACTIVE || row->status == SESSION_IDLE)
         row->status = idle_ms > 0 && row->last_activity_ms + idle_ms <= now_ms ? SESSION_IDLE
                                                                                : SESSION_ACTIVE;

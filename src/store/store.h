@@ -259,7 +259,7 @@ int chain_head_order(const void *a, const void *b); /* for qsort(): by writer, t
 /* Which sessions a list shows; zero and absent members do not filter. */
 struct session_filter {
     struct str before; /* a row id: those older than it */
-    unsigned statuses; /* 1 << enum session_status, as settled at now_ms; 0: all */
+    unsigned statuses; /* 1 << enum session_status, as of now_ms; 0: all */
     struct str client_type;
     int64_t now_ms, idle_ms; /* by which active, idle and expired are told apart */
 };
@@ -342,8 +342,8 @@ must_check bool store_write(struct store *s, struct store_op *ops, size_t n, str
 
 /* Reads.  Rows and their spans are allocated in `mem`; *ret_row is NULL when there is none
  * (absence, foreign ownership alike), untouched on failure.  Sessions are seen as
- * session_row_settle() leaves them; an ended transport and an undelivered result past its end read
- * as none. */
+ * session_row_apply_expiry() leaves them; an ended transport and an undelivered result past its end
+ * read as none. */
 must_check bool store_session_by_handle(struct store *s, const struct principal *who,
                                         struct str handle, struct arena *mem,
                                         struct session_row **ret_row, struct error *err);

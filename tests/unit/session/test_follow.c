@@ -283,7 +283,7 @@ TEST(test_follow__toolsets_of_another_node_are_taken_over_and_those_known_are_no
     struct session *changed = resident(&r, "default", "user:2");
     struct session *other = resident(&r, "default", "user:3");
     session_change_toolsets(own, STR("read,write"));
-    session_toolsets_settled(own);
+    session_toolsets_write_done(own);
     session_take_toolsets(changed, STR("read"));
     ends(&r, 1, CHANGE_SESSION_TOOLSETS, STR("default"), own->id);
     ends(&r, 2, CHANGE_SESSION_TOOLSETS, STR("b"), other->id); /* another's of the same id */
@@ -312,16 +312,16 @@ static void move_first(void *arg, struct str tenant, struct str id)
     struct racing *race = container_of(arg, struct racing, r);
     (void)tenant, (void)id;
     session_change_toolsets(race->moved, STR("mine"));
-    session_toolsets_settled(race->moved);
+    session_toolsets_write_done(race->moved);
 }
 
-static void then_settle(void *arg, struct transport *t)
+static void then_write_done(void *arg, struct transport *t)
 {
     struct racing *race = container_of(arg, struct racing, r);
     assert_true(str_eq(race->moved->toolsets, STR("mine")));
     assert_true(str_eq(race->moving->toolsets, STR("mine")));
     assert_int_equal(race->r.told, 0);
-    session_toolsets_settled(race->moving);
+    session_toolsets_write_done(race->moving);
     race->r.store.toolsets = STR("mine,theirs");
     transport_forget(t);
 }
@@ -330,7 +330,7 @@ TEST(test_follow__toolsets_that_are_changed_here_meanwhile_are_read_again)
 {
     struct racing race = {.r = {.wanted = 2,
                                 .on_ended = move_first,
-                                .on_transport = then_settle,
+                                .on_transport = then_write_done,
                                 .on_toolsets = on_toolsets,
                                 .store.toolsets = STR("theirs")}};
     struct rig *r = &race.r;
@@ -347,7 +347,7 @@ TEST(test_follow__toolsets_that_are_changed_here_meanwhile_are_read_again)
     ends(r, 2, CHANGE_SESSION_TOOLSETS, STR("default"), race.moved->id);
     ends(r, 3, CHANGE_SESSION_TOOLSETS, STR("default"), race.moving->id);
     ends(r, 4, CHANGE_SESSION_TOOLSETS, STR("default"), race.moving->id);
-    ends(r, 5, CHANGE_TRANSPORT_ENDED, STR("default"), str_of(name)); /* then_settle() */
+    ends(r, 5, CHANGE_TRANSPORT_ENDED, STR("default"), str_of(name)); /* then_write_done() */
     loop_run(r->loop);
     assert_true(str_eq(race.moved->toolsets, STR("mine,theirs")));
     assert_true(str_eq(race.moving->toolsets, STR("mine,theirs")));

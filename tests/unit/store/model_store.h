@@ -40,7 +40,7 @@ static inline bool model_read(struct store *s, const struct principal *who, bool
         (who->tenant_wide || str_eq(who->owner, m->row->owner))) {
         row = arena_new_of(mem, struct session_row);
         *row = *m->row;
-        session_row_settle(row, clock_life_ms());
+        session_row_apply_expiry(row, clock_life_ms());
     }
     model_at(m, AFTER_READ);
     *ret_row = row;
