@@ -307,8 +307,8 @@ static bool replace_value(struct walk *w, size_t from, size_t n, enum key_class 
     return true;
 }
 
-/* A word of the names stands at `at`: is it inside the name of a member?  true: it was, and that is
- * settled. */
+/* A word of the names stands at `at`: is it inside the name of a member?  true: it was, and the
+ * member is done. */
 static bool take_member(struct walk *w, size_t at)
 {
     size_t quote = next_quote(w, at);

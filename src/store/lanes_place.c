@@ -24,7 +24,7 @@
 #define BUSY_SHARE 5           /* percent of the time that the lane runs when it has much to do */
 #define WAIT_SHARE 66          /* percent that they wait when they are in each other's way */
 #define HOLD_US (10 * 1000000) /* then the scheduler may choose another processor for them */
-#define SETTLED_US 1000000
+#define TOGETHER_STABLE_US 1000000
 #define REST_FIRST_US 1000000
 #define REST_MOST_US (64 * REST_FIRST_US)
 
@@ -104,7 +104,7 @@ void place_init(struct place *p, pid_t loop, int64_t now_us)
 /* It doubles only as long as coming together harms at once. */
 static void rest_after(struct place *p, int64_t now_us)
 {
-    if (now_us - p->since_us > SETTLED_US)
+    if (now_us - p->since_us > TOGETHER_STABLE_US)
         p->rest_us = REST_FIRST_US;
     p->not_before_us = now_us + p->rest_us;
     p->rest_us = p->rest_us * 2 > REST_MOST_US ? REST_MOST_US : p->rest_us * 2;

@@ -96,7 +96,7 @@ static size_t open_page(const struct memory_store *s, const struct event_filter 
     size_t n = 0;
     for (size_t i = 0; i < s->n_events; i++)
         open_set_note(&open, &s->events[i].row);
-    open_set_settle(&open, f);
+    open_set_filter(&open, f);
     for (size_t i = 0; i < open.n_opened && n < limit; i++) {
         const struct event_row *e = event_by_id(s, open.opened[i]);
         if (event_filter_matches(f, e))

@@ -73,7 +73,7 @@ static const struct store_ops postgres_ops = {
 };
 
 /* Up to the newest schema, or for those who must not a check that it is there already. */
-static bool settle_schema(struct pg_store *s, struct error *err)
+static bool migrate_or_check(struct pg_store *s, struct error *err)
 {
     struct migrations known;
     struct arena *mem = arena_new(1 << 20);
@@ -160,7 +160,7 @@ bool store_open_postgres(const struct store_config *config, struct store **ret, 
     struct pg_store *s = NULL;
     if (!pg_open_server(config, &s, err))
         return false;
-    if (!settle_schema(s, err)) {
+    if (!migrate_or_check(s, err)) {
         pg_close(&s->base);
         return false;
     }

@@ -263,9 +263,9 @@ static bool connect_on_time(struct pg_store *s, struct error *err)
     }
 }
 
-/* How every connection of ours behaves.  The server gives up a little before we do, so that it
- * rarely works on for nobody. */
-static bool settle(struct pg_store *s, struct error *err)
+/* Sets the options of a connection.  The server times out a little before we do, so that it rarely
+ * works on a statement that nobody waits for. */
+static bool set_session_options(struct pg_store *s, struct error *err)
 {
     char sql[1024];
     long long most_ms = s->deadline_ms - s->deadline_ms / 10;
@@ -348,7 +348,7 @@ static bool connect_now(struct pg_store *s, struct error *err)
         return false;
     if (pq.setnonblocking(s->conn, 1) != 0)
         return pg_away(s, pq.error_message(s->conn), err);
-    return settle(s, err) && end_lost(s, err);
+    return set_session_options(s, err) && end_lost(s, err);
 }
 
 static void back_off(struct pg_store *s)

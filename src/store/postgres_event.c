@@ -335,7 +335,7 @@ static bool open_page(struct page *g, struct error *err)
     struct open_set open = {0};
     bool ok = gather_open(g, &open, err);
     if (ok) {
-        open_set_settle(&open, g->f);
+        open_set_filter(&open, g->f);
         ok = read_open(g, &open, err);
     }
     open_set_release(&open);

@@ -591,7 +591,7 @@ static const struct store_ops sqlite_ops = {
 };
 
 /* Up to the newest schema, or for readers a check that it is there already. */
-static bool settle_schema(struct sqlite_store *s, struct error *err)
+static bool migrate_or_check(struct sqlite_store *s, struct error *err)
 {
     struct migrations known;
     struct arena *mem = arena_new(1 << 20);
@@ -644,7 +644,7 @@ bool store_open_sqlite(const struct store_config *config, struct store **ret, st
     struct sqlite_store *s = NULL;
     if (!sq_open_file(config, &s, err))
         return false;
-    if (!settle_schema(s, err)) {
+    if (!migrate_or_check(s, err)) {
         sq_close(&s->base);
         return false;
     }

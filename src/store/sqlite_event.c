@@ -331,7 +331,7 @@ static bool open_page(struct sqlite_store *s, const struct event_filter *f, unsi
         return false;
     bool ok = sq_tails_walk(s, note_unfolded, &open, err) && add_folded(s, &open, err);
     if (ok) {
-        open_set_settle(&open, f);
+        open_set_filter(&open, f);
         ok = read_open(s, f, &open, limit, mem, rows, n, err);
     }
     sq_end_read(s);

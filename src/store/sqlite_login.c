@@ -109,8 +109,8 @@ static bool find_refusal(struct sq_batch *batch, struct store_op *op, struct err
     return true;
 }
 
-/* Failures are forgotten, and there are not too many. */
-static bool settle_user(struct sq_batch *batch, const struct store_op *op, struct error *err)
+/* Clears the counted failures of the user, and deletes logins past the limit. */
+static bool clear_and_prune(struct sq_batch *batch, const struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_LOGIN_CLEAR, err);
     if (!st)
@@ -149,7 +149,8 @@ bool sq_login_create(struct sq_batch *batch, struct store_op *op, struct error *
     sq_text(&b, l->password);
     if (!sq_run_verdict(batch->s, st, op, VERDICT_DUPLICATE, err))
         return false;
-    return op->verdict == VERDICT_OK ? settle_user(batch, op, err) : find_refusal(batch, op, err);
+    return op->verdict == VERDICT_OK ? clear_and_prune(batch, op, err)
+                                     : find_refusal(batch, op, err);
 }
 
 static bool revoke(struct sq_batch *batch, const struct login_row *l, struct store_op *op,

@@ -46,23 +46,23 @@
     " - last_activity_at, max(expires_at, created_at + " longest ")) ELSE expires_at END, "        \
     "last_activity_at = max(last_activity_at, " at ") "
 /* The bit of a session's status as it is at ?7, idle after ?8. */
-#define SETTLED                                                                                    \
+#define STATUS_BIT                                                                                 \
     "CASE WHEN status = 'terminated' THEN 8 WHEN status = 'expired' OR " PAST(                     \
         "?7") " THEN 4 WHEN ?8 > 0 AND last_activity_at + ?8 <= ?7 THEN 2 ELSE 1 END"
 _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
                    1 << SESSION_IDLE == 2 && 1 << SESSION_ACTIVE == 1,
-               "SETTLED spells the statuses as their bits");
+               "STATUS_BIT spells the statuses as their bits");
 #define PAGE_OF(index, owner_)                                                                     \
     "SELECT " SESSION_COLUMNS " FROM edge_mcp_sessions INDEXED BY " index                          \
     " WHERE tenant_id = ?1 AND " owner_ " AND id < ?3 AND (?5 IS NULL OR client_type = ?5) "       \
-    "AND (?6 = 0 OR ?6 & " SETTLED ") "
+    "AND (?6 = 0 OR ?6 & " STATUS_BIT ") "
 #define PAGE_END "ORDER BY id DESC LIMIT ?4"
 /* Those that ended, and those that passed their end unnoticed: each newest first by an index of its
  * own. */
 #define PAGE_ROWS(index, owner_, which)                                                            \
     "SELECT * FROM (SELECT rowid FROM edge_mcp_sessions INDEXED BY " index                         \
     " WHERE tenant_id = ?1 AND " owner_ " AND id < ?3 AND (?5 IS NULL OR client_type = ?5) "       \
-    "AND ?6 & " SETTLED " AND " which " ORDER BY id DESC LIMIT ?4)"
+    "AND ?6 & " STATUS_BIT " AND " which " ORDER BY id DESC LIMIT ?4)"
 #define ENDED_PAGE(index, owner_)                                                                  \
     SESSIONS                                                                                       \
     "WHERE rowid IN (" PAGE_ROWS(index, owner_, ENDED) " UNION ALL " PAGE_ROWS(                    \

@@ -95,8 +95,8 @@ static const sqlite3_io_methods *methods(sqlite3_file *f)
     return beneath(file_of(f))->pMethods;
 }
 
-/* Lets what was gathered leave. */
-static int settle(struct file *f)
+/* Writes the gathered bytes to the file beneath. */
+static int flush_gathered(struct file *f)
 {
     if (f->n == 0 || f->failed)
         return f->failed;
@@ -119,7 +119,7 @@ static int on_write(sqlite3_file *file, const void *p, int n, sqlite3_int64 at)
     struct file *f = file_of(file);
     bool fits = f->gathering && n <= SQ_VFS_ROOM;
     if (!fits || at != f->at + f->n || n > SQ_VFS_ROOM - f->n) {
-        int rc = settle(f);
+        int rc = flush_gathered(f);
         if (rc != SQLITE_OK)
             return rc;
     }
@@ -138,7 +138,7 @@ static int on_write(sqlite3_file *file, const void *p, int n, sqlite3_int64 at)
 
 static int on_read(sqlite3_file *file, void *p, int n, sqlite3_int64 at)
 {
-    int rc = settle(file_of(file));
+    int rc = flush_gathered(file_of(file));
     if (rc == SQLITE_OK)
         rc = methods(file)->xRead(beneath(file_of(file)), p, n, at);
     return rc == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : rc;
@@ -147,7 +147,7 @@ static int on_read(sqlite3_file *file, void *p, int n, sqlite3_int64 at)
 static int on_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
     struct file *f = file_of(file);
-    int rc = f->untold ? f->untold : settle(f);
+    int rc = f->untold ? f->untold : flush_gathered(f);
     f->untold = SQLITE_OK;
     return rc != SQLITE_OK ? rc : methods(file)->xTruncate(beneath(f), size);
 }
@@ -175,7 +175,7 @@ static void sync_failed(struct file *f, int rc)
 static int on_sync(sqlite3_file *file, int flags)
 {
     struct file *f = file_of(file);
-    int rc = settle(f);
+    int rc = flush_gathered(f);
     if (rc != SQLITE_OK)
         return rc;
     if (fault_hits(f->database ? "store.sync_wal" : "store.sync_db"))
@@ -218,19 +218,19 @@ static int write_wal_again(struct file *database)
 
 static int on_file_size(sqlite3_file *file, sqlite3_int64 *ret_size)
 {
-    int rc = settle(file_of(file));
+    int rc = flush_gathered(file_of(file));
     return rc != SQLITE_OK ? rc : methods(file)->xFileSize(beneath(file_of(file)), ret_size);
 }
 
 static int on_close(sqlite3_file *file)
 {
     struct file *f = file_of(file);
-    int settled = settle(f);
+    int flushed = flush_gathered(f);
     int closed = methods(file)->xClose(beneath(f));
     forget_bytes(f);
     if (f->database)
         f->database->wal = NULL;
-    return settled != SQLITE_OK ? settled : closed;
+    return flushed != SQLITE_OK ? flushed : closed;
 }
 
 static int on_lock(sqlite3_file *file, int level)
@@ -260,7 +260,7 @@ static int on_file_control(sqlite3_file *file, int op, void *arg)
         f->gathering =
             f->index && index_field(f, INDEX_LAST_FRAME) == index_field(f, INDEX_LAST_COPIED);
     } else if (op == SQLITE_FCNTL_CKPT_DONE) {
-        f->untold = settle(f);
+        f->untold = flush_gathered(f);
         f->gathering = false;
         forget_bytes(f);
     }
@@ -289,7 +289,7 @@ static int on_shm_map(sqlite3_file *file, int region, int size, int extend, void
 static int on_shm_lock(sqlite3_file *file, int at, int n, int flags)
 {
     struct file *f = file_of(file);
-    int rc = f->wal ? settle(f->wal) : SQLITE_OK;
+    int rc = f->wal ? flush_gathered(f->wal) : SQLITE_OK;
     if (rc != SQLITE_OK && (flags & SQLITE_SHM_LOCK))
         return rc; /* but what was locked has to be released */
     return methods(file)->xShmLock(beneath(f), at, n, flags);
@@ -308,7 +308,7 @@ static int on_shm_unmap(sqlite3_file *file, int delete)
 
 static int on_fetch(sqlite3_file *file, sqlite3_int64 at, int n, void **ret)
 {
-    int rc = settle(file_of(file));
+    int rc = flush_gathered(file_of(file));
     return rc != SQLITE_OK ? rc : methods(file)->xFetch(beneath(file_of(file)), at, n, ret);
 }
 

@@ -66,7 +66,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-void open_set_settle(struct open_set *o, const struct event_filter *f)
+void open_set_filter(struct open_set *o, const struct event_filter *f)
 {
     size_t n = 0;
     if (o->n_opened)

@@ -35,7 +35,7 @@ void open_set_add(struct open_set *o, int64_t exec);
 void open_set_note(struct open_set *o, const struct event_row *e);
 /* Leaves in `opened` those that are open and that the filter's after and before let through, each
  * once, in the filter's order. */
-void open_set_settle(struct open_set *o, const struct event_filter *f);
+void open_set_filter(struct open_set *o, const struct event_filter *f);
 void open_set_release(struct open_set *o);
 /* Always false: an event that is not this one has its id. */
 must_check bool event_id_is_taken(const struct event_row *e, struct error *err);
