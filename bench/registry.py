@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import time
 
-from subjects import BUILD, TOP, Holdfast, Process, cpu_seconds, measured, private_kib, settle, spread, tree, TICKS
+from subjects import BUILD, TOP, Holdfast, Process, cpu_seconds, measured, private_kib, wait_idle, spread, tree, TICKS
 
 CONNECTIONS = 64
 SESSIONS = 1000
@@ -257,15 +257,15 @@ def seed_load(report, folder, quick):
 def idle_sessions(subject, count, store, make):
     """A row: what `count` sessions cost, and a start with them."""
     subject.start()
-    settle(subject)
+    wait_idle(subject)
     empty = private_kib(subject.pids())
     made = make()
-    settle(subject)
+    wait_idle(subject)
     full = private_kib(subject.pids())
     subject.stop()
     subject.start()
     again = subject.start_ms
-    settle(subject)
+    wait_idle(subject)
     fresh = private_kib(subject.pids())
     subject.stop()
     shutil.rmtree(subject.folder)

@@ -29,7 +29,7 @@ import time
 import documents
 import find
 import registry
-from subjects import (BUILD, TOP, Awake, Holdfast, Nginx, Report, Upstream, end_load, filesystem_of, load, private_kib, settle, spread,
+from subjects import (BUILD, TOP, Awake, Holdfast, Nginx, Report, Upstream, end_load, filesystem_of, load, private_kib, wait_idle, spread,
                       start_load)
 
 PARTS = ('calls', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'docs', 'sessions', 'streams', 'start', 'find')
@@ -170,7 +170,7 @@ def measure_streams(report, folder, upstream, counts):
     rows = []
     for count in counts:
         subject = Holdfast(folder, f'holdfast {count} streams', upstream, 'none').start()
-        settle(subject)
+        wait_idle(subject)
         empty = private_kib(subject.pids())
         child = subprocess.Popen([os.path.join(BUILD, 'bench/bench_streams'), str(subject.port), subject.path, str(count)],
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -182,7 +182,7 @@ def measure_streams(report, folder, upstream, counts):
                 sys.exit(f'{subject.name}: the run failed')
             report.say('\nStreams were not measured: GET /mcp/{server} is not served.')
             return
-        settle(subject)
+        wait_idle(subject)
         full = private_kib(subject.pids())
         rounds = []
         for _ in range(5):

@@ -257,10 +257,10 @@ class Awake:
     virtual machine are lent to others while they rest, and come back with cold caches; here they never rest."""
 
     def __enter__(self):
-        def settle_on(processor):
+        def run_idle_on(processor):
             os.sched_setaffinity(0, {processor})
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        self.children = [subprocess.Popen([sys.executable, '-S', '-E', '-c', 'while True: pass'], preexec_fn=lambda at=at: settle_on(at))
+        self.children = [subprocess.Popen([sys.executable, '-S', '-E', '-c', 'while True: pass'], preexec_fn=lambda at=at: run_idle_on(at))
                          for at in sorted(os.sched_getaffinity(0))]
         return self
 
@@ -293,7 +293,7 @@ class Report:
             self.say('| ' + ' | '.join(row) + ' |')
 
 
-def settle(subject):
+def wait_idle(subject):
     """Waits until the subject's CPU rests, so that memory is that of an idle process."""
     for _ in range(100):
         before = cpu_seconds(subject.pids())

@@ -15,7 +15,7 @@ import harness
 import keys
 from vault import ACCEPTED, BASE, PLAN, Docs, Folder
 
-SETTLED = re.compile(r'\x1b\[[0-9;]*m')
+COLOURS = re.compile(r'\x1b\[[0-9;]*m')
 
 
 class Desk:
@@ -78,10 +78,10 @@ class Terminal:
         """All of it that came since the last time, up to the last of what is wanted, in that order; colours off."""
         end, at = time.monotonic() + harness.DEADLINE_S, 0
         for one in wanted:
-            while one not in SETTLED.sub('', self.text)[at:]:
+            while one not in COLOURS.sub('', self.text)[at:]:
                 assert self.more(end), (one, self.text[-2000:])
-            at = SETTLED.sub('', self.text).index(one, at) + len(one)
-        plain = SETTLED.sub('', self.text)
+            at = COLOURS.sub('', self.text).index(one, at) + len(one)
+        plain = COLOURS.sub('', self.text)
         found, self.seen, self.text = plain[:at], self.seen + self.text, plain[at:]
         return found
 
@@ -100,7 +100,7 @@ class Terminal:
             pass
         os.close(self.master)
         assert not harness.SANITIZER.search(self.text), self.text
-        return self.process.wait(timeout=harness.DEADLINE_S), SETTLED.sub('', self.text)
+        return self.process.wait(timeout=harness.DEADLINE_S), COLOURS.sub('', self.text)
 
 
 @pytest.fixture

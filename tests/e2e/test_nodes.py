@@ -117,11 +117,11 @@ def test_of_nodes_that_start_at_once_with_keys_of_their_own_one_wins(holdfast, c
     for node in made:
         node.start(wait=False)
 
-    def settled():
+    def one_left():
         ready = [n for n in made if n.process.poll() is None and any(l.get('msg') == 'ready' for l in n.log())]
         ended = [n for n in made if n.process.poll() is not None]
         return len(ready) + len(ended) == 3 and (ready, ended)
-    ready, ended = wait_for(settled, 'one to run and two to end')
+    ready, ended = wait_for(one_left, 'one to run and two to end')
     assert len(ready) == 1 and [n.process.returncode for n in ended] == [7, 7]
     ready[0].wait_ready(0)
 

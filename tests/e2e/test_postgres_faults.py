@@ -57,7 +57,7 @@ def recover(hf, ledger, within=15):
     wait_for(lambda: hf.get('/readyz').status == 200, '/readyz to say 200', 5)
 
 
-def settle(hf, ledger):
+def check_all(hf, ledger):
     ledger.check(hf)
     wait_for(lambda: spooled(hf) == 0, 'the spool to be empty')
     verify(hf)
@@ -80,7 +80,7 @@ def test_stopped_and_started_under_load(node, cluster, how):
         ledger.stop()
     assert ledger.refused
     assert ledger.slowest < STORE_DEADLINE_S + 3
-    settle(hf, ledger)
+    check_all(hf, ledger)
 
 
 def test_gone__refusals_are_quick_and_say_what_to_do(node, cluster):
@@ -98,7 +98,7 @@ def test_gone__refusals_are_quick_and_say_what_to_do(node, cluster):
     assert b'the database cannot be written' in told and b'postgresql://' not in told, told
     cluster.start()
     recover(hf, ledger)
-    settle(hf, ledger)
+    check_all(hf, ledger)
 
 
 def test_hung__errors_come_within_the_deadline(node, cluster):
@@ -114,7 +114,7 @@ def test_hung__errors_come_within_the_deadline(node, cluster):
     recover(hf, ledger)
     ledger.stop()
     assert ledger.slowest < 2 * STORE_DEADLINE_S + 2
-    settle(hf, ledger)
+    check_all(hf, ledger)
 
 
 def test_cut_after_commit__is_neither_lost_nor_done_twice(node, cluster, proxy):
@@ -127,7 +127,7 @@ def test_cut_after_commit__is_neither_lost_nor_done_twice(node, cluster, proxy):
         proxy.cut_every = 0
         recover(hf, ledger)
     assert proxy.n_cut >= 3
-    settle(hf, ledger)
+    check_all(hf, ledger)
 
 
 def test_cut_at_any_time(node, cluster, proxy):
@@ -139,7 +139,7 @@ def test_cut_at_any_time(node, cluster, proxy):
         proxy.cut_all()
     recover(hf, ledger)
     ledger.stop()
-    settle(hf, ledger)
+    check_all(hf, ledger)
 
 
 def test_commit_that_arrives_after_its_connection_was_cut__takes_no_number(node, cluster, proxy):
@@ -151,7 +151,7 @@ def test_commit_that_arrives_after_its_connection_was_cut__takes_no_number(node,
         wait_for(proxy.arrived.is_set, 'the batch that is late')
         recover(hf, ledger)
     ledger.stop()
-    settle(hf, ledger)
+    check_all(hf, ledger)
 
 
 def test_frozen_network__is_left_after_the_deadline(node, cluster, proxy):
@@ -165,7 +165,7 @@ def test_frozen_network__is_left_after_the_deadline(node, cluster, proxy):
     proxy.cut_all()
     recover(hf, ledger)
     ledger.stop()
-    settle(hf, ledger)
+    check_all(hf, ledger)
 
 
 class Slow:

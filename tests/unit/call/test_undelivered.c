@@ -120,7 +120,7 @@ static void on_barrier(struct write_job *job)
     container_of(job, struct barrier, job)->is_back = true;
 }
 
-static void settle(struct rig *r)
+static void wait_written(struct rig *r)
 {
     struct barrier b = {.job = {.done = on_barrier}};
     assert_true(lane_write(r->lanes, &b.job));
@@ -134,7 +134,7 @@ static void keep(struct rig *r, const struct undelivered_ask *ask, struct str re
     assert_non_null(k);
     assert_true(undelivered_result_seal(k, 77, result, 0));
     undelivered_result_write(k);
-    settle(r);
+    wait_written(r);
 }
 
 /* Asks and waits.  False: nothing is kept. */
@@ -510,12 +510,12 @@ TEST(test_undelivered_drop__takes_it_away_whether_it_is_stored_or_on_its_way)
         int64_t id = undelivered_result_id(k);
         undelivered_result_write(k);
         if (!early)
-            settle(&r);
+            wait_written(&r);
         undelivered_drop(r.u, id + 1);
         undelivered_drop(r.u, id);
         assert_false(gets(&r, &ask));
-        settle(&r);
-        settle(&r);
+        wait_written(&r);
+        wait_written(&r);
         assert_int_equal(n_stored(&r), 0);
         assert_int_equal(undelivered_count(r.u), 0);
         rig_close(&r);
@@ -531,7 +531,7 @@ TEST(test_undelivered__what_is_kept_again_ends_when_it_would_have)
     struct undelivered_result *k = undelivered_expect(r.u, &ask);
     assert_true(undelivered_result_seal(k, 0, STR("{}"), NOW + 50));
     undelivered_result_write(k);
-    settle(&r);
+    wait_written(&r);
     clock_set_fake(NOW + 49, 1000);
     assert_true(take(&r, &ask, &t));
     assert_int_equal(t.until_ms, NOW + 50);

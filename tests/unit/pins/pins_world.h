@@ -82,7 +82,7 @@ static inline void pins_world_fail(struct pins_world *w, bool fails)
 }
 
 /* Until all that was found is in the store. */
-static inline void pins_world_settle(struct pins_world *w)
+static inline void pins_world_wait_stored(struct pins_world *w)
 {
     while (w->pins->n_queue)
         loop_turn(w->loop);
@@ -110,7 +110,7 @@ static inline void pins_world_take(struct pins_world *w, struct str tools, bool 
 static inline void pins_world_list(struct pins_world *w, const char *tools)
 {
     pins_world_take(w, str_of(tools), true);
-    pins_world_settle(w);
+    pins_world_wait_stored(w);
 }
 
 /* The same of tools "<prefix>0" … with this description. */
@@ -124,7 +124,7 @@ static inline void pins_world_list_many(struct pins_world *w, const char *prefix
                  description);
     pins_world_take(w, buf_str(&text), true);
     buf_release(&text);
-    pins_world_settle(w);
+    pins_world_wait_stored(w);
 }
 
 static inline bool pins_world_lists(const struct pins_world *w, const char *name)

@@ -65,7 +65,7 @@ TEST(test_pins_approve__in_the_moment_of_a_change_nothing_is_approved)
     pins_world_take(&w, STR(TOOL("a", "z")), true);
     assert_false(pins_world_approve(&w, "a"));
     assert_int_equal(w.err.code, ERR_CONFLICT);
-    pins_world_settle(&w);
+    pins_world_wait_stored(&w);
     assert_int_equal(pins_world_check(&w, "a"), PIN_CHANGED);
     assert_int_equal(pins_world_events(&w, "tool/approved", NULL, NULL), 0);
     pins_world_close(&w);
@@ -88,7 +88,7 @@ TEST(test_pins_approve__is_of_what_the_tool_was_and_not_of_what_it_became_meanwh
     pins_world_take(&w, STR(TOOL("a", "z")), true);
     while (!w.is_done)
         loop_turn(w.loop);
-    pins_world_settle(&w);
+    pins_world_wait_stored(&w);
     assert_int_equal(w.approved, 1);
     assert_int_equal(pins_world_check(&w, "a"), PIN_CHANGED);
     pins_world_list(&w, TOOL("a", "y"));

@@ -170,7 +170,7 @@ TEST(test_pins_look__a_sessions_own_list_has_no_look_alike_of_what_others_see)
     pins_world_open(&w, "");
     pins_world_list(&w, TOOL("read", "x"));
     pins_world_take(&w, STR(TOOL("READ", "x") "," TOOL("own", "x")), false);
-    pins_world_settle(&w);
+    pins_world_wait_stored(&w);
     assert_false(pins_world_lists(&w, "READ"));
     assert_true(pins_world_lists(&w, "own"));
     assert_int_equal(pins_world_events(&w, "tool/removed", NULL, NULL), 0);
@@ -196,7 +196,7 @@ static unsigned refused_of(struct pins_world *w, unsigned n)
     for (unsigned i = 0; i < n; i++)
         buf_addf(&text, ",{\"name\":\"t%u \"}", i);
     pins_world_take(w, buf_str(&text), true);
-    pins_world_settle(w);
+    pins_world_wait_stored(w);
     buf_release(&text);
     return w->catalog->lists[CATALOG_TOOLS].n;
 }
@@ -252,7 +252,7 @@ TEST(test_pins_look__a_name_that_goes_on_for_ever_is_refused_and_not_kept_whole)
     buf_addz(&text, "\"}");
     for (int again = 0; again < 2; again++) {
         pins_world_take(&w, buf_str(&text), true);
-        pins_world_settle(&w);
+        pins_world_wait_stored(&w);
         assert_int_equal(w.catalog->lists[CATALOG_TOOLS].n, 1);
     }
     struct watched_server *s = pins_server(w.pins, STR("files"));
@@ -439,7 +439,7 @@ static void look_often(struct pins_world *w, unsigned looks)
         snprintf(text, sizeof(text), TOOL("t%u", "x"), i);
         pins_world_take(w, str_of(text), false);
     }
-    pins_world_settle(w);
+    pins_world_wait_stored(w);
 }
 
 TEST(test_pins_record__as_many_looks_wait_as_the_queue_has_room_for)
@@ -463,7 +463,7 @@ TEST(test_pins_record__one_that_finds_no_room_is_recorded_with_the_next_list)
     assert_int_equal(pins_world_check(&w, "t32"), PIN_NEW);
     assert_false(pins_world_approve(&w, "t32"));
     pins_world_take(&w, STR(TOOL("t32", "x")), false);
-    pins_world_settle(&w);
+    pins_world_wait_stored(&w);
     assert_int_equal(pins_world_events(&w, "tool/added", "t32", NULL), 1);
     assert_true(pins_world_approve(&w, "t32"));
     assert_int_equal(pins_world_check(&w, "t32"), PIN_FREE);
@@ -482,7 +482,7 @@ TEST(test_pins_record__what_was_lost_keeps_its_kind)
         pins_world_take(&w, str_of(text), false);
     }
     pins_world_take(&w, STR(TOOL("a", "y") "," TOOL("b", "x") "," TOOL("b ", "x")), true);
-    pins_world_settle(&w); /* … so that this one is lost */
+    pins_world_wait_stored(&w); /* … so that this one is lost */
     assert_int_equal(pins_world_events(&w, "tool/changed", NULL, NULL), 0);
     assert_int_equal(pins_world_check(&w, "b "), PIN_UNKNOWN);
     clock_advance_fake(60000);
