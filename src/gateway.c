@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start and stop order on one screen.
  *
- *   start: data directory → keeper (forked while there is one thread) → ground.c: store, writer,
+ *   start: data directory → keeper (forked while there is one thread) → storage.c: store, writer,
  *          chain, spool drained, lost intents closed → lanes → audit → loop services → listeners →
  * "ready" stop:  SIGTERM: no new connections, calls under way finish (at most 25 s) → upstreams →
  * audit anchor → lanes drained → store closed → keeper
@@ -47,28 +47,28 @@
 static bool start_services(struct gateway *g, struct error *err)
 {
     struct services *sv = &g->sv;
-    struct ground_config ground = {.database = g->options.database,
-                                   .data_dir = g->options.data_dir,
-                                   .cache_prefix = sv->config->cache_prefix,
-                                   .cache_ttl_ms = sv->config->cache_ttl_ms};
+    struct storage_config storage = {.database = g->options.database,
+                                     .data_dir = g->options.data_dir,
+                                     .cache_prefix = sv->config->cache_prefix,
+                                     .cache_ttl_ms = sv->config->cache_ttl_ms};
     if (g->options.redis.shown.p && sv->config->cache_enabled)
-        ground.redis = &g->options.redis;
+        storage.redis = &g->options.redis;
 
     int64_t ended = 0;
-    if (!ground_open(&ground, &g->ground, err) || !gateway_open_undelivered(g, err) ||
+    if (!storage_open(&storage, &g->storage, err) || !gateway_open_undelivered(g, err) ||
         !gateway_open_keyring(g, err) || !gateway_open_token_key(g, err) ||
-        (ground_is_shared(g->ground) &&
-         !follow_position(ground_write_store(g->ground), &ended, err)))
+        (storage_is_shared(g->storage) &&
+         !follow_position(storage_write_store(g->storage), &ended, err)))
         return false;
-    sv->pins = pins_new(sv->loop, ground_is_shared(g->ground));
+    sv->pins = pins_new(sv->loop, storage_is_shared(g->storage));
     struct server_row *servers = NULL;
     size_t n_servers = 0;
-    if (!pins_load(sv->pins, ground_write_store(g->ground), err) ||
-        !health_load(ground_write_store(g->ground), g->mem, &servers, &n_servers, err))
+    if (!pins_load(sv->pins, storage_write_store(g->storage), err) ||
+        !health_load(storage_write_store(g->storage), g->mem, &servers, &n_servers, err))
         return false;
     list_init(&sv->unbegun);
-    sv->lanes = ground_run(g->ground, sv->loop);
-    sv->database = ground_database(g->ground)->shown;
+    sv->lanes = storage_run(g->storage, sv->loop);
+    sv->database = storage_database(g->storage)->shown;
     if (!gateway_start_identity(g, err) || !gateway_start_quotas(g, err))
         return false;
     gateway_start_audit(g);
@@ -445,7 +445,7 @@ static void stop(struct gateway *g)
     loop_timer_free(g->drain);
     loop_timer_free(g->first_pipe);
     loop_timer_free(g->forget);
-    ground_stop(g->ground);
+    storage_stop(g->storage);
     redis_listen_free(g->listen);
     follow_stop(g->follow);
     if (sv->hub)
@@ -489,7 +489,7 @@ static void stop(struct gateway *g)
         audit_free(sv->audit);
     if (sv->loop)
         loop_free(sv->loop);
-    ground_close(g->ground);
+    storage_close(g->storage);
     tls_free(g->tls);
     config_unref(sv->config);
     log_stop();

@@ -5,7 +5,7 @@
 
 #include "exchange/exchange.h"
 #include "gateway.h"
-#include "ground.h"
+#include "storage.h"
 #include "servers/docs/docs.h"
 
 struct health;
@@ -15,7 +15,7 @@ struct gateway {
     struct datadir *datadir;
     struct keeper *keeper;
     struct health *health;
-    struct ground *ground;
+    struct storage *storage;
     struct services sv;
     struct http_server *server;
     struct tls_context *tls;

@@ -25,9 +25,9 @@
 bool gateway_open_undelivered(struct gateway *g, struct error *err)
 {
     struct undelivered_config undelivered = {.loop = g->sv.loop,
-                                             .store = ground_write_store(g->ground),
-                                             .writer = ground_writer(g->ground)->number};
-    chain_derive(ground_chain(g->ground), "undelivered", undelivered.key);
+                                             .store = storage_write_store(g->storage),
+                                             .writer = storage_writer(g->storage)->number};
+    chain_derive(storage_chain(g->storage), "undelivered", undelivered.key);
     bool opened = undelivered_open(&undelivered, &g->sv.undelivered, err);
     crypto_wipe(undelivered.key, sizeof(undelivered.key));
     return opened;
@@ -43,11 +43,11 @@ static void on_undelivered_sent(void *undelivered, int64_t id)
 void gateway_start_delivery(struct gateway *g)
 {
     struct services *sv = &g->sv;
-    struct chain *chain = ground_chain(g->ground);
+    struct chain *chain = storage_chain(g->storage);
     uint8_t key[32];
 
     struct streams_config streams = {
-        .loop = sv->loop, .writer = ground_writer(g->ground)->number, .identity = sv->identity};
+        .loop = sv->loop, .writer = storage_writer(g->storage)->number, .identity = sv->identity};
     chain_derive(chain, "streams", streams.key);
     sv->streams = streams_new(&streams);
     streams_on_undelivered_sent(sv->streams, on_undelivered_sent, sv->undelivered);
@@ -147,7 +147,7 @@ static bool claim_master(struct store *store, struct master *master, struct str 
 bool gateway_open_keyring(struct gateway *g, struct error *err)
 {
     struct services *sv = &g->sv;
-    struct store *store = ground_write_store(g->ground);
+    struct store *store = storage_write_store(g->storage);
     struct master *master = NULL;
     bool is_ours = false, any = false;
     struct str path = master_path(g->options.data_dir, g->mem, &is_ours);
@@ -158,7 +158,7 @@ bool gateway_open_keyring(struct gateway *g, struct error *err)
         master_free(master);
         return error_wrap(err, "%.*s", STR_ARG(path));
     }
-    if (ground_is_shared(g->ground) && !claim_master(store, master, path, err)) {
+    if (storage_is_shared(g->storage) && !claim_master(store, master, path, err)) {
         master_free(master);
         return false;
     }
@@ -179,7 +179,7 @@ bool gateway_start_listening(struct gateway *g, struct error *err)
 {
     struct redis_listen_config config = {.loop = g->sv.loop,
                                          .target = &g->options.redis,
-                                         .channel = ground_channel(g->ground),
+                                         .channel = storage_channel(g->storage),
                                          .heard = on_change_heard,
                                          .arg = g};
     return !config.channel.p || redis_listen_new(&config, &g->listen, err);
@@ -192,11 +192,12 @@ bool gateway_start_quotas(struct gateway *g, struct error *err)
         .loop = g->sv.loop,
         .lanes = g->sv.lanes,
         .config = g->sv.config,
-        .redis = g->options.redis.shown.p && ground_is_shared(g->ground) ? &g->options.redis : NULL,
+        .redis =
+            g->options.redis.shown.p && storage_is_shared(g->storage) ? &g->options.redis : NULL,
         .prefix = g->sv.config->cache_prefix,
-        .node = ground_writer(g->ground)->uuid,
+        .node = storage_writer(g->storage)->uuid,
     };
-    chain_derive(ground_chain(g->ground), "limits", config.key);
+    chain_derive(storage_chain(g->storage), "limits", config.key);
     bool ok = quotas_new(&config, &g->sv.quotas, err);
     crypto_wipe(config.key, sizeof(config.key));
     return ok;
@@ -210,7 +211,7 @@ void gateway_start_registry(struct gateway *g)
         .lanes = sv->lanes,
         .sessions = sv->sessions,
         .audit = sv->audit,
-        .is_shared = ground_is_shared(g->ground),
+        .is_shared = storage_is_shared(g->storage),
         .on_ended = on_session_ended,
         .arg = g,
     };
@@ -246,8 +247,8 @@ bool gateway_open_token_key(struct gateway *g, struct error *err)
     g->own_tokens = own_tokens_new(seed);
     crypto_wipe(seed, sizeof(seed));
     own_tokens_fingerprint(g->own_tokens, print[0]);
-    return !ground_is_shared(g->ground) ||
-           claim_key(ground_write_store(g->ground), &claim, (const uint8_t(*)[32])print, 1, err);
+    return !storage_is_shared(g->storage) ||
+           claim_key(storage_write_store(g->storage), &claim, (const uint8_t(*)[32])print, 1, err);
 }
 
 bool gateway_start_identity(struct gateway *g, struct error *err)
@@ -256,7 +257,7 @@ bool gateway_start_identity(struct gateway *g, struct error *err)
     struct identity_config identity = {
         .loop = sv->loop,
         .lanes = sv->lanes,
-        .is_shared = ground_is_shared(g->ground),
+        .is_shared = storage_is_shared(g->storage),
         .own = g->own_tokens,
     };
     if (!identity_new(&identity, sv->config, &sv->identity, err))
@@ -274,9 +275,9 @@ void gateway_start_audit(struct gateway *g)
     struct audit_config audit = {
         .lanes = sv->lanes,
         .loop = sv->loop,
-        .chain = ground_chain(g->ground),
-        .writer = ground_writer(g->ground)->number,
-        .spool = ground_spool(g->ground),
+        .chain = storage_chain(g->storage),
+        .writer = storage_writer(g->storage)->number,
+        .spool = storage_spool(g->storage),
         .max_body = sv->config->limit_audit_body,
         .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
     };
@@ -290,13 +291,13 @@ void gateway_start_audit(struct gateway *g)
 void gateway_start_sessions(struct gateway *g, int64_t ended)
 {
     struct services *sv = &g->sv;
-    const struct writer_row *writer = ground_writer(g->ground);
+    const struct writer_row *writer = storage_writer(g->storage);
     struct sessions_config sessions = {
         .lanes = sv->lanes,
         .node = writer->node,
         .writer = writer->number,
         .max_resident = 10000,
-        .is_shared = ground_is_shared(g->ground),
+        .is_shared = storage_is_shared(g->storage),
     };
     sv->sessions = sessions_new(&sessions);
     sessions_on_sealed(sv->sessions, on_session_sealed, g);
@@ -310,5 +311,5 @@ void gateway_start_sessions(struct gateway *g, int64_t ended)
         .toolsets_changed = on_toolsets_changed_elsewhere,
         .arg = g,
     };
-    g->follow = ground_is_shared(g->ground) ? follow_new(&follow) : NULL;
+    g->follow = storage_is_shared(g->storage) ? follow_new(&follow) : NULL;
 }

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "ground.h"
+#include "storage.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,16 +14,16 @@
 struct world {
     char dir[64];
     struct arena *mem;
-    struct ground_config config;
+    struct storage_config config;
     struct error err;
 };
 
 static void world_init(struct world *w, const char *url)
 {
-    *w = (struct world){.dir = "/tmp/holdfast-ground-XXXXXX", .mem = arena_new(1 << 20)};
+    *w = (struct world){.dir = "/tmp/holdfast-storage-XXXXXX", .mem = arena_new(1 << 20)};
     log_setup(LOG_ERROR + 1, 0);
     assert_non_null(mkdtemp(w->dir));
-    w->config = (struct ground_config){.data_dir = str_of(w->dir), .patience_ms = 700};
+    w->config = (struct storage_config){.data_dir = str_of(w->dir), .patience_ms = 700};
     assert_true(database_choose(str_of(url), str_of(w->dir), w->mem, &w->config.database, &w->err));
 }
 
@@ -35,13 +35,13 @@ static void world_release(struct world *w)
     assert_int_equal(system(command), 0);
 }
 
-TEST(test_ground__a_database_that_does_not_come_is_unreachable_and_its_password_stays_secret)
+TEST(test_storage__a_database_that_does_not_come_is_unreachable_and_its_password_stays_secret)
 {
     struct world w;
-    struct ground *g = NULL;
+    struct storage *g = NULL;
     world_init(&w, "postgresql://u:secret@/x?host=/nonexistent/socket");
     int64_t began = clock_mono_ms();
-    assert_false(ground_open(&w.config, &g, &w.err));
+    assert_false(storage_open(&w.config, &g, &w.err));
     assert_int_equal(w.err.code, ERR_UNREACHABLE);
     assert_int_equal(error_info(w.err.code)->exit_status, 4);
     assert_true(clock_mono_ms() - began >= 200); /* it was tried again */
@@ -51,34 +51,34 @@ TEST(test_ground__a_database_that_does_not_come_is_unreachable_and_its_password_
     world_release(&w);
 }
 
-TEST(test_ground__what_cannot_become_right_is_not_waited_for)
+TEST(test_storage__what_cannot_become_right_is_not_waited_for)
 {
     struct world w;
-    struct ground *g = NULL;
+    struct storage *g = NULL;
     world_init(&w, "postgresql://u:secret@[bad/x");
     w.config.patience_ms = 60000;
-    assert_false(ground_open(&w.config, &g, &w.err));
+    assert_false(storage_open(&w.config, &g, &w.err));
     assert_int_equal(w.err.code, ERR_CONFIG);
     assert_null(strstr(w.err.text, "secret"));
     world_release(&w);
 }
 
-TEST(test_ground__on_sqlite_it_stands_alone_and_leaves_without_a_trace)
+TEST(test_storage__on_sqlite_it_stands_alone_and_leaves_without_a_trace)
 {
     struct world w;
-    struct ground *g = NULL;
+    struct storage *g = NULL;
     world_init(&w, NULL);
     for (int64_t start = 1; start <= 2; start++) {
-        assert_true(ground_open(&w.config, &g, &w.err));
-        assert_false(ground_is_shared(g));
-        assert_null(ground_spool(g));
-        assert_int_equal(ground_writer(g)->number, start);
+        assert_true(storage_open(&w.config, &g, &w.err));
+        assert_false(storage_is_shared(g));
+        assert_null(storage_spool(g));
+        assert_int_equal(storage_writer(g)->number, start);
         struct loop *loop = loop_new();
-        struct lanes *lanes = ground_run(g, loop);
-        ground_stop(g);
+        struct lanes *lanes = storage_run(g, loop);
+        storage_stop(g);
         lanes_free(lanes);
         loop_free(loop);
-        ground_close(g);
+        storage_close(g);
     }
     world_release(&w);
 }

@@ -5,7 +5,7 @@
  * Of several nodes one at a time closes the intents of writers that are gone, by a claim.  After
  * the database was away every lease may have lapsed although all nodes live, so nobody closes
  * anything before the others had time to renew: a full lease of successful renewals of our own. */
-#include "ground.h"
+#include "storage.h"
 
 #include "audit/audit.h"
 #include "base/clock.h"
@@ -31,8 +31,8 @@
 #define FOLD_EVENTS 8192
 #define END_MS 2000 /* for the last word of a writer */
 
-struct ground {
-    struct ground_config config;
+struct storage {
+    struct storage_config config;
     struct arena *mem;
     struct store *stores[3]; /* write, lookup, query; the lanes' once they run */
     struct writer_row writer;
@@ -58,37 +58,37 @@ struct ground {
 #endif
 };
 
-bool ground_is_shared(const struct ground *g)
+bool storage_is_shared(const struct storage *g)
 {
     return g->config.database.is_postgres;
 }
 
-struct str ground_channel(const struct ground *g)
+struct str storage_channel(const struct storage *g)
 {
-    return g->cache && ground_is_shared(g) ? cache_channel(g->cache) : STR_NONE;
+    return g->cache && storage_is_shared(g) ? cache_channel(g->cache) : STR_NONE;
 }
 
-const struct database *ground_database(const struct ground *g)
+const struct database *storage_database(const struct storage *g)
 {
     return &g->config.database;
 }
 
-const struct writer_row *ground_writer(const struct ground *g)
+const struct writer_row *storage_writer(const struct storage *g)
 {
     return &g->writer;
 }
 
-struct chain *ground_chain(struct ground *g)
+struct chain *storage_chain(struct storage *g)
 {
     return g->chain;
 }
 
-struct spool *ground_spool(struct ground *g)
+struct spool *storage_spool(struct storage *g)
 {
     return g->spool;
 }
 
-struct store *ground_write_store(struct ground *g)
+struct store *storage_write_store(struct storage *g)
 {
     return g->stores[0];
 }
@@ -102,7 +102,7 @@ static void pause_ms(int64_t ms)
 }
 
 /* A database that starts together with us is waited for; one that refuses us in words is not. */
-static bool open_first(struct ground *g, struct error *err)
+static bool open_first(struct storage *g, struct error *err)
 {
     const struct database *d = &g->config.database;
     struct store_config how = {0};
@@ -129,7 +129,7 @@ static bool open_first(struct ground *g, struct error *err)
 }
 
 /* Lookups are by key: one that takes long will not come. */
-static bool open_stores(struct ground *g, struct error *err)
+static bool open_stores(struct storage *g, struct error *err)
 {
     struct store_config lookup = {.read_only = true, .deadline_ms = LOOKUP_MS};
     struct store_config query = {.read_only = true};
@@ -142,7 +142,7 @@ static bool open_stores(struct ground *g, struct error *err)
 /* DATA/writer names the writer that ran here last.  Whoever holds the lock of the data directory
  * knows that it is gone, and nobody has to wait for its lease.  A file that is lost or cannot be
  * read or written costs just that wait. */
-static struct str last_writer(const struct ground *g, char ret[UUID_TEXT])
+static struct str last_writer(const struct storage *g, char ret[UUID_TEXT])
 {
     FILE *file = fopen(datadir_path(g->config.data_dir, "writer", g->mem).p, "re");
     size_t n = file ? fread(ret, 1, UUID_TEXT - 1, file) : 0;
@@ -151,7 +151,7 @@ static struct str last_writer(const struct ground *g, char ret[UUID_TEXT])
     return n == UUID_TEXT - 1 ? str_n(ret, n) : STR_NONE;
 }
 
-static void note_writer(const struct ground *g)
+static void note_writer(const struct storage *g)
 {
     struct str path = datadir_path(g->config.data_dir, "writer", g->mem);
     struct str fresh = datadir_path(g->config.data_dir, "writer.new", g->mem);
@@ -163,7 +163,7 @@ static void note_writer(const struct ground *g)
         log_warn("the writer was not noted; after a crash its lease has to lapse first");
 }
 
-static bool start_writer(struct ground *g, struct error *err)
+static bool start_writer(struct storage *g, struct error *err)
 {
     char last[UUID_TEXT];
     bool is_own = false;
@@ -179,19 +179,19 @@ static bool start_writer(struct ground *g, struct error *err)
         .started_ms = clock_life_ms(),
         .lease_until_ms = clock_life_ms() + LEASE_MS,
     };
-    if (!store_writer_start(g->stores[0], &g->writer, !ground_is_shared(g), err))
+    if (!store_writer_start(g->stores[0], &g->writer, !storage_is_shared(g), err))
         return false;
     g->writer.previous = STR_NONE;
     note_writer(g);
     return chain_open(key, is_own, g->writer.number, &g->chain, err) &&
-           (!ground_is_shared(g) ||
+           (!storage_is_shared(g) ||
             chain_claim(g->chain, g->stores[0], false, claim_where(key, g->mem), err)) &&
            chain_load(g->chain, g->stores[0], err);
 }
 
 /* Without PostgreSQL a spool is of no use: it would lie on the same disk.  One that is there was
  * left by a start that had one. */
-static bool open_spool(struct ground *g, struct error *err)
+static bool open_spool(struct storage *g, struct error *err)
 {
     struct str path = datadir_path(g->config.data_dir, "spool.db", g->mem);
     struct spool *left;
@@ -199,7 +199,7 @@ static bool open_spool(struct ground *g, struct error *err)
     int64_t waiting = 0;
     size_t n = 0;
 
-    if (!ground_is_shared(g)) {
+    if (!storage_is_shared(g)) {
         if (access(path.p, F_OK) != 0 || !spool_open(path, &left, &ignored))
             return true;
         if (spool_count(left, &waiting, &ignored) && waiting > 0)
@@ -218,7 +218,7 @@ static bool open_spool(struct ground *g, struct error *err)
 }
 
 /* What the writer before us left unfolded, so that the first reader sees what was acknowledged. */
-static bool fold_last(struct ground *g, struct error *err)
+static bool fold_last(struct storage *g, struct error *err)
 {
     for (bool left = true; left;)
         if (!store_fold(g->stores[0], FOLD_EVENTS, &left, err))
@@ -226,10 +226,10 @@ static bool fold_last(struct ground *g, struct error *err)
     return true;
 }
 
-static bool close_lost(struct ground *g, struct error *err)
+static bool close_lost(struct storage *g, struct error *err)
 {
     size_t lost = 0;
-    if (ground_is_shared(g)) /* later, and by one of us */
+    if (storage_is_shared(g)) /* later, and by one of us */
         return chain_check_key(g->chain, g->stores[0], err) && fold_last(g, err);
     if (!audit_close_lost(g->stores[0], g->chain, &lost, err))
         return false;
@@ -240,7 +240,7 @@ static bool close_lost(struct ground *g, struct error *err)
 
 /* Lookups are answered from the cache and writes announced to it; queries know nothing of it.  It
  * need not be there: it is looked for at first use, and again whenever it was lost. */
-static bool open_cache(struct ground *g, struct error *err)
+static bool open_cache(struct storage *g, struct error *err)
 {
     const struct redis_target *redis = g->config.redis;
     struct cache_config config = {
@@ -252,7 +252,7 @@ static bool open_cache(struct ground *g, struct error *err)
     crypto_wipe(config.key, sizeof(config.key));
     for (size_t i = 0; ok && i < 2; i++)
         ok = store_cached(g->cache, g->stores[i], &g->stores[i], err);
-    if (ok && !ground_is_shared(g))
+    if (ok && !storage_is_shared(g))
         log_warn("REDIS_URL is of little use without DATABASE_URL: nobody else reads the sessions "
                  "of this data directory");
     if (ok)
@@ -260,16 +260,16 @@ static bool open_cache(struct ground *g, struct error *err)
     return ok;
 }
 
-bool ground_open(const struct ground_config *config, struct ground **ret, struct error *err)
+bool storage_open(const struct storage_config *config, struct storage **ret, struct error *err)
 {
-    struct ground *g = xcalloc(1, sizeof(*g));
+    struct storage *g = xcalloc(1, sizeof(*g));
     g->config = *config;
     if (g->config.patience_ms == 0)
         g->config.patience_ms = PATIENCE_MS;
     g->mem = arena_new(1 << 20);
     if (!open_stores(g, err) || !start_writer(g, err) || !open_spool(g, err) ||
         !close_lost(g, err) || !open_cache(g, err)) {
-        ground_close(g);
+        storage_close(g);
         return false;
     }
     *ret = g;
@@ -280,7 +280,7 @@ bool ground_open(const struct ground_config *config, struct ground **ret, struct
 
 static bool run_lapsed(struct read_job *job, struct store *store)
 {
-    struct ground *g = container_of(job, struct ground, lapsed_job);
+    struct storage *g = container_of(job, struct storage, lapsed_job);
     static const uint8_t nothing[32];
     bool is_ours = false;
     g->n_lapsed = 0;
@@ -291,7 +291,7 @@ static bool run_lapsed(struct read_job *job, struct store *store)
 
 static void on_lapsed_done(struct read_job *job)
 {
-    struct ground *g = container_of(job, struct ground, lapsed_job);
+    struct storage *g = container_of(job, struct storage, lapsed_job);
     g->closing = false;
     if (!job->ok)
         log_warn("calls that lost nodes left open were not closed", LZ("why", job->err.text));
@@ -299,10 +299,10 @@ static void on_lapsed_done(struct read_job *job)
         log_warn("calls of a node that is gone have no known outcome", LI("calls", g->n_lapsed));
 }
 
-static void close_lapsed(struct ground *g)
+static void close_lapsed(struct storage *g)
 {
     int64_t now = clock_mono_ms();
-    if (!ground_is_shared(g) || g->closing || g->steady_since_ms == 0 ||
+    if (!storage_is_shared(g) || g->closing || g->steady_since_ms == 0 ||
         now - g->steady_since_ms < LEASE_MS)
         return;
     g->lapsed_job = (struct read_job){.run = run_lapsed, .done = on_lapsed_done};
@@ -311,7 +311,7 @@ static void close_lapsed(struct ground *g)
 
 static void on_lease_written(struct write_job *job)
 {
-    struct ground *g = container_of(job, struct ground, lease_job);
+    struct storage *g = container_of(job, struct storage, lease_job);
     g->renewing = false;
     if (!job->ok) {
         static struct log_quiet quiet;
@@ -326,7 +326,7 @@ static void on_lease_written(struct write_job *job)
 
 static void on_lease(void *arg)
 {
-    struct ground *g = arg;
+    struct storage *g = arg;
 
     clock_life_keep();
     if (g->renewing)
@@ -348,7 +348,7 @@ static void on_traced(void *arg, const char *verb, bool ok, int64_t us)
     dprintf(t->fd, "%s %s\n", t->lane, verb);
 }
 
-static void trace_stores(struct ground *g)
+static void trace_stores(struct storage *g)
 {
     static const char *const lanes[] = {"write", "lookup", "query"};
     const char *path = getenv("HOLDFAST_TRACE_STORE");
@@ -360,19 +360,19 @@ static void trace_stores(struct ground *g)
     }
 }
 #else
-static void trace_stores(struct ground *g unused_arg)
+static void trace_stores(struct storage *g unused_arg)
 {
 }
 #endif
 
 /* SQLite alone: PostgreSQL reads back what it folds, and a cache keeps the names of no more
  * sessions than fewer events can have. */
-static unsigned fold_most(const struct ground *g)
+static unsigned fold_most(const struct storage *g)
 {
-    return ground_is_shared(g) || g->cache ? 0 : 32768;
+    return storage_is_shared(g) || g->cache ? 0 : 32768;
 }
 
-struct lanes *ground_run(struct ground *g, struct loop *loop)
+struct lanes *storage_run(struct storage *g, struct loop *loop)
 {
     trace_stores(g);
     struct lanes_config lanes = {
@@ -392,7 +392,7 @@ struct lanes *ground_run(struct ground *g, struct loop *loop)
     return g->lanes;
 }
 
-void ground_stop(struct ground *g)
+void storage_stop(struct storage *g)
 {
     if (!g)
         return;
@@ -401,7 +401,7 @@ void ground_stop(struct ground *g)
 }
 
 /* On a connection of its own: those of the lanes went with them. */
-static void end_writer(struct ground *g)
+static void end_writer(struct storage *g)
 {
     struct error err;
     struct store *store;
@@ -416,7 +416,7 @@ static void end_writer(struct ground *g)
     store_close(store);
 }
 
-void ground_close(struct ground *g)
+void storage_close(struct storage *g)
 {
     if (!g)
         return;
