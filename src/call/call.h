@@ -93,11 +93,10 @@ struct call {
     const struct catalog_item *item; /* the tool in `catalog`; NULL: not listed, or no tool */
     struct session *session;
     struct transport *transport; /* NULL: none */
-    struct session
-        *replaces;        /* a derived session whose idle gap has passed; ended with our birth */
-    bool links_transport; /* first call: link the transport to the session */
-    int session_named;    /* enum builtin_named: what became of its argument session_id */
-    bool names_session;   /* one that nobody had named yet: it becomes durable, and counts */
+    struct session *replaces;    /* an idle derived session, ended when `session` is created */
+    bool links_transport;        /* first call: link the transport to the session */
+    int session_named;           /* enum builtin_named: what became of its argument session_id */
+    bool names_session;          /* one that nobody had named yet: it becomes durable, and counts */
     bool drop_session_id;
     int64_t max_counted;
     struct str connection;   /* JSON for the row of a session that this call makes */

@@ -180,18 +180,18 @@ enum step_result exchange_over_quota(struct exchange *x, const char *text, int64
 void exchange_count_reply(struct exchange *x);
 /* child_gate.c: the processes of each are counted too. */
 struct link_gate exchange_child_gate(struct services *sv);
-/* choose.c: which session a call belongs to. */
+/* session_select.c: which session a call belongs to. */
 enum step_result exchange_find_transport(struct exchange *x);
-enum step_result exchange_choose_session(struct exchange *x);
+enum step_result exchange_select_session(struct exchange *x);
 /* For what is no call: the session of a channel that stays; none elsewhere. */
-enum step_result exchange_choose_channel_session(struct exchange *x);
+enum step_result exchange_select_channel_session(struct exchange *x);
 /* For tools that a profile has of its own: one that only looks makes none. */
-enum step_result exchange_choose_profile_session(struct exchange *x, bool only_looks);
+enum step_result exchange_select_profile_session(struct exchange *x, bool only_looks);
 bool exchange_injects_handles(const struct exchange *x, const struct upstream *up,
                               const struct catalog *catalog);
 /* At initialize, where the client has something to tell: the session that its transport will have.
  */
-enum step_result exchange_choose_initial_session(struct exchange *x);
+enum step_result exchange_select_initial_session(struct exchange *x);
 /* context.c: what a client tells its session. */
 enum step_result exchange_read_context(struct exchange *x);
 /* The session has it, or is refused another. */

@@ -640,7 +640,7 @@ enum step_result exchange_answer_listen(struct exchange *x)
                                "subscriptions/listen needs the object params.notifications");
     if (check_share(x) != STEP_NEXT)
         return STEP_REPLY;
-    enum step_result chosen = exchange_choose_channel_session(x);
+    enum step_result chosen = exchange_select_channel_session(x);
     return chosen == STEP_NEXT ? listen_begin(x, wanted) : chosen;
 }
 

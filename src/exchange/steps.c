@@ -4,9 +4,9 @@
  *   message    bytes → JSON-RPC message, era, method             (decode.c)
  *   identify   who is calling, or 401                            (identify.c)
  *   limit      have they used up what they may, or 429           (limit.c, identity/quota.c)
- *   transport  the legacy Mcp-Session-Id, or 404                 (choose.c, session/lookup.c)
+ *   transport  the legacy Mcp-Session-Id, or 404                 (session_select.c, lookup.c)
  *   route      path → upstream, and what it offers               (upstream/)
- *   session    which durable session a call belongs to           (choose.c)
+ *   session    which durable session a call belongs to           (session_select.c)
  *   context    what its client told that session, or 400         (context.c)
  *   permit     may they: scopes, headers against body
  *   redeliver  a result that did not reach its client            (redeliver.c)
@@ -65,14 +65,14 @@ static bool forwards(const struct exchange *x)
 static enum step_result step_session(struct exchange *x)
 {
     if (forwards(x))
-        return exchange_choose_session(x);
+        return exchange_select_session(x);
     if (unlikely(x->context != NULL) && x->method->service == SERVE_INITIALIZE)
-        return exchange_choose_initial_session(x);
+        return exchange_select_initial_session(x);
     if (x->profile_tool && x->profile_tool->has_session)
-        return exchange_choose_profile_session(x, x->profile_tool->only_looks);
+        return exchange_select_profile_session(x, x->profile_tool->only_looks);
     if (x->profile && x->profile->mode == PROFILE_DYNAMIC && x->method->service == SERVE_LIST &&
         x->era == MCP_LEGACY && !x->transport)
-        return exchange_choose_channel_session(x);
+        return exchange_select_channel_session(x);
     return STEP_NEXT;
 }
 

@@ -218,34 +218,34 @@ void sessions_ended(struct sessions *home, struct str tenant, struct str id)
     session_unref(s);
 }
 
-struct session *session_new(struct sessions *home, const struct session_birth *birth)
+struct session *session_new(struct sessions *home, const struct session_new_args *args)
 {
     struct session *s = xcalloc(1, sizeof(*s));
     char id[UUID_TEXT], handle[HANDLE_LENGTH + 1];
 
     s->home = home;
     s->refs = 1;
-    s->mem = session_arena(birth->who->tenant, birth->who->owner, birth->carrier_key,
-                           birth->client_name);
+    s->mem =
+        session_arena(args->who->tenant, args->who->owner, args->carrier_key, args->client_name);
     list_init(&s->lru);
     random_uuid7(id);
     token_handle(handle);
     s->id = arena_dup(s->mem, str_of(id));
     s->handle = arena_dup(s->mem, str_of(handle));
-    s->tenant = arena_dup(s->mem, birth->who->tenant);
-    s->owner = arena_dup(s->mem, birth->who->owner);
-    s->carrier = arena_dup(s->mem, birth->carrier);
-    s->carrier_key = arena_dup(s->mem, birth->carrier_key);
-    s->client_name = arena_dup(s->mem, birth->client_name);
-    s->client_version = arena_dup(s->mem, birth->client_version);
-    s->client_type = client_type_of(birth->client_name);
-    s->origin = birth->origin;
-    s->provisional = birth->provisional;
-    s->counted = birth->counted;
-    if (birth->context_mac)
-        session_expect_context(s, birth->context_mac);
+    s->tenant = arena_dup(s->mem, args->who->tenant);
+    s->owner = arena_dup(s->mem, args->who->owner);
+    s->carrier = arena_dup(s->mem, args->carrier);
+    s->carrier_key = arena_dup(s->mem, args->carrier_key);
+    s->client_name = arena_dup(s->mem, args->client_name);
+    s->client_version = arena_dup(s->mem, args->client_version);
+    s->client_type = client_type_of(args->client_name);
+    s->origin = args->origin;
+    s->provisional = args->provisional;
+    s->counted = args->counted;
+    if (args->context_mac)
+        session_expect_context(s, args->context_mac);
     s->created_ms = s->last_used_ms = clock_life_ms();
-    s->expires_ms = s->created_ms + (birth->provisional ? SESSION_PROVISIONAL_MS : birth->life_ms);
+    s->expires_ms = s->created_ms + (args->provisional ? SESSION_PROVISIONAL_MS : args->life_ms);
     session_enter_cache(s);
     return s;
 }

@@ -88,7 +88,7 @@ struct transport {
 
 struct sessions_config {
     struct lanes *lanes;
-    struct str node; /* edge_mcp_id of sessions born of MCP traffic; copied */
+    struct str node; /* edge_mcp_id of sessions that MCP requests create; copied */
     int64_t writer;
     unsigned max_resident; /* of each kind */
     bool is_shared;        /* other nodes use the store too */
@@ -105,7 +105,7 @@ void transport_ref(struct transport *t);
 void transport_unref(struct transport *t); /* NULL is fine */
 
 /* A new session in the cache, not stored yet: one reference.  The caller commits session_row(). */
-struct session_birth {
+struct session_new_args {
     const struct principal *who;
     enum session_origin origin;
     struct str carrier, carrier_key; /* key absent for sessions found only by handle or transport */
@@ -114,7 +114,7 @@ struct session_birth {
     int64_t life_ms;            /* after its last use, unless it is provisional */
     const uint8_t *context_mac; /* of what its client tells it; NULL: nothing */
 };
-struct session *session_new(struct sessions *s, const struct session_birth *birth) must_check;
+struct session *session_new(struct sessions *s, const struct session_new_args *args) must_check;
 /* The row to create; spans borrow from the session. */
 void session_fill_row(const struct session *s, struct session_row *ret);
 void session_used(struct session *s); /* now; a sliding end moves along */

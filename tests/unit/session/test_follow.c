@@ -121,9 +121,9 @@ static void rig_stop(struct rig *r)
 static struct session *resident(struct rig *r, const char *tenant, const char *owner)
 {
     struct principal who = {.tenant = str_of(tenant), .owner = str_of(owner)};
-    struct session_birth birth = {
+    struct session_new_args args = {
         .who = &who, .origin = ORIGIN_TRANSPORT, .carrier = STR("transport")};
-    struct session *s = session_new(r->sessions, &birth);
+    struct session *s = session_new(r->sessions, &args);
     s->stored = true;
     return s;
 }

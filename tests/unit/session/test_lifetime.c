@@ -12,15 +12,15 @@
 
 static struct sessions *home;
 
-static struct session *born(bool provisional, int64_t life_ms)
+static struct session *make_session(bool provisional, int64_t life_ms)
 {
     struct principal who = {.tenant = STR("default"), .owner = STR("local")};
-    struct session_birth birth = {.who = &who,
-                                  .origin = ORIGIN_TRANSPORT,
-                                  .carrier = STR("transport"),
-                                  .provisional = provisional,
-                                  .life_ms = life_ms};
-    struct session *s = session_new(home, &birth);
+    struct session_new_args args = {.who = &who,
+                                    .origin = ORIGIN_TRANSPORT,
+                                    .carrier = STR("transport"),
+                                    .provisional = provisional,
+                                    .life_ms = life_ms};
+    struct session *s = session_new(home, &args);
     s->stored = true;
     return s;
 }
@@ -41,7 +41,7 @@ static void end(void)
 TEST(test_session__ends_its_life_after_the_last_use)
 {
     begin();
-    struct session *s = born(false, 2 * HOUR);
+    struct session *s = make_session(false, 2 * HOUR);
     struct session_row row;
     clock_advance_fake(HOUR);
     session_used(s);
@@ -57,7 +57,7 @@ TEST(test_session__ends_its_life_after_the_last_use)
 TEST(test_session__of_a_handle_nobody_used_yet_lives_an_hour)
 {
     begin();
-    struct session *s = born(true, DAY);
+    struct session *s = make_session(true, DAY);
     assert_false(session_is_over(s, START + HOUR - 1));
     assert_true(session_is_over(s, START + HOUR));
     session_unref(s);
@@ -67,7 +67,7 @@ TEST(test_session__of_a_handle_nobody_used_yet_lives_an_hour)
 TEST(test_session__lives_thirty_days_however_often_it_is_used)
 {
     begin();
-    struct session *s = born(false, DAY);
+    struct session *s = make_session(false, DAY);
     for (int i = 0; i < 40; i++) {
         clock_advance_fake(DAY - 1);
         session_used(s);
@@ -81,7 +81,7 @@ TEST(test_session__lives_thirty_days_however_often_it_is_used)
 TEST(test_session__with_a_lifetime_of_its_own_is_not_prolonged_by_use)
 {
     begin();
-    struct session *s = born(false, DAY);
+    struct session *s = make_session(false, DAY);
     s->ttl_ms = HOUR;
     s->expires_ms = START + HOUR;
     clock_advance_fake(HOUR / 2);
@@ -96,7 +96,7 @@ TEST(test_session__neither_ends_nor_outlives_when_the_wall_clock_jumps)
     static const int64_t jumps[] = {HOUR, -HOUR, 365 * DAY, -365 * DAY};
     for (size_t i = 0; i < countof(jumps); i++) {
         begin();
-        struct session *s = born(false, DAY);
+        struct session *s = make_session(false, DAY);
         clock_jump_fake(jumps[i]);
         clock_advance_fake(HOUR);
         session_used(s);
@@ -113,7 +113,8 @@ TEST(test_session__neither_ends_nor_outlives_when_the_wall_clock_jumps)
 TEST(test_sessions_drop_over__lets_go_of_what_nobody_uses_and_is_over)
 {
     begin();
-    struct session *used = born(false, HOUR), *over = born(false, HOUR), *live = born(false, DAY);
+    struct session *used = make_session(false, HOUR), *over = make_session(false, HOUR),
+                   *live = make_session(false, DAY);
     session_unref(over);
     session_unref(live);
     assert_int_equal(sessions_resident(home), 3);

@@ -11,10 +11,10 @@ static void begin(void)
 {
     struct sessions_config config = {.node = STR("node"), .writer = 7, .max_resident = 4};
     struct principal who = {.tenant = STR("default"), .owner = STR("local")};
-    struct session_birth birth = {
+    struct session_new_args args = {
         .who = &who, .origin = ORIGIN_TRANSPORT, .carrier = STR("transport")};
     home = sessions_new(&config);
-    session = session_new(home, &birth);
+    session = session_new(home, &args);
 }
 
 static void end(void)

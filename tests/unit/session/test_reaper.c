@@ -228,9 +228,9 @@ TEST(test_reaper__lets_memory_go_of_what_is_over)
 {
     struct rig r;
     begin(&r, 1, 10);
-    struct session_birth birth = {
+    struct session_new_args args = {
         .who = &who, .origin = ORIGIN_TRANSPORT, .carrier = STR("transport"), .life_ms = HOUR};
-    struct session *s = session_new(r.sessions, &birth);
+    struct session *s = session_new(r.sessions, &args);
     s->stored = true;
     session_unref(s);
     assert_int_equal(sessions_resident(r.sessions), 1);

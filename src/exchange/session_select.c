@@ -84,8 +84,8 @@ static enum step_result take_transport(struct exchange *x)
     return STEP_NEXT;
 }
 
-/* It came with the arrival, and means nothing to a request that carries all it needs. */
-static enum step_result use_known(struct exchange *x)
+/* The transport came with the arrival.  A request that carries all it needs does not use it. */
+static enum step_result transport_from_arrival(struct exchange *x)
 {
     if (x->era == MCP_MODERN || x->method->service == SERVE_INITIALIZE) {
         transport_unref(x->transport);
@@ -104,7 +104,7 @@ enum step_result exchange_find_transport(struct exchange *x)
     if (x->query.done) /* resumed: the lookup has come back */
         return take_transport(x);
     if (x->transport)
-        return use_known(x);
+        return transport_from_arrival(x);
     if (x->era == MCP_MODERN || x->method->service == SERVE_INITIALIZE)
         return STEP_NEXT;
     if (!carrier_transport_id(x->head, x->mem, &id))
@@ -173,11 +173,11 @@ static struct str client_member(const struct exchange *x, const char *name)
     return js_text(&doc, js_get(&doc, info, str_of(name)), x->mem);
 }
 
-static enum step_result birth(struct exchange *x, enum session_origin origin, struct str carrier,
-                              struct str key)
+static enum step_result session_create(struct exchange *x, enum session_origin origin,
+                                       struct str carrier, struct str key)
 {
     struct str name = client_member(x, "name"), version = client_member(x, "version");
-    struct session_birth b = {
+    struct session_new_args args = {
         .who = &x->who,
         .origin = origin,
         .carrier = carrier,
@@ -189,7 +189,7 @@ static enum step_result birth(struct exchange *x, enum session_origin origin, st
         .life_ms = config_default_ttl_ms(x->config, x->who.tenant),
         .context_mac = x->context ? x->context->mac : NULL,
     };
-    x->session = session_new(x->sv->sessions, &b);
+    x->session = session_new(x->sv->sessions, &args);
     log_debug("session begun", LS("session_id", x->session->handle), LS("carrier", carrier));
     return STEP_NEXT;
 }
@@ -201,10 +201,10 @@ static void name_session(struct exchange *x)
     x->call.names_session = x->session->provisional || !x->session->counted;
 }
 
-static enum step_result use_any(struct exchange *x);
+static enum step_result session_from_any(struct exchange *x);
 
 /* The argument names one of our sessions, or the call is told how to get one. */
-static enum step_result use_argument(struct exchange *x, struct str handle)
+static enum step_result session_from_argument(struct exchange *x, struct str handle)
 {
     if (x->query.by != BY_HANDLE || !str_eq(x->query.name, handle) || !x->query.done) {
         session_unref(x->session);
@@ -216,7 +216,7 @@ static enum step_result use_argument(struct exchange *x, struct str handle)
         return exchange_fail(x, &x->query.job.err);
     if (!x->query.session && x->builtin && x->builtin->answers_names) {
         x->call.session_named = x->query.is_over ? NAMED_OVER : NAMED_UNKNOWN;
-        return use_any(x);
+        return session_from_any(x);
     }
     if (!x->query.session)
         return exchange_tool_error(x,
@@ -230,8 +230,8 @@ static enum step_result use_argument(struct exchange *x, struct str handle)
     return STEP_NEXT;
 }
 
-/* The channel's own session: it, or its transport, has it from now on. */
-static void use_channel(struct exchange *x)
+/* Links the session to the transport, or binds it to the channel. */
+static void bind_channel(struct exchange *x)
 {
     if (x->transport && x->transport->session != x->session) {
         transport_link(x->transport, x->session);
@@ -242,7 +242,7 @@ static void use_channel(struct exchange *x)
 }
 
 /* A keyed session: found, or made under that key. */
-static enum step_result use_key(struct exchange *x, enum session_origin origin)
+static enum step_result session_from_key(struct exchange *x, enum session_origin origin)
 {
     bool asked = x->query.by == BY_KEY && x->query.done && str_eq(x->query.name, x->carrier.name) &&
                  str_eq(x->query.carrier, x->carrier.label);
@@ -261,9 +261,9 @@ static enum step_result use_key(struct exchange *x, enum session_origin origin)
     if (found && origin == ORIGIN_KEYED)
         name_session(x); /* the key may be a handle */
     if (!found)
-        birth(x, origin, x->carrier.label, x->carrier.name);
+        session_create(x, origin, x->carrier.label, x->carrier.name);
     if (str_eq(x->carrier.label, STR("channel")))
-        use_channel(x);
+        bind_channel(x);
     return STEP_NEXT;
 }
 
@@ -313,7 +313,7 @@ static struct str derived_name(const struct exchange *x, struct str client)
 }
 
 /* The next carrier in order, when neither argument, transport nor handle named a session. */
-static enum step_result use_request(struct exchange *x)
+static enum step_result session_from_request(struct exchange *x)
 {
     enum session_origin origin = ORIGIN_KEYED;
 
@@ -324,7 +324,7 @@ static enum step_result use_request(struct exchange *x)
             x->carrier = (struct carrier){STR("channel"),
                                           arena_printf(x->mem, "%.*s/1", STR_ARG(x->channel))};
         if (!x->carrier.name.p && x->transport) {
-            birth(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
+            session_create(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
             transport_link(x->transport, x->session);
             hub_linked(x->sv->hub, x->transport);
             return STEP_NEXT;
@@ -333,7 +333,7 @@ static enum step_result use_request(struct exchange *x)
             x->carrier = (struct carrier){STR("channel"), x->channel};
         if (!x->carrier.name.p && (x->injects || begins_session(x))) {
             x->tells_handle = x->injects;
-            return birth(x, ORIGIN_INJECTED, STR("argument"), STR_NONE);
+            return session_create(x, ORIGIN_INJECTED, STR("argument"), STR_NONE);
         }
     }
     if (!x->carrier.name.p || str_eq(x->carrier.label, STR("derived"))) {
@@ -344,26 +344,26 @@ static enum step_result use_request(struct exchange *x)
     }
     if (str_eq(x->carrier.label, STR("channel")))
         origin = ORIGIN_TRANSPORT;
-    return use_key(x, origin);
+    return session_from_key(x, origin);
 }
 
-enum step_result exchange_choose_initial_session(struct exchange *x)
+enum step_result exchange_select_initial_session(struct exchange *x)
 {
     if (x->session)
         return STEP_NEXT;
     if (!x->carrier.name.p)
         x->carrier = carrier_of(x);
-    return x->carrier.name.p ? use_key(x, ORIGIN_KEYED)
-                             : birth(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
+    return x->carrier.name.p ? session_from_key(x, ORIGIN_KEYED)
+                             : session_create(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
 }
 
-enum step_result exchange_choose_channel_session(struct exchange *x)
+enum step_result exchange_select_channel_session(struct exchange *x)
 {
-    return x->channel.p && !x->session ? use_request(x) : STEP_NEXT;
+    return x->channel.p && !x->session ? session_from_request(x) : STEP_NEXT;
 }
 
 /* While this request waited for the catalog, another may have linked their transport. */
-static void use_linked(struct exchange *x)
+static void session_from_transport(struct exchange *x)
 {
     struct session *linked = x->transport ? x->transport->session : NULL;
 
@@ -373,12 +373,12 @@ static void use_linked(struct exchange *x)
     x->session = linked;
 }
 
-/* What the call belongs to when its arguments do not say, or say nothing that is. */
-static enum step_result use_any(struct exchange *x)
+/* Selects the session if the arguments name none, or name one that does not exist. */
+static enum step_result session_from_any(struct exchange *x)
 {
-    use_linked(x);
+    session_from_transport(x);
     if (!x->session)
-        return use_request(x);
+        return session_from_request(x);
     if (x->query.by == BY_HANDLE && x->query.session == x->session)
         name_session(x); /* by header or query */
     return STEP_NEXT;
@@ -418,7 +418,7 @@ static struct str named_handle(struct exchange *x)
     return text.n ? text : STR_NONE;
 }
 
-enum step_result exchange_choose_profile_session(struct exchange *x, bool only_looks)
+enum step_result exchange_select_profile_session(struct exchange *x, bool only_looks)
 {
     struct str named = named_handle(x);
     enum step_result result;
@@ -427,13 +427,13 @@ enum step_result exchange_choose_profile_session(struct exchange *x, bool only_l
         x->injects = !named.p && carries_nothing(x);
     if (x->injects && only_looks)
         return STEP_NEXT;
-    result = named.p ? use_argument(x, named) : use_any(x);
+    result = named.p ? session_from_argument(x, named) : session_from_any(x);
     if (result == STEP_NEXT)
         decide_link(x, named.p != NULL);
     return result;
 }
 
-enum step_result exchange_choose_session(struct exchange *x)
+enum step_result exchange_select_session(struct exchange *x)
 {
     struct str named = named_handle(x);
     const struct catalog_item *tool = x->item =
@@ -447,9 +447,9 @@ enum step_result exchange_choose_session(struct exchange *x)
         x->injects =
             tool && !tool->owns_session_id && exchange_injects_handles(x, x->up, x->catalog);
     if (is_named && tool && (x->builtin || x->injects))
-        result = use_argument(x, named);
+        result = session_from_argument(x, named);
     else
-        result = use_any(x);
+        result = session_from_any(x);
     if (result == STEP_NEXT) {
         decide_link(x, named.p != NULL);
         if (x->injects) /* the argument is ours, also when it is empty, and so is the answer to it
