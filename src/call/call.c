@@ -483,7 +483,7 @@ static void begun(struct call *c, const struct store_op *ops, const struct error
             return;
         }
     c->session->stored = true;
-    if (c->names_session) {
+    if (c->promotes_session) {
         c->session->provisional = false;
         c->session->expires_ms = c->session_row.expires_ms;
         c->session->counted = true;
@@ -541,13 +541,13 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
         ops[n++] =
             (struct store_op){.kind = OP_SESSION_END, .who = c->who, .session = &c->replaced_row};
     }
-    if (!c->session->stored || c->names_session) {
+    if (!c->session->stored || c->promotes_session) {
         session_fill_row(c->session, &c->session_row);
         c->session_row.connection_metadata = c->connection;
-        if (c->names_session)
+        if (c->promotes_session)
             c->session_row.expires_ms = c->session->last_used_ms + c->life_ms;
         ops[n++] = (struct store_op){
-            .kind = c->session->stored ? OP_SESSION_NAME : OP_SESSION_CREATE,
+            .kind = c->session->stored ? OP_SESSION_PROMOTE : OP_SESSION_CREATE,
             .who = c->who,
             .session = &c->session_row,
             .max_counted = c->max_counted,

@@ -96,7 +96,7 @@ struct call {
     struct session *replaces;    /* an idle derived session, ended when `session` is created */
     bool links_transport;        /* first call: link the transport to the session */
     int session_named;           /* enum builtin_named: what became of its argument session_id */
-    bool names_session;          /* one that nobody had named yet: it becomes durable, and counts */
+    bool promotes_session;       /* this call makes a provisional session durable and counted */
     bool drop_session_id;
     int64_t max_counted;
     struct str connection;   /* JSON for the row of a session that this call makes */

@@ -162,15 +162,15 @@ void exchange_store_session(struct exchange *x)
 
     session_used(s);
     session_touch(s);
-    if (s->stored && !x->call.names_session)
+    if (s->stored && !x->call.promotes_session)
         return;
     session_fill_row(s, row);
     if (x->http)
         row->connection_metadata = connection_metadata(x->config, x->http, STR_NONE, x->mem);
-    if (x->call.names_session)
+    if (x->call.promotes_session)
         row->expires_ms = s->last_used_ms + config_default_ttl_ms(x->config, x->who.tenant);
     ops[0] = (struct store_op){
-        .kind = s->stored ? OP_SESSION_NAME : OP_SESSION_CREATE,
+        .kind = s->stored ? OP_SESSION_PROMOTE : OP_SESSION_CREATE,
         .who = &x->who,
         .session = row,
         .max_counted = config_max_sessions(x->config, x->who.tenant),
@@ -201,7 +201,7 @@ enum step_result exchange_session_stored(struct exchange *x)
     if (op->kind == OP_SESSION_CREATE && op->verdict == VERDICT_OK)
         session_tell_created(op->session);
     x->session->stored = true;
-    if (x->call.names_session) {
+    if (x->call.promotes_session) {
         x->session->provisional = false;
         x->session->counted = true;
         x->session->expires_ms = op->session->expires_ms;

@@ -194,11 +194,11 @@ static enum step_result session_create(struct exchange *x, enum session_origin o
     return STEP_NEXT;
 }
 
-/* The request names a session that nobody had named yet: from now on it is kept like any other, and
- * counts. */
-static void name_session(struct exchange *x)
+/* The request names a session that may be provisional or not counted.  Then the call makes it
+ * durable and counted. */
+static void promote_session(struct exchange *x)
 {
-    x->call.names_session = x->session->provisional || !x->session->counted;
+    x->call.promotes_session = x->session->provisional || !x->session->counted;
 }
 
 static enum step_result session_from_any(struct exchange *x);
@@ -225,7 +225,7 @@ static enum step_result session_from_argument(struct exchange *x, struct str han
     x->session = x->query.session;
     x->call.session_named = NAMED_FOUND;
     x->call.drop_session_id = x->injects;
-    name_session(x);
+    promote_session(x);
     x->tells_handle = x->injects;
     return STEP_NEXT;
 }
@@ -259,7 +259,7 @@ static enum step_result session_from_key(struct exchange *x, enum session_origin
     }
     x->session = found;
     if (found && origin == ORIGIN_KEYED)
-        name_session(x); /* the key may be a handle */
+        promote_session(x); /* the key may be a handle */
     if (!found)
         session_create(x, origin, x->carrier.label, x->carrier.name);
     if (str_eq(x->carrier.label, STR("channel")))
@@ -380,7 +380,7 @@ static enum step_result session_from_any(struct exchange *x)
     if (!x->session)
         return session_from_request(x);
     if (x->query.by == BY_HANDLE && x->query.session == x->session)
-        name_session(x); /* by header or query */
+        promote_session(x); /* by header or query */
     return STEP_NEXT;
 }
 

@@ -266,13 +266,13 @@ static void add_session(struct toolset_change *c)
     struct session *s = x->session;
     struct store_op *op;
 
-    if (!s->stored || x->call.names_session) {
+    if (!s->stored || x->call.promotes_session) {
         session_fill_row(s, &c->row);
         if (x->http)
             c->row.connection_metadata = connection_metadata(x->config, x->http, STR_NONE, x->mem);
-        if (x->call.names_session)
+        if (x->call.promotes_session)
             c->row.expires_ms = s->last_used_ms + config_default_ttl_ms(x->config, x->who.tenant);
-        op = add_op(c, s->stored ? OP_SESSION_NAME : OP_SESSION_CREATE);
+        op = add_op(c, s->stored ? OP_SESSION_PROMOTE : OP_SESSION_CREATE);
         op->session = &c->row;
         op->max_counted = config_max_sessions(x->config, x->who.tenant);
     }
@@ -388,7 +388,7 @@ static void apply_stored(struct exchange *x)
         if (c->ops[i].kind == OP_SESSION_CREATE && c->ops[i].verdict == VERDICT_OK)
             session_tell_created(&c->row);
     s->stored = true;
-    if (x->call.names_session) {
+    if (x->call.promotes_session) {
         s->provisional = false;
         s->counted = true;
         s->expires_ms = c->row.expires_ms;

@@ -154,7 +154,7 @@ static enum verdict event_is_in(struct memory_store *s, const struct store_op *o
 static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct store_op *,
                                              int64_t) = {
     [OP_SESSION_CREATE] = mem_session_create,
-    [OP_SESSION_NAME] = mem_session_name,
+    [OP_SESSION_PROMOTE] = mem_session_promote,
     [OP_SESSION_END] = mem_session_end,
     [OP_SESSION_USE] = mem_session_touch,
     [OP_SESSION_PATCH] = mem_session_patch,

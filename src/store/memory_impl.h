@@ -91,7 +91,7 @@ void mem_session_use(struct session_row *row, int64_t at_ms);
 /* A copy in the caller's memory, as it is to be seen now. */
 struct session_row *mem_session_copy(const struct session_row *row, struct arena *mem);
 enum verdict mem_session_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_session_name(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+enum verdict mem_session_promote(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_session_end(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_session_touch(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_session_patch(struct memory_store *s, const struct store_op *op, int64_t now_ms);

@@ -101,7 +101,7 @@ enum verdict mem_session_create(struct memory_store *s, const struct store_op *o
     return VERDICT_OK;
 }
 
-enum verdict mem_session_name(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+enum verdict mem_session_promote(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct session_row *row = mem_session_of(s, op->who, op->session->id);
     if (!row)

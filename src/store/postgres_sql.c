@@ -108,9 +108,9 @@ const char *const pg_texts[PG_COUNT] = {
              "$25::text, $26::bytea, $27::bigint, $28::bigint, $29::text, "
              "$30::text, $31::bytea)::mcp.edge_mcp_sessions, $32::timestamptz, $33::bigint)",
              "$34"),
-    [PG_SESSION_NAME] = VERB("hf_session_name($1::uuid, $2::text, $3::text, $4::timestamptz, "
-                             "$5::timestamptz, $6::bigint)",
-                             "$7"),
+    [PG_SESSION_PROMOTE] = VERB("hf_session_name($1::uuid, $2::text, $3::text, $4::timestamptz, "
+                                "$5::timestamptz, $6::bigint)",
+                                "$7"),
     [PG_SESSION_END] = VERB("hf_session_end($1::uuid, $2::text, $3::text, $4::boolean, $5::text, "
                             "$6::timestamptz, $7::text, $8::timestamptz)",
                             "$9"),

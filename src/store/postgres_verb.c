@@ -52,7 +52,7 @@ static void session_create(struct pg_params *p, const struct store_op *op, int64
     pg_int(p, op->max_counted);
 }
 
-static void session_name(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+static void session_promote(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     pg_uuid(p, op->session->id);
     add_caller(p, op->who);
@@ -311,7 +311,7 @@ static void session_reseal(struct pg_params *p, const struct store_op *op,
 
 const struct pg_verb pg_verbs[OP_COUNT] = {
     [OP_SESSION_CREATE] = {PG_SESSION_CREATE, session_create, NULL},
-    [OP_SESSION_NAME] = {PG_SESSION_NAME, session_name, NULL},
+    [OP_SESSION_PROMOTE] = {PG_SESSION_PROMOTE, session_promote, NULL},
     [OP_SESSION_END] = {PG_SESSION_END, session_end, NULL},
     [OP_TRANSPORT_CREATE] = {PG_TRANSPORT_CREATE, transport_create, NULL},
     [OP_TRANSPORT_LINK] = {PG_TRANSPORT_LINK, transport_link, NULL},

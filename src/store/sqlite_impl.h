@@ -71,7 +71,7 @@ enum sq_statement {
     SQ_SESSION_TAKEN,
     SQ_SESSION_INSERT,
     SQ_SESSION_STATE,
-    SQ_SESSION_NAME,
+    SQ_SESSION_PROMOTE,
     SQ_SESSION_END,
     SQ_SESSION_USE,
     SQ_SESSION_CAN_WAIT,
@@ -341,7 +341,7 @@ bool sq_write(struct store *s, struct store_op *ops, size_t n, struct error *err
 bool sq_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
 bool sq_reap(struct store *s, const struct reap_what *what, struct reaped *ret, struct error *err);
 /* sqlite_session.c */
-sq_verb sq_session_create, sq_session_name, sq_session_end, sq_session_use, sq_session_patch,
+sq_verb sq_session_create, sq_session_promote, sq_session_end, sq_session_use, sq_session_patch,
     sq_session_refresh;
 /* Is there such a session for the caller, and what is to be known of it? */
 struct sq_session_state {

@@ -163,7 +163,7 @@ bool sq_session_state(struct sqlite_store *s, const struct principal *who, struc
     return true;
 }
 
-bool sq_session_name(struct sq_batch *batch, struct store_op *op, struct error *err)
+bool sq_session_promote(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     struct sq_session_state state;
     struct principal owner = *op->who;
@@ -183,7 +183,7 @@ bool sq_session_name(struct sq_batch *batch, struct store_op *op, struct error *
         op->verdict = VERDICT_LIMIT;
         return true;
     }
-    sqlite3_stmt *st = sq_prepare(batch->s, SQ_SESSION_NAME, err);
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_SESSION_PROMOTE, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};

@@ -261,7 +261,7 @@ const char *const sq_texts[SQ_COUNT] = {
                           "ON CONFLICT DO NOTHING",
     [SQ_SESSION_STATE] = "SELECT counted AND NOT provisional, counted, " LIVE " AND " NOT_PAST(
         "?4") ", version FROM edge_mcp_sessions WHERE " REACHED("?1", "?2", "?3"),
-    [SQ_SESSION_NAME] =
+    [SQ_SESSION_PROMOTE] =
         "UPDATE edge_mcp_sessions SET provisional = 0, counted = 1, version = version + 1, "
         "expires_at = coalesce(?2, expires_at) WHERE id = ?1",
     [SQ_SESSION_END] =

@@ -171,7 +171,7 @@ static bool undelivered_take(struct sq_batch *batch, struct store_op *op, struct
 
 static sq_verb *const verbs[OP_COUNT] = {
     [OP_SESSION_CREATE] = sq_session_create,
-    [OP_SESSION_NAME] = sq_session_name,
+    [OP_SESSION_PROMOTE] = sq_session_promote,
     [OP_SESSION_END] = sq_session_end,
     [OP_SESSION_USE] = sq_session_use,
     [OP_SESSION_PATCH] = sq_session_patch,

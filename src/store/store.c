@@ -86,7 +86,7 @@ static const struct op_needs {
     bool who;
 } op_needs[OP_COUNT] = {
     [OP_SESSION_CREATE] = {"session create", true},
-    [OP_SESSION_NAME] = {"session name", true},
+    [OP_SESSION_PROMOTE] = {"session name", true},
     [OP_SESSION_END] = {"session end", true},
     [OP_TRANSPORT_CREATE] = {"transport create", true},
     [OP_TRANSPORT_LINK] = {"transport link", true},

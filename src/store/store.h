@@ -35,7 +35,7 @@ enum op_kind {
     OP_SESSION_CREATE,
     /* session.id, session.expires_ms (0 leaves it): provisional → durable and counted.  LIMIT
      * likewise; OK when it already is; NOT_ACTIVE when terminal or past its end. */
-    OP_SESSION_NAME,
+    OP_SESSION_PROMOTE,
     /* session.id, status (expired or terminated), termination_reason, terminated_ms.  MISSING when
      * unknown, foreign or terminal. */
     OP_SESSION_END,
@@ -206,9 +206,9 @@ struct store_op {
         const struct server_row *server;
     };
     struct revision_row *revision; /* OP_DOCUMENT_REVISE; likewise */
-    int64_t max_counted;           /* OP_SESSION_CREATE and OP_SESSION_NAME, < 0 for no limit; and
-                                    * OP_LOGIN_CREATE, ≥ 1 */
-    unsigned fields;               /* OP_SESSION_PATCH: enum session_field */
+    /* OP_SESSION_CREATE and OP_SESSION_PROMOTE: < 0 for no limit.  OP_LOGIN_CREATE: ≥ 1. */
+    int64_t max_counted;
+    unsigned fields; /* OP_SESSION_PATCH: enum session_field */
     /* OP_SESSION_USE: an event of the batch tells of the use too, and the fold moves the row for
      * it.  Then the row is only looked at, unless its end is nearer than the next fold can be
      * (SESSION_END_NEAR_MS) or it is idle. */

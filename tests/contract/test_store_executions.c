@@ -486,7 +486,7 @@ static void life_call(struct life *l, int n)
 static void life_change(struct life *l, int n)
 {
     static const enum op_kind kinds[] = {OP_SESSION_END, OP_SESSION_USE, OP_SESSION_REFRESH,
-                                         OP_SESSION_NAME, OP_SESSION_PATCH};
+                                         OP_SESSION_PROMOTE, OP_SESSION_PATCH};
     struct session_row row = {.id = arena_printf(l->f->mem, ID "%06d", n),
                               .status = draw(l, 4) ? SESSION_TERMINATED : SESSION_EXPIRED,
                               .termination_reason = STR("done"),

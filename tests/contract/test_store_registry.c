@@ -244,7 +244,7 @@ static void wide_reaches_the_tenant(struct fixture *f)
     assert_str(get(f, &alice, ID "000001")->owner, "user:alice");
     /* But names are given, and state is kept, by whoever uses a session. */
     assert_int_equal(
-        on_session(f, OP_SESSION_NAME, &admin, (struct session_row){.id = STR(ID "000002")}),
+        on_session(f, OP_SESSION_PROMOTE, &admin, (struct session_row){.id = STR(ID "000002")}),
         VERDICT_MISSING);
     struct link_row link = {.session_id = STR(ID "000002"), .server = STR("s"), .opened_ms = NOW};
     assert_int_equal(write_one(f, (struct store_op){OP_LINK_PUT, &admin, {.link = &link}}),

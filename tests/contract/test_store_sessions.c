@@ -206,12 +206,12 @@ TEST(test_session_create__ended_and_expired_sessions_make_room)
     on_every_store(ended_sessions_make_room);
 }
 
-static enum verdict name(struct fixture *f, const struct principal *who, const char *id,
-                         int64_t expires_ms, int64_t max)
+static enum verdict promote(struct fixture *f, const struct principal *who, const char *id,
+                            int64_t expires_ms, int64_t max)
 {
     struct session_row row = {.id = str_of(id), .expires_ms = expires_ms};
     return write_one(
-        f, (struct store_op){OP_SESSION_NAME, who, {.session = &row}, .max_counted = max});
+        f, (struct store_op){OP_SESSION_PROMOTE, who, {.session = &row}, .max_counted = max});
 }
 
 static void promoted_sessions_count_while_used(struct fixture *f)
@@ -222,7 +222,7 @@ static void promoted_sessions_count_while_used(struct fixture *f)
     made.origin = ORIGIN_REST;
     assert_int_equal(create_row(f, &alice, &promoted, 2), VERDICT_OK);
     assert_int_equal(create_row(f, &alice, &made, 2), VERDICT_OK);
-    assert_int_equal(name(f, &alice, ID "000001", 0, 2), VERDICT_OK);
+    assert_int_equal(promote(f, &alice, ID "000001", 0, 2), VERDICT_OK);
     assert_int_equal(create_row(f, &alice, &next, 2), VERDICT_LIMIT);
     clock_advance_fake(SESSION_PROMOTED_IDLE_MS - 1);
     assert_int_equal(create_row(f, &alice, &next, 2), VERDICT_LIMIT);
@@ -240,39 +240,39 @@ TEST(test_session_limit__what_a_handle_promoted_counts_until_it_is_idle_for_30_m
     on_every_store(promoted_sessions_count_while_used);
 }
 
-static void naming_makes_durable_and_counted(struct fixture *f)
+static void promoting_makes_durable_and_counted(struct fixture *f)
 {
     struct session_row row = session_row(f, 1);
     row.provisional = true;
     row.expires_ms = NOW + HOUR;
     assert_int_equal(create_row(f, &alice, &row, 0), VERDICT_OK);
-    assert_int_equal(name(f, &bob, ID "000001", 0, -1), VERDICT_MISSING);
-    assert_int_equal(name(f, &alice_elsewhere, ID "000001", 0, -1), VERDICT_MISSING);
-    assert_int_equal(name(f, &alice, ID "000009", 0, -1), VERDICT_MISSING);
-    assert_int_equal(name(f, &alice, ID "000001", 0, 0), VERDICT_LIMIT);
+    assert_int_equal(promote(f, &bob, ID "000001", 0, -1), VERDICT_MISSING);
+    assert_int_equal(promote(f, &alice_elsewhere, ID "000001", 0, -1), VERDICT_MISSING);
+    assert_int_equal(promote(f, &alice, ID "000009", 0, -1), VERDICT_MISSING);
+    assert_int_equal(promote(f, &alice, ID "000001", 0, 0), VERDICT_LIMIT);
     assert_true(get(f, &alice, ID "000001")->provisional);
-    assert_int_equal(name(f, &alice, ID "000001", 0, 1), VERDICT_OK);
+    assert_int_equal(promote(f, &alice, ID "000001", 0, 1), VERDICT_OK);
     struct session_row *got = get(f, &alice, ID "000001");
     assert_true(!got->provisional && got->counted);
     assert_int_equal(got->expires_ms, NOW + HOUR);
     assert_int_equal(got->version, 2);
-    assert_int_equal(name(f, &alice, ID "000001", 0, 0), VERDICT_OK);
+    assert_int_equal(promote(f, &alice, ID "000001", 0, 0), VERDICT_OK);
     assert_int_equal(get(f, &alice, ID "000001")->version, 2);
     struct session_row next = counted(f, 2);
     assert_int_equal(create_row(f, &alice, &next, 1), VERDICT_LIMIT);
     row = session_row(f, 3);
     row.provisional = true;
     assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
-    assert_int_equal(name(f, &alice, ID "000003", NOW + 9 * HOUR, -1), VERDICT_OK);
+    assert_int_equal(promote(f, &alice, ID "000003", NOW + 9 * HOUR, -1), VERDICT_OK);
     assert_int_equal(get(f, &alice, ID "000003")->expires_ms, NOW + 9 * HOUR);
     clock_advance_fake(HOUR);
-    assert_int_equal(name(f, &alice, ID "000001", 0, -1), VERDICT_NOT_ACTIVE);
+    assert_int_equal(promote(f, &alice, ID "000001", 0, -1), VERDICT_NOT_ACTIVE);
     assert_int_equal(end_session(f, &alice, ID "000003"), VERDICT_OK);
-    assert_int_equal(name(f, &alice, ID "000003", 0, -1), VERDICT_NOT_ACTIVE);
+    assert_int_equal(promote(f, &alice, ID "000003", 0, -1), VERDICT_NOT_ACTIVE);
 }
-TEST(test_session_name__makes_a_provisional_session_durable_and_counted)
+TEST(test_session_promote__makes_a_provisional_session_durable_and_counted)
 {
-    on_every_store(naming_makes_durable_and_counted);
+    on_every_store(promoting_makes_durable_and_counted);
 }
 
 static void ending_is_final(struct fixture *f)

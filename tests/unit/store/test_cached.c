@@ -191,7 +191,7 @@ TEST(test_cached__anothers_session_is_asked_of_the_store_like_an_unknown_one)
 
 TEST(test_cached__every_write_of_a_row_is_seen_by_the_next_read_everywhere)
 {
-    static const enum op_kind kinds[] = {OP_SESSION_NAME,    OP_SESSION_USE,    OP_SESSION_PATCH,
+    static const enum op_kind kinds[] = {OP_SESSION_PROMOTE, OP_SESSION_USE,    OP_SESSION_PATCH,
                                          OP_SESSION_REFRESH, OP_SESSION_RESEAL, OP_CONTEXT_PUT,
                                          OP_SESSION_END};
     struct world w;

@@ -501,7 +501,7 @@ TEST(test_sqlite_limit__counter_equals_the_rows_it_stands_for)
                                   .expires_ms = i < 6 ? INT64_MAX : clock_wall_ms() + 100000,
                                   .status = SESSION_ACTIVE};
         struct store_op ops[] = {{OP_SESSION_CREATE, &who, {.session = &row}, .max_counted = -1},
-                                 {OP_SESSION_NAME, &who, {.session = &row}, .max_counted = -1},
+                                 {OP_SESSION_PROMOTE, &who, {.session = &row}, .max_counted = -1},
                                  {OP_SESSION_END, &who, {.session = &row}}};
         assert_true(store_write(s, ops, i % 3 == 0 ? 2 : 1, &err));
         row.status = SESSION_TERMINATED;
