@@ -66,7 +66,7 @@ static bool start_services(struct gateway *g, struct error *err)
     if (!pins_load(sv->pins, storage_write_store(g->storage), err) ||
         !health_load(storage_write_store(g->storage), g->mem, &servers, &n_servers, err))
         return false;
-    list_init(&sv->unbegun);
+    list_init(&sv->before_call);
     sv->lanes = storage_run(g->storage, sv->loop);
     sv->database = storage_database(g->storage)->shown;
     if (!gateway_start_identity(g, err) || !gateway_start_quotas(g, err))

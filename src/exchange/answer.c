@@ -21,11 +21,11 @@ static enum step_result answer_ping(struct exchange *x)
 }
 
 /* A request that still waits for what it is to become a call with. */
-static void cancel_unbegun(const struct exchange *x, struct str id)
+static void cancel_before_call(const struct exchange *x, struct str id)
 {
-    list_each(&x->sv->unbegun, n)
+    list_each(&x->sv->before_call, n)
     {
-        struct exchange *other = list_entry(n, struct exchange, unbegun);
+        struct exchange *other = list_entry(n, struct exchange, before_call);
         if (other->transport == x->transport && other->msg.kind == MCP_REQUEST &&
             str_eq(other->id, id))
             other->unwanted = true;
@@ -50,7 +50,7 @@ static enum step_result answer_cancelled(struct exchange *x)
     if (c)
         call_cancel(c, exchange_cancel_reason(x));
     else if (id && x->transport)
-        cancel_unbegun(x, js_raw(&x->msg.doc, id));
+        cancel_before_call(x, js_raw(&x->msg.doc, id));
     return exchange_accept(x);
 }
 

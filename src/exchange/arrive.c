@@ -51,7 +51,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     deadline_init(&x->slow, NULL);
     buf_init(&x->out, 64u * 1024 * 1024);
     sv->exchanges++;
-    list_push(&sv->unbegun, &x->unbegun);
+    list_push(&sv->before_call, &x->before_call);
     if (x->outlet->begin)
         x->outlet->begin(x);
     exchange_resume(x);

@@ -48,8 +48,8 @@ struct services {
     struct hmac_key *state_key;
     struct hmac_key *context_key; /* of profile_context.h */
     bool draining;
-    unsigned exchanges;  /* under way */
-    struct list unbegun; /* struct exchange: those that are no call yet */
+    unsigned exchanges;      /* under way */
+    struct list before_call; /* struct exchange: those whose call has not started */
 };
 
 enum step_result {
@@ -70,7 +70,7 @@ struct transport_change {
 
 struct exchange {
     struct services *sv;
-    struct list unbegun; /* in sv, until it is a call */
+    struct list before_call; /* in sv, until its call starts */
     const struct outlet *outlet;
     void *door;                   /* the outlet's own */
     struct http_request *http;    /* NULL on a pipe */

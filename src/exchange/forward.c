@@ -60,7 +60,7 @@ enum step_result exchange_forward(struct exchange *x)
     x->session = NULL;
     x->transport = NULL;
     x->has_call = true;
-    list_remove(&x->unbegun);
+    list_remove(&x->before_call);
     exchange_await_slow(x);
     call_start(x->sv->calls, c);
     return STEP_WAIT;

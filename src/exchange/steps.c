@@ -204,7 +204,7 @@ static void exchange_finish(struct exchange *x)
     measure_exchange(x);
     if (x->is_limited)
         exchange_count_reply(x);
-    list_remove(&x->unbegun);
+    list_remove(&x->before_call);
     if (x->has_call)
         call_release(&x->call);
     else
