@@ -42,7 +42,7 @@ struct audit *audit_new(const struct audit_config *config)
     unsaved_outcomes_init(a);
     if (config->spool) {
         a->spooler = spooler_new(a, config->spool);
-        a->doubts = doubts_new(a);
+        a->unknown_commits = unknown_commits_new(a);
     }
     anchor_init(a);
     return a;
@@ -53,7 +53,7 @@ void audit_free(struct audit *a)
     if (!a)
         return;
     spooler_free(a->spooler);
-    doubts_free(a->doubts);
+    unknown_commits_free(a->unknown_commits);
     unsaved_outcomes_release(a);
     anchor_release(a);
     size_t at = 0;

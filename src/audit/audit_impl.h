@@ -41,8 +41,8 @@ struct audit {
     struct list unsaved; /* struct unsaved_outcome: those that wait and are not being spooled */
     size_t n_unsaved;    /* all, including those being spooled */
     size_t n_spooling, n_retrying;
-    struct spooler *spooler; /* NULL: they live in memory alone */
-    struct doubts *doubts;   /* likewise */
+    struct spooler *spooler;                 /* NULL: they live in memory alone */
+    struct unknown_commits *unknown_commits; /* likewise */
     struct metric_cell *waiting;
     int64_t retry_ms;
     struct loop_timer *retry;
@@ -82,11 +82,11 @@ bool unsaved_outcomes_go_first(struct audit *a);
 void unsaved_outcomes_init(struct audit *a);
 void unsaved_outcomes_release(struct audit *a);
 
-/* Intents of which nobody knows whether the store has them (doubt.c). */
-struct doubts;
-struct doubts *doubts_new(struct audit *a) must_check;
-void doubts_add(struct doubts *d, const struct event_row *intent); /* copied */
-void doubts_free(struct doubts *d);                                /* NULL is fine */
+/* Intents that the store may or may not have (unknown_commits.c). */
+struct unknown_commits;
+struct unknown_commits *unknown_commits_new(struct audit *a) must_check;
+void unknown_commits_add(struct unknown_commits *d, const struct event_row *intent); /* copied */
+void unknown_commits_free(struct unknown_commits *d); /* NULL is fine */
 
 /* The spool's own thread: puts and takes, in rounds of one commit each. */
 struct spooler;

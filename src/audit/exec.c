@@ -195,8 +195,8 @@ static void finish_begin(struct exec *x, bool ok)
     }
     audit_failed(x->audit, "intent", &x->job.err);
     /* One that was numbered was on its way when the store failed. */
-    if (x->audit->doubts && x->event.id != 0 && x->job.err.code == ERR_UNAVAILABLE)
-        doubts_add(x->audit->doubts, &x->event);
+    if (x->audit->unknown_commits && x->event.id != 0 && x->job.err.code == ERR_UNAVAILABLE)
+        unknown_commits_add(x->audit->unknown_commits, &x->event);
     audit_count(x->audit, x->event.server, STR("refused"));
     drop_texts(x);
     enter(x, EXEC_REFUSED);

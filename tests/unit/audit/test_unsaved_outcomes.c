@@ -461,7 +461,7 @@ static void make_lossy(struct rig *r)
     r->inner->ops = &lossy_ops;
 }
 
-TEST(test_doubt__an_intent_that_was_committed_and_refused_is_closed_as_refused)
+TEST(test_unknown_commits__an_intent_that_was_committed_and_refused_is_closed_as_refused)
 {
     struct rig r;
     struct exec x, y;
@@ -485,7 +485,7 @@ TEST(test_doubt__an_intent_that_was_committed_and_refused_is_closed_as_refused)
     rig_end(&r);
 }
 
-TEST(test_doubt__an_intent_that_was_not_committed_leaves_nothing)
+TEST(test_unknown_commits__an_intent_that_was_not_committed_leaves_nothing)
 {
     struct rig r;
     struct exec x;
@@ -501,7 +501,7 @@ TEST(test_doubt__an_intent_that_was_not_committed_leaves_nothing)
     loop_timer_stop(r.poll);
     begin(&r, &x); /* takes the very id */
     assert_true(exec_is_open(&x));
-    loop_timer_start(r.poll, 600, 0); /* the doubt has been looked at by then */
+    loop_timer_start(r.poll, 600, 0); /* the store has been asked by then */
     loop_run(r.loop);
     loop_timer_free(r.poll);
     end(&r, &x, "ok");

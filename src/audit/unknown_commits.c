@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Intents whose commit has an unknown fate: the connection broke before the answer came.  The call
- * was refused and never left, but the store may have the intent, and it would read as open for as
- * long as we live.  When the store is back it is asked, and what it has is closed as refused.
+/* Intents whose commit may or may not have happened: the connection broke before the store
+ * answered. The call was refused and never left, but the store may have the intent, which would
+ * then read as open for as long as the process lives.  When the store is back, it is asked for each
+ * intent.  The intents that it has are closed as refused.
  *
- * Only a store that is elsewhere leaves such doubts.  Bounded: what does not fit is closed as
- * indeterminate like the intents of a process that died.  Loop thread, but for on_run, which is the
- * write lane's. */
+ * Only a store on another machine leaves unknown commits.  Their number is bounded: past it, an
+ * intent is closed as indeterminate, like those of a process that died.  Everything runs on the
+ * loop thread, except on_run(), which runs on the write lane. */
 #include "audit/audit_impl.h"
 
 #include "base/clock.h"
@@ -16,7 +17,7 @@
 
 #define LOOK_MS 200
 
-struct doubt {
+struct unknown_commit {
     struct list link;
     struct event_row outcome; /* to be, exec is the intent's id */
     uint8_t intent_mac[32];
@@ -24,9 +25,10 @@ struct doubt {
     struct arena *mem;
 };
 
-struct doubts {
+struct unknown_commits {
     struct audit *audit;
-    struct list list, asking; /* struct doubt: for the next question, and of the one under way */
+    struct list list,
+        asking; /* struct unknown_commit: for the next question, and of the one under way */
     size_t n;
     struct loop_timer *timer;
     struct read_job job;
@@ -34,25 +36,25 @@ struct doubts {
     size_t n_closed;
 };
 
-static void doubt_free(struct doubts *d, struct doubt *one)
+static void unknown_commit_free(struct unknown_commits *d, struct unknown_commit *one)
 {
     d->n--;
     arena_free(one->mem);
     free(one);
 }
 
-void doubts_free(struct doubts *d)
+void unknown_commits_free(struct unknown_commits *d)
 {
     if (!d)
         return;
     list_move_all(&d->list, &d->asking);
     for (struct list *node; (node = list_pop(&d->list));)
-        doubt_free(d, list_entry(node, struct doubt, link));
+        unknown_commit_free(d, list_entry(node, struct unknown_commit, link));
     loop_timer_free(d->timer);
     free(d);
 }
 
-static bool ask(struct store *store, struct doubt *one, struct error *err)
+static bool ask(struct store *store, struct unknown_commit *one, struct error *err)
 {
     struct event_filter filter = {
         .kind = -1, .after = one->outcome.exec - 1, .before = one->outcome.exec + 1};
@@ -69,13 +71,13 @@ static bool ask(struct store *store, struct doubt *one, struct error *err)
 /* Write lane. */
 static bool on_run(struct read_job *job, struct store *store)
 {
-    struct doubts *d = container_of(job, struct doubts, job);
+    struct unknown_commits *d = container_of(job, struct unknown_commits, job);
     struct store_op *ops = xcalloc(d->n + 1, sizeof(*ops));
     size_t n = 0;
     bool ok = true;
     list_each(&d->asking, node)
     {
-        struct doubt *one = list_entry(node, struct doubt, link);
+        struct unknown_commit *one = list_entry(node, struct unknown_commit, link);
         ok = ok && ask(store, one, &job->err);
         if (ok && one->stored)
             ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &one->outcome};
@@ -88,7 +90,7 @@ static bool on_run(struct read_job *job, struct store *store)
 
 static void on_done(struct read_job *job)
 {
-    struct doubts *d = container_of(job, struct doubts, job);
+    struct unknown_commits *d = container_of(job, struct unknown_commits, job);
     d->busy = false;
     if (!job->ok) {
         list_move_all(&d->list, &d->asking);
@@ -97,14 +99,14 @@ static void on_done(struct read_job *job)
                  LI("calls", d->n_closed));
     }
     for (struct list *node; job->ok && (node = list_pop(&d->asking));)
-        doubt_free(d, list_entry(node, struct doubt, link));
+        unknown_commit_free(d, list_entry(node, struct unknown_commit, link));
     if (!list_empty(&d->list))
         loop_timer_start(d->timer, LOOK_MS, 0);
 }
 
 static void on_look(void *arg)
 {
-    struct doubts *d = arg;
+    struct unknown_commits *d = arg;
     if (d->busy || list_empty(&d->list))
         return;
     list_move_all(&d->asking, &d->list);
@@ -116,11 +118,11 @@ static void on_look(void *arg)
     loop_timer_start(d->timer, LOOK_MS, 0);
 }
 
-void doubts_add(struct doubts *d, const struct event_row *intent)
+void unknown_commits_add(struct unknown_commits *d, const struct event_row *intent)
 {
     if (d->n >= AUDIT_UNSAVED_MAX)
         return;
-    struct doubt *one = xcalloc(1, sizeof(*one));
+    struct unknown_commit *one = xcalloc(1, sizeof(*one));
     struct event_row *e = &one->outcome;
     one->mem = arena_new(SIZE_MAX / 4);
     *e = *intent;
@@ -146,9 +148,9 @@ void doubts_add(struct doubts *d, const struct event_row *intent)
         loop_timer_start(d->timer, LOOK_MS, 0);
 }
 
-struct doubts *doubts_new(struct audit *a)
+struct unknown_commits *unknown_commits_new(struct audit *a)
 {
-    struct doubts *d = xcalloc(1, sizeof(*d));
+    struct unknown_commits *d = xcalloc(1, sizeof(*d));
     d->audit = a;
     list_init(&d->list);
     list_init(&d->asking);
