@@ -2,9 +2,9 @@
 /* Finding a session: in the rows the loop holds, else by the lookup lane.
  *
  * A kept row serves two purposes.  That a name belongs to a row id and an owner never changes, so
- * it tells those for as long as it is held; its other columns count only while it is fresh.  Rows
- * are kept by tenant and name and shown to who may see them; to all others the name is as good as
- * unknown, and the store says so. */
+ * it tells those for as long as it is held; its other columns count only while it is up to date.
+ * Rows are kept by tenant and name and shown to who may see them; to all others the name is as good
+ * as unknown, and the store says so. */
 #include "session/registry_impl.h"
 
 #include "base/clock.h"
@@ -33,11 +33,11 @@ struct registry *registry_new(const struct registry_config *config)
 {
     struct registry *r = xcalloc(1, sizeof(*r));
     r->config = *config;
-    r->fresh = fresh_new(config->loop, config->lanes);
+    r->writes = read_your_writes_new(config->loop, config->lanes);
     map_init(&r->names);
     map_init(&r->keys);
     list_init(&r->rows);
-    sessions_set_fresh(config->sessions, r->fresh);
+    sessions_set_read_your_writes(config->sessions, r->writes);
     return r;
 }
 
@@ -61,7 +61,7 @@ void registry_free(struct registry *r)
     list_each(&r->rows, node) cached_row_free(r, list_entry(node, struct cached_row, node));
     map_release(&r->names);
     map_release(&r->keys);
-    fresh_free(r->fresh);
+    read_your_writes_free(r->writes);
     free(r);
 }
 
@@ -125,7 +125,8 @@ static struct cached_row *cached_row_find(struct registry *r, const struct princ
 static bool is_fresh(const struct registry *r, const struct cached_row *k)
 {
     struct str name = k->stamped_by_id ? k->row.id : k->row.handle;
-    return !r->config.is_shared && k->stamp == fresh_stamp(r->fresh, k->row.tenant, name) &&
+    return !r->config.is_shared &&
+           k->stamp == read_your_writes_stamp(r->writes, k->row.tenant, name) &&
            clock_mono_ms() - k->read_ms < FRESH_MS;
 }
 
@@ -190,14 +191,15 @@ static struct cached_row *cache_row(struct registry *r, const struct session_row
 void registry_remember(struct registry_call *c, const struct session_row *row)
 {
     if (!c->home->config.is_shared)
-        cache_row(c->home, row, fresh_stamp(c->home->fresh, row->tenant, row->handle), false);
+        cache_row(c->home, row, read_your_writes_stamp(c->home->writes, row->tenant, row->handle),
+                  false);
 }
 
 void registry_touch(struct registry_call *c, const struct session_row *row, bool by_event)
 {
-    struct fresh_whose whose = {row->tenant, row->owner};
-    fresh_touch(c->home->fresh, fresh_name_of(whose, row->handle), by_event);
-    fresh_touch(c->home->fresh, fresh_name_of(whose, row->id), by_event);
+    struct touch_scope whose = {row->tenant, row->owner};
+    read_your_writes_touch(c->home->writes, touch_slots_of(whose, row->handle), by_event);
+    read_your_writes_touch(c->home->writes, touch_slots_of(whose, row->id), by_event);
 }
 
 /* Sets the status that the row has now.  Returns the time until which it is valid. */
@@ -330,15 +332,15 @@ static void on_found(struct read_job *job)
 static void look_up(struct registry_call *c)
 {
     c->read_row = NULL;
-    c->stamp = fresh_stamp(c->home->fresh, c->who->tenant, c->name);
+    c->stamp = read_your_writes_stamp(c->home->writes, c->who->tenant, c->name);
     c->read = (struct read_job){.run = run_find, .run_many = run_finds, .done = on_found};
     if (!lane_lookup(c->home->config.lanes, &c->read))
         registry_fail(c, "too many lookups are waiting; try again shortly");
 }
 
-static struct fresh_whose whose_of(const struct registry_call *c)
+static struct touch_scope whose_of(const struct registry_call *c)
 {
-    return (struct fresh_whose){c->who->tenant, c->who->tenant_wide ? STR_NONE : c->who->owner};
+    return (struct touch_scope){c->who->tenant, c->who->tenant_wide ? STR_NONE : c->who->owner};
 }
 
 static void on_folded(struct fold_wait *w)
@@ -359,7 +361,7 @@ bool registry_find(struct registry *r, struct registry_call *c, bool whole)
         return true;
     }
     c->fold.done = on_folded;
-    if (!whole || fresh_await(r->fresh, &c->fold, whose_of(c), c->name))
+    if (!whole || read_your_writes_await(r->writes, &c->fold, whose_of(c), c->name))
         look_up(c);
     return false;
 }
@@ -384,6 +386,6 @@ static void on_due(struct fold_wait *w)
 void registry_after_fold(struct registry_call *c, struct str name)
 {
     c->fold.done = on_due;
-    if (fresh_await(c->home->fresh, &c->fold, whose_of(c), name))
+    if (read_your_writes_await(c->home->writes, &c->fold, whose_of(c), name))
         c->next(c);
 }

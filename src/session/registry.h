@@ -8,14 +8,15 @@
  * interest; so the asker's memory must last until then.
  *
  * Reads are never older than what this process has written: a row the loop holds is used only while
- * nothing has touched its session since it was read (session/fresh.h), and never where others
- * write to the store too.  Another's session and an unknown one take the same way to MISSING. */
+ * nothing has touched its session since it was read (session/read_your_writes.h), and never where
+ * others write to the store too.  Another's session and an unknown one take the same way to
+ * MISSING. */
 #ifndef HOLDFAST_SESSION_REGISTRY_H
 #define HOLDFAST_SESSION_REGISTRY_H
 
 #include "audit/audit.h"
 #include "base/random.h"
-#include "session/fresh.h"
+#include "session/read_your_writes.h"
 #include "session/session.h"
 #include "session/session_json.h"
 

@@ -8,7 +8,7 @@
 
 struct registry {
     struct registry_config config;
-    struct fresh *fresh;
+    struct read_your_writes *writes;
     struct map names; /* "h" or "i", tenant, NUL, name → struct cached_row */
     struct list rows; /* struct cached_row, longest unused first */
     unsigned n_rows;

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "base/utf8.h"
 #include "crypto/hash.h"
-#include "session/fresh.h"
+#include "session/read_your_writes.h"
 #include "session/profile_context.h"
 
 #include <assert.h>
@@ -326,23 +326,23 @@ void session_used(struct session *s)
     used_at(s, clock_life_ms());
 }
 
-void sessions_set_fresh(struct sessions *s, struct fresh *fresh)
+void sessions_set_read_your_writes(struct sessions *s, struct read_your_writes *writes)
 {
-    s->fresh = fresh;
+    s->writes = writes;
 }
 
 void session_touch(struct session *s)
 {
-    if (!s->home->fresh || !fresh_mark_move(s->home->fresh, &s->fresh_mark))
+    if (!s->home->writes || !read_your_writes_move_mark(s->home->writes, &s->touch_mark))
         return;
     if (!s->is_named) {
-        struct fresh_whose whose = {s->tenant, s->owner};
-        s->fresh_handle = fresh_name_of(whose, s->handle);
-        s->fresh_id = fresh_name_of(whose, s->id);
+        struct touch_scope whose = {s->tenant, s->owner};
+        s->handle_slots = touch_slots_of(whose, s->handle);
+        s->id_slots = touch_slots_of(whose, s->id);
         s->is_named = true;
     }
-    fresh_touch(s->home->fresh, s->fresh_handle, true);
-    fresh_touch(s->home->fresh, s->fresh_id, true);
+    read_your_writes_touch(s->home->writes, s->handle_slots, true);
+    read_your_writes_touch(s->home->writes, s->id_slots, true);
 }
 
 void sessions_moved(struct sessions *home, struct str tenant, struct str id,

@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "crypto/token.h"
 #include "mcp/version.h"
-#include "session/fresh.h"
+#include "session/read_your_writes.h"
 #include "store/lanes.h"
 
 struct sessions;
@@ -45,8 +45,8 @@ struct session {
     struct str key_by_id, key_by_handle, key_by_key; /* its names in the cache */
     struct str link_key;  /* under which it has links of its own: "s:<id>" */
     struct str owner_key; /* under which its owner shares links: "o:<tenant>/<owner>" */
-    struct fresh_name fresh_handle, fresh_id; /* once is_named: by its first touch */
-    uint64_t fresh_mark;                      /* when they were touched last */
+    struct touch_slots handle_slots, id_slots; /* once is_named: by its first touch */
+    uint64_t touch_mark;                       /* when they were touched last */
     enum session_origin origin;
     bool provisional, counted, is_named;
     bool stored;   /* the row is committed */
@@ -127,9 +127,9 @@ void sessions_ended(struct sessions *s, struct str tenant, struct str id);
 void sessions_drop_over(struct sessions *s, int64_t now_ms, unsigned most);
 /* Something that changes its row is handed to the write lane now: what was read of it is old. */
 void session_touch(struct session *s);
-struct fresh;
+struct read_your_writes;
 /* Whom session_touch() tells; NULL: nobody. */
-void sessions_set_fresh(struct sessions *s, struct fresh *fresh);
+void sessions_set_read_your_writes(struct sessions *s, struct read_your_writes *writes);
 /* The row was moved on (last_activity_ms; expires_ms and ttl_ms where not 0) by somebody who does
  * not hold the session: what is in memory follows. */
 void sessions_moved(struct sessions *s, struct str tenant, struct str id,

@@ -29,7 +29,7 @@ struct sessions {
     struct id_memo (*memos)[ID_WAYS]; /* ID_SETS of them, by `keyed`; NULL before the first */
     void (*on_sealed)(void *arg, struct str link_key); /* NULL: nobody is told */
     void *on_sealed_arg;
-    struct fresh *fresh; /* NULL: nobody reads sessions but us */
+    struct read_your_writes *writes; /* NULL: nobody reads sessions but us */
     uint64_t toolset_moves;
     struct live_transports *live;
 };

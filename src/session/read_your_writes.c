@@ -4,7 +4,7 @@
  * Time is counted in epochs: each barrier handed to the write lane ends one.  A touch belongs to
  * the epoch it is made in, and the barrier that ends this epoch was handed in after it, so once
  * that is done the touch is folded. */
-#include "session/fresh.h"
+#include "session/read_your_writes.h"
 
 #include "base/map.h"
 
@@ -18,7 +18,7 @@ struct slot {
     uint64_t stamp, epoch;
 };
 
-struct fresh {
+struct read_your_writes {
     struct lanes *lanes;
     struct deadline_class late;
     uint64_t epoch;   /* of touches made now; from 1 */
@@ -32,17 +32,17 @@ struct fresh {
     struct slot slots[SLOTS];
 };
 
-struct fresh *fresh_new(struct loop *loop, struct lanes *lanes)
+struct read_your_writes *read_your_writes_new(struct loop *loop, struct lanes *lanes)
 {
-    struct fresh *f = xcalloc(1, sizeof(*f));
+    struct read_your_writes *f = xcalloc(1, sizeof(*f));
     f->lanes = lanes;
     f->epoch = f->asked = 1;
     list_init(&f->waiting);
-    deadline_class_init(&f->late, loop, FRESH_WAIT_MS);
+    deadline_class_init(&f->late, loop, READ_YOUR_WRITES_WAIT_MS);
     return f;
 }
 
-void fresh_free(struct fresh *f)
+void read_your_writes_free(struct read_your_writes *f)
 {
     if (!f)
         return;
@@ -50,7 +50,7 @@ void fresh_free(struct fresh *f)
     free(f);
 }
 
-static size_t slot_of(struct fresh_whose whose, struct str name)
+static size_t slot_of(struct touch_scope whose, struct str name)
 {
     uint64_t hash = map_hash(name) + UINT64_C(0x9e3779b97f4a7c15) * map_hash(whose.tenant);
 
@@ -59,14 +59,14 @@ static size_t slot_of(struct fresh_whose whose, struct str name)
     return (hash ^ hash >> 32) & (SLOTS - 1);
 }
 
-struct fresh_name fresh_name_of(struct fresh_whose whose, struct str name)
+struct touch_slots touch_slots_of(struct touch_scope whose, struct str name)
 {
-    struct fresh_whose anybody = {.tenant = whose.tenant};
-    return (struct fresh_name){(uint32_t)slot_of(anybody, name), (uint32_t)slot_of(whose, name)};
+    struct touch_scope anybody = {.tenant = whose.tenant};
+    return (struct touch_slots){(uint32_t)slot_of(anybody, name), (uint32_t)slot_of(whose, name)};
 }
 
 /* Stamps are the tenant's; epochs the owner's too. */
-void fresh_touch(struct fresh *f, struct fresh_name name, bool by_event)
+void read_your_writes_touch(struct read_your_writes *f, struct touch_slots name, bool by_event)
 {
     struct slot *wide = &f->slots[name.wide];
 
@@ -75,7 +75,7 @@ void fresh_touch(struct fresh *f, struct fresh_name name, bool by_event)
         wide->epoch = f->slots[name.own].epoch = f->touched = f->epoch;
 }
 
-bool fresh_mark_move(const struct fresh *f, uint64_t *mark)
+bool read_your_writes_move_mark(const struct read_your_writes *f, uint64_t *mark)
 {
     bool moves = *mark != f->asked;
 
@@ -83,10 +83,10 @@ bool fresh_mark_move(const struct fresh *f, uint64_t *mark)
     return moves;
 }
 
-uint64_t fresh_stamp(struct fresh *f, struct str tenant, struct str name)
+uint64_t read_your_writes_stamp(struct read_your_writes *f, struct str tenant, struct str name)
 {
     f->asked++;
-    return f->slots[slot_of((struct fresh_whose){.tenant = tenant}, name)].stamp;
+    return f->slots[slot_of((struct touch_scope){.tenant = tenant}, name)].stamp;
 }
 
 static void let_go(struct fold_wait *w)
@@ -101,11 +101,11 @@ static void on_late(struct deadline *late)
     let_go(container_of(late, struct fold_wait, late));
 }
 
-static void ask(struct fresh *f);
+static void ask(struct read_your_writes *f);
 
 static void on_folded(struct write_job *job)
 {
-    struct fresh *f = container_of(job, struct fresh, barrier);
+    struct read_your_writes *f = container_of(job, struct read_your_writes, barrier);
     struct list ready;
 
     f->busy = false;
@@ -125,7 +125,7 @@ static void on_folded(struct write_job *job)
         ask(f);
 }
 
-static void ask(struct fresh *f)
+static void ask(struct read_your_writes *f)
 {
     if (f->busy)
         return;
@@ -135,7 +135,8 @@ static void ask(struct fresh *f)
     f->busy = lane_write(f->lanes, &f->barrier); /* refused: those who wait go on when it is late */
 }
 
-bool fresh_await(struct fresh *f, struct fold_wait *w, struct fresh_whose whose, struct str name)
+bool read_your_writes_await(struct read_your_writes *f, struct fold_wait *w,
+                            struct touch_scope whose, struct str name)
 {
     uint64_t epoch = name.p ? f->slots[slot_of(whose, name)].epoch : f->touched;
 
