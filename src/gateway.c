@@ -24,7 +24,7 @@
 #include "io/tls.h"
 #include "pins/pins.h"
 #include "rest/front.h"
-#include "session/follow.h"
+#include "session/remote_changes.h"
 #include "session/reaper.h"
 #include "session/session_gauges.h"
 #include "session/session_metrics.h"
@@ -58,7 +58,7 @@ static bool start_services(struct gateway *g, struct error *err)
     if (!storage_open(&storage, &g->storage, err) || !gateway_open_undelivered(g, err) ||
         !gateway_open_keyring(g, err) || !gateway_open_token_key(g, err) ||
         (storage_is_shared(g->storage) &&
-         !follow_position(storage_write_store(g->storage), &ended, err)))
+         !remote_changes_position(storage_write_store(g->storage), &ended, err)))
         return false;
     sv->pins = pins_new(sv->loop, storage_is_shared(g->storage));
     struct server_row *servers = NULL;
@@ -447,7 +447,7 @@ static void stop(struct gateway *g)
     loop_timer_free(g->forget);
     storage_stop(g->storage);
     redis_listen_free(g->listen);
-    follow_stop(g->follow);
+    remote_changes_stop(g->remote_changes);
     if (sv->hub)
         hub_drain(sv->hub);
     health_stop(g->health);
@@ -477,7 +477,7 @@ static void stop(struct gateway *g)
     own_tokens_free(g->own_tokens);
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
-    follow_free(g->follow);
+    remote_changes_free(g->remote_changes);
     session_gauges_free(sv->gauges);
     registry_free(sv->registry);
     if (sv->sessions)

@@ -20,7 +20,7 @@ struct gateway {
     struct http_server *server;
     struct tls_context *tls;
     struct reaper *reaper;
-    struct follow *follow; /* NULL: nobody shares the store */
+    struct remote_changes *remote_changes; /* NULL: nobody shares the store */
     struct redis_listen *listen;
     struct loop_timer *drain, *first_pipe;
     struct loop_timer *forget; /* secrets of the configuration before; NULL: never reloaded */

@@ -15,7 +15,7 @@
 #include "rest/front.h"
 #include "servers/sample.h"
 #include "servers/session.h"
-#include "session/follow.h"
+#include "session/remote_changes.h"
 #include "store/claim.h"
 #include "store/redis_listen.h"
 
@@ -171,7 +171,7 @@ bool gateway_open_keyring(struct gateway *g, struct error *err)
 static void on_change_heard(void *arg)
 {
     struct gateway *g = arg;
-    follow_nudge(g->follow);
+    remote_changes_nudge(g->remote_changes);
     identity_nudge(g->sv.identity);
 }
 
@@ -301,7 +301,7 @@ void gateway_start_sessions(struct gateway *g, int64_t ended)
     };
     sv->sessions = sessions_new(&sessions);
     sessions_on_sealed(sv->sessions, on_session_sealed, g);
-    struct follow_config follow = {
+    struct remote_changes_config changes = {
         .loop = sv->loop,
         .lanes = sv->lanes,
         .sessions = sv->sessions,
@@ -311,5 +311,5 @@ void gateway_start_sessions(struct gateway *g, int64_t ended)
         .toolsets_changed = on_toolsets_changed_elsewhere,
         .arg = g,
     };
-    g->follow = storage_is_shared(g->storage) ? follow_new(&follow) : NULL;
+    g->remote_changes = storage_is_shared(g->storage) ? remote_changes_new(&changes) : NULL;
 }

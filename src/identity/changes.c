@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys and sign-ins that other processes on the same store have ended: heard of within a
- * second.  (Ended sessions are session/follow.c's to ask for.)  Asked for again and again on the
- * lookup lane, one question at a time. */
+ * second.  (Ended sessions are session/remote_changes.c's to ask for.)  Asked for again and again
+ * on the lookup lane, one question at a time. */
 #include "identity/identity_impl.h"
 
 #include "base/log.h"

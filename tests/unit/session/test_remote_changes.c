@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "crypto/hash.h"
-#include "session/follow.h"
+#include "session/remote_changes.h"
 #include "store/store_impl.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ struct rig {
     struct loop *loop;
     struct lanes *lanes;
     struct sessions *sessions;
-    struct follow *follow;
+    struct remote_changes *remote_changes;
     size_t told, wanted;
     void (*on_ended)(void *arg, struct str tenant, struct str id); /* NULL: counted */
     void (*on_transport)(void *arg, struct transport *t);
@@ -98,22 +98,22 @@ static void rig_start(struct rig *r, int64_t after)
     struct sessions_config sessions = {
         .lanes = r->lanes, .node = STR("node"), .writer = 1, .max_resident = 4};
     r->sessions = sessions_new(&sessions);
-    struct follow_config config = {.loop = r->loop,
-                                   .lanes = r->lanes,
-                                   .sessions = r->sessions,
-                                   .after = after,
-                                   .ended = r->on_ended ? r->on_ended : on_ended,
-                                   .transport_ended = r->on_transport,
-                                   .toolsets_changed = r->on_toolsets,
-                                   .arg = r};
-    r->follow = follow_new(&config);
+    struct remote_changes_config config = {.loop = r->loop,
+                                           .lanes = r->lanes,
+                                           .sessions = r->sessions,
+                                           .after = after,
+                                           .ended = r->on_ended ? r->on_ended : on_ended,
+                                           .transport_ended = r->on_transport,
+                                           .toolsets_changed = r->on_toolsets,
+                                           .arg = r};
+    r->remote_changes = remote_changes_new(&config);
 }
 
 static void rig_stop(struct rig *r)
 {
-    follow_stop(r->follow);
+    remote_changes_stop(r->remote_changes);
     lanes_free(r->lanes);
-    follow_free(r->follow);
+    remote_changes_free(r->remote_changes);
     sessions_free(r->sessions);
     loop_free(r->loop);
 }
@@ -135,7 +135,7 @@ static void ends(struct rig *r, int64_t id, enum change_kind kind, struct str te
         (struct change_row){.id = id, .kind = kind, .tenant = tenant, .name = name};
 }
 
-TEST(test_follow__forgets_what_ended_elsewhere_and_nothing_else)
+TEST(test_remote_changes__forgets_what_ended_elsewhere_and_nothing_else)
 {
     struct rig r = {.wanted = 2};
     rig_start(&r, 10);
@@ -158,7 +158,7 @@ TEST(test_follow__forgets_what_ended_elsewhere_and_nothing_else)
     rig_stop(&r);
 }
 
-TEST(test_follow__full_pages_are_followed_at_once_and_failures_skip_nothing)
+TEST(test_remote_changes__full_pages_are_followed_at_once_and_failures_skip_nothing)
 {
     struct rig r = {.wanted = 401, .store.fails = 1};
     for (int i = 0; i < 401; i++)
@@ -170,23 +170,23 @@ TEST(test_follow__full_pages_are_followed_at_once_and_failures_skip_nothing)
     rig_stop(&r);
 }
 
-TEST(test_follow_position__is_the_newest_there_is)
+TEST(test_remote_changes_position__is_the_newest_there_is)
 {
     struct rig r = {0};
     struct error err;
     int64_t at = -1;
     r.store.base.ops = &changing_ops;
-    assert_true(follow_position(&r.store.base, &at, &err));
+    assert_true(remote_changes_position(&r.store.base, &at, &err));
     assert_int_equal(at, 0);
     ends(&r, 7, CHANGE_SESSION_ENDED, STR("default"), STR("x"));
-    assert_true(follow_position(&r.store.base, &at, &err));
+    assert_true(remote_changes_position(&r.store.base, &at, &err));
     assert_int_equal(at, 7);
     r.store.fails = 1;
-    assert_false(follow_position(&r.store.base, &at, &err));
+    assert_false(remote_changes_position(&r.store.base, &at, &err));
     assert_int_equal(at, 7);
 }
 
-TEST(test_follow__a_nudge_asks_at_once_and_again_when_a_question_is_under_way)
+TEST(test_remote_changes__a_nudge_asks_at_once_and_again_when_a_question_is_under_way)
 {
     struct rig r = {.wanted = 2};
     int64_t began = clock_mono_ms();
@@ -196,11 +196,12 @@ TEST(test_follow__a_nudge_asks_at_once_and_again_when_a_question_is_under_way)
     ends(&r, 1, CHANGE_SESSION_ENDED, STR("default"), first->id);
     r.store.late = (struct change_row){
         .id = 2, .kind = CHANGE_SESSION_ENDED, .tenant = STR("default"), .name = second->id};
-    follow_nudge(r.follow);
-    follow_nudge(r.follow);
+    remote_changes_nudge(r.remote_changes);
+    remote_changes_nudge(r.remote_changes);
     loop_run(r.loop);
     assert_true(first->ended && second->ended);
-    assert_true(clock_mono_ms() - began < FOLLOW_MS); /* by itself it would not have asked yet */
+    assert_true(clock_mono_ms() - began <
+                REMOTE_CHANGES_MS); /* by itself it would not have asked yet */
     session_unref(first);
     session_unref(second);
     rig_stop(&r);
@@ -214,7 +215,7 @@ static void on_sealed(void *arg, struct str link_key)
         loop_stop(r->loop);
 }
 
-TEST(test_follow__other_credentials_are_taken_over_and_those_known_are_no_news)
+TEST(test_remote_changes__other_credentials_are_taken_over_and_those_known_are_no_news)
 {
     struct rig r = {.wanted = 2};
     rig_start(&r, 0);
@@ -225,7 +226,7 @@ TEST(test_follow__other_credentials_are_taken_over_and_those_known_are_no_news)
     assert_int_equal(r.told, 1);
     ends(&r, 1, CHANGE_SESSION_SEALED, STR("default"), own->id);
     ends(&r, 2, CHANGE_SESSION_SEALED, STR("default"), changed->id);
-    follow_nudge(r.follow);
+    remote_changes_nudge(r.remote_changes);
     loop_run(r.loop);
     assert_true(str_eq(changed->sealed_auth, STR("newer")));
     assert_true(str_eq(own->sealed_auth, STR("newer")));
@@ -245,7 +246,7 @@ static void on_transport(void *arg, struct transport *t)
     loop_stop(r->loop);
 }
 
-TEST(test_follow__a_transport_that_ended_elsewhere_is_told_when_it_is_here)
+TEST(test_remote_changes__a_transport_that_ended_elsewhere_is_told_when_it_is_here)
 {
     struct rig r = {0};
     struct transport_row row = {.tenant = STR("default"), .owner = STR("user:1 x")};
@@ -260,7 +261,7 @@ TEST(test_follow__a_transport_that_ended_elsewhere_is_told_when_it_is_here)
     ends(&r, 2, CHANGE_TRANSPORT_ENDED, STR("other"), str_of(name));
     ends(&r, 3, CHANGE_TRANSPORT_ENDED, STR("default"), str_of(name));
     ends(&r, 4, CHANGE_TRANSPORT_ENDED, STR("default"), str_of(name)); /* is gone by then */
-    follow_nudge(r.follow);
+    remote_changes_nudge(r.remote_changes);
     loop_run(r.loop);
     assert_int_equal(r.told, 1);
     transport_unref(t);
@@ -275,7 +276,7 @@ static void on_toolsets(void *arg, struct session *s)
         loop_stop(r->loop);
 }
 
-TEST(test_follow__toolsets_of_another_node_are_taken_over_and_those_known_are_no_news)
+TEST(test_remote_changes__toolsets_of_another_node_are_taken_over_and_those_known_are_no_news)
 {
     struct rig r = {.wanted = 1, .on_toolsets = on_toolsets, .store.toolsets = STR("read,write")};
     rig_start(&r, 0);
@@ -289,7 +290,7 @@ TEST(test_follow__toolsets_of_another_node_are_taken_over_and_those_known_are_no
     ends(&r, 2, CHANGE_SESSION_TOOLSETS, STR("b"), other->id); /* another's of the same id */
     ends(&r, 3, CHANGE_SESSION_TOOLSETS, STR("default"), STR("not resident"));
     ends(&r, 4, CHANGE_SESSION_TOOLSETS, STR("default"), changed->id);
-    follow_nudge(r.follow);
+    remote_changes_nudge(r.remote_changes);
     loop_run(r.loop);
     assert_true(str_eq(changed->toolsets, STR("read,write")));
     assert_true(str_eq(own->toolsets, STR("read,write")));
@@ -326,7 +327,7 @@ static void then_write_done(void *arg, struct transport *t)
     transport_forget(t);
 }
 
-TEST(test_follow__toolsets_that_are_changed_here_meanwhile_are_read_again)
+TEST(test_remote_changes__toolsets_that_are_changed_here_meanwhile_are_read_again)
 {
     struct racing race = {.r = {.wanted = 2,
                                 .on_ended = move_first,

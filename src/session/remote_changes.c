@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One question at a time, on the lookup lane.  What is asked for stays where it was when the store
- * does not answer, so nothing is passed over.  Of a session with other credentials or toolsets the
- * row is read in the same go: who has made the change knows it already, and finds nothing new
- * there.
+/* One query at a time, on the lookup lane.  If the store does not answer, the position stays where
+ * it was, so no change is skipped.  The row of a session with other credentials or toolsets is read
+ * in the same job.  The node that made the change finds nothing new in it.
  *
  * Toolsets are changed here before they are stored.  A row that was read before such a change may
  * lack it, so it is read again with the next question. */
-#include "session/follow.h"
+#include "session/remote_changes.h"
 
 #include "base/log.h"
 #include "crypto/hash.h"
@@ -15,8 +14,8 @@
 
 #define PAGE 200
 
-struct follow {
-    struct follow_config config;
+struct remote_changes {
+    struct remote_changes_config config;
     struct loop_timer *timer;
     struct read_job job;
     bool busy, again;
@@ -32,7 +31,7 @@ struct follow {
     uint64_t moves; /* of toolsets, when the question was put */
 };
 
-bool follow_position(struct store *store, int64_t *ret, struct error *err)
+bool remote_changes_position(struct store *store, int64_t *ret, struct error *err)
 {
     struct arena *mem = arena_new(1 << 20);
     struct change_row *rows = NULL;
@@ -44,8 +43,8 @@ bool follow_position(struct store *store, int64_t *ret, struct error *err)
     return ok;
 }
 
-static bool read_session(struct follow *f, struct store *store, struct str tenant, struct str id,
-                         struct session_row **ret, struct error *err)
+static bool read_session(struct remote_changes *f, struct store *store, struct str tenant,
+                         struct str id, struct session_row **ret, struct error *err)
 {
     const struct principal who = {.tenant = tenant, .role = ROLE_ADMIN, .tenant_wide = true};
 
@@ -54,7 +53,7 @@ static bool read_session(struct follow *f, struct store *store, struct str tenan
 
 static bool run(struct read_job *job, struct store *store)
 {
-    struct follow *f = container_of(job, struct follow, job);
+    struct remote_changes *f = container_of(job, struct remote_changes, job);
     bool ok = store_changes(store, f->config.after, PAGE, f->mem, &f->rows, &f->n, &job->err);
 
     f->found = arena_zalloc(f->mem, (PAGE + 1) * sizeof(struct session_row *));
@@ -69,7 +68,7 @@ static bool run(struct read_job *job, struct store *store)
     return ok;
 }
 
-static void take_transport(struct follow *f, const struct change_row *change)
+static void take_transport(struct remote_changes *f, const struct change_row *change)
 {
     struct str owner = change->name, hex = str_split(&owner, ' ');
     uint8_t hash[32];
@@ -81,7 +80,7 @@ static void take_transport(struct follow *f, const struct change_row *change)
         f->config.transport_ended(f->config.arg, t);
 }
 
-static void read_later(struct follow *f, struct session *s)
+static void read_later(struct remote_changes *f, struct session *s)
 {
     for (size_t i = f->n_again; i < f->n_late; i++)
         if (f->late[i] == s)
@@ -94,7 +93,8 @@ static void read_later(struct follow *f, struct session *s)
     f->late[f->n_late++] = s;
 }
 
-static void take_toolsets(struct follow *f, struct session *s, const struct session_row *row)
+static void take_toolsets(struct remote_changes *f, struct session *s,
+                          const struct session_row *row)
 {
     if (!s || !row)
         return;
@@ -110,7 +110,7 @@ static void take_toolsets(struct follow *f, struct session *s, const struct sess
 }
 
 /* Those that were read again; what has moved once more is at the end of the list by then. */
-static void take_late(struct follow *f)
+static void take_late(struct remote_changes *f)
 {
     for (size_t i = 0; i < f->n_again; i++) {
         struct session *s = f->late[i];
@@ -122,7 +122,8 @@ static void take_late(struct follow *f)
     f->n_again = 0;
 }
 
-static void take(struct follow *f, const struct change_row *change, const struct session_row *row)
+static void take(struct remote_changes *f, const struct change_row *change,
+                 const struct session_row *row)
 {
     f->config.after = change->id;
     if (change->kind == CHANGE_SESSION_SEALED)
@@ -139,11 +140,11 @@ static void take(struct follow *f, const struct change_row *change, const struct
         f->config.ended(f->config.arg, change->tenant, change->name);
 }
 
-static void ask(struct follow *f);
+static void ask(struct remote_changes *f);
 
 static void done(struct read_job *job)
 {
-    struct follow *f = container_of(job, struct follow, job);
+    struct remote_changes *f = container_of(job, struct remote_changes, job);
     bool more = job->ok && f->n == PAGE;
     f->busy = false;
     if (!job->ok && !f->failing)
@@ -158,7 +159,7 @@ static void done(struct read_job *job)
         ask(f);
 }
 
-static void ask(struct follow *f)
+static void ask(struct remote_changes *f)
 {
     if (f->busy || !f->timer)
         return;
@@ -175,24 +176,24 @@ static void on_timer(void *arg)
     ask(arg);
 }
 
-struct follow *follow_new(const struct follow_config *config)
+struct remote_changes *remote_changes_new(const struct remote_changes_config *config)
 {
-    struct follow *f = xcalloc(1, sizeof(*f));
+    struct remote_changes *f = xcalloc(1, sizeof(*f));
     f->config = *config;
     f->mem = arena_new(1 << 20);
     f->timer = loop_timer_new(config->loop, on_timer, f);
-    loop_timer_start(f->timer, FOLLOW_MS, FOLLOW_MS);
+    loop_timer_start(f->timer, REMOTE_CHANGES_MS, REMOTE_CHANGES_MS);
     return f;
 }
 
 /* What is under way may have been answered before the change. */
-void follow_nudge(struct follow *f)
+void remote_changes_nudge(struct remote_changes *f)
 {
     f->again = f->busy;
     ask(f);
 }
 
-void follow_stop(struct follow *f)
+void remote_changes_stop(struct remote_changes *f)
 {
     if (!f)
         return;
@@ -200,7 +201,7 @@ void follow_stop(struct follow *f)
     f->timer = NULL;
 }
 
-void follow_free(struct follow *f)
+void remote_changes_free(struct remote_changes *f)
 {
     if (!f)
         return;
