@@ -230,7 +230,7 @@ static void on_changed(void *arg, struct upstream *u, enum catalog_kind kind)
 }
 
 /* In our words, as if the server had said it. */
-static void on_own(void *arg, struct link *l, enum catalog_kind kind)
+static void on_session_catalog(void *arg, struct link *l, enum catalog_kind kind)
 {
     char text[128];
     int n = snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"method\":\"%.*s\"}",
@@ -252,7 +252,7 @@ struct upstream_sink delivery_sink(struct hub *hub)
 {
     return (struct upstream_sink){.on_message = on_message,
                                   .on_changed = on_changed,
-                                  .on_own = on_own,
+                                  .on_session_catalog = on_session_catalog,
                                   .is_attended = is_attended,
                                   .arg = hub};
 }

@@ -133,8 +133,8 @@ struct exchange {
     struct deadline slow;  /* the answer takes long; on a plain stream: nothing was said for long */
     bool handed_over;      /* a stream owns the request now: no reply of ours */
     struct listen *listen; /* subscriptions/listen */
-    struct own_lists *own; /* lists that are this session's alone */
-    struct batch *batch;   /* NULL unless the body is an array */
+    struct session_catalogs *session_catalogs; /* of this session's own children */
+    struct batch *batch;                       /* NULL unless the body is an array */
     struct undelivered_ask *unsent; /* to keep its result, should its last bytes not be sent */
     struct undelivered_take *take;  /* an undelivered result is looked for; NULL: none */
     /* reply */
@@ -236,13 +236,13 @@ void exchange_write_initialized(struct exchange *x);
 struct str exchange_cancel_reason(const struct exchange *x);
 void exchange_listen_gone(struct exchange *x);
 /* Asks those links whose session has lists of its own; WAIT while they answer. */
-enum step_result exchange_gather_own(struct exchange *x, enum catalog_kind kind);
+enum step_result exchange_gather_session_catalogs(struct exchange *x, enum catalog_kind kind);
 /* What the i-th server of the plan offers this session, once that is done; NULL: nobody knows. */
 struct catalog *exchange_listed_catalog(const struct exchange *x, size_t i);
-void exchange_release_own(struct exchange *x);
+void exchange_release_session_catalogs(struct exchange *x);
 /* The link on which this session has a list of its own; NULL: it has none. */
-struct link *exchange_own_link(const struct exchange *x, struct upstream *up,
-                               enum catalog_kind kind);
+struct link *exchange_session_catalog_link(const struct exchange *x, struct upstream *up,
+                                           enum catalog_kind kind);
 /* Whether its lists of this kind can change, and it can hear of it. */
 bool exchange_tells_changes(const struct exchange *x, enum catalog_kind kind);
 /* redeliver.c: results whose client was gone.  The first three are steps of the call's way. */

@@ -456,7 +456,7 @@ enum step_result exchange_answer_find(struct exchange *x)
     wrong = read_asked(&f);
     if (wrong)
         return profile_tool_refuse(x, str_of(wrong));
-    if (exchange_gather_own(x, CATALOG_TOOLS) == STEP_WAIT)
+    if (exchange_gather_session_catalogs(x, CATALOG_TOOLS) == STEP_WAIT)
         return STEP_WAIT;
     if (f.wish.n && !words_are_read(x))
         return STEP_WAIT;

@@ -34,15 +34,15 @@ struct part {
     const struct builtin *builtin; /* where somebody asks; NULL: none of ours */
 };
 
-/* The lists of this session's own, where its servers keep such (upstream/own.c). */
-struct own_list {
+/* The catalogs of this session's own children (upstream/session_catalog.c). */
+struct session_catalog {
     struct exchange *x;
     struct list_want want;
-    struct catalog *catalog; /* a reference; NULL: everybody's list will do */
+    struct catalog *catalog; /* a reference; NULL: the server's catalog is used */
 };
-struct own_lists {
+struct session_catalogs {
     unsigned waiting;
-    struct own_list of[];
+    struct session_catalog of[];
 };
 
 static uint64_t hash_add(uint64_t hash, const void *bytes, size_t n)
@@ -137,7 +137,7 @@ static bool write_own_capabilities(const struct exchange *x, struct buf *out)
     return true;
 }
 
-static bool has_own_tools(const struct exchange *x)
+static bool has_profile_tools(const struct exchange *x)
 {
     return x->profile && x->profile->mode != PROFILE_ALL;
 }
@@ -309,8 +309,8 @@ void exchange_write_initialized(struct exchange *x)
 static struct part listed_at(const struct exchange *x, size_t i)
 {
     struct part p = part_at(x, i);
-    if (x->own && x->own->of[i].catalog)
-        p.catalog = x->own->of[i].catalog;
+    if (x->session_catalogs && x->session_catalogs->of[i].catalog)
+        p.catalog = x->session_catalogs->of[i].catalog;
     return p;
 }
 
@@ -442,53 +442,54 @@ static enum catalog_kind kind_of(const struct mcp_method *m)
     return CATALOG_TOOLS;
 }
 
-static void on_own(struct list_want *w, struct catalog *c)
+static void on_session_catalog(struct list_want *w, struct catalog *c)
 {
-    struct own_list *own = container_of(w, struct own_list, want);
-    struct exchange *x = own->x;
+    struct session_catalog *one = container_of(w, struct session_catalog, want);
+    struct exchange *x = one->x;
 
     if (c)
-        own->catalog = catalog_ref(c);
-    if (--x->own->waiting == 0)
+        one->catalog = catalog_ref(c);
+    if (--x->session_catalogs->waiting == 0)
         exchange_resume(x);
 }
 
-struct link *exchange_own_link(const struct exchange *x, struct upstream *up,
-                               enum catalog_kind kind)
+struct link *exchange_session_catalog_link(const struct exchange *x, struct upstream *up,
+                                           enum catalog_kind kind)
 {
     struct session *s = x->transport ? x->transport->session : NULL;
     struct session_link *used = s ? session_link_of(s, upstream_name(up)) : NULL;
     struct link *l = used ? upstream_find_link(up, s->link_key, used->generation) : NULL;
-    return l && link_has_own(l, kind) ? l : NULL;
+    return l && link_has_session_catalog(l, kind) ? l : NULL;
 }
 
-enum step_result exchange_gather_own(struct exchange *x, enum catalog_kind kind)
+enum step_result exchange_gather_session_catalogs(struct exchange *x, enum catalog_kind kind)
 {
     size_t n = part_count(x);
 
-    if (x->own)
-        return x->own->waiting ? STEP_WAIT : STEP_NEXT;
+    if (x->session_catalogs)
+        return x->session_catalogs->waiting ? STEP_WAIT : STEP_NEXT;
     if (!x->transport || !x->transport->session)
         return STEP_NEXT;
-    x->own = arena_zalloc(x->mem, sizeof(*x->own) + n * sizeof(x->own->of[0]));
+    x->session_catalogs =
+        arena_zalloc(x->mem, sizeof(*x->session_catalogs) + n * sizeof(x->session_catalogs->of[0]));
     for (size_t i = 0; i < n; i++) {
-        struct own_list *own = &x->own->of[i];
-        struct link *l = exchange_own_link(x, part_at(x, i).up, kind);
+        struct session_catalog *one = &x->session_catalogs->of[i];
+        struct link *l = exchange_session_catalog_link(x, part_at(x, i).up, kind);
         struct catalog *c = NULL;
 
-        *own = (struct own_list){.x = x, .want = {.done = on_own}};
-        if (l && !link_list(l, kind, &own->want, &c))
-            x->own->waiting++;
+        *one = (struct session_catalog){.x = x, .want = {.done = on_session_catalog}};
+        if (l && !link_list(l, kind, &one->want, &c))
+            x->session_catalogs->waiting++;
         else if (c)
-            own->catalog = catalog_ref(c);
+            one->catalog = catalog_ref(c);
     }
-    return x->own->waiting ? STEP_WAIT : STEP_NEXT;
+    return x->session_catalogs->waiting ? STEP_WAIT : STEP_NEXT;
 }
 
-void exchange_release_own(struct exchange *x)
+void exchange_release_session_catalogs(struct exchange *x)
 {
-    for (size_t i = 0; x->own && i < part_count(x); i++)
-        catalog_unref(x->own->of[i].catalog);
+    for (size_t i = 0; x->session_catalogs && i < part_count(x); i++)
+        catalog_unref(x->session_catalogs->of[i].catalog);
 }
 
 static enum step_result refuse_cursor(struct exchange *x)
@@ -502,7 +503,7 @@ enum step_result exchange_answer_list(struct exchange *x)
 {
     struct listing l = {.x = x, .kind = kind_of(x->method)};
 
-    if (exchange_gather_own(x, l.kind) == STEP_WAIT)
+    if (exchange_gather_session_catalogs(x, l.kind) == STEP_WAIT)
         return STEP_WAIT;
     if (!read_cursor(x, &l.from))
         return refuse_cursor(x);
@@ -511,7 +512,7 @@ enum step_result exchange_answer_list(struct exchange *x)
         return exchange_refuse(x, 200, -32603, "%.*s", STR_ARG(x->catalog->tools_fault));
     l.out = exchange_begin_result(x);
     buf_addf(l.out, "{\"%.*s\":[", STR_ARG(catalog_kinds[l.kind].array_key));
-    if (l.kind == CATALOG_TOOLS && has_own_tools(x))
+    if (l.kind == CATALOG_TOOLS && has_profile_tools(x))
         list_profile_tools(&l);
     for (size_t i = 0; i < part_count(x) && !l.more; i++)
         if (listed_at(x, i).catalog)

@@ -132,16 +132,17 @@ static enum step_result refuse_uri(struct exchange *x, struct str uri)
     return result;
 }
 
-/* A resource that only this session has (upstream/own.c): of the server that listed it to the
- * session; `guess`: of the only one that has said it has some. */
+/* A resource that only this session has (upstream/session_catalog.c): of the server that listed it
+ * to the session; `guess`: of the only one that has said it has some. */
 static struct plan_part *find_own(struct exchange *x, struct str uri, bool guess)
 {
     struct plan_part *found = NULL;
     unsigned n = 0;
 
     for (size_t i = 0; i < x->plan.n; i++) {
-        struct link *l = exchange_own_link(x, x->plan.parts[i].up, CATALOG_RESOURCES);
-        if (l && x->plan.parts[i].catalog && (guess || link_own_has(l, CATALOG_RESOURCES, uri))) {
+        struct link *l = exchange_session_catalog_link(x, x->plan.parts[i].up, CATALOG_RESOURCES);
+        if (l && x->plan.parts[i].catalog &&
+            (guess || link_session_catalog_has(l, CATALOG_RESOURCES, uri))) {
             found = &x->plan.parts[i];
             n++;
         }

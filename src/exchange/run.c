@@ -386,8 +386,8 @@ static enum step_result dry_run(struct exchange *x, struct upstream *up, struct 
  * could not list them, and then the server decides, as it does for a direct call. */
 static bool may_be_there(struct exchange *x, struct str tool)
 {
-    struct link *l = exchange_own_link(x, x->up, CATALOG_TOOLS);
-    return x->catalog->tools_fault.p || (l && link_own_has(l, CATALOG_TOOLS, tool));
+    struct link *l = exchange_session_catalog_link(x, x->up, CATALOG_TOOLS);
+    return x->catalog->tools_fault.p || (l && link_session_catalog_has(l, CATALOG_TOOLS, tool));
 }
 
 /* The catalog is there. */

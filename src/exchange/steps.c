@@ -214,7 +214,7 @@ static void exchange_finish(struct exchange *x)
     deadline_clear(&x->slow);
     if (x->up)
         upstream_unref(x->up);
-    exchange_release_own(x);
+    exchange_release_session_catalogs(x);
     if (x->has_plan)
         plan_release(&x->plan);
     catalog_unref(x->catalog);

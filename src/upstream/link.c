@@ -129,7 +129,7 @@ struct link *link_new(struct upstream *u, const struct link_identity *who, enum 
 static void reap_link(struct loop_task *task)
 {
     struct link *l = container_of(task, struct link, reap);
-    link_forget_own(l);
+    link_forget_session_catalogs(l);
     upstream_unref(l->up);
     secret_release(&l->secret);
     known_unref(l->known);
@@ -153,7 +153,7 @@ void link_opened(struct link *l)
 {
     assert(l->state == LINK_OPENING);
     l->state = LINK_OPEN;
-    link_listen_own(l);
+    link_listen_for_session(l);
     wake_waiters(l, NULL);
     if (!l->is_resumed)
         link_check_tools(l); /* behind the call that the link was opened for */

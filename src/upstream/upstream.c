@@ -524,8 +524,8 @@ void upstream_shown_anew(struct upstream *u)
     list_each(&u->lru, n)
     {
         struct link *l = list_entry(n, struct link, lru);
-        catalog_unref(l->own[CATALOG_TOOLS]);
-        l->own[CATALOG_TOOLS] = NULL;
+        catalog_unref(l->session_catalogs[CATALOG_TOOLS]);
+        l->session_catalogs[CATALOG_TOOLS] = NULL;
     }
     if (u->catalog) {
         u->catalog->edition++;

@@ -33,7 +33,7 @@ struct upstream_sink {
     void (*on_changed)(void *arg, struct upstream *u, enum catalog_kind kind);
     /* A server offers the session behind this link another list than everybody, without having said
      * so; may be NULL. */
-    void (*on_own)(void *arg, struct link *l, enum catalog_kind kind);
+    void (*on_session_catalog)(void *arg, struct link *l, enum catalog_kind kind);
     /* Is a client connected whose session uses links of this key?  Those are not ended for being
      * idle.  or_expected: one whose stream broke less than five minutes ago counts too.  May be
      * NULL: none is. */
@@ -282,10 +282,10 @@ struct pending {
 };
 /* A server's list_changed, heard on this link. */
 void link_changed(struct link *l, enum catalog_kind kind);
-/* Its session has a list of its own of this kind: see own.c. */
-bool link_has_own(const struct link *l, enum catalog_kind kind);
-/* Does that list, as far as it was read, have this item? */
-bool link_own_has(const struct link *l, enum catalog_kind kind, struct str name);
+/* The session of this link has a catalog of its own for this kind: see session_catalog.c. */
+bool link_has_session_catalog(const struct link *l, enum catalog_kind kind);
+/* Whether that catalog, as far as it was read, has this item. */
+bool link_session_catalog_has(const struct link *l, enum catalog_kind kind, struct str name);
 struct list_want {
     void (*done)(struct list_want *w, struct catalog *c); /* borrowed; NULL: it could not be had */
     /* private */

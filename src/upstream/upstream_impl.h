@@ -56,14 +56,14 @@ struct link {
     struct list lru;          /* in its upstream, least recently used first; see upstream_send() */
     struct pending handshake; /* initialize */
     struct loop_task start, reap;
-    struct catalog *fill;               /* a probe's: takes what the handshake says; borrowed */
-    bool says_modern;                   /* refused initialize, naming modern versions */
-    bool says_sse;                      /* refused initialize, but has a channel of 2024 */
-    struct link_place place;            /* at the gate; held 0: none */
-    unsigned has_own;                   /* kinds of which its session has a list of its own … */
-    struct catalog *own[CATALOG_KINDS]; /* … and those already read */
-    unsigned own_changes;               /* list_changed that it has heard */
-    char odd[128];                      /* what the last odd message was */
+    struct catalog *fill;         /* a probe's: takes what the handshake says; borrowed */
+    bool says_modern;             /* refused initialize, naming modern versions */
+    bool says_sse;                /* refused initialize, but has a channel of 2024 */
+    struct link_place place;      /* at the gate; held 0: none */
+    unsigned has_session_catalog; /* bits: kinds of which its session has a catalog … */
+    struct catalog *session_catalogs[CATALOG_KINDS]; /* … and those already read */
+    unsigned session_catalog_changes;                /* list_changed that it has heard */
+    char odd[128];                                   /* what the last odd message was */
 };
 
 struct upstream_ops {
@@ -83,7 +83,7 @@ struct upstream_ops {
 };
 extern const struct upstream_ops upstream_stdio, upstream_remote, upstream_builtin;
 
-#define SAME_TOOLS_MAX 16 /* kinds of clients of one server that are remembered: own.c */
+#define SAME_TOOLS_MAX 16 /* kinds of clients remembered for one server: session_catalog.c */
 struct probe;
 struct upstream {
     struct upstreams *set;
@@ -199,8 +199,8 @@ void link_opened(struct link *l);
 void link_end(struct link *l, const struct error *why);
 /* A client of its session is connected, or (or_expected) was a moment ago. */
 bool link_is_attended(const struct link *l, bool or_expected);
-void link_forget_own(struct link *l);
-void link_listen_own(struct link *l);
+void link_forget_session_catalogs(struct link *l);
+void link_listen_for_session(struct link *l);
 /* Compares the tools of a link that has just opened with the catalog's, where they may differ.  A
  * link that goes on with a session at its server does so after its first answer: until then the
  * server may no longer know the session, and the call would be lost with the list. */

@@ -130,8 +130,8 @@ static bool all_watched(struct upstreams *s, struct str server)
     return true;
 }
 
-/* A watch began or failed.  At the end of the turn every waiter whose servers are watched is told.
- * */
+/* A watch began or failed.  At the end of the turn, tells every waiter whose servers are
+ * watched. */
 static void on_tell_watched(struct loop_task *task)
 {
     struct upstreams *s = container_of(task, struct upstreams, tell_watched);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's own lists.  A legacy server keeps a session per link, and may offer one session what
- * it does not offer another: tools that need a client's capability, resources a call has made.  It
- * says so with list_changed on that link; from then on that session's lists are asked of the link
- * itself, once per change, and everybody else's stay as they are.
+/* The catalog of one session's own child.  A legacy server keeps a session per link, and may offer
+ * one session what it does not offer another: tools that need a client's capability, resources that
+ * a call has made.  It says so with list_changed on that link.  From then on this session's lists
+ * are read from its link, once per change.  Other sessions use the catalog of the server.
  *
  * A server that chooses its tools by the capabilities in initialize may say nothing.  The catalog
  * has what it offers to the probe, which declares everything.  So the first link that opens with
@@ -33,38 +33,38 @@ void link_changed(struct link *l, enum catalog_kind kind)
     }
     for (enum catalog_kind k = 0; k < CATALOG_KINDS; k++)
         if (catalog_bits(kind) & 1u << k) {
-            catalog_unref(l->own[k]);
-            l->own[k] = NULL;
+            catalog_unref(l->session_catalogs[k]);
+            l->session_catalogs[k] = NULL;
         }
-    l->has_own |= catalog_bits(kind);
-    l->own_changes++;
+    l->has_session_catalog |= catalog_bits(kind);
+    l->session_catalog_changes++;
     if (u->catalog && clock_mono_ms() - u->catalog->filled_ms > OLD_MS)
         u->catalog_stale |= catalog_bits(kind);
 }
 
-bool link_has_own(const struct link *l, enum catalog_kind kind)
+bool link_has_session_catalog(const struct link *l, enum catalog_kind kind)
 {
-    return (l->has_own & 1u << kind) != 0;
+    return (l->has_session_catalog & 1u << kind) != 0;
 }
 
-bool link_own_has(const struct link *l, enum catalog_kind kind, struct str name)
+bool link_session_catalog_has(const struct link *l, enum catalog_kind kind, struct str name)
 {
-    return l->own[kind] && catalog_find(l->own[kind], kind, name);
+    return l->session_catalogs[kind] && catalog_find(l->session_catalogs[kind], kind, name);
 }
 
 /* A modern server on a pipe tells only those who listen.  An older client cannot ask it to, so the
  * link does; nobody waits for an answer, and the changes are the session's own. */
-void link_listen_own(struct link *l)
+void link_listen_for_session(struct link *l)
 {
     if (l->era == MCP_MODERN && l->counts && l->initialize_params.p && l->up->catalog &&
         l->up->catalog->announces && !link_subscribe(l, upstream_next_id(l->up->set), NULL))
         log_debug("a server could not be listened to", LS("server", l->up->config->name));
 }
 
-void link_forget_own(struct link *l)
+void link_forget_session_catalogs(struct link *l)
 {
     for (enum catalog_kind k = 0; k < CATALOG_KINDS; k++)
-        catalog_unref(l->own[k]);
+        catalog_unref(l->session_catalogs[k]);
 }
 
 static void finish(struct list_want *w, bool ok)
@@ -78,8 +78,9 @@ static void finish(struct list_want *w, bool ok)
     if (ok && w->kind == CATALOG_TOOLS && l->up->set->guard.look)
         l->up->set->guard.look(l->up->set->guard.arg, l->up, c, false);
     /* A list that changed while it was read is read again when it is needed. */
-    if (ok && l->state == LINK_OPEN && !l->own[w->kind] && w->changes == l->own_changes)
-        l->own[w->kind] = catalog_ref(c);
+    if (ok && l->state == LINK_OPEN && !l->session_catalogs[w->kind] &&
+        w->changes == l->session_catalog_changes)
+        l->session_catalogs[w->kind] = catalog_ref(c);
     w->done(w, ok ? c : NULL);
     catalog_unref(c);
 }
@@ -130,12 +131,12 @@ static void on_fail(struct pending *p, const struct error *err unused_arg, bool 
 
 bool link_list(struct link *l, enum catalog_kind kind, struct list_want *w, struct catalog **ret)
 {
-    *ret = l->own[kind];
+    *ret = l->session_catalogs[kind];
     if (*ret)
         return true;
     w->kind = kind;
     w->pages = 0;
-    w->changes = l->own_changes;
+    w->changes = l->session_catalog_changes;
     w->catalog = catalog_new(l->era);
     w->pending = (struct pending){.on_reply = on_reply, .on_fail = on_fail};
     if (ask(w, l, STR_NONE))
@@ -198,18 +199,18 @@ static void on_tools(struct list_want *w, struct catalog *c)
     const struct upstream_sink *sink = &u->set->sink;
 
     if (!c || !u->catalog || u->catalog->tools_fault.p || l->state != LINK_OPEN ||
-        w->changes != l->own_changes) {
+        w->changes != l->session_catalog_changes) {
         /* It could not be read, or the server has told the change itself. */
     } else if (same_tools(c, u->catalog)) {
         u->same[u->n_same++ % SAME_TOOLS_MAX] = check->capabilities;
-        catalog_unref(l->own[CATALOG_TOOLS]);
-        l->own[CATALOG_TOOLS] = NULL;
+        catalog_unref(l->session_catalogs[CATALOG_TOOLS]);
+        l->session_catalogs[CATALOG_TOOLS] = NULL;
     } else {
         log_debug("a server offers a session other tools than it offered the probe",
                   LS("server", u->config->name), LI("tools", c->lists[CATALOG_TOOLS].n));
-        l->has_own |= 1u << CATALOG_TOOLS;
-        if (sink->on_own)
-            sink->on_own(sink->arg, l, CATALOG_TOOLS);
+        l->has_session_catalog |= 1u << CATALOG_TOOLS;
+        if (sink->on_session_catalog)
+            sink->on_session_catalog(sink->arg, l, CATALOG_TOOLS);
     }
     free(check);
 }
@@ -222,7 +223,7 @@ void link_check_tools(struct link *l)
     bool are_ours;
 
     if (l->era != MCP_LEGACY || l->is_probe || !l->initialize_params.p || link_is_shared(l) ||
-        !link_is_stateful(l) || link_has_own(l, CATALOG_TOOLS) || l->state != LINK_OPEN)
+        !link_is_stateful(l) || link_has_session_catalog(l, CATALOG_TOOLS) || l->state != LINK_OPEN)
         return;
     if (!known || known->tools_fault.p || !catalog_offers(known, "tools") ||
         !capabilities_of(l, &capabilities, &are_ours) || (are_ours && known->era == MCP_LEGACY) ||
