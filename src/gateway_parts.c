@@ -63,7 +63,7 @@ void gateway_start_delivery(struct gateway *g)
         .loop = sv->loop,
         .keeper = g->keeper,
         .sink = delivery_sink(sv->hub),
-        .gate = exchange_child_gate(sv),
+        .quota = exchange_process_quota(sv),
         .guard = pins_guard(sv->pins),
         .eras_file = datadir_path(g->options.data_dir, "server-eras", g->mem),
     };

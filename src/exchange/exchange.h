@@ -178,8 +178,8 @@ must_check bool exchange_say(struct exchange *x, struct str json, enum outlet_we
 enum step_result exchange_over_quota(struct exchange *x, const char *text, int64_t retry_s,
                                      struct str headers);
 void exchange_count_reply(struct exchange *x);
-/* child_gate.c: the processes of each are counted too. */
-struct link_gate exchange_child_gate(struct services *sv);
+/* process_quota.c: the quota on server processes, for upstreams_new(). */
+struct process_quota exchange_process_quota(struct services *sv);
 /* session_select.c: which session a call belongs to. */
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_select_session(struct exchange *x);

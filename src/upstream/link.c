@@ -216,8 +216,8 @@ void link_end(struct link *l, const struct error *why)
         map_remove(&u->links, l->key);
         u->processes -= l->counts;
         u->set->processes -= l->counts;
-        if (l->place.held)
-            u->set->gate.leave(u->set->gate.arg, &l->place);
+        if (l->slot.held)
+            u->set->quota.release(u->set->quota.arg, &l->slot);
         past_note(l, why);
     }
     list_remove(&l->lru);
@@ -234,7 +234,7 @@ void link_end(struct link *l, const struct error *why)
     wake_waiters(l, &err);
     l->reap.fn = reap_link;
     loop_defer(u->set->loop, &l->reap);
-    upstream_place_freed(u->set);
+    upstream_slot_freed(u->set);
 }
 
 void link_note_odd(struct link *l, const char *what)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The set of upstreams: applying a configuration, back-off after failed starts, idle links, and
- * handing out catalogs (links: place.c). */
+ * handing out catalogs (links: process_slot.c). */
 #include "upstream/upstream_impl.h"
 
 #include "upstream/keeper.h"
@@ -31,7 +31,7 @@ struct upstreams *upstreams_new(const struct upstreams_config *config)
     s->loop = config->loop;
     s->keeper = config->keeper;
     s->sink = config->sink;
-    s->gate = config->gate;
+    s->quota = config->quota;
     s->guard = config->guard;
     s->eras = eras_open(config->eras_file);
     list_init(&s->all);

@@ -41,17 +41,17 @@ struct upstream_sink {
     void *arg;
 };
 
-/* Whoever counts processes for others, beside the limits here: each is asked for and given back. */
-struct link_place {
+/* A slot for a process, taken from the quotas of a tenant and of a key.  held 0: none was taken. */
+struct process_slot {
     void *of[2];
     unsigned held;
 };
-struct link_gate {
-    /* false: there is none, and *ret_full is whose are all in use (as in a place's `of`). */
-    bool (*enter)(void *arg, const struct principal *who, struct link_place *ret,
-                  const void **ret_full);
-    void (*leave)(void *arg, struct link_place *place);
-    /* None came free in time: what its caller is told. */
+struct process_quota {
+    /* false: a limit was reached, and *ret_exhausted names it (one of a slot's `of`). */
+    bool (*take)(void *arg, const struct principal *who, struct process_slot *ret,
+                 const void **ret_exhausted);
+    void (*release)(void *arg, struct process_slot *slot);
+    /* No slot came free in time: *err gets the text for the caller. */
     void (*refuse)(void *arg, const struct principal *who, struct error *err);
     void *arg;
 };
@@ -67,7 +67,7 @@ struct upstreams_config {
     struct loop *loop;
     struct keeper *keeper;
     struct upstream_sink sink;
-    struct link_gate gate;      /* enter NULL: nobody else counts */
+    struct process_quota quota; /* take NULL: no quota beside the limits here */
     struct catalog_guard guard; /* look NULL: nobody looks */
     struct str eras_file;       /* what servers were found to speak; absent: not kept */
 };
@@ -196,7 +196,7 @@ must_check bool upstream_check_told(const struct upstream *u, const struct confi
 struct link_identity {
     struct str key;   /* "s:<session row>", "o:<tenant>/<owner>", "all" */
     struct str owner; /* tenant/owner, for LINK_PER_OWNER */
-    /* Whose process it is, to be counted at the gate; NULL: everybody's. */
+    /* Whose process it is, for the quota; NULL: not counted. */
     const struct principal *principal;
     struct str
         initialize_params; /* the client's own, to open a legacy upstream with; absent: ours */
@@ -206,14 +206,14 @@ struct link_identity {
     struct str resume; /* link_resume() of the link it had before; absent: none */
 };
 struct link_wait {
-    struct list link;         /* on a link's waiters, or in line for a place */
+    struct list link;         /* on a link's waiters, or in the queue for a slot */
     struct deadline deadline; /* set while in line */
     struct upstream *up;
     struct link_identity who; /* spans kept by the caller while it waits */
     void (*done)(struct link_wait *w, struct link *l, const struct error *err);
 };
 /* Sets *ret to the open link; else to NULL, and wait->done is called from the loop when it is open
- * (err NULL), cannot be opened, or no place came free within 5 s.  false: refused now (back-off).
+ * (err NULL), cannot be opened, or no slot came free within 5 s.  false: refused now (back-off).
  */
 must_check bool upstream_link(struct upstream *u, const struct link_identity *who,
                               struct link_wait *wait, struct link **ret, struct error *err);

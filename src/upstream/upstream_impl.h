@@ -59,7 +59,7 @@ struct link {
     struct catalog *fill;         /* a probe's: takes what the handshake says; borrowed */
     bool says_modern;             /* refused initialize, naming modern versions */
     bool says_sse;                /* refused initialize, but has a channel of 2024 */
-    struct link_place place;      /* at the gate; held 0: none */
+    struct process_slot slot;     /* of the quota; held 0: none */
     unsigned has_session_catalog; /* bits: kinds of which its session has a catalog … */
     struct catalog *session_catalogs[CATALOG_KINDS]; /* … and those already read */
     unsigned session_catalog_changes;                /* list_changed that it has heard */
@@ -104,7 +104,7 @@ struct upstream {
     bool retired;
     bool guarded;
     struct list node;                     /* in the set */
-    struct list queue;                    /* struct link_wait in line for a place */
+    struct list queue;                    /* struct link_wait: waits for a slot */
     struct deadline_class call_deadlines; /* config->timeout_ms */
     /* probe */
     struct catalog *catalog;
@@ -139,7 +139,7 @@ struct upstreams {
     struct loop *loop;
     struct keeper *keeper;
     struct upstream_sink sink;
-    struct link_gate gate;
+    struct process_quota quota;
     struct catalog_guard guard;
     struct eras *eras;
     struct list all; /* struct upstream, current ones */
@@ -149,10 +149,10 @@ struct upstreams {
     uint64_t next_id, next_generation;
     unsigned processes, links;
     bool is_stopping; /* sessions at servers stay, for the Holdfast that is started next */
-    struct deadline_class wait_deadlines; /* 5 s in line for a place */
+    struct deadline_class wait_deadlines; /* 5 s in the queue for a slot */
     struct deadline_class tell_deadlines; /* changes held back */
     struct loop_timer *tick;              /* idle links, retired upstreams, back-off */
-    struct loop_task serve; /* gives freed places to those in line, at the end of the turn */
+    struct loop_task serve; /* gives freed slots to the queue, at the end of the turn */
     bool serve_queued;
     struct map watches;      /* server name → struct watch */
     unsigned watches_all;    /* listeners to every server */
@@ -218,9 +218,9 @@ void crashes_note(const struct link *l, const struct error *why); /* its process
 must_check bool crashes_allow(const struct upstream *u, const struct link_identity *who,
                               struct error *err);
 void crashes_release(struct upstream *u);
-/* place.c */
-void upstreams_serve(struct upstreams *s);      /* gives free places to those in line */
-void upstream_place_freed(struct upstreams *s); /* the same at the end of the turn */
+/* process_slot.c */
+void upstreams_serve(struct upstreams *s);     /* gives free slots to the queue */
+void upstream_slot_freed(struct upstreams *s); /* the same at the end of the turn */
 /* remote.c */
 /* Deletes the session that `resume` is about, best effort; none that was opened with another
  * definition of the server. */

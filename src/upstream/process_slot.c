@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places for processes: LINK_PER_OWNER, LINK_PER_UPSTREAM and LINK_PER_NODE, and what the gate says
- * for others who count (upstream.h).  A call that finds none ends an idle process whose client is
- * not connected, least recently used first, or waits in line for LINK_WAIT_MS, and is then refused
- * by name. */
+/* Slots for processes.  The limits are LINK_PER_OWNER, LINK_PER_UPSTREAM and LINK_PER_NODE, and the
+ * quotas of tenants and keys (struct process_quota).  If a call finds no free slot, it ends an idle
+ * process whose client is not connected, least recently used first.  If there is none, the call
+ * waits in a queue for LINK_WAIT_MS.  Then it is refused, and the text names the limit. */
 #include "upstream/upstream_impl.h"
 
-#define MAX_TRIES 256 /* in one walk along a line */
+#define MAX_TRIES 256 /* in one walk along a queue */
 
 static unsigned link_owner_count(struct upstream *u, struct str owner)
 {
@@ -49,8 +49,8 @@ static struct link *idle_link_anywhere(struct upstreams *s)
     return oldest;
 }
 
-/* An idle link that holds one of the places of `full`. */
-static struct link *idle_link_at_gate(struct upstreams *s, const void *full)
+/* An idle link that holds a slot of the quota `exhausted`. */
+static struct link *idle_link_in_quota(struct upstreams *s, const void *exhausted)
 {
     struct link *oldest = NULL;
 
@@ -59,7 +59,8 @@ static struct link *idle_link_at_gate(struct upstreams *s, const void *full)
         list_each(&list_entry(n, struct upstream, node)->lru, k)
         {
             struct link *l = list_entry(k, struct link, lru);
-            if (is_idle(l) && l->place.held && (l->place.of[0] == full || l->place.of[1] == full) &&
+            if (is_idle(l) && l->slot.held &&
+                (l->slot.of[0] == exhausted || l->slot.of[1] == exhausted) &&
                 (!oldest || l->last_used_ms < oldest->last_used_ms) && !link_is_attended(l, false))
                 oldest = l;
         }
@@ -67,25 +68,25 @@ static struct link *idle_link_at_gate(struct upstreams *s, const void *full)
     return oldest;
 }
 
-static bool enter(struct upstream *u, const struct principal *who, struct link_place *ret,
-                  const void **ret_full)
+static bool take_process(struct upstream *u, const struct principal *who, struct process_slot *ret,
+                         const void **ret_exhausted)
 {
-    const struct link_gate *gate = &u->set->gate;
-    return !u->ops->has_process || !gate->enter || !who ||
-           gate->enter(gate->arg, who, ret, ret_full);
+    const struct process_quota *quota = &u->set->quota;
+    return !u->ops->has_process || !quota->take || !who ||
+           quota->take(quota->arg, who, ret, ret_exhausted);
 }
 
-/* Past the gate, if need be by ending an idle link of the same.  Tenant and key may both be full,
- * so it is asked more than once. */
-static bool pass_gate(struct upstream *u, const struct principal *who, struct link_place *ret)
+/* Takes a slot of the quotas, if need be after ending an idle link that holds one.  The quotas of
+ * tenant and key may both be exhausted, so it tries more than once. */
+static bool take_quota(struct upstream *u, const struct principal *who, struct process_slot *ret)
 {
     static const struct error idle = {.code = ERR_NONE};
-    const void *full;
+    const void *exhausted;
 
     for (unsigned i = 0; i < 3; i++) {
-        if (enter(u, who, ret, &full))
+        if (take_process(u, who, ret, &exhausted))
             return true;
-        struct link *victim = idle_link_at_gate(u->set, full);
+        struct link *victim = idle_link_in_quota(u->set, exhausted);
         if (!victim)
             return false;
         link_end(victim, &idle);
@@ -93,8 +94,8 @@ static bool pass_gate(struct upstream *u, const struct principal *who, struct li
     return false;
 }
 
-/* True when there is a place now, if need be by ending the least recently used idle link. */
-static bool find_place(struct upstream *u, struct str owner)
+/* Finds a slot, if need be by ending the least recently used idle link. */
+static bool find_slot(struct upstream *u, struct str owner)
 {
     static const struct error idle = {.code = ERR_NONE};
     struct link *victim = NULL;
@@ -117,34 +118,34 @@ static bool find_place(struct upstream *u, struct str owner)
     return true;
 }
 
-static bool make_place(struct upstream *u, const struct link_identity *who, struct link_place *ret)
+static bool make_slot(struct upstream *u, const struct link_identity *who, struct process_slot *ret)
 {
-    *ret = (struct link_place){0};
-    if (!pass_gate(u, who->principal, ret))
+    *ret = (struct process_slot){0};
+    if (!take_quota(u, who->principal, ret))
         return false;
-    if (find_place(u, who->owner))
+    if (find_slot(u, who->owner))
         return true;
     if (ret->held)
-        u->set->gate.leave(u->set->gate.arg, ret);
+        u->set->quota.release(u->set->quota.arg, ret);
     return false;
 }
 
-static void open_link(struct upstream *u, struct link_wait *w, const struct link_place *place)
+static void open_link(struct upstream *u, struct link_wait *w, const struct process_slot *slot)
 {
     enum mcp_era client = w->who.initialize_params.p ? MCP_LEGACY : MCP_MODERN;
     enum mcp_era era = u->catalog ? upstream_era_for(u, u->catalog, client) : MCP_LEGACY;
     struct link *l = link_new(u, &w->who, era, false);
-    l->place = *place;
+    l->slot = *slot;
     list_push(&l->waiters, &w->link);
     u->ops->open(l);
 }
 
-static void on_no_place(struct deadline *d)
+static void on_no_slot(struct deadline *d)
 {
     struct link_wait *w = container_of(d, struct link_wait, deadline);
-    const struct link_gate *gate = &w->up->set->gate;
-    struct link_place place = {0};
-    const void *full;
+    const struct process_quota *quota = &w->up->set->quota;
+    struct process_slot slot = {0};
+    const void *exhausted;
     struct error err;
 
     list_remove(&w->link);
@@ -153,10 +154,10 @@ static void on_no_place(struct deadline *d)
               "%d for one server, %d in all); end a conversation that uses it, or try again "
               "shortly",
               STR_ARG(w->up->config->name), LINK_PER_OWNER, LINK_PER_UPSTREAM, LINK_PER_NODE);
-    if (!enter(w->up, w->who.principal, &place, &full))
-        gate->refuse(gate->arg, w->who.principal, &err);
-    else if (place.held)
-        gate->leave(gate->arg, &place);
+    if (!take_process(w->up, w->who.principal, &slot, &exhausted))
+        quota->refuse(quota->arg, w->who.principal, &err);
+    else if (slot.held)
+        quota->release(quota->arg, &slot);
     w->done(w, NULL, &err);
 }
 
@@ -164,7 +165,7 @@ bool upstream_link(struct upstream *u, const struct link_identity *who, struct l
                    struct link **ret, struct error *err)
 {
     struct link *l = map_get(&u->links, who->key);
-    struct link_place place;
+    struct process_slot slot;
 
     if (l && l->state == LINK_OPEN) {
         *ret = l;
@@ -173,13 +174,13 @@ bool upstream_link(struct upstream *u, const struct link_identity *who, struct l
     w->up = u;
     w->who = *who;
     list_init(&w->link);
-    deadline_init(&w->deadline, on_no_place);
+    deadline_init(&w->deadline, on_no_slot);
     if (l) {
         list_push(&l->waiters, &w->link);
     } else if (!upstream_may_start(u, err) || !crashes_allow(u, who, err)) {
         return false;
-    } else if (make_place(u, who, &place)) {
-        open_link(u, w, &place);
+    } else if (make_slot(u, who, &slot)) {
+        open_link(u, w, &slot);
     } else {
         list_push(&u->queue, &w->link);
         deadline_set(&u->set->wait_deadlines, &w->deadline);
@@ -198,13 +199,13 @@ void link_wait_cancel(struct link_wait *w)
 static bool serve_waiting(struct upstream *u, struct link_wait *w)
 {
     struct link *l = map_get(&u->links, w->who.key);
-    struct link_place place;
+    struct process_slot slot;
 
-    if (!l && !make_place(u, &w->who, &place))
+    if (!l && !make_slot(u, &w->who, &slot))
         return false;
     link_wait_cancel(w);
     if (!l)
-        open_link(u, w, &place);
+        open_link(u, w, &slot);
     else if (l->state == LINK_OPENING)
         list_push(&l->waiters, &w->link);
     else
@@ -212,8 +213,8 @@ static bool serve_waiting(struct upstream *u, struct link_wait *w)
     return true;
 }
 
-/* Whoever cannot have a place yet does not stand in the way of those behind.  After each that is
- * served it begins anew, for that may have changed the line. */
+/* A call that cannot have a slot yet does not block those behind it.  After each call that was
+ * served, the walk begins again, because serving may have changed the queue. */
 static void serve_queue(struct upstream *u)
 {
     unsigned tries = MAX_TRIES;
@@ -244,7 +245,7 @@ static void on_serve(struct loop_task *task)
 }
 
 /* At the end of the turn: who ends a link may be walking the lists that serving changes. */
-void upstream_place_freed(struct upstreams *s)
+void upstream_slot_freed(struct upstreams *s)
 {
     if (s->serve_queued)
         return;
