@@ -52,7 +52,7 @@ void gateway_start_delivery(struct gateway *g)
     sv->streams = streams_new(&streams);
     streams_on_undelivered_sent(sv->streams, on_undelivered_sent, sv->undelivered);
     sv->hub = hub_new(sv->loop, sv->streams);
-    hub_set_sight(sv->hub, exchange_hears, sv);
+    hub_set_visibility(sv->hub, listener_may_see, sv);
     deadline_class_init(&sv->slow_calls, sv->loop, EXCHANGE_SLOW_MS);
     deadline_class_init(&sv->quiet, sv->loop, EXCHANGE_QUIET_MS);
     chain_derive(chain, "request-state", key);

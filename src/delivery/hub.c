@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#define AUDIENCE_BYTES (1u << 20) /* scopes and two headers are far from it */
+#define SCOPE_BYTES (1u << 20) /* scopes and two headers are far from it */
 
 static void take_seat(struct hub *h, struct transport *t);
 static void leave_seat(struct hub *h, struct transport *t);
@@ -48,10 +48,10 @@ static struct str server_of(struct str endpoint)
                : STR_NONE;
 }
 
-void hub_set_sight(struct hub *h, hub_sees_fn *sees, void *arg)
+void hub_set_visibility(struct hub *h, hub_may_see_fn *may_see, void *arg)
 {
-    h->sees = sees;
-    h->sees_arg = arg;
+    h->may_see = may_see;
+    h->may_see_arg = arg;
 }
 
 static struct str seat_key(const struct transport *t)
@@ -59,27 +59,28 @@ static struct str seat_key(const struct transport *t)
     return str_n((const char *)t->id_hash, sizeof(t->id_hash));
 }
 
-static bool sees(struct hub *h, const struct audience *a, const struct session *s,
-                 const struct upstream *u, enum catalog_kind kind)
+static bool may_see(struct hub *h, const struct listener_scope *a, const struct session *s,
+                    const struct upstream *u, enum catalog_kind kind)
 {
     struct str own = server_of(a->endpoint);
 
     if (u && own.p && !str_eq(own, upstream_name(u)))
         return false;
-    return !h->sees || h->sees(h->sees_arg, a, s, u, kind);
+    return !h->may_see || h->may_see(h->may_see_arg, a, s, u, kind);
 }
 
-static bool transport_sees(struct hub *h, const struct transport *t, const struct upstream *u,
-                           enum catalog_kind kind)
+static bool transport_may_see(struct hub *h, const struct transport *t, const struct upstream *u,
+                              enum catalog_kind kind)
 {
     const struct seat *seat = map_get(&h->seats, seat_key(t));
-    const struct audience anybody = {.endpoint = t->endpoint};
+    const struct listener_scope unlimited = {.endpoint = t->endpoint};
 
-    return sees(h, seat && seat->audience ? seat->audience : &anybody, t->session, u, kind);
+    return may_see(h, seat && seat->scope ? seat->scope : &unlimited, t->session, u, kind);
 }
 
-/* Most are anybody, and cost nothing. */
-void hub_heard_by(struct hub *h, const struct transport *t, const struct audience *a)
+/* Most listeners have no scope, and cost no memory. */
+void hub_set_listener_scope(struct hub *h, const struct transport *t,
+                            const struct listener_scope *a)
 {
     struct seat *seat = map_get(&h->seats, seat_key(t));
 
@@ -87,12 +88,12 @@ void hub_heard_by(struct hub *h, const struct transport *t, const struct audienc
         return;
     arena_free(seat->mem);
     seat->mem = NULL;
-    seat->audience = NULL;
+    seat->scope = NULL;
     if (!a->who.scopes && !a->client.p && !a->permissions.p)
         return;
-    seat->mem = arena_new(AUDIENCE_BYTES);
-    seat->audience = arena_new_of(seat->mem, struct audience);
-    *seat->audience = (struct audience){
+    seat->mem = arena_new(SCOPE_BYTES);
+    seat->scope = arena_new_of(seat->mem, struct listener_scope);
+    *seat->scope = (struct listener_scope){
         .endpoint = t->endpoint,
         .who = principal_dup(&a->who, seat->mem),
         .client = arena_dup(seat->mem, a->client),
@@ -236,14 +237,14 @@ void hub_subscribe(struct hub *h, struct subscriber *s)
 {
     list_push(&h->subscribers, &s->node);
     if (h->upstreams)
-        upstreams_watch(h->upstreams, server_of(s->audience.endpoint), 1);
+        upstreams_watch(h->upstreams, server_of(s->scope.endpoint), 1);
 }
 
 void hub_unsubscribe(struct hub *h, struct subscriber *s)
 {
     list_remove(&s->node);
     if (h->upstreams)
-        upstreams_watch(h->upstreams, server_of(s->audience.endpoint), -1);
+        upstreams_watch(h->upstreams, server_of(s->scope.endpoint), -1);
 }
 
 void hub_end_subscribers(struct hub *h)
@@ -266,7 +267,8 @@ static bool wants_change(void *arg, const struct transport *t)
 {
     const struct change *c = arg;
 
-    return (!c->session || t->session == c->session) && transport_sees(c->hub, t, c->up, c->kind);
+    return (!c->session || t->session == c->session) &&
+           transport_may_see(c->hub, t, c->up, c->kind);
 }
 
 static void tell_transports(struct change *c)
@@ -294,7 +296,7 @@ void hub_changed(struct hub *h, struct upstream *u, enum catalog_kind kind)
     list_each(&h->subscribers, n)
     {
         struct subscriber *s = list_entry(n, struct subscriber, node);
-        if (s->kinds[kind] && sees(h, &s->audience, NULL, u, kind))
+        if (s->kinds[kind] && may_see(h, &s->scope, NULL, u, kind))
             s->on_changed(s, kind);
     }
 }

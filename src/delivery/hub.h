@@ -22,23 +22,24 @@ void hub_set_upstreams(struct hub *h,
 void hub_drain(struct hub *h); /* before the upstreams go: questions are dropped */
 void hub_free(struct hub *h);  /* after the streams, before the sessions */
 
-/* Who listens, as far as it decides which servers it sees: what the request said that made it
- * listen. */
-struct audience {
+/* What decides which lists a listener may see: the values of the request that opened its stream. */
+struct listener_scope {
     struct str endpoint; /* "/mcp", "/mcp/{server}" or "/mcp/p/{profile}" */
     struct principal who;
     struct str client;      /* mcp-client-id; absent: none, or nothing hangs on it */
     struct str permissions; /* mcp-toolset-permissions of a trusted proxy; absent: none */
     bool is_modern;
 };
-/* Is the list of this kind of this server a part of what this audience lists?  u NULL: are the
- * toolsets that its session enables?  s: its session, where it has one. */
-typedef bool hub_sees_fn(void *arg, const struct audience *a, const struct session *s,
-                         const struct upstream *u, enum catalog_kind kind);
-void hub_set_sight(struct hub *h, hub_sees_fn *sees, void *arg); /* once */
-/* The transport has begun to listen on behalf of this one; copied.  Until then it is somebody whom
- * nothing is hidden from. */
-void hub_heard_by(struct hub *h, const struct transport *t, const struct audience *a);
+/* The visibility filter: whether a listener of this scope may see the list of this kind of this
+ * server.  u NULL: whether it may see the toolsets that its session enables.  s: the session of the
+ * listener, or NULL. */
+typedef bool hub_may_see_fn(void *arg, const struct listener_scope *a, const struct session *s,
+                            const struct upstream *u, enum catalog_kind kind);
+void hub_set_visibility(struct hub *h, hub_may_see_fn *may_see, void *arg); /* once */
+/* Sets the scope of the transport that listens; copied.  A transport without a scope may see
+ * everything of its endpoint. */
+void hub_set_listener_scope(struct hub *h, const struct transport *t,
+                            const struct listener_scope *a);
 
 /* Somebody who is always there to be told: embedded in a pipe or a 2024 stream. */
 struct listener {
@@ -62,7 +63,7 @@ bool hub_is_attended(const struct hub *h, struct str key, bool or_expected);
 /* A stream of changes that a modern client asked for: embedded in its exchange. */
 struct subscriber {
     struct list node;
-    struct audience audience; /* borrowed */
+    struct listener_scope scope; /* borrowed */
     bool kinds[CATALOG_KINDS];
     void (*on_changed)(struct subscriber *s, enum catalog_kind kind);
     void (*on_end)(struct subscriber *s); /* we stop: it unsubscribes and takes its leave */

@@ -11,8 +11,8 @@ struct hub {
     struct loop *loop;
     struct streams *streams;
     struct upstreams *upstreams;
-    hub_sees_fn *sees; /* NULL: everything that its endpoint has */
-    void *sees_arg;
+    hub_may_see_fn *may_see; /* NULL: everything that its endpoint has */
+    void *may_see_arg;
     struct list listeners;   /* struct listener */
     struct list subscribers; /* struct subscriber */
     struct map seats;        /* transport id_hash → struct seat */
@@ -31,8 +31,8 @@ struct seat {
     unsigned uses;               /* a listener, a stream: at most a few for a moment */
     struct room *room;
     struct list in_room;
-    struct arena *mem;         /* of the next; NULL: nothing is hidden from it */
-    struct audience *audience; /* who listens */
+    struct arena *mem;            /* of the next; NULL: nothing is hidden from it */
+    struct listener_scope *scope; /* of the listener */
 };
 
 /* A session somebody listens for. */

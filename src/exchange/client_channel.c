@@ -89,8 +89,8 @@ static void channel_initialized(struct exchange *x, struct transport *t)
     c->transport_id = NULL;
     c->listener.transport = t;
     hub_listen(c->sv->hub, &c->listener);
-    struct audience audience = exchange_audience(x);
-    hub_heard_by(c->sv->hub, t, &audience);
+    struct listener_scope scope = exchange_listener_scope(x);
+    hub_set_listener_scope(c->sv->hub, t, &scope);
 }
 
 static void unattend(struct client_channel *c)

@@ -216,11 +216,11 @@ uint64_t exchange_permitted_toolsets(const struct exchange *x);
 uint64_t exchange_toolsets(const struct exchange *x);
 /* A call of a tool that the profile does not show: as if there were none, or how to enable it. */
 enum step_result exchange_refuse_tool(struct exchange *x);
-/* audience.c: this caller as one who listens; borrows from it. */
-struct audience exchange_audience(const struct exchange *x);
-uint64_t audience_toolsets(const struct audience *a, const struct profile_config *p);
-/* For hub_set_sight(), with the services. */
-hub_sees_fn exchange_hears;
+/* listener_scope.c: the scope of this caller as a listener; borrows from x. */
+struct listener_scope exchange_listener_scope(const struct exchange *x);
+uint64_t listener_scope_toolsets(const struct listener_scope *a, const struct profile_config *p);
+/* The filter for hub_set_visibility(); its argument is the services. */
+hub_may_see_fn listener_may_see;
 /* pin.c: may a tool of a guarded server be called? */
 enum step_result exchange_check_pin(struct exchange *x);
 /* What the caller of a tool that runs only as a task is told; ends with NUL. */

@@ -10,12 +10,12 @@
 uint64_t exchange_permitted_toolsets(const struct exchange *x)
 {
     const struct profile_config *p = x->profile;
-    struct audience a;
+    struct listener_scope a;
 
     if (!p->n_clients && !p->proxy_permits) /* asked for every tool of a list */
         return profile_permitted(p, STR_NONE);
-    a = exchange_audience(x);
-    return audience_toolsets(&a, p);
+    a = exchange_listener_scope(x);
+    return listener_scope_toolsets(&a, p);
 }
 
 uint64_t exchange_toolsets(const struct exchange *x)

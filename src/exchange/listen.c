@@ -345,9 +345,9 @@ static bool may_be_told(struct listen_part *p, const struct mcp_message *m)
     enum catalog_kind kind = catalog_kind_changed(m->method);
 
     if (kind != CATALOG_KINDS) {
-        bool hears = exchange_hears(l->x->sv, &l->subscriber.audience, NULL, p->up, kind);
-        l->missed |= hears && !l->open ? 1u << kind : 0;
-        return hears && l->open && l->subscriber.kinds[kind];
+        bool may_see = listener_may_see(l->x->sv, &l->subscriber.scope, NULL, p->up, kind);
+        l->missed |= may_see && !l->open ? 1u << kind : 0;
+        return may_see && l->open && l->subscriber.kinds[kind];
     }
     struct listen_uri *uri =
         str_eq(m->method, STR("notifications/resources/updated")) ? find_uri(p, m) : NULL;
@@ -553,7 +553,7 @@ static enum step_result listen_begin(struct exchange *x, const struct js_node *w
 
     l->x = x;
     l->subscriber = (struct subscriber){
-        .audience = exchange_audience(x), .on_changed = on_changed, .on_end = on_end};
+        .scope = exchange_listener_scope(x), .on_changed = on_changed, .on_end = on_end};
     for (size_t i = 0; i < countof(list_filters); i++) {
         enum catalog_kind kind = list_filters[i].kind;
         l->subscriber.kinds[kind] =

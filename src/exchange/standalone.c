@@ -20,8 +20,8 @@ enum step_result exchange_answer_stream(struct exchange *x)
                         : streams_open(x->sv->streams, x->transport, x->http, &err);
     if (!taken)
         return exchange_fail(x, &err);
-    struct audience audience = exchange_audience(x);
-    hub_heard_by(x->sv->hub, x->transport, &audience);
+    struct listener_scope scope = exchange_listener_scope(x);
+    hub_set_listener_scope(x->sv->hub, x->transport, &scope);
     x->status = 200;
     x->handed_over = true;
     return STEP_REPLY;

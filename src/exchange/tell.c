@@ -47,14 +47,14 @@ static bool wants_change(const struct exchange *x, const struct mcp_message *m)
 {
     enum catalog_kind kind = catalog_kind_changed(m->method);
     bool is_update = str_eq(m->method, STR("notifications/resources/updated"));
-    struct audience a;
+    struct listener_scope a;
 
     if (x->era == MCP_MODERN && (kind != CATALOG_KINDS || is_update))
         return false;
     if (kind == CATALOG_KINDS)
         return true;
-    a = exchange_audience(x);
-    return exchange_hears(x->sv, &a, x->call.session, x->call.up, kind);
+    a = exchange_listener_scope(x);
+    return listener_may_see(x->sv, &a, x->call.session, x->call.up, kind);
 }
 
 bool exchange_tell(struct call *c, const struct mcp_message *m)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who listens, and whose changes it hears: those of lists that it would be shown if it asked now.
- * Asked when something has changed, about streams that a request opened long ago, so it goes by the
- * configuration of now and by what that request said (delivery/hub.h). */
+/* The scope of a listener, and what it may see: changes of the lists that it would be shown if it
+ * asked now.  This is decided when something has changed, for streams that a request opened long
+ * ago.  It uses the current configuration and the values of that request (delivery/hub.h). */
 #include "exchange/exchange.h"
 
 #include "identity/scopes.h"
@@ -11,12 +11,12 @@
 
 /* What anybody could write in a header counts only from a proxy that the configuration trusts; two
  * such headers are none. */
-struct audience exchange_audience(const struct exchange *x)
+struct listener_scope exchange_listener_scope(const struct exchange *x)
 {
     bool is_permitted =
         x->profile && x->by_proxy && http_header_count(x->head, STR(PERMISSIONS)) == 1;
 
-    return (struct audience){
+    return (struct listener_scope){
         .endpoint = x->endpoint,
         .who = x->who,
         .client = x->profile ? str_trim(http_header_get(x->head, STR("mcp-client-id"))) : STR_NONE,
@@ -25,7 +25,7 @@ struct audience exchange_audience(const struct exchange *x)
     };
 }
 
-uint64_t audience_toolsets(const struct audience *a, const struct profile_config *p)
+uint64_t listener_scope_toolsets(const struct listener_scope *a, const struct profile_config *p)
 {
     return profile_permitted(p, a->client) &
            (p->proxy_permits ? profile_enabled(p, a->permissions) : PROFILE_ALL_TOOLSETS);
@@ -43,10 +43,10 @@ static bool may_use_tools(const struct principal *who, struct str server)
 }
 
 /* Where sessions enable toolsets, a client of 2026-07-28 lists all that it may enable. */
-static bool lists_tools(const struct audience *a, const struct session *s,
+static bool lists_tools(const struct listener_scope *a, const struct session *s,
                         const struct profile_config *p, struct str server)
 {
-    uint64_t toolsets = audience_toolsets(a, p);
+    uint64_t toolsets = listener_scope_toolsets(a, p);
 
     if (p->mode == PROFILE_SEARCH)
         return false;
@@ -55,8 +55,8 @@ static bool lists_tools(const struct audience *a, const struct session *s,
     return profile_reaches(p, toolsets, server);
 }
 
-bool exchange_hears(void *services, const struct audience *a, const struct session *s,
-                    const struct upstream *u, enum catalog_kind kind)
+bool listener_may_see(void *services, const struct listener_scope *a, const struct session *s,
+                      const struct upstream *u, enum catalog_kind kind)
 {
     static const struct str prefix = {"/mcp/p/", 7};
     const struct services *sv = services;
