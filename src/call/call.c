@@ -97,7 +97,7 @@ static struct link_identity link_identity_of(const struct call *c)
 
     if (c->goes_alone) {
         who.credential = credential_found(c->credential);
-        who.told = credential_told(c->credential, &who.n_told);
+        who.context_values = credential_context_values(c->credential, &who.n_context_values);
     } else if (config->share == SHARE_ALL ||
                (config->kind == SERVER_HTTP && era_of(c) == MCP_MODERN))
         who.key = STR("all");
@@ -401,14 +401,15 @@ static void link_now(struct call *c)
 static bool check_credential(struct call *c, const struct error *err)
 {
     size_t n = 0;
-    const struct config_pair *told = credential_told(c->credential, &n);
+    const struct config_pair *values = credential_context_values(c->credential, &n);
 
     if (err)
         c->err = *err;
-    c->has_credential = !err && (!told || upstream_check_told(c->up, told, n, &c->err));
+    c->has_credential =
+        !err && (!values || upstream_check_context_values(c->up, values, n, &c->err));
     if (!c->has_credential)
         return false;
-    c->goes_alone = told || credential_found(c->credential).value.p != NULL;
+    c->goes_alone = values || credential_found(c->credential).value.p != NULL;
     return true;
 }
 

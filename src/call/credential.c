@@ -32,8 +32,8 @@ struct credential_fetch {
     struct keyring_job job;
     struct link_credential found;
     struct str sealed_context;
-    struct config_pair *told;
-    size_t n_told;
+    struct config_pair *context_values;
+    size_t n_context_values;
     struct loop_task task;
 };
 
@@ -47,10 +47,10 @@ struct link_credential credential_found(const struct credential_fetch *f)
     return f ? f->found : (struct link_credential){0};
 }
 
-const struct config_pair *credential_told(const struct credential_fetch *f, size_t *ret_n)
+const struct config_pair *credential_context_values(const struct credential_fetch *f, size_t *ret_n)
 {
-    *ret_n = f ? f->n_told : 0;
-    return f ? f->told : NULL;
+    *ret_n = f ? f->n_context_values : 0;
+    return f ? f->context_values : NULL;
 }
 
 static void dispose(struct credential_fetch *f)
@@ -81,7 +81,8 @@ static void on_context_opened(struct keyring_job *j)
 {
     struct credential_fetch *f = j->user;
     struct error err = j->err;
-    bool ok = j->ok && profile_context_read(j->result, f->mem, &f->told, &f->n_told);
+    bool ok =
+        j->ok && profile_context_read(j->result, f->mem, &f->context_values, &f->n_context_values);
 
     if (!ok && (j->ok || err.code == ERR_SEALED))
         error_set(&err, ERR_SEALED,
@@ -90,7 +91,7 @@ static void on_context_opened(struct keyring_job *j)
     finish(f, ok ? NULL : &err);
 }
 
-/* The last part: what the session was told. */
+/* The last part: the context values. */
 static void open_context(struct credential_fetch *f)
 {
     if (!f->sealed_context.p || !f->done) {

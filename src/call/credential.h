@@ -5,7 +5,7 @@
  *   the row (sealed) ── keyring ──> bundle ── service ──> credential ── place ──> header, env,
  * _meta
  *
- * and what it was told at its begin (session/profile_context.h), for ${context:KEY}.
+ * and its context values (session/profile_context.h), for ${context:KEY}.
  *
  * Looked up when a link is opened, which then has it for its life; the plain text is wiped with the
  * fetch.  Loop thread only. */
@@ -24,7 +24,7 @@ struct credential_ask {
     struct str session_id;              /* of the row */
     const struct server_config *server; /* only looked at before credential_fetch() returns; NULL:
                                            no credential is wanted */
-    struct str sealed_context; /* what the session was told, to be opened too (copied); or absent */
+    struct str sealed_context;          /* context values to unseal too (copied); or absent */
 };
 /* What a link of the session's own to that server is opened with, whoever opens it: names it in
  * `ask`.  false: nothing, and `ask` is as it was. */
@@ -38,8 +38,9 @@ struct credential_fetch *credential_fetch(const struct credential_ask *ask,
 bool credential_is_awaited(const struct credential_fetch *f); /* NULL: no */
 /* Good until it is freed; value absent: the session has none for this server.  NULL is fine. */
 struct link_credential credential_found(const struct credential_fetch *f);
-/* What the session was told, likewise; NULL: nothing was asked for. */
-const struct config_pair *credential_told(const struct credential_fetch *f, size_t *ret_n);
+/* The context values of the session, likewise; NULL: none were asked for. */
+const struct config_pair *credential_context_values(const struct credential_fetch *f,
+                                                    size_t *ret_n);
 void credential_free(
     struct credential_fetch *f); /* at any time: `done` comes no more; NULL is fine */
 

@@ -134,11 +134,11 @@ static const struct context_hole *find_empty(const struct config_pair *pairs, si
 enum step_result exchange_check_context(struct exchange *x)
 {
     const struct server_config *c = upstream_config(x->up);
-    const struct session_context *told = x->session->context;
+    const struct session_context *context = x->session->context;
     uint8_t ignored[SHA256_BYTES];
     struct str keys = STR_NONE;
 
-    if (told && !profile_context_read_label(told->sealed, x->mem, &keys, ignored))
+    if (context && !profile_context_read_label(context->sealed, x->mem, &keys, ignored))
         keys = STR_NONE;
     const struct context_hole *empty = c->kind == SERVER_HTTP
                                            ? find_empty(c->headers, c->n_headers, keys)

@@ -460,7 +460,7 @@ static void on_credential(void *arg, const struct error *err)
     struct listen_part *p = arg;
 
     p->who.credential = credential_found(p->credential);
-    p->who.told = credential_told(p->credential, &p->who.n_told);
+    p->who.context_values = credential_context_values(p->credential, &p->who.n_context_values);
     if (err) {
         log_debug("a subscription goes without a server", LZ("why", err->text));
         part_over(p);

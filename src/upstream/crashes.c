@@ -46,7 +46,7 @@ static int64_t oldest_ms(const struct crashes *c)
 void crashes_note(const struct link *l, const struct error *why)
 {
     struct upstream *u = l->up;
-    struct str name = whose(l->key, l->owner, l->is_told || l->credential.value.p);
+    struct str name = whose(l->key, l->owner, l->has_context_values || l->credential.value.p);
     struct crashes *c = map_get(&u->crashes_of, name);
 
     if (!c) {
@@ -62,13 +62,13 @@ void crashes_note(const struct link *l, const struct error *why)
     c->at_ms[c->n++ % CRASHES_MAX] = loop_now_ms(u->set->loop);
     if (oldest_ms(c) && oldest_ms(c) + CRASHES_MS > u->crashing_until_ms)
         u->crashing_until_ms = oldest_ms(c) + CRASHES_MS;
-    if (!l->is_told && !l->credential.value.p) /* else these are that session's words */
+    if (!l->has_context_values && !l->credential.value.p) /* else these are that session's words */
         u->last_crash = *why;
 }
 
 bool crashes_allow(const struct upstream *u, const struct link_identity *who, struct error *err)
 {
-    bool has_own_values = who->n_told > 0 || who->credential.value.p;
+    bool has_own_values = who->n_context_values > 0 || who->credential.value.p;
     const struct crashes *c = map_get(&u->crashes_of, whose(who->key, who->owner, has_own_values));
     int64_t left = c && oldest_ms(c) ? oldest_ms(c) + CRASHES_MS - loop_now_ms(u->set->loop) : 0;
 

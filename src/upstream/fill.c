@@ -22,7 +22,8 @@ static const struct config_pair *fill_pairs(const struct server_config *c,
     buf_init_secret(&value, FILLED_BYTES);
     for (size_t i = 0; i < n; i++) {
         buf_reset(&value);
-        if (!config_pair_fill(&from[i], who->told, who->n_told, &value, &missing))
+        if (!config_pair_fill(&from[i], who->context_values, who->n_context_values, &value,
+                              &missing))
             continue;
         filled[(*ret_n)++] =
             (struct config_pair){.name = from[i].name, .value = arena_dup(mem, buf_str(&value))};
@@ -35,7 +36,7 @@ void link_fill(struct link *l, const struct link_identity *who)
 {
     if (!l->up->config->takes_context)
         return;
-    l->is_told = who->n_told > 0;
+    l->has_context_values = who->n_context_values > 0;
     l->hidden = arena_new_hidden(FILLED_BYTES);
     l->pairs = fill_pairs(l->up->config, who, l->hidden, &l->n_pairs);
 }
@@ -44,12 +45,12 @@ struct known *upstream_secrets(const struct upstream *u, const struct link_ident
 {
     const struct server_config *c = u->config;
     const char *kind = c->kind == SERVER_HTTP ? "header" : "env";
-    bool is_told = c->takes_context && who->n_told > 0;
+    bool has_values = c->takes_context && who->n_context_values > 0;
     struct known *known;
     struct arena *mem;
     size_t n = 0;
 
-    if (!who->credential.value.p && !is_told)
+    if (!who->credential.value.p && !has_values)
         return NULL;
     known = known_new(false);
     mem = arena_new_hidden(2 * FILLED_BYTES);
@@ -57,10 +58,10 @@ struct known *upstream_secrets(const struct upstream *u, const struct link_ident
         known_add_setting(known, who->credential.value,
                           arena_printf(mem, "credential %.*s of %.*s",
                                        STR_ARG(c->credential_service), STR_ARG(c->name)));
-    for (size_t i = 0; i < who->n_told; i++)
-        known_add_setting(known, who->told[i].value,
-                          arena_printf(mem, "context %.*s", STR_ARG(who->told[i].name)));
-    const struct config_pair *pairs = is_told ? fill_pairs(c, who, mem, &n) : NULL;
+    for (size_t i = 0; i < who->n_context_values; i++)
+        known_add_setting(known, who->context_values[i].value,
+                          arena_printf(mem, "context %.*s", STR_ARG(who->context_values[i].name)));
+    const struct config_pair *pairs = has_values ? fill_pairs(c, who, mem, &n) : NULL;
     for (size_t i = 0; i < n; i++)
         known_add_setting(
             known, pairs[i].value,
@@ -79,22 +80,22 @@ const struct config_pair *link_pairs(const struct link *l, size_t *ret_n)
     return l->pairs ? l->pairs : is_http ? c->headers : c->env;
 }
 
-/* What the session was told for that hole; absent: nothing, so that the default stands there. */
-static struct str told_for(const struct context_hole *hole, const struct config_pair *told,
-                           size_t n)
+/* The context value for that placeholder; absent: none, so that its default is used. */
+static struct str context_value_for(const struct context_hole *hole,
+                                    const struct config_pair *context_values, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (str_eq(told[i].name, hole->key))
-            return told[i].value;
+        if (str_eq(context_values[i].name, hole->key))
+            return context_values[i].value;
     return STR_NONE;
 }
 
 /* The text around the holes and the defaults were looked at when the configuration was read. */
 static bool check_header(const struct server_config *c, const struct config_pair *pair,
-                         const struct config_pair *told, size_t n, struct error *err)
+                         const struct config_pair *context_values, size_t n, struct error *err)
 {
     for (size_t i = 0; i < pair->n_holes; i++)
-        if (!config_is_header_value(told_for(&pair->holes[i], told, n)))
+        if (!config_is_header_value(context_value_for(&pair->holes[i], context_values, n)))
             return error_set(
                 err, ERR_BAD_INPUT,
                 "what the session was told for \"%.*s\" cannot stand in the header %.*s of "
@@ -104,8 +105,9 @@ static bool check_header(const struct server_config *c, const struct config_pair
     return true;
 }
 
-bool upstream_check_told(const struct upstream *u, const struct config_pair *told, size_t n,
-                         struct error *err)
+bool upstream_check_context_values(const struct upstream *u,
+                                   const struct config_pair *context_values, size_t n,
+                                   struct error *err)
 {
     const struct server_config *c = u->config;
     bool is_http = c->kind == SERVER_HTTP;
@@ -114,14 +116,14 @@ bool upstream_check_told(const struct upstream *u, const struct config_pair *tol
 
     for (size_t i = 0; i < n_pairs; i++) {
         for (size_t k = 0; k < pairs[i].n_holes; k++)
-            bytes += told_for(&pairs[i].holes[k], told, n).n;
-        if (is_http && !check_header(c, &pairs[i], told, n, err))
+            bytes += context_value_for(&pairs[i].holes[k], context_values, n).n;
+        if (is_http && !check_header(c, &pairs[i], context_values, n, err))
             return false;
     }
-    return bytes <= UPSTREAM_TOLD_BYTES_MAX ||
+    return bytes <= UPSTREAM_CONTEXT_BYTES_MAX ||
            error_set(err, ERR_BAD_INPUT,
                      "what the session was told makes %zu bytes in the %s of the server %.*s, of "
                      "at most %u; open a new session with shorter values",
                      bytes, is_http ? "headers" : "environment", STR_ARG(c->name),
-                     UPSTREAM_TOLD_BYTES_MAX);
+                     UPSTREAM_CONTEXT_BYTES_MAX);
 }

@@ -194,7 +194,7 @@ void pending_fail(struct pending *p, const struct error *err)
  * to that session theirs to read. */
 static void note_failed_start(struct link *l, const struct error *why)
 {
-    if (!l->is_told && !l->credential.value.p)
+    if (!l->has_context_values && !l->credential.value.p)
         upstream_note_failure(l->up, why);
     else
         log_warn("a server could not be started with what a session has for it",

@@ -184,13 +184,14 @@ struct link_credential {
     struct str name, value;
 };
 
-/* What a session was told, counted wherever the server's env or headers have it: a header head and
- * the environment of a child have room for that beside all else. */
-#define UPSTREAM_TOLD_BYTES_MAX (32u * 1024)
+/* The context values of a session, counted wherever the server's env or headers use them.  A header
+ * head and the environment of a child have room for that beside everything else. */
+#define UPSTREAM_CONTEXT_BYTES_MAX (32u * 1024)
 
-/* Can what a session was told stand where the server's configuration wants it? */
-must_check bool upstream_check_told(const struct upstream *u, const struct config_pair *told,
-                                    size_t n, struct error *err);
+/* Whether the context values of a session fit where the server's configuration uses them. */
+must_check bool upstream_check_context_values(const struct upstream *u,
+                                              const struct config_pair *context_values, size_t n,
+                                              struct error *err);
 
 /* Whose link: the key decides who shares it. */
 struct link_identity {
@@ -200,9 +201,9 @@ struct link_identity {
     const struct principal *principal;
     struct str
         initialize_params; /* the client's own, to open a legacy upstream with; absent: ours */
-    struct link_credential credential; /* a link opened for `key` has it for its life */
-    const struct config_pair *told;    /* what its session was told, for ${context:KEY}; likewise */
-    size_t n_told;
+    struct link_credential credential;        /* a link opened for `key` has it for its life */
+    const struct config_pair *context_values; /* of its session, for ${context:KEY}; likewise */
+    size_t n_context_values;
     struct str resume; /* link_resume() of the link it had before; absent: none */
 };
 struct link_wait {

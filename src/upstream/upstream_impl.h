@@ -33,7 +33,7 @@ struct link {
     bool has_answered;                 /* anything at all: the start worked */
     bool is_probe;                     /* counts against no limit, never shared */
     bool counts;                       /* holds a process: counts against the limits */
-    bool is_told;                      /* `pairs` have what its session was told */
+    bool has_context_values;           /* of its session, in `pairs` */
     bool is_resumed;                   /* opened with the id of a session that stands already */
     enum link_past past;               /* how the one before it ended */
     uint64_t n_odd;                    /* messages that belonged to nobody */
