@@ -127,11 +127,11 @@ struct exec exec_housekeeping(enum exec_reason reason);
 /* May this token leave for an upstream now?  Asserted by upstream_send(). */
 bool exec_is_open(const struct exec *x);
 
-/* Executions that somebody else ran and tells of (audit/record.c). */
-struct audit_told {
+/* Executions that a client ran elsewhere and reports by REST (audit/record.c). */
+struct reported_execution {
     struct str tool;              /* 1 to AUDIT_TEXT_MAX bytes */
     struct str tool_id;           /* a UUID, or absent */
-    struct str arguments, result; /* JSON; absent when not told */
+    struct str arguments, result; /* JSON; absent when not reported */
     struct str error;             /* absent: it went well */
     int64_t duration_ms, tokens;  /* >= 0 */
 };
@@ -139,15 +139,15 @@ struct audit_record_what {
     const struct principal *who;
     const struct session_row *session; /* id, tenant, owner */
     int64_t at_ms;                     /* the use that it is of the session */
-    const struct audit_told *told;
-    struct own_secrets own; /* the teller's; live until `done` */
-    size_t n;               /* 1 to AUDIT_TOLD_MAX, committed together */
+    const struct reported_execution *reported;
+    struct own_secrets own; /* of the client that reports; live until `done` */
+    size_t n;               /* 1 to AUDIT_REPORTED_MAX, committed together */
     /* Required beside (≤ 1, copied): the session must be the principal's and live, these must hold,
      * or nothing is written. */
     const struct store_op *extra;
     size_t n_extra;
 };
-#define AUDIT_TOLD_MAX 100
+#define AUDIT_REPORTED_MAX 100
 struct audit_record {
     struct write_job job; /* handed to the write lane by the asker; the verdicts stand in it */
     void (*done)(struct audit_record *r); /* from the loop */
@@ -156,10 +156,10 @@ struct audit_record {
     struct principal who;
     struct session_row session;
     struct own_secrets own;
-    struct told_event *events;
+    struct reported_event *events;
     size_t n;
 };
-/* In mem, as is all it needs; what it is told lives until `done`. */
+/* Allocated in mem.  `what->reported` must live until `done`. */
 struct audit_record *audit_record_new(struct audit *a, const struct audit_record_what *what,
                                       struct arena *mem) must_check;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executions told by REST: one event each, intent and outcome in one, in the chain like all others.
+/* Executions reported by REST: one event each, intent and outcome in one, in the chain like all
+ * others.
  *
  * The batch begins with the use of the session, which is required: whether it is the teller's and
  * live is decided by the store in the same transaction, so nothing is recorded for a session that
@@ -15,9 +16,9 @@
 
 #define ERROR_MAX 1024
 
-struct told_event {
+struct reported_event {
     struct event_row event;
-    struct str arguments, result, error; /* as told */
+    struct str arguments, result, error; /* as reported */
     struct buf original, kept, words;    /* bodies and error, written on the write lane */
     bool is_sealed;
 };
@@ -52,7 +53,8 @@ static bool is_same(struct str a, struct str b)
 
 /* What is kept of both; absent: what was told, as it came.  The redactor's bytes live until its
  * next use, so what it gives is put down at once. */
-static struct str redact_parts(struct audit *a, const struct own_secrets *own, struct told_event *t)
+static struct str redact_parts(struct audit *a, const struct own_secrets *own,
+                               struct reported_event *t)
 {
     size_t cap = a->max_body / 2;
     struct str arguments = redact_body(a->redactor, own, t->arguments, true, cap);
@@ -73,7 +75,7 @@ static struct str redact_parts(struct audit *a, const struct own_secrets *own, s
     return buf_str(&t->kept);
 }
 
-static void seal_bodies(struct audit *a, const struct own_secrets *own, struct told_event *t)
+static void seal_bodies(struct audit *a, const struct own_secrets *own, struct reported_event *t)
 {
     struct event_row *e = &t->event;
     struct str original = body_of(&t->original, t->arguments, t->result);
@@ -91,7 +93,7 @@ static void seal_bodies(struct audit *a, const struct own_secrets *own, struct t
     }
 }
 
-static void seal(struct audit *a, const struct own_secrets *own, struct told_event *t)
+static void seal(struct audit *a, const struct own_secrets *own, struct reported_event *t)
 {
     if (t->error.p) {
         buf_init(&t->words, SIZE_MAX);
@@ -105,7 +107,7 @@ static void on_prepare(struct write_job *job)
 {
     struct audit_record *r = container_of(job, struct audit_record, job);
     for (size_t i = 0; i < r->n; i++) {
-        struct told_event *t = &r->events[i];
+        struct reported_event *t = &r->events[i];
         if (!t->is_sealed)
             seal(r->audit, &r->own, t);
         t->is_sealed = true;
@@ -125,11 +127,12 @@ static void on_written(struct write_job *job)
     r->done(r);
 }
 
-static void fill(struct audit_record *r, struct told_event *t, const struct audit_told *told)
+static void fill(struct audit_record *r, struct reported_event *t,
+                 const struct reported_execution *reported)
 {
-    t->arguments = told->arguments;
-    t->result = told->result;
-    t->error = told->error;
+    t->arguments = reported->arguments;
+    t->result = reported->result;
+    t->error = reported->error;
     t->event = (struct event_row){
         .at_ms = clock_wall_ms(),
         .kind = EVENT_RECORD,
@@ -138,12 +141,12 @@ static void fill(struct audit_record *r, struct told_event *t, const struct audi
         .session_id = r->session.id,
         .carrier = STR("rest"),
         .method = STR("tools/call"),
-        .tool = str_cut(told->tool, AUDIT_TEXT_MAX),
-        .tool_id = told->tool_id,
-        .outcome = told->error.p ? STR("error") : STR("ok"),
-        .error = str_cut(told->error, ERROR_MAX),
-        .duration_us = told->duration_ms * 1000,
-        .tokens = told->tokens,
+        .tool = str_cut(reported->tool, AUDIT_TEXT_MAX),
+        .tool_id = reported->tool_id,
+        .outcome = reported->error.p ? STR("error") : STR("ok"),
+        .error = str_cut(reported->error, ERROR_MAX),
+        .duration_us = reported->duration_ms * 1000,
+        .tokens = reported->tokens,
         .body_len = -1,
     };
 }
@@ -166,13 +169,13 @@ struct audit_record *audit_record_new(struct audit *a, const struct audit_record
         .kind = OP_SESSION_USE,
         .who = &r->who,
         .session = &r->session,
-        .is_told = true,
+        .is_in_event = true,
         .required = true,
     };
     for (size_t i = 0; i < what->n_extra; i++)
         ops[n++] = what->extra[i];
     for (size_t i = 0; i < what->n; i++) {
-        fill(r, &r->events[i], &what->told[i]);
+        fill(r, &r->events[i], &what->reported[i]);
         ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &r->events[i].event};
     }
     r->job = (struct write_job){.ops = ops, .n = n, .prepare = on_prepare, .done = on_written};

@@ -53,7 +53,7 @@ struct api_body {
     bool is_optional;
     bool unknown_ok;  /* members not listed are passed over; else refused */
     bool takes_null;  /* null clears a member */
-    bool or_array;    /* or an array of them, up to AUDIT_TOLD_MAX */
+    bool or_array;    /* or an array of them, up to AUDIT_REPORTED_MAX */
     const char *type; /* media type besides application/json; or NULL */
 };
 /* A member of an answer. */

@@ -394,7 +394,7 @@ const struct api_body body_refresh = {
     .name = "SessionRefresh", .fields = refresh_fields, .is_optional = true};
 
 #define MOST_MS (INT64_C(366) * 24 * 3600 * 1000)
-#define TOLD_FIELDS                                                                                \
+#define REPORTED_FIELDS                                                                            \
     {.name = "tool_name",                                                                          \
      .kind = JS_BIND_CUSTOM,                                                                       \
      .read = body_read_text,                                                                       \
@@ -402,44 +402,44 @@ const struct api_body body_refresh = {
      .min = 1,                                                                                     \
      .max = 255,                                                                                   \
      .required = true,                                                                             \
-     .offset = offsetof(struct record_body, told.tool),                                            \
+     .offset = offsetof(struct record_body, execution.tool),                                       \
      .help = "Which tool ran."},                                                                   \
         {.name = "tool_id",                                                                        \
          .kind = JS_BIND_CUSTOM,                                                                   \
          .read = read_uuid,                                                                        \
          .data = &kind_uuid,                                                                       \
-         .offset = offsetof(struct record_body, told.tool_id),                                     \
+         .offset = offsetof(struct record_body, execution.tool_id),                                \
          .help = "A tool the tenant has used before."},                                            \
         {.name = "arguments",                                                                      \
          .kind = JS_BIND_CUSTOM,                                                                   \
          .read = read_any,                                                                         \
          .data = &kind_any,                                                                        \
-         .offset = offsetof(struct record_body, told.arguments),                                   \
+         .offset = offsetof(struct record_body, execution.arguments),                              \
          .help = "What it was called with; redacted and cut before it is kept."},                  \
         {.name = "result",                                                                         \
          .kind = JS_BIND_CUSTOM,                                                                   \
          .read = read_any,                                                                         \
          .data = &kind_any,                                                                        \
-         .offset = offsetof(struct record_body, told.result),                                      \
+         .offset = offsetof(struct record_body, execution.result),                                 \
          .help = "What it gave; redacted and cut before it is kept."},                             \
         {.name = "error",                                                                          \
          .kind = JS_BIND_CUSTOM,                                                                   \
          .read = body_read_text,                                                                   \
          .data = &kind_text,                                                                       \
          .max = 65536,                                                                             \
-         .offset = offsetof(struct record_body, told.error),                                       \
+         .offset = offsetof(struct record_body, execution.error),                                  \
          .help = "Why it failed; left out when it did not."},                                      \
         {.name = "duration_ms",                                                                    \
          .kind = JS_BIND_INT,                                                                      \
          .max = MOST_MS,                                                                           \
-         .offset = offsetof(struct record_body, told.duration_ms),                                 \
+         .offset = offsetof(struct record_body, execution.duration_ms),                            \
          .help = "How long it took."},                                                             \
     {                                                                                              \
         .name = "tokens_used", .kind = JS_BIND_INT, .max = INT64_C(1000000000000),                 \
-        .offset = offsetof(struct record_body, told.tokens), .help = "Tokens it used."             \
+        .offset = offsetof(struct record_body, execution.tokens), .help = "Tokens it used."        \
     }
 
-static const struct js_field record_fields[] = {TOLD_FIELDS, {0}};
+static const struct js_field record_fields[] = {REPORTED_FIELDS, {0}};
 const struct api_body body_record = {
     .name = "ExecutionRecord", .fields = record_fields, .unknown_ok = true, .or_array = true};
 
@@ -453,7 +453,7 @@ static const struct js_field record_alias_fields[] = {
      .required = true,
      .offset = offsetof(struct record_body, session_id),
      .help = "Which session it ran in."},
-    TOLD_FIELDS,
+    REPORTED_FIELDS,
     {0},
 };
 const struct api_body body_record_alias = {

@@ -25,7 +25,7 @@ struct refresh_body {
 };
 struct record_body {
     struct str session_id; /* POST /executions alone */
-    struct audit_told told;
+    struct reported_execution execution;
 };
 struct edge_auth_body {
     struct str edge_mcp_id;

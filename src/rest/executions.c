@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /sessions/{id}/tools: executions told by a client, and those of the session, told or our own. */
+/* /sessions/{id}/tools: executions reported by a client, and those of the session, reported or our
+ * own. */
 #include "rest/bodies.h"
 #include "rest/cursor.h"
 #include "rest/page.h"
@@ -18,8 +19,8 @@ static void on_recorded(struct registry_call *reg)
         api_refuse_result(c);
 }
 
-static void record(struct api_call *c, struct str session, const struct audit_told *told, size_t n,
-                   bool is_array)
+static void record(struct api_call *c, struct str session,
+                   const struct reported_execution *reported, size_t n, bool is_array)
 {
     api_prepare(c, 200, STR_NONE,
                 is_array
@@ -30,47 +31,48 @@ static void record(struct api_call *c, struct str session, const struct audit_to
     if (c->who.credential.p)
         c->reg.own.credential =
             identity_presented(c->http->head, STR_NONE, &c->reg.own.credential_marker);
-    registry_record(c->sv->registry, &c->reg, told, n);
+    registry_record(c->sv->registry, &c->reg, reported, n);
 }
 
 /* An array stands or falls as one. */
-static bool read_array(struct api_call *c, struct audit_told **ret, size_t *ret_n)
+static bool read_array(struct api_call *c, struct reported_execution **ret, size_t *ret_n)
 {
     const struct js_node *root = js_root(&c->doc);
     size_t n = 0;
 
     for (const struct js_node *e = js_first(&c->doc, root); e; e = js_next(&c->doc, root, e))
         n++;
-    if (n < 1 || n > AUDIT_TOLD_MAX) {
-        api_refuse(c, ERR_BAD_INPUT, "an array of executions has 1 to %d of them", AUDIT_TOLD_MAX);
+    if (n < 1 || n > AUDIT_REPORTED_MAX) {
+        api_refuse(c, ERR_BAD_INPUT, "an array of executions has 1 to %d of them",
+                   AUDIT_REPORTED_MAX);
         return false;
     }
-    struct audit_told *told = arena_zalloc(c->mem, n * sizeof(*told));
+    struct reported_execution *reported = arena_zalloc(c->mem, n * sizeof(*reported));
     n = 0;
     for (const struct js_node *e = js_first(&c->doc, root); e; e = js_next(&c->doc, root, e)) {
         struct record_body body = {0};
         if (!api_bind(c, e, &body_record, &body, NULL, NULL))
             return false;
-        told[n++] = body.told;
+        reported[n++] = body.execution;
     }
-    *ret = told;
+    *ret = reported;
     *ret_n = n;
     return true;
 }
 
 void api_record(struct api_call *c)
 {
-    struct audit_told *told;
+    struct reported_execution *reported;
     size_t n;
 
     if (js_type_is(js_root(&c->doc), JS_ARRAY)) {
-        if (read_array(c, &told, &n))
-            record(c, c->match.params[0], told, n, true);
+        if (read_array(c, &reported, &n))
+            record(c, c->match.params[0], reported, n, true);
         return;
     }
     struct record_body *body = arena_new_of(c->mem, struct record_body);
     if (api_bind(c, js_root(&c->doc), &body_record, body, NULL, NULL))
-        record(c, c->match.params[0], &body->told, 1, false);
+        record(c, c->match.params[0], &body->execution, 1, false);
 }
 
 void api_record_alias(struct api_call *c)
@@ -78,7 +80,7 @@ void api_record_alias(struct api_call *c)
     struct record_body *body = arena_new_of(c->mem, struct record_body);
 
     if (api_bind(c, js_root(&c->doc), &body_record_alias, body, NULL, NULL))
-        record(c, body->session_id, &body->told, 1, false);
+        record(c, body->session_id, &body->execution, 1, false);
 }
 
 /* The page. */

@@ -167,7 +167,7 @@ static void write_one_or_many(struct js_writer *w, const struct api_body *body)
     js_object(w);
     js_kv_string(w, "type", STR("array"));
     js_kv_int(w, "minItems", 1);
-    js_kv_int(w, "maxItems", AUDIT_TOLD_MAX);
+    js_kv_int(w, "maxItems", AUDIT_REPORTED_MAX);
     js_key(w, STR("items"));
     openapi_ref(w, "schemas", body->name);
     js_object_end(w);

@@ -93,8 +93,8 @@ struct registry_call {
     struct context_row *context_row;
     struct context_row new_context;
     struct str text;
-    const struct audit_told *told;
-    size_t n_told;
+    const struct reported_execution *reported;
+    size_t n_reported;
     struct audit_record *record;
     char uuid[UUID_TEXT];
 };
@@ -119,8 +119,8 @@ void registry_refresh(struct registry *r, struct registry_call *c, int64_t expir
                       int64_t ttl_ms);
 /* Executions that somebody tells of, all or none; `told` lives until done.  MISSING, NOT_ACTIVE,
  * NO_TOOL. */
-void registry_record(struct registry *r, struct registry_call *c, const struct audit_told *told,
-                     size_t n);
+void registry_record(struct registry *r, struct registry_call *c,
+                     const struct reported_execution *reported, size_t n);
 /* `rows`, `n`: a page of the sessions the asker may see. */
 void registry_list(struct registry *r, struct registry_call *c, const struct session_filter *filter,
                    unsigned limit);

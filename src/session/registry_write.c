@@ -274,8 +274,8 @@ static void recorded(struct audit_record *record)
         c->err = record->job.err;
     if (c->result == REGISTRY_OK) {
         sessions_moved(c->home->config.sessions, c->row->tenant, c->row->id, &c->change);
-        for (size_t i = 0; i < c->n_told; i++)
-            session_metric_executed(c->row->tenant, c->told[i].tool, c->told[i].tokens);
+        for (size_t i = 0; i < c->n_reported; i++)
+            session_metric_executed(c->row->tenant, c->reported[i].tool, c->reported[i].tokens);
     }
     c->done(c);
 }
@@ -288,8 +288,8 @@ static void record_now(struct registry_call *c)
         .who = c->who,
         .session = c->row,
         .at_ms = c->change.last_activity_ms,
-        .told = c->told,
-        .n = c->n_told,
+        .reported = c->reported,
+        .n = c->n_reported,
         .own = c->own,
         .extra = c->once ? &once : NULL,
         .n_extra = c->once ? 1 : 0,
@@ -308,9 +308,9 @@ static bool run_tools(struct read_job *job, struct store *store)
     struct registry_call *c = container_of(job, struct registry_call, read);
 
     c->flag = true;
-    for (size_t i = 0; i < c->n_told && c->flag; i++)
-        if (c->told[i].tool_id.p &&
-            !store_tool_known(store, c->who, c->told[i].tool_id, &c->flag, &job->err))
+    for (size_t i = 0; i < c->n_reported && c->flag; i++)
+        if (c->reported[i].tool_id.p &&
+            !store_tool_known(store, c->who, c->reported[i].tool_id, &c->flag, &job->err))
             return false;
     return true;
 }
@@ -334,8 +334,8 @@ static void record_found(struct registry_call *c)
     bool names_tools = false;
 
     registry_hold_row(c);
-    for (size_t i = 0; i < c->n_told; i++)
-        names_tools = names_tools || c->told[i].tool_id.p;
+    for (size_t i = 0; i < c->n_reported; i++)
+        names_tools = names_tools || c->reported[i].tool_id.p;
     if (!names_tools) {
         record_now(c);
         return;
@@ -345,11 +345,11 @@ static void record_found(struct registry_call *c)
         registry_fail(c, "too many lookups are waiting; try again shortly");
 }
 
-void registry_record(struct registry *r, struct registry_call *c, const struct audit_told *told,
-                     size_t n)
+void registry_record(struct registry *r, struct registry_call *c,
+                     const struct reported_execution *reported, size_t n)
 {
-    c->told = told;
-    c->n_told = n;
+    c->reported = reported;
+    c->n_reported = n;
     c->change = (struct session_row){.last_activity_ms = clock_life_ms()};
     c->next = record_found;
     if (registry_find(r, c, false))

@@ -27,7 +27,7 @@ static struct str written_session(const struct store_op *op)
 {
     switch (op->kind) {
     case OP_SESSION_USE:
-        return op->is_told ? STR_NONE : op->session->id;
+        return op->is_in_event ? STR_NONE : op->session->id;
     case OP_SESSION_PROMOTE:
     case OP_SESSION_END:
     case OP_SESSION_PATCH:

@@ -163,7 +163,7 @@ enum verdict mem_session_touch(struct memory_store *s, const struct store_op *op
 {
     enum verdict verdict;
     struct session_row *row = live_one(s, op, op->session->id, now_ms, &verdict);
-    bool can_wait = row && op->is_told && row->status == SESSION_ACTIVE &&
+    bool can_wait = row && op->is_in_event && row->status == SESSION_ACTIVE &&
                     (!row->expires_ms || row->expires_ms > now_ms + SESSION_END_NEAR_MS);
     if (row && !can_wait) {
         mem_session_use(row, op->session->last_activity_ms);

@@ -171,7 +171,7 @@ static void session_use(struct pg_params *p, const struct store_op *op, int64_t 
     pg_instant(p, op->session->last_activity_ms);
     pg_instant(p, now_ms);
     pg_int(p, SESSION_LIFE_MAX_MS);
-    pg_time(p, op->is_told ? now_ms + SESSION_END_NEAR_MS : 0);
+    pg_time(p, op->is_in_event ? now_ms + SESSION_END_NEAR_MS : 0);
 }
 
 static void session_patch(struct pg_params *p, const struct store_op *op, int64_t now_ms)

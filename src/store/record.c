@@ -13,7 +13,7 @@
 #include "store/record.h"
 
 #define VERSION_PLAIN 1
-#define VERSION_TOLD 2
+#define VERSION_REPORTED 2
 #define VARINT_MAX 10
 #define N_NUMBERS 8
 #define N_TEXTS 12
@@ -73,7 +73,7 @@ static inline char *put_sha(char *to, const uint8_t sha[32])
     return to + 32;
 }
 
-static bool is_told(const struct event_row *e)
+static bool is_reported(const struct event_row *e)
 {
     return e->tokens != 0 || e->tool_id.p != NULL;
 }
@@ -89,7 +89,7 @@ size_t record_write(const struct event_row *e, char *to)
 {
     char *begin = to;
     unsigned digests = digests_of(e);
-    *to++ = is_told(e) ? VERSION_TOLD : VERSION_PLAIN;
+    *to++ = is_reported(e) ? VERSION_REPORTED : VERSION_PLAIN;
     *to++ = (char)digests;
     to = put_number(to, (uint32_t)e->kind);
     to = put_number(to, (uint64_t)e->seq);
@@ -109,7 +109,7 @@ size_t record_write(const struct event_row *e, char *to)
     to = put_text(to, e->era);
     to = put_text(to, e->outcome);
     to = put_text(to, e->error);
-    if (is_told(e)) {
+    if (is_reported(e)) {
         to = put_number(to, (uint64_t)e->tokens);
         to = put_text(to, e->tool_id);
     }
@@ -200,13 +200,13 @@ bool record_read(int64_t id, struct str record, struct event_row *ret)
                                  &e.era,     &e.outcome, &e.error};
     for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = get_text(&r);
-    if (version == VERSION_TOLD) {
+    if (version == VERSION_REPORTED) {
         e.tokens = (int64_t)get_number(&r);
         e.tool_id = get_text(&r);
     }
     get_digests(&r, digests, &e);
     if (r.bad || r.p != r.end || kind > UINT32_MAX || digests != digests_of(&e) ||
-        version != (is_told(&e) ? VERSION_TOLD : VERSION_PLAIN))
+        version != (is_reported(&e) ? VERSION_REPORTED : VERSION_PLAIN))
         return false;
     *ret = e;
     return true;

@@ -257,7 +257,7 @@ bool sq_session_use(struct sq_batch *batch, struct store_op *op, struct error *e
 {
     bool found = false;
     op->verdict = VERDICT_OK;
-    if (op->is_told && !can_wait(batch, op, &found, err))
+    if (op->is_in_event && !can_wait(batch, op, &found, err))
         return false;
     if (found)
         return true;

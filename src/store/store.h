@@ -209,10 +209,10 @@ struct store_op {
     /* OP_SESSION_CREATE and OP_SESSION_PROMOTE: < 0 for no limit.  OP_LOGIN_CREATE: ≥ 1. */
     int64_t max_counted;
     unsigned fields; /* OP_SESSION_PATCH: enum session_field */
-    /* OP_SESSION_USE: an event of the batch tells of the use too, and the fold moves the row for
+    /* OP_SESSION_USE: an event of the batch records the use too, and the fold moves the row for
      * it.  Then the row is only looked at, unless its end is nearer than the next fold can be
      * (SESSION_END_NEAR_MS) or it is idle. */
-    bool is_told;
+    bool is_in_event;
     bool even_if_same; /* OP_DOCUMENT_REVISE: an event of its own, whatever its bytes */
     /* Unless its verdict is OK nothing of the batch is written: store_write() fails with
      * ERR_CONFLICT, this op's verdict tells why, all others are FAILED.  The lanes then write the

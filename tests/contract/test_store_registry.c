@@ -345,11 +345,11 @@ TEST(test_required__a_refused_op_takes_the_batch_with_it_and_tells_why)
     on_every_store(required_fails_the_batch);
 }
 
-static enum verdict use_told(struct fixture *f, const char *id, int64_t at_ms)
+static enum verdict use_in_event(struct fixture *f, const char *id, int64_t at_ms)
 {
     struct session_row row = {.id = str_of(id), .last_activity_ms = at_ms};
-    return write_one(f,
-                     (struct store_op){OP_SESSION_USE, &alice, {.session = &row}, .is_told = true});
+    return write_one(
+        f, (struct store_op){OP_SESSION_USE, &alice, {.session = &row}, .is_in_event = true});
 }
 
 static void told_use_waits(struct fixture *f)
@@ -358,15 +358,15 @@ static void told_use_waits(struct fixture *f)
     create(f, &alice, 1);
     assert_int_equal(refresh(f, &alice, ID "000001", now + 2 * SESSION_END_NEAR_MS, 0), VERDICT_OK);
     int64_t version = get(f, &alice, ID "000001")->version;
-    assert_int_equal(use_told(f, ID "000001", now + 9), VERDICT_OK);
+    assert_int_equal(use_in_event(f, ID "000001", now + 9), VERDICT_OK);
     assert_int_equal(get(f, &alice, ID "000001")->version, version);
     assert_int_equal(get(f, &alice, ID "000001")->last_activity_ms, NOW);
     assert_int_equal(refresh(f, &alice, ID "000001", now + SESSION_END_NEAR_MS / 2, 0), VERDICT_OK);
-    assert_int_equal(use_told(f, ID "000001", now + 9), VERDICT_OK);
+    assert_int_equal(use_in_event(f, ID "000001", now + 9), VERDICT_OK);
     assert_int_equal(get(f, &alice, ID "000001")->last_activity_ms, now + 9);
-    assert_int_equal(use_told(f, ID "000404", now + 9), VERDICT_MISSING);
+    assert_int_equal(use_in_event(f, ID "000404", now + 9), VERDICT_MISSING);
     assert_int_equal(refresh(f, &alice, ID "000001", now - 1, 0), VERDICT_OK);
-    assert_int_equal(use_told(f, ID "000001", now + 10), VERDICT_NOT_ACTIVE);
+    assert_int_equal(use_in_event(f, ID "000001", now + 10), VERDICT_NOT_ACTIVE);
 }
 TEST(test_session_use__told_by_an_event_it_is_only_looked_at_while_its_end_is_far)
 {
