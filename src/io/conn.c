@@ -365,13 +365,13 @@ static void read_plain(struct conn *c, int events)
         c->events->on_bytes(c->arg, str_n(scratch, (size_t)n));
         explicit_bzero(scratch, (size_t)n);
         if (unlikely(n == LOOP_SCRATCH || (events & LOOP_LAST)) && c->watch)
-            loop_fd_again(c->watch); /* there may be more, or the end */
+            loop_fd_rearm(c->watch); /* there may be more, or the end */
     } else if (n == 0) {
         c->at_eof = true;
         update_want(c);
         c->events->on_eof(c->arg);
     } else if (errno == EINTR) {
-        loop_fd_again(c->watch);
+        loop_fd_rearm(c->watch);
     } else if (!would_block(errno)) {
         sys_error(&err, errno);
         fail_now(c, &err);
@@ -540,7 +540,7 @@ static bool watch(struct conn *c, bool is_stream, struct error *err)
         return error_set(err, ERR_INTERNAL,
                          "a descriptor that cannot be polled was given as a connection");
     if (is_stream)
-        loop_fd_news_only(c->watch);
+        loop_fd_edge_triggered(c->watch);
     return true;
 }
 

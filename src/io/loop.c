@@ -362,16 +362,16 @@ void loop_fd_want(struct loop_fd *w, int events)
         uv_poll_stop(&w->poll);
 }
 
-void loop_fd_news_only(struct loop_fd *w)
+void loop_fd_edge_triggered(struct loop_fd *w)
 {
     w->edge = EDGE_NEW;
 }
 
-void loop_fd_again(struct loop_fd *w)
+void loop_fd_rearm(struct loop_fd *w)
 {
     if (w->edge != EDGE_ARMED || arm_edge(w))
         return;
-    w->is_stopped = true; /* libuv begins anew, and tells of what is there for as long as it is */
+    w->is_stopped = true; /* libuv starts again, level-triggered */
     loop_fd_want(w, w->events);
 }
 

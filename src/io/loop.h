@@ -32,7 +32,7 @@ struct outbox;
 struct outbox *loop_outbox(struct loop *loop);
 
 /* A file descriptor.  `fn` gets LOOP_READ and/or LOOP_WRITE (errors and hang-up show as LOOP_READ),
- * and LOOP_LAST where loop_fd_news_only() says so. */
+ * and LOOP_LAST after loop_fd_edge_triggered(). */
 enum { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_LAST = 4 };
 struct loop_fd;
 /* NULL when the kernel cannot poll it (a regular file, a closed number). */
@@ -40,11 +40,12 @@ struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int
                             void *arg) must_check;
 void loop_fd_want(struct loop_fd *w, int events); /* 0 pauses; no cost when unchanged */
 void loop_fd_free(struct loop_fd *w); /* no callback afterwards; does not close the fd */
-/* For a socket whose reader takes all there is each time: once it is in use it need only be told of
- * news.  LOOP_LAST then says that the end has come behind the bytes.  A reader that cannot know
- * whether it has taken all calls loop_fd_again() and is called in the next turn if not. */
-void loop_fd_news_only(struct loop_fd *w);
-void loop_fd_again(struct loop_fd *w);
+/* Edge-triggered: for a socket whose reader takes all bytes each time.  Once the socket is in use,
+ * fn is called only for new bytes.  LOOP_LAST then says that the end of the stream follows the
+ * bytes.  A reader that may have left bytes calls loop_fd_rearm(), and is called in the next turn
+ * if there are any. */
+void loop_fd_edge_triggered(struct loop_fd *w);
+void loop_fd_rearm(struct loop_fd *w);
 
 /* Work handed to the loop from any thread, run in posting order; no lock. */
 struct loop_task {
