@@ -5,21 +5,21 @@
 #include "base/arena.h"
 #include "config/config.h"
 
-/* A value with holes is known by the text around them and by their defaults; what a session fills
- * in is known with its link. */
+/* A value with placeholders is known by the text around them and by their defaults; what a session
+ * fills in is known with its link. */
 static void add_pair(struct known *k, const struct config_pair *pair, struct str name)
 {
     size_t at = 0;
 
-    if (!pair->n_holes) {
+    if (!pair->n_placeholders) {
         known_add_setting(k, pair->value, name);
         return;
     }
-    for (size_t i = 0; i <= pair->n_holes; i++) {
-        size_t end = i < pair->n_holes ? pair->holes[i].at : pair->value.n;
+    for (size_t i = 0; i <= pair->n_placeholders; i++) {
+        size_t end = i < pair->n_placeholders ? pair->placeholders[i].at : pair->value.n;
         known_add(k, str_n(pair->value.p + at, end - at), name);
-        if (i < pair->n_holes)
-            known_add_setting(k, pair->holes[i].fallback, name);
+        if (i < pair->n_placeholders)
+            known_add_setting(k, pair->placeholders[i].fallback, name);
         at = end;
     }
 }

@@ -62,7 +62,7 @@ static struct str path_of(const struct server_config *s)
 
     for (size_t i = 0; i < s->n_env; i++)
         if (str_eq(s->env[i].name, STR("PATH")))
-            return s->env[i].n_holes ? STR_NONE : s->env[i].value;
+            return s->env[i].n_placeholders ? STR_NONE : s->env[i].value;
     return str_of(ours ? ours : PATH_DEFAULT);
 }
 

@@ -11,15 +11,15 @@
 #include "base/limits.h"
 
 /* A place in a value that each session fills: ${context:KEY}. */
-struct context_hole {
+struct context_placeholder {
     size_t at; /* before this byte of the value */
     struct str key;
     struct str fallback; /* absent: the session must have the key */
 };
 struct config_pair {
     struct str name, value;
-    struct context_hole *holes; /* by place */
-    size_t n_holes;
+    struct context_placeholder *placeholders; /* by place */
+    size_t n_placeholders;
     bool is_from_file; /* of an "envFile": never shown */
 };
 enum server_share { SHARE_SESSION, SHARE_ALL };
@@ -53,7 +53,7 @@ struct server_config {
     enum server_audit audit;
     enum server_era era;
     bool pin;
-    bool takes_context;  /* one of its env or headers, whichever it uses, has a hole */
+    bool takes_context;  /* one of its env or headers, whichever it uses, has a placeholder */
     int64_t timeout_ms;  /* per call; 60 s unless told */
     struct str env_file; /* whose variables are in `env`; absent: none */
     /* Patterns of its tools' own names.  Everything that lists, finds or calls tools goes by
@@ -272,8 +272,8 @@ bool config_shows_tool(const struct server_config *s, struct str tool);
 int64_t config_default_ttl_ms(const struct config *c, struct str tenant);
 int64_t config_idle_ms(const struct config *c, struct str tenant);
 bool config_has_sessions(const struct config *c, struct str tenant);
-/* The value with its holes filled by what was told.  false: a hole without a default has nothing,
- * and *ret_missing is its key; what is in `out` then is of no use. */
+/* The value with its placeholders filled by what was told.  false: a placeholder without a default
+ * has nothing, and *ret_missing is its key; what is in `out` then is of no use. */
 must_check bool config_pair_fill(const struct config_pair *pair, const struct config_pair *told,
                                  size_t n, struct buf *out, struct str *ret_missing);
 /* May this stand in a header? */

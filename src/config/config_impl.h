@@ -45,16 +45,16 @@ struct note {
 };
 
 /* Holes of one value, while it is read. */
-struct context_holes {
-    struct context_hole *list;
+struct context_placeholders {
+    struct context_placeholder *list;
     size_t n;
 };
 
 struct reading {
     struct config *config;
-    struct str server;           /* the entry being read, absent outside; for messages */
-    size_t expanded;             /* bytes of values that contained a variable */
-    struct context_holes *holes; /* of the value being read; NULL: it can have none */
+    struct str server; /* the entry being read, absent outside; for messages */
+    size_t expanded;   /* bytes of values that contained a variable */
+    struct context_placeholders *placeholders; /* of the value being read; NULL: it can have none */
     struct note *notes, **notes_end;
 };
 
@@ -270,10 +270,12 @@ bool syntax_fault(struct str text, struct str file, const struct js_fault *fault
 /* context.c */
 bool context_is_key(struct str key);
 /* Between these two the value of a pair is read. */
-void context_holes_begin(struct reading *r, struct context_holes *holes);
-void context_holes_end(struct reading *r, struct config_pair *pair);
-/* A hole at that byte; `inside`: what stands behind "context:".  NULL: done; else what is wrong. */
-const char *context_hole_add(const struct js_binding *b, struct str inside, size_t at) must_check;
+void context_placeholders_begin(struct reading *r, struct context_placeholders *placeholders);
+void context_placeholders_end(struct reading *r, struct config_pair *pair);
+/* A placeholder at that byte; `inside`: what stands behind "context:".  NULL: done; else what is
+ * wrong. */
+const char *context_placeholder_add(const struct js_binding *b, struct str inside,
+                                    size_t at) must_check;
 bool server_takes_context(const struct server_config *s);
 /* Once all is read: keys that a server needs and no session can have are noted. */
 void context_note_unlisted(struct reading *r);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ${context:KEY} and ${context:KEY:-default} in "env" and "headers" of servers: places that each
- * session fills with what its client told it (session/profile_context.h).  Reading leaves a hole in
- * the value, so that nothing a variable or a client gives can make another one; filling is done
- * when a link is opened. */
+ * session fills with what its client told it (session/profile_context.h).  Reading leaves a
+ * placeholder in the value, so that nothing a variable or a client gives can make another one;
+ * filling is done when a link is opened. */
 #include "config/config_impl.h"
 
-#define HOLES_MAX 16 /* in one value */
+#define PLACEHOLDERS_MAX 16 /* in one value */
 
 bool context_is_key(struct str key)
 {
@@ -18,43 +18,44 @@ bool context_is_key(struct str key)
     return key.n > 0 && key.n <= CONTEXT_KEY_MAX;
 }
 
-void context_holes_begin(struct reading *r, struct context_holes *holes)
+void context_placeholders_begin(struct reading *r, struct context_placeholders *placeholders)
 {
-    *holes = (struct context_holes){0};
-    r->holes = holes;
+    *placeholders = (struct context_placeholders){0};
+    r->placeholders = placeholders;
 }
 
-void context_holes_end(struct reading *r, struct config_pair *pair)
+void context_placeholders_end(struct reading *r, struct config_pair *pair)
 {
-    pair->holes = r->holes->list;
-    pair->n_holes = r->holes->n;
-    r->holes = NULL;
+    pair->placeholders = r->placeholders->list;
+    pair->n_placeholders = r->placeholders->n;
+    r->placeholders = NULL;
 }
 
-const char *context_hole_add(const struct js_binding *b, struct str inside, size_t at)
+const char *context_placeholder_add(const struct js_binding *b, struct str inside, size_t at)
 {
-    struct context_holes *holes = reading_of(b)->holes;
+    struct context_placeholders *placeholders = reading_of(b)->placeholders;
     size_t colon = str_find(inside, ':');
-    struct context_hole hole = {.at = at, .key = arena_dup(b->mem, str_n(inside.p, colon))};
+    struct context_placeholder placeholder = {.at = at,
+                                              .key = arena_dup(b->mem, str_n(inside.p, colon))};
 
-    if (!holes)
+    if (!placeholders)
         return "stands where no session is known yet; use it in values of \"env\" and \"headers\"";
     if (colon < inside.n) {
         struct str rest = str_n(inside.p + colon, inside.n - colon);
         if (!str_starts(rest, STR(":-")))
             return "is not understood; write ${context:KEY} or ${context:KEY:-default}";
-        hole.fallback = arena_dup(b->mem, str_n(rest.p + 2, rest.n - 2));
-        if (memmem(hole.fallback.p, hole.fallback.n, "${", 2))
+        placeholder.fallback = arena_dup(b->mem, str_n(rest.p + 2, rest.n - 2));
+        if (memmem(placeholder.fallback.p, placeholder.fallback.n, "${", 2))
             return "has a variable as its default, which is not looked up; write a plain text "
                    "there";
     }
-    if (!context_is_key(hole.key))
+    if (!context_is_key(placeholder.key))
         return "has no key that a profile could list; a key has 1 to 64 letters, digits, _ and -";
-    if (holes->n == HOLES_MAX)
+    if (placeholders->n == PLACEHOLDERS_MAX)
         return "is one too many; a value has at most 16 of them";
-    if (!holes->list)
-        holes->list = arena_zalloc(b->mem, HOLES_MAX * sizeof(*holes->list));
-    holes->list[holes->n++] = hole;
+    if (!placeholders->list)
+        placeholders->list = arena_zalloc(b->mem, PLACEHOLDERS_MAX * sizeof(*placeholders->list));
+    placeholders->list[placeholders->n++] = placeholder;
     return NULL;
 }
 
@@ -64,7 +65,7 @@ bool server_takes_context(const struct server_config *s)
     size_t n = s->kind == SERVER_HTTP ? s->n_headers : s->n_env;
 
     for (size_t i = 0; i < n; i++)
-        if (pairs[i].n_holes)
+        if (pairs[i].n_placeholders)
             return true;
     return false;
 }
@@ -80,12 +81,12 @@ static bool is_listed(const struct config *c, struct str key)
 
 static void note_pair(struct reading *r, struct str server, const struct config_pair *pair)
 {
-    for (size_t i = 0; i < pair->n_holes; i++)
-        if (!pair->holes[i].fallback.p && !is_listed(r->config, pair->holes[i].key))
+    for (size_t i = 0; i < pair->n_placeholders; i++)
+        if (!pair->placeholders[i].fallback.p && !is_listed(r->config, pair->placeholders[i].key))
             note_add(r,
                      "server \"%.*s\" needs ${context:%.*s}, which no profile lists in "
                      "\"context\", so its calls are refused",
-                     STR_ARG(server), STR_ARG(pair->holes[i].key));
+                     STR_ARG(server), STR_ARG(pair->placeholders[i].key));
 }
 
 void context_note_unlisted(struct reading *r)
@@ -133,17 +134,18 @@ bool config_pair_fill(const struct config_pair *pair, const struct config_pair *
 {
     size_t at = 0;
 
-    for (size_t i = 0; i < pair->n_holes; i++) {
-        const struct context_hole *hole = &pair->holes[i];
-        const struct config_pair *value = find(told, n, hole->key);
-        if (!value && !hole->fallback.p) {
-            *ret_missing = hole->key;
+    for (size_t i = 0; i < pair->n_placeholders; i++) {
+        const struct context_placeholder *placeholder = &pair->placeholders[i];
+        const struct config_pair *value = find(told, n, placeholder->key);
+        if (!value && !placeholder->fallback.p) {
+            *ret_missing = placeholder->key;
             return false;
         }
-        buf_add(out, pair->value.p + at, hole->at - at);
-        buf_addstr(out,
-                   value && (value->value.n || !hole->fallback.p) ? value->value : hole->fallback);
-        at = hole->at;
+        buf_add(out, pair->value.p + at, placeholder->at - at);
+        buf_addstr(out, value && (value->value.n || !placeholder->fallback.p)
+                            ? value->value
+                            : placeholder->fallback);
+        at = placeholder->at;
     }
     buf_add(out, pair->value.p + at, pair->value.n - at);
     return true;

@@ -34,11 +34,11 @@ static void put_pairs(struct buf *out, const struct config_pair *pairs, size_t n
     for (size_t i = 0; i < n; i++) {
         put_text(out, pairs[i].name);
         put_text(out, pairs[i].value);
-        put_number(out, pairs[i].n_holes);
-        for (size_t k = 0; k < pairs[i].n_holes; k++) {
-            put_number(out, pairs[i].holes[k].at);
-            put_text(out, pairs[i].holes[k].key);
-            put_text(out, pairs[i].holes[k].fallback);
+        put_number(out, pairs[i].n_placeholders);
+        for (size_t k = 0; k < pairs[i].n_placeholders; k++) {
+            put_number(out, pairs[i].placeholders[k].at);
+            put_text(out, pairs[i].placeholders[k].key);
+            put_text(out, pairs[i].placeholders[k].fallback);
         }
     }
 }

@@ -2,10 +2,10 @@
 /* Variables in string values: ${VAR}, ${env:VAR}, and ${VAR:-default} where VAR is unset or empty;
  * what editors predefine: ${workspaceFolder} (the configuration's directory, or the one above when
  * that is .vscode, .cursor or the like), ${workspaceFolderBasename}, ${userHome}, ${pathSeparator}
- * and ${/}; ${credential:NAME} (credential.c); and ${context:KEY}, which stays a hole (context.c).
- * $${ stands for a plain ${.  What a variable holds is not looked at again, so a value can never
- * name another variable.  A variable that is not set is an error: starting a server with half of
- * its credentials is worse than not starting it. */
+ * and ${/}; ${credential:NAME} (credential.c); and ${context:KEY}, which stays a placeholder
+ * (context.c).  $${ stands for a plain ${.  What a variable holds is not looked at again, so a
+ * value can never name another variable.  A variable that is not set is an error: starting a server
+ * with half of its credentials is worse than not starting it. */
 #include "config/config_impl.h"
 
 #include "base/log.h"
@@ -175,7 +175,7 @@ static bool expand_one(const struct js_binding *b, const struct js_node *v, stru
                                  out, err);
     }
     if (str_starts(inside, STR(CONTEXT_PREFIX))) {
-        const char *wrong = context_hole_add(
+        const char *wrong = context_placeholder_add(
             b, str_n(inside.p + sizeof(CONTEXT_PREFIX) - 1, inside.n - sizeof(CONTEXT_PREFIX) + 1),
             out->n);
         *rest = str_n(whole.p + end + 1, whole.n - end - 1);

@@ -129,10 +129,10 @@ bool config_is_header_value(struct str value)
 /* What a session is told is looked at when it is; blanks at the ends may be inside by then. */
 static bool is_header_pair(const struct config_pair *pair)
 {
-    for (size_t i = 0; i < pair->n_holes; i++)
-        if (!is_header_text(pair->holes[i].fallback))
+    for (size_t i = 0; i < pair->n_placeholders; i++)
+        if (!is_header_text(pair->placeholders[i].fallback))
             return false;
-    return pair->n_holes ? is_header_text(pair->value) : config_is_header_value(pair->value);
+    return pair->n_placeholders ? is_header_text(pair->value) : config_is_header_value(pair->value);
 }
 
 bool option_read_program(const struct js_binding *b, const struct js_field *f,
@@ -185,7 +185,7 @@ static void note_bare_variable(const struct js_binding *b, const struct js_node 
 {
     struct str name = pair->value.n ? str_n(pair->value.p + 1, pair->value.n - 1) : STR("");
 
-    if (pair->n_holes || !name.n || pair->value.p[0] != '$')
+    if (pair->n_placeholders || !name.n || pair->value.p[0] != '$')
         return;
     for (size_t i = 0; i < name.n; i++)
         if (!(name.p[i] >= 'A' && name.p[i] <= 'Z') && !(name.p[i] >= '0' && name.p[i] <= '9') &&
@@ -201,7 +201,7 @@ static bool read_pairs(const struct js_binding *b, const struct js_field *f,
 {
     size_t n = 0, *count = (size_t *)(void *)((char *)place - f->offset + f->count_offset);
     const struct js_node *key, *value;
-    struct context_holes holes;
+    struct context_placeholders placeholders;
     struct config_pair *pairs;
     char what[80];
 
@@ -218,10 +218,10 @@ static bool read_pairs(const struct js_binding *b, const struct js_field *f,
     for (key = js_first(b->doc, v); key; key = js_next(b->doc, v, value)) {
         value = js_value_of(key);
         pairs[n].name = arena_dup(b->mem, js_text(b->doc, key, b->mem));
-        context_holes_begin(reading_of(b), &holes);
+        context_placeholders_begin(reading_of(b), &placeholders);
         if (!value_string(b, value, what, &pairs[n].value, err))
             return false;
-        context_holes_end(reading_of(b), &pairs[n]);
+        context_placeholders_end(reading_of(b), &pairs[n]);
         if (!check(b, key, &pairs[n], err))
             return false;
         credential_note_literal(b, pairs[n].name, value);
@@ -294,8 +294,8 @@ static size_t header_bytes(const struct config_pair *pairs, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         bytes += pairs[i].name.n + pairs[i].value.n + 4;
-        for (size_t k = 0; k < pairs[i].n_holes; k++)
-            bytes += pairs[i].holes[k].fallback.n;
+        for (size_t k = 0; k < pairs[i].n_placeholders; k++)
+            bytes += pairs[i].placeholders[k].fallback.n;
     }
     return bytes;
 }

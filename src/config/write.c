@@ -116,19 +116,19 @@ static void write_list(struct js_writer *w, const struct js_field *f, const void
     write_strings(w, *(struct str *const *)place, count_of(f, place));
 }
 
-/* With its holes as they were written. */
+/* With its placeholders as they were written. */
 static void write_value(struct js_writer *w, const struct config_pair *pair)
 {
     struct buf out;
     size_t at = 0;
 
     buf_init(&out, SIZE_MAX);
-    for (size_t i = 0; i < pair->n_holes; i++) {
-        const struct context_hole *hole = &pair->holes[i];
-        add_text(&out, str_n(pair->value.p + at, hole->at - at));
-        buf_addf(&out, "${context:%.*s%s%.*s}", STR_ARG(hole->key), hole->fallback.p ? ":-" : "",
-                 STR_ARG(hole->fallback));
-        at = hole->at;
+    for (size_t i = 0; i < pair->n_placeholders; i++) {
+        const struct context_placeholder *placeholder = &pair->placeholders[i];
+        add_text(&out, str_n(pair->value.p + at, placeholder->at - at));
+        buf_addf(&out, "${context:%.*s%s%.*s}", STR_ARG(placeholder->key),
+                 placeholder->fallback.p ? ":-" : "", STR_ARG(placeholder->fallback));
+        at = placeholder->at;
     }
     add_text(&out, str_n(pair->value.p + at, pair->value.n - at));
     js_string(w, buf_str(&out));

@@ -118,15 +118,15 @@ enum step_result exchange_fix_context(struct exchange *x)
     return seal_context(x);
 }
 
-/* A hole that nothing fills; NULL: there is none. */
-static const struct context_hole *find_empty(const struct config_pair *pairs, size_t n,
-                                             struct str keys)
+/* A placeholder that nothing fills; NULL: there is none. */
+static const struct context_placeholder *find_empty(const struct config_pair *pairs, size_t n,
+                                                    struct str keys)
 {
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < pairs[i].n_holes; k++) {
-            const struct context_hole *hole = &pairs[i].holes[k];
-            if (!hole->fallback.p && !profile_context_has_key(keys, hole->key))
-                return hole;
+        for (size_t k = 0; k < pairs[i].n_placeholders; k++) {
+            const struct context_placeholder *placeholder = &pairs[i].placeholders[k];
+            if (!placeholder->fallback.p && !profile_context_has_key(keys, placeholder->key))
+                return placeholder;
         }
     return NULL;
 }
@@ -140,9 +140,9 @@ enum step_result exchange_check_context(struct exchange *x)
 
     if (context && !profile_context_read_label(context->sealed, x->mem, &keys, ignored))
         keys = STR_NONE;
-    const struct context_hole *empty = c->kind == SERVER_HTTP
-                                           ? find_empty(c->headers, c->n_headers, keys)
-                                           : find_empty(c->env, c->n_env, keys);
+    const struct context_placeholder *empty = c->kind == SERVER_HTTP
+                                                  ? find_empty(c->headers, c->n_headers, keys)
+                                                  : find_empty(c->env, c->n_env, keys);
     if (!empty)
         return STEP_NEXT;
     return exchange_refuse(

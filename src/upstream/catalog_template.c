@@ -10,25 +10,25 @@
 #define MAX_EXPRESSION 256
 
 /* The shape of one expression. */
-enum hole { HOLE_NONE, HOLE_SEGMENT, HOLE_ANY };
+enum placeholder { PLACEHOLDER_NONE, PLACEHOLDER_SEGMENT, PLACEHOLDER_ANY };
 
 /* The expression at template[at], '{' included; *ret_end is just past its '}'. */
-static enum hole hole_at(struct str t, size_t at, size_t *ret_end)
+static enum placeholder placeholder_at(struct str t, size_t at, size_t *ret_end)
 {
     size_t end = at + 1;
 
     if (at >= t.n || t.p[at] != '{')
-        return HOLE_NONE;
+        return PLACEHOLDER_NONE;
     while (end < t.n && t.p[end] != '}' && t.p[end] != '{' && end - at < MAX_EXPRESSION)
         end++;
     if (end == t.n || t.p[end] != '}' || end == at + 1)
-        return HOLE_NONE; /* an unclosed or empty brace stands for itself */
+        return PLACEHOLDER_NONE; /* an unclosed or empty brace stands for itself */
     *ret_end = end + 1;
-    return memchr("+#./;?&", t.p[at + 1], 7) ? HOLE_ANY : HOLE_SEGMENT;
+    return memchr("+#./;?&", t.p[at + 1], 7) ? PLACEHOLDER_ANY : PLACEHOLDER_SEGMENT;
 }
 
 /* Wildcard matching with the place of the last {+x} and of the last {x} remembered: a failure goes
- * back to the newest hole that can still grow. */
+ * back to the newest placeholder that can still grow. */
 struct retry {
     size_t after; /* just past the expression in the template */
     size_t tried; /* how far in the uri its value reaches */
@@ -51,15 +51,16 @@ bool catalog_template_matches(struct str t, struct str uri)
     if (t.n > MAX_TEMPLATE || uri.n > MAX_URI)
         return false;
     for (unsigned step = 0; step < MAX_STEPS; step++) {
-        enum hole hole = hole_at(t, at, &end);
-        if (hole == HOLE_ANY) {
+        enum placeholder placeholder = placeholder_at(t, at, &end);
+        if (placeholder == PLACEHOLDER_ANY) {
             any = (struct retry){.after = end, .tried = u, .possible = true};
             segment.possible = false;
             at = end;
-        } else if (hole == HOLE_SEGMENT && u < uri.n && uri.p[u] != '/') {
+        } else if (placeholder == PLACEHOLDER_SEGMENT && u < uri.n && uri.p[u] != '/') {
             segment = (struct retry){.after = end, .tried = ++u, .possible = true};
             at = end;
-        } else if (hole == HOLE_NONE && at < t.n && u < uri.n && t.p[at] == uri.p[u]) {
+        } else if (placeholder == PLACEHOLDER_NONE && at < t.n && u < uri.n &&
+                   t.p[at] == uri.p[u]) {
             at++;
             u++;
         } else if (at == t.n && u == uri.n) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a link starts or sends with where its server's env or headers have holes (${context:KEY}):
- * filled once, when the link is made, with what its session was told.  A link of nobody (a probe, a
- * watch) has the defaults, and lacks what has none. */
+/* Fills the placeholders (${context:KEY}) in the env or headers of a server with the context values
+ * of the session, once, when the link is made.  A link without a session (a probe, a watch) gets
+ * the defaults.  A variable or header whose placeholder has no default is left out. */
 #include "upstream/upstream_impl.h"
 
 #include "audit/known.h"
@@ -81,27 +81,28 @@ const struct config_pair *link_pairs(const struct link *l, size_t *ret_n)
 }
 
 /* The context value for that placeholder; absent: none, so that its default is used. */
-static struct str context_value_for(const struct context_hole *hole,
+static struct str context_value_for(const struct context_placeholder *placeholder,
                                     const struct config_pair *context_values, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (str_eq(context_values[i].name, hole->key))
+        if (str_eq(context_values[i].name, placeholder->key))
             return context_values[i].value;
     return STR_NONE;
 }
 
-/* The text around the holes and the defaults were looked at when the configuration was read. */
+/* The text around the placeholders and the defaults were looked at when the configuration was
+ * read. */
 static bool check_header(const struct server_config *c, const struct config_pair *pair,
                          const struct config_pair *context_values, size_t n, struct error *err)
 {
-    for (size_t i = 0; i < pair->n_holes; i++)
-        if (!config_is_header_value(context_value_for(&pair->holes[i], context_values, n)))
+    for (size_t i = 0; i < pair->n_placeholders; i++)
+        if (!config_is_header_value(context_value_for(&pair->placeholders[i], context_values, n)))
             return error_set(
                 err, ERR_BAD_INPUT,
                 "what the session was told for \"%.*s\" cannot stand in the header %.*s of "
                 "the server %.*s; open a new session without line ends, control characters "
                 "and blanks around it",
-                STR_ARG(pair->holes[i].key), STR_ARG(pair->name), STR_ARG(c->name));
+                STR_ARG(pair->placeholders[i].key), STR_ARG(pair->name), STR_ARG(c->name));
     return true;
 }
 
@@ -115,8 +116,8 @@ bool upstream_check_context_values(const struct upstream *u,
     size_t n_pairs = is_http ? c->n_headers : c->n_env, bytes = 0;
 
     for (size_t i = 0; i < n_pairs; i++) {
-        for (size_t k = 0; k < pairs[i].n_holes; k++)
-            bytes += context_value_for(&pairs[i].holes[k], context_values, n).n;
+        for (size_t k = 0; k < pairs[i].n_placeholders; k++)
+            bytes += context_value_for(&pairs[i].placeholders[k], context_values, n).n;
         if (is_http && !check_header(c, &pairs[i], context_values, n, err))
             return false;
     }

@@ -14,7 +14,7 @@ static bool parse(const char *text)
 {
     config_unref(config);
     config = NULL;
-    setenv("HF_TEST_HOLE", "${context:region}", 1);
+    setenv("HF_TEST_PLACEHOLDER", "${context:region}", 1);
     return config_parse(str_of(text), STR("c.json"), NULL, &config, &err);
 }
 
@@ -42,7 +42,7 @@ static struct str fill(const struct config_pair *pair, const struct config_pair 
     return config_pair_fill(pair, told, n, &out, &missing) ? buf_str(&out) : missing;
 }
 
-TEST(test_context__holes_are_filled_with_what_was_told)
+TEST(test_context__placeholders_are_filled_with_what_was_told)
 {
     static const struct config_pair told[] = {{.name = {"region", 6}, .value = {"eu", 2}},
                                               {.name = {"empty", 5}, .value = {"", 0}}};
@@ -56,8 +56,9 @@ TEST(test_context__holes_are_filled_with_what_was_told)
         {"${context:empty:-d}", "d"},
         {"${context:empty}", ""},
         {"${context:region:-us} $${context:region}", "eu ${context:region}"},
-        {"${HF_TEST_HOLE}", "${context:region}"}, /* what a variable holds makes no hole */
-        {"x${context:token}y", "token"},          /* missing */
+        {"${HF_TEST_PLACEHOLDER}",
+         "${context:region}"},           /* what a variable holds makes no placeholder */
+        {"x${context:token}y", "token"}, /* missing */
     };
 
     for (size_t i = 0; i < countof(cases); i++) {
@@ -72,7 +73,7 @@ TEST(test_context__a_server_with_a_hole_takes_it)
 {
     assert_true(parse_env("${context:region}"));
     assert_true(config->servers[0].takes_context);
-    assert_true(parse_env("${HF_TEST_HOLE}"));
+    assert_true(parse_env("${HF_TEST_PLACEHOLDER}"));
     assert_false(config->servers[0].takes_context);
     assert_true(parse("{\"mcpServers\":{\"x\":{\"url\":\"http://h/\",\"headers\":"
                       "{\"Authorization\":\"Bearer ${context:token}\"}}}}"));
