@@ -383,7 +383,7 @@ struct lanes *storage_run(struct storage *s, struct loop *loop)
         .max_queue = 65536,
         .max_batch = 512,
         .fold_most = fold_most(s),
-        .company_us = 1000,
+        .batch_fill_us = 1000,
     };
     memset(s->stores, 0, sizeof(s->stores));
     s->lanes = lanes_new(loop, &lanes);

@@ -82,8 +82,8 @@ unsigned js_splice_stay(const struct js_doc *doc, const struct js_node *object,
     return stay;
 }
 
-/* Does anything of the container stand before what is added at its end? */
-static bool has_company(const struct js_splice *s, const struct js_node *container)
+/* Whether anything of the container stays before what is added at its end. */
+static bool has_siblings(const struct js_splice *s, const struct js_node *container)
 {
     for (const struct js_node *n = js_first(s->doc, container); n;) {
         const struct js_node *value = container->type == JS_OBJECT ? js_value_of(n) : n;
@@ -101,7 +101,7 @@ static bool has_company(const struct js_splice *s, const struct js_node *contain
 static void add_last(struct js_splice *s, const struct js_node *container, struct str with)
 {
     uint32_t at = container->end - 1;
-    bool comma = has_company(s, container);
+    bool comma = has_siblings(s, container);
     for (unsigned i = 0; i < s->n; i++)
         comma |= s->edits[i].start == at && s->edits[i].end == at;
     add_edit(s, (struct js_splice_edit){at, at, with, comma});

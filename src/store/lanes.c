@@ -71,9 +71,9 @@ void lane_sleep(struct lane *lane, int64_t for_us)
     atomic_store(&lane->asleep, 0);
 }
 
-/* Whoever hands in counts first and looks whether to wake afterwards; here the wish is written down
- * first and the count looked at afterwards: one of the two sees the other. */
-void lane_sleep_for_company(struct lane *lane, size_t queued, int64_t for_us)
+/* The loop first counts a job, then looks whether to wake the lane.  The lane first writes wake_at,
+ * then looks at the count.  So one of the two always sees the other. */
+void lane_sleep_for_batch_fill(struct lane *lane, size_t queued, int64_t for_us)
 {
     struct timespec timeout = {.tv_sec = for_us / 1000000, .tv_nsec = for_us % 1000000 * 1000};
     atomic_store(&lane->wake_at, queued);
@@ -217,10 +217,10 @@ struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config)
     if (!l->config.fold_most)
         l->config.fold_most = 8192;
     assert(l->config.fold_most >= l->config.max_batch); /* or a fold would always be due */
-    if (!l->config.company_us)
-        l->config.company_us = 1000;
+    if (!l->config.batch_fill_us)
+        l->config.batch_fill_us = 1000;
     if (!l->config.return_us)
-        l->config.return_us = l->config.company_us < 0 ? -1 : 1000;
+        l->config.return_us = l->config.batch_fill_us < 0 ? -1 : 1000;
     l->done = xcalloc(1, sizeof(*l->done));
     l->done->loop = loop;
     l->done->task.fn = on_posted;

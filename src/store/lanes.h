@@ -2,7 +2,7 @@
 /* The lanes: where blocking store calls run so that the loop never waits.
  *
  *   write   one thread, the only read-write connection; group commit: at once when idle, and with
- *           many calls in flight up to 1 ms for company
+ *           many calls in flight after up to 1 ms for the batch to fill
  *   lookup  read-only, by key, for the request path
  *   query   read-only: lists, export, verify; pages of at most 200 rows, 250 ms each
  *
@@ -72,8 +72,8 @@ struct lanes_config {
      * and each page of the projections is written once for all of them, and whoever writes waits
      * meanwhile.  0: 8,192. */
     unsigned fold_most;
-    int64_t company_us; /* longest wait for company; 0: 1000; negative: never wait */
-    int64_t return_us;  /* and for those who wrote lately to come back; the same */
+    int64_t batch_fill_us; /* longest wait for the batch to fill; 0: 1000; negative: never */
+    int64_t return_us; /* longest wait for callers of the last batches to write again; the same */
 };
 /* On the loop thread. */
 struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config) must_check;
@@ -85,7 +85,8 @@ must_check bool lane_lookup(struct lanes *l, struct read_job *job);
 must_check bool lane_query(struct lanes *l, struct read_job *job);
 /* Runs between batches with the write lane's store: for verbs that are no ops (reap, fold). */
 must_check bool lane_maintain(struct lanes *l, struct read_job *job);
-/* How many calls are in flight, so the write lane knows whether to wait for company. */
+/* How many calls are in flight, so that the write lane knows whether to wait for the batch to
+ * fill. */
 void lanes_set_in_flight(struct lanes *l, unsigned n);
 /* Store health as the write lane saw it last: false after the store itself failed (ERR_UNAVAILABLE)
  * until it writes again, which is tried every second. */

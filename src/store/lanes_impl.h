@@ -34,7 +34,7 @@ struct lane {
     struct task_stack upkeep; /* write lane: lane_maintain() */
     atomic_int asleep;        /* futex: 1 while the thread sleeps or is about to */
     atomic_size_t queued;     /* handed in and not finished */
-    atomic_size_t wake_at;    /* while asleep for company: so many must be queued; 0: any */
+    atomic_size_t wake_at; /* while asleep for the batch to fill: so many must be queued; 0: any */
 };
 
 struct lanes {
@@ -64,7 +64,7 @@ void lane_finish(struct lane *lane, struct finished *f);
 /* Sleeps until something comes in, the lanes stop, or `for_us` has passed (< 0: no end). */
 void lane_sleep(struct lane *lane, int64_t for_us);
 /* Sleeps until so many jobs are queued, the lanes stop, or `for_us` has passed. */
-void lane_sleep_for_company(struct lane *lane, size_t queued, int64_t for_us);
+void lane_sleep_for_batch_fill(struct lane *lane, size_t queued, int64_t for_us);
 /* Real time whatever the tests do to the clock: threads sleep by it. */
 int64_t lane_now_us(void);
 void *lane_write_main(void *arg);

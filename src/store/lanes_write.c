@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The write lane: group commit, and the fold between batches.
  *
- *     take jobs → company? → prepare each → assign, write, commit → hand back → upkeep → fold, if
+ *     take jobs → batch full enough? → prepare each → assign, write, commit → hand back → upkeep → fold, if
  *     due → where to run
  *
  * A batch that fails because of one job is written again in halves until that job stands alone, so
@@ -66,41 +66,44 @@ static size_t count_batch(const struct writer *w, bool *ret_full)
     return jobs;
 }
 
-/* Of a few calls half are company enough, for waiting for the last ones would make everybody wait
- * for the slowest.  Of many nearly all are waited for: the commits that this saves are what an
- * audited call costs most, and the disk takes longer than the wait. */
-static size_t company_enough(unsigned in_flight)
+/* How full a batch must be.  With few calls in flight half of them are enough, because waiting for
+ * the last ones would make all calls wait for the slowest.  With many calls nearly all are waited
+ * for: the commits that this saves cost an audited call most, and the disk takes longer than the
+ * wait. */
+static size_t batch_fill_enough(unsigned in_flight)
 {
     return in_flight < MANY_IN_FLIGHT ? (in_flight + 1) / 2 : in_flight - in_flight / 8;
 }
 
-/* Requests that go to the store alone are not seen before they are here.  But who has written
- * lately mostly writes again once answered: of two batches the larger tells how many they are, for
- * the first to come back would else be written alone, and all others after it. */
-static size_t company_lately(const struct writer *w)
+/* How full the last two batches were.  Requests that only use the store are not counted in flight
+ * before they are queued.  But a caller that wrote lately mostly writes again once it is answered.
+ * The larger of the last two batches says how many such callers there are.  Without this, the first
+ * of them would be written alone, and all others after it. */
+static size_t batch_fill_lately(const struct writer *w)
 {
     size_t n = w->n_jobs > w->n_before ? w->n_jobs : w->n_before;
-    return n < MANY_IN_FLIGHT ? 0 : company_enough((unsigned)n);
+    return n < MANY_IN_FLIGHT ? 0 : batch_fill_enough((unsigned)n);
 }
 
-/* With many calls in flight, others are about to want a commit too: one fsync can serve them all.
- */
-static void await_company(struct writer *w)
+/* With many calls in flight, more jobs are about to be queued: one fsync can serve them all. */
+static void await_batch_fill(struct writer *w)
 {
     const struct lanes_config *c = &w->l->config;
     int64_t began_us = lane_now_us();
-    size_t lately = company_lately(w);
+    size_t lately = batch_fill_lately(w);
     for (size_t before = SIZE_MAX;;) {
         bool full = false;
         size_t jobs = count_batch(w, &full);
-        size_t calls = company_enough(atomic_load_explicit(&w->l->in_flight, memory_order_relaxed));
-        int64_t left_us = began_us + (jobs < calls ? c->company_us : c->return_us) - lane_now_us();
+        size_t calls =
+            batch_fill_enough(atomic_load_explicit(&w->l->in_flight, memory_order_relaxed));
+        int64_t left_us =
+            began_us + (jobs < calls ? c->batch_fill_us : c->return_us) - lane_now_us();
         size_t enough = calls > lately ? calls : lately;
         if (full || jobs >= enough || left_us <= 0 || atomic_load(&w->l->stopping) ||
-            jobs == before) /* what is queued beside is upkeep, not company */
+            jobs == before) /* only upkeep was queued since */
             return;
         before = jobs;
-        lane_sleep_for_company(w->lane, enough, left_us);
+        lane_sleep_for_batch_fill(w->lane, enough, left_us);
         take_jobs(w);
     }
 }
@@ -294,7 +297,7 @@ static bool turn(struct writer *w)
     take_jobs(w);
     bool had_jobs = w->first != NULL;
     if (had_jobs) {
-        await_company(w);
+        await_batch_fill(w);
         gather(w);
         write_batch(w);
     }
@@ -324,7 +327,7 @@ void *lane_write_main(void *arg)
     struct sched_param plain = {0};
 
     place_init(&w.place, lane->lanes->loop_thread, lane_now_us());
-    prctl(PR_SET_TIMERSLACK, 1000); /* company is counted in tens of microseconds */
+    prctl(PR_SET_TIMERSLACK, 1000); /* the wait is tens of microseconds */
     /* It never interrupts the loop: a commit gains nothing from beginning some microseconds
      * earlier, and the loop loses its caches.  Refused by nobody; if it were, all works the same.
      */

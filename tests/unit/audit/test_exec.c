@@ -42,7 +42,7 @@ static void rig_start(struct rig *r)
                                  .hook = chain_hook(r->db.chain),
                                  .max_queue = 65536,
                                  .max_batch = 512,
-                                 .company_us = 1000};
+                                 .batch_fill_us = 1000};
     r->lanes = lanes_new(r->loop, &lanes);
     struct audit_config config = {.lanes = r->lanes,
                                   .loop = r->loop,

@@ -38,7 +38,7 @@ static void begin(struct rig *r, int64_t interval_ms, unsigned batch)
     assert_true(store_open_memory(&r->store, &err));
     r->failing = store_failing(r->store);
     struct lanes_config lanes = {
-        .write = r->failing, .lookup = r->failing, .query = r->failing, .company_us = -1};
+        .write = r->failing, .lookup = r->failing, .query = r->failing, .batch_fill_us = -1};
     r->lanes = lanes_new(r->loop, &lanes);
     struct sessions_config sessions = {
         .lanes = r->lanes, .node = STR("node"), .writer = 1, .max_resident = 10};

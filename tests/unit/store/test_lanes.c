@@ -361,12 +361,13 @@ static bool held_within_ms(struct fixture *f, int ms)
     return sem_timedwait(&f->held, &until) == 0;
 }
 
-/* The wait for company is far longer than the test may take: it must end because company came. */
-TEST(test_lane_write__waits_for_company_while_many_calls_are_in_flight)
+/* The wait for the batch to fill is far longer than the test may take.  It must end because the
+ * batch filled. */
+TEST(test_lane_write__waits_for_the_batch_to_fill_while_many_calls_are_in_flight)
 {
     struct fixture f;
     struct job jobs[2];
-    open_lanes(&f, (struct lanes_config){.company_us = INT64_C(600) * 1000000});
+    open_lanes(&f, (struct lanes_config){.batch_fill_us = INT64_C(600) * 1000000});
     lanes_set_in_flight(f.lanes, 4);
     init_job(&f, &jobs[0], 1);
     init_job(&f, &jobs[1], 1);
@@ -384,7 +385,7 @@ TEST(test_lane_write__waits_for_nearly_all_of_many_calls)
 {
     struct fixture f;
     struct job jobs[14];
-    open_lanes(&f, (struct lanes_config){.company_us = INT64_C(600) * 1000000});
+    open_lanes(&f, (struct lanes_config){.batch_fill_us = INT64_C(600) * 1000000});
     lanes_set_in_flight(f.lanes, 16);
     for (size_t i = 0; i < countof(jobs); i++) {
         init_job(&f, &jobs[i], 1);
@@ -403,7 +404,7 @@ TEST(test_lane_write__waits_for_those_who_wrote_lately)
 {
     struct fixture f;
     struct job first[32], again[28];
-    open_lanes(&f, (struct lanes_config){.company_us = INT64_C(600) * 1000000,
+    open_lanes(&f, (struct lanes_config){.batch_fill_us = INT64_C(600) * 1000000,
                                          .return_us = INT64_C(600) * 1000000});
     lanes_set_in_flight(f.lanes, 36); /* so that the first 32 are one batch */
     for (size_t i = 0; i < countof(first); i++) {
@@ -425,11 +426,11 @@ TEST(test_lane_write__waits_for_those_who_wrote_lately)
     close_lanes(&f);
 }
 
-TEST(test_lane_write__commits_at_once_when_no_company_is_to_be_expected)
+TEST(test_lane_write__commits_at_once_when_no_other_job_is_to_be_expected)
 {
     struct fixture f;
     struct job job;
-    open_lanes(&f, (struct lanes_config){.company_us = INT64_C(600) * 1000000});
+    open_lanes(&f, (struct lanes_config){.batch_fill_us = INT64_C(600) * 1000000});
     lanes_set_in_flight(f.lanes, 2);
     init_job(&f, &job, 1);
     assert_true(lane_write(f.lanes, &job.write));
@@ -438,11 +439,11 @@ TEST(test_lane_write__commits_at_once_when_no_company_is_to_be_expected)
     close_lanes(&f);
 }
 
-TEST(test_lane_write__company_ends_when_the_lanes_do)
+TEST(test_lane_write__the_wait_for_a_fuller_batch_ends_when_the_lanes_do)
 {
     struct fixture f;
     struct job job;
-    open_lanes(&f, (struct lanes_config){.company_us = INT64_C(600) * 1000000});
+    open_lanes(&f, (struct lanes_config){.batch_fill_us = INT64_C(600) * 1000000});
     lanes_set_in_flight(f.lanes, 100);
     init_job(&f, &job, 1);
     assert_true(lane_write(f.lanes, &job.write));
