@@ -506,16 +506,16 @@ static void on_begun(struct exec *x, const struct error *err)
     begun(x->user, x->ops, err);
 }
 
-/* Rows of a request that has no intent. */
-struct light {
+/* A write of rows only: the request has no intent. */
+struct row_write {
     struct call *call;
     struct write_job job;
     struct store_op ops[4];
 };
 
-static void on_light(struct write_job *job)
+static void on_rows_written(struct write_job *job)
 {
-    struct light *light = container_of(job, struct light, job);
+    struct row_write *write = container_of(job, struct row_write, job);
     struct error err;
 
     if (!job->ok) {
@@ -523,7 +523,7 @@ static void on_light(struct write_job *job)
         log_warn_quietly(&quiet, "the store refused a write", LZ("why", job->err.text));
         error_set(&err, ERR_UNAVAILABLE, "the store cannot write right now; try again shortly");
     }
-    begun(light->call, light->ops, job->ok ? NULL : &err);
+    begun(write->call, write->ops, job->ok ? NULL : &err);
 }
 
 /* Rows that must be there before the call leaves: in the intent's own transaction. */
@@ -603,8 +603,8 @@ static struct exec_what what_of(const struct call *c, int64_t parent)
     };
 }
 
-/* Without an intent only new rows are waited for. */
-static void begin_light(struct call *c, const struct store_op *ops)
+/* Without an intent the call waits only for new rows, if there are any. */
+static void begin_without_intent(struct call *c, const struct store_op *ops)
 {
     struct error err;
 
@@ -613,11 +613,11 @@ static void begin_light(struct call *c, const struct store_op *ops)
         begun(c, NULL, NULL);
         return;
     }
-    struct light *light = arena_new_of(c->mem, struct light);
-    light->call = c;
-    memcpy(light->ops, ops, c->n_extra * sizeof(*ops));
-    light->job = (struct write_job){.ops = light->ops, .n = c->n_extra, .done = on_light};
-    if (lane_write(c->home->lanes, &light->job))
+    struct row_write *write = arena_new_of(c->mem, struct row_write);
+    write->call = c;
+    memcpy(write->ops, ops, c->n_extra * sizeof(*ops));
+    write->job = (struct write_job){.ops = write->ops, .n = c->n_extra, .done = on_rows_written};
+    if (lane_write(c->home->lanes, &write->job))
         return;
     error_set(&err, ERR_UNAVAILABLE, "too much is waiting for the store; try again shortly");
     begun(c, NULL, &err);
@@ -632,7 +632,7 @@ static void write_intent(struct call *c)
     if (c->replaces)
         session_touch(c->replaces);
     if (c->kind != EXEC_DURABLE) {
-        begin_light(c, ops);
+        begin_without_intent(c, ops);
         return;
     }
     struct exec_what what = what_of(c, c->parent);
