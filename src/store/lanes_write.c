@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The write lane: group commit, and the fold between batches.
  *
- *     take jobs → batch full enough? → prepare each → assign, write, commit → hand back → upkeep → fold, if
- *     due → where to run
+ *     take jobs → batch full enough? → prepare each → assign, write, commit → hand back
+ *         → upkeep → fold, if due → where to run
  *
  * A batch that fails because of one job is written again in halves until that job stands alone, so
  * that nobody pays for another's mistake.  A batch that fails because the store does

@@ -257,7 +257,7 @@ static void close_db(struct sqlite_store *s)
     finalize_all(s);
     sqlite3_close(s->db);
     s->db = NULL;
-    sq_facts_lose(s);
+    sq_unfolded_lose(s);
     sq_events_forget(s);
 }
 
@@ -462,7 +462,7 @@ void sq_rollback(struct sqlite_store *s)
 {
     struct error ignored;
     int rc = sqlite3_extended_errcode(s->db);
-    sq_facts_rollback(s);
+    sq_unfolded_rollback(s);
     sq_events_forget(s);
     if ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_FULL)
         distrust(s, rc);
@@ -484,7 +484,7 @@ bool sq_commit(struct sqlite_store *s, struct error *err)
         ok = st && sq_run(s, st, err);
     }
     if (ok) {
-        sq_facts_commit(s);
+        sq_unfolded_commit(s);
         return true;
     }
     sq_rollback(s);

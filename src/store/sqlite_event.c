@@ -154,7 +154,7 @@ bool sq_events_flush(struct sqlite_store *s, struct error *err)
             return false;
         if (!repeated) {
             segment_add(&s->segment, e);
-            sq_fact_append(s, e);
+            sq_unfolded_append(s, e);
         }
         bool closed = i + 1 == n || repeated || segment_is_full(&s->segment);
         if (closed && s->segment.n &&

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fold: events in, projections out.
  *
- * One slice is one transaction: it takes up to `max` facts (sqlite_fact.c), moves the sessions on
- * by what was done in them, writes down the executions that are still open, and moves the
- * watermarks of the writers.  The watermarks move with what they stand for, so an event is folded
- * exactly once whatever dies when.  An idle store folds nothing at no cost.
+ * One slice is one transaction: it takes up to `max` unfolded events (sqlite_unfolded.c), updates
+ * the sessions, writes the executions that are still open, and moves the watermarks of the writers.
+ * The watermarks move in the same transaction, so each event is folded exactly once, even if the
+ * process is killed during the fold.  An idle store folds nothing at no cost.
  *
  * An execution whose intent and outcome are in one slice leaves no row of its own, only its place
  * in the list of its session (sqlite_execution.c). */
@@ -20,13 +20,13 @@ enum exec_flags { EXEC_CLOSED = 1, EXEC_GUESSED = 2, EXEC_SEVERAL = 4 };
 struct fold {
     struct sqlite_store *s;
     struct sq_slice slice;
-    struct sq_fact **execs; /* intents and outcomes by (exec, id) */
+    struct unfolded_event **execs; /* intents and outcomes by (exec, id) */
     size_t n_execs;
-    struct fact_session **sessions; /* at most one for each fact */
+    struct unfolded_session **sessions; /* at most one for each event */
     size_t n_sessions;
-    struct fact_chain **chains; /* likewise */
+    struct unfolded_chain **chains; /* likewise */
     size_t n_chains;
-    struct fact_tool **tools; /* likewise: those not entered yet */
+    struct unfolded_tool **tools; /* likewise: those not entered yet */
     size_t n_tools;
     struct sq_listed *listed; /* one for each of execs at most */
     size_t n_listed;
@@ -41,20 +41,21 @@ static int compare(int64_t a, int64_t b)
 
 static int by_exec(const void *a, const void *b)
 {
-    const struct sq_fact *x = *(struct sq_fact *const *)a;
-    const struct sq_fact *y = *(struct sq_fact *const *)b;
+    const struct unfolded_event *x = *(struct unfolded_event *const *)a;
+    const struct unfolded_event *y = *(struct unfolded_event *const *)b;
     int order = compare(x->exec, y->exec);
     return order ? order : compare(x->id, y->id);
 }
 
 static int by_id(const void *a, const void *b)
 {
-    return str_cmp((*(struct fact_session *const *)a)->id, (*(struct fact_session *const *)b)->id);
+    return str_cmp((*(struct unfolded_session *const *)a)->id,
+                   (*(struct unfolded_session *const *)b)->id);
 }
 
-static void session_enter(struct fold *f, const struct sq_fact *fact)
+static void session_enter(struct fold *f, const struct unfolded_event *event)
 {
-    struct fact_session *session = fact->session;
+    struct unfolded_session *session = event->session;
     if (!session)
         return;
     if (session->slice != f->s->slices) {
@@ -63,28 +64,29 @@ static void session_enter(struct fold *f, const struct sq_fact *fact)
         session->listed = session->last_listed = NULL;
         f->sessions[f->n_sessions++] = session;
     }
-    if (fact->at_ms > session->at_ms)
-        session->at_ms = fact->at_ms;
-    if (fact->tokens > 0)
-        session->tokens =
-            session->tokens < INT64_MAX - fact->tokens ? session->tokens + fact->tokens : INT64_MAX;
+    if (event->at_ms > session->at_ms)
+        session->at_ms = event->at_ms;
+    if (event->tokens > 0)
+        session->tokens = session->tokens < INT64_MAX - event->tokens
+                              ? session->tokens + event->tokens
+                              : INT64_MAX;
 }
 
-static void chain_enter(struct fold *f, const struct sq_fact *fact)
+static void chain_enter(struct fold *f, const struct unfolded_event *event)
 {
-    struct fact_chain *chain = fact->chain;
+    struct unfolded_chain *chain = event->chain;
     if (chain->slice != f->s->slices) {
         chain->slice = f->s->slices;
         chain->events = 0;
-        chain->last = fact;
+        chain->last = event;
         f->chains[f->n_chains++] = chain;
     }
     chain->events++;
-    if (fact->id > chain->last->id)
-        chain->last = fact;
+    if (event->id > chain->last->id)
+        chain->last = event;
 }
 
-static void tool_enter(struct fold *f, struct fact_tool *tool)
+static void tool_enter(struct fold *f, struct unfolded_tool *tool)
 {
     if (!tool || tool->entered || tool->slice == f->s->slices)
         return;
@@ -92,47 +94,48 @@ static void tool_enter(struct fold *f, struct fact_tool *tool)
     f->tools[f->n_tools++] = tool;
 }
 
-/* Would this fact make it too many sessions for one slice?  (Of what was read back, reading took
+/* Would this event make it too many sessions for one slice?  (Of what was read back, reading took
  * care.) */
-static bool is_for_the_next(const struct fold *f, const struct sq_fact *fact)
+static bool is_for_the_next(const struct fold *f, const struct unfolded_event *event)
 {
-    return f->n_sessions >= SQ_SLICE_SESSIONS && f->slice.from_memory && fact->session &&
-           fact->session->slice != f->s->slices;
+    return f->n_sessions >= SQ_SLICE_SESSIONS && f->slice.from_memory && event->session &&
+           event->session->slice != f->s->slices;
 }
 
-/* Sorts out what each fact means to the projections, and ends the slice where it has to end. */
+/* Sorts out what each event means to the projections, and ends the slice where it has to end. */
 static void sift(struct fold *f)
 {
     size_t n = f->slice.n;
-    f->execs = xcalloc(n + 1, sizeof(struct sq_fact *));
-    f->sessions = xcalloc(n + 1, sizeof(struct fact_session *));
-    f->chains = xcalloc(n + 1, sizeof(struct fact_chain *));
-    f->tools = xcalloc(n + 1, sizeof(struct fact_tool *));
+    f->execs = xcalloc(n + 1, sizeof(struct unfolded_event *));
+    f->sessions = xcalloc(n + 1, sizeof(struct unfolded_session *));
+    f->chains = xcalloc(n + 1, sizeof(struct unfolded_chain *));
+    f->tools = xcalloc(n + 1, sizeof(struct unfolded_tool *));
     for (size_t i = 0; i < n; i++) {
-        struct sq_fact *fact = &f->slice.items[i];
-        if (is_for_the_next(f, fact)) {
+        struct unfolded_event *event = &f->slice.items[i];
+        if (is_for_the_next(f, event)) {
             f->slice.n = i;
             break;
         }
-        chain_enter(f, fact);
-        session_enter(f, fact);
-        tool_enter(f, fact->tool);
-        if (fact->kind == EVENT_INTENT || fact->kind == EVENT_OUTCOME || fact->kind == EVENT_RECORD)
-            f->execs[f->n_execs++] = fact;
+        chain_enter(f, event);
+        session_enter(f, event);
+        tool_enter(f, event->tool);
+        if (event->kind == EVENT_INTENT || event->kind == EVENT_OUTCOME ||
+            event->kind == EVENT_RECORD)
+            f->execs[f->n_execs++] = event;
     }
     f->listed = xcalloc(f->n_execs + 1, sizeof(struct sq_listed));
-    qsort(f->execs, f->n_execs, sizeof(struct sq_fact *), by_exec);
+    qsort(f->execs, f->n_execs, sizeof(struct unfolded_event *), by_exec);
 }
 
-static int state_after(const struct sq_fact *outcome)
+static int state_after(const struct unfolded_event *outcome)
 {
     return outcome->indeterminate ? EXEC_CLOSED | EXEC_GUESSED : EXEC_CLOSED;
 }
 
-static void count_execution(const struct sq_fact *fact)
+static void count_execution(const struct unfolded_event *event)
 {
-    if (fact->session)
-        fact->session->executions++;
+    if (event->session)
+        event->session->executions++;
 }
 
 static bool exec_insert(struct sqlite_store *s, int64_t exec, int64_t outcome_event, int state,
@@ -148,8 +151,8 @@ static bool exec_insert(struct sqlite_store *s, int64_t exec, int64_t outcome_ev
     return sq_run(s, st, err);
 }
 
-static bool exec_close(struct sqlite_store *s, const struct sq_fact *outcome, bool *ret_found,
-                       struct error *err)
+static bool exec_close(struct sqlite_store *s, const struct unfolded_event *outcome,
+                       bool *ret_found, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(s, SQ_EXEC_CLOSE, err);
     if (!st)
@@ -178,7 +181,8 @@ static bool has_intent(struct sqlite_store *s, int64_t exec, bool *ret, struct e
 /* An outcome whose intent is not just before it: of an execution that was open, one more of an
  * execution that was closed, or one without an intent at all.  A refusal without an intent never
  * ran. */
-static bool fold_outcome(struct sqlite_store *s, const struct sq_fact *outcome, struct error *err)
+static bool fold_outcome(struct sqlite_store *s, const struct unfolded_event *outcome,
+                         struct error *err)
 {
     bool found = false;
     if (!exec_close(s, outcome, &found, err))
@@ -196,13 +200,13 @@ static bool fold_outcome(struct sqlite_store *s, const struct sq_fact *outcome, 
 }
 
 /* One more execution of its session. */
-static void list_execution(struct fold *f, const struct sq_fact *fact, int64_t outcome)
+static void list_execution(struct fold *f, const struct unfolded_event *event, int64_t outcome)
 {
-    struct fact_session *session = fact->session;
+    struct unfolded_session *session = event->session;
     if (!session)
         return;
     struct sq_listed *x = &f->listed[f->n_listed++];
-    *x = (struct sq_listed){.exec = fact->id, .outcome = outcome};
+    *x = (struct sq_listed){.exec = event->id, .outcome = outcome};
     if (session->last_listed)
         session->last_listed->next = x;
     else
@@ -213,8 +217,8 @@ static void list_execution(struct fold *f, const struct sq_fact *fact, int64_t o
 
 /* `outcome` is NULL when it is not in this slice.  One that is only guessed may be followed by
  * another much later, so where it is must be found without reading on. */
-static bool fold_intent(struct fold *f, const struct sq_fact *intent, const struct sq_fact *outcome,
-                        struct error *err)
+static bool fold_intent(struct fold *f, const struct unfolded_event *intent,
+                        const struct unfolded_event *outcome, struct error *err)
 {
     if (outcome && !outcome->indeterminate) {
         list_execution(f, intent, outcome->id);
@@ -228,24 +232,24 @@ static bool fold_intent(struct fold *f, const struct sq_fact *intent, const stru
 static bool fold_execs(struct fold *f, struct error *err)
 {
     for (size_t i = 0; i < f->n_execs; i++) {
-        const struct sq_fact *fact = f->execs[i];
-        const struct sq_fact *next = i + 1 < f->n_execs ? f->execs[i + 1] : NULL;
-        bool closed = next && next->exec == fact->exec && next->kind == EVENT_OUTCOME;
+        const struct unfolded_event *event = f->execs[i];
+        const struct unfolded_event *next = i + 1 < f->n_execs ? f->execs[i + 1] : NULL;
+        bool closed = next && next->exec == event->exec && next->kind == EVENT_OUTCOME;
         bool ok = true;
-        if (fact->kind == EVENT_OUTCOME)
-            ok = fold_outcome(f->s, fact, err);
-        else if (fact->kind == EVENT_RECORD)
-            list_execution(f, fact, fact->id);
+        if (event->kind == EVENT_OUTCOME)
+            ok = fold_outcome(f->s, event, err);
+        else if (event->kind == EVENT_RECORD)
+            list_execution(f, event, event->id);
         else
-            ok = fold_intent(f, fact, closed ? next : NULL, err);
+            ok = fold_intent(f, event, closed ? next : NULL, err);
         if (!ok)
             return false;
-        i += fact->kind == EVENT_INTENT && closed;
+        i += event->kind == EVENT_INTENT && closed;
     }
     return true;
 }
 
-static bool fold_session(struct fold *f, const struct fact_session *session, struct error *err)
+static bool fold_session(struct fold *f, const struct unfolded_session *session, struct error *err)
 {
     int64_t at_ms = clock_life_of_wall(session->at_ms);
     sqlite3_stmt *st = sq_prepare(f->s, SQ_SESSION_USED, err);
@@ -279,7 +283,7 @@ static bool wake_used(struct fold *f, struct error *err)
 static bool fold_sessions(struct fold *f, struct error *err)
 {
     f->earliest_ms = INT64_MAX;
-    qsort(f->sessions, f->n_sessions, sizeof(struct fact_session *), by_id);
+    qsort(f->sessions, f->n_sessions, sizeof(struct unfolded_session *), by_id);
     for (size_t i = 0; i < f->n_sessions; i++)
         if (!fold_session(f, f->sessions[i], err))
             return false;
@@ -292,7 +296,7 @@ static bool fold_tools(struct fold *f, struct error *err)
     if (!st)
         return false;
     for (size_t i = 0; i < f->n_tools; i++) {
-        const struct fact_tool *tool = f->tools[i];
+        const struct unfolded_tool *tool = f->tools[i];
         char uuid[TOOL_UUID_TEXT];
         struct sq_bind b = {.st = st};
         tool_uuid(tool->tenant, tool->server, tool->tool, uuid);
@@ -313,7 +317,7 @@ static bool advance(struct fold *f, struct error *err)
     if (!st)
         return false;
     for (size_t i = 0; i < f->n_chains; i++) {
-        const struct fact_chain *chain = f->chains[i];
+        const struct unfolded_chain *chain = f->chains[i];
         struct sq_bind b = {.st = st};
         sq_int(&b, chain->writer);
         sq_text(&b, chain->tenant);
@@ -329,7 +333,7 @@ static bool advance(struct fold *f, struct error *err)
 
 static bool fold_slice(struct fold *f, size_t max, struct error *err)
 {
-    if (!sq_facts_take(f->s, max, &f->slice, err))
+    if (!sq_unfolded_take(f->s, max, &f->slice, err))
         return false;
     sift(f);
     return fold_execs(f, err) && fold_sessions(f, err) && fold_tools(f, err) && advance(f, err);
@@ -351,14 +355,14 @@ static bool fold_once(struct fold *f, size_t max, struct error *err)
         return false;
     for (size_t i = 0; i < f->n_tools; i++)
         f->tools[i]->entered = true;
-    sq_facts_folded(f->s, &f->slice);
+    sq_unfolded_done(f->s, &f->slice);
     return true;
 }
 
 bool sq_fold(struct store *store, unsigned max, bool *ret_left, struct error *err)
 {
     struct fold f = {.s = sq_of(store)};
-    if (!f.s->broken && !sq_facts_pending(f.s)) {
+    if (!f.s->broken && !sq_unfolded_pending(f.s)) {
         *ret_left = false;
         return true;
     }
@@ -372,7 +376,7 @@ bool sq_fold(struct store *store, unsigned max, bool *ret_left, struct error *er
     free(f.listed);
     buf_release(&f.ids);
     if (ok)
-        *ret_left = sq_facts_pending(f.s);
+        *ret_left = sq_unfolded_pending(f.s);
     return ok;
 }
 

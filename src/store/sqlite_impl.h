@@ -182,25 +182,25 @@ struct sq_unfolded {
     bool pending;
 };
 
-/* What the fold has to know of an event; see sqlite_fact.c. */
-struct sq_fact {
+/* What the fold has to know of an event that is not folded yet; see sqlite_unfolded.c. */
+struct unfolded_event {
     int64_t id, exec, at_ms, seq, tokens;
-    struct fact_session *session; /* NULL: none, or of no matter */
-    struct fact_tool *tool;       /* of an intent; NULL likewise */
-    struct fact_chain *chain;
+    struct unfolded_session *session; /* NULL: none, or of no matter */
+    struct unfolded_tool *tool;       /* of an intent; NULL likewise */
+    struct unfolded_chain *chain;
     uint8_t mac[32];
     uint8_t kind; /* enum event_kind */
     bool refused, indeterminate;
 };
 
-struct sq_facts {
-    struct sq_fact *items; /* in the order they were appended */
+struct unfolded_events {
+    struct unfolded_event *items; /* in the order they were appended */
     size_t n, cap;
     size_t committed; /* of them; those behind are of the transaction under way */
     struct map sessions, chains, tools;
-    struct fact_chain *last_chain; /* most often the next one too */
-    struct fact_tool *last_tool;   /* likewise */
-    struct arena *mem;             /* of all three; NULL: nothing yet */
+    struct unfolded_chain *last_chain; /* most often the next one too */
+    struct unfolded_tool *last_tool;   /* likewise */
+    struct arena *mem;                 /* of all three; NULL: nothing yet */
 };
 
 struct sqlite_store {
@@ -218,9 +218,9 @@ struct sqlite_store {
     int64_t wal_told;        /* bytes of the WAL at the last warning; 0: it is not large */
     struct metric_cell *wal_bytes; /* of the writer */
     sqlite3_stmt *statements[SQ_COUNT];
-    /* While every event that is not folded is among them, the fold reads nothing back. */
-    struct sq_facts facts;
-    bool facts_complete;
+    /* While every unfolded event is among them, the fold reads nothing back. */
+    struct unfolded_events unfolded_events;
+    bool unfolded_events_complete;
     /* Else: which writers the fold has to look at.  Unknown after an open, exact from then on,
      * because all appends pass through this connection. */
     bool unfolded_known;
@@ -512,51 +512,51 @@ bool sq_undelivered_get(struct store *s, const struct principal *who, int64_t id
                         struct undelivered_row **ret_row, struct error *err);
 bool sq_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                          struct undelivered_row **ret_rows, size_t *ret_n, struct error *err);
-/* sqlite_fact.c */
+/* sqlite_unfolded.c */
 /* An event was inserted in the transaction under way. */
-void sq_fact_append(struct sqlite_store *s, const struct event_row *e);
-void sq_facts_commit(struct sqlite_store *s);
-void sq_facts_rollback(struct sqlite_store *s);
-/* The connection is gone: what is left to fold has to be found out anew. */
-void sq_facts_lose(struct sqlite_store *s);
-bool sq_facts_pending(const struct sqlite_store *s);
+void sq_unfolded_append(struct sqlite_store *s, const struct event_row *e);
+void sq_unfolded_commit(struct sqlite_store *s);
+void sq_unfolded_rollback(struct sqlite_store *s);
+/* The connection is gone: the unfolded events have to be read from the database. */
+void sq_unfolded_lose(struct sqlite_store *s);
+bool sq_unfolded_pending(const struct sqlite_store *s);
 /* No slice moves more sessions than this on, some 10 µs each; nobody writes meanwhile. */
 #define SQ_SLICE_SESSIONS 4096
 
-/* The next facts to fold, at most `max` of them; the store's until sq_facts_folded(), which is told
- * once they are committed.  Inside a transaction. */
+/* The next events to fold, at most `max`.  The store owns them until sq_unfolded_done(), which is
+ * called once they are committed.  Inside a transaction. */
 struct sq_slice {
-    struct sq_fact *items;
+    struct unfolded_event *items;
     size_t n;
     bool from_memory;
-    struct sq_facts loaded;    /* when not */
-    struct sq_unfolded *after; /* entries of s->unfolded as they will be */
+    struct unfolded_events loaded; /* when not */
+    struct sq_unfolded *after;     /* entries of s->unfolded as they will be */
 };
-must_check bool sq_facts_take(struct sqlite_store *s, size_t max, struct sq_slice *ret,
-                              struct error *err);
-void sq_facts_folded(struct sqlite_store *s, const struct sq_slice *slice);
+must_check bool sq_unfolded_take(struct sqlite_store *s, size_t max, struct sq_slice *ret,
+                                 struct error *err);
+void sq_unfolded_done(struct sqlite_store *s, const struct sq_slice *slice);
 void sq_slice_release(struct sq_slice *slice);
 
 /* What a slice means to one session; begun anew in each slice. */
-struct fact_session {
+struct unfolded_session {
     struct str tenant, id;
     uint64_t slice;
     int64_t at_ms, executions, tokens;
     struct sq_listed *listed, *last_listed; /* those that begin in the slice */
 };
 /* A tool of the tenant, entered once. */
-struct fact_tool {
+struct unfolded_tool {
     struct str tenant, server, tool;
     uint64_t slice;
     bool entered;
 };
 /* And to the chain of one (writer, tenant). */
-struct fact_chain {
+struct unfolded_chain {
     int64_t writer;
     struct str tenant;
     uint64_t slice;
     int64_t events;
-    const struct sq_fact *last;
+    const struct unfolded_event *last;
 };
 /* sqlite_fold.c */
 bool sq_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);

@@ -132,7 +132,7 @@ TEST(test_sqlite_fold__memory_and_the_file_tell_the_same)
             continue;
         unsigned max = 1 + (unsigned)random_below(12);
         fold(a, max);
-        assert_true(sq_of(a)->facts_complete);
+        assert_true(sq_of(a)->unfolded_events_complete);
         store_close(b); /* has to read it all back */
         b = files_open(&reopened, false);
         fold(b, max);
@@ -210,7 +210,7 @@ TEST(test_sqlite_fold__a_slice_has_only_so_many_sessions)
             store_close(s);
             s = files_open(&f, false);
         }
-        assert_int_equal(sq_of(s)->facts_complete, !read_back);
+        assert_int_equal(sq_of(s)->unfolded_events_complete, !read_back);
         must(store_fold(s, 100000, &left, &err), &err);
         assert_true(left);
         assert_int_equal(files_ask(&f, "SELECT sum(events) FROM fold_state"), SQ_SLICE_SESSIONS);

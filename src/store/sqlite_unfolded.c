@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is left to fold: a few facts of every event appended since, kept in memory from the append
- * to the fold, so that nothing has to be read back.
+/* Unfolded events: of every event that was appended and not folded yet, memory holds what the fold
+ * has to know, so that the fold reads nothing back.
  *
- * Invariants: while facts_complete, every committed event that is not folded has its fact among
- * items[0..committed), and those behind belong to the transaction under way.  An open (also after a
- * failed commit), or more facts than are kept, ends that: then the events themselves are read from
- * the watermarks on, slice by slice, until nothing is left, and memory begins anew.  Writers are
+ * Invariants: while unfolded_events_complete, items[0..committed) has every committed event that is
+ * not folded, and the items behind belong to the transaction under way.  An open (also after a
+ * failed commit), or more events than memory holds, ends that.  Then the events themselves are read
+ * from the watermarks on, slice by slice, until none is left, and memory begins anew.  Writers are
  * read in ascending order, because the outcome of a lost intent comes from a later one. */
 #include "store/sqlite_impl.h"
 
 #include <stdlib.h>
 
 /* The lane folds long before; a store nobody folds must not grow without end. */
-#define FACTS_MAX 65536
+#define UNFOLDED_MAX 65536
 /* Room that is kept from fold to fold. */
-#define FACTS_KEPT 1024
-#define FACTS_ARENA (64 << 20)
+#define UNFOLDED_KEPT 1024
+#define UNFOLDED_ARENA (64 << 20)
 
-static void facts_release(struct sq_facts *f)
+static void unfolded_events_release(struct unfolded_events *f)
 {
     free(f->items);
     map_release(&f->sessions);
     map_release(&f->chains);
     map_release(&f->tools);
     arena_free(f->mem);
-    *f = (struct sq_facts){0};
+    *f = (struct unfolded_events){0};
 }
 
 static struct sq_unfolded *unfolded_entry(struct sqlite_store *s, int64_t writer)
@@ -44,8 +44,8 @@ static struct sq_unfolded *unfolded_entry(struct sqlite_store *s, int64_t writer
     return &s->unfolded[i];
 }
 
-/* "a\0b" in memory of the facts' own when it is not known yet, else the value it has. */
-static void *find_or_key(struct sq_facts *f, struct map *map, struct str a, struct str b,
+/* The value of "a\0b" in the map.  If there is none, the key is copied to f->mem. */
+static void *find_or_key(struct unfolded_events *f, struct map *map, struct str a, struct str b,
                          struct str *ret_key)
 {
     char small[256];
@@ -60,28 +60,29 @@ static void *find_or_key(struct sq_facts *f, struct map *map, struct str a, stru
     return value;
 }
 
-static struct fact_session *session_of(struct sq_facts *f, struct str tenant, struct str id)
+static struct unfolded_session *session_of(struct unfolded_events *f, struct str tenant,
+                                           struct str id)
 {
     struct str key;
-    struct fact_session *session = find_or_key(f, &f->sessions, tenant, id, &key);
+    struct unfolded_session *session = find_or_key(f, &f->sessions, tenant, id, &key);
     if (session)
         return session;
-    session = arena_new_of(f->mem, struct fact_session);
+    session = arena_new_of(f->mem, struct unfolded_session);
     session->tenant = str_n(key.p, tenant.n);
     session->id = str_n(key.p + tenant.n + 1, id.n);
     map_put(&f->sessions, key, session);
     return session;
 }
 
-static struct fact_chain *chain_of(struct sq_facts *f, int64_t writer, struct str tenant)
+static struct unfolded_chain *chain_of(struct unfolded_events *f, int64_t writer, struct str tenant)
 {
     struct str key;
-    struct fact_chain *chain = f->last_chain;
+    struct unfolded_chain *chain = f->last_chain;
     if (chain && chain->writer == writer && str_eq(chain->tenant, tenant))
         return chain;
     chain = find_or_key(f, &f->chains, tenant, str_n((const char *)&writer, sizeof(writer)), &key);
     if (!chain) {
-        chain = arena_new_of(f->mem, struct fact_chain);
+        chain = arena_new_of(f->mem, struct unfolded_chain);
         chain->writer = writer;
         chain->tenant = str_n(key.p, tenant.n);
         map_put(&f->chains, key, chain);
@@ -89,9 +90,9 @@ static struct fact_chain *chain_of(struct sq_facts *f, int64_t writer, struct st
     return f->last_chain = chain;
 }
 
-static struct fact_tool *tool_of(struct sq_facts *f, const struct event_row *e)
+static struct unfolded_tool *tool_of(struct unfolded_events *f, const struct event_row *e)
 {
-    struct fact_tool *tool = f->last_tool;
+    struct unfolded_tool *tool = f->last_tool;
     char small[512];
     if (tool && str_eq(tool->tool, e->tool) && str_eq(tool->server, e->server) &&
         str_eq(tool->tenant, e->tenant))
@@ -105,7 +106,7 @@ static struct fact_tool *tool_of(struct sq_facts *f, const struct event_row *e)
     tool = map_get(&f->tools, str_n(key, n));
     if (!tool) {
         struct str kept = arena_dup(f->mem, str_n(key, n));
-        tool = arena_new_of(f->mem, struct fact_tool);
+        tool = arena_new_of(f->mem, struct unfolded_tool);
         tool->tenant = str_n(kept.p, e->tenant.n);
         tool->server = str_n(kept.p + (server - key), e->server.n);
         tool->tool = str_n(kept.p + (name - key), e->tool.n);
@@ -114,19 +115,19 @@ static struct fact_tool *tool_of(struct sq_facts *f, const struct event_row *e)
     return f->last_tool = tool;
 }
 
-static void add_fact(struct sq_facts *f, const struct event_row *e)
+static void add_event(struct unfolded_events *f, const struct event_row *e)
 {
     bool used = e->kind == EVENT_INTENT || e->kind == EVENT_OUTCOME || e->kind == EVENT_NOTE ||
                 e->kind == EVENT_RECORD;
     bool ran = e->kind == EVENT_INTENT && e->server.p && e->tool.p;
     if (!f->mem)
-        f->mem = arena_new(FACTS_ARENA);
+        f->mem = arena_new(UNFOLDED_ARENA);
     if (f->n == f->cap) {
         f->cap = f->cap ? 2 * f->cap : 256;
-        f->items = xrealloc(f->items, f->cap * sizeof(struct sq_fact));
+        f->items = xrealloc(f->items, f->cap * sizeof(struct unfolded_event));
     }
-    struct sq_fact *fact = &f->items[f->n++];
-    *fact = (struct sq_fact){
+    struct unfolded_event *event = &f->items[f->n++];
+    *event = (struct unfolded_event){
         .id = e->id,
         .exec = e->exec ? e->exec : e->id,
         .at_ms = e->at_ms,
@@ -139,35 +140,35 @@ static void add_fact(struct sq_facts *f, const struct event_row *e)
         .refused = str_eq(e->outcome, STR("refused")),
         .indeterminate = str_eq(e->outcome, STR("indeterminate")),
     };
-    memcpy(fact->mac, e->mac, sizeof(fact->mac));
+    memcpy(event->mac, e->mac, sizeof(event->mac));
 }
 
-void sq_facts_lose(struct sqlite_store *s)
+void sq_unfolded_lose(struct sqlite_store *s)
 {
-    facts_release(&s->facts);
-    s->facts_complete = false;
+    unfolded_events_release(&s->unfolded_events);
+    s->unfolded_events_complete = false;
     s->unfolded_known = false;
     s->n_unfolded = 0;
 }
 
-void sq_fact_append(struct sqlite_store *s, const struct event_row *e)
+void sq_unfolded_append(struct sqlite_store *s, const struct event_row *e)
 {
-    if (s->facts_complete && s->facts.n >= FACTS_MAX)
-        sq_facts_lose(s);
-    if (s->facts_complete)
-        add_fact(&s->facts, e);
+    if (s->unfolded_events_complete && s->unfolded_events.n >= UNFOLDED_MAX)
+        sq_unfolded_lose(s);
+    if (s->unfolded_events_complete)
+        add_event(&s->unfolded_events, e);
     else if (s->unfolded_known)
         unfolded_entry(s, e->id >> EVENT_WRITER_SHIFT)->pending = true;
 }
 
-void sq_facts_commit(struct sqlite_store *s)
+void sq_unfolded_commit(struct sqlite_store *s)
 {
-    s->facts.committed = s->facts.n;
+    s->unfolded_events.committed = s->unfolded_events.n;
 }
 
-void sq_facts_rollback(struct sqlite_store *s)
+void sq_unfolded_rollback(struct sqlite_store *s)
 {
-    s->facts.n = s->facts.committed;
+    s->unfolded_events.n = s->unfolded_events.committed;
 }
 
 static bool any_pending(const struct sqlite_store *s)
@@ -178,9 +179,10 @@ static bool any_pending(const struct sqlite_store *s)
     return false;
 }
 
-bool sq_facts_pending(const struct sqlite_store *s)
+bool sq_unfolded_pending(const struct sqlite_store *s)
 {
-    return s->facts_complete ? s->facts.committed > 0 : !s->unfolded_known || any_pending(s);
+    return s->unfolded_events_complete ? s->unfolded_events.committed > 0
+                                       : !s->unfolded_known || any_pending(s);
 }
 
 static bool has_more(struct sqlite_store *s, int64_t writer, int64_t watermark, bool *ret,
@@ -217,12 +219,12 @@ static bool discover(struct sqlite_store *s, struct error *err)
 }
 
 /* Is this a slice, in itself? */
-static bool is_full(const struct sq_facts *f, size_t max)
+static bool is_full(const struct unfolded_events *f, size_t max)
 {
     return f->n >= max || f->sessions.n >= SQ_SLICE_SESSIONS;
 }
 
-static bool load_writer(struct sqlite_store *s, struct sq_facts *f, size_t max,
+static bool load_writer(struct sqlite_store *s, struct unfolded_events *f, size_t max,
                         struct sq_unfolded *u, struct error *err)
 {
     struct sq_events c;
@@ -237,7 +239,7 @@ static bool load_writer(struct sqlite_store *s, struct sq_facts *f, size_t max,
             return false;
         if (!found)
             break;
-        add_fact(f, &e);
+        add_event(f, &e);
         u->watermark = e.id;
     }
     sq_events_close(&c);
@@ -263,42 +265,42 @@ static bool load(struct sqlite_store *s, size_t max, struct sq_slice *sl, struct
     return true;
 }
 
-bool sq_facts_take(struct sqlite_store *s, size_t max, struct sq_slice *ret, struct error *err)
+bool sq_unfolded_take(struct sqlite_store *s, size_t max, struct sq_slice *ret, struct error *err)
 {
-    if (!s->facts_complete)
+    if (!s->unfolded_events_complete)
         return load(s, max, ret, err);
     ret->from_memory = true;
-    ret->items = s->facts.items;
-    ret->n = s->facts.committed < max ? s->facts.committed : max;
+    ret->items = s->unfolded_events.items;
+    ret->n = s->unfolded_events.committed < max ? s->unfolded_events.committed : max;
     return true;
 }
 
 void sq_slice_release(struct sq_slice *sl)
 {
-    facts_release(&sl->loaded);
+    unfolded_events_release(&sl->loaded);
     free(sl->after);
 }
 
 /* With nothing left, names are forgotten and a large array is given back. */
-static void drop_facts(struct sq_facts *f, size_t n)
+static void drop_events(struct unfolded_events *f, size_t n)
 {
     f->n -= n;
     f->committed -= n;
     if (f->n == 0 &&
-        (f->cap > FACTS_KEPT || f->sessions.n > FACTS_KEPT || f->tools.n > FACTS_KEPT)) {
-        facts_release(f);
+        (f->cap > UNFOLDED_KEPT || f->sessions.n > UNFOLDED_KEPT || f->tools.n > UNFOLDED_KEPT)) {
+        unfolded_events_release(f);
         return;
     }
-    memmove(f->items, f->items + n, f->n * sizeof(struct sq_fact));
+    memmove(f->items, f->items + n, f->n * sizeof(struct unfolded_event));
 }
 
-void sq_facts_folded(struct sqlite_store *s, const struct sq_slice *sl)
+void sq_unfolded_done(struct sqlite_store *s, const struct sq_slice *sl)
 {
     if (sl->from_memory) {
-        drop_facts(&s->facts, sl->n);
+        drop_events(&s->unfolded_events, sl->n);
         return;
     }
     if (s->n_unfolded)
         memcpy(s->unfolded, sl->after, s->n_unfolded * sizeof(*sl->after));
-    s->facts_complete = !any_pending(s);
+    s->unfolded_events_complete = !any_pending(s);
 }
