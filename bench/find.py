@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well find finds, how fast, and what find and run cost a model beside the whole list.
 
-tests/peers/fifty.py plays six servers with fifty tools and eleven others with eighty-two; forty and seventy wishes go through a
+tests/peers/fifty.py plays six servers with fifty tools and eleven others with eighty-two; forty and seventy queries go through a
 profile in search mode each, as a client would send them.  With --sweep, weights are tried on a model of the ranking
-(rank_model.py): they are chosen on every second wish and judged on the others, which the choice has not seen, and then the
+(rank_model.py): they are chosen on every second query and judged on the others, which the choice has not seen, and then the
 other way round.
 
 There is no tokenizer here: tokens are bytes / 4, and words (runs of letters and digits) stand beside them.  Counted once
@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.join(TOP, 'tests/peers'))
 import fifty  # noqa: E402
 
 USES = (1, 3, 10)
-ROUNDS = 10  # of all wishes, for the latency
+ROUNDS = 10  # of all queries, for the latency
 SMALL = 'git'
 WORD = re.compile(r'[A-Za-z\d]+')
 
@@ -75,11 +75,11 @@ class Client:
     def tools(self):
         return self.rpc('tools/list', {})['tools']
 
-    def find(self, wish, **more):
-        return self.rpc('tools/call', {'name': 'find', 'arguments': {'description': wish, **more}})
+    def find(self, query, **more):
+        return self.rpc('tools/call', {'name': 'find', 'arguments': {'description': query, **more}})
 
-    def names(self, wish, **more):
-        return [t['name'] for t in self.find(wish, **more)['structuredContent']['tools']]
+    def names(self, query, **more):
+        return [t['name'] for t in self.find(query, **more)['structuredContent']['tools']]
 
 
 def place(names, wanted):
@@ -91,45 +91,45 @@ def told(setting):
 
 
 def halves(places):
-    """Rates of all wishes, of those that weights are chosen on, and of those that are held out."""
+    """Rates of all queries, of those that weights are chosen on, and of those that are held out."""
     return [f'{five} / {first} of {len(some)}' for some in (places, places[0::2], places[1::2])
             for five, first, _ in [rank_model.tally(some)]]
 
 
 # -- how well, and how fast
 
-def measure_hits(report, client, wishes, model):
-    orders = [client.names(wish, limit=100) for wish, _ in wishes]
-    places = [place(order, tool) for order, (_, tool) in zip(orders, wishes)]
+def measure_hits(report, client, queries, model):
+    orders = [client.names(query, limit=100) for query, _ in queries]
+    places = [place(order, tool) for order, (_, tool) in zip(orders, queries)]
     five, first, mean = rank_model.tally(places)
     alike = sum(model.order(i) == order for i, order in enumerate(orders))
-    patient = [place(client.names(wish, confidence_threshold=0), tool) for wish, tool in wishes]
+    patient = [place(client.names(query, confidence_threshold=0), tool) for query, tool in queries]
     groups = [[i for i, says in enumerate(model.says_name) if says in kinds] for kinds in ((True, False), (True,), (False,))]
 
     def row(name, hit):
         return [name, *(f'{sum(map(hit, g))} of {len(g)} ({sum(map(hit, g)) / max(1, len(g)):.0%})' for g in groups)]
     servers = len({tool.name.split(':')[0] for tool in model.tools})
-    report.table(f'find: {len(wishes)} wishes in plain words over {len(model.tools)} tools of {servers} servers',
-                 ['expected tool is', 'all wishes', "with a word of the tool's name", 'without any'],
+    report.table(f'find: {len(queries)} queries in plain words over {len(model.tools)} tools of {servers} servers',
+                 ['expected tool is', 'all queries', "with a word of the tool's name", 'without any'],
                  [row('first', lambda i: places[i] == 1), row('among the first five', lambda i: 0 < places[i] <= 5),
                   row('the same with `confidence_threshold` 0', lambda i: 0 < patient[i] <= 5), row('found at all', lambda i: places[i] > 0)])
     all_, odd, even = halves(places)
-    report.say(f'\nMean of 1 / place {mean:.2f}; among five / first: {all_}, odd wishes {odd}, even ones {even}. '
+    report.say(f'\nMean of 1 / place {mean:.2f}; among five / first: {all_}, odd queries {odd}, even ones {even}. '
                f'Weights, as ratios to that of the first sentence: {told(model.setting)}. '
-               f'The model of the sweep orders the tools alike for {alike} of {len(wishes)} wishes.')
-    report.say(f'\nFor {model.without_words()} wishes the expected tool has no word of the wish, nor one that means the same: no weight finds them.')
-    report.table('find: what was not first', ['wish', 'expected', 'place', 'first instead'],
-                 [[wish, tool, str(at) if at else 'not found', order[0] if order else '–']
-                  for (wish, tool), at, order in zip(wishes, places, orders) if at != 1])
+               f'The model of the sweep orders the tools alike for {alike} of {len(queries)} queries.')
+    report.say(f'\nFor {model.without_words()} queries the expected tool has no word of the query, nor one that means the same: no weight finds them.')
+    report.table('find: what was not first', ['query', 'expected', 'place', 'first instead'],
+                 [[query, tool, str(at) if at else 'not found', order[0] if order else '–']
+                  for (query, tool), at, order in zip(queries, places, orders) if at != 1])
     return places
 
 
-def measure_latency(report, client, wishes):
+def measure_latency(report, client, queries):
     took = []
     for _ in range(ROUNDS):
-        for wish, _ in wishes:
+        for query, _ in queries:
             began = time.perf_counter()
-            client.find(wish)
+            client.find(query)
             took.append((time.perf_counter() - began) * 1000)
     took.sort()
     report.say(f'\nA find takes {statistics.median(took):.2f} ms at the median and {took[len(took) * 99 // 100]:.2f} ms at the 99th percentile of '
@@ -182,14 +182,14 @@ class Way:
         return total
 
 
-def ways_of(client, wishes, places, full, small):
-    """The ways, in tokens.  A use is the mean over all wishes; a wish whose tool is not on the page is looked for twice."""
-    direct = statistics.mean(Size(tool.replace(':', '__'), '{}').tokens for _, tool in wishes)
-    run = statistics.mean(Size('run', dump({'tool': tool, 'parameters': {}})).tokens for _, tool in wishes)
+def ways_of(client, queries, places, full, small):
+    """The ways, in tokens.  A use is the mean over all queries; a query whose tool is not on the page is looked for twice."""
+    direct = statistics.mean(Size(tool.replace(':', '__'), '{}').tokens for _, tool in queries)
+    run = statistics.mean(Size('run', dump({'tool': tool, 'parameters': {}})).tokens for _, tool in queries)
 
     def find(structured=False, **more):
-        each = [Size('find', dump({'description': wish, **more})).tokens + told_to_model(client.find(wish, **more), structured).tokens
-                for wish, _ in wishes]
+        each = [Size('find', dump({'description': query, **more})).tokens + told_to_model(client.find(query, **more), structured).tokens
+                for query, _ in queries]
         return (1 + sum(not 0 < p <= more.get('limit', 5) for p in places) / len(places)) * statistics.mean(each)
     two = definitions(client.tools()).tokens
     return [Way(f'the whole list, {len(full)} tools', definitions(full).tokens, direct),
@@ -207,14 +207,14 @@ def break_even(way, full, cost):
     return 'never'
 
 
-def measure_tokens(report, client, wishes, places, full, small):
+def measure_tokens(report, client, queries, places, full, small):
     parts = [('tools/list, all', full), (f'tools/list, {SMALL} alone', small), ('tools/list, find and run', client.tools())]
     rows = [[name, str(len(tools)), f'{s.bytes:,}', f'{s.tokens:,.0f}', f'{s.words:,}'] for name, tools in parts for s in [definitions(tools)]]
     for name, structured in (('a result of find, text', False), ('the same with structuredContent', True)):
-        sizes = [told_to_model(client.find(wish), structured) for wish, _ in wishes]
+        sizes = [told_to_model(client.find(query), structured) for query, _ in queries]
         rows.append([name + ' (mean)', '5', *(f'{statistics.mean(getattr(s, k) for s in sizes):,.0f}' for k in ('bytes', 'tokens', 'words'))])
     report.table('find and run: what a model reads', ['what', 'tools', 'bytes', 'tokens (bytes / 4)', 'words'], rows)
-    ways = ways_of(client, wishes, places, full, small)
+    ways = ways_of(client, queries, places, full, small)
     for title, cost in (('tokens in the context after so many uses', Way.context),
                         ('tokens sent in all, when every round sends the whole context again', Way.sent)):
         report.table('find and run: ' + title, ['way', *(f'{n} use' + 's' * (n > 1) for n in USES), 'dearer than the whole list from'],
@@ -232,38 +232,38 @@ def measure_sweep(report, model):
     rows = [['committed', told(model.setting), *halves(tried[0][1]), '–']]
     for name, half in (('odd', slice(0, None, 2)), ('even', slice(1, None, 2)), ('all', slice(None))):
         setting, places, equal = rank_model.choose(tried, half)
-        rows.append([f'chosen on {name} wishes', told(setting), *halves(places), f'{equal:,}'])
-    report.table(f'find: {len(tried):,} settings (wishes whose tool is among five / first)',
-                 ['setting', 'weights', 'all', 'odd wishes', 'even wishes', 'settings as good there'], rows)
+        rows.append([f'chosen on {name} queries', told(setting), *halves(places), f'{equal:,}'])
+    report.table(f'find: {len(tried):,} settings (queries whose tool is among five / first)',
+                 ['setting', 'weights', 'all', 'odd queries', 'even queries', 'settings as good there'], rows)
     fives, firsts = zip(*(rank_model.tally(places)[:2] for _, places in tried))
-    report.say(f'\nOver all settings {min(fives)} to {max(fives)} wishes have their tool among five, {min(firsts)} to {max(firsts)} first.')
+    report.say(f'\nOver all settings {min(fives)} to {max(fives)} queries have their tool among five, {min(firsts)} to {max(firsts)} first.')
     rows = []
     for key, values in rank_model.GRID.items():
         for value in values:
             setting = {**model.setting, key: value}
             rows.append([f'{key} {value:g}' + (' (committed)' if model.setting[key] == value else ''), *halves(model.places(setting)),
                          f'{rank_model.tally(model.places(setting))[2]:.3f}'])
-    report.table('find: one weight turned, the others as committed', ['setting', 'all', 'odd wishes', 'even wishes', 'mean of 1 / place'], rows)
+    report.table('find: one weight turned, the others as committed', ['setting', 'all', 'odd queries', 'even queries', 'mean of 1 / place'], rows)
 
 
 def measure_town(report, port):
     wait_until(lambda: len(Client(port, 'town-all').tools()) == sum(len(fifty.tools_of(n)) for n in fifty.TOWN), 'the other servers', pause=0.1)
-    wishes = fifty.queries('town')
-    measure_hits(report, Client(port, 'town'), wishes, rank_model.Model({n: fifty.tools_of(n) for n in fifty.TOWN}, wishes))
+    queries = fifty.queries('town')
+    measure_hits(report, Client(port, 'town'), queries, rank_model.Model({n: fifty.tools_of(n) for n in fifty.TOWN}, queries))
 
 
 def measure(report, folder, with_sweep):
     subject = Finder(folder).start()
     try:
-        wishes = fifty.queries()
+        queries = fifty.queries()
         client = Client(subject.port, 'search')
         everything = Client(subject.port, 'all')
         wait_until(lambda: len(everything.tools()) == sum(len(fifty.tools_of(n)) for n in fifty.NAMES), 'the six servers', pause=0.1)
-        model = rank_model.Model({name: fifty.tools_of(name) for name in fifty.NAMES}, wishes)
-        places = measure_hits(report, client, wishes, model)
-        measure_latency(report, client, wishes)
+        model = rank_model.Model({name: fifty.tools_of(name) for name in fifty.NAMES}, queries)
+        places = measure_hits(report, client, queries, model)
+        measure_latency(report, client, queries)
         measure_town(report, subject.port)
-        measure_tokens(report, client, wishes, places, everything.tools(), Client(subject.port, 'small').tools())
+        measure_tokens(report, client, queries, places, everything.tools(), Client(subject.port, 'small').tools())
         if with_sweep:
             measure_sweep(report, model)
     finally:

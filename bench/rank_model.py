@@ -4,7 +4,7 @@
 The table of words and the committed weights are read from src/route itself; how words are cut, stemmed and scored is written a
 second time here, and find.py says whether both order the tools alike.
 
-What does not depend on weights (how often each field of each tool has a word, what stands for the words of a wish) is read
+What does not depend on weights (how often each field of each tool has a word, what stands for the words of a query) is read
 once, so that a setting costs some milliseconds."""
 import itertools
 import math
@@ -136,7 +136,7 @@ class Words:
             only_idle = only_idle and self.is_idle(cut[i][0])
         return None
 
-    def of_wish(self, text):
+    def of_query(self, text):
         """Stems of its terms in their order."""
         cut = self.cut(text)
 
@@ -189,14 +189,14 @@ class Tool:
 
 
 class Model:
-    def __init__(self, catalogs, wishes):
-        """catalogs: {server: definitions} in their order; wishes: [(text, expected tool)]."""
+    def __init__(self, catalogs, queries):
+        """catalogs: {server: definitions} in their order; queries: [(text, expected tool)]."""
         self.setting, self.words = committed(), Words()
         self.tools = [Tool(server, d, self.words) for server, some in catalogs.items() for d in some]
         self.at = {tool.name: i for i, tool in enumerate(self.tools)}
-        self.expected = [self.at[tool] for _, tool in wishes]
-        self.terms = [self.words.of_wish(text) for text, _ in wishes]
-        self.says_name = [bool({s for _, s in self.words.cut(text)} & {s for _, s in self.words.cut(tool.split(':')[1])}) for text, tool in wishes]
+        self.expected = [self.at[tool] for _, tool in queries]
+        self.terms = [self.words.of_query(text) for text, _ in queries]
+        self.says_name = [bool({s for _, s in self.words.cut(text)} & {s for _, s in self.words.cut(tool.split(':')[1])}) for text, tool in queries]
         self.having = {}
         for at, tool in enumerate(self.tools):
             for stem, counts in tool.counts.items():
@@ -207,7 +207,7 @@ class Model:
         return {s: x for s, x in {**self.words.others.get(term, {}), term: 1.0}.items() if s in self.having}
 
     def without_words(self):
-        """How many wishes have no word in common with the tool that they mean."""
+        """How many queries have no word in common with the tool that they mean."""
         return sum(not any(at in self.having[s] for t in terms for s in self.ways(t)) for terms, at in zip(self.terms, self.expected))
 
     def norms(self, setting):
@@ -246,13 +246,13 @@ class Model:
         return [s / total * (setting['unasked'] if t.destroys and not asked else 1) if total else 0 for s, t in zip(scores, self.tools)]
 
     def order(self, at, setting=None):
-        """Names of the tools that the wish finds, the best first."""
+        """Names of the tools that the query finds, the best first."""
         setting = setting or self.setting
         scores = self.scores(self.terms[at], setting, self.norms(setting), {})
         return [self.tools[i].name for i in sorted(range(len(scores)), key=lambda i: -scores[i]) if scores[i] > 0 and scores[i] >= THRESHOLD]
 
     def places(self, setting):
-        """Of each wish: where the expected tool stands, from 1; 0 when it is not found."""
+        """Of each query: where the expected tool stands, from 1; 0 when it is not found."""
         norms, kept, places = self.norms(setting), {}, []
         for terms, wanted in zip(self.terms, self.expected):
             scores = self.scores(terms, setting, norms, kept)
@@ -277,7 +277,7 @@ def sweep(model):
 
 
 def choose(tried, half):
-    """(setting, places, how many are as good) on that half of the wishes: most among five, then most first, and of those
+    """(setting, places, how many are as good) on that half of the queries: most among five, then most first, and of those
     that are equal the one nearest to the committed, by constants that differ and then by how much."""
     before = tried[0][0]
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #define LIMIT_MAX 100
-#define LIMIT_FOUND 5   /* unless told, for a wish */
-#define LIMIT_LISTED 20 /* unless told, without one */
+#define LIMIT_FOUND 5   /* unless told, for a query */
+#define LIMIT_LISTED 20 /* unless told, without a query */
 #define PAGE_MAX 1000000
 #define THRESHOLD 0.1
 #define SCHEMA_MAX (32u * 1024)   /* of one tool; a larger one is left out */
@@ -47,7 +47,7 @@ const char find_definition[] =
 
 struct finding {
     struct exchange *x;
-    struct str wish;
+    struct str query;
     int64_t limit, page, depth;
     double threshold;
     struct rank_candidate *tools;
@@ -96,12 +96,12 @@ static bool read_threshold(const struct exchange *x, double *ret)
 static const char *read_asked(struct finding *f)
 {
     const struct exchange *x = f->x;
-    const struct js_node *wish = profile_tool_argument(x, "description");
+    const struct js_node *query = profile_tool_argument(x, "description");
 
-    if (wish && wish->type != JS_STRING)
+    if (query && query->type != JS_STRING)
         return "\"description\" must be a string: what you want to do, in plain words.";
-    f->wish = wish ? str_trim(js_text(&x->msg.doc, wish, x->mem)) : STR("");
-    f->limit = f->wish.n ? LIMIT_FOUND : LIMIT_LISTED;
+    f->query = query ? str_trim(js_text(&x->msg.doc, query, x->mem)) : STR("");
+    f->limit = f->query.n ? LIMIT_FOUND : LIMIT_LISTED;
     f->page = 1;
     f->depth = 2;
     f->threshold = THRESHOLD;
@@ -352,7 +352,7 @@ static void write_tool(struct finding *f, const struct rank_candidate *c, size_t
         about = js_text(&doc, js_get(&doc, js_root(&doc), STR("description")), f->x->mem);
     about = str_cut(about, DESCRIPTION_MAX);
     buf_addf(&f->text, "%zu. %.*s:%.*s", number, STR_ARG(c->server), STR_ARG(name));
-    if (f->wish.n)
+    if (f->query.n)
         buf_addf(&f->text, " (%.2f)", c->confidence);
     buf_addf(&f->text, "%s%.*s\n", about.n ? " " : "", STR_ARG(about));
     if (f->depth > 0 && !parsed)
@@ -380,14 +380,14 @@ static void write_head(struct finding *f, size_t from, size_t to)
     size_t pages = (f->found + (size_t)f->limit - 1) / (size_t)f->limit;
 
     write_health_text(f->x, &f->text);
-    if (f->found == 0 && !f->wish.n)
+    if (f->found == 0 && !f->query.n)
         buf_addz(&f->text, "There are no tools here now.\n");
     else if (f->found == 0)
         buf_addf(
             &f->text,
             "No tool fits \"%.*s\". Say it in other words, name a server alone to see its tools "
             "(%.*s), or leave the description out to see all.\n",
-            STR_ARG(str_cut(f->wish, 200)), STR_ARG(profile_servers(f->x)));
+            STR_ARG(str_cut(f->query, 200)), STR_ARG(profile_servers(f->x)));
     else if (from >= to)
         buf_addf(&f->text, "There is no page %lld; the last is %zu.\n", (long long)f->page, pages);
     else
@@ -458,12 +458,12 @@ enum step_result exchange_answer_find(struct exchange *x)
         return profile_tool_refuse(x, str_of(wrong));
     if (exchange_gather_session_catalogs(x, CATALOG_TOOLS) == STEP_WAIT)
         return STEP_WAIT;
-    if (f.wish.n && !words_are_read(x))
+    if (f.query.n && !words_are_read(x))
         return STEP_WAIT;
     profile_tools_each(x, count_tool, &f);
     f.tools = arena_alloc(x->mem, (f.room + 1) * sizeof(*f.tools));
     profile_tools_each(x, take_tool, &f);
-    f.found = rank_tools(f.tools, f.n, f.wish, f.wish.n ? f.threshold : 0, x->mem);
+    f.found = rank_tools(f.tools, f.n, f.query, f.query.n ? f.threshold : 0, x->mem);
     profile_tool_note(x, "ok");
     return write_page(&f);
 }

@@ -8,11 +8,11 @@
  *     timers → [prepare: deferred] → poll: descriptors, posted tasks → [check: deferred] → closing
  *
  * Invariants: every callback into our code passes turn_begin(), so the time of a turn is read once;
- * deferred tasks run with no other callback on the stack; a descriptor whose wishes do not change
- * costs no system call.
+ * deferred tasks run with no other callback on the stack; a descriptor whose wanted events do not
+ * change costs no system call.
  *
  * A descriptor of which only news are told (enum edge) is watched by its edges from the second time
- * it could be read; one that is read once pays nothing for it.  Changed wishes pass through libuv,
+ * it could be read; one that is read once pays nothing for it.  Changed events pass through libuv,
  * which takes it out of the set and puts it in anew, level-triggered: so it stays then. */
 #include "io/loop.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS contexts and sessions on OpenSSL 3.  A session works on the connection's own descriptor
- * (SSL_set_fd), so bytes are not copied through memory BIOs; every wish for readiness comes out as
+ * (SSL_set_fd), so bytes are not copied through memory BIOs; each event to wait for comes out as
  * a tls_step and io/conn.c turns it into loop_fd_want().
  *
  * What is checked when a context is made is what can be known then: a certificate that no client

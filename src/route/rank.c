@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranking.  Each word of a wish is looked up in the index of each catalog, with all words that
+/* Ranking.  Each word of a query is looked up in the index of each catalog, with all words that
  * stand for it; a tool gets what BM25 gives it for the one that fits best.  The score is a part of
- * what the wish could give at most, so that scores of different wishes and sets of tools mean about
- * the same.
+ * what the query could give at most, so that scores of different queries and sets of tools mean
+ * about the same.
  *
  * A word's worth is the geometric mean of how rare it is among the tools itself and how rare it is
  * with all that stands for it: "photo" that one tool says and twenty say "image" is worth something
@@ -15,7 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define WISHES_MAX 8
+#define QUERIES_MAX 8
 #define SATURATION 0.9
 #define LENGTH_PART 0.3
 #define WEAK_WORD 0.5     /* of a word's worth, when it says little */
@@ -24,12 +24,12 @@
 #define GAP_MAX 3         /* words inside a phrase */
 #define SERVER_WORDS_MAX 8
 
-/* A word of a wish. */
+/* A word of a query. */
 struct term {
     uint32_t stem;
     bool weak;
 };
-struct wish {
+struct query {
     struct str text;   /* without the server */
     struct str server; /* absent: of any */
     struct term terms[RANK_TERMS_MAX];
@@ -58,7 +58,7 @@ struct ranking {
     double total; /* what all words could give */
 };
 
-/* Reading a wish. */
+/* Reading a query. */
 
 /* It is a word for taking away, or may be said for one. */
 static bool destroys(uint32_t stem)
@@ -72,7 +72,7 @@ static bool destroys(uint32_t stem)
     return found;
 }
 
-static void add_term(struct wish *w, uint32_t stem, bool weak)
+static void add_term(struct query *w, uint32_t stem, bool weak)
 {
     for (unsigned i = 0; i < w->n; i++)
         if (w->terms[i].stem == stem)
@@ -98,9 +98,9 @@ static size_t end_of_phrase(const struct word *words, const bool *taken, size_t 
     return 0;
 }
 
-static void read_terms(struct wish *w, const struct word *words, size_t n, bool with_idle)
+static void read_terms(struct query *w, const struct word *words, size_t n, bool with_idle)
 {
-    bool taken[RANK_WISH_WORDS] = {false};
+    bool taken[RANK_QUERY_WORDS] = {false};
 
     for (size_t i = 0; i < n; i++) {
         if (taken[i])
@@ -123,14 +123,14 @@ static bool is_server(const struct rank_candidate *candidates, size_t n, struct 
     return false;
 }
 
-static void read_wish(struct wish *w, struct str text, const struct rank_candidate *candidates,
-                      size_t n)
+static void read_query(struct query *w, struct str text, const struct rank_candidate *candidates,
+                       size_t n)
 {
     size_t colon = str_find(text, ':');
     struct str before = str_trim(str_n(text.p, colon));
-    struct word words[RANK_WISH_WORDS];
+    struct word words[RANK_QUERY_WORDS];
 
-    *w = (struct wish){.text = text};
+    *w = (struct query){.text = text};
     if (is_server(candidates, n, before)) {
         w->server = before;
         w->text = colon < text.n ? str_n(text.p + colon + 1, text.n - colon - 1) : STR("");
@@ -259,12 +259,12 @@ static void score_term(struct ranking *r, const struct term *t)
     r->total += having > 0 ? factor * most : UNKNOWN_WORD * log(1 + (double)r->n);
 }
 
-static bool is_its_name(const struct wish *w, const struct rank_candidate *c)
+static bool is_its_name(const struct query *w, const struct rank_candidate *c)
 {
     return str_ieq(str_trim(w->text), c->catalog->lists[CATALOG_TOOLS].items[c->item].name);
 }
 
-static double fit(const struct ranking *r, const struct wish *w, size_t i)
+static double fit(const struct ranking *r, const struct query *w, size_t i)
 {
     const struct rank_candidate *c = &r->candidates[i];
 
@@ -277,7 +277,7 @@ static double fit(const struct ranking *r, const struct wish *w, size_t i)
     return unasked ? UNASKED * score : score;
 }
 
-static void rank_wish(struct ranking *r, const struct wish *w, struct rank_candidate *candidates)
+static void rank_query(struct ranking *r, const struct query *w, struct rank_candidate *candidates)
 {
     r->total = 0;
     memset(r->scores, 0, r->n * sizeof(*r->scores));
@@ -315,27 +315,28 @@ static void sort(struct rank_candidate *candidates, size_t n, struct arena *mem)
         candidates[i] = all[i].candidate;
 }
 
-size_t rank_tools(struct rank_candidate *candidates, size_t n, struct str query, double threshold,
+size_t rank_tools(struct rank_candidate *candidates, size_t n, struct str queries, double threshold,
                   struct arena *mem)
 {
     struct ranking r = {.candidates = candidates, .n = n};
-    struct wish *w = arena_alloc(mem, sizeof(*w));
-    struct str rest = str_n(query.p, query.n < RANK_QUERY_MAX ? query.n : RANK_QUERY_MAX);
-    unsigned wishes = 0;
+    struct query *w = arena_alloc(mem, sizeof(*w));
+    struct str rest =
+        str_n(queries.p, queries.n < RANK_QUERIES_BYTES ? queries.n : RANK_QUERIES_BYTES);
+    unsigned n_queries = 0;
     size_t found = 0;
 
     for (size_t i = 0; i < n; i++)
         candidates[i].confidence = 0;
-    while (rest.p && wishes < WISHES_MAX) {
+    while (rest.p && n_queries < QUERIES_MAX) {
         struct str text = str_trim(str_split(&rest, '|'));
         if (!text.n)
             continue;
-        if (!wishes++)
+        if (!n_queries++)
             begin(&r, mem);
-        read_wish(w, text, candidates, n);
-        rank_wish(&r, w, candidates);
+        read_query(w, text, candidates, n);
+        rank_query(&r, w, candidates);
     }
-    for (size_t i = 0; i < n && !wishes; i++)
+    for (size_t i = 0; i < n && !n_queries; i++)
         candidates[i].confidence = 1;
     sort(candidates, n, mem);
     while (found < n && candidates[found].confidence > 0 &&

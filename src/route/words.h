@@ -13,7 +13,7 @@
 
 enum word_mark {
     WORD_IDLE = 1,      /* says nothing: "please", "the", "7" */
-    WORD_ASKS = 2,      /* makes a question of a wish that begins with it */
+    WORD_ASKS = 2,      /* makes a question of a query that begins with it */
     WORD_WEAK = 4,      /* says little: "make", "today" */
     WORD_PARTICLE = 8,  /* ends a phrase that is open for other words: "away" */
     WORD_DESTROYS = 16, /* takes away what is there: "delete" */

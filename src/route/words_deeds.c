@@ -2,8 +2,8 @@
 /* What people say for what is done: rows of words.h's table, about verbs and questions.
  *
  * All rows were written from general knowledge of English and of what tools of the usual kinds are
- * called.  A row belongs here when it is true of most tools.  One that only mends a wish of a table
- * that find is measured with does not: then the table measures nothing.
+ * called.  A row belongs here when it is true of most tools.  One that only mends a query of a
+ * table that find is measured with does not: then the table measures nothing.
  *
  * "look+up" is a phrase: words that stand next to one another but for idle ones, or with up to
  * three words between them when the second is a particle ("throw that file away"). */

@@ -192,7 +192,7 @@ const char words_idle[] =
     "really "
     "i'd";
 
-/* Said in many wishes whatever they are about: verbs without an object of their own, times, sizes.
+/* Said in many queries whatever they are about: verbs without an object of their own, times, sizes.
  * They count less than their rarity among the tools would have it. */
 const char words_weak[] =
     "give take put make say see know keep tell show look get bring leave come think "
@@ -209,7 +209,7 @@ const char words_weak[] =
     "friday "
     "saturday sunday top bottom";
 
-/* A wish that begins with one of these is a question and wants to read. */
+/* A query that begins with one of these is a question and wants to read. */
 const char words_asking[] = "is are was were am do does did has have had will would what whats "
                             "which who whose whom when where "
                             "why how";

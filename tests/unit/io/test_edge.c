@@ -245,8 +245,8 @@ TEST(test_edge__reading_goes_on_beside_a_write_that_has_to_wait)
     world_release(&w);
 }
 
-/* A connection whose wishes change and change back while it is told of is in no set for a moment:
- * that says nothing about edges. */
+/* A connection whose wanted events change and change back while it is told of is in no set for a
+ * moment: that says nothing about edges. */
 TEST(test_edge__an_answer_that_had_to_wait_is_no_reason_against_edges)
 {
     struct world w;

@@ -45,7 +45,7 @@ TEST(test_level__names_are_the_eight_of_the_protocol)
     assert_null(mcp_level(STR_NONE));
 }
 
-TEST(test_level__reaches_its_own_and_every_milder_wish)
+TEST(test_level__reaches_its_own_and_every_milder_threshold)
 {
     static const char *const names[] = {"debug", "info",     "notice", "warning",
                                         "error", "critical", "alert",  "emergency"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding tools by what they do: the rules one by one, and a table of wishes over 52 tools of six
+/* Finding tools by what they do: the rules one by one, and a table of queries over 52 tools of six
  * servers whose hit rates are printed. */
 #include "test.h"
 
@@ -81,7 +81,7 @@ static const struct server servers[] = {
 };
 
 static const struct {
-    const char *wish, *tool;
+    const char *query, *tool;
 } table[] = {
     {"send an email", "mail:send_email"},
     {"email my boss", "mail:send_email"},
@@ -196,9 +196,9 @@ static void end(void)
     arena_free(mem);
 }
 
-static size_t rank(const char *wish)
+static size_t rank(const char *query)
 {
-    return rank_tools(all, n_all, str_of(wish), 0, mem);
+    return rank_tools(all, n_all, str_of(query), 0, mem);
 }
 
 static const char *name_at(size_t i)
@@ -208,23 +208,23 @@ static const char *name_at(size_t i)
         .p;
 }
 
-TEST(test_rank__finds_what_the_table_of_wishes_expects)
+TEST(test_rank__finds_what_the_table_of_queries_expects)
 {
     size_t first = 0, five = 0;
 
     begin();
     for (size_t w = 0; w < countof(table); w++) {
-        size_t n = rank(table[w].wish), at = 0;
+        size_t n = rank(table[w].query), at = 0;
         while (at < n && strcmp(name_at(at), table[w].tool) != 0)
             at++;
         first += at < n && at == 0;
         five += at < n && at < 5;
         if (at)
-            printf("  \"%s\": %s is %s%zu; first is %s (%.2f)\n", table[w].wish, table[w].tool,
+            printf("  \"%s\": %s is %s%zu; first is %s (%.2f)\n", table[w].query, table[w].tool,
                    at < n ? "number " : "not among ", at < n ? at + 1 : n, n ? name_at(0) : "-",
                    n ? all[0].confidence : 0);
     }
-    printf("  %zu tools, %zu wishes: first %zu, among five %zu\n", n_all, countof(table), first,
+    printf("  %zu tools, %zu queries: first %zu, among five %zu\n", n_all, countof(table), first,
            five);
     assert_int_equal(n_all, 52);
     assert_int_equal(countof(table), 40);
@@ -265,7 +265,7 @@ TEST(test_rank__a_server_before_a_colon_is_the_only_one_looked_at)
     end();
 }
 
-TEST(test_rank__several_wishes_each_find_their_own)
+TEST(test_rank__several_queries_each_find_their_own)
 {
     begin();
     assert_true(rank("send an email | take a screenshot") >= 2);
@@ -305,12 +305,12 @@ TEST(test_rank__a_threshold_leaves_out_what_fits_less)
 
 TEST(test_rank__confidence_never_leaves_its_range)
 {
-    static const char *const wishes[] = {
+    static const char *const queries[] = {
         "the", "a the of", "file file file file",
         "ü",   "|||a|",    "path path selector sql statement which"};
     begin();
-    for (size_t i = 0; i < countof(wishes); i++) {
-        rank(wishes[i]);
+    for (size_t i = 0; i < countof(queries); i++) {
+        rank(queries[i]);
         for (size_t k = 0; k < n_all; k++)
             assert_true(all[k].confidence >= 0 && all[k].confidence <= 1);
     }
@@ -323,11 +323,11 @@ TEST(test_rank__a_long_query_is_read_up_to_its_limit)
 
     begin();
     buf_init(&text, 1 << 20);
-    for (unsigned i = 0; i < RANK_QUERY_MAX; i++)
+    for (unsigned i = 0; i < RANK_QUERIES_BYTES; i++)
         buf_addc(&text, ' ');
     buf_addz(&text, "calendar");
     assert_int_equal(rank_tools(all, n_all, buf_str(&text), 0, mem), n_all); /* nothing was said */
-    assert_int_equal(rank_tools(all, n_all, str_n(text.p + 8, RANK_QUERY_MAX), 0, mem), 7);
+    assert_int_equal(rank_tools(all, n_all, str_n(text.p + 8, RANK_QUERIES_BYTES), 0, mem), 7);
     buf_release(&text);
     end();
 }
@@ -386,12 +386,12 @@ static bool finds_calendar_after(unsigned unknown, const char *word)
     return found;
 }
 
-TEST(test_rank__a_wish_is_read_up_to_its_limits)
+TEST(test_rank__a_query_is_read_up_to_its_limits)
 {
     assert_true(finds_calendar_after(RANK_TERMS_MAX - 1, ""));
     assert_false(finds_calendar_after(RANK_TERMS_MAX, ""));
-    assert_true(finds_calendar_after(RANK_WISH_WORDS - 1, "please"));
-    assert_false(finds_calendar_after(RANK_WISH_WORDS, "please"));
+    assert_true(finds_calendar_after(RANK_QUERY_WORDS - 1, "please"));
+    assert_false(finds_calendar_after(RANK_QUERY_WORDS, "please"));
 }
 
 static bool finds_word_after(unsigned others)
