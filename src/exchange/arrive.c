@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an exchange begins: what is known of a message on its arrival, whichever door it came through
- * (an HTTP request, an item of a batch, a line of a pipe, a stream of 2024), and what is assumed
- * until more is known.  From here on steps.c drives it. */
+/* How an exchange begins: what is known of a message on its arrival, whichever outlet it came
+ * through (an HTTP request, an item of a batch, a line of a pipe, a stream of 2024), and what is
+ * assumed until more is known.  From here on steps.c drives it. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
@@ -17,7 +17,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     call_init(&x->call);
     x->sv = sv;
     x->outlet = a->outlet;
-    x->door = a->door;
+    x->outlet_data = a->outlet_data;
     x->http = a->http;
     x->head = a->head;
     x->mem = a->mem;

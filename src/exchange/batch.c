@@ -66,12 +66,12 @@ static void flush(struct batch *b)
 
 static void item_begin(struct exchange *x)
 {
-    ((struct batch_item *)x->door)->x = x;
+    ((struct batch_item *)x->outlet_data)->x = x;
 }
 
 static bool item_send(struct exchange *x, struct str json, enum outlet_weight weight)
 {
-    struct batch *b = ((struct batch_item *)x->door)->batch;
+    struct batch *b = ((struct batch_item *)x->outlet_data)->batch;
     bool was_streaming = b->x->streaming;
     bool sent = b->x->outlet->send(b->x, json, weight);
 
@@ -95,7 +95,7 @@ static void hold(struct batch *b, struct exchange *x)
 
 static void item_finish(struct exchange *x)
 {
-    struct batch_item *item = x->door;
+    struct batch_item *item = x->outlet_data;
     struct batch *b = item->batch;
     struct arena *mem = item->mem;
 
@@ -135,7 +135,7 @@ static void start_item(struct batch *b, size_t i, struct str body)
     item->mem = arena_new(64u * 1024 * 1024);
     struct arrival a = {
         .outlet = &outlet_batch,
-        .door = item,
+        .outlet_data = item,
         .head = x->head,
         .mem = item->mem,
         .verb = STR("POST"),

@@ -32,12 +32,12 @@ static void on_tell(struct listener *l, struct str json, bool droppable)
 
 static void channel_begin(struct exchange *x)
 {
-    ((struct client_message *)x->door)->x = x;
+    ((struct client_message *)x->outlet_data)->x = x;
 }
 
 static bool channel_send(struct exchange *x, struct str json, enum outlet_weight weight)
 {
-    struct client_message *m = x->door;
+    struct client_message *m = x->outlet_data;
     struct client_channel *c = m->channel;
 
     if (c->closed || x->aborted)
@@ -49,7 +49,7 @@ static bool channel_send(struct exchange *x, struct str json, enum outlet_weight
 
 static void channel_finish(struct exchange *x)
 {
-    struct client_message *m = x->door;
+    struct client_message *m = x->outlet_data;
     struct client_channel *c = m->channel;
 
     if (x->out.n && x->msg.kind == MCP_REQUEST && !m->cancelled && !c->closed)
@@ -78,7 +78,7 @@ static void leave_transport(struct client_channel *c)
 
 static void channel_initialized(struct exchange *x, struct transport *t)
 {
-    struct client_channel *c = ((struct client_message *)x->door)->channel;
+    struct client_channel *c = ((struct client_message *)x->outlet_data)->channel;
 
     leave_transport(c);
     if (c->closed)
@@ -103,7 +103,7 @@ static void unattend(struct client_channel *c)
 
 static void channel_attends(struct exchange *x, struct str key)
 {
-    struct client_channel *c = ((struct client_message *)x->door)->channel;
+    struct client_channel *c = ((struct client_message *)x->outlet_data)->channel;
 
     if (c->closed || str_eq(c->attended, key))
         return;
@@ -125,7 +125,7 @@ static void quit(struct client_message *m, struct str why)
 /* initialize cannot be cancelled. */
 static void channel_cancel(struct exchange *x, struct str id)
 {
-    struct client_channel *c = ((struct client_message *)x->door)->channel;
+    struct client_channel *c = ((struct client_message *)x->outlet_data)->channel;
 
     list_each(&c->messages, it)
     {
@@ -184,7 +184,7 @@ void client_channel_take(struct client_channel *c, struct str body, const struct
     c->starting = m;
     struct arrival a = {
         .outlet = &outlet_channel,
-        .door = m,
+        .outlet_data = m,
         .head = copy_head(head, mem),
         .mem = mem,
         .verb = STR("POST"),

@@ -72,7 +72,7 @@ struct exchange {
     struct services *sv;
     struct list before_call; /* in sv, until its call starts */
     const struct outlet *outlet;
-    void *door;                   /* the outlet's own */
+    void *outlet_data;            /* owned by the outlet */
     struct http_request *http;    /* NULL on a pipe */
     const struct http_head *head; /* never NULL */
     struct str body;

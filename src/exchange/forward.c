@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The call step of what an upstream answers: the exchange hands what it has found over to a call
  * (call/call.h) and waits.  The call keeps upstream, catalog, session and transport from then on;
- * an answer that takes long turns into a stream where the door has one. */
+ * an answer that takes long turns into a stream where the outlet has one. */
 #include "exchange/exchange.h"
 
 #include "identity/connection.h"

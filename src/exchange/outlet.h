@@ -50,7 +50,7 @@ extern const struct outlet outlet_http;
 /* One client message as it came. */
 struct arrival {
     const struct outlet *outlet;
-    void *door;                   /* the outlet's own, kept as x->door */
+    void *outlet_data;            /* owned by the outlet; copied to x->outlet_data */
     struct http_request *http;    /* NULL where there is none */
     const struct http_head *head; /* where there are no headers: an empty one */
     struct arena *mem;            /* the exchange's; lives until finish() */

@@ -58,7 +58,7 @@ static const struct {
     [SERVER_CLOSED] = {0, NO_WAIT},
 };
 
-/* The only door between states. */
+/* Every change of state goes through here. */
 static void enter(struct server_conn *c, enum server_state to)
 {
     size_t wait = states[to].deadline;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The door to every backend: checks what all of them would have to check, then calls through the
+/* The entry to every backend: checks what all of them would have to check, then calls through the
  * table.  Also the words for enums that backends and readers share, and the one rule by which a
  * stored status becomes the one that is true now. */
 #include "store/store.h"

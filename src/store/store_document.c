@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The documents' half of the door: what every backend would have to check of an op on a document,
- * what is filled in once it is done, and the reads. */
+/* The documents' half of the entry (store.c): what every backend would have to check of an op on a
+ * document, what is filled in once it is done, and the reads. */
 #include "store/store.h"
 
 #include "store/store_impl.h"

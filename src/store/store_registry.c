@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry's half of the door: sessions as lists, executions, contexts, keys, users, tenants.
- * Like store.c it checks what every backend would have to, then calls through the table. */
+/* The registry's half of the entry (store.c): sessions as lists, executions, contexts, keys, users,
+ * tenants.  Like store.c it checks what every backend would have to, then calls through the
+ * table. */
 #include "store/store.h"
 
 #include "store/store_impl.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Upstreams: the configured servers, the live links to them, and the one door through which
+/* Upstreams: the configured servers, the live links to them, and the one function through which
  * anything leaves for them.
  *
  *   upstreams ── one per configured server ──> upstream ── one per session (or shared) ──> link
@@ -315,8 +315,9 @@ struct outgoing {
     struct str session_id, handle, person;
     int session_named;
 };
-/* The only door: asserts that the token may leave.  `p` NULL for notifications; otherwise p->id,
- * the callbacks, and an id in `text` that says the same.  false: nothing left, p is untouched. */
+/* Every message to a server passes here: asserts that the token may leave.  `p` NULL for
+ * notifications; otherwise p->id, the callbacks, and an id in `text` that says the same.  false:
+ * nothing left, p is untouched. */
 must_check bool upstream_send(struct link *l, const struct exec *token, struct pending *p,
                               const struct outgoing *m, struct error *err);
 /* Stop waiting: the entry leaves the ledger, no callback follows, the upstream is told (legacy:
