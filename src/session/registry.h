@@ -49,6 +49,12 @@ enum registry_result {
     REGISTRY_FAILED, /* see err */
 };
 
+enum context_change {
+    CONTEXT_REPLACE, /* the whole document */
+    CONTEXT_MERGE,   /* an RFC 7396 merge patch */
+    CONTEXT_APPEND,  /* arrays grow, objects are joined, all else is replaced */
+};
+
 struct registry_call {
     const struct principal *who;
     struct arena *mem;
@@ -87,9 +93,16 @@ struct registry_call {
     struct session_row found, change;
     struct session_row *read_row;
     struct session_filter filter;
-    unsigned limit;
-    int64_t number;
-    bool flag;
+    unsigned limit;      /* registry_list, registry_executions: rows of a page */
+    int64_t before;      /* registry_executions */
+    bool with_bodies;    /* registry_executions */
+    int64_t since_ms;    /* registry_totals */
+    int64_t max_counted; /* registry_create */
+    unsigned fields;     /* registry_patch: enum session_field */
+    int64_t version;     /* registry_patch, registry_context_change: the one that must be there */
+    enum context_change how; /* registry_context_change */
+    bool any_version;        /* registry_context_change: tried again when another was faster */
+    bool tools_known;        /* registry_record */
     struct context_row *context_row;
     struct context_row new_context;
     struct str text;
@@ -117,7 +130,7 @@ void registry_use(struct registry *r, struct registry_call *c);
 /* A new end.  MISSING, NOT_ACTIVE. */
 void registry_refresh(struct registry *r, struct registry_call *c, int64_t expires_ms,
                       int64_t ttl_ms);
-/* Executions that somebody tells of, all or none; `told` lives until done.  MISSING, NOT_ACTIVE,
+/* Executions that a client reports, all or none; `reported` lives until done.  MISSING, NOT_ACTIVE,
  * NO_TOOL. */
 void registry_record(struct registry *r, struct registry_call *c,
                      const struct reported_execution *reported, size_t n);
@@ -141,11 +154,6 @@ void registry_context(struct registry *r, struct registry_call *c);
 /* What is there, changed by `text`, a JSON object.  version: the one that must be there, 0 when
  * there must be none, < 0 for whatever is there, tried again when another was faster.  MISSING,
  * NOT_ACTIVE, STALE, TOO_LARGE; `context` is the new one. */
-enum context_change {
-    CONTEXT_REPLACE, /* the whole document */
-    CONTEXT_MERGE,   /* an RFC 7396 merge patch */
-    CONTEXT_APPEND,  /* arrays grow, objects are joined, all else is replaced */
-};
 void registry_context_change(struct registry *r, struct registry_call *c, enum context_change how,
                              struct str text, int64_t version);
 #define CONTEXT_BYTES_MAX ((size_t)1 << 20)

@@ -103,7 +103,7 @@ static bool may_try_again(struct registry_call *c)
 static void put_done(struct registry_call *c)
 {
     registry_touch(c, c->row, false);
-    if (c->result == REGISTRY_STALE && c->flag && may_try_again(c)) {
+    if (c->result == REGISTRY_STALE && c->any_version && may_try_again(c)) {
         c->next = change_found;
         find_both(c);
         return;
@@ -142,10 +142,10 @@ static struct str changed(struct registry_call *c)
     struct str after = STR_NONE;
     struct buf out;
 
-    if (c->limit == CONTEXT_REPLACE)
+    if (c->how == CONTEXT_REPLACE)
         return c->text;
     buf_init(&out, CONTEXT_BYTES_MAX);
-    if (json_merge(before, c->text, c->limit == CONTEXT_APPEND ? MERGE_APPEND : MERGE_PATCH, c->mem,
+    if (json_merge(before, c->text, c->how == CONTEXT_APPEND ? MERGE_APPEND : MERGE_PATCH, c->mem,
                    &out) &&
         is_readable(buf_str(&out)))
         after = arena_dup(c->mem, buf_str(&out));
@@ -159,7 +159,7 @@ static void change_found(struct registry_call *c)
         registry_finish(c, REGISTRY_NOT_ACTIVE);
         return;
     }
-    if (c->number >= 0 && c->number != version_there(c)) {
+    if (c->version >= 0 && c->version != version_there(c)) {
         registry_finish(c, REGISTRY_STALE);
         return;
     }
@@ -174,11 +174,11 @@ void registry_context_change(struct registry *r, struct registry_call *c, enum c
                              struct str text, int64_t version)
 {
     c->home = r;
-    c->limit = how;
+    c->how = how;
     c->text = text;
-    c->number = version;
+    c->version = version;
     c->tries = 0;
-    c->flag = version < 0;
+    c->any_version = version < 0;
     c->next = change_found;
     find_both(c);
 }

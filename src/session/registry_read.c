@@ -55,7 +55,7 @@ void registry_list(struct registry *r, struct registry_call *c, const struct ses
 static bool run_totals(struct read_job *job, struct store *store)
 {
     struct registry_call *c = container_of(job, struct registry_call, read);
-    return store_session_totals(store, c->who, clock_life_ms(), c->number, &c->totals, &job->err);
+    return store_session_totals(store, c->who, clock_life_ms(), c->since_ms, &c->totals, &job->err);
 }
 
 static void totals_folded(struct registry_call *c)
@@ -66,7 +66,7 @@ static void totals_folded(struct registry_call *c)
 void registry_totals(struct registry *r, struct registry_call *c, int64_t since_ms)
 {
     c->home = r;
-    c->number = since_ms;
+    c->since_ms = since_ms;
     c->next = totals_folded;
     registry_after_fold(c, STR_NONE);
 }
@@ -76,8 +76,8 @@ static bool run_executions(struct read_job *job, struct store *store)
     struct registry_call *c = container_of(job, struct registry_call, read);
     struct execution_row *rows = NULL;
 
-    if (!store_executions_page(store, c->who, c->row->id, c->number, c->flag, c->limit, c->mem,
-                               &rows, &c->n, &job->err))
+    if (!store_executions_page(store, c->who, c->row->id, c->before, c->with_bodies, c->limit,
+                               c->mem, &rows, &c->n, &job->err))
         return false;
     c->executions = rows;
     return true;
@@ -98,8 +98,8 @@ static void executions_found(struct registry_call *c)
 void registry_executions(struct registry *r, struct registry_call *c, int64_t before,
                          bool with_bodies, unsigned limit)
 {
-    c->number = before;
-    c->flag = with_bodies;
+    c->before = before;
+    c->with_bodies = with_bodies;
     c->limit = limit;
     c->n = 0;
     c->next = executions_found;

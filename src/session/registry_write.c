@@ -150,7 +150,7 @@ static void create_now(struct registry_call *c)
 {
     begin(c,
           (struct store_op){
-              .kind = OP_SESSION_CREATE, .session = &c->change, .max_counted = c->number},
+              .kind = OP_SESSION_CREATE, .session = &c->change, .max_counted = c->max_counted},
           created);
 }
 
@@ -161,15 +161,16 @@ void registry_create(struct registry *r, struct registry_call *c, const struct s
     c->change = *row;
     c->change.tenant = c->who->tenant;
     c->change.owner = c->who->owner;
-    c->number = max_counted;
+    c->max_counted = max_counted;
     check_context(c, create_now);
 }
 
 static void patch_now(struct registry_call *c)
 {
     c->change.id = c->row->id;
-    c->change.version = c->number;
-    begin(c, (struct store_op){.kind = OP_SESSION_PATCH, .session = &c->change, .fields = c->limit},
+    c->change.version = c->version;
+    begin(c,
+          (struct store_op){.kind = OP_SESSION_PATCH, .session = &c->change, .fields = c->fields},
           change_done);
 }
 
@@ -183,8 +184,8 @@ void registry_patch(struct registry *r, struct registry_call *c, const struct se
                     unsigned fields, int64_t version)
 {
     c->change = *change;
-    c->limit = fields;
-    c->number = version;
+    c->fields = fields;
+    c->version = version;
     c->next = patch_found;
     if (registry_find(r, c, false))
         patch_found(c);
@@ -307,10 +308,10 @@ static bool run_tools(struct read_job *job, struct store *store)
 {
     struct registry_call *c = container_of(job, struct registry_call, read);
 
-    c->flag = true;
-    for (size_t i = 0; i < c->n_reported && c->flag; i++)
+    c->tools_known = true;
+    for (size_t i = 0; i < c->n_reported && c->tools_known; i++)
         if (c->reported[i].tool_id.p &&
-            !store_tool_known(store, c->who, c->reported[i].tool_id, &c->flag, &job->err))
+            !store_tool_known(store, c->who, c->reported[i].tool_id, &c->tools_known, &job->err))
             return false;
     return true;
 }
@@ -322,7 +323,7 @@ static void on_tools(struct read_job *job)
     if (!job->ok) {
         c->err = job->err;
         registry_finish(c, REGISTRY_FAILED);
-    } else if (!c->flag) {
+    } else if (!c->tools_known) {
         registry_finish(c, REGISTRY_NO_TOOL);
     } else {
         record_now(c);
