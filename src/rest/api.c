@@ -155,30 +155,31 @@ static void digest_request(const struct api_call *c, uint8_t ret[SHA256_BYTES])
     sha256_parts(parts, countof(parts), ret);
 }
 
-static void on_kept(struct registry_call *reg)
+static void on_stored_answer(struct registry_call *reg)
 {
     struct api_call *c = api_of(reg);
-    const struct idempotency_row *kept = reg->kept;
+    const struct idempotency_row *stored = reg->stored_answer;
 
     if (reg->result != REGISTRY_OK) {
         api_refuse_result(c);
-    } else if (!kept) {
+    } else if (!stored) {
         begin(c);
-    } else if (memcmp(kept->request_sha, c->once.request_sha, sizeof(kept->request_sha)) != 0) {
+    } else if (memcmp(stored->request_sha, c->once.request_sha, sizeof(stored->request_sha)) != 0) {
         api_refuse(c, ERR_IDEMPOTENCY_MISMATCH,
                    "this Idempotency-Key came with another request before; use a new one");
     } else {
         api_reply(
-            c, kept->status,
-            arena_printf(c->mem, "%.*sIdempotency-Replayed: true\r\n", STR_ARG(kept->headers)),
-            kept->body);
+            c, stored->status,
+            arena_printf(c->mem, "%.*sIdempotency-Replayed: true\r\n", STR_ARG(stored->headers)),
+            stored->body);
     }
 }
 
-static void ask_kept(struct api_call *c)
+static void ask_stored_answer(struct api_call *c)
 {
-    c->reg = (struct registry_call){.who = &c->who, .mem = c->mem, .done = on_kept, .user = c};
-    registry_kept(c->sv->registry, &c->reg, c->once.key);
+    c->reg =
+        (struct registry_call){.who = &c->who, .mem = c->mem, .done = on_stored_answer, .user = c};
+    registry_stored_answer(c->sv->registry, &c->reg, c->once.key);
 }
 
 static bool take_key(struct api_call *c, struct str key)
@@ -211,7 +212,7 @@ static void begin_once(struct api_call *c, struct str key)
         .expires_ms = now + ONCE_MS,
     };
     digest_request(c, c->once.request_sha);
-    ask_kept(c);
+    ask_stored_answer(c);
 }
 
 /* The body. */

@@ -44,7 +44,7 @@ enum registry_result {
     REGISTRY_STALE,
     REGISTRY_NO_CONTEXT, /* the context_id named is not one of the tenant's */
     REGISTRY_NO_TOOL,    /* likewise a tool_id */
-    REGISTRY_ONCE,       /* `once` was kept before, by a request that overtook this one */
+    REGISTRY_ONCE,       /* `once` was stored before, by a request that overtook this one */
     REGISTRY_TOO_LARGE,
     REGISTRY_FAILED, /* see err */
 };
@@ -74,8 +74,8 @@ struct registry_call {
     struct str tag;
     const struct session_row *rows; /* registry_list */
     const struct execution_row *executions;
-    const struct idempotency_row *kept;
-    const struct context_row *context; /* NULL: it has none yet */
+    const struct idempotency_row *stored_answer; /* registry_stored_answer */
+    const struct context_row *context;           /* NULL: it has none yet */
     struct session_totals totals;
     int64_t counted; /* registry_create: live sessions of the tenant that count; -1: not known */
     size_t n;
@@ -141,8 +141,8 @@ void registry_totals(struct registry *r, struct registry_call *c, int64_t since_
 /* `executions`, `n`: newest first, those before an exec (0: the newest).  MISSING. */
 void registry_executions(struct registry *r, struct registry_call *c, int64_t before,
                          bool with_bodies, unsigned limit);
-/* `kept`: what was answered to this key before; NULL: nothing. */
-void registry_kept(struct registry *r, struct registry_call *c, struct str key);
+/* `stored_answer`: the answer that this key had before; NULL: none. */
+void registry_stored_answer(struct registry *r, struct registry_call *c, struct str key);
 
 /* A key whose request is under way here: false while another holds it.  The bytes stay until it is
  * dropped. */

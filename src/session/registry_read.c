@@ -107,23 +107,23 @@ void registry_executions(struct registry *r, struct registry_call *c, int64_t be
         executions_found(c);
 }
 
-static bool run_kept(struct read_job *job, struct store *store)
+static bool run_stored_answer(struct read_job *job, struct store *store)
 {
     struct registry_call *c = container_of(job, struct registry_call, read);
     struct idempotency_row *row = NULL;
 
     if (!store_idempotency_get(store, c->who, c->text, c->mem, &row, &job->err))
         return false;
-    c->kept = row;
+    c->stored_answer = row;
     return true;
 }
 
-void registry_kept(struct registry *r, struct registry_call *c, struct str key)
+void registry_stored_answer(struct registry *r, struct registry_call *c, struct str key)
 {
     c->home = r;
     c->text = key;
-    c->kept = NULL;
-    c->read = (struct read_job){.run = run_kept, .done = on_read};
+    c->stored_answer = NULL;
+    c->read = (struct read_job){.run = run_stored_answer, .done = on_read};
     if (!lane_lookup(r->config.lanes, &c->read))
         registry_fail(c, "too many lookups are waiting; try again shortly");
 }
