@@ -5,8 +5,8 @@
 
 #include "exchange/exchange.h"
 #include "gateway.h"
-#include "storage.h"
 #include "servers/docs/docs.h"
+#include "storage.h"
 
 struct health;
 struct gateway {

@@ -7,8 +7,8 @@
 #include "base/random.h"
 #include "base/utf8.h"
 #include "crypto/hash.h"
-#include "session/read_your_writes.h"
 #include "session/profile_context.h"
+#include "session/read_your_writes.h"
 
 #include <assert.h>
 #include <stdio.h>
