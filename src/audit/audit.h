@@ -60,7 +60,7 @@ struct exec_result {
     struct str error;       /* one sentence, or absent */
     struct str body;        /* the result's original bytes; absent when there is none */
     struct own_secrets own; /* as in exec_what; the error is looked through for them too */
-    /* Committed with the outcome (≤ 4, copied; not with a note): verdicts stand in x->ops[0..n).
+    /* Committed with the outcome (≤ 5, copied; not with a note): verdicts stand in x->ops[0..n).
      * When the commit fails only the outcome itself is tried again. */
     const struct store_op *extra;
     size_t n_extra;
@@ -91,7 +91,7 @@ struct exec {
     void *user;
     struct audit *audit;
     struct write_job job;
-    struct store_op ops[6];
+    struct store_op ops[7];
     struct event_row event; /* and its texts right behind it: the write lane fetches both */
     char copied[384];
     size_t n_copied;
@@ -104,7 +104,7 @@ struct exec {
     void (*then)(struct exec *x, const struct error *err);
 };
 
-/* Commits the intent, together with `extra` ops (≤ 4: a new session, a link …; copied), in one
+/* Commits the intent, together with `extra` ops (≤ 5: a new session, a link …; copied), in one
  * transaction.  `ready` comes from the loop: err NULL ⇒ the token is open and may be sent; else the
  * call must be refused and nothing was written.  Verdicts of the extra ops stand in x->ops[0..n).
  */

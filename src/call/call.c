@@ -461,7 +461,8 @@ static void call_link(struct call *c)
 /* What had to be written first is durable: the intent, the session's row. */
 static void begun(struct call *c, const struct store_op *ops, const struct error *err)
 {
-    call_measure_begun(c, ops, err);
+    enum verdict planned = session_plan_committed(&c->plan, ops, c->n_plan, !err);
+
     if (err) {
         c->err = *err;
         c->outcome = OUTCOME_ERROR;
@@ -475,25 +476,12 @@ static void begun(struct call *c, const struct store_op *ops, const struct error
         call_failed(c, &gone);
         return;
     }
-    for (size_t i = 0; i < c->n_extra; i++)
-        if (ops[i].verdict == VERDICT_LIMIT) {
-            struct error limit;
-            error_set(&limit, ERR_LIMIT, SESSION_LIMIT_TEXT);
-            c->session_over_limit = true;
-            call_failed(c, &limit);
-            return;
-        }
-    c->session->stored = true;
-    if (c->promotes_session) {
-        c->session->provisional = false;
-        c->session->expires_ms = c->session_row.expires_ms;
-        c->session->counted = true;
-    }
-    if (c->replaces)
-        session_forget(c->replaces);
-    if (c->links_transport) {
-        transport_link(c->transport, c->session);
-        c->transport->link_stored = true;
+    if (planned == VERDICT_LIMIT) {
+        struct error limit;
+        error_set(&limit, ERR_LIMIT, SESSION_LIMIT_TEXT);
+        c->session_over_limit = true;
+        call_failed(c, &limit);
+        return;
     }
     struct session_link *l = session_link_of(c->session, upstream_name(c->up));
     if (l)
@@ -510,7 +498,7 @@ static void on_begun(struct exec *x, const struct error *err)
 struct row_write {
     struct call *call;
     struct write_job job;
-    struct store_op ops[4];
+    struct store_op ops[SESSION_PLAN_OPS + 1];
 };
 
 static void on_rows_written(struct write_job *job)
@@ -527,39 +515,11 @@ static void on_rows_written(struct write_job *job)
 }
 
 /* Rows that must be there before the call leaves: in the intent's own transaction. */
-static size_t gather_ops(struct call *c, struct store_op ops[4])
+static void gather_ops(struct call *c, struct store_op ops[SESSION_PLAN_OPS + 1])
 {
     struct session_link *link = session_link_of(c->session, upstream_name(c->up));
-    size_t n = 0;
+    size_t n = c->n_plan = session_plan_ops(&c->plan, c->mem, ops);
 
-    if (c->replaces) {
-        c->replaced_row = (struct session_row){
-            .id = c->replaces->id,
-            .status = SESSION_EXPIRED,
-            .terminated_ms = clock_life_ms(),
-            .termination_reason = STR("idle gap"),
-        };
-        ops[n++] =
-            (struct store_op){.kind = OP_SESSION_END, .who = c->who, .session = &c->replaced_row};
-    }
-    if (!c->session->stored || c->promotes_session) {
-        session_fill_row(c->session, &c->session_row);
-        c->session_row.connection_metadata = c->connection;
-        if (c->promotes_session)
-            c->session_row.expires_ms = c->session->last_used_ms + c->life_ms;
-        ops[n++] = (struct store_op){
-            .kind = c->session->stored ? OP_SESSION_PROMOTE : OP_SESSION_CREATE,
-            .who = c->who,
-            .session = &c->session_row,
-            .max_counted = c->max_counted,
-        };
-    }
-    if (c->links_transport) {
-        transport_fill_row(c->transport, &c->transport_row);
-        c->transport_row.session_id = c->session->id;
-        ops[n++] = (struct store_op){
-            .kind = OP_TRANSPORT_LINK, .who = c->who, .transport = &c->transport_row};
-    }
     if (!upstream_is_stateless(c->up, era_of(c)) && (!link || !link->stored)) {
         c->link_row = (struct link_row){
             .session_id = c->session->id,
@@ -570,7 +530,7 @@ static size_t gather_ops(struct call *c, struct store_op ops[4])
         };
         ops[n++] = (struct store_op){.kind = OP_LINK_PUT, .who = c->who, .link = &c->link_row};
     }
-    return n;
+    c->n_extra = n;
 }
 
 /* "2025-11-25>2026-07-28": what the client speaks, what the upstream does. */
@@ -625,12 +585,10 @@ static void begin_without_intent(struct call *c, const struct store_op *ops)
 
 static void write_intent(struct call *c)
 {
-    struct store_op ops[4];
+    struct store_op ops[SESSION_PLAN_OPS + 1];
 
-    c->n_extra = gather_ops(c, ops);
+    gather_ops(c, ops);
     session_touch(c->session);
-    if (c->replaces)
-        session_touch(c->replaces);
     if (c->kind != EXEC_DURABLE) {
         begin_without_intent(c, ops);
         return;
@@ -780,6 +738,6 @@ void call_release(struct call *c)
         upstream_unref(c->up);
     catalog_unref(c->catalog);
     session_unref(c->session);
-    session_unref(c->replaces);
+    session_plan_release(&c->plan);
     transport_unref(c->transport);
 }

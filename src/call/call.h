@@ -32,7 +32,7 @@
 #include "base/map.h"
 #include "bridge/bridge.h"
 #include "call/undelivered.h"
-#include "session/session.h"
+#include "session/plan.h"
 #include "upstream/upstream.h"
 
 /* Refuses a method that 2026-07-28 does not have.  The era of a server may be known only when its
@@ -93,14 +93,9 @@ struct call {
     const struct catalog_item *item; /* the tool in `catalog`; NULL: not listed, or no tool */
     struct session *session;
     struct transport *transport; /* NULL: none */
-    struct session *replaces;    /* an idle derived session, ended when `session` is created */
-    bool links_transport;        /* first call: link the transport to the session */
+    struct session_plan plan;    /* what the call changes of `session`, with its intent */
     int session_named;           /* enum builtin_named: what became of its argument session_id */
-    bool promotes_session;       /* this call makes a provisional session durable and counted */
     bool drop_session_id;
-    int64_t max_counted;
-    struct str connection;   /* JSON for the row of a session that this call makes */
-    int64_t life_ms;         /* after its last use, of a session that becomes durable */
     struct str header_lines; /* towards a modern HTTP upstream: Mcp-Param-* */
     /* Called from the loop.  on_answer: the state is ANSWERED or REFUSED.  on_outcome_durable: the
      * state is DONE; if the store failed, audit_err says so. */
@@ -131,7 +126,7 @@ struct call {
     struct str cancel_key;
     unsigned attempts;
     int64_t sent_us; /* of the attempt that was answered; 0: none left */
-    size_t n_extra;  /* ops beside the intent */
+    size_t n_plan, n_extra; /* ops of the plan, and all ops beside the intent */
     bool cancelled;  /* while the intent was on its way */
     /* Large, and written before they are read: call_init() leaves them as they are, but for the
      * codes of the errors.  A call that waits for the disk should not push others out of the cache.
@@ -140,10 +135,7 @@ struct call {
     struct error audit_err; /* the outcome could not be made durable */
     struct link_wait wait;
     struct exec exec;
-    struct session_row session_row;
-    struct transport_row transport_row;
     struct link_row link_row;
-    struct session_row replaced_row;
 };
 
 void call_init(struct call *c);

@@ -80,22 +80,3 @@ void call_measure_answered(struct call *c)
     if (c->kind == EXEC_DURABLE)
         session_metric_executed(c->session->tenant, tool_label(c), -1);
 }
-
-void call_measure_begun(const struct call *c, const struct store_op *ops, const struct error *err)
-{
-    bool is_new = !c->session->stored;
-
-    if (err && is_new)
-        session_metric_create_failed(CREATE_STORE_FAILED);
-    for (size_t i = 0; !err && i < c->n_extra; i++) {
-        const struct store_op *op = &ops[i];
-        if (op->verdict == VERDICT_LIMIT)
-            session_metric_create_failed(CREATE_OVER_LIMIT);
-        else if (op->verdict == VERDICT_OK && op->kind == OP_SESSION_CREATE)
-            session_tell_created(op->session);
-        else if (op->verdict == VERDICT_OK && op->kind == OP_SESSION_END)
-            session_tell_ended(op->session->id, c->session->tenant, op->session->status,
-                               op->session->termination_reason,
-                               op->session->terminated_ms - c->replaces->created_ms);
-    }
-}

@@ -131,6 +131,7 @@ static enum step_result store_first(struct exchange *x)
         return STEP_NEXT;
     struct error err;
     static struct log_quiet quiet;
+    (void)session_plan_committed(&x->session_plan, NULL, 0, false);
     log_warn_quietly(&quiet, "the store refused a write", LZ("why", c->job.err.text));
     error_set(&err, ERR_UNAVAILABLE, "the store cannot write right now; try again shortly");
     return exchange_fail(x, &err);

@@ -5,9 +5,7 @@
  * made at initialize, where it has something to tell. */
 #include "exchange/exchange.h"
 
-#include "identity/connection.h"
 #include "session/profile_context.h"
-#include "session/session_metrics.h"
 
 struct context_seal {
     struct keyring_job job;
@@ -153,58 +151,35 @@ enum step_result exchange_check_context(struct exchange *x)
         STR_ARG(c->name), STR_ARG(empty->key), STR_ARG(empty->key));
 }
 
-/* At initialize: its row, or that it counts from now on. */
+/* The session's rows come before the transport's, which names it. */
 void exchange_store_session(struct exchange *x)
 {
-    struct session *s = x->session;
-    struct store_op *ops = arena_zalloc(x->mem, 2 * sizeof(*ops));
-    struct session_row *row = &x->call.session_row;
+    struct store_op *ops = arena_zalloc(x->mem, (SESSION_PLAN_OPS + 1) * sizeof(*ops));
+    size_t n;
 
-    session_used(s);
-    session_touch(s);
-    if (s->stored && !x->call.promotes_session)
-        return;
-    session_fill_row(s, row);
-    if (x->http)
-        row->connection_metadata = connection_metadata(x->config, x->http, STR_NONE, x->mem);
-    if (x->call.promotes_session)
-        row->expires_ms = s->last_used_ms + config_default_ttl_ms(x->config, x->who.tenant);
-    ops[0] = (struct store_op){
-        .kind = s->stored ? OP_SESSION_PROMOTE : OP_SESSION_CREATE,
-        .who = &x->who,
-        .session = row,
-        .max_counted = config_max_sessions(x->config, x->who.tenant),
-    };
-    ops[1] = x->change->op;
+    session_used(x->session);
+    n = session_plan_ops(exchange_plan_session(x), x->mem, ops);
+    ops[n] = x->change->op;
     x->change->job.ops = ops;
-    x->change->job.n = 2;
+    x->change->job.n = n + 1;
 }
 
 enum step_result exchange_session_stored(struct exchange *x)
 {
     const struct write_job *job = &x->change->job;
-    const struct store_op *op = job->n > 1 ? &job->ops[0] : NULL;
     struct error err;
 
-    if (!op)
+    switch (session_plan_committed(&x->session_plan, job->ops, job->n - 1, true)) {
+    case VERDICT_OK:
         return STEP_NEXT;
-    if (op->verdict == VERDICT_LIMIT) {
-        session_metric_create_failed(CREATE_OVER_LIMIT);
+    case VERDICT_LIMIT:
         session_forget(x->session);
         error_set(&err, ERR_SESSION_LIMIT, SESSION_LIMIT_TEXT ". " SESSION_LIMIT_WAY_OUT);
         return exchange_fail(x, &err);
-    }
-    if (op->verdict != VERDICT_OK && !x->session->stored) {
+    default:
+        if (x->session->stored)
+            return STEP_NEXT;
         session_forget(x->session);
         return exchange_refuse(x, 503, -32000, "The session is being made; try again shortly");
     }
-    if (op->kind == OP_SESSION_CREATE && op->verdict == VERDICT_OK)
-        session_tell_created(op->session);
-    x->session->stored = true;
-    if (x->call.promotes_session) {
-        x->session->provisional = false;
-        x->session->counted = true;
-        x->session->expires_ms = op->session->expires_ms;
-    }
-    return STEP_NEXT;
 }

@@ -126,6 +126,12 @@ struct exchange {
         *builtin;      /* it is for one of our own servers, from there on too; or NULL */
     bool injects;      /* this request gets the handle treatment */
     bool tells_handle; /* its result carries the handle */
+    struct session_plan session_plan; /* what the request changes of `session`; the call's later */
+    int session_named;                /* enum builtin_named: what became of its argument session_id */
+    bool drops_session_id;            /* the argument is ours: the server does not get it */
+    const struct js_node *state_node; /* requestState in params; NULL: none */
+    struct str state_text;            /* … and what the server itself had said */
+    struct str param_headers;         /* Mcp-Param-* lines towards a 2026-07-28 HTTP server */
     bool has_call;
     bool streaming;                            /* the reply has become an event stream */
     struct stream *stream;                     /* … that can be resumed; NULL: one that cannot */
@@ -187,6 +193,8 @@ enum step_result exchange_select_session(struct exchange *x);
 enum step_result exchange_select_channel_session(struct exchange *x);
 /* For tools that a profile has of its own: one that only looks makes none. */
 enum step_result exchange_select_profile_session(struct exchange *x, bool only_looks);
+/* x->session_plan, ready to be written: what session_select.c decided, and what its rows need. */
+struct session_plan *exchange_plan_session(struct exchange *x);
 bool exchange_injects_handles(const struct exchange *x, const struct upstream *up,
                               const struct catalog *catalog);
 /* At initialize, where the client has something to tell: the session that its transport will have.
@@ -196,7 +204,7 @@ enum step_result exchange_select_initial_session(struct exchange *x);
 enum step_result exchange_read_context(struct exchange *x);
 /* The session has it, or is refused another. */
 enum step_result exchange_fix_context(struct exchange *x);
-/* The session goes into x->job, before what it has; and what became of it. */
+/* At initialize: the session's rows go into the batch of x->change; and what became of them. */
 void exchange_store_session(struct exchange *x);
 enum step_result exchange_session_stored(struct exchange *x);
 /* Has the session what x->up, a server that takes some of it, needs? */

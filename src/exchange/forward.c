@@ -4,8 +4,6 @@
  * an answer that takes long turns into a stream where the outlet has one. */
 #include "exchange/exchange.h"
 
-#include "identity/connection.h"
-
 static void on_answer(struct call *c)
 {
     exchange_resume(c->user);
@@ -48,10 +46,12 @@ enum step_result exchange_forward(struct exchange *x)
     c->item = x->item;
     c->session = x->session;
     c->transport = x->transport;
-    c->max_counted = config_max_sessions(x->config, x->who.tenant);
-    if (!x->session->stored && x->http)
-        c->connection = connection_metadata(x->config, x->http, STR_NONE, x->mem);
-    c->life_ms = config_default_ttl_ms(x->config, x->who.tenant);
+    c->plan = *exchange_plan_session(x);
+    c->session_named = x->session_named;
+    c->drop_session_id = x->drops_session_id;
+    c->state_node = x->state_node;
+    c->state_text = x->state_text;
+    c->header_lines = x->param_headers;
     c->on_answer = c->on_outcome_durable = on_answer;
     c->on_progress = exchange_send_progress;
     c->on_message = exchange_tell;
@@ -59,6 +59,7 @@ enum step_result exchange_forward(struct exchange *x)
     x->catalog = NULL;
     x->session = NULL;
     x->transport = NULL;
+    x->session_plan = (struct session_plan){0};
     x->has_call = true;
     list_remove(&x->before_call);
     exchange_await_slow(x);

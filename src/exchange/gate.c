@@ -53,7 +53,7 @@ static struct str toolset_of(const struct exchange *x)
  * enabled the toolset, unless an argument can name it: ours, or that of a tool of ours. */
 static const char *advice(const struct exchange *x)
 {
-    bool is_named = x->transport || x->call.session_named == NAMED_FOUND ||
+    bool is_named = x->transport || x->session_named == NAMED_FOUND ||
                     (x->carrier.name.p && !str_eq(x->carrier.label, STR("derived")));
 
     if (is_named)

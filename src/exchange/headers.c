@@ -125,7 +125,7 @@ enum step_result exchange_check_params(struct exchange *x)
     buf_init(&m.lines, 1024 * 1024);
     walk(&m, input, mcp_param(&x->msg, STR("arguments")), 0);
     if (!m.fault && m.lines.n)
-        x->call.header_lines = arena_dup(x->mem, buf_str(&m.lines));
+        x->param_headers = arena_dup(x->mem, buf_str(&m.lines));
     buf_release(&m.lines);
     return m.fault ? exchange_refuse(x, 400, -32020, "the request %s", m.fault) : STEP_NEXT;
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "crypto/token.h"
+#include "identity/connection.h"
 #include "session/profile_context.h"
 
 #define NAME_LOGGED 128 /* bytes */
@@ -198,7 +199,7 @@ static enum step_result session_create(struct exchange *x, enum session_origin o
  * durable and counted. */
 static void promote_session(struct exchange *x)
 {
-    x->call.promotes_session = x->session->provisional || !x->session->counted;
+    x->session_plan.promotes = x->session->provisional || !x->session->counted;
 }
 
 static enum step_result session_from_any(struct exchange *x);
@@ -215,7 +216,7 @@ static enum step_result session_from_argument(struct exchange *x, struct str han
     if (!x->query.ok)
         return exchange_fail(x, &x->query.job.err);
     if (!x->query.session && x->builtin && x->builtin->answers_names) {
-        x->call.session_named = x->query.is_over ? NAMED_OVER : NAMED_UNKNOWN;
+        x->session_named = x->query.is_over ? NAMED_OVER : NAMED_UNKNOWN;
         return session_from_any(x);
     }
     if (!x->query.session)
@@ -223,8 +224,8 @@ static enum step_result session_from_argument(struct exchange *x, struct str han
                                    "Session not found or expired. Call again without session_id to "
                                    "begin a new one.");
     x->session = x->query.session;
-    x->call.session_named = NAMED_FOUND;
-    x->call.drop_session_id = x->injects;
+    x->session_named = NAMED_FOUND;
+    x->drops_session_id = x->injects;
     promote_session(x);
     x->tells_handle = x->injects;
     return STEP_NEXT;
@@ -253,7 +254,7 @@ static enum step_result session_from_key(struct exchange *x, enum session_origin
     struct session *found = x->query.session;
     if (found && origin == ORIGIN_DERIVED &&
         clock_life_ms() - found->last_used_ms >= config_idle_ms(x->config, x->who.tenant)) {
-        x->call.replaces = found;
+        x->session_plan.replaces = found;
         session_forget(found);
         found = NULL;
     }
@@ -384,12 +385,27 @@ static enum step_result session_from_any(struct exchange *x)
     return STEP_NEXT;
 }
 
-static void decide_link(struct exchange *x, bool is_named)
+/* The first call binds its transport to the session; one that names another session by a handle
+ * leaves it where it is. */
+static void decide_binding(struct exchange *x, bool is_named)
 {
-    if (x->transport)
-        x->call.links_transport = x->transport->session == x->session
-                                      ? !x->transport->link_stored
-                                      : !(x->transport->session && is_named);
+    const struct transport *t = x->transport;
+    bool binds = t && (t->session == x->session ? !t->link_stored : !(t->session && is_named));
+
+    x->session_plan.binds = binds ? x->transport : NULL;
+}
+
+struct session_plan *exchange_plan_session(struct exchange *x)
+{
+    struct session_plan *p = &x->session_plan;
+
+    p->who = &x->who;
+    p->session = x->session;
+    p->max_counted = config_max_sessions(x->config, x->who.tenant);
+    p->life_ms = config_default_ttl_ms(x->config, x->who.tenant);
+    if (!x->session->stored && x->http)
+        p->connection = connection_metadata(x->config, x->http, STR_NONE, x->mem);
+    return p;
 }
 
 static struct str without_blanks(struct str s)
@@ -429,7 +445,7 @@ enum step_result exchange_select_profile_session(struct exchange *x, bool only_l
         return STEP_NEXT;
     result = named.p ? session_from_argument(x, named) : session_from_any(x);
     if (result == STEP_NEXT)
-        decide_link(x, named.p != NULL);
+        decide_binding(x, named.p != NULL);
     return result;
 }
 
@@ -438,7 +454,7 @@ enum step_result exchange_select_session(struct exchange *x)
     struct str named = named_handle(x);
     const struct catalog_item *tool = x->item =
         x->method->service == SERVE_CALL ? catalog_tool(x->catalog, x->tool) : NULL;
-    bool is_named = named.p && x->call.session_named == NAMED_NONE;
+    bool is_named = named.p && x->session_named == NAMED_NONE;
     enum step_result result;
 
     if (upstream_config(x->up)->kind == SERVER_BUILTIN)
@@ -451,10 +467,10 @@ enum step_result exchange_select_session(struct exchange *x)
     else
         result = session_from_any(x);
     if (result == STEP_NEXT) {
-        decide_link(x, named.p != NULL);
+        decide_binding(x, named.p != NULL);
         if (x->injects) /* the argument is ours, also when it is empty, and so is the answer to it
                          */
-            x->tells_handle = x->call.drop_session_id = true;
+            x->tells_handle = x->drops_session_id = true;
     }
     return result;
 }

@@ -69,10 +69,10 @@ enum step_result exchange_check_state(struct exchange *x)
     if (!node || x->era != MCP_MODERN || x->catalog->era != MCP_MODERN)
         return STEP_NEXT;
     if (!js_type_is(node, JS_STRING) ||
-        !unbind(x, js_text(&x->msg.doc, node, x->mem), &x->call.state_text))
+        !unbind(x, js_text(&x->msg.doc, node, x->mem), &x->state_text))
         return exchange_refuse(x, 200, -32602,
                                "params.requestState is not what this server gave this caller for "
                                "this request; send the request again without it");
-    x->call.state_node = node;
+    x->state_node = node;
     return STEP_NEXT;
 }

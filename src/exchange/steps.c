@@ -208,7 +208,7 @@ static void exchange_finish(struct exchange *x)
     if (x->has_call)
         call_release(&x->call);
     else
-        session_unref(x->call.replaces); /* chosen for a call that was then refused */
+        session_plan_release(&x->session_plan); /* chosen for a call that was then refused */
     if (x->take)
         undelivered_take_release(x->take);
     deadline_clear(&x->slow);

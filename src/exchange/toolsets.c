@@ -7,14 +7,11 @@
  */
 #include "exchange/profile_tools.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/log_quiet.h"
-#include "identity/connection.h"
 #include "identity/scopes.h"
 #include "json/write.h"
 #include "route/profile.h"
-#include "session/session_metrics.h"
 
 #define KEY_SHOWN 64
 #define ANSWER_MAX (8u << 20)
@@ -60,9 +57,8 @@ const char list_tools_definition[] =
 struct toolset_change {
     struct exchange *x;
     struct write_job job;
-    struct store_op ops[4];
-    struct session_row row, replaced, patch;
-    struct transport_row transport;
+    struct store_op ops[SESSION_PLAN_OPS];
+    struct session_row patch;
     struct str key;
     size_t at; /* of the toolset in its profile */
     bool enables;
@@ -252,57 +248,6 @@ static void on_stored(struct write_job *job)
     exchange_resume(container_of(job, struct toolset_change, job)->x);
 }
 
-static struct store_op *add_op(struct toolset_change *c, enum op_kind kind)
-{
-    struct store_op *op = &c->ops[c->job.n++];
-
-    *op = (struct store_op){.kind = kind, .who = &c->x->who};
-    return op;
-}
-
-static void add_session(struct toolset_change *c)
-{
-    struct exchange *x = c->x;
-    struct session *s = x->session;
-    struct store_op *op;
-
-    if (!s->stored || x->call.promotes_session) {
-        session_fill_row(s, &c->row);
-        if (x->http)
-            c->row.connection_metadata = connection_metadata(x->config, x->http, STR_NONE, x->mem);
-        if (x->call.promotes_session)
-            c->row.expires_ms = s->last_used_ms + config_default_ttl_ms(x->config, x->who.tenant);
-        op = add_op(c, s->stored ? OP_SESSION_PROMOTE : OP_SESSION_CREATE);
-        op->session = &c->row;
-        op->max_counted = config_max_sessions(x->config, x->who.tenant);
-    }
-    c->patch = (struct session_row){.id = s->id, .toolsets = s->toolsets};
-    op = add_op(c, OP_SESSION_PATCH);
-    op->session = &c->patch;
-    op->fields = FIELD_TOOLSETS;
-}
-
-/* As a call would begin: what it replaces ends, its session is made or named, its transport linked.
- */
-static void gather_ops(struct toolset_change *c)
-{
-    struct exchange *x = c->x;
-
-    if (x->call.replaces) {
-        c->replaced = (struct session_row){.id = x->call.replaces->id,
-                                           .status = SESSION_EXPIRED,
-                                           .terminated_ms = clock_life_ms(),
-                                           .termination_reason = STR("idle gap")};
-        add_op(c, OP_SESSION_END)->session = &c->replaced;
-    }
-    add_session(c);
-    if (x->call.links_transport) {
-        transport_fill_row(x->transport, &c->transport);
-        c->transport.session_id = x->session->id;
-        add_op(c, OP_TRANSPORT_LINK)->transport = &c->transport;
-    }
-}
-
 static bool is_enabled(const struct exchange *x, size_t at)
 {
     return profile_enabled(x->profile, x->session->toolsets) >> at & 1;
@@ -336,13 +281,14 @@ static enum step_result begin(struct exchange *x, size_t at, bool enables, size_
     x->toolset_change = c;
     session_used(x->session);
     session_change_toolsets(x->session, changed(x->session, key, enables, x->mem));
+    struct session_plan *plan = exchange_plan_session(x);
     /* The lane reads the row while others may change the session. */
-    struct str toolsets = arena_dup(x->mem, x->session->toolsets);
-    gather_ops(c);
-    c->row.toolsets = c->patch.toolsets = toolsets;
-    session_touch(x->session);
-    c->job.ops = c->ops;
-    c->job.done = on_stored;
+    c->patch = (struct session_row){.id = x->session->id,
+                                    .toolsets = arena_dup(x->mem, x->session->toolsets)};
+    plan->patches = &c->patch;
+    plan->fields = FIELD_TOOLSETS;
+    c->job = (struct write_job){
+        .ops = c->ops, .n = session_plan_ops(plan, x->mem, c->ops), .done = on_stored};
     if (lane_write(x->sv->lanes, &c->job))
         return STEP_WAIT;
     undo(c);
@@ -354,51 +300,26 @@ static enum step_result begin(struct exchange *x, size_t at, bool enables, size_
 static enum step_result check_stored(struct toolset_change *c)
 {
     struct exchange *x = c->x;
+    struct transport *bound = x->session_plan.binds;
+    static struct log_quiet quiet;
 
-    for (size_t i = 0; c->job.ok && i < c->job.n; i++) {
-        enum verdict v = c->ops[i].verdict;
-        /* Another call of the session may have made its row meanwhile. */
-        if (v == VERDICT_OK || c->ops[i].kind == OP_SESSION_END ||
-            (v == VERDICT_DUPLICATE && c->ops[i].kind == OP_SESSION_CREATE))
-            continue;
+    switch (session_plan_committed(&x->session_plan, c->ops, c->job.n, c->job.ok)) {
+    case VERDICT_OK:
+        if (bound)
+            hub_linked(x->sv->hub, bound);
+        return STEP_NEXT;
+    case VERDICT_FAILED:
         undo(c);
-        if (v == VERDICT_LIMIT) {
-            session_metric_create_failed(CREATE_OVER_LIMIT);
-            return exchange_over_session_limit(x);
-        }
+        log_warn_quietly(&quiet, "the store refused a write", LZ("why", c->job.err.text));
+        return exchange_refuse(x, 503, -32000,
+                               "the store cannot write right now; try again shortly");
+    case VERDICT_LIMIT:
+        undo(c);
+        return exchange_over_session_limit(x);
+    default:
+        undo(c);
         return exchange_tool_error(x, "Session not found or expired. Call again without "
                                       "session_id to begin a new one.");
-    }
-    if (c->job.ok)
-        return STEP_NEXT;
-    undo(c);
-    if (c->ops[0].kind == OP_SESSION_CREATE)
-        session_metric_create_failed(CREATE_STORE_FAILED);
-    static struct log_quiet quiet;
-    log_warn_quietly(&quiet, "the store refused a write", LZ("why", c->job.err.text));
-    return exchange_refuse(x, 503, -32000, "the store cannot write right now; try again shortly");
-}
-
-static void apply_stored(struct exchange *x)
-{
-    struct session *s = x->session;
-    const struct toolset_change *c = x->toolset_change;
-
-    for (size_t i = 0; i < c->job.n; i++)
-        if (c->ops[i].kind == OP_SESSION_CREATE && c->ops[i].verdict == VERDICT_OK)
-            session_tell_created(&c->row);
-    s->stored = true;
-    if (x->call.promotes_session) {
-        s->provisional = false;
-        s->counted = true;
-        s->expires_ms = c->row.expires_ms;
-    }
-    if (x->call.replaces)
-        session_forget(x->call.replaces);
-    if (x->call.links_transport) {
-        transport_link(x->transport, s);
-        x->transport->link_stored = true;
-        hub_linked(x->sv->hub, x->transport);
     }
 }
 
@@ -424,7 +345,6 @@ static enum step_result finish(struct exchange *x)
     /* What one before took back may have been stored with this. */
     if (!x->session->toolset_writes && !str_eq(x->session->toolsets, c->patch.toolsets))
         session_take_toolsets(x->session, c->patch.toolsets);
-    apply_stored(x);
     profile_tool_note(x, "ok");
     tell_changed(x);
     if (!c->enables)

@@ -16,8 +16,8 @@
 
 #include "audit/audit.h"
 #include "base/random.h"
+#include "session/plan.h"
 #include "session/read_your_writes.h"
-#include "session/session.h"
 #include "session/session_json.h"
 
 struct registry;
@@ -86,7 +86,9 @@ struct registry_call {
     struct fold_wait fold;
     struct read_job read;
     struct write_job write;
-    struct store_op ops[3];
+    struct session_plan plan; /* the change of the session, if this is one */
+    size_t n_plan;            /* its operations in `ops` */
+    struct store_op ops[SESSION_PLAN_OPS + 1];
     void (*next)(struct registry_call *c);
     uint64_t stamp;
     unsigned tries;

@@ -36,6 +36,9 @@ static void on_written(struct write_job *job)
     c->result = meaning_of(job);
     if (c->result == REGISTRY_FAILED)
         c->err = job->err;
+    if (c->n_plan)
+        (void)session_plan_committed(&c->plan, job->ops, c->n_plan, c->result != REGISTRY_FAILED);
+    c->n_plan = 0;
     c->next(c);
 }
 
@@ -65,6 +68,15 @@ static void begin(struct registry_call *c, struct store_op op,
     op.who = c->who;
     c->ops[0] = op;
     registry_write(c, 1, written);
+}
+
+/* Writes c->plan. */
+static void begin_plan(struct registry_call *c, void (*written)(struct registry_call *c))
+{
+    c->plan.who = c->who;
+    c->plan.home = c->home->config.sessions;
+    c->n_plan = session_plan_ops(&c->plan, c->mem, c->ops);
+    registry_write(c, c->n_plan, written);
 }
 
 /* Is the context that a session is to have one of the tenant's? */
@@ -131,15 +143,11 @@ static void created(struct registry_call *c)
 {
     const struct session_row *row = &c->change;
 
-    if (c->result == REGISTRY_LIMIT || c->result == REGISTRY_FAILED)
-        session_metric_create_failed(c->result == REGISTRY_LIMIT ? CREATE_OVER_LIMIT
-                                                                 : CREATE_STORE_FAILED);
     if (c->result == REGISTRY_OK) {
         registry_touch(c, row, false);
         registry_remember(c, row);
         c->found = *row;
         c->row = &c->found;
-        session_tell_created(row);
         count_tenant(c);
         return;
     }
@@ -148,10 +156,8 @@ static void created(struct registry_call *c)
 
 static void create_now(struct registry_call *c)
 {
-    begin(c,
-          (struct store_op){
-              .kind = OP_SESSION_CREATE, .session = &c->change, .max_counted = c->max_counted},
-          created);
+    c->plan = (struct session_plan){.creates = &c->change, .max_counted = c->max_counted};
+    begin_plan(c, created);
 }
 
 void registry_create(struct registry *r, struct registry_call *c, const struct session_row *row,
@@ -169,9 +175,8 @@ static void patch_now(struct registry_call *c)
 {
     c->change.id = c->row->id;
     c->change.version = c->version;
-    begin(c,
-          (struct store_op){.kind = OP_SESSION_PATCH, .session = &c->change, .fields = c->fields},
-          change_done);
+    c->plan = (struct session_plan){.patches = &c->change, .fields = c->fields};
+    begin_plan(c, change_done);
 }
 
 static void patch_found(struct registry_call *c)
@@ -197,13 +202,8 @@ static void ended(struct registry_call *c)
     const struct session_row *row = c->row;
 
     registry_touch(c, row, false);
-    if (c->result == REGISTRY_OK) {
-        sessions_ended(r->config.sessions, row->tenant, row->id);
-        if (r->config.on_ended)
-            r->config.on_ended(r->config.arg, arena_printf(c->mem, "s:%.*s", STR_ARG(row->id)));
-        session_tell_ended(row->id, row->tenant, SESSION_TERMINATED, c->change.termination_reason,
-                           c->change.terminated_ms - row->created_ms);
-    }
+    if (c->result == REGISTRY_OK && r->config.on_ended)
+        r->config.on_ended(r->config.arg, arena_printf(c->mem, "s:%.*s", STR_ARG(row->id)));
     c->done(c);
 }
 
@@ -211,7 +211,10 @@ static void end_found(struct registry_call *c)
 {
     registry_hold_row(c);
     c->change.id = c->row->id;
-    begin(c, (struct store_op){.kind = OP_SESSION_END, .session = &c->change}, ended);
+    c->change.tenant = c->row->tenant;
+    c->change.created_ms = c->row->created_ms;
+    c->plan = (struct session_plan){.ends = &c->change};
+    begin_plan(c, ended);
 }
 
 void registry_end(struct registry *r, struct registry_call *c, struct str reason)
