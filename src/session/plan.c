@@ -28,10 +28,8 @@ static struct store_op create_session(const struct session_plan *p, struct arena
     /* The lane reads the row while other requests may change the session. */
     row->toolsets = arena_dup(mem, row->toolsets);
     row->connection_metadata = p->connection;
-    return (struct store_op){.kind = OP_SESSION_CREATE,
-                             .who = p->who,
-                             .session = row,
-                             .max_counted = p->max_counted};
+    return (struct store_op){
+        .kind = OP_SESSION_CREATE, .who = p->who, .session = row, .max_counted = p->max_counted};
 }
 
 static struct store_op promote_session(const struct session_plan *p, struct arena *mem)
@@ -40,10 +38,8 @@ static struct store_op promote_session(const struct session_plan *p, struct aren
 
     row->id = p->session->id;
     row->expires_ms = p->session->last_used_ms + p->life_ms;
-    return (struct store_op){.kind = OP_SESSION_PROMOTE,
-                             .who = p->who,
-                             .session = row,
-                             .max_counted = p->max_counted};
+    return (struct store_op){
+        .kind = OP_SESSION_PROMOTE, .who = p->who, .session = row, .max_counted = p->max_counted};
 }
 
 static struct store_op bind_transport(const struct session_plan *p, struct arena *mem)
@@ -80,8 +76,7 @@ size_t session_plan_ops(const struct session_plan *p, struct arena *mem, struct 
     if (p->binds)
         ops[n++] = bind_transport(p, mem);
     if (p->ends)
-        ops[n++] =
-            (struct store_op){.kind = OP_SESSION_END, .who = p->who, .session = p->ends};
+        ops[n++] = (struct store_op){.kind = OP_SESSION_END, .who = p->who, .session = p->ends};
     return n;
 }
 

@@ -16,19 +16,20 @@ struct session_plan {
 
     /* A session that memory holds, borrowed.  Its row is created if it has none yet. */
     struct session *session;
-    bool promotes;            /* a provisional or uncounted session becomes durable and counted */
-    struct session *replaces; /* ends because its idle gap has passed; this reference is the plan's */
-    struct transport *binds;  /* belongs to `session` from now on; borrowed */
-    struct str connection;    /* JSON for the row that is created; absent: not known */
-    int64_t life_ms;          /* of a promoted session, after its last use */
+    bool promotes; /* a provisional or uncounted session becomes durable and counted */
+    struct session
+        *replaces; /* ends because its idle gap has passed; this reference is the plan's */
+    struct transport *binds; /* belongs to `session` from now on; borrowed */
+    struct str connection;   /* JSON for the row that is created; absent: not known */
+    int64_t life_ms;         /* of a promoted session, after its last use */
 
     /* A session known by its row alone; the rows are the caller's until it is committed. */
     const struct session_row *creates;
     const struct session_row *patches; /* the columns that `fields` names */
     unsigned fields;                   /* enum session_field */
-    const struct session_row *ends;    /* id, status, reason, terminated_ms; tenant and created_ms are
+    const struct session_row *ends; /* id, status, reason, terminated_ms; tenant and created_ms are
                                         * those of the session */
-    struct sessions *home;             /* with `ends` */
+    struct sessions *home;          /* with `ends` */
 
     int64_t max_counted; /* counted sessions that the tenant may have; < 0 for no limit */
 };
