@@ -15,7 +15,7 @@
 #include "audit/audit.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "cli/datadir.h"
+#include "config/datadir.h"
 #include "exchange/pipe.h"
 #include "exchange/sse2024.h"
 #include "health/health.h"

@@ -5,7 +5,7 @@
 
 #include "audit/audit.h"
 #include "audit/chain.h"
-#include "cli/datadir.h"
+#include "config/datadir.h"
 #include "crypto/hash.h"
 #include "crypto/key_file.h"
 #include "delivery/delivery.h"

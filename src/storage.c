@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/log_quiet.h"
 #include "base/random.h"
-#include "cli/datadir.h"
+#include "config/datadir.h"
 #include "crypto/hash.h"
 #include "store/claim.h"
 

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
-#include "cli/datadir.h"
+#include "config/datadir.h"
 #include "config/config.h"
 #include "json/write.h"
 #include "store/schema.h"

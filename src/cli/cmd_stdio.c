@@ -18,7 +18,7 @@
 #include "base/random.h"
 #include "cli/cli.h"
 #include "cli/control.h"
-#include "cli/datadir.h"
+#include "config/datadir.h"
 #include "cli/relay.h"
 #include "cli/relay_talk.h"
 #include "crypto/hash.h"

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "cli/datadir.h"
+#include "config/datadir.h"
 #include "http/client.h"
 #include "http/codec.h"
 #include "io/address.h"

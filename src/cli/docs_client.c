@@ -2,7 +2,7 @@
 /* Requests and answers of the REST operations on documents. */
 #include "cli/docs_client.h"
 
-#include "cli/datadir.h"
+#include "config/datadir.h"
 #include "config/config.h"
 #include "http/codec.h"
 #include "json/write.h"

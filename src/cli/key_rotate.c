@@ -5,7 +5,7 @@
 #include "cli/key_rotate.h"
 
 #include "base/random.h"
-#include "cli/datadir.h"
+#include "config/datadir.h"
 #include "config/config.h"
 #include "crypto/hash.h"
 #include "crypto/key_file.h"

@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/control.h"
-#include "cli/datadir.h"
+#include "config/datadir.h"
 #include "store/database.h"
 
 /* Which data directory a command speaks for, and whether a Holdfast runs there. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The data directory: one owner at a time, kept by a lock that dies with its process. */
-#ifndef HOLDFAST_CLI_DATADIR_H
-#define HOLDFAST_CLI_DATADIR_H
+#ifndef HOLDFAST_CONFIG_DATADIR_H
+#define HOLDFAST_CONFIG_DATADIR_H
 
 #include "base/arena.h"
 #include "base/error.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One owner per data directory: a second process, forked here, meets the lock of the first. */
-#include "cli/datadir.h"
+#include "config/datadir.h"
 #include "test.h"
 
 #include <fcntl.h>

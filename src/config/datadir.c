@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ownership is an flock on DATA/lock: it goes with the process however that ends, so there is no
  * stale lock to clean up.  The pid inside is only for messages. */
-#include "cli/datadir.h"
+#include "config/datadir.h"
 
 #include "crypto/key_file.h"
 
