@@ -12,7 +12,7 @@
 #include "exchange/pipe.h"
 #include "exchange/sse2024.h"
 #include "pins/pins.h"
-#include "rest/front.h"
+#include "front/front.h"
 #include "servers/sample.h"
 #include "servers/session.h"
 #include "session/remote_changes.h"

@@ -4,7 +4,7 @@
 #include "audit/redact.h"
 #include "cli/cli.h"
 #include "config/config.h"
-#include "rest/openapi.h"
+#include "api/openapi.h"
 
 struct row {
     const char *name, *help;

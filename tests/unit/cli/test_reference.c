@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pages in docs/generated/ are what the tables print today; tools/gen-docs prints them anew. */
 #include "cli/cli.h"
-#include "rest/openapi.h"
+#include "api/openapi.h"
 #include "test.h"
 
 #include <stdio.h>

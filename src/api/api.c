@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a REST call, up to its operation and after it.  What is refused here is refused alike
+ * everywhere: who may, which body, which key. */
+#include "api/api.h"
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/utf8.h"
+#include "crypto/hash.h"
+#include "identity/identity.h"
+#include "api/cors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PREFIX "/api/v1"
+#define ONCE_MS (INT64_C(24) * 3600 * 1000)
+#define REQUEST_ID_MAX 128
+
+static struct http_route *routes;
+
+struct api_found {
+    const struct http_route *route; /* NULL: `status` says why */
+    struct route_match match;
+    int status;
+    struct str allow;
+};
+
+void api_start(void)
+{
+    if (routes)
+        return;
+    routes = xcalloc(api_n_operations, sizeof(*routes));
+    for (size_t i = 0; i < api_n_operations; i++)
+        routes[i] = (struct http_route){.method = api_operations[i].method,
+                                        .pattern = api_operations[i].pattern,
+                                        .summary = api_operations[i].summary,
+                                        .flags = (unsigned)i,
+                                        .has_head = strcmp(api_operations[i].method, "GET") == 0};
+    router_prepare(routes, api_n_operations);
+}
+
+bool api_is_path(struct str path)
+{
+    return path.n >= 5 && memcmp(path.p, "/api/", 5) == 0;
+}
+
+struct api_found *api_find(struct http_request *r)
+{
+    struct api_found *f = arena_new_of(r->mem, struct api_found);
+
+    f->status = 404;
+    f->route = router_find(routes, api_n_operations, r, &f->match, &f->status, &f->allow);
+    return f;
+}
+
+/* A client's own id is kept when it can stand in a header and a log line. */
+static struct str request_id(struct http_request *r)
+{
+    static uint64_t begin, count;
+    struct str own = http_header_get(r->head, STR("x-request-id"));
+    char text[32];
+
+    if (own.n && own.n <= REQUEST_ID_MAX) {
+        size_t i = 0;
+        while (i < own.n && own.p[i] > ' ' && own.p[i] < 0x7f && own.p[i] != '"' &&
+               own.p[i] != '\\')
+            i++;
+        if (i == own.n)
+            return own;
+    }
+    if (!begin)
+        begin = random_u64();
+    uint64_t id = begin + count++ * UINT64_C(0x9e3779b97f4a7c15);
+    int n = snprintf(text, sizeof(text), "req_%016llx", (unsigned long long)id);
+    return arena_dup(r->mem, str_n(text, (size_t)n));
+}
+
+/* Answers. */
+
+static struct str lines_of(struct arena *mem, struct str request_id, struct str headers)
+{
+    static const struct str name = {"X-Request-Id: ", 14},
+                            fixed = {"\r\nCache-Control: no-store\r\n", 27};
+    size_t n = name.n + request_id.n + fixed.n + headers.n;
+    char *text = arena_alloc(mem, n), *at = text;
+    const struct str parts[] = {name, request_id, fixed, headers};
+
+    for (size_t i = 0; i < countof(parts); i++) {
+        if (parts[i].n)
+            memcpy(at, parts[i].p, parts[i].n);
+        at += parts[i].n;
+    }
+    return str_n(text, n);
+}
+
+static void let_go(struct api_call *c)
+{
+    if (c->is_busy)
+        registry_drop_key(c->sv->registry, c->busy_key);
+    c->is_busy = false;
+    c->sv->exchanges--;
+    config_unref(c->config);
+}
+
+static void answer(struct api_call *c, int status, const char *type, struct str headers,
+                   struct str body)
+{
+    struct http_request *r = c->http;
+    struct str lines = lines_of(c->mem, c->request_id, headers);
+
+    quota_spend(&c->use, body.n);
+    quota_release(&c->use);
+    let_go(c);
+    http_reply(r, status, type, lines, body);
+}
+
+void api_reply(struct api_call *c, int status, struct str headers, struct str body)
+{
+    answer(c, status, "application/json", headers, body);
+}
+
+void api_problem(struct api_call *c, enum err_code code, const char *error, const char *detail,
+                 struct str headers)
+{
+    answer(c, error_info(code)->http_status, "application/problem+json", headers,
+           problem_body(c->mem, code, error, detail, c->request_id));
+}
+
+void api_prepare(struct api_call *c, int status, struct str headers, struct str body)
+{
+    c->once.status = status;
+    c->once.headers = headers.p ? headers : STR("");
+    c->once.body = body;
+    if (c->is_once)
+        c->reg.once = &c->once;
+}
+
+void api_reply_prepared(struct api_call *c, struct str more_headers)
+{
+    struct str headers = c->once.headers;
+    if (more_headers.n)
+        headers = arena_printf(c->mem, "%.*s%.*s", STR_ARG(headers), STR_ARG(more_headers));
+    api_reply(c, c->once.status, headers, c->once.body);
+}
+
+/* Idempotency-Key. */
+
+static void begin(struct api_call *c);
+
+static void digest_request(const struct api_call *c, uint8_t ret[SHA256_BYTES])
+{
+    const struct http_request *r = c->http;
+    const struct str parts[] = {r->head->method, STR("\0"), r->head->target, STR("\0"), r->body};
+    sha256_parts(parts, countof(parts), ret);
+}
+
+static void on_stored_answer(struct registry_call *reg)
+{
+    struct api_call *c = api_of(reg);
+    const struct idempotency_row *stored = reg->stored_answer;
+
+    if (reg->result != REGISTRY_OK) {
+        api_refuse_result(c);
+    } else if (!stored) {
+        begin(c);
+    } else if (memcmp(stored->request_sha, c->once.request_sha, sizeof(stored->request_sha)) != 0) {
+        api_refuse(c, ERR_IDEMPOTENCY_MISMATCH,
+                   "this Idempotency-Key came with another request before; use a new one");
+    } else {
+        api_reply(
+            c, stored->status,
+            arena_printf(c->mem, "%.*sIdempotency-Replayed: true\r\n", STR_ARG(stored->headers)),
+            stored->body);
+    }
+}
+
+static void ask_stored_answer(struct api_call *c)
+{
+    c->reg =
+        (struct registry_call){.who = &c->who, .mem = c->mem, .done = on_stored_answer, .user = c};
+    registry_stored_answer(c->sv->registry, &c->reg, c->once.key);
+}
+
+static bool take_key(struct api_call *c, struct str key)
+{
+    c->busy_key = arena_printf(c->mem, "%.*s%c%.*s%c%.*s", STR_ARG(c->who.tenant), 0,
+                               STR_ARG(c->who.owner), 0, STR_ARG(key));
+    c->is_busy = registry_take_key(c->sv->registry, c->busy_key);
+    return c->is_busy;
+}
+
+static void begin_once(struct api_call *c, struct str key)
+{
+    int64_t now = clock_life_ms();
+
+    if (!key.n || key.n > 255 || http_header_count(c->http->head, STR("idempotency-key")) > 1) {
+        api_refuse(c, ERR_BAD_INPUT, "send one Idempotency-Key of 1 to 255 characters");
+        return;
+    }
+    if (!take_key(c, key)) {
+        c->reg.result = REGISTRY_ONCE;
+        api_refuse_result(c);
+        return;
+    }
+    c->is_once = true;
+    c->once = (struct idempotency_row){
+        .tenant = c->who.tenant,
+        .owner = c->who.owner,
+        .key = key,
+        .created_ms = now,
+        .expires_ms = now + ONCE_MS,
+    };
+    digest_request(c, c->once.request_sha);
+    ask_stored_answer(c);
+}
+
+/* The body. */
+
+static bool type_is(struct str type, const char *want)
+{
+    struct str rest = type, media = str_trim(str_split(&rest, ';'));
+
+    if (!str_ieq(media, str_of(want)))
+        return false;
+    rest = rest.p ? str_trim(rest) : STR("");
+    return rest.n == 0 || str_ieq(rest, STR("charset=utf-8")) ||
+           str_ieq(rest, STR("charset=\"utf-8\""));
+}
+
+static bool read_body(struct api_call *c)
+{
+    const struct api_body *want = c->op->body;
+    struct str type = http_header_get(c->http->head, STR("content-type"));
+    struct js_fault fault;
+    struct error err;
+
+    if (!want || (!c->http->body.n && want->is_optional))
+        return true;
+    if (http_header_count(c->http->head, STR("content-type")) != 1 ||
+        !(type_is(type, "application/json") || (want->type && type_is(type, want->type)))) {
+        api_refuse(c, ERR_MEDIA_TYPE, "send Content-Type: application/json");
+        return false;
+    }
+    if (js_parse(c->http->body, &js_limits_request, c->mem, &c->doc, &fault))
+        return true;
+    js_bind_parse_fault(STR_NONE, &fault, ERR_PARSE, &err);
+    api_refuse(c, fault.duplicate || fault.limit ? ERR_BAD_INPUT : ERR_PARSE, "%s", err.text);
+    return false;
+}
+
+static void begin(struct api_call *c)
+{
+    if (read_body(c))
+        c->op->run(c);
+}
+
+/* Who may. */
+
+static bool may(const struct api_call *c)
+{
+    return c->op->access != API_WRITE || c->who.role != ROLE_AUDITOR;
+}
+
+/* false: its tenant or key has used up what it may, and was told. */
+static bool is_within_quota(struct api_call *c)
+{
+    struct quota_refusal refusal;
+
+    if (likely(!quota_applies(c->config, &c->who)) ||
+        quota_take(c->sv->quotas, &c->who, QUOTA_REQUEST, c->http->body.n, &c->use, &refusal))
+        return true;
+    quota_refused(c->sv->quotas, &refusal);
+    api_problem(c, ERR_QUOTA, refusal.err.text, refusal.err.text, quota_lines(&refusal, c->mem));
+    return false;
+}
+
+static bool takes_query(const struct api_operation *op, struct str name)
+{
+    for (const struct api_param *p = op->params; p && p->name; p++)
+        if (strcmp(p->in, "query") == 0 && str_eq(name, str_of(p->name)))
+            return true;
+    return false;
+}
+
+/* A parameter that is not read would silently give another answer than the one asked for. */
+static bool has_known_query(struct api_call *c)
+{
+    struct str query = c->http->head->query;
+
+    while (query.p) {
+        struct str pair = str_split(&query, '&'), name = str_split(&pair, '=');
+        if (!name.n || takes_query(c->op, name))
+            continue;
+        struct str known = STR("");
+        for (const struct api_param *p = c->op->params; p && p->name; p++)
+            if (strcmp(p->in, "query") == 0)
+                known =
+                    arena_printf(c->mem, "%.*s%s%s", STR_ARG(known), known.n ? ", " : "", p->name);
+        api_refuse(c, ERR_BAD_INPUT, "there is no query parameter \"%.*s\" here; %s%.*s",
+                   STR_ARG(str_cut(name, 64)), known.n ? "take one of: " : "this path takes none",
+                   STR_ARG(known));
+        return false;
+    }
+    return true;
+}
+
+static void on_identified(void *arg, struct http_request *r, const struct principal *who,
+                          const struct identify *q)
+{
+    struct api_call *c = r->user;
+    struct str key = http_header_get(r->head, STR("idempotency-key"));
+
+    (void)arg;
+    r->user = NULL;
+    if (!who && q->err.code == ERR_UNAUTHENTICATED) {
+        api_problem(c, ERR_TENANT_NOT_FOUND, "tenant not found", q->err.text,
+                    identity_challenge(c->config, r, q->had_credential));
+        return;
+    }
+    if (!who && q->err.code == ERR_LIMIT) {
+        api_problem(c, ERR_LIMIT, q->err.text, q->err.text, STR("Retry-After: 1\r\n"));
+        return;
+    }
+    if (!who) {
+        api_refuse(c, q->err.code, "%s", q->err.text);
+        return;
+    }
+    c->who = *who;
+    c->who.tenant_wide = who->role == ROLE_ADMIN || who->role == ROLE_AUDITOR;
+    if (!is_within_quota(c))
+        return;
+    if (c->op->is_sessions && !api_has_sessions(c))
+        api_refuse(c, ERR_NOT_FOUND, "sessions are switched off for this tenant");
+    else if (!may(c))
+        api_problem(c, ERR_DENIED, "access denied",
+                    "The role auditor reads and changes nothing; use another key.", STR_NONE);
+    else if (unlikely(c->http->head->query.p != NULL) && !has_known_query(c))
+        return;
+    else if (c->op->is_once && key.p)
+        begin_once(c, key);
+    else
+        begin(c);
+}
+
+static void refuse_path(struct services *sv, struct http_request *r, const struct api_found *f)
+{
+    struct str id = request_id(r), headers = STR_NONE, lines;
+    enum err_code code = f->status == 405   ? ERR_BAD_METHOD
+                         : f->status == 400 ? ERR_BAD_INPUT
+                                            : ERR_NOT_FOUND;
+    const char *text = f->status == 405 ? "this path does not take that method; see Allow"
+                       : f->status == 400
+                           ? "this path cannot be read; send it without encoded slashes and dots"
+                           : "there is no such path; the operations are in /api/v1/openapi.json";
+
+    if (f->status == 405 && cors_is_preflight(sv->config, r, f->allow, &lines)) {
+        http_reply(r, 204, NULL, lines, STR(""));
+        return;
+    }
+    if (f->status == 405)
+        headers = arena_printf(r->mem, "Allow: %.*s\r\n", STR_ARG(f->allow));
+    http_reply(r, error_info(code)->http_status, "application/problem+json",
+               lines_of(r->mem, id, headers), problem_body(r->mem, code, text, text, id));
+}
+
+struct str api_word_refusal(struct http_request *r, int status, const char *reason)
+{
+    static const struct {
+        int status;
+        enum err_code code;
+    } table[] = {
+        {400, ERR_BAD_INPUT}, {403, ERR_DENIED},     {408, ERR_TOO_SLOW},
+        {413, ERR_TOO_LARGE}, {415, ERR_MEDIA_TYPE}, {503, ERR_UNAVAILABLE},
+    };
+    struct str id = request_id(r);
+    size_t i = 0;
+
+    while (i < countof(table) && table[i].status != status)
+        i++;
+    if (i == countof(table)) /* of trailers that are too long; a sentence without quotes */
+        return arena_printf(r->mem, "{\"error\":\"%s\"}", reason);
+    r->refusal_type = "application/problem+json";
+    r->extra = lines_of(r->mem, id, r->extra);
+    return problem_body(r->mem, table[i].code, reason, reason, id);
+}
+
+void api_handle(struct services *sv, struct http_request *r, struct api_found *f)
+{
+    if (!f->route) {
+        refuse_path(sv, r, f);
+        return;
+    }
+    struct api_call *c = arena_new_of(r->mem, struct api_call);
+    c->sv = sv;
+    c->http = r;
+    c->op = &api_operations[f->route->flags];
+    c->match = f->match;
+    c->mem = r->mem;
+    c->config = config_ref(sv->config);
+    c->request_id = request_id(r);
+    sv->exchanges++;
+    if (c->op->access == API_OPEN) {
+        begin(c);
+        return;
+    }
+    r->user = c;
+    identify_request(sv->identity, c->config, r, STR_NONE, on_identified, sv);
+}
+
+/* Reading. */
+
+bool api_bind(struct api_call *c, const struct js_node *object, const struct api_body *body,
+              void *dest, void *user,
+              void (*seen)(const struct js_binding *b, const struct js_field *field,
+                           const struct js_node *key))
+{
+    struct js_binding b = {
+        .doc = &c->doc,
+        .mem = c->mem,
+        .code = ERR_BAD_INPUT,
+        .unknown_ok = body->unknown_ok,
+        .null_is_absent = !body->takes_null,
+        .seen = seen,
+        .user = user,
+    };
+    struct error err;
+
+    if (js_bind(&b, object, body->fields, dest, &err))
+        return true;
+    api_refuse(c, err.code, "%s", err.text);
+    return false;
+}
+
+struct str api_in_path(struct api_call *c, struct str name)
+{
+    char *text = arena_alloc(c->mem, 3 * name.n);
+    return str_n(text, http_percent_encode(name, text));
+}
+
+bool api_query(struct api_call *c, const char *name, struct str *ret)
+{
+    struct str query = c->http->head->query.p ? c->http->head->query : STR("");
+    unsigned count = 0;
+    struct str value = http_query_get(query, str_of(name), &count);
+
+    *ret = STR_NONE;
+    if (count == 0)
+        return true;
+    char *text = arena_alloc(c->mem, value.n + 1);
+    int n = count == 1 ? http_percent_decode(value, text, false) : -1;
+    if (n < 0 || !utf8_is_valid(str_n(text, (size_t)n))) {
+        api_refuse(c, ERR_BAD_INPUT, "?%s= cannot be read; give it once, as percent-encoded UTF-8",
+                   name);
+        return false;
+    }
+    *ret = str_n(text, (size_t)n);
+    return true;
+}
+
+bool api_query_number(struct api_call *c, const char *name, int64_t min, int64_t max,
+                      int64_t if_absent, int64_t *ret)
+{
+    struct str text;
+    uint64_t number;
+
+    if (!api_query(c, name, &text))
+        return false;
+    if (!text.p) {
+        *ret = if_absent;
+        return true;
+    }
+    if (!str_to_u64(text, (uint64_t)max, &number) || (int64_t)number < min) {
+        api_refuse(c, ERR_BAD_INPUT, "?%s= is a whole number from %lld to %lld", name,
+                   (long long)min, (long long)max);
+        return false;
+    }
+    *ret = (int64_t)number;
+    return true;
+}
+
+void api_session(struct api_call *c, void (*done)(struct registry_call *reg))
+{
+    const struct idempotency_row *once = c->reg.once;
+    c->reg = (struct registry_call){
+        .who = &c->who,
+        .mem = c->mem,
+        .name = c->match.n ? c->match.params[0] : STR_NONE,
+        .idle_ms = api_idle_ms(c),
+        .once = once,
+        .done = done,
+        .user = c,
+    };
+}
+
+/* The tenant's settings. */
+
+int64_t api_max_sessions(const struct api_call *c)
+{
+    return config_max_sessions(c->config, c->who.tenant);
+}
+
+int64_t api_default_ttl_ms(const struct api_call *c)
+{
+    return config_default_ttl_ms(c->config, c->who.tenant);
+}
+
+int64_t api_idle_ms(const struct api_call *c)
+{
+    return config_idle_ms(c->config, c->who.tenant);
+}
+
+bool api_has_sessions(const struct api_call *c)
+{
+    return config_has_sessions(c->config, c->who.tenant);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* REST under /api/v1: one table of operations (api_table.c) from which requests are routed and the
+ * OpenAPI document is made.
+ *
+ *   front.c → api_find (route) → api_handle: identify → may they? → Idempotency-Key → body → the
+ *   operation's own function → api_reply or api_refuse, once
+ *
+ * An api_call lives in its request's arena; a client that goes away changes nothing: what was begun
+ * is carried through, and the answer is dropped by the HTTP server. */
+#ifndef HOLDFAST_API_API_H
+#define HOLDFAST_API_API_H
+
+#include "exchange/exchange.h"
+#include "http/router.h"
+#include "json/bind.h"
+#include "session/registry.h"
+
+struct api_call;
+
+/* The table, for routing and for the OpenAPI document. */
+
+/* What a value looks like in JSON, where a js_field's kind does not tell (js_field.data). */
+struct api_kind {
+    const char *type;    /* "string", "object", "integer"; NULL: anything */
+    const char *format;  /* "uuid", "date-time" …; or NULL */
+    const char *pattern; /* or NULL */
+    bool is_secret;      /* never comes back */
+    bool is_nullable;
+    bool is_duration;             /* seconds, or a text; the row's bounds are milliseconds */
+    bool is_read_only;            /* refused when sent */
+    const char *const *names;     /* enum; NULL-terminated, or NULL */
+    const struct api_body *items; /* of an array: what is in it, once at least */
+    int64_t max_items;
+};
+/* A path, query or header parameter. */
+struct api_param {
+    const char *name; /* NULL ends a list */
+    const char *in;   /* "path", "query", "header" */
+    const char *type; /* "string", "integer", "boolean" */
+    bool is_required;
+    int64_t min, max; /* numbers; lengths of strings; max 0: unbounded */
+    const char *default_text;
+    const char *const *names; /* enum, or NULL */
+    const char *help;
+    const char *example; /* JSON; or NULL */
+    bool has_slashes;    /* of a path: they stand as they are */
+};
+/* A request's body.  Members are bound by `fields` (min and max of strings are lengths in
+ * characters). */
+struct api_body {
+    const char *name;              /* of its schema; NULL: no body is read */
+    const struct js_field *fields; /* NULL: any JSON object */
+    bool is_optional;
+    bool unknown_ok;  /* members not listed are passed over; else refused */
+    bool takes_null;  /* null clears a member */
+    bool or_array;    /* or an array of them, up to AUDIT_REPORTED_MAX */
+    const char *type; /* media type besides application/json; or NULL */
+};
+/* A member of an answer. */
+struct api_member {
+    const char *name; /* NULL ends a list */
+    const char *type; /* "string", "integer", "number", "boolean", "object", "array", NULL: any */
+    const char *ref;  /* a schema: of the member, or of an array's items; or NULL */
+    bool is_required;
+    const char *format;       /* of an array without ref: the type of its items, if not strings */
+    const char *const *names; /* enum; NULL-terminated */
+    const char *help;
+};
+struct api_schema {
+    const char *name;
+    const struct api_member *members; /* NULL: any object */
+    const char *help;
+};
+struct api_answer {
+    int status;         /* 0 ends a list */
+    const char *schema; /* NULL: no body */
+    const char *help;
+};
+enum api_access {
+    API_READ,  /* every role; admin and auditor see the whole tenant */
+    API_WRITE, /* every role but auditor */
+    API_OPEN,  /* nobody is asked who they are */
+};
+struct api_operation {
+    const char *method, *pattern, *id; /* "POST", "/api/v1/sessions", "createSession" */
+    enum api_access access;
+    bool is_once;     /* takes an Idempotency-Key */
+    bool is_review;   /* for people, and keys with the scope `review` */
+    bool is_sessions; /* gone where the tenant's sessions are switched off */
+    void (*run)(struct api_call *c);
+    const char *summary;
+    const struct api_param *params;
+    const struct api_body *body;
+    /* Besides those every operation has (api_common_answers). */
+    const struct api_answer *answers;
+};
+extern const struct api_operation api_operations[];
+extern const size_t api_n_operations;
+extern const struct api_schema api_schemas[]; /* of answers; name NULL ends it */
+/* Answers that any operation may give. */
+extern const struct api_answer api_common_answers[];
+
+/* One call. */
+struct api_call {
+    struct services *sv;
+    struct http_request *http;
+    const struct api_operation *op;
+    struct route_match match;
+    struct arena *mem;     /* the request's */
+    struct config *config; /* counted */
+    struct principal who;
+    struct quota_use use; /* what its tenant and key are counted for */
+    struct str request_id;
+    struct js_doc doc; /* the body; doc.n == 0: there was none */
+    struct registry_call reg;
+    struct idempotency_row once; /* what is kept of the answer */
+    bool is_once;                /* … because the request has a key */
+    bool is_busy;                /* its key is in flight */
+    struct str busy_key;
+    void *args; /* the operation's own */
+};
+
+/* What a request under /api is: found by the gate, served by the handler. */
+bool api_is_path(struct str path);
+struct api_found;
+struct api_found *api_find(struct http_request *r);
+/* What the HTTP server and the gate refuse, as a problem too. */
+struct str api_word_refusal(struct http_request *r, int status, const char *reason);
+void api_handle(struct services *sv, struct http_request *r, struct api_found *found);
+
+/* Answers; the call is gone afterwards. */
+void api_reply(struct api_call *c, int status, struct str headers, struct str body);
+/* problem.c: what went wrong, with the status of its code; `text` is the sentence shown. */
+void api_refuse(struct api_call *c, enum err_code code, const char *fmt, ...) printf_like(3, 4);
+/* The same with header lines; `error` is the short text of the `error` member. */
+void api_problem(struct api_call *c, enum err_code code, const char *error, const char *detail,
+                 struct str headers);
+/* The body of a problem, in mem. */
+struct str problem_body(struct arena *mem, enum err_code code, const char *error,
+                        const char *detail, struct str request_id);
+/* By what the registry says, for every result but OK. */
+void api_refuse_result(struct api_call *c);
+
+/* The answer of a call that changes something, made before the change is, so that it can be kept
+ * in the same commit; sent by api_reply_prepared() once that is done. */
+void api_prepare(struct api_call *c, int status, struct str headers, struct str body);
+void api_reply_prepared(struct api_call *c, struct str more_headers);
+
+/* Reading a request. */
+/* Binds the body; false: refused already. */
+must_check bool api_bind(struct api_call *c, const struct js_node *object,
+                         const struct api_body *body, void *dest, void *user,
+                         void (*seen)(const struct js_binding *b, const struct js_field *field,
+                                      const struct js_node *key));
+/* A session's name as it stands in a path. */
+struct str api_in_path(struct api_call *c, struct str name);
+/* ?name=, decoded; absent when it is not there.  false: refused already. */
+must_check bool api_query(struct api_call *c, const char *name, struct str *ret);
+must_check bool api_query_number(struct api_call *c, const char *name, int64_t min, int64_t max,
+                                 int64_t if_absent, int64_t *ret);
+/* The registry call for the session in the path (param 0). */
+void api_session(struct api_call *c, void (*done)(struct registry_call *reg));
+static inline struct api_call *api_of(struct registry_call *reg)
+{
+    return reg->user;
+}
+
+/* The tenant's settings. */
+int64_t api_max_sessions(const struct api_call *c);
+int64_t api_default_ttl_ms(const struct api_call *c);
+int64_t api_idle_ms(const struct api_call *c);
+bool api_has_sessions(const struct api_call *c);
+
+/* sessions.c */
+void api_create_session(struct api_call *c);
+void api_list_sessions(struct api_call *c);
+void api_list_active_sessions(struct api_call *c);
+void api_get_session(struct api_call *c);
+void api_get_session_by_id(struct api_call *c);
+void api_patch_session(struct api_call *c);
+void api_end_session(struct api_call *c);
+void api_session_metrics(struct api_call *c);
+/* session_verbs.c */
+void api_use_session(struct api_call *c);
+void api_validate_session(struct api_call *c);
+void api_refresh_session(struct api_call *c);
+void api_edge_auth(struct api_call *c);
+/* executions.c */
+void api_record(struct api_call *c);
+void api_record_alias(struct api_call *c);
+void api_list_executions(struct api_call *c);
+/* docs_list.c */
+void api_list_documents(struct api_call *c);
+void api_list_suggestions(struct api_call *c);
+/* docs_files.c */
+void api_get_document(struct api_call *c);
+void api_put_document(struct api_call *c);
+/* docs_history.c */
+void api_list_revisions(struct api_call *c);
+void api_get_revision(struct api_call *c);
+void api_restore_document(struct api_call *c);
+/* docs_move.c */
+void api_move_document(struct api_call *c);
+/* docs_apply.c */
+void api_apply_suggestions(struct api_call *c);
+/* logins.c */
+void api_login(struct api_call *c);
+void api_refresh_login(struct api_call *c);
+void api_logout(struct api_call *c);
+void api_list_logins(struct api_call *c);
+void api_end_login(struct api_call *c);
+void api_end_logins(struct api_call *c);
+/* openapi.c */
+void api_get_openapi(struct api_call *c);
+/* context.c */
+void api_get_context(struct api_call *c);
+void api_put_context(struct api_call *c);
+void api_patch_context(struct api_call *c);
+void api_get_context_alias(struct api_call *c);
+void api_put_context_alias(struct api_call *c);
+void api_patch_context_alias(struct api_call *c);
+
+/* Made before a listener opens. */
+void api_start(void);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What requests carry: one table of members for each body, read by the binder and shown in the
+ * OpenAPI document. */
+#ifndef HOLDFAST_API_BODIES_H
+#define HOLDFAST_API_BODIES_H
+
+#include "docs/decide.h"
+#include "api/api.h"
+
+#define SESSION_ID_MAX 255
+
+/* Of a create and a PATCH. */
+struct session_body {
+    struct str session_id, edge_mcp_id;
+    struct str client_name, client_type, client_version;
+    struct str core_session_id, context_id;
+    struct str metadata;         /* a JSON object */
+    struct str passthrough_auth; /* JSON, checked; absent: none, or to be taken away */
+    struct str auth_services;    /* … and for whom: a JSON array */
+    bool initialized;
+    int64_t ttl_ms; /* 0: none was given */
+};
+struct refresh_body {
+    int64_t ttl_ms;
+};
+struct record_body {
+    struct str session_id; /* POST /executions alone */
+    struct reported_execution execution;
+};
+struct edge_auth_body {
+    struct str edge_mcp_id;
+};
+struct login_body {
+    struct str tenant, username, password, device_name;
+};
+struct refresh_login_body {
+    struct str refresh_token;
+};
+struct context_alias_body {
+    struct str context, append; /* JSON */
+};
+
+/* A document's text; going back to a revision; a new path; a decision about suggestions. */
+struct document_body {
+    struct str content, reason, author;
+};
+struct restore_body {
+    int64_t revision;
+    struct str reason, author;
+};
+struct move_body {
+    struct str new_path, reason, author;
+};
+struct apply_body {
+    struct str path, text, reason, author;
+    enum decide_action action;
+    struct decide_item *items;
+    size_t n_items;
+};
+
+extern const struct api_body body_session, body_session_patch, body_refresh, body_record,
+    body_record_alias, body_edge_auth, body_context, body_context_patch, body_context_put_alias,
+    body_context_patch_alias, body_login, body_refresh_login, body_document, body_restore,
+    body_move, body_apply, body_decide_item;
+
+/* A js_bind_read: between min and max characters, without NUL; its data is an api_kind. */
+bool body_read_text(const struct js_binding *b, const struct js_field *f,
+                    const struct js_node *value, void *place, struct error *err);
+/* The columns that a member of a PATCH writes (enum session_field); 0: none. */
+unsigned body_patch_column(const struct js_field *field);
+/* claude-code, ide, agent or cli; also by the names of editors. */
+must_check bool client_type_parse(struct str text, struct str *ret, struct error *err);
+/* May a client name its session so?  Visible ASCII without / ? # %, at most 255, not reserved. */
+bool session_id_is_fit(struct str id);
+bool text_is_uuid(struct str text);
+struct str uuid_lower(struct str text, struct arena *mem); /* as rows have it */
+
+#endif

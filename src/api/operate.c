@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /healthz, /readyz, /metrics.  Gauges that mirror somebody's state are filled at each scrape, so
+ * the request path does not keep them; those of the store are waited for, but not for long.  What
+ * is told of tenants is told to who runs them all; an admin or auditor of another tenant than
+ * `default` hears of its own alone, and members hear nothing. */
+#include "api/plain.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/metric.h"
+#include "docs/docs.h"
+#include "json/write.h"
+#include "session/session_gauges.h"
+#include "store/database.h"
+
+static struct metric *in_flight, *links, *resident, *upstream_up, *degraded, *requests, *failures,
+    *queues, *stall, *log_lost, *batches;
+
+void operate_start(struct services *sv unused_arg)
+{
+    in_flight =
+        metric_register(METRIC_GAUGE, "holdfast_calls_in_flight", "Calls under way.", "", 1);
+    links = metric_register(METRIC_GAUGE, "holdfast_upstream_links",
+                            "Live children and remote sessions.", "", 1);
+    resident = metric_register(METRIC_GAUGE, "holdfast_sessions_resident",
+                               "Sessions and transports held in memory.", "", 1);
+    upstream_up = metric_register(METRIC_GAUGE, "holdfast_upstream_up",
+                                  "1 up, 0 down, -1 not used yet.", "server", 256);
+    degraded = metric_register(METRIC_GAUGE, "holdfast_upstream_degraded",
+                               "1 for a server that answers, but not always.", "server", 256);
+    requests = metric_register(METRIC_COUNTER, "holdfast_upstream_requests_total",
+                               "Requests to a server, over all starts.", "server", 256);
+    failures = metric_register(METRIC_COUNTER, "holdfast_upstream_failures_total",
+                               "Starts and requests that failed, over all starts.", "server", 256);
+    queues = metric_register(METRIC_GAUGE, "holdfast_lane_queue", "Jobs waiting for a store lane.",
+                             "lane", 4);
+    stall = metric_register(METRIC_GAUGE, "holdfast_loop_stall_microseconds",
+                            "Longest turn of the loop since the last scrape.", "", 1);
+    log_lost =
+        metric_register(METRIC_GAUGE, "holdfast_log_lines_dropped", "Log lines dropped.", "", 1);
+    batches = metric_register(METRIC_GAUGE, "holdfast_store_writes",
+                              "Batches, ops and failures of the write lane.", "what", 4);
+}
+
+static void set(struct metric *m, const char *label, int64_t value)
+{
+    struct str labels[] = {str_of(label)};
+    metric_set(metric_cell(m, labels, label ? 1 : 0), value);
+}
+
+static void set_upstream(void *arg unused_arg, struct upstream *u)
+{
+    struct str labels[] = {upstream_name(u)};
+    struct upstream_health h = upstream_health(u);
+
+    metric_set(metric_cell(upstream_up, labels, 1), h.state == HEALTH_DOWN      ? 0
+                                                    : h.state == HEALTH_UNKNOWN ? -1
+                                                                                : 1);
+    metric_set(metric_cell(degraded, labels, 1), h.state == HEALTH_DEGRADED);
+    metric_set(metric_cell(requests, labels, 1), h.calls);
+    metric_set(metric_cell(failures, labels, 1), h.failures);
+}
+
+static void fill(struct services *sv)
+{
+    struct lane_stats lanes;
+    lanes_stats(sv->lanes, &lanes);
+    set(in_flight, NULL, calls_in_flight(sv->calls));
+    set(links, NULL, upstreams_links(sv->upstreams));
+    set(resident, NULL, sessions_resident(sv->sessions));
+    set(queues, "write", (int64_t)lanes.write_queue);
+    set(queues, "lookup", (int64_t)lanes.lookup_queue);
+    set(queues, "query", (int64_t)lanes.query_queue);
+    set(batches, "batches", (int64_t)lanes.batches);
+    set(batches, "ops", (int64_t)lanes.ops);
+    set(batches, "failures", (int64_t)lanes.failures);
+    set(stall, NULL, loop_take_stall_us(sv->loop));
+    set(log_lost, NULL, (int64_t)log_dropped());
+    upstreams_each(sv->upstreams, set_upstream, NULL);
+}
+
+/* A scrape that waits for the store's part. */
+struct scrape {
+    struct gauges_wait wait;
+    struct services *sv;
+    struct http_request *http;
+};
+
+static void show_metrics(struct services *sv, struct http_request *r)
+{
+    struct buf out;
+
+    fill(sv);
+    buf_init(&out, 16u * 1024 * 1024);
+    if (str_eq(r->who->tenant, STR("default")))
+        metric_write(&out);
+    else
+        metric_write_of(&out, STR("tenant_id"), r->who->tenant);
+    http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", STR_NONE, buf_str(&out));
+    buf_release(&out);
+}
+
+static void on_gauges(struct gauges_wait *w)
+{
+    struct scrape *scrape = container_of(w, struct scrape, wait);
+    show_metrics(scrape->sv, scrape->http);
+}
+
+static void on_scrape_gone(struct http_request *r)
+{
+    struct scrape *scrape = r->user;
+    gauges_wait_cancel(&scrape->wait);
+    http_request_done(r);
+}
+
+void operate_metrics(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+{
+    struct services *sv = arg;
+    struct scrape *scrape;
+
+    if (!sv->config->metrics) {
+        plain_refuse(r, 404, STR_NONE, "metrics are switched off; set \"metrics\": true");
+        return;
+    }
+    if (r->who->role != ROLE_ADMIN && r->who->role != ROLE_AUDITOR) {
+        plain_refuse(r, 403, STR_NONE,
+                     "metrics are for the roles admin and auditor; make a key with --role auditor");
+        return;
+    }
+    scrape = arena_new_of(r->mem, struct scrape);
+    *scrape = (struct scrape){.wait = {.done = on_gauges}, .sv = sv, .http = r};
+    if (session_gauges_refresh(sv->gauges, sv->config, &scrape->wait)) {
+        show_metrics(sv, r);
+        return;
+    }
+    r->user = scrape;
+    r->on_abort = on_scrape_gone;
+}
+
+void operate_healthz(void *arg unused_arg, struct http_request *r,
+                   const struct route_match *m unused_arg)
+{
+    http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ok\"}\n"));
+}
+
+/* `reason` is shown only where callers need not say who they are. */
+static void refuse_unready(struct services *sv, struct http_request *r, struct str status,
+                           const char *reason)
+{
+    struct js_writer w;
+    struct buf out;
+    buf_init(&out, 64 * 1024);
+    js_begin(&w, &out);
+    js_object(&w);
+    js_kv_string(&w, "status", status);
+    if (!sv->config->auth_required)
+        js_kv_string(&w, "reason", str_of(reason));
+    js_object_end(&w);
+    buf_addc(&out, '\n');
+    http_reply(r, 503, "application/json", STR_NONE, buf_str(&out));
+    buf_release(&out);
+}
+
+/* Anybody may ask: where the database is, and as whom it is used, stands in the log alone. */
+static void refuse_unhealthy(struct services *sv, struct http_request *r)
+{
+    struct error why;
+    lanes_why(sv->lanes, &why);
+    refuse_unready(sv, r, STR("the database cannot be written; see the log of Holdfast"), why.text);
+}
+
+struct telling {
+    struct js_writer w;
+    int64_t in_state[HEALTH_DOWN + 1];
+    int64_t folders_in_state[DOCS_UNAVAILABLE + 1];
+};
+
+static void tell_server(void *arg, struct upstream *u)
+{
+    struct telling *t = arg;
+    struct upstream_health h = upstream_health(u);
+
+    js_key(&t->w, upstream_name(u));
+    js_object(&t->w);
+    js_kv_string(&t->w, "state", str_of(health_state_name(h.state)));
+    if (h.reason[0])
+        js_kv_string(&t->w, "reason", str_of(h.reason));
+    js_object_end(&t->w);
+}
+
+static void count_server(void *arg, struct upstream *u)
+{
+    ((struct telling *)arg)->in_state[upstream_health(u).state]++;
+}
+
+static void tell_folder(void *arg, const struct docs_folder_state *s)
+{
+    static const char *const reasons[] = {
+        [DOCS_LOST] = "the folder that Holdfast opened is no longer at its path; put it back, or "
+                      "correct the path in the configuration",
+        [DOCS_UNAVAILABLE] = "the folder could not be opened; see the log, then reload",
+    };
+    struct telling *t = arg;
+    char at[CLOCK_TEXT];
+
+    js_key(&t->w, s->name);
+    js_object(&t->w);
+    js_kv_string(&t->w, "state", str_of(docs_state_name(s->state)));
+    if (s->state != DOCS_SERVED)
+        js_kv_string(&t->w, "reason", str_of(reasons[s->state]));
+    if (s->replaced_ms) {
+        clock_format(s->replaced_ms, at);
+        js_kv_string(&t->w, "replaced_at", str_of(at));
+    }
+    js_object_end(&t->w);
+}
+
+static void count_folder(void *arg, const struct docs_folder_state *s)
+{
+    ((struct telling *)arg)->folders_in_state[s->state]++;
+}
+
+/* A folder that is lost does not make the node unready: its servers and its other folders work, and
+ * a balancer would take every node that shares the disk out at once. */
+static void tell_folders(struct services *sv, struct telling *t)
+{
+    bool by_name = !sv->config->auth_required;
+
+    if (!sv->docs || !sv->config->n_folders)
+        return;
+    js_key(&t->w, STR("folders"));
+    js_object(&t->w);
+    docs_each_state(sv->docs, sv->config, by_name ? tell_folder : count_folder, t);
+    for (int s = 0; !by_name && s <= DOCS_UNAVAILABLE; s++)
+        js_kv_int(&t->w, docs_state_name(s), t->folders_in_state[s]);
+    js_object_end(&t->w);
+}
+
+static void tell_warning(struct services *sv, struct js_writer *w)
+{
+    struct metric *wal = metric_register(METRIC_GAUGE, SQ_WAL_METRIC, SQ_WAL_HELP, "", 1);
+    int64_t bound = fault_hits("readyz.wal_bound") ? 1 : SQ_WAL_BOUND;
+    if (!sv->config->auth_required && metric_value(metric_cell(wal, NULL, 0)) >= bound)
+        js_kv_string(w, "warning",
+                     STR("the WAL of the database grows, because a reader keeps a transaction "
+                         "open; end programs that read holdfast.db"));
+}
+
+/* Whoever asks hears that we are ready, and how servers do: by name where nobody needs to say who
+ * they are.  What went wrong is for `holdfast servers`. */
+static void say_ready(struct services *sv, struct http_request *r)
+{
+    struct telling t = {.in_state = {0}};
+    struct buf out;
+
+    buf_init(&out, 1024 * 1024);
+    js_begin(&t.w, &out);
+    js_object(&t.w);
+    js_kv_string(&t.w, "status", STR("ready"));
+    tell_warning(sv, &t.w);
+    js_key(&t.w, STR("servers"));
+    js_object(&t.w);
+    if (!sv->config->auth_required)
+        upstreams_each(sv->upstreams, tell_server, &t);
+    else
+        upstreams_each(sv->upstreams, count_server, &t);
+    for (int s = 0; sv->config->auth_required && s <= HEALTH_DOWN; s++)
+        js_kv_int(&t.w, health_state_name(s), t.in_state[s]);
+    js_object_end(&t.w);
+    tell_folders(sv, &t);
+    js_object_end(&t.w);
+    buf_addc(&out, '\n');
+    http_reply(r, 200, "application/json", STR_NONE, buf_str(&out));
+    buf_release(&out);
+}
+
+void operate_readyz(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+{
+    struct services *sv = arg;
+    if (sv->draining)
+        http_reply(r, 503, "application/json", STR_NONE, STR("{\"status\":\"stopping\"}\n"));
+    else if (!lanes_healthy(sv->lanes))
+        refuse_unhealthy(sv, r);
+    else if (!upstreams_can_start(sv->upstreams))
+        refuse_unready(sv, r, STR("servers run by command cannot be started; see the log"),
+                       "the keeper process ended and has no successor yet; if this goes on, "
+                       "restart Holdfast");
+    else
+        say_ready(sv, r);
+}

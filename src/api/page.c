@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages of a list: how many rows go on one, and how it says where the next begins. */
+#include "api/page.h"
+
+#include "api/cursor.h"
+
+size_t page_cut(const struct registry_call *reg, int64_t limit, bool *ret_more)
+{
+    size_t most = (size_t)limit;
+    *ret_more = reg->limit > (unsigned)limit ? reg->n > most : reg->n == most;
+    return reg->n < most ? reg->n : most;
+}
+
+struct str page_end(const struct page_place *p, struct js_writer *w, size_t count, struct str last,
+                    struct arena *mem)
+{
+    struct str link = STR_NONE;
+
+    js_kv_int(w, "count", (int64_t)count);
+    js_key(w, STR("next_cursor"));
+    if (last.p) {
+        struct str next = cursor_make(p->who, p->about, last, mem);
+        js_string(w, next);
+        link = arena_printf(mem, "Link: <%.*s&cursor=%.*s>; rel=\"next\"\r\n", STR_ARG(p->url),
+                            STR_ARG(next));
+    } else {
+        js_null(w);
+    }
+    js_object_end(w);
+    return link;
+}
+
+bool page_refuse_cursor(struct api_call *c)
+{
+    api_refuse(c, ERR_BAD_CURSOR, "this cursor is not of this list; use next_cursor as it came");
+    return false;
+}
