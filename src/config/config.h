@@ -272,10 +272,11 @@ bool config_shows_tool(const struct server_config *s, struct str tool);
 int64_t config_default_ttl_ms(const struct config *c, struct str tenant);
 int64_t config_idle_ms(const struct config *c, struct str tenant);
 bool config_has_sessions(const struct config *c, struct str tenant);
-/* The value with its placeholders filled by what was told.  false: a placeholder without a default
- * has nothing, and *ret_missing is its key; what is in `out` then is of no use. */
-must_check bool config_pair_fill(const struct config_pair *pair, const struct config_pair *told,
-                                 size_t n, struct buf *out, struct str *ret_missing);
+/* The value with its placeholders filled by the context values.  false: a placeholder without a
+ * default has nothing, and *ret_missing is its key; what is in `out` then is of no use. */
+must_check bool config_pair_fill(const struct config_pair *pair,
+                                 const struct config_pair *context_values, size_t n,
+                                 struct buf *out, struct str *ret_missing);
 /* May this stand in a header? */
 bool config_is_header_value(struct str value);
 /* Effective configuration as JSON, secrets masked (headers, env values whose name looks secret). */

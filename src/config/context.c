@@ -121,22 +121,23 @@ bool option_read_context_keys(const struct js_binding *b, const struct js_field 
                                    f->name);
 }
 
-static const struct config_pair *find(const struct config_pair *told, size_t n, struct str key)
+static const struct config_pair *find(const struct config_pair *context_values, size_t n,
+                                      struct str key)
 {
     for (size_t i = 0; i < n; i++)
-        if (str_eq(told[i].name, key))
-            return &told[i];
+        if (str_eq(context_values[i].name, key))
+            return &context_values[i];
     return NULL;
 }
 
-bool config_pair_fill(const struct config_pair *pair, const struct config_pair *told, size_t n,
-                      struct buf *out, struct str *ret_missing)
+bool config_pair_fill(const struct config_pair *pair, const struct config_pair *context_values,
+                      size_t n, struct buf *out, struct str *ret_missing)
 {
     size_t at = 0;
 
     for (size_t i = 0; i < pair->n_placeholders; i++) {
         const struct context_placeholder *placeholder = &pair->placeholders[i];
-        const struct config_pair *value = find(told, n, placeholder->key);
+        const struct config_pair *value = find(context_values, n, placeholder->key);
         if (!value && !placeholder->fallback.p) {
             *ret_missing = placeholder->key;
             return false;

@@ -32,20 +32,20 @@ static void done(void)
     config = NULL;
 }
 
-static struct str fill(const struct config_pair *pair, const struct config_pair *told, size_t n)
+static struct str fill(const struct config_pair *pair, const struct config_pair *values, size_t n)
 {
     static struct buf out;
     struct str missing = STR_NONE;
 
     buf_release(&out);
     buf_init(&out, SIZE_MAX);
-    return config_pair_fill(pair, told, n, &out, &missing) ? buf_str(&out) : missing;
+    return config_pair_fill(pair, values, n, &out, &missing) ? buf_str(&out) : missing;
 }
 
-TEST(test_context__placeholders_are_filled_with_what_was_told)
+TEST(test_context__placeholders_are_filled_with_context_values)
 {
-    static const struct config_pair told[] = {{.name = {"region", 6}, .value = {"eu", 2}},
-                                              {.name = {"empty", 5}, .value = {"", 0}}};
+    static const struct config_pair values[] = {{.name = {"region", 6}, .value = {"eu", 2}},
+                                                {.name = {"empty", 5}, .value = {"", 0}}};
     static const struct {
         const char *written, *filled;
     } cases[] = {
@@ -64,7 +64,7 @@ TEST(test_context__placeholders_are_filled_with_what_was_told)
     for (size_t i = 0; i < countof(cases); i++) {
         if (!parse_env(cases[i].written))
             fail_msg("%s: %s", cases[i].written, err.text);
-        assert_str(fill(&config->servers[0].env[0], told, countof(told)), cases[i].filled);
+        assert_str(fill(&config->servers[0].env[0], values, countof(values)), cases[i].filled);
     }
     done();
 }
