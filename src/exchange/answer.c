@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is answered here (lists and handshakes have lists.c): ping, levels, cancellation, a client's
- * answers and notifications, the standalone stream, the end of a transport.  None of these starts a
- * child. */
+/* Requests that Holdfast answers itself, except lists and handshakes (lists.c): ping, log levels,
+ * cancellation, a client's answers and notifications, the standalone stream, the end of a
+ * transport.  None of them starts a child. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
@@ -12,7 +12,7 @@
 #include "exchange/profile_tools.h"
 #include "json/write.h"
 
-#define MAX_INITIALIZE (8 * 1024) /* kept with every transport, in memory too */
+#define MAX_INITIALIZE (8 * 1024) /* bytes, stored with every transport, in memory too */
 
 static enum step_result answer_ping(struct exchange *x)
 {
@@ -20,7 +20,7 @@ static enum step_result answer_ping(struct exchange *x)
     return exchange_end_result(x);
 }
 
-/* A request that still waits for what it is to become a call with. */
+/* Marks a request whose call has not begun yet. */
 static void cancel_before_call(const struct exchange *x, struct str id)
 {
     list_each(&x->sv->before_call, n)
@@ -64,7 +64,7 @@ static enum step_result answer_level(struct exchange *x)
     return answer_ping(x);
 }
 
-/* A client's notification for the servers its session uses. */
+/* Passes a client's notification on to the servers of its session. */
 static void relay(struct exchange *x)
 {
     struct session *s = x->transport ? x->transport->session : NULL;
@@ -110,7 +110,8 @@ struct transport_change *exchange_change(struct exchange *x)
     return x->change;
 }
 
-/* Commits x->change, or the session that is made with it too; NEXT when it is durable. */
+/* Commits x->change, and at initialize the session that begins with it.  NEXT when it is
+ * durable. */
 static enum step_result store_first(struct exchange *x)
 {
     struct transport_change *c = x->change;
@@ -137,8 +138,9 @@ static enum step_result store_first(struct exchange *x)
     return exchange_fail(x, &err);
 }
 
-/* What is stored, and servers of that era are opened with: all of it.  Of params that are longer
- * than that only what the protocol needs, without icons, descriptions and members unknown to us. */
+/* The params that are stored, and sent to servers of the legacy era: all of them up to
+ * MAX_INITIALIZE bytes.  Longer params are cut to the members that the protocol needs, without
+ * icons, descriptions and unknown members. */
 static struct str kept_params(struct exchange *x, const struct js_node *params)
 {
     const struct js_doc *doc = &x->msg.doc;
@@ -174,7 +176,8 @@ static struct str kept_params(struct exchange *x, const struct js_node *params)
     return kept;
 }
 
-/* The transport's row is committed before its id is given out, so the id holds after any crash. */
+/* The transport's row is committed before its id is given out, so the id stays valid after a
+ * crash. */
 static enum step_result answer_initialize(struct exchange *x)
 {
     const struct js_node *params = x->msg.params;

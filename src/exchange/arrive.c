@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an exchange begins: what is known of a message on its arrival, whichever outlet it came
- * through (an HTTP request, an item of a batch, a line of a pipe, a stream of 2024), and what is
- * assumed until more is known.  From here on steps.c drives it. */
+/* The beginning of an exchange: copies the arrival of any outlet (an HTTP request, an item of a
+ * batch, a line of a pipe, a stream of 2024) and sets the defaults of the other members.  Then
+ * steps.c drives the exchange. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"

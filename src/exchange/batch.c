@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch is an exchange that waits for others.  Its own steps find out who calls on which
- * transport; then each item becomes an exchange of its own, with its own memory, audit row and
- * fate, whose outlet is a place in the batch's reply.
+/* A batch is an exchange that waits for others.  Its own steps find the caller and the transport.
+ * Then each item becomes an exchange with its own memory, audit row and outcome.  The outlet of an
+ * item writes into the batch's reply.
  *
  *   POST [a, b, c] ── the batch ──┬── a ──> replies[0]
  *                                 ├── b ──> replies[1]      all there: [0, 1, 2] as one array
  *                                 └── c ──> replies[2]
  *
- * When an item has to say something before its result, the whole answer becomes an event stream:
- * what is ready goes out at once, one event for each reply, and the rest as it comes.  The items'
- * bytes are the batch's, which lives longer than they do. */
+ * When an item sends a message before its result, the whole answer becomes an event stream.
+ * Replies that are ready go out at once, one event each, and the others as they come.  The bytes of
+ * the items belong to the batch, which outlives them. */
 #include "exchange/batch.h"
 
 #define MAX_HELD (32u * 1024 * 1024)
 
 struct batch_item {
     struct batch *batch;
-    struct exchange *x; /* NULL before its start and after its end */
+    struct exchange *x; /* NULL before it starts and after it ends */
     struct arena *mem;
-    struct buf reply; /* empty: none yet, none wanted, or sent already */
+    struct buf reply; /* empty: not ready, not wanted, or already sent */
 };
 
 struct batch {
@@ -33,7 +33,7 @@ static enum step_result refuse(struct exchange *x, const char *text)
     return exchange_refuse(x, 400, -32600, "%s", text);
 }
 
-/* Only what one exchange for each item could not find out. */
+/* Refuses items that their own exchange could not recognise as wrong. */
 static const char *refusal_of(const struct js_doc *d, const struct js_node *item)
 {
     const struct js_node *meta = js_get(d, js_get(d, item, STR("params")), STR("_meta"));
@@ -80,7 +80,7 @@ static bool item_send(struct exchange *x, struct str json, enum outlet_weight we
     return sent;
 }
 
-/* The first reply is held whatever its size. */
+/* The first reply is held at any size. */
 static void hold(struct batch *b, struct exchange *x)
 {
     if (b->held && b->held + x->out.n > MAX_HELD) {
@@ -107,7 +107,7 @@ static void item_finish(struct exchange *x)
     }
     item->x = NULL;
     item->mem = NULL;
-    arena_free(mem); /* and with it x */
+    arena_free(mem); /* frees x too */
     b->left--;
     if (b->left == 0)
         exchange_resume(b->x);
@@ -182,7 +182,7 @@ static enum step_result start_all(struct exchange *x)
     return STEP_WAIT;
 }
 
-/* What a stream has not carried yet is its last event; it may be nothing. */
+/* On a stream, the replies not sent yet become its last event, which may be empty. */
 static enum step_result gather(struct exchange *x)
 {
     struct batch *b = x->batch;

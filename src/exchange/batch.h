@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: a JSON array of messages, which protocol version 2025-03-26 had and no other has. */
+/* Batches: a JSON array of messages.  Only protocol version 2025-03-26 has them. */
 #ifndef HOLDFAST_EXCHANGE_BATCH_H
 #define HOLDFAST_EXCHANGE_BATCH_H
 
@@ -7,12 +7,12 @@
 
 #define BATCH_MAX_ITEMS 32
 
-/* The call step of an exchange whose body is an array: starts an exchange for each item and waits
- * for all of them. */
+/* The call step of an exchange with an array as its body: starts an exchange for each item and
+ * waits for all of them. */
 enum step_result exchange_answer_batch(struct exchange *x);
-/* The exchange is one item of a batch. */
+/* True when the exchange is an item of a batch. */
 bool batch_is_item(const struct exchange *x);
-/* The client of the batch went away, and so did that of every item. */
+/* The client of the batch, and so of every item, disconnected. */
 void batch_gone(struct batch *b);
 
 #endif

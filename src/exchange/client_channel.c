@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pipes and event streams of 2024 have in common: each message is an exchange with memory of
- * its own, whose outlet is the channel.
+/* The common part of pipes and event streams of 2024: each message is an exchange with its own
+ * memory, and its outlet is the channel.
  *
- * Nothing here knows an era.  Legacy messages belong to the transport that `initialize` made last;
- * all others, and those before any handshake, to the session of the channel, unless they name
- * another. */
+ * This file does not look at eras.  A legacy message belongs to the transport that the last
+ * `initialize` made.  Any other message, and one before the handshake, belongs to the channel's
+ * session unless it names another session. */
 #include "exchange/client_channel.h"
 
 #include <stdlib.h>
@@ -14,10 +14,10 @@
 struct client_message {
     struct list node;
     struct client_channel *channel;
-    struct arena *mem; /* this message is in it */
+    struct arena *mem; /* holds this struct too */
     struct exchange *x;
     size_t size;
-    bool cancelled; /* nobody waits for its answer */
+    bool cancelled; /* the client does not wait for the answer */
     bool listens;
 };
 
@@ -63,7 +63,7 @@ static void channel_finish(struct exchange *x)
         c->initializing = NULL;
     if (c->starting == m)
         c->starting = NULL;
-    arena_free(m->mem); /* and with it m and x */
+    arena_free(m->mem); /* frees m and x too */
     c->on_done(c);
 }
 
@@ -136,7 +136,7 @@ static void channel_cancel(struct exchange *x, struct str id)
         quit(m, exchange_cancel_reason(x));
         return;
     }
-    if (x->transport) { /* an item of a batch */
+    if (x->transport) { /* the request may be an item of a batch */
         struct call *call = calls_find(c->sv->calls, x->transport, id, x->mem);
         if (call)
             call_cancel(call, exchange_cancel_reason(x));
@@ -173,7 +173,7 @@ static const struct http_head *copy_head(const struct http_head *head, struct ar
 void client_channel_take(struct client_channel *c, struct str body, const struct http_head *head)
 {
     struct arena *mem = arena_new(MESSAGE_MEMORY);
-    if (head) /* its credential is copied too */
+    if (head) /* the copied headers hold a credential */
         arena_wipe_later(mem);
     struct client_message *m = arena_new_of(mem, struct client_message);
 
@@ -223,7 +223,7 @@ void client_channel_end_listening(struct client_channel *c)
         if (m->x && m->x->listen)
             exchange_listen_gone(m->x);
         else if (m->x && m->listens)
-            m->x->unwanted = true; /* it has yet to begin */
+            m->x->unwanted = true; /* not begun yet */
     }
 }
 

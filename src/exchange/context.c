@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client tells its session on a profile with "context" (session/profile_context.h): read
- * from every request that carries it, fixed by the one that makes the session, sealed before the
- * session's row is written, and held against what later ones carry.  A legacy client's session is
- * made at initialize, where it has something to tell. */
+/* The context values that a client gives its session on a profile with "context"
+ * (session/profile_context.h).  They are read from every request that carries them.  The request
+ * that creates the session fixes them; they are sealed before the session's row is written.  Later
+ * requests are refused if their values differ.  A legacy client that sends values gets its session
+ * at initialize. */
 #include "exchange/exchange.h"
 
 #include "session/profile_context.h"
@@ -53,7 +54,8 @@ static void on_sealed(struct keyring_job *j)
     exchange_resume(s->x);
 }
 
-/* Whoever else begins the same session just now seals it too: the first one's is stored. */
+/* Requests that begin the same session at the same time each seal the values; the first seal is
+ * stored. */
 static enum step_result seal_context(struct exchange *x)
 {
     struct context_seal *s = x->context_seal;
@@ -78,7 +80,7 @@ static enum step_result seal_context(struct exchange *x)
         return STEP_NEXT;
     }
     if (!x->session->context->sealed.p)
-        session_forget(x->session); /* the next request begins another */
+        session_forget(x->session); /* the next request begins a new session */
     return exchange_fail(x, &s->job.err);
 }
 
@@ -90,7 +92,8 @@ static enum step_result refuse_other(struct exchange *x)
                            "another client id or name where the request gives one");
 }
 
-/* Begun by a request that was refused, and used by nobody since: it has yet to begin. */
+/* A refused request created the session and no other request has used it since: it counts as
+ * new. */
 static bool has_yet_to_begin(const struct exchange *x, const struct session *s)
 {
     unsigned ours = 1 + (x->transport && x->transport->session == s);
@@ -116,7 +119,7 @@ enum step_result exchange_fix_context(struct exchange *x)
     return seal_context(x);
 }
 
-/* A placeholder that nothing fills; NULL: there is none. */
+/* A placeholder without a value; NULL: none. */
 static const struct context_placeholder *find_empty(const struct config_pair *pairs, size_t n,
                                                     struct str keys)
 {
@@ -151,7 +154,7 @@ enum step_result exchange_check_context(struct exchange *x)
         STR_ARG(c->name), STR_ARG(empty->key), STR_ARG(empty->key));
 }
 
-/* The session's rows come before the transport's, which names it. */
+/* The session's rows go before the transport's, which refers to the session. */
 void exchange_store_session(struct exchange *x)
 {
     struct store_op *ops = arena_zalloc(x->mem, (SESSION_PLAN_OPS + 1) * sizeof(*ops));

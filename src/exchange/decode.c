@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message step: era is decided from the body and cross-checked with headers (protocol.md 2.1),
- * then a modern request climbs the ladder (2.2); the first failure answers. */
+/* The message step.  The body decides the era, and the headers are checked against it (protocol.md
+ * 2.1).  A modern request then goes through a ladder of checks (2.2); the first failure is the
+ * answer. */
 #include "exchange/batch.h"
 #include "exchange/exchange.h"
 
@@ -35,7 +36,7 @@ static bool is_client_info(const struct exchange *x, const struct js_node *v)
            js_type_is(js_get(d, v, STR("version")), JS_STRING);
 }
 
-/* Rung 2: the envelope itself. */
+/* Rung 2: the _meta envelope. */
 static enum step_result check_envelope(struct exchange *x)
 {
     const struct js_node *info = claim(x, MCP_KEY_CLIENT_INFO);
@@ -162,7 +163,7 @@ static enum step_result decode_notification(struct exchange *x)
     return STEP_NEXT;
 }
 
-/* The modern era has neither streams of their own nor sessions to end. */
+/* The modern era has no standalone streams and no sessions to end. */
 static enum step_result refuse_verb(struct exchange *x)
 {
     x->headers = STR("Allow: POST\r\n");
@@ -171,7 +172,7 @@ static enum step_result refuse_verb(struct exchange *x)
                            "stream");
 }
 
-/* What names the thing it is about: params.name, or params.uri. */
+/* Reads the name of the target: params.name, or params.uri. */
 static enum step_result check_subject(struct exchange *x)
 {
     bool by_uri = x->method->target == TARGET_URI;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An exchange: one client request from its bytes to its reply.  It owns the reply and lives in the
- * HTTP request's arena; what it waits for is always one thing.  steps.c drives it. */
+/* An exchange: one client request, from its bytes to its reply.  It owns the reply, lives in the
+ * arena of its arrival (outlet.h) and waits for one thing at a time. steps.c drives it. */
 #ifndef HOLDFAST_EXCHANGE_EXCHANGE_H
 #define HOLDFAST_EXCHANGE_EXCHANGE_H
 
@@ -20,12 +20,12 @@
 #include "upstream/builtin.h"
 #include "upstream/upstream.h"
 
-/* What exchanges work with; one per process, owned by the gateway. */
+/* The services that exchanges use; one per process, owned by the gateway. */
 struct services {
     struct loop *loop;
     struct config *config; /* the current one; an exchange keeps the one it began with */
     struct lanes *lanes;
-    struct str database; /* which, for people */
+    struct str database; /* name of the database in use, for people */
     struct identity *identity;
     struct logins *logins;
     struct quotas *quotas;
@@ -41,39 +41,39 @@ struct services {
     struct undelivered *undelivered;
     struct streams *streams;
     struct hub *hub;
-    struct deadline_class slow_calls; /* after which an answer takes long */
+    struct deadline_class slow_calls; /* timeout after which an answer counts as slow */
     struct pipes *pipes;
     struct sse2024 *sse2024;
-    struct deadline_class quiet; /* after which a stream shows that it is alive */
+    struct deadline_class quiet; /* silence after which a stream sends a keep-alive */
     struct hmac_key *state_key;
-    struct hmac_key *context_key; /* of profile_context.h */
+    struct hmac_key *context_key; /* for profile_context.h */
     bool draining;
-    unsigned exchanges;      /* under way */
-    struct list before_call; /* struct exchange: those whose call has not started */
+    unsigned exchanges;      /* number of exchanges under way */
+    struct list before_call; /* struct exchange: exchanges whose call has not started */
 };
 
 enum step_result {
     STEP_NEXT,  /* go on */
-    STEP_WAIT,  /* exchange_resume() will be called */
-    STEP_REPLY, /* the reply is decided: skip to it */
+    STEP_WAIT,  /* wait for exchange_resume() */
+    STEP_REPLY, /* the reply is decided: skip to the reply step */
     STEP_DONE,  /* finished; the exchange is gone */
 };
 
-/* What must be stored before initialize or DELETE is answered. */
+/* A transport that must be stored or ended before initialize or DELETE is answered. */
 struct transport_change {
     struct exchange *x;
-    struct write_job job; /* under way or done once job.done is set */
+    struct write_job job; /* submitted once job.done is set */
     struct store_op op;
     struct transport_row row;
-    char id[TRANSPORT_ID_LENGTH + 1]; /* empty: one is still to be made */
+    char id[TRANSPORT_ID_LENGTH + 1]; /* empty: the id is not made yet */
 };
 
 struct exchange {
     struct services *sv;
-    struct list before_call; /* in sv, until its call starts */
+    struct list before_call; /* node in sv->before_call, until the call starts */
     const struct outlet *outlet;
     void *outlet_data;            /* owned by the outlet */
-    struct http_request *http;    /* NULL on a pipe */
+    struct http_request *http;    /* NULL on pipes, in batches and on streams of 2024 */
     const struct http_head *head; /* never NULL */
     struct str body;
     struct arena *mem;
@@ -81,34 +81,34 @@ struct exchange {
     unsigned step;
     bool running, resumed;
     bool aborted;  /* the client went away */
-    bool unwanted; /* cancelled before it was a call: it never becomes one */
+    bool unwanted; /* cancelled before its call began: it gets no call */
     int64_t began_us;
     /* message */
-    struct str server; /* from the path; absent: all of them, or those of a profile */
+    struct str server; /* from the path; absent: all servers, or those of a profile */
     struct str profile_name;
-    bool by_proxy;                           /* with a profile: a trusted proxy sent it */
-    bool is_2024;                            /* on an event stream of 2024 */
-    const struct profile_config *profile;    /* in `config`; NULL: the path names none */
-    const struct profile_tool *profile_tool; /* it is for one that the profile has of its own */
-    struct toolset_change *toolset_change;   /* it is being stored (toolsets.c) */
-    struct profile_context *context;         /* what it tells its session; NULL: nothing */
-    struct context_seal *context_seal;       /* … being sealed (context.c) */
-    bool is_run;         /* it was one, and has become a call of the tool that it named */
+    bool by_proxy; /* set only with a profile: a trusted proxy sent the request */
+    bool is_2024;  /* the request came on an event stream of 2024 */
+    const struct profile_config *profile;    /* in `config`; NULL when the path names no profile */
+    const struct profile_tool *profile_tool; /* the profile's own tool that is called; NULL: none */
+    struct toolset_change *toolset_change;   /* a change being stored (toolsets.c); NULL: none */
+    struct profile_context *context;         /* context values in the request; NULL: none */
+    struct context_seal *context_seal;       /* … while they are sealed (context.c) */
+    bool is_run;         /* a call of "run", now turned into a call of the tool it named */
     struct str endpoint; /* "/mcp/files" */
     struct str verb;
-    bool has_message; /* a POST */
+    bool has_message; /* true for a POST */
     struct mcp_message msg;
-    struct str id; /* the client's bytes, for errors too; absent: none could be made out */
+    struct str id; /* the client's bytes, for errors too; absent when no id could be read */
     enum mcp_era era;
-    const struct mcp_version *version; /* what the client speaks */
+    const struct mcp_version *version; /* spoken by the client */
     const struct mcp_method *method;
     /* identify, transport, route, session */
     struct principal who;
-    bool is_known;   /* `who` came with the arrival, or was found out */
-    bool is_asked;   /* … and is being found out */
-    bool is_limited; /* `use` counts */
+    bool is_known;   /* `who` is set, by the arrival or by identify() */
+    bool is_asked;   /* identify() was called */
+    bool is_limited; /* `use` holds a share of the quotas */
     struct quota_use use;
-    struct str key, channel; /* of the arrival, like the next two */
+    struct str key, channel; /* from the arrival, like the next two */
     bool channel_resumes;
     struct str path_key;
     struct transport *transport;
@@ -116,159 +116,171 @@ struct exchange {
     struct upstream *up;
     struct catalog *catalog;
     struct catalog_want want;
-    struct carrier carrier; /* the one being looked up */
-    struct plan plan;       /* on the endpoint of all servers */
+    struct carrier carrier; /* names the session being looked up */
+    struct plan plan;       /* set on an endpoint of several servers */
     bool has_plan;
-    struct str tool;                 /* as its server calls it: a tool, a prompt, a uri */
-    const struct js_node *named;     /* where the client's own name for it stands; NULL: the same */
-    const struct catalog_item *item; /* the tool in `catalog`, from the session step on; or NULL */
+    struct str tool; /* the name its server uses: a tool, a prompt or a uri */
+    /* The client's own name in the message; NULL when it is the same. */
+    const struct js_node *named;
+    const struct catalog_item *item; /* the tool in `catalog`, set by the session step; or NULL */
     const struct builtin
-        *builtin;      /* it is for one of our own servers, from there on too; or NULL */
-    bool injects;      /* this request gets the handle treatment */
-    bool tells_handle; /* its result carries the handle */
-    struct session_plan session_plan; /* what the request changes of `session`; the call's later */
-    int session_named;                /* enum builtin_named: what became of its argument session_id */
-    bool drops_session_id;            /* the argument is ours: the server does not get it */
-    const struct js_node *state_node; /* requestState in params; NULL: none */
-    struct str state_text;            /* … and what the server itself had said */
-    struct str param_headers;         /* Mcp-Param-* lines towards a 2026-07-28 HTTP server */
+        *builtin;      /* the built-in server called, set by the session step; or NULL */
+    bool injects;      /* Holdfast adds the argument session_id to this tool */
+    bool tells_handle; /* the result carries the session's handle */
+    struct session_plan session_plan; /* changes of `session` to be stored; moves to the call */
+    int session_named;     /* enum builtin_named: result of looking up the argument session_id */
+    bool drops_session_id; /* Holdfast added the argument session_id: the server does not get it */
+    const struct js_node *state_node; /* requestState in params; NULL when absent */
+    struct str state_text;            /* … and the server's own part of it */
+    struct str param_headers;         /* Mcp-Param-* lines for a 2026-07-28 HTTP server */
     bool has_call;
-    bool streaming;                            /* the reply has become an event stream */
-    struct stream *stream;                     /* … that can be resumed; NULL: one that cannot */
-    struct http_request_memory request_memory; /* after the stream took over the request */
-    struct deadline slow;  /* the answer takes long; on a plain stream: nothing was said for long */
-    bool handed_over;      /* a stream owns the request now: no reply of ours */
-    struct listen *listen; /* subscriptions/listen */
-    struct session_catalogs *session_catalogs; /* of this session's own children */
+    bool streaming;        /* the reply has become an event stream */
+    struct stream *stream; /* … that can be resumed; NULL: a plain one */
+    /* The request's memory, once the stream has taken over the request. */
+    struct http_request_memory request_memory;
+    /* Fires when the answer is slow; on a plain stream, after a long silence. */
+    struct deadline slow;
+    bool handed_over;      /* a stream owns the request now: the exchange sends no reply */
+    struct listen *listen; /* state of subscriptions/listen */
+    struct session_catalogs *session_catalogs; /* catalogs of this session's own children */
     struct batch *batch;                       /* NULL unless the body is an array */
-    struct undelivered_ask *unsent; /* to keep its result, should its last bytes not be sent */
-    struct undelivered_take *take;  /* an undelivered result is looked for; NULL: none */
+    /* Identifies the call, to store its result if the reply is not sent whole. */
+    struct undelivered_ask *unsent;
+    struct undelivered_take *take; /* a lookup of an undelivered result; NULL: none */
     /* reply */
     int status;
     bool is_error;
-    struct buf out; /* JSON; empty: no body */
+    struct buf out; /* JSON; empty when the reply has no body */
     struct str headers;
-    struct str refusal;              /* why it was refused, should that go on record; absent: not */
-    struct transport_change *change; /* a transport begins or ends; NULL for nearly all */
-    /* From here on exchange_start() writes only what is read before it is set. */
+    struct str refusal; /* why the request was refused, for the audit; absent: not refused */
+    /* Of its transport, at initialize and DELETE; otherwise NULL. */
+    struct transport_change *change;
+    /* exchange_start() does not zero the members below; it sets only those that are read before a
+     * step sets them. */
     struct identify identify;
     struct session_query query;
     struct call call;
 };
 
-void exchange_resume(struct exchange *x); /* what it waited for has happened */
-/* x->change, made by the first who asks. */
+void exchange_resume(struct exchange *x); /* the awaited thing has happened */
+/* x->change, made at the first call. */
 struct transport_change *exchange_change(struct exchange *x);
 
-/* decode.c: bytes to message, era and method; the ladder of refusals. */
+/* decode.c: parses the bytes to message, era and method, or refuses them. */
 enum step_result exchange_decode(struct exchange *x);
-#define REFUSAL_MAX 1024 /* bytes of its reason that go on record */
-/* note.c: what a note about this exchange says, and that of a tools/call refused before it began.
- */
+#define REFUSAL_MAX 1024 /* bytes of a refusal's text that go into the audit */
+/* note.c: the audit note about this exchange, and the note about a tools/call that was refused
+ * before it began. */
 struct exec_what exchange_what(const struct exchange *x);
-/* The credential that the request came with.  Lives as long as the request. */
+/* The credential of the request.  Lives as long as the request. */
 struct own_secrets exchange_secrets(const struct exchange *x);
 void exchange_note_refusal(struct exchange *x);
-/* identify.c: who is calling. */
+/* identify.c: finds the principal. */
 enum step_result exchange_identify(struct exchange *x);
-/* What role and scopes of the caller leave of a call. */
+/* Checks the caller's role and scopes for this call. */
 enum step_result exchange_check_scopes(struct exchange *x);
-enum step_result exchange_check_role(struct exchange *x); /* of its role alone */
-/* Why this client is not served, where every client has to name itself; NULL: it is. */
+enum step_result exchange_check_role(struct exchange *x); /* the role alone */
+/* Why the client is refused when clients must send mcp-client-id; NULL: it is not refused. */
 const char *exchange_client_refusal(bool is_required, const struct http_head *head);
-/* limit.c: what its tenant and its key may use. */
+/* limit.c: the quotas of tenant and key. */
 enum step_result exchange_limit(struct exchange *x);
-/* A message before the result. */
+/* Sends a message before the result, and counts its bytes against the quotas. */
 must_check bool exchange_say(struct exchange *x, struct str json, enum outlet_weight weight);
-/* The limit was found to be reached later on. */
+/* Refuses a request that reached its limit after the limit step. */
 enum step_result exchange_over_quota(struct exchange *x, const char *text, int64_t retry_s,
                                      struct str headers);
 void exchange_count_reply(struct exchange *x);
 /* process_quota.c: the quota on server processes, for upstreams_new(). */
 struct process_quota exchange_process_quota(struct services *sv);
-/* session_select.c: which session a call belongs to. */
+/* session_select.c: finds the session of a call. */
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_select_session(struct exchange *x);
-/* For what is no call: the session of a channel that stays; none elsewhere. */
+/* For requests other than calls: the session of a channel that stays open.  Without such a channel
+ * x->session stays NULL. */
 enum step_result exchange_select_channel_session(struct exchange *x);
-/* For tools that a profile has of its own: one that only looks makes none. */
+/* For a profile's own tools.  With only_looks no session is created. */
 enum step_result exchange_select_profile_session(struct exchange *x, bool only_looks);
-/* x->session_plan, ready to be written: what session_select.c decided, and what its rows need. */
+/* x->session_plan, ready to be written: the decisions of session_select.c and the rows they
+ * need. */
 struct session_plan *exchange_plan_session(struct exchange *x);
 bool exchange_injects_handles(const struct exchange *x, const struct upstream *up,
                               const struct catalog *catalog);
-/* At initialize, where the client has something to tell: the session that its transport will have.
- */
+/* At initialize, when the client sends context values: the session of the transport to be made. */
 enum step_result exchange_select_initial_session(struct exchange *x);
-/* context.c: what a client tells its session. */
+/* context.c: the values that a client gives its session. */
 enum step_result exchange_read_context(struct exchange *x);
-/* The session has it, or is refused another. */
+/* Fixes the context of a new session; refuses values that differ from the session's. */
 enum step_result exchange_fix_context(struct exchange *x);
-/* At initialize: the session's rows go into the batch of x->change; and what became of them. */
+/* At initialize: the first adds the session's rows to the batch of x->change, the second checks the
+ * result. */
 void exchange_store_session(struct exchange *x);
 enum step_result exchange_session_stored(struct exchange *x);
-/* Has the session what x->up, a server that takes some of it, needs? */
+/* Refuses the call when the session lacks a value that x->up needs. */
 enum step_result exchange_check_context(struct exchange *x);
-/* route.c: which server it is for. */
+/* route.c: finds the server of a request. */
 enum step_result exchange_route(struct exchange *x);
-/* Every server that counts for it, in x->plan. */
+/* Fills x->plan with every server that this request concerns. */
 enum step_result exchange_gather(struct exchange *x);
-/* What x->up offers, in x->catalog; fresh: a list that it says has changed will not do. */
+/* Fills x->catalog with the catalog of x->up. fresh: waits for a new list if the server has
+ * announced a change. */
 enum step_result exchange_want_catalog(struct exchange *x, bool fresh);
-/* What a scope or a profile leaves out is not there. */
+/* False for servers outside of the caller's scopes or of the profile. */
 bool exchange_sees_server(const struct exchange *x, struct str server);
-/* gate.c: what a profile shows this caller, for lists and calls alike.  Not asked without one. */
+/* gate.c: whether the profile shows this tool to the caller, in lists and for calls.  Needs
+ * x->profile. */
 bool exchange_profile_shows(const struct exchange *x, struct str server, struct str tool);
-/* The toolsets that this caller may have there, and those that count right now. */
+/* The toolsets that the caller may enable in the profile, and those in effect now. */
 uint64_t exchange_permitted_toolsets(const struct exchange *x);
 uint64_t exchange_toolsets(const struct exchange *x);
-/* A call of a tool that the profile does not show: as if there were none, or how to enable it. */
+/* A call of a tool that the profile does not show: unknown tool, or how to enable its toolset. */
 enum step_result exchange_refuse_tool(struct exchange *x);
 /* listener_scope.c: the scope of this caller as a listener; borrows from x. */
 struct listener_scope exchange_listener_scope(const struct exchange *x);
 uint64_t listener_scope_toolsets(const struct listener_scope *a, const struct profile_config *p);
 /* The filter for hub_set_visibility(); its argument is the services. */
 hub_may_see_fn listener_may_see;
-/* pin.c: may a tool of a guarded server be called? */
+/* pin.c: refuses calls of held tools of a guarded server. */
 enum step_result exchange_check_pin(struct exchange *x);
-/* What the caller of a tool that runs only as a task is told; ends with NUL. */
+/* The error text for a tool that runs only as a task; ends with NUL. */
 struct str exchange_task_text(struct exchange *x, const struct upstream *up, struct str tool);
-/* answer.c, lists.c, listen.c, standalone.c: what is answered here. */
+/* answer.c, lists.c, listen.c, standalone.c: requests that Holdfast answers itself. */
 enum step_result exchange_answer(struct exchange *x);
 enum step_result exchange_answer_discover(struct exchange *x);
 enum step_result exchange_answer_list(struct exchange *x);
 enum step_result exchange_answer_listen(struct exchange *x);
 enum step_result exchange_answer_stream(struct exchange *x);
 void exchange_write_initialized(struct exchange *x);
-/* Why its notifications/cancelled says the request is wanted no more; never absent. */
+/* The reason in a notifications/cancelled; never absent. */
 struct str exchange_cancel_reason(const struct exchange *x);
 void exchange_listen_gone(struct exchange *x);
-/* Asks those links whose session has lists of its own; WAIT while they answer. */
+/* Asks each link with a catalog of its own session; WAIT while they answer. */
 enum step_result exchange_gather_session_catalogs(struct exchange *x, enum catalog_kind kind);
-/* What the i-th server of the plan offers this session, once that is done; NULL: nobody knows. */
+/* The catalog of the plan's i-th server for this session, after exchange_gather_session_catalogs();
+ * NULL when it is not known. */
 struct catalog *exchange_listed_catalog(const struct exchange *x, size_t i);
 void exchange_release_session_catalogs(struct exchange *x);
-/* The link on which this session has a list of its own; NULL: it has none. */
+/* The link with a catalog of its own for this session; NULL: none. */
 struct link *exchange_session_catalog_link(const struct exchange *x, struct upstream *up,
                                            enum catalog_kind kind);
-/* Whether its lists of this kind can change, and it can hear of it. */
+/* True when lists of this kind can change and the client can be notified. */
 bool exchange_tells_changes(const struct exchange *x, enum catalog_kind kind);
-/* redeliver.c: results whose client was gone.  The first three are steps of the call's way. */
+/* redeliver.c: results that did not reach their client.  The first three run in the steps of a
+ * call. */
 enum step_result exchange_redeliver(struct exchange *x);
 void exchange_undelivered_on_answer(struct exchange *x);   /* before the outcome is committed */
-void exchange_undelivered_after_reply(struct exchange *x); /* the reply is written, but not sent */
+void exchange_undelivered_after_reply(struct exchange *x); /* the reply is written, not yet sent */
 void exchange_undelivered_on_resume(struct exchange *x);   /* the client has resumed its stream */
-void exchange_undelivered_on_disconnect(struct exchange *x); /* the client went away */
-/* The reply was handed to the connection, which has not sent all of it: who keeps it if it never
- * does, or NULL. */
+void exchange_undelivered_on_disconnect(struct exchange *x); /* the client disconnected */
+/* Called when the connection has not sent the whole reply yet.  Returns the receipt that stores the
+ * result if the reply is never sent; or NULL. */
 struct http_receipt *exchange_unsent(struct exchange *x);
 /* forward.c */
 enum step_result exchange_forward(struct exchange *x);
-void exchange_await_slow(struct exchange *x); /* the outlet hears when it takes long */
-/* tell.c: what a server says while a call runs. */
+void exchange_await_slow(struct exchange *x); /* starts the timer for outlet.slow() */
+/* tell.c: messages of a server while a call runs. */
 bool exchange_tell(struct call *c, const struct mcp_message *m);
 #define EXCHANGE_SLOW_MS 200
-#define EXCHANGE_NAME_MAX 2048 /* bytes of a tool, a prompt or a uri that a call names */
+#define EXCHANGE_NAME_MAX 2048 /* bytes in the name of a tool or prompt, or in a uri */
 #define EXCHANGE_QUIET_MS 15000
 /* state.c: requestState, bound to its owner. */
 struct str exchange_bind_state(struct exchange *x, struct str server, struct str name,
@@ -279,15 +291,15 @@ enum step_result exchange_refuse(struct exchange *x, int status, int code, const
     printf_like(4, 5);
 enum step_result exchange_refuse_data(struct exchange *x, int status, int code, struct str data,
                                       const char *fmt, ...) printf_like(5, 6);
-/* By the error table: for our own refusals. */
+/* Refuses with the status and code that the error table has for err. */
 enum step_result exchange_fail(struct exchange *x, const struct error *err);
-/* A result with isError: what a model reads. */
+/* A result with isError, which the model reads. */
 enum step_result exchange_tool_error(struct exchange *x, const char *text);
-/* The same for a tenant that has as many sessions as it may: the seed's text, then what to do. */
+/* The same for a tenant at its limit of sessions. */
 enum step_result exchange_over_session_limit(struct exchange *x);
 enum step_result exchange_accept(struct exchange *x); /* 202 */
-/* `{"jsonrpc":"2.0","id":…,"result":` begun in x->out; the caller writes the result, then
- * exchange_end_result. */
+/* Begins `{"jsonrpc":"2.0","id":…,"result":` in x->out.  The caller writes the result, then calls
+ * exchange_end_result(). */
 struct buf *exchange_begin_result(struct exchange *x);
 enum step_result exchange_end_result(struct exchange *x);
 void exchange_write_call_reply(struct exchange *x);

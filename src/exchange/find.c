@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find: the tools of a profile by what they do, a page of them, as text for a model and as
- * structure for a program.  Which and in what order is route/rank.c's to say; here they are
- * written. */
+/* find: searches the tools of a profile by what they do.  Writes one page of results, as text for a
+ * model and as structure for a program. route/rank.c selects and orders the tools. */
 #include "exchange/profile_tools.h"
 
 #include "json/write.h"
@@ -11,19 +10,19 @@
 #include <stdlib.h>
 
 #define LIMIT_MAX 100
-#define LIMIT_FOUND 5   /* unless told, for a query */
-#define LIMIT_LISTED 20 /* unless told, without a query */
+#define LIMIT_FOUND 5   /* default with a query */
+#define LIMIT_LISTED 20 /* default without a query */
 #define PAGE_MAX 1000000
 #define THRESHOLD 0.1
-#define SCHEMA_MAX (32u * 1024)   /* of one tool; a larger one is left out */
-#define SCHEMAS_MAX (512u * 1024) /* of a page */
+#define SCHEMA_MAX (32u * 1024)   /* bytes per tool; a larger schema is left out */
+#define SCHEMAS_MAX (512u * 1024) /* bytes per page */
 #define TEXT_MAX (16u << 20)
 #define DESCRIPTION_MAX 2000
-#define PARAMETERS_MAX 64 /* told of one tool */
+#define PARAMETERS_MAX 64 /* listed per tool */
 #define PARAMETER_NAME_MAX 256
-#define TYPES_MAX 8 /* told of one parameter */
+#define TYPES_MAX 8 /* listed per parameter */
 #define TYPE_MAX 64
-#define PAGE_BYTES (1u << 20) /* after which tools are only named */
+#define PAGE_BYTES (1u << 20) /* beyond this, tools are only named */
 
 const char find_definition[] =
     "{\"name\":\"find\",\"title\":\"Find tools\",\"description\":\"Finds tools by what they do. "
@@ -53,12 +52,12 @@ struct finding {
     struct rank_candidate *tools;
     size_t n, room, found;
     struct buf text, structured;
-    size_t schemas; /* bytes written */
+    size_t schemas; /* bytes of schemas written */
 };
 
-/* What was asked. */
+/* Arguments. */
 
-/* false: there is one, and it is no whole number of that range. */
+/* False when the argument is present and not a whole number in this range. */
 static bool read_int(const struct exchange *x, const char *name, int64_t min, int64_t max,
                      int64_t *ret)
 {
@@ -69,7 +68,8 @@ static bool read_int(const struct exchange *x, const char *name, int64_t min, in
         return true;
     if (!js_type_is(v, JS_NUMBER))
         return false;
-    value = strtod(arena_dup(x->mem, js_raw(&x->msg.doc, v)).p, NULL); /* 5.0 is whole, too */
+    /* 5.0 counts as a whole number */
+    value = strtod(arena_dup(x->mem, js_raw(&x->msg.doc, v)).p, NULL);
     if (!(value >= (double)min && value <= (double)max) || (double)(int64_t)value != value)
         return false;
     *ret = (int64_t)value;
@@ -92,7 +92,7 @@ static bool read_threshold(const struct exchange *x, double *ret)
     return true;
 }
 
-/* NULL: all is well. */
+/* Reads the arguments; returns the error text, or NULL. */
 static const char *read_asked(struct finding *f)
 {
     const struct exchange *x = f->x;
@@ -130,7 +130,7 @@ static bool take_tool(void *arg, const struct seen_tool *t)
     return true;
 }
 
-/* How the servers are. */
+/* States of the servers. */
 
 static bool is_healthy(const struct plan_part *part)
 {
@@ -151,13 +151,14 @@ static bool is_asked(const struct plan_part *part)
     return !part->catalog && upstream_absence(part->up, &why) == ABSENCE_STARTING;
 }
 
-/* Neither up nor on its way. */
+/* Neither up nor starting. */
 static bool is_unavailable(const struct plan_part *part)
 {
     return !is_healthy(part) && !is_asked(part);
 }
 
-/* Names of those parts that `which` wants, after `before`; returns how many. */
+/* Writes the names of the parts for which `which` returns `wanted`, after `before`; returns how
+ * many. */
 static size_t write_names(const struct exchange *x, bool (*which)(const struct plan_part *),
                           bool wanted, const char *before, struct buf *out)
 {
@@ -220,7 +221,7 @@ static void write_tail(struct finding *f)
 
 /* One tool. */
 
-/* "string", or "string|null". */
+/* "string" or "string|null". */
 static struct str type_of(const struct js_doc *doc, const struct js_node *schema, struct arena *mem)
 {
     const struct js_node *type = js_get(doc, schema, STR("type"));
@@ -283,7 +284,8 @@ static void write_parameter_text(struct buf *out, const struct parameter *p)
              p->required ? ", required" : "", p->about.n ? ": " : "", STR_ARG(p->about));
 }
 
-/* In words always; for programs only where the schema, which says the same, cannot stand. */
+/* The text always lists the parameters.  The structure lists them only when the schema, which says
+ * the same, is left out. */
 static void write_each_parameter(struct finding *f, const struct js_doc *doc,
                                  const struct js_node *schema, bool structured)
 {
@@ -419,8 +421,8 @@ static enum step_result write_page(struct finding *f)
     return result;
 }
 
-/* A slice of the words of its tools for each turn of the loop, so that others have theirs between.
- */
+/* Indexing the words of the tools takes one slice per turn of the loop, so that other exchanges run
+ * in between. */
 struct reading {
     struct exchange *x;
     struct loop_task next;

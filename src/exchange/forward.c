@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call step of what an upstream answers: the exchange hands what it has found over to a call
- * (call/call.h) and waits.  The call keeps upstream, catalog, session and transport from then on;
- * an answer that takes long turns into a stream where the outlet has one. */
+/* The call step for requests that a server answers: the exchange fills in a call (call/call.h) and
+ * waits.  From then on the call holds upstream, catalog, session and transport.  A slow answer
+ * becomes a stream if the outlet supports it. */
 #include "exchange/exchange.h"
 
 static void on_answer(struct call *c)
@@ -55,7 +55,7 @@ enum step_result exchange_forward(struct exchange *x)
     c->on_answer = c->on_outcome_durable = on_answer;
     c->on_progress = exchange_send_progress;
     c->on_message = exchange_tell;
-    x->up = NULL; /* the call keeps these from now on */
+    x->up = NULL; /* the call holds these from now on */
     x->catalog = NULL;
     x->session = NULL;
     x->transport = NULL;

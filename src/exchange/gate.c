@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gate of a profile: which of its tools a caller has, in lists and for calls.
+/* The gate of a profile: the tools that a caller sees and may call.
  *
- * A dynamic profile shows what its session has enabled.  A 2026-07-28 client has no list that could
- * change, so it is shown everything that it may enable, and calls are held against its session. */
+ * A dynamic profile shows the toolsets that its session has enabled.  A 2026-07-28 client cannot be
+ * told that its list changed, so its list shows every tool that it may enable; its calls are
+ * checked against the enabled toolsets of the session. */
 #include "exchange/exchange.h"
 
 #include "route/profile.h"
@@ -12,7 +13,7 @@ uint64_t exchange_permitted_toolsets(const struct exchange *x)
     const struct profile_config *p = x->profile;
     struct listener_scope a;
 
-    if (!p->n_clients && !p->proxy_permits) /* asked for every tool of a list */
+    if (!p->n_clients && !p->proxy_permits) /* the fast path: this runs for every tool of a list */
         return profile_permitted(p, STR_NONE);
     a = exchange_listener_scope(x);
     return listener_scope_toolsets(&a, p);
@@ -37,7 +38,7 @@ bool exchange_profile_shows(const struct exchange *x, struct str server, struct 
                          tool);
 }
 
-/* The key of a toolset that would show it; absent: none would. */
+/* The key of a permitted toolset that contains the tool; absent: none. */
 static struct str toolset_of(const struct exchange *x)
 {
     uint64_t permitted = exchange_permitted_toolsets(x);
@@ -49,8 +50,9 @@ static struct str toolset_of(const struct exchange *x)
     return STR_NONE;
 }
 
-/* What to do once it is enabled.  A call that names no session is of another one than the call that
- * enabled the toolset, unless an argument can name it: ours, or that of a tool of ours. */
+/* What to do after enabling the toolset.  A call that names no session gets another session than
+ * the call that enabled the toolset.  An argument can name the session if Holdfast added it or if a
+ * built-in's tool has it. */
 static const char *advice(const struct exchange *x)
 {
     bool is_named = x->transport || x->session_named == NAMED_FOUND ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments mirrored in headers: a property with `x-mcp-header: "Region"` travels also as
- * Mcp-Param-Region.  A modern client's headers are checked against its body (−32020), whatever era
- * its server is of: to that client we are the server that gave it the schema, unless it calls
- * through run, whose schema mirrors nothing.  Towards a modern upstream the same lines are written
- * from the body, so what we checked is what it sees. */
+/* Arguments mirrored in headers: a property with `x-mcp-header: "Region"` is also sent as
+ * Mcp-Param-Region.  A modern client's headers are checked against its body (−32020), whatever the
+ * server's era: the client got the schema from Holdfast.  Calls through run are not checked,
+ * because its schema mirrors nothing.  For a modern upstream the header lines are written from the
+ * body, so the upstream sees the values that were checked. */
 #include "exchange/exchange.h"
 
 #include "mcp/header.h"
@@ -19,7 +19,7 @@ struct mirror {
     const char *fault; /* why the request is refused; NULL: it is not */
 };
 
-/* The header form of an argument; absent when it has none (null, object …). */
+/* The header form of an argument; absent for null, objects and arrays. */
 static struct str value_text(struct exchange *x, const struct js_node *v)
 {
     const struct js_doc *d = &x->msg.doc;
@@ -77,7 +77,7 @@ static void mirror_one(struct mirror *m, struct str name, const struct js_node *
     buf_addz(&m->lines, "\r\n");
 }
 
-/* Only through `properties`, as the specification says. */
+/* Follows only `properties`, as the specification says. */
 static void walk(struct mirror *m, const struct js_node *schema, const struct js_node *arguments,
                  unsigned depth)
 {
@@ -100,8 +100,9 @@ static void walk(struct mirror *m, const struct js_node *schema, const struct js
     }
 }
 
-/* The schema to mirror by; NULL: none.  With declarations that no client may act on a tool of a
- * modern HTTP server is left out of the catalog; to the other servers they mean nothing. */
+/* The schema with the declarations of mirrored headers; NULL: none.  Tools of a modern HTTP server
+ * with invalid declarations are left out of the catalog.  For other servers such declarations are
+ * ignored. */
 static const struct js_node *mirrored_schema(struct exchange *x, struct js_doc *schema)
 {
     const struct catalog_item *tool = x->item;

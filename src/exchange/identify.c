@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The identify step: a principal or 401, perhaps after a wait; and where the configuration wants
- * every client to name itself, the two refusals for one that does not. */
+/* The identify step: finds the principal or replies 401, perhaps after a wait.  If the
+ * configuration requires a client id, clients without one are refused here. */
 #include "exchange/exchange.h"
 
 #include "identity/proxy.h"
@@ -45,12 +45,12 @@ enum step_result exchange_check_scopes(struct exchange *x)
     return STEP_NEXT;
 }
 
-/* NEXT: the answer is there. */
+/* NEXT: the result is in x->identify. */
 static enum step_result ask(struct exchange *x)
 {
     struct identify *q = &x->identify;
 
-    /* Member by member: the text of an error is not worth zeroing for every request. */
+    /* Member by member: zeroing the error text for every request would cost too much. */
     q->config = x->config;
     q->head = x->head;
     q->path_key = x->path_key;
@@ -67,7 +67,7 @@ static enum step_result ask(struct exchange *x)
 static enum step_result refuse(struct exchange *x)
 {
     const struct error *err = &x->identify.err;
-    /* A limit that is met here is the address's, not an upstream's: HTTP says so. */
+    /* This limit belongs to the client's address, not to an upstream, so it is an HTTP status. */
     enum step_result result = err->code == ERR_LIMIT
                                   ? exchange_refuse(x, 429, -32000, "%s", err->text)
                                   : exchange_fail(x, err);
@@ -96,7 +96,8 @@ static enum step_result find_out(struct exchange *x)
             x, 404, -32000,
             "No profile of this name is configured; see \"profiles\" in the configuration");
     if (!x->http)
-        return STEP_NEXT; /* a pipe has one client, and no headers */
+        /* pipes have no headers; batches and streams of 2024 were checked before */
+        return STEP_NEXT;
     return refusal ? exchange_refuse(x, 400, -32600, "%s", refusal) : STEP_NEXT;
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limit step: a request of somebody who has used up what they may is answered here, before
- * anything is looked up for it.  A tool call gets a result that a model can read, everything else
- * an error; nothing is executed, and not each is written down.
+/* The limit step: answers a request of a tenant or key that has used up its quota, before any
+ * lookup.  A tool call gets a result that the model can read; any other request gets an error.
+ * Nothing is executed, and the audit does not record each refusal.
  *
- * What ends something or answers a question is counted and never refused: a client at its limit
- * must be able to cancel, and a call that waits for an answer must get it. */
+ * Requests that end something or answer a question are counted and never refused: a client at its
+ * limit must be able to cancel, and a call that waits for an answer must get it. */
 #include "exchange/exchange.h"
 
 #include "json/write.h"
 
-/* A batch is its items. */
+/* A batch takes nothing: its items do. */
 static const unsigned takes[] = {
     [SERVE_INITIALIZE] = QUOTA_REQUEST,
     [SERVE_PING] = QUOTA_REQUEST,
@@ -46,7 +46,7 @@ enum step_result exchange_over_quota(struct exchange *x, const char *text, int64
     js_quote(out, str_of(text));
     buf_addf(out, "}],\"isError\":true,\"_meta\":{\"holdfast/retry-after\":%lld}",
              (long long)retry_s);
-    x->is_error = !x->has_call; /* to metrics it is a refusal */
+    x->is_error = !x->has_call; /* metrics count it as a refusal */
     buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
     return exchange_end_result(x);
 }

@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* THE SPINE.  One client request, from a whole HTTP message to its reply, as a table of steps:
+/* THE SPINE.  The path of one client request, from its bytes to its reply, as a table of steps:
  *
- *   message    bytes → JSON-RPC message, era, method             (decode.c)
- *   identify   who is calling, or 401                            (identify.c)
- *   limit      have they used up what they may, or 429           (limit.c, identity/quota.c)
- *   transport  the legacy Mcp-Session-Id, or 404                 (session_select.c, lookup.c)
- *   route      path → upstream, and what it offers               (upstream/)
- *   session    which durable session a call belongs to           (session_select.c)
- *   context    what its client told that session, or 400         (context.c)
- *   permit     may they: scopes, headers against body
- *   redeliver  a result that did not reach its client            (redeliver.c)
- *   call       answered here, or by the upstream: intent durable, link, send, answer
- *                                                                (answer.c, forward.c, call/)
- *   audit      the outcome durable
- *   reply      JSON, or the last event of a stream               (reply.c)
+ *   message    parse the bytes: JSON-RPC message, era, method    (decode.c)
+ *   identify   find out who is calling, or 401                   (identify.c)
+ *   limit      count the request against the quotas, or 429      (limit.c, identity/quota.c)
+ *   transport  look up the legacy Mcp-Session-Id, or 404         (session_select.c, session/)
+ *   route      find the server and its catalog                   (route.c, upstream/)
+ *   session    find or create the durable session of a call      (session_select.c)
+ *   context    check the values the client gives its session,    (context.c)
+ *              or 400
+ *   permit     check scopes, held tools, context, requestState   (identify.c, pin.c, context.c,
+ *              and mirrored headers                              state.c, headers.c)
+ *   redeliver  reply with an earlier result of the same call     (redeliver.c)
+ *              that did not reach its client
+ *   call       answer here, or call the server: commit the       (answer.c, forward.c, call/)
+ *              intent, open the link, send, wait
+ *   audit      commit the outcome of the call                    (call/)
+ *   reply      write JSON, or the last event of a stream         (reply.c)
  *
- * (The http step came before: http/server.c and front.c hand over whole requests only.)
- * Each step returns NEXT, WAIT, REPLY or DONE.  One wait at a time; whoever is waited for calls
- * exchange_resume() from the loop.  No step asks which era a side speaks, but for permit, which
- * refuses in words what is not translated: bridge/ and mcp/version.c know.  Every exchange, good,
- * bad or abandoned, ends in exchange_finish(). */
+ * Before the first step, http/server.c and rest/front.c have read the whole HTTP request.  Pipes,
+ * batches and the streams of 2024 start exchanges too (outlet.h).
+ *
+ * Each step returns NEXT, WAIT, REPLY or DONE.  An exchange waits for one thing at a time.  When
+ * that has happened, exchange_resume() is called on the loop thread and runs the same step again.
+ * REPLY skips to the last step.
+ *
+ * bridge/ and mcp/version.c know how the eras differ.  In this file only session, permit and
+ * exchange_gone() look at the era; permit refuses what is not translated.  Every exchange ends in
+ * exchange_finish(), also one that failed or lost its client. */
 #include "exchange/exchange.h"
 
 #include "base/log.h"
@@ -56,7 +64,7 @@ static enum step_result step_route(struct exchange *x)
     return exchange_route(x);
 }
 
-/* Is it for an upstream, through a call? */
+/* True: a server answers this request, through a call. */
 static bool forwards(const struct exchange *x)
 {
     return mcp_method_forwards(x->method) && !x->profile_tool;
@@ -155,7 +163,8 @@ static const struct step {
     {"call", step_call},           {"audit", step_audit},       {"reply", step_reply},
 };
 
-/* A step that waits is run again when it is resumed: each knows from its own fields what it has. */
+/* A step that returned WAIT runs again when the exchange is resumed.  Each step sees from its own
+ * fields how far it has come. */
 static void exchange_run(struct exchange *x)
 {
     enum step_result result = STEP_NEXT;
@@ -178,12 +187,12 @@ static void exchange_run(struct exchange *x)
 void exchange_resume(struct exchange *x)
 {
     if (x->running)
-        x->resumed = true; /* it happened before the step could return WAIT */
+        x->resumed = true; /* resumed before the step could return WAIT */
     else
         exchange_run(x);
 }
 
-/* A modern client that goes away has cancelled; a legacy one may come back for its answer. */
+/* A modern client that disconnects has cancelled.  A legacy client may come back for its answer. */
 void exchange_gone(struct exchange *x)
 {
     x->aborted = true;
@@ -208,7 +217,7 @@ static void exchange_finish(struct exchange *x)
     if (x->has_call)
         call_release(&x->call);
     else
-        session_plan_release(&x->session_plan); /* chosen for a call that was then refused */
+        session_plan_release(&x->session_plan); /* made for a call that was then refused */
     if (x->take)
         undelivered_take_release(x->take);
     deadline_clear(&x->slow);
@@ -222,5 +231,5 @@ static void exchange_finish(struct exchange *x)
     transport_unref(x->transport);
     config_unref(x->config);
     x->sv->exchanges--;
-    x->outlet->finish(x); /* and with it x is gone */
+    x->outlet->finish(x); /* may free x */
 }
