@@ -196,7 +196,7 @@ struct process_quota exchange_process_quota(struct services *sv);
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_select_session(struct exchange *x);
 /* For requests other than calls: the session of a channel that stays open.  Without such a channel
- * x->session stays NULL. */
+ * x->session is unchanged. */
 enum step_result exchange_select_channel_session(struct exchange *x);
 /* For a profile's own tools.  With only_looks no session is created. */
 enum step_result exchange_select_profile_session(struct exchange *x, bool only_looks);

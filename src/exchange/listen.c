@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subscriptions/listen: a modern client's stream of changes, until it leaves.
+/* subscriptions/listen: a modern client's stream of changes, until the client leaves.
  *
- * Changed lists come from the hub, which watches each server once for everybody.  Resource
- * subscriptions, and everything of a server on a pipe, are asked of the server itself by a listen
- * of our own for each of ours; its notifications carry our id and go out with the client's, and
- * only those that were asked for.  The acknowledgement goes first and says what is honoured, by us
- * and by the servers; nothing at all is refused in words. */
+ * The hub reports changed lists; it watches each server once for all clients.  For resource
+ * subscriptions, and for everything of a server on a pipe, Holdfast sends the server a listen of
+ * its own.  The server's notifications carry that listen's id.  They go out with the client's id,
+ * and only those that the client asked for.  The acknowledgement goes first and says what Holdfast
+ * and the servers honour.  If the servers honour nothing, the request is refused. */
 #include "exchange/exchange.h"
 
 #include "base/log.h"
@@ -17,7 +17,8 @@
 #define MAX_LISTENS_OF_OWNER (MAX_LISTENS / 4)
 #define MAX_LISTENS_OF_TENANT (MAX_LISTENS / 4 * 3)
 #define MAX_URIS 256
-#define ACK_MS 10000 /* for a server to acknowledge; then it goes without it */
+/* Timeout for a server's acknowledgement; the subscription then goes on without that server. */
+#define ACK_MS 10000
 #define MAX_MESSAGE (64u * 1024 * 1024)
 
 static const struct {
@@ -31,7 +32,7 @@ static const struct {
 
 struct listen_uri {
     struct str raw, text;
-    bool missed; /* it changed before we could say so */
+    bool missed; /* changed before the acknowledgement was sent */
 };
 
 struct listen_part { /* a listen of our own at one server */
@@ -39,37 +40,36 @@ struct listen_part { /* a listen of our own at one server */
     struct upstream *up; /* a reference */
     struct link_wait wait;
     struct link_identity who;
-    struct credential_fetch *credential; /* what the session's own link is opened with */
+    struct credential_fetch *credential; /* for opening the session's own link */
     struct pending pending;
-    struct listen_uri *uris; /* those the server honours, once it has acknowledged */
+    struct listen_uri *uris; /* after the acknowledgement: those the server honours */
     size_t n_uris;
-    bool asks_lists; /* a server on a pipe: the hub does not see its changes */
+    bool asks_lists; /* for a server on a pipe: the hub does not see its changes */
     bool linking, asking, acked;
 };
 
 struct listen {
-    struct list node; /* of open_listens */
+    struct list node; /* in open_listens */
     struct exchange *x;
     struct subscriber subscriber;
     struct identity_watch credential;
     struct listen_part *parts;
     size_t n;
-    unsigned waiting; /* for acknowledgements */
-    struct watch_want
-        watch; /* the servers' lists are being watched, from which on we may promise it */
+    unsigned waiting;        /* number of acknowledgements awaited */
+    struct watch_want watch; /* once the lists of the servers are watched, they can be promised */
     bool watching;
     struct loop_timer *patience;
-    unsigned missed; /* bits by kind: changed before we could say so */
+    unsigned missed; /* bits by kind: changed before the acknowledgement was sent */
     bool open, over;
-    bool refused; /* no server honoured anything of it */
+    bool refused; /* no server honoured any part of the request */
 };
 
 static struct list open_listens = {&open_listens, &open_listens};
 
 static void listen_end(struct listen *l);
 
-/* A reader that is too far behind misses nothing silently: its subscription ends.  false: touch
- * neither `l` nor its exchange afterwards. */
+/* A reader that falls too far behind does not lose messages silently: its subscription ends.  After
+ * false the caller must not touch `l` or its exchange. */
 static bool listen_send(struct listen *l, struct str json)
 {
     struct exchange *x = l->x;
@@ -115,8 +115,7 @@ static bool tell_uri(struct listen *l, const struct listen_uri *uri)
     return sent;
 }
 
-/* Servers may be long in acknowledging: what changed at one while we waited for another comes once
- * the client may hear it. */
+/* Sends the changes at one server that came while another server had not acknowledged yet. */
 static void tell_missed(struct listen *l)
 {
     for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
@@ -129,7 +128,7 @@ static void tell_missed(struct listen *l)
                 return;
 }
 
-/* The uris that are honoured, between brackets; returns how many. */
+/* Writes the honoured uris between brackets; returns how many. */
 static size_t write_uris(const struct listen *l, struct buf *out)
 {
     size_t n = 0;
@@ -178,7 +177,7 @@ static void acknowledge(struct listen *l)
     buf_release(&uris);
 }
 
-/* It waits for nothing any more. */
+/* Stops everything that the part waits for. */
 static void part_leave(struct listen_part *p, struct str why)
 {
     credential_free(p->credential);
@@ -190,7 +189,7 @@ static void part_leave(struct listen_part *p, struct str why)
     p->linking = p->asking = false;
 }
 
-/* Over for whatever reason: the exchange goes on to its reply. */
+/* Ends the subscription for any reason; the exchange goes on to its reply. */
 static void listen_end(struct listen *l)
 {
     if (l->over)
@@ -240,8 +239,8 @@ static void part_ready(struct listen_part *p)
     one_less(p->listen);
 }
 
-/* Nothing comes from this server.  Before its acknowledgement it is simply not honoured; later the
- * client has to begin again. */
+/* This server sends nothing more.  Before its acknowledgement its part is left out.  Afterwards the
+ * whole subscription ends, and the client has to subscribe again. */
 static void part_over(struct listen_part *p)
 {
     if (p->acked) {
@@ -285,7 +284,7 @@ static void on_patience(void *arg)
     }
     for (size_t i = 0; i < l->n; i++) {
         struct listen_part *p = &l->parts[i];
-        bool is_last = l->waiting == 1; /* after it, all of this may be gone */
+        bool is_last = l->waiting == 1; /* part_over() of the last part may free all of this */
         if (p->acked)
             continue;
         log_info("a server does not acknowledge a subscription",
@@ -307,7 +306,7 @@ static bool has_uri(const struct js_doc *doc, const struct js_node *array, struc
     return false;
 }
 
-/* What the server does not honour, we cannot. */
+/* Holdfast honours only what the server honours. */
 static void take_honoured(struct listen_part *p, const struct mcp_message *m)
 {
     const struct js_node *honoured = mcp_param(m, STR("notifications"));
@@ -326,7 +325,7 @@ static void take_honoured(struct listen_part *p, const struct mcp_message *m)
 
 static struct listen_uri *find_uri(struct listen_part *p, const struct mcp_message *m)
 {
-    struct arena *mem = arena_new(MAX_MESSAGE); /* a subscription lives long: nothing may stay */
+    struct arena *mem = arena_new(MAX_MESSAGE); /* not x->mem: a subscription lives long */
     struct str uri = mcp_param_text(m, STR("uri"), mem);
     struct listen_uri *found = NULL;
 
@@ -337,8 +336,8 @@ static struct listen_uri *find_uri(struct listen_part *p, const struct mcp_messa
     return found;
 }
 
-/* A server may say more than it was asked for: false.  Before the client may hear of anything it is
- * kept in mind: false too. */
+/* False for a notification that was not asked for.  Also false before the acknowledgement; then the
+ * change is noted as missed. */
 static bool may_be_told(struct listen_part *p, const struct mcp_message *m)
 {
     struct listen *l = p->listen;
@@ -356,7 +355,7 @@ static bool may_be_told(struct listen_part *p, const struct mcp_message *m)
     return uri && l->open;
 }
 
-/* Our id in the notification becomes the client's; every other byte stays. */
+/* Replaces our id in the notification by the client's; every other byte stays. */
 static bool on_message(struct pending *pending, const struct mcp_message *m)
 {
     struct listen_part *p = container_of(pending, struct listen_part, pending);
@@ -374,7 +373,7 @@ static bool on_message(struct pending *pending, const struct mcp_message *m)
         return true;
     }
     if (!may_be_told(p, m))
-        return true; /* to nobody, then, or not yet */
+        return true; /* dropped, or noted for later */
     buf_init(&text, MAX_MESSAGE);
     js_splice_init(&s, &m->doc);
     if (tag)
@@ -385,7 +384,7 @@ static bool on_message(struct pending *pending, const struct mcp_message *m)
     return true;
 }
 
-/* `"notifications":{…}` of our own listen. */
+/* Writes `"notifications":{…}` of our own listen. */
 static void write_wanted(const struct listen_part *p, struct buf *out)
 {
     size_t kinds = 0;
@@ -407,7 +406,7 @@ static void part_ask(struct listen_part *p, struct link *link)
     struct error err;
     struct buf text;
 
-    credential_free(p->credential); /* the link has it */
+    credential_free(p->credential); /* the link has a copy */
     p->credential = NULL;
     p->pending = (struct pending){.id = upstream_next_id_for(p->up),
                                   .patient = true,
@@ -469,13 +468,14 @@ static void on_credential(void *arg, const struct error *err)
     }
 }
 
-/* Where what it was told is not known, a session has no link of its own to listen at. */
+/* A session without stored context values has no own link at a server that needs them. */
 static bool has_own_link(const struct session *s, const struct server_config *config)
 {
     return s && (!config->takes_context || (s->context && s->context->sealed.p));
 }
 
-/* Calls will find the session's link as it is opened here: with all that theirs would have. */
+/* Later calls use the session's link that is opened here, so it gets the credential and context
+ * values that a call would give it. */
 static void part_start(struct listen_part *p)
 {
     struct exchange *x = p->listen->x;
@@ -509,7 +509,7 @@ static bool may_subscribe(struct exchange *x, struct upstream *up, const struct 
            (!x->has_plan || (owner && owner->up == up));
 }
 
-/* The uris among the wanted ones that are this server's. */
+/* Adds the wanted uris that belong to this server. */
 static void add_uris(struct listen_part *p, const struct js_node *wanted, const struct catalog *c)
 {
     struct exchange *x = p->listen->x;
@@ -524,7 +524,7 @@ static void add_uris(struct listen_part *p, const struct js_node *wanted, const 
     }
 }
 
-/* What it wants of one server goes to that server where the hub cannot see it. */
+/* Adds a listen at this server for changes that the hub cannot see. */
 static void add_part(struct listen *l, struct upstream *up, const struct catalog *c,
                      const struct js_node *uris)
 {
@@ -592,7 +592,7 @@ static enum step_result listen_begin(struct exchange *x, const struct js_node *w
     return STEP_WAIT;
 }
 
-/* Subscriptions are opened seldom and there are few, so they are counted when one more comes. */
+/* Subscriptions are few and opened seldom, so they are counted whenever one is opened. */
 static enum step_result check_share(struct exchange *x)
 {
     unsigned n = 0, of_owner = 0, of_tenant = 0;
@@ -624,7 +624,7 @@ enum step_result exchange_answer_listen(struct exchange *x)
         return exchange_refuse(x, 200, -32603,
                                "The server acknowledged nothing of this subscription; try again "
                                "later, or look at its log");
-    if (x->listen) { /* resumed: it is over */
+    if (x->listen) { /* resumed: the subscription is over */
         struct buf *out = exchange_begin_result(x);
         buf_addf(out, "{\"resultType\":\"complete\",\"_meta\":{\"" MCP_KEY_SUBSCRIPTION "\":%.*s}}",
                  STR_ARG(x->id));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scope of a listener, and what it may see: changes of the lists that it would be shown if it
- * asked now.  This is decided when something has changed, for streams that a request opened long
- * ago.  It uses the current configuration and the values of that request (delivery/hub.h). */
+/* The scope of a listener, and the changes that it may see: those of lists that it would be shown
+ * if it asked now.  The decision is made at each change, for streams that were opened long ago.  It
+ * uses the current configuration and the values of the opening request (delivery/hub.h). */
 #include "exchange/exchange.h"
 
 #include "identity/scopes.h"
@@ -9,8 +9,8 @@
 
 #define PERMISSIONS "mcp-toolset-permissions"
 
-/* What anybody could write in a header counts only from a proxy that the configuration trusts; two
- * such headers are none. */
+/* The permissions header counts only from a proxy that the configuration trusts.  Two such headers
+ * count as no header. */
 struct listener_scope exchange_listener_scope(const struct exchange *x)
 {
     bool is_permitted =
@@ -31,7 +31,7 @@ uint64_t listener_scope_toolsets(const struct listener_scope *a, const struct pr
            (p->proxy_permits ? profile_enabled(p, a->permissions) : PROFILE_ALL_TOOLSETS);
 }
 
-/* A key may have a server and none of its tools. */
+/* The scopes of a key may include a server but none of its tools. */
 static bool may_use_tools(const struct principal *who, struct str server)
 {
     const struct scopes *s = who->scopes;
@@ -42,7 +42,7 @@ static bool may_use_tools(const struct principal *who, struct str server)
     return !s || !s->n_tools;
 }
 
-/* Where sessions enable toolsets, a client of 2026-07-28 lists all that it may enable. */
+/* On a dynamic profile, a client of 2026-07-28 lists all tools that it may enable. */
 static bool lists_tools(const struct listener_scope *a, const struct session *s,
                         const struct profile_config *p, struct str server)
 {

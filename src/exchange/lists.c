@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handshakes and lists, answered from catalogs: of one server, or of all of them merged.  Merged,
- * tools and prompts are named "server__name" and come in configuration order; a resource that two
- * servers list is the first one's. */
+/* Handshakes and lists, answered from catalogs: of one server, or of all servers merged.  In merged
+ * lists tools and prompts are named "server__name" and come in configuration order.  A resource
+ * that two servers list is the first server's. */
 #include "exchange/exchange.h"
 
 #include "base/log.h"
@@ -12,10 +12,10 @@
 
 #define LIST_TTL_MS 30000
 #define PAGE_ITEMS 1000
-#define PAGE_BYTES (4u * 1024 * 1024)      /* a page ends with the item that passes this */
-#define MERGED_INSTRUCTIONS (16u * 1024)   /* of one server among others */
-#define MERGED_INSTRUCTIONS_ALL (1u << 20) /* of all of them */
-#define ABSENT_NAMED 20                    /* servers that instructions name as not available */
+#define PAGE_BYTES (4u * 1024 * 1024)      /* a page ends with the item that exceeds this */
+#define MERGED_INSTRUCTIONS (16u * 1024)   /* bytes of one server's instructions */
+#define MERGED_INSTRUCTIONS_ALL (1u << 20) /* bytes of all servers' instructions */
+#define ABSENT_NAMED 20                    /* unavailable servers that the instructions name */
 #define ABSENT_WHY 160                     /* bytes of each reason */
 
 #define SEARCH_INSTRUCTIONS                                                                        \
@@ -27,11 +27,11 @@
     "makes "                                                                                       \
     "the tools of one available."
 
-/* One server of the answer. */
+/* One server of the reply. */
 struct part {
     struct upstream *up;
     struct catalog *catalog;
-    const struct builtin *builtin; /* where somebody asks; NULL: none of ours */
+    const struct builtin *builtin; /* set where it is needed; NULL: not a built-in */
 };
 
 /* The catalogs of this session's own children (upstream/session_catalog.c). */
@@ -71,8 +71,8 @@ static void write_server_info(const struct exchange *x, struct buf *out)
         buf_addz(out, "{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION "\"}");
 }
 
-/* An endpoint of several servers offers everything, whichever of them are up: clients read its
- * capabilities once, and servers come later. */
+/* An endpoint of several servers offers every capability, also while servers are down: clients read
+ * the capabilities once, and servers may come up later. */
 static bool any_offers(const struct exchange *x, const char *capability)
 {
     if (x->has_plan)
@@ -85,7 +85,8 @@ static bool any_offers(const struct exchange *x, const char *capability)
     return false;
 }
 
-/* A legacy server on a pipe speaks to its own sessions only; nobody else hears of its changes. */
+/* A legacy server on a pipe notifies only its own sessions.  Other listeners do not learn of its
+ * changes. */
 static bool can_watch(const struct exchange *x, const struct upstream *up, const struct catalog *c,
                       enum catalog_kind kind)
 {
@@ -103,7 +104,7 @@ static bool any_announces(const struct exchange *x, enum catalog_kind kind)
     return false;
 }
 
-/* Subscriptions are passed on between sides of one era only. */
+/* Subscriptions are forwarded only if both sides speak the same era. */
 static bool any_subscribes(const struct exchange *x)
 {
     if (x->has_plan)
@@ -122,7 +123,7 @@ static bool is_untranslated(void *arg unused_arg, struct str raw_key)
     return str_eq(raw_key, STR("\"tasks\"")) || str_eq(raw_key, STR("\"extensions\""));
 }
 
-/* The server's own words, but for what we do not pass on. */
+/* The server's own capabilities, without those that Holdfast does not forward. */
 static bool write_own_capabilities(const struct exchange *x, struct buf *out)
 {
     struct js_doc doc;
@@ -142,8 +143,8 @@ static bool has_profile_tools(const struct exchange *x)
     return x->profile && x->profile->mode != PROFILE_ALL;
 }
 
-/* Behind an endpoint of several servers each list may change at any time: a server that was not up
- * is added when it answers.  The two tools of a profile that searches never change. */
+/* On an endpoint of several servers each list may change at any time, because a server that comes
+ * up is added.  The two tools of a search profile never change. */
 bool exchange_tells_changes(const struct exchange *x, enum catalog_kind kind)
 {
     if (kind == CATALOG_TOOLS && x->profile && x->profile->mode == PROFILE_SEARCH)
@@ -178,7 +179,7 @@ static void write_capabilities(const struct exchange *x, struct buf *out)
     buf_addc(out, '}');
 }
 
-/* One line for each server that is missing: "- files: it is still starting". */
+/* Writes one line for an unavailable server: "- files: it is still starting". */
 static void write_absent(struct upstream *up, struct str fault, struct buf *out)
 {
     const char *why;
@@ -205,7 +206,8 @@ static void write_absent(struct upstream *up, struct str fault, struct buf *out)
     buf_release(&quoted);
 }
 
-/* Servers that an endpoint of several lacks right now.  Returns whether it wrote anything. */
+/* Lists the servers that are unavailable now, on an endpoint of several.  Returns whether it wrote
+ * anything. */
 static bool write_absences(const struct exchange *x, const char *before, struct buf *out)
 {
     size_t n = 0;
@@ -227,7 +229,7 @@ static bool write_absences(const struct exchange *x, const char *before, struct 
     return n > 0;
 }
 
-/* Merged, each server's words stand under its name, if they are not too many. */
+/* In a merged reply each server's instructions stand under its name, within the limits above. */
 static void write_instructions(const struct exchange *x, struct buf *out)
 {
     bool is_search = x->profile && x->profile->mode == PROFILE_SEARCH;
@@ -258,7 +260,7 @@ static void write_instructions(const struct exchange *x, struct buf *out)
         buf_addc(out, '"');
 }
 
-/* What every modern result of a list or a discover ends with. */
+/* The last members of every modern result of a list or a discover. */
 static void write_modern_tail(const struct exchange *x, struct buf *out)
 {
     buf_addf(out,
@@ -269,9 +271,9 @@ static void write_modern_tail(const struct exchange *x, struct buf *out)
     buf_addz(out, "}}");
 }
 
-/* A client that speaks both eras begins with discover, and falls back to initialize where it is
- * declined.  Before a server of an older era alone it then has all that the server can do; so has
- * one on the transport of 2024. */
+/* A client that speaks both eras begins with discover and falls back to initialize if discover is
+ * refused.  Discover is refused for a legacy server alone: by initialize the client gets everything
+ * that the server can do.  It is refused on the transport of 2024 too. */
 static bool declines_discover(const struct exchange *x)
 {
     return x->is_2024 || (!x->has_plan && x->catalog->era == MCP_LEGACY &&
@@ -319,7 +321,7 @@ struct catalog *exchange_listed_catalog(const struct exchange *x, size_t i)
     return listed_at(x, i).catalog;
 }
 
-/* Changes whenever one of the catalogs behind a list does, and is another for every list: a cursor
+/* A stamp that changes with any catalog behind the list and differs between lists, so that a cursor
  * of another list is refused. */
 static unsigned stamp_of(const struct exchange *x)
 {
@@ -343,7 +345,7 @@ static struct str cursor_at(const struct exchange *x, unsigned long from)
     return arena_printf(x->mem, "%lu.%08x", from, stamp_of(x));
 }
 
-/* Only what cursor_at() wrote for this very list is one. */
+/* Accepts only cursors that cursor_at() wrote for this list. */
 static bool read_cursor(struct exchange *x, size_t *ret_from)
 {
     const struct js_node *node = mcp_param(&x->msg, STR("cursor"));
@@ -367,7 +369,7 @@ struct listing {
     struct buf *out;
 };
 
-/* Does an earlier server list the same uri? */
+/* True when an earlier server lists the same uri. */
 static bool is_shadowed(const struct listing *l, size_t part, struct str name)
 {
     if (l->kind != CATALOG_RESOURCES && l->kind != CATALOG_TEMPLATES)
@@ -419,7 +421,7 @@ static void list_part(struct listing *l, size_t i)
     }
 }
 
-/* Before those of its servers. */
+/* The profile's own tools come before those of its servers. */
 static void list_profile_tools(struct listing *l)
 {
     const struct profile_config *p = l->x->profile;

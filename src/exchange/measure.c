@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells are looked up once per (method, status class) and (method, outcome): the hot path adds to
- * three integers. */
+/* Metric cells are looked up once per (method, status class) and (method, outcome).  After that the
+ * hot path adds to three integers. */
 #include "exchange/measure.h"
 
 #include "base/clock.h"
@@ -66,7 +66,7 @@ static struct metric_cell *duration_cell(const struct exchange *x, enum call_out
     return metric_cell(durations, labels, countof(labels));
 }
 
-/* The call's, or what we said of the request ourselves. */
+/* The outcome of the call, or of our own reply without a call. */
 static enum call_outcome outcome_of(const struct exchange *x)
 {
     if (x->has_call && x->call.outcome != OUTCOME_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting exchanges: requests by method and status class, durations. */
+/* Counts exchanges: requests by method and status class, and durations. */
 #ifndef HOLDFAST_EXCHANGE_MEASURE_H
 #define HOLDFAST_EXCHANGE_MEASURE_H
 

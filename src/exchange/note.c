@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of an exchange goes on record by itself, beside the intents and outcomes of calls.
+/* Audit notes about exchanges, beside the intents and outcomes of calls.
  *
- * A tools/call that is refused before it begins (a tool that is held, not there or not for this
- * caller, parameters that its schema refuses) leaves a note in the audit: who asked for what, and
- * why they did not get it.  Nothing waits for the note, for nothing was done.
+ * A tools/call that is refused before it begins leaves a note in the audit: the caller, the tool
+ * and the reason.  Examples: a tool that is held, unknown or not permitted; parameters that its
+ * schema refuses.  Nothing waits for the note, because nothing was executed.
  *
- * Not noted: what comes from nobody who is known, for anybody could fill the disk with it; what a
- * limit refuses, which the limits record once a minute; and what is refused because we cannot serve
- * just now, which says nothing of the caller. */
+ * Not noted: requests of unknown callers, which could fill the disk; requests over a quota, which
+ * the quotas record once a minute; and refusals because Holdfast cannot serve right now, which are
+ * not the caller's fault. */
 #include "exchange/exchange.h"
 
 static bool goes_on_record(const struct exchange *x)
@@ -16,7 +16,7 @@ static bool goes_on_record(const struct exchange *x)
            x->msg.kind == MCP_REQUEST && x->status != 429 && x->status != 503;
 }
 
-/* As the client gave it, where it was not found out whose it is. */
+/* The tool's name; as the client wrote it if its server was not found. */
 static struct str name_of(const struct exchange *x)
 {
     return x->tool.p ? x->tool : mcp_param_text(&x->msg, STR("name"), x->mem);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The outlet of an HTTP request: one JSON object, or a stream of events once something had to be
- * said before the result. */
+/* The outlet of an HTTP request: one JSON object, or an event stream once a message came before the
+ * result. */
 #include "base/log.h"
 #include "exchange/exchange.h"
 #include "http/sse.h"
@@ -47,8 +47,8 @@ static void on_connected(void *arg, bool is_connected)
         exchange_undelivered_on_disconnect(arg);
 }
 
-/* A legacy client's stream can be resumed, so it outlives the connection, and what the request was
- * made of becomes the exchange's own. */
+/* A legacy client's stream can be resumed, so it outlives the connection.  The exchange then takes
+ * over the memory of the request. */
 static bool open_stream(struct exchange *x)
 {
     struct transport *t = x->transport ? x->transport : x->has_call ? x->call.transport : NULL;
@@ -118,7 +118,7 @@ static void finish_stream(struct exchange *x)
     stream_finish(stream, buf_str(&out), x->is_error);
     stream_unref(stream);
     buf_release(&out);
-    http_request_memory_release(&memory); /* and with it x */
+    http_request_memory_release(&memory); /* frees x too */
 }
 
 static struct http_receipt *on_unsent(struct http_request *r)
@@ -126,7 +126,7 @@ static struct http_receipt *on_unsent(struct http_request *r)
     return exchange_unsent(r->user);
 }
 
-/* The exchange's memory is the request's and goes with it: what is needed is taken out first. */
+/* x lies in the request's memory and is freed with it, so `out` is taken out first. */
 static void http_finish(struct exchange *x)
 {
     struct http_request *r = x->http;
@@ -161,7 +161,8 @@ const struct outlet outlet_http = {
     .is_lost = http_is_lost,
 };
 
-/* "/mcp/k/KEY/files" is "/mcp/files": a transport id works on both, and the key goes nowhere. */
+/* "/mcp/k/KEY/files" is "/mcp/files": a transport id is valid on both, and the key stays out of the
+ * endpoint. */
 static struct str endpoint_of(const struct http_request *r, struct str path_key)
 {
     struct str path = r->head->path;

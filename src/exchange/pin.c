@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Held tools and refused names (pins/pins.h), as who calls them hears of it.  Only asked where a
- * server is guarded, so that all others pay for one flag. */
+/* Error texts for calls of held tools and refused names (pins/pins.h).  Called only for guarded
+ * servers, so that other servers cost one flag check. */
 #include "exchange/exchange.h"
 
 #include "pins/pins.h"

@@ -5,11 +5,11 @@
  *
  * Lines behind an initialize wait for its answer.
  *
- * The end comes in order: the client closes its side (or we stop) → lines that are there are still
- * served → their answers are written → the connection is closed.  A client that does not read makes
- * us stop reading; one that is gone loses its answers, not its calls.
+ * A pipe ends in this order: the client closes its side (or Holdfast stops) → lines already read
+ * are served → their answers are written → the connection is closed.  If a client does not read,
+ * its lines are not read either.  If a client is gone, its answers are lost, but its calls go on.
  *
- * A pipe is freed when its connection and its last line are gone. */
+ * A pipe is freed when its connection is closed and its last line is done. */
 #include "exchange/pipe.h"
 
 #include "base/log.h"
@@ -34,7 +34,7 @@ struct pipes {
 };
 
 struct pipe {
-    struct pipes *home; /* only while conn is there */
+    struct pipes *home; /* NULL once conn is NULL */
     struct loop *loop;
     struct list node;
     struct conn *conn; /* NULL: the client is gone */
@@ -44,11 +44,11 @@ struct pipe {
     char name[UUID_TEXT];
     /* input */
     struct buf in;   /* from `at` on: read, not yet taken */
-    size_t at, seen; /* `seen` bytes of the line at `at` have no line end */
+    size_t at, seen; /* the first `seen` bytes of the line at `at` hold no line end */
     size_t max_line;
-    bool skipping; /* the rest of a line that was too long */
+    bool skipping; /* drops the rest of a line that was too long */
     bool ending;   /* no more input comes */
-    bool hurried;  /* grace is over: calls were cancelled */
+    bool hurried;  /* the grace period is over: calls were cancelled */
     struct deadline deadline;
     bool scheduled;
     struct loop_task later;
@@ -64,8 +64,8 @@ static void schedule(struct pipe *p)
 
 /* Output. */
 
-/* A server may have put line ends between JSON tokens; inside of strings they are always escaped,
- * so blanks in their place change nothing. */
+/* A server may put line ends between JSON tokens.  Inside of strings they are always escaped, so
+ * replacing them by blanks changes nothing. */
 static void flatten(struct buf *line, struct str json)
 {
     buf_addstr(line, json);
@@ -88,7 +88,7 @@ static void write_line(struct pipe *p, struct str json)
     struct iovec parts[] = {{(char *)json.p, json.n}, {(char *)"\n", 1}};
     if (!conn_write(p->conn, parts, 2)) {
         log_warn("a pipe is closed: its client does not read what it asked for");
-        (void)shutdown(conn_fd(p->conn), SHUT_RDWR); /* the end is seen from the loop */
+        (void)shutdown(conn_fd(p->conn), SHUT_RDWR); /* the loop then sees the end of input */
     }
     buf_release(&flat);
 }
@@ -139,7 +139,7 @@ static void take_line(struct pipe *p, struct str line)
         client_channel_take(&p->channel, line, NULL);
 }
 
-/* false: there is no whole line. */
+/* False when the input holds no whole line. */
 static bool next_line(struct pipe *p)
 {
     struct str rest = str_n(p->in.p + p->at, p->in.n - p->at);
@@ -156,7 +156,7 @@ static bool next_line(struct pipe *p)
         return true;
     }
     p->seen = rest.n;
-    if (!p->skipping && rest.n > p->max_line + 1) { /* one may be the CR of its end */
+    if (!p->skipping && rest.n > p->max_line + 1) { /* the extra byte may be a CR */
         refuse_long(p);
         p->skipping = true;
     }
@@ -181,7 +181,7 @@ static void take_input(struct pipe *p)
     buf_consume(&p->in, p->at);
     p->at = 0;
     if (p->in.n == 0)
-        buf_release(&p->in); /* a pipe that rests keeps nothing */
+        buf_release(&p->in); /* an idle pipe keeps no buffer */
     conn_pause(p->conn, p->ending || is_full(p));
 }
 
@@ -207,7 +207,7 @@ static void lose(struct pipe *p)
         home->on_empty(home->arg);
 }
 
-/* Its calls go on to their end, but nobody is told. */
+/* Its calls go on to their end, but their answers are dropped. */
 static void on_revoked(struct identity_watch *w)
 {
     lose(container_of(w, struct pipe, watch));
@@ -241,7 +241,7 @@ static void end_soon(struct pipe *p)
     schedule(p);
 }
 
-/* Once for what is under way, once more for its answers. */
+/* The first timeout cancels calls under way; the second closes the pipe. */
 static void on_grace_over(struct deadline *d)
 {
     struct pipe *p = container_of(d, struct pipe, deadline);
@@ -265,13 +265,13 @@ static void on_bytes(void *arg, struct str bytes)
     if (p->ending)
         return;
     if (!buf_try_add(&p->in, bytes.p, bytes.n)) {
-        lose(p); /* it was told to wait, by not being read: not reached */
+        lose(p); /* not reached: a full pipe is paused */
         return;
     }
     take_input(p);
 }
 
-/* A last line may lack its end. */
+/* The last line may lack its line end. */
 static void on_eof(void *arg)
 {
     struct pipe *p = arg;
@@ -346,7 +346,7 @@ void pipe_open(struct pipes *home, int fd, const struct principal *who,
         log_debug("a pipe could not be greeted");
 }
 
-/* All of them. */
+/* All pipes. */
 
 struct pipes *pipes_new(struct services *sv)
 {

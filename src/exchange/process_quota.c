@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The quota on server processes: they are counted for the tenant and the key of the call that
- * starts them.  upstream/ asks here before it starts a process; identity/quota.h answers. */
+/* The quota on server processes.  Processes are counted for the tenant and the key of the call that
+ * starts them. upstream/ asks here before it starts a process; identity/quota.h answers. */
 #include "exchange/exchange.h"
 
 static bool on_process_take(void *arg, const struct principal *who, struct process_slot *ret,
@@ -34,7 +34,7 @@ static void on_process_refuse(void *arg, const struct principal *who, struct err
     struct quota_use use = {0};
 
     if (quota_take(sv->quotas, who, QUOTA_CHILD, 0, &use, &refusal)) {
-        quota_release(&use); /* not reached: it was asked just now */
+        quota_release(&use); /* not reached: the quota has just refused */
         return;
     }
     quota_refused(sv->quotas, &refusal);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of tools that profiles have of their own, and what their answers share. */
+/* The table of the tools that profiles provide themselves, and the common part of their answers. */
 #include "exchange/profile_tools.h"
 
 #include "identity/scopes.h"

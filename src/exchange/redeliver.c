@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results that did not reach their client.  This file decides when one is stored as undelivered
- * (call/undelivered.h), and hands it out when the same session asks the same again.
+/* Results that did not reach their client.  This file decides when a result is stored as
+ * undelivered (call/undelivered.h), and replies with it when the same session repeats the same
+ * call.
  *
  *     client gone      exchange_undelivered_on_disconnect()  the index expects the call's result
  *     answered         exchange_undelivered_on_answer()      sealed, committed with the outcome
@@ -21,7 +22,7 @@
 
 #include <assert.h>
 
-/* Smaller replies are taken by the kernel as they are. */
+/* Smaller replies fit into the socket's buffer at once. */
 #define UNSENT_MIN ((size_t)16 * 1024)
 
 static const struct str reply_head = {"{\"jsonrpc\":\"2.0\",\"id\":", 22};
@@ -95,7 +96,7 @@ static void give_up(struct call *c)
     c->undelivered_given_up = true;
 }
 
-/* Whoever waited for its result meanwhile has to ask the server. */
+/* A request that meanwhile waits for this result has to call the server. */
 void exchange_undelivered_on_resume(struct exchange *x)
 {
     struct call *c = &x->call;
@@ -106,7 +107,7 @@ void exchange_undelivered_on_resume(struct exchange *x)
     }
 }
 
-/* Seals what the client would have got, or gives it up. */
+/* Seals the result in the written reply, or gives it up. */
 static void seal_written(struct exchange *x)
 {
     struct call *c = &x->call;
@@ -116,9 +117,9 @@ static void seal_written(struct exchange *x)
         give_up(c);
 }
 
-/* The reply is written once for its result's bytes, and again when the outcome is durable, for only
- * then is it known what the reply has to say.  What the first one said of lost state was not heard.
- */
+/* The reply is written here to get the bytes of its result.  It is written again when the outcome
+ * is durable, because only then its content is final. l->lost is restored, because the client has
+ * not seen the first reply. */
 void exchange_undelivered_on_answer(struct exchange *x)
 {
     struct call *c = &x->call;
@@ -143,7 +144,7 @@ void exchange_undelivered_on_answer(struct exchange *x)
     x->is_error = false;
 }
 
-/* The client that asked again is gone as well: the result is stored as it was. */
+/* If the client of the repeated call is gone too, stores the result again unchanged. */
 static void store_again(struct exchange *x)
 {
     struct undelivered_take *t = x->take;
@@ -158,7 +159,7 @@ static void store_again(struct exchange *x)
     }
 }
 
-/* The store has the result, in the commit of the outcome. */
+/* The outcome's commit has stored the result. */
 static void stored_with_outcome(struct exchange *x)
 {
     struct call *c = &x->call;
@@ -166,13 +167,13 @@ static void stored_with_outcome(struct exchange *x)
 
     undelivered_result_end(c->undelivered, c->undelivered_stored);
     c->undelivered = NULL;
-    if (!is_lost(x)) /* its stream was resumed meanwhile */
+    if (!is_lost(x)) /* the client has resumed its stream */
         undelivered_drop(x->sv->undelivered, id);
     else if (x->stream)
         stream_set_undelivered(x->stream, id);
 }
 
-/* Session and server may be gone when it is needed; the request itself is not. */
+/* Copies session id, server and tool: session and server may be freed before the reply is sent. */
 static void watch_sending(struct exchange *x)
 {
     struct undelivered_ask *ask = arena_new_of(x->mem, struct undelivered_ask);
@@ -184,7 +185,7 @@ static void watch_sending(struct exchange *x)
     x->unsent = ask;
 }
 
-/* A reply on its way out, with all that is needed to keep its result. */
+/* A reply being sent, with everything needed to store its result. */
 struct unsent {
     struct http_receipt receipt;
     struct undelivered *home;
@@ -205,7 +206,7 @@ static void on_receipt(struct http_receipt *receipt, bool is_sent)
         undelivered_result_write(k);
     else if (k)
         undelivered_result_end(k, false);
-    arena_free(u->mem); /* and with it u */
+    arena_free(u->mem); /* frees u too */
 }
 
 struct http_receipt *exchange_unsent(struct exchange *x)

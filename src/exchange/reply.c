@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replies: JSON objects, or the events of a stream once something had to be said before the result.
- * Failures of an upstream are answered in band (200); our own refusals carry a status. */
+/* Replies: JSON objects, or the events of a stream once a message came before the result.  Failures
+ * of an upstream are answered in band (200); our own refusals carry an HTTP status. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ static enum step_result refuse(struct exchange *x, int status, int code, struct 
     x->is_error = true;
     x->refusal = arena_dup(x->mem, message);
     if (x->has_message && x->msg.kind != MCP_REQUEST && status == 200)
-        return exchange_accept(x); /* nobody waits for the answer to a notification */
+        return exchange_accept(x); /* a notification gets no answer */
     buf_reset(&x->out);
     buf_addz(&x->out, "{\"jsonrpc\":\"2.0\"");
     write_id(x, !x->has_message || !x->http);
@@ -66,7 +66,7 @@ static bool is_upstream_trouble(enum err_code code)
 enum step_result exchange_fail(struct exchange *x, const struct error *err)
 {
     const struct error_info *info = error_info(err->code);
-    /* An older client takes 404 for the end of its session. */
+    /* A legacy client reads 404 as the end of its session. */
     bool is_200 =
         is_upstream_trouble(err->code) || (err->code == ERR_NO_METHOD && x->era == MCP_LEGACY);
     if (err->code == ERR_UNAVAILABLE)
@@ -98,7 +98,7 @@ enum step_result exchange_end_result(struct exchange *x)
     return STEP_REPLY;
 }
 
-/* In the modern era some codes have a status of their own. */
+/* In the modern era some error codes have an HTTP status of their own. */
 static int status_of_answer(const struct exchange *x, const struct mcp_message *m)
 {
     int64_t code = 0;
@@ -108,8 +108,8 @@ static int status_of_answer(const struct exchange *x, const struct mcp_message *
     return code == -32601 ? 404 : code <= -32020 && code >= -32022 ? 400 : 200;
 }
 
-/* An error has no place to say it, and a client that is gone does not read it: then the next result
- * does. */
+/* An error cannot carry the news of lost state, and a client that is gone does not read it.  Then
+ * the next result carries it. */
 static bool tells_lost_state(struct exchange *x, struct str *ret_reason)
 {
     struct call *c = &x->call;
@@ -165,7 +165,7 @@ static enum step_result tool_error(struct exchange *x, const char *text, const c
 {
     struct buf *out = exchange_begin_result(x);
 
-    x->refusal = str_of(text); /* kept by the caller as long as x */
+    x->refusal = str_of(text); /* the caller keeps it as long as x lives */
     buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":");
     js_quote(out, str_of(text));
     if (way_out) {
@@ -205,7 +205,7 @@ void exchange_write_call_reply(struct exchange *x)
         exchange_fail(x, &c->err);
 }
 
-/* Progress goes out with the client's own token, where it gave one. */
+/* Sends progress with the client's own token, if the client gave one. */
 void exchange_send_progress(struct call *c, const struct mcp_message *m)
 {
     struct exchange *x = c->user;

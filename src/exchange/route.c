@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The route step: which server a request is for.  Under /mcp/{server} the path says so; on /mcp,
- * where all servers are one, a name's prefix or a uri does, and lists are about all of them. */
+/* The route step: finds the server of a request.  Under /mcp/{server} the path names it.  On /mcp a
+ * name's prefix or a uri names it, and lists cover all servers. */
 #include "exchange/exchange.h"
 
 #include "exchange/profile_tools.h"
@@ -32,7 +32,7 @@ enum step_result exchange_want_catalog(struct exchange *x, bool fresh)
     return STEP_NEXT;
 }
 
-/* Where the method needs to know. */
+/* A list wants a fresh catalog. */
 static enum step_result want_catalog(struct exchange *x)
 {
     return exchange_want_catalog(x, x->method->service == SERVE_LIST);
@@ -98,8 +98,8 @@ static void on_plan(struct plan *p)
     exchange_resume(container_of(p, struct exchange, plan));
 }
 
-/* A handshake does not wait for servers: what it says holds whichever of them are up, and it names
- * those that are not. */
+/* A handshake does not wait for servers: its reply holds also while servers are down, and names
+ * those. */
 static enum plan_need need_of(const struct mcp_method *m)
 {
     if (m->service == SERVE_INITIALIZE || m->service == SERVE_DISCOVER)
@@ -132,8 +132,8 @@ static enum step_result refuse_uri(struct exchange *x, struct str uri)
     return result;
 }
 
-/* A resource that only this session has (upstream/session_catalog.c): of the server that listed it
- * to the session; `guess`: of the only one that has said it has some. */
+/* The server of a resource that only this session has (upstream/session_catalog.c): the server that
+ * listed it to the session.  With `guess`: the only server that has such resources. */
 static struct plan_part *find_own(struct exchange *x, struct str uri, bool guess)
 {
     struct plan_part *found = NULL;
@@ -193,7 +193,7 @@ static enum step_result route_by_ref(struct exchange *x)
     return x->up ? STEP_NEXT : route_by_uri(x, text);
 }
 
-/* A profile that offers its tools in a way of its own: is this about that? */
+/* True when the profile itself handles the request. */
 static bool is_of_profile(struct exchange *x)
 {
     const struct mcp_method *m = x->method;

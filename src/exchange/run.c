@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run: a call of the tool it names.  Not a tool that calls: the request itself is turned, in the
- * route step, into the one that the tool's own server would have got from this client. `parameters`
- * take the place of `arguments`, the tool's name that of "run", every other byte stays; from there
- * on nobody can tell the difference, neither the audit nor the server, and its result goes back
- * whole.
+/* run: a call of the tool that it names.  The route step rewrites the request into the one that the
+ * tool's own server would have got from this client.  `parameters` replaces `arguments`, the tool's
+ * name replaces "run", and every other byte stays.  From there on it is an ordinary call, for the
+ * audit and for the server, and its result is returned unchanged.
  *
- * What the model got wrong is answered here, as a result that it can read: a name that is not
- * there, parameters that the tool's schema refuses.  A dry run ends here too, and nothing was
- * touched. */
+ * The model's mistakes are answered here, as a result that it can read: an unknown name, parameters
+ * that the tool's schema refuses.  A dry run is answered here too and changes nothing. */
 #include "exchange/profile_tools.h"
 
 #include "json/splice.h"
@@ -16,10 +14,10 @@
 #include "schema/schema.h"
 
 #define MEANT_MAX 3
-#define MEANT_LOOKED_AT 5000 /* names compared for did-you-mean */
+#define MEANT_LOOKED_AT 5000 /* names compared for "did you mean" */
 #define NAME_SHOWN 200
 #define PREVIEW_MAX (64u * 1024)
-/* A request's own memory holds its body once; what is made of it here is as large again. */
+/* A request's memory holds its body once.  The rewritten request needs as much again. */
 #define RUN_MEMORY (64u << 20)
 
 const char run_definition[] =
@@ -33,7 +31,7 @@ const char run_definition[] =
     "\"dry_run\":{\"type\":\"boolean\",\"description\":\"Shows what would be sent, and sends "
     "nothing.\",\"default\":false}},\"required\":[\"tool\"]}}";
 
-/* "files:read" or "files__read". */
+/* Splits "files:read" or "files__read". */
 static bool split(struct str full, struct str *ret_server, struct str *ret_tool)
 {
     size_t colon = str_find(full, ':');
@@ -45,7 +43,7 @@ static bool split(struct str full, struct str *ret_server, struct str *ret_tool)
     return colon > 0 && ret_tool->n > 0;
 }
 
-/* Did you mean. */
+/* "Did you mean". */
 
 struct meant {
     struct str server, tool; /* server absent: any */
@@ -61,7 +59,7 @@ static bool is_between(char c)
     return c == '_' || c == '-' || c == '.' || c == ' ';
 }
 
-/* Does a name have every word of what was said, as "get_current_time" has those of "get_time"? */
+/* True when the name has every word of `said`, as "get_current_time" has those of "get_time". */
 static bool has_words(struct str name, struct str said)
 {
     for (size_t from = 0, to; from < said.n; from = to + 1) {
@@ -78,7 +76,7 @@ static bool has_words(struct str name, struct str said)
     return true;
 }
 
-/* How far a name is from what was said; the same tool of another server is near. */
+/* The distance of a tool from the given name.  The same tool of another server is near. */
 static unsigned distance(const struct meant *m, struct str server, struct str tool)
 {
     unsigned cap = m->tool.n < 4 ? 2 : m->tool.n < 8 ? 3 : 2 + (unsigned)m->tool.n / 4;
@@ -144,7 +142,7 @@ static enum step_result refuse_server(struct exchange *x, struct str server)
                                                STR_ARG(profile_servers(x))));
 }
 
-/* The translation. */
+/* Rewriting the request. */
 
 static struct str quoted(struct arena *mem, struct str text)
 {
@@ -202,14 +200,14 @@ static bool translate(struct exchange *x, struct str tool)
     return true;
 }
 
-/* Parameters against the schema. */
+/* Checking parameters against the schema. */
 
 static bool is_handle(void *arg unused_arg, struct str raw_key)
 {
     return str_eq(raw_key, STR("\"session_id\""));
 }
 
-/* The parameters as the tool will get them: a handle of ours is not among them. */
+/* The parameters as the tool will get them, without a session_id that Holdfast added. */
 static bool read_parameters(struct exchange *x, const struct upstream *up, const struct catalog *c,
                             const struct catalog_item *item, struct arena *mem, struct js_doc *ret)
 {
@@ -230,8 +228,8 @@ static bool read_parameters(struct exchange *x, const struct upstream *up, const
     return ok;
 }
 
-/* What is refused is answered.  *ret_unsure: why nobody can say whether they fit; absent when they
- * do. */
+/* Refuses parameters that do not fit.  *ret_unsure: why it is not known whether they fit; absent
+ * when they do. */
 static enum step_result check_parameters_in(struct exchange *x, const struct upstream *up,
                                             const struct catalog *c,
                                             const struct catalog_item *item, struct arena *mem,
@@ -284,7 +282,7 @@ static enum step_result check_parameters(struct exchange *x, const struct upstre
     return result;
 }
 
-/* What would be sent. */
+/* Replies with the request that would be sent. */
 static enum step_result preview(struct exchange *x, struct str server, struct str tool,
                                 struct str unsure)
 {
@@ -321,7 +319,7 @@ static enum step_result preview(struct exchange *x, struct str server, struct st
     return result;
 }
 
-/* NEXT: it may be called. */
+/* NEXT: the tool may be called. */
 static enum step_result check_pin(struct exchange *x, struct upstream *up, struct str tool)
 {
     enum pin_verdict verdict =
@@ -332,7 +330,7 @@ static enum step_result check_pin(struct exchange *x, struct upstream *up, struc
     return profile_tool_refuse(x, pins_held_text(verdict, upstream_name(up), tool, x->mem));
 }
 
-/* Why it is not known what a server offers, and what helps. */
+/* Says why the server's catalog is not known, and what to do. */
 static enum step_result refuse_unasked(struct exchange *x, const struct upstream *up)
 {
     struct upstream_health health = upstream_health(up);
@@ -356,7 +354,7 @@ static enum step_result refuse_unasked(struct exchange *x, const struct upstream
                         STR_ARG(server)));
 }
 
-/* Never asks the server: what it offers is known, or not. */
+/* Uses only the known catalog; never asks the server. */
 static enum step_result dry_run(struct exchange *x, struct upstream *up, struct str full,
                                 struct str tool)
 {
@@ -382,19 +380,19 @@ static enum step_result dry_run(struct exchange *x, struct upstream *up, struct 
     return preview(x, upstream_name(up), tool, unsure);
 }
 
-/* A tool that only this session has been told of is not in the catalog; nor is any when the server
- * could not list them, and then the server decides, as it does for a direct call. */
+/* The catalog lacks tools that only this session was told of, and all tools if the server could not
+ * list them.  Then the server decides, as it does for a direct call. */
 static bool may_be_there(struct exchange *x, struct str tool)
 {
     struct link *l = exchange_session_catalog_link(x, x->up, CATALOG_TOOLS);
     return x->catalog->tools_fault.p || (l && link_session_catalog_has(l, CATALOG_TOOLS, tool));
 }
 
-/* The catalog is there. */
+/* Continues once x->catalog is set. */
 static enum step_result go(struct exchange *x, struct str full, struct str tool)
 {
     const struct catalog_item *item = catalog_tool(x->catalog, tool);
-    struct str unsure; /* then the server decides */
+    struct str unsure; /* present: the server decides */
 
     if (profile_tool_is_seen(x, x->up, tool) && catalog_needs_task(x->catalog, tool))
         return profile_tool_refuse(x, exchange_task_text(x, x->up, tool));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which session a call belongs to.  Carriers in order: the tool argument session_id (built-ins and
+/* Selects the session of a call.  Carriers in order: the tool argument session_id (built-ins and
  * injected handles) → the session linked to the transport → the handle in header or query, or with
  * carriers.client_ids any other value there → _meta keys → headers and client id → derived (owner,
- * client, 30 minutes idle).  The transport is linked by its first call. */
+ * client, 30 minutes idle).  The transport's first call links the transport. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
@@ -12,14 +12,14 @@
 #include "session/profile_context.h"
 
 #define NAME_LOGGED 128 /* bytes */
-#define SHORT_MAC 16    /* bytes that tell configs apart */
+#define SHORT_MAC 16    /* bytes that distinguish contexts */
 
 static void on_query(struct session_query *q)
 {
     exchange_resume(container_of(q, struct exchange, query));
 }
 
-/* Asks; NEXT when the answer is there (x->query), WAIT when it will come. */
+/* Starts a lookup.  NEXT: the result is in x->query.  WAIT: it will come. */
 static enum step_result ask(struct exchange *x, enum session_by by, struct str carrier,
                             struct str name)
 {
@@ -44,7 +44,7 @@ static enum step_result not_found(struct exchange *x)
 
 static enum step_result take_transport(struct exchange *x);
 
-/* No transport's id: it may be the name that a client gave its session by REST. */
+/* Not the id of a transport.  It may be a handle that a client got for its session by REST. */
 static enum step_result try_handle(struct exchange *x)
 {
     struct str id = x->query.name;
@@ -72,7 +72,7 @@ static enum step_result take_transport(struct exchange *x)
         return try_handle(x);
     if (!found && !x->key.p)
         return not_found(x);
-    if (!found) { /* then it is a name like any other */
+    if (!found) { /* then the key is an ordinary name */
         transport_unref(x->transport);
         session_unref(x->session);
         x->transport = NULL;
@@ -85,7 +85,7 @@ static enum step_result take_transport(struct exchange *x)
     return STEP_NEXT;
 }
 
-/* The transport came with the arrival.  A request that carries all it needs does not use it. */
+/* The transport came with the arrival.  Modern requests and initialize do not use it. */
 static enum step_result transport_from_arrival(struct exchange *x)
 {
     if (x->era == MCP_MODERN || x->method->service == SERVE_INITIALIZE) {
@@ -102,7 +102,7 @@ enum step_result exchange_find_transport(struct exchange *x)
 {
     struct str id = STR_NONE;
 
-    if (x->query.done) /* resumed: the lookup has come back */
+    if (x->query.done) /* resumed: the lookup is done */
         return take_transport(x);
     if (x->transport)
         return transport_from_arrival(x);
@@ -113,7 +113,7 @@ enum step_result exchange_find_transport(struct exchange *x)
             x, 400, -32600,
             "Mcp-Session-Id and ?session_id= are given more than once or differ; send one");
     if (x->key.p && !token_looks_like_transport_id(id))
-        return STEP_NEXT; /* any string, and none of our ids */
+        return STEP_NEXT; /* the key is a name, not one of our ids */
     if (!id.p)
         return x->has_message ? STEP_NEXT
                               : exchange_refuse(x, 400, -32600,
@@ -130,7 +130,7 @@ enum step_result exchange_find_transport(struct exchange *x)
     return take_transport(x);
 }
 
-/* The request has no other way to name a session than an argument. */
+/* True when only an argument can name the session of this request. */
 static bool carries_nothing(const struct exchange *x)
 {
     return !x->transport && !x->session && !x->channel.p && !x->key.p &&
@@ -138,9 +138,9 @@ static bool carries_nothing(const struct exchange *x)
            !carrier_in_headers(x->config, x->head, x->mem).name.p;
 }
 
-/* Injection: a legacy server that keeps a session per caller, and a request that has no other way
- * to name one; where sessions have toolsets of their own, any server.  Decided from the request
- * alone. */
+/* Whether Holdfast adds the argument session_id to the server's tools: for a legacy server with a
+ * session per caller, if the request cannot name a session otherwise.  On a dynamic profile for any
+ * server except built-ins.  Depends on the request alone. */
 bool exchange_injects_handles(const struct exchange *x, const struct upstream *up,
                               const struct catalog *catalog)
 {
@@ -204,7 +204,7 @@ static void promote_session(struct exchange *x)
 
 static enum step_result session_from_any(struct exchange *x);
 
-/* The argument names one of our sessions, or the call is told how to get one. */
+/* The argument names one of our sessions; otherwise the error says how to get one. */
 static enum step_result session_from_argument(struct exchange *x, struct str handle)
 {
     if (x->query.by != BY_HANDLE || !str_eq(x->query.name, handle) || !x->query.done) {
@@ -242,7 +242,7 @@ static void bind_channel(struct exchange *x)
         x->outlet->attends(x, x->session->link_key);
 }
 
-/* A keyed session: found, or made under that key. */
+/* Finds the session with that key, or creates it. */
 static enum step_result session_from_key(struct exchange *x, enum session_origin origin)
 {
     bool asked = x->query.by == BY_KEY && x->query.done && str_eq(x->query.name, x->carrier.name) &&
@@ -268,8 +268,9 @@ static enum step_result session_from_key(struct exchange *x, enum session_origin
     return STEP_NEXT;
 }
 
-/* What the request itself says.  A client id groups what has no transport; where there is one, it
- * is a label: a client with two windows has two sessions (docs/decisions/0012). */
+/* The carrier in the request itself.  A client id groups requests without a transport.  With a
+ * transport it is only a label: a client with two windows has two sessions
+ * (docs/decisions/0012). */
 static struct carrier carrier_of(const struct exchange *x)
 {
     struct carrier c;
@@ -286,8 +287,8 @@ static struct carrier carrier_of(const struct exchange *x)
     return c;
 }
 
-/* For who asks why two calls met, or did not.  It is the client's own text: escaped, cut, and never
- * above debug. */
+/* Shows why two calls share a session, or do not.  The name is the client's own text: escaped, cut,
+ * and logged at debug only. */
 static void log_carrier(const struct carrier *c)
 {
     if (c->name.p)
@@ -302,7 +303,7 @@ static bool begins_session(const struct exchange *x)
     return tool && tool->begins_session;
 }
 
-/* Two configs of one client are two sessions. */
+/* Two contexts of one client are two sessions. */
 static struct str derived_name(const struct exchange *x, struct str client)
 {
     char digits[2 * SHORT_MAC + 1];
@@ -313,7 +314,7 @@ static struct str derived_name(const struct exchange *x, struct str client)
     return arena_printf(x->mem, "%.*s config:%s", STR_ARG(client), digits);
 }
 
-/* The next carrier in order, when neither argument, transport nor handle named a session. */
+/* Tries the next carriers in order, when argument, transport and handle named no session. */
 static enum step_result session_from_request(struct exchange *x)
 {
     enum session_origin origin = ORIGIN_KEYED;
@@ -363,7 +364,7 @@ enum step_result exchange_select_channel_session(struct exchange *x)
     return x->channel.p && !x->session ? session_from_request(x) : STEP_NEXT;
 }
 
-/* While this request waited for the catalog, another may have linked their transport. */
+/* While this request waited for the catalog, another request may have linked the transport. */
 static void session_from_transport(struct exchange *x)
 {
     struct session *linked = x->transport ? x->transport->session : NULL;
@@ -381,12 +382,12 @@ static enum step_result session_from_any(struct exchange *x)
     if (!x->session)
         return session_from_request(x);
     if (x->query.by == BY_HANDLE && x->query.session == x->session)
-        promote_session(x); /* by header or query */
+        promote_session(x); /* the handle came in header or query */
     return STEP_NEXT;
 }
 
-/* The first call binds its transport to the session; one that names another session by a handle
- * leaves it where it is. */
+/* The first call binds its transport to the session.  A call that names another session by a handle
+ * does not rebind the transport. */
 static void decide_binding(struct exchange *x, bool is_named)
 {
     const struct transport *t = x->transport;
@@ -417,8 +418,8 @@ static struct str without_blanks(struct str s)
     return s;
 }
 
-/* The handle in the argument session_id; absent when it is not there, or empty.  Models copy the
- * whole line of a result: "[session: ses_…]". */
+/* The handle in the argument session_id; absent when the argument is missing or empty.  Models may
+ * copy the whole line of a result: "[session: ses_…]". */
 static struct str named_handle(struct exchange *x)
 {
     static const struct str before = {"[session:", 9};
@@ -468,8 +469,7 @@ enum step_result exchange_select_session(struct exchange *x)
         result = session_from_any(x);
     if (result == STEP_NEXT) {
         decide_binding(x, named.p != NULL);
-        if (x->injects) /* the argument is ours, also when it is empty, and so is the answer to it
-                         */
+        if (x->injects) /* also when the argument is empty */
             x->tells_handle = x->drops_session_id = true;
     }
     return result;

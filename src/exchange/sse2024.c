@@ -6,9 +6,9 @@
  *                                     │   answer is an event of that stream (client_channel.c)
  *                                     └── else it is POST /mcp, and X any name for a session
  *
- * X is the id that the stream's initialize gives its transport, so it is adopted like any other
- * once the stream is gone.  A reader that is 256 KiB behind loses logs first, then its stream; a
- * stream that is gone takes the delivery of answers with it, not the calls. */
+ * The stream's initialize gives its transport the id X, so X works like any transport id after the
+ * stream has ended.  A slow reader loses logs from 128 KiB behind, and its stream from 256 KiB.
+ * When a stream ends, its calls go on, but their answers are not delivered. */
 #include "exchange/sse2024.h"
 
 #include "base/log.h"
@@ -33,7 +33,7 @@ struct sse2024 {
 };
 
 struct sse_stream {
-    struct sse2024 *home; /* only while r is there */
+    struct sse2024 *home; /* NULL once r is NULL */
     struct loop *loop;
     struct list node;
     struct http_request *r; /* NULL: the client is gone */
@@ -41,9 +41,9 @@ struct sse_stream {
     struct identity_watch watch;
     struct arena *mem;
     char id[TRANSPORT_ID_LENGTH + 1];
-    bool ending; /* with its last answer */
-    bool full;   /* it cannot be written to any more */
-    bool slim;   /* it may idle for long, and has given back what its request was made of */
+    bool ending; /* ends after its last answer */
+    bool full;   /* a write failed: no more writes */
+    bool slim;   /* its request's memory was released, as the stream may idle for long */
     struct deadline quiet;
     bool scheduled;
     struct loop_task later;
@@ -107,7 +107,7 @@ static void on_quiet(struct deadline *d)
     buf_release(&comment);
 }
 
-/* The connection is no longer ours; whoever calls has said goodbye to it. */
+/* Forgets the connection.  The caller ends or has ended it. */
 static void forget(struct sse_stream *s)
 {
     struct sse2024 *home = s->home;
@@ -129,7 +129,7 @@ static void on_abort(struct http_request *r)
     http_request_done(r);
 }
 
-/* Its calls go on to their end, but nobody is told. */
+/* Its calls go on to their end, but their answers are dropped. */
 static void on_revoked(struct identity_watch *w)
 {
     struct sse_stream *s = container_of(w, struct sse_stream, watch);
@@ -190,7 +190,7 @@ static struct sse_stream *begin_stream(struct sse2024 *all, const struct princip
     return s;
 }
 
-/* A refusal of ours to a GET has no request's id. */
+/* Refuses a GET: the error has no request id. */
 static void refuse(struct http_request *r, int status, int code, struct str headers,
                    const char *text)
 {
@@ -215,7 +215,7 @@ static void refuse_unknown(struct sse2024 *all, struct http_request *r, const st
            q->err.text);
 }
 
-/* Opening a stream is a request like any other. */
+/* Opening a stream counts as a request. */
 static bool is_over_quota(struct sse2024 *all, struct http_request *r, const struct principal *who)
 {
     struct quota_use use = {0};
@@ -232,7 +232,7 @@ static bool is_over_quota(struct sse2024 *all, struct http_request *r, const str
     return true;
 }
 
-/* How many streams the owner and its tenant have open.  Streams open seldom, and there are few. */
+/* Counts the open streams of the owner and of its tenant.  Streams are few and opened seldom. */
 static bool is_over_share(struct sse2024 *all, struct http_request *r, const struct principal *who)
 {
     unsigned of_owner = 0, of_tenant = 0;
@@ -301,7 +301,7 @@ void sse2024_open(struct sse2024 *all, struct http_request *r)
     identify_request(all->sv->identity, all->sv->config, r, STR_NONE, open_identified, all);
 }
 
-/* The open stream that X names for whoever posts; a foreign one is like none. */
+/* The open stream X of this principal; NULL for a stream of another owner. */
 static struct sse_stream *find(struct sse2024 *all, struct http_request *r,
                                const struct principal *who, struct str key)
 {
@@ -310,11 +310,11 @@ static struct sse_stream *find(struct sse2024 *all, struct http_request *r,
     if (!who || !s || s->ending || s->full ||
         !principal_owns(who, s->channel.who.tenant, s->channel.who.owner) ||
         exchange_client_refusal(all->sv->config->client_id_required, r->head))
-        return NULL; /* what is to be refused is refused by the exchange, with the request's id */
+        return NULL; /* the exchange refuses instead, with the request's id */
     return s;
 }
 
-/* Who is not known is asked again, and refused with the request's id. */
+/* An unknown caller is identified again by the exchange, and refused with the request's id. */
 static void post_as_mcp(struct sse2024 *all, struct http_request *r, const struct principal *who,
                         struct str key)
 {
@@ -332,7 +332,8 @@ static void post_as_mcp(struct sse2024 *all, struct http_request *r, const struc
     exchange_start(all->sv, &a);
 }
 
-/* What asks for nothing always has: it may be the cancellation, or the answer, that makes room. */
+/* Messages other than requests always have room: they may be the cancellation or the answer that
+ * ends a request. */
 static bool has_room(const struct sse_stream *s, struct http_request *r)
 {
     struct mcp_message m;

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP+SSE transport of 2024-11-05: one event stream (GET /sse) that carries every answer, and
- * posts (POST /mcp/messages?session_id=X) that carry the client's messages.  It serves what /mcp
- * serves. */
+/* The HTTP+SSE transport of 2024-11-05: one event stream (GET /sse) carries every answer, and posts
+ * (POST /mcp/messages?session_id=X) carry the client's messages.  It serves the same requests as
+ * /mcp. */
 #ifndef HOLDFAST_EXCHANGE_SSE2024_H
 #define HOLDFAST_EXCHANGE_SSE2024_H
 
 #include "exchange/exchange.h"
 
 #define SSE2024_MAX_STREAMS 1024
-/* … of which one owner may have a quarter, and one tenant three: there is room for others. */
+/* … of which one owner may have a quarter and one tenant three quarters, so that others have
+ * room. */
 #define SSE2024_MAX_OF_OWNER (SSE2024_MAX_STREAMS / 4)
 #define SSE2024_MAX_OF_TENANT (SSE2024_MAX_STREAMS / 4 * 3)
-#define SSE2024_MAX_MESSAGES 64                /* under way on one stream; above it: 503 */
-#define SSE2024_MAX_BYTES (16u << 20)          /* of those messages; likewise */
-#define SSE2024_MAX_QUEUE ((size_t)256 * 1024) /* not read by the client */
-#define SSE2024_QUIET_MS (15 * 1000)           /* until a silent stream gets a comment */
+#define SSE2024_MAX_MESSAGES 64                /* under way on one stream; beyond it: 503 */
+#define SSE2024_MAX_BYTES (16u << 20)          /* bytes of those messages; likewise */
+#define SSE2024_MAX_QUEUE ((size_t)256 * 1024) /* bytes that the client has not read */
+#define SSE2024_QUIET_MS (15 * 1000)           /* silence after which a stream gets a comment */
 
 struct sse2024;
 
 struct sse2024 *sse2024_new(struct services *sv) must_check;
-/* NULL is fine.  Closes what is left; before http_server_free(). */
+/* Accepts NULL.  Closes open streams.  Call it before http_server_free(). */
 void sse2024_free(struct sse2024 *all);
-/* At stop: each stream ends when nothing is under way on it. */
+/* At stop: each stream ends when it has no message under way. */
 void sse2024_stop(struct sse2024 *all);
 
-/* GET /sse and POST /mcp/messages: they take the request. */
+/* GET /sse and POST /mcp/messages; both take over the request. */
 void sse2024_open(struct sse2024 *all, struct http_request *r);
 void sse2024_post(struct sse2024 *all, struct http_request *r);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET: a legacy transport's standalone stream, or the rest of one of its streams after a dropped
- * connection.  The stream takes the request over; the exchange ends without a reply of its own. */
+ * connection.  The stream takes over the request; the exchange ends without a reply. */
 #include "exchange/exchange.h"
 
 enum step_result exchange_answer_stream(struct exchange *x)

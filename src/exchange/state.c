@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* requestState of a server that asks for input (2026-07-28): opaque to us, but bound to its owner.
+/* requestState of a server that asks for input (2026-07-28): opaque to Holdfast, but bound to its
+ * owner.
  *
  *   towards the client:  "hf1.<MAC>.<the server's own>"
- *   back:                checked, cut, and the server's own bytes go on
+ *   back:                checked and cut; the server gets its own bytes
  *
- * The MAC covers tenant, owner, server, method, name and the state, so another caller, another tool
- * or another server cannot use it.  The key survives restarts. */
+ * The MAC covers tenant, owner, server, method, name and the state.  So another caller, tool or
+ * server cannot use the state.  The key survives restarts. */
 #include "exchange/exchange.h"
 
 #include "crypto/hash.h"
@@ -38,7 +39,7 @@ struct str exchange_bind_state(struct exchange *x, struct str server, struct str
 
     mac_of(x, server, name, state, mac);
     buf_init(&raw, 128u * 1024 * 1024);
-    js_quote(&raw, state); /* it may hold any character, NUL too */
+    js_quote(&raw, state); /* the state may hold any character, NUL too */
     struct str rest = arena_dup(x->mem, str_n(raw.p + 1, raw.n - 1));
     buf_reset(&raw);
     buf_addz(&raw, "\"" PREFIX);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server says about a call while it runs, on its way to that call's client: questions
- * (sampling, elicitation, roots), log lines, whatever else it notifies of. */
+/* Messages of a server about a running call, on their way to that call's client: questions
+ * (sampling, elicitation, roots), log lines, other notifications. */
 #include "exchange/exchange.h"
 
 #define MAX_MESSAGE (64u * 1024 * 1024)
 #define MAX_LEVEL                                                                                  \
-    64 /* bytes: what is longer is none, and is not copied for as long as a call runs */
+    64 /* bytes: a longer value is not a level, and is not copied into the call's memory */
 
-/* Only a legacy client with a transport can answer, and only where both speak that era. */
+/* Only a legacy client with a transport can answer, and only to a legacy server. */
 static bool ask_client(struct exchange *x, const struct mcp_message *m)
 {
     struct call *c = &x->call;
     struct buf text;
-    bool sent = true; /* at the limit the hub has answered already */
+    bool sent = true; /* also at the limit: the hub has then answered the server */
 
     if (x->era != MCP_LEGACY || !c->transport)
         return false;
@@ -27,7 +27,7 @@ static bool ask_client(struct exchange *x, const struct mcp_message *m)
     return sent;
 }
 
-/* A modern client gets log lines only for a request that asked for them, and of that level. */
+/* A modern client gets log lines only for a request that asked for them, and from that level up. */
 static bool wants_log(struct exchange *x, const struct mcp_message *m)
 {
     const struct js_node *wanted = js_get(&x->msg.doc, x->msg.meta, STR(MCP_KEY_LOG_LEVEL));
@@ -41,8 +41,8 @@ static bool wants_log(struct exchange *x, const struct mcp_message *m)
     return level && mcp_level_reaches(level, mcp_level(js_text(&x->msg.doc, wanted, x->mem)));
 }
 
-/* A client of 2026-07-28 hears of changes on its subscriptions/listen only, never on the stream of
- * a request.  An older one hears of the lists that it is shown. */
+/* A client of 2026-07-28 gets changes only on its subscriptions/listen, never on the stream of a
+ * request.  A legacy client gets changes of the lists that it is shown. */
 static bool wants_change(const struct exchange *x, const struct mcp_message *m)
 {
     enum catalog_kind kind = catalog_kind_changed(m->method);
@@ -65,6 +65,6 @@ bool exchange_tell(struct call *c, const struct mcp_message *m)
     if (m->kind == MCP_REQUEST)
         return ask_client(x, m);
     if ((is_log && !wants_log(x, m)) || !wants_change(x, m))
-        return true; /* to nobody, then */
+        return true; /* dropped */
     return exchange_say(x, m->doc.text, mcp_is_droppable(m) ? OUTLET_MAY : OUTLET_MUST);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Toolsets of a profile: what there is, and enabling and disabling them for a session.
+/* Toolsets of a profile: listing them, and enabling and disabling them for a session.
  *
- * What is enabled stands in the session's row and is committed before the answer, so it holds after
- * a crash and on every transport of the session.  Memory goes first: two changes at once build on
- * one another, and the write lane keeps their order.  A change that cannot be stored is taken back.
- */
+ * The session's row holds the enabled toolsets.  A change is committed before the answer, so it
+ * survives a crash and holds on every transport of the session.  Memory changes first: of two
+ * concurrent changes the second builds on the first, and the write lane keeps their order.  A
+ * change that cannot be stored is undone. */
 #include "exchange/profile_tools.h"
 
 #include "base/log.h"
@@ -15,7 +15,7 @@
 
 #define KEY_SHOWN 64
 #define ANSWER_MAX (8u << 20)
-#define NAMES_MAX (2u << 20) /* of an answer; tools past it are not named */
+#define NAMES_MAX (2u << 20) /* bytes of names in an answer; further tools are not named */
 
 #define SESSION_ID                                                                                 \
     "\"session_id\":{\"type\":\"string\",\"description\":\"A session handle (ses_...), for "       \
@@ -60,13 +60,14 @@ struct toolset_change {
     struct store_op ops[SESSION_PLAN_OPS];
     struct session_row patch;
     struct str key;
-    size_t at; /* of the toolset in its profile */
+    size_t at; /* index of the toolset in its profile */
     bool enables;
-    bool differs; /* from what was in memory: else it is what another waits to be stored */
+    /* Changes the session in memory; false: another change to the same is being stored. */
+    bool differs;
     size_t tools;
 };
 
-/* What the caller may see. */
+/* Visibility. */
 
 struct reaching {
     const struct exchange *x;
@@ -83,8 +84,8 @@ static void reach_server(void *arg, struct upstream *up)
                    exchange_sees_server(r->x, upstream_name(up));
 }
 
-/* One that the policy withholds is named, for it says so; one that this caller has nothing of is
- * not. */
+/* A toolset that the policy denies is listed, because its entry says so.  A toolset without
+ * anything for this caller is not. */
 static bool is_seen(const struct exchange *x, size_t at)
 {
     struct str key = x->profile->toolset_keys[at];
@@ -96,14 +97,14 @@ static bool is_seen(const struct exchange *x, size_t at)
     return r.found && (withheld || (exchange_permitted_toolsets(x) >> at & 1));
 }
 
-/* What a toolset has for this caller, as "server__tool". */
+/* The tools of a toolset that this caller sees, as "server__tool". */
 
 struct listing {
     const struct exchange *x;
     uint64_t toolsets;
-    struct js_writer *w; /* NULL: only counted */
+    struct js_writer *w; /* NULL: only counts */
     size_t n;
-    bool more; /* than were named */
+    bool more; /* there was no room for all names */
 };
 
 static void list_part(struct listing *l, const struct plan_part *part)
@@ -138,7 +139,7 @@ static size_t count_tools(const struct exchange *x, uint64_t toolsets)
     return l.n;
 }
 
-/* An array of their names; false: there was no room for all. */
+/* Writes an array of the tools' names; false: there was no room for all. */
 static bool name_tools(const struct exchange *x, uint64_t toolsets, struct js_writer *w)
 {
     struct listing l = {.x = x, .toolsets = toolsets, .w = w};
@@ -150,7 +151,7 @@ static bool name_tools(const struct exchange *x, uint64_t toolsets, struct js_wr
     return !l.more;
 }
 
-/* Servers of the toolset that cannot say what they offer now, as an array; returns how many. */
+/* Writes an array of the toolset's servers that have no catalog now; returns how many. */
 static size_t list_unavailable(const struct exchange *x, size_t at, struct js_writer *w)
 {
     struct reaching r = {.x = x, .toolset = x->profile->toolsets[at]};
@@ -175,7 +176,7 @@ static size_t list_unavailable(const struct exchange *x, size_t at, struct js_wr
     return n;
 }
 
-/* Answers: JSON, as text and as structure. */
+/* Answers are JSON, as text and as structure. */
 
 static enum step_result reply_json(struct exchange *x, struct buf *json, bool ok)
 {
@@ -196,7 +197,7 @@ static enum step_result reply_message(struct exchange *x, bool ok, struct str me
     js_kv_bool(&w, "success", ok);
     js_kv_string(&w, "message", message);
     if (!x->toolset_change)
-        x->tells_handle = false; /* nothing was stored: there is no such session */
+        x->tells_handle = false; /* nothing was stored: the session does not exist */
     else if (ok && x->tells_handle)
         js_kv_string(&w, "session_id", x->session->handle);
     if (ok && x->toolset_change && x->toolset_change->enables)
@@ -220,7 +221,7 @@ static enum step_result refuse_unknown(struct exchange *x, struct str key)
                                       STR_ARG(names.p ? names : STR("none"))));
 }
 
-/* The position of the toolset that the call names; -1: it was refused. */
+/* The index of the toolset that the call names; -1: the call was refused. */
 static int named(struct exchange *x)
 {
     const struct js_node *v =
@@ -282,7 +283,7 @@ static enum step_result begin(struct exchange *x, size_t at, bool enables, size_
     session_used(x->session);
     session_change_toolsets(x->session, changed(x->session, key, enables, x->mem));
     struct session_plan *plan = exchange_plan_session(x);
-    /* The lane reads the row while others may change the session. */
+    /* A copy: the write lane reads the row while the loop may change the session. */
     c->patch = (struct session_row){.id = x->session->id,
                                     .toolsets = arena_dup(x->mem, x->session->toolsets)};
     plan->patches = &c->patch;
@@ -296,7 +297,7 @@ static enum step_result begin(struct exchange *x, size_t at, bool enables, size_
     return exchange_refuse(x, 503, -32000, "too much is waiting for the store; try again shortly");
 }
 
-/* Not stored, or refused by a verdict: NEXT when it is well. */
+/* Checks the result of the commit.  NEXT: the change is stored. */
 static enum step_result check_stored(struct toolset_change *c)
 {
     struct exchange *x = c->x;
@@ -323,7 +324,7 @@ static enum step_result check_stored(struct toolset_change *c)
     }
 }
 
-/* Whoever cannot hear of it otherwise hears it before the answer. */
+/* Notifies the calling client before the answer if it has no listener. */
 static void tell_changed(struct exchange *x)
 {
     if (hub_tools_changed(x->sv->hub, x->session, x->transport) || x->era != MCP_LEGACY ||
@@ -342,7 +343,7 @@ static enum step_result finish(struct exchange *x)
     session_toolsets_write_done(x->session);
     if (stored != STEP_NEXT)
         return STEP_REPLY;
-    /* What one before took back may have been stored with this. */
+    /* An earlier change that was undone in memory may have been stored with this one. */
     if (!x->session->toolset_writes && !str_eq(x->session->toolsets, c->patch.toolsets))
         session_take_toolsets(x->session, c->patch.toolsets);
     profile_tool_note(x, "ok");
@@ -389,7 +390,8 @@ enum step_result exchange_answer_enable(struct exchange *x)
                              arena_printf(x->mem, "Toolset '%.*s' %s", STR_ARG(key), refusal));
     enabled = exchange_toolsets(x);
     bit = UINT64_C(1) << at;
-    /* Nothing is acknowledged that is not stored: while somebody waits for that, so does this. */
+    /* A change is acknowledged only once it is stored.  If a change is still being stored, this
+     * request stores it too and waits. */
     if ((enabled & bit) && !x->session->toolset_writes)
         return reply_message(
             x, true, arena_printf(x->mem, "Toolset '%.*s' is already enabled.", STR_ARG(key)));
@@ -472,7 +474,7 @@ enum step_result exchange_answer_describe(struct exchange *x)
     return reply_json(x, &json, true);
 }
 
-/* The tools of each toolset that counts, by its key; false: there was no room for all. */
+/* Writes the tools of each enabled toolset, by its key; false: there was no room for all. */
 static bool name_by_toolset(struct exchange *x, uint64_t counting, struct js_writer *w)
 {
     bool all = true;
