@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links to built-in servers: a small legacy MCP server around a table of tools.  Answers come from
- * the loop, at the end of the turn or when a tool that waits is done. */
+ * the loop, at the end of the turn or when a waiting tool is done. */
 #include "upstream/builtin.h"
 
 #include "json/write.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define MAX_BUILTINS 8
-#define UNKNOWN_SHOWN 64 /* bytes of a parameter's name that a refusal repeats */
+#define UNKNOWN_SHOWN 64 /* bytes of a parameter's name shown in a refusal */
 #define MAX_RESULT (32u * 1024 * 1024)
 
 static struct {
@@ -24,11 +24,11 @@ struct builtin_link { /* link.wire */
     struct list answers;
 };
 
-/* From the request to the answer's delivery. */
+/* Lives from the request to the delivery of its answer. */
 struct answer {
     struct list node;
     struct loop_task task;
-    struct link *link; /* NULL: nobody waits for it any more */
+    struct link *link; /* NULL: the answer is not wanted any more */
     struct pending *pending;
     struct arena *mem;
     struct mcp_message message;
@@ -118,7 +118,7 @@ static void answer_free(struct answer *a)
     free(a);
 }
 
-/* Nobody takes the answer: what still runs for it ends in answer_free(). */
+/* Drops the receiver of the answer.  A tool that still runs ends in answer_free(). */
 static void answer_detach(struct answer *a)
 {
     list_remove(&a->node);
@@ -170,7 +170,7 @@ static void answer_list(struct answer *a, const struct builtin_link *b)
     buf_addz(out, "]}}");
 }
 
-/* Whose call it is, copied: the request may be given up before the tool is done. */
+/* Copies the caller: the request may be abandoned before the tool is done. */
 static void take_caller(struct answer *a, const struct outgoing *out)
 {
     if (out->who)
@@ -182,8 +182,8 @@ static void take_caller(struct answer *a, const struct outgoing *out)
     a->call.named = out->session_named;
 }
 
-/* Where the schema in the tool's definition is closed, it holds for every tool alike: a misspelt
- * parameter is refused by name instead of being passed over. */
+/* If the schema of a tool is closed, this check enforces it for every tool: a misspelt parameter is
+ * refused by name instead of being ignored. */
 static bool takes_arguments(struct answer *a, const struct builtin_tool *t)
 {
     const struct js_doc *args = a->call.doc;
@@ -289,7 +289,7 @@ static bool builtin_send(struct link *l, struct pending *p, const struct outgoin
     a->mem = arena_new(MAX_RESULT);
     buf_init(&a->text, MAX_RESULT);
     list_init(&a->node);
-    /* The text is the caller's: what waits needs its own. */
+    /* The text belongs to the caller; a tool that waits needs a copy. */
     if (!mcp_parse_upstream(arena_dup(a->mem, out->text), a->mem, &a->message, err)) {
         answer_free(a);
         return false;

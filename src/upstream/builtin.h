@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Built-in MCP servers: tables of tools run in this process, reached like any other upstream, so
- * that sessions, audit and eras need to know nothing special about them. */
+/* Built-in MCP servers: tables of tools that run in this process.  They are reached like any other
+ * upstream, so sessions, audit and eras treat them alike. */
 #ifndef HOLDFAST_UPSTREAM_BUILTIN_H
 #define HOLDFAST_UPSTREAM_BUILTIN_H
 
@@ -8,23 +8,24 @@
 #include "base/principal.h"
 #include "json/read.h"
 
-/* What became of the session_id that a call named. */
+/* The result of looking up the session_id that a call named. */
 enum builtin_named { NAMED_NONE, NAMED_FOUND, NAMED_UNKNOWN, NAMED_OVER };
 
-/* One tools/call.  A tool writes its result and returns, or sets `waits` and calls builtin_finish()
- * later, from the loop: everything here lives until then, whether or not somebody still waits. */
+/* One tools/call.  A tool writes its result and returns, or sets `waits` and later calls
+ * builtin_finish() from the loop.  Everything here lives until then, also when the caller has
+ * gone. */
 struct builtin_call {
     const struct js_doc *doc;
     const struct js_node *arguments; /* an object, or NULL */
-    void **state;                    /* this link's own, NULL at first; freed with the link.  Not
-                                      * for tools that wait */
+    /* State of this link, NULL at first; freed with the link.  Not for tools that wait. */
+    void **state;
     struct arena *mem;
     struct buf *result;          /* write a CallToolResult object here */
-    const struct principal *who; /* whose call it is … */
-    struct str session_id; /* … and the row id of the session it belongs to; its row is there */
-    struct str handle;     /* that session's name */
+    const struct principal *who; /* the caller … */
+    struct str session_id;       /* … and the row id of its session, which is stored */
+    struct str handle;           /* of that session */
     enum builtin_named named;
-    struct str person; /* the name that create_session was given; absent: none */
+    struct str person; /* the name given to create_session; or absent */
     void *arg;         /* as registered */
     bool waits;
 };
@@ -33,8 +34,8 @@ struct builtin_tool {
     const char *name;
     const char *definition; /* the whole JSON object of tools/list */
     void (*run)(struct builtin_call *call);
-    /* Called without anything that names a session it begins one of its own, rather than share what
-     * its owner's other calls without a name belong to. */
+    /* A call that names no session begins a new one, instead of sharing the owner's derived
+     * session. */
     bool begins_session;
 };
 
@@ -42,26 +43,26 @@ struct builtin {
     const char *name; /* as in /mcp/{name} */
     const char *instructions;
     const struct builtin_tool *tools; /* ends with name == NULL */
-    void (*free_state)(void *state);  /* NULL: its links keep none, and nothing is lost with them */
-    /* A session_id that names none is the tool's to answer (`named` says so); it then runs in the
-     * session that the call would have had without. */
+    void (*free_state)(void *state);  /* NULL: its links hold no state */
+    /* True: a tool of this server answers a session_id that names no session (`named` says so).  It
+     * runs in the session that the call would have had without the argument. */
     bool answers_names;
-    /* Whether a list leaves the tool out for this caller; NULL: never.  Calls still reach it. */
+    /* True: lists leave the tool out for this caller.  NULL: never.  Calls still reach it. */
     bool (*hides)(void *arg, const struct principal *who, struct str tool);
-    /* Adds to the instructions what holds for this caller; NULL: nothing. */
+    /* Adds text for this caller to the instructions; NULL: none. */
     void (*describe)(void *arg, const struct principal *who, struct buf *out);
 };
 
-/* Before any upstream of that name is used; the table is kept. */
+/* Call it before any upstream of that name is used.  The table is not copied. */
 void builtin_register(const struct builtin *b, void *arg);
-const struct builtin *builtin_find(struct str name);                               /* NULL: none */
+const struct builtin *builtin_find(struct str name);                               /* or NULL */
 const struct builtin_tool *builtin_tool(const struct builtin *b, struct str name); /* or NULL */
 bool builtin_hides(const struct builtin *b, const struct principal *who, struct str tool);
-/* Its own words about this caller, as the inside of a JSON string. */
+/* Writes its instructions for this caller, as the inside of a JSON string. */
 void builtin_describe(const struct builtin *b, const struct principal *who, struct buf *out);
 /* {"content":[{"type":"text","text":…}],"isError":…} */
 void builtin_text(struct builtin_call *call, struct str text, bool is_error);
-/* The result of a call that waited is written.  The call is gone afterwards. */
+/* The result of a call that waited is written.  Frees the call. */
 void builtin_finish(struct builtin_call *call);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Catalogs: reading what a probe got, and finding things in it.  catalog_write.c writes lists back
- * out of the same bytes. */
+/* Catalogs: reading the results of a probe, and finding items. catalog_write.c writes lists from
+ * the same bytes. */
 #include "upstream/catalog.h"
 
 #include "base/clock.h"
@@ -219,7 +219,7 @@ static bool add_item(struct catalog *c, enum catalog_kind kind, struct str name,
     if (!keep(c, name, &item->name, err) || !keep(c, raw, &item->raw, err))
         return false;
     list->n++;
-    /* Positions, not pointers: the array may move. */
+    /* Positions instead of pointers: the array may move. */
     map_put(&list->by_name, item->name, (void *)(uintptr_t)list->n);
     *ret = item;
     return true;
@@ -276,7 +276,7 @@ static bool has_task_support(const struct js_doc *doc, const struct js_node *too
     return js_is(doc, support, STR("optional")) || js_is(doc, support, STR("forbidden"));
 }
 
-/* Clients are not told that the server has tasks, so its tools do not speak of them either. */
+/* Holdfast does not announce the tasks of a server, so taskSupport is taken out of its tools. */
 static bool keep_untasked(struct catalog *c, struct catalog_item *item, const struct js_doc *doc,
                           const struct js_node *tool, struct error *err)
 {
@@ -325,7 +325,7 @@ static bool take_item(struct catalog *c, enum catalog_kind kind, const struct js
         return true;
     }
     if (map_get(&list->by_name, name))
-        return true; /* the first definition of a name stands */
+        return true; /* the first definition of a name wins */
     if (kind == CATALOG_TOOLS &&
         js_is(doc, js_get(doc, js_get(doc, node, STR("execution")), STR("taskSupport")),
               STR("required")))
@@ -389,7 +389,7 @@ bool catalog_copy_list(struct catalog *c, const struct catalog *from, enum catal
 
 void catalog_note_fault(struct catalog *c, const char *why)
 {
-    snprintf(c->fault, sizeof(c->fault), "%s", why); /* its arena may be what is full */
+    snprintf(c->fault, sizeof(c->fault), "%s", why); /* a member, as the arena may be full */
     c->tools_fault = str_of(c->fault);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Definitions that do not follow the specification's schema.  Many clients validate a whole list
- * and drop all of it for one such entry, which in a list of several servers punishes the others. So
- * each entry is checked against the shapes below when it comes, and a mended copy is kept where it
- * needs one: a required member is filled in, a wrong optional one is taken out.  Everything else
+ * and drop all of it for one such entry; in a list of several servers that would hide the others.
+ * So each entry is checked against the shapes below when it arrives, and a corrected copy is kept
+ * if needed: a required member is filled in, a wrong optional member is removed.  Everything else
  * stays as the server wrote it. */
 #include "upstream/catalog.h"
 
@@ -13,9 +13,9 @@ typedef void mend_fn(const struct js_doc *doc, const struct js_node *v, struct b
 struct member {
     const char *key;
     fits_fn *fits;
-    mend_fn *mend;    /* writes a value that fits; NULL: a wrong one is taken out */
-    const char *fill; /* for a required member that is missing or wrong; NULL: it is optional */
-    const char *like; /* a required member that is missing is the same as this one */
+    mend_fn *mend;    /* writes a value that fits; NULL: a wrong one is removed */
+    const char *fill; /* for a required member that is missing or wrong; NULL: optional */
+    const char *like; /* a missing required member is copied from this one */
 };
 struct shape {
     const struct member *members;
@@ -76,7 +76,7 @@ static bool is_roles(const struct js_doc *doc, const struct js_node *v)
     return each_is(doc, v, is_role);
 }
 
-/* From 0 to 1, as numbers are written by whoever keeps to that. */
+/* From 0 to 1, in the usual forms of such numbers. */
 static bool is_priority(const struct js_doc *doc, const struct js_node *v)
 {
     struct str raw = js_raw(doc, v);
@@ -121,7 +121,7 @@ static void write_key(struct str raw_key, struct buf *out)
 static void shape_mend(const struct shape *s, const struct js_doc *doc,
                        const struct js_node *object, struct buf *out)
 {
-    unsigned written = 0; /* bits: required members that stand there already */
+    unsigned written = 0; /* bits: required members already written */
 
     buf_addc(out, '{');
     for (const struct js_node *k = js_first(doc, object); k; k = js_next(doc, object, k + 1)) {
@@ -156,7 +156,7 @@ static bool is_object_word(const struct js_doc *doc, const struct js_node *v)
     return js_is(doc, v, STR("object"));
 }
 
-/* Each of them an object; clients take no `true` for a schema here. */
+/* Each value must be an object: clients do not accept `true` as a schema here. */
 static bool is_properties(const struct js_doc *doc, const struct js_node *v)
 {
     if (v->type != JS_OBJECT)
@@ -241,7 +241,7 @@ static bool is_execution(const struct js_doc *doc, const struct js_node *v)
     return shape_fits(&execution_shape, doc, v);
 }
 
-/* Members that several kinds have. */
+/* Members common to several kinds. */
 
 static bool is_theme(const struct js_doc *doc, const struct js_node *v)
 {
@@ -297,7 +297,7 @@ static bool is_arguments(const struct js_doc *doc, const struct js_node *v)
     return each_is(doc, v, is_argument);
 }
 
-/* An argument without a name cannot be given, and is left out. */
+/* An argument without a name cannot be passed, so it is left out. */
 static void mend_arguments(const struct js_doc *doc, const struct js_node *v, struct buf *out)
 {
     buf_addc(out, '[');

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Could a URI template have produced a URI?  Asked to find the server of a resource that no list
- * names, so a doubtful yes costs one refused read and a false no makes a resource unreachable:
- * expressions match generously, literals exactly. */
+/* Whether a URI template could have produced a URI.  Used to find the server of a resource that no
+ * list names.  A wrong yes costs one refused read; a wrong no makes a resource unreachable.  So
+ * expressions match generously and literals exactly. */
 #include "upstream/catalog.h"
 
 #define MAX_TEMPLATE 4096
 #define MAX_URI 8192
-#define MAX_STEPS 200000 /* both sides are peers': hopeless cases are given up, as no match */
+#define MAX_STEPS 200000 /* both sides come from peers: beyond this, no match */
 #define MAX_EXPRESSION 256
 
 /* The shape of one expression. */
@@ -22,16 +22,16 @@ static enum placeholder placeholder_at(struct str t, size_t at, size_t *ret_end)
     while (end < t.n && t.p[end] != '}' && t.p[end] != '{' && end - at < MAX_EXPRESSION)
         end++;
     if (end == t.n || t.p[end] != '}' || end == at + 1)
-        return PLACEHOLDER_NONE; /* an unclosed or empty brace stands for itself */
+        return PLACEHOLDER_NONE; /* an unclosed or empty brace is literal */
     *ret_end = end + 1;
     return memchr("+#./;?&", t.p[at + 1], 7) ? PLACEHOLDER_ANY : PLACEHOLDER_SEGMENT;
 }
 
-/* Wildcard matching with the place of the last {+x} and of the last {x} remembered: a failure goes
- * back to the newest placeholder that can still grow. */
+/* Wildcard matching that remembers the last {+x} and the last {x}.  After a failure the newest
+ * placeholder that can still grow is extended. */
 struct retry {
     size_t after; /* just past the expression in the template */
-    size_t tried; /* how far in the uri its value reaches */
+    size_t tried; /* end of its value in the uri */
     bool possible;
 };
 

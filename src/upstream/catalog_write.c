@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists written back out of the catalog's bytes.  An item is changed in at most two places: its
- * name gets a prefix, a tool's schema gets the optional property session_id; every other byte is as
- * the server sent it. */
+/* Lists written from the catalog's bytes.  An item is changed in at most two places: its name gets
+ * a prefix, and a tool's schema gets the optional property session_id.  Every other byte is as the
+ * server sent it. */
 #include "upstream/catalog.h"
 
 #include "json/splice.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One stdio child as the loop sees it: lines out of its stdout, a bounded queue into its stdin, its
- * stderr always drained, its end told once.
+/* One stdio child as the loop sees it: lines from its stdout, a bounded queue to its stdin, its
+ * stderr always drained, its end reported once.
  *
  *   STARTING ──on_started──▶ UP ──child_end, stdout or stdin closed──▶ ENDING
  *       └──────────────┬─────┴──exit, failure, nonsense──────┬────────────┘
@@ -8,12 +8,12 @@
  *
  * STARTING: the keeper was asked; messages queue.  UP: three pipes on the loop.  ENDING: stdin is
  * closed or about to be, signals follow by timer.  ENDED: on_end was called or child_free() was;
- * nothing is on the loop.  `exited` arrives from the keeper after everything the child started is
- * gone, so what the pipes still hold then is the rest; it is read before on_end is called.
+ * nothing is on the loop.  The keeper reports `exited` after every descendant of the child is gone,
+ * so the pipes then hold the last bytes; they are read before on_end is called.
  *
- * What a child may cost us: one line (4 MiB), one queue, 128 KiB of stderr, and
- * CHILD_READS_PER_TURN reads of 64 KiB before others have their turn.  Memory is freed at the end
- * of the turn, so callbacks may call anything. */
+ * The cost of a child is bounded: one line (4 MiB), one queue, 128 KiB of stderr, and
+ * CHILD_READS_PER_TURN reads of 64 KiB in one turn.  Memory is freed at the end of the turn, so
+ * callbacks may call anything. */
 #include "upstream/child.h"
 
 #include "base/buf.h"
@@ -34,7 +34,7 @@
 #define CHILD_READS_PER_TURN 4
 #define CHILD_START_MS 10000
 #define CHILD_STEP_MS 5000
-#define CHILD_KEEP_LINE 65536 /* a longer line buffer is given back after use */
+#define CHILD_KEEP_LINE 65536 /* a longer line buffer is freed after use */
 #define CHILD_MAX_MESSAGE (2 * CHILD_MAX_LINE)
 
 enum child_state { CHILD_STARTING, CHILD_UP, CHILD_ENDING, CHILD_ENDED };
@@ -64,14 +64,14 @@ struct child {
     struct child_pipe in, out, err;
     struct list messages;
     size_t queued;   /* bytes of `messages` not yet written */
-    struct buf line; /* the beginning of an unfinished line */
+    struct buf line; /* the unfinished line so far */
     uint64_t dropped;
-    char nonsense[120]; /* the first line that was not JSON, escaped; "" when there was none … */
-    bool has_spoken;    /* … or once a line was */
+    char nonsense[120]; /* the first line that was not JSON, escaped; "" if none … */
+    bool has_spoken;    /* … or once a JSON line came */
     unsigned bad_in_a_row;
     struct child_stderr *words;
     struct loop_timer *timer;
-    enum child_step step; /* what the timer will do */
+    enum child_step step; /* the timer's next action */
     int64_t term_ms, kill_ms;
     bool signalled;      /* SIGTERM was sent */
     struct error ending; /* why ENDING, "closed its stdout"; code ERR_NONE until then */
@@ -102,7 +102,7 @@ static bool pipe_open(struct child_pipe *p, int fd, struct child *c,
     return true;
 }
 
-/* Some carry a credential in their _meta. */
+/* A message may carry a credential in its _meta. */
 static void message_free(struct child_message *m)
 {
     explicit_bzero(m->bytes, m->n);
@@ -117,7 +117,7 @@ static void messages_free(struct child *c)
     c->queued = 0;
 }
 
-/* Nothing of the child is on the loop or with the keeper after this. */
+/* Afterwards nothing of the child is on the loop or with the keeper. */
 static void child_dispose(struct child *c)
 {
     c->state = CHILD_ENDED;
@@ -144,13 +144,13 @@ static void child_step_after(struct child *c, enum child_step step, int64_t ms)
     loop_timer_start(c->timer, ms, 0);
 }
 
-/* Polite end: the steps of child_end(), for whatever reason stands in c->ending. */
+/* Begins the steps of child_end(), for the reason in c->ending. */
 static void child_begin_end(struct child *c)
 {
     bool was_up = c->state == CHILD_UP;
     c->state = CHILD_ENDING;
     if (!was_up)
-        return; /* still starting: on_started goes on from here */
+        return; /* still starting: on_started continues the end */
     if (list_empty(&c->messages))
         pipe_close(&c->in);
     child_step_after(c, STEP_TERM, c->term_ms);
@@ -201,7 +201,7 @@ static void on_timer(void *arg)
     child_finish(c, &why);
 }
 
-/* Writes what the pipe takes; false when the child reads no more. */
+/* Writes as much as the pipe takes; false when the child has closed its stdin. */
 static bool messages_write(struct child *c)
 {
     struct list *node;
@@ -249,7 +249,7 @@ static void take_bad_line(struct child *c, struct str line)
                  LZ("server", c->name), LS("line", str_n(line.p, line.n < 200 ? line.n : 200)));
     if (c->dropped == 1 && !c->has_spoken) {
         log_escape_cut(c->nonsense, sizeof(c->nonsense), line);
-        if (c->state == CHILD_UP) /* some greet first, and then speak MCP */
+        if (c->state == CHILD_UP) /* some servers print a greeting and then speak MCP */
             child_step_after(c, STEP_NONSENSE, CHILD_NONSENSE_MS);
     }
     if (++c->bad_in_a_row < CHILD_MAX_BAD_LINES)
@@ -288,7 +288,7 @@ static void take_line(struct child *c, struct str line)
     }
 }
 
-/* Adds to the unfinished line; its last byte may be the CR of a CRLF that is not counted. */
+/* Adds to the unfinished line.  Its last byte may be the CR of a CRLF, which does not count. */
 static bool line_grow(struct child *c, struct str part)
 {
     if (!buf_try_add(&c->line, part.p, part.n))
@@ -390,7 +390,7 @@ static void on_failed(void *arg, const struct error *err)
     child_finish(c, err);
 }
 
-/* What it said before it ended. */
+/* The last output of the child before its end. */
 static void last_words(const struct child *c, char *ret_text, size_t size)
 {
     static const char before[] = "it wrote to stderr: ";
@@ -405,7 +405,7 @@ static void last_words(const struct child *c, char *ret_text, size_t size)
         snprintf(ret_text, size, "it wrote nothing to stderr, run its command by hand to see why");
 }
 
-/* How it ended, and its last words when it had any. */
+/* How the child ended, with its last output if any. */
 static void exit_text(const struct child *c, int status, struct error *ret)
 {
     char how[64], words[280];
@@ -414,7 +414,8 @@ static void exit_text(const struct child *c, int status, struct error *ret)
     else
         snprintf(how, sizeof(how), "was killed by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
-    /* Every exit closes the pipes first; that is worth a word only when we had to act on it. */
+    /* Every exit closes the pipes first.  The reason is mentioned only when Holdfast acted on
+     * it. */
     bool told = c->ending.code == ERR_CANCELLED || c->signalled;
     last_words(c, words, sizeof(words));
     error_set(ret, c->ending.code ? c->ending.code : ERR_UNREACHABLE,
@@ -422,8 +423,8 @@ static void exit_text(const struct child *c, int status, struct error *ret)
               told ? " and " : "", how, words);
 }
 
-/* All writers are gone, so reading to the end cannot go on for ever; a process that nevertheless
- * escaped with a pipe is cut off at its capacity. */
+/* All writers are gone, so reading ends.  If a process escaped the keeper with a pipe, reading
+ * stops after the pipe's capacity. */
 static void on_exited(void *arg, int wait_status)
 {
     struct child *c = arg;

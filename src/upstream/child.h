@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One stdio child: LF-terminated JSON lines both ways, stderr always drained into a bounded ring.
- * Knows framing and process life, nothing of JSON-RPC ids. */
+ * Handles framing and the process, not JSON-RPC ids. */
 #ifndef HOLDFAST_UPSTREAM_CHILD_H
 #define HOLDFAST_UPSTREAM_CHILD_H
 
@@ -13,42 +13,42 @@
 #define CHILD_MAX_QUEUE (1024 * 1024)
 #define CHILD_STDERR_RING (64 * 1024)
 #define CHILD_MAX_BAD_LINES 100  /* in a row, on stdout */
-#define CHILD_NONSENSE_MS 5000   /* for a JSON line after a first line that is none */
-#define CHILD_LOG_LINES_PER_S 20 /* of stderr, the rest is counted */
+#define CHILD_NONSENSE_MS 5000   /* for a JSON line to come after a first line that is not JSON */
+#define CHILD_LOG_LINES_PER_S 20 /* lines of stderr; further lines are counted */
 
 struct child;
 struct known;
 struct child_events {
-    /* Looks like JSON ('{' or '['); lives only for the call. */
+    /* The line looks like JSON ('{' or '['); it lives only for the call. */
     void (*on_line)(void *arg, struct str line);
-    /* Once, at the end: exited, failed to start, line too long, too many bad lines.  The child is
-     * already being disposed of; the user calls child_free(). */
+    /* Called once, at the end: exited, failed to start, line too long, too many bad lines.  The
+     * child is already being disposed of; the user calls child_free(). */
     void (*on_end)(void *arg, const struct error *why);
 };
 struct child *child_start(struct loop *loop, struct keeper *k, const struct server_config *server,
                           const struct child_events *events, void *arg) must_check;
-/* One message, valid JSON, without its LF; line ends between its tokens become blanks.  Before the
- * process is up it is queued.  false, and nothing of it is sent: the queue is full (CHILD_MAX_QUEUE
- * beyond the first message, LFs counted), the message is longer than two CHILD_MAX_LINE, or the
- * child is ending. */
+/* Queues one message: valid JSON without its LF; line ends between its tokens become blanks.  It
+ * may be called before the process is up.  False, and nothing of it is sent: the queue is full
+ * (CHILD_MAX_QUEUE beyond the first message, LFs counted), the message is longer than two
+ * CHILD_MAX_LINE, or the child is ending. */
 must_check bool child_write(struct child *c, const struct iovec *parts, int n);
-/* Closes stdin once what was written is out; 5 s later SIGTERM, 5 s later SIGKILL to the group;
- * on_end follows, with ERR_CANCELLED.  Lines still come until then. */
+/* Closes stdin once the queue is written; 5 s later SIGTERM, 5 s later SIGKILL to the group. on_end
+ * follows, with ERR_CANCELLED.  Lines still come until then. */
 void child_end(struct child *c);
-/* At any time; kills the group if it still lives; no more callbacks.  NULL is fine. */
+/* At any time.  Kills the group if it is still alive.  No callback follows.  Accepts NULL. */
 void child_free(struct child *c);
-/* child_free() for a child that did nothing wrong: no more callbacks, and it ends as by child_end()
- * while its pipes are still read.  What is left of it goes with keeper_stop(). */
+/* child_free() for a healthy child: no callback follows, and it ends as by child_end() while its
+ * pipes are still read. keeper_stop() kills the rest. */
 void child_retire(struct child *c);
 int child_pid(const struct child *c); /* 0 until started */
-/* What it was started with beside the configuration, and must not show of its stderr; a reference
- * is taken.  NULL: nothing. */
+/* Secrets of its session, which must be redacted in its stderr; a reference is taken.  NULL:
+ * none. */
 void child_set_known(struct child *c, struct known *known);
-/* Newest bytes; valid until the next turn. */
+/* The newest bytes; valid until the next turn. */
 struct str child_stderr_tail(const struct child *c, size_t max);
-/* For tests: how long after child_end() each step comes. */
+/* For tests: the times from child_end() to each step. */
 void child_set_end_steps(struct child *c, int64_t term_ms, int64_t kill_ms);
-uint64_t child_dropped_lines(const struct child *c); /* non-JSON stdout */
+uint64_t child_dropped_lines(const struct child *c); /* lines of stdout that are not JSON */
 bool child_is_up(const struct child *c);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ring is a plain buffer of twice its size whose older half is dropped when full: each byte is
- * moved at most once, and the newest bytes are always in one piece.
+/* The ring is a plain buffer of twice its size.  When it is full, the older half is dropped: each
+ * byte is moved at most once, and the newest bytes are always in one piece.
  *
- * Lines go to the log, CHILD_LOG_LINES_PER_S of them in a second; what is left out is counted and
- * the count is logged when that second is over.  A line is cut at STDERR_LOG_LINE bytes, which is
- * also all that is kept of one that never ends. */
+ * At most CHILD_LOG_LINES_PER_S lines per second go to the log.  Further lines are counted, and the
+ * count is logged at the end of that second.  A line is cut at STDERR_LOG_LINE bytes, which also
+ * bounds a line that never ends. */
 #include "upstream/child_stderr.h"
 
 #include "audit/redact.h"
@@ -17,19 +17,19 @@
 
 #define STDERR_LOG_LINE 1000
 #define STDERR_WINDOW_MS 1000
-#define SUMMARY_WINDOW 30 /* lines that a summary looks at */
+#define SUMMARY_WINDOW 30 /* lines that a summary considers */
 #define SUMMARY_LINES 3
-#define SUMMARY_LINE 80 /* bytes of each but the first */
+#define SUMMARY_LINE 80 /* bytes of each line except the first */
 
 struct child_stderr {
     const char *server;
     struct buf ring;   /* newest CHILD_STDERR_RING to 2 × CHILD_STDERR_RING bytes */
     struct buf line;   /* the unfinished line, cut */
-    int64_t window_ms; /* when the present second began */
+    int64_t window_ms; /* start of the present second */
     unsigned in_window;
-    uint64_t left_out; /* in the present second */
+    uint64_t left_out; /* lines in the present second */
     uint64_t logged, suppressed;
-    struct known *known; /* beside what is published; NULL: nothing */
+    struct known *known; /* secrets beside the published ones; NULL: none */
     struct loop_timer *window_end;
 };
 
@@ -74,7 +74,7 @@ void child_stderr_set_known(struct child_stderr *s, struct known *known)
     s->known = known_ref(known);
 }
 
-/* The log itself takes out what is published. */
+/* The log itself redacts published secrets. */
 static void log_clean(const struct child_stderr *s, struct str line)
 {
     struct buf clean;
@@ -146,7 +146,7 @@ struct str child_stderr_newest(const struct child_stderr *s, size_t max)
     return all.n > max ? str_n(all.p + all.n - max, max) : all;
 }
 
-/* What programs write when they give up.  Lower case matches both. */
+/* Words in the last output of failing programs.  Lower case matches both cases. */
 static const char *const error_words[] = {
     "error:",  "error -",       " error ",   "err!",         "exception", "fatal",
     "panic",   "cannot find",   "not found", "no such file", "no module", "denied",
@@ -169,14 +169,14 @@ static bool looks_like_error(struct str line)
     return false;
 }
 
-/* Frames of a stack say where, not why. */
+/* Stack frames say where, not why. */
 static bool is_frame(struct str line)
 {
     struct str text = str_trim(line);
     return line.n > text.n && (str_starts(text, STR("at ")) || str_starts(text, STR("File \"")));
 }
 
-/* The newest lines that say something, oldest first. */
+/* The newest lines with content, oldest first. */
 static size_t last_lines(struct str all, struct str *lines, size_t max)
 {
     size_t n = 0;
@@ -203,7 +203,7 @@ static size_t last_lines(struct str all, struct str *lines, size_t max)
     return n;
 }
 
-/* Without secrets: what is told is recorded. */
+/* Without secrets: the summary is recorded. */
 static void escape_clean(const struct child_stderr *s, char *ret_text, size_t size, struct str line)
 {
     struct buf clean;
@@ -231,7 +231,7 @@ void child_stderr_summary(const struct child_stderr *s, char *ret_text, size_t s
             continue;
         if (i > first)
             at += (size_t)snprintf(ret_text + at, size - at, " | ");
-        /* The first has most to say. */
+        /* The first line gets most of the room. */
         size_t room = size - at < SUMMARY_LINE || i == first ? size - at : SUMMARY_LINE;
         escape_clean(s, ret_text + at, room, lines[i]);
         at += strlen(ret_text + at);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that end by themselves again and again, although they start well.  CRASHES_MAX within
- * CRASHES_MS, and no further one is started until the oldest of them is that old.
+/* Processes that start well and then crash again and again.  After CRASHES_MAX crashes within
+ * CRASHES_MS no further process is started until the oldest of them is that old.
  *
- * They are counted for whom the process was started: an owner whose calls crash a server takes it
- * from nobody else, and a session whose own values do so takes it from no other session. */
+ * Crashes are counted per owner, or per link key if the link is shared or has values of its
+ * session.  So an owner whose calls crash a server does not block other owners, and a session whose
+ * own values crash it does not block other sessions. */
 #include "upstream/upstream_impl.h"
 
 #include <stdlib.h>
 
 #define CRASHES_MAX 5
 #define CRASHES_MS (60 * 1000)
-#define CRASHES_KEPT 1024 /* of one server: whose crashes are counted */
+#define CRASHES_KEPT 1024 /* counters per server */
 
 struct crashes {
-    struct list node; /* in its upstream, the one that crashed longest ago first */
+    struct list node; /* in its upstream, ordered by the last crash, oldest first */
     int64_t at_ms[CRASHES_MAX];
-    unsigned n;       /* the next is at_ms[n % CRASHES_MAX] */
-    struct str whose; /* behind it */
+    unsigned n;       /* the next crash goes to at_ms[n % CRASHES_MAX] */
+    struct str whose; /* stored behind this struct */
 };
 
 static void crashes_free(struct upstream *u, struct crashes *c)
@@ -37,7 +38,7 @@ static struct str whose(struct str key, struct str owner, bool has_own_values)
     return has_own_values || str_eq(key, STR("all")) ? key : owner;
 }
 
-/* The one that has to be old enough before another process is started; 0: none has. */
+/* The time of the crash that must be old enough before the next start; 0: none. */
 static int64_t oldest_ms(const struct crashes *c)
 {
     return c->n < CRASHES_MAX ? 0 : c->at_ms[c->n % CRASHES_MAX];
@@ -62,7 +63,8 @@ void crashes_note(const struct link *l, const struct error *why)
     c->at_ms[c->n++ % CRASHES_MAX] = loop_now_ms(u->set->loop);
     if (oldest_ms(c) && oldest_ms(c) + CRASHES_MS > u->crashing_until_ms)
         u->crashing_until_ms = oldest_ms(c) + CRASHES_MS;
-    if (!l->has_context_values && !l->credential.value.p) /* else these are that session's words */
+    /* Otherwise the error text belongs to that session alone. */
+    if (!l->has_context_values && !l->credential.value.p)
         u->last_crash = *why;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The remembered eras: a map, read from and written to a small text file. */
+/* The remembered eras: a map that is read from and written to a small text file. */
 #include "upstream/eras.h"
 
 #include "base/log.h"
@@ -12,7 +12,7 @@
 
 struct remembered {
     struct era_entry entry;
-    struct str name; /* behind it */
+    struct str name; /* stored behind this struct */
 };
 
 struct eras {
@@ -46,7 +46,7 @@ static bool read_hex(const char *hex, uint8_t ret[ERAS_DEFINITION])
     return true;
 }
 
-/* "files 03ab… legacy 77fe…"; a line that is not one of ours is passed over. */
+/* "files 03ab… legacy 77fe…"; other lines are skipped. */
 static void read_line(struct eras *e, const char *line)
 {
     char name[128], hex[2 * ERAS_DEFINITION + 1], era[16];
@@ -96,7 +96,7 @@ static void write_entry(FILE *file, const struct remembered *r)
     fprintf(file, " %s %016llx\n", era, (unsigned long long)r->entry.identity);
 }
 
-/* Not synced: what a power cut takes is found out again. */
+/* Not synced: eras lost in a power cut are found again. */
 void eras_save(struct eras *e)
 {
     struct str name;

@@ -6,7 +6,8 @@
 
 #include "audit/known.h"
 
-#define FILLED_BYTES (8u * 1024 * 1024) /* more than a configuration and what is told can make */
+/* More than a configuration and the context values can produce. */
+#define FILLED_BYTES (8u * 1024 * 1024)
 
 static const struct config_pair *fill_pairs(const struct server_config *c,
                                             const struct link_identity *who, struct arena *mem,
@@ -80,7 +81,7 @@ const struct config_pair *link_pairs(const struct link *l, size_t *ret_n)
     return l->pairs ? l->pairs : is_http ? c->headers : c->env;
 }
 
-/* The context value for that placeholder; absent: none, so that its default is used. */
+/* The context value for that placeholder; absent: its default is used. */
 static struct str context_value_for(const struct context_placeholder *placeholder,
                                     const struct config_pair *context_values, size_t n)
 {
@@ -90,8 +91,7 @@ static struct str context_value_for(const struct context_placeholder *placeholde
     return STR_NONE;
 }
 
-/* The text around the placeholders and the defaults were looked at when the configuration was
- * read. */
+/* Text around the placeholders and their defaults were checked when the configuration was read. */
 static bool check_header(const struct server_config *c, const struct config_pair *pair,
                          const struct config_pair *context_values, size_t n, struct error *err)
 {

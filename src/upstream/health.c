@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a server does: what its starts and the last requests came to.  A result that says isError is
- * an answer like any other; only what never became an answer counts as a failure, and not when we
- * ended it ourselves.  Counts are kept by name, so that a reload goes on with them. */
+/* The health of a server, from its starts and its last requests.  A result with isError is an
+ * answer like any other.  Only a request without an answer counts as a failure, unless Holdfast
+ * ended it.  Counts are kept by name, so that a reload continues them. */
 #include "upstream/upstream_impl.h"
 
 #include "audit/redact.h"
@@ -10,12 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define RECENT 20u /* requests that the state looks back on */
+#define RECENT 20u /* last requests that decide the state */
 #define RECENT_MASK ((1u << RECENT) - 1)
-#define MANY_FAILED 4                /* of them: degraded … */
-#define FORGIVEN_MS (10 * 60 * 1000) /* … until none has for so long */
-/* Requests that failed one after the other: down.  A call of which nothing left is tried twice, and
- * counts twice. */
+#define MANY_FAILED 4                /* failures among them: degraded … */
+#define FORGIVEN_MS (10 * 60 * 1000) /* … until the last failure is so long ago */
+/* Failed requests in a row: down.  A call that was not sent is tried twice and counts twice. */
 #define IN_ROW_DOWN 4
 
 struct upstream_tally *upstreams_tally(struct upstreams *s, struct str name)

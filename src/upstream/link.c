@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links and the ledger: one live end of an upstream, the requests on their way through it, and the
- * handshake that opens a legacy one.
+/* Links and the ledger: one live end of an upstream, its requests under way, and the handshake that
+ * opens a legacy link.
  *
- * Invariants: a pending is in the ledger exactly while it is on its link's list; it leaves both
- * with its first answer, its failure, its deadline or its cancellation, whichever comes first, and
- * then exactly one of its callbacks runs (none for a cancellation).  A link that has ended is in no
- * map and is freed at the end of the turn. */
+ * Invariants: a pending is in the ledger exactly while it is on its link's list.  It leaves both
+ * with its first answer, its failure, its timeout or its cancellation, whichever comes first.  Then
+ * exactly one of its callbacks runs (none for a cancellation).  A link that has ended is in no map
+ * and is freed at the end of the turn. */
 #include "upstream/upstream_impl.h"
 
 #include "audit/redact.h"
@@ -19,7 +19,7 @@
 
 #define LRU_STEP_MS 1000
 #define MAX_TIMEOUTS_IN_A_ROW 3
-#define CANCEL_REASON_MAX 512 /* bytes of it that are passed on */
+#define CANCEL_REASON_MAX 512 /* bytes of the reason that are forwarded */
 
 static struct str pending_key(const struct pending *p)
 {
@@ -35,7 +35,7 @@ static void take_credential(struct link *l, const struct link_credential *c)
         (struct link_credential){c->as, arena_dup(l->mem, c->name), secret_view(&l->secret)};
 }
 
-/* The digits of a server's definition in link_resume(). */
+/* Hex digits of a server's definition in link_resume(). */
 #define DEFINITION_BYTES 8
 #define DEFINITION_DIGITS (2 * DEFINITION_BYTES)
 
@@ -51,7 +51,8 @@ struct str link_resume(const struct link *l, char *buf)
     return n > 0 && n < LINK_RESUME_MAX ? str_n(buf, (size_t)n) : STR_NONE;
 }
 
-/* The reverse: the link begins with the session that stands, unless that was ended meanwhile. */
+/* The reverse: the link begins with the existing session, unless that session was ended
+ * meanwhile. */
 static void take_resume(struct link *l, struct str text)
 {
     char definition[DEFINITION_DIGITS + 1];
@@ -156,7 +157,7 @@ void link_opened(struct link *l)
     link_listen_for_session(l);
     wake_waiters(l, NULL);
     if (!l->is_resumed)
-        link_check_tools(l); /* behind the call that the link was opened for */
+        link_check_tools(l); /* after the call that opened the link */
 }
 
 static void forget(struct pending *p)
@@ -173,7 +174,7 @@ static void forget(struct pending *p)
     l->last_used_ms = loop_now_ms(l->up->set->loop);
 }
 
-/* Neither a probe's nor a handshake: those are starts. */
+/* Excludes probes and handshakes, which count as starts, and subscriptions. */
 static bool is_request(const struct pending *p)
 {
     return !p->link->is_probe && p != &p->link->handshake && !p->patient;
@@ -190,8 +191,8 @@ void pending_fail(struct pending *p, const struct error *err)
     p->on_fail(p, &clean, left);
 }
 
-/* What its session brought may be why, and says nothing of others; nor are the server's last words
- * to that session theirs to read. */
+/* If the session brought values of its own, they may be the reason.  Then the failure says nothing
+ * about other sessions, and the server's error text is not shown to them. */
 static void note_failed_start(struct link *l, const struct error *why)
 {
     if (!l->has_context_values && !l->credential.value.p)
@@ -209,7 +210,8 @@ void link_end(struct link *l, const struct error *why)
     if (l->state == LINK_ENDED)
         return;
     clean_error(l, &err);
-    /* A modern link opens without a word, so a process that never spoke did not start either. */
+    /* A modern link opens without a handshake.  So a process that never answered counts as a failed
+     * start. */
     bool failed_start = l->state == LINK_OPENING || (l->counts && !l->has_answered);
     l->state = LINK_ENDED;
     if (!l->is_probe) {
@@ -279,8 +281,8 @@ void pending_hold(struct pending *p, bool held)
         deadline_set(&p->link->up->call_deadlines, &p->deadline);
 }
 
-/* Links without a process are many, and their neighbours in the list cold: the order of those is
- * kept to the second. */
+/* Links without a process are many, and their neighbours in the list are not in the CPU cache.  So
+ * their order is kept to the second only. */
 static void note_use(struct link *l)
 {
     int64_t now = loop_now_ms(l->up->set->loop);
@@ -355,7 +357,8 @@ void pending_take(struct pending *p)
         link_check_tools(l);
 }
 
-/* Legacy servers, and every server on a pipe, are told; a modern HTTP one sees its stream close. */
+/* Legacy servers, and every server on a pipe, get a notification.  A modern HTTP server sees its
+ * stream close. */
 static void tell_cancelled(struct link *l, uint64_t id, struct str reason)
 {
     struct exec token = exec_housekeeping(EXEC_CANCEL);
@@ -386,8 +389,8 @@ void pending_cancel(struct pending *p, struct str reason)
         tell_cancelled(l, p->id, reason);
 }
 
-/* Many servers say that their lists changed whenever somebody starts a session.  If that were told
- * on from the probe's, clients would list, and so probe, for ever. */
+/* Many servers announce changed lists whenever a session starts.  If the announcements to the probe
+ * were forwarded, clients would list, and thereby probe, for ever. */
 static bool probe_keeps(struct link *l, struct str text)
 {
     struct mcp_message m;
@@ -407,7 +410,7 @@ static bool probe_keeps(struct link *l, struct str text)
     return kinds != 0;
 }
 
-/* A batch (2025-03-26) is its messages, one after the other. */
+/* Handles the messages of a batch (2025-03-26) one after the other. */
 static void receive_batch(struct link *l, struct pending *about, struct str text)
 {
     uint64_t id = about ? about->id : 0;
@@ -419,7 +422,7 @@ static void receive_batch(struct link *l, struct pending *about, struct str text
     } else {
         for (const struct js_node *v = js_first(&doc, js_root(&doc)); v && l->state != LINK_ENDED;
              v = js_next(&doc, js_root(&doc), v))
-            if (v->type == JS_OBJECT) /* no batches of batches */
+            if (v->type == JS_OBJECT) /* batches do not nest */
                 link_receive(l, about && pending_find(l, id) == about ? about : NULL,
                              js_raw(&doc, v));
     }
@@ -455,8 +458,8 @@ static void send_initialized(struct link *l)
         link_opened(l);
 }
 
-/* A server of 2026-07-28 was tried with an older client's initialize and takes none: the link
- * speaks the server's era, as do all later ones. */
+/* A server of 2026-07-28 was tried with a legacy client's initialize and refused it.  This link and
+ * all later ones use the server's era. */
 static bool goes_on_modern(struct link *l)
 {
     if (l->is_probe || !l->up->catalog || l->up->catalog->era != MCP_MODERN)
@@ -511,13 +514,14 @@ static void on_handshake_fail(struct pending *p, const struct error *why, bool l
         goes_on_modern(l))
         return;
     if (!l->is_probe && l->up->catalog && l->up->catalog->era == MCP_MODERN)
-        l->up->refuses_initialize = true; /* it exited or said nothing: the next try is without */
+        /* The server exited or did not answer: the next link skips initialize. */
+        l->up->refuses_initialize = true;
     error_wrap(&err, "starting a session with %.*s", STR_ARG(l->up->config->name));
     link_end(l, &err);
 }
 
-/* Everything is declared, so that a server offers all it has; what a client behind us cannot do is
- * refused when it is asked for. */
+/* All capabilities are declared, so that a server offers everything.  A request that the client
+ * cannot serve is refused when it comes. */
 #define OUR_INITIALIZE_PARAMS                                                                      \
     "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":" OUR_CAPABILITIES ",\"clientInfo\":"    \
     "{\"name\":\"holdfast\",\"version\":\"" HOLDFAST_VERSION "\"}}"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of upstreams: applying a configuration, back-off after failed starts, idle links, and
- * handing out catalogs (links: process_slot.c). */
+/* The set of upstreams: applies a configuration, backs off after failed starts, ends idle links,
+ * and hands out catalogs.  Links are handed out by process_slot.c. */
 #include "upstream/upstream_impl.h"
 
 #include "upstream/keeper.h"
@@ -20,7 +20,7 @@
 #define CATALOG_WAIT_MS 8000
 #define RETRY_FIRST_MS (30 * 1000)
 #define RETRY_LAST_MS (10 * 60 * 1000)
-#define TELL_EVERY_MS 100 /* the same change; more of them are told as one after that time */
+#define TELL_EVERY_MS 100 /* at most one notification of the same change in this time */
 
 static void on_tick(void *arg);
 
@@ -55,7 +55,8 @@ static const struct upstream_ops *ops_for(enum server_kind kind)
     return table[kind];
 }
 
-/* The set outlives its upstreams, and they their links, which are freed at the end of a turn. */
+/* The set outlives its upstreams, and an upstream outlives its links.  Links are freed at the end
+ * of a turn. */
 void upstreams_unref(struct upstreams *s)
 {
     if (--s->refs)
@@ -137,7 +138,7 @@ static void end_links(struct upstream *u, bool idle_only, const struct error *wh
     }
 }
 
-/* Changed or removed: finishes its calls, takes no new ones. */
+/* A changed or removed upstream finishes its calls and takes no new ones. */
 static void retire(struct upstream *u)
 {
     u->retired = true;
@@ -157,12 +158,12 @@ static void finish_retired(struct upstream *u, bool now)
                   STR_ARG(u->config->name));
     end_links(u, !late, &why);
     if (u->calls == 0 && u->links.n == 0) {
-        list_remove(&u->node); /* others may still refer to it; the set does so once */
+        list_remove(&u->node); /* the set drops its reference; others may remain */
         upstream_unref(u);
     }
 }
 
-/* Servers of our own, behind all others. */
+/* Built-in servers come after all others. */
 static void apply_builtins(struct upstreams *s, struct config *config)
 {
     for (size_t i = 0; i < config->n_builtins; i++) {
@@ -350,7 +351,7 @@ static void end_idle(struct upstream *u, int64_t now)
         struct link *l = list_entry(n, struct link, lru);
         int64_t patience = l->counts ? LINK_IDLE_MS : LINK_LIGHT_IDLE_MS;
         if (now - l->last_used_ms < (is_impatient ? 0 : patience))
-            break; /* least recently used first: the rest is younger */
+            break; /* least recently used first: the others were used later */
         if (l->state == LINK_OPEN && !l->in_flight && !link_is_attended(l, true))
             link_end(l, &idle);
     }
@@ -384,7 +385,7 @@ bool upstream_catalog(struct upstream *u, bool fresh, struct catalog_want *want,
     bool is_resting = u->unread && !u->probe && now < u->retry_at_ms;
 
     if (u->catalog && !(fresh && is_stale && !is_resting)) {
-        /* An old list is better than a wait: it is probed again behind the caller's back. */
+        /* An old list is better than a wait: it is returned, and a probe runs in the background. */
         bool old = now - u->catalog->filled_ms > CATALOG_FRESH_MS;
         if (old && !u->probe && !u->retired && now >= u->retry_at_ms)
             probe_start(u);
@@ -435,7 +436,8 @@ enum upstream_absence upstream_absence(const struct upstream *u, const char **re
     return u->probe && !u->failures ? ABSENCE_STARTING : ABSENCE_FAILED;
 }
 
-/* A start costs a process, and what failed for minutes will mostly fail again: the waits double. */
+/* A start costs a process, and a start that failed for minutes will mostly fail again: the
+ * intervals double. */
 void upstream_retry_later(struct upstream *u, int64_t now)
 {
     unsigned failures = u->failures ? u->failures : u->unread;
@@ -495,7 +497,7 @@ unsigned catalog_bits(enum catalog_kind kind)
     return 1u << kind & resources ? resources : 1u << kind;
 }
 
-/* A server may say so as often as it likes; its listeners hear it at a bearable rate. */
+/* A server may announce changes at any rate; listeners are notified at most every TELL_EVERY_MS. */
 static void tell_changed(struct upstream *u, enum catalog_kind kind)
 {
     const struct upstream_sink *sink = &u->set->sink;
