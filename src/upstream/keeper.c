@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Holdfast's side of the keeper: has it forked, sends orders, turns its packets into callbacks.
  *
- * Orders never block: what the socket does not take waits in a queue.  Every spawn ends in exactly
- * one of: on_failed; on_started and later on_exited; keeper_forget() by its user.  That also holds
- * when the keeper is stopped or dies: it takes its children along, so those waiting hear on_failed
- * and those running on_exited with SIGKILL.
+ * Orders never block: if the socket is full, they wait in a queue.  Every spawn ends in exactly one
+ * of: on_failed; on_started and later on_exited; keeper_forget() by its user.  That also holds when
+ * the keeper is stopped or dies.  Its children die with it, so spawns still starting get on_failed,
+ * and running children get on_exited with SIGKILL.
  *
- * Holdfast has threads and must not fork, so a process that was forked before them, the zygote,
- * forks every keeper: the first one, and another whenever one has died.  A keeper that dies young
- * is replaced after a pause that doubles.  If the zygote is gone too there is no other keeper, and
+ * Holdfast has threads and must not fork.  The zygote, a process forked before the threads, forks
+ * every keeper: the first one, and another whenever one has died.  A keeper that dies young is
+ * replaced after a pause that doubles.  If the zygote is gone too, no keeper can be forked, and
  * keeper_is_up() stays false.
  *
  * Failures found here (a command too long, a dead keeper) are reported from a timer of the loop,
@@ -33,12 +33,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Orders waiting because the keeper is slow; spawns beyond this are refused. */
+/* Bytes of orders that wait because the keeper is slow; spawns beyond this are refused. */
 #define KEEPER_MAX_QUEUE (8 * 1024 * 1024)
 #define KEEPER_STOP_MS (KEEPER_END_MS + 1000)
 #define KEEPER_PACKETS_PER_TURN 64
-#define KEEPER_FORK_MS 10000 /* for the zygote to fork the first one */
-/* A keeper that lived for less is young. */
+#define KEEPER_FORK_MS 10000 /* timeout for the zygote to fork the first keeper */
+/* A keeper that lived for less died young. */
 #define KEEPER_YOUNG_MS 10000
 #define KEEPER_PAUSE_MS 500
 #define KEEPER_PAUSE_MAX_MS 30000
@@ -49,7 +49,7 @@ struct keeper_record {
     bool started;
     struct keeper_events events;
     void *arg;
-    struct error failure;        /* when in keeper.failing */
+    struct error failure;        /* set in keeper.failing */
     char *name, *command, *path; /* for error texts */
 };
 
@@ -60,15 +60,15 @@ struct keeper_packet {
 };
 
 struct keeper {
-    int fd; /* -1 while there is no keeper */
+    int fd; /* -1 while no keeper runs */
     pid_t pid;
-    int ended;   /* a pidfd of it, or -1 */
-    int control; /* to the zygote; -1 once that is dead */
+    int ended;   /* the keeper's pidfd, or -1 */
+    int control; /* to the zygote; -1 once the zygote is dead */
     pid_t zygote;
     int64_t began_ms, pause_ms;
     struct loop *loop;
     struct loop_fd *watch, *control_watch;
-    struct loop_timer *again;  /* starts the next one */
+    struct loop_timer *again;  /* starts the next keeper */
     struct loop_timer *failer; /* reports keeper.failing in a turn of its own */
     struct list records;
     struct list failing;
@@ -77,7 +77,7 @@ struct keeper {
     unsigned last_id;
 };
 
-/* Makes the socket of a keeper and has the zygote fork one for it; the answer comes later. */
+/* Makes the socket of a keeper and asks the zygote to fork one for it; the answer comes later. */
 static bool ask_for_keeper(struct keeper *k, struct error *err)
 {
     int pair[2];
@@ -119,7 +119,8 @@ static void forget_pid(struct keeper *k)
     k->pid = 0;
 }
 
-/* Takes the zygote's answer: the pid, or why there is none.  False when the zygote is gone. */
+/* Reads the zygote's answer: the pid, or the errno of a failed fork.  False when the zygote is
+ * gone. */
 static bool take_pid(struct keeper *k, int *ret_errnum)
 {
     int32_t answer = 0;
@@ -133,7 +134,7 @@ static bool take_pid(struct keeper *k, int *ret_errnum)
         return true;
     }
     k->pid = answer;
-    k->ended = pidfd_open(answer, 0); /* it is not our child: nobody can wait for it by pid */
+    k->ended = pidfd_open(answer, 0); /* not our child, so waitpid() cannot be used */
     return true;
 }
 
@@ -169,7 +170,7 @@ bool keeper_start(struct keeper **ret, struct error *err)
         return error_sys(err, ERR_INTERNAL, errnum,
                          "cannot fork the keeper process; raise the limit of processes");
     }
-    signal(SIGPIPE, SIG_IGN); /* a child that closed its stdin must not end us */
+    signal(SIGPIPE, SIG_IGN); /* a child that closed its stdin must not kill Holdfast */
     struct keeper *k = xcalloc(1, sizeof(*k));
     k->fd = k->ended = -1;
     k->control = pair[0];
@@ -266,7 +267,7 @@ static void send_packets(struct keeper *k)
         ssize_t n = send(k->fd, p->bytes, p->n, MSG_NOSIGNAL);
         if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS))
             break;
-        /* Any other failure also shows on the reading side, which is where death is handled. */
+        /* Any other failure also shows on the reading side, which handles the keeper's death. */
         k->queued -= p->n;
         list_remove(&p->link);
         explicit_bzero(p->bytes, p->n); /* a child's environment holds secrets */
@@ -293,7 +294,7 @@ static void queue_order(struct keeper *k, enum keeper_verb verb, unsigned id, in
         queue_packet(k, str_n((const char *)&order, sizeof(order)));
 }
 
-/* Nobody is left who could tell these of their end. */
+/* The keeper that would report these ends is gone. */
 static void end_records(struct list *records, const char *why_not)
 {
     struct list *node;
@@ -368,7 +369,7 @@ static void keeper_died(struct keeper *k)
     end_records(&k->records, k->control < 0 ? NO_OTHER : ANOTHER);
 }
 
-/* What went wrong, and what to do about it, in or with mcpServers.NAME. */
+/* The failure, and the remedy, in or with mcpServers.NAME. */
 struct stage_text {
     const char *what, *remedy;
 };
@@ -436,7 +437,7 @@ static void take_fds(const struct msghdr *msg, int *ret_fds, size_t *ret_n)
     memcpy(ret_fds, CMSG_DATA(c), *ret_n * sizeof(int));
 }
 
-/* We have too many files open to be given all three. */
+/* The process has too many files open to receive all three. */
 static void take_started_without_fds(struct keeper *k, unsigned id, const int *fds, size_t n)
 {
     const struct keeper_reply failed = {
@@ -447,7 +448,7 @@ static void take_started_without_fds(struct keeper *k, unsigned id, const int *f
     take_reply(k, &failed);
 }
 
-/* Reads one packet; false when there is none now or never again. */
+/* Reads one packet; false when none is available. */
 static bool take_packet(struct keeper *k)
 {
     struct keeper_reply reply;
@@ -505,7 +506,7 @@ static void on_again(void *arg)
     send_packets(k);
 }
 
-/* A fork that failed shows on the keeper's socket too, which is where it is handled. */
+/* A failed fork shows on the keeper's socket too, and is handled there. */
 static void on_control(void *arg, int events unused_arg)
 {
     struct keeper *k = arg;
@@ -535,7 +536,7 @@ void keeper_attach(struct keeper *k, struct loop *loop)
     send_packets(k);
 }
 
-/* A string of the request; strings end with NUL there, so they must not hold one. */
+/* Adds a string to the request.  Strings end with NUL there, so they must not contain NUL. */
 static bool request_add(struct buf *b, struct str s, struct error *err)
 {
     if (s.n && memchr(s.p, '\0', s.n))
@@ -548,7 +549,7 @@ static bool request_add(struct buf *b, struct str s, struct error *err)
     return true;
 }
 
-/* One "NAME=VALUE". */
+/* Adds one "NAME=VALUE". */
 static bool request_add_pair(struct buf *b, const struct config_pair *pair, struct error *err)
 {
     if (pair->name.n == 0 || memchr(pair->name.p, '=', pair->name.n))
@@ -595,12 +596,12 @@ static bool request_build(const struct server_config *s, unsigned id, struct buf
         if (!request_add(ret, s->args[i], err))
             return false;
     child_env_each_asked(s, add_asked, &asked);
-    for (size_t i = 0; i < s->n_env && asked.ok; i++) /* behind, for they win */
+    for (size_t i = 0; i < s->n_env && asked.ok; i++) /* last, because they take precedence */
         asked.ok = request_add_pair(ret, &s->env[i], err);
     return asked.ok;
 }
 
-/* Where the child will look for its command: its own PATH, else ours. */
+/* The PATH in which the child looks for its command: its own, else ours. */
 static struct str path_of(const struct server_config *s)
 {
     struct str path = str_of(getenv("PATH"));
@@ -671,7 +672,7 @@ void keeper_forget(struct keeper *k, unsigned id)
         record_free(r);
 }
 
-/* The keeper leaves by itself once its socket is closed; killing it is for one that hangs. */
+/* The keeper exits by itself once its socket is closed.  It is killed only if it hangs. */
 static void wait_for_end(struct keeper *k)
 {
     struct pollfd ended = {.fd = k->ended, .events = POLLIN};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of children: a list of names taken over from Holdfast's own, those that
- * "inherit_env" of the server names, and what the configuration declares for that server.  Nothing
- * else: our settings, store addresses and credentials stay here. */
+/* The environment of children: a fixed list of names from Holdfast's own environment, the names in
+ * "inherit_env" of the server, and the variables that the configuration sets for that server.
+ * Nothing else: Holdfast's settings, store addresses and credentials are not passed on. */
 #include "upstream/keeper_env.h"
 #include "upstream/keeper_wire.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A '*' at one end stands for any rest. */
+/* A '*' at one end matches any text. */
 static const char *const inherited_names[] = {
     "PATH",
     "HOME",
@@ -23,7 +23,7 @@ static const char *const inherited_names[] = {
     "SHELL",
     "TERM",
     "XDG_*",
-    /* How to reach the network: without them nothing is downloaded behind a proxy. */
+    /* Needed to download packages behind a proxy. */
     "*_PROXY",
     "*_proxy",
     "NODE_EXTRA_CA_CERTS",
@@ -39,9 +39,9 @@ static const char *const inherited_names[] = {
     "NPM_CONFIG_CAFILE",
     "PIP_CERT",
 };
-/* No pattern reaches these; "inherit_env" may name them in full. */
+/* No pattern matches these; "inherit_env" may name them in full. */
 static const char *const our_names[] = {"HOLDFAST_*", "DATABASE_URL", "REDIS_URL"};
-/* What servers are often told by environment, for the hint when one does not start; the likeliest
+/* Variables that servers often need, for the hint when a server does not start; the likeliest
  * first. */
 static const char *const wanted_names[] = {
     "*_TOKEN",
@@ -105,7 +105,7 @@ static bool is_inherited(struct str name)
            !is_among(name, our_names, countof(our_names));
 }
 
-/* By "inherit_env" of this server. */
+/* True when "inherit_env" of this server names it. */
 static bool is_asked_for(struct str name, const struct server_config *s)
 {
     for (size_t i = 0; i < s->n_inherit_env; i++)

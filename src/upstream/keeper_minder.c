@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A minder stands between the keeper and one child: keeper → minder → child → whatever it starts.
+/* A minder stands between the keeper and one child: keeper → minder → child → its descendants.
  *
- * It is a subreaper, so everything the child ever starts stays below it, however often that forks,
- * calls setsid() or outlives its parents; with one subreaper for all children an orphan could not
- * be told from another child's.  When the child ends, or the keeper says so or dies, the minder
- * kills all below it.
+ * It is a subreaper, so every descendant of the child stays below it, even after forks, setsid() or
+ * the death of its parents.  With one subreaper for all children, orphans of different children
+ * could not be told apart.  When the child ends, or on a signal from the keeper, or when the keeper
+ * dies, the minder kills every process below it.
  *
- * The minder never reaps the child itself: it leaves the zombie, which the kernel then hands to the
- * keeper.  So the keeper gets the true wait status, and may signal the child's group until the very
- * moment it learns of the end, without fear of a reused pid.
+ * The minder never reaps the child itself.  It leaves the zombie, which the kernel then hands to
+ * the keeper.  So the keeper gets the true wait status, and may signal the child's group until it
+ * learns of the end, without the risk of a reused pid.
  *
- * Forks here are _Fork(): libraries of Holdfast (libuv) may have left fork handlers, which would
- * close descriptors by numbers that the keeper has long given to its pipes.
+ * Forks here are _Fork(): libraries of Holdfast (libuv) may have installed fork handlers, which
+ * would close descriptors by numbers that the keeper now uses for its pipes.
  *
- * Also here: what the child does between fork and exec.  No shell, no inherited descriptors. */
+ * This file also holds the steps of the child between fork and exec.  No shell, no inherited
+ * descriptors. */
 #include "upstream/keeper_wire.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ static void status_write(int fd, pid_t pid, enum keeper_stage stage, int errnum)
 {
     struct minder_record record = {.pid = pid, .stage = stage, .errnum = errnum};
     ssize_t n = write(fd, &record, sizeof(record));
-    (void)n; /* the keeper is gone: PDEATHSIG is on its way */
+    (void)n; /* on failure the keeper is gone, and PDEATHSIG follows */
 }
 
 static never_returns void child_fail(enum keeper_stage stage, int errnum)
@@ -48,7 +49,7 @@ static never_returns void child_fail(enum keeper_stage stage, int errnum)
     _exit(127);
 }
 
-/* Stdio in place, the status pipe at 3 (gone with exec), nothing else. */
+/* Leaves stdio, the status pipe at 3 (closed by exec), and nothing else. */
 static bool child_setup_fds(const struct minder_plan *plan)
 {
     return dup2(plan->in, 0) >= 0 && dup2(plan->out, 1) >= 0 && dup2(plan->err, 2) >= 0 &&
@@ -67,7 +68,7 @@ static bool child_setup_limits(void)
     return setrlimit(RLIMIT_NOFILE, &nofile) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 
-/* By the system call: glibc keeps 32 and 33 to itself and refuses to reset them, yet a parent that
+/* By the system call: glibc reserves signals 32 and 33 and refuses to reset them, but a parent that
  * used posix_spawn (make does) leaves both ignored. */
 static void child_reset_signals(void)
 {
@@ -79,7 +80,8 @@ static void child_reset_signals(void)
     } fresh = {.handler = SIG_DFL};
     sigset_t none;
     for (int s = 1; s < NSIG; s++)
-        syscall(SYS_rt_sigaction, s, &fresh, NULL, sizeof(fresh.mask)); /* KILL and STOP refuse */
+        /* Fails for KILL and STOP. */
+        syscall(SYS_rt_sigaction, s, &fresh, NULL, sizeof(fresh.mask));
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -100,8 +102,8 @@ static void child_exec_file(const char *file, const struct minder_plan *plan)
         child_fail(KEEPER_STAGE_INTERPRETER, ENOENT);
 }
 
-/* The search of execvp(), but in the child's own PATH, without the current directory for an empty
- * element, and without handing unknown files to a shell. */
+/* The search of execvp(), but in the child's own PATH.  An empty element does not mean the current
+ * directory, and unknown files are not handed to a shell. */
 static never_returns void child_exec_in_path(const struct minder_plan *plan)
 {
     const char *rest = child_path_variable(plan->env);
@@ -127,7 +129,8 @@ static never_returns void child_become(const struct minder_plan *plan)
         status_write(plan->status, 0, KEEPER_STAGE_SETUP, errno);
         _exit(127);
     }
-    /* A session, not only a group: no terminal to read passwords from or to be stopped by. */
+    /* A session, not only a group: the child gets no terminal to read passwords from or to be
+     * stopped by. */
     if (setsid() < 0 || !child_setup_limits())
         child_fail(KEEPER_STAGE_SETUP, errno);
     if (*plan->cwd && chdir(plan->cwd))
@@ -152,7 +155,7 @@ static bool minder_is_zombie(pid_t child)
     return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == child;
 }
 
-/* Reaps orphans that ended, and stops at the child: true when that one has ended. */
+/* Reaps orphans that ended, and stops at the child: true when the child has ended. */
 static bool minder_child_has_ended(pid_t child)
 {
     for (;;) {
@@ -179,13 +182,13 @@ static bool minder_is_below(void *arg, const struct tree_process *p)
     if (p->pid != pass->child) {
         pass->orphans++;
         if (!p->living)
-            waitpid(p->pid, NULL, WNOHANG); /* or it would count in every pass */
+            waitpid(p->pid, NULL, WNOHANG); /* else it would count in every pass */
     }
     return true;
 }
 
-/* Until a pass that began with the child ended has found nothing beside it (keeper_tree.c says why
- * that is proof).  The child's own zombie goes to the keeper, which reaps whatever it is given. */
+/* Repeats until a pass that began after the child's end has found nothing beside it (keeper_tree.c
+ * says why that is proof).  The child's zombie goes to the keeper, which reaps it. */
 static void minder_kill_all(pid_t child)
 {
     const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
@@ -196,7 +199,7 @@ static void minder_kill_all(pid_t child)
     while (minder_now_ms() < until) {
         struct minder_pass pass = {.self = getpid(), .child = child};
         bool ended = minder_is_zombie(child);
-        kill(-child, SIGKILL); /* at one stroke; a fork bomb cannot slip through its own group */
+        kill(-child, SIGKILL); /* all at once: a fork bomb cannot escape its own group */
         tree_kill(minder_is_below, &pass);
         if (ended && pass.orphans == 0)
             return;
@@ -222,7 +225,7 @@ static never_returns void minder_main(const struct minder_plan *plan, pid_t keep
     prctl(PR_SET_PDEATHSIG, MINDER_END_SIGNAL);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_NAME, "holdfast-minder");
-    if (getppid() != keeper) /* it died before PDEATHSIG was set */
+    if (getppid() != keeper) /* the keeper died before PDEATHSIG was set */
         _exit(1);
     pid_t child = _Fork();
     if (child == 0)
@@ -231,10 +234,10 @@ static never_returns void minder_main(const struct minder_plan *plan, pid_t keep
         status_write(plan->status, 0, KEEPER_STAGE_FORK, errno);
         _exit(1);
     }
-    for (char **pair = plan->env; *pair; pair++) /* its secrets are the child's alone */
+    for (char **pair = plan->env; *pair; pair++) /* only the child needs its secrets */
         explicit_bzero(*pair, strlen(*pair));
     status_write(plan->status, child, KEEPER_STAGE_NONE, 0);
-    close_range(3, ~0U, 0); /* holding any of these would hide an end of file */
+    close_range(3, ~0U, 0); /* an open copy would delay end of file */
     minder_watch(child);
 }
 

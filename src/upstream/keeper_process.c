@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper's own process: takes orders from one socket, starts children through minders, reports
- * their ends, and when the socket closes ends all that descends from it and leaves.
+/* The keeper's own process: takes orders from one socket, starts children through minders, and
+ * reports their ends.  When the socket closes, it kills all its descendants and exits.
  *
- * It is forked by the zygote and stays single-threaded, so it may fork plainly.  It keeps nothing
- * of Holdfast but the socket, stderr, and of the environment what children may see.
+ * The zygote forks it.  It stays single-threaded, so it may fork.  Of Holdfast it keeps only the
+ * socket, stderr, and the environment variables that children may see.
  *
- * A child's life here: spawn → (minder forked) STARTING → status pipe ends → UP or FAILED → minder
- * and child reaped → gone.  `started` or `failed` is said when the status pipe ends, `exited` when
- * both are reaped, which the minder delays until all below it are gone.  Any direct child of
- * the keeper that is neither a minder nor a minded child is a stray of a minder that was killed,
- * and is killed too. */
+ * The states of a child here: spawn → (minder forked) STARTING → status pipe ends → UP or FAILED →
+ * minder and child reaped → gone.  The keeper sends `started` or `failed` when the status pipe
+ * ends, and `exited` when both are reaped, which the minder delays until all below it are gone.
+ * Any direct child of the keeper that is neither a minder nor a minded child is a stray of a minder
+ * that was killed, and is killed too. */
 #include "upstream/keeper_wire.h"
 
 #include "base/fault.h"
@@ -37,7 +37,7 @@ struct entry {
     struct list link;
     uint32_t id;
     enum entry_state state;
-    bool forgotten; /* nobody wants to hear of it */
+    bool forgotten; /* Holdfast wants no more reports about it */
     pid_t minder;   /* 0 once reaped */
     pid_t child;    /* 0 until known, and once reaped */
     int wait_status;
@@ -49,10 +49,10 @@ struct entry {
 struct keeper_process {
     struct list entries;
     size_t n_entries;
-    char **base_env; /* what of Holdfast's environment children may see */
+    char **base_env; /* the part of Holdfast's environment that children may see */
     char *request;   /* KEEPER_MAX_REQUEST + 1 bytes */
     struct pollfd *polls;
-    bool strays; /* something below us belongs to no entry: look again soon */
+    bool strays; /* a descendant belongs to no entry: sweep again soon */
     bool closed; /* Holdfast is gone */
 };
 
@@ -63,7 +63,8 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* Blocks while Holdfast is slow to read; it never waits for us, so this cannot lock up. */
+/* Blocks while Holdfast is slow to read.  Holdfast never waits for the keeper, so this cannot
+ * deadlock. */
 static void reply_send(struct keeper_process *k, const struct keeper_reply *reply, const int *fds,
                        size_t n_fds)
 {
@@ -135,12 +136,12 @@ static void entry_report_start(struct keeper_process *k, struct entry *e)
         reply_send(k, &reply, e->ends, 3);
     else if (!e->forgotten && e->failure.stage)
         reply_failed(k, e->id, e->failure.stage, e->failure.errnum);
-    else if (!e->forgotten) /* the minder was killed before it could say anything */
+    else if (!e->forgotten) /* the minder was killed before it could write */
         reply_failed(k, e->id, KEEPER_STAGE_FORK, ECHILD);
     entry_close(e);
 }
 
-/* Takes in what the minder has written so far. */
+/* Reads the records that the minder has written so far. */
 static void entry_read_status(struct keeper_process *k, struct entry *e)
 {
     while (e->status >= 0) {
@@ -183,7 +184,7 @@ static bool entry_open_pipes(struct entry *e, int ret_theirs[4])
     return true;
 }
 
-/* Starts the minder; on failure says so and returns false. */
+/* Starts the minder; on failure sends `failed` and returns false. */
 static bool entry_start(struct keeper_process *k, struct entry *e, struct minder_plan *plan)
 {
     int theirs[4];
@@ -211,7 +212,7 @@ static bool entry_start(struct keeper_process *k, struct entry *e, struct minder
     return false;
 }
 
-/* Points strings[i] at the n NUL-terminated strings in the packet; false when there are not n. */
+/* Points strings[i] at the n NUL-terminated strings in the packet; false when there are fewer. */
 static bool request_split(char *p, const char *end, char **strings, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -275,7 +276,7 @@ static void request_kill(struct keeper_process *k, const struct keeper_request *
     if (e->state == ENTRY_UP && e->child)
         kill(-e->child, r->signum);
     else if (e->minder)
-        kill(e->minder, MINDER_END_SIGNAL); /* no program yet that could handle the signal */
+        kill(e->minder, MINDER_END_SIGNAL); /* the child does not run its program yet */
 }
 
 static void request_forget(struct keeper_process *k, const struct keeper_request *r,
@@ -320,7 +321,7 @@ static void all_read_status(struct keeper_process *k)
 static void reaped(struct keeper_process *k, pid_t pid, int status)
 {
     struct entry *e = entry_by_pid(k, pid);
-    if (!e) { /* a child that lived so shortly that we have not yet read who it was, or a stray */
+    if (!e) { /* a stray, or a child that ended before its record was read */
         all_read_status(k);
         e = entry_by_pid(k, pid);
     }
@@ -337,7 +338,7 @@ static void reaped(struct keeper_process *k, pid_t pid, int status)
     }
 }
 
-/* The exit is told when minder and child are both reaped: then nothing of it is left. */
+/* `exited` is sent when minder and child are both reaped: then no descendant is left. */
 static void drop_finished(struct keeper_process *k)
 {
     list_each(&k->entries, it)
@@ -354,7 +355,7 @@ static void drop_finished(struct keeper_process *k)
     }
 }
 
-/* A minder leaves only when its child is a zombie, unless it was killed itself. */
+/* A minder exits only when its child is a zombie, unless the minder itself was killed. */
 static void end_unminded(struct keeper_process *k)
 {
     list_each(&k->entries, it)
@@ -372,7 +373,7 @@ static void reap(struct keeper_process *k)
     struct signalfd_siginfo info;
     int status;
     ssize_t n = read(SIGNAL_FD, &info, sizeof(info));
-    (void)n; /* one SIGCHLD may stand for many ends */
+    (void)n; /* one SIGCHLD may stand for several ends */
     for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG))
         reaped(k, pid, status);
     end_unminded(k);
@@ -385,8 +386,8 @@ static bool is_stray(void *arg, const struct tree_process *p)
 
 static void sweep_strays(struct keeper_process *k)
 {
-    all_read_status(k); /* a child must not look like a stray because its record is unread */
-    k->strays = tree_kill(is_stray, k) > 0; /* zombies too: reap() takes them */
+    all_read_status(k); /* an unread record would make a child look like a stray */
+    k->strays = tree_kill(is_stray, k) > 0; /* zombies too: reap() reaps them */
 }
 
 static void wait_for_something(struct keeper_process *k)
@@ -419,7 +420,7 @@ static void wait_for_child(int ms)
     (void)n;
 }
 
-/* As a subreaper we have no children exactly when nothing descends from us any more. */
+/* A subreaper has no children exactly when it has no descendants. */
 static void exit_when_alone(void)
 {
     pid_t pid;
@@ -430,7 +431,7 @@ static void exit_when_alone(void)
         _exit(0);
 }
 
-/* Their stdin is closed by now; SIGTERM is for those who do not care. */
+/* Their stdin is already closed; SIGTERM is for children that ignore that. */
 static never_returns void kill_all_and_exit(struct keeper_process *k)
 {
     int64_t now = keeper_now_ms(), grace = now + KEEPER_GRACE_MS, until = now + KEEPER_END_MS;
@@ -449,7 +450,8 @@ static never_returns void kill_all_and_exit(struct keeper_process *k)
     _exit(1);
 }
 
-/* All are blocked for ever, those that end a program too: only the socket ends the keeper. */
+/* Blocks all signals for ever, also those that would end the process: only the socket ends the
+ * keeper. */
 static void take_signals(void)
 {
     sigset_t all, chld;

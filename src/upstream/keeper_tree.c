@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who descends from whom, read from /proc, so that nothing a child started outlives it.
+/* The descendants of a process, read from /proc, so that no process started by a child outlives it.
  *
  * A process group is not enough: npx starts sh, which starts node, and any of them may have called
- * setsid().  As keeper and minders are subreapers, a process whose parent died becomes their child,
- * so every descendant is reachable by parent links at every moment.  The picture is taken while the
+ * setsid().  Keeper and minders are subreapers, so a process whose parent died becomes their child,
+ * and every descendant is reachable by parent links at every moment.  /proc is read while the
  * processes run and may miss one just being forked; callers repeat until nothing is found.  A
- * process that lives when a pass begins has an ancestor that is our direct child, and only we reap
- * that one: it is there during the whole pass, alive or as a zombie, and is found. */
+ * process that is alive when a pass begins has an ancestor that is our direct child, and only we
+ * reap that ancestor.  So the ancestor exists during the whole pass, alive or as a zombie, and is
+ * found. */
 #include "upstream/keeper_wire.h"
 
 #include <dirent.h>
@@ -22,7 +23,7 @@ struct tree {
     size_t n, cap;
 };
 
-/* "123 (name) S 1 …": the name may hold anything, also ") S 1", so the last ')' counts. */
+/* "123 (name) S 1 …": the name may contain anything, also ") S 1", so the last ')' counts. */
 static bool tree_parse_stat(const char *text, struct tree_process *ret)
 {
     const char *after = strrchr(text, ')');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The zygote: a small process forked while Holdfast has one thread, whose only job is to fork
- * keepers.  A keeper that was killed (by an operator, or because memory ran out) can so be replaced
- * although Holdfast itself has threads by then and must not fork.
+/* The zygote: a small process forked while Holdfast has one thread.  It only forks keepers.  So a
+ * keeper that was killed (by an operator, or because memory ran out) can be replaced, although
+ * Holdfast itself then has threads and must not fork.
  *
  * Holdfast makes the socket pair of each keeper and sends one end here.  The zygote forks, closes
  * its copy and answers with the pid; it never waits for a keeper.  It ends when Holdfast does,
@@ -18,8 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The kernel tells where arguments and environment lie; a title longer than the arguments runs on
- * into the environment, as the kernel expects of programs that change their title. */
+/* /proc/self/stat says where arguments and environment lie.  A title longer than the arguments runs
+ * on into the environment, as the kernel expects of programs that change their title. */
 void keeper_take_title(const char *title, const char *name)
 {
     char text[2048];
@@ -41,7 +41,7 @@ void keeper_take_title(const char *title, const char *name)
     memcpy((void *)arg, title, strlen(title) + 1);
 }
 
-/* 0 and 1 are Holdfast's conversation in stdio mode, so they must not stay open here. */
+/* 0 and 1 carry the MCP messages in stdio mode, so they must not stay open here. */
 void keeper_take_fds(int socket)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -52,7 +52,7 @@ void keeper_take_fds(int socket)
     close_range(KEEPER_SOCKET_FD + 1, ~0U, 0);
 }
 
-/* The socket that came with the next packet; -1 when Holdfast is gone. */
+/* The socket in the next packet; -1 when Holdfast is gone. */
 static int zygote_receive(void)
 {
     char byte;
@@ -80,11 +80,11 @@ static int zygote_receive(void)
 void keeper_zygote_run(int fd)
 {
     sigset_t all;
-    setsid(); /* Ctrl-C in the terminal is for Holdfast, which then ends us in order */
+    setsid(); /* Ctrl-C in the terminal is for Holdfast, which then ends this process in order */
     keeper_take_fds(fd);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    signal(SIGCHLD, SIG_IGN); /* the kernel reaps keepers; each sets this back for itself */
+    signal(SIGCHLD, SIG_IGN); /* the kernel reaps keepers; each keeper resets this for itself */
     char **base_env = child_env_save();
     keeper_take_title("holdfast: zygote", "holdfast-zygote");
     environ = NULL;

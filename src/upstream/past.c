@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the last link of a key ended, for the link that follows it: whether it may go on with the
- * same remote session, and what its session is told about the state it had.  Bounded: the oldest
- * entries are dropped, and such a link counts as one that ended by itself. */
+/* How the last link of a key ended, for the link that follows it: whether it may resume the same
+ * remote session, and what the session is told about its lost state.  Bounded: the oldest entries
+ * are dropped, and such a link counts as one that ended by itself. */
 #include "upstream/upstream_impl.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 struct past {
     struct list node; /* in its upstream, oldest first */
     enum link_past how;
-    struct str key; /* behind it */
+    struct str key; /* stored behind this struct */
 };
 
 static void past_free(struct upstream *u, struct past *p)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The probe: which era an upstream speaks, and what it offers.  One per upstream, on a link of its
- * own that counts against nothing and ends with it.
+/* The probe: finds out the era of an upstream, and reads its catalog.  One per upstream, on a link
+ * of its own that counts against no limit and ends with the probe.
  *
  *   DISCOVER ──discover result──────────────────> LISTS ──last page of the last──> catalog
  *      └──any other answer, silence──> SHAKE ───────^
  *                                        └──-32022 naming a modern version──> DISCOVER, patiently
  *
- * A server on a pipe is started once: SHAKE sends initialize to the process that was asked to
- * discover.  Only a process that exits, or refuses initialize after it, is replaced by a fresh one.
- * After a silence both requests wait in the pipe of a server that may only be slow to start; the
- * first result decides.
+ * A server on a pipe is started once: SHAKE sends initialize to the process that got the discover.
+ * Only a process that exits, or then refuses initialize, is replaced by a fresh one.  After a
+ * silence both requests wait in the pipe of a server that may only be slow to start; the first
+ * result decides.
  *
- * Towards HTTP, 401, 403, 5xx and broken connections are trouble, not evidence of an era.
+ * Over HTTP, 401, 403, 5xx and broken connections are failures, not evidence of an era.
  *
- * A list that the server refuses, or that cannot be read, is the last one known, or empty.  Tools
- * can be called without having been listed, so that is not the end of the server: the list is asked
- * for again later, and until then its fault is shown.  After a list_changed only the lists that it
- * is about are read, the others are copied from the present catalog. */
+ * If the server refuses a list, or the list cannot be read, the last known list is used, or an
+ * empty one.  Tools can be called without having been listed, so the server stays usable: the list
+ * is requested again later, and until then its fault is shown.  After a list_changed only the lists
+ * that changed are read; the others are copied from the present catalog. */
 #include "upstream/upstream_impl.h"
 
 #include "base/log.h"
@@ -30,8 +30,8 @@
 #define DISCOVER_HTTP_MS 10000
 #define PATIENT_MS 30000
 #define PROBE_MS 90000
-#define MAX_PAGES 100 /* of one list */
-#define MAX_ROUNDS 3  /* of lists that change while they are being read */
+#define MAX_PAGES 100 /* per list */
+#define MAX_ROUNDS 3  /* for lists that change while they are read */
 
 enum probe_state { PROBE_DISCOVER, PROBE_SHAKE, PROBE_LISTS };
 
@@ -42,20 +42,20 @@ struct probe {
     struct link_wait wait;
     struct pending ask;
     bool asking;
-    bool patient;     /* legacy was refused already: silence is no answer any more */
-    bool recalled;    /* the era was remembered: discover is not asked, or with more patience */
-    bool reused;      /* SHAKE goes on with the process that was asked to discover */
+    bool patient;     /* legacy was refused already: silence does not decide any more */
+    bool recalled;    /* the era was remembered: discover is skipped, or has a longer timeout */
+    bool reused;      /* SHAKE uses the process that got the discover */
     bool asked_twice; /* discover was repeated with the version that -32022 named */
     struct catalog *catalog;
-    unsigned stale;         /* bits by kind: what the upstream said has changed; 0: unknown, all */
+    unsigned stale;         /* bits by kind: lists announced as changed; 0: unknown, read all */
     unsigned todo;          /* bits: lists still to be read */
-    unsigned again;         /* bits: lists that changed after they were begun */
+    unsigned again;         /* bits: lists that changed while or after they were read */
     enum catalog_kind kind; /* the list being read */
     unsigned pages, rounds;
-    bool tools_failed; /* tools/list, but not the server … */
+    bool tools_failed; /* tools/list failed, the rest of the probe did not … */
     struct error tools_error;
-    struct loop_timer *timer; /* silence on a discover */
-    struct loop_timer *limit; /* the whole probe */
+    struct loop_timer *timer; /* timeout of a discover */
+    struct loop_timer *limit; /* timeout of the whole probe */
     struct loop_task reap;
 };
 
@@ -85,7 +85,7 @@ static void reap_probe(struct loop_task *task)
     free(p);
 }
 
-/* Known at last: those who got a list without this server may ask again. */
+/* The catalog is known at last: clients that got a list without this server are notified. */
 static void tell_news(struct upstream *u)
 {
     const struct upstream_sink *sink = &u->set->sink;
@@ -98,7 +98,7 @@ static void tell_news(struct upstream *u)
             sink->on_changed(sink->arg, u, kind);
 }
 
-/* What it says of itself: a new version may speak another era. */
+/* A digest of its serverInfo: a new version may speak another era. */
 static uint64_t identity_of(const struct catalog *c)
 {
     uint8_t digest[SHA256_BYTES];
@@ -109,7 +109,7 @@ static uint64_t identity_of(const struct catalog *c)
     return identity;
 }
 
-/* Over HTTP a refused discover costs nobody anything, and servers change without our knowing. */
+/* Over HTTP a refused discover costs nothing, and servers change without notice. */
 static bool remembers_era(const struct upstream *u)
 {
     return u->ops->has_process && u->config->era == ERA_AUTO;
@@ -126,8 +126,8 @@ void probe_remember_era(struct upstream *u)
         eras_put(u->set->eras, u->config->name, &entry);
 }
 
-/* Is it another than the one whose era was remembered?  Of an older one that was not asked for
- * discover, the era has to be decided anew. */
+/* True when the server is not the one whose era was remembered.  If a legacy server was not asked
+ * to discover, its era has to be decided anew. */
 static bool outgrew_memory(const struct probe *p)
 {
     struct upstream *u = p->up;
@@ -216,7 +216,7 @@ static bool probe_ask(struct probe *p, struct str method, struct str params)
     return sent;
 }
 
-/* Towards a modern server over HTTP, a tool is only usable when its mirrored arguments are. */
+/* At a modern server over HTTP, a tool is usable only if its mirrored arguments are valid. */
 static bool mirrors_well(void *arg, const struct catalog_item *tool)
 {
     const struct probe *p = arg;
@@ -254,7 +254,7 @@ static void probe_finish_lists(struct probe *p)
 
 static void next_list(struct probe *p);
 
-/* What was known before is better than nothing. */
+/* Uses the tools of the last catalog, if there is one. */
 static void do_without_tools(struct probe *p, const struct error *err)
 {
     struct error ignored;
@@ -337,7 +337,7 @@ static void begin_lists(struct probe *p)
     next_list(p);
 }
 
-/* `err`: why the modern way did not work out, or NULL when the server simply said no. */
+/* `err`: why the modern way failed, or NULL when the server refused it. */
 static void go_legacy(struct probe *p, const struct error *err)
 {
     if (p->up->config->era == ERA_MODERN || p->patient) {
@@ -363,7 +363,7 @@ static void go_legacy(struct probe *p, const struct error *err)
     probe_open(p, PROBE_SHAKE);
 }
 
-/* The process that was asked to discover does not take initialize: a fresh one may. */
+/* The process that got the discover does not accept initialize: a fresh one may. */
 static void shake_afresh(struct probe *p)
 {
     probe_close_link(p);
@@ -373,7 +373,7 @@ static void shake_afresh(struct probe *p)
 }
 
 /* Both requests were sent, and discover has a result.  The process may have taken the initialize
- * behind it for the beginning of an older session, so the lists are read from a fresh one. */
+ * behind it as the beginning of a legacy session, so the lists are read from a fresh process. */
 static void discover_afresh(struct probe *p)
 {
     probe_close_link(p);
@@ -424,7 +424,7 @@ static void on_discovered(struct probe *p, const struct mcp_message *m)
     }
 }
 
-/* In the server's own words. */
+/* The refusal, with the server's own message. */
 static void refusal_of(const struct probe *p, const struct mcp_message *m, struct error *ret)
 {
     struct arena *mem = arena_new(4 * CATALOG_MAX_BYTES);
@@ -444,7 +444,7 @@ static void on_page(struct probe *p, const struct mcp_message *m)
     struct error err;
 
     if (m->error) {
-        /* Many servers have resources without templates and say so in this way. */
+        /* Many servers have resources without templates and refuse the list in this way. */
         if (p->kind == CATALOG_TEMPLATES &&
             js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code) && code == -32601) {
             next_list(p);
@@ -477,9 +477,9 @@ static void on_fail(struct pending *ask, const struct error *err, bool left unus
     struct probe *p = container_of(ask, struct probe, ask);
     p->asking = false;
     if (p->state == PROBE_SHAKE)
-        return; /* the handshake on the same process says what becomes of it */
-    /* On a pipe, dying of an unknown first message is what some legacy servers do.  Over HTTP only
-     * a plain refusal (ERR_NO_METHOD) is; see remote.c. */
+        return; /* the handshake on the same process decides */
+    /* On a pipe, some legacy servers exit on an unknown first message.  Over HTTP only a plain
+     * refusal (ERR_NO_METHOD) means legacy; see remote_post.c. */
     if (p->state == PROBE_DISCOVER && (p->up->ops->has_process || err->code == ERR_NO_METHOD))
         go_legacy(p, err);
     else if (p->state == PROBE_LISTS && p->kind != CATALOG_TOOLS)
@@ -571,7 +571,7 @@ void probe_start(struct upstream *u)
     p->up = u;
     u->probed_since_ms = loop_now_ms(u->set->loop);
     p->stale = u->catalog_refreshing = u->catalog_stale;
-    u->catalog_stale = 0; /* what changes from now on is news */
+    u->catalog_stale = 0; /* later changes count anew */
     u->probe = p;
     p->wait.done = on_link;
     list_init(&p->wait.link);

@@ -5,7 +5,7 @@
  * waits in a queue for LINK_WAIT_MS.  Then it is refused, and the text names the limit. */
 #include "upstream/upstream_impl.h"
 
-#define MAX_TRIES 256 /* in one walk along a queue */
+#define MAX_TRIES 256 /* per walk through a queue */
 
 static unsigned link_owner_count(struct upstream *u, struct str owner)
 {
@@ -19,7 +19,7 @@ static bool is_idle(const struct link *l)
     return l->state == LINK_OPEN && l->in_flight == 0 && list_empty(&l->waiters);
 }
 
-/* The one to end for another, of this owner (NULL: of anybody). */
+/* The link to end to make room, of this owner (NULL: of any owner). */
 static struct link *idle_link(struct upstream *u, const struct str *owner)
 {
     struct link *attended = NULL;
@@ -49,7 +49,7 @@ static struct link *idle_link_anywhere(struct upstreams *s)
     return oldest;
 }
 
-/* An idle link that holds a slot of the quota `exhausted`. */
+/* The least recently used idle link that holds a slot of the quota `exhausted`. */
 static struct link *idle_link_in_quota(struct upstreams *s, const void *exhausted)
 {
     struct link *oldest = NULL;
@@ -195,7 +195,7 @@ void link_wait_cancel(struct link_wait *w)
     deadline_clear(&w->deadline);
 }
 
-/* False: it waits on. */
+/* False: the call goes on waiting. */
 static bool serve_waiting(struct upstream *u, struct link_wait *w)
 {
     struct link *l = map_get(&u->links, w->who.key);
@@ -244,7 +244,7 @@ static void on_serve(struct loop_task *task)
     upstreams_unref(s);
 }
 
-/* At the end of the turn: who ends a link may be walking the lists that serving changes. */
+/* At the end of the turn: the caller may be walking the lists that serving changes. */
 void upstream_slot_freed(struct upstreams *s)
 {
     if (s->serve_queued)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links to HTTP servers of all eras.  Every message is a POST of its own (remote_post.c).  A legacy
- * server may give a session id with its initialize answer: that id is the link.  A link that was
- * opened with a client's own initialize also listens to what belongs to no request
- * (remote_stream.c).  Servers of 2024 answer on a stream of their own (remote_sse.c). */
+ * server may give a session id with its initialize answer; the link stands for that session.  A
+ * link that was opened with a client's own initialize also listens for messages that belong to no
+ * request (remote_stream.c).  Servers of 2024 answer on a stream of their own (remote_sse.c). */
 #include "upstream/remote_impl.h"
 
 #include "base/log.h"
@@ -11,8 +11,8 @@
 
 #include <stdlib.h>
 
-#define MAX_UNANSWERED 1024 /* posts of one link that nobody waits for */
-#define MAX_REQUESTS 256    /* connections of one server */
+#define MAX_UNANSWERED 1024 /* posts of one link whose answers are not awaited */
+#define MAX_REQUESTS 256    /* connections per server */
 #define MAX_STREAMS 1024
 
 static struct http_pool *pool_new(struct upstream *u, const struct remote *r, unsigned connections)
@@ -67,7 +67,7 @@ struct http_pool *remote_streams(struct upstream *u, struct remote *r)
     return r->streams;
 }
 
-/* Not by printf, which leaves what it wrote on the stack. */
+/* Without printf, which leaves copies on the stack. */
 static void add_line(struct buf *lines, struct str name, struct str value)
 {
     buf_addstr(lines, name);
@@ -76,8 +76,8 @@ static void add_line(struct buf *lines, struct str name, struct str value)
     buf_addz(lines, "\r\n");
 }
 
-/* The configured headers, filled for this link, but for the one in whose place its credential
- * stands. */
+/* Adds the configured headers, filled for this link.  The link's credential replaces the header of
+ * the same name. */
 void remote_add_own_lines(struct buf *lines, const struct link *l, struct str own)
 {
     const struct link_credential *c = &l->credential;
@@ -96,7 +96,7 @@ void remote_add_own_lines(struct buf *lines, const struct link *l, struct str ow
         add_line(lines, c->name, c->value);
 }
 
-/* All that every request has. */
+/* Adds the lines common to all requests. */
 static void add_common_lines(struct buf *lines, const struct link *l, const struct remote *r)
 {
     buf_addstr(lines, str_n(r->common.p, r->common.n - r->own.n));
@@ -130,7 +130,7 @@ void remote_add_session_lines(struct buf *lines, const struct link *l)
     }
 }
 
-/* The era's own header lines for this message. */
+/* Adds the header lines of the era for this message. */
 static void add_era_lines(struct buf *lines, const struct link *l, const struct outgoing *m)
 {
     if (l->era == MCP_LEGACY) {
@@ -164,7 +164,7 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
     buf_reset(&r->lines);
     add_common_lines(&r->lines, l, r);
     add_era_lines(&r->lines, l, m);
-    /* A request's clock is its pending's, which may be stopped meanwhile. */
+    /* The timeout of a request is its pending's, which may be stopped meanwhile. */
     int64_t timeout = p ? 0 : l->up->config->timeout_ms;
     if (p) {
         p->wire = post;
@@ -188,13 +188,13 @@ static void remote_abandon(struct link *l unused_arg, struct pending *p)
         post_drop(p->wire);
 }
 
-/* A session that its clients can go on with when Holdfast is started again. */
+/* True for a session that its clients can resume when Holdfast is started again. */
 static bool outlives_us(const struct link *l)
 {
     return l->up->set->is_stopping && !l->is_probe && !str_eq(l->key, STR(LINK_KEY_WATCH));
 }
 
-/* Best effort: tells the server that its session is over.  Nobody waits for the answer. */
+/* Best effort: ends the session at the server.  The answer is not awaited. */
 static void say_goodbye(struct link *l)
 {
     struct remote *r = l->up->wire;
@@ -222,7 +222,7 @@ static void remote_close(struct link *l)
     l->wire = NULL;
 }
 
-/* A link of ours may have gone on with it: one that is shared outlives a session. */
+/* Another link of ours may have resumed the session: a shared link outlives a session. */
 static bool is_in_use(struct upstream *u, const struct link *but)
 {
     list_each(&u->lru, n)
@@ -247,7 +247,7 @@ void remote_end_session(struct upstream *u, struct str resume)
     l = link_new(u, &who, MCP_LEGACY, true);
     remote_open(l);
     if (!l->is_resumed || is_in_use(u, l))
-        l->remote_id = STR_NONE; /* then there is nothing to say to the server */
+        l->remote_id = STR_NONE; /* then no DELETE is sent */
     else
         log_debug("deleting a session at a server that nobody uses any more",
                   LS("server", u->config->name));

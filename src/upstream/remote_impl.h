@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the HTTP transport share: remote.c (links and the messages they send),
- * remote_post.c (one message and its answer), remote_stream.c (GET streams that are opened again
- * when they break), remote_sse.c (the transport of 2024).  Private to them. */
+/* Shared by the files of the HTTP transport: remote.c (links and the messages they send),
+ * remote_post.c (one message and its answer), remote_stream.c (GET streams that are reopened when
+ * they break), remote_sse.c (the transport of 2024).  Private to them. */
 #ifndef HOLDFAST_UPSTREAM_REMOTE_IMPL_H
 #define HOLDFAST_UPSTREAM_REMOTE_IMPL_H
 
@@ -11,67 +11,74 @@
 
 #define REMOTE_MAX_MESSAGE (16u * 1024 * 1024)
 #define REMOTE_MAX_EVENT_ID 1024
-/* Of one head, more than all that has a limit of its own: what is configured (48 KiB), told (32)
- * and stored (64), 32 mirrored arguments (176), the session and the name (8). */
+/* Bytes of one request head.  More than the sum of the separate limits: configured headers (48
+ * KiB), context values (32), the credential (64), 32 mirrored arguments (176), the session and the
+ * name (8). */
 #define REMOTE_MAX_LINES (512u * 1024)
-#define REMOTE_RETRY_MS 1000 /* before a stream is opened again, unless the server says */
+/* Before a stream is reopened, unless the server asks for another time. */
+#define REMOTE_RETRY_MS 1000
 #define REMOTE_MAX_ENDPOINT 4096
 
 struct remote { /* upstream.wire */
     struct http_pool *pool;
-    struct http_pool *streams; /* what stays open: it must never use up the places of requests */
+    /* Long-lived streams: they must not take the connections of requests. */
+    struct http_pool *streams;
     struct tls_context *tls;
     struct http_url url;
     struct secret common; /* header lines of every POST */
     struct str own;       /* the configured ones among them */
-    struct buf lines;     /* room for the head lines of the next POST */
+    struct buf lines;     /* buffer for the header lines of the next POST */
 };
 
 struct remote_link { /* link.wire */
     struct list posts;
-    unsigned unanswered;  /* posts that nobody waits for: notifications and our responses */
-    bool version_refused; /* once: a request was sent again with the version that was named */
-    struct str endpoint;  /* of 2024: where messages are posted to; in the link's memory */
-    struct loop_timer *listen_wait; /* opens the link; NULL: it does not listen */
+    unsigned unanswered; /* posts without an awaited answer: notifications and our responses */
+    /* Set once: a request was sent again with the version that the server named. */
+    bool version_refused;
+    struct str endpoint; /* of 2024: the target of posts; in the link's memory */
+    /* Opens the link when it fires; NULL: the link does not listen. */
+    struct loop_timer *listen_wait;
 };
 
 enum post_role {
     POST_MESSAGE, /* a POST, or the DELETE that ends a session */
-    POST_RESUME,  /* a GET that goes on with the stream of a POST, for its pending */
-    POST_LISTEN,  /* the GET for what belongs to no request */
+    POST_RESUME,  /* a GET that resumes the stream of a POST, for its pending */
+    POST_LISTEN,  /* the GET for messages that belong to no request */
     POST_CHANNEL, /* the stream of a link of 2024 */
-    POST_TRIAL,   /* a GET after a refused initialize: is this a server of 2024? */
+    POST_TRIAL,   /* a GET after a refused initialize: tests for a server of 2024 */
 };
 
-/* One message on its way, or one stream.  A post that waits for its next GET has no call. */
+/* One message under way, or one stream.  A post that waits for its next GET has no call. */
 struct post {
     struct list node;
-    struct link *link; /* NULL once nobody waits: a DELETE, or the link has ended */
+    struct link *link; /* NULL once its answer is not wanted: a DELETE, or the link has ended */
     struct pending *pending;
     struct http_call *call;
     uint64_t id;
     enum post_role role;
     int status;
-    bool waited; /* by `pending`, which clears it when it is over and may be gone then */
+    bool waited; /* `pending` waits; it clears this when it ends, and may then be freed */
     uint8_t type_n;
     bool is_stream : 1;
-    bool is_spare : 1;       /* counted in unanswered */
-    bool is_initialized : 1; /* notifications/initialized: the standalone stream may follow it */
-    bool ends_soon : 1;      /* answered: only the end of the stream is awaited, and not for long */
-    bool
-        busy : 1; /* inside one of its callbacks: whoever drops it now leaves it to that callback */
-    bool dead : 1;            /* dropped meanwhile */
-    bool heard : 1;           /* an event came on this connection */
-    struct loop_timer *timer; /* the next GET, or patience with the first event; NULL: never used */
-    /* Going on after a break. */
+    bool is_spare : 1; /* counted in unanswered */
+    /* This is notifications/initialized: the standalone stream may be opened after it. */
+    bool is_initialized : 1;
+    bool ends_soon : 1; /* answered: waits only for the end of the stream, with a short timeout */
+    bool busy : 1;      /* inside one of its callbacks, which frees it if it is dropped meanwhile */
+    bool dead : 1;      /* dropped meanwhile */
+    bool heard : 1;     /* an event came on this connection */
+    /* For the next GET, or the timeout of the first event; NULL: not used so far. */
+    struct loop_timer *timer;
+    /* Resuming after a break. */
     struct buf last_id; /* of the newest event; empty: cannot be resumed */
-    int64_t retry_ms;   /* what the server asked for, or the default */
-    unsigned tries;     /* that failed in a row */
+    int64_t retry_ms;   /* as the server asked, or the default */
+    unsigned tries;     /* failures in a row */
     unsigned brief;     /* connections in a row that lasted less than a second */
-    int64_t since_ms;   /* when it was begun */
-    /* Not set up from the start. */
-    char type[48]; /* type_n bytes: its Content-Type as it came, cut; escape it to show it */
-    struct sse_reader sse; /* with is_stream */
+    int64_t since_ms;   /* when the connection was begun */
+    /* Not zeroed by post_new(). */
+    /* The Content-Type as received, cut to type_n bytes; escape it before showing it. */
+    char type[48];
+    struct sse_reader sse; /* valid with is_stream */
 };
 
 /* remote.c */
@@ -84,7 +91,7 @@ void remote_add_session_lines(struct buf *lines, const struct link *l); /* and t
 struct post *post_new(struct link *l, struct pending *p);
 void post_free(struct post *post);
 void post_drop(struct post *post); /* ends it without an answer */
-/* Still waited for?  The pending may have been answered and be gone. */
+/* True while the answer is awaited.  The pending may have been answered and freed. */
 bool post_is_open(const struct post *post);
 void post_begin_stream(struct post *post, const struct http_head *head);
 bool post_on_event(void *arg, const struct sse_event *e);
@@ -98,13 +105,13 @@ extern const struct http_call_events post_events;
 /* remote_stream.c */
 void stream_note(struct post *post, const struct sse_event *e); /* its id and retry */
 bool stream_may_resume(const struct post *post);
-/* Opens the stream again after the wait that is due.  `failed`: something went wrong, so the wait
- * grows; else the server ended it in good order. */
+/* Reopens the stream after the due wait.  `failed`: after a failure, so the wait grows; otherwise
+ * the server ended the stream in good order. */
 void stream_again(struct post *post, bool failed);
-/* A link that will listen opens with its stream: servers put what they ask in the midst of a call
- * on the standalone stream too, and drop it when there is none.  False: it will not listen. */
+/* A link that will listen opens together with its stream: servers also send requests that belong to
+ * a call on the standalone stream, and drop them without one.  False: the link will not listen. */
 bool remote_prepare(struct link *l);
-void remote_listen_done(struct link *l); /* there is a stream, or there will be none */
+void remote_listen_done(struct link *l); /* the stream is open, or will not be opened */
 void stream_listen(struct link *l);
 
 /* remote_sse.c */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One message to a Streamable HTTP server and its answer, which comes as one JSON object or as a
- * stream of events.
+/* One message to a Streamable HTTP server and its answer, as one JSON object or as an event stream.
  *
- * What a status means is said in one place, judge(): a JSON-RPC error object in any body is an
- * answer; 404 on a session is a lost session; 2xx and 4xx nonsense to a probe say "not this era";
- * the rest is trouble.  A legacy stream that breaks before its answer is gone on with by GET when
+ * judge() alone decides what a status means: a JSON-RPC error object in any body is an answer; 404
+ * on a session is a lost session; unusable 2xx and 4xx replies to a probe mean "not this era";
+ * anything else is a failure.  A legacy stream that breaks before its answer is resumed by GET if
  * its events had ids (remote_stream.c). */
 #include "upstream/remote_impl.h"
 
@@ -17,7 +16,7 @@
 
 struct post *post_new(struct link *l, struct pending *p)
 {
-    struct post *post = xmalloc(sizeof(*post)); /* which, unlike calloc, is quick for its size */
+    struct post *post = xmalloc(sizeof(*post)); /* not calloc: clearing all of it would be slow */
     memset(post, 0, offsetof(struct post, type));
     post->link = l;
     post->pending = p;
@@ -37,7 +36,7 @@ void post_free(struct post *post)
 {
     if (post->waited)
         post->pending->waited = NULL;
-    if (!list_empty(&post->node)) /* so its link still stands */
+    if (!list_empty(&post->node)) /* so its link is still alive */
         ((struct remote_link *)post->link->wire)->unanswered -= post->is_spare;
     list_remove(&post->node);
     if (post->is_stream)
@@ -72,7 +71,7 @@ bool post_is_visible(struct str s)
     return true;
 }
 
-/* False when the server gave a session id that we could not send back as it is. */
+/* False when the server gave a session id that cannot be sent back unchanged. */
 static bool keep_session(struct link *l, const struct http_head *head)
 {
     struct str id = http_header_get(head, STR("mcp-session-id"));
@@ -146,7 +145,7 @@ bool post_on_event(void *arg, const struct sse_event *e)
     return true;
 }
 
-/* A stream should end with its answer.  One that does not would hold a connection for ever. */
+/* A stream should end with its answer.  Otherwise it would hold a connection for ever. */
 static void end_soon(struct post *post)
 {
     if (!post->pending || post->ends_soon || post_is_open(post))
@@ -188,8 +187,8 @@ static enum err_code judge(const struct post *post)
     return ERR_UPSTREAM;
 }
 
-/* The first refusal of the one version that we speak is taken for a hiccup when the server names
- * that very version: the request, which was not looked at, may be sent again. */
+/* If the server refuses our version but names that same version, the first refusal is taken as
+ * transient.  The request was not processed, so it may be sent again. */
 static bool may_ask_again(struct post *post, const struct mcp_message *m)
 {
     struct link *l = post->link;
@@ -206,7 +205,8 @@ static bool may_ask_again(struct post *post, const struct mcp_message *m)
     return true;
 }
 
-/* What an error says about us: our idea of a tool's headers is old, or of the server's era. */
+/* An error may show that our catalog of mirrored headers is old, or our idea of the server's
+ * era. */
 static void learn_from_error(struct link *l, const struct mcp_message *m)
 {
     int64_t code = 0;
@@ -220,9 +220,9 @@ static void learn_from_error(struct link *l, const struct mcp_message *m)
         upstream_refresh(l->up, CATALOG_ALL);
 }
 
-/* Many servers made after the official examples answer an unknown session with 400 and -32000, "No
- * valid session ID provided" or "Server not initialized", where 404 is due.  To a session that was
- * gone on with and has not answered yet, any code says so. */
+/* Many servers derived from the official examples answer an unknown session with 400 and -32000,
+ * "No valid session ID provided" or "Server not initialized", instead of 404.  For a resumed
+ * session without an answer so far, any code counts as that. */
 static bool says_session_is_lost(const struct post *post, const struct mcp_message *m)
 {
     const struct link *l = post->link;
@@ -237,8 +237,8 @@ static bool says_session_is_lost(const struct post *post, const struct mcp_messa
     return strcasestr(text, "session") || strcasestr(text, "not initialized");
 }
 
-/* A body with an `error` object answers the request whatever its status and id say, unless the
- * status says more; a version named to a probe is the answer too. */
+/* A body with an `error` object answers the request whatever its status and id, unless the status
+ * means more.  For a probe, an error that names a version is an answer too. */
 static bool answer_with_error(struct post *post, struct str body)
 {
     struct arena *mem = arena_new(4 * REMOTE_MAX_MESSAGE);
@@ -296,7 +296,7 @@ void post_fail_by_status(struct post *post)
     case ERR_SESSION_NOT_FOUND:
         error_set(&err, ERR_SESSION_NOT_FOUND, "%.*s no longer knows its session; call again",
                   STR_ARG(name));
-        p->left = false; /* refused unread: it may be sent again, at once and on a new session */
+        p->left = false; /* not processed: it may be sent again, at once and on a new session */
         link_end(l, &err);
         return;
     case ERR_NO_METHOD:
@@ -328,21 +328,21 @@ void post_fail_ended(struct post *post)
 static void fail_by_error(struct post *post, const struct error *err, bool sent)
 {
     struct error why = *err;
-    if (why.code == ERR_TOO_LARGE) /* would blame the client */
+    if (why.code == ERR_TOO_LARGE) /* that code would blame the client */
         why.code = ERR_UPSTREAM;
     error_wrap(&why, "%.*s", STR_ARG(post->link->up->config->name));
     post->pending->left = sent;
     pending_fail(post->pending, &why);
 }
 
-/* A whole response that is no stream.  True: the post goes on as another GET. */
+/* Takes a whole response that is not a stream.  True: the post continues as another GET. */
 static bool take_response(struct post *post, struct str body)
 {
     bool ok = post->status / 100 == 2 && body.n;
     struct remote_link *r = post->link->wire;
 
     if (r->endpoint.p && post->status / 100 == 2) {
-        post->pending->wire = NULL; /* taken in; the answer comes on the channel */
+        post->pending->wire = NULL; /* accepted; the answer comes on the channel */
         return false;
     }
     if (ok)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP transport of 2024: a GET opens the channel, whose first event names the endpoint that
- * messages are posted to; every answer comes on the channel.  The channel is the session: when it
- * ends, the link ends.
+/* The HTTP transport of 2024: a GET opens the channel.  Its first event names the endpoint for
+ * posts, and every answer comes on the channel.  The channel is the session: when it ends, the link
+ * ends.
  *
- * A server is of this kind when its configuration says so, or when it refuses initialize with 400,
- * 404 or 405 and a GET yields an endpoint: the probe tries that, and the upstream remembers it. */
+ * A server is of this kind if its configuration says so, or if it refuses initialize with 400, 404
+ * or 405 and a GET yields an endpoint.  The probe tries that, and the upstream remembers it. */
 #include "upstream/remote_impl.h"
 
 #include "base/log.h"
 
-#define ENDPOINT_MS 10000 /* to the first event */
+#define ENDPOINT_MS 10000 /* timeout of the first event */
 
 static const struct http_call_events channel_events;
 
@@ -19,7 +19,7 @@ static bool refuse_endpoint(const struct link *l, const char *why, struct error 
                      STR_ARG(l->up->config->name), why);
 }
 
-/* The directory of a path, with its last slash: relative endpoints start there. */
+/* The directory of a path, with its last slash: the base of relative endpoints. */
 static struct str directory_of(struct str target)
 {
     struct str path = str_n(target.p, str_find(target, '?'));
@@ -28,7 +28,7 @@ static struct str directory_of(struct str target)
     return path;
 }
 
-/* What an endpoint event means: a request target on the same origin, in the link's memory. */
+/* The request target in an endpoint event, on the same origin; in the link's memory. */
 static bool endpoint_target(struct link *l, struct str data, struct str *ret, struct error *err)
 {
     const struct http_url *home = &((struct remote *)l->up->wire)->url;
@@ -55,7 +55,7 @@ static bool endpoint_target(struct link *l, struct str data, struct str *ret, st
     return true;
 }
 
-/* Ends the link for what became of its channel. */
+/* Ends the link because of its channel. */
 static void channel_fail(struct post *post, const struct error *err)
 {
     post->busy = true;
@@ -63,7 +63,7 @@ static void channel_fail(struct post *post, const struct error *err)
     post->busy = false;
 }
 
-/* The trial is over: the initialize that it stands for fails, one way or the other. */
+/* The trial is over: the initialize behind it fails in either case. */
 static void trial_over(struct post *post, bool found)
 {
     struct link *l = post->link;
@@ -126,7 +126,7 @@ static bool on_head(void *arg, const struct http_head *head)
 
     if (post->role != POST_TRIAL) {
         post_begin_stream(post, head);
-    } else if (post_is_event_stream(head)) { /* the refused status is kept, for the error */
+    } else if (post_is_event_stream(head)) { /* keeps the refused status, for the error */
         sse_reader_init(&post->sse, REMOTE_MAX_MESSAGE);
         post->is_stream = true;
     }
@@ -145,7 +145,7 @@ static bool on_body(void *arg, struct str bytes)
                   STR_ARG(post->link->up->config->name), REMOTE_MAX_MESSAGE);
         link_end(post->link, &err);
     } else if (!goes_on && !post->dead) {
-        trial_over(post, false); /* nothing to do when it is over already */
+        trial_over(post, false); /* does nothing when the trial is already over */
     }
     post->busy = false;
     if (goes_on && !post->dead)
@@ -233,7 +233,7 @@ void remote_channel_open(struct link *l)
     struct remote *r;
 
     if (!remote_of(l->up, &r, &err)) {
-        link_up_later(l); /* sending will say the same, from the loop */
+        link_up_later(l); /* sending will fail in the same way, from the loop */
         return;
     }
     struct post *post = post_new(l, NULL);

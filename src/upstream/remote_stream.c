@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET streams of legacy servers, opened again when they end or break.
+/* GET streams of legacy servers, reopened when they end or break.
  *
  *   POST_LISTEN   the standalone stream of a link: requests and notifications that belong to no
- *                 request of ours.  Lives as long as its link; a refusal is silently fine.
- *   POST_RESUME   was a POST whose stream ended before its answer; goes on from the last event, as
- *                 long as its pending waits.
+ *                 request of ours.  Lives as long as its link; a refusal is no error.
+ *   POST_RESUME   was a POST whose stream ended before its answer; continues after the last event,
+ *                 as long as its pending waits.
  *
- * Each stream keeps its own last event id.  The wait before the next GET is what the server asked
- * for with `retry`, else a second; it doubles with every failure, up to a minute. */
+ * Each stream keeps its own last event id.  The wait before the next GET is the server's `retry`,
+ * else a second; it doubles with every failure, up to a minute. */
 #include "upstream/remote_impl.h"
 
 #include "base/log.h"
 
-#define LISTEN_WAIT_MS 200 /* for the first head of a standalone stream, then calls go without it */
-#define RETRY_LEAST_MS 100 /* after a connection on which nothing came */
+/* Timeout for the head of a standalone stream; then calls go on without the stream. */
+#define LISTEN_WAIT_MS 200
+#define RETRY_LEAST_MS 100 /* after a connection without any event */
 #define RETRY_MOST_MS (60 * 1000)
 #define BRIEF_MS 1000
-#define BRIEF_FREE 3 /* brief connections in a row that may follow each other as asked */
-#define RETRY_ASKED_MS (10 * 60 * 1000) /* the most that a server may ask for */
+/* Brief connections in a row that may follow each other without a longer wait. */
+#define BRIEF_FREE 3
+#define RETRY_ASKED_MS (10 * 60 * 1000) /* limit on a server's `retry` */
 
 static bool is_fit_for_a_header(struct str id)
 {
@@ -55,7 +57,7 @@ static bool on_head(void *arg, const struct http_head *head)
     return post->is_stream;
 }
 
-/* Trouble that may pass, as opposed to "no". */
+/* True for failures that may be temporary. */
 static bool may_pass(int status)
 {
     return status >= 500 || status == 429 || status == 408 || status == 409;
@@ -104,7 +106,7 @@ static const struct http_call_events stream_events = {
 static void connect_stream(struct post *post)
 {
     struct link *l = post->link;
-    struct remote *r = l->up->wire; /* it was there for the POST before */
+    struct remote *r = l->up->wire; /* exists since the POST before */
     struct buf lines;
 
     buf_init_secret(&lines, REMOTE_MAX_LINES);
@@ -118,7 +120,7 @@ static void connect_stream(struct post *post)
     }
     post->status = 0;
     post->since_ms = loop_now_ms(l->up->set->loop);
-    /* A resumed stream takes the place that its POST had. */
+    /* A resumed stream uses the connection limit of its POST. */
     struct http_pool *pool = post->role == POST_RESUME ? r->pool : remote_streams(l->up, r);
     post->call = http_call_start(pool, "GET", r->url.target, buf_str(&lines), NULL, 0, 0,
                                  &stream_events, post);
@@ -130,8 +132,8 @@ static void on_due(void *arg)
     connect_stream(arg);
 }
 
-/* A server may ask to be back at once, and after that, and after that: not faster than once a
- * second in the long run. */
+/* A server may ask for an immediate reconnect again and again.  In the long run the limit is one
+ * connection per second. */
 static int64_t least_wait(const struct post *post)
 {
     unsigned many = post->brief > BRIEF_FREE ? post->brief - BRIEF_FREE : 0;
@@ -190,7 +192,7 @@ bool remote_prepare(struct link *l)
         return false;
     r->listen_wait = loop_timer_new(l->up->set->loop, on_listen_wait_over, l);
     loop_timer_start(r->listen_wait, LISTEN_WAIT_MS, 0);
-    if (l->is_resumed) /* else after notifications/initialized */
+    if (l->is_resumed) /* otherwise after notifications/initialized */
         stream_listen(l);
     return true;
 }

@@ -4,9 +4,9 @@
  * a call has made.  It says so with list_changed on that link.  From then on this session's lists
  * are read from its link, once per change.  Other sessions use the catalog of the server.
  *
- * A server that chooses its tools by the capabilities in initialize may say nothing.  The catalog
- * has what it offers to the probe, which declares everything.  So the first link that opens with
- * other capabilities reads the tools once, behind its first call.  If they differ from the
+ * A server that chooses its tools by the capabilities in initialize may send no list_changed.  The
+ * catalog holds its offer to the probe, which declares everything.  So the first link that opens
+ * with other capabilities reads the tools once, after its first call.  If they differ from the
  * catalog's, the session has a list of its own and its client gets list_changed.  If they are the
  * same, that is remembered for the catalog and these capabilities. */
 #include "upstream/upstream_impl.h"
@@ -19,14 +19,14 @@
 
 #define MAX_PAGES 100
 #define MAX_CURSOR 2048
-#define OLD_MS 30000 /* a catalog older than this may have changed for everybody */
+#define OLD_MS 30000 /* an older catalog may itself be outdated */
 
 void link_changed(struct link *l, enum catalog_kind kind)
 {
     struct upstream *u = l->up;
 
     if (l->is_probe)
-        return; /* it is about to be asked anyway */
+        return; /* the probe is about to read it anyway */
     if (link_is_shared(l)) {
         upstream_changed(u, kind);
         return;
@@ -52,8 +52,8 @@ bool link_session_catalog_has(const struct link *l, enum catalog_kind kind, stru
     return l->session_catalogs[kind] && catalog_find(l->session_catalogs[kind], kind, name);
 }
 
-/* A modern server on a pipe tells only those who listen.  An older client cannot ask it to, so the
- * link does; nobody waits for an answer, and the changes are the session's own. */
+/* A modern server on a pipe notifies only subscribers.  A legacy client cannot subscribe, so the
+ * link does.  The answer is not awaited, and the changes concern only this session. */
 void link_listen_for_session(struct link *l)
 {
     if (l->era == MCP_MODERN && l->counts && l->initialize_params.p && l->up->catalog &&
@@ -142,13 +142,13 @@ bool link_list(struct link *l, enum catalog_kind kind, struct list_want *w, stru
     if (ask(w, l, STR_NONE))
         return false;
     catalog_unref(w->catalog);
-    return true; /* as it is, then: everybody's list */
+    return true; /* *ret is NULL: the server's catalog is used */
 }
 
 /* One reading of a session's tools, to compare them with the catalog's. */
 struct tools_check {
     struct list_want want;
-    uint64_t capabilities; /* digest of those that the link was opened with */
+    uint64_t capabilities; /* digest of the client capabilities of the link */
 };
 
 static bool capabilities_of(const struct link *l, uint64_t *ret_digest, bool *ret_are_ours)
@@ -200,7 +200,7 @@ static void on_tools(struct list_want *w, struct catalog *c)
 
     if (!c || !u->catalog || u->catalog->tools_fault.p || l->state != LINK_OPEN ||
         w->changes != l->session_catalog_changes) {
-        /* It could not be read, or the server has told the change itself. */
+        /* The list could not be read, or the server has announced the change itself. */
     } else if (same_tools(c, u->catalog)) {
         u->same[u->n_same++ % SAME_TOOLS_MAX] = check->capabilities;
         catalog_unref(l->session_catalogs[CATALOG_TOOLS]);
@@ -233,5 +233,5 @@ void link_check_tools(struct link *l)
     check->want.done = on_tools;
     check->capabilities = capabilities;
     if (link_list(l, CATALOG_TOOLS, &check->want, &ignored))
-        free(check); /* it cannot be asked now */
+        free(check); /* it cannot be read now */
 }

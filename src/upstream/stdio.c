@@ -12,7 +12,7 @@ static void on_line(void *arg, struct str line)
     link_receive(arg, NULL, line);
 }
 
-/* A server that never answered may lack a variable that is set for us. */
+/* A server that never answered may lack a variable that Holdfast's environment has. */
 static void on_end(void *arg, const struct error *why)
 {
     struct link *l = arg;

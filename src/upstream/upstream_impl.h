@@ -18,7 +18,7 @@ enum link_past {
     PAST_NONE,      /* no previous link, or its process or server ended it */
     PAST_RECYCLED,  /* Holdfast ended it while it was idle */
     PAST_FORGOTTEN, /* the server no longer knew its session */
-    PAST_ENDED,     /* Holdfast ended it because its credential or configuration had changed */
+    PAST_ENDED,     /* Holdfast ended it for another reason, such as a changed credential */
 };
 
 /* The members that each call touches come first: with a link per session, not all links stay in the

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who listens for changes of which server's lists, and the link of our own through which an HTTP
- * server can tell of them while no session has one open.
+/* The listeners for changes of each server's lists, and the link of our own over which an HTTP
+ * server can announce changes while no session has a link open.
  *
  * Counts are kept by name, not by upstream, so a reload that replaces a server keeps its listeners.
- * The tick of the set drives everything: a watch link is opened when there are listeners, opened
- * again after 1 s … 60 s when it is lost, and ended 30 s after the last listener.  What changed
- * while it was lost is not known, so the lists are then taken for stale. */
+ * The tick of the set drives everything: a watch link is opened when there are listeners, reopened
+ * after 1 s … 60 s when it is lost, and ended 30 s after the last listener.  Changes during a loss
+ * are not known, so the lists then count as stale. */
 #include "upstream/upstream_impl.h"
 
 #include "base/log.h"
@@ -19,7 +19,7 @@
 #define LINGER_MS (30 * 1000)
 
 struct watch {
-    struct str name; /* behind it */
+    struct str name; /* stored behind this struct */
     unsigned listeners;
 };
 
@@ -94,19 +94,20 @@ struct watcher {
     struct upstream *up;
     struct link_wait wait;
     bool is_opening;
-    uint64_t generation;   /* of its link; 0: none */
+    uint64_t generation;   /* of its link; 0: no link */
     struct pending listen; /* modern: the subscription */
     bool is_listening, is_acknowledged;
     bool was_lost;
-    int64_t deaf_since_ms; /* the catalog's age when the server refused; 0: it did not */
-    int64_t heard_ms;      /* when there was a listener last */
+    /* The catalog's filled_ms when the server refused to notify; 0: it did not refuse. */
+    int64_t deaf_since_ms;
+    int64_t heard_ms; /* when it last had a listener */
     int64_t began_ms, next_ms;
     unsigned failures;
 };
 
 static unsigned announced(const struct upstream *u);
 
-/* Watched as well as it can be: listening, or there is nothing to wait for. */
+/* True when the server is watched, or when there is nothing to wait for. */
 static bool is_watched(const struct upstream *u)
 {
     const struct watcher *w = u->watcher;
@@ -130,7 +131,7 @@ static bool all_watched(struct upstreams *s, struct str server)
     return true;
 }
 
-/* A watch began or failed.  At the end of the turn, tells every waiter whose servers are
+/* A watch began or failed.  At the end of the turn, calls every waiter whose servers are
  * watched. */
 static void on_tell_watched(struct loop_task *task)
 {
@@ -251,7 +252,7 @@ bool link_subscribe(struct link *l, uint64_t id, struct pending *p)
     return upstream_send(l, &token, p, &m, &ignored);
 }
 
-/* Modern servers are asked; legacy ones tell without. */
+/* Subscribes at modern servers; legacy servers notify without it. */
 static void listen_on(struct watcher *w, struct link *l)
 {
     w->listen = (struct pending){
@@ -300,7 +301,7 @@ static void open_watch(struct watcher *w)
         w->is_opening = true;
 }
 
-/* Is there anything to do for a server that is listened to? */
+/* True when a server with listeners needs a watch link now. */
 static bool wants_link(struct watcher *w, int64_t now)
 {
     struct upstream *u = w->up;
