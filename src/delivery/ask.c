@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions: requests of legacy servers to their clients (sampling, elicitation, roots).  Each has
- * an id of ours towards the client, also as its progress token where the server gave one, and is
- * single-use: the first answer takes it out, and only the transport it was sent to can answer it.
+/* Questions: requests of legacy servers to their clients (sampling, elicitation, roots).  Towards
+ * the client each has an id of ours, which also replaces the server's progress token.  A question
+ * is single-use: the first answer removes it, and only the transport it was sent to can answer it.
  * Other bytes of params and of answers stay as they are. */
 #include "delivery/hub_impl.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #define MAX_MESSAGE (64u * 1024 * 1024)
-#define MAX_OPEN 64             /* questions to one client */
+#define MAX_OPEN 64             /* questions open per client */
 #define ASK_MS (10 * 60 * 1000) /* people need time to answer */
 
 #define STOPPING                                                                                   \
@@ -23,14 +23,14 @@
     "more\"}"
 
 struct ask {
-    struct list node; /* among all */
+    struct list node; /* in hub.ask_list */
     uint64_t id;      /* ours, towards the client */
     struct hub *hub;
     struct transport *transport; /* a reference */
     struct upstream *up;         /* a reference */
-    struct str link_key;         /* the link as it was: key and generation, looked up again */
+    struct str link_key; /* names the link, with `generation`; looked up again for the answer */
     uint64_t generation;
-    uint64_t about; /* the call whose clock is stopped; 0: none */
+    uint64_t about; /* id of the call with a stopped timeout; 0: none */
     struct str upstream_id, token;
     struct deadline deadline;
     char bytes[]; /* link_key, upstream_id, token */
@@ -57,7 +57,7 @@ static struct link *link_of(const struct ask *a)
     return upstream_find_link(a->up, a->link_key, a->generation);
 }
 
-/* The call's clock runs again when its last question is over. */
+/* The call's timeout runs again when its last question is over. */
 static void release_clock(const struct ask *a, struct link *l)
 {
     struct pending *p = l && a->about ? pending_find(l, a->about) : NULL;
@@ -73,7 +73,7 @@ static void release_clock(const struct ask *a, struct link *l)
     pending_hold(p, false);
 }
 
-/* `rest` is `"result":…` or `"error":…`; the server's own id is put before it. */
+/* `rest` is `"result":…` or `"error":…`; the server's own id goes before it. */
 static void reply_on(struct link *l, struct str upstream_id, struct str rest)
 {
     struct exec token = exec_housekeeping(EXEC_CLIENT_RESPONSE);
@@ -120,7 +120,7 @@ void asks_init(struct hub *h)
     map_init(&h->asks);
     list_init(&h->ask_list);
     random_bytes(&from, sizeof(from));
-    h->next_ask = from >> 2; /* an answer to a question of an earlier process finds nobody */
+    h->next_ask = from >> 2; /* random, so that answers to an earlier process match no question */
     deadline_class_init(&h->ask_deadlines, h->loop, ASK_MS);
 }
 
@@ -173,7 +173,7 @@ static struct ask *ask_new(struct hub *h, struct link *l, struct pending *about,
     return a;
 }
 
-/* Of processes and sessions that have ended: nobody waits for these answers. */
+/* Drops questions of links that have ended: their answers are not awaited. */
 static void forget_dead(struct hub *h, const struct transport *t)
 {
     list_each(&h->ask_list, n)
@@ -260,7 +260,7 @@ void hub_answer(struct hub *h, const struct transport *t, const struct mcp_messa
     ask_free(a);
 }
 
-/* The question this link asked under that id. */
+/* The question that this link asked under that id. */
 static struct ask *find_by_server(struct hub *h, const struct link *l, struct str upstream_id)
 {
     list_each(&h->ask_list, n)
@@ -272,7 +272,7 @@ static struct ask *find_by_server(struct hub *h, const struct link *l, struct st
     return NULL;
 }
 
-/* t NULL: of all clients. */
+/* t NULL: the questions to all clients. */
 static void end_asks(struct hub *h, const struct transport *t, struct str rest)
 {
     list_each(&h->ask_list, n)
@@ -298,7 +298,7 @@ void hub_end_asks(struct hub *h)
     end_asks(h, NULL, STR(STOPPING));
 }
 
-/* Where the question went: on the stream of its call while that runs. */
+/* Sends a notification the way its question went: on the stream of its call while that runs. */
 static void tell_asked(struct ask *a, struct link *l, struct str json)
 {
     struct pending *p = a->about ? pending_find(l, a->about) : NULL;

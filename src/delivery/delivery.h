@@ -6,7 +6,7 @@
 #include "delivery/hub.h"
 #include "upstream/upstream.h"
 
-/* What upstreams_new() is given. */
+/* The sink for upstreams_new(). */
 struct upstream_sink delivery_sink(struct hub *hub);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listeners, the sessions they listen for, and the servers they make us watch. */
+/* Listeners, the sessions they listen for, and the servers that are watched for them. */
 #include "delivery/hub_impl.h"
 
 #include "base/log.h"
 
 #include <stdlib.h>
 
-#define SCOPE_BYTES (1u << 20) /* scopes and two headers are far from it */
+#define SCOPE_BYTES (1u << 20) /* far more than scopes and two headers need */
 
 static void take_seat(struct hub *h, struct transport *t);
 static void leave_seat(struct hub *h, struct transport *t);
@@ -39,7 +39,7 @@ void hub_set_upstreams(struct hub *h, struct upstreams *upstreams)
     h->upstreams = upstreams;
 }
 
-/* Absent: several servers are behind it, all of them or those of a profile. */
+/* The server of the endpoint; absent for an endpoint of several servers. */
 static struct str server_of(struct str endpoint)
 {
     static const struct str prefix = {"/mcp/", 5};
@@ -121,7 +121,7 @@ static void enter_room(struct hub *h, struct seat *seat)
     struct session *session = seat->transport->session;
     if (!session || (seat->room && str_eq(seat->room->key, session->link_key)))
         return;
-    leave_room(h, seat); /* of the session before: that one has ended */
+    leave_room(h, seat); /* of the previous session, which has ended */
     struct room *room = map_get(&h->rooms, session->link_key);
     if (!room) {
         room = xcalloc(1, sizeof(*room));
@@ -130,7 +130,8 @@ static void enter_room(struct hub *h, struct seat *seat)
         map_put(&h->rooms, room->key, room);
     }
     seat->room = room;
-    list_push_front(&room->seats, &seat->in_room); /* whoever came last is surely there */
+    /* The newest is the most likely to be connected. */
+    list_push_front(&room->seats, &seat->in_room);
 }
 
 static void take_seat(struct hub *h, struct transport *t)
@@ -255,11 +256,11 @@ void hub_end_subscribers(struct hub *h)
     }
 }
 
-/* A change on its way to the transports that it is for. */
+/* A change, with the transports that it concerns. */
 struct change {
     struct hub *hub;
-    const struct session *session; /* of these alone; NULL: of all */
-    const struct upstream *up;     /* NULL: toolsets of the session */
+    const struct session *session; /* only transports of this session; NULL: all */
+    const struct upstream *up;     /* NULL: the toolsets of the session changed */
     enum catalog_kind kind;
 };
 
@@ -332,8 +333,8 @@ bool hub_tools_changed(struct hub *h, const struct session *s, const struct tran
     return own && is_there(h, own);
 }
 
-/* The newest that is there; while none is, the newest that may come back.  c: of those who want it;
- * NULL: of all. */
+/* The newest connected transport; without one, the newest that may come back.  c: only transports
+ * that want this change; NULL: any. */
 static struct transport *seat_for(struct hub *h, struct link *l, struct change *c)
 {
     struct room *room = link_is_shared(l) ? NULL : map_get(&h->rooms, link_key(l));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hub.c (listeners) and ask.c (questions) share. */
+/* Shared by hub.c (listeners) and ask.c (questions). */
 #ifndef HOLDFAST_DELIVERY_HUB_IMPL_H
 #define HOLDFAST_DELIVERY_HUB_IMPL_H
 
@@ -11,13 +11,13 @@ struct hub {
     struct loop *loop;
     struct streams *streams;
     struct upstreams *upstreams;
-    hub_may_see_fn *may_see; /* NULL: everything that its endpoint has */
+    hub_may_see_fn *may_see; /* NULL: everything of the endpoint is visible */
     void *may_see_arg;
     struct list listeners;   /* struct listener */
     struct list subscribers; /* struct subscriber */
     struct map seats;        /* transport id_hash → struct seat */
     struct map rooms;        /* a session's link key → struct room */
-    struct map attended;     /* likewise → struct attended, of channels without a transport */
+    struct map attended;     /* likewise → struct attended, for channels without a transport */
     struct map asks;         /* our id → struct ask */
     struct list ask_list;
     uint64_t next_ask;
@@ -28,26 +28,26 @@ struct hub {
 /* A client that listens; in a room once its transport has a session. */
 struct seat {
     struct transport *transport; /* a reference */
-    unsigned uses;               /* a listener, a stream: at most a few for a moment */
+    unsigned uses;               /* by a listener or a stream; rarely more than one */
     struct room *room;
     struct list in_room;
-    struct arena *mem;            /* of the next; NULL: nothing is hidden from it */
-    struct listener_scope *scope; /* of the listener */
+    struct arena *mem;            /* memory of `scope`; NULL: no scope */
+    struct listener_scope *scope; /* NULL: it may see everything of its endpoint */
 };
 
-/* A session somebody listens for. */
+/* A session with listeners. */
 struct room {
     struct str key; /* owned */
     struct list seats;
 };
 
-/* Channels that use a session. */
+/* The channels that use a session. */
 struct attended {
     unsigned channels;
-    struct str key; /* behind it */
+    struct str key; /* stored behind this struct */
 };
 
-/* Who is told for this link; NULL: nobody. */
+/* The transport that gets the messages of this link; NULL: none. */
 struct transport *hub_seat_for(struct hub *h, struct link *l);
 void hub_tell_transport(struct hub *h, struct transport *t, struct str json, bool droppable);
 void asks_init(struct hub *h);

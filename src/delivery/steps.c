@@ -3,14 +3,14 @@
  *
  *   decode ──> owner ──> hand over
  *
- * decode: one validating scan; what is not JSON-RPC is counted and dropped.
- * owner:  a response belongs to the pending whose id it carries, and takes it out of the ledger, so
- *         a second answer finds nobody; progress belongs to the pending whose token it carries; a
- *         changed list to everybody on that server; other notifications and requests to the pending
- *         on whose stream they came, else to the newest call of a link that is one session's alone,
- *         else to whoever listens for that session.
+ * decode:    one validating scan.  A message that is not JSON-RPC is counted and dropped.
+ * owner:     a response belongs to the pending with its id and removes it from the ledger, so a
+ *            second answer finds no owner.  Progress belongs to the pending with its token.  A
+ *            changed list concerns every listener to that server.  Other notifications and requests
+ *            belong to the pending on whose stream they came; else to the newest call of a link
+ *            that only one session uses; else to the listener for that session.
  * hand over: to the pending's callbacks (a call, a probe, a handshake), or to the hub.  A request
- *         that reaches nobody is answered with an error that says so. */
+ *            without a receiver is answered with an error that says so. */
 #include "delivery/delivery.h"
 
 #include "base/log.h"
@@ -24,9 +24,9 @@
 struct delivery {
     struct hub *hub;
     struct link *link;
-    struct pending *about; /* whose own stream carried it, or NULL */
+    struct pending *about; /* the pending on whose own stream it came, or NULL */
     struct str text;
-    struct arena *mem; /* NULL once somebody has taken it */
+    struct arena *mem; /* NULL once a callee has taken it over */
     struct mcp_message m;
 };
 
@@ -45,7 +45,7 @@ static void drop(const struct delivery *d, const char *why)
 static bool step_decode(struct delivery *d)
 {
     struct error err;
-    /* The copy lives as long as the answer does; its reader's text is gone when we return. */
+    /* The copy lives as long as the answer; the reader's text is gone when this returns. */
     char *copy = arena_try_alloc(d->mem, d->text.n + 1);
     if (!copy) {
         link_note_odd(d->link, "it sent a message that is too large");
@@ -60,7 +60,7 @@ static bool step_decode(struct delivery *d)
     return false;
 }
 
-/* True when the answer has a shape that no client could read: the asker hears of it instead. */
+/* True when no client could read the answer's shape; the pending then fails. */
 static bool refuse_shape(const struct delivery *d, struct pending *p)
 {
     const char *fault = mcp_response_fault(&d->m);
@@ -105,8 +105,8 @@ static void deliver_progress(struct delivery *d)
         drop(d, "unknown_progress");
 }
 
-/* Whose message it is when no stream of its own says so: on a pipe, the newest call's; where
- * several sessions are behind that link, the only one's. */
+/* The owner of a message that did not come on a stream of its own: on a pipe, the newest call; on a
+ * link of several sessions, its only call. */
 static struct pending *owner_of(const struct delivery *d)
 {
     const struct js_node *tag = js_get(&d->m.doc, d->m.meta, STR(MCP_KEY_SUBSCRIPTION));
@@ -125,7 +125,7 @@ static bool tell_pending(struct delivery *d)
     return p && p->on_message && p->on_message(p, &d->m);
 }
 
-/* In the words of the client's era, which has no subscriptions to name. */
+/* In the form of the client's era, which has no subscription ids. */
 static bool tell_change(struct delivery *d, enum catalog_kind kind)
 {
     char text[128];
@@ -135,7 +135,8 @@ static bool tell_change(struct delivery *d, enum catalog_kind kind)
                            link_era(d->link) == MCP_MODERN ? str_n(text, (size_t)n) : d->text);
 }
 
-/* A list that changed for everybody goes to everybody; one session's own to that session. */
+/* A change of the server's list is sent to all listeners; a change of a session's own list to that
+ * session. */
 static bool deliver_change(struct delivery *d)
 {
     enum catalog_kind kind = catalog_kind_changed(d->m.method);
@@ -148,7 +149,7 @@ static bool deliver_change(struct delivery *d)
     return true;
 }
 
-/* Said to a listen of our own: what it is about has been taken out of it above. */
+/* Sent for a listen of our own: its content has already been handled above. */
 static bool is_subscription(const struct delivery *d)
 {
     return js_get(&d->m.doc, d->m.meta, STR(MCP_KEY_SUBSCRIPTION)) != NULL;
@@ -189,13 +190,14 @@ static void answer(struct delivery *d, struct str rest)
     buf_release(&text);
 }
 
-/* Pings are ours to answer; the rest is for the client.  Only legacy servers may ask. */
+/* Holdfast answers pings; other requests go to the client.  Only legacy servers may send them. */
 static void deliver_request(struct delivery *d)
 {
     const struct js_node *token = js_get(&d->m.doc, d->m.meta, STR("progressToken"));
 
     if (!d->m.id.p || d->m.id.n > MAX_ID || (token && js_raw(&d->m.doc, token).n > MAX_ID))
-        drop(d, "bad_id"); /* there is no way to answer, or it would cost us its size to remember */
+        /* Without an id it cannot be answered; a long one would cost too much memory. */
+        drop(d, "bad_id");
     else if (str_eq(d->m.method, STR("ping")))
         answer(d, STR("\"result\":{}"));
     else if (link_era(d->link) == MCP_MODERN)
@@ -229,7 +231,7 @@ static void on_changed(void *arg, struct upstream *u, enum catalog_kind kind)
     hub_changed(arg, u, kind);
 }
 
-/* In our words, as if the server had said it. */
+/* Writes the list_changed that the server did not send. */
 static void on_session_catalog(void *arg, struct link *l, enum catalog_kind kind)
 {
     char text[128];

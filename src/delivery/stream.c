@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams and what can be said on them.  Between the exchange, which has a message, and the
- * connection, which may be slow, gone, or another one by now.
+/* Streams, between the exchange, which sends messages, and the connection, which may be slow, gone,
+ * or already replaced by another.
  *
- * A stream is alive while one of these needs it: an owner, a connection, a kept event, or, for a
- * standalone one, the hope that its client comes back.  stream_free_if_unused() is asked whenever
- * one of them goes.  A forgotten stream (its transport ended) is a shell: it has no home, and
- * sending on it does nothing. */
+ * A stream is alive while it has one of these: an owner, a connection, a kept event, or, for a
+ * standalone stream, time left for its client to come back.  stream_free_if_unused() is called
+ * whenever one of them goes.  A forgotten stream (its transport ended) is a shell: it has no home,
+ * and sending on it does nothing. */
 #include "delivery/stream_impl.h"
 
 #include "base/metric.h"
@@ -116,7 +116,7 @@ struct stream *stream_make(struct streams *s, struct transport *t, struct str re
     return st;
 }
 
-/* Out of its home, which goes with its last stream. */
+/* Leaves its home, which is freed with its last stream. */
 static void leave_home(struct stream *st)
 {
     struct stream_home *home = st->home;
@@ -143,7 +143,7 @@ void stream_free_if_unused(struct stream *st)
         leave_home(st);
     transport_unref(st->transport);
     st->transport = NULL;
-    if (st->n_conns == 0) /* else once their end was reported */
+    if (st->n_conns == 0) /* else when their end has been reported */
         free(st);
 }
 
@@ -225,7 +225,7 @@ void stream_unref(struct stream *st)
         return;
     if (st->all && !st->is_standalone && !st->is_finished) {
         st->is_finished = true;
-        st->lost = st->last + 1; /* the result, which nobody will send */
+        st->lost = st->last + 1; /* the result, which will not be sent */
         if (st->conn)
             stream_conn_close(st->conn, false);
     }
@@ -259,7 +259,7 @@ static void count_dropped(void)
     metric_add(dropped, 1);
 }
 
-/* What becomes of an event that the connection, if there is one, has no room for. */
+/* Handles an event that the connection has no room for, or that has no connection. */
 static void hold_back(struct stream *st, struct stream_event *e)
 {
     if (e->weight == STREAM_PROGRESS) {

@@ -5,16 +5,17 @@
  *                              └──── the client leaves ──────────▶┘
  *
  * Invariants: a stream has at most one connection that is not closed; ids on a connection only
- * rise, so the client's last one always says what it has; after close nothing is written.  Memory
- * of r is given back only after on_gone has returned, since its owner may live in it. */
+ * rise, so the client's last id tells which events it has; after close nothing is written.  The
+ * memory of r is released only after on_gone has returned, because the owner of the stream may live
+ * in it. */
 #include "delivery/stream_impl.h"
 
 #include "http/sse.h"
 
 #include <stdlib.h>
 
-#define PUMPED_PER_TURN 64           /* writes of a broadcast before others have their turn */
-#define KEEP_OUT ((size_t)64 * 1024) /* of the shared buffer between writes */
+#define PUMPED_PER_TURN 64           /* writes of a broadcast per turn */
+#define KEEP_OUT ((size_t)64 * 1024) /* bytes of the shared buffer kept between writes */
 
 void stream_http_begin(struct http_request *r)
 {
@@ -43,7 +44,7 @@ static void add_after(struct buf *out, const struct stream *st, uint64_t number)
     }
 }
 
-/* What add_*() put into the shared buffer, in one piece. */
+/* Writes the shared buffer, filled by add_*(), in one piece. */
 static bool write_out(struct stream_conn *c)
 {
     struct streams *all = c->stream->all;
@@ -70,7 +71,7 @@ static bool write_one(struct stream_conn *c, struct stream_event *e)
     return true;
 }
 
-/* The one progress that waited for the queue to empty; without room it is given up. */
+/* Writes the progress event that waited for an empty queue; without room it is dropped. */
 static void write_unsent(struct stream_conn *c)
 {
     struct stream *st = c->stream;
@@ -81,8 +82,8 @@ static void write_unsent(struct stream_conn *c)
         stream_event_drop(e, false);
 }
 
-/* Up to the newest event.  Without room for all of it the connection ends: a broadcast must arrive.
- */
+/* Writes up to the newest event.  Without room for all of them the connection ends: a broadcast
+ * must arrive. */
 static void catch_up(struct stream_conn *c)
 {
     struct stream *st = c->stream;
@@ -126,7 +127,7 @@ void stream_conn_pump(void *streams)
 
     for (int i = 0; i < PUMPED_PER_TURN && !list_empty(&all->behind); i++)
         catch_up(list_entry(list_first(&all->behind), struct stream_conn, behind));
-    if (!list_empty(&all->behind)) /* a timer due at once would run again in this very turn */
+    if (!list_empty(&all->behind)) /* a timer due at once would run in this turn */
         loop_timer_start(all->pump, 1, 0);
 }
 
@@ -145,12 +146,12 @@ static void on_quiet(struct deadline *d)
 
     buf_reset(&all->out);
     sse_write_comment(&all->out, STR("keep-alive"));
-    /* Bytes that still wait show a living connection as well as a comment would. */
+    /* Queued bytes keep the connection alive as well as a comment would. */
     if (http_stream_queued(c->r) > 0 || !write_out(c))
         deadline_set(&all->quiet, &c->quiet);
 }
 
-/* The end of the turn in which the connection went. */
+/* Runs at the end of the turn in which the connection was lost. */
 static void on_gone(struct loop_task *task)
 {
     struct stream_conn *c = container_of(task, struct stream_conn, gone);
@@ -207,8 +208,8 @@ static void on_revoked(struct identity_watch *w)
     stream_conn_close(container_of(w, struct stream_conn, watch), false);
 }
 
-/* The priming event and everything after it, as one write: a queue that is empty takes any size, so
- * a replay is never cut short by its own beginning. */
+/* Writes the priming event and everything after it at once: an empty queue takes any size, so a
+ * replay is never cut short. */
 static void replay(struct stream_conn *c, uint64_t after)
 {
     struct stream *st = c->stream;
@@ -235,7 +236,7 @@ static void on_slim(struct loop_task *task)
 
 void stream_conn_slim(struct stream_conn *c)
 {
-    if (c->is_closed) /* all of r goes soon, before this would */
+    if (c->is_closed) /* r is freed earlier anyway */
         return;
     c->slim.fn = on_slim;
     loop_defer(c->stream->loop, &c->slim);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Event ids: WRITER.STREAM.NUMBER.REQUEST.MAC.
  *
- * The first three are lower-case hex, REQUEST is the request id's raw bytes in base64url ("-" on
- * the standalone stream, "_" when they are too many; neither is base64url of anything), MAC the
- * first 12 bytes of HMAC-SHA-256 over the transport's id hash and the text before its dot.  A
- * client hands the text back on resumption; what does not carry our MAC for its own transport is
- * unknown, and what does is exactly what we wrote, so the fields are never normalised. */
+ * The first three are lower-case hex.  REQUEST is the request id's raw bytes in base64url ("-" on
+ * the standalone stream, "_" when they are too long; neither is valid base64url).  MAC is the first
+ * 12 bytes of HMAC-SHA-256 over the transport's id hash and the text before its dot.  A client
+ * hands the text back on resumption.  A text without our MAC for this transport is unknown.  A text
+ * with it is exactly what we wrote, so the fields are never normalised. */
 #include "delivery/stream_impl.h"
 
 #include "crypto/token.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kept events: what a client that lost its connection may ask for again.
+/* Kept events: a client that lost its connection may ask for them again.
  *
- * Every event is kept, written or not, since nobody tells us what arrived.  Three things end that:
- * age, the transport's budget, and the budget of the process.  Within a transport progress and logs
- * go first, then the oldest, and never its newest result.  The budget of the process takes the
- * oldest of all, whosesoever it is.  A result or request that had to go leaves a mark in its stream
- * (`lost`), so that resuming before it is answered honestly; progress and logs leave none, because
- * nobody is promised all of them.
+ * Every event is kept, written or not, because clients do not acknowledge events.  Three things end
+ * that: age, the transport's budget, and the budget of the process.  Within a transport progress
+ * and logs are dropped first, then the oldest event, and never its newest result.  The budget of
+ * the process drops the oldest event of all transports.  A dropped result or request leaves a mark
+ * in its stream (`lost`), so that a client that resumes before it gets an error.  Progress and logs
+ * leave no mark, because they are not guaranteed to arrive.
  *
  * Invariant: kept_bytes of a home is the sum over its events, that of the process the sum over
  * homes. */
@@ -115,7 +115,7 @@ struct stream_event *stream_keep(struct stream *st, struct stream_text *text,
     return e;
 }
 
-/* The next to go for the transport's budget; NULL when only its newest result is left. */
+/* The next event to drop for the transport's budget; NULL when only its newest result is left. */
 static struct stream_event *least_of(struct stream_home *home)
 {
     struct list *first = list_first(&home->minor);
@@ -134,7 +134,7 @@ void stream_keep_trim(struct stream *st)
     struct stream_event *e;
     struct deadline *oldest;
 
-    st->refs++; /* the home stays while it is looked at */
+    st->refs++; /* keeps the home alive meanwhile */
     while (home->kept_bytes > STREAM_KEPT_PER_TRANSPORT && (e = least_of(home)))
         drop_event(e);
     while (all->kept_bytes > STREAM_KEPT_IN_ALL && (oldest = deadline_first(&all->keep)))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET with Last-Event-ID: back to the stream that the id names, at the place it names.
+/* GET with Last-Event-ID: continues the stream that the id names, after the event that it names.
  *
  *     not ours, or of another transport ─▶ ERR_NOT_FOUND
  *     its stream is here ───────────────▶ what came after it, then the rest as it comes
  *     of the standalone stream ─────────▶ otherwise a new one
  *     of a request ─────────────────────▶ otherwise an error response that says what is not known
  *
- * Resuming takes the stream from whatever connection has it: the client knows its own connection to
- * be dead long before we do.  Only a valid id can do that. */
+ * Resuming takes the stream from its present connection: the client knows that its connection is
+ * dead long before we do.  Only a valid id can do that. */
 #include "delivery/stream_impl.h"
 
 #include "http/sse.h"
@@ -36,7 +36,7 @@ static struct stream *find(struct streams *s, const struct transport *t, const s
     return NULL;
 }
 
-/* Whoever asked for the resumption still lives in the request's memory. */
+/* Ends the request at the end of the turn: the caller still uses its memory. */
 struct farewell {
     struct loop_task task;
     struct http_request *r;
@@ -64,7 +64,7 @@ static void end_later(struct streams *s, struct http_request *r)
     loop_defer(s->loop, &f->task);
 }
 
-/* The id's bytes are the ones its request came with: raw JSON. */
+/* The bytes of the id are those of its request: raw JSON. */
 static bool answer_lost(struct streams *s, struct http_request *r, struct str request_id,
                         const char *message)
 {
@@ -80,7 +80,7 @@ static bool answer_lost(struct streams *s, struct http_request *r, struct str re
     sse_write(&s->out, STR_NONE, STR_NONE, buf_str(&json));
     buf_release(&json);
     stream_http_begin(r);
-    bool is_taken = http_stream_write(r, buf_str(&s->out)); /* if not, its client has gone */
+    bool is_taken = http_stream_write(r, buf_str(&s->out)); /* false: the client has gone */
     (void)is_taken;
     end_later(s, r);
     return true;
