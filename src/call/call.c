@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call's life; the diagram is in call.h.  Every path ends in call_answered() once and, unless
- * it was refused before anything was written, in exec_end() once per attempt. */
+/* The life of a call; the diagram is in call.h.  Every path ends in call_answered() once.  Unless
+ * the call was refused before anything was written, each attempt also ends in exec_end() once. */
 #include "call/call.h"
 #include "call/call_measure.h"
 
@@ -29,7 +29,7 @@ struct calls {
     struct keyring *keyring;
     struct map by_client_id;
     unsigned in_flight;
-    struct buf text; /* room for the next request; see borrow_text() */
+    struct buf text; /* buffer for the next request; see borrow_text() */
 };
 
 struct calls *calls_new(struct loop *loop, struct audit *audit, struct lanes *lanes,
@@ -80,7 +80,7 @@ struct call *calls_find(struct calls *home, const struct transport *t, struct st
 static void call_begin(struct call *c, int64_t parent);
 static void call_send(struct call *c, struct link *l, bool was_open);
 
-/* What its link speaks, as far as that is known before it is there. */
+/* The era of its link, as far as it is known before the link is open. */
 static enum mcp_era era_of(const struct call *c)
 {
     return c->transport && c->session->origin != ORIGIN_DERIVED
@@ -88,7 +88,8 @@ static enum mcp_era era_of(const struct call *c)
                : c->catalog->era;
 }
 
-/* Who shares the live end: everybody, the owner's carrier-less calls, or this session alone. */
+/* The sharing of the link: by everybody, by the owner's calls that name no session, or only within
+ * this session. */
 static struct link_identity link_identity_of(const struct call *c)
 {
     const struct server_config *config = upstream_config(c->up);
@@ -120,7 +121,7 @@ static void call_answered(struct call *c)
     c->on_answer(c);
 }
 
-/* The audit replaces them in what the call says and is told. */
+/* The audit redacts these secrets in the call's parameters and result. */
 static void know_secrets(struct call *c, struct known *known)
 {
     struct known *before = c->own.known;
@@ -169,7 +170,7 @@ static void call_again(struct call *c, const struct error *why)
     exec_end(c->home->audit, &c->exec, &result, on_attempt_over);
 }
 
-/* What may be sent again: what never left us, and tools that only read. */
+/* A call may be repeated if nothing of it was sent, or if its tool only reads. */
 static bool may_go_again(const struct call *c, const struct error *err, bool left)
 {
     bool only_reads = c->kind != EXEC_DURABLE || (c->item && c->item->read_only);
@@ -226,7 +227,7 @@ static void note_link(struct call *c, struct link *l, bool was_open)
         return;
     before = session_link_of(c->session, server);
     if (before && before->generation == link_generation(l) && !before->lost)
-        return; /* as in most calls */
+        return; /* the common case */
     struct link_seen seen = {
         .generation = link_generation(l),
         .was_open = was_open,
@@ -244,7 +245,7 @@ static bool stays_behind(void *arg unused_arg, struct str raw_key)
            !str_eq(raw_key, STR("\"elicitation\""));
 }
 
-/* Extensions and tasks mean other things in the other era. */
+/* Extensions and tasks mean other things in the other era, so they are removed. */
 static struct str what_crosses(const struct js_doc *doc, const struct js_node *capabilities,
                                struct arena *mem)
 {
@@ -260,7 +261,7 @@ static struct str what_crosses(const struct js_doc *doc, const struct js_node *c
     return raw;
 }
 
-/* Legacy → modern: what the client said of itself at initialize goes into every envelope. */
+/* Legacy → modern: clientInfo and capabilities from initialize go into every envelope. */
 static void add_client_words(const struct call *c, struct bridge_request *b)
 {
     struct js_doc doc;
@@ -286,7 +287,7 @@ static void on_level(void *arg, struct link *l, const struct error *err)
         call_send(c, l, true);
 }
 
-/* True: the call goes on once the server has taken its client's log level. */
+/* True: the call goes on once the server has accepted its client's log level. */
 static bool tells_level(struct call *c, struct link *l)
 {
     const char *level = c->transport ? c->transport->log_level : NULL;
@@ -297,8 +298,8 @@ static bool tells_level(struct call *c, struct link *l)
     return c->level != NULL;
 }
 
-/* A request's text is needed until it is sent, mostly at once: the room for it goes from call to
- * call.  A second one that needs it meanwhile has its own. */
+/* A request's text is needed until it is sent, mostly at once, so calls reuse one buffer.  A second
+ * call that needs it meanwhile gets a buffer of its own. */
 static struct buf borrow_text(struct calls *home)
 {
     struct buf text = home->text;
@@ -397,7 +398,8 @@ static void link_now(struct call *c)
         call_send(c, l, true);
 }
 
-/* What a new link of the session's own would be opened with.  false: c->err says why not. */
+/* Checks the credential and context values for a new link of the session.  False: c->err says
+ * why. */
 static bool check_credential(struct call *c, const struct error *err)
 {
     size_t n = 0;
@@ -438,8 +440,8 @@ static bool is_credential_due(const struct call *c, struct credential_ask *ret)
     return credential_is_due(c->session, upstream_config(c->up), ret);
 }
 
-/* A link that stands has its credential already, and what its session was told.  Else both were
- * looked up before the intent was written, unless the link was lost since. */
+/* An open link has its credential and context values already.  Otherwise both were looked up before
+ * the intent was written, unless the link was lost since. */
 static void call_link(struct call *c)
 {
     struct credential_ask ask;
@@ -458,7 +460,7 @@ static void call_link(struct call *c)
     }
 }
 
-/* What had to be written first is durable: the intent, the session's row. */
+/* The intent and the session's row are durable, or err says why not. */
 static void begun(struct call *c, const struct store_op *ops, const struct error *err)
 {
     enum verdict planned = session_plan_committed(&c->plan, ops, c->n_plan, !err);
@@ -514,7 +516,7 @@ static void on_rows_written(struct write_job *job)
     begun(write->call, write->ops, job->ok ? NULL : &err);
 }
 
-/* Rows that must be there before the call leaves: in the intent's own transaction. */
+/* Rows that must be stored before the call is sent: in the transaction of the intent. */
 static void gather_ops(struct call *c, struct store_op ops[SESSION_PLAN_OPS + 1])
 {
     struct session_link *link = session_link_of(c->session, upstream_name(c->up));
@@ -533,7 +535,7 @@ static void gather_ops(struct call *c, struct store_op ops[SESSION_PLAN_OPS + 1]
     c->n_extra = n;
 }
 
-/* "2025-11-25>2026-07-28": what the client speaks, what the upstream does. */
+/* "2025-11-25>2026-07-28": the versions of the client and of the upstream. */
 static struct str both_eras(const struct call *c)
 {
     struct str from = c->client_version;
@@ -598,7 +600,7 @@ static void write_intent(struct call *c)
     exec_begin(c->home->audit, &c->exec, &what, ops, c->n_extra, on_begun);
 }
 
-/* The intent is written in any case: without the credential the call fails behind it. */
+/* The intent is written in any case: without the credential the call fails after it. */
 static void on_credential(void *arg, const struct error *err)
 {
     struct call *c = arg;
@@ -612,7 +614,8 @@ static void on_credential(void *arg, const struct error *err)
     write_intent(c);
 }
 
-/* A session's secrets are known before its intent is written, for its parameters may hold them. */
+/* A session's secrets are looked up before its intent is written, because its parameters may hold
+ * them. */
 static void call_begin(struct call *c, int64_t parent)
 {
     struct credential_ask ask;
@@ -647,7 +650,7 @@ void call_start(struct calls *home, struct call *c)
     if (c->transport && c->request->id.p) {
         c->cancel_key = cancel_key(c->transport, c->request->id, c->mem);
         struct call *before = map_put(&home->by_client_id, c->cancel_key, c);
-        if (before) /* the same id again: from now on it is this one that can be cancelled */
+        if (before) /* a repeated id: from now on it cancels this call */
             before->cancel_key = STR_NONE;
     }
     call_begin(c, 0);

@@ -49,10 +49,10 @@ enum call_state {
     CALL_ANSWERED,
     CALL_ENDING,
     CALL_DONE,
-    CALL_REFUSED, /* nothing was written and nothing left us */
+    CALL_REFUSED, /* nothing was written and nothing was sent */
 };
 
-/* How it went, in the words of the audit and of metrics. */
+/* The outcome, as named in the audit and in metrics. */
 enum call_outcome {
     OUTCOME_OK,
     OUTCOME_TOOL_ERROR, /* a result that says isError */
@@ -65,7 +65,7 @@ enum call_outcome {
 #define OUTCOME_COUNT (OUTCOME_UPSTREAM_LOST + 1)
 struct str call_outcome_name(enum call_outcome outcome);
 
-struct calls; /* those in flight, by (transport, client's id), for cancellation */
+struct calls; /* calls in flight, by (transport, client's id), for cancellation */
 struct keyring;
 struct calls *calls_new(struct loop *loop, struct audit *audit, struct lanes *lanes,
                         struct keyring *keyring) must_check;
@@ -76,25 +76,25 @@ struct call {
     struct calls *home;
     enum call_state state;
     struct arena *mem; /* borrowed: the exchange's */
-    /* What it is about; set by the caller before call_start(), references are the call's. */
+    /* Set by the caller before call_start(); the call owns the references. */
     const struct principal *who;
     const struct mcp_message *request;
-    struct own_secrets own; /* `known` is the call's: those of the link it goes through */
+    struct own_secrets own; /* the call owns `known`: the secrets of its link */
     enum mcp_era client_era;
-    enum mcp_era server_era;     /* of the link that it was sent on */
-    struct str client_version;   /* for the audit row */
-    enum exec_kind kind;         /* EXEC_DURABLE, EXEC_NOTE, EXEC_HOUSEKEEPING */
-    struct str tool;             /* as the upstream calls it: a tool, a prompt, a uri */
-    const struct js_node *named; /* where the client's name for it stands, when that is another */
-    const struct js_node *state_node; /* requestState in params; NULL: none */
-    struct str state_text;            /* … and what the server itself had said */
+    enum mcp_era server_era;          /* of the link that it was sent on */
+    struct str client_version;        /* for the audit row */
+    enum exec_kind kind;              /* EXEC_DURABLE, EXEC_NOTE, EXEC_HOUSEKEEPING */
+    struct str tool;                  /* the name the upstream uses: a tool, a prompt or a uri */
+    const struct js_node *named;      /* the client's own name in the message, if it differs */
+    const struct js_node *state_node; /* requestState in params; NULL when absent */
+    struct str state_text;            /* … and the server's own part of it */
     struct upstream *up;
     struct catalog *catalog;
-    const struct catalog_item *item; /* the tool in `catalog`; NULL: not listed, or no tool */
+    const struct catalog_item *item; /* the tool in `catalog`; NULL: not listed, or not a tool */
     struct session *session;
-    struct transport *transport; /* NULL: none */
-    struct session_plan plan;    /* what the call changes of `session`, with its intent */
-    int session_named;           /* enum builtin_named: what became of its argument session_id */
+    struct transport *transport; /* or NULL */
+    struct session_plan plan;    /* changes of `session`, stored with the intent */
+    int session_named; /* enum builtin_named: result of looking up the argument session_id */
     bool drop_session_id;
     struct str header_lines; /* towards a modern HTTP upstream: Mcp-Param-* */
     /* Called from the loop.  on_answer: the state is ANSWERED or REFUSED.  on_outcome_durable: the
@@ -102,7 +102,8 @@ struct call {
     void (*on_answer)(struct call *c);
     void (*on_outcome_durable)(struct call *c);
     void (*on_progress)(struct call *c, const struct mcp_message *m); /* may be NULL */
-    /* A request or notification of the server about this call; false: the client cannot be told. */
+    /* A request or notification of the server about this call; false: it cannot reach the
+     * client. */
     bool (*on_message)(struct call *c, const struct mcp_message *m); /* may be NULL */
     void *user;
     /* The answer: either a message or an error. */
@@ -110,7 +111,7 @@ struct call {
     struct arena *answer_mem;
     bool has_answer;
     enum call_outcome outcome; /* from ANSWERED on */
-    bool session_over_limit;   /* err is the limit's text, for an isError result */
+    bool session_over_limit;   /* err is the text for an isError result */
     /* Set before call_commit_outcome(): the sealed result is stored with the outcome. */
     struct undelivered_result *undelivered;
     bool undelivered_stored;   /* the store has it */
@@ -118,20 +119,20 @@ struct call {
     bool state_lost;
     /* private */
     struct pending pending;
-    int64_t parent;                      /* the intent of the attempt before; 0: none */
-    struct credential_fetch *credential; /* what goes along is being looked up, or was; or NULL */
-    bool has_credential;                 /* … and was found; else `err` says why not */
-    bool goes_alone;                     /* … and it is for this session alone */
-    struct level_news *level;            /* LINKING: the server takes a log level first */
+    int64_t parent;                      /* the intent of the previous attempt; 0: none */
+    struct credential_fetch *credential; /* lookup of credential and context values; or NULL */
+    bool has_credential;                 /* … which succeeded; else `err` says why not */
+    bool goes_alone;                     /* the call uses a link of its session alone */
+    struct level_news *level; /* LINKING: waits until the server has accepted a log level */
     struct str cancel_key;
     unsigned attempts;
-    int64_t sent_us; /* of the attempt that was answered; 0: none left */
+    int64_t sent_us;        /* of the attempt that was answered; 0: nothing was sent */
     size_t n_plan, n_extra; /* ops of the plan, and all ops beside the intent */
-    bool cancelled;  /* while the intent was on its way */
-    /* Large, and written before they are read: call_init() leaves them as they are, but for the
-     * codes of the errors.  A call that waits for the disk should not push others out of the cache.
-     */
-    struct error err;       /* with no answer: why */
+    bool cancelled;         /* cancelled while the intent was being written */
+    /* Large, and written before they are read: call_init() leaves them uninitialised, except for
+     * the codes of the errors.  A call that waits for the disk should not push others out of the
+     * CPU cache. */
+    struct error err;       /* without an answer: the reason */
     struct error audit_err; /* the outcome could not be made durable */
     struct link_wait wait;
     struct exec exec;
@@ -144,7 +145,7 @@ void call_start(struct calls *home, struct call *c);
 /* Commits the outcome of an answered call, then calls on_outcome_durable().  A refused call has
  * nothing to commit: on_outcome_durable() is called before this returns. */
 void call_commit_outcome(struct call *c);
-/* The client wants it no more: the upstream is told, the answer becomes ERR_CANCELLED. */
+/* The client has cancelled: the upstream is notified, and the answer becomes ERR_CANCELLED. */
 void call_cancel(struct call *c, struct str reason);
 /* The call of this transport with this client id (its raw bytes), or NULL. */
 struct call *calls_find(struct calls *home, const struct transport *t, struct str client_id,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells of tools/call, the only method with many calls, are looked up once per outcome. */
+/* Metric cells of tools/call, the only method with many calls, are looked up once per outcome. */
 #include "call/call_measure.h"
 
 #include "base/clock.h"
@@ -64,7 +64,7 @@ static struct metric_cell *duration_cell(const struct call *c)
     return cell;
 }
 
-/* A tool that its server does not list may be any text that a client thought of. */
+/* The name of a tool that its server does not list may be any text from a client. */
 static struct str tool_label(const struct call *c)
 {
     return c->item ? c->tool : STR("_other");

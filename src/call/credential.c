@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a session's row to what its calls take along. */
+/* From a session's row to the credential and context values of its calls. */
 #include "call/credential.h"
 
 #include "base/log.h"
@@ -24,7 +24,7 @@ struct credential_fetch {
     struct str *key_names; /* headers that the client may choose instead */
     size_t n_key_names;
     struct str server;                                /* for the log */
-    void (*done)(void *arg, const struct error *err); /* NULL: nobody wants it any more */
+    void (*done)(void *arg, const struct error *err); /* NULL: the result is not wanted any more */
     void *arg;
     bool is_awaited;
     struct read_job read;
@@ -91,7 +91,7 @@ static void on_context_opened(struct keyring_job *j)
     finish(f, ok ? NULL : &err);
 }
 
-/* The last part: the context values. */
+/* The last step: unseals the context values. */
 static void open_context(struct credential_fetch *f)
 {
     if (!f->sealed_context.p || !f->done) {
@@ -114,8 +114,8 @@ static void on_no_credential(struct loop_task *task)
     open_context(container_of(task, struct credential_fetch, task));
 }
 
-/* The operator's "as" decides where a credential goes.  The client's key_name counts only where
- * the operator lists that header, and is then written as the operator spells it. */
+/* The operator's "as" decides where a credential goes.  The client's key_name counts only if the
+ * operator lists that header, and is then written as the operator spells it. */
 static struct str name_for(const struct credential_fetch *f, const struct credential *c)
 {
     if (f->as != CREDENTIAL_HEADER || !c->header.p || str_ieq(c->header, f->name))
@@ -128,7 +128,7 @@ static struct str name_for(const struct credential_fetch *f, const struct creden
     return f->name;
 }
 
-/* "Bearer …" in Authorization; elsewhere the secret alone. */
+/* "Bearer …" in Authorization; in other places the secret alone. */
 static void place(struct credential_fetch *f, const struct credential *c)
 {
     struct str name = name_for(f, c);
@@ -281,7 +281,7 @@ static bool is_named(void *arg, struct str raw_key)
     return str_eq(raw_key, *(const struct str *)arg);
 }
 
-/* The request in doc with that member. */
+/* Writes the request in doc with that member. */
 static void write_stamped(const struct js_doc *doc, struct str name, struct str member,
                           struct arena *mem, struct buf *out)
 {

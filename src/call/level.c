@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling a link its log level.  The request has an entry in the ledger like any other, so that its
- * answer is nothing odd; what the answer says does not matter. */
+/* Sends a link its log level.  The request has an entry in the ledger like any other, so its answer
+ * does not count as odd; the content of the answer does not matter. */
 #include "call/level.h"
 
 #include "base/log.h"
@@ -10,7 +10,7 @@
 
 struct level_news {
     struct pending pending;
-    void (*go)(void *arg, struct link *l, const struct error *err); /* NULL: nobody waits */
+    void (*go)(void *arg, struct link *l, const struct error *err); /* NULL: no call waits */
     void *arg;
 };
 
@@ -31,7 +31,7 @@ static void on_reply(struct pending *p, struct mcp_message *m unused_arg, struct
     over(container_of(p, struct level_news, pending), NULL);
 }
 
-/* A server that is too slow for this may yet be quick enough for the call. */
+/* A server that is too slow for this may still be quick enough for the call. */
 static void on_fail(struct pending *p, const struct error *err, bool left unused_arg)
 {
     bool is_gone = err->code == ERR_UNREACHABLE || err->code == ERR_SESSION_NOT_FOUND;
@@ -61,7 +61,7 @@ struct level_news *level_tell(struct link *l, const char *level,
                      (unsigned long long)news->pending.id, level);
     struct outgoing m = {.method = STR("logging/setLevel"), .text = str_n(text, (size_t)n)};
     if (!upstream_send(l, &token, &news->pending, &m, &ignored)) {
-        free(news); /* the call will find out why */
+        free(news); /* the call itself will fail with the reason */
         return NULL;
     }
     if (upstream_config(link_upstream(l))->kind != SERVER_HTTP)

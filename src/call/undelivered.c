@@ -2,12 +2,12 @@
 /* The index of undelivered results, and the way of a result into and out of the store.
  *
  * A result is taken in two steps: its row is read on the lookup lane and unsealed, then deleted on
- * the write lane; only whoever deleted it has it.  While that goes on its entry is in nobody's
- * sight, so the same ask beside it executes.  Entries are found by session, then by the digest of
- * what was asked, which is computed only for sessions that have any.
+ * the write lane.  Only the take that deleted the row gets the result.  Meanwhile the entry is
+ * hidden, so the same request beside it is executed.  Entries are found by session, then by the
+ * digest of the request, which is computed only for sessions that have entries.
  *
- * What is bound to the sealed bytes: tenant, owner, session and digest.  A row moved to another
- * place in the database does not open. */
+ * The sealed bytes are bound to tenant, owner, session and digest.  A row moved to another place in
+ * the database cannot be unsealed. */
 #include "call/undelivered.h"
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* A sealed result, what it opens to, and its parsed form. */
+/* Room for a sealed result, its plain text, and its parsed form. */
 #define MAX_TAKEN ((size_t)64 * 1024 * 1024)
 
 struct undelivered {
@@ -32,12 +32,12 @@ struct undelivered {
     struct seal_key *key;
     int64_t writer, last_number;
     struct map holders; /* by session id */
-    struct list order;  /* stored ones, the first to end first */
+    struct list order;  /* stored results, ordered by expiry */
     size_t n, bytes;
     struct metric *results;
 };
 
-/* What one session has here. */
+/* The results of one session. */
 struct holder {
     struct list results; /* struct undelivered_result */
     unsigned n;
@@ -49,10 +49,10 @@ enum result_state { RESULT_EXPECTED, RESULT_STORED, RESULT_TAKEN };
 
 struct undelivered_result {
     struct undelivered *home;
-    struct holder *holder; /* NULL: out of sight */
+    struct holder *holder; /* NULL: hidden */
     struct list in_holder, in_order;
     enum result_state state;
-    bool is_unwanted;    /* its client got it by other ways while it was being stored */
+    bool is_unwanted;    /* its client got it in another way while it was being stored */
     struct list waiters; /* struct undelivered_take, while EXPECTED */
     struct principal who;
     struct str session_id;
@@ -135,7 +135,7 @@ static struct holder *holder_make(struct undelivered *u, struct str session_id)
     return h;
 }
 
-/* Into sight: asks find it from now on. */
+/* Makes the entry visible: requests find it from now on. */
 static void show(struct undelivered_result *k)
 {
     k->holder = holder_make(k->home, k->session_id);
@@ -173,7 +173,7 @@ static void undelivered_result_free(struct undelivered_result *k)
     free(k);
 }
 
-/* Their rows are the reaper's. */
+/* Drops expired entries; the reaper deletes their rows. */
 static void forget_ended(struct undelivered *u)
 {
     int64_t now_ms = clock_life_ms();
@@ -253,7 +253,7 @@ int64_t undelivered_result_id(const struct undelivered_result *k)
     return k->row.id;
 }
 
-/* Takes: from here to their end. */
+/* Takes, from the beginning to the end. */
 
 static void on_later(struct loop_task *task)
 {
@@ -267,7 +267,7 @@ static void finish_later(struct undelivered_take *t)
     loop_defer(t->home->loop, &t->later);
 }
 
-/* It could not be taken now, but still is there. */
+/* The result could not be taken now, but is still stored. */
 static void put_back(struct undelivered_take *t)
 {
     t->entry->state = RESULT_STORED;
@@ -416,7 +416,7 @@ void undelivered_take_cancel(struct undelivered_take *t)
 {
     t->was_cancelled = true;
     if (list_empty(&t->waiting))
-        return; /* under way: on_read() looks */
+        return; /* under way: on_read() checks was_cancelled */
     list_remove(&t->waiting);
     finish_later(t);
 }
@@ -427,7 +427,8 @@ void undelivered_take_release(struct undelivered_take *t)
     t->mem = NULL;
 }
 
-/* A row nobody wants any more; not awaited, for the reaper comes anyway. */
+/* Deletes a row that is not wanted any more.  The deletion is not awaited; the reaper would delete
+ * the row anyway. */
 static void on_dropped(struct write_job *job)
 {
     undelivered_result_free(container_of(job, struct undelivered_result, job));
@@ -488,7 +489,7 @@ void undelivered_result_write(struct undelivered_result *k)
         undelivered_result_end(k, false);
 }
 
-/* Only a stream that was resumed knows an id, and there are few of both. */
+/* A linear search: only a resumed stream knows an id, and both are few. */
 void undelivered_drop(struct undelivered *u, int64_t id)
 {
     size_t at = 0;
@@ -515,8 +516,8 @@ size_t undelivered_count(const struct undelivered *u)
     return u->n;
 }
 
-/* Loads the results of earlier processes.  Ids grow with time, so their order is that of their
- * ends. */
+/* Loads the results of earlier processes.  Ids grow with time, so they are in the order of their
+ * expiry. */
 static bool load(struct undelivered *u, struct store *store, struct error *err)
 {
     struct arena *mem = arena_new(SIZE_MAX / 4);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results whose client disconnected before it had them.  They are stored sealed, and handed out
- * once to the same session asking the same again.
+/* Results whose client disconnected before it got them.  They are stored sealed, and returned once
+ * when the same session repeats the same call.
  *
  *            client gone           answer               commit
  *     call ────────────▶ EXPECTED ────────▶ sealed ────────────▶ STORED ──▶ taken, or past its end
  *                            └── no result, too large, commit failed ──▶ forgotten
  *
  * An index in memory holds every stored result and every call that still runs without its client.
- * The store is read only for sessions that have one of these.  If a client asks again while the
- * call still runs, it waits for that call: nothing is executed twice.  Loop thread only. */
+ * The store is read only for sessions that have one of these.  If a client repeats a call that
+ * still runs, the request waits for that call: nothing is executed twice.  Loop thread only. */
 #ifndef HOLDFAST_CALL_UNDELIVERED_H
 #define HOLDFAST_CALL_UNDELIVERED_H
 
@@ -33,16 +33,16 @@ struct undelivered_config {
 must_check bool undelivered_open(const struct undelivered_config *config, struct undelivered **ret,
                                  struct error *err);
 void undelivered_use(struct undelivered *u, struct lanes *lanes); /* before anything else */
-void undelivered_free(struct undelivered *u);          /* after lanes_free(); NULL is fine */
+void undelivered_free(struct undelivered *u);          /* after lanes_free(); accepts NULL */
 size_t undelivered_count(const struct undelivered *u); /* expected and stored */
 
-/* What was asked, and by whom; all borrowed. */
+/* The request and its caller; all borrowed. */
 struct undelivered_ask {
     const struct principal *who;
     struct str session_id;
     struct str server, method, tool;
-    struct str arguments;  /* raw bytes; absent: none */
-    const uint8_t *digest; /* of the four above, when it is known already; else NULL */
+    struct str arguments;  /* raw bytes; or absent */
+    const uint8_t *digest; /* of the four above if it is already known; else NULL */
 };
 void undelivered_digest(const struct undelivered_ask *ask, uint8_t ret[32]);
 
@@ -50,19 +50,19 @@ void undelivered_digest(const struct undelivered_ask *ask, uint8_t ret[32]);
  * entry until it calls undelivered_result_end() or undelivered_result_write(). */
 struct undelivered_result *undelivered_expect(struct undelivered *u,
                                               const struct undelivered_ask *ask) must_check;
-/* The result's own bytes (copied): false when they are too many.  `until_ms` 0: a lifetime from
- * now. */
+/* Seals the result's bytes (copied); false when they are too many.  `until_ms` 0: it expires
+ * UNDELIVERED_LIFE_MS from now. */
 must_check bool undelivered_result_seal(struct undelivered_result *k, int64_t exec,
                                         struct str result, int64_t until_ms);
 bool undelivered_result_is_sealed(const struct undelivered_result *k);
 /* The op to commit with the outcome; valid until undelivered_result_end(). */
 struct store_op undelivered_result_op(const struct undelivered_result *k);
 int64_t undelivered_result_id(const struct undelivered_result *k); /* 0 before it is sealed */
-/* The result was stored, or it was not.  Takes k. */
+/* The result was stored, or it was not.  Takes over k. */
 void undelivered_result_end(struct undelivered_result *k, bool is_stored);
-/* Stores the result in a commit of its own.  Takes k. */
+/* Stores the result in a commit of its own.  Takes over k. */
 void undelivered_result_write(struct undelivered_result *k);
-/* The client has the result after all.  Unknown ids are fine. */
+/* The client has the result after all.  Unknown ids are ignored. */
 void undelivered_drop(struct undelivered *u, int64_t id);
 
 struct undelivered_take {
@@ -71,10 +71,10 @@ struct undelivered_take {
     /* Out. */
     bool ok; /* false: the store failed, see err; the result is still stored */
     struct error err;
-    bool found;          /* it is yours, and durably nobody else's */
-    struct str result;   /* until undelivered_take_release() */
-    struct arena *mem;   /* holds it; may be used further */
-    int64_t at_ms, exec; /* when it was ready, and what it came from */
+    bool found;          /* the caller has it, and it is durably deleted */
+    struct str result;   /* valid until undelivered_take_release() */
+    struct arena *mem;   /* holds `result`; the caller may use it further */
+    int64_t at_ms, exec; /* when it was ready, and its execution */
     int64_t until_ms;
     bool was_cancelled;
     /* private */
@@ -88,11 +88,11 @@ struct undelivered_take {
     struct store_op op;
     struct undelivered_row *row;
 };
-/* false: nothing is stored for that call, execute it.  true: `done` comes. */
+/* False: nothing is stored for that call, execute it.  True: `done` will be called. */
 must_check bool undelivered_find(struct undelivered *u, const struct undelivered_ask *ask,
                                  struct undelivered_take *t);
-/* The client that asked is gone too: the result stays stored, if that is still possible.  `done`
- * comes. */
+/* The client of the repeated call is gone too: the result stays stored, if that is still possible.
+ * `done` will be called. */
 void undelivered_take_cancel(struct undelivered_take *t);
 void undelivered_take_release(struct undelivered_take *t); /* after `done` */
 
