@@ -34,17 +34,17 @@ static struct str envelope(const struct bridge_request *b, struct arena *mem)
 static struct str quoted(struct arena *mem, struct str text)
 {
     struct buf b;
-    buf_init(&b, 6 * text.n + 2); /* as many as there can be */
+    buf_init(&b, 6 * text.n + 2); /* the longest possible result */
     js_quote(&b, text);
     struct str raw = arena_dup(mem, buf_str(&b));
     buf_release(&b);
     return raw;
 }
 
-/* Members of params that go.  One pass takes both out: a splice may go over an object once. */
+/* Members removed from params.  One pass removes both: a splice may visit an object once. */
 struct gone {
-    bool meta; /* nothing but the envelope is in it, which older servers do not know */
-    bool task; /* no client is told of tasks: a call that asks for one runs as a call */
+    bool meta; /* _meta holds only the envelope, which older servers do not know */
+    bool task; /* Holdfast does not announce tasks: a call that asks for a task runs as a call */
 };
 
 static struct gone gone_of(const struct bridge_request *b)
@@ -149,9 +149,8 @@ static struct str text_block(struct arena *mem, struct str text)
     return block;
 }
 
-/* What a model reads when state was lost: which side lost it, in the words of
- * docs/what-we-change.md.
- */
+/* The text for the model when state was lost.  It says which side lost it, in the words of
+ * docs/what-we-change.md. */
 static struct str lost_text(const struct bridge_result *b)
 {
     static const struct {
@@ -173,7 +172,7 @@ static struct str lost_text(const struct bridge_result *b)
                         texts[i].after);
 }
 
-/* The lines a model reads: state lost first, the handle last. */
+/* Adds the lines for the model: lost state first, the handle last. */
 static void add_lines(const struct bridge_result *b, struct js_splice *s)
 {
     const struct js_node *content = js_get(&b->m->doc, b->m->result, STR("content"));
@@ -258,7 +257,8 @@ static void restamp(const struct bridge_result *b, struct js_splice *s)
         js_splice_replace(s, js_get(d, result, STR("requestState")), b->state);
 }
 
-/* Codes of the modern era mean nothing to a legacy client, and "resource not found" has moved. */
+/* Legacy clients do not know the error codes of the modern era, and "resource not found" has
+ * another code. */
 static void write_error(const struct bridge_result *b, struct buf *out)
 {
     const struct js_doc *d = &b->m->doc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Envelopes.  A client's message is read strictly, because what we checked must be what an upstream
- * sees (threats M3-M5); an upstream's is read once, for its id and its parts. */
+/* Envelopes.  A client's message is parsed strictly, because the upstream must read the same values
+ * that we checked (threats M3-M5).  An upstream's message is parsed once, for its id and its
+ * parts. */
 #include "mcp/message.h"
 
 #include "mcp/version.h"
@@ -18,7 +19,7 @@ static bool has_capital(struct str s)
     return false;
 }
 
-/* "Method" beside or instead of "method" would be read by some servers and not by others. */
+/* Some servers would read "Method" beside or instead of "method", and others would not. */
 static bool has_case_twin(const struct js_doc *doc, const struct js_node *object,
                           const struct str *names, size_t n, struct arena *mem)
 {
@@ -41,7 +42,7 @@ static bool id_is_acceptable(const struct js_node *id)
     return js_type_is(id, JS_STRING) || js_type_is(id, JS_NUMBER);
 }
 
-/* One walk over the members: an envelope has few, and each is wanted. */
+/* One walk over the members: an envelope has few, and all are needed. */
 static void find_parts(struct mcp_message *m, struct arena *mem)
 {
     const struct js_doc *d = &m->doc;

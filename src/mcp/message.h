@@ -15,33 +15,33 @@ struct mcp_message {
     struct str method;                   /* unescaped; absent on responses */
     const struct js_node *params, *meta; /* params._meta when it is an object */
     const struct js_node *result, *error;
-    const struct js_node *id_node, *method_node,
-        *meta_node; /* as they stand, whatever their type */
+    const struct js_node *id_node, *method_node, *meta_node; /* of any type */
     bool is_2_0;
-    bool has_others; /* members that are none of the envelope's */
+    bool has_others; /* has members outside of the envelope */
 };
 
-/* From a client: strict (no duplicate keys, no case-twins of envelope names, jsonrpc "2.0", id a
- * string or a number).  On failure *ret_id holds the id's bytes when they could be made out, else
- * is absent; an array fails with ERR_BAD_INPUT and *ret_is_batch set. */
+/* Parses a client's message strictly (no duplicate keys, no case-twins of envelope names, jsonrpc
+ * "2.0", id a string or a number).  On failure *ret_id holds the id's bytes if they could be read,
+ * else is absent; an array fails with ERR_BAD_INPUT and *ret_is_batch set. */
 must_check bool mcp_parse_request(struct str text, struct arena *mem, struct mcp_message *ret,
                                   struct str *ret_id, bool *ret_is_batch, struct error *err);
-/* From an upstream: one validating scan, tolerant of what does not matter. */
+/* Parses an upstream's message: one validating scan, tolerant in harmless details. */
 must_check bool mcp_parse_upstream(struct str text, struct arena *mem, struct mcp_message *ret,
                                    struct error *err);
-/* What is wrong with the shape of an upstream's response ("a result that is not an object"), or
- * NULL: clients cannot be expected to take every shape. */
+/* The fault in the shape of an upstream's response ("a result that is not an object"), or NULL.
+ * Clients cannot be expected to accept every shape. */
 const char *mcp_response_fault(const struct mcp_message *m);
-/* A notification that a slow reader may do without: a log line, or a kind that nobody knows. */
+/* True for a notification that may be dropped when the reader is slow: a log line, or an unknown
+ * kind. */
 bool mcp_is_droppable(const struct mcp_message *m);
 const struct js_node *mcp_param(const struct mcp_message *m, struct str name);
 /* params.NAME as text; absent when it is not a string. */
 struct str mcp_param_text(const struct mcp_message *m, struct str name, struct arena *mem);
 /* The raw bytes of params, or absent. */
 struct str mcp_params_raw(const struct mcp_message *m);
-/* An error -32022 whose data.supported has a modern version that we speak. */
+/* True for an error -32022 whose data.supported has a modern version that we speak. */
 bool mcp_names_modern(const struct mcp_message *m);
-/* Ids towards upstreams are our own plain integers: reads one back. */
+/* Reads an id of ours: ids towards upstreams are plain integers. */
 must_check bool mcp_id_ours(struct str raw, uint64_t *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The methods we serve.  What is not here is answered -32601 by the spine. */
+/* The methods that Holdfast serves.  The spine answers any other with -32601. */
 #include "mcp/method.h"
 
 /* clang-format off */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checking declarations of mirrored arguments (protocol.md 4.7).  Every place of a schema that can
- * hold a schema is visited; a declaration outside of the chain of `properties` spoils the tool,
- * because a client could not say which argument it means. */
+/* Checks declarations of mirrored arguments (protocol.md 4.7).  Every place of a schema that can
+ * hold a schema is visited.  A declaration outside of the chain of `properties` makes the tool
+ * invalid, because a client could not tell which argument it means. */
 #include "mcp/mirror.h"
 
 #include <ctype.h>
@@ -14,10 +14,10 @@ struct check {
     const char *fault;
 };
 
-/* Where else schemas stand inside a schema. */
+/* Other keywords that hold schemas. */
 static const struct elsewhere {
     const char *keyword;
-    bool is_map; /* name → schema, rather than a schema or an array of them */
+    bool is_map; /* name → schema; otherwise a schema or an array of schemas */
 } elsewhere[] = {
     {.keyword = "items"},
     {.keyword = "prefixItems"},

@@ -19,7 +19,7 @@ const struct mcp_version mcp_versions[] = {
 
 const struct mcp_version *const mcp_version_unsaid = &mcp_versions[2];
 
-/* From the newest on: most speak it. */
+/* Newest first: most clients and servers speak it. */
 const struct mcp_version *mcp_version_find(struct str name)
 {
     for (size_t i = countof(mcp_versions) - 1; i-- > 0;)
