@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An exchange: one client request, from its bytes to its reply.  It owns the reply, lives in the
- * arena of its arrival (outlet.h) and waits for one thing at a time. steps.c drives it. */
+ * arena of its arrival (outlet.h) and waits for one thing at a time.  steps.c drives it. */
 #ifndef HOLDFAST_EXCHANGE_EXCHANGE_H
 #define HOLDFAST_EXCHANGE_EXCHANGE_H
 
@@ -221,7 +221,7 @@ enum step_result exchange_check_context(struct exchange *x);
 enum step_result exchange_route(struct exchange *x);
 /* Fills x->plan with every server that this request concerns. */
 enum step_result exchange_gather(struct exchange *x);
-/* Fills x->catalog with the catalog of x->up. fresh: waits for a new list if the server has
+/* Fills x->catalog with the catalog of x->up.  fresh: waits for a new list if the server has
  * announced a change. */
 enum step_result exchange_want_catalog(struct exchange *x, bool fresh);
 /* False for servers outside of the caller's scopes or of the profile. */

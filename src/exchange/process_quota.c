@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quota on server processes.  Processes are counted for the tenant and the key of the call that
- * starts them. upstream/ asks here before it starts a process; identity/quota.h answers. */
+ * starts them.  upstream/ asks here before it starts a process; identity/quota.h answers. */
 #include "exchange/exchange.h"
 
 static bool on_process_take(void *arg, const struct principal *who, struct process_slot *ret,

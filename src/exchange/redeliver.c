@@ -118,7 +118,7 @@ static void seal_written(struct exchange *x)
 }
 
 /* The reply is written here to get the bytes of its result.  It is written again when the outcome
- * is durable, because only then its content is final. l->lost is restored, because the client has
+ * is durable, because only then its content is final.  l->lost is restored, because the client has
  * not seen the first reply. */
 void exchange_undelivered_on_answer(struct exchange *x)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Catalogs: reading the results of a probe, and finding items. catalog_write.c writes lists from
+/* Catalogs: reading the results of a probe, and finding items.  catalog_write.c writes lists from
  * the same bytes. */
 #include "upstream/catalog.h"
 

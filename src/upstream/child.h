@@ -32,13 +32,13 @@ struct child *child_start(struct loop *loop, struct keeper *k, const struct serv
  * (CHILD_MAX_QUEUE beyond the first message, LFs counted), the message is longer than two
  * CHILD_MAX_LINE, or the child is ending. */
 must_check bool child_write(struct child *c, const struct iovec *parts, int n);
-/* Closes stdin once the queue is written; 5 s later SIGTERM, 5 s later SIGKILL to the group. on_end
- * follows, with ERR_CANCELLED.  Lines still come until then. */
+/* Closes stdin once the queue is written; 5 s later SIGTERM, 5 s later SIGKILL to the group.
+ * on_end follows, with ERR_CANCELLED.  Lines still come until then. */
 void child_end(struct child *c);
 /* At any time.  Kills the group if it is still alive.  No callback follows.  Accepts NULL. */
 void child_free(struct child *c);
 /* child_free() for a healthy child: no callback follows, and it ends as by child_end() while its
- * pipes are still read. keeper_stop() kills the rest. */
+ * pipes are still read.  keeper_stop() kills the rest. */
 void child_retire(struct child *c);
 int child_pid(const struct child *c); /* 0 until started */
 /* Secrets of its session, which must be redacted in its stderr; a reference is taken.  NULL:

@@ -23,7 +23,7 @@ struct era_entry {
     bool refuses_initialize; /* modern: it refuses initialize */
 };
 
-/* A missing or unreadable file counts as empty. path absent: nothing is saved. */
+/* A missing or unreadable file counts as empty.  path absent: nothing is saved. */
 struct eras *eras_open(struct str path) must_check;
 void eras_free(struct eras *e); /* saves first */
 /* The entry for this definition of the server; NULL: none. */

@@ -35,13 +35,13 @@ struct upstream_sink {
      * announced it.  May be NULL. */
     void (*on_session_catalog)(void *arg, struct link *l, enum catalog_kind kind);
     /* True when a client is connected whose session uses links of this key.  Such links are not
-     * ended for being idle. or_expected: a client whose stream broke less than five minutes ago
+     * ended for being idle.  or_expected: a client whose stream broke less than five minutes ago
      * counts too.  May be NULL: never true. */
     bool (*is_attended)(void *arg, struct str key, bool or_expected);
     void *arg;
 };
 
-/* A slot for a process, taken from the quotas of a tenant and of a key. held 0: no slot. */
+/* A slot for a process, taken from the quotas of a tenant and of a key.  held 0: no slot. */
 struct process_slot {
     void *of[2];
     unsigned held;
@@ -104,7 +104,7 @@ struct upstream_health {
 struct upstream_health upstream_health(const struct upstream *u);
 const char *health_state_name(enum health_state state); /* "healthy" … */
 
-/* The part of the health that survives restarts, kept by server name. upstreams_tally() creates a
+/* The part of the health that survives restarts, kept by server name.  upstreams_tally() creates a
  * missing one. */
 struct upstream_tally {
     int64_t calls, failures;
@@ -131,7 +131,7 @@ void upstream_ref(struct upstream *u); /* keeps the memory past a reload */
 void upstream_unref(struct upstream *u);
 
 /* Sets *ret to the catalog if it is known (borrowed until the end of this turn).  Otherwise sets
- * *ret to NULL, and `want` is called from the loop once a probe has ended. fresh: do not accept a
+ * *ret to NULL, and `want` is called from the loop once a probe has ended.  fresh: do not accept a
  * list that the upstream has announced as changed.  False: refused now, the server is in back-off
  * after failures. */
 struct catalog_want {

@@ -200,7 +200,7 @@ void link_up_later(struct link *l); /* the same at the end of this turn */
  * Its waiters are called when the session is open or has failed. */
 void link_shake(struct link *l);
 void link_opened(struct link *l);
-/* Ends the link for every waiter and pending. why->code ERR_NONE: Holdfast ended it while idle. */
+/* Ends the link for every waiter and pending.  why->code ERR_NONE: Holdfast ended it while idle. */
 void link_end(struct link *l, const struct error *why);
 /* True when a client of its session is connected, or (or_expected) was until recently. */
 bool link_is_attended(const struct link *l, bool or_expected);
@@ -253,7 +253,7 @@ void watches_release(struct upstreams *s);
 bool upstream_is_watched(const struct upstream *u);
 void watch_tick(struct upstream *u, int64_t now_ms); /* opens, reopens or ends its watch link */
 void watch_stop(struct upstream *u);
-/* Subscribes to the lists that a modern server announces. p NULL: the end of the subscription is
+/* Subscribes to the lists that a modern server announces.  p NULL: the end of the subscription is
  * not awaited. */
 must_check bool link_subscribe(struct link *l, uint64_t id, struct pending *p);
 void watch_is_deaf(struct link *l); /* the server has no standalone stream for this link */
