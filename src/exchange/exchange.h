@@ -153,7 +153,7 @@ struct exchange {
     struct buf out; /* JSON; empty when the reply has no body */
     struct str headers;
     struct str refusal; /* why the request was refused, for the audit; absent: not refused */
-    /* Of its transport, at initialize and DELETE; otherwise NULL. */
+    /* The change of its transport, at initialize and DELETE; otherwise NULL. */
     struct transport_change *change;
     /* exchange_start() does not zero the members below; it sets only those that are read before a
      * step sets them. */

@@ -44,7 +44,7 @@ static enum step_result not_found(struct exchange *x)
 
 static enum step_result take_transport(struct exchange *x);
 
-/* Not the id of a transport.  It may be a handle that a client got for its session by REST. */
+/* Not the id of a transport.  It may be the name that a client gave its session by REST. */
 static enum step_result try_handle(struct exchange *x)
 {
     struct str id = x->query.name;
@@ -204,7 +204,8 @@ static void promote_session(struct exchange *x)
 
 static enum step_result session_from_any(struct exchange *x);
 
-/* The argument names one of our sessions; otherwise the error says how to get one. */
+/* The argument names one of our sessions.  Otherwise the call fails with advice, unless a built-in
+ * answers such names itself. */
 static enum step_result session_from_argument(struct exchange *x, struct str handle)
 {
     if (x->query.by != BY_HANDLE || !str_eq(x->query.name, handle) || !x->query.done) {

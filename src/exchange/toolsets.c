@@ -84,8 +84,8 @@ static void reach_server(void *arg, struct upstream *up)
                    exchange_sees_server(r->x, upstream_name(up));
 }
 
-/* A toolset that the policy denies is listed, because its entry says so.  A toolset without
- * anything for this caller is not. */
+/* A toolset that the policy withholds stays visible: enabling it is refused with the policy as the
+ * reason.  A toolset without anything for this caller is not visible. */
 static bool is_seen(const struct exchange *x, size_t at)
 {
     struct str key = x->profile->toolset_keys[at];

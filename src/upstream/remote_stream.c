@@ -2,7 +2,7 @@
 /* GET streams of legacy servers, reopened when they end or break.
  *
  *   POST_LISTEN   the standalone stream of a link: requests and notifications that belong to no
- *                 request of ours.  Lives as long as its link; a refusal is no error.
+ *                 request of ours.  Lives as long as its link; a refusal is accepted.
  *   POST_RESUME   was a POST whose stream ended before its answer; continues after the last event,
  *                 as long as its pending waits.
  *

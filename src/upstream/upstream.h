@@ -96,7 +96,7 @@ enum health_state {
 struct upstream_health {
     enum health_state state;
     char reason[96]; /* one sentence; empty when healthy */
-    /* Of the last failure, however long ago; empty: no failure yet (borrowed). */
+    /* The text of the last failure, however long ago; empty: no failure yet (borrowed). */
     const char *last_error;
     int64_t calls, failures; /* over all starts; a result with isError is not a failure */
     int64_t last_ok_ms, last_failed_ms; /* clock_life_ms(); 0: never */
