@@ -90,7 +90,7 @@ const struct server_config *upstream_config(const struct upstream *u);
 enum health_state {
     HEALTH_UNKNOWN, /* not needed since the start */
     HEALTH_HEALTHY,
-    HEALTH_DEGRADED, /* some requests fail */
+    HEALTH_DEGRADED, /* it answers, but some requests, starts or lists fail */
     HEALTH_DOWN
 };
 struct upstream_health {
