@@ -19,25 +19,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What was written after the last anchor can be cut unseen: under load that is one second. */
+/* Events after the last anchor can be cut off unnoticed.  Under load these are the events of one
+ * second. */
 #define TICK_MS 1000
 
 struct anchor_waiter {
     struct list link;
-    bool next; /* asked while an anchor was under way: served by the one after it */
+    bool next; /* asked while an anchor was being written: served by the next anchor */
     void (*done)(void *arg);
     void *arg;
 };
 
 static void anchor_start(struct audit *a);
 
-/* Notes nobody waits for may be queued before us and not be counted yet. */
+/* note_bytes counts too: notes without a waiter may be queued ahead of the anchor, and
+ * chain_count() does not include them yet. */
 static bool is_due(const struct audit *a)
 {
     return a->anchor.left || a->note_bytes > 0 || chain_count(a->chain) != a->anchor.covered;
 }
 
-/* Calls whoever waited for this anchor; a waiter may ask for another one. */
+/* Calls everyone who waited for this anchor.  A waiter may ask for another anchor. */
 static void finish(struct audit *a)
 {
     struct list ready;
@@ -77,8 +79,7 @@ static bool append_line(struct read_job *job, struct store *store)
     char last = '\n';
     struct stat st;
     bool ok = fd >= 0 && fstat(fd, &st) == 0;
-    /* A line torn by a crash or a full disk is ended first, so that it spoils nothing but itself.
-     */
+    /* Ends a line that a crash or a full disk tore, so that the next line stays readable. */
     ok =
         ok && (!S_ISREG(st.st_mode) || st.st_size == 0 || pread(fd, &last, 1, st.st_size - 1) == 1);
     ok = ok && (last == '\n' || write(fd, "\n", 1) == 1);
@@ -141,7 +142,7 @@ static void on_written(struct write_job *job)
     struct audit *a = container_of(job, struct audit, anchor.job);
     if (!job->ok) {
         audit_failed(a, "anchor", &job->err);
-        a->anchor.left = true; /* nothing was anchored: the next tick tries again */
+        a->anchor.left = true; /* no head was anchored: the next tick tries again */
         finish(a);
         return;
     }
@@ -189,7 +190,7 @@ void audit_anchor(struct audit *a, void (*done)(void *arg), void *arg)
 void anchor_init(struct audit *a)
 {
     list_init(&a->anchor.waiting);
-    buf_init(&a->anchor.body, SIZE_MAX / 4); /* CHAIN_ANCHOR_HEADS bounds both */
+    buf_init(&a->anchor.body, SIZE_MAX / 4); /* CHAIN_ANCHOR_HEADS bounds body and line */
     buf_init(&a->anchor.line, SIZE_MAX / 4);
     a->tick = loop_timer_new(a->loop, on_tick, a);
     loop_timer_start(a->tick, TICK_MS, TICK_MS);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit as a whole: made at start, freed at the end, and what its parts share.  Tokens are in
- * exec.c, outcomes that wait for the store in unsaved_outcomes.c, anchors in anchor.c. */
+/* The audit as a whole: made at start and freed at the end; and the functions that its parts share.
+ * Tokens are in exec.c, outcomes that wait for the store in unsaved_outcomes.c, anchors in
+ * anchor.c. */
 #include "audit/audit_impl.h"
 
 #include "base/clock.h"
@@ -102,7 +103,7 @@ void audit_failed(struct audit *a, const char *what, const struct error *err)
                      "audit record not written", LZ("record", what), LZ("why", err->text));
 }
 
-/* What is stored of the body: `body` itself, or bytes of the redactor's. */
+/* Returns the bytes to store of the body: `body` itself, or bytes that belong to the redactor. */
 static struct str seal_body(const struct audit *a, struct redactor *redactor,
                             const struct own_secrets *own, struct event_row *e, struct str body,
                             enum server_audit mode)
@@ -124,7 +125,7 @@ void audit_seal_event(const struct audit *a, struct redactor *redactor,
     struct str error = e->error.n ? redact_text(redactor, own, e->error) : e->error;
     char *kept = NULL;
 
-    if (error.p != e->error.p) { /* the redactor's bytes: they go with its next use */
+    if (error.p != e->error.p) { /* the redactor's bytes: its next use overwrites them */
         kept = xmalloc(error.n + 1);
         memcpy(kept, error.p, error.n);
         e->error = str_n(kept, error.n);
@@ -161,7 +162,7 @@ bool audit_append(struct store *store, struct chain *chain, struct store_op *ops
     return true;
 }
 
-/* One batch of open intents, closed in our own chain. */
+/* Closes one batch of open intents in this writer's own chain. */
 static bool close_batch(struct store *store, struct chain *chain, struct event_row *intents,
                         size_t n, struct arena *mem, struct error *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the parts of the audit: audit.c (start, anchors), exec.c (tokens), unsaved_outcomes.c
- * (outcomes that wait for the store), spooler.c (those outcomes on the local disk). */
+/* Shared by the parts of the audit: audit.c (start), anchor.c (anchors), exec.c (tokens),
+ * unsaved_outcomes.c (outcomes that wait for the store), unknown_commits.c (intents of unknown
+ * fate), spooler.c (outcomes on the local disk). */
 #ifndef HOLDFAST_AUDIT_AUDIT_IMPL_H
 #define HOLDFAST_AUDIT_AUDIT_IMPL_H
 
@@ -12,19 +13,20 @@
 #include "base/metric.h"
 #include "store/spool.h"
 
-/* An anchor under way; one at a time. */
+/* The anchor being written; at most one at a time. */
 struct anchor {
     struct write_job job;
     struct store_op op;
     struct event_row event;
     struct buf body; /* written on the write lane */
-    bool left;       /* some heads did not fit into this one */
+    bool left;       /* some heads did not fit into this anchor */
     bool busy, again;
-    int64_t covered;      /* chain_count() up to which anchors reach */
+    int64_t covered;      /* chain_count() at the last committed anchor */
     struct read_job copy; /* appends `line` to the second sink, on the query lane */
     struct buf line;
     struct loop_task idle;
-    struct list waiting; /* struct anchor_waiter, for the anchor after this one too when `again` */
+    struct list waiting; /* struct anchor_waiter; with `again`, also the waiters for the next
+                          * anchor */
 };
 
 struct audit {
@@ -33,16 +35,16 @@ struct audit {
     struct chain *chain;
     int64_t writer;
     size_t max_body;
-    char *anchor_file;         /* NULL: none */
-    struct redactor *redactor; /* the write lane's */
+    char *anchor_file;         /* NULL: no second sink */
+    struct redactor *redactor; /* used by the write lane only */
     struct loop_timer *tick;
     struct anchor anchor;
 
-    struct list unsaved; /* struct unsaved_outcome: those that wait and are not being spooled */
-    size_t n_unsaved;    /* all, including those being spooled */
+    struct list unsaved; /* struct unsaved_outcome: waiting, and not being spooled */
+    size_t n_unsaved;    /* all unsaved outcomes, including those being spooled */
     size_t n_spooling, n_retrying;
-    struct spooler *spooler;                 /* NULL: they live in memory alone */
-    struct unknown_commits *unknown_commits; /* likewise */
+    struct spooler *spooler;                 /* NULL: unsaved outcomes stay in memory */
+    struct unknown_commits *unknown_commits; /* NULL without a spool */
     struct metric_cell *waiting;
     int64_t retry_ms;
     struct loop_timer *retry;
@@ -55,13 +57,12 @@ struct audit {
     struct log_quiet quiet_intents, quiet_others;
 };
 
-/* Digests of `body`, and what is stored of it and of the event's error: the bytes themselves, or
- * heap bytes whose owner *ret_heap becomes (NULL before).  On the thread that the redactor belongs
- * to. */
+/* Fills in the digests of `body`, and the body and error to store.  These are the original bytes,
+ * or heap bytes: *ret_heap (NULL before) then owns them.  Call it on the redactor's thread. */
 void audit_seal_event(const struct audit *a, struct redactor *redactor,
                       const struct own_secrets *own, struct event_row *e, struct str body,
                       enum server_audit mode, char **ret_heap);
-/* Numbers, seals and commits events outside of the lanes: at start, or on the write lane's own
+/* Numbers, seals and commits events without the lanes: at start, or on the write lane's own
  * thread. */
 must_check bool audit_append(struct store *store, struct chain *chain, struct store_op *ops,
                              size_t n, struct error *err);
@@ -71,9 +72,9 @@ void audit_failed(struct audit *a, const char *what, const struct error *err);
 void anchor_init(struct audit *a);
 void anchor_release(struct audit *a);
 
-/* Takes over the outcome event of a token whose job failed, with copies of all it points to, and
- * retries it until the store has it.  `done` comes from the loop: err NULL ⇒ it is durable in
- * the spool meanwhile. */
+/* Takes over the outcome event of a token with a failed job, copies everything that it points to,
+ * and retries it until the store has it.  The loop calls `done`; err NULL: the outcome is durable
+ * in the spool meanwhile. */
 void audit_retry_outcome(struct audit *a, struct exec *x,
                          void (*done)(struct exec *x, const struct error *err));
 /* Says whether an intent may be handed to the write lane now.  With a spool: only while the store
@@ -91,19 +92,19 @@ void unknown_commits_free(struct unknown_commits *d); /* NULL is fine */
 /* The spool's own thread: puts and takes, in rounds of one commit each. */
 struct spooler;
 struct spool_put {
-    struct list link; /* the spooler's until `done` */
+    struct list link; /* belongs to the spooler until `done` */
     struct spooled one;
-    struct str body; /* the original, while not sealed */
+    struct str body; /* the original bytes, until sealed */
     struct own_secrets own;
     enum server_audit mode;
     bool sealed;
-    char *redacted; /* made when it is sealed; the caller's */
+    char *redacted; /* made when the outcome is sealed; owned by the caller */
     void (*done)(struct spool_put *put, const struct error *err); /* from the loop */
 };
 struct spooler *spooler_new(struct audit *a, struct spool *spool) must_check;
 void spooler_put(struct spooler *s, struct spool_put *put);
-void spooler_take(struct spooler *s, int64_t exec); /* the store has it */
-/* Finishes what is under way; every `done` has been called when it returns.  NULL is fine. */
+void spooler_take(struct spooler *s, int64_t exec); /* the store has the outcome */
+/* Finishes the current round; every `done` has been called when it returns.  NULL is fine. */
 void spooler_free(struct spooler *s);
 
 #endif

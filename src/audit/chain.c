@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The write lane's hook: gives every event of a transaction its id, its place in its tenant's chain
- * and its seal, just before the transaction.
+/* The write lane's hook: just before a transaction it gives every event an id, a position in the
+ * tenant's chain, and a seal.
  *
- * Invariants: numbers taken by assign() are provisional until commit(); ids of one writer have no
- * gaps, and neither have the seqs of one (tenant, writer), so a missing event shows.  After a
- * failed commit nobody knows what the store holds, so the next assign() reads the heads anew; an
- * event that comes again keeps its number when the store turns out to have it, and is numbered anew
- * when not.
+ * Invariants: numbers that assign() takes are provisional until commit().  The ids of one writer
+ * have no gaps, and the seqs of one (tenant, writer) have no gaps, so a missing event is noticed.
+ * After a failed commit the content of the store is unknown, so the next assign() rereads the
+ * heads.  An event that is submitted again keeps its number if the store has it, and gets a new
+ * number if not.
  *
- * Once the lanes run everything here belongs to the write lane; only chain_count() may be asked
- * from elsewhere. */
+ * Once the lanes run, everything here belongs to the write lane; other threads may call only
+ * chain_count(). */
 #include "audit/chain.h"
 
 #include "audit/chain_key.h"
@@ -27,10 +27,10 @@
 struct head {
     struct list link;          /* in chain.heads */
     struct head *next_touched; /* in chain.touched */
-    int64_t writer, seq, id;   /* as committed */
-    int64_t new_seq, new_id;   /* with this transaction, when touched */
+    int64_t writer, seq, id;   /* as of the last commit */
+    int64_t new_seq, new_id;   /* as of this transaction, when touched */
     int64_t anchored,
-        anchoring; /* seqs: vouched for by a committed anchor, named by the coming one */
+        anchoring; /* seqs: covered by a committed anchor; named by the anchor being written */
     bool touched;
     uint8_t mac[SHA256_BYTES], new_mac[SHA256_BYTES];
     struct str tenant;
@@ -43,14 +43,14 @@ struct chain {
     int64_t writer;
     struct map by_key;
     struct list heads;
-    struct head *last; /* most often the next one too; NULL: nothing yet */
+    struct head *last; /* cache: the next event most often has the same head; NULL: empty */
     struct head *touched;
     _Atomic int64_t count;
     int64_t new_count;
-    bool stale;     /* the store may hold other heads than we think */
+    bool stale;     /* the store's heads may differ from ours */
     bool anchoring; /* this transaction holds an anchor */
     struct buf scratch;
-    struct arena *records; /* of the events of this transaction */
+    struct arena *records; /* records of the events in this transaction */
 };
 
 bool chain_open(struct str key_file, bool create, int64_t writer, struct chain **ret,
@@ -66,7 +66,7 @@ bool chain_open(struct str key_file, bool create, int64_t writer, struct chain *
     c->stale = true;
     map_init(&c->by_key);
     list_init(&c->heads);
-    buf_init(&c->scratch, SIZE_MAX / 4);  /* rows bound it */
+    buf_init(&c->scratch, SIZE_MAX / 4);  /* the sizes of rows bound it */
     c->records = arena_new(SIZE_MAX / 4); /* likewise */
     *ret = c;
     return true;
@@ -98,8 +98,8 @@ static void add_int(struct buf *out, int64_t value)
     buf_add(out, bytes, sizeof(bytes));
 }
 
-/* The seal of the event whose record this is, behind `previous`.  The label changes when what is
- * sealed does. */
+/* Computes the seal of an event from its record and the `previous` seal.  Change the label when the
+ * sealed content changes. */
 static void seal(struct chain *c, const uint8_t previous[SHA256_BYTES], int64_t id,
                  struct str record, uint8_t ret[SHA256_BYTES])
 {
@@ -184,7 +184,7 @@ bool chain_load(struct chain *c, struct store *store, struct error *err)
     return load_heads(c, store, err) || error_wrap(err, "reading the ends of the audit chain");
 }
 
-/* A writer's first event follows nothing, so its seal can be checked by itself. */
+/* The first event of a writer has no predecessor, so its seal can be checked alone. */
 bool chain_check_key(struct chain *c, struct store *store, struct error *err)
 {
     int64_t newest = 0;
@@ -237,7 +237,7 @@ bool chain_claim(struct chain *c, struct store *store, bool read_only, struct st
     return ok;
 }
 
-/* Forgets this transaction's numbers. */
+/* Discards this transaction's numbers. */
 static void forget(struct chain *c)
 {
     for (struct head *h = c->touched; h; h = h->next_touched)
@@ -261,7 +261,8 @@ static struct head *touch(struct chain *c, struct str tenant)
     return h;
 }
 
-/* An event that was numbered before: did the commit of unknown fate succeed after all? */
+/* For an event that was numbered before: finds out whether its earlier commit, of unknown fate,
+ * succeeded. */
 static bool find_committed(struct chain *c, struct store *store, const struct event_row *e,
                            bool *ret_committed, struct error *err)
 {

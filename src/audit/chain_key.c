@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DATA/audit.key.  It stands outside the database so that whoever can edit rows cannot seal them
- * anew. */
+/* DATA/audit.key.  The key is outside the database, so that an attacker who can edit rows cannot
+ * reseal them. */
 #include "audit/chain_key.h"
 
 bool chain_key_load(struct str path, bool create, uint8_t ret_key[CHAIN_KEY_BYTES],

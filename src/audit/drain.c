@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an earlier run left in the spool, written to the store at the start of the next.
+/* At start, writes the outcomes that an earlier run left in the spool to the store.
  *
- * Exactly once: an outcome is appended unless the store has one of that execution already, and
- * taken out of the spool afterwards, so a death anywhere in between is found and repeated to no
- * effect.  An outcome that others only guessed (indeterminate) is followed by the known one; the
- * fold goes by the latter.  An execution whose intent the store does not have under that very seal
- * is of another database: then nothing is touched. */
+ * Each outcome is written exactly once: it is appended unless the store already has an outcome of
+ * that execution, and removed from the spool afterwards.  If the process is killed in between, the
+ * next start repeats the drain without effect.  If the store has only a guessed outcome
+ * (indeterminate), the known outcome is appended behind the guess, and the fold uses the known
+ * outcome.  If the store does not have the execution's intent under the same seal, the spool
+ * belongs to another database: then nothing is changed. */
 #include "audit/audit_impl.h"
 
 #include "crypto/hash.h"
 
 #define DRAIN_PAGE 100
-#define MAX_EVENTS 50 /* of one execution: an intent, an outcome, perhaps a guess */
+#define MAX_EVENTS 50 /* of one execution: an intent, an outcome, perhaps a guessed outcome */
 
 enum found { FOUND_NO_INTENT, FOUND_OPEN, FOUND_ENDED };
 
@@ -42,7 +43,7 @@ static bool refuse_foreign(struct error *err)
                      "spool.db away");
 }
 
-/* The outcome, and the result that is kept for its client with it. */
+/* The outcome and its undelivered result, if any. */
 static size_t ops_of(struct spooled *one, struct arena *mem, struct store_op ret[2])
 {
     size_t n = 0;
@@ -57,7 +58,8 @@ static size_t ops_of(struct spooled *one, struct arena *mem, struct store_op ret
     return n;
 }
 
-/* One page: appended where they are missing, in one transaction, then taken out. */
+/* Appends the missing outcomes of one page in one transaction, then removes the page from the
+ * spool. */
 static bool drain_page(struct store *store, struct chain *chain, struct spool *spool,
                        struct spooled *list, size_t n, struct arena *mem, size_t *ret_written,
                        struct error *err)

@@ -21,7 +21,7 @@ static inline int64_t event_id_count(int64_t id)
 }
 /* Returns ret_text. */
 const char *event_id_format(int64_t id, char ret_text[EVENT_ID_TEXT]);
-/* "3.1234"; also the plain number an id is. */
+/* Accepts "3.1234", and the id as a plain number. */
 must_check bool event_id_parse(struct str text, int64_t *ret_id);
 
 #endif

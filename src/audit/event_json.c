@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table says which member of an event is which field of the row; writing and reading both
- * follow it, so neither can forget one.  "time" alone is for people: it repeats at_ms and is not
+/* One table maps each member of the JSON event to a field of the row.  Writing and reading both use
+ * the table, so neither can miss a field.  "time" is only for people: it repeats at_ms and is not
  * read. */
 #include "audit/event_json.h"
 
@@ -95,7 +95,8 @@ static void write_text(struct js_writer *w, const char *name, struct str s)
     free(hex);
 }
 
-/* No id is left out; one that no writer gives is shown as the number it is. */
+/* Omits id 0, which means "no event".  Writes a negative id, which no writer assigns, as a
+ * number. */
 static void write_id(struct js_writer *w, const char *name, int64_t id)
 {
     char text[EVENT_ID_TEXT];
@@ -124,7 +125,7 @@ static void write_field(struct js_writer *w, const struct field *f, const void *
     case FIELD_INT:
         js_kv_int(w, f->name, *(const int64_t *)at);
         break;
-    case FIELD_COUNT: /* left out where there is none */
+    case FIELD_COUNT: /* omitted when zero */
         if (*(const int64_t *)at)
             js_kv_int(w, f->name, *(const int64_t *)at);
         break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events as JSON: what the control socket and `--json` show.  The way there and back is exact
- * (absent and empty differ, bytes that are no UTF-8 come as {"hex":"…"}), so that a chain can be
- * verified from the other side of the socket. */
+/* Events as JSON, for the control socket and `--json`.  The conversion is exact in both directions
+ * (absent and empty differ, bytes that are not UTF-8 become {"hex":"…"}), so that a client of the
+ * socket can verify a chain. */
 #ifndef HOLDFAST_AUDIT_EVENT_JSON_H
 #define HOLDFAST_AUDIT_EVENT_JSON_H
 
@@ -14,13 +14,12 @@ void event_to_json(const struct event_row *e, struct js_writer *w);
 must_check bool event_from_json(const struct js_doc *doc, const struct js_node *v,
                                 struct arena *mem, struct event_row *ret, struct error *err);
 
-/* A page: {"events":[…]}. */
-/* A page; `scanned` as in event_filter. */
+/* A page: {"events":[…]}; `scanned` as in event_filter. */
 void events_to_json(const struct event_row *rows, size_t n, int64_t scanned, struct buf *out);
 must_check bool events_from_json(struct str text, struct arena *mem, struct event_row **ret_rows,
                                  size_t *ret_n, int64_t *ret_scanned, struct error *err);
 
-/* "intent", "outcome" …; NULL for a number that is no kind. */
+/* "intent", "outcome" …; NULL for an unknown number. */
 const char *event_kind_name(int kind);
 must_check bool event_kind_parse(struct str name, int *ret_kind);
 

@@ -49,7 +49,7 @@ static int hex_digit(char c)
     return (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
-/* %XX and '+'; absent when a % is not followed by two hex digits. */
+/* Decodes %XX and '+'.  Returns STR_NONE when a % is not followed by two hex digits. */
 static struct str percent_decode(struct str s, struct arena *mem)
 {
     char *out = arena_alloc(mem, s.n + 1);
@@ -69,7 +69,7 @@ static struct str percent_decode(struct str s, struct arena *mem)
     return str_n(out, n);
 }
 
-/* One of two words. */
+/* Reads one of two words. */
 static bool read_choice(struct str value, struct str no, struct str yes, bool *ret)
 {
     if (!str_eq(value, no) && !str_eq(value, yes))
@@ -162,7 +162,7 @@ static void add_name(struct buf *out, size_t start, struct str name)
     buf_addc(out, '=');
 }
 
-/* The value as text; absent when it is the one that a missing parameter has. */
+/* Returns the value as text; absent when it equals the default of a missing parameter. */
 static struct str value_text(const struct param *p, const void *at, unsigned limit,
                              char room[EVENT_ID_TEXT])
 {

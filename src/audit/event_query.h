@@ -12,10 +12,10 @@
 #define EVENTS_PAGE_MAX 200
 #define EVENTS_PAGE_DEFAULT 100
 
-/* Decoded texts are allocated in `mem`.  Unknown names are refused by name. */
+/* Decoded texts are allocated in `mem`.  An unknown parameter is an error. */
 must_check bool audit_events_query_parse(struct str query, struct event_filter *ret,
                                          unsigned *ret_limit, struct arena *mem, struct error *err);
-/* Appends what audit_events_query_parse() reads as `filter` and `limit`. */
+/* Appends the query that audit_events_query_parse() reads back as `filter` and `limit`. */
 void audit_events_query_format(const struct event_filter *filter, unsigned limit, struct buf *out);
 
 #endif

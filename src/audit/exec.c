@@ -48,7 +48,7 @@ static struct str cut_text(struct str s)
     return str_cut(s, AUDIT_TEXT_MAX);
 }
 
-/* The event's texts in one table, so that copying them is one loop. */
+/* The event's texts in one table, so that one loop copies them. */
 enum {
     TEXT_TENANT,
     TEXT_OWNER,
@@ -86,7 +86,7 @@ static size_t texts_size(const struct str texts[N_TEXTS])
     return n;
 }
 
-/* Copies the texts to `to`, which has room, and points the event at them. */
+/* Copies the texts to `to`, which has enough room, and points the event at the copies. */
 static void event_set_texts(struct event_row *e, struct str texts[N_TEXTS], char *to)
 {
     for (size_t i = 0; i < N_TEXTS; i++) {
@@ -107,8 +107,7 @@ static void event_set_texts(struct event_row *e, struct str texts[N_TEXTS], char
     e->era = texts[TEXT_ERA];
 }
 
-/* Of a call that is not audited only the server's name is kept, for the counters: the rest would be
- * written to be thrown away. */
+/* For an unaudited call, only the server's name is kept, for the counters. */
 static void describe_unaudited(struct exec *x, struct str server)
 {
     struct str name = cut_text(server);
@@ -181,7 +180,7 @@ static void drop_texts(struct exec *x)
     x->texts = NULL;
 }
 
-/* Both kinds of job end here, on the loop; the token may be gone when `then` returns. */
+/* Write jobs and deferred completions both end here, on the loop.  `then` may free the token. */
 static void finish_begin(struct exec *x, bool ok)
 {
     drop_body(x);
@@ -194,7 +193,8 @@ static void finish_begin(struct exec *x, bool ok)
         return;
     }
     audit_failed(x->audit, "intent", &x->job.err);
-    /* One that was numbered was on its way when the store failed. */
+    /* A numbered event was already submitted when the store failed, so its commit may have
+     * succeeded. */
     if (x->audit->unknown_commits && x->event.id != 0 && x->job.err.code == ERR_UNAVAILABLE)
         unknown_commits_add(x->audit->unknown_commits, &x->event);
     audit_count(x->audit, x->event.server, STR("refused"));
@@ -247,7 +247,7 @@ static void on_written(struct write_job *job)
         finish_end(x, ok);
 }
 
-/* For jobs that never went to the lane: the completion still comes from the loop. */
+/* Completes jobs that were never handed to the lane, also from the loop. */
 static void on_deferred(struct loop_task *task)
 {
     struct exec *x = container_of(task, struct exec, job.task);
@@ -264,7 +264,7 @@ static void defer_finish(struct exec *x, bool ok)
     loop_defer(x->audit->loop, &x->job.task);
 }
 
-/* Field by field: the room for an error is large, and touched only when there is one. */
+/* Sets the fields one by one: the error buffer is large and is touched only on errors. */
 static void job_init(struct exec *x, size_t n_ops)
 {
     x->job.next = NULL;
@@ -310,7 +310,7 @@ void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what,
                 void (*ready)(struct exec *x, const struct error *err))
 {
     assert(n_extra + 1 < countof(x->ops));
-    /* What is not named here is written before it is read. */
+    /* Fields that are not set here are written before they are read. */
     x->kind = EXEC_DURABLE;
     x->state = EXEC_UNUSED;
     x->id = 0;
@@ -393,7 +393,7 @@ struct exec exec_housekeeping(enum exec_reason reason)
     return x;
 }
 
-/* A note: its job, its event and the bytes both point to, in one piece. */
+/* A note: its job, its event and the bytes that both point to, in one allocation. */
 struct note {
     struct write_job job;
     struct store_op op;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joins intents with outcomes while walking back through the events.  Going back, an outcome is met
- * before its intent, so what waits in the map is never more than was in flight at one time (and
- * what the filter's beginning cuts apart). */
+/* Joins intents with outcomes on a walk from the newest event back.  The walk meets an outcome
+ * before its intent, so the map never holds more outcomes than calls were in flight at one time
+ * (plus outcomes of intents from before the filter's start). */
 #include "audit/executions.h"
 
 #include "audit/event_id.h"
@@ -75,7 +75,7 @@ static bool matches(const struct execution_filter *f, const struct execution *x)
            (!f->session.p || str_starts(x->event.session_id, f->session));
 }
 
-/* Hands out the rows gathered; false when nobody wants more. */
+/* Hands out the gathered rows.  Returns false when the caller wants no more. */
 static bool flush(struct join *j)
 {
     bool on = j->n == 0 || j->filter->flush(j->filter->arg, j->rows, j->n);
@@ -108,8 +108,8 @@ static enum event_walk join_event(void *arg, const struct event_row *e, struct e
     return j->total < j->filter->limit ? EVENT_WALK_ON : EVENT_WALK_STOP;
 }
 
-/* A session id of our own (UUIDv7) tells when it was made: older events are not of that session.  A
- * clock that was set back may have told them an earlier time. */
+/* A session id made by Holdfast (UUIDv7) contains its creation time, so older events cannot belong
+ * to the session.  The slack allows for a clock that was set back after the id was made. */
 static void begin_with_session(struct event_filter *f, struct str session)
 {
     uint64_t ms = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of known values.  The bytes of all values and their forms lie in memory for secrets, one
- * behind the other; scanners hold four bytes of each. */
+/* Sets of known values.  The bytes of all values and their encoded forms are concatenated in secret
+ * memory; scanners hold four bytes of each. */
 #include "audit/known.h"
 
 #include "audit/redact_impl.h"
@@ -15,10 +15,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define NAME_MAX_BYTES 160 /* of a name between the brackets */
+#define NAME_MAX_BYTES 160 /* longest name between the brackets */
 #define VALUE_MAX (64u * 1024)
 #define FORMS_MAX (8 * VALUE_MAX)
-#define COMPARED_MOST 1024 /* a value that stands twice in a longer list is kept twice */
+#define COMPARED_MOST 1024 /* a value that repeats beyond this many patterns is stored twice */
 
 struct pattern {
     size_t at, n;
@@ -71,7 +71,7 @@ static void add_pattern(struct known *k, struct str bytes, uint32_t marker)
     buf_addstr(&k->building, bytes);
 }
 
-/* Without anything that would have to be escaped where it is written. */
+/* Replaces bytes that JSON would escape. */
 static uint32_t add_marker(struct known *k, struct str name)
 {
     struct buf b;
@@ -91,7 +91,7 @@ static uint32_t add_marker(struct known *k, struct str name)
     return (uint32_t)k->n_markers - 1;
 }
 
-/* The inside of its JSON string. */
+/* Adds the JSON string form, without its quotes. */
 static void add_quoted(struct known *k, struct str value, uint32_t marker, struct buf *ret)
 {
     buf_reset(ret);
@@ -99,7 +99,7 @@ static void add_quoted(struct known *k, struct str value, uint32_t marker, struc
     add_pattern(k, str_n(ret->p + 1, ret->n - 2), marker);
 }
 
-/* As writers do that keep to ASCII or escape slashes. */
+/* Adds the form of JSON writers that emit only ASCII or escape slashes. */
 static void add_escaped(struct known *k, struct str value, uint32_t marker, struct buf *quoted,
                         struct buf *b)
 {
@@ -151,7 +151,8 @@ static void add_percent(struct known *k, struct str value, uint32_t marker, stru
     }
 }
 
-/* Wherever it begins in a longer text; only characters that its own bytes decide. */
+/* Adds the base64 forms for each of the three possible alignments in a longer text.  A form
+ * includes only characters that depend on nothing but the value's own bytes. */
 static void add_base64(struct known *k, struct str value, uint32_t marker, struct buf *b)
 {
     for (size_t cut = 0; cut < 3 && cut < value.n; cut++) {
@@ -190,7 +191,7 @@ void known_add(struct known *k, struct str value, struct str name)
     buf_release(&b);
 }
 
-/* The password of scheme://user:password@host. */
+/* Returns the password in scheme://user:password@host. */
 static struct str url_password(struct str value)
 {
     const char *mark = memmem(value.p, value.n, "://", 3);

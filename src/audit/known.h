@@ -1,45 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that are known to be secret: those of `env` and `headers` in the configuration, and what a
- * session's link was opened with.  Wherever one of them stands in what is recorded or logged, its
- * name stands instead: "[redacted: env GITHUB_TOKEN of files]".
+/* Known secret values: the values of `env` and `headers` in the configuration, and the values that
+ * a session's link was opened with.  In records and logs, the value's name replaces the value:
+ * "[redacted: env GITHUB_TOKEN of files]".
  *
- * A value is found as it is, and as JSON (also quoted twice), percent encoding and base64 write it.
+ * A value is found in plain form, and as JSON (also quoted twice), percent encoding and base64
+ * write it.
  *
- * A set is immutable once finished, and counted; any thread may hold one.  The set of the
- * configuration is published: redactors take up a new one with their next body. */
+ * A set is immutable once finished, and reference counted; any thread may hold one.  The
+ * configuration's set is published: redactors switch to a new set with their next body. */
 #ifndef HOLDFAST_AUDIT_KNOWN_H
 #define HOLDFAST_AUDIT_KNOWN_H
 
 #include "base/str.h"
 
-/* Shorter values are not looked for: they would be found in ordinary text. */
+/* Shorter values are not searched for: they would match ordinary text. */
 #define KNOWN_LEAST 8
 
 struct known;
-/* `with_table`: the set also knows the tables of shapes and names, as the published one does. */
+/* `with_table`: the set also contains the tables of shapes and names, like the published set. */
 struct known *known_new(bool with_table) must_check;
-/* Until it is finished.  `name` is written in place of the value, in brackets. */
+/* Call it before known_finish().  `name`, in brackets, replaces the value. */
 void known_add(struct known *k, struct str value, struct str name);
-/* A line of a head or an environment: the credential behind a scheme ("Bearer …"), a Basic password
- * and the password of a URL count as well. */
+/* Adds the value of a header or an environment variable.  Also adds the credential after a scheme
+ * ("Bearer …"), a Basic password, and the password in a URL. */
 void known_add_setting(struct known *k, struct str value, struct str name);
 void known_finish(struct known *k);
 struct config;
-/* Of a configuration, finished; and of the one before it, whose servers may still be ending.  NULL:
- * there is none. */
+/* Makes the finished set of a configuration and of the previous one, because servers of the
+ * previous configuration may still be running.  `before` NULL: no previous configuration. */
 struct known *known_of_config(const struct config *c, const struct config *before) must_check;
 size_t known_count(const struct known *k); /* values and their forms; NULL: 0 */
 struct known *known_ref(struct known *k);  /* NULL is fine */
-void known_unref(struct known *k);         /* NULL is fine; the last one wipes it */
+void known_unref(struct known *k);         /* NULL is fine; releasing the last reference wipes the
+                                            * set */
 
-/* The secrets of one request, beside the published values.  All of it is borrowed. */
+/* The secrets of one request, in addition to the published values.  All members are borrowed. */
 struct own_secrets {
-    struct known *known;          /* those of its session's link; NULL: none */
-    struct str credential;        /* that the request came with; absent: none */
-    struct str credential_marker; /* what is written in its place, brackets and all */
+    struct known *known;          /* values of the session's link; NULL: no such values */
+    struct str credential;        /* credential of the request; absent: no credential */
+    struct str credential_marker; /* replaces the credential; includes the brackets */
 };
 
-void known_publish(struct known *k);                  /* finished; taken over; NULL: none */
+void known_publish(struct known *k);                  /* takes over a finished set; NULL: no set */
 struct known *known_published(uint64_t *ret_version); /* a reference, or NULL */
 uint64_t known_version(void);                         /* changes with every known_publish() */
 

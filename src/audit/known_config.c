@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a configuration is secret: every value of env and headers, and the secrets of issuers. */
+/* The secrets of a configuration: every value of env and headers, and the secrets of issuers. */
 #include "audit/known.h"
 
 #include "base/arena.h"
 #include "config/config.h"
 
-/* A value with placeholders is known by the text around them and by their defaults; what a session
- * fills in is known with its link. */
+/* For a value with placeholders, adds the text around them and their defaults.  The values that a
+ * session fills in are added with the session's link. */
 static void add_pair(struct known *k, const struct config_pair *pair, struct str name)
 {
     size_t at = 0;

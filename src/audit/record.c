@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executions reported by REST: one event each, intent and outcome in one, in the chain like all
- * others.
+/* Executions reported by REST.  Each is one event in the chain, with intent and outcome in one.
  *
- * The batch begins with the use of the session, which is required: whether it is the teller's and
- * live is decided by the store in the same transaction, so nothing is recorded for a session that
- * ended meanwhile.  Arguments and result are redacted and cut each by itself, on the write lane,
- * so that a long result does not push the arguments out. */
+ * The batch begins with a required op that uses the session.  In the same transaction the store
+ * decides whether the session belongs to the caller and is live, so nothing is recorded for a
+ * session that has ended meanwhile.  The write lane redacts and cuts arguments and result
+ * separately, so that a long result does not push the arguments out. */
 #include "audit/audit_impl.h"
 
 #include "base/clock.h"
@@ -51,8 +50,8 @@ static bool is_same(struct str a, struct str b)
     return a.p == b.p && a.n == b.n;
 }
 
-/* What is kept of both; absent: what was told, as it came.  The redactor's bytes live until its
- * next use, so what it gives is put down at once. */
+/* Returns the body to store of both parts; absent: both are stored as reported.  The redactor's
+ * next use overwrites its bytes, so each result is copied at once. */
 static struct str redact_parts(struct audit *a, const struct own_secrets *own,
                                struct reported_event *t)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk over a body, on the write lane, between the digest of the original and its storage.
+/* Walks over a body on the write lane, after the digest of the original and before storage.
  *
- * The walk goes from one place that is worth a look (redact_scan.c) to the next and decides there
- * what is replaced; the bytes in between are not looked at again.  It is lexical: in JSON a string
- * followed by a colon is a name, and that is all that has to be known.  So there is no tree, no
- * depth and no memory beyond the output, and bytes that are no JSON at all are walked just as well.
- * Whether the result is JSON is asked of the parser at the end, when it is no longer than the cap.
+ * The walk jumps from one candidate position (redact_scan.c) to the next and decides there what to
+ * replace; it does not look at the bytes in between.  It is lexical: in JSON, a string followed by
+ * a colon is a name, and no further structure is needed.  So the walk has no tree, no depth and no
+ * memory beyond the output, and it works on bytes that are not JSON too.  At the end, if the result
+ * is no longer than the cap, the parser checks whether it is JSON.
  *
  * Invariants: everything before w->at has been judged; nothing is copied before the first
- * replacement; every look ahead or back is bounded, or remembered, or ends in a replacement that is
- * jumped over. */
+ * replacement; every look ahead or back is bounded, or cached, or ends in a replacement that the
+ * walk skips. */
 #include "audit/redact.h"
 
 #include "audit/redact_impl.h"
@@ -21,36 +21,36 @@
 
 struct redactor {
     struct buf text;     /* the body with its secrets replaced */
-    struct buf out;      /* what is stored, when that is neither the body nor `text` */
-    struct arena *nodes; /* the parser's, while it is asked whether the result is JSON */
-    struct known *base;  /* published when `version` was; NULL: the tables alone */
-    uint64_t version;    /* 0: never asked */
-    bool trusts;         /* an untouched body is JSON already */
-    bool narrow;         /* without wide registers */
+    struct buf out;      /* stored bytes, when they are neither the body nor `text` */
+    struct arena *nodes; /* for the parser that checks whether the result is JSON */
+    struct known *base;  /* the published set of `version`; NULL: only the tables */
+    uint64_t version;    /* 0: not read yet */
+    bool trusts;         /* an unchanged body is known to be JSON */
+    bool narrow;         /* for tests: without wide registers */
 };
 
-/* One set of windows, and how far it has been looked for them. */
+/* One set of windows, and the position up to which it has been searched. */
 struct front {
     const struct scanner *scan;
-    const struct known *known; /* whose values it has; NULL: none */
+    const struct known *known; /* the set that the windows come from; NULL: only the tables */
     struct scan_cursor cursor;
-    size_t next; /* the next place, when >= w->at */
+    size_t next; /* the next candidate, when >= w->at */
 };
 
 struct walk {
     struct str in;
     size_t at;     /* everything before has been judged */
-    size_t copied; /* everything before stands in `out` */
+    size_t copied; /* everything before is in `out` */
     size_t cap;
-    size_t quote;      /* the first one at or behind `quote_from` */
-    size_t quote_from; /* SIZE_MAX: not looked for yet */
+    size_t quote;      /* the first quote at or after `quote_from` */
+    size_t quote_from; /* SIZE_MAX: not searched yet */
     struct shape_memo memo;
     struct buf *out;
     struct front fronts[2];
     size_t n_fronts;
     struct needle needle; /* the request's credential */
     struct str needle_marker;
-    size_t needle_next; /* its next place, like that of a front */
+    size_t needle_next; /* next candidate of the credential, as in a front */
     bool narrow;
     bool without_shapes, without_names;
 };
@@ -58,22 +58,23 @@ struct walk {
 #define REPLACEMENT "[redacted]"
 /* Longest {"holdfast/cut":{"length":N,"kept":M},"head":""}: two numbers of 20 digits. */
 #define CUT_WORDS 96
-/* Places so far behind the cap are still looked at: what they tell may be of something before it.
- */
+/* Candidates up to this far beyond the cap are still examined: they may show that bytes before the
+ * cap are secret. */
 #define BEYOND_CAP 1024
-#define NAME_LOOK (REDACT_KEY_MAX / 2) /* bytes of a name to either side of the word in it */
-#define PLAIN_NAME_MAX 64              /* of a name that stands in no quotes */
+#define NAME_LOOK (REDACT_KEY_MAX / 2) /* bytes of a name on either side of the matched word */
+#define PLAIN_NAME_MAX 64              /* of a name without quotes */
 #define PAIR_LOOK 1024                 /* from "name" to its "value" */
-#define RUN_LOOK 256                   /* of a value, to see whether it is one */
+#define RUN_LOOK 256                   /* bytes of a value that looks_random() reads */
 
-/* A secret in the body: [from, to), of a token that begins at `begin`. */
+/* A secret in the body: [from, to), part of a token that begins at `begin`. */
 struct spot {
     size_t begin, from, to;
-    struct str marker; /* of the known value that is all of it; absent: none is */
+    struct str marker; /* of a known value that covers the secret; absent: no known value does */
 };
 
-/* A value that begins inside of the spot goes with it to its end.  One that is all of the secret,
- * and perhaps the beginning of its token, gives the spot its name. */
+/* Merges a known value that overlaps the spot: the spot is extended to the value's end.  If the
+ * value covers the whole secret, and perhaps the beginning of its token, the spot takes the value's
+ * marker. */
 static void take_in(struct spot *s, size_t from, size_t to, struct str marker)
 {
     if (from >= s->to || to <= s->from)
@@ -123,8 +124,8 @@ static void take_in_known(const struct walk *w, struct spot *s)
     }
 }
 
-/* A key or a token has a shape of its own, so the walk mostly finds the request's credential by
- * that. */
+/* Keys and tokens have shapes of their own, so the walk mostly finds the request's credential by
+ * its shape.  Then the credential's marker is used. */
 static void take_in_credential(const struct walk *w, struct spot *s)
 {
     struct str value = w->needle.value;
@@ -135,7 +136,7 @@ static void take_in_credential(const struct walk *w, struct spot *s)
             take_in(s, places[i], places[i] + value.n, w->needle_marker);
 }
 
-/* Replaces a secret by its name where a known value is all of it, else by `text`. */
+/* Replaces a secret by the name of a known value that covers it, else by `text`. */
 static void replace_spot(struct walk *w, struct spot s, struct str text)
 {
     if (s.begin < w->copied)
@@ -165,7 +166,7 @@ static size_t skip_space(struct str s, size_t at)
     return at;
 }
 
-/* Past the closing quote of the string whose opening quote is at `at`. */
+/* Returns the position after the closing quote; the opening quote is at `at`. */
 static size_t skip_string(struct str s, size_t at)
 {
     for (at++; at < s.n; at++) {
@@ -224,7 +225,7 @@ static bool is_literal(struct str s, size_t at)
     return false;
 }
 
-/* true, null and the like tell nothing. */
+/* Literals such as true and null reveal nothing. */
 static bool is_telling(struct str s, size_t at, enum key_class class)
 {
     if (class == KEY_PLAIN || at >= s.n || is_delimiter(s.p[at]) || is_literal(s, at))
@@ -248,9 +249,9 @@ static size_t backslashes_before(struct str s, size_t at)
     return n;
 }
 
-/* JSON quoted into a string has quotes of n backslashes, each level its own n; where does the next
- * quote of this level stand (its backslashes with it)?  It ends no later than with a quote of fewer
- * backslashes, which ends a string around. */
+/* JSON quoted into a string writes its quotes with n backslashes, where n depends on the level.
+ * Returns the position of the next quote of this level, including its backslashes.  A quote with
+ * fewer backslashes ends an enclosing string, so it ends the search too. */
 static size_t find_quote(struct str s, size_t at, size_t n)
 {
     while (at < s.n) {
@@ -262,7 +263,8 @@ static size_t find_quote(struct str s, size_t at, size_t n)
     return s.n;
 }
 
-/* The first quote at or behind `at`; what was found is remembered, for places only go up. */
+/* Returns the first quote at or after `at`.  The result is cached, because positions only
+ * increase. */
 static size_t next_quote(struct walk *w, size_t at)
 {
     if (w->quote_from == SIZE_MAX || at < w->quote_from || at > w->quote) {
@@ -273,9 +275,9 @@ static size_t next_quote(struct walk *w, size_t at)
     return w->quote;
 }
 
-/* By name. */
+/* Secrets found by name. */
 
-/* Replaces the value at `from` of a member in JSON that is quoted n times. */
+/* Replaces the member value at `from`; the JSON around it is quoted n times. */
 static bool replace_value(struct walk *w, size_t from, size_t n, enum key_class class,
                           struct str name)
 {
@@ -307,8 +309,8 @@ static bool replace_value(struct walk *w, size_t from, size_t n, enum key_class 
     return true;
 }
 
-/* A word of the names stands at `at`: is it inside the name of a member?  true: it was, and the
- * member is done. */
+/* A word of the names is at `at`.  Returns true if it is inside the name of a member; the member
+ * has then been handled. */
 static bool take_member(struct walk *w, size_t at)
 {
     size_t quote = next_quote(w, at);
@@ -332,7 +334,7 @@ static bool take_member(struct walk *w, size_t at)
     return true;
 }
 
-/* A name that stands in text, without quotes of its own. */
+/* A name in text, without quotes. */
 struct plain_name {
     size_t begin, end;
     struct str text;
@@ -345,7 +347,7 @@ static bool is_name_char(char c)
            c == '.';
 }
 
-/* Only where something may belong to it: asking what it means is dear. */
+/* Classifies a name only where a value may follow, because classification is expensive. */
 static bool plain_name_at(struct str in, size_t at, struct plain_name *ret)
 {
     size_t begin = at, end = at;
@@ -393,8 +395,8 @@ static bool is_one_of(struct str s, const struct str *words, size_t n)
     return false;
 }
 
-/* The name of the member whose value's opening quote (n backslashes before it) stands at `quote`;
- * *ret_begin is where that member begins. */
+/* Returns the name of the member before a value.  The value's opening quote (n backslashes before
+ * it) is at `quote`.  *ret_begin is the beginning of that member. */
 static struct str key_before(struct str in, size_t quote, size_t n, size_t *ret_begin)
 {
     size_t at = quote - n, end;
@@ -419,7 +421,7 @@ static struct str key_before(struct str in, size_t quote, size_t n, size_t *ret_
 static const struct str value_keys[] = {STR("value"),   STR("val"),  STR("v"),
                                         STR("content"), STR("data"), STR("default")};
 
-/* …, "value": "…"} behind the name. */
+/* Matches …, "value": "…"} after the name. */
 static bool take_value_after(struct walk *w, const struct plain_name *name, size_t n, size_t at)
 {
     struct str in = str_n(w->in.p, w->in.n - at > PAIR_LOOK ? at + PAIR_LOOK : w->in.n);
@@ -450,7 +452,7 @@ static bool take_value_after(struct walk *w, const struct plain_name *name, size
     return false;
 }
 
-/* {"value": "…", before the name, which begins at `at`. */
+/* Matches {"value": "…", before the name, which begins at `at`. */
 static bool take_value_before(struct walk *w, size_t n, size_t at)
 {
     struct str in = w->in;
@@ -474,7 +476,7 @@ static bool take_value_before(struct walk *w, size_t n, size_t at)
     return true;
 }
 
-/* {"name": "password", "value": "…"} in either order. */
+/* Matches {"name": "password", "value": "…"} in either order. */
 static bool take_pair(struct walk *w, const struct plain_name *name, size_t n, size_t quote)
 {
     static const struct str name_keys[] = {
@@ -488,7 +490,7 @@ static bool take_pair(struct walk *w, const struct plain_name *name, size_t n, s
     return take_value_before(w, n, begin) || take_value_after(w, name, n, quote + 1);
 }
 
-/* A run that ends a value in text. */
+/* Whether this character ends a value in text. */
 static bool ends_run(char c)
 {
     return (unsigned char)c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '&' || c == ';' ||
@@ -496,7 +498,7 @@ static bool ends_run(char c)
            c == '|' || c == '(' || c == '[';
 }
 
-/* Has it what prose and code have not: a digit or a sign inside, or much length? */
+/* Whether the text differs from prose and code: it has a digit or a sign inside, or is long. */
 static bool looks_random(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
@@ -505,7 +507,7 @@ static bool looks_random(struct str s)
     return s.n >= 16;
 }
 
-/* What stands between a name in text and its value. */
+/* The separator between a name in text and its value. */
 struct assignment {
     size_t value;
     bool is_colon, is_spaced, is_flag;
@@ -588,7 +590,7 @@ static bool take_assignment(struct walk *w, const struct plain_name *name)
     return true;
 }
 
-/* A word of the names stands here. */
+/* A word of the names is at w->at. */
 static bool take_name(void *arg, const struct window *window)
 {
     struct walk *w = arg;
@@ -607,7 +609,7 @@ static bool take_name(void *arg, const struct window *window)
     return take_assignment(w, &name);
 }
 
-/* By shape and by value. */
+/* Secrets found by shape and by value. */
 
 static bool take_shape(void *arg, const struct window *window)
 {
@@ -644,7 +646,7 @@ static bool take_value(void *arg, const struct window *window)
     return true;
 }
 
-/* Something stands at w->at. */
+/* Handles the candidate at w->at. */
 static void take_place(struct walk *w)
 {
     size_t at = w->at, from, to;
@@ -668,7 +670,7 @@ static void take_place(struct walk *w)
         w->at++;
 }
 
-/* The next place at which something stands, before `end`. */
+/* Returns the next candidate before `end`. */
 static size_t next_place(struct walk *w, size_t end)
 {
     size_t first = end;
@@ -685,7 +687,7 @@ static size_t next_place(struct walk *w, size_t end)
     return w->needle_next < first ? w->needle_next : first;
 }
 
-/* As far as the output can reach with the rest as it is. */
+/* The output cannot reach further into the body than this, even without more replacements. */
 static size_t end_of_output(const struct walk *w)
 {
     size_t room = w->cap >= w->out->n ? w->cap - w->out->n + 1 : 0;
@@ -693,7 +695,7 @@ static size_t end_of_output(const struct walk *w)
     return w->in.n - w->copied > room ? w->copied + room : w->in.n;
 }
 
-/* Ends at the end of the body or once more than the cap is there. */
+/* Stops at the end of the body, or when the output is longer than the cap. */
 static void walk_body(struct walk *w)
 {
     for (size_t i = 0; i < w->n_fronts; i++)
@@ -713,7 +715,8 @@ static void walk_body(struct walk *w)
     w->at = end_of_output(w);
 }
 
-/* What stands for s.p[0] inside a JSON string when it may not stand there itself; 0 when it may. */
+/* Writes the JSON escape of byte `c` and returns its length; 0 when the byte needs no escape.  With
+ * `valid` false the byte is not UTF-8, and the escape is U+FFFD. */
 static size_t escape_of(unsigned char c, bool valid, char ret[6])
 {
     static const char hex[] = "0123456789abcdef";
@@ -738,8 +741,8 @@ static size_t escape_of(unsigned char c, bool valid, char ret[6])
 
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Is one of these eight bytes none that may stand in a JSON string as it is?  Looks only at ASCII
- * and at all eight at once: a byte is zero when taking one away borrows from its top bit. */
+/* Whether one of these eight bytes must be escaped in a JSON string, or is not printable ASCII.
+ * Tests all eight at once: a byte is zero if subtracting one borrows from its top bit. */
 static bool has_unplain(const char *p)
 {
     uint64_t x;
@@ -751,7 +754,8 @@ static bool has_unplain(const char *p)
     return ((x | low | zero) & EACH(0x80)) != 0;
 }
 
-/* How many bytes from `at` on may stand in a JSON string as they are, looking only at ASCII. */
+/* Counts the bytes from `at` on that need no escape in a JSON string; stops at any byte that is not
+ * ASCII. */
 static size_t plain_run(struct str s, size_t at, size_t most)
 {
     size_t n = 0;
@@ -768,7 +772,8 @@ static size_t plain_run(struct str s, size_t at, size_t most)
     return n;
 }
 
-/* Appends `s` as the inside of a JSON string while it fits; returns how many bytes of it did. */
+/* Appends `s` as the inside of a JSON string while it fits; returns the number of bytes of `s` that
+ * fitted. */
 static size_t add_escaped(struct buf *out, struct str s, size_t room)
 {
     size_t at = 0;
@@ -795,7 +800,7 @@ static size_t add_escaped(struct buf *out, struct str s, size_t room)
     return at;
 }
 
-/* The first words of a body that is too long. */
+/* Writes the beginning of a body that is too long. */
 static struct str write_cut(struct redactor *r, struct str head, size_t length, size_t cap)
 {
     struct buf quoted;
@@ -817,7 +822,7 @@ static bool is_json(struct redactor *r, struct str s)
     return ok;
 }
 
-/* Bytes that are no JSON, as a JSON string. */
+/* Writes bytes that are not JSON as a JSON string. */
 static struct str write_string(struct redactor *r, struct str text, size_t length, size_t cap)
 {
     buf_reset(&r->out);
@@ -828,7 +833,7 @@ static struct str write_string(struct redactor *r, struct str text, size_t lengt
     return buf_str(&r->out);
 }
 
-/* What a walk looks for. */
+/* Sets the values, tables and credential that a walk searches for. */
 static void set_fronts(struct walk *w, const struct known *base, const struct own_secrets *own)
 {
     const struct known *known = own ? own->known : NULL;
@@ -843,7 +848,7 @@ static void set_fronts(struct walk *w, const struct known *base, const struct ow
     }
 }
 
-/* What was published meanwhile is taken up. */
+/* Switches to the newest published set. */
 static const struct known *base_of(struct redactor *r)
 {
     if (r->version != known_version()) {
@@ -853,8 +858,8 @@ static const struct known *base_of(struct redactor *r)
     return r->base;
 }
 
-/* The body without its secrets; of a long one only a little more than the cap, which will be cut.
- */
+/* Returns the body without its secrets.  Of a long body it returns only a little more than the cap,
+ * because the body will be cut. */
 static struct str without_secrets(struct redactor *r, const struct own_secrets *own,
                                   struct str body, size_t cap)
 {
@@ -937,7 +942,7 @@ struct redactor *redactor_new(void)
     struct redactor *r = xcalloc(1, sizeof(*r));
     buf_init(&r->text, SIZE_MAX / 4); /* bounded by the body and the cap */
     buf_init(&r->out, SIZE_MAX / 4);
-    r->nodes = arena_new(SIZE_MAX / 4); /* the cap bounds what is parsed */
+    r->nodes = arena_new(SIZE_MAX / 4); /* the cap bounds the parsed bytes */
     return r;
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which names speak of secrets.  Names are compared without case and separators, so that "api_key",
- * "X-Api-Key" and "apiKey" are one word, and after unescaping, so that "pass\u0077ord" is read as
- * what it says. */
+/* Decides which names denote secrets.  Names are compared without case and separators, so that
+ * "api_key", "X-Api-Key" and "apiKey" are equal, and after unescaping, so that "pass\u0077ord"
+ * equals "password". */
 #include "audit/redact.h"
 #include "audit/redact_impl.h"
 
 #define WORDS_MAX 64
 
-/* A name without case and separators, and where its words begin. */
+/* A name without case and separators, and the positions of its words. */
 struct folded {
     char text[REDACT_KEY_MAX];
     size_t n;
@@ -22,7 +22,7 @@ static unsigned hex_value(char c)
                                                 : 16;
 }
 
-/* One character of a JSON string's inside; anything outside ASCII reads as '?'. */
+/* Reads one character of the inside of a JSON string; any non-ASCII character becomes '?'. */
 static char next_char(struct str key, size_t *at)
 {
     char c = key.p[(*at)++];
@@ -56,7 +56,7 @@ static bool is_lower(char c)
     return c >= 'a' && c <= 'z';
 }
 
-/* "dbPwd" has two words, "API_KEY" and "APIKey" as well. */
+/* "dbPwd" has two words; so have "API_KEY" and "APIKey". */
 static void fold(struct str key, struct folded *ret)
 {
     char before = '_', earlier = '_';
@@ -92,7 +92,7 @@ static bool has_word(const struct folded *f, struct str word)
     return f->n == word.n && memcmp(f->text, word.p, word.n) == 0;
 }
 
-/* "token" alone is a secret, "tokens" may be how many there were, a tokenizer is none. */
+/* "token" denotes a secret, "tokens" may be a count, and a "tokenizer" is neither. */
 static enum key_class classify_token(const struct folded *f)
 {
     enum key_class found = KEY_PLAIN;

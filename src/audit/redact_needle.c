@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The credential that a request came with, looked for in what is recorded of that request.
+/* Searches the records of a request for the credential of that request.
  *
- * Most requests bring one, and it is another for each caller, so no set of known values is made of
- * it: the needle stands on the stack, costs a few dozen nanoseconds to make, and copies nothing.  A
- * credential that was accepted is a key or a token: letters, digits and - _ . alone.  JSON and
- * percent encoding write these as they are, so only base64 makes other forms: three, depending on
- * where the credential begins in the encoded text. */
+ * Most requests have a credential, and each caller has a different one, so no set of known values
+ * is built: the needle is on the stack, takes a few dozen nanoseconds to build, and copies nothing.
+ * An accepted credential is a key or a token: only letters, digits and - _ . occur in it.  JSON and
+ * percent encoding do not change these, so only base64 has other forms: three, one for each
+ * alignment in the encoded text. */
 #include "audit/redact_impl.h"
 
 #include "crypto/token.h"
 
 #define GROUP 3       /* bytes that base64 writes as four characters */
-#define STEP 12       /* bytes encoded at a time; most places differ in the first of them */
-#define RAW 3         /* the form that is no base64; the others are how many bytes are cut */
-#define GROUPS_MOST 8 /* looked through for one without + and /, which have two spellings */
+#define STEP 12       /* bytes encoded at a time; most candidates differ in the first step */
+#define RAW 3         /* the plain form; a base64 form is the number of bytes that it skips */
+#define GROUPS_MOST 8 /* groups tried for one without + and /, which have two spellings */
 
 static uint32_t load(const char *p)
 {
@@ -29,7 +29,7 @@ static void add_window(struct needle *n, const char *bytes, size_t offset, unsig
         (struct needle_window){.bytes = load(bytes), .offset = offset, .form = (uint8_t)form};
 }
 
-/* The last groups are the most random bytes of a key and of a token. */
+/* Searches from the end: the last groups hold the most random bytes of a key or token. */
 static void add_base64(struct needle *n, unsigned cut)
 {
     size_t groups = (n->value.n - cut) / GROUP;
@@ -61,7 +61,7 @@ static char plain_digit(char c)
     return (char)(c == '-' ? '+' : c == '_' ? '/' : c);
 }
 
-/* Only the characters that the credential's own bytes decide. */
+/* Compares only characters that depend on nothing but the credential's own bytes. */
 static bool matches_base64(struct str value, struct str in, size_t at, size_t *ret_n)
 {
     size_t length = value.n * 4 / GROUP;
@@ -132,8 +132,8 @@ static size_t next_by_bytes(const struct needle *n, struct str in, size_t at, si
 #include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2")))
-#define COMPARED 3 /* letters of each window: hardly any other place has all of them */
-#define PLACES 32  /* looked at together */
+#define COMPARED 3 /* letters compared of each window: few other positions match all of them */
+#define PLACES 32  /* positions tested together */
 
 AVX2 static size_t next_by_blocks(const struct needle *n, struct str in, size_t at, size_t end)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where in a body may a secret stand?  Asked of every byte that is audited.
+/* Finds positions in a body where a secret may be.  It examines every audited byte.
  *
- * The windows are spread over sixteen buckets, one bit each.  For each of the four letters a table
- * tells from the two halves of a byte in which buckets it may stand there; a place is worth a
- * closer look when the four bytes from it on have a bucket in common.  The closer look is one hash
- * of the four bytes.  Buckets are chosen so that ordinary text passes as few places as possible. */
+ * The windows are spread over sixteen buckets, one bit each.  For each of the four letters, a table
+ * lookup by the two halves of a byte gives the buckets in which that byte may occur.  A position is
+ * a candidate if its four bytes have a bucket in common.  A hash of the four bytes then confirms
+ * the candidate.  Buckets are chosen so that ordinary text yields as few candidates as possible. */
 #include "audit/redact_impl.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#define BLOCK 35         /* 32 places, and the three bytes behind the last */
-#define FOLD 0x20202020u /* upper case and lower case have one hash */
-#define GREEDY_MOST 1024 /* windows beyond are spread without weighing */
-#define RUN_WEIGHT 0.01F /* of one character, beside what passes by its letters */
-#define N_CLASSES 3      /* which letters may be any byte: none, the last, the first */
+#define BLOCK 35         /* 32 positions, and the three bytes after the last */
+#define FOLD 0x20202020u /* upper case and lower case have the same hash */
+#define GREEDY_MOST 1024 /* windows beyond this are spread round-robin */
+#define RUN_WEIGHT 0.01F /* weight of one character, added to the share that passes by letters */
+#define N_CLASSES 3      /* which letter may be any byte: none, the last, the first */
 
 static const struct {
     unsigned wild;
@@ -22,8 +22,8 @@ static const struct {
 } classes[N_CLASSES] = {
     {0, {0xff, 0xff, 0xff, 0xff}}, {8, {0xff, 0xff, 0xff, 0}}, {1, {0, 0xff, 0xff, 0xff}}};
 static uint32_t class_masks[N_CLASSES];
-/* How often ordinary text has a byte of that high half whose low half is in a set; the sets of low
- * halves below 8 and of those above. */
+/* The frequency in ordinary text of bytes with that high half and a low half from a set.  One table
+ * for low halves below 8, one for the others. */
 static float weights[16][2][256];
 
 static float weight_of(unsigned c)
@@ -75,7 +75,7 @@ void scanner_release(struct scanner *s)
     memset(s, 0, sizeof(*s));
 }
 
-/* The half bytes that a window wants at each letter. */
+/* The half bytes that a window accepts at each letter. */
 struct halves_wanted {
     uint16_t lows[SCAN_LETTERS], highs[SCAN_LETTERS];
 };
@@ -108,7 +108,8 @@ static struct halves_wanted wanted_by(const char *bytes, unsigned wild, bool any
     return h;
 }
 
-/* Characters of which a run passes a bucket: every place of such a run would be looked at. */
+/* Counts the characters of which a run passes a bucket: every position of such a run would be a
+ * candidate. */
 static unsigned runs_that_pass(const uint16_t lows[SCAN_LETTERS],
                                const uint16_t highs[SCAN_LETTERS])
 {
@@ -123,8 +124,8 @@ static unsigned runs_that_pass(const uint16_t lows[SCAN_LETTERS],
     return n;
 }
 
-/* How much of ordinary text a bucket lets pass.  Lines of dashes, indents and digits are ordinary
- * too, and count for more than their letters do by chance. */
+/* The share of ordinary text that a bucket lets pass.  Runs of dashes, blanks and digits are
+ * ordinary too, and weigh more than their letters would by chance. */
 static float passes(const uint16_t lows[SCAN_LETTERS], const uint16_t highs[SCAN_LETTERS])
 {
     float all = 1, runs = (float)runs_that_pass(lows, highs) * RUN_WEIGHT;
@@ -139,7 +140,7 @@ static float passes(const uint16_t lows[SCAN_LETTERS], const uint16_t highs[SCAN
     return all + runs;
 }
 
-/* The bucket that grows least by the window. */
+/* Returns the bucket that the window makes grow least. */
 static unsigned bucket_for(const struct scanner *s, const struct halves_wanted *h)
 {
     unsigned best = 0;
@@ -223,7 +224,7 @@ static uint32_t hash_of(uint32_t key, unsigned class, unsigned shift)
     return ((key ^ (class * 0x85ebca6bu)) * 0x9e3779b1u) >> shift;
 }
 
-/* Three letters, folded, to one of SCAN_SEEN_BITS. */
+/* Hashes three folded letters to one of SCAN_SEEN_BITS. */
 static inline unsigned seen_bit(uint32_t letters)
 {
     return (letters * 0x9e3779b1u) >> (32 - 13);
@@ -326,7 +327,7 @@ static size_t next_by_bytes(const struct scanner *s, struct str in, size_t at, s
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* 32 bytes by their halves, which is how tables are asked. */
+/* 32 bytes split into halves, as the table lookups need them. */
 struct halves {
     __m256i low, high;
 };
@@ -340,7 +341,7 @@ AVX2 static inline struct halves halves_at(const char *p)
                            _mm256_and_si256(_mm256_srli_epi16(bytes, 4), half)};
 }
 
-/* In which buckets each of the 32 bytes may stand for letter k. */
+/* The buckets in which each of the 32 bytes may occur as letter k. */
 AVX2 static inline __m256i buckets_of(const struct scanner *s, unsigned group, unsigned k,
                                       struct halves bytes)
 {
@@ -350,7 +351,7 @@ AVX2 static inline __m256i buckets_of(const struct scanner *s, unsigned group, u
     return _mm256_and_si256(_mm256_shuffle_epi8(l, bytes.low), _mm256_shuffle_epi8(h, bytes.high));
 }
 
-/* A bit for each of the 32 places at p that is worth a look; reads 35 bytes. */
+/* Returns a bit for each of the 32 positions at p that is a candidate; reads 35 bytes. */
 AVX2 static inline uint32_t places_at(const struct scanner *s, const char *p)
 {
     struct halves b[SCAN_LETTERS] = {halves_at(p), halves_at(p + 1), halves_at(p + 2),
@@ -366,7 +367,8 @@ AVX2 static inline uint32_t places_at(const struct scanner *s, const char *p)
     return ~(uint32_t)_mm256_movemask_epi8(none);
 }
 
-/* The first of these places of a block at which a window stands; SIZE_MAX: none. */
+/* Returns the first of these candidates in a block at which there is a window; SIZE_MAX if there is
+ * none. */
 static inline size_t first_place(const struct scanner *s, struct str in, size_t block,
                                  uint32_t places)
 {
@@ -429,7 +431,7 @@ size_t scanner_next(const struct scanner *s, struct str in, size_t at, size_t en
 
 static struct scanner table_scanner;
 
-/* A shape is looked for by the rarest four bytes of its prefix. */
+/* The scanner finds a shape by the rarest four bytes of its prefix. */
 static void add_shape(size_t i)
 {
     const struct redact_shape *shape = &redact_shapes[i];

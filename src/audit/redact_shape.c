@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does a token of the table stand here?  Every look ahead either ends in a replacement, which the
- * walk jumps over, or is short, so that a whole body costs O(n). */
+/* Decides whether a token of the table is at a position.  Every look ahead either ends in a
+ * replacement, which the walk skips, or is short, so that a whole body costs O(n). */
 #include "audit/redact_impl.h"
 
 #include <strings.h>
@@ -52,8 +52,8 @@ static size_t run_of(struct str in, size_t at, unsigned chars, size_t most)
     return end;
 }
 
-/* Random characters have a digit or a capital among them; "sk-loading-spinner" has not.  What is
- * longer than any such word is taken for a token, and so jumped over. */
+/* Random characters include a digit or a capital; "sk-loading-spinner" does not.  A run longer than
+ * any such word counts as a token, so the walk skips it. */
 static bool is_mixed(struct str run)
 {
     for (size_t i = 0; i < run.n && i < WORD_MAX; i++)
@@ -84,8 +84,8 @@ bool shape_match_prefix(const struct redact_shape *shape, struct str in, size_t 
     return true;
 }
 
-/* Three base64url parts, the first of them an object: its text begins with { and so reads ey or ew.
- */
+/* Three base64url parts.  The first is a JSON object: its text begins with { and is therefore
+ * encoded as ey or ew. */
 bool shape_match_jwt(const struct redact_shape *shape, struct str in, size_t at,
                      struct shape_memo *memo, size_t *ret_from, size_t *ret_to)
 {
@@ -103,7 +103,7 @@ bool shape_match_jwt(const struct redact_shape *shape, struct str in, size_t at,
     return true;
 }
 
-/* A block without its END line reaches to the end of the string it stands in. */
+/* A block without its END line ends with the enclosing string. */
 bool shape_match_pem(const struct redact_shape *shape unused_arg, struct str in, size_t at,
                      struct shape_memo *memo unused_arg, size_t *ret_from, size_t *ret_to)
 {
@@ -132,7 +132,7 @@ static int base64_value(char c)
                                   : -1;
 }
 
-/* Does the base64 of something with a colon stand here? */
+/* Whether the decoded base64 contains a colon. */
 static bool has_colon(struct str text)
 {
     uint32_t bits = 0;
@@ -167,13 +167,13 @@ static bool ends_authority(char c)
            c == '\\' || c == '`' || (unsigned char)c <= ' ';
 }
 
-/* Written by people in place of a password. */
+/* Characters that begin a placeholder in place of a password. */
 static bool is_placeholder(char c)
 {
     return c == '$' || c == '{' || c == '<' || c == '*' || c == '[' || c == '%';
 }
 
-/* user:password@ behind "://". */
+/* Matches user:password@ after "://". */
 bool shape_match_url(const struct redact_shape *shape, struct str in, size_t at,
                      struct shape_memo *memo unused_arg, size_t *ret_from, size_t *ret_to)
 {
@@ -194,7 +194,7 @@ bool shape_match_url(const struct redact_shape *shape, struct str in, size_t at,
     return *ret_to > *ret_from && !is_placeholder(in.p[*ret_from]);
 }
 
-/* 123456789:AA… */
+/* Matches 123456789:AA… */
 bool shape_match_telegram(const struct redact_shape *shape, struct str in, size_t at,
                           struct shape_memo *memo unused_arg, size_t *ret_from, size_t *ret_to)
 {
@@ -224,7 +224,8 @@ bool shape_match_azure(const struct redact_shape *shape, struct str in, size_t a
     return at >= 3 && *ret_to - begin >= shape->least;
 }
 
-/* No letter or digit stands before it, unless that ends an escape: \n, \u000a, %3D. */
+/* Whether no letter or digit precedes the position, except as the end of an escape: \n, \u000a,
+ * %3D. */
 static bool is_boundary(struct str in, size_t at)
 {
     size_t back, n = 0;

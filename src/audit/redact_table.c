@@ -369,7 +369,7 @@ const char *const redact_name_windows[] = {
 };
 const size_t redact_n_name_windows = countof(redact_name_windows);
 
-/* Rows of one owner that only differ in their prefix are one line. */
+/* Writes consecutive rows of one owner as one line. */
 static void write_shapes(struct buf *out)
 {
     buf_addz(out, "| whose | looks like |\n|---|---|\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of events from a store or from the daemon, and the walk over them: no page is held while
- * the next is fetched, so a walk over millions of events stays small. */
+/* Pages of events from a store or from the daemon, and the walk over them.  The walk frees each
+ * page before it fetches the next, so a walk over millions of events uses little memory. */
 #include "audit/source.h"
 
 #include "audit/event_json.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct event_source {
-    struct store *store; /* NULL: the daemon */
+    struct store *store; /* NULL: the source is the daemon */
     bool (*get)(void *arg, struct str path, struct arena *mem, struct str *ret_body,
                 struct error *err);
     void *arg;
@@ -69,7 +69,7 @@ bool event_source_page(struct event_source *s, const struct event_filter *filter
     return daemon_page(s, filter, limit, mem, ret_rows, ret_n, err);
 }
 
-/* Is there a page after this one? */
+/* Calls `each` for the rows of a page.  Returns EVENT_WALK_ON if there may be another page. */
 static enum event_walk walk_page(const struct event_row *rows, size_t n, bool more,
                                  enum event_walk (*each)(void *arg, const struct event_row *e,
                                                          struct error *err),
@@ -84,8 +84,8 @@ static enum event_walk walk_page(const struct event_row *rows, size_t n, bool mo
     return how;
 }
 
-/* A page that took too long says how far it got.  One that got nowhere on a busy machine is asked
- * for in halves. */
+/* A page that takes too long is cut short and reports how far it got.  If it got nowhere, because
+ * the machine is busy, half as many rows are requested. */
 static bool fetch_page(struct event_source *s, const struct event_filter *filter, unsigned *limit,
                        struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                        struct error *err)

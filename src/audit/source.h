@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where commands get events from: a store opened read-only when nobody runs, else the running
- * daemon. Both answer the same pages. */
+/* The source of events for commands: a store opened read-only when no daemon runs, else the running
+ * daemon.  Both return the same pages. */
 #ifndef HOLDFAST_AUDIT_SOURCE_H
 #define HOLDFAST_AUDIT_SOURCE_H
 
@@ -8,10 +8,10 @@
 
 struct event_source;
 
-/* `store` is taken. */
+/* Takes ownership of `store`. */
 struct event_source *event_source_of_store(struct store *store) must_check;
-/* `get` fetches a path of the daemon's ("/control/events?…") and gives the body of a 200 answer, in
- * `mem`; anything else is its error. */
+/* `get` fetches a path of the daemon ("/control/events?…") and returns the body of a 200 response,
+ * in `mem`; any other response is an error. */
 struct event_source *event_source_of_daemon(bool (*get)(void *arg, struct str path,
                                                         struct arena *mem, struct str *ret_body,
                                                         struct error *err),
@@ -22,9 +22,9 @@ must_check bool event_source_page(struct event_source *s, const struct event_fil
                                   unsigned limit, struct arena *mem, struct event_row **ret_rows,
                                   size_t *ret_n, struct error *err);
 
-/* Every event the filter lets through, page by page, in its order.  A row lives until `each`
- * returns; `each` ends the walk early with EVENT_WALK_STOP, or with EVENT_WALK_FAIL and *err
- * filled. */
+/* Calls `each` for every event that passes the filter, page by page, in the filter's order.  A row
+ * lives until `each` returns.  `each` ends the walk early with EVENT_WALK_STOP, or with
+ * EVENT_WALK_FAIL and *err filled. */
 enum event_walk { EVENT_WALK_ON, EVENT_WALK_STOP, EVENT_WALK_FAIL };
 must_check bool event_source_walk(struct event_source *s, const struct event_filter *filter,
                                   enum event_walk (*each)(void *arg, const struct event_row *e,

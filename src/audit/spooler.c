@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the spool's disk away from the loop.  What is asked for while a round is under way goes
- * with the next one, so there is one commit at a time however many calls end at once.  The spool
- * and the redactor belong to the round under way; everything else is the loop's. */
+/* Keeps the spool's disk access off the loop.  Requests that arrive during a round go into the next
+ * round, so there is one commit at a time no matter how many calls end at once.  The running round
+ * owns the spool and the redactor; everything else belongs to the loop. */
 #include "audit/audit_impl.h"
 
 #include "base/log.h"
@@ -21,10 +21,10 @@ struct spooler {
     struct worker *worker;
     struct worker_job job;
     struct list next_puts, next_takes; /* for the next round */
-    struct list puts, takes;           /* of the round under way */
+    struct list puts, takes;           /* of the running round */
     size_t n_next;
     bool busy, stopping;
-    /* the round's own */
+    /* owned by the running round */
     size_t n;
     bool ok;
     struct error err;
@@ -45,7 +45,7 @@ struct spooler *spooler_new(struct audit *a, struct spool *spool)
     return s;
 }
 
-/* On the worker's thread. */
+/* Runs on the worker's thread. */
 static void seal(struct spooler *s, struct spool_put *put)
 {
     if (!put->sealed)
@@ -72,7 +72,8 @@ static void on_run(struct worker_job *job)
 
 static void start_round(struct spooler *s);
 
-/* What is not taken away is found in the store by the next start, and dropped then. */
+/* If a removal fails, the next start finds the outcome in the store and drops the copy in the
+ * spool. */
 static void end_takes(struct spooler *s)
 {
     if (!s->ok && !list_empty(&s->takes))
@@ -85,7 +86,7 @@ static void on_done(struct worker_job *job, bool ran)
 {
     struct spooler *s = container_of(job, struct spooler, job);
     struct list puts;
-    if (!ran) /* taken back at the end: no thread is left, so here is as good as anywhere */
+    if (!ran) /* not run before the worker ended: its thread is gone, so the job runs here */
         on_run(job);
     s->busy = false;
     end_takes(s);
@@ -100,7 +101,7 @@ static void on_done(struct worker_job *job, bool ran)
     }
 }
 
-/* Everything asked for so far is the next round. */
+/* Moves everything requested so far into the next round. */
 static void gather(struct spooler *s)
 {
     list_move_all(&s->puts, &s->next_puts);
@@ -115,7 +116,7 @@ static void start_round(struct spooler *s)
     if (s->busy || s->stopping || s->n_next == 0)
         return;
     gather(s);
-    s->busy = worker_submit(s->worker, &s->job); /* its queue holds us alone, so there is room */
+    s->busy = worker_submit(s->worker, &s->job); /* cannot fail: the queue holds only this job */
 }
 
 void spooler_put(struct spooler *s, struct spool_put *put)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Intents whose commit may or may not have happened: the connection broke before the store
- * answered. The call was refused and never left, but the store may have the intent, which would
- * then read as open for as long as the process lives.  When the store is back, it is asked for each
- * intent.  The intents that it has are closed as refused.
+/* Intents with a commit of unknown fate: the connection broke before the store answered.  The call
+ * was refused and never sent, but the store may have the intent, which would then read as open for
+ * as long as the process lives.  When the store is back, each intent is looked up.  The intents
+ * that the store has are closed as refused.
  *
- * Only a store on another machine leaves unknown commits.  Their number is bounded: past it, an
- * intent is closed as indeterminate, like those of a process that died.  Everything runs on the
- * loop thread, except on_run(), which runs on the write lane. */
+ * Only a store on another machine leaves unknown commits.  Their number is bounded.  An intent
+ * beyond the bound is closed as indeterminate, like the intents of a process that died.  Everything
+ * runs on the loop thread, except on_run(), which runs on the write lane. */
 #include "audit/audit_impl.h"
 
 #include "base/clock.h"
@@ -19,16 +19,16 @@
 
 struct unknown_commit {
     struct list link;
-    struct event_row outcome; /* to be, exec is the intent's id */
+    struct event_row outcome; /* outcome to append; exec is the intent's id */
     uint8_t intent_mac[32];
-    bool stored; /* the intent is there */
+    bool stored; /* the store has the intent */
     struct arena *mem;
 };
 
 struct unknown_commits {
     struct audit *audit;
     struct list list,
-        asking; /* struct unknown_commit: for the next question, and of the one under way */
+        asking; /* struct unknown_commit: for the next lookup, and of the running one */
     size_t n;
     struct loop_timer *timer;
     struct read_job job;
@@ -68,7 +68,7 @@ static bool ask(struct store *store, struct unknown_commit *one, struct error *e
     return ok;
 }
 
-/* Write lane. */
+/* Runs on the write lane. */
 static bool on_run(struct read_job *job, struct store *store)
 {
     struct unknown_commits *d = container_of(job, struct unknown_commits, job);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Outcomes whose write failed.  The call was executed, so its outcome is retried for as long as the
- * process lives.  Each outcome is copied with everything it points to.  All are retried together:
- * after 100 ms, then at growing intervals up to 5 s.  There are never more than there were calls in
- * flight when the store failed, because exec_begin() refuses new calls until the store is back, and
- * when AUDIT_UNSAVED_MAX outcomes wait.
+/* Outcomes that could not be written.  The call was executed, so its outcome is retried for as long
+ * as the process lives.  Each outcome is copied with everything it points to.  All are retried
+ * together: after 100 ms, then at growing intervals up to 5 s.  Their number is at most the number
+ * of calls in flight when the store failed, because exec_begin() refuses new calls until the store
+ * is back, and when AUDIT_UNSAVED_MAX outcomes wait.
  *
  *                      with a spool
  *     job failed ──▶ being spooled ──▶ waiting (in audit.unsaved) ⇄ being retried ──▶ durable
  *           └──────────────────────────────┘
  *                     without a spool
  *
- * Without a spool they are lost with the process, and the next start closes their intents as
- * indeterminate.  With a spool they are on the local disk before the call is answered, and the next
- * start writes them to the store first (drain.c).
+ * Without a spool, unsaved outcomes are lost with the process, and the next start closes their
+ * intents as indeterminate.  With a spool, they are on the local disk before the call is answered,
+ * and the next start writes them to the store first (drain.c).
  *
  * A retried event keeps the number of its first try if the store already has it (chain.c), so an
  * outcome is never recorded twice.  Everything runs on the loop thread, except on_prepare(). */
@@ -24,26 +24,26 @@
 
 #define RETRY_FIRST_MS 100
 #define RETRY_LAST_MS 5000
-#define LOOK_MS 100 /* with a spool: is the store back? */
+#define LOOK_MS 100 /* with a spool: interval of checks whether the store is back */
 
 struct unsaved_outcome {
     struct list link; /* in audit.unsaved */
     struct write_job job;
-    struct store_op ops[2]; /* what goes with it, if anything does; the event last */
+    struct store_op ops[2]; /* the undelivered result, if any, then the event */
     size_t n_ops;
     struct event_row event;
-    struct undelivered_row undelivered; /* id 0: none */
-    struct principal who;               /* whose that is */
+    struct undelivered_row undelivered; /* id 0: no undelivered result */
+    struct principal who;               /* owner of the undelivered result */
     struct audit *audit;
-    struct arena *mem; /* copies of all that the token pointed to */
+    struct arena *mem; /* copies of everything that the token pointed to */
     char *redacted;
-    struct str body; /* the original, while not sealed */
+    struct str body; /* the original bytes, until sealed */
     struct own_secrets own;
     enum server_audit mode;
     bool sealed;
     bool spooled;
     struct spool_put put;
-    struct exec *token; /* waits until it is spooled */
+    struct exec *token; /* waits until the outcome is spooled */
     void (*done)(struct exec *x, const struct error *err);
 };
 
@@ -66,7 +66,7 @@ static void on_prepare(struct write_job *job)
     k->sealed = true;
 }
 
-/* A round is over when every outcome of it has come back. */
+/* Ends the round once every outcome in it has been answered. */
 static void end_round(struct audit *a)
 {
     if (a->n_retrying > 0 || list_empty(&a->unsaved))
@@ -107,8 +107,8 @@ static void start_round(struct audit *a)
     end_round(a);
 }
 
-/* The write lane itself finds out when the store is back; asking it with every outcome there is
- * would only keep it busy. */
+/* With a spool, waits until the lanes are healthy: the write lane notices by itself when the store
+ * is back, and retrying every outcome before that would only keep it busy. */
 static void on_retry(void *arg)
 {
     struct audit *a = arg;
@@ -143,7 +143,8 @@ static void wait_for_store(struct unsaved_outcome *k)
         end_round(a);
 }
 
-/* The op that keeps the result for its client, among those that were to go with the outcome. */
+/* Returns the op that stores the undelivered result, from the ops that were to be committed with
+ * the outcome. */
 static struct store_op *undelivered_of(struct exec *x)
 {
     for (size_t i = 0; i + 1 < x->job.n; i++)
@@ -166,7 +167,7 @@ static void on_spooled(struct spool_put *put, const struct error *err)
     k->token = NULL;
     if (err) {
         audit_failed(k->audit, "spooled outcome", err);
-        k->undelivered.id = 0; /* its owner is told that it was not kept */
+        k->undelivered.id = 0; /* its owner learns that the result was not stored */
     } else if (k->undelivered.id != 0) {
         undelivered_of(token)->verdict = VERDICT_OK;
     }
@@ -197,7 +198,7 @@ static void copy_texts(struct unsaved_outcome *k)
         *texts[i] = arena_dup(k->mem, *texts[i]);
 }
 
-/* Sealed bytes are copied too: their owner lets go of them when the call has ended. */
+/* Sealed bytes are copied too: their owner frees them when the call has ended. */
 static void copy_undelivered(struct unsaved_outcome *k, struct exec *x)
 {
     const struct store_op *op = undelivered_of(x);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks the events in id order and names the first that is not what was written.
+/* Walks the events in id order and names the first event that was tampered with.
  *
  * A changed field breaks the event's seal.  A deleted event leaves a gap in its writer's ids.
- * Swapped events break their seals, which cover the ids.  A cut tail leaves neither, so anchors are
- * believed about how far each chain went: those among the events, and their copies in the second
- * sink, which also tell of anchors that were cut.  What was written after the last anchor can be
- * cut unseen.
+ * Swapped events break their seals, which cover the ids.  A cut tail leaves no such trace, so
+ * anchors tell how far each chain went: the anchors among the events, and their copies in the
+ * second sink, which also reveal anchors that were cut off.  Events after the last anchor can be
+ * cut off unnoticed.
  *
- * Events may come from a database somebody has tampered with: nothing in them is trusted, and their
- * text is shown with care by whoever prints the error. */
+ * Events may come from a tampered database: nothing in them is trusted, and the code that prints
+ * the error must escape their text. */
 #include "audit/chain.h"
 
 #include "audit/event_id.h"
@@ -22,15 +22,15 @@
 
 #define ADVICE "keep the database as evidence and compare it with a backup"
 
-/* One (tenant, writer) chain: how far it was seen to go, and how far anchors say it went. */
+/* One (tenant, writer) chain: its last event seen, and its last event according to anchors. */
 struct seen {
     struct list link;
     int64_t writer, seq, id;
     uint8_t mac[SHA256_BYTES];
-    int64_t anchor_seq; /* of the last anchor among its events, which vouches for itself */
+    int64_t anchor_seq; /* of the last anchor among its events; an anchor covers itself */
     int64_t want_seq, want_id;
     uint8_t want_mac[SHA256_BYTES];
-    int64_t wanted_at_ms; /* when the anchor was written */
+    int64_t wanted_at_ms; /* time of the anchor that names want_seq */
     struct str key;
     char bytes[];
 };
@@ -58,7 +58,7 @@ struct chain_verifier {
     struct chain_report report;
 };
 
-/* What an anchor says of one chain. */
+/* An anchor's statement about one chain. */
 struct claim {
     struct str tenant;
     int64_t writer, seq, id;
@@ -223,7 +223,7 @@ static bool believe_heads(struct chain_verifier *v, const struct js_doc *doc,
     return true;
 }
 
-/* The seal has been checked: an anchor's body is our own. */
+/* The seal has been checked, so Holdfast wrote the anchor's body. */
 static bool read_anchor(struct chain_verifier *v, const struct event_row *e, struct error *err)
 {
     if (v->n_anchors == v->cap_anchors) {
@@ -279,8 +279,9 @@ static const struct seen_anchor *find_anchor(const struct chain_verifier *v, int
     return low < v->n_anchors && v->anchors[low].id == id ? &v->anchors[low] : NULL;
 }
 
-/* One line of the second sink.  A line torn by a crash vouches for nothing.  The anchor that a line
- * copies must be there as it was, unless its writer's tail is gone, which the claims then tell. */
+/* Checks one line of the second sink.  A line torn by a crash is ignored.  The anchor that the line
+ * copies must be unchanged in the database, unless its writer's tail is missing; the claims then
+ * reveal the cut. */
 static bool check_line(struct chain_verifier *v, struct str line, struct arena *mem,
                        struct error *err)
 {
