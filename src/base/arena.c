@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Region allocator.  A chain of chunks, newest first; an allocation moves a mark inside the newest
- * chunk, and one too big for it gets a chunk of its own.  Under ASan everything not handed out is
- * poisoned and allocations stand a gap apart, so an overrun inside a chunk is still seen.
+/* Region allocator.  A chain of chunks, newest first.  An allocation advances a mark in the newest
+ * chunk; an allocation that does not fit gets a new chunk.  Under ASan, unallocated bytes are
+ * poisoned and allocations are a gap apart, so an overrun inside a chunk is detected.
  *
- * Invariant: `last` is the newest allocation, and it is the only one that can be resized in place.
+ * Invariant: `last` is the newest allocation, and only it can be resized in place.
  *
- * An arena that wipes zeroes what was used of its chunks before they go; others pay a branch. */
+ * An arena with `wipes` zeroes the used part of its chunks before it frees them; other arenas pay
+ * one branch. */
 #include "base/arena.h"
 
 #include "base/secret.h"
@@ -39,19 +40,20 @@
 
 struct chunk {
     struct chunk *older;
-    size_t size; /* of data */
+    size_t size; /* bytes of data */
     size_t used;
-    size_t peak; /* `used` before something was moved out of this chunk */
+    size_t peak; /* highest `used` before an allocation shrank or moved out of this chunk */
     char data[];
 };
 
 #define FIRST_DATA (CHUNK_FIRST - sizeof(struct chunk))
 
-/* First chunks are too large for malloc's own cache of a thread; each thread keeps some. */
+/* First chunks are too large for malloc's per-thread cache, so each thread keeps some spare
+ * ones. */
 static _Thread_local struct {
     struct chunk *first; /* linked by `older` */
     unsigned n;
-    bool is_watched; /* drop_spare() comes when the thread ends */
+    bool is_watched; /* drop_spare() runs when the thread ends */
 } spare;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t at_thread_end;
@@ -70,7 +72,7 @@ struct arena {
     size_t max;
     size_t next_size;
     bool wipes;
-    bool is_hidden; /* chunks are secret_alloc()ed; it wipes too */
+    bool is_hidden; /* chunks come from secret_alloc(); implies `wipes` */
 };
 
 static size_t round_up(size_t n)
@@ -86,7 +88,7 @@ static void drop_spare(void *arg unused_arg)
         ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
         free(c);
     }
-    spare.n = MAX_SPARE; /* whatever this thread still frees goes to malloc */
+    spare.n = MAX_SPARE; /* chunks that this thread still frees go to malloc */
 }
 
 static void make_key(void)
@@ -155,7 +157,7 @@ static void chunk_free(struct chunk *c, bool wipes, bool is_hidden)
     free(c);
 }
 
-/* The arena itself is the first thing in its first chunk, so a small exchange is one malloc. */
+/* The arena is the first object in its first chunk, so a small exchange is one malloc. */
 static struct arena *arena_begin(size_t max, size_t first, bool is_hidden)
 {
     struct chunk *c = chunk_new(first, is_hidden);
@@ -203,7 +205,7 @@ static void run_hooks(struct arena *a)
     }
 }
 
-/* All chunks but the oldest, which holds the arena itself. */
+/* Frees all chunks but the oldest, which holds the arena itself. */
 static struct chunk *drop_newer(struct arena *a)
 {
     struct chunk *c = a->newest;
@@ -221,7 +223,8 @@ void arena_free(struct arena *a)
     if (!a)
         return;
     run_hooks(a);
-    bool wipes = a->wipes, is_hidden = a->is_hidden; /* it goes with its first chunk */
+    bool wipes = a->wipes, is_hidden = a->is_hidden; /* read first: the arena is freed with its
+                                                      * first chunk */
     chunk_free(drop_newer(a), wipes, is_hidden);
 }
 
@@ -288,8 +291,8 @@ void *arena_try_alloc(struct arena *a, size_t n)
     return arena_alloc(a, n);
 }
 
-/* A big array has a chunk to itself; realloc() then moves pages instead of bytes.  One to be wiped
- * is copied: realloc() would leave the old one as it was. */
+/* A big array has its own chunk; realloc() then moves pages instead of bytes.  An array that must
+ * be wiped is copied instead, because realloc() would not wipe the old bytes. */
 static void *grow_own_chunk(struct arena *a, size_t need)
 {
     struct chunk *c = a->newest, *old = c;
@@ -318,7 +321,7 @@ static void *resize_last(struct arena *a, void *p, size_t old_n, size_t n)
     void *moved;
 
     if (need <= c->size - at) {
-        c->peak = c->peak > c->used ? c->peak : c->used; /* it may shrink */
+        c->peak = c->peak > c->used ? c->peak : c->used; /* the allocation may shrink */
         c->used = at + need;
     } else if (at == 0) {
         p = grow_own_chunk(a, need);

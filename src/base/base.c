@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocation that cannot sensibly fail, and the end of the process when it does.  Bottom of the
- * tree: uses nothing but libc and never allocates on the way out. */
+/* Allocation that aborts the process on failure.  Bottom of the tree: uses nothing but libc, and
+ * die() never allocates. */
 #include "base/base.h"
 
 #include <stdarg.h>

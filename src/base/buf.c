@@ -50,7 +50,7 @@ char *buf_room(struct buf *b, size_t n)
     cap = b->cap ? b->cap : SMALLEST;
     while (cap <= b->n + n)
         cap *= 2;
-    /* The ceiling is also the most that is ever held, whatever doubling says. */
+    /* Doubling never allocates more than the limit. */
     if (cap > b->max + 1 && b->max + 1 > b->n + n)
         cap = b->max + 1;
     if (unlikely(b->wipes))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clocks of the machine and their text forms.  The fake hands are atomics, so a test may turn
- * them while other threads look.  In a build with faults the file that HOLDFAST_FAULT_CLOCK names
- * holds the seconds by which the wall clock is off: whoever writes it sets the clock of a running
- * process; and the one that HOLDFAST_FAULT_SLEEP names those that the machine has slept, which all
- * clocks count. */
+/* The clocks of the machine and their text forms.  The fake times are atomics, so a test may change
+ * them while other threads read.  In a build with faults, two files shift the clocks of a running
+ * process: HOLDFAST_FAULT_CLOCK names a file with the seconds to add to the wall clock, and
+ * HOLDFAST_FAULT_SLEEP names a file with the seconds that the machine has slept, which are added to
+ * all clocks. */
 #include "base/clock.h"
 #include "base/clock_impl.h"
 
@@ -96,7 +96,7 @@ void clock_set_real(void)
     clock_life_begin();
 }
 
-#define LAST_MS 253402300799999 /* 9999-12-31T23:59:59.999Z: what four digits can say */
+#define LAST_MS 253402300799999 /* 9999-12-31T23:59:59.999Z, the last time with a four-digit year */
 
 void clock_format(int64_t wall_ms, char ret_text[CLOCK_TEXT])
 {
@@ -105,7 +105,7 @@ void clock_format(int64_t wall_ms, char ret_text[CLOCK_TEXT])
     struct tm tm;
 
     gmtime_r(&seconds, &tm);
-    /* The masks change nothing; they tell the compiler how wide each number can be. */
+    /* The remainders change no value; they tell the compiler how many digits each number has. */
     snprintf(ret_text, CLOCK_TEXT, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
              (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)(tm.tm_mon + 1) % 100,
              (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
@@ -118,9 +118,9 @@ static const struct {
 } units[] = {
     {"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1},
 };
-#define LONGEST_MS (36525LL * 86400000) /* a hundred years: longer is a slip of the pen */
+#define LONGEST_MS (36525LL * 86400000) /* a hundred years: a longer duration is a typing error */
 
-/* Finds the unit, which must be smaller than the one before: "30m1h" is a slip too. */
+/* Finds the unit, which must be smaller than the previous unit: "30m1h" is an error. */
 static bool unit_of(struct str name, size_t *at, int64_t *ret_ms)
 {
     for (size_t i = *at; i < countof(units); i++) {
@@ -142,8 +142,8 @@ static size_t span(struct str s, bool digits)
     return n;
 }
 
-/* ".5" in front of a unit: takes it, and gives the part of that unit in billionths.  Nine digits
- * are enough for any unit; the others count for nothing. */
+/* Reads ".5" in front of a unit and returns the fraction in billionths.  Nine digits are enough for
+ * any unit; further digits are ignored. */
 static bool take_fraction(struct str *s, int64_t *ret_billionths)
 {
     int64_t part = 0, scale = 100000000;

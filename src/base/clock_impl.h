@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What clock.c and clock_life.c share. */
+/* Shared by clock.c and clock_life.c. */
 #ifndef HOLDFAST_BASE_CLOCK_IMPL_H
 #define HOLDFAST_BASE_CLOCK_IMPL_H
 
-void clock_life_begin(void); /* life time is the wall clock's, from now on */
+void clock_life_begin(void); /* restarts life time at the wall clock */
 
 #endif

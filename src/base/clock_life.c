@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clock of lifetimes: the monotonic clock plus an offset.  Whoever asks first after a second
- * has passed compares it with the wall clock and leads it there by a twelfth of that time;
- * everybody else reads one clock and one atomic.
+/* Life time: the monotonic clock plus an offset.  The first caller after a second has passed
+ * compares it with the wall clock and slews it by at most a twelfth of the elapsed time; all other
+ * callers read one clock and one atomic.
  *
- * The offset means the same to every process of one boot, because the monotonic clock counts from
- * the boot on.  So it is kept in a file beside the boot's id: a restart is no gap through which a
- * wrong wall clock could come in. */
+ * The offset is valid for every process of one boot, because the monotonic clock counts from the
+ * boot on.  So the offset is saved in a file with the boot's id, and a wrong wall clock during a
+ * restart has no effect. */
 #include "base/clock.h"
 #include "base/clock_impl.h"
 
@@ -22,17 +22,17 @@
 #define LOOK_EVERY_MS 1000
 #define SMALL_MS 60000       /* a larger difference is a jump */
 #define LEAD_DIVISOR 12      /* 5 s per minute */
-#define LEAD_AT_MOST_MS 5000 /* in one look, however long nobody asked */
-#define KEEP_EVERY_MS 1000   /* of change, until it is written down again */
-/* 2020: a clock before it was never set, and no lifetime measured by it is worth keeping. */
+#define LEAD_AT_MOST_MS 5000 /* in one step, however long ago the last call was */
+#define KEEP_EVERY_MS 1000   /* change of the offset after which it is saved again */
+/* 2020: a clock before this was never set, so life time restarts when the wall clock is set. */
 #define EARLIEST_MS INT64_C(1577836800000)
 #define BOOT_ID 36
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int64_t offset_ms;           /* life = mono + offset */
 static _Atomic int64_t look_ms = INT64_MIN; /* mono time of the next look */
-static int64_t looked_ms, told_ms;          /* told_ms: the jump that was last spoken of */
-static int64_t kept_ms = INT64_MIN;         /* the offset in the file */
+static int64_t looked_ms, told_ms;          /* told_ms: the last jump that was logged */
+static int64_t kept_ms = INT64_MIN;         /* offset in the file; INT64_MIN: not saved */
 static char *kept_in;
 static bool begun;
 
@@ -49,7 +49,7 @@ static void show_jump(int64_t ms)
     metric_set(metric_cell(m, NULL, 0), ms / 1000);
 }
 
-/* A jump on top of another is told again; one that was taken back is over. */
+/* Logs a jump on top of an earlier jump again.  Logs once when the wall clock is back. */
 static void tell_jump(int64_t apart_ms)
 {
     bool is_jump = llabs(apart_ms) > SMALL_MS;
@@ -123,7 +123,7 @@ void clock_life_begin(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Which boot this is; false where nobody tells, and then nothing is kept. */
+/* Reads the id of this boot; false if the kernel has none, and then nothing is saved. */
 static bool boot_id(char ret[BOOT_ID + 1])
 {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -163,13 +163,13 @@ void clock_life_continue(const char *path)
         kept_ms = kept;
     }
     looked_ms = mono_ms;
-    look_ms = mono_ms; /* so that a jump since is told at once */
+    look_ms = mono_ms; /* so that a jump since then is logged at once */
     pthread_mutex_unlock(&lock);
     (void)clock_life_ms();
     clock_life_keep();
 }
 
-/* Whole or not at all: a half-written file would be a life time nobody lived. */
+/* Writes the file atomically: a partly written offset would be a wrong life time. */
 static bool write_kept(int64_t ms)
 {
     char boot[BOOT_ID + 1], fresh[4096];
@@ -191,7 +191,7 @@ void clock_life_keep(void)
 
     if (!kept_in || (kept_ms != INT64_MIN && llabs(ms - kept_ms) < KEEP_EVERY_MS))
         return;
-    if (!write_kept(ms)) /* the next start then begins at the wall clock, as it should without */
+    if (!write_kept(ms)) /* the next start then begins at the wall clock */
         log_warn("the clock of lifetimes was not written down; look after the data directory",
                  LZ("file", kept_in));
     kept_ms = ms;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filling errors, and the one table of what each code means outside: HTTP, JSON-RPC, exit status,
- * the sentence a stranger reads and what to do about it (`holdfast help CODE`). */
+/* Filling errors, and the table of what each code means outside: HTTP, JSON-RPC, exit status, the
+ * sentence for outsiders and the help text (`holdfast help CODE`). */
 #include "base/error.h"
 
 #include <stdarg.h>

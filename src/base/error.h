@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The error type, and the one table from code to HTTP status, JSON-RPC code, exit status.
+/* The error type, and the table that maps a code to HTTP status, JSON-RPC code and exit status.
  * Functions that can fail return bool (true for success) and fill a caller-owned struct error only
  * on failure.  error_set() and error_wrap() return false, so `return error_set(...)` is one line.
- * Text is one sentence for its reader and says what to do next; no ids, tokens or payloads in it.
- */
+ * The text is one sentence for its reader and says what to do next; it contains no ids, tokens or
+ * payloads. */
 #ifndef HOLDFAST_BASE_ERROR_H
 #define HOLDFAST_BASE_ERROR_H
 
@@ -22,19 +22,19 @@ enum err_code {
     ERR_SESSION_NOT_FOUND, /* unknown, expired or foreign transport id */
     ERR_CONFLICT,
     ERR_TOO_LARGE,
-    ERR_LIMIT,       /* a quota of ours */
-    ERR_QUOTA,       /* what a tenant or a key may use */
-    ERR_UNAVAILABLE, /* the store, or we are stopping */
-    ERR_UNREACHABLE, /* an upstream cannot be reached or broke off */
-    ERR_UPSTREAM,    /* an upstream answered nonsense */
+    ERR_LIMIT,       /* a limit of this node */
+    ERR_QUOTA,       /* the quota of a tenant or a key */
+    ERR_UNAVAILABLE, /* the store fails, or Holdfast is stopping */
+    ERR_UNREACHABLE, /* an upstream cannot be reached or disconnected */
+    ERR_UPSTREAM,    /* an upstream broke the protocol */
     ERR_TIMEOUT,
     ERR_CANCELLED,
-    ERR_TOOL, /* isError, for commands */
+    ERR_TOOL, /* isError of a tool result, for commands */
     ERR_CONFIG,
     ERR_CHAIN_BROKEN,
     ERR_INTERRUPTED,
     ERR_INTERNAL,
-    /* The registry's, as REST shows them. */
+    /* Codes of the registry, as REST shows them. */
     ERR_TENANT_NOT_FOUND,
     ERR_SESSION_EXISTS,
     ERR_SESSION_LIMIT,
@@ -44,14 +44,14 @@ enum err_code {
     ERR_UNKNOWN_CLIENT_TYPE,
     ERR_UNKNOWN_TOOL,
     ERR_UNKNOWN_CONTEXT,
-    ERR_SEALED, /* what was sealed does not open */
+    ERR_SEALED, /* sealed data cannot be opened */
     ERR_PRECONDITION_MISSING,
     ERR_PRECONDITION_FAILED,
-    ERR_IDEMPOTENCY_MISMATCH, /* the key came with another request before */
+    ERR_IDEMPOTENCY_MISMATCH, /* the key was used with another request before */
     ERR_IDEMPOTENCY_BUSY,
     ERR_MEDIA_TYPE,
     ERR_BAD_METHOD,
-    ERR_TOO_SLOW, /* a request that trickles in */
+    ERR_TOO_SLOW, /* a request that arrives too slowly */
     ERR_COUNT
 };
 
@@ -66,8 +66,8 @@ struct error_info {
     int http_status;
     int jsonrpc;
     int exit_status;
-    const char *sentence; /* what an outsider reads when `text` is not for them */
-    const char *help;     /* what to do about it, a few sentences */
+    const char *sentence; /* for outsiders, who must not see `text` */
+    const char *help;     /* how to fix it, in a few sentences */
 };
 
 bool error_set(struct error *err, enum err_code code, const char *fmt, ...)
@@ -78,6 +78,6 @@ bool error_wrap(struct error *err, const char *fmt, ...) printf_like(2, 3) rarel
 bool error_sys(struct error *err, enum err_code code, int errnum, const char *fmt, ...)
     printf_like(4, 5) rarely_called;
 const struct error_info *error_info(enum err_code code);
-const struct error_info *error_info_by_name(const char *name); /* NULL when there is none */
+const struct error_info *error_info_by_name(const char *name); /* NULL for an unknown name */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named fault points of the test build: counts passes and says which of them fails.  "point:3"
- * fails the third pass, "point:3+" the third and every later one. */
+/* Named fault points of the test build: counts passes and decides which of them fails.  "point:3"
+ * fails the third pass, "point:3+" the third and every later pass. */
 #include "base/fault.h"
 
 #ifdef HOLDFAST_FAULTS

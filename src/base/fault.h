@@ -9,8 +9,8 @@
 #ifdef HOLDFAST_FAULTS
 bool fault_hits(const char *point);
 void fault_load(const char *spec);
-/* Waits while the file POINT in the folder that HOLDFAST_FAULT_HOLD names exists and its text is
- * part of `about`; POINT.held is there as long as somebody waits.  Not on the loop thread. */
+/* Waits while the file POINT exists in the folder HOLDFAST_FAULT_HOLD and `about` contains the
+ * file's text.  POINT.held exists while a thread waits.  Do not call it on the loop thread. */
 void fault_hold(const char *point, struct str about);
 #else
 #define fault_hits(point) false

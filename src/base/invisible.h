@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Characters that draw nothing, or reorder what is drawn beside them: controls, bidi controls,
- * zero-width characters, fillers, variation selectors and tags.  A person who reads a text cannot
- * see them, so terminals show their numbers, and new names may not hold them. */
+/* Characters that draw nothing, or reorder the characters beside them: controls, bidi controls,
+ * zero-width characters, fillers, variation selectors and tags.  A reader cannot see them, so
+ * terminals show their numbers, and new names may not contain them. */
 #ifndef HOLDFAST_BASE_INVISIBLE_H
 #define HOLDFAST_BASE_INVISIBLE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Intrusive doubly linked list.  A node that is on no list points at itself. */
+/* Intrusive doubly linked list.  A node outside of any list points at itself. */
 #ifndef HOLDFAST_BASE_LIST_H
 #define HOLDFAST_BASE_LIST_H
 
@@ -28,7 +28,7 @@ static inline void list_push_front(struct list *l, struct list *node)
 {
     list_push(l->next, node);
 }
-static inline void list_remove(struct list *node) /* safe on a node that is on no list */
+static inline void list_remove(struct list *node) /* safe on a node outside of any list */
 {
     node->prev->next = node->next;
     node->next->prev = node->prev;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where log lines go.  Before log_start() and after log_stop() a line is written where it is made.
- * In between it is put into a bounded ring, under a lock held for a few stores, and one thread
- * takes it to the descriptor: a blocked stderr costs lines, which are counted, and never a wait.
+/* The destination of log lines.  Before log_start() and after log_stop() the calling thread writes
+ * the line.  In between it puts the line into a bounded ring, under a lock held for a few stores,
+ * and one thread writes the ring to the descriptor.  If stderr blocks, lines are dropped and
+ * counted, and no caller waits.
  *
- * The writer polls before it writes and no line is longer than PIPE_BUF, so that even on a blocking
- * pipe it is never stuck inside write(2) and log_stop() keeps its bound. */
+ * The writer polls before it writes, and no line is longer than PIPE_BUF.  So write(2) does not
+ * block even on a blocking pipe, and log_stop() keeps its time limit. */
 #include "base/log.h"
 
 #include "base/clock.h"
@@ -48,7 +49,7 @@ static int out_fd = STDERR_FILENO;
 static bool as_json, in_colour;
 static log_filter filter;
 
-#define FILTERED_MOST 16 /* fields of a line */
+#define FILTERED_MOST 16 /* most fields in a line that are filtered */
 
 void log_setup(enum log_level threshold, int json)
 {
@@ -69,7 +70,7 @@ uint64_t log_dropped(void)
     return dropped;
 }
 
-/* The fake clock must not decide when a real wait ends. */
+/* Real waits must not depend on the fake clock. */
 static int64_t real_mono_ms(void)
 {
     struct timespec now;
@@ -88,7 +89,7 @@ static bool past_deadline(void)
     return past;
 }
 
-/* false when the line was given up. */
+/* Returns false when the line was dropped. */
 static bool write_out(const char *p, size_t n)
 {
     while (n > 0) {
@@ -130,7 +131,7 @@ void log_set_filter(log_filter f)
     filter = f;
 }
 
-/* The fields as they may be shown; those that change have their text in `bytes`. */
+/* Filters the fields; the text of changed fields is in `bytes`. */
 static void filter_fields(const struct log_field *fields, size_t n, struct log_field *ret,
                           struct buf *bytes)
 {
@@ -148,7 +149,7 @@ static void filter_fields(const struct log_field *fields, size_t n, struct log_f
                 str_n(bytes->p + begins[i], (i + 1 < n ? begins[i + 1] : bytes->n) - begins[i]);
 }
 
-/* Called with the lock held.  false: no room. */
+/* Called with the lock held.  Returns false when the ring is full. */
 static bool ring_put(struct str text)
 {
     struct line *line;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Structured log lines on stderr: human on a TTY, JSON otherwise.  Lines go through a bounded ring
- * to one thread; when stderr blocks they are dropped with a count, never waited for.  Values are
- * escaped (no control bytes, no bidi) and secrets are masked by key name.
+ * to one thread.  If stderr blocks, lines are dropped and counted; no caller waits.  Values are
+ * escaped (no control bytes, no bidi), and secrets are masked by key name.
  *
- *   log_info("listening", LS("address", addr), LI("port", port), LZ("why", cstr));
+ *     log_info("listening", LS("address", addr), LI("port", port), LZ("why", cstr));
  *
- * Handles and transport ids are logged at DEBUG only, cut at 128 bytes; above it a session is named
- * by its row's id, which opens nothing. */
+ * Handles and transport ids are logged at DEBUG only, cut at 128 bytes.  At higher levels a session
+ * is named by its row's id, which grants no access. */
 #ifndef HOLDFAST_BASE_LOG_H
 #define HOLDFAST_BASE_LOG_H
 
@@ -47,16 +47,16 @@ extern enum log_level log_threshold;
 /* Before log_start() lines are written synchronously.  `json`: -1 decides by isatty(2). */
 void log_setup(enum log_level threshold, int json);
 must_check bool log_level_parse(struct str s, enum log_level *ret);
-void log_start(void); /* starts the writer thread; call after every fork of ours */
+void log_start(void); /* starts the writer thread; call it after the last fork */
 void log_stop(void);  /* flushes (bounded wait) and joins */
 uint64_t log_dropped(void);
-/* Every text of a line passes through it, on the thread that logs: false keeps the text, true means
- * that what shall stand there was added to `out`.  Set before there are threads; NULL: none. */
+/* Filters every text of a line, on the thread that logs.  Returns false to keep the text, true if
+ * it added a replacement to `out`.  Set it before threads start; NULL: no filter. */
 typedef bool (*log_filter)(struct str text, struct buf *out);
 void log_set_filter(log_filter filter);
-/* Tests: lines go there instead of stderr; call log_setup() after it. */
+/* For tests: lines go there instead of stderr; call log_setup() afterwards. */
 void log_set_fd(int fd);
-/* Escapes control bytes, DEL, C1, bidi controls and invalid UTF-8 for terminals; used by commands
+/* Escapes control bytes, DEL, C1, bidi controls and invalid UTF-8 for terminals.  Commands use it
  * too. */
 void log_escape(struct buf *out, struct str s, size_t max);
 /* The same into ret[size], cut between characters; always ends with a NUL. */

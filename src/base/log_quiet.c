@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which repetitions of a log line are written. */
+/* Decides which repetitions of a log line are written. */
 #include "base/log_quiet.h"
 
 #include "base/clock.h"

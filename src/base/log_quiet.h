@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log lines that one cause would repeat for every request: the first is written, those of the next
- * LOG_QUIET_MS are only counted, and the one after them tells how many they were.
+/* For log lines that one cause would repeat with every request: the first line is written, lines in
+ * the next LOG_QUIET_MS are only counted, and the next line after that includes the count.
  *
- *   static struct log_quiet quiet;
- *   log_warn_quietly(&quiet, "the store refused a write", LZ("why", err.text)); */
+ *     static struct log_quiet quiet;
+ *     log_warn_quietly(&quiet, "the store refused a write", LZ("why", err.text)); */
 #ifndef HOLDFAST_BASE_LOG_QUIET_H
 #define HOLDFAST_BASE_LOG_QUIET_H
 
@@ -13,13 +13,14 @@
 
 #define LOG_QUIET_MS 30000
 
-/* Zero is its start.  Any thread may use it. */
+/* Zero-initialised.  Any thread may use it. */
 struct log_quiet {
     _Atomic int64_t until_ms; /* clock_mono_ms() */
     atomic_uint_fast64_t held_back;
 };
 
-/* May the line be written?  *ret_held_back counts those since the last one that was. */
+/* Whether the line may be written; *ret_held_back counts the lines suppressed since the last one
+ * written. */
 must_check bool log_quiet_passes(struct log_quiet *q, uint64_t *ret_held_back);
 
 #define log_warn_quietly(q, message, ...)                                                          \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of log lines.  Everything that came from outside is escaped, so that a line is one line,
- * a terminal obeys nothing in it, and the JSON form stays valid whatever the bytes were. */
+/* The text of log lines.  All text from outside is escaped, so that a line stays one line, a
+ * terminal executes nothing in it, and the JSON form is valid for any bytes. */
 #include "base/log_text.h"
 
 #include "base/clock.h"
@@ -36,13 +36,13 @@ bool log_key_is_secret(const char *key)
     for (size_t i = 0; i < countof(words); i++)
         if (str_icontains(k, str_of(words[i])))
             return true;
-    /* "key", "master_key", "tls-key": the thing itself; "key_id" only names it. */
+    /* "key", "master_key", "tls-key" hold a key; "key_id" only names one. */
     if (k.n < 3 || !str_ieq(str_n(k.p + k.n - 3, 3), STR("key")))
         return false;
     return k.n == 3 || k.p[k.n - 4] == '_' || k.p[k.n - 4] == '-';
 }
 
-/* Whether a valid character may be shown as it is. */
+/* Whether a valid character may be shown unescaped. */
 static bool is_harmless(uint32_t code)
 {
     return !utf8_is_invisible(code);
@@ -136,7 +136,7 @@ static void json_field(struct buf *out, const struct log_field *f)
         buf_addf(out, "%lld", (long long)f->number);
 }
 
-/* A value is quoted when it would not read back as one word. */
+/* A value is quoted unless it reads back as one word. */
 static bool wants_quotes(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
@@ -162,7 +162,8 @@ static void human_field(struct buf *out, const struct log_field *f)
         log_escape(out, value, LONGEST_VALUE);
 }
 
-/* Leaves the field out again when the line, with `tail` bytes to come, would grow too long. */
+/* Adds the field, and removes it again if the line, with `tail` bytes to come, would be too
+ * long. */
 static void add_field(struct buf *out, size_t start, const struct log_field *f, size_t tail,
                       void (*add)(struct buf *out, const struct log_field *f))
 {

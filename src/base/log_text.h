@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a log line looks like; log.c decides where it goes. */
+/* The format of log lines; log.c decides where they go. */
 #ifndef HOLDFAST_BASE_LOG_TEXT_H
 #define HOLDFAST_BASE_LOG_TEXT_H
 
 #include "base/buf.h"
 #include "base/log.h"
 
-/* No line is longer, so that one write to a pipe is whole (PIPE_BUF). */
+/* Longest line, so that a write to a pipe is atomic (PIPE_BUF). */
 #define LOG_LINE_LONGEST 4096
 
 /* Appends one line with its newline, at most LOG_LINE_LONGEST bytes: values that do not fit are cut

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing; removal shifts the run back, so there are no tombstones and
- * a long life does not slow the map down.  Invariants: cap is a power of two, at most 3/4 full, and
- * every entry is reachable from its home slot without crossing a free one. */
+/* Open addressing with linear probing.  Removal shifts the run back, so there are no tombstones and
+ * a map does not get slower with age.  Invariants: cap is a power of two, at most 3/4 full, and
+ * every entry is reachable from its home slot without crossing a free slot. */
 #include "base/map.h"
 
 #include "base/random.h"
@@ -24,7 +24,7 @@ static uint64_t draw_seed(void)
     do {
         seed = random_u64();
     } while (seed == 0);
-    /* Threads may race for the first draw; whoever loses takes the winner's. */
+    /* Threads may race for the first draw; the loser takes the winner's seed. */
     return atomic_compare_exchange_strong(&secret_seed, &expected, seed) ? seed : expected;
 }
 
@@ -48,7 +48,7 @@ void map_release(struct map *m)
     *m = (struct map){0};
 }
 
-/* The slot that holds `key`, or the free one where it belongs. */
+/* Returns the slot that holds `key`, or the free slot where it belongs. */
 static struct map_slot *slot_for(const struct map *m, struct str key, uint64_t hash)
 {
     size_t at = hash & (m->cap - 1);
@@ -100,7 +100,7 @@ void *map_put(struct map *m, struct str key, void *value)
     return before;
 }
 
-/* Closes the gap at `hole` with later entries of the same run that may stand there. */
+/* Fills the gap at `hole` with later entries of the same run that may move there. */
 static void shift_back(struct map *m, size_t hole)
 {
     size_t mask = m->cap - 1;

@@ -18,13 +18,14 @@ struct map {
     size_t cap; /* power of two, or 0 */
 };
 
-void map_init(struct map *m); /* a zeroed map is an initialised one too */
+void map_init(struct map *m); /* a zeroed map is initialised too */
 void map_release(struct map *m);
 void *map_get(const struct map *m, struct str key); /* NULL when absent */
 /* Adds or replaces; returns the value that was there before, or NULL. */
 void *map_put(struct map *m, struct str key, void *value);
 void *map_remove(struct map *m, struct str key); /* the removed value, or NULL */
-/* Iteration: size_t at = 0; while (map_next(&m, &at, &key, &value)) … ; no changes meanwhile. */
+/* Iteration: size_t at = 0; while (map_next(&m, &at, &key, &value)) …; do not change the map
+ * meanwhile. */
 bool map_next(const struct map *m, size_t *at, struct str *ret_key, void **ret_value);
 /* The keyed hash itself, for labels and buckets. */
 uint64_t map_hash(struct str key);

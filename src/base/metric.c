@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters, gauges and histograms.  The registry is a list under one lock; the cells themselves are
- * relaxed atomics.  A reader may see a histogram between two of its adds: a scrape tolerates that.
+/* Counters, gauges and histograms.  The registry is a list under one lock; the cells are relaxed
+ * atomics.  A scrape may read a histogram between two of its adds, which is harmless.
  *
- * Each metric has at most `max_cells` label combinations and one more, `_other`, that counts for
- * all the rest: a peer that invents label values cannot make us grow. */
+ * Each metric has at most `max_cells` label combinations, plus `_other`, which counts all further
+ * combinations.  So a peer that invents label values cannot exhaust memory. */
 #include "base/metric.h"
 
 #include "base/map.h"
@@ -42,10 +42,10 @@ static const struct bound lifetime_bounds[] = {
     {2592000 * SECOND, "2592000"},
 };
 
-/* What is written of each kind. */
+/* How each kind is written. */
 static const struct {
     const char *name;
-    const struct bound *bounds; /* NULL: no histogram */
+    const struct bound *bounds; /* NULL: not a histogram */
     size_t n_bounds;
 } kinds[] = {
     [METRIC_COUNTER] = {"counter", NULL, 0},
@@ -57,9 +57,10 @@ static const struct {
 struct metric_cell {
     struct metric_cell *next;
     char *labels;          /* rendered: server="a",outcome="ok"; also the key in `cells` */
-    _Atomic int64_t value; /* of a histogram: the sum in microseconds */
+    _Atomic int64_t value; /* for a histogram, the sum in microseconds */
     enum metric_kind kind;
-    _Atomic int64_t *buckets; /* histograms: one per bound and one past the last, not cumulated */
+    _Atomic int64_t *buckets; /* histograms: one per bound and one beyond the last, not
+                               * cumulative */
 };
 
 struct metric {
@@ -116,7 +117,7 @@ static struct metric *metric_new(enum metric_kind kind, const char *name, const 
             die("the metric %s has too many labels; this is a bug, please report it", name);
         m->labels[m->n_labels++] = str_split(&rest, ',');
     }
-    /* Without labels there is one cell, shown from the start. */
+    /* A metric without labels has one cell, shown from the start. */
     if (m->n_labels == 0)
         m->other = cell_new(m, STR(""));
     *last = m;
@@ -137,7 +138,7 @@ struct metric *metric_register(enum metric_kind kind, const char *name, const ch
     return m;
 }
 
-/* The text form wants UTF-8 with backslash, quote and newline escaped. */
+/* Escapes backslash, quote and newline; the text form must be UTF-8. */
 static void add_label_value(struct buf *out, struct str value)
 {
     const char *p = value.p, *end = value.p + (value.n > LONGEST_VALUE ? LONGEST_VALUE : value.n);
@@ -264,7 +265,7 @@ static bool has_label(const struct metric *m, struct str label)
     return false;
 }
 
-/* Quotes in a value are escaped, so no value can be taken for a label. */
+/* Quotes in a value are escaped, so a value cannot look like a label. */
 static bool is_of(const struct metric_cell *c, struct str want)
 {
     for (const char *at = c->labels; (at = strstr(at, want.p)); at++)
@@ -280,7 +281,7 @@ void metric_write_of(struct buf *out, struct str label, struct str value)
     buf_init(&want, SIZE_MAX);
     buf_addf(&want, "%.*s=\"", STR_ARG(label));
     add_label_value(&want, value);
-    buf_add(&want, "\"", 2); /* with its end */
+    buf_add(&want, "\"", 2); /* with the terminating NUL */
     pthread_mutex_lock(&lock);
     for (const struct metric *m = first; m; m = m->next) {
         bool chooses = label.p && has_label(m, label);
