@@ -3,7 +3,7 @@
  * to one thread.  If stderr blocks, lines are dropped and counted; no caller waits.  Values are
  * escaped (no control bytes, no bidi), and secrets are masked by key name.
  *
- *     log_info("listening", LS("address", addr), LI("port", port), LZ("why", cstr));
+ *   log_info("listening", LS("address", addr), LI("port", port), LZ("why", cstr));
  *
  * Handles and transport ids are logged at DEBUG only, cut at 128 bytes.  At higher levels a session
  * is named by its row's id, which grants no access. */

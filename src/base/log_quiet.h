@@ -2,8 +2,8 @@
 /* For log lines that one cause would repeat with every request: the first line is written, lines in
  * the next LOG_QUIET_MS are only counted, and the next line after that includes the count.
  *
- *     static struct log_quiet quiet;
- *     log_warn_quietly(&quiet, "the store refused a write", LZ("why", err.text)); */
+ *   static struct log_quiet quiet;
+ *   log_warn_quietly(&quiet, "the store refused a write", LZ("why", err.text)); */
 #ifndef HOLDFAST_BASE_LOG_QUIET_H
 #define HOLDFAST_BASE_LOG_QUIET_H
 

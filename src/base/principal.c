@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words for roles, as stored, configured and shown; and principals copied whole. */
+/* The names of roles, as stored, configured and shown; and deep copies of principals. */
 #include "base/principal.h"
 
 #include "base/arena.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random bytes.  Each thread draws from getrandom(2) by the pool and hands out slices, so a token
- * costs no system call most of the time.  A pool made before fork(2) is never used after it, and
- * bytes are wiped as they are handed out: no two callers ever see the same ones. */
+/* Random bytes.  Each thread fills a pool from getrandom(2) and hands out slices, so most tokens
+ * cost no system call.  A pool from before fork(2) is never used after it, and bytes are wiped from
+ * the pool as they are handed out: no two callers ever get the same bytes. */
 #include "base/random.h"
 
 #include "base/clock.h"
@@ -15,12 +15,12 @@
 
 struct pool {
     uint8_t bytes[512];
-    size_t left; /* still unused, at the end */
+    size_t left; /* unused bytes, at the end */
     unsigned generation;
 };
 
 static _Thread_local struct pool pool;
-static _Atomic unsigned generation; /* goes up in the child of every fork */
+static _Atomic unsigned generation; /* incremented in the child of every fork */
 static _Atomic bool fake;
 static _Atomic uint64_t fake_state;
 static _Atomic uint64_t last_v7; /* milliseconds and 12 bits of counter */
@@ -51,7 +51,7 @@ static void draw(void *p, size_t n)
     }
 }
 
-/* splitmix64: fine for tests, never for anything else. */
+/* splitmix64: for tests only. */
 static uint64_t fake_u64(void)
 {
     uint64_t z = atomic_fetch_add(&fake_state, 0x9e3779b97f4a7c15u) + 0x9e3779b97f4a7c15u;
@@ -107,7 +107,7 @@ uint64_t random_below(uint64_t limit)
 
     if (limit < 2)
         return 0;
-    biased = -limit % limit; /* so many low values would come up once too often */
+    biased = -limit % limit; /* this many low values would occur once too often */
     do {
         value = random_u64();
     } while (value < biased);
@@ -150,8 +150,8 @@ void random_uuid4(char ret_text[UUID_TEXT])
     uuid_write(b, 4, ret_text);
 }
 
-/* Strictly rising within the process, also inside one millisecond; by the clock of lifetimes, so
- * that a row made later sorts later whoever sets the wall clock. */
+/* Strictly increasing within the process, also inside one millisecond.  Uses life time, so that a
+ * later row sorts later even if the wall clock is set. */
 static uint64_t next_v7(void)
 {
     uint64_t now = (uint64_t)clock_life_ms() << 12;

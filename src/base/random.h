@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random bytes from getrandom(2) through a small pool that is dropped on fork.  Tests load the dice
- * with random_set_fake().  Callable from any thread. */
+/* Random bytes from getrandom(2) through a small pool that is dropped on fork.  Tests make them
+ * repeatable with random_set_fake().  Callable from any thread. */
 #ifndef HOLDFAST_BASE_RANDOM_H
 #define HOLDFAST_BASE_RANDOM_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small ones are slots of a few sizes, cut from regions that are never given back; each large one
- * is a mapping of its own.
+/* Small secrets are slots of a few sizes, cut from regions that are never unmapped; each large
+ * secret has its own mapping.
  *
- * Invariant: a free slot is zeroed but for the pointer to the next one. */
+ * Invariant: a free slot is zeroed except for the pointer to the next free slot. */
 #include "base/secret.h"
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ static size_t to_pages(size_t n)
     return (n + SLOT_MOST - 1) & ~(size_t)(SLOT_MOST - 1);
 }
 
-/* The advice and the lock are best efforts: an old kernel or a limit is no reason to stop. */
+/* madvise() and mlock() are best effort: they may fail on an old kernel or at a limit. */
 static void *map_pages(size_t n)
 {
     void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -101,7 +101,7 @@ void secret_set(struct secret *s, struct str value)
         fresh = (struct secret){secret_alloc(value.n + 1), value.n};
         memcpy(fresh.p, value.p, value.n);
     }
-    secret_release(s); /* only now: the value may be what it held */
+    secret_release(s); /* last: `value` may point into the old secret */
     *s = fresh;
 }
 

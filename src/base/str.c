@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is too long to be inline in str.h.  Views only: nothing here allocates. */
+/* The functions that are too long to be inline in str.h.  Views only: nothing here allocates. */
 #include "base/str.h"
 
 static unsigned char lower(char c)
@@ -7,9 +7,8 @@ static unsigned char lower(char c)
     return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 32) : (unsigned char)c;
 }
 
-/* Eight bytes at once.  They may differ in the bit that tells small letters from capitals, and only
- * where a letter stands: adding carries into the high bit of a byte from 'a' on, and from '{' on.
- */
+/* Compares eight bytes at once.  They may differ in the case bit, and only where there is a letter:
+ * adding carries into the high bit of a byte from 'a' on, and from '{' on. */
 static bool ieq8(const char *a, const char *b)
 {
     const uint64_t ones = 0x0101010101010101, high = 0x80 * ones;
@@ -34,7 +33,7 @@ bool str_ieq(struct str a, struct str b)
     for (; a.n - i >= 8; i += 8)
         if (!ieq8(a.p + i, b.p + i))
             return false;
-    if (a.n >= 8) /* the rest, with some bytes once more */
+    if (a.n >= 8) /* the rest; compares some bytes twice */
         return i == a.n || ieq8(a.p + a.n - 8, b.p + a.n - 8);
     for (; i < a.n; i++)
         if (lower(a.p[i]) != lower(b.p[i]))
@@ -117,7 +116,7 @@ bool str_to_u64(struct str s, uint64_t max, uint64_t *ret)
     return true;
 }
 
-/* Names are short; longer ones are simply "far", which also bounds the work. */
+/* Names are short.  A longer name counts as far, which bounds the work. */
 #define DISTANCE_LONGEST 64
 
 unsigned str_distance(struct str a, struct str b, unsigned cap)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the process was given is read when its first thread begins, before anything keeps to one
- * processor.  An operator who moves the process later moves the threads that run then. */
+/* The process's processors are read when its first thread starts, before any thread is pinned.  An
+ * operator who moves the process later moves the threads that run then. */
 #include "base/thread.h"
 
 #include <sched.h>
@@ -17,7 +17,8 @@ static cpu_set_t given;
 static bool given_is_known;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* More processors than the set holds, or no such call: nobody will keep to one either. */
+/* Fails if the machine has more processors than the set holds, or without the system call; then no
+ * thread is pinned either. */
 static void read_given(void)
 {
     given_is_known = sched_getaffinity(0, sizeof(given), &given) == 0;
@@ -31,7 +32,7 @@ void thread_roam(void)
     done = true;
     pthread_once(&once, read_given);
     if (given_is_known)
-        (void)sched_setaffinity(0, sizeof(given), &given); /* refused: what it has will do */
+        (void)sched_setaffinity(0, sizeof(given), &given); /* fails: the thread stays pinned */
 }
 
 static void *begin(void *arg)

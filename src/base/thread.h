@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How threads begin: signals stay the loop thread's business, and a new thread may run on every
- * processor that the process was given, also when the thread that begins it keeps to one
- * (store/lanes_place.c) and would hand that down. */
+/* Starting threads.  Signals stay with the loop thread.  A new thread may run on every processor of
+ * the process, even if the thread that starts it is pinned to one processor (store/lanes_place.c);
+ * without this it would inherit the pinning. */
 #ifndef HOLDFAST_BASE_THREAD_H
 #define HOLDFAST_BASE_THREAD_H
 
@@ -9,10 +9,11 @@
 
 #include <pthread.h>
 
-/* `name` (static, at most 15 bytes) is what ps and top show.  false: the system has no room. */
+/* `name` (static, at most 15 bytes) is shown by ps and top.  Returns false when the system cannot
+ * start a thread. */
 must_check bool thread_start(pthread_t *ret, const char *name, void *(*main)(void *), void *arg);
-/* The second half of it, for threads that a library began: called on that thread, as often as one
- * likes. */
+/* Undoes inherited pinning in threads that a library started.  Call it on that thread, any number
+ * of times. */
 void thread_roam(void);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One UTF-8 decoder for everybody who must not be fooled: overlong forms, surrogates and anything
- * past U+10FFFF are invalid. */
+/* A strict UTF-8 decoder: overlong forms, surrogates and anything beyond U+10FFFF are invalid. */
 #ifndef HOLDFAST_BASE_UTF8_H
 #define HOLDFAST_BASE_UTF8_H
 
 #include "base/str.h"
 
-/* Bytes of the character at p (1 to 4), or 0 when what stands there is not one.  p < end. */
+/* Returns the length of the character at p (1 to 4 bytes), or 0 when it is not valid.  p < end. */
 static inline size_t utf8_decode(const char *p, const char *end, uint32_t *ret_code)
 {
     const unsigned char *u = (const unsigned char *)p;
