@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses as people write them and as the kernel wants them.  Numeric ones are parsed in place;
- * names go to the shared pool, because getaddrinfo(3) blocks.  A lookup belongs to the pool until
- * its answer is back, so cancelling only forgets who asked. */
+/* Addresses in text and in kernel form.  Numeric addresses are parsed in place.  Names are resolved
+ * on the shared pool, because getaddrinfo(3) blocks.  A lookup belongs to the pool until its answer
+ * is back, so cancelling only drops its callback. */
 #include "io/address.h"
 
 #include <arpa/inet.h>
@@ -198,7 +198,7 @@ struct address_lookup *address_resolve(struct loop *loop, struct str host, uint1
     if (!numeric(host, port, &l->found) && host.n > 0 && host.n <= HOST_MAX)
         memcpy(l->host, host.p, host.n);
     else if (!l->found.len)
-        memcpy(l->host, ".", 1); /* resolves nowhere, and says so from the loop */
+        memcpy(l->host, ".", 1); /* does not resolve; the loop reports the error */
     loop_work(loop, lookup_on_pool, lookup_on_done, l);
     return l;
 }
@@ -218,7 +218,7 @@ bool address_listen(const struct conn_address *a, int *ret_fd, struct error *err
     address_format(a, text, sizeof(text));
     if (fd < 0)
         return error_sys(err, ERR_UNAVAILABLE, errno, "cannot make a socket for %s", text);
-    if (family == AF_UNIX) /* the mode a socket file gets at bind(2) is that of the descriptor */
+    if (family == AF_UNIX) /* bind(2) gives the socket file the mode of the descriptor */
         fchmod(fd, 0600);
     else
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One socket or pipe end.  Between the loop, which says "ready", and the protocols, which speak in
- * bytes.  The steady state costs one read and one write per message: reading stays armed, each
- * readiness is one read into the loop's scratch, a write is tried at once, and only what the kernel
- * does not take is copied to the queue.  What passes through here may be a secret, and nobody can
- * tell: the scratch, the queue and what is joined are wiped after use.
+/* One socket or pipe end: the layer between the loop, which reports readiness, and the protocols,
+ * which exchange bytes.  The steady state costs one read and one write per message: reading stays
+ * armed, each readiness is one read into the loop's scratch buffer, and a write is tried at once.
+ * Only bytes that the kernel does not take are copied to the queue.  The bytes may contain secrets,
+ * so the scratch buffer, the queue and joined messages are wiped after use.
  *
- * Life, with what is true in each phase (enum phase):
+ * Phases (enum phase):
  *
  *     dial ──▶ CONNECTING ──connected──▶ SHAKING ──tls done──▶ OPEN ──conn_close──▶ CLOSED
  *                  └──────────plain──────────────────────────▶─┘
  *     adopt ─▶ SHAKING with TLS, else OPEN
  *
- * CONNECTING and SHAKING: conn_write() only queues.  OPEN: bytes flow.  CLOSED: the descriptor is
- * gone, no callback comes, the memory goes at the end of the turn.
- * `is_broken` may be set in any phase before CLOSED; on_error is then owed or delivered. */
+ * CONNECTING and SHAKING: conn_write() only queues.  OPEN: bytes are read and written.  CLOSED: the
+ * descriptor is closed, no callback comes, and the memory is freed at the end of the turn.
+ * `is_broken` may be set in any phase before CLOSED; on_error is then pending or was called. */
 #include "io/conn.h"
 
 #include "io/address.h"
@@ -30,13 +30,13 @@
 #include <unistd.h>
 
 #define DEFAULT_MAX_QUEUE (8 * 1024 * 1024)
-#define SMALL_MESSAGE 4096     /* up to here parts are joined: send(2) is cheaper than sendmsg(2) */
-#define TLS_RECORD (16 * 1024) /* what one SSL_write() can seal in one go */
+#define SMALL_MESSAGE 4096     /* joined up to this size: send(2) is cheaper than sendmsg(2) */
+#define TLS_RECORD (16 * 1024) /* most bytes that one SSL_write() can seal at once */
 
 enum phase { CONNECTING, SHAKING, OPEN, CLOSED };
 
-/* What every read and write touches stands first, within one line of the processor's cache: with
- * many connections each line is cold. */
+/* The fields that every read and write touches are first, within one cache line: with many
+ * connections, each line is cold. */
 struct conn {
     struct loop *loop;
     const struct conn_events *events;
@@ -50,13 +50,13 @@ struct conn {
     bool is_paused : 1, at_eof : 1, is_broken : 1, shut_wanted : 1;
     bool tls_read_needs_write : 1, tls_write_needs_read : 1;
     bool later_set : 1, owes_error : 1, owes_read : 1;
-    bool is_held : 1; /* a message of it is in the outbox, and nothing in `queue` */
+    bool is_held : 1; /* the outbox holds a message of this connection, and `queue` is empty */
     struct loop_fd *watch;
     struct buf queue;
     size_t queue_at; /* bytes of `queue` already written */
     size_t max_queue;
-    struct loop_task later; /* the errands of this conn at the end of the turn */
-    struct error *err;      /* with is_broken */
+    struct loop_task later; /* this connection's task at the end of the turn */
+    struct error *err;      /* set with is_broken */
 };
 static_assert(offsetof(struct conn, watch) <= 64, "the first line is full");
 
@@ -124,7 +124,7 @@ static void mark_broken(struct conn *c, const struct error *why)
     update_want(c);
 }
 
-/* From inside a callback of the loop. */
+/* For callbacks of the loop: reports the error at once. */
 static void fail_now(struct conn *c, const struct error *why)
 {
     if (c->is_broken)
@@ -133,7 +133,7 @@ static void fail_now(struct conn *c, const struct error *why)
     c->events->on_error(c->arg, c->err);
 }
 
-/* From inside a call of the user: the news comes from the loop. */
+/* For calls of the user: the loop reports the error later. */
 static void fail_later(struct conn *c, const struct error *why)
 {
     if (c->is_broken)
@@ -153,7 +153,7 @@ static bool would_block(int errnum)
     return errnum == EAGAIN || errnum == EWOULDBLOCK || errnum == EINTR;
 }
 
-/* Tries once.  Sets *ret_n to what was taken, 0 when nothing fits now. */
+/* Tries once.  *ret_n is the number of bytes taken, 0 when the kernel takes none now. */
 static bool write_plain(struct conn *c, const struct iovec *parts, int n, size_t *ret_n,
                         struct error *err)
 {
@@ -197,7 +197,7 @@ static bool write_tls(struct conn *c, const struct iovec *part, size_t *ret_n, s
     return true;
 }
 
-/* In a function of its own to keep its large frame off the others. */
+/* A separate function, to keep its large stack frame out of the others. */
 static bool write_joined(struct conn *c, const struct iovec *parts, int n, size_t total,
                          size_t *ret_n, struct error *err)
 {
@@ -220,7 +220,7 @@ static bool write_direct(struct conn *c, const struct iovec *parts, int n, size_
         return write_tls(c, parts, ret_n, err);
     if (c->tls && total <= TLS_RECORD)
         return write_joined(c, parts, n, total, ret_n, err);
-    if (c->tls) { /* long and in parts: through the queue, in full records */
+    if (c->tls) { /* long and in parts: goes through the queue, in full records */
         *ret_n = 0;
         return true;
     }
@@ -264,11 +264,11 @@ static void shut_if_wanted(struct conn *c)
         tls_session_close_write(c->tls);
     if (c->is_socket)
         shutdown(c->fd, SHUT_WR);
-    else if (!c->can_read) /* a pipe says it by closing */
+    else if (!c->can_read) /* a pipe signals the end by closing */
         drop_fd(c);
 }
 
-/* Writes from the queue.  True when it became empty. */
+/* Writes from the queue; *ret_empty says whether it became empty. */
 static bool flush(struct conn *c, struct error *err, bool *ret_empty)
 {
     struct iovec part = {c->queue.p + c->queue_at, conn_queued(c)};
@@ -288,7 +288,8 @@ static bool flush(struct conn *c, struct error *err, bool *ret_empty)
     return true;
 }
 
-/* Lets it wait for the end of the turn.  What cannot goes behind what did. */
+/* Holds the message until the end of the turn.  If it cannot be held, first writes the held
+ * messages, so that the order stays. */
 static bool hold(struct conn *c, const struct iovec *parts, int n, size_t total)
 {
     struct outbox *box = loop_outbox(c->loop);
@@ -308,7 +309,7 @@ void conn_write_held(struct conn *c, struct str message)
     struct error err;
     size_t done = 0;
 
-    if (c->phase == CLOSED) /* when the message before this one came back */
+    if (c->phase == CLOSED) /* closed by a callback of the previous held message */
         return;
     c->is_held = false;
     if (conn_queued(c) == 0 && !c->is_broken && !write_plain(c, &part, 1, &done, &err))
@@ -336,7 +337,8 @@ bool conn_write(struct conn *c, const struct iovec *parts, int n)
         return true;
     if (c->events->on_returned && c->phase == OPEN && !conn_queued(c) && hold(c, parts, n, total))
         return true;
-    if (unlikely(c->is_broken || c->phase == CLOSED)) /* by what stood before it */
+    if (unlikely(c->is_broken || c->phase == CLOSED)) /* broken or closed by a held message that was
+                                                       * written first */
         return true;
     if (likely(c->phase == OPEN && !conn_queued(c))) {
         if (unlikely(!write_direct(c, parts, n, total, &done, &err))) {
@@ -365,7 +367,7 @@ static void read_plain(struct conn *c, int events)
         c->events->on_bytes(c->arg, str_n(scratch, (size_t)n));
         explicit_bzero(scratch, (size_t)n);
         if (unlikely(n == LOOP_SCRATCH || (events & LOOP_LAST)) && c->watch)
-            loop_fd_rearm(c->watch); /* there may be more, or the end */
+            loop_fd_rearm(c->watch); /* more bytes, or the end, may follow */
     } else if (n == 0) {
         c->at_eof = true;
         update_want(c);
@@ -378,7 +380,7 @@ static void read_plain(struct conn *c, int events)
     }
 }
 
-/* Fills the scratch from at most `room` bytes and hands them on. */
+/* Reads up to `room` bytes into the scratch buffer and passes them on. */
 static enum tls_step read_tls_once(struct conn *c, size_t room, struct error *err)
 {
     char *scratch = loop_scratch(c->loop);
@@ -398,9 +400,10 @@ static enum tls_step read_tls_once(struct conn *c, size_t room, struct error *er
     return step;
 }
 
-/* One scratch for each readiness, as without TLS, so that a fast sender does not keep the others
- * waiting.  What OpenSSL holds of a record already taken from the descriptor will not be announced
- * again: it is read at once, or by conn_pause(false). */
+/* Reads one scratch buffer per readiness, as without TLS, so that a fast sender does not delay
+ * other connections.  OpenSSL may still hold bytes of a record that it has read from the
+ * descriptor.  The kernel does not report these again, so they are read at once, or after
+ * conn_pause(false). */
 static void read_tls(struct conn *c)
 {
     struct error err;
@@ -435,7 +438,8 @@ static void opened(struct conn *c)
         fail_now(c, &err);
     shut_if_wanted(c);
     update_want(c);
-    if (c->tls && c->phase == OPEN && !c->is_broken) { /* bytes may have come with the handshake */
+    if (c->tls && c->phase == OPEN && !c->is_broken) { /* bytes may have arrived with the
+                                                        * handshake */
         c->owes_read = true;
         schedule(c);
     }
@@ -494,7 +498,7 @@ static void on_ready(void *arg, int events)
 {
     struct conn *c = arg;
 
-    if (unlikely(c->is_held)) /* nobody hears an answer to what he has not said */
+    if (unlikely(c->is_held)) /* write the held request before its reply is read */
         outbox_empty(loop_outbox(c->loop));
     if (unlikely(c->phase == CLOSED || c->is_broken))
         return;
@@ -566,7 +570,8 @@ struct conn *conn_adopt(struct loop *loop, int fd, struct tls_context *tls,
     if (c->is_socket)
         set_no_delay(fd);
     c->phase = tls ? SHAKING : OPEN;
-    /* OpenSSL stops reading where a record ends, other sockets where a message does. */
+    /* Edge-triggered only for plain streams: OpenSSL stops reading at the end of a record, and
+     * other sockets at the end of a message. */
     if (!watch(c, type == SOCK_STREAM && !tls, &err) ||
         (tls && !tls_session_new(tls, fd, NULL, &c->tls, &err)))
         fail_later(c, &err);
@@ -605,7 +610,7 @@ void conn_close(struct conn *c)
 {
     if (!c || c->phase == CLOSED)
         return;
-    if (c->is_held) /* it was never said */
+    if (c->is_held) /* drop the message that was not written yet */
         outbox_forget(loop_outbox(c->loop), c);
     tls_session_free(c->tls);
     c->tls = NULL;
@@ -659,8 +664,8 @@ const char *conn_tls_version(const struct conn *c)
     return c->tls ? tls_session_version(c->tls) : "none";
 }
 
-/* What has come is thrown away first: closed over unread bytes, the kernel would send a reset, and
- * that destroys the text on its way. */
+/* Discards received bytes first: if a socket is closed with unread bytes, the kernel sends a reset,
+ * and the reset destroys the text on its way. */
 void conn_tell_plain_http(struct conn *c, struct str text)
 {
     char *scratch = loop_scratch(c->loop);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deadlines: one timer of the loop for all of them, which runs while any is set and takes from the
- * front of every class what is due. */
+/* Deadlines: one timer of the loop for all of them.  It runs while any deadline is set, and removes
+ * due deadlines from the front of every class. */
 #include "io/deadline.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct deadlines {
     struct loop_timer *timer;
     bool is_sweeping;
     struct list classes;
-    struct deadline_class due; /* what this sweep found; no list of classes has it */
+    struct deadline_class due; /* deadlines found due by this sweep; not in `classes` */
 };
 
 static struct deadline **place(const struct deadline_class *c, size_t at)
@@ -21,14 +21,15 @@ static struct deadline **place(const struct deadline_class *c, size_t at)
     return &c->ring[at & (c->cap - 1)];
 }
 
-/* The first place of a ring that is not empty is never a cleared one. */
+/* The first entry of a ring that is not empty is never a cleared one. */
 struct deadline *deadline_first(const struct deadline_class *c)
 {
     return c->n_set ? *place(c, c->first) : NULL;
 }
 
-/* Makes room in a full ring: without the places of cleared ones when those are most of it, else by
- * doubling.  So what is cleared soon, as most are, costs no memory, and each is moved seldom. */
+/* Makes room in a full ring: drops cleared entries if they are at least half of it, else doubles
+ * the ring.  So deadlines that are cleared soon, as most are, cost no memory, and each is moved
+ * seldom. */
 static void ring_make_room(struct deadline_class *c)
 {
     size_t cap = c->cap ? c->cap : RING_SMALLEST, end = 0;
@@ -72,8 +73,8 @@ static void ring_remove(struct deadline *d)
         c->first++;
 }
 
-/* The due ones are first moved to a ring of their own: a callback may then set, clear or release
- * whatever it likes, the others here included. */
+/* Moves the due deadlines to a separate ring first.  So a callback may set, clear or release any
+ * deadline, including other due ones. */
 static void sweep(void *arg)
 {
     struct deadlines *all = arg;

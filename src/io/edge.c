@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A descriptor that is watched as libuv does stays on the kernel's list of ready ones after it was
- * told of, and is looked at once more in the next turn, only to be found empty: for a connection
- * that carries one message at a time, twice the work.  Watched by its edges it is looked at once.
+/* A level-triggered descriptor, as libuv registers it, stays on the kernel's ready list after it
+ * was reported.  The kernel checks it again in the next turn and finds it empty: twice the work for
+ * a connection that carries one message at a time.  An edge-triggered descriptor is checked once.
  *
- * libuv finds the handle by what stands in the set's entry, which nothing promises to be the
- * number of the descriptor.  It is so in all versions we know; the kernel shows the entries, so we
- * look before we write one.  Where it does not show them, nothing is changed. */
+ * libuv finds its handle by the data in the epoll entry, which libuv does not document to be the
+ * descriptor's number.  It is in all versions we know.  The kernel shows the entries, so we check
+ * before we replace one.  Where the kernel does not show them, nothing is changed. */
 #include "io/edge.h"
 
 #include <inttypes.h>

@@ -6,11 +6,12 @@
 
 #include "base/base.h"
 
-/* Does the set call this descriptor by its own number, so that we may speak of it in libuv's name?
- * False when its entry is not to be seen, and then *ret_possible is not set. */
+/* Checks whether the epoll entry of this descriptor carries the descriptor's number, so that
+ * edge_arm() may replace the entry that libuv made.  Returns false when the kernel does not show
+ * the entry; *ret_possible is then not set. */
 must_check bool edge_look(int epoll_fd, int fd, bool *ret_possible);
-/* From now on the kernel tells of bytes and of the end once, when they come; and now, if they are
- * there. */
+/* Makes the descriptor edge-triggered: the kernel reports new bytes and the end of the stream once,
+ * when they come, and now if they are already there. */
 bool edge_arm(int epoll_fd, int fd);
 
 #endif

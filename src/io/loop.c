@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop on libuv, used narrowly: uv_poll_t for our own non-blocking descriptors,
- * timers, one eventfd behind a lock-free list for what other threads hand in (uv_async_t
- * would do, but its receiver spins while the sender is still inside write(2)).
+/* The event loop.  Of libuv it uses uv_poll_t for non-blocking descriptors, timers, signals and the
+ * pool.  Other threads post tasks to a lock-free list and wake the loop through one eventfd
+ * (uv_async_t would do, but its receiver spins while the sender is still inside write(2)).
  *
  * A turn begins with the first callback after the poll and ends when the deferred tasks have run:
  *
  *     timers → [prepare: deferred] → poll: descriptors, posted tasks → [check: deferred] → closing
  *
  * Invariants: every callback into our code passes turn_begin(), so the time of a turn is read once;
- * deferred tasks run with no other callback on the stack; a descriptor whose wanted events do not
- * change costs no system call.
+ * deferred tasks run with no other callback on the stack; a descriptor costs no system call while
+ * its wanted events do not change.
  *
- * A descriptor of which only news are told (enum edge) is watched by its edges from the second time
- * it could be read; one that is read once pays nothing for it.  Changed events pass through libuv,
- * which takes it out of the set and puts it in anew, level-triggered: so it stays then. */
+ * An edge-triggered descriptor (enum edge) is registered as such from the second time it is
+ * readable, so a descriptor that is read once costs nothing extra.  When its wanted events change
+ * after that, libuv registers it again, level-triggered, and it stays level-triggered. */
 #include "io/loop.h"
 
 #include "base/clock.h"
@@ -42,16 +42,17 @@ struct loop {
     _Atomic(struct loop_task *) posted; /* newest first */
     atomic_bool stop;
     struct loop_task *deferred, **deferred_end;
-    bool single;     /* loop_turn(): do not wait once something was done */
+    bool single;     /* loop_turn(): do not wait once a callback has run */
     int64_t turn_us; /* 0 between turns */
     int64_t stall_us;
-    struct outbox *outbox; /* or NULL: nothing was ever held */
+    struct outbox *outbox; /* NULL until first used */
     struct deadlines *deadlines;
     bool edges_known, edges_possible;
     char scratch[LOOP_SCRATCH];
 };
 
-/* NEW: libuv knows of it, the kernel perhaps not yet.  SEEN: the kernel has told of it. */
+/* NEW: registered with libuv, perhaps not yet with the kernel.  SEEN: the kernel has reported
+ * it. */
 enum edge { EDGE_UNWANTED, EDGE_NEW, EDGE_SEEN, EDGE_ARMED };
 
 struct loop_fd {
@@ -60,7 +61,7 @@ struct loop_fd {
     void (*fn)(void *arg, int events);
     void *arg;
     int events;
-    bool is_stopped; /* by libuv, which does that on POLLERR; `events` are still wanted */
+    bool is_stopped; /* libuv stops a handle on POLLERR; `events` are still wanted */
     uint8_t edge;    /* enum edge */
 };
 
@@ -153,7 +154,7 @@ static void on_wake(uv_poll_t *handle, int status unused_arg, int events unused_
     struct loop *loop = handle->data;
     uint64_t count;
 
-    /* Emptied before the list is taken: whoever adds to it from now on wakes us again. */
+    /* Read before the list is taken: a thread that posts from now on wakes the loop again. */
     if (read(loop->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
         die("the event descriptor of the loop cannot be read: %s", strerror(errno));
     run_posted(loop);
@@ -162,7 +163,7 @@ static void on_wake(uv_poll_t *handle, int status unused_arg, int events unused_
 static void wake_up(struct loop *loop)
 {
     const uint64_t one = 1;
-    /* Full means that it is awake as often as it can count. */
+    /* A full counter means that a wake-up is pending. */
     if (write(loop->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
         die("the event descriptor of the loop cannot be written: %s", strerror(errno));
 }
@@ -171,8 +172,8 @@ struct loop *loop_new(void)
 {
     struct loop *loop = xcalloc(1, sizeof(*loop));
 
-    /* A peer that hangs up is an error code from write(2), never a signal: TLS and pipes have no
-     * MSG_NOSIGNAL. */
+    /* When a peer hangs up, write(2) returns an error instead of raising a signal: TLS and pipes
+     * have no MSG_NOSIGNAL. */
     signal(SIGPIPE, SIG_IGN);
     if (uv_loop_init(&loop->uv) != 0)
         die("cannot make an event loop; raise the limit of open files (ulimit -n)");
@@ -232,7 +233,7 @@ void loop_free(struct loop *loop)
     uv_close((uv_handle_t *)&loop->before_poll, NULL);
     uv_close((uv_handle_t *)&loop->after_poll, NULL);
     deadlines_free(loop->deadlines);
-    /* A stop that nobody ran into yet must not cut the closing short. */
+    /* A pending stop must not end the closing early, so uv_run() is repeated. */
     while (uv_run(&loop->uv, UV_RUN_DEFAULT) != 0)
         ;
     if (uv_loop_close(&loop->uv) != 0)
@@ -291,8 +292,7 @@ static bool arm_edge(struct loop_fd *w)
     return loop->edges_possible && edge_arm(set, fd);
 }
 
-/* After the reader has taken what there was: armed over unread bytes, it would be told of them
- * twice. */
+/* Called after the reader has taken all bytes: arming with unread bytes would report them twice. */
 static void advance_edge(struct loop_fd *w)
 {
     if (w->events != LOOP_READ)
@@ -311,7 +311,7 @@ static void fd_on_poll(uv_poll_t *poll, int status, int uv_events)
     int wanted = w->events;
 
     turn_begin(w->loop);
-    if (status < 0) { /* whatever is tried next fails, but for reading what came before */
+    if (status < 0) { /* every operation will fail, except reading bytes that came before */
         w->is_stopped = true;
         events = LOOP_READ | (w->events & LOOP_WRITE);
     }
@@ -353,7 +353,7 @@ void loop_fd_want(struct loop_fd *w, int events)
     if (w->edge == EDGE_ARMED)
         w->edge = EDGE_UNWANTED;
     if (w->edge != EDGE_UNWANTED) {
-        w->edge = EDGE_NEW; /* it is in no set until the next poll */
+        w->edge = EDGE_NEW; /* not in the epoll set until the next poll */
         mask |= mask & UV_READABLE ? UV_DISCONNECT : 0;
     }
     if (mask)
@@ -371,7 +371,7 @@ void loop_fd_rearm(struct loop_fd *w)
 {
     if (w->edge != EDGE_ARMED || arm_edge(w))
         return;
-    w->is_stopped = true; /* libuv starts again, level-triggered */
+    w->is_stopped = true; /* libuv registers it again, level-triggered */
     loop_fd_want(w, w->events);
 }
 
@@ -394,7 +394,7 @@ void loop_post(struct loop *loop, struct loop_task *task)
         task->next = head;
     while (!atomic_compare_exchange_weak_explicit(&loop->posted, &head, task, memory_order_release,
                                                   memory_order_relaxed));
-    /* Whoever made the list non-empty wakes the loop; the others ride along. */
+    /* The thread that made the list non-empty wakes the loop; later posts need not. */
     if (!head)
         wake_up(loop);
 }
@@ -410,7 +410,7 @@ static void job_on_pool(uv_work_t *work)
 {
     struct loop_job *job = container_of(work, struct loop_job, work);
 
-    thread_roam(); /* the pool begins when it is first needed */
+    thread_roam(); /* the pool's threads start on first use */
     job->run(job->arg);
 }
 

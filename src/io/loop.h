@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop: fds, timers, posted calls.  The only file pair that knows libuv.  Everything here
- * is called on the loop thread, but for loop_post() and loop_stop(). */
+/* The event loop: fds, timers, posted calls.  The only file pair that uses libuv.  Call everything
+ * here on the loop thread, except loop_post() and loop_stop(). */
 #ifndef HOLDFAST_IO_LOOP_H
 #define HOLDFAST_IO_LOOP_H
 
@@ -11,23 +11,23 @@ struct loop;
 
 struct loop *loop_new(void) must_check;
 void loop_run(struct loop *loop);  /* until loop_stop() */
-void loop_stop(struct loop *loop); /* any thread, and signal handlers through loop_on_signal */
-/* Everything must have been stopped before; tasks still posted or deferred are run first. */
+void loop_stop(struct loop *loop); /* from any thread, and from signal handlers through
+                                    * loop_on_signal */
+/* Everything must have been stopped before.  Posted and deferred tasks are run first. */
 void loop_free(struct loop *loop);
-/* One turn: waits for at least one event and handles all there are.  For tests and small commands.
- */
+/* One turn: waits for at least one event and handles all pending events.  For tests and small
+ * commands. */
 void loop_turn(struct loop *loop);
-/* Monotonic, as of the first event of this turn: stays the same for all of it. */
+/* Monotonic time of the first event of this turn; constant during the turn. */
 int64_t loop_now_ms(const struct loop *loop);
 int64_t loop_now_us(const struct loop *loop);
-/* The shared read buffer.  Whoever reads into it hands the bytes on before returning to the loop.
- */
+/* The shared read buffer.  A reader passes the bytes on before it returns to the loop. */
 #define LOOP_SCRATCH (64 * 1024)
 char *loop_scratch(struct loop *loop);
 /* For deadline.c. */
 struct deadlines;
 struct deadlines *loop_deadlines(struct loop *loop);
-/* For conns: made when it is first needed. */
+/* For connections; made on first use. */
 struct outbox;
 struct outbox *loop_outbox(struct loop *loop);
 
@@ -40,25 +40,25 @@ struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int
                             void *arg) must_check;
 void loop_fd_want(struct loop_fd *w, int events); /* 0 pauses; no cost when unchanged */
 void loop_fd_free(struct loop_fd *w); /* no callback afterwards; does not close the fd */
-/* Edge-triggered: for a socket whose reader takes all bytes each time.  Once the socket is in use,
- * fn is called only for new bytes.  LOOP_LAST then says that the end of the stream follows the
- * bytes.  A reader that may have left bytes calls loop_fd_rearm(), and is called in the next turn
- * if there are any. */
+/* Edge-triggered: for a socket with a reader that takes all bytes each time.  Once the socket is in
+ * use, fn is called only for new bytes.  LOOP_LAST then says that the end of the stream follows the
+ * bytes.  A reader that may have left bytes calls loop_fd_rearm(); fn is then called in the next
+ * turn if there are any. */
 void loop_fd_edge_triggered(struct loop_fd *w);
 void loop_fd_rearm(struct loop_fd *w);
 
-/* Work handed to the loop from any thread, run in posting order; no lock. */
+/* A task for the loop, posted from any thread, run in posting order; no lock. */
 struct loop_task {
     struct loop_task *next;
     void (*fn)(struct loop_task *task);
 };
 void loop_post(struct loop *loop, struct loop_task *task);
-/* Runs `task` at the end of this turn, after every callback of it: where objects are freed.  Tasks
- * deferred by deferred tasks run in the same go. */
+/* Runs `task` at the end of this turn, after every callback of the turn: objects are freed there.
+ * Tasks deferred by deferred tasks run at the same end of turn. */
 void loop_defer(struct loop *loop, struct loop_task *task);
 
-/* A short blocking job on the shared pool (name lookups, small files): `run` there, then `done`
- * from the loop.  Always both; long jobs belong to io/worker.h. */
+/* Runs a short blocking job (name lookups, small files): calls `run` on the shared pool, then
+ * `done` on the loop.  Always calls both.  Long jobs belong to io/worker.h. */
 void loop_work(struct loop *loop, void (*run)(void *arg), void (*done)(void *arg), void *arg);
 
 /* A timer. */
@@ -69,7 +69,7 @@ void loop_timer_stop(struct loop_timer *t);
 void loop_timer_free(struct loop_timer *t); /* NULL is fine */
 
 void loop_on_signal(struct loop *loop, int signum, void (*fn)(void *arg, int signum), void *arg);
-/* Longest single turn since last asked, in microseconds; exported as a metric. */
+/* The longest single turn since the last call, in microseconds; exported as a metric. */
 int64_t loop_take_stall_us(struct loop *loop);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The box is emptied by a task at the end of the turn.  What its conns do then may hold more: those
- * messages are written at once, so a turn always ends. */
+/* A task at the end of the turn empties the box.  Messages added during that are written at once,
+ * so a turn always ends. */
 #include "io/outbox.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MESSAGES 16 /* enough to keep a receiver awake, few enough that the first need not wait */
+#define MESSAGES 16 /* enough to keep a receiver awake, few enough that the first is not delayed */
 #define BYTES (16 * 1024)
 #define MESSAGE_MAX 4096
 
 struct held {
-    struct conn *conn; /* NULL: forgotten */
+    struct conn *conn; /* NULL: dropped */
     uint32_t at, n;
 };
 
@@ -49,7 +49,7 @@ bool outbox_add(struct outbox *o, struct conn *c, const struct iovec *parts, int
     if (total > MESSAGE_MAX || o->is_emptied)
         return false;
     if (o->n == MESSAGES || o->used + total > BYTES) {
-        outbox_empty(o); /* this conn may have a queue since */
+        outbox_empty(o); /* this connection may have a queue now */
         return false;
     }
     o->held[o->n++] = (struct held){c, (uint32_t)o->used, (uint32_t)total};

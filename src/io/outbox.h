@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small messages that wait for the end of the loop's turn, or until there are enough of them, and
- * then leave one right after the other.  Who gets them is woken by the first and still at work when
- * the next arrives; sent one by one, with other work between, each would wake him anew, which costs
- * the sender more than the sending.
+/* Small messages that wait until the end of the loop's turn, or until the box is full, and are then
+ * written one right after the other.  The first message wakes the receiver, which is still running
+ * when the next one arrives.  Messages sent one by one, with other work in between, would wake the
+ * receiver each time, which costs the sender more than the sending.
  *
- * One for each loop; used by conn.c alone. */
+ * One outbox per loop; only conn.c uses it. */
 #ifndef HOLDFAST_IO_OUTBOX_H
 #define HOLDFAST_IO_OUTBOX_H
 
@@ -18,15 +18,16 @@ struct outbox;
 
 struct outbox *outbox_new(struct loop *loop) must_check;
 void outbox_free(struct outbox *o); /* NULL is fine */
-/* Copies the message; conn_write_held() follows before the turn is over.  false: it is too long for
- * here, or the box was full and is emptied, or just being so; then the caller writes it. */
+/* Copies the message; conn_write_held() writes it before the turn ends.  Returns false if the
+ * message is too long, if the box was full and has been emptied, or if it is being emptied; the
+ * caller then writes the message itself. */
 must_check bool outbox_add(struct outbox *o, struct conn *c, const struct iovec *parts, int n,
                            size_t total);
 void outbox_empty(struct outbox *o);
-/* Forgets what is held for this conn. */
+/* Drops the messages held for this connection. */
 void outbox_forget(struct outbox *o, const struct conn *c);
 
-/* conn.c: writes what was held for it. */
+/* In conn.c: writes a held message. */
 void conn_write_held(struct conn *c, struct str message);
 
 #endif

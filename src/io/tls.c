@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS contexts and sessions on OpenSSL 3.  A session works on the connection's own descriptor
- * (SSL_set_fd), so bytes are not copied through memory BIOs; each event to wait for comes out as
- * a tls_step and io/conn.c turns it into loop_fd_want().
+ * (SSL_set_fd), so bytes are not copied through memory BIOs.  A tls_step names the event to wait
+ * for, and io/conn.c turns it into loop_fd_want().
  *
- * What is checked when a context is made is what can be known then: a certificate that no client
- * would take is refused at start and at reload, where somebody reads the message.
+ * Certificates and keys are checked when a context is made, at start and at reload, where an
+ * operator reads the message.
  *
- * The library's error queue is per thread and must be empty before each call, or an old complaint
- * is taken for a new one: every verb here clears it first. */
+ * OpenSSL's error queue is per thread and must be empty before each call, or an old error is taken
+ * for a new one: every function here clears it first. */
 #include "io/tls.h"
 #include "io/tls_impl.h"
 
@@ -25,7 +25,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-/* Where our user sets what. */
+/* Names of the settings to mention in advice. */
 struct words {
     const char *ca, *url;
 };
@@ -38,7 +38,7 @@ struct tls_context {
 
 struct tls_session {
     SSL *ssl;
-    char *name; /* whom we expect; NULL on the accepting side */
+    char *name; /* expected name of the peer; NULL on the accepting side */
     struct words words;
     bool is_shaken, is_broken, met_http;
 };
@@ -46,7 +46,7 @@ struct tls_session {
 static const unsigned char alpn_http[] = "\x08http/1.1";
 #define ALPN_HTTP_N (sizeof(alpn_http) - 1)
 
-/* The newest complaint of the library, or `otherwise`. */
+/* Returns OpenSSL's newest error, or `otherwise`. */
 static const char *complaint(const char *otherwise)
 {
     unsigned long code = ERR_peek_last_error();
@@ -55,7 +55,7 @@ static const char *complaint(const char *otherwise)
     return reason ? reason : otherwise;
 }
 
-/* NULL, with *err filled, when the library refuses. */
+/* Returns NULL, with *err filled, when OpenSSL fails. */
 static struct tls_context *context_new(const SSL_METHOD *method, bool is_client, struct error *err)
 {
     struct tls_context *t;
@@ -72,7 +72,7 @@ static struct tls_context *context_new(const SSL_METHOD *method, bool is_client,
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                 SSL_OP_CLEANSE_PLAINTEXT); /* what was read may be a secret */
+                                 SSL_OP_CLEANSE_PLAINTEXT); /* plaintext may contain secrets */
     t = xcalloc(1, sizeof(*t));
     t->ctx = ctx;
     t->is_client = is_client;
@@ -80,7 +80,7 @@ static struct tls_context *context_new(const SSL_METHOD *method, bool is_client,
     return t;
 }
 
-/* A client that names protocols and not this one would misread all we say. */
+/* Fails the handshake if the client's ALPN list does not include http/1.1. */
 static int choose_protocol(SSL *ssl unused_arg, const unsigned char **out, unsigned char *n,
                            const unsigned char *offered, unsigned n_offered, void *arg unused_arg)
 {
@@ -93,10 +93,10 @@ static int choose_protocol(SSL *ssl unused_arg, const unsigned char **out, unsig
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* Says why a file cannot be used before the library says something vaguer. */
+/* Reports why a file cannot be used, more precisely than OpenSSL would. */
 static bool check_file(const char *what, const char *file, bool is_secret, struct error *err)
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not make us wait */
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not block on a FIFO */
     struct stat st = {0};
     bool is_regular;
 
@@ -119,7 +119,7 @@ static bool check_file(const char *what, const char *file, bool is_secret, struc
     return true;
 }
 
-/* Keys with a passphrase are refused: nobody is there to type it. */
+/* Keys with a passphrase are rejected: a server cannot type it. */
 static int no_passphrase(char *to unused_arg, int n unused_arg, int is_writing unused_arg,
                          void *arg)
 {
@@ -256,7 +256,7 @@ void tls_free(struct tls_context *t)
     free(t);
 }
 
-/* A numeric host is checked as an address, and not sent as SNI, which knows names only. */
+/* A numeric host is verified as an address, and not sent as SNI, which allows names only. */
 static bool expect_name(SSL *ssl, const char *name)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
@@ -318,8 +318,8 @@ void tls_session_close_write(struct tls_session *s)
         SSL_shutdown(s->ssl);
 }
 
-/* What to do about a certificate that is refused: the advice ends with where the address stands, or
- * begins with where the authorities are named. */
+/* Advice for rejected certificates.  THEN_URL: the name of the setting with the address follows.
+ * AFTER_CA: the name of the setting with the authorities comes first. */
 static const struct {
     long verdict;
     const char *advice;

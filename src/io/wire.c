@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Non-blocking descriptors and poll(): every wait ends at its deadline, names included, for the
- * resolver runs on a thread of libc's. */
+/* Non-blocking descriptors and poll(): every wait ends at its deadline.  That includes name
+ * lookups, because the resolver runs on a thread of libc. */
 #include "io/wire.h"
 
 #include "io/tls_impl.h"
@@ -22,7 +22,8 @@ struct wire {
     struct tls_session *tls;
 };
 
-/* A question to the resolver.  When it does not answer in time the question stays with it. */
+/* A query to the resolver.  If it is not answered in time and cannot be cancelled, the resolver
+ * keeps the struct. */
 struct name_lookup {
     struct gaicb ask;
     struct gaicb *list[1];
@@ -42,7 +43,7 @@ static bool too_late(struct error *err)
     return error_set(err, ERR_TIMEOUT, "no answer in time");
 }
 
-/* false: the deadline has passed. */
+/* Returns false when the deadline has passed. */
 static bool wait_for(int fd, short events, int64_t until_us)
 {
     for (;;) {
@@ -58,7 +59,7 @@ static bool wait_for(int fd, short events, int64_t until_us)
     }
 }
 
-/* NULL: not known, or not in time. */
+/* Returns NULL when the name is unknown or was not resolved in time. */
 static struct addrinfo *ask_resolver(struct name_lookup *l, int64_t until_us)
 {
     int64_t left = until_us - wire_now_us();
@@ -77,7 +78,7 @@ static struct addrinfo *ask_resolver(struct name_lookup *l, int64_t until_us)
             break;
     }
     if (gai_error(&l->ask) == EAI_INPROGRESS && gai_cancel(&l->ask) == EAI_NOTCANCELED)
-        return NULL; /* the resolver writes to it some day, so it must stay */
+        return NULL; /* leaked on purpose: the resolver will still write to it */
     if (gai_error(&l->ask) == 0)
         found = l->ask.ar_result;
     free(l);
@@ -100,7 +101,7 @@ static struct addrinfo *resolve(const char *host, uint16_t port, int64_t until_u
     return ask_resolver(l, until_us);
 }
 
-/* A connected descriptor, or -1 with errno set. */
+/* Returns a connected descriptor, or -1 with errno set. */
 static int connect_to(const struct sockaddr *address, socklen_t n, int64_t until_us)
 {
     int one = 1, why = 0;
@@ -114,7 +115,7 @@ static int connect_to(const struct sockaddr *address, socklen_t n, int64_t until
     if (connect(fd, address, n) == 0)
         return fd;
     if (errno != EINPROGRESS)
-        why = errno; /* EAGAIN: a unix socket whose backlog is full */
+        why = errno; /* EAGAIN: the backlog of a unix socket is full */
     else if (!wait_for(fd, POLLOUT, until_us))
         why = ETIMEDOUT;
     else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &size) < 0)
@@ -160,7 +161,8 @@ static bool connect_any(const struct wire_target *target, int64_t until_us, int 
     return true;
 }
 
-/* Waits for what a TLS step wants; false when it failed or the time is over. */
+/* Waits for the event that a TLS step needs; false when the step failed or the deadline has
+ * passed. */
 static bool step_again(struct wire *w, enum tls_step step, int64_t until_us, struct error *err)
 {
     if (step == TLS_FAILED)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A byte stream for threads that may wait, though never past a deadline: a unix socket, TCP, or TLS
- * with the other side verified.  What the loop does with connections is io/conn.h.
+/* A byte stream for threads that may block until a deadline: a unix socket, TCP, or TLS with a
+ * verified peer.  Connections of the loop are in io/conn.h.
  *
- * `until_us` is a time of wire_now_us(), which is real whatever tests do to the clock.  After a
- * failure only wire_close() is allowed. */
+ * `until_us` is a time of wire_now_us(), which ignores the fake clock of tests.  After a failure
+ * only wire_close() is allowed. */
 #ifndef HOLDFAST_IO_WIRE_H
 #define HOLDFAST_IO_WIRE_H
 
@@ -15,19 +15,20 @@ struct wire_target {
     const char *path; /* of a unix socket; NULL: host and port */
     const char *host; /* name or address, without brackets */
     uint16_t port;
-    struct tls_context *tls; /* NULL: in the clear; must last as long as wires are opened */
+    struct tls_context *tls; /* NULL: no TLS; must live as long as wires are opened with it */
 };
 
 int64_t wire_now_us(void);
-/* Tries the addresses of the name one after the other.  ERR_UNREACHABLE, ERR_TIMEOUT. */
+/* Tries the addresses of the name one after the other.  Fails with ERR_UNREACHABLE or
+ * ERR_TIMEOUT. */
 must_check bool wire_open(const struct wire_target *target, int64_t until_us, struct wire **ret,
                           struct error *err);
 void wire_close(struct wire *w); /* NULL is fine */
 must_check bool wire_write(struct wire *w, struct str bytes, int64_t until_us, struct error *err);
-/* At least one byte; the other side's end is ERR_UNREACHABLE. */
+/* Reads at least one byte; the end of the stream is ERR_UNREACHABLE. */
 must_check bool wire_read(struct wire *w, char *to, size_t n, int64_t until_us, size_t *ret_n,
                           struct error *err);
-/* Something has come in, or its end has; does not wait. */
+/* Whether bytes, or the end of the stream, can be read; does not block. */
 bool wire_is_readable(const struct wire *w);
 int wire_fd(const struct wire *w);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocking jobs on a few threads: one queue under one lock, results through loop_post().
  *
- * Invariant: a job is on exactly one of `waiting` (lock held), a thread's hands, or `finished`
- * (lock held), which the loop empties; so every job accepted gets one `done`. */
+ * Invariant: a job is in exactly one place: on `waiting` (under the lock), run by a thread, or on
+ * `finished` (under the lock), which the loop empties.  So every accepted job gets one `done`. */
 #include "io/worker.h"
 
 #include "base/thread.h"
@@ -17,13 +17,13 @@ struct worker {
     struct list waiting, finished; /* of worker_job.link */
     unsigned n_waiting;
     bool stopping;
-    bool posted; /* `task` is on its way to the loop */
+    bool posted; /* `task` is posted to the loop and has not run yet */
     struct loop_task task;
     unsigned n_threads;
     pthread_t threads[WORKER_THREADS_MAX];
 };
 
-/* With the lock held. */
+/* Call it with the lock held. */
 static void finish(struct worker *w, struct worker_job *job)
 {
     list_push(&w->finished, &job->link);
@@ -143,7 +143,7 @@ void worker_cancel(struct worker *w, struct worker_job *job)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* The posted task, if it is under way, still points here: then it is the one that frees. */
+/* A posted task still points to the worker; in that case the task frees it. */
 void worker_free(struct worker *w)
 {
     bool posted;
