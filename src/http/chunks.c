@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chunked coding (RFC 9112 §7.1) as one table: state and kind of byte to the next state; what
- * has no entry is refused.  Only CR LF ends a line; extensions follow the grammar without its
- * optional blanks and are forgotten; trailers are checked and dropped, so that nothing in them can
- * ever act as a header.  The decoder sees one byte after the other except inside data, so a body
- * gives the same verdict however it is cut into reads. */
+/* The chunked coding (RFC 9112 §7.1) as one table: state and kind of byte give the next state; a
+ * byte without an entry is an error.  Only CR LF ends a line.  Extensions follow the grammar
+ * without its optional blanks and are ignored.  Trailers are checked and dropped, so that they
+ * never act as headers.  Outside of data the decoder sees one byte at a time, so the result does
+ * not depend on how a body is split into reads. */
 #include "http/codec.h"
 
 #define MAX_SIZE_LINE 256
@@ -79,7 +79,7 @@ static const uint8_t next_state[STATE_COUNT][KIND_COUNT] = {
     [QUOTED] = {ANY_TEXT(QUOTED), [KIND_BACKSLASH] = QUOTED_PAIR, [KIND_QUOTE] = QUOTED_END},
     [QUOTED_PAIR] = {ANY_TEXT(QUOTED), [KIND_BACKSLASH] = QUOTED, [KIND_QUOTE] = QUOTED},
     [QUOTED_END] = {[KIND_SEMICOLON] = NAME_FIRST, [KIND_CR] = SIZE_LF},
-    [SIZE_LF] = {[KIND_LF] = DATA}, /* or TRAILER_FIRST, after the last chunk */
+    [SIZE_LF] = {[KIND_LF] = DATA}, /* TRAILER_FIRST after the last chunk */
     [DATA_CR] = {[KIND_CR] = DATA_LF},
     [DATA_LF] = {[KIND_LF] = SIZE_FIRST},
     [TRAILER_FIRST] = {ANY_TOKEN(TRAILER_NAME), [KIND_CR] = LAST_LF},
@@ -124,7 +124,7 @@ static enum http_parse refuse(struct http_chunks *c, int status, const char *rea
     return HTTP_PARSE_BAD;
 }
 
-/* One byte outside of data. */
+/* Handles one byte outside of data. */
 static enum http_parse step(struct http_chunks *c, char byte, struct http_fault *ret_fault)
 {
     unsigned was = c->state;

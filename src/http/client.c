@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool of one origin: calls find a connection, wait for one, or have one dialled.
+/* The pool of one origin: calls use an idle connection, wait for one, or cause a dial.
  *
- * A call is on `waiting` (its bytes copied) until a connection takes it; it ends in
- * client_call_finish(), or silently when it is cancelled.  The connection used last is used
- * next, so that the surplus of a busy hour grows cold and is closed.  One dial is under way for
- * each call that waits, within max_connections; a dial that fails ends the oldest waiting call.
+ * A call is on `waiting` (its bytes copied) until a connection takes it.  It ends in
+ * client_call_finish(), or silently when cancelled.  The connection used last is used next, so that
+ * surplus connections become idle long enough to be closed.  Each waiting call causes one dial,
+ * within max_connections; a dial that fails ends the oldest waiting call.
  *
- * Calls are recycled; a call whose callback is on the stack is not, until the callback returned. */
+ * Calls are recycled, but not while one of their callbacks is on the stack. */
 #include "http/client.h"
 #include "http/client_impl.h"
 
@@ -15,13 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define KEPT_BUFFER (64 * 1024)     /* a recycled call keeps buffers up to this */
-#define RESOLVED_FOR_MS (10 * 1000) /* a name is looked up again for dials after that */
-#define MAX_CALL_WAITS 16           /* durations kept exactly; further ones are rounded up */
-#define HEAD_PARTS 6                /* before the body */
+#define KEPT_BUFFER (64 * 1024)     /* a recycled call keeps buffers up to this size */
+#define RESOLVED_FOR_MS (10 * 1000) /* a later dial resolves the name again */
+#define MAX_CALL_WAITS 16           /* durations kept exactly; further durations are rounded up */
+#define HEAD_PARTS 6                /* parts before the body */
 #define LENGTH_LINE 48              /* the longest has 40 bytes */
 
-/* Deadlines of one duration; see io/loop.h. */
+/* Deadlines of one duration; see io/deadline.h. */
 struct call_wait {
     struct deadline_class class;
     struct list link;
@@ -109,7 +109,7 @@ void http_pool_free(struct http_pool *p)
         if (!c->call)
             client_conn_close(c);
     }
-    while ((first = list_first(&p->conns))) { /* each is closed with its call */
+    while ((first = list_first(&p->conns))) { /* closed together with its call */
         struct client_conn *c = list_entry(first, struct client_conn, link);
         client_call_finish(c->call, STR_NONE, &err, client_conn_has_sent(c));
     }
@@ -124,7 +124,8 @@ void http_pool_free(struct http_pool *p)
     loop_defer(p->loop, &p->release);
 }
 
-/* Past MAX_CALL_WAITS durations, further ones are rounded up to an eighth of their power of two. */
+/* Beyond MAX_CALL_WAITS durations, further durations are rounded up to an eighth of their power of
+ * two. */
 static struct deadline_class *wait_for(struct http_pool *p, int64_t ms)
 {
     struct call_wait *w;
@@ -163,7 +164,7 @@ static void recycle(struct http_call *call)
 {
     struct http_pool *p = call->pool;
 
-    if (call->later_set) /* it comes by once more, and ends here */
+    if (call->later_set) /* on_call_later() will run and recycle it */
         return;
     free(call->err);
     call->err = NULL;
@@ -171,11 +172,11 @@ static void recycle(struct http_call *call)
         call_free(call);
         return;
     }
-    reset_buffer(&call->body); /* `request` was when the call left the queue */
+    reset_buffer(&call->body); /* `request` was reset when the call left the queue */
     p->free_calls[p->n_free_calls++] = call;
 }
 
-/* Takes the call off the queue, or off its connection, which is closed. */
+/* Removes the call from the queue, or from its connection, which is closed. */
 static void detach(struct http_call *call)
 {
     struct client_conn *c = call->conn;
@@ -198,8 +199,7 @@ static void end_callback(struct http_call *call)
         recycle(call);
 }
 
-/* Gives up the call's claims before anybody is told: the user may start the next call, or free the
- * pool, from inside on_done. */
+/* Detaches the call before on_done, because on_done may start the next call or free the pool. */
 void client_call_finish(struct http_call *call, struct str body, const struct error *err, bool sent)
 {
     if (call->is_over)
@@ -292,7 +292,7 @@ static void on_call_later(struct loop_task *task)
         client_call_finish(call, STR_NONE, call->err, false);
 }
 
-/* For failures met before http_call_start() has returned. */
+/* For failures before http_call_start() has returned. */
 static void fail_later(struct http_call *call, enum err_code code, const char *text)
 {
     call->err = xmalloc(sizeof(*call->err));
@@ -322,12 +322,12 @@ static struct http_call *call_new(struct http_pool *p)
     return call;
 }
 
-/* Runs the call on an idle connection.  False when there is none that lives. */
+/* Runs the call on an idle connection.  Returns false when no idle connection works. */
 static bool send_now(struct http_call *call, const struct iovec *parts, int n)
 {
     struct http_pool *p = call->pool;
 
-    while (p->n_idle) /* one that turns out dead leaves the stack */
+    while (p->n_idle) /* a broken connection removes itself from the stack */
         if (likely(client_conn_send(p->idle[p->n_idle - 1], call, parts, n)))
             return true;
     return false;
@@ -371,7 +371,7 @@ static bool may_lack_length(const char *method)
            strcmp(method, "PATCH") != 0;
 }
 
-/* "Content-Length: …" and the end of the head, written from behind. */
+/* Writes "Content-Length: …" and the end of the head, from the end backwards. */
 static struct iovec length_line(char room[LENGTH_LINE], uint64_t value)
 {
     static const char name[] = "Content-Length: ";
@@ -454,7 +454,7 @@ void client_conn_ready(struct client_conn *c)
     }
 }
 
-/* The oldest call that waits is told. */
+/* Fails the oldest waiting call. */
 static void fail_oldest(struct http_pool *p, const struct error *err)
 {
     list_each(&p->waiting, it)
@@ -467,8 +467,8 @@ static void fail_oldest(struct http_pool *p, const struct error *err)
     }
 }
 
-/* Servers on localhost listen on one of two addresses: the other one is tried before anybody is
- * told, unless somebody was there and it was TLS that failed. */
+/* Servers on localhost listen on one of two addresses.  The other address is tried before a call
+ * fails, unless the connection was made and TLS failed. */
 static bool has_other_address(struct http_pool *p, const struct client_conn *c)
 {
     if (!p->is_localhost || conn_is_reached(c->conn))
@@ -505,7 +505,7 @@ static void on_resolved(void *arg, const struct conn_address *a, const struct er
         fail_oldest(p, e);
 }
 
-/* True when `address` may be dialled; else a lookup is under way. */
+/* Returns true when `address` may be dialled; else a lookup is in progress. */
 static bool has_address(struct http_pool *p)
 {
     struct error err;

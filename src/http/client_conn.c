@@ -25,7 +25,7 @@ static void on_release(struct loop_task *task)
     free(c);
 }
 
-/* Off the stack of idle ones, whose order stays.  Usually it is on top. */
+/* Removes the connection from the idle stack and keeps the order.  Usually it is on top. */
 static void leave_idle(struct client_conn *c)
 {
     struct http_pool *p = c->pool;
@@ -53,7 +53,7 @@ void client_conn_close(struct client_conn *c)
     conn_close(c->conn);
     c->release.fn = on_release;
     loop_defer(c->pool->loop, &c->release);
-    if (c->pool->n_waiting && !c->pool->is_over) /* there is room for another one */
+    if (c->pool->n_waiting && !c->pool->is_over) /* there is room for another connection */
         client_dial_as_needed(c->pool);
 }
 
@@ -121,7 +121,7 @@ static void fail_framing(struct client_conn *c, const struct http_fault *fault)
     fail(c, &err);
 }
 
-/* The connection is free again, or gone, before the user hears of the response. */
+/* The connection is idle or closed before the user gets the response. */
 static void complete(struct client_conn *c, struct str body)
 {
     struct http_call *call = c->call;
@@ -137,7 +137,7 @@ static void complete(struct client_conn *c, struct str body)
     client_call_finish(call, body, NULL, true);
 }
 
-/* Keeps `data` of a gathered body.  False when the call has failed. */
+/* Buffers `data` of the body.  Returns false when the call has failed. */
 static bool gather(struct client_conn *c, struct str data)
 {
     if (buf_try_add(&c->call->body, data.p, data.n))
@@ -146,7 +146,7 @@ static bool gather(struct client_conn *c, struct str data)
     return false;
 }
 
-/* Hands on or keeps `data`.  False when the call is over. */
+/* Streams or buffers `data`.  Returns false when the call has ended. */
 static bool take_data(struct client_conn *c, struct str data)
 {
     if (data.n == 0)
@@ -167,7 +167,7 @@ static void take_sized(struct client_conn *c, struct str bytes)
         complete(c, buf_str(&c->call->body));
 }
 
-/* `held` is the first data of this read, not copied: if the body ends with it, it never is. */
+/* `held` is the first data of this read.  It is not copied if the body ends with it. */
 static void take_chunked(struct client_conn *c, struct str bytes)
 {
     struct str held = STR_NONE, data;
@@ -212,7 +212,7 @@ static void take_body(struct client_conn *c, struct str bytes)
     }
 }
 
-/* Why we do not take this head, or NULL. */
+/* Returns why this head is not accepted, or NULL. */
 static const char *objection(const struct client_conn *c, const struct http_head *h)
 {
     struct str coding = http_header_get(h, STR("content-encoding"));
@@ -230,7 +230,7 @@ static const char *objection(const struct client_conn *c, const struct http_head
     return NULL;
 }
 
-/* The final head.  `rest` is what came with it. */
+/* Handles the final head.  `rest` holds the bytes that came with it. */
 static void take_final_head(struct client_conn *c, const struct http_head *h, struct str rest)
 {
     c->framing = h->framing;
@@ -253,7 +253,8 @@ static void take_final_head(struct client_conn *c, const struct http_head *h, st
         take_body(c, rest);
 }
 
-/* Reads heads from the front of `bytes`, and hands the rest on.  Returns the bytes used up. */
+/* Reads heads from the front of `bytes` and passes the rest on.  Returns the number of bytes
+ * used. */
 static size_t take_heads(struct client_conn *c, struct str bytes)
 {
     struct http_head *h = &c->pool->head;
@@ -294,7 +295,7 @@ static void on_bytes(void *arg, struct str bytes)
     if (c->state == CLIENT_BODY) {
         take_body(c, bytes);
     } else if (c->state != CLIENT_HEAD) {
-        client_conn_close(c); /* nobody asked */
+        client_conn_close(c); /* bytes without a request */
     } else if (likely(c->in.n == 0)) {
         used = take_heads(c, bytes);
         if (used < bytes.n)
@@ -353,7 +354,7 @@ static void on_error(void *arg, const struct error *e)
     client_conn_close(c);
 }
 
-/* The connection was dead before the request left: another one will do. */
+/* The connection broke before the request was sent: retries on another connection. */
 static void on_returned(void *arg, struct str request)
 {
     struct client_conn *c = arg;

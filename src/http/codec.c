@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heads of requests and responses: bytes in, spans out.
  *
- * One pass, left to right, and every refusal is decided by the first byte that makes it certain. So
- * a head that arrives in pieces gets the same verdict as one that arrives whole: a prefix of a good
- * head is MORE, a prefix of a bad one is MORE or already the same BAD.  Limits belong to that order
- * too, which is why nothing behind HTTP_MAX_HEAD is looked at.
+ * One pass, left to right.  The first byte that makes an error certain decides it.  So a head that
+ * arrives in pieces gets the same result as a head that arrives whole: a prefix of a good head is
+ * MORE, a prefix of a bad head is MORE or already the same BAD.  Limits belong to that order too,
+ * so nothing beyond HTTP_MAX_HEAD is read.
  *
  * Where RFC 9112 lets a recipient be lenient (empty lines before a request, bare LF, folded lines,
- * equal Content-Length twice, blanks around a colon), this one refuses: whoever stands before or
- * behind us may be lenient in another way, and the difference is a smuggled request.
+ * equal Content-Length twice, blanks around a colon), this parser rejects: a proxy in front or a
+ * server behind may be lenient in another way, and the difference allows request smuggling.
  * Chunked bodies are in chunks.c, percent-encoding and small lists in fields.c. */
 #include "http/codec.h"
 
@@ -21,9 +21,9 @@
 #define MAX_LENGTH ((uint64_t)INT64_MAX)
 
 enum {
-    BYTE_TOKEN = 1,      /* header names, but for '_' */
-    BYTE_UNDERSCORE = 2, /* apart, so that dropping such names costs nothing */
-    BYTE_TARGET = 4,     /* visible bytes that honest clients leave unencoded; no '#' */
+    BYTE_TOKEN = 1,      /* header names, except '_' */
+    BYTE_UNDERSCORE = 2, /* separate, so that dropping such names costs nothing */
+    BYTE_TARGET = 4,     /* visible bytes that honest clients do not encode; no '#' */
     BYTE_HOST = 8,       /* names and IPv4 numbers */
     BYTE_METHOD = 16,
 };
@@ -83,8 +83,8 @@ static inline bool byte_is(char c, unsigned kinds)
     return byte_kinds[(unsigned char)c] & kinds;
 }
 
-/* Skips letters, digits and '-' in steps of 16: nearly all that names consist of.  What it stops
- * at, the table judges. */
+/* Skips letters, digits and '-', which make up nearly all names, in steps of 16.  The table then
+ * judges the byte at which it stops. */
 static inline const char *skip_words(const char *p, const char *end)
 {
 #ifdef __SSE2__
@@ -108,7 +108,7 @@ static inline const char *skip_words(const char *p, const char *end)
     return p;
 }
 
-/* Takes the longest run of `kinds`; s->p == s->end afterwards means that it may go on. */
+/* Takes the longest run of `kinds`; if s->p == s->end afterwards, the run may continue. */
 static inline struct str take(struct scan *s, unsigned kinds)
 {
     const char *from = s->p, *p = from;
@@ -126,8 +126,8 @@ static inline struct str take_token(struct scan *s)
     return str_n(from, (size_t)(s->p - from));
 }
 
-/* First byte that may not stand in a header value: a control byte other than HTAB, or DEL.  CR is
- * one, so this finds the end of the line, too. */
+/* Returns the first byte that a header value may not contain: a control byte other than HTAB, or
+ * DEL.  CR is one, so this also finds the end of the line. */
 static const char *skip_value(const char *p, const char *end)
 {
 #ifdef __SSE2__
@@ -150,8 +150,8 @@ static const char *skip_value(const char *p, const char *end)
     return p;
 }
 
-/* Equal but for case.  `word` is small letters and '-', of a.n bytes; `a` holds no CR, the one byte
- * that setting the bit of small letters would turn into '-'. */
+/* Compares without case.  `word` is small letters and '-', of a.n bytes; `a` has no CR, the one
+ * byte that setting the lower-case bit would turn into '-'. */
 static inline bool is_word(struct str a, const char *word)
 {
     for (size_t i = 0; i < a.n; i++) {
@@ -180,7 +180,7 @@ static enum http_parse take_line_end(struct scan *s, const char *reason)
     return HTTP_PARSE_OK;
 }
 
-/* "HTTP/1.1"; the digits are judged only when all eight bytes are there. */
+/* Reads "HTTP/1.1"; the digits are judged only when all eight bytes are there. */
 static enum http_parse take_version(struct scan *s, struct http_head *h)
 {
     static const char shape[] = "HTTP/0.0";
@@ -206,7 +206,7 @@ static bool port_is_valid(struct str port)
 }
 
 /* name, IPv4 or [IPv6], each with an optional port.  No user, no blanks, no encodings, no empty
- * label: nothing that another reader could take for something else or the beginning of a path. */
+ * label: nothing that another parser could interpret differently, or as the beginning of a path. */
 static bool host_is_valid(struct str host)
 {
     if (host.n == 0 || host.n > MAX_HOST)
@@ -235,7 +235,7 @@ static bool host_is_valid(struct str host)
     return host.p[i] == ':' && port_is_valid(str_n(host.p + i + 1, host.n - i - 1));
 }
 
-/* "http://host/path" becomes "/path"; the authority is kept to be compared with Host. */
+/* Reduces "http://host/path" to "/path"; the authority is kept for the comparison with Host. */
 static enum http_parse reduce_absolute_form(struct scan *s, struct http_head *h)
 {
     struct str target = h->target;
@@ -252,7 +252,7 @@ static enum http_parse reduce_absolute_form(struct scan *s, struct http_head *h)
     s->authority = str_n(rest.p, host);
     if (!host_is_valid(s->authority))
         return refuse(s, 400, "The host in the target is not a valid host.");
-    /* Without a path, the slash before the authority stands for it: spans stay inside the bytes. */
+    /* Without a path, the slash before the authority is used: spans stay inside the bytes. */
     h->target = host < rest.n ? str_n(rest.p + host, rest.n - host) : str_n(rest.p - 1, 1);
     return HTTP_PARSE_OK;
 }
@@ -353,7 +353,7 @@ static enum http_parse note_connection(struct scan *s, unused_arg struct http_he
                                        struct str value)
 {
     if (value.n == 10 && is_word(value, "keep-alive")) {
-        s->says_keep_alive = true; /* what nearly everybody sends */
+        s->says_keep_alive = true; /* the most common value */
         return HTTP_PARSE_OK;
     }
     s->says_close |= http_list_has(value, STR("close"));
@@ -379,8 +379,8 @@ static enum http_parse note_expect(struct scan *s, struct http_head *h, struct s
     return HTTP_PARSE_OK;
 }
 
-/* Headers that decide about the message itself; the first RESPONSE_SPECIALS are heeded in
- * responses. Their length alone tells most headers from them. */
+/* Headers that affect the message itself; responses use only the first RESPONSE_SPECIALS.  Their
+ * lengths alone tell most other headers apart. */
 #define SPECIAL_LENGTHS (1u << 14 | 1u << 17 | 1u << 10 | 1u << 4 | 1u << 6)
 #define RESPONSE_SPECIALS 3
 static const struct special {
@@ -394,8 +394,7 @@ static const struct special {
     {{"expect", 6}, note_expect},
 };
 
-/* Tabs around a value are blanks by the letter of the RFC, and part of the value to some servers.
- */
+/* The RFC allows tabs around a value as blanks, but some servers make them part of the value. */
 static bool has_tab_around(struct str value)
 {
     for (const char *p = value.p - 1; *p != ':'; p--) {
@@ -481,7 +480,7 @@ static enum http_parse finish_request(struct scan *s, struct http_head *h)
     if (!h->host.p)
         h->host = s->authority;
     finish(s, h);
-    /* Nobody waits for a go-ahead to send nothing, and HTTP/1.0 does not know it. */
+    /* Without a body there is nothing to continue with, and HTTP/1.0 has no 100-continue. */
     if (h->framing == HTTP_NO_BODY || h->minor == 0)
         h->expect_continue = false;
     return HTTP_PARSE_OK;
@@ -500,8 +499,8 @@ static enum http_parse finish_response(struct scan *s, struct http_head *h, bool
     return HTTP_PARSE_OK;
 }
 
-/* Everything but the headers, of which n_headers are valid: clearing 3 KiB would cost more than
- * parsing. */
+/* Resets everything but the headers, of which n_headers are valid: clearing 3 KiB would cost more
+ * than parsing. */
 static void head_reset(struct http_head *h)
 {
     h->method = h->target = h->path = h->query = h->host = STR_NONE;
@@ -520,7 +519,7 @@ static struct scan scan_begin(struct str bytes, unsigned n_specials, struct http
     return (struct scan){.p = p, .end = p + n, .fault = fault, .n_specials = n_specials};
 }
 
-/* What is still incomplete with all the bytes a head may have will never be good. */
+/* A head that is incomplete at the maximum length is an error. */
 static enum http_parse scan_end(struct scan *s, struct str bytes, enum http_parse verdict,
                                 size_t *ret_used)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read out of a parsed head: headers by name, list members, query values, percent-encoding;
- * and the words for a status.  Decoding happens once and in one place, so that what was checked is
- * what is used. */
+/* Accessors of a parsed head: headers by name, list members, query values, percent-encoding; and
+ * the reason phrase of a status.  Values are decoded once and in one place, so that the checked
+ * value is the value used. */
 #include "http/codec.h"
 
 #include <limits.h>
@@ -32,7 +32,7 @@ unsigned http_header_count(const struct http_head *h, struct str name)
     return count;
 }
 
-/* Length of the list member at the front of `list`: up to a comma outside of quotes. */
+/* Returns the length of the first list member: up to a comma outside of quotes. */
 static size_t member_length(struct str list)
 {
     bool is_quoted = false;

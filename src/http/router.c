@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the row for a request.  The path is cut at its slashes first and each segment decoded once
- * after, so an encoded slash can never make a segment, and what was matched is what handlers get.
+/* Finds the row for a request.  The path is split at its slashes first, then each segment is
+ * decoded once.  So an encoded slash can never split a segment, and handlers get the text that was
+ * matched.
  *
- * The path chooses among patterns, fixed words before captures from left to right; only then the
- * method chooses among rows of that pattern.  So "DELETE /things/search" is 405 when only GET is
- * listed for it, and never reaches the handler of "/things/{id}" with an id of "search".
- * A capture is never empty: "/things/" is not "/things/{id}". */
+ * The path selects the pattern, fixed words before captures from left to right; then the method
+ * selects among the rows of that pattern.  So "DELETE /things/search" is 405 when only GET is
+ * listed for it, and never reaches the handler of "/things/{id}" with the id "search".  A capture
+ * is never empty: "/things/" does not match "/things/{id}". */
 #include "http/router.h"
 
-/* More than any path that is served has; a longer one is checked and matches nothing. */
+/* More than any served path has; a longer path is checked and matches nothing. */
 #define MAX_SEGMENTS 48
 
 struct segments {
@@ -16,8 +17,8 @@ struct segments {
     unsigned n; /* may be larger than MAX_SEGMENTS */
 };
 
-/* Cuts and decodes; false when a segment must not be decoded.  Segments lie one behind the other
- * with a slash between them, so several are one text too. */
+/* Splits and decodes; false when a segment cannot be decoded.  Decoded segments are contiguous,
+ * with slashes between them, so several segments are one text too. */
 static bool split_path(struct str path, struct arena *mem, struct segments *ret)
 {
     if (path.n == 0 || path.p[0] != '/')
@@ -38,7 +39,7 @@ static bool split_path(struct str path, struct arena *mem, struct segments *ret)
     return true;
 }
 
-/* Moves past `word` of the path when the pattern has the same here, as a whole. */
+/* Advances the pattern past `word` if the pattern has this whole word here. */
 static bool take_word(const char **pattern, struct str word)
 {
     const char *past = *pattern + word.n;
@@ -60,7 +61,7 @@ static bool is_number(struct str text)
     return str_to_u64(text, INT64_MAX, &number);
 }
 
-/* Takes the segments that the capture at *pattern ("{…}") stands for, from path->at[*i] on. */
+/* Takes the segments that the capture at *pattern ("{…}") matches, from path->at[*i] on. */
 static bool take_capture(const char **pattern, const struct segments *path, unsigned *i,
                          struct str *ret)
 {
@@ -87,8 +88,8 @@ static bool take_capture(const char **pattern, const struct segments *path, unsi
     return true;
 }
 
-/* Matches one pattern.  *ret_rank orders patterns that match the same path: a bit for each fixed
- * word, the leftmost the most significant, so equal ranks are the same pattern. */
+/* Matches one pattern.  *ret_rank orders patterns that match the same path.  It has a bit for each
+ * fixed word, the leftmost the most significant, so patterns of equal rank are the same pattern. */
 static bool match_pattern(const char *pattern, const struct segments *path, struct route_match *ret,
                           uint64_t *ret_rank)
 {
@@ -140,7 +141,7 @@ static bool method_fits(const struct http_route *route, struct str method)
            (route->has_head && str_eq(method, STR("HEAD")));
 }
 
-/* The methods of all rows whose pattern matches with this rank. */
+/* Lists the methods of all rows with a pattern that matches with this rank. */
 static struct str list_methods(const struct http_route *routes, size_t n,
                                const struct segments *path, uint64_t rank, struct arena *mem)
 {
@@ -171,7 +172,7 @@ const struct http_route *router_find(const struct http_route *routes, size_t n,
     bool is_known = false, fits = false;
     struct route_match match;
     for (size_t i = 0; i < n; i++) {
-        /* Rows of one pattern stand together, and mostly share its text. */
+        /* Rows of one pattern are adjacent, and mostly share its text. */
         if (i == 0 || routes[i].pattern != routes[i - 1].pattern)
             fits = (!routes[i].segments || routes[i].segments == path.n) &&
                    match_pattern(routes[i].pattern, &path, &match, &rank);

@@ -2,9 +2,9 @@
 /* Table of method + path pattern to handler.  A path that exists under another method is 405 with
  * Allow.  Fixed words win over captures:
  *
- *   {name}        one segment           {name:#}       one that is a number
- *   {+name}       one or more segments, the slashes between them as well; once in a pattern
- *   {+name:.md}   likewise, the last of which ends so, in any case */
+ *   {name}        one segment           {name:#}       one segment that is a number
+ *   {+name}       one or more segments, with the slashes between them; once in a pattern
+ *   {+name:.md}   likewise; the last segment has this ending, in any case */
 #ifndef HOLDFAST_HTTP_ROUTER_H
 #define HOLDFAST_HTTP_ROUTER_H
 
@@ -17,18 +17,18 @@ struct route_match {
     unsigned n;
 };
 struct http_route {
-    const char *method;  /* "GET"; "*" takes any method */
+    const char *method;  /* "GET"; "*" matches any method */
     const char *pattern; /* "/mcp/{server}" */
     void (*fn)(void *arg, struct http_request *r, const struct route_match *m);
     const char *summary; /* one line, printed in the generated reference */
-    unsigned flags;      /* the table owner's */
-    bool has_head;       /* a GET that answers HEAD too: the server leaves the body out */
-    unsigned segments;   /* router_prepare()'s; 0: any number, or not prepared */
+    unsigned flags;      /* used by the owner of the table */
+    bool has_head;       /* a GET that also handles HEAD: the server omits the body */
+    unsigned segments;   /* set by router_prepare(); 0: any number, or not prepared */
 };
-/* Counts the segments of each pattern once, so that rows of other lengths are not even compared. */
+/* Counts the segments of each pattern once, so that router_find() skips rows of other lengths. */
 void router_prepare(struct http_route *routes, size_t n);
 /* Returns the row, or NULL with *ret_status 404, 405 (then *ret_allow lists methods, in r->mem) or
- * 400 for a path that must not be decoded. */
+ * 400 for a path that cannot be decoded. */
 const struct http_route *router_find(const struct http_route *routes, size_t n,
                                      struct http_request *r, struct route_match *ret,
                                      int *ret_status, struct str *ret_allow);

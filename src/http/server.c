@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server object: listeners and accepting, the limits all connections share, and the requests,
- * which are recycled.  What happens on one connection is in server_conn.c.
+/* The server object: listeners and accepting, the limits that all connections share, and the
+ * recycled requests.  The state machine of one connection is in server_conn.c.
  *
- * Accepting rests in two cases, and clients then wait in the kernel's backlog: at max_connections
- * (unix listeners go on, so that an operator is never locked out), and when descriptors run out. */
+ * Accepting is paused in two cases, and clients then wait in the kernel's backlog: at
+ * max_connections (unix listeners continue, so that an operator is never locked out), and when
+ * descriptors run out. */
 #include "http/server.h"
 #include "http/server_impl.h"
 
@@ -13,8 +14,8 @@
 
 #define ACCEPTS_PER_TURN 64
 #define ACCEPT_AGAIN_MS 100
-#define REQUEST_SLACK (1024 * 1024) /* of an arena beyond head and body, for what handlers make */
-#define REQUEST_USUAL (12 * 1024 - 256) /* a small message and its exchange: one allocation */
+#define REQUEST_SLACK (1024 * 1024)     /* of an arena beyond head and body, for handlers */
+#define REQUEST_USUAL (12 * 1024 - 256) /* a small message and its exchange fit in one allocation */
 
 const struct http_server_config http_server_defaults = {
     .max_body = 4 * 1024 * 1024,
@@ -78,7 +79,7 @@ static void on_acceptable(void *arg, int events unused_arg)
         }
         if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return;
-        if (fd >= 0) /* others are the fault of one client: ECONNABORTED and its like */
+        if (fd >= 0) /* other errors concern one client, such as ECONNABORTED */
             server_conn_new(s, fd, l->tls, l->is_unix, &peer);
     }
     update_listeners(s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One connection of the HTTP server: bytes in, requests to the handler, one at a time.
  *
- * A request that arrives whole, the usual case, is parsed where the kernel put it, copied once into
- * its arena, handled, and answered, without leaving feed().  The states:
+ * Usually a request arrives whole.  It is then parsed in the read buffer, copied once into its
+ * arena, handled and answered, all inside feed().  The states:
  *
  *              first bytes            head, body incomplete
  *     IDLE ───────────────▶ HEAD ─────────────────────────▶ BODY ──┐
@@ -15,18 +15,19 @@
  *      │                ▼  ▼  http_stream_end()
  *      ├── sent ────── FLUSHING            the kernel has not taken all of the answer yet
  *      │
- *      ├── body gone ─ DISCARDING ◀─ HEAD  refused before its body was read, and that is short
- *      │               LINGERING ◀─ HEAD, BODY  refused, the connection ends: FIN is sent, what
- * still │                                   comes is thrown away, lest a reset destroys the answer
+ *      ├── body gone ─ DISCARDING ◀─ HEAD  refused before its body was read; the body is short
+ *      │               LINGERING ◀─ HEAD, BODY  refused, and the connection ends: FIN is sent, and
+ *      │                                   further input is discarded, because a reset would
+ *      │                                   destroy the answer
  *      └─▶ CLOSED ◀─ all
  *
  * The deadline of each state is in the table below; a new connection begins in HEAD.  Reading stays
- * armed in every state, so a client that leaves is noticed at once; it rests only while more than
+ * armed in every state, so a disconnect is noticed at once; it is paused only while at least
  * SERVER_MAX_PIPELINED bytes wait.
  *
- * A client that half-closes (FIN after its request) counts as gone while an answer is owed, as it
- * does in nginx: on the wire it cannot be told from one that has left.  When the answer is already
- * made (FLUSHING) it is still delivered. */
+ * A client that half-closes (FIN after its request) counts as disconnected while an answer is
+ * pending, as in nginx: on the wire the two look the same.  An answer that is already made
+ * (FLUSHING) is still delivered. */
 #include "http/server.h"
 #include "http/server_impl.h"
 
@@ -41,7 +42,7 @@
 
 static const struct {
     unsigned next;   /* states that may follow; CLOSED always may */
-    size_t deadline; /* offset of its deadline class in the server; NO_WAIT for none */
+    size_t deadline; /* offset of its deadline class in the server; NO_WAIT: no deadline */
 } states[] = {
     [SERVER_IDLE] = {EDGE(HEAD) | EDGE(BODY) | EDGE(WAITING) | EDGE(DISCARDING) | EDGE(LINGERING) |
                          EDGE(FLUSHING) | EDGE(IDLE),
@@ -108,13 +109,13 @@ void server_conn_close(struct server_conn *c)
         return;
     c->req = NULL;
     r->conn = NULL;
-    if (!is_owed) /* no handler has seen it */
+    if (!is_owed) /* no handler has it */
         server_request_free(r);
     else if (r->pub.on_abort)
         r->pub.on_abort(&r->pub);
 }
 
-/* Where the connection goes when an answer was handed over. */
+/* Selects the next state after an answer was handed over. */
 static void after_answer(struct server_conn *c)
 {
     if (unlikely(c->receipt && !conn_queued(c->conn) && !conn_is_broken(c->conn)))
@@ -170,7 +171,7 @@ static bool can_discard(const struct server_conn *c, const struct http_head *hea
     return c->framing != HTTP_LENGTH || c->body_left <= SERVER_MAX_DISCARD;
 }
 
-/* Answers before the handler was asked.  Drops the request, if there is one already. */
+/* Answers before the handler was called.  Frees the request, if any. */
 static void refuse(struct server_conn *c, int status, struct str headers, struct str body)
 {
     struct server_request *r = c->req;
@@ -189,7 +190,7 @@ static void refuse(struct server_conn *c, int status, struct str headers, struct
     after_answer(c);
 }
 
-/* `reason` is one of our own sentences: nothing in it needs escaping. */
+/* `reason` is a literal of this program: it needs no escaping. */
 static void refuse_with(struct server_conn *c, int status, const char *reason)
 {
     struct server_request *r = c->req;
@@ -216,7 +217,7 @@ static struct str moved(struct str s, struct str from, const char *to)
     return s;
 }
 
-/* The head was parsed where it was read; from now on its spans point into the arena. */
+/* The head was parsed in the read buffer; its spans now move to the arena. */
 static void move_spans(struct http_head *h, struct str from, const char *to)
 {
     h->method = moved(h->method, from, to);
@@ -230,7 +231,7 @@ static void move_spans(struct http_head *h, struct str from, const char *to)
     }
 }
 
-/* What can be told from the head alone.  False when the request was refused. */
+/* Checks that need only the head.  Returns false when the request was refused. */
 static bool passes_checks(struct server_conn *c)
 {
     struct http_request *r = &c->req->pub;
@@ -252,7 +253,7 @@ static bool passes_checks(struct server_conn *c)
     return true;
 }
 
-/* The head is fine and the body is wanted, but it is not all here. */
+/* The head is accepted, but the body is incomplete. */
 static void begin_body(struct server_conn *c)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -273,8 +274,8 @@ static void begin_body(struct server_conn *c)
     enter(c, SERVER_BODY);
 }
 
-/* A head of `used` bytes stands at the front of `bytes` and was parsed into its head.  Returns how
- * many bytes were used up: the head, and the body when all of it is there. */
+/* A head of `used` bytes is at the front of `bytes` and was parsed into r->pub.head.  Returns the
+ * number of bytes used: the head, and the body if it is complete. */
 static size_t accept_head(struct server_conn *c, struct server_request *r, struct str bytes,
                           size_t used)
 {
@@ -314,8 +315,8 @@ static size_t accept_head(struct server_conn *c, struct server_request *r, struc
     return used + body_n;
 }
 
-/* A head that drips in must not be parsed anew for every byte: it is when it ends, when it has
- * doubled, or when it is too long. */
+/* A head that arrives slowly must not be parsed again for every byte.  It is parsed when it ends,
+ * when its length has doubled, or when it is too long. */
 static bool is_worth_parsing(struct server_conn *c, struct str bytes)
 {
     size_t from = c->head_seen > 3 ? c->head_seen - 3 : 0;
@@ -326,7 +327,7 @@ static bool is_worth_parsing(struct server_conn *c, struct str bytes)
     return memmem(bytes.p + from, bytes.n - from, "\r\n\r\n", 4) != NULL;
 }
 
-/* Returns the bytes used up; 0 when the head is not complete. */
+/* Returns the number of bytes used; 0 when the head is incomplete. */
 static size_t take_head(struct server_conn *c, struct str bytes)
 {
     struct server_request *r;
@@ -402,7 +403,7 @@ static size_t take_chunked_body(struct server_conn *c, struct str bytes)
     return used;
 }
 
-/* Throws away the body of a refused request. */
+/* Discards the body of a refused request. */
 static size_t discard_body(struct server_conn *c, struct str bytes)
 {
     struct http_fault fault;
@@ -437,7 +438,7 @@ static size_t linger(struct server_conn *c, struct str bytes)
     return bytes.n;
 }
 
-/* Works through `bytes` as far as the state allows; returns how many were used up. */
+/* Processes `bytes` as far as the state allows; returns the number of bytes used. */
 static size_t feed(struct server_conn *c, struct str bytes)
 {
     size_t at = 0;
@@ -538,7 +539,7 @@ static void on_drained(void *arg)
         server_stream_drained(c);
 }
 
-/* Whoever wrote http:// for https:// is told so, as other servers do. */
+/* Tells a client that used http:// instead of https://, as other servers do. */
 static void on_error(void *arg, const struct error *e unused_arg)
 {
     struct server_conn *c = arg;
@@ -553,8 +554,8 @@ static void on_error(void *arg, const struct error *e unused_arg)
 static const struct conn_events conn_events = {
     .on_bytes = on_bytes, .on_eof = on_eof, .on_drained = on_drained, .on_error = on_error};
 
-/* The sender of a body has a credit of bytes, filled by what arrives and drained at the least rate
- * allowed: a pause as long as the grace is fine, a trickle is not. */
+/* The sender of a body has a credit of bytes.  Arriving bytes add to the credit, and time drains it
+ * at the minimum rate.  So a pause as long as the grace time is allowed, but a trickle is not. */
 static void body_tick(struct server_conn *c)
 {
     const struct http_server_config *config = &c->server->config;

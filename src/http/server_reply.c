@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers: one head on the stack, the caller's bytes beside it, one write.  A request is freed
- * here, by its one final answer; one whose client has gone swallows its answer and is freed the
- * same way. */
+/* Answers: one head on the stack, the caller's bytes beside it, one write.  The final answer frees
+ * the request.  If the client is gone, the answer is dropped and the request is freed in the same
+ * way. */
 #include "http/server.h"
 #include "http/server_impl.h"
 
@@ -39,7 +39,7 @@ static char *put_decimal(char *to, uint64_t value)
     return put(to, digits + sizeof(digits) - n, n);
 }
 
-/* The header changes once a second; the calendar is asked no more often than that. */
+/* The header changes once a second, so the date is computed once a second. */
 static char *put_date(char *to, struct http_server *s)
 {
     static const char days[] = "SunMonTueWedThuFriSat",
@@ -84,7 +84,7 @@ static char *put_type(char *to, const char *type)
     return PUT(to, "\r\n");
 }
 
-/* The head's end, after the caller's own lines. */
+/* The end of the head, after the caller's own lines. */
 static struct iovec head_end(const struct server_conn *c, bool closes)
 {
     static const char close_end[] = "Connection: close\r\n\r\n",
@@ -129,7 +129,7 @@ void server_write_answer(struct server_conn *c, const struct server_answer *a, b
     iov[n++] = head_end(c, closes);
     for (int i = 0; i < n_parts && !c->is_mute; i++)
         iov[n++] = a->parts[i];
-    /* Only a stream has a bounded queue, and it is over before the next answer begins. */
+    /* Only a stream has a bounded queue, and it ends before the next answer begins. */
     if (!conn_write(c->conn, iov, n))
         assert(!"the write queue of an answer is unbounded");
 }
@@ -235,7 +235,7 @@ void http_stream_abort(struct http_request *pub)
 
     if (c) {
         r->conn = NULL;
-        c->req = NULL; /* nobody is owed anything: on_abort is not called */
+        c->req = NULL; /* no answer is pending: on_abort is not called */
         server_conn_close(c);
     }
     server_request_free(r);
@@ -294,7 +294,8 @@ int http_request_detach(struct http_request *pub)
     assert(c->state == SERVER_WAITING);
     fd = fcntl(conn_fd(c->conn), F_DUPFD_CLOEXEC, 0);
     if (fd >= 0)
-        http_stream_abort(pub); /* closes its own descriptor; the connection lives on in ours */
+        http_stream_abort(pub); /* closes its own descriptor; the duplicate keeps the connection
+                                 * open */
     return fd;
 }
 

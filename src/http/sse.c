@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event-stream format (WHATWG HTML, "Server-sent events"), both ways.
+/* The event-stream format (WHATWG HTML, "Server-sent events"), both directions.
  *
- * Reader: bytes arrive cut anywhere, so only what a later byte may still change is kept: the line
- * that has not ended, and the fields of the event that has not.  A line that lies whole in one feed
- * is looked at in place.  Events come out the same however the stream was cut. Two departures, both
- * wanted by MCP: an id belongs to its own event and is not remembered, and an event with empty data
- * is passed over unless it has an id. */
+ * Reader: bytes arrive split anywhere, so the reader keeps only the incomplete line and the fields
+ * of the incomplete event.  A line that is whole in one feed is read in place.  The events do not
+ * depend on how the stream was split.  Two departures, both needed by MCP: an id belongs to its own
+ * event and is not remembered, and an event with empty data is skipped unless it has an id. */
 #include "http/sse.h"
 
 #include <assert.h>
 #include <string.h>
 
 #define FIELD_NAME_ROOM 16            /* so that data of exactly `max` bytes fits on one line */
-#define KEEP_BYTES ((size_t)64 << 10) /* an idle stream does not hold on to more than this */
+#define KEEP_BYTES ((size_t)64 << 10) /* most memory that an idle stream keeps per buffer */
 
 void sse_reader_init(struct sse_reader *r, size_t max_event)
 {
@@ -73,7 +72,7 @@ static bool set_retry(struct sse_reader *r, struct str value)
 
 static const struct {
     struct str name;
-    bool (*set)(struct sse_reader *r, struct str value); /* false past the ceiling */
+    bool (*set)(struct sse_reader *r, struct str value); /* false beyond the limit */
 } fields[] = {
     {{"data", 4}, set_data},
     {{"event", 5}, set_type},
@@ -94,10 +93,10 @@ static bool read_field(struct sse_reader *r, struct str line)
         if (str_eq(fields[i].name, name))
             return fields[i].set(r, value);
     }
-    return true; /* a comment (empty name) or a field nobody knows */
+    return true; /* a comment (empty name) or an unknown field */
 }
 
-/* An empty line ends the event.  A retry without an event is kept for the next one. */
+/* An empty line ends the event.  A retry without an event is kept for the next event. */
 static bool finish_event(struct sse_reader *r,
                          bool (*on_event)(void *arg, const struct sse_event *e), void *arg)
 {
@@ -129,7 +128,7 @@ static bool read_line(struct sse_reader *r, struct str line,
     return line.n == 0 ? finish_event(r, on_event, arg) : read_field(r, line);
 }
 
-/* One line without its end, of which the first part may lie in r->line. */
+/* Ends one line; its first part may be in r->line. */
 static bool end_line(struct sse_reader *r, struct str part,
                      bool (*on_event)(void *arg, const struct sse_event *e), void *arg)
 {
@@ -157,8 +156,8 @@ bool sse_feed(struct sse_reader *r, struct str bytes,
     if (r->saw_cr && *p == '\n')
         p++;
     r->saw_cr = false;
-    /* Both searches remember how far they looked: a stream of one kind of line end costs one pass.
-     */
+    /* Both searches remember their last position: a stream with one kind of line end costs one
+     * pass. */
     const char *lf = find_byte(p, end, '\n'), *cr = find_byte(p, end, '\r');
     while (p < end) {
         if (lf < p)

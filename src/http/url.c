@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* URLs of servers, as they stand in a configuration: http or https, a host, a port, a path.  What
- * would be ignored or could mislead (user names, fragments, blanks) is refused. */
+/* URLs of servers in the configuration: http or https, a host, a port, a path.  Parts that would be
+ * ignored or could mislead (user names, fragments, blanks) are errors. */
 #include "http/client.h"
 
 static bool bad(struct error *err, const char *why)
