@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walking and reading a tape.  Everything here trusts the parser: spans are in bounds, strings are
- * valid UTF-8 with valid escapes. */
+/* Walking and reading a tape.  Everything here trusts the parser: spans are in bounds, and strings
+ * are valid UTF-8 with valid escapes. */
 #include "json/read_impl.h"
 
 #include "base/utf8.h"
@@ -88,7 +88,7 @@ static bool equals_escaped(struct str body, struct str text)
     return at == text.n;
 }
 
-/* The quotes count in the span. */
+/* The span includes the quotes. */
 static inline bool key_is(const struct js_doc *d, const struct js_node *key, struct str name)
 {
     return key->end - key->start == name.n + 2 &&

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Binding a JSON object to a struct by a table of rows.  Each kind has one function that takes a
- * scalar, given as a JSON value or as plain text, and puts it in place; js_bind() walks the object,
- * js_bind_text() and js_bind_defaults() come from the outside of JSON.
+ * scalar, given as a JSON value or as plain text, and stores it.  js_bind() walks the object;
+ * js_bind_text() and js_bind_defaults() take plain text.
  *
- * What a message says is written for whoever wrote the file: the place, the key, what was expected.
- */
+ * Messages are for the author of the file: they name the position, the key and the expected
+ * value. */
 #include "json/bind.h"
 
 #include "base/buf.h"
@@ -17,9 +17,9 @@
 #define MOST_ITEMS 1000
 #define MOST_FIELDS 128
 
-/* One scalar on its way into a field, wherever it came from. */
+/* One scalar for a field, from any source. */
 struct input {
-    enum js_type type; /* JS_STRING for plain text as well */
+    enum js_type type; /* JS_STRING for plain text too */
     bool plain;        /* plain text: numbers and booleans are written as strings */
     struct str text;   /* unescaped string, or the number as written */
 };
@@ -126,7 +126,7 @@ static bool put_enum(const struct js_field *f, const struct input *in, void *pla
 static const struct kind {
     bool (*put)(const struct js_field *f, const struct input *in, void *place, struct arena *mem);
     const char *name;
-    const char *unit; /* of the bounds in messages */
+    const char *unit; /* unit of the bounds in messages */
 } kinds[] = {
     [JS_BIND_STRING] = {put_string, "a string", ""},
     [JS_BIND_BOOL] = {put_bool, "true or false", ""},
@@ -147,7 +147,7 @@ const char *js_bind_kind_name(enum js_bind_kind kind)
     return kinds[kind].name;
 }
 
-/* Bounds as people say them: "1 s", "30 d", "4 MiB". */
+/* Writes a bound for people: "1 s", "30 d", "4 MiB". */
 static void add_bound(struct buf *out, enum js_bind_kind kind, int64_t v)
 {
     static const struct {
@@ -170,7 +170,7 @@ static void add_bound(struct buf *out, enum js_bind_kind kind, int64_t v)
     buf_addf(out, "%lld%s", (long long)v, kinds[kind].unit);
 }
 
-/* "a whole number from 1 to 10", `"a", "b" or "c"` */
+/* Writes "a whole number from 1 to 10", `"a", "b" or "c"`. */
 static void describe_expected(const struct js_field *f, struct buf *out)
 {
     if (f->kind == JS_BIND_ENUM) {
@@ -285,7 +285,7 @@ static bool read_field(const struct js_binding *b, const struct js_field *f,
     }
 }
 
-/* The valid key nearest to what was written, or NULL when none is near. */
+/* Returns the valid key nearest to the given one, or NULL when none is near. */
 static const char *nearest(const struct js_field *fields, struct str name)
 {
     unsigned cap = name.n < 4 ? 2 : 3, best = cap;
@@ -312,7 +312,7 @@ static bool refuse_unknown(const struct js_binding *b, const struct js_field *fi
     buf_init(&known, SIZE_MAX);
     log_escape(&shown, name, 64);
     for (const struct js_field *f = fields; f->name; f++)
-        if (f->kind != JS_BIND_IGNORED) /* of no use to whoever looks for the right key */
+        if (f->kind != JS_BIND_IGNORED) /* not useful to an author who looks for the right key */
             buf_addf(&known, "%s%s", known.n == 0 ? "" : ", ", f->name);
     if (near)
         js_bind_fault(b, key, err, "unknown key \"%s\"; did you mean \"%s\"?", buf_str(&shown).p,
@@ -419,7 +419,7 @@ void js_bind_defaults(const struct js_field *fields, void *dest, struct arena *m
         if (f->kind == JS_BIND_OBJECT)
             js_bind_defaults(f->fields, (char *)dest + f->offset, mem);
         if (!f->default_text || !can_be_text(f))
-            continue; /* of a custom field it is documentation: its reader sets it */
+            continue; /* for a custom field it is documentation: its reader sets the value */
         if (!text_to_field(f, str_of(f->default_text), dest, mem))
             die("the default of \"%s\" is not acceptable; this is a bug, please report it",
                 f->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of fields binds a JSON object to a struct: one row says the key, its kind, where it goes,
+/* A table of fields binds a JSON object to a struct: one row gives the key, its kind, its offset,
  * its bounds, its default and its help, so that reading, defaults, environment variables and the
- * printed reference all come from the same rows.
+ * printed reference all use the same rows.
  *
  *   static const struct js_field fields[] = {
  *       {.name = "listen", .kind = JS_BIND_STRING, .offset = offsetof(struct config, listen),
@@ -11,34 +11,35 @@
  *       {.name = "limits", .kind = JS_BIND_OBJECT, .fields = limit_fields},
  *       {0},
  *   };
- *   struct js_binding b = {.doc = &doc, .mem = mem, .file = STR("holdfast.json"), .code =
- * ERR_CONFIG}; js_bind_defaults(fields, config, mem); return js_bind(&b, js_root(&doc), fields,
- * config, err);
+ *   struct js_binding b = {.doc = &doc, .mem = mem, .file = STR("holdfast.json"),
+ *                          .code = ERR_CONFIG};
+ *   js_bind_defaults(fields, config, mem);
+ *   return js_bind(&b, js_root(&doc), fields, config, err);
  *
- * Errors name file:line:column when `file` is given, and the key always.  What is kept is copied
- * into `mem`; the document may go away afterwards. */
+ * Errors name file:line:column when `file` is given, and always the key.  Values are copied into
+ * `mem`; the document may be freed afterwards. */
 #ifndef HOLDFAST_JSON_BIND_H
 #define HOLDFAST_JSON_BIND_H
 
 #include "json/read.h"
 
 enum js_bind_kind {
-    JS_BIND_STRING,   /* struct str; NUL bytes refused */
+    JS_BIND_STRING,   /* struct str; NUL bytes are an error */
     JS_BIND_BOOL,     /* bool */
     JS_BIND_INT,      /* int64_t */
     JS_BIND_UINT,     /* unsigned */
     JS_BIND_DURATION, /* int64_t milliseconds; written "30m", or as a number of seconds */
     JS_BIND_SIZE,     /* size_t bytes; written "4MiB", "64KiB", "1GB", or as a number of bytes */
     JS_BIND_ENUM,     /* an enum (int-sized) counted from 0 in the order of `names` */
-    JS_BIND_STRINGS,  /* struct str * and, at count_offset, size_t; NUL bytes refused */
+    JS_BIND_STRINGS,  /* struct str * and, at count_offset, size_t; NUL bytes are an error */
     JS_BIND_OBJECT,   /* an object with rows of its own; their offsets count from `offset` */
-    JS_BIND_CUSTOM,   /* `read` does it */
+    JS_BIND_CUSTOM,   /* `read` reads the value */
     JS_BIND_IGNORED,  /* known and accepted, any type; `seen` still counts it */
 };
 
 struct js_binding;
 struct js_field;
-/* `place` is dest + offset.  Returns js_bind_fault(...) to refuse. */
+/* `place` is dest + offset.  Returns js_bind_fault(...) to reject the value. */
 typedef bool (*js_bind_read)(const struct js_binding *b, const struct js_field *field,
                              const struct js_node *value, void *place, struct error *err);
 
@@ -53,48 +54,48 @@ struct js_field {
     const char *const *names;      /* JS_BIND_ENUM; NULL-terminated */
     const struct js_field *fields; /* JS_BIND_OBJECT */
     js_bind_read read;             /* JS_BIND_CUSTOM */
-    const void *data;              /* whatever `read` wants to know */
-    const char *default_text;      /* as js_bind_text() reads it; NULL: none (the struct's zero) */
+    const void *data;              /* for `read` */
+    const char *default_text;      /* as js_bind_text() reads it; NULL: no default (zero) */
     const char *help;              /* one or two sentences for the reference */
 };
 
 struct js_binding {
     const struct js_doc *doc;
     struct arena *mem;
-    struct str file;     /* absent: messages carry no position */
-    enum err_code code;  /* of what is refused: ERR_CONFIG, ERR_BAD_PARAMS, … */
-    bool unknown_ok;     /* unknown keys are passed over instead of refused */
+    struct str file;     /* absent: messages have no position */
+    enum err_code code;  /* of errors: ERR_CONFIG, ERR_BAD_PARAMS, … */
+    bool unknown_ok;     /* unknown keys are ignored instead of rejected */
     bool null_is_absent; /* `null` counts as not given */
     /* Called for each known key that is present, after it was read; may be NULL. */
     void (*seen)(const struct js_binding *b, const struct js_field *field,
                  const struct js_node *key);
-    /* Called for each string value that is bound, unescaped: may put another text (in b->mem) in
-     * its place, or refuse it.  Keys and ignored values do not pass here.  May be NULL. */
+    /* Called for each string value that is bound, unescaped.  It may replace the text (in b->mem)
+     * or reject it.  Not called for keys and ignored values.  May be NULL. */
     bool (*text)(const struct js_binding *b, const struct js_node *value, struct str *text,
                  struct error *err);
     void *user; /* for `read`, `seen` and `text` */
 };
 
-/* Reads `object` into `dest`.  Fields that are absent keep what `dest` holds.  On failure `dest`
- * may be half filled: drop it. */
+/* Reads `object` into `dest`.  Absent fields keep their value in `dest`.  On failure `dest` may be
+ * partly filled: discard it. */
 must_check bool js_bind(const struct js_binding *b, const struct js_node *object,
                         const struct js_field *fields, void *dest, struct error *err);
-/* Puts every default_text in place, nested tables included; a bad one is our mistake and aborts. Of
- * JS_BIND_CUSTOM fields it is documentation only. */
+/* Sets every default_text, also in nested tables; a bad default is a bug and aborts.  For
+ * JS_BIND_CUSTOM fields the default is documentation only. */
 void js_bind_defaults(const struct js_field *fields, void *dest, struct arena *mem);
-/* One field from plain text, as in an environment variable or flag: lists are split at commas.
- * JS_BIND_OBJECT and JS_BIND_CUSTOM cannot be given this way. */
+/* Reads one field from plain text, as in an environment variable or flag: lists are split at
+ * commas.  JS_BIND_OBJECT and JS_BIND_CUSTOM cannot be given this way. */
 must_check bool js_bind_text(const struct js_field *field, struct str text, void *dest,
                              struct arena *mem, enum err_code code, struct error *err);
 /* error_set() with "file:line:column: " of `at` before the text. */
 bool js_bind_fault(const struct js_binding *b, const struct js_node *at, struct error *err,
                    const char *fmt, ...) printf_like(4, 5);
-/* The message for a parse that failed, in the same form. */
+/* The message for a failed parse, in the same form. */
 bool js_bind_parse_fault(struct str file, const struct js_fault *fault, enum err_code code,
                          struct error *err);
 /* "4MiB", "64KiB", "1GiB", "10kB", "2MB", "1GB", "512B", "512"; false on anything else. */
 must_check bool js_parse_size(struct str s, uint64_t *ret);
-/* What the reference calls a kind: "a duration such as \"30m\"". */
+/* The name of a kind in the reference: "a duration such as \"30m\"". */
 const char *js_bind_kind_name(enum js_bind_kind kind);
 
 #endif

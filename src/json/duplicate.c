@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether an object has two keys that are equal once unescaped.  The parser asks only when its
- * filter of key shapes met a collision.  A few plain keys are compared each with each; more, or
+/* Whether an object has two keys that are equal after unescaping.  The parser asks only when its
+ * filter of key shapes found a collision.  A few plain keys are compared pairwise.  More keys, or
  * escaped ones, go through a table hashed with the secret seed, so ten thousand hostile keys still
  * cost ten thousand steps. */
 #include "json/read_impl.h"
@@ -32,7 +32,7 @@ static const struct js_node *compare_each(const struct js_doc *d, const struct j
     return NULL;
 }
 
-/* Keys as bytes: plain ones where they stand, escaped ones written to `room`. */
+/* Returns a key as bytes: plain keys in place, escaped keys written to `room`. */
 static struct str plain_key(const struct js_doc *d, const struct js_node *key, char **room)
 {
     struct str body = js_body(d, key);

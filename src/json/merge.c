@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both documents are walked together; recursion is as deep as the reader allows.  Members are found
- * by maps: both sides are chosen by peers, and may have thousands. */
+/* Both documents are walked together; the reader bounds the depth of the recursion.  Members are
+ * found through maps: peers choose both documents, which may have thousands of members. */
 #include "json/merge.h"
 
 #include "base/map.h"
@@ -27,7 +27,7 @@ static bool separate(struct merge *m, bool *first)
 static bool merge_value(struct merge *m, const struct js_node *before,
                         const struct js_node *change);
 
-/* The members of an object by name; the values are nodes. */
+/* Indexes the members of an object by name; the values are nodes. */
 static void index_members(struct merge *m, const struct js_doc *doc, const struct js_node *object,
                           struct map *ret)
 {
@@ -40,8 +40,8 @@ static void index_members(struct merge *m, const struct js_doc *doc, const struc
     }
 }
 
-/* RFC 7396 §2: where the target is no object, the patch is applied to an empty one, so that its
- * nulls do not get in. */
+/* Adds the members that only the change has.  RFC 7396 §2: if the target is not an object, the
+ * patch is applied to an empty object, so that its nulls are dropped. */
 static bool add_members(struct merge *m, const struct map *before, const struct js_node *change,
                         bool *first)
 {
@@ -59,7 +59,7 @@ static bool add_members(struct merge *m, const struct map *before, const struct 
     return true;
 }
 
-/* What was there, each member as the change leaves it. */
+/* Writes the existing members, each with its change applied. */
 static bool keep_members(struct merge *m, const struct js_node *before, const struct map *change,
                          bool *first)
 {

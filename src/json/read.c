@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser: bytes to a tape of spans.  One pass, no recursion, nothing copied.  Strings are
- * skipped sixteen bytes at a time where the machine can; everything that is not plain ASCII leaves
- * that loop and is checked byte by byte.
+/* The parser: bytes to a tape of spans.  One pass, no recursion, nothing copied.  With SSE2,
+ * strings are skipped sixteen bytes at a time; bytes that are not plain ASCII leave that loop and
+ * are checked byte by byte.
  *
  * Flow: value() takes one value or opens a container; after_value() closes containers and takes
  * commas until the next value is due.  Invariants: p <= end; stack[0 .. depth-1] are the open
- * containers, outermost first; nodes[0 .. n-1] are complete but for `end` and `next` of the open
- * ones.  A failed step has filled `reason` and left p at the offending byte. */
+ * containers, outermost first; nodes[0 .. n-1] are complete, except `end` and `next` of the open
+ * containers.  A failed step has set `reason` and left p at the offending byte. */
 #include "json/read_impl.h"
 
 #include "base/utf8.h"
@@ -15,11 +15,11 @@
 #include <emmintrin.h>
 #endif
 
-#define DEEPEST 256 /* whatever the limits say: the stack below is this long */
+#define DEEPEST 256 /* hard limit: the size of the stack below */
 #define FIRST_NODES 96
 
 struct level {
-    uint64_t filter; /* one bit per kind of key seen: only a collision can be a duplicate */
+    uint64_t filter; /* one bit per kind of key seen: duplicates always collide */
     uint32_t node;
     uint32_t keys;
     bool suspicious;
@@ -42,7 +42,7 @@ struct parser {
 
 const struct js_limits js_limits_request = {
     .depth = 64, .keys = 10000, .nodes = 1 << 20, .flags = JS_NO_DUPLICATES};
-/* Half as many nodes as 16 MiB have bytes: there cannot be more. */
+/* Half of 16 MiB: a document of 16 MiB cannot have more nodes. */
 const struct js_limits js_limits_upstream = {.depth = 64, .keys = 10000, .nodes = 8 << 20};
 const struct js_limits js_limits_config = {
     .depth = 64, .keys = 10000, .nodes = 1 << 20, .flags = JS_NO_DUPLICATES | JS_RELAXED};
@@ -62,7 +62,7 @@ static bool fail_limit(struct parser *ps, const char *at, const char *reason)
     return false;
 }
 
-/* 0 at the end, which no rule accepts. */
+/* Returns 0 at the end, which no rule accepts. */
 static inline unsigned char peek(const struct parser *ps)
 {
     return likely(ps->p < ps->end) ? (unsigned char)*ps->p : 0;
@@ -74,8 +74,8 @@ static inline void skip_blanks(struct parser *ps)
         ps->p++;
 }
 
-/* Skips one comment; false when none begins here or it is not closed, which then fails as the
- * stray slash it is. */
+/* Skips one comment.  Returns false when no comment begins here, or when it is not closed; the
+ * slash then fails as a stray byte. */
 static bool skip_comment(struct parser *ps)
 {
     size_t left = (size_t)(ps->end - ps->p);
@@ -102,7 +102,7 @@ static __attribute__((noinline)) void skip_what_is_there(struct parser *ps)
             skip_blanks(ps);
 }
 
-/* Most messages have no blanks: that much stands inline. */
+/* Most messages have no blanks: only this test is inline. */
 static inline void skip_space(struct parser *ps)
 {
     if (unlikely(peek(ps) <= ' ' || (ps->flags & JS_RELAXED)))
@@ -145,8 +145,8 @@ static inline bool add_node(struct parser *ps, enum js_type type, const char *st
     return true;
 }
 
-/* The first byte from p on that is no plain string byte: a quote, a backslash, a control byte or
- * anything past ASCII. */
+/* Returns the first byte from p on that is not a plain string byte: a quote, a backslash, a control
+ * byte or any byte beyond ASCII. */
 static inline const char *skip_plain(const char *p, const char *end)
 {
 #ifdef __SSE2__
@@ -154,7 +154,7 @@ static inline const char *skip_plain(const char *p, const char *end)
                   space = _mm_set1_epi8(' ');
     while (end - p >= 16) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
-        /* Compared as signed, bytes from 0x80 on are below the blank too. */
+        /* In a signed comparison, bytes from 0x80 on are below the blank too. */
         __m128i odd = _mm_or_si128(
             _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)),
             _mm_cmplt_epi8(bytes, space));
@@ -177,7 +177,7 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Four hex digits at p, or -1. */
+/* Returns the value of four hex digits at p, or -1. */
 static long hex4(const char *p, const char *end)
 {
     long value = 0;
@@ -193,7 +193,7 @@ static long hex4(const char *p, const char *end)
     return value;
 }
 
-/* p stands on a backslash; returns what follows the escape, or NULL having failed. */
+/* p is at a backslash; returns the position after the escape, or NULL on failure. */
 static const char *check_escape(struct parser *ps, const char *p)
 {
     static const char simple[] = "\"\\/bfnrt";
@@ -217,7 +217,7 @@ static const char *check_escape(struct parser *ps, const char *p)
     return fail(ps, p, "half of a surrogate pair stands alone"), NULL;
 }
 
-/* A string from `start` on, whose first byte that is not plain is at p. */
+/* Reads a string from `start` on; its first byte that is not plain is at p. */
 static bool string_rest(struct parser *ps, const char *start, const char *p)
 {
     bool escaped = false;
@@ -239,7 +239,7 @@ static bool string_rest(struct parser *ps, const char *start, const char *p)
                 return fail(ps, p, "these bytes are not UTF-8");
             p += n;
             if (p < ps->end && (signed char)*p < 0)
-                continue; /* where one is, more follow */
+                continue; /* usually more non-ASCII characters follow */
         }
         p = skip_plain(p, ps->end);
     }
@@ -247,7 +247,7 @@ static bool string_rest(struct parser *ps, const char *start, const char *p)
     return add_node(ps, JS_STRING, start, p + 1, escaped);
 }
 
-/* ps->p stands on the opening quote; adds the node and moves past the closing one. */
+/* ps->p is at the opening quote; adds the node and moves past the closing quote. */
 static bool string(struct parser *ps)
 {
     const char *start = ps->p, *p = skip_plain(start + 1, ps->end);
@@ -346,7 +346,7 @@ static bool check_duplicates(struct parser *ps, const struct level *level)
     return fail(ps, ps->text.p + twin->start, "this key stands twice in one object");
 }
 
-/* ps->p stands on the closing bracket of the innermost container. */
+/* ps->p is at the closing bracket of the innermost container. */
 static bool close_container(struct parser *ps)
 {
     const struct level *level = &ps->stack[ps->depth - 1];
@@ -408,7 +408,8 @@ static bool value(struct parser *ps, bool *ret_due)
     }
 }
 
-/* Closes what ends here and takes the comma; *ret_due says whether another value is due. */
+/* Closes the containers that end here and takes the comma; *ret_due says whether another value is
+ * due. */
 static bool after_value(struct parser *ps, bool *ret_due)
 {
     *ret_due = false;
@@ -482,7 +483,7 @@ bool js_parse(struct str text, const struct js_limits *limits, struct arena *mem
                              : fail_limit(&ps, ps.p, "this message is longer than 4 GiB");
     if (!ok && ret_fault)
         describe(&ps, ret_fault);
-    /* What was reserved too much goes back: the tape is the newest allocation. */
+    /* Returns unused memory to the arena: the tape is its newest allocation. */
     ps.nodes = arena_try_resize(mem, ps.nodes, ps.cap * sizeof(*ps.nodes),
                                 (ok ? ps.n : 0) * sizeof(*ps.nodes));
     if (ok)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strict JSON reader (RFC 8259, UTF-8 checked, lone surrogate escapes refused) that builds a tape
- * of spans over the original bytes: nothing is copied or converted until asked for, so any part of
- * a message can be forwarded exactly as it came (key order, 2^53+, escapes, white space).
+/* Strict JSON reader (RFC 8259, UTF-8 checked, lone surrogate escapes are errors) that builds a
+ * tape of spans over the original bytes.  Nothing is copied or converted until requested, so any
+ * part of a message can be forwarded byte for byte (key order, 2^53+, escapes, white space).
  *
  * The tape is an array of nodes in document order.  Members of an object are a key node (a string)
  * followed by its value node; `next` of a node is the index just past everything inside it. */
@@ -16,7 +16,7 @@ enum js_type { JS_NULL, JS_FALSE, JS_TRUE, JS_NUMBER, JS_STRING, JS_ARRAY, JS_OB
 
 struct js_node {
     uint32_t start, end; /* [start, end) in text; quotes and brackets included */
-    uint32_t next;       /* index of the node after this one and all it contains */
+    uint32_t next;       /* index of the node after this one and its contents */
     uint8_t type;        /* enum js_type */
     uint8_t escaped;     /* a string with at least one backslash */
 };
@@ -28,7 +28,7 @@ struct js_doc {
 };
 
 enum js_flags {
-    JS_NO_DUPLICATES = 1, /* two equal keys in one object, after unescaping, are refused */
+    JS_NO_DUPLICATES = 1, /* two keys in one object that are equal after unescaping are an error */
     JS_RELAXED = 2,       /* // and / * * / comments and trailing commas: configuration only */
 };
 struct js_limits {
@@ -41,12 +41,12 @@ extern const struct js_limits js_limits_request;  /* depth 64, 10k keys, no dupl
 extern const struct js_limits js_limits_upstream; /* same, duplicates tolerated */
 extern const struct js_limits js_limits_config;   /* relaxed, no duplicates */
 
-/* Where and why a parse failed, for messages that name line and column (both from 1). */
+/* Position and reason of a failed parse, for messages that name line and column (both from 1). */
 struct js_fault {
     size_t offset;
     unsigned line, column;
     bool duplicate;     /* the fault is a duplicate key: -32600 rather than -32700 */
-    bool limit;         /* depth, keys or nodes passed: likewise */
+    bool limit;         /* depth, keys or nodes exceeded: likewise */
     const char *reason; /* a literal */
 };
 
@@ -75,13 +75,13 @@ static inline const struct js_node *js_value_of(const struct js_node *key)
 /* The value under `key` (compared after unescaping), or NULL when `object` is NULL, not an object,
  * or has no such key. */
 const struct js_node *js_get(const struct js_doc *d, const struct js_node *object, struct str key);
-/* The key node of that member, for splicing; NULL likewise. */
+/* Returns the key node of that member, for splicing; NULL likewise. */
 const struct js_node *js_get_key(const struct js_doc *d, const struct js_node *object,
                                  struct str key);
 /* Compares a string node with bytes, after unescaping. */
 bool js_is(const struct js_doc *d, const struct js_node *v, struct str text);
-/* The unescaped text of a string node: a view into the document when nothing is escaped, else a
- * copy in `mem`.  Absent when v is NULL or no string. */
+/* Returns the unescaped text of a string node: a view into the document if nothing is escaped, else
+ * a copy in `mem`.  Absent when v is NULL or not a string. */
 struct str js_text(const struct js_doc *d, const struct js_node *v, struct arena *mem);
 must_check bool js_to_i64(const struct js_doc *d, const struct js_node *v, int64_t *ret);
 static inline bool js_type_is(const struct js_node *v, enum js_type type)

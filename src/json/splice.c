@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Byte-true edits.  The tape gives offsets into the original text, so an edit is a span and what
- * stands there instead; writing is copying the gaps. */
+/* Edits that keep all other bytes.  The tape gives offsets into the original text, so an edit is a
+ * span and its replacement; writing copies the gaps. */
 #include "json/splice.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ static void add_edit(struct js_splice *s, struct js_splice_edit edit)
 {
     if (unlikely(s->n == s->room))
         make_room(s);
-    /* Kept sorted; equal starts keep the order in which they were given. */
+    /* Sorted; edits with equal starts keep their order. */
     unsigned at = s->n++;
     while (at > 0 && s->edits[at - 1].start > edit.start) {
         s->edits[at] = s->edits[at - 1];
@@ -44,8 +44,8 @@ void js_splice_replace(struct js_splice *s, const struct js_node *value, struct 
     add_edit(s, (struct js_splice_edit){value->start, value->end, with, false});
 }
 
-/* A run of members that go takes one of its two commas with it: the one after it when a member that
- * stays follows, else the one before it. */
+/* Removing a run of members removes one of its two commas: the comma after it if another member
+ * follows, else the comma before it. */
 unsigned js_splice_remove(struct js_splice *s, const struct js_node *object,
                           bool (*drop)(void *arg, struct str raw_key), void *arg)
 {
@@ -82,7 +82,7 @@ unsigned js_splice_stay(const struct js_doc *doc, const struct js_node *object,
     return stay;
 }
 
-/* Whether anything of the container stays before what is added at its end. */
+/* Whether any member or element of the container remains. */
 static bool has_siblings(const struct js_splice *s, const struct js_node *container)
 {
     for (const struct js_node *n = js_first(s->doc, container); n;) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer.  Bit `depth` of `first` says that nothing stands at that level yet; after a key the
- * value follows without a comma.  Nesting past 63 levels is our mistake. */
+/* The writer.  Bit `depth` of `first` says that nothing was written at that level yet; after a key
+ * the value follows without a comma.  Nesting beyond 63 levels is a bug and aborts. */
 #include "json/write.h"
 
 #include "base/clock.h"
@@ -22,7 +22,7 @@ static void new_line(struct js_writer *w)
         buf_add(w->out, "  ", 2);
 }
 
-/* What stands before a key or value: a comma, a new line, or nothing. */
+/* Writes the separator before a key or value: a comma, a new line, or nothing. */
 static void separate(struct js_writer *w)
 {
     uint64_t bit = 1ull << w->depth;
