@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 and HMAC on OpenSSL.  Every event is digested and sealed, so this is the function of
- * OpenSSL itself and not its envelope: EVP allocates and copies contexts behind pointers, which
- * costs more than hashing a short message does.  A prepared HMAC key is the state after its inner
- * and outer block (RFC 2104), and a use of it starts from copies on the stack.
+/* SHA-256 and HMAC on OpenSSL.  Every event is digested and sealed, so this uses OpenSSL's SHA-256
+ * functions directly instead of EVP, which allocates and copies contexts and costs more than
+ * hashing a short message.  A prepared HMAC key is the state after its inner and outer block (RFC
+ * 2104); each use starts from copies on the stack.
  *
- * None of these can fail: they have no memory of their own. */
+ * None of these can fail: they allocate nothing, except hmac_key_new(), which aborts. */
 #define OPENSSL_SUPPRESS_DEPRECATED /* since 3.0, in favour of EVP; see above */
 #include "crypto/hash.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 struct hmac_key {
-    SHA256_CTX inner, outer; /* with one block each */
+    SHA256_CTX inner, outer; /* state after one block each */
 };
 
 static void add(SHA256_CTX *c, const struct str *parts, size_t n)
@@ -77,7 +77,7 @@ void hmac_sha256(const struct hmac_key *k, const struct str *parts, size_t n,
     uint8_t inside[SHA256_BYTES];
 
     add(&c, parts, n);
-    SHA256_Final(inside, &c); /* and wipes its block */
+    SHA256_Final(inside, &c); /* also wipes its block */
     c = k->outer;
     SHA256_Update(&c, inside, sizeof(inside));
     SHA256_Final(ret, &c);

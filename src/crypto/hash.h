@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 and HMAC-SHA-256 on OpenSSL; nothing is allocated but a prepared key. */
+/* SHA-256 and HMAC-SHA-256 on OpenSSL; only a prepared key is allocated. */
 #ifndef HOLDFAST_CRYPTO_HASH_H
 #define HOLDFAST_CRYPTO_HASH_H
 
@@ -12,7 +12,7 @@ void sha256_parts(const struct str *parts, size_t n, uint8_t ret[SHA256_BYTES]);
 struct hmac_key; /* prepared key; free with hmac_key_free */
 struct hmac_key *hmac_key_new(const uint8_t *key, size_t n) must_check;
 void hmac_key_free(struct hmac_key *k); /* wipes */
-/* Any number of threads at once. */
+/* Any number of threads may use one key at once. */
 void hmac_sha256(const struct hmac_key *k, const struct str *parts, size_t n,
                  uint8_t ret[SHA256_BYTES]);
 bool crypto_equal(const void *a, const void *b, size_t n); /* constant time */

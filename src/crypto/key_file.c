@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A new key is written beside its place, synced and linked there, so that a crash leaves either no
- * key or a whole one, and two starts never overwrite each other's.  What a crash leaves beside it
- * is taken away before the file is next replaced: it holds keys. */
+/* A new key is written to a temporary file beside its path, synced and linked, so that a crash
+ * leaves either no key or a whole key, and two starts never overwrite each other's key.  Temporary
+ * files that a crash leaves hold keys, so they are removed before the file is next replaced. */
 #include "crypto/key_file.h"
 
 #include "base/random.h"
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BESIDE ".new." /* and 16 hex digits: a name that nobody gives a copy of their own */
+#define BESIDE ".new." /* and 16 hex digits: unlikely for a user's own copy */
 #define BESIDE_DIGITS 16
 #define KEY_TEXT (2 * KEY_FILE_BYTES + 1) /* with the newline */
 
@@ -42,7 +42,7 @@ static bool is_left_over(const char *name, const char *base)
     return strlen(digits) == BESIDE_DIGITS && strspn(digits, "0123456789abcdef") == BESIDE_DIGITS;
 }
 
-/* Another process that is writing just now fails for it, and says so. */
+/* Another process that is writing at this moment then fails with an error. */
 static void drop_left_overs(const char *path)
 {
     char copy[PATH_MAX], again[PATH_MAX];

@@ -9,7 +9,7 @@
 
 #define VERSION "holdfast-data-key-1"
 
-/* Pages of their own, so that they can be kept out of swap and of core images. */
+/* In separate pages, so that they can be kept out of swap and core dumps. */
 struct master *master_new(void)
 {
     struct master *m =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of master keys.  It is only ever written beside its place, synced, and moved there: a
- * crash leaves the old file or the new one.  A first one is linked there instead, so that two
- * starts never overwrite each other's. */
+/* The file of master keys.  It is written to a temporary file beside its path, synced, and renamed:
+ * a crash leaves the old file or the new one.  The first file is linked instead, so that two starts
+ * never overwrite each other's key. */
 #include "crypto/master_impl.h"
 
 #include "base/buf.h"
@@ -19,10 +19,9 @@
 
 #define PREFIX "hfmk1"
 #define FILE_MAX 4096
-#define LEAST_DISTINCT 17 /* 32 random bytes have about 30; sixteen repeated have fewer */
+#define LEAST_DISTINCT 17 /* 32 random bytes have about 30; sixteen bytes repeated have fewer */
 
-/* Keys that somebody has published, by their fingerprints: examples of standards and of our own
- * texts and tests. */
+/* Published keys, by their fingerprints: examples from standards. */
 static const char *const published[] = {
     "4e9e4ac40d8d77fd", /* 603deb10…, NIST SP 800-38A */
     "cf4a76e6709036e7", /* feffe992…, the GCM specification */
@@ -43,7 +42,7 @@ static int base64_value(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* 43 digits, with or without the sign that fills them up. */
+/* 43 digits, with or without the padding. */
 static bool decode_base64(struct str text, uint8_t ret[MASTER_KEY_BYTES])
 {
     uint32_t bits = 0;
@@ -66,7 +65,7 @@ static bool decode_base64(struct str text, uint8_t ret[MASTER_KEY_BYTES])
     return n == MASTER_KEY_BYTES && (bits & ((1u << held) - 1)) == 0;
 }
 
-/* Also of what ends lines. */
+/* Trims blanks and line ends. */
 static struct str trim(struct str text)
 {
     while (text.n && strchr(" \t\r\n", text.p[text.n - 1]))
@@ -95,7 +94,7 @@ static const char *why_weak(const uint8_t key[MASTER_KEY_BYTES], const char *id)
                                        : NULL;
 }
 
-/* One key, of one line. */
+/* Parses one key from one line. */
 static bool parse_key(struct str line, struct master_key *ret, struct error *err)
 {
     struct str rest = line, word = str_split(&rest, ' '), id = STR_NONE;
@@ -190,7 +189,7 @@ static bool make_first(const char *path, struct error *err)
     struct master_key fresh;
     struct buf text;
     buf_init(&text, FILE_MAX);
-    (void)buf_room(&text, 256); /* so that it never moves, and leaves nothing behind */
+    (void)buf_room(&text, 256); /* so that it never moves, which would leave a copy */
     random_bytes(fresh.key, sizeof(fresh.key));
     fingerprint(fresh.key, fresh.id);
     add_line(&text, &fresh);
@@ -200,7 +199,7 @@ static bool make_first(const char *path, struct error *err)
     return ok;
 }
 
-/* What the file may be before a byte of it is looked at. */
+/* Checks the file before its content is read. */
 static bool check_file(int fd, const char *path, struct error *err)
 {
     struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between master.c (keys in use) and master_file.c (keys at rest). */
+/* Shared by master.c (keys in use) and master_file.c (keys on disk). */
 #ifndef HOLDFAST_CRYPTO_MASTER_IMPL_H
 #define HOLDFAST_CRYPTO_MASTER_IMPL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AES-256-GCM on OpenSSL's EVP.  One context per direction keeps the key schedule; only the nonce
- * is set anew.  Sealing cannot fail but for memory or a broken OpenSSL, which ends the process
- * rather than storing something unsealed. */
+ * is set each time.  Sealing fails only without memory or with a broken OpenSSL; then the process
+ * ends, and nothing is stored unsealed. */
 #include "crypto/seal.h"
 
 #include "base/random.h"
@@ -48,7 +48,7 @@ void seal_key_free(struct seal_key *k)
     free(k);
 }
 
-/* Lengths go before their bytes, so that parts cannot be moved across their borders. */
+/* Each part is preceded by its length, so that bytes cannot move from one part to another. */
 static bool bind_parts(EVP_CIPHER_CTX *ctx, const struct str *bound, size_t n)
 {
     bool ok = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names we mint, and base64 in its two alphabets.  Encoding is not secret-dependent in what matters
- * here: names are compared by whoever owns them, by hash or with crypto_equal(). */
+/* Names that Holdfast mints, and base64 in its two alphabets.  Encoding need not be constant-time:
+ * the owners of names compare them by hash or with crypto_equal(). */
 #include "crypto/token.h"
 
 #include "base/random.h"
@@ -67,7 +67,7 @@ static int digit_of(char c, const char *alphabet)
     return at ? (int)(at - alphabet) : -1;
 }
 
-/* 43 digits hold 258 bits: the last two of a name we minted are zero. */
+/* 43 digits hold 258 bits: the last two bits of a minted name are zero. */
 bool token_looks_like_transport_id(struct str s)
 {
     if (s.n != TRANSPORT_ID_LENGTH)
@@ -84,8 +84,8 @@ bool token_looks_like_handle(struct str s)
            token_looks_like_transport_id(str_n(s.p + 4, s.n - 4));
 }
 
-/* One group of four; `pad` of its digits are '=' or left out.  false on a bad digit or stray bits.
- */
+/* Decodes one group of four; `pad` of its digits are '=' or left out.  Returns false on a bad digit
+ * or stray bits. */
 static bool decode_group(const char *in, size_t pad, const char *alphabet, uint8_t *out)
 {
     uint32_t group = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names we mint: 256 random bits in base64url.  A name, not a key: whoever holds one still has to
- * be its owner. */
+/* Names that Holdfast mints: 256 random bits in base64url.  A name is not a credential: its holder
+ * must still authenticate as its owner. */
 #ifndef HOLDFAST_CRYPTO_TOKEN_H
 #define HOLDFAST_CRYPTO_TOKEN_H
 
