@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Anchors: an event that names the ends of all chains, and a copy of it in a second sink, so that a
- * cut tail is found.  One anchor at a time:
+/* Anchors: an event that names the ends of all chains, and a copy of the event in a second sink, so
+ * that a cut tail is found.  One anchor at a time:
  *
  *   tick or audit_anchor() → write lane: body from the chain's heads, event committed
  *                          → query lane: line appended to the anchor file, synced → done
  *
- * The query lane does the file because nobody waits for it; the loop never touches the disk. */
+ * The query lane writes the file, because no call waits for the copy; the loop never touches the
+ * disk. */
 #include "audit/audit_impl.h"
 
 #include "audit/event_id.h"

@@ -95,8 +95,7 @@ struct exec {
     struct event_row event; /* followed directly by its texts: the write lane prefetches both */
     char copied[384];
     size_t n_copied;
-    char *redacted; /* made by the write lane when it redacts a body or error; freed after the
-                     * job */
+    char *redacted; /* the write lane's redacted body or error; freed after the job */
     enum server_audit mode;
     bool sealed;            /* `event` holds the digests and the stored body */
     struct own_secrets own; /* of the current event; borrowed */
@@ -168,8 +167,8 @@ struct audit_record *audit_record_new(struct audit *a, const struct audit_record
                                       struct arena *mem) must_check;
 
 /* Closes as `indeterminate` every open intent of writers that have ended.  Blocking; called at
- * start, before the lanes run; numbers the events with the chain itself.  Fails when the chain's
- * key is not the one that sealed the stored events. */
+ * start, before the lanes run, so it numbers the events through the chain directly.  Fails when the
+ * chain's key is not the one that sealed the stored events. */
 must_check bool audit_close_lost(struct store *store, struct chain *chain, size_t *ret_n,
                                  struct error *err);
 /* The same at run time, for writers of other nodes with a lapsed lease.  Called on the write

@@ -25,8 +25,7 @@ struct anchor {
     struct read_job copy; /* appends `line` to the second sink, on the query lane */
     struct buf line;
     struct loop_task idle;
-    struct list waiting; /* struct anchor_waiter; with `again`, also the waiters for the next
-                          * anchor */
+    struct list waiting; /* struct anchor_waiter; with `again`, also for the next anchor */
 };
 
 struct audit {
@@ -89,7 +88,7 @@ struct unknown_commits *unknown_commits_new(struct audit *a) must_check;
 void unknown_commits_add(struct unknown_commits *d, const struct event_row *intent); /* copied */
 void unknown_commits_free(struct unknown_commits *d); /* NULL is fine */
 
-/* The spool's own thread: puts and takes, in rounds of one commit each. */
+/* Keeps spool writes off the loop: puts and takes, in rounds of one commit each. */
 struct spooler;
 struct spool_put {
     struct list link; /* belongs to the spooler until `done` */

@@ -67,7 +67,7 @@ bool chain_open(struct str key_file, bool create, int64_t writer, struct chain *
     map_init(&c->by_key);
     list_init(&c->heads);
     buf_init(&c->scratch, SIZE_MAX / 4);  /* the sizes of rows bound it */
-    c->records = arena_new(SIZE_MAX / 4); /* likewise */
+    c->records = arena_new(SIZE_MAX / 4); /* bounded by the rows too */
     *ret = c;
     return true;
 }

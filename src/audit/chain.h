@@ -38,7 +38,7 @@ must_check bool chain_check_key(struct chain *c, struct store *store, struct err
 must_check bool chain_claim(struct chain *c, struct store *store, bool read_only, struct str where,
                             struct error *err);
 
-/* The tenant of Holdfast's own events (anchors, writers).  No API key belongs to it. */
+/* The tenant of Holdfast's own events (anchors, writers).  No key belongs to this tenant. */
 #define CHAIN_SYSTEM_TENANT "_system"
 /* Most heads in one anchor; the remaining heads go into the next anchor. */
 #define CHAIN_ANCHOR_HEADS 256
@@ -68,8 +68,7 @@ struct chain_report {
     size_t events, writers, anchors;
     size_t bodies_deleted;  /* sealed and since deleted: valid, and counted */
     int64_t last_anchor_ms; /* 0: no anchor yet */
-    size_t unproven;        /* events that no anchor covers: cutting them off would not be
-                             * noticed */
+    size_t unproven;        /* events that no anchor covers: cutting them off goes unnoticed */
 };
 struct chain_report chain_verified(const struct chain_verifier *v);
 

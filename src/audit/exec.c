@@ -4,14 +4,14 @@
  *   UNUSED --exec_begin--> BEGINNING --intent durable--> OPEN --exec_end--> ENDING --> CLOSED
  *                              \--store failed--> REFUSED
  *
- * OPEN means that the intent is durable (or that the server is not audited): only then may a byte
- * leave.  ENDING ends in CLOSED whether or not the outcome is durable yet.  If it is not,
+ * OPEN means that the intent is durable (or that the server is not audited).  Only then may a byte
+ * be sent.  ENDING ends in CLOSED whether or not the outcome is durable yet.  If it is not,
  * unsaved_outcomes.c retries it, and the caller gets the error unless the spool has the outcome.
  * Notes and housekeeping are OPEN from the start and never end.
  *
- * A token is its own write job: nothing is allocated for a call but when a body has to be redacted
- * or its texts are long.  Everything runs on the loop, but for on_prepare, which is the write
- * lane's. */
+ * A token contains its write job: a call allocates memory only if a body must be redacted or its
+ * texts are long.  Everything runs on the loop, except on_prepare(), which runs on the write lane.
+ */
 #include "audit/audit_impl.h"
 
 #include "base/clock.h"

@@ -16,8 +16,7 @@ struct execution {
 
 #define EXECUTIONS_FLUSH 500
 struct execution_filter {
-    struct event_filter events; /* server, tool, session_id, since_ms; order and kind are set by
-                                 * executions_newest() */
+    struct event_filter events; /* server, tool, session_id, since_ms; order and kind are ignored */
     struct str session;         /* beginning of a session id; absent: any */
     struct str outcome;         /* one of the words of event_row.outcome, or "open"; absent: any */
     unsigned limit;

@@ -31,8 +31,7 @@ struct config;
 struct known *known_of_config(const struct config *c, const struct config *before) must_check;
 size_t known_count(const struct known *k); /* values and their forms; NULL: 0 */
 struct known *known_ref(struct known *k);  /* NULL is fine */
-void known_unref(struct known *k);         /* NULL is fine; releasing the last reference wipes the
-                                            * set */
+void known_unref(struct known *k);         /* NULL is fine; the last unref wipes the set */
 
 /* The secrets of one request, in addition to the published values.  All members are borrowed. */
 struct own_secrets {

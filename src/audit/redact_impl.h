@@ -54,8 +54,7 @@ extern const size_t redact_n_shapes;
 enum key_class {
     KEY_PLAIN,
     KEY_SECRET,
-    KEY_COUNT, /* "max_tokens": a number is kept, an object is searched, any other value is
-                * secret */
+    KEY_COUNT, /* "max_tokens": numbers are kept, objects searched, other values secret */
 };
 enum name_how {
     NAME_PART, /* anywhere in the name, ignoring case and separators */

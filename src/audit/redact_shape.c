@@ -207,7 +207,7 @@ bool shape_match_telegram(const struct redact_shape *shape, struct str in, size_
     return at - from >= 8 && at - from <= 12 && *ret_to - at - 1 >= shape->least;
 }
 
-/* Three characters, 8Q~, and 31 to 34 more. */
+/* Three characters, 8Q~, and at least 31 more. */
 bool shape_match_azure(const struct redact_shape *shape, struct str in, size_t at,
                        struct shape_memo *memo unused_arg, size_t *ret_from, size_t *ret_to)
 {

@@ -223,8 +223,7 @@ void arena_free(struct arena *a)
     if (!a)
         return;
     run_hooks(a);
-    bool wipes = a->wipes, is_hidden = a->is_hidden; /* read first: the arena is freed with its
-                                                      * first chunk */
+    bool wipes = a->wipes, is_hidden = a->is_hidden; /* read before its chunk is freed */
     chunk_free(drop_newer(a), wipes, is_hidden);
 }
 

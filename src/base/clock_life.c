@@ -30,7 +30,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int64_t offset_ms;           /* life = mono + offset */
-static _Atomic int64_t look_ms = INT64_MIN; /* mono time of the next look */
+static _Atomic int64_t look_ms = INT64_MIN; /* mono time of the next comparison */
 static int64_t looked_ms, told_ms;          /* told_ms: the last jump that was logged */
 static int64_t kept_ms = INT64_MIN;         /* offset in the file; INT64_MIN: not saved */
 static char *kept_in;

@@ -59,8 +59,7 @@ struct metric_cell {
     char *labels;          /* rendered: server="a",outcome="ok"; also the key in `cells` */
     _Atomic int64_t value; /* for a histogram, the sum in microseconds */
     enum metric_kind kind;
-    _Atomic int64_t *buckets; /* histograms: one per bound and one beyond the last, not
-                               * cumulative */
+    _Atomic int64_t *buckets; /* histograms: one per bound and one above, not cumulative */
 };
 
 struct metric {

@@ -27,7 +27,7 @@ struct scopes {
 
 struct principal {
     struct str tenant; /* "default" */
-    struct str owner;  /* who inside the tenant: "user:ID", "key:ID" or "local" */
+    struct str owner;  /* owner inside the tenant: "user:ID", "key:ID" or "local" */
     enum role role;
     struct str user_id;    /* a UUID; absent: the credential has no user.  For a key with fewer
                             * rights than its user, `owner` is the key */

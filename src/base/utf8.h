@@ -69,7 +69,7 @@ static inline bool utf8_is_valid(struct str s)
     return true;
 }
 
-/* Characters that reorder or hide text on a screen. */
+/* Characters that reorder text on a screen. */
 static inline bool utf8_is_bidi_control(uint32_t c)
 {
     return c == 0x061c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||

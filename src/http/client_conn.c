@@ -5,12 +5,12 @@
  *                                ▲  ◀──── response complete, and it may be kept ──┘
  *     any ─▶ CLOSED: refused, idle too long, anything odd, or a response that ends the connection
  *
- * In OPENING and IDLE there is no call; in HEAD and BODY there is one.  A response is handed on
- * from the loop's scratch when it came in one read; else its head waits in `in`, its body in the
- * call.
+ * A connection has a call in HEAD and BODY, and none in OPENING and IDLE.  A response that arrives
+ * in one read is passed on from the loop's scratch buffer.  Otherwise its head is buffered in `in`
+ * and its body in the call.
  *
- * Strictness: a byte too many, a byte too few, a redirect, a coding we did not ask for, too many
- * interim heads: the call fails and the connection is never used again. */
+ * Strictness: a byte too many, a byte too few, a redirect, an unrequested content coding or too
+ * many interim heads fail the call, and the connection is never used again. */
 #include "http/client.h"
 #include "http/client_impl.h"
 

@@ -21,14 +21,12 @@ struct http_pool {
     char *name;      /* the host without brackets: for lookups and certificates */
     struct str line; /* " HTTP/1.1\r\nHost: …\r\n" */
     struct conn_address address;
-    int64_t resolved_ms; /* time of the lookup of `address`; -1: not resolved, 0: numeric, never
-                          * expires */
+    int64_t resolved_ms; /* lookup time of `address`; -1: not resolved, 0: numeric, no expiry */
     struct address_lookup *lookup;
     bool is_localhost, tried_both;
     unsigned turn;             /* with is_localhost: odd for ::1, even for 127.0.0.1 */
     struct list conns;         /* all connections, of client_conn.link */
-    struct client_conn **idle; /* idle connections, last used at the end; room for
-                                * max_connections */
+    struct client_conn **idle; /* idle connections, last used at the end */
     unsigned n_conns, n_opening, n_idle;
     struct list waiting; /* of http_call.link */
     unsigned n_waiting;

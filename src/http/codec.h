@@ -37,8 +37,7 @@ struct http_head {
 
 enum http_parse { HTTP_PARSE_OK, HTTP_PARSE_MORE, HTTP_PARSE_BAD };
 struct http_fault {
-    int status;         /* 400, 405, 414, 417, 431 or 505 (502 is the caller's choice for
-                         * responses) */
+    int status;         /* 400, 405, 414, 417, 431 or 505; callers may use 502 for responses */
     const char *reason; /* a literal sentence */
 };
 

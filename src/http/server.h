@@ -44,8 +44,7 @@ struct http_request {
      * Returns the body, in mem; may set refusal_type and add to extra.  Set by the gate; NULL:
      * {"error":"reason"}. */
     struct str (*word_refusal)(struct http_request *r, int status, const char *reason);
-    const char *refusal_type; /* for refusals by the gate and by word_refusal; NULL:
-                               * application/json */
+    const char *refusal_type; /* for refusals by gate and word_refusal; NULL: application/json */
     struct conn_address peer;
 };
 

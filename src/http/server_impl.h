@@ -81,8 +81,7 @@ struct server_conn {
     bool later_set;
     struct deadline deadline;
     uint64_t body_left;           /* bytes; with HTTP_LENGTH */
-    struct buf in;                /* read but not yet used: an incomplete head, pipelined
-                                   * requests */
+    struct buf in;                /* read but not yet used: incomplete head, pipelined requests */
     size_t head_seen, head_tried; /* bytes of an incomplete head searched, and last parsed */
     unsigned peer_uid;
     struct conn_address peer;
@@ -107,11 +106,9 @@ void server_unref(struct http_server *s);
 void server_conn_new(struct http_server *s, int fd, struct tls_context *tls, bool is_unix,
                      const struct conn_address *peer);
 void server_conn_close(struct server_conn *c);    /* calls on_abort when an answer was pending */
-void server_conn_answered(struct server_conn *c); /* the whole answer was handed to the
-                                                   * connection */
+void server_conn_answered(struct server_conn *c); /* the whole answer was handed over */
 void server_conn_streams(struct server_conn *c);  /* WAITING to STREAMING */
-void server_conn_watch_writing(struct server_conn *c); /* starts the write timeout; after a stream
-                                                        * write */
+void server_conn_watch_writing(struct server_conn *c); /* starts the write timeout of a stream */
 
 /* server_reply.c: writes a whole answer; `closes` adds Connection: close. */
 struct server_answer {

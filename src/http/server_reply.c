@@ -294,8 +294,7 @@ int http_request_detach(struct http_request *pub)
     assert(c->state == SERVER_WAITING);
     fd = fcntl(conn_fd(c->conn), F_DUPFD_CLOEXEC, 0);
     if (fd >= 0)
-        http_stream_abort(pub); /* closes its own descriptor; the duplicate keeps the connection
-                                 * open */
+        http_stream_abort(pub); /* closes only its own descriptor, not the duplicate */
     return fd;
 }
 

@@ -438,8 +438,7 @@ static void opened(struct conn *c)
         fail_now(c, &err);
     shut_if_wanted(c);
     update_want(c);
-    if (c->tls && c->phase == OPEN && !c->is_broken) { /* bytes may have arrived with the
-                                                        * handshake */
+    if (c->tls && c->phase == OPEN && !c->is_broken) { /* bytes may have come with the handshake */
         c->owes_read = true;
         schedule(c);
     }

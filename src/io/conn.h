@@ -53,8 +53,7 @@ void conn_set_max_queue(struct conn *c, size_t bytes); /* default 8 MiB */
 size_t conn_queued(const struct conn *c);
 void conn_pause(struct conn *c, bool paused); /* stop/start reading: back-pressure */
 void conn_shutdown_write(struct conn *c);     /* after the queue drains */
-bool conn_is_broken(const struct conn *c);    /* an error occurred; on_error was called or is
-                                               * pending */
+bool conn_is_broken(const struct conn *c);    /* broken; on_error was called or is pending */
 bool conn_is_reached(const struct conn *c);   /* connected; the TLS handshake may not be done */
 bool conn_is_tls(const struct conn *c);
 /* "TLSv1.3"; "none" without TLS. */
@@ -63,7 +62,7 @@ const char *conn_tls_version(const struct conn *c);
  * it, without TLS.  Call it once, just before conn_close(); does not block. */
 void conn_tell_plain_http(struct conn *c, struct str text);
 int conn_fd(const struct conn *c);
-/* Bytes since the start, for rate limits in time. */
+/* Bytes since the start, for stall and rate timeouts. */
 uint64_t conn_bytes_in(const struct conn *c);
 uint64_t conn_bytes_out(const struct conn *c);
 

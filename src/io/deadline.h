@@ -35,7 +35,6 @@ struct deadline *deadline_first(const struct deadline_class *c);
 
 /* All classes of a loop, and the timer that sweeps them.  Owned by the loop. */
 struct deadlines *deadlines_new(struct loop *loop) must_check;
-void deadlines_free(struct deadlines *all); /* call it before the loop closes its remaining
-                                             * handles */
+void deadlines_free(struct deadlines *all); /* before the loop closes its remaining handles */
 
 #endif

@@ -11,8 +11,7 @@ struct loop;
 
 struct loop *loop_new(void) must_check;
 void loop_run(struct loop *loop);  /* until loop_stop() */
-void loop_stop(struct loop *loop); /* from any thread, and from signal handlers through
-                                    * loop_on_signal */
+void loop_stop(struct loop *loop); /* any thread; signal handlers through loop_on_signal */
 /* Everything must have been stopped before.  Posted and deferred tasks are run first. */
 void loop_free(struct loop *loop);
 /* One turn: waits for at least one event and handles all pending events.  For tests and small

@@ -119,7 +119,7 @@ static bool check_file(const char *what, const char *file, bool is_secret, struc
     return true;
 }
 
-/* Keys with a passphrase are rejected: a server cannot type it. */
+/* Keys with a passphrase are rejected: the server cannot ask for it. */
 static int no_passphrase(char *to unused_arg, int n unused_arg, int is_writing unused_arg,
                          void *arg)
 {
