@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Audit: every tool call commits an intent before the first byte of the request goes out, and an
- * outcome before the last byte of the reply.  Only the audit makes exec tokens, and upstream_send()
- * takes nothing else, so no call executes unaudited.
+/* Audit: every tool call leaves a durable intent before the first byte of the request goes out, and
+ * a durable outcome before the last byte of the reply.  Only the audit makes exec tokens, and
+ * upstream_send() takes nothing else, so no call executes unaudited.
  *
  * The write lane redacts, digests, numbers and chains events (chain.c is its write hook). */
 #ifndef HOLDFAST_AUDIT_AUDIT_H

@@ -11,7 +11,7 @@ struct buf {
     size_t n;
     size_t cap;
     size_t max; /* limit on n */
-    bool wipes; /* zeroes memory before it is freed or reused */
+    bool wipes; /* zeroes memory that it releases, moves from or resets */
 };
 
 void buf_init(struct buf *b, size_t max);

@@ -288,8 +288,8 @@ static bool flush(struct conn *c, struct error *err, bool *ret_empty)
     return true;
 }
 
-/* Holds the message until the end of the turn.  If it cannot be held, first writes the held
- * messages, so that the order stays. */
+/* Holds the message until the end of the turn.  If it cannot be held but an earlier message of this
+ * connection is, writes the held messages first, so that the order stays. */
 static bool hold(struct conn *c, const struct iovec *parts, int n, size_t total)
 {
     struct outbox *box = loop_outbox(c->loop);
