@@ -3,10 +3,11 @@
  *
  *   pattern ─ braces written out ─> alternatives ─ cut at '/' ─> parts ─> tokens
  *
- * A path fits when one alternative does.  Parts are tried against parts, each pair at most once:
- * the set of pattern parts that may come next goes along the path, and `**` stays in that set.
- * Within a part only the last `*` is ever gone back to.  So no pattern costs more than its length,
- * with the braces written out, times that of the name; written out it is 8 KiB at most. */
+ * A path matches if one alternative does.  Pattern parts are compared with path parts, each pair at
+ * most once: the matcher carries the set of pattern parts that may come next along the path, and
+ * `**` stays in that set.  Within a part the matcher backtracks only to the last `*`.  So a match
+ * never costs more than the length of the pattern, with the braces written out, times that of the
+ * name.  Written out, a pattern has at most 8 KiB. */
 #include "docs/text.h"
 
 #include "base/utf8.h"
@@ -24,7 +25,7 @@ struct range {
 struct token {
     enum token_kind kind;
     uint32_t code; /* of a character */
-    bool negated;  /* a class: anything but these */
+    bool negated;  /* a class that matches all other characters */
     struct range *ranges;
     size_t n_ranges;
 };
@@ -50,8 +51,8 @@ struct compile {
     size_t total;
     struct error *err;
 };
-/* What is still to be written out: a chain, because what follows a group follows each of its
- * alternatives. */
+/* Text still to be written out.  It is a chain, because the text after a group follows each of the
+ * group's alternatives. */
 struct rest {
     struct str text;
     const struct rest *next;
@@ -65,7 +66,8 @@ static bool unbalanced(struct error *err, const char *what)
                      what, what);
 }
 
-/* Bytes of the character; what is not UTF-8 counts byte by byte, past every code point. */
+/* Returns the length of the character in bytes.  A byte that is not UTF-8 is one character with a
+ * code past every code point. */
 static size_t char_at(struct str s, size_t at, uint32_t *ret_code)
 {
     size_t n = utf8_decode(s.p + at, s.p + s.n, ret_code);
@@ -75,8 +77,8 @@ static size_t char_at(struct str s, size_t at, uint32_t *ret_code)
     return 1;
 }
 
-/* Bytes of what stands at `at` as one unit: an escape, a class, or a byte.  0: a class that does
- * not end within its part. */
+/* Returns the length of the unit at `at` in bytes: an escape, a class, or a byte.  0: a class that
+ * does not end within its part. */
 static size_t unit_at(struct str s, size_t at)
 {
     size_t i = at + 1;
@@ -106,7 +108,7 @@ static uint32_t class_char(struct str s, size_t *at)
     return code;
 }
 
-/* `s` is what stands between the brackets. */
+/* `s` is the text between the brackets. */
 static void class_compile(struct str s, struct arena *mem, struct token *ret)
 {
     size_t at = 0;
@@ -142,7 +144,7 @@ static bool part_compile(struct str s, struct arena *mem, struct part *ret, stru
         } else if (s.p[at] == '*') {
             t->kind = TOKEN_STAR;
             if (ret->n && t[-1].kind == TOKEN_STAR)
-                continue; /* two are one, inside a part */
+                continue; /* ** inside a part means * */
         } else if (s.p[at] == '?') {
             t->kind = TOKEN_ANY;
         } else {
@@ -172,13 +174,13 @@ static bool alternative_add(struct compile *c)
         struct str part = str_split(&rest, '/');
         if (!part_compile(part, c->mem, &a->parts[a->n], c->err))
             return false;
-        /* Two in a row mean the same as one. */
+        /* Two `**` in a row mean the same as one. */
         a->n += !(a->parts[a->n].is_any && a->n && a->parts[a->n - 1].is_any);
     }
     return true;
 }
 
-/* Where the group that begins at `at` ends: its '}'; s.n when it does not. */
+/* The index of the '}' of the group that begins at `at`; s.n when the group does not end. */
 static size_t group_end(struct str s, size_t at)
 {
     size_t depth = 0, n;
@@ -218,8 +220,8 @@ static bool expand_group(struct compile *c, struct str inside, const struct rest
     return true;
 }
 
-/* Every path through here ends in one alternative, so their limit is the limit on the work; it is
- * as deep as there are groups. */
+/* Every path through the recursion ends in one alternative, so the limit on alternatives limits the
+ * work.  The recursion is as deep as there are groups. */
 static bool expand(struct compile *c, const struct rest *rest)
 {
     size_t kept = c->n;
@@ -280,7 +282,7 @@ static bool token_matches(const struct token *t, uint32_t code)
 static bool part_matches(const struct part *p, struct str name)
 {
     size_t at = 0, token = 0, n;
-    size_t star = SIZE_MAX, star_at = 0; /* the last *, and how far it reaches */
+    size_t star = SIZE_MAX, star_at = 0; /* the last `*`, and the end of its match */
     uint32_t code;
 
     while (at < name.n) {
@@ -306,15 +308,15 @@ static bool part_matches(const struct part *p, struct str name)
     return token == p->n;
 }
 
-/* What a part in the middle may be skipped for: a `**` that stands for no part at all.  The last
- * one stands for one at least: "a/" is no document. */
+/* A `**` in the middle may stand for no part at all, so the part after it may come next.  The last
+ * part may not be skipped: "a/" is not a document. */
 static void skip_any(const struct alternative *a, bool *next)
 {
     for (size_t i = 0; i + 1 < a->n; i++)
         next[i + 1] |= next[i] && a->parts[i].is_any;
 }
 
-/* next[i]: the path so far fits the parts before i. */
+/* next[i]: the path so far matches the parts before i. */
 static bool alternative_matches(const struct alternative *a, struct str path)
 {
     bool next[PARTS_MAX + 1];
@@ -325,7 +327,7 @@ static bool alternative_matches(const struct alternative *a, struct str path)
         struct str name = str_split(&rest, '/');
         bool alive = false;
         skip_any(a, next);
-        /* From the end: each step reads only what this name has not changed yet. */
+        /* From the end, so that each step reads only entries that this name has not changed yet. */
         for (size_t i = a->n + 1; i-- > 0;) {
             bool stays = i < a->n && next[i] && a->parts[i].is_any;
             bool comes =

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines that match a pattern, in ripgrep's layout.
  *
- * Each line is a subject of its own, so no pattern reaches into the next.  PCRE2's match limit
- * holds for one starting place in a line, not for the line, so a long line is searched a stretch of
- * starting places at a time with a look at the clock between: a pattern that is only slow, not
- * catastrophic, ends too.  Where no machine code can be made, PCRE2 interprets. */
+ * Each line is a subject of its own, so no match reaches into the next line.  PCRE2's match limit
+ * holds for one starting position in a line, not for the line.  So a long line is searched a
+ * stretch of starting positions at a time, and the clock is read between stretches: a search that
+ * is slow without reaching the match limit ends too.  If JIT compilation fails, PCRE2
+ * interprets. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "docs/text.h"
 
@@ -19,13 +20,13 @@
 #define CONTEXT_MAX 50
 #define HEAD_LIMIT 250
 #define LINE_SHOWN 2000 /* bytes */
-#define LINE_BEFORE 500 /* of them, at most so many before the match */
+#define LINE_BEFORE 500 /* bytes of it shown before the match */
 #define MATCH_LIMIT 100000
 #define DEPTH_LIMIT 20000
 #define HEAP_LIMIT_KIB 16384
 #define JIT_STACK_MAX (512 * 1024)
 #define DOCUMENT_MS 500
-#define LOOK_EVERY 16 /* lines between two looks at the clock */
+#define LOOK_EVERY 16 /* lines between two readings of the clock */
 #define STRETCH_MIN 128
 #define STRETCH_MAX 4096
 #define STRETCH_QUICK_US 1000
@@ -41,17 +42,17 @@ struct grep {
     bool full, more;
 };
 
-/* One document under way. */
+/* The search of one document. */
 struct search {
     struct grep *g;
     struct str path, text;
     struct buf *out;
     int64_t deadline_ms;
-    size_t at, line;   /* the next line's place; how many were read */
-    size_t shown_line; /* the last line shown; 0: none of this document */
+    size_t at, line;   /* offset of the next line; lines read so far */
+    size_t shown_line; /* number of the last line shown; 0: none of this document */
     size_t after_left; /* context lines still to show */
     size_t matches;
-    struct str recent[CONTEXT_MAX]; /* the lines before, as a ring */
+    struct str recent[CONTEXT_MAX]; /* ring of the preceding lines */
 };
 
 void grep_free(struct grep *g)
@@ -140,7 +141,7 @@ static bool too_slow(struct error *err)
                      "repetitions inside repetitions.");
 }
 
-/* *ret_rc: a match's count, or PCRE2_ERROR_NOMATCH. */
+/* *ret_rc: positive for a match, or PCRE2_ERROR_NOMATCH. */
 static bool match_stretch(struct grep *g, struct str line, size_t from, size_t to, int *ret_rc,
                           struct error *err)
 {
@@ -154,7 +155,7 @@ static bool match_stretch(struct grep *g, struct str line, size_t from, size_t t
     return true;
 }
 
-/* Stretches grow while they are quick. */
+/* Stretches double while each takes less than STRETCH_QUICK_US. */
 static bool match_long(struct search *s, struct str line, bool *ret_matched, struct error *err)
 {
     struct grep *g = s->g;
@@ -194,7 +195,7 @@ static bool match_line(struct search *s, struct str line, bool *ret_matched, str
     return true;
 }
 
-/* Nothing is added once something did not fit: a later, shorter entry would hide the gap. */
+/* After one entry did not fit, no entry is added: a later, shorter one would hide the gap. */
 static bool entry_begin(struct search *s)
 {
     struct grep *g = s->g;
@@ -240,7 +241,7 @@ static size_t char_start(struct str s, size_t at)
     return at;
 }
 
-/* A long line shows the part around its match, and how much is missing at either end. */
+/* Of a long line, shows the part around the match and how many bytes are missing at either end. */
 static bool add_text(struct buf *out, struct str line, size_t match_at)
 {
     if (line.n <= LINE_SHOWN)
@@ -257,7 +258,7 @@ static bool add_text(struct buf *out, struct str line, size_t match_at)
            (to == line.n || add_number(out, " [%zu bytes more]", line.n - to));
 }
 
-/* `mark` is ':' for a match and '-' for its surroundings. */
+/* `mark` is ':' for a matching line and '-' for a context line. */
 static void show_line(struct search *s, size_t number, struct str line, char mark, size_t match_at)
 {
     struct grep *g = s->g;
@@ -327,7 +328,7 @@ static bool search_lines(struct search *s, struct error *err)
     return true;
 }
 
-/* Eight bytes at a time while it is ASCII, as most of it is. */
+/* Reads eight bytes at a time while they are ASCII, as most text is. */
 static bool is_utf8(struct str s)
 {
     uint64_t word;

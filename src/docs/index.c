@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents into the index and out of it.  Each put or remove is whole or not at all: a savepoint
- * of its own, inside a transaction when one is open. */
+/* Puts documents into the index and removes them.  Each put or remove is atomic: it has a
+ * savepoint, inside a transaction if one is open. */
 #include "docs/index_impl.h"
 
 #include "docs/links.h"
@@ -23,7 +23,7 @@ static bool run_on(struct index *x, struct index_side *side, enum index_statemen
     return index_run(x, side, st, err);
 }
 
-/* The one number a statement over (folder, path) gives; 0: no row. */
+/* Runs a statement over (folder, path) that returns one number; 0: no row. */
 static bool id_of(struct index *x, struct index_side *side, enum index_statement which,
                   struct str folder, struct str path, int64_t *ret, struct error *err)
 {
@@ -61,7 +61,7 @@ static bool put_document(struct index *x, struct index_side *side, const struct 
     if (!index_step(x, side, st, &row, err))
         return false;
     *ret_id = sqlite3_column_int64(st, 0);
-    /* Stepped to its end: only then is the row sure to be written. */
+    /* Run to the end: only then is the row certain to be written. */
     return index_run(x, side, st, err);
 }
 
@@ -79,7 +79,7 @@ static bool put_words(struct index *x, struct index_side *side, int64_t id, stru
     return index_run(x, side, st, err);
 }
 
-/* Whether the words and links of just these bytes are there already. */
+/* Whether the index already has the words and links of exactly these bytes. */
 static bool has_text(struct index *x, struct index_side *side, const struct index_document *d,
                      bool *ret, struct error *err)
 {
@@ -122,7 +122,7 @@ static bool drop(struct index *x, struct index_side *side, int64_t id, struct er
            run_on(x, side, INDEX_DROP_DOCUMENT, id, err);
 }
 
-/* Ends what INDEX_SAVE began; a failure is undone and keeps its own words. */
+/* Ends the savepoint of INDEX_SAVE.  With !ok it is rolled back, and err stays unchanged. */
 static bool end_savepoint(struct index *x, struct index_side *side, bool ok, struct error *err)
 {
     struct error ignored;
@@ -204,7 +204,7 @@ bool index_begin(struct index *x, struct error *err)
     return ok;
 }
 
-/* A failed commit takes everything with it: what is missing shows at the next scan. */
+/* A failed commit loses all changes of the transaction; the next scan finds what is missing. */
 bool index_commit(struct index *x, struct error *err)
 {
     struct index_side *side;

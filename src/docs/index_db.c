@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index's file: opened, checked, and made anew when it is not what it should be.
+/* The file of the index: opened, checked, and made anew if it is damaged or of another format.
  *
  * Only the writer's connection writes and checkpoints.  Commits are not synced one by one
- * (synchronous NORMAL): a crash may cost the last of them but never the file's soundness, and a
- * scan at the next start finds what is missing. */
+ * (synchronous NORMAL): a crash may lose the last commits but never corrupts the file, and a scan
+ * at the next start finds the missing documents. */
 #include "docs/index_impl.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static const char schema[] = "PRAGMA application_id = " TEXT_OF(
                     "CREATE INDEX links_by_second ON links (second);"
                     "CREATE VIRTUAL TABLE words USING fts5(title, path, text,"
                     " tokenize = 'unicode61 remove_diacritics 2');"
-                    /* Many documents at once: fewer, larger pieces to merge. */
+                    /* For scans of many documents: fewer, larger segments to merge. */
                     "INSERT INTO words (words, rank) VALUES ('hashsize', 8388608);"
                     "PRAGMA user_version = " TEXT_OF(FORMAT) ";"
                                                              "COMMIT;";
@@ -82,7 +82,7 @@ static const char *const texts[INDEX_STATEMENTS] = {
                     " WHERE folder = ?1 ORDER BY path",
     [INDEX_FIND_PATH] = "SELECT path FROM documents WHERE folder = ?1 AND key = ?2"
                         " ORDER BY path <> ?3, path LIMIT 1",
-    /* The words come first, in the order of their rank; each row then costs one lookup. */
+    /* The FTS table is the outer loop, in the order of rank; each row then costs one lookup. */
     [INDEX_SEARCH] = "SELECT d.id, d.folder, d.path, d.title, w.rank"
                      " FROM words w CROSS JOIN documents d ON d.id = w.rowid"
                      " WHERE words MATCH ?1 AND w.rank MATCH '" INDEX_RANK "' ORDER BY w.rank",
@@ -208,7 +208,8 @@ static int number_of(sqlite3 *db, const char *sql, int64_t *ret)
     return rc ? rc : end;
 }
 
-/* SQLITE_OK: it is ours, of this format (made now, when it was empty), and its tables answer. */
+/* SQLITE_OK: the file is ours and of this format (created now if it was empty), and its tables can
+ * be read. */
 static int check(sqlite3 *db)
 {
     static const char *const probes[] = {"SELECT count(*) FROM (SELECT 1 FROM documents LIMIT 1)",
@@ -227,7 +228,7 @@ static int check(sqlite3 *db)
         return SQLITE_FORMAT;
     for (size_t i = 0; rc == SQLITE_OK && i < countof(probes); i++)
         rc = number_of(db, probes[i], &rows);
-    return rc == SQLITE_ERROR ? SQLITE_FORMAT : rc; /* a table is not there, or not as it was */
+    return rc == SQLITE_ERROR ? SQLITE_FORMAT : rc; /* a table is missing or differs */
 }
 
 static void unlink_files(struct index *x)
@@ -242,7 +243,7 @@ static void unlink_files(struct index *x)
 
 static int both_open(struct index *x)
 {
-    /* Nobody else reads what documents say. */
+    /* Mode 0600: other users must not read the text of documents. */
     int fd = x->in_memory ? -1 : open(x->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd >= 0)
         close(fd);
@@ -251,7 +252,7 @@ static int both_open(struct index *x)
         rc = check(x->writer.db);
     if (rc == SQLITE_OK && !x->in_memory)
         rc = side_open(x, &x->reader, reader_pragmas);
-    return rc == SQLITE_ERROR ? SQLITE_FORMAT : rc; /* a header that says what there is not */
+    return rc == SQLITE_ERROR ? SQLITE_FORMAT : rc; /* the header does not match the content */
 }
 
 static void both_close(struct index *x)
@@ -261,7 +262,7 @@ static void both_close(struct index *x)
     x->open = 0;
 }
 
-/* Opens the file; one that is damaged or not ours is deleted and made anew, once. */
+/* Opens the file.  Deletes a file that is damaged or not ours and makes it anew, once. */
 static bool renew(struct index *x, struct error *err)
 {
     int rc = SQLITE_CORRUPT;
@@ -315,7 +316,7 @@ static bool enter(struct index *x, struct index_side *side, struct index_side **
     if (atomic_load(&x->damaged) && !mend(x, err))
         return false;
     pthread_mutex_lock(&side->lock);
-    if (!side->db) { /* another thread could not mend it meanwhile */
+    if (!side->db) { /* another thread failed to renew the file */
         pthread_mutex_unlock(&side->lock);
         return error_set(err, ERR_UNAVAILABLE,
                          "The index of documents cannot be opened; try again later.");

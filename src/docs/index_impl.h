@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the index share: two connections, one that writes and one that only reads, each
- * with its lock and its prepared statements.  ":memory:" has one for both. */
+/* Shared by the files of the index: two connections, one that writes and one that only reads, each
+ * with its lock and its prepared statements.  ":memory:" has one connection for both. */
 #ifndef HOLDFAST_DOCS_INDEX_IMPL_H
 #define HOLDFAST_DOCS_INDEX_IMPL_H
 
@@ -10,7 +10,7 @@
 #include <sqlite3.h>
 #include <stdatomic.h>
 
-/* Titles weigh most, then the path's words. */
+/* Titles weigh most, then the words of the path. */
 #define INDEX_RANK "bm25(8.0, 4.0, 1.0)"
 #define INDEX_LINKS_MAX 1000
 
@@ -48,14 +48,14 @@ struct index_side {
 struct index {
     char *path;
     bool in_memory;
-    atomic_bool damaged; /* found so by a call; the next one makes the file anew */
-    atomic_uint made;    /* how often the file was begun */
-    unsigned open;       /* index_begin() without its commit; under the writer's lock */
+    atomic_bool damaged; /* set by a call that found damage; the next call makes the file anew */
+    atomic_uint made;    /* how often the file was made anew */
+    unsigned open;       /* calls of index_begin() without their commit; under the writer's lock */
     struct index_side writer, reader;
 };
 
-/* Takes the side's lock, a damaged file made anew before; false: it cannot be opened, and nothing
- * is locked. */
+/* Takes the side's lock; makes a damaged file anew first.  False: the file cannot be opened, and
+ * nothing is locked. */
 must_check bool index_enter_writer(struct index *x, struct index_side **ret, struct error *err);
 must_check bool index_enter_reader(struct index *x, struct index_side **ret, struct error *err);
 void index_leave(struct index_side *side);
@@ -72,7 +72,7 @@ must_check bool index_run(struct index *x, struct index_side *side, sqlite3_stmt
                           struct error *err);
 struct str index_column(sqlite3_stmt *st, int at, struct arena *mem);
 
-/* index_links.c: the links of document `id` are those of `accepted` now. */
+/* index_links.c: replaces the links of document `id` with those in `accepted`. */
 must_check bool index_links_put(struct index *x, struct index_side *side, int64_t id,
                                 struct str path, struct str accepted, struct error *err);
 /* index_text.c: the first heading, else the file's name; at most 200 bytes; borrowed. */

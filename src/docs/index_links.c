@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links in the index.  A link is stored as the two keys it may mean (docs/links.h), never as what
- * it means now: documents come and go without their neighbours being read again.  The first key
- * counts when a document has it, else the second, so both questions are lookups in an index. */
+/* Links in the index.  A link is stored as the two keys it may mean (docs/links.h), not as its
+ * present target: so when a document is created or removed, no other document has to be read again.
+ * The first key counts if a document has it, else the second, so backlinks and forward links are
+ * lookups in an index. */
 #include "docs/index_impl.h"
 
 #include "docs/links.h"
@@ -45,7 +46,7 @@ bool index_links_put(struct index *x, struct index_side *side, int64_t id, struc
     return ok;
 }
 
-/* Rows of one path each, as many as INDEX_LINKS_MAX. */
+/* Reads rows of one path each, at most INDEX_LINKS_MAX. */
 static bool paths_read(struct index *x, struct index_side *side, sqlite3_stmt *st,
                        struct arena *mem, struct str **ret, size_t *ret_n, bool *ret_more,
                        struct error *err)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Search: a person's words to FTS5's language, and ranked rows to hits.
+/* Search: translates a person's words to FTS5's query language, and ranked rows to hits.
  *
- * Every word goes over in quotes, so nothing anybody types is syntax:
+ * Every word is passed in quotes, so no input is read as syntax:
  *
- *   deploy "blue green" roll* -draft   ─>   ("deploy" "blue green" "roll"*) NOT ("draft")
- */
+ *   deploy "blue green" roll* -draft   ─>   ("deploy" "blue green" "roll"*) NOT ("draft") */
 #include "docs/index_impl.h"
 
 #include "base/buf.h"
@@ -28,8 +27,8 @@ static bool is_blank(char c)
     return (unsigned char)c <= ' ' || c == 0x7f;
 }
 
-/* What the tokenizer would find a word in: letters and digits; of what is not ASCII everything but
- * the common marks. */
+/* Whether the tokenizer would find a word: a letter, a digit, or a character beyond ASCII that is
+ * not common punctuation. */
 static bool has_word(struct str s)
 {
     uint32_t c;
@@ -46,7 +45,7 @@ static bool has_word(struct str s)
     return false;
 }
 
-/* The next term of *rest; false: no more.  A quote that is never closed reaches to the end. */
+/* The next term of *rest; false at the end.  An unclosed quote reaches to the end. */
 static bool term_next(struct str *rest, struct term *ret)
 {
     struct str s = *rest;
@@ -89,8 +88,8 @@ static size_t words_in(struct str s)
     return n;
 }
 
-/* Words side by side must all be there; where one is nothing to the tokenizer, FTS5 leaves it out,
- * as it would not with AND between them. */
+/* Terms side by side must all match.  FTS5 leaves out a term in which the tokenizer finds no word;
+ * with AND between the terms it would not. */
 static bool expression_of(struct str query, struct arena *mem, struct str *ret, struct error *err)
 {
     struct buf wanted, unwanted;
@@ -137,7 +136,7 @@ static bool is_wanted(const struct wanted *w, sqlite3_stmt *st)
     return w->n_folders == 0;
 }
 
-/* Snippets are made afterwards, only for what is shown. */
+/* Snippets are read afterwards, only for the hits returned. */
 static bool hits_read(struct index *x, struct index_side *side, const struct wanted *w,
                       struct arena *mem, struct index_hit *hits, int64_t *ids, size_t *ret_n,
                       bool *ret_more, struct error *err)

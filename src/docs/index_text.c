@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the index calls a document: its first heading, else its file's name. */
+/* The title of a document in the index: its first heading, else its file's name. */
 #include "docs/index_impl.h"
 
 #include "docs/text.h"
@@ -7,13 +7,13 @@
 #define TITLE_MAX 200
 #define INDENT_MAX 3
 
-/* Whether the line opens or closes a code fence; headings inside are none. */
+/* Whether the line opens or closes a code fence; lines inside a fence are not headings. */
 static bool is_fence(struct str line)
 {
     return str_starts(line, STR("```")) || str_starts(line, STR("~~~"));
 }
 
-/* "## Title ##" is "Title"; absent: no heading. */
+/* "## Title ##" is "Title"; absent when the line is not a heading. */
 static struct str heading_of(struct str line)
 {
     size_t level = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding links: one walk over the text, from construct to construct.  A code span, a wiki link and
- * the destination of a markdown link are each stepped over whole, so what stands inside one cannot
- * begin another, and replacing a target never changes how the rest is read.
+/* Finding links: one pass over the text, from construct to construct.  The scan steps over a code
+ * span, a wiki link and the destination of a markdown link as a whole.  So no construct begins
+ * inside another, and replacing a target never changes how the rest is read.
  *
- * Every look ahead is bounded (by the line, the next "[[", or a fixed length), and a run of
- * backticks without its counterpart is remembered, so no text makes this worse than linear. */
+ * Every look ahead is bounded (by the line, the next "[[", or a fixed length), and the scan
+ * remembers a run of backticks without a closing run, so it is linear for every text. */
 #include "docs/links.h"
 
 #include "base/utf8.h"
@@ -18,8 +18,8 @@ struct scan {
     struct str text;
     size_t at;
     size_t open;                        /* '[' still open in this paragraph */
-    size_t paragraph_end;               /* known up to here; see span_end() */
-    size_t no_closer[SPAN_RUN_MAX + 1]; /* before this place no run of that length closes */
+    size_t paragraph_end;               /* end of the current paragraph; see paragraph_end() */
+    size_t no_closer[SPAN_RUN_MAX + 1]; /* up to this offset no run of that length closes */
     struct link_found *found;
     size_t n, cap;
     struct arena *mem;
@@ -52,8 +52,8 @@ static bool is_blank(struct str line)
     return true;
 }
 
-/* The run that opens or closes a fence on the line at `at`; 0: none.  *ret_rest: what follows it.
- */
+/* The length of the run that opens or closes a fence on the line at `at`; 0: not a fence.
+ * *ret_rest: the rest of the line. */
 static size_t fence_at(struct str s, size_t at, char *ret_char, struct str *ret_rest)
 {
     size_t end = line_end(s, at), indent = 0;
@@ -72,7 +72,7 @@ static size_t fence_at(struct str s, size_t at, char *ret_char, struct str *ret_
     return n;
 }
 
-/* The end of the fence whose first line is at `at`; one that is never closed ends with the text. */
+/* The end of the fence that opens on the line at `at`.  An unclosed fence ends with the text. */
 static size_t fence_end(struct str s, size_t at, char c, size_t run)
 {
     while ((at = line_end(s, at)) < s.n) {
@@ -86,7 +86,7 @@ static size_t fence_end(struct str s, size_t at, char c, size_t run)
     return s.n;
 }
 
-/* The end of the paragraph that goes on at `at`: a blank line, a fence, or the text's end. */
+/* The end of the paragraph that contains `at`: a blank line, a fence, or the end of the text. */
 static size_t paragraph_end(struct scan *s, size_t at)
 {
     char c;
@@ -104,7 +104,8 @@ static size_t paragraph_end(struct scan *s, size_t at)
     return at;
 }
 
-/* Where the code span that opens at `at` with `run` backticks ends; `at` + run when it is none. */
+/* The end of the code span that opens at `at` with `run` backticks; `at` + run when it is not
+ * closed. */
 static size_t span_end(struct scan *s, size_t at, size_t run)
 {
     size_t end = paragraph_end(s, at), i = at + run;
@@ -151,7 +152,7 @@ static size_t scheme_length(struct str s)
     return n >= 2 && n < s.n && s.p[n] == ':' ? n + 1 : 0;
 }
 
-/* A wiki link may name "Plan: first draft", so there a scheme needs more than its colon. */
+/* A wiki link may name "Plan: first draft", so in a wiki link a colon alone is not a scheme. */
 static bool leads_outside(struct str target, bool is_wiki)
 {
     size_t n = scheme_length(target);
@@ -169,7 +170,7 @@ static bool has_control(struct str s)
     return false;
 }
 
-/* The place of the "]]" that closes the "[[" before `at`, on the same line; 0: none. */
+/* The offset of the "]]" that closes the "[[" before `at`, on the same line; 0: there is none. */
 static size_t wiki_close(struct str s, size_t at)
 {
     for (size_t i = at; i + 1 < s.n && s.p[i] != '\n'; i++) {
@@ -181,8 +182,8 @@ static size_t wiki_close(struct str s, size_t at)
     return 0;
 }
 
-/* [[target#anchor|alias]]; in tables the bar is written \|.  True: it was one, and was stepped
- * over. */
+/* [[target#anchor|alias]]; in tables the bar is written \|.  True: the scan stepped over a wiki
+ * link. */
 static bool take_wiki(struct scan *s)
 {
     size_t from = s->at + 2, close = wiki_close(s->text, from), to = from;
@@ -208,8 +209,8 @@ static bool take_wiki(struct scan *s)
     return true;
 }
 
-/* The end of a destination at `at`: of what stands in <…> its '>', else where blanks or an
- * unbalanced ')' end it.  0: it is none. */
+/* The end of the destination at `at`.  In <…> it is the '>', otherwise the first blank or
+ * unbalanced ')'.  0: not a destination. */
 static size_t destination_end(struct str s, size_t at, bool angled)
 {
     size_t depth = 0;
@@ -237,7 +238,7 @@ static size_t blanks_end(struct str s, size_t at)
     return at;
 }
 
-/* Past the ')' that ends the link, a title before it or not; 0: it does not end. */
+/* Past the ')' that ends the link, after an optional title; 0: the link does not end. */
 static size_t link_end(struct str s, size_t at)
 {
     static const char quotes[][2] = {{'"', '"'}, {'\'', '\''}, {'(', ')'}};
@@ -291,7 +292,7 @@ static struct str decode(struct str raw, struct arena *mem)
     return str_n(out, n);
 }
 
-/* [text](destination "title"), at its "](".  True: it was one, and was stepped over. */
+/* [text](destination "title"), at its "](".  True: the scan stepped over a link. */
 static bool take_markdown(struct scan *s)
 {
     size_t from = blanks_end(s->text, s->at + 2);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links between documents: [[wiki]], [[wiki|alias]], [[wiki#anchor]], ![[embed]] and
- * [text](path.md). Pure functions over text.  Code spans and fences hold none.
+ * [text](path.md).  Pure functions over text.  Code spans and fences hold no links.
  *
- * Resolution: relative to the source's own folder, then from the root of its vault; without regard
+ * Resolution: relative to the folder of the source, then from the root of its vault; without regard
  * to case; markdown only (".md" may be left out); never by file name alone.  Anchor and alias are
- * stripped; %20 and the like decoded in [text](…); http:, mailto: and the like are no links. */
+ * stripped; %20 and the like are decoded in [text](…); http:, mailto: and the like do not count. */
 #ifndef HOLDFAST_DOCS_LINKS_H
 #define HOLDFAST_DOCS_LINKS_H
 
@@ -14,34 +14,35 @@
 #define LINKS_MAX 10000
 
 struct link_found {
-    size_t at, n;      /* the target text inside the source: what a rewrite replaces */
+    size_t at, n;      /* the target inside the source; a rewrite replaces these bytes */
     struct str target; /* decoded, without anchor and alias */
     bool is_wiki;
 };
-/* In order; in mem.  At most LINKS_MAX; linear in the text, whatever it holds. */
+/* In order; in mem.  At most LINKS_MAX.  Linear in the length of any text. */
 size_t links_find(struct str text, struct arena *mem, struct link_found **ret);
 
-/* The paths a link may mean, in the order in which they are tried; a path is one of a document
- * (docs/vault.h), its end ".md" added where it was left out.  0 to 2; in mem.  What begins with
- * "./" or "../" is only relative, what begins with "/" only from the root. */
+/* The paths that a link may mean, in the order in which they are tried.  Each is a document's path
+ * (docs/vault.h), with ".md" added if it was left out.  0 to 2; in mem.  A target that begins with
+ * "./" or "../" is only relative, a target that begins with "/" only from the root. */
 size_t links_candidates(struct str source_path, struct str target, struct arena *mem,
                         struct str ret[2]);
-/* The key under which paths that differ only in case are one.  In mem. */
+/* The same key for all paths that differ only in case.  In mem. */
 struct str links_fold(struct str path, struct arena *mem);
 
-/* The document a link means, in mem; absent: none.  `exists` tells a document by its path without
- * regard to case and gives its true path. */
+/* The path of the document that a link means, in mem; absent when there is no such document.
+ * `exists` finds a document by its path without regard to case and returns its true path. */
 struct str links_resolve(struct str source_path, struct str target,
                          bool (*exists)(void *arg, struct str path, struct str *ret_path),
                          void *arg, struct arena *mem);
 
-/* `text` of the document at `source_path` (which itself may move to `source_to`, else the same),
- * with every link to `from` now meaning `to`, and its own relative links still meaning what they
- * meant; anchors, aliases, and the style of each link (wiki or not, with .md or without, relative
- * or from the root) are kept where that still means the document.  `exists` knows the documents as
- * they were before the move.  A wiki link is left alone when the new path cannot be written in one
- * (it has a '#', '|', '[' or the like).  *ret_n: how many were rewritten.  In mem; the text itself
- * when none. */
+/* Rewrites `text` of the document at `source_path` for a move of `from` to `to`.  The document
+ * itself may move to `source_to`, else that is absent or the same.  Afterwards every link to `from`
+ * means `to`, and the document's own relative links mean the same documents as before.  Anchors,
+ * aliases and the style of each link (wiki or not, with .md or without, relative or from the root)
+ * are kept as long as the link still means the document.  `exists` knows the documents as they were
+ * before the move.  A wiki link stays unchanged if it cannot hold the new path (with a '#', '|',
+ * '[' or the like).  *ret_n: how many links were rewritten.  In mem; `text` itself when there were
+ * none. */
 struct str links_rewrite(struct str text, struct str source_path, struct str source_to,
                          struct str from, struct str to,
                          bool (*exists)(void *arg, struct str path, struct str *ret_path),

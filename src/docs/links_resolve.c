@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a link means: at most two paths, tried in order.  The index stores the same two as keys, so
- * that asking who links here gives the same answer as following each link. */
+/* Resolving a link: at most two paths, tried in order.  The index stores the same two paths as
+ * keys, so a query for backlinks gives the same answer as following each link. */
 #include "docs/links.h"
 
 #include "base/utf8.h"
 #include "docs/vault.h"
 
 /* Letters whose small form is a fixed distance away, or the next code in a run of pairs (step 2).
- * The scripts that have case and are written in notes; others differ only where they differ. */
+ * The table has the scripts with case that notes are usually written in; other letters are compared
+ * as they are. */
 static const struct fold {
     uint32_t first, last;
     uint32_t add;
@@ -32,7 +33,7 @@ static uint32_t fold_code(uint32_t code)
     return code;
 }
 
-/* No letter's small form is longer than it is. */
+/* No letter's small form takes more bytes than the letter, so path.n bytes suffice. */
 struct str links_fold(struct str path, struct arena *mem)
 {
     char *out = arena_alloc(mem, path.n + 1);
@@ -64,8 +65,9 @@ static bool ends_in_md(struct str s)
     return s.n > 3 && str_ieq(str_n(s.p + s.n - 3, 3), STR(".md"));
 }
 
-/* `folder` (ends in '/' or is empty) and `target` as one path without empty, "." and ".." parts;
- * absent when it leads out of the root, to a directory, or is too long to be a document. */
+/* Joins `folder` (ends in '/' or is empty) and `target` to one path without empty, "." and ".."
+ * parts.  Absent when the path leads out of the root, names a directory, or is too long for a
+ * document. */
 static struct str join(struct str folder, struct str target, struct arena *mem)
 {
     char out[VAULT_PATH_MAX + 1];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links after a move.  Each link that would mean something else afterwards is written anew: in its
- * own style if that means the right document, else in the nearest style that does.  What counts is
- * the outcome, so every spelling is resolved before it is used; "/path" from the root always holds.
+/* Links after a move.  Each link that would mean another document afterwards is rewritten: in its
+ * own style if that spelling resolves to the right document, else in the nearest style that does.
+ * Every spelling is resolved before it is used; "/path" from the root always resolves.
  *
- * The world after the move is the one before it, without `from` and with `to`. */
+ * The documents after the move are those before it, without `from` and with `to`. */
 #include "docs/links.h"
 
 #include "base/buf.h"
@@ -13,7 +13,7 @@ struct rewrite {
     struct str from_key, to_key;
     bool (*exists)(void *arg, struct str path, struct str *ret_path);
     void *arg;
-    struct arena *mem; /* for one link at a time: spellings that are tried add up */
+    struct arena *mem; /* reset after each link, because tried spellings add up */
 };
 
 static bool is_same(struct rewrite *r, struct str path, struct str key)
@@ -46,7 +46,7 @@ static size_t name_at(struct str path)
     return n;
 }
 
-/* `path` as seen from the folder of `source`. */
+/* `path` relative to the folder of `source`. */
 static struct str relative_to(struct str source, struct str path, struct arena *mem)
 {
     size_t folder = name_at(source), common = 0;
@@ -72,8 +72,8 @@ static bool ends_in_md(struct str s)
 
 enum style { STYLE_PLAIN, STYLE_DOT, STYLE_ROOT, STYLE_SLASH, STYLES };
 
-/* How the link was written; a plain one that meant the root's document, in another folder's, is
- * from the root. */
+/* The style of the link.  A plain link counts as STYLE_ROOT if it resolved from the root, or if its
+ * source is in the root. */
 static enum style style_of(struct rewrite *r, struct str target, struct str meant)
 {
     struct str candidates[2];
@@ -98,7 +98,8 @@ static struct str spell(struct rewrite *r, enum style style, struct str want)
     return style == STYLE_ROOT ? want : relative;
 }
 
-/* Relative spellings that climb are for those who wrote one; others would rather name the root. */
+/* Spellings with "../" are tried first only for links that were relative; others prefer a path from
+ * the root. */
 static struct str spell_anew(struct rewrite *r, struct str target, struct str meant,
                              struct str want)
 {
@@ -121,8 +122,8 @@ static struct str spell_anew(struct rewrite *r, struct str target, struct str me
     return STR_NONE;
 }
 
-/* What a wiki link cannot hold would end it, begin its anchor or alias, or be read as CriticMarkup
- * or HTML in the document that links. */
+/* Characters that would end a wiki link, begin its anchor or alias, or be read as CriticMarkup or
+ * HTML in the linking document make it impossible. */
 static bool wiki_can_hold(struct str target)
 {
     for (size_t i = 0; i < target.n; i++)
@@ -133,8 +134,8 @@ static bool wiki_can_hold(struct str target)
            !(target.n >= 7 && str_ieq(str_n(target.p, 7), STR("mailto:")));
 }
 
-/* Characters that end a destination or mean something in it are %XX; within <…> blanks and
- * parentheses may stand. */
+/* Writes characters that end a destination, or have a meaning in it, as %XX.  Within <…>, blanks,
+ * parentheses and quotes stay. */
 static struct str encode(struct str target, bool angled, struct arena *mem)
 {
     struct buf b;
@@ -153,7 +154,7 @@ static struct str encode(struct str target, bool angled, struct arena *mem)
     return out;
 }
 
-/* The bytes that replace the link's target; absent: it stays. */
+/* The bytes that replace the link's target; absent: the link stays unchanged. */
 static struct str replacement(struct rewrite *r, struct str text, const struct link_found *link)
 {
     struct str meant = links_resolve(r->source_path, link->target, r->exists, r->arg, r->mem);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text as lines, and lines as `read` shows them.  Line numbers are the same everywhere a document
- * is shown, because everybody cuts it here. */
+/* Cuts a text into lines, and formats lines as `read` shows them.  Line numbers are the same
+ * wherever a document is shown, because all callers cut it here. */
 #include "docs/text.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and reading.  Every open of the vault goes through vault_openat(): openat2 beneath a
- * directory that itself was opened so, down from the root, following no link.  What was opened is
- * looked at by its descriptor, never by its name again.  O_NONBLOCK because a FIFO without a writer
- * would hang the thread.
+/* Opening and reading.  Every open in the vault goes through vault_openat(): openat2 beneath a
+ * directory that was itself opened this way, down from the root, following no link.  After an open
+ * the vault inspects the descriptor and never the name again.  O_NONBLOCK, because opening a FIFO
+ * without a writer would hang the thread.
  *
- * A file that an editor is writing in place is half there for a moment.  If a file is younger than
+ * A file that an editor writes in place is incomplete for a moment.  If a file is younger than
  * YOUNG_MS, or changes while it is read, the reader waits a little and reads again.  Publishing
  * does not rely on that. */
 #include "base/utf8.h"
@@ -46,7 +46,7 @@ static int open_beneath(struct vault *v, int dir, const char *path, uint64_t fla
     };
     long fd = -1;
 
-    /* EAGAIN: something on the way was renamed just then. */
+    /* EAGAIN: a directory on the path was renamed at that moment. */
     for (int i = 0; i < OPEN_TRIES; i++) {
         fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
@@ -201,7 +201,8 @@ static bool is_own(struct vault *v, const struct stat *st)
     return found;
 }
 
-/* File times come from the kernel's clock, so it is asked, and not the one that tests turn. */
+/* File times come from the kernel's clock, so ages are measured with it, not with the tests'
+ * clock. */
 static int64_t kernel_ms(clockid_t clock)
 {
     struct timespec now;
@@ -222,7 +223,7 @@ static bool is_young(struct vault *v, const struct stat *st)
     return age >= 0 && age < YOUNG_MS && !is_own(v, st);
 }
 
-/* One look at a file: what it held, and whether it kept still meanwhile. */
+/* One reading of a file: its bytes, and whether it stayed unchanged during the reading. */
 struct look {
     char *bytes; /* malloc; room for st_size + 1 */
     size_t n;

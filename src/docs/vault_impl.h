@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the vault share: how anything is opened (vault.c), walked (vault_list.c) and
- * kept in .holdfast (vault_stage.c).  Nobody else includes this. */
+/* Shared by the vault's files: opening (vault.c), walking (vault_list.c) and the stage directory
+ * .holdfast (vault_stage.c).  Only vault*.c includes this. */
 #ifndef HOLDFAST_DOCS_VAULT_IMPL_H
 #define HOLDFAST_DOCS_VAULT_IMPL_H
 
@@ -24,12 +24,14 @@ struct vault_own {
 };
 struct vault {
     int root;
-    char identity[48]; /* of root */
-    char *path;        /* it was opened by */
+    char identity[48]; /* of root, "DEVICE:INODE" */
+    char *path;        /* the path that root was opened by */
     atomic_bool lost;
-    pthread_mutex_t lock; /* what follows, and coming and going of the stage directory */
-    struct map staged;    /* name -> struct vault_staged: what was told of displaced files */
-    /* Files that we wrote whole: young they may be, half written they are not. */
+    pthread_mutex_t lock; /* guards the members below, and creation and removal of the stage
+                           * directory */
+    struct map staged;    /* name -> struct vault_staged: the last known text of a displaced file */
+    /* Files that we wrote completely.  A recent mtime of such a file does not mean that it is half
+     * written. */
     struct vault_own own[VAULT_OWN_MAX];
     size_t n_own;
     void (*on_open)(void *arg, const char *path, uint64_t flags);
@@ -37,14 +39,14 @@ struct vault {
     struct vault_watches *watches; /* NULL before vault_watch() */
 };
 
-/* Opens `path` beneath `dir`; -1 and errno.  The one openat2 of the program. */
+/* Opens `path` beneath `dir`; -1 and errno.  The only openat2 call of the program. */
 int vault_openat(struct vault *v, int dir, const char *path, uint64_t flags);
-int vault_openat_new(struct vault *v, int dir, const char *path); /* O_EXCL, to write */
+int vault_openat_new(struct vault *v, int dir, const char *path); /* O_EXCL, for writing */
 #define VAULT_OPEN_DIR (O_RDONLY | O_DIRECTORY)
 #define VAULT_OPEN_FILE O_RDONLY
 
-/* The directory that `path` is in, and its last name, which points into path's copy in `ret_name`.
- * The descriptor is the caller's; -1 and errno. */
+/* The directory that holds a document, opened, and the document's name in it.  The caller closes it
+ * with vault_place_close(). */
 struct vault_place {
     int dir;
     char name[VAULT_NAME_MAX + 1];
@@ -53,43 +55,46 @@ must_check bool vault_place_open(struct vault *v, struct str path, bool make_par
                                  struct vault_place *ret, struct error *err);
 void vault_place_close(struct vault_place *p);
 
-/* What errno means for a document: ERR_NOT_FOUND where none is there, ERR_UNAVAILABLE else. */
+/* Translates errno of a call on a document: ERR_NOT_FOUND when there is no document, otherwise
+ * ERR_UNAVAILABLE. */
 bool vault_sys(struct error *err, int errnum, const char *doing);
 
-/* Reads a file whole, waiting a little while somebody is writing it.  `dir` and `name` are opened
- * anew each time, for it may be replaced meanwhile. */
+/* Reads a whole file, and waits a little while another process is writing it.  Each attempt opens
+ * `name` in `dir` again, because the file may be replaced meanwhile. */
 enum vault_reading {
     VAULT_READ_TEXT = 0,
-    VAULT_READ_ANY_BYTES = 1, /* UTF-8 or not */
-    /* Emptiness is waited out too: a file system may show a file cut before it shows it young. */
+    VAULT_READ_ANY_BYTES = 1, /* need not be UTF-8 */
+    /* Waits for an empty file too: a file system may show the truncation before the new mtime. */
     VAULT_READ_PATIENTLY = 2,
 };
 must_check bool vault_read_at(struct vault *v, int dir, const char *name, unsigned how,
                               struct arena *mem, struct vault_file *ret, struct error *err);
 must_check bool vault_read_patiently(struct vault *v, struct str path, struct arena *mem,
                                      struct vault_file *ret, struct error *err);
-/* Does the file hold just these bytes at this moment? */
+/* Whether the file holds exactly these bytes at this moment. */
 bool vault_holds(struct vault *v, int dir, const char *name, struct str bytes);
 void vault_remember_own(struct vault *v, const struct stat *st);
 
-/* The stage.  A name is HASH OF THE PATH - HASH OF OUR TEXT - RANDOM, so that after a crash the
- * path is found, and a text of ours that never was published is told from one that was displaced.
- * While it is being written it is named "w-…" and worth nothing. */
-int vault_stage_dir(struct vault *v); /* must be there; -1 and errno */
-/* Whole, synced, with mode, owner and extended attributes of what `like` names (absent: new). */
+/* The stage.  A name is HASH OF THE PATH - HASH OF OUR TEXT - RANDOM.  So after a crash the path
+ * can be found, and our unpublished text can be told from a displaced one.  A file that is still
+ * being written is named "w-…" and is discarded after a crash. */
+int vault_stage_dir(struct vault *v); /* the directory must exist; -1 and errno */
+/* Writes and syncs the whole text.  Unless is_new, the file gets mode, owner and extended
+ * attributes of the document at `path`. */
 must_check bool vault_stage(struct vault *v, struct str path, struct str bytes, bool is_new,
                             char ret_name[VAULT_STAGE_NAME], struct error *err);
-void vault_stage_drop(struct vault *v, const char *name); /* was never exchanged */
-/* From now on it is a displaced file, of which this much is known. */
+void vault_stage_drop(struct vault *v, const char *name); /* for a file that was never exchanged */
+/* The file is a displaced file from now on; `sha256` is its last known text. */
 void vault_stage_keep(struct vault *v, const char *name, const uint8_t sha256[32]);
 
-/* Calls `each` for every directory and every document's name below `path` ("" is the root), parents
- * first; a false answer ends the walk, which is no failure.  Nothing hidden, no symlinks. */
+/* Calls `each` for every directory and every document below `path` ("" is the root), parents first.
+ * If `each` returns false, the walk ends; that is not a failure.  Hidden names and symlinks are
+ * skipped. */
 struct vault_visit {
     struct str path; /* relative to the root; valid during the call */
-    int dir;         /* directories: open; documents: the one it is in */
+    int dir;         /* a directory: itself, open; a document: the directory that holds it */
     bool is_dir;
-    struct stat st; /* documents */
+    struct stat st; /* documents only */
 };
 typedef bool vault_visitor(void *arg, const struct vault_visit *visit);
 must_check bool vault_walk(struct vault *v, struct str path, vault_visitor *each, void *arg,

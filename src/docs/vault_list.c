@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walking the tree: each directory is opened from the one above, so that one swapped for a symlink
- * meanwhile is simply not entered.  Documents are looked at, not opened. */
+/* Walking the tree.  Each directory is opened from its parent's descriptor, so a directory that was
+ * replaced by a symlink is not entered.  Documents are examined with fstatat, not opened. */
 #include "docs/vault_impl.h"
 
 #include <dirent.h>
@@ -12,14 +12,16 @@ struct walk {
     struct vault *v;
     vault_visitor *each;
     void *arg;
-    bool ended; /* the visitor has had enough */
+    bool ended; /* the visitor returned false */
     size_t n;
-    char path[VAULT_PATH_MAX + VAULT_NAME_MAX + 2]; /* of the directory we are in */
+    char path[VAULT_PATH_MAX + VAULT_NAME_MAX + 2]; /* the current directory; in visits, the
+                                                     * entry */
 };
 
 static bool walk_dir(struct walk *w, int dir, size_t depth, struct error *err);
 
-/* What vanishes between two looks is not there; only what hinders the whole walk is a failure. */
+/* A directory that vanished meanwhile is skipped.  Only a lack of descriptors or memory fails the
+ * walk. */
 static bool enter(struct walk *w, int above, const char *name, size_t depth, struct error *err)
 {
     int dir = vault_openat(w->v, above, name, VAULT_OPEN_DIR);
@@ -69,7 +71,7 @@ static bool walk_entry(struct walk *w, int dir, const struct dirent *e, size_t d
     return ok;
 }
 
-/* Takes `dir`. */
+/* Takes ownership of `dir`. */
 static bool walk_dir(struct walk *w, int dir, size_t depth, struct error *err)
 {
     struct vault_visit visit = {.path = str_n(w->path, w->n), .dir = dir, .is_dir = true};
@@ -153,7 +155,7 @@ static int by_path(const void *a, const void *b)
     return str_cmp(((const struct vault_entry *)a)->path, ((const struct vault_entry *)b)->path);
 }
 
-/* A directory that changes while it is read may tell a name twice. */
+/* A directory that changes while it is read may return a name twice. */
 static size_t drop_twins(struct vault_entry *entries, size_t n)
 {
     size_t kept = 0;

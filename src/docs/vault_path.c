@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may name a document.  The kernel keeps every open beneath the root whatever the name is
- * (vault.c); this is the first fence, and gives the reasons that its reader can act upon.  Names
- * are taken as bytes: "%2e%2e" and "..\" are odd names, not ways out. */
+/* Which paths may name a document.  The kernel keeps every open beneath the root whatever the name
+ * is (vault.c).  This check comes first, and its errors say how to correct the path.  Names are
+ * taken as bytes: "%2e%2e" and "..\" are odd names and do not lead out of the root. */
 #include "base/invisible.h"
 #include "docs/vault_impl.h"
 
@@ -30,8 +30,8 @@ static bool has_control(struct str s)
     return false;
 }
 
-/* A name is copied into links of other documents and shown in review.  These characters would be
- * read there as markup: CriticMarkup and its metadata, wiki links, anchors, code, HTML. */
+/* A name is copied into links of other documents and shown in review.  There these characters would
+ * be read as markup: CriticMarkup and its metadata, wiki links, anchors, code, HTML. */
 #define NAME_MARKUP "{}<>&\"[]|#^`\\"
 
 bool vault_name_check(struct str path, struct error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names as places: the directory a document is in, opened anew for every act, and what comes into
- * being or moves there.  A new document is staged whole and then moved to its name, which must be
- * free (RENAME_NOREPLACE). */
+/* Opens the directory of a document anew for every act; creates, moves and removes documents in it.
+ * A new document is staged whole and then renamed to its path, which must be free
+ * (RENAME_NOREPLACE). */
 #include "base/utf8.h"
 #include "crypto/hash.h"
 #include "docs/vault_impl.h"
@@ -16,7 +16,7 @@ static bool not_a_folder(struct error *err)
                      "something that is no folder stands in the path; choose another path");
 }
 
-/* Opens the directory `name` in `dir`, made first when it is missing. */
+/* Opens the directory `name` in `dir`.  With `make`, creates it if it is missing. */
 static int step_into(struct vault *v, int dir, const char *name, bool make)
 {
     int next = vault_openat(v, dir, name, VAULT_OPEN_DIR);
@@ -61,7 +61,7 @@ void vault_place_close(struct vault_place *p)
     close(p->dir);
 }
 
-/* Why a name could not be given: to a text of ours, or to what was moved. */
+/* Sets the error for a failed rename, of a staged text or of a moved document. */
 static bool rename_failed(int errnum, struct error *err)
 {
     switch (errnum) {
@@ -116,7 +116,8 @@ bool vault_create(struct vault *v, struct str path, struct str bytes, struct err
     bool ok = vault_stage(v, path, bytes, true, staged, err);
     if (ok) {
         ok = put_in_place(v, staged, &to, err);
-        vault_stage_drop(v, staged); /* gone already when it was moved: then only the directory */
+        vault_stage_drop(v, staged); /* after a successful rename only the directory is left to
+                                      * remove */
     }
     vault_place_close(&to);
     return ok;
@@ -149,7 +150,8 @@ bool vault_move(struct vault *v, struct str from, struct str to, struct error *e
     if (ok) {
         ok = renameat2(old.dir, old.name, fresh.dir, fresh.name, RENAME_NOREPLACE) == 0 ||
              rename_failed(errno, err);
-        /* The new name first: after a crash it may have two names, never none. */
+        /* The new name is synced first: after a crash the file may have two names, but always has
+         * one. */
         if (ok && fsync(fresh.dir) == 0)
             (void)fsync(old.dir);
         vault_place_close(&fresh);
@@ -158,7 +160,7 @@ bool vault_move(struct vault *v, struct str from, struct str to, struct error *e
     return ok;
 }
 
-/* What is under `staged` now was the document: it goes back if it is not empty after all. */
+/* Moves the document to `staged`, and back again if it is not empty. */
 static bool take_empty(struct vault *v, const struct vault_place *at, int stage, const char *staged,
                        struct error *err)
 {
@@ -188,7 +190,7 @@ bool vault_remove_empty(struct vault *v, struct str path, struct arena *mem, str
     if (!vault_path_check(path, err) || !vault_place_open(v, path, false, &at, err))
         return false;
     bool ok = is_document(v, &at) || vault_sys(err, ENOENT, "");
-    /* A name of the stage, which what was the document takes. */
+    /* Reserves a name in the stage; the document is then renamed over it. */
     ok = ok && vault_stage(v, path, STR(""), true, staged, err);
     if (ok)
         stage = vault_stage_dir(v);

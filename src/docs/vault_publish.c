@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changing a document beside people who save it whenever they like.  An exchange of names is the
- * only act that a reader or an editor can see, and it loses nothing: what was in the file is in our
- * hands afterwards, and if it is not what the change was made of, a person was faster.
+/* Changing a document that people may save at any time.  The exchange of names is the only step
+ * that a reader or an editor can see, and it loses nothing: afterwards we hold the displaced text.
+ * If that is not the text the change was made from, a person saved first.
  *
  *   round:  stage(fresh) ─> exchange ─> displaced
  *     displaced == expected (base; later our own text of the round before): published
- *     else it is a person's save: fresh = apply(save), expected = what we just published, again
- *   back:   the person's last save is staged, our text is the file: exchange; if what comes out is
- *           not our text, somebody saved over it: that save is the last now, so exchange again
+ *     else it is a person's save: fresh = apply(save), expected = the text we just published, again
+ *   back:   the person's last save is staged, our text is the file: exchange; if the displaced text
+ *           is not ours, a person saved over it: that save is the last now, so exchange again
  *
  * Every name that took part in an exchange is kept for vault_late(): an editor may have had the
- * file open.  Fault points stop like a crash would: nothing is tidied up. */
+ * file open.  Fault points stop like a crash would: without any cleanup. */
 #include "base/buf.h"
 #include "base/fault.h"
 #include "base/utf8.h"
@@ -24,7 +24,7 @@
 
 #define ROUNDS_MAX 5
 #define BACK_MAX 32
-/* The base; two a round; two for each step back, and the text that is the file then. */
+/* The base; two per round; two for each step back, and the text that the file holds at the end. */
 #define VERSIONS_MAX (3 + 2 * ROUNDS_MAX + 2 * BACK_MAX)
 #define STAGED_MAX (ROUNDS_MAX * VAULT_STAGE_NAME)
 
@@ -36,8 +36,8 @@ struct publish {
     struct arena *mem;
     struct vault_published *ret;
     char *staged;        /* ret->staged's bytes, room for STAGED_MAX */
-    struct str expected; /* what the file holds, unless a person saved */
-    struct str fresh;    /* what it is to hold */
+    struct str expected; /* the file's text, unless a person saved */
+    struct str fresh;    /* the text to publish */
 };
 
 static void find_shared(struct vault_version *v, struct str before)
@@ -78,7 +78,7 @@ static void keep_staged(struct publish *p, const char *name, struct str known)
     staged->n += VAULT_STAGE_NAME - 1;
 }
 
-/* As if the process ended here. */
+/* Ends the call as if the process had crashed here. */
 static bool stop(struct error *err)
 {
     return error_set(err, ERR_INTERNAL, "stopped by a fault point; start again");
@@ -101,7 +101,7 @@ static bool exchange_failed(int errnum, struct error *err)
     }
 }
 
-/* The document's name and the staged name change places, durably. */
+/* Swaps the document's name and the staged name, and syncs both directories. */
 static bool exchange(struct publish *p, const char *name, struct error *err)
 {
     struct vault_place at;
@@ -160,10 +160,10 @@ static bool displaced_stat(struct publish *p, const char *name, struct stat *ret
     return ok;
 }
 
-/* What is under a staged name: its bytes, or, when they are no text of ours to read (too large, a
- * directory), at least which inode in which state. */
+/* The content of a staged name: its bytes.  If the bytes cannot be read (too large, a directory),
+ * at least its inode and state. */
 struct held {
-    struct str bytes; /* absent: not readable */
+    struct str bytes; /* absent: not readable, see `st` */
     struct stat st;
 };
 
@@ -175,7 +175,7 @@ static bool is_version(const struct publish *p, struct str bytes)
     return false;
 }
 
-/* It may have been written to since it was looked at last, so it is a version like any other. */
+/* The file may have been written to since the last look, so its text becomes a version. */
 static struct held hold(struct publish *p, const char *name)
 {
     struct held h = {.bytes = STR_NONE};
@@ -199,14 +199,15 @@ static bool is_held(struct publish *p, const char *name, const struct held *h)
            st.st_mtim.tv_nsec == h->st.st_mtim.tv_nsec;
 }
 
-/* The last of the versions is what the file holds. */
+/* Makes the file's text the last version. */
 static void end_with(struct publish *p, struct str bytes)
 {
     if (bytes.p && !str_eq(p->ret->versions[p->ret->n - 1].bytes, bytes))
         add_version(p, bytes, false);
 }
 
-/* `name` holds what a person saved last, the file our text p->expected.  `err` says why already. */
+/* `name` holds the person's last save, the file holds our text p->expected.  `err` is already
+ * set. */
 static bool back(struct publish *p, const char *name, struct error *err)
 {
     struct held in_file = {.bytes = p->expected}, in_stage = hold(p, name), was;
@@ -233,7 +234,7 @@ static bool back(struct publish *p, const char *name, struct error *err)
     return false;
 }
 
-/* A text that apply made, held to what every document is. */
+/* Makes p->fresh by apply, and checks it against the limits of every document. */
 static bool make_fresh(struct publish *p, struct str from, struct error *err)
 {
     struct str fresh = STR("");
@@ -252,13 +253,13 @@ static bool make_fresh(struct publish *p, struct str from, struct error *err)
 
 enum outcome {
     PUBLISHED,
-    OVERTAKEN, /* p->fresh is the change made again on what the person saved */
-    REFUSED,   /* what the person saved takes no change */
+    OVERTAKEN, /* p->fresh is the change, applied again to the person's save */
+    REFUSED,   /* the change does not apply to the person's save */
     UNMOVED,   /* no exchange was made */
     STOPPED,
 };
 
-/* What a person saved came out: the change is made again on it. */
+/* The displaced text is a person's save: applies the change to it again. */
 static enum outcome overtaken(struct publish *p, const char *name, struct error *err)
 {
     struct str ours = p->fresh, save = STR_NONE;
@@ -274,7 +275,7 @@ static enum outcome overtaken(struct publish *p, const char *name, struct error 
     return fault_hits("vault.overtaken") ? stop(err), STOPPED : OVERTAKEN;
 }
 
-/* Stages p->fresh and exchanges it.  But for UNMOVED, `ret_name` holds what was displaced. */
+/* Stages p->fresh and exchanges it.  Unless UNMOVED, `ret_name` names the displaced file. */
 static enum outcome publish_round(struct publish *p, char ret_name[VAULT_STAGE_NAME],
                                   struct error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After a crash: what lies in .holdfast, told to the history.  A name begins with the hash of the
- * path that it was staged for, so the documents there are now are hashed and looked up. */
+/* Returns the files that a crash left in .holdfast, for the history.  A staged name begins with the
+ * hash of its document's path, so the paths of all present documents are hashed and compared. */
 #include "base/log.h"
 #include "crypto/hash.h"
 #include "docs/vault_impl.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ROOT/.holdfast: where a text waits, whole and synced, until it is exchanged with the document,
- * and where the displaced file then stays until the history has it.
+/* ROOT/.holdfast: a new text waits here, whole and synced, until it is exchanged with the document.
+ * The displaced file then stays here until the history has it.
  *
- *   w-RANDOM        being written; ours, worth nothing
+ *   w-RANDOM        being written; ours, discarded after a crash
  *   PATH-OURS-RANDOM  a whole text: ours before the exchange, displaced after it
  *
- * The directory comes with the first file and goes with the last; both under the vault's lock, so
- * that nobody writes into one that has just gone. */
+ * The directory is created with the first file and removed with the last, both under the vault's
+ * lock, so that no thread writes into a directory that was just removed. */
 #include "base/fault.h"
 #include "base/random.h"
 #include "crypto/hash.h"
@@ -24,12 +24,12 @@
 #define XATTR_LIST_MAX 4096
 #define XATTR_VALUE_MAX 4096
 
-#define MTIME_TRUSTED_MS 1000 /* another write changes an mtime that is older than this */
+#define MTIME_TRUSTED_MS 1000 /* the next write is sure to change an mtime older than this */
 
 struct vault_staged {
     char name[VAULT_STAGE_NAME];
-    uint8_t sha256[32]; /* of the text that was told last */
-    /* Size and mtime then, if these are enough to notice another write. */
+    uint8_t sha256[32]; /* of the text that was returned last */
+    /* Size and mtime at that time, if they are enough to notice another write. */
     bool has_state;
     off_t size;
     struct timespec modified;
@@ -88,11 +88,11 @@ static void copy_xattrs(int from, int to)
     for (ssize_t at = 0; at < n; at += (ssize_t)strlen(names + at) + 1) {
         ssize_t size = fgetxattr(from, names + at, value, sizeof value);
         if (size >= 0 && fsetxattr(to, names + at, value, (size_t)size, 0) != 0)
-            continue; /* not ours to set: security.*, or a file system without them */
+            continue; /* setting security.* may be denied; a file system may lack attributes */
     }
 }
 
-/* Mode, owner and attributes of the document, as far as we may. */
+/* Copies mode, owner and attributes of the document, as far as permitted. */
 static void copy_manners(struct vault *v, struct str path, int to)
 {
     char name[VAULT_PATH_MAX + 1];
@@ -105,7 +105,8 @@ static void copy_manners(struct vault *v, struct str path, int to)
         return;
     if (fstat(from, &st) == 0 && S_ISREG(st.st_mode)) {
         bool owned = fchown(to, st.st_uid, st.st_gid) == 0 || fchown(to, (uid_t)-1, st.st_gid) == 0;
-        /* A group we could not give it must not get what the other one had. */
+        /* If the group cannot be copied, the file's own group must not get the permissions of the
+         * other. */
         mode_t mode = st.st_mode & (owned ? 07777 : 0707);
         copy_xattrs(from, to);
         if (fchmod(to, mode) != 0)
@@ -114,7 +115,7 @@ static void copy_manners(struct vault *v, struct str path, int to)
     close(from);
 }
 
-/* A new file "w-…" in the stage directory, which is made when it is missing. */
+/* Creates a file "w-…" in the stage directory, which is created if it is missing. */
 static int begin_file(struct vault *v, char name[VAULT_STAGE_NAME], int *ret_dir)
 {
     char random[HASH_HEX + 1];
@@ -217,7 +218,7 @@ void vault_stage_keep(struct vault *v, const char *name, const uint8_t sha256[32
     pthread_mutex_unlock(&v->lock);
 }
 
-/* `st` is from before the text was read that was told. */
+/* `st` was taken before the returned text was read. */
 static void note_state(struct vault *v, const char *name, const struct stat *st)
 {
     struct timespec now;
@@ -260,7 +261,7 @@ static void forget(struct vault *v, const char *name)
     pthread_mutex_unlock(&v->lock);
 }
 
-/* The next well-formed name of a list like struct vault_published's; false at its end. */
+/* The next well-formed name of a list like vault_published.staged; false at its end. */
 static bool next_name(struct str *rest, char ret[VAULT_STAGE_NAME])
 {
     while (rest->p) {
@@ -323,8 +324,8 @@ bool vault_late(struct vault *v, struct str staged, struct arena *mem, struct va
     return true;
 }
 
-/* A lease to write is given only where nobody else has the file open.  Who opens it in that moment
- * makes the kernel send us a signal: one that does nothing. */
+/* The kernel grants a write lease only if no other process has the file open.  A process that opens
+ * the file during the lease makes the kernel send us SIGURG, which does nothing. */
 static enum vault_holder holder_of(struct vault *v, int dir, const char *name)
 {
     int fd = vault_openat(v, dir, name, VAULT_OPEN_FILE);
@@ -338,7 +339,7 @@ static enum vault_holder holder_of(struct vault *v, int dir, const char *name)
         else if (errno == EAGAIN)
             holder = VAULT_HELD;
     }
-    close(fd); /* and the lease with it */
+    close(fd); /* releases the lease too */
     return holder;
 }
 
@@ -358,7 +359,7 @@ enum vault_holder vault_held(struct vault *v, struct str staged)
     return all;
 }
 
-/* Only what was told goes: what somebody wrote after that is still to be told. */
+/* Removes the file only if its text was returned: a later write has still to be returned. */
 static void release_one(struct vault *v, int dir, const char *name)
 {
     struct arena *mem = arena_new(2 * (VAULT_FILE_MAX + 4096));

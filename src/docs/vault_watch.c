@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes on disk: one inotify watch per directory, put on the descriptor that was opened beneath
- * the root (through /proc/self/fd), never on a name.  A directory that comes is watched from then
- * on, and since something may have been in it before, the caller lists again; one that goes or
- * moves takes its paths with it, so all watches are set anew.  Hidden directories, ours among them,
- * are not watched.
+/* Changes on disk: one inotify watch per directory.  A watch is set on the descriptor that was
+ * opened beneath the root (through /proc/self/fd), never on a name.  A new directory is watched
+ * from then on; because it may already have had entries, the caller lists again.  When a directory
+ * is moved away, its paths change, so all watches are set anew.  Hidden directories, .holdfast
+ * among them, are not watched.
  *
- * Where watches run out (fs.inotify.max_user_watches, or WATCHES_MAX) every question is answered
- * with "list again", and a warning is logged once. */
+ * If watches run out (fs.inotify.max_user_watches, or WATCHES_MAX), every call of vault_changed()
+ * answers "list again", and a warning is logged once. */
 #include "base/fault.h"
 #include "base/log.h"
 #include "docs/vault_impl.h"
@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #define WATCHES_MAX 65536
-#define READS_MAX 64 /* of one question; the descriptor stays readable for the rest */
+#define READS_MAX 64 /* per call; the descriptor stays readable for the rest */
 #define EVENTS_READ (16 * 1024)
-#define PATHS_MAX 1000 /* of one question; past that listing again is cheaper */
+#define PATHS_MAX 1000 /* per call; past that listing again is cheaper */
 #define WATCH_FOR                                                                                  \
     (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ONLYDIR |           \
      IN_EXCL_UNLINK)
@@ -44,7 +44,7 @@ struct question {
     struct map seen;
     struct str *paths;
     size_t n;
-    bool rescan, again; /* again: the watches are out of step with the tree */
+    bool rescan, again; /* again: the watches no longer match the tree */
 };
 
 static struct str wd_key(const int *wd)
