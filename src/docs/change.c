@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changing documents: published by the vault on a worker, then told to the history in one commit,
- * then to the index.  Changes of one document keep their order; a slow one holds up no other
- * document.
+/* Changing documents: the vault publishes a change on a worker, then one commit writes the history,
+ * then the index is updated.  Changes of one document keep their order; a slow change delays no
+ * other document.
  *
- * The displaced file stays on disk until the history has it, so a crash at any point loses nothing:
- * what is neither committed nor in the file lies in .holdfast and is found at the next start. */
+ * The displaced file stays on disk until the history has its text, so a crash at any point loses
+ * nothing: a text that is neither committed nor in the file is in .holdfast, and is found at the
+ * next start. */
 #include "docs/docs_impl.h"
 
 #include "base/clock.h"
@@ -14,7 +15,7 @@
 
 static const struct revision_row outside = {.kind = STR("outside")};
 
-/* A move, and what a crash left, touch many documents of a folder. */
+/* A move, and the recovery after a crash, concern many documents of a folder. */
 static bool takes_folder(const struct docs_call *c)
 {
     return c->to_path.p || c->place.path.n == 0;
@@ -25,7 +26,7 @@ static struct str root_key(const struct docs_call *c)
     return str_n(c->line_key.p, c->root_n);
 }
 
-/* Two folders of the configuration may be one on disk, so it counts what was opened. */
+/* Two configured folders may be the same directory on disk, so the key is the opened directory. */
 void change_name_place(struct docs_call *c)
 {
     struct str root = vault_root(c->place.folder->vault);
@@ -52,8 +53,8 @@ bool change_runs(const struct docs_call *c)
     return false;
 }
 
-/* What is held by those that run or have waited longer: whole folders, documents, and folders in
- * which there is one of either. */
+/* The places of calls that run or are earlier in line: whole folders, documents, and all folders
+ * with one of either. */
 struct holds {
     struct map folders, documents, any;
 };
@@ -72,7 +73,7 @@ static bool is_held(const struct holds *h, const struct docs_call *c)
     return map_get(&h->folders, root_key(c)) || map_get(&h->documents, c->line_key);
 }
 
-/* Moves those whose turn it is to `ready`. */
+/* Moves the calls that have their turn now to `ready`. */
 static void choose(struct docs *d, struct list *ready)
 {
     struct holds h = {0};
@@ -190,8 +191,8 @@ static void tell_before(struct docs_call *c, struct str path)
     call_revise(c, path, &v, NULL, &outside);
 }
 
-/* Every text that was in the file, in order, each with who wrote it; `before` follows the one that
- * was there, which the history most likely ends with. */
+/* Adds every text that was in the file to the history, in order, each with its author.  c->before
+ * comes after the first version, because the history most likely ends with that version. */
 void change_tell(struct docs_call *c, struct str path, const struct vault_published *p)
 {
     struct revision_row ours = {.author = c->author, .kind = c->kind, .reason = c->reason};
@@ -248,7 +249,7 @@ void docs_change(struct docs *d, struct docs_call *c)
     change_enter(c);
 }
 
-/* An empty document goes. */
+/* Removing an empty document. */
 
 static bool remove_empty(struct docs_call *c, struct error *err)
 {
@@ -278,7 +279,7 @@ void docs_remove_empty(struct docs *d, struct docs_call *c)
     change_enter(c);
 }
 
-/* A new document. */
+/* Creating a document. */
 
 static bool create(struct docs_call *c, struct error *err)
 {

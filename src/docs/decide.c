@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds suggestions again, and decides those found in one go. */
+/* Finds suggestions again, and decides all that were found at once. */
 #include "docs/decide.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static bool has_context(const struct critic_suggestion *s, const struct decide_i
            str_eq(s->context_after, item->after);
 }
 
-/* Suggestions stand in the order of their places. */
+/* Suggestions are sorted by `from`. */
 static const struct critic_suggestion *at_place(const struct found *f, int64_t from)
 {
     size_t low = 0, high = f->n;
@@ -92,7 +92,7 @@ static const struct critic_suggestion *find(const struct found *f, const struct 
             n_fitting++;
         }
     }
-    /* Of several that look alike none is guessed at. */
+    /* If several match equally, none is chosen. */
     if (n_fitting == 1)
         return fitting;
     return n_same == 1 ? same : NULL;
@@ -100,7 +100,7 @@ static const struct critic_suggestion *find(const struct found *f, const struct 
 
 /* Deciding. */
 
-/* Behind the suggestion and the comments that follow it at once: the end of its thread. */
+/* Adds the reply after the suggestion and the comments that follow it directly: its thread. */
 static struct str reply(const struct decide_request *r, const struct critic *c, size_t span,
                         struct arena *mem)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service and the life of a call: to a worker, to the store and back.  What each verb does with
- * it is in read.c, change.c, move.c and history.c.
+/* The service and the stages of a call: to a worker, to the store and back.  The verbs are in
+ * read.c, change.c, move.c and history.c.
  *
- * Invariant: every call whose verb returned gets its one `done`; at the end from docs_stop() or
- * from lanes_free(). */
+ * Invariant: each submitted call gets exactly one `done`; at the end from docs_stop() or from
+ * lanes_free(). */
 #include "docs/docs_impl.h"
 
 #include "base/clock.h"
@@ -30,13 +30,13 @@ struct docs *docs_new(const struct docs_start *start)
     return d;
 }
 
-#define CALLS_WAITING 1024 /* of one owner; past that clients are told to wait */
+#define CALLS_WAITING 1024 /* per owner; more calls are refused */
 #define SEARCHES_WAITING 16
 
 static const struct pool_limits limits = {3, 2, CALLS_WAITING};
 static const struct pool_limits search_limits = {3, 2, SEARCHES_WAITING};
 
-/* Threads are there only where documents are. */
+/* Threads are started only if there are documents. */
 void docs_wake(struct docs *d)
 {
     struct pool **pools[] = {&d->files, &d->changes, &d->find, &d->search};
@@ -85,12 +85,12 @@ static void on_finish(struct loop_task *task)
         read_ended(c);
     if (c->is_running)
         change_ended(c);
-    c->done(c); /* may read the change, and is the end of `c` */
+    c->done(c); /* may read the change, and frees `c` */
     if (change)
         change->free(change);
 }
 
-/* At the end the loop does not turn any more. */
+/* During the stop the loop does not run any more, so `done` is called at once. */
 void call_finish(struct docs_call *c)
 {
     c->task.fn = on_finish;
@@ -188,7 +188,7 @@ struct store_op *call_op(struct docs_call *c, enum op_kind kind)
     return &c->ops[c->n_ops++];
 }
 
-/* What was displaced stays on disk until the history takes it. */
+/* The displaced file stays on disk until the history has its text. */
 static void call_owes(struct docs_call *c)
 {
     if (c->published.staged.n > 0)
@@ -217,7 +217,7 @@ void call_write(struct docs_call *c, void (*next)(struct docs_call *c))
     }
 }
 
-/* The revision of `place` that `bytes` are, in its history; the op fills both rows. */
+/* Adds an op that stores `v` as a revision of the document at `path`; the op fills both rows. */
 void call_revise(struct docs_call *c, struct str path, const struct vault_version *v,
                  const struct vault_version *before, const struct revision_row *how)
 {
@@ -250,7 +250,7 @@ void call_revise(struct docs_call *c, struct str path, const struct vault_versio
     c->newest = document;
 }
 
-/* The lines its session gets to see, where it has one. */
+/* Adds an op that records the lines which the session, if there is one, sees. */
 void call_note_lines(struct docs_call *c, struct str path)
 {
     struct document_read_row *row;
@@ -286,7 +286,7 @@ bool docs_is_stopping(const struct docs_call *c)
     return atomic_load(&c->home->stop);
 }
 
-/* `ok` and `err` are as the worker left them. */
+/* `ok` and `err` were set by the worker. */
 void call_worked(struct docs_call *c)
 {
     call_finish(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the store remembers of documents: their revisions, and which lines a session has read. */
+/* Lookups of documents in the store: their revisions, and the lines that a session has read. */
 #include "docs/docs_impl.h"
 
 #include "base/map.h"
@@ -62,9 +62,9 @@ void docs_revision(struct docs *d, struct docs_call *c, int64_t number)
     call_lookup(c, look_revision, on_looked);
 }
 
-/* Lines read: the texts are compared, not their places, so that changes elsewhere do not matter. */
+/* Lines read.  Texts are compared, not line numbers, so that changes elsewhere do not matter. */
 
-#define LINES_REVISIONS_MAX 16 /* newest first; who reads a document so often reads it again */
+#define LINES_REVISIONS_MAX 16 /* the widest read first, then the newest */
 
 struct lines_part {
     struct str content;
@@ -75,7 +75,7 @@ struct docs_lines {
     struct arena *mem;
     struct lines_part parts[LINES_REVISIONS_MAX];
     size_t n;
-    bool is_made; /* the maps below are */
+    bool is_made; /* the maps below are filled */
     struct map read, there;
 };
 
@@ -115,8 +115,8 @@ static bool look_lines(struct docs_call *c, struct store *store, struct error *e
     c->document = *document;
     if (!store_document_reads(store, c->who, c->session_id, document->id, l->mem, &rows, &n, err))
         return false;
-    /* The one that showed most comes first: a session that has read the document whole and changed
-     * it often since has seen it whole still.  Then the newest. */
+    /* The widest read comes first, then the newest.  So a session that once read the whole
+     * document, and changed it often since, still counts as having read all of it. */
     size_t widest = 0;
     for (size_t i = 1; i < n; i++)
         if (rows[i].to_line - rows[i].from_line >= rows[widest].to_line - rows[widest].from_line)
@@ -144,7 +144,7 @@ void lines_look(struct docs_call *c, void (*next)(struct docs_call *c))
     call_lookup(c, look_lines, next);
 }
 
-/* On the worker that first asks. */
+/* Runs on the worker that calls first. */
 static void lines_make(struct docs_lines *l)
 {
     static char yes;

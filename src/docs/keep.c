@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index follows the files: what changed is read and indexed again, on a worker, one piece of
- * work at a time.  Changes are heard of by inotify and from ourselves; a folder is listed whole
- * when it is new, when something was missed, and every ten minutes in case. */
+/* Keeps the index up to date with the files: changed documents are read and indexed again, on a
+ * worker, one job at a time.  Changes are reported by inotify and by our own calls.  A folder is
+ * listed whole when it is new, when events were missed, and every ten minutes as a precaution. */
 #include "docs/docs_impl.h"
 
 #include "base/log.h"
@@ -9,20 +9,20 @@
 
 #include <stdlib.h>
 
-#define KEEP_TOGETHER 500   /* documents of one transaction */
+#define KEEP_TOGETHER 500   /* documents per transaction */
 #define KEEP_DIRTY_MAX 5000 /* past that the folder is listed instead */
-#define KEEP_LIST_MS 600000 /* in case */
+#define KEEP_LIST_MS 600000 /* period of the precautionary listing */
 
 enum piece_kind { PIECE_PATH, PIECE_LIST, PIECE_FORGET, PIECE_EVENTS };
 
 struct piece {
     struct list node;
-    struct open_folder *folder; /* counted */
+    struct open_folder *folder; /* holds a reference */
     enum piece_kind kind;
     char path[]; /* of PIECE_PATH */
 };
 
-/* What a worker has in hand. */
+/* The pieces that a worker is processing. */
 struct index_job {
     struct worker_job job;
     struct docs *home;
@@ -76,14 +76,14 @@ static bool is_known(const struct vault_entry *e, const struct index_document *k
     return e->size == k->size && e->modified_ms == k->modified_ms;
 }
 
-/* Long work is committed now and then, so that searches see it and others get a turn. */
+/* Long work is committed in parts, so that searches see it and other writers get a turn. */
 static bool pause_commit(struct index_job *j, size_t done, struct error *err)
 {
     return done % KEEP_TOGETHER != 0 ||
            (index_commit(j->home->index, err) && index_begin(j->home->index, err));
 }
 
-/* Both lists are sorted: what is only on disk is new, what is only known is gone. */
+/* Both lists are sorted: an entry only on disk is new, an entry only in the index is gone. */
 static bool list_folder(struct index_job *j, struct open_folder *f, struct error *err)
 {
     struct vault_entry *found;
@@ -111,7 +111,7 @@ static bool list_folder(struct index_job *j, struct open_folder *f, struct error
     return true;
 }
 
-/* What the kernel has told of: some of it takes a walk through the folder. */
+/* Processes inotify events; some require a listing of the folder. */
 static bool take_events(struct index_job *j, struct open_folder *f, struct error *err)
 {
     struct str *paths;
@@ -237,7 +237,7 @@ void keep_forget(struct docs *d, struct open_folder *f)
     add_piece(d, f, PIECE_FORGET, STR_NONE);
 }
 
-/* Nobody listens until a worker has taken what there is. */
+/* The descriptor is not polled until a worker has read its events. */
 static void on_event(void *arg, int events unused_arg)
 {
     struct open_folder *f = arg;

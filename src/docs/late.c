@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Displaced files, for a minute: an editor that had one open may still write into it, and that is a
- * person's save like any other.  Then the change that displaced it, and every agent's change made
- * on top of that one, are made again on what they saved; a change that does not apply any more is
- * left out.
+/* Displaced files are kept for a minute: an editor that had one open may still write into it, and
+ * that is a person's save like any other.  Then the change that displaced the file, and every
+ * agent's change made on top of it, are applied again to the saved text.  A change that no longer
+ * applies is left out.
  *
- * Every two seconds all of them are looked at, in one go and on a worker.  What was found in one is
- * taken up text by text before it is looked at again.  Agents that change much leave many behind:
- * past LATE_MANY those go early that nobody has open. */
+ * Every two seconds a worker examines all files that are not busy.  The texts found in a file are
+ * processed one by one before it is examined again.  Agents that change much leave many files
+ * behind: past LATE_MANY, files that no process has open are released early. */
 #include "docs/docs_impl.h"
 
 #include "base/clock.h"
@@ -15,16 +15,16 @@
 #include <stdlib.h>
 
 #define LATE_TICK_MS 2000
-#define LATE_SAFE_MS 2000 /* unwritten for so long, a file is let go of at the end */
+#define LATE_SAFE_MS 2000 /* time without a write before an early or a final release */
 #define LATE_MANY 100
 
-/* An agent's change that may have to be made again, for as long as a displaced file asks for it. */
+/* An agent's change, kept as long as a displaced file may need it again. */
 struct made {
     struct docs_change *change;
     unsigned refs;
 };
 
-#define CHAIN_MAX 64 /* changes made again on one late save; past that the history has the save */
+#define CHAIN_MAX 64 /* changes applied again to one late save; further ones are not */
 struct chain_of_changes {
     struct made *of[CHAIN_MAX]; /* oldest first */
     size_t n;
@@ -37,21 +37,21 @@ struct late {
     struct principal who;
     struct open_folder *folder;
     struct str path, staged, author, kind, reason;
-    /* What the document held before and after the change that displaced this file. */
+    /* Digests of the document before and after the change that displaced this file. */
     uint8_t base[SHA256_BYTES], ours[SHA256_BYTES];
-    bool has_base; /* false: a person saved in between, or a late save was taken up since */
-    struct chain_of_changes changes; /* that made `ours` of what was displaced */
+    bool has_base; /* false: a person saved in between, or a late save was processed since */
+    struct chain_of_changes changes; /* turned the displaced text into `ours` */
     int64_t since_ms;
-    bool is_busy;   /* looked at, or what was found is being taken up */
-    bool is_untold; /* of what was found, something did not reach the history */
-    /* Of a look: what it is to do, and what it found. */
+    bool is_busy;   /* being examined, or its texts are being processed */
+    bool is_untold; /* a text that was found did not reach the history */
+    /* Of an examination: its parameters and its result. */
     bool is_over, is_crowded, is_gone;
-    struct arena *found; /* NULL: nothing */
+    struct arena *found; /* NULL: no text was found */
     struct vault_version *versions;
     size_t n, at;
 };
 
-/* One look at all that are not busy. */
+/* One examination of all files that are not busy. */
 struct late_look {
     struct worker_job job;
     struct docs *home;
@@ -105,16 +105,16 @@ static struct late *late_new(struct docs *d, const struct docs_call *c, struct s
     return l;
 }
 
-/* What they saved, with the changes made again that apply. */
+/* The late save, with those changes applied again that still apply. */
 struct late_change {
     struct docs_change change;
-    struct late *late; /* lives until the call is done */
+    struct late *late; /* valid until the call is done */
     struct str saved;
-    /* When it is the call's turn: the changes that made the document out of what was displaced, and
-     * what it holds if nobody else has changed it. */
+    /* Set at the call's turn: the changes that led from the displaced text to the document's text,
+     * and the digest of that text if there was no other change. */
     struct chain_of_changes changes;
     uint8_t tip[SHA256_BYTES];
-    bool is_made; /* they were made again on what was saved */
+    bool is_made; /* the changes were applied again to the save */
 };
 
 static bool run_late(struct docs_change *change, struct str bytes, struct arena *mem,
@@ -128,7 +128,8 @@ static bool run_late(struct docs_change *change, struct str bytes, struct arena 
     sha256(bytes, now);
     lc->is_made = memcmp(now, lc->tip, sizeof(now)) == 0;
     if (!lc->is_made) {
-        *ret = bytes; /* somebody saved since, and saw what there was: the history has the rest */
+        *ret = bytes; /* a person saved since, knowing this text: it stays; the history has the late
+                       * save */
         return true;
     }
     for (size_t i = 0; i < lc->changes.n; i++) {
@@ -141,8 +142,8 @@ static bool run_late(struct docs_change *change, struct str bytes, struct arena 
     return true;
 }
 
-/* The line keeps changes of one document apart, so at this call's turn nothing is under way that
- * the list does not have yet. */
+/* Changes of one document run one after another, so at this call's turn `late` has all earlier
+ * ones. */
 static void follow(struct late_change *lc)
 {
     const struct late *l = lc->late;
@@ -175,7 +176,7 @@ void late_add(struct docs *d, struct docs_call *c, struct str path)
     l->has_base = c->published.n == 2 && c->published.versions[1].is_ours;
     if (l->has_base)
         memcpy(l->base, c->published.versions[0].sha256, sizeof(l->base));
-    /* A late save's own change is not for another time: it belongs to that save. */
+    /* The change of a late save is not kept: it belongs to that save only. */
     if (c->change && c->ok && c->change->run != run_late) {
         struct made *m = xcalloc(1, sizeof(*m));
         m->change = c->change;
@@ -184,13 +185,13 @@ void late_add(struct docs *d, struct docs_call *c, struct str path)
     }
 }
 
-/* What the document held then is not known: what is written late goes to the history only. */
+/* The document's text at that time is not known, so late saves go to the history only. */
 void late_add_left(struct docs *d, struct docs_call *c, const struct vault_left *left)
 {
     late_new(d, c, left->path, left->staged)->kind = STR("recovered");
 }
 
-/* Names are never given twice, in whichever folder. */
+/* Staged names are unique over all folders. */
 bool late_has(const struct docs *d, struct str staged)
 {
     list_each(&d->late, node)
@@ -207,7 +208,7 @@ struct late_call {
     struct late_change change;
 };
 
-/* The service does this last of all. */
+/* The service calls this last of all. */
 static void free_late(struct docs_change *change)
 {
     struct late_change *lc = container_of(change, struct late_change, change);
@@ -239,7 +240,7 @@ static void on_late_done(struct docs_call *call)
     arena_free(l->found);
     l->found = NULL;
     l->is_busy = false;
-    if (l->is_untold) { /* the file is still there, and is taken up from it */
+    if (l->is_untold) { /* the file still exists; recovery processes it */
         l->folder->is_owing = true;
         late_drop(l);
     }
@@ -251,7 +252,7 @@ static void late_begin(struct docs_call *call)
     change_begin(call);
 }
 
-/* Oldest first; each is in the history before the next one's turn. */
+/* Oldest first; each text is in the history before the turn of the next. */
 static void take_up(struct late *l)
 {
     struct arena *mem = arena_new(DOCS_ARENA);
@@ -278,7 +279,7 @@ static void take_up(struct late *l)
     change_enter(&lc->call);
 }
 
-/* On the worker, and at the very end on the loop. */
+/* Runs on the worker, and in late_free() on the loop. */
 static void look_at(struct late *l)
 {
     struct vault *v = l->folder->shown.vault;
@@ -380,8 +381,8 @@ void late_stop(struct docs *d)
     d->tick = NULL;
 }
 
-/* Those that nobody has open go, and where that cannot be told, those nobody has written to for
- * long enough; the others are found again at the next start. */
+/* Releases files that no process has open.  If that is unknown, it releases files that were not
+ * written to for LATE_SAFE_MS.  Recovery finds the others at the next start. */
 void late_free(struct docs *d)
 {
     while (!list_empty(&d->late)) {

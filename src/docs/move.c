@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moving a document, and everything that links to it: the file, then one document after another,
- * each told to the history before the next is touched.  Links that could not be rewritten (somebody
- * was saving that document) are left as they are, and counted. */
+/* Moving a document and updating the documents that link to it: first the file, then one document
+ * after another.  Each document is in the history before the next one is changed.  Links that could
+ * not be rewritten (a person was saving the document) stay unchanged and are not counted. */
 #include "docs/docs_impl.h"
 
 #include "base/clock.h"
@@ -10,16 +10,16 @@
 
 #include <strings.h>
 
-/* Where the moves stands. */
+/* The progress of a move. */
 struct moving {
     struct docs_change change;
     struct docs_call *call;
     struct str from;
-    struct str *others; /* documents that link to it; the moved one last */
+    struct str *others; /* documents that link to `from` */
     size_t n, at;
-    struct str source; /* the one being rewritten: where its links were read from */
-    size_t rewritten;  /* in it */
-    struct error err;  /* on the worker */
+    struct str source; /* the document being rewritten, by its path before the move */
+    size_t rewritten;  /* links in `source` */
+    struct error err;  /* unused */
 };
 
 static bool is_same(struct str a, struct str b)
@@ -27,7 +27,7 @@ static bool is_same(struct str a, struct str b)
     return a.n == b.n && strncasecmp(a.p, b.p, a.n) == 0;
 }
 
-/* As it was before the move, however far the index has followed. */
+/* Answers for the time before the move, even if the index is already up to date. */
 static bool exists(void *arg, struct str path, struct str *ret_path)
 {
     struct moving *m = arg;
@@ -64,8 +64,8 @@ static bool apply(void *arg, struct str bytes, struct arena *mem, struct str *re
     return rewrite(&m->change, bytes, mem, ret, err);
 }
 
-/* A link that fell through to elsewhere may mean the document, once it stands at its new place: it
- * is looked at too. */
+/* A link that resolved to another document may mean the moved one after the move.  So the backlinks
+ * of the new path are examined too. */
 static void take_others(struct moving *m, const struct str *paths, size_t n)
 {
     struct str *all = arena_zalloc(m->call->mem, (m->n + n + 1) * sizeof(*all));
@@ -82,8 +82,8 @@ static void take_others(struct moving *m, const struct str *paths, size_t n)
     }
 }
 
-/* Which of the others hold a link that the move would rewrite.  One that cannot be read would not
- * be rewritten either. */
+/* Finds the other documents with links that the move would rewrite.  A document that cannot be read
+ * is skipped, because it could not be rewritten either. */
 static void find_linking(struct docs_call *c)
 {
     struct moving *m = c->moving;
@@ -104,18 +104,18 @@ static void find_linking(struct docs_call *c)
     }
 }
 
-/* Other documents are changed by people only: the move waits for one of them. */
+/* Agents must not change other documents by a move, so a move that would is refused. */
 static bool spare_others(struct docs_call *c, struct error *err)
 {
     find_linking(c);
     if (c->n_linking > 0)
         return error_set(err, ERR_DENIED, "%zu other document%s to this one, and would be changed",
                          c->n_linking, c->n_linking == 1 ? " links" : "s link");
-    c->moving->n = 0; /* also one that gets a link in this moment */
+    c->moving->n = 0; /* so a link that is added at this moment is not rewritten either */
     return true;
 }
 
-/* Who links to it is asked before it moves: afterwards nobody does. */
+/* The backlinks are looked up before the move: after it the old path has none. */
 static bool find_and_move(struct docs_call *c, struct error *err)
 {
     struct moving *m = c->moving;
@@ -173,7 +173,7 @@ static void on_rewritten(struct docs_call *c)
     struct moving *m = c->moving;
 
     c->n_ops = 0;
-    /* One that was not rewritten may have been displaced and put back all the same. */
+    /* A document that was not rewritten may still have been displaced and put back. */
     if (c->published.n == 0 || (!c->published.changed && c->published.staged.n == 0)) {
         on_told(c);
         return;
@@ -182,7 +182,7 @@ static void on_rewritten(struct docs_call *c)
     call_write(c, on_told);
 }
 
-/* Those that link to it, then the document itself, whose relative links lead elsewhere now. */
+/* First the documents that link to `from`, then the moved document with its relative links. */
 static void next_one(struct docs_call *c)
 {
     struct moving *m = c->moving;
@@ -194,7 +194,8 @@ static void next_one(struct docs_call *c)
     }
     m->source = m->at < m->n ? m->others[m->at] : m->from;
     m->at++;
-    if (m->at <= m->n && str_eq(m->source, m->from)) { /* it links to itself: once is enough */
+    if (m->at <= m->n && str_eq(m->source, m->from)) { /* it links to itself: handled as the last
+                                                        * one */
         next_one(c);
         return;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A path that leads nowhere is a mistake, and mostly a small one: the refusal names what is nearest
- * to it among what the caller may see. */
+/* A path that does not exist is usually a small mistake.  The error names the nearest path that the
+ * caller may see. */
 #include "docs/docs_impl.h"
 
 #define FAR 1000
-#define COMPARED_MAX 20000 /* entries that are compared letter by letter */
+#define COMPARED_MAX 20000 /* entries that are compared by edit distance */
 
 bool docs_is_under(struct str path, struct str prefix)
 {
@@ -26,7 +26,7 @@ static struct str last_name(struct str path)
     return str_n(path.p + at, path.n - at);
 }
 
-/* Without its .md, for people who leave it out. */
+/* Without ".md", which people may leave out. */
 static struct str bare(struct str path)
 {
     bool has_end = path.n > 3 && str_ieq(str_n(path.p + path.n - 3, 3), STR(".md"));
@@ -51,7 +51,7 @@ static void offer(struct nearest *near, struct str path, bool may_compare)
     }
 }
 
-/* A document's folders are offered with it. */
+/* Offers the document and its folders. */
 static void offer_all(struct nearest *near, struct str path, bool may_compare)
 {
     offer(near, path, may_compare);

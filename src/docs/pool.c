@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owners with something to do stand in `turn`.  A free thread goes to the first of them that has
- * not used up its share, which then goes to the end.
+/* Owners with waiting jobs are in `turn`.  A free thread takes a job of the first owner that runs
+ * fewer than per_owner jobs.  That owner then goes to the end of `turn`.
  *
- * Invariant: an owner is in `turn` exactly while jobs of it wait; it is freed when none waits and
- * none runs. */
+ * Invariant: an owner is in `turn` exactly while it has waiting jobs.  It is freed when it has
+ * neither waiting nor running jobs. */
 #include "docs/pool.h"
 
 #include "base/map.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 struct pool_owner {
-    struct list node; /* of pool.turn */
+    struct list node; /* in pool.turn */
     struct list waiting;
     unsigned n_waiting, n_running;
     size_t name_n;
@@ -113,7 +113,8 @@ static void start(struct pool *p)
         o->n_running++;
         p->n_running++;
         job->job = (struct worker_job){.run = run_job, .done = on_job};
-        if (!worker_submit(p->worker, &job->job)) /* its queue is longer than we have threads */
+        if (!worker_submit(p->worker, &job->job)) /* cannot fail: the worker's queue is longer than
+                                                   * `threads` */
             die("a pool of documents has more jobs than threads; this is a bug");
     }
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a document: its file and what is made of it on a worker, then, in one commit, its
- * revision (where its text is one that the history does not end with) and the lines that the
- * reading session has seen.
+/* Reading a document: a worker reads the file and makes the views.  Then one commit stores the text
+ * as a revision (unless the history already ends with it) and the lines that the reading session
+ * has seen.
  *
- * A read beside a change could see the new text before the change has told the history whose it is:
- * it waits for the change and reads again. */
+ * A read in parallel with a change could see the new text before the history has its author.  So it
+ * waits for the change and reads again. */
 #include "docs/docs_impl.h"
 
 #include "base/clock.h"
@@ -68,8 +68,8 @@ void read_start(struct docs_call *c)
     call_submit(c, c->home->files, read_file, on_read);
 }
 
-/* After the change of its document that is running; one that loses again and again gets in line
- * itself. */
+/* Reads again after the running change of the document.  After READ_TRIES attempts the read waits
+ * in line like a change. */
 static void read_again(struct docs_call *c)
 {
     struct docs *d = c->home;

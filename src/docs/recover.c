@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a crash, or a store that was away, left in .holdfast: texts displaced from documents that
- * the history may not have.  Each is looked for in its document's history, told to it where it is
- * missing, and then watched like every displaced file, for an editor may have it open still.  A
- * text whose document is gone stays where it is, and the log says so.
+/* Recovers the files that a crash, or a time without the store, left in .holdfast: displaced texts
+ * that the history may not have.  Each text is looked up in the history of its document and added
+ * if it is missing.  Then it is watched like every displaced file, because an editor may still have
+ * it open.  A text whose document is gone stays in .holdfast, and the log says so.
  *
- * What cannot be done now is done later: the folder is owing until it is. */
+ * If recovery fails, the folder keeps is_owing and recovery is tried again. */
 #include "docs/docs_impl.h"
 
 #include "base/log.h"
@@ -17,7 +17,7 @@ struct recovery {
     struct vault_left *left;
     size_t n, at;
     bool is_known;
-    bool is_more; /* there was no room for all of them */
+    bool is_more; /* `mem` had no room for all texts */
 };
 
 static void next_left(struct docs_call *c);
@@ -75,7 +75,8 @@ static void on_looked(struct docs_call *c)
     call_write(c, on_told);
 }
 
-/* What the service is watching already, what has to wait, and what nobody can take up. */
+/* Skips files that are already watched, files without a document, and texts that need another
+ * run. */
 static bool is_passed_over(struct docs_call *c, const struct vault_left *left)
 {
     struct recovery *r = container_of(c, struct recovery, call);
@@ -125,7 +126,7 @@ static void recover_begin(struct docs_call *c)
     call_submit(c, c->home->changes, find_left, next_left);
 }
 
-/* In line with changes, which add to what lies there. */
+/* In line with changes, because changes add files to .holdfast. */
 void recover_folder(struct docs *d, struct open_folder *f)
 {
     struct arena *mem = arena_new(DOCS_ARENA);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folders that are served: opened by a configuration, shared by those that follow it, and seen
- * by those who may. */
+/* The folders that are served: opened for a configuration, shared with later configurations, and
+ * visible to the principals that may use them. */
 #include "docs/docs_impl.h"
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define NAMES_SHOWN 250 /* bytes of the folders' names in a refusal, and one name more */
+#define NAMES_SHOWN 250 /* bytes of folder names in a refusal; the last name may exceed them */
 
 struct open_folder *open_folder_of(const struct docs_folder *f)
 {
@@ -72,7 +72,7 @@ static bool is_same(const struct open_folder *f, const struct folder_config *c)
     return same;
 }
 
-/* NULL: it cannot be opened, which the log says unless it has. */
+/* NULL: the folder cannot be opened.  The log says so unless `was_told`. */
 static struct open_folder *folder_open(struct docs *d, const struct folder_config *c, bool was_told)
 {
     struct open_folder *f;
@@ -134,7 +134,7 @@ static bool open_index(struct docs *d)
     return ok;
 }
 
-/* What is new is watched, and whatever a crash left in it is taken up before it is indexed. */
+/* Watches a new folder, and starts its recovery and then its indexing. */
 static void folder_began(struct docs *d, struct open_folder *f)
 {
     f->is_current = true;
@@ -169,7 +169,7 @@ void docs_apply(struct docs *d, const struct config *config)
     set_unref(old);
 }
 
-/* The newest set with one folder in place of another. */
+/* Replaces one folder in the newest set. */
 static void set_replace(struct docs *d, struct open_folder *old, struct open_folder *fresh)
 {
     struct docs_set *before = d->set, *s = xcalloc(1, sizeof(*s));
@@ -189,8 +189,8 @@ static void set_replace(struct docs *d, struct open_folder *old, struct open_fol
     set_unref(before);
 }
 
-/* Its path leads elsewhere now: that is opened, or, while nothing is there, the log says so once.
- */
+/* The folder's path leads to another directory now: opens that one.  If the path is missing, the
+ * log says so once. */
 static void folder_reopen(struct docs *d, struct open_folder *f)
 {
     struct folder_config c = {.name = f->shown.name,
@@ -330,7 +330,7 @@ struct index *docs_index(const struct docs_call *call)
     return call->home->index;
 }
 
-/* What a key that is limited to folders is told about everything else. */
+/* The error for a key that is limited to folders, about all other folders. */
 void docs_denied(const struct docs_call *call, struct error *err)
 {
     const struct docs_folder **folders;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in `sample` server: what a first curl talks to.  echo has no state; counter has one per
- * session, so that keeping sessions apart can be seen with two commands. */
+/* The built-in `sample` server, for a first try with curl.  echo is stateless; counter has a state
+ * per session, so two commands show that sessions are isolated. */
 #include "servers/sample.h"
 
 #include "base/base.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in `session` server: what the clients of a session know together.  One document per
- * session, the same that REST shows under /sessions/{id}/context; whoever shares the session, by
- * whatever carrier and in whatever era, reads and changes it here.
+/* The built-in `session` server: a context document that the clients of a session share.  One
+ * document per session, the same that REST shows under /sessions/{id}/context.  Every client of the
+ * session, by any carrier and protocol version, reads and changes it here.
  *
- * A change names the etag of what it was made from, so nobody overwrites what they have not seen:
- * refusals say so and how to go on.  The registry does the work; both tools wait for it. */
+ * A change names the etag of the version it was made from, so that no client overwrites a version
+ * it has not seen.  A refusal explains this and says what to call next.  The registry does the
+ * work; both tools wait for it. */
 #include "servers/session.h"
 
 #include "json/write.h"
@@ -18,15 +19,15 @@
     "\"etag\":{\"type\":\"string\"},\"session_id\":{\"type\":\"string\"}},\"required\":["          \
     "\"context\",\"etag\",\"session_id\"]}"
 
-/* A call of one of the tools, while the registry has it. */
+/* A call of one of the tools, while the registry processes it. */
 struct context_call {
     struct builtin_call *call;
     struct registry_call registry;
     bool names_etag;
 };
 
-/* On stdio a message is a line, and a document is kept as it came: without what stands between its
- * tokens it means the same. */
+/* On stdio a message must be one line, but the document is stored as received.  So the white space
+ * between tokens is left out. */
 static void add_compact(struct buf *out, struct str json)
 {
     bool in_string = false;
@@ -55,7 +56,7 @@ static void write_structured(const struct registry_call *r, struct buf *out)
     buf_addc(out, '}');
 }
 
-/* The document, as structure and as text for clients that read only that. */
+/* The document, as structured content and as text for clients that read only text. */
 static void write_context(const struct registry_call *r, struct buf *out)
 {
     struct buf structured;
@@ -128,7 +129,7 @@ static void run_get(struct builtin_call *call)
     registry_context(call->arg, &begin(call)->registry);
 }
 
-/* "3", or as an ETag header has it.  False: none of ours. */
+/* "3", or quoted as in an ETag header.  False: not an etag of ours. */
 static bool etag_version(struct str etag, int64_t *ret)
 {
     uint64_t version;
@@ -141,7 +142,7 @@ static bool etag_version(struct str etag, int64_t *ret)
     return true;
 }
 
-/* The change asked for; NULL: it is not one, and `*ret_why` says what is. */
+/* The requested change; NULL: the arguments are wrong, and `*ret_why` says what is needed. */
 static const struct js_node *change_of(const struct builtin_call *call, enum context_change *ret,
                                        const char **ret_why)
 {

@@ -4,7 +4,7 @@
 
 #include "upstream/builtin.h"
 
-/* Registered with a struct registry. */
+/* Its `arg` is a struct registry. */
 extern const struct builtin server_session;
 
 #endif
