@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes on which code outside of them depends.  Both texts of a change are "whole" when they open
- * and close all their code themselves; then it makes no difference to the rest which one a person
- * chooses.  A change that is not whole, or whose edge touches what may become code with it, is
- * bound to its surroundings: deciding about it alone could turn other marks into code, or code into
- * marks.
+/* Finds changes on which code outside of them depends.  A text of a change is "whole" if it opens
+ * and closes all its code itself.  If both texts of a change are whole, the rest reads the same
+ * whichever a person chooses.  A change is bound to its surroundings if one of its texts is not
+ * whole, or if its edge touches text that may become code with it: deciding it alone could turn
+ * other marks into code, or code into marks.
  *
- * All of this errs on the side of "bound", whose price is one larger suggestion instead of several
- * small ones. */
+ * In doubt a change counts as bound, at the price of one larger suggestion instead of several small
+ * ones. */
 #include "critic/critic_impl.h"
 
-/* What a change is looked at with. */
+/* The surroundings of a change. */
 struct around {
     struct str before, after;     /* plain text up to the nearest mark or the end */
-    bool is_first;                /* nothing stands before */
-    bool code_before, code_after; /* a mark next to it holds a backtick */
-    bool is_loose;                /* the document has code that is not closed, or stray backticks */
+    bool is_first;                /* the change begins the document */
+    bool code_before, code_after; /* marks beside it may be code */
+    bool is_loose;                /* the document has unclosed code or stray backticks */
 };
 
 static bool has(struct str text, const char *what)
@@ -84,7 +84,7 @@ static bool is_edge(char c)
     return c == '`' || c == '~' || c == '\\';
 }
 
-/* Whether it begins, behind blanks, as a fence does. */
+/* Whether the text, after blanks, begins like a fence. */
 static bool begins_fence(struct str text)
 {
     size_t at = 0;
@@ -94,7 +94,7 @@ static bool begins_fence(struct str text)
     return critic_has_at(text, at, STR("```")) || critic_has_at(text, at, STR("~~~"));
 }
 
-/* Whether the line that `before` ends in has something before the change that is no blank. */
+/* Whether the last line of `before` has a character other than a blank. */
 static bool is_inside_line(struct str before)
 {
     for (size_t i = before.n; i > 0 && before.p[i - 1] != '\n'; i--)
@@ -132,7 +132,7 @@ static bool text_is_bound(struct str text, const struct around *a, struct arena 
     return a->is_loose && (may_be_code(text) || has(text, "\n") || is_alone_in_line(a));
 }
 
-/* Marks side by side are looked through, up to a number of them. */
+/* At most this many adjacent marks are examined on either side. */
 #define NEIGHBOURS 8
 
 static struct around look_around(const struct critic *c, size_t span, bool is_loose)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Markup in what agents send, and comments placed for them. */
+/* Checks of markup in agents' input, and the placing of their comments. */
 #include "critic/critic_impl.h"
 
 static struct str mark_at(struct str input, size_t at)
@@ -24,7 +24,7 @@ struct str critic_forbidden(struct str input)
     return STR_NONE;
 }
 
-/* The delimiter of any kind that stands at `at`. */
+/* The delimiter of any form at `at`. */
 static struct str delimiter_at(struct str text, size_t at)
 {
     for (size_t f = 0; f < countof(critic_marks); f++)
@@ -34,8 +34,8 @@ static struct str delimiter_at(struct str text, size_t at)
     return STR_NONE;
 }
 
-/* Whether a delimiter at `at` belongs to a comment: it opens or closes it, or the comment was there
- * before with this text. */
+/* Whether the delimiter at `at` belongs to a comment: it opens or closes the comment, or the
+ * comment existed before with this text. */
 static bool is_of_comment(const struct critic_input *in, size_t at, size_t *next)
 {
     const struct critic_remarks *added = in->added;
@@ -51,7 +51,7 @@ static bool is_of_comment(const struct critic_input *in, size_t at, size_t *next
     return false;
 }
 
-/* The comments that the whole text shows in the region are those that the region shows alone. */
+/* Whether the whole text shows the same comments in the region as the region alone. */
 static bool same_comments(const struct critic_input *in, struct arena *mem)
 {
     struct critic_scan scan;
@@ -70,8 +70,8 @@ static bool same_comments(const struct critic_input *in, struct arena *mem)
     return n == in->added->n;
 }
 
-/* The next mark that agents may not make: for a reader that knows no code one that is signed by a
- * person, for one that does any that is not a comment. */
+/* The next mark that agents may not create.  If the scan ignores code, that is a mark signed by a
+ * person; otherwise any mark that is not a comment. */
 static bool next_foreign(struct critic_scan *scan, struct critic_piece *ret)
 {
     while (critic_scan_next(scan, ret))
@@ -142,8 +142,8 @@ static bool refuse_delimiter(struct str found, struct error *err)
 
 bool critic_input_check(const struct critic_input *in, struct arena *mem, struct error *err)
 {
-    /* A delimiter is three bytes long: one that begins two bytes before the text reaches into it.
-     */
+    /* A delimiter has three bytes, so one that begins two bytes before the region reaches into
+     * it. */
     size_t from = in->region.from < 2 ? 0 : in->region.from - 2, next = 0;
 
     for (size_t at = from; at < in->region.to; at++) {
@@ -201,7 +201,7 @@ static size_t thread_end(const struct critic *c, size_t span, size_t source_at)
     return source_at;
 }
 
-/* Out of code, and not inside a character. */
+/* Moves the place out of code and to the start of a character. */
 static size_t leave_code(const struct critic *c, size_t source_at, struct arena *mem)
 {
     struct critic_scan scan;
@@ -216,8 +216,8 @@ static size_t leave_code(const struct critic *c, size_t source_at, struct arena 
     return source_at;
 }
 
-/* Where in the source a comment on `at` goes: behind the mark it falls into, behind the thread that
- * begins or ends there. */
+/* The place in the source for a comment on `at`: after the mark that contains `at`, and after the
+ * thread that begins or ends there. */
 static size_t place_of(const struct critic *c, size_t at, struct arena *mem)
 {
     size_t from = 0, source_at = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces into spans.  Code is plain here: who must know where it stands scans again.  A deletion
- * and the insertion that follows it at once are one change when both name the same author or
- * neither names one; neighbours by different authors are two changes, to be decided separately.
+/* Turns pieces into spans.  Code is plain text here; callers that need the place of code scan
+ * again.  A deletion and the insertion directly after it are one change if both name the same
+ * author or neither names one.  Adjacent changes by different authors stay two changes, to be
+ * decided separately.
  *
- * emit.c cuts a text that holds a mark into several deletions or insertions.  Each alone is half of
- * a mark, so together they are one change. */
+ * emit.c cuts a text that contains a mark into several deletions or insertions.  Each alone has
+ * half of a mark, so together they are one change. */
 #include "critic/critic_impl.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ struct spans {
     struct critic_span *p; /* heap */
     size_t n, cap;
     struct arena *mem;
-    struct buf side; /* of the last change, while pieces are added to it */
+    struct buf side; /* text of the last change's side, while pieces are added to it */
     bool is_growing;
 };
 
@@ -51,7 +52,7 @@ static bool same_author(const struct critic_meta *a, const struct critic_meta *b
     return !a->author.p == !b->author.p && str_eq(a->author, b->author);
 }
 
-/* The deletion just before an insertion takes it in. */
+/* Whether the insertion `piece` belongs to the deletion directly before it. */
 static bool joins_deletion(const struct spans *s, const struct critic_piece *piece)
 {
     const struct critic_span *last = s->n ? &s->p[s->n - 1] : NULL;
@@ -71,7 +72,7 @@ static bool was_cut(struct str text, struct str rest)
     return text.n && rest.n && is_mark_char(text.p[text.n - 1]) && is_mark_char(rest.p[0]);
 }
 
-/* The next piece of the side that the change before ends with takes part in it. */
+/* Adds the piece to the last change if it continues the side that the change ends with. */
 static bool continues(struct spans *s, const struct critic_piece *piece, struct str body)
 {
     struct critic_span *last = s->n ? &s->p[s->n - 1] : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Review: the list of what waits for a person, and what becomes of each. */
+/* Review: lists the suggestions that wait for a person, and applies decisions. */
 #include "critic/critic_impl.h"
 
 #define CONTEXT_MAX 60
@@ -95,7 +95,7 @@ static struct str decided(const struct critic_span *span, enum critic_verdict ve
     return verdict == CRITIC_ACCEPT ? span->inserted : span->deleted;
 }
 
-/* The source with the spans that `texts` has something for (p not NULL) replaced by it. */
+/* The source with each span that has a text in `texts` (p not NULL) replaced by that text. */
 static struct str assemble(const struct critic *c, const struct str *texts, struct arena *mem)
 {
     struct str result;
@@ -131,7 +131,7 @@ struct str critic_decide(const struct critic *c, const size_t *spans,
     return assemble(c, decided_texts(c, spans, verdicts, n, mem), mem);
 }
 
-/* Marks met in a text, one after the other, and compared with those of another. */
+/* Reads the marks of a text one after the other, to compare them with those of another. */
 struct reading {
     struct critic_scan scan;
     struct critic_piece piece;
@@ -145,7 +145,7 @@ static bool next_mark(struct reading *r)
     return false;
 }
 
-/* The marks of `part`, which stands at `at`, are read alone as they are read in the whole. */
+/* Whether `part`, which is at `at`, has the same marks alone as in the whole. */
 static bool follow(struct reading *whole, size_t at, struct str part, struct arena *mem)
 {
     struct reading alone;
@@ -160,7 +160,7 @@ static bool follow(struct reading *whole, size_t at, struct str part, struct are
     return true;
 }
 
-/* A change that is not decided may stand in several marks, each as it was. */
+/* An undecided change may consist of several marks, each unchanged. */
 static bool follow_raw(struct reading *whole, size_t at, size_t end)
 {
     for (; at < end; at = whole->piece.to)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a source anew with some hunks of its accepted view replaced.  Outside the hunks every byte
- * is the old one.  A hunk becomes a deletion of the base it covers and an insertion of its new
- * text; comments inside it stand between insertions.
+ * stays.  A hunk becomes a deletion of the base it covers and an insertion of its new text;
+ * comments inside it are written between insertions.
  *
- * Any text can be written: where it holds its own closing mark, or a change's opening mark, the
- * change is cut in two inside that mark, and neither half is a mark any more ("a --} b" is deleted
- * as {--a ---}{---} b--}).  Both halves are one change to every reader of this library (critic.c).
+ * Any text can be written.  If it contains its own closing mark, or a change's opening mark, the
+ * change is cut in two inside that mark, so that neither half is a mark ("a --} b" is deleted as
+ * {--a ---}{---} b--}).  This library reads both halves as one change (critic.c).
  *
- * A highlight inside a hunk is deleted as it was written, so that rejecting the deletion brings it
- * back. */
+ * A highlight inside a hunk is deleted as it was written, so that rejecting the deletion restores
+ * it. */
 #include "critic/critic_impl.h"
 
 #include "base/map.h"
@@ -17,20 +17,20 @@
 
 struct emitter {
     const struct critic_emission *how;
-    size_t next; /* hunk */
+    size_t next; /* index of the next hunk */
     bool is_open;
     size_t at;       /* in the accepted view */
-    struct buf base; /* of the open hunk, as it is written when its deletion is rejected */
+    struct buf base; /* of the open hunk, as it reads when its deletion is rejected */
     struct arena *mem;
     struct buf out, accepted, rejected;
     struct map seen;  /* the changes of the document, by their markup */
-    int64_t spare_s;  /* the last time that was given to a change for its markup to be unique */
+    int64_t spare_s;  /* the last timestamp chosen to make a change's markup unique */
     struct buf units; /* struct critic_unit */
     struct buf kept;  /* struct critic_range */
     struct critic_emitted *ret;
 };
 
-/* Whether a closing mark behind the bytes that begin here might make them open a change. */
+/* Whether the bytes at `at` are an opening mark of a change. */
 static bool may_open(struct str text, size_t at)
 {
     for (size_t f = 0; f < countof(critic_marks); f++)
@@ -39,7 +39,7 @@ static bool may_open(struct str text, size_t at)
     return false;
 }
 
-/* Where the first piece of the text has to end. */
+/* The length of the first piece of the text. */
 static size_t next_cut(struct str text, const struct critic_marks *m)
 {
     for (size_t i = 0; i + 3 <= text.n; i++)
@@ -48,7 +48,7 @@ static size_t next_cut(struct str text, const struct critic_marks *m)
     return text.n;
 }
 
-/* Past the limit on size there is no need for the rest. */
+/* Stops past the size limit: the edit is refused then. */
 static void write_side(struct buf *out, enum critic_form form, struct str text,
                        const struct critic_author *author)
 {
@@ -79,8 +79,8 @@ static struct str unit_text(struct emitter *e, struct str base, struct str fresh
     return text;
 }
 
-/* People name a suggestion by its markup, so no two of a document may have the same.  Where an
- * agent suggests the same thing twice in one second, the second one is dated a second earlier. */
+/* A suggestion is identified by its markup, so all changes of a document must differ.  If an agent
+ * makes the same suggestion twice in one second, the second gets an earlier timestamp. */
 static void write_unit(struct emitter *e, struct str base, struct str fresh)
 {
     struct critic_unit unit = {{e->out.n, 0}, e->next, false};
@@ -135,7 +135,7 @@ static void close_hunk(struct emitter *e)
     const struct critic_hunk *h = &e->how->hunks->p[e->next];
     struct str fresh = critic_cut(e->how->target, h->new_from, h->new_to);
 
-    /* A suggestion taken back is no suggestion. */
+    /* A suggestion that restores its base is written as plain text. */
     if (!e->how->author || (e->how->plain_again && str_eq(buf_str(&e->base), fresh)))
         write_plain(e, fresh);
     else
@@ -150,7 +150,7 @@ static const struct critic_hunk *next_hunk(const struct emitter *e)
     return e->next < e->how->hunks->n ? &e->how->hunks->p[e->next] : NULL;
 }
 
-/* Closes what ends here and opens what begins here, in front of text that has some width. */
+/* Closes the hunk that ends here and opens the one that begins here, before text with width. */
 static void pass_borders(struct emitter *e)
 {
     const struct critic_hunk *h = next_hunk(e);
@@ -185,7 +185,7 @@ static void emit_plain(struct emitter *e, struct str text)
     }
 }
 
-/* A mark is inside a hunk or outside.  One without width (a deletion) at a hunk's border stays
+/* A mark is inside a hunk or outside.  A mark without width (a deletion) at a hunk's border stays
  * outside. */
 static void emit_mark(struct emitter *e, const struct critic_span *span)
 {

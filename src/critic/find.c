@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a needle stands, in time linear in both texts (Knuth, Morris, Pratt), as agents choose
- * both.  A text is read as symbols: its bytes, or its bytes with each curly quote taken for the
- * straight one and each CR LF for an LF, so that a curly quote of three bytes is one symbol. */
+/* Finds a needle in time linear in both texts (Knuth, Morris, Pratt), because agents choose both.
+ * A text is read as symbols: its bytes, or its bytes with each curly quote replaced by the straight
+ * one and each CR LF by an LF.  So a curly quote of three bytes is one symbol. */
 #include "critic/critic_impl.h"
 
 #include <stdlib.h>
 
-/* The symbol at `at` and its width; with `loose`, U+2018/19 and U+201C/1D are ' and ", CR LF is LF.
- */
+/* The symbol at `at` and its width.  With `loose`, U+2018/19 is ', U+201C/1D is " and CR LF is
+ * LF. */
 static char symbol_at(struct str s, size_t at, bool loose, size_t *ret_width)
 {
     if (loose && s.p[at] == '\r' && at + 1 < s.n && s.p[at + 1] == '\n') {
@@ -39,7 +39,7 @@ static size_t step_back(struct str s, size_t at, bool loose)
 
 struct needle {
     char *symbols;
-    size_t *border; /* of each prefix: its longest proper prefix that is also its end */
+    size_t *border; /* of each prefix: its longest proper prefix that is also its suffix */
     size_t n;
 };
 

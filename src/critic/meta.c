@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who wrote a mark and when: a small JSON object and "@@" at its beginning.  Two dialects are read,
- * "time" in seconds and "timestamp" in milliseconds; the first is written.  What does not read as
- * metadata is the mark's text. */
+/* Author and time of a mark: a small JSON object and "@@" at its beginning.  Two dialects are read,
+ * "time" in seconds and "timestamp" in milliseconds; the first is written.  If it does not parse as
+ * metadata, it is part of the mark's text. */
 #include "base/utf8.h"
 #include "critic/critic_impl.h"
 #include "json/read.h"
@@ -12,13 +12,13 @@
 
 #define META_DEPTH 8
 
-/* Readers differ in which of two equal keys they believe, so an object with two is no metadata. */
+/* Parsers differ on duplicate keys, so an object with duplicate keys is not metadata. */
 static const struct js_limits meta_limits = {
     .depth = META_DEPTH, .keys = 64, .nodes = 256, .flags = JS_NO_DUPLICATES};
 
-/* The end of the object `text` begins with, by its braces and strings alone; 0 when it has none
- * within the limits.  Every "{>>{" opens two braces for a search that began before it, so the limit
- * on depth also bounds how many searches look at one byte. */
+/* The end of the object at the start of `text`, by its braces and strings alone; 0 when it does not
+ * end within the limits.  Every "{>>{" adds two braces to the depth of searches that began before
+ * it, so the depth limit also bounds how many searches examine one byte. */
 static size_t object_end(struct str text, size_t *steps)
 {
     unsigned depth = 0;
@@ -53,7 +53,8 @@ static int64_t read_time(const struct js_doc *doc)
 
 size_t critic_meta_read(struct str text, struct arena *mem, struct critic_meta *ret, size_t *steps)
 {
-    struct arena *scratch; /* what a mark means may not hang on how full `mem` is */
+    struct arena *scratch; /* separate, so that the meaning of a mark does not depend on free space
+                            * in `mem` */
     struct js_doc doc;
     size_t end;
     bool ok;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comments in an edit.  The accepted view shows them, so an agent's replacement holds those it
- * leaves alone, byte for byte and in their order; each of a person's must be among them.  Comments
- * it adds are stamped with its author, whatever they claim.  Comments are no suggestions: new ones
- * are written beside the changes, never inside, and an agent's may go without review. */
+/* Comments in an edit.  The accepted view shows comments, so an agent's replacement repeats those
+ * it keeps, byte for byte and in order; every comment of a person must be among them.  Comments
+ * that the agent adds are stamped with its own name, whatever metadata they carry.  Comments are
+ * not suggestions: new ones are written beside the changes, never inside, and an agent's comment
+ * may be removed without review. */
 #include "critic/critic_impl.h"
 
 #include <stdlib.h>
 
 #define NONE SIZE_MAX
-/* An agent's comments are told apart from new ones only among so many; others count as new. */
+/* With more comments than this, all comments of agents count as new. */
 #define MATCH_MAX 1000
 
 struct list {
@@ -34,7 +35,7 @@ static void finish(struct list *l, struct arena *mem, struct critic_remarks *ret
     free(l->p);
 }
 
-/* The comments of a text, its first byte counted as `base`, as far as they lie in [from, to). */
+/* Adds the comments of a text that lie in `within`; `base` is the offset of its first byte. */
 static void scan_text(struct list *l, struct str text, size_t base, struct critic_range within,
                       struct arena *mem)
 {
@@ -90,7 +91,7 @@ void critic_remarks_within(struct str text, struct critic_range within, struct a
     finish(&l, mem, ret);
 }
 
-/* The first of fresh[from, to) that is the same comment. */
+/* The index of the first identical comment in fresh[from, to). */
 static size_t find_same(const struct critic_remarks *fresh, size_t from, size_t to, struct str raw)
 {
     for (size_t j = from; j < to; j++)
@@ -174,7 +175,7 @@ struct str critic_remarks_stamp(struct str text, struct critic_remarks *fresh,
         from = out.n;
         if (r->match != NONE)
             buf_addstr(&out, r->raw);
-        else /* also one that is stamped already: the rest of its metadata may not be ours */
+        else /* even with the right stamp: further metadata may follow it */
             critic_comment_write(&out, critic_remark_text(r, mem), author);
         r->range = (struct critic_range){from, out.n};
         done = to;

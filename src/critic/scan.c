@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one reader of markup: everything else asks it what is code and what is a mark.
+/* The only reader of markup: all other files use it to find code and marks.
  *
- * Whatever opens first wins.  A fence or code span that begins before a mark makes the mark text; a
- * mark that begins before a fence takes the fence in, so a whole code block can be suggested away.
- * A mark is closed by the first closing mark of its kind; a change that meets another change's
- * opening mark first is not closed, hence text, hence nothing is ever nested and a stray "{--" does
- * not swallow what comes after it.  "{--}" and "{---}" open nothing: there a brace stands before a
- * closing mark.  Together these let any text be written into changes (emit.c).
+ * The construct that opens first wins.  A fence or code span that begins before a mark makes the
+ * mark text.  A mark that begins before a fence takes the fence in, so a whole code block can be
+ * deleted by a suggestion.  A mark is closed by the first closing mark of its form.  If another
+ * change opens first, the mark is not closed and is text.  So nothing is ever nested, and a stray
+ * "{--" does not swallow the text after it.  "{--}" and "{---}" open nothing: they are a brace
+ * before a closing mark.  Together these rules let any text be written into changes (emit.c).
  *
- * Linear: a search for a closing mark ends at the next mark of its kind, and backtick runs are
- * counted once for each paragraph. */
+ * Linear: a search for a closing mark ends at the next mark of its form, and backtick runs are
+ * counted once per paragraph. */
 #include "critic/critic_impl.h"
 
 const struct critic_marks critic_marks[5] = {
@@ -46,8 +46,8 @@ static size_t run_length(struct str text, size_t at)
     return end - at;
 }
 
-/* The fence characters at the start of a line: at least `least` of them, indented by at most three
- * blanks.  *ret_at is where they stand. */
+/* The length of the fence run at the start of a line: at least `least` characters, indented by at
+ * most three blanks; 0: no run.  *ret_at is its offset. */
 static size_t fence_run(struct str text, size_t line, size_t least, size_t *ret_at)
 {
     size_t at = line, n;
@@ -74,7 +74,7 @@ static size_t fence_opened(struct str text, size_t line, char *ret_kind)
     return n;
 }
 
-/* The end of the fence opened in this line, its last newline included; 0 when none is. */
+/* The end of the fence that this line opens, with its last newline; 0 when it opens none. */
 static size_t fence_end(struct str text, size_t line, bool *ret_is_closed)
 {
     char kind;
@@ -123,7 +123,7 @@ static void count_runs(struct critic_scan *s)
     s->para_end = at;
 }
 
-/* The end of the code span whose backticks stand at s->at, or of the backticks alone. */
+/* The end of the code span that opens at s->at, or of the backticks if they open none. */
 static size_t code_span_end(struct critic_scan *s, bool *ret_is_code)
 {
     size_t n = run_length(s->text, s->at), at = s->at + n;
@@ -170,7 +170,7 @@ static size_t find_close(struct critic_scan *s, size_t at, const struct critic_m
     return NOWHERE;
 }
 
-/* Where the body that begins at `at` ends; NOWHERE when it is none. */
+/* The end of the body that begins at `at`; NOWHERE when there is no mark. */
 static size_t body_end(struct critic_scan *s, enum critic_form form, size_t at)
 {
     size_t end = find_close(s, at, &critic_marks[form]);
@@ -180,8 +180,8 @@ static size_t body_end(struct critic_scan *s, enum critic_form form, size_t at)
     return end;
 }
 
-/* Where the body begins, behind metadata, and ends.  What reads as metadata and leaves no mark is
- * none: a closing mark inside of it closes, as it does when the mark stands by itself. */
+/* Finds the body, after metadata.  If there is no mark after the metadata, the metadata counts as
+ * text, and a closing mark inside it closes the mark. */
 static bool find_body(struct critic_scan *s, struct critic_piece *p)
 {
     struct str rest = critic_cut(s->text, p->body, s->text.n);
@@ -211,7 +211,7 @@ static bool read_mark(struct critic_scan *s, enum critic_form form, struct criti
     return true;
 }
 
-/* Whether what follows the mark begins a line of the accepted view. */
+/* Whether the text after the mark begins a line of the accepted view. */
 static bool line_start_after(const struct critic_scan *s, const struct critic_piece *piece)
 {
     if (piece->form == FORM_COMMENT)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delimiters that decisions would put together.  A person may accept, reject or leave every change,
- * so each span contributes one of up to three texts, and a delimiter (three bytes) may come to
- * stand across several of them: "{+" here, "+" there, and a deletion between.
+/* Delimiters that decisions would join.  A person may accept, reject or leave every change, so each
+ * span contributes one of up to three texts.  A delimiter (three bytes) may then lie across several
+ * spans: "{+" here, "+" there, and a deletion between.
  *
- * All mixes are walked at once.  Of everything before a span only the last two bytes matter, so a
- * walk is a set of byte pairs, and each span costs the same however many mixes there are.  A mark
- * that is left as it is keeps both sides apart: no delimiter goes on behind its "}". */
+ * All combinations are walked at once.  Of the text before a span only the last two bytes matter,
+ * so the state is a set of byte pairs, and each span costs the same for any number of combinations.
+ * An undecided mark separates its two sides: no delimiter continues after its "}". */
 #include "critic/critic_impl.h"
 
 /* Bytes that occur in delimiters; 0 stands for all others. */
 static const char alphabet[] = "\0{}+-~<>=";
 #define N_BYTES (sizeof alphabet - 1)
-/* Of the last two bytes and what stands between them and here: is a new span among it? */
+/* Whether a new span is among the spans from the last byte on (NEW_LAST), or from the last two
+ * bytes on (NEW_BOTH), up to here. */
 enum { NEW_LAST = 1, NEW_BOTH = 2, N_FLAGS = 4 };
 
 struct walk {
@@ -36,8 +37,8 @@ static bool is_delimiter(size_t a, size_t b, size_t c)
     return false;
 }
 
-/* One text behind one pair of bytes.  true: a delimiter stands across, and a new span takes part.
- */
+/* Adds one text after one pair of bytes.  True: a delimiter lies across, and a new span takes
+ * part. */
 static bool meets(struct walk *to, size_t a, size_t b, unsigned flags, struct str text, bool is_new)
 {
     size_t first = text.n ? index_of(text.p[0]) : 0, last = 0;
@@ -70,7 +71,7 @@ static bool meets_any(const struct walk *from, struct walk *to, struct str text,
     return false;
 }
 
-/* The texts a span may come to, other than its marks. */
+/* The texts that a decision can turn a span into. */
 static size_t texts_of(const struct critic_span *span, struct str ret[2])
 {
     ret[0] = span->text;

@@ -4,13 +4,13 @@
  *   1. comments of the two texts are matched (remark.c), the rest is compared in words (words.c);
  *   2. a difference that touches a change, a highlight or code takes in the whole of it: a change
  *      is superseded and its base carried forward, and markup inside code would be text;
- *   3. differences with nothing but blanks between them become one;
+ *   3. differences with only blanks between them become one;
  *   4. the source is written anew (emit.c), and verified (verify.c).
  *
- * Step 4 fails where the new text and its surroundings make or break code together, such as a
- * backtick that finds its partner outside.  Then differences that depend on the same code become
- * one, then each is widened to its paragraph, then to the document, but never over a change it did
- * not touch; if that does not help the edit is refused.  An edit that would replace the pending
+ * Step 4 fails if the new text and its surroundings make or break code together, for example if a
+ * backtick finds its partner outside.  Then differences that depend on the same code become one,
+ * then each is widened to its paragraph, then to the document, but never over a change it did not
+ * touch.  If that does not help, the edit is refused.  An edit that would replace the pending
  * change of a person is refused at once. */
 #include "critic/critic_impl.h"
 
@@ -21,14 +21,15 @@ enum reach { REACH_WORDS, REACH_JOINED, REACH_PARAGRAPH, REACH_DOCUMENT, N_REACH
 struct merge {
     const struct critic *c;
     struct str before, after;    /* the accepted views */
-    struct critic_range *atoms;  /* of `before`, sorted: what is taken whole or not at all */
+    struct critic_range *atoms;  /* of `before`, sorted: ranges that a hunk contains whole or not at
+                                  * all */
     struct critic_range *fences; /* of `before`, sorted: changes and highlights, also empty ones */
     size_t n_atoms, n_fences;
     struct critic_hunks hunks;
     struct arena *mem;
 };
 
-/* Code inside a plain span, as ranges of the accepted view. */
+/* Finds code in the source. */
 struct code_walk {
     struct critic_scan scan;
     struct critic_piece piece;
@@ -70,7 +71,7 @@ static void find_atoms(struct merge *m)
     }
 }
 
-/* Whether [from, to) holds a byte of it, or, being empty, stands inside it. */
+/* Whether [from, to) has a byte of the range, or, if empty, lies inside it. */
 static bool touches(const struct critic_range *r, size_t from, size_t to)
 {
     return from < r->to && to > r->from;
@@ -105,7 +106,7 @@ static void join(struct critic_hunk *h, const struct critic_hunk *next)
     h->to = to;
 }
 
-/* Whether a change or highlight lies between two places, or begins and ends where they meet. */
+/* Whether a change or highlight lies in [from, to], possibly an empty one. */
 static bool fence_between(const struct merge *m, size_t from, size_t to)
 {
     size_t low = 0, high = m->n_fences;
@@ -121,8 +122,8 @@ static bool fence_between(const struct merge *m, size_t from, size_t to)
     return low < m->n_fences && m->fences[low].to <= to;
 }
 
-/* Whether they overlap, meet, or have only blanks between them; a change between them, such as a
- * deletion where they meet, keeps them apart, as neither touches it. */
+/* Whether the hunks overlap, meet, or have only blanks between them.  A change between them, such
+ * as a deletion where they meet, separates them, because neither touches it. */
 static bool is_one(const struct merge *m, const struct critic_hunk *h,
                    const struct critic_hunk *next)
 {
@@ -131,7 +132,7 @@ static bool is_one(const struct merge *m, const struct critic_hunk *h,
     return !fence_between(m, h->to, next->from) && only_blanks(m->before, h->to, next->from);
 }
 
-/* Takes in whole atoms, and joins hunks that are one. */
+/* Widens hunks to whole atoms, and joins hunks that are one. */
 static void normalize_hunks(struct merge *m)
 {
     size_t kept = 0, atom = 0;
@@ -174,7 +175,7 @@ struct region {
     struct critic_remarks old, added;
 };
 
-/* Compares what lies between matched comments. */
+/* Compares the texts between matched comments. */
 static void compare(struct merge *m, const struct region *r)
 {
     struct critic_range *marks = ranges_of(&r->old, 0, m->mem);
@@ -215,7 +216,7 @@ static size_t char_end(struct str text, size_t at)
     return at;
 }
 
-/* The replaced region with characters and comments it cuts through taken whole. */
+/* The replaced region, widened to whole characters and comments. */
 static void widen_region(const struct merge *m, const struct critic_edit *edit, struct region *ret)
 {
     size_t from = char_start(m->before, edit->at), to = char_end(m->before, edit->at + edit->n);
@@ -251,7 +252,7 @@ static struct str splice(struct str text, size_t from, size_t to, struct str wit
     return str_n(p, n);
 }
 
-/* Delimiters that could open a mark, whether or not they do. */
+/* Delimiters that could open a mark, even if they do not. */
 static size_t count_openers(struct str text)
 {
     const char *end = text.p + text.n, *at = text.n ? memchr(text.p, '{', text.n) : NULL;
@@ -279,8 +280,7 @@ bool critic_limits_hold(struct str source, struct error *err)
     return true;
 }
 
-/* The comments of the new text, as the new accepted view shows them, and whether the text may be.
- */
+/* Finds the comments of the new text, as the new accepted view shows them, and checks the text. */
 static bool read_fresh(struct merge *m, struct region *r, struct error *err)
 {
     struct critic_input in = {
@@ -342,7 +342,7 @@ static bool is_blank_line(struct str text, size_t at)
     return true;
 }
 
-/* The paragraph around [from, to): whole lines, up to a blank one on either side. */
+/* The paragraph around [from, to): whole lines, up to a blank line on either side. */
 static struct critic_range paragraph_around(struct str text, size_t from, size_t to)
 {
     from = line_start(text, from);
@@ -354,7 +354,7 @@ static struct critic_range paragraph_around(struct str text, size_t from, size_t
     return (struct critic_range){from, to};
 }
 
-/* Widens every hunk as far as `reach` says, short of changes it does not touch. */
+/* Widens every hunk as far as `reach` says, up to changes that it does not touch. */
 static void widen_hunks(struct merge *m, enum reach reach)
 {
     size_t below = 0, fence = 0;
@@ -376,7 +376,7 @@ static void widen_hunks(struct merge *m, enum reach reach)
     normalize_hunks(m);
 }
 
-/* Hunks first … last as one, if nothing lies between them that it would have to take in. */
+/* Joins hunks first … last, unless a change or highlight lies between them. */
 static bool join_hunks(struct merge *m, size_t first, size_t last)
 {
     struct critic_hunk *h = m->hunks.p;
@@ -402,7 +402,7 @@ static bool refuse_overwriting(const struct critic_span *span, struct error *err
                      author.n ? author.p : "a person", (int)(text.n > 100 ? 100 : text.n), text.p);
 }
 
-/* With whatever it needs on the way in mem. */
+/* `mem` holds all intermediate results. */
 static bool merge_in(const struct critic *c, const struct critic_edit *edit, bool is_suggestion,
                      struct arena *mem, struct str *ret, struct error *err)
 {

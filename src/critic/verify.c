@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an edit wrote is held against what critic.h promises, for the text as it stands and for what
- * decisions may make of it:
+/* Checks the result of an edit against the promises of critic.h, for the present text and after
+ * decisions:
  *
- *   - the accepted view is the one that was asked for, and the base is the old one;
+ *   - the accepted view is the requested one, and the base is the old one;
  *   - every mark is an old one or signed by this agent, and no mark of a person is missing;
- *   - a reader that knows no code sees no mark signed by a person that it did not see before,
+ *   - a reader that ignores code sees no mark signed by a person that it did not see before,
  *     unless a person edits;
- *   - no delimiter comes together across changes, in any mix of decisions (seam.c);
- *   - at most one of the edit's changes is bound to the code around it (code.c), and with that one
- *     open, accepted and rejected, and all the others open, accepted and rejected, the text reads
- * as its parts do.  Decisions that are mixed further are checked when they are made. */
+ *   - no delimiter is joined across changes, in any combination of decisions (seam.c);
+ *   - at most one of the edit's changes is bound to the code around it (code.c); with that change
+ *     open, accepted and rejected, and all others open, accepted and rejected, the text reads like
+ *     its parts.  Further combinations are checked when the decisions are made. */
 #include "critic/critic_impl.h"
 
-/* Each mark is an old one where it was left, or one that this edit wrote, or a comment of its
- * author; and no old one that was left is missing. */
+/* Whether each mark is an unchanged old one, a mark of this edit, or a comment of its author, and
+ * no unchanged old mark is missing. */
 static bool marks_are_known(const struct critic_wanted *want, const struct critic_emitted *out,
                             struct arena *mem)
 {
     struct critic_scan scan;
     struct critic_piece piece;
-    size_t kept = 0, unit = 0, at = 0; /* at: how far the next kept one has been met */
+    size_t kept = 0, unit = 0, at = 0; /* at: end of the matched part of the next kept mark */
 
     critic_scan_begin(&scan, out->source, mem);
     while (critic_scan_next(&scan, &piece)) {
@@ -44,7 +44,7 @@ static bool marks_are_known(const struct critic_wanted *want, const struct criti
     return kept == out->n_kept;
 }
 
-/* The base without comments, and without highlights that stand inside deletions. */
+/* The base without comments, and without the marks of highlights inside deletions. */
 static struct str bare_text(const struct critic *c, struct arena *mem)
 {
     struct str base = critic_bare_base(c, mem);
@@ -56,7 +56,7 @@ static struct str bare_text(const struct critic *c, struct arena *mem)
     return critic_bare_base(&again, mem);
 }
 
-/* What is decided together in one of the cases that are tried. */
+/* Flags that choose the spans and the verdict of one test case. */
 enum { BY_PEOPLE_TOO = 1, COMMENTS_TOO = 2, REJECTED = 4, N_CASES = 8 };
 
 static bool decides_cleanly(const struct critic *c, unsigned which, struct arena *mem)
@@ -82,13 +82,13 @@ static bool decides_alike(const struct critic *before, struct str text, struct a
 
     critic_parse(text, mem, &c);
     for (unsigned which = 0; which < N_CASES; which++)
-        /* What did not hold before is not this edit's doing. */
+        /* A case that failed before the edit is not the edit's fault. */
         if (!decides_cleanly(&c, which, mem) && decides_cleanly(before, which, mem))
             return false;
     return true;
 }
 
-/* The edit's own changes decided, and no others. */
+/* Decides only the changes of this edit. */
 static bool own_decide_cleanly(const struct critic *c, const bool *is_new, struct arena *mem)
 {
     size_t *spans = arena_alloc(mem, (c->n + 1) * sizeof *spans), n = 0;
@@ -106,8 +106,8 @@ static bool own_decide_cleanly(const struct critic *c, const bool *is_new, struc
     return true;
 }
 
-/* Whether a span was written by this edit, or written into.  Plain text from which something was
- * removed counts too, on either side of it. */
+/* Whether this edit wrote the span or wrote into it.  Plain text on either side of a removal counts
+ * too. */
 static bool is_of_unit(const struct critic_unit *unit, const struct critic_span *span, size_t at)
 {
     if (span->kind == CRITIC_CHANGE)
@@ -135,7 +135,8 @@ static bool *find_new(const struct critic *c, const struct critic_emitted *out, 
     return is_new;
 }
 
-/* Of the changes that are bound to code around them, more than one cannot be decided apart. */
+/* More than one change that is bound to the code around it cannot be decided separately.  Then
+ * *ret_from and *ret_to are their hunks. */
 static bool is_free(const struct critic *c, const bool *is_new, const size_t *hunks,
                     struct arena *mem, size_t *ret_from, size_t *ret_to)
 {

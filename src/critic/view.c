@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The readings of a document, and where a place in the accepted one comes from. */
+/* The views of a document, and the mapping of accepted offsets to spans. */
 #include "critic/critic_impl.h"
 
 struct str critic_span_accepted(const struct critic_span *span)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between two texts, in words.  Tokens are words, runs of blanks, line ends, single
- * marks of punctuation and whole comments; the differences are found by Myers' greedy O(ND) walk.
- * Its cost is bounded: when words differ too much, lines are compared instead, and when those do
- * too, all that lies between the equal beginning and end is one difference. */
+/* The differences of two texts, in words.  Tokens are words, runs of blanks, line ends, single
+ * punctuation characters and whole comments.  Myers' greedy O(ND) algorithm finds the differences.
+ * Its cost is bounded: if words differ too much, lines are compared instead.  If lines differ too
+ * much, the whole text between the equal beginning and end is one difference. */
 #include "base/map.h"
 #include "base/utf8.h"
 #include "critic/critic_impl.h"
@@ -11,13 +11,13 @@
 
 #define MAX_DISTANCE 400
 #define MAX_STEPS 4000000
-#define MAX_WORDS 400000 /* of both sides; above it, lines */
+#define MAX_WORDS 400000 /* of both sides, estimated at 4 bytes each; above it, lines */
 
 enum unit { UNIT_WORD, UNIT_LINE };
 enum class { CLASS_WORD, CLASS_BLANK, CLASS_SINGLE };
 
-/* Tokens are compared by length and keyed hash, so that comparing long ones costs no more.  Should
- * two ever collide, the edit fails verification (verify.c). */
+/* Tokens are compared by length and keyed hash, so that comparing long tokens costs no more.  After
+ * a hash collision the edit fails verification (verify.c). */
 struct token {
     size_t from, to;
     uint64_t hash;
@@ -43,7 +43,7 @@ void critic_hunks_release(struct critic_hunks *h)
     *h = (struct critic_hunks){0};
 }
 
-/* General punctuation, and scripts that are written without blanks, stand alone. */
+/* General punctuation, and characters of scripts without blanks, are tokens of their own. */
 static enum class class_of(uint32_t c) {
     if (c == ' ' || c == '\t') return CLASS_BLANK;
     if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -119,10 +119,10 @@ static void tokenize(const struct critic_side *side, enum unit unit, struct toke
 struct walk {
     const struct tokens *a, *b;
     size_t skip;    /* equal tokens at the beginning */
-    ptrdiff_t n, m; /* those to be compared */
+    ptrdiff_t n, m; /* tokens to compare */
     size_t steps;
-    ptrdiff_t *trace; /* the furthest x of every diagonal, for each distance: row d has 2d + 1 */
-    ptrdiff_t rows;   /* there is room for */
+    ptrdiff_t *trace; /* the furthest x of every diagonal, per distance: row d has 2d + 1 */
+    ptrdiff_t rows;   /* allocated rows */
 };
 
 static bool same_token(const struct walk *w, ptrdiff_t x, ptrdiff_t y)
@@ -138,7 +138,7 @@ static ptrdiff_t *row(const struct walk *w, ptrdiff_t d)
     return w->trace + d * d + d;
 }
 
-/* Where diagonal k of distance d begins: one step down or right from the distance before. */
+/* The x where diagonal k of distance d begins: one step down or right from distance d - 1. */
 static ptrdiff_t enter_diagonal(const struct walk *w, ptrdiff_t d, ptrdiff_t k, ptrdiff_t *ret_from)
 {
     const ptrdiff_t *before = row(w, d - 1);
@@ -157,7 +157,7 @@ static ptrdiff_t follow(struct walk *w, ptrdiff_t x, ptrdiff_t k)
     return x;
 }
 
-/* Most texts differ in little: room is made as the distance grows. */
+/* Most texts differ in little, so the trace grows with the distance. */
 static void make_room(struct walk *w, ptrdiff_t d)
 {
     if (d < w->rows)
@@ -166,7 +166,7 @@ static void make_room(struct walk *w, ptrdiff_t d)
     w->trace = xrealloc(w->trace, (size_t)(w->rows * w->rows) * sizeof *w->trace);
 }
 
-/* The distance of the two, or -1 past the bounds. */
+/* The distance of the two texts, or -1 past the bounds. */
 static ptrdiff_t measure(struct walk *w)
 {
     for (ptrdiff_t d = 0; d <= MAX_DISTANCE; d++) {
