@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A person has looked at what tools say, and takes them as they were shown: rows and one event in
- * one transaction, then calls pass and lists show the server's own words again.  A server may
- * change a tool between the look and the decision, so what was shown is remembered until it is
- * approved; the store refuses a digest that is not the last one it has. */
+/* A person approves tool definitions as they were shown.  One transaction writes the rows and one
+ * event; then calls pass and lists show the server's own definitions again.  A server may change a
+ * tool between the display and the decision, so the displayed digest is remembered until it is
+ * approved.  The store refuses a digest that is not the last one it has. */
 #include "pins/pins_impl.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "json/write.h"
 
-#define NAMES_MAX (1024u * 1024) /* PINS_APPROVE_MAX of the longest fit */
+#define NAMES_MAX (1024u * 1024) /* room for PINS_APPROVE_MAX of the longest names */
 
 void pins_release(struct pins *p, struct watched_server *s)
 {
@@ -58,14 +58,15 @@ void pins_shown(struct pins *p, const struct tool_row *row)
     struct watched_server *s = pins_server(p, row->server);
     struct watched_tool *t = map_get(&s->tools, row->name);
 
-    if (!t && p->is_shared) /* another node has seen it */
+    if (!t && p->is_shared) /* only another node has seen it */
         (void)pins_take_rows(p, row, 1);
     t = map_get(&s->tools, row->name);
     if (t && memcmp(row->digest, row->approved, sizeof(row->digest)) != 0)
         memcpy(t->shown, row->digest, sizeof(t->shown));
 }
 
-/* What was shown is approved; where other nodes look too, it may not be what this one saw. */
+/* The digest to approve: the one that was shown.  With several nodes it may differ from the one
+ * that this node saw. */
 static const uint8_t *wanted(const struct pins *p, const struct watched_tool *t)
 {
     return p->is_shared && !digest_is_none(t->shown) ? t->shown : t->digest;
@@ -114,13 +115,13 @@ static bool choose_one(struct pins_approval *a, struct watched_server *s, struct
     return true;
 }
 
-/* Also one that only another node has seen change. */
+/* Whether the tool waits for approval, also if only another node has seen it change. */
 static bool waits(const struct watched_tool *t)
 {
     return !t->gone && (!watched_is_approved(t) || !digest_is_none(t->shown));
 }
 
-/* Has somebody looked at what waits? */
+/* Whether a waiting tool was shown to a person. */
 static bool any_shown(struct watched_server *s)
 {
     struct str key;

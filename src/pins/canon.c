@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions written in one form.  Depth and number of keys are bounded by the reader's limits,
- * and so is the recursion here. */
+/* Writes definitions in canonical form.  The limits of the JSON reader bound depth and number of
+ * keys, and so the recursion here. */
 #include "pins/canon.h"
 
 #include "base/utf8.h"
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define BREAK_MAX 160 /* of a string that is broken */
+#define BREAK_MAX 160 /* bytes of a line of a broken string */
 
 static const char *const members[] = {"annotations", "description",  "inputSchema",
                                       "name",        "outputSchema", "title"};
@@ -34,7 +34,7 @@ static int by_key(const void *a, const void *b)
     int order = str_cmp(one->key, other->key);
     if (order)
         return order;
-    return one->value < other->value ? -1 : one->value > other->value; /* as they came */
+    return one->value < other->value ? -1 : one->value > other->value; /* in their original order */
 }
 
 static void line(const struct writing *w)
@@ -46,7 +46,7 @@ static void line(const struct writing *w)
         buf_addz(w->out, "  ");
 }
 
-/* What nobody would see is escaped for people, in JSON's way. */
+/* For people, invisible characters are written as JSON escapes. */
 static void quote(const struct writing *w, struct buf *out, struct str text)
 {
     struct buf quoted;
@@ -71,7 +71,7 @@ static void quote(const struct writing *w, struct buf *out, struct str text)
     buf_release(&quoted);
 }
 
-/* Where the rest of a quoted string may go on the next line: 0 when it is short enough. */
+/* The offset where the rest of a quoted string breaks to the next line; 0: it fits. */
 static size_t break_at(struct str rest)
 {
     for (size_t i = 1; i < rest.n && i < BREAK_MAX; i++) {
@@ -132,7 +132,7 @@ static void write_members(struct writing *w, const struct member *list, size_t n
     buf_addc(w->out, '}');
 }
 
-/* `wanted` NULL: every member. */
+/* `wanted` NULL: writes every member. */
 static void write_object(struct writing *w, const struct js_node *object,
                          bool (*wanted)(struct str key))
 {
@@ -183,7 +183,7 @@ static void write_value(struct writing *w, const struct js_node *v)
         buf_addstr(w->out, js_raw(w->doc, v));
 }
 
-/* Nodes, keys and unescaped texts: all in proportion to the text. */
+/* Nodes, keys and unescaped texts are all in proportion to the text. */
 static struct arena *memory_for(struct str text)
 {
     return arena_new(64u * 1024 + 64 * text.n);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a tool tells a model, in one form whatever way it was written: the members name, title,
+/* The canonical form of a tool definition, independent of its spelling: the members name, title,
  * description, inputSchema, outputSchema and annotations as one JSON object, keys in bytewise order
- * at every depth, no blanks, strings unescaped and quoted anew.  Numbers stay as they were written.
- * A member that is there twice is so here too: readers differ about which of them counts.  Its
- * SHA-256 is the definition's digest. */
+ * at every depth, no blanks, strings unescaped and quoted again.  Numbers stay as they were
+ * written.  Duplicate members are kept: parsers differ in which one counts.  The SHA-256 of this
+ * form is the definition's digest. */
 #ifndef HOLDFAST_PINS_CANON_H
 #define HOLDFAST_PINS_CANON_H
 
 #include "base/buf.h"
 
-/* Of a tool's definition, a JSON object.  false: it cannot be read; `out` is as it was. */
+/* Writes the form of `definition`, a JSON object.  False: it cannot be parsed; `out` is
+ * unchanged. */
 must_check bool tool_canon(struct str definition, struct buf *out);
-/* The same JSON for people: two blanks of indent, one member a line; a long string goes on over
- * further lines, broken behind its sentences and line ends, so that a difference shows where it is,
- * and what nobody would see of it is escaped. */
+/* The same JSON for people: two blanks of indent, one member per line.  A long string continues on
+ * further lines, broken after sentences and line ends, so that a diff shows the place of a change.
+ * Invisible characters are escaped. */
 must_check bool tool_canon_pretty(struct str canon, struct buf *out);
 
 #endif

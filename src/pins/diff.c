@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Longest common subsequence over lines, after what both begin and end with.  Quadratic, and so
- * bounded: a million cells at most.  Not on the loop. */
+/* Longest common subsequence over lines, without the equal lines at the beginning and end.
+ * Quadratic, so bounded to a million cells.  Not on the loop. */
 #include "pins/diff.h"
 
 #include "pins/canon.h"
@@ -38,7 +38,7 @@ static void side_release(struct side *s)
 
 struct writing {
     struct buf *out;
-    size_t end; /* out->n may not pass it */
+    size_t end; /* limit for out->n */
     bool full;
 };
 
@@ -57,7 +57,7 @@ static void add(struct writing *w, char mark, struct str text)
     buf_addc(w->out, '\n');
 }
 
-/* Of lines a[0..n) and b[0..m): a table of how many they have in common from (i, j) on. */
+/* For lines a[0..n) and b[0..m): the number of common lines from (i, j) on. */
 static uint16_t *common_table(const struct str *a, size_t n, const struct str *b, size_t m)
 {
     uint16_t *t = xcalloc((n + 1) * (m + 1), sizeof(*t));

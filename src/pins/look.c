@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One look at a list of tools: names that look alike are taken out (names.c), every definition is
- * compared with what is remembered, and what may not be called is listed in our words instead of
- * its own, so that words nobody has approved reach no model.
+/* Examines a list of tools.  It removes names that look alike (names.c), and compares every
+ * definition with the remembered one.  A held tool is listed with our text instead of its own, so
+ * that an unapproved definition reaches no model.
  *
- * Bytes that did not change since the last look cost one digest; the rest is read and written in
- * canonical form. */
+ * A definition with the same bytes as at the last look costs one digest; any other is parsed and
+ * written in canonical form. */
 #include "pins/pins_impl.h"
 
 #include "base/clock.h"
@@ -91,7 +91,7 @@ static void say(const struct looking *l, const struct finding *one)
              LZ("held", one->is_held ? "yes" : "no"));
 }
 
-/* The time is over in which it was told no more. */
+/* Whether the time is over in which changes of the tool were only counted. */
 static bool owes(const struct watched_tool *t)
 {
     return t->untold && clock_mono_ms() - t->told_since_ms >= PINS_TOOL_TOLD_MS;
@@ -111,7 +111,7 @@ static bool tool_may_be_told(struct watched_tool *t)
     return true;
 }
 
-/* is_news: it is not only told, or recorded, again. */
+/* is_news: false when an earlier finding is only reported or recorded again. */
 static void found(struct looking *l, enum found_kind kind, struct watched_tool *t, struct str canon,
                   bool is_news)
 {
@@ -152,7 +152,7 @@ static struct watched_tool *remember(struct looking *l, struct str name)
     return NULL;
 }
 
-/* What there is to say of a tool that is listed; false: nothing. */
+/* Which finding a listed tool gives; false: none. */
 static bool judge(const struct looking *l, const struct watched_tool *t, bool is_new, bool differs,
                   enum found_kind *ret)
 {
@@ -186,7 +186,7 @@ static void compare(struct looking *l, const struct catalog_item *item)
         return;
     buf_init(&canon, SIZE_MAX / 4);
     if (!tool_canon(item->raw, &canon))
-        buf_reset(&canon); /* cannot be: it was read when it came */
+        buf_reset(&canon); /* cannot happen: it was parsed when it arrived */
     sha256(buf_str(&canon), digest);
     bool differs = memcmp(digest, t->digest, sizeof(digest)) != 0;
     bool is_told = judge(l, t, is_new, differs, &kind), is_news = is_new || differs || t->gone;
@@ -217,7 +217,7 @@ static void find_gone(struct looking *l)
     }
 }
 
-/* What is listed of a held tool. */
+/* Replaces the listed definition of a held tool. */
 static void hold(struct looking *l, struct catalog_item *item)
 {
     const struct watched_tool *t = map_get(&l->server->tools, item->name);

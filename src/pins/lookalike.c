@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables and one walk over the name: each character becomes what it looks like. */
+/* The tables, and one pass over the name: each character is replaced by its look-alike. */
 #include "pins/lookalike.h"
 
 #include "base/utf8.h"
@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Nobody sees these, or not what they are. */
+/* Invisible characters, and characters that look like a blank. */
 static const struct range {
     uint32_t from, to;
 } unseen[] = {
@@ -19,7 +19,7 @@ static const struct range {
     {0xe0000, 0xe0fff},
 };
 
-/* Looks like an ASCII character, in small letters. */
+/* Characters that look like an ASCII character, given in lower case. */
 static const struct twin {
     uint32_t is;
     char like;
@@ -48,7 +48,8 @@ static const struct twin {
     {0xfe58, '-'}, {0xfe63, '-'},
 };
 
-/* One character for a letter and a mark (canonical decomposition, Latin-1 and Latin Extended-A). */
+/* One character that is a letter with a mark (canonical decomposition, Latin-1 and Latin
+ * Extended-A). */
 static const struct marked {
     uint32_t is;
     char letter;
@@ -97,7 +98,7 @@ static const struct marked {
     {0x017e, 'z', 0x030c},
 };
 
-/* Whole alphabets, one after the other. */
+/* Ranges that repeat a whole alphabet. */
 static const struct alphabet {
     uint32_t from, to;
     const char *letters;
@@ -121,8 +122,8 @@ static const struct ligature {
     {0xfb04, "ffl"}, {0xfb05, "st"}, {0xfb06, "st"},
 };
 
-#define MARKS_MAX 8 /* on one letter; more of them only hide it, and are put in order slowly */
-#define MARK_FIRST 0x0300 /* combining marks: two bytes each, in the order of their numbers */
+#define MARKS_MAX 8       /* on one letter; more only hide the letter, and sorting them is slow */
+#define MARK_FIRST 0x0300 /* combining marks: two bytes each, sorted by code */
 #define MARK_LAST 0x036f
 
 bool lookalike_is_unseen(uint32_t code)
@@ -133,7 +134,7 @@ bool lookalike_is_unseen(uint32_t code)
     return false;
 }
 
-/* Greek, Cyrillic and the like that have no twin: at least their case goes. */
+/* Lower case for Greek, Cyrillic and Latin-1 letters. */
 static uint32_t small(uint32_t c)
 {
     if ((c >= 0x391 && c <= 0x3a9) || (c >= 0x410 && c <= 0x42f) ||
@@ -142,18 +143,18 @@ static uint32_t small(uint32_t c)
     return c >= 0x400 && c <= 0x40f ? c + 80 : c;
 }
 
-/* Every table begins with the character it is about, and is in their order. */
+/* Every table is sorted by its first member, the character. */
 static int by_code(const void *key, const void *row)
 {
     uint32_t code = *(const uint32_t *)key, is = *(const uint32_t *)row;
     return code < is ? -1 : code > is;
 }
 
-/* What a character looks like.  All zero: itself. */
+/* The look-alike of a character.  All zero: the character itself. */
 struct like {
     char text[4];
     uint8_t n;     /* bytes of text */
-    bool is_mark;  /* the text is one, and stands on the letter before */
+    bool is_mark;  /* the text is a mark on the letter before */
     bool has_mark; /* the text is a letter and a mark */
     bool is_unseen;
 };
@@ -201,17 +202,18 @@ static struct like find_like(uint32_t c)
     return like;
 }
 
-/* A server chooses its names, and may have very many long ones, so a character costs one look: the
- * tables above are spread over pages of 256 characters.  Most pages of Unicode have nothing listed.
- */
+/* A server chooses its names, and may have very many long ones, so a character must cost one
+ * lookup: the tables above are spread over pages of 256 characters.  Most pages of Unicode have no
+ * entry. */
 #define PAGE 256
 #define PAGES (0x110000 / PAGE)
-#define PAGES_LISTED 64 /* more than the tables touch */
+#define PAGES_LISTED 64 /* more than the tables use */
 
-static uint8_t page_of[PAGES]; /* plus one; 0: every character of it looks like itself */
+static uint8_t page_of[PAGES]; /* index in `pages` plus one; 0: all characters look like
+                                * themselves */
 static struct like pages[PAGES_LISTED][PAGE];
 
-/* Every page that the range touches. */
+/* Fills every page that the range overlaps. */
 static void fill_range(uint32_t from, uint32_t to, size_t *n)
 {
     for (uint32_t page = from / PAGE; page <= to / PAGE; page++) {
@@ -228,7 +230,7 @@ static void fill_pages(void)
 {
     size_t n = 0;
 
-    fill_range(0, 0x4ff, &n); /* all that small() changes */
+    fill_range(0, 0x4ff, &n); /* all characters that small() changes */
     fill_range(MARK_FIRST, MARK_LAST, &n);
     for (size_t i = 0; i < countof(unseen); i++)
         fill_range(unseen[i].from, unseen[i].to, &n);
@@ -250,13 +252,13 @@ static const struct like *like_of(uint32_t c)
     return page ? &pages[page - 1][c % PAGE] : &itself;
 }
 
-/* What a name looks like, while it is written. */
+/* The fold of a name, while it is written. */
 struct folding {
     char *to;
     unsigned marks; /* on the last letter */
 };
 
-/* Marks of one letter may be written in any order. */
+/* Keeps the marks of one letter sorted, because they may be written in any order. */
 static void add_mark(struct folding *f, const char *mark)
 {
     char *at = f->to;
@@ -271,7 +273,7 @@ static void add_mark(struct folding *f, const char *mark)
     }
 }
 
-/* There is room for four bytes whatever is added, which spares a copy of unknown length. */
+/* There is always room for four bytes, so a copy of fixed length suffices. */
 static inline void add_like(struct folding *f, const struct like *like, const char *raw, size_t n)
 {
     if (unlikely(like->is_mark)) {
@@ -298,7 +300,8 @@ static bool has_odd_blanks(struct str name)
                       memmem(name.p, name.n, "  ", 2) != NULL);
 }
 
-/* Two bytes become a letter and a mark of two at most, so a fold is less than twice as long. */
+/* Two bytes become at most a letter and a mark of two bytes, so a fold is less than twice as
+ * long. */
 static bool begin(struct folding *f, struct str name, struct buf *out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of a list that a person would take for one another: who was there first keeps the name,
- * wherever a list has it, and the others are left out.
+/* Removes look-alike names from a list.  The tool that was there first keeps its name, at any
+ * position in the list; the others are left out.
  *
- * Four ranks claim in turn: tools that are there, tools that were gone and come again, of a
- * session's own list also those that only others see, and at last the new ones.  A new one is
- * judged more strictly once the server is known: it may not look like another even loosely, and if
- * it is not plain ASCII, not like one that is gone either: that would be the same name in other
- * letters.  In plain letters a server may rename its tools. */
+ * Four ranks claim their names in turn: present tools; tools that were gone and return; for a
+ * session's own list also tools that only other sessions see; and last the new tools.  Once the
+ * server is known, a new tool is judged more strictly.  Its name may not look like another even
+ * loosely.  If it is not plain ASCII, it may not look like that of a gone tool either: that would
+ * be the same name in other letters.  In plain ASCII a server may rename its tools. */
 #include "pins/pins_impl.h"
 
 #include "base/log.h"
@@ -19,7 +19,7 @@ static bool refuse(struct looking *l, struct str name, const char *why, struct s
     struct watched_server *s = l->server;
     struct refused_name *r;
 
-    /* Still longer than any that can be called, so nothing else is meant by what is remembered. */
+    /* Still longer than any name that can be called, so the cut name matches no other. */
     name = str_cut(name, LOOKALIKE_MAX + UTF8_LONGEST);
     r = map_get(&s->refused, name);
     bool is_known = r && !r->unrecorded;
@@ -51,7 +51,7 @@ static bool refuse(struct looking *l, struct str name, const char *why, struct s
     return false;
 }
 
-/* Who looks like this, or (absent) nobody: then `name` does from now on. */
+/* The name that has this fold already; absent when there is none: then `name` takes it. */
 static struct str take(struct looking *l, struct map *folds, struct str fold, struct str name)
 {
     const struct str *other = map_get(folds, fold);
@@ -75,7 +75,7 @@ static struct str take_loosely(struct looking *l, struct str name)
     return other;
 }
 
-/* Claims what the name looks like, or finds who has it. */
+/* Claims the fold of the name; false: another name has it, and the name is refused. */
 static bool claim(struct looking *l, struct str name)
 {
     const char *why = NULL;
@@ -91,7 +91,7 @@ static bool claim(struct looking *l, struct str name)
            refuse(l, name, "looks like that of another tool", other);
 }
 
-/* A tool that is remembered: nobody is refused for it here. */
+/* Claims the fold of a remembered tool, without refusing any name. */
 static void claim_past(struct looking *l, struct map *folds, struct str name)
 {
     const char *why = NULL;
@@ -142,7 +142,7 @@ static bool stays(void *arg, const struct catalog_item *item)
     return true;
 }
 
-/* Those of the list that are remembered, gone or not. */
+/* Claims names of the list that are remembered, gone or not. */
 static void claim_known(struct looking *l, bool gone)
 {
     const struct catalog_list *list = &l->catalog->lists[CATALOG_TOOLS];
@@ -156,7 +156,7 @@ static void claim_known(struct looking *l, bool gone)
     }
 }
 
-/* Those of others' lists, and those there were. */
+/* Claims names of remembered tools that are not in this list. */
 static void claim_rest(struct looking *l)
 {
     struct str key;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is remembered of servers' tools, and whether a call may leave. */
+/* The remembered tools of servers, and the check of calls. */
 #include "pins/pins_impl.h"
 
 #include "base/clock.h"
@@ -139,7 +139,8 @@ bool pins_load(struct pins *p, struct store *store, struct error *err)
     return ok || error_wrap(err, "reading what tools were");
 }
 
-/* Another node may have heard of an approval: asked for when a call is held, for the next one. */
+/* Another node may have stored an approval.  When a call is held, the row is read again, for the
+ * next call. */
 struct again {
     struct read_job job;
     struct pins *pins;
@@ -210,7 +211,7 @@ bool pins_is_plain(struct str name)
     return name.n > 0 && name.n <= 128 && name.p[0] != '-';
 }
 
-/* A server chooses the names of its tools, and somebody may paste this into a shell. */
+/* A server chooses the names of its tools, and a person may paste this text into a shell. */
 struct str pins_held_text(enum pin_verdict verdict, struct str server, struct str tool,
                           struct arena *mem)
 {

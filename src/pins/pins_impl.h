@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What look.c, record.c and approve.c share. */
+/* Shared by the files of src/pins. */
 #ifndef HOLDFAST_PINS_PINS_IMPL_H
 #define HOLDFAST_PINS_PINS_IMPL_H
 
@@ -22,16 +22,16 @@ enum found_kind {
 };
 
 struct watched_tool {
-    uint8_t digest[SHA256_BYTES], approved[SHA256_BYTES]; /* approved zero: never */
-    uint8_t shown[SHA256_BYTES]; /* to a person who is to approve it; zero: not shown */
-    uint8_t raw[SHA256_BYTES];   /* of the bytes that made `digest`; zero: look at it again */
-    int64_t told_since_ms;       /* events about it from then on … */
+    uint8_t digest[SHA256_BYTES], approved[SHA256_BYTES]; /* approved all zero: never */
+    uint8_t shown[SHA256_BYTES]; /* to the person who approves; all zero: not shown */
+    uint8_t raw[SHA256_BYTES];   /* of the bytes that gave `digest`; all zero: parse it again */
+    int64_t told_since_ms;       /* `told` counts events about the tool from then on */
     unsigned told;
-    unsigned untold;               /* what it did since the last of them */
-    bool unrecorded;               /* the store knows nothing of what was found last … */
-    enum found_kind unrecorded_as; /* … which was this */
+    unsigned untold;               /* changes since the last event */
+    bool unrecorded;               /* the last finding did not reach the store */
+    enum found_kind unrecorded_as; /* kind of that finding */
     bool gone;
-    uint64_t look; /* the last look that met it */
+    uint64_t look; /* number of the last list that had it */
     struct str name;
     char text[];
 };
@@ -46,10 +46,10 @@ struct refused_name {
 struct watched_server {
     struct map tools;   /* name → struct watched_tool */
     struct map refused; /* name → struct refused_name */
-    bool refuses_rest;  /* there are more of them than are remembered */
-    bool is_full;       /* of tools, and said so */
+    bool refuses_rest;  /* more names are refused than are remembered */
+    bool is_full;       /* PINS_MAX_TOOLS is reached, and was reported */
     uint64_t look;
-    int64_t minute_ms; /* the events of this minute … */
+    int64_t minute_ms; /* start of the minute that `told` counts */
     unsigned told, untold;
     int64_t read_again_ms;
     struct metric_cell *changed, *held;
@@ -59,18 +59,18 @@ struct watched_server {
 
 struct finding {
     enum found_kind kind;
-    bool is_told; /* by an event of its own */
+    bool is_told; /* has an event of its own */
     bool is_held;
-    bool is_last;    /* told: the next ones of this tool wait */
-    unsigned before; /* told: so many changes before it were not */
+    bool is_last;    /* the tool's further events in this period wait */
+    unsigned before; /* changes before it that had no event */
     struct str tool;
     const char *why; /* FOUND_REFUSED; completes "its name …" */
-    struct str like; /* FOUND_REFUSED: the other one, or absent */
+    struct str like; /* FOUND_REFUSED: the name it looks like, or absent */
     struct tool_row row;
     struct event_row event;
 };
 
-/* What one look at a list found, until all of it is in the store. */
+/* The findings of one list, until all of them are in the store. */
 struct findings {
     struct list node;
     struct pins *pins;
@@ -78,7 +78,7 @@ struct findings {
     struct str server;
     struct finding *of;
     size_t n, room, trusted;
-    unsigned untold; /* left to one event */
+    unsigned untold; /* combined in one event */
     struct event_row rest;
     size_t written, committed;
     struct read_job read;
@@ -97,9 +97,9 @@ struct pins {
     struct metric *changed, *held;
 };
 
-#define PINS_MAX_QUEUE 32 /* looks that wait to be recorded */
+#define PINS_MAX_QUEUE 32 /* lists whose findings wait to be recorded */
 
-struct watched_server *pins_server(struct pins *p, struct str name); /* made where there is none */
+struct watched_server *pins_server(struct pins *p, struct str name); /* created if missing */
 struct watched_tool *pins_tool_new(struct watched_server *s, struct str name);
 static inline bool watched_is_approved(const struct watched_tool *t)
 {
@@ -115,36 +115,36 @@ static inline struct str name_cut(struct str name)
 {
     return str_cut(name, PINS_MAX_NAME);
 }
-/* Lists show again what may be called by now. */
+/* Clears the hold of approved tools in lists. */
 void pins_release(struct pins *p, struct watched_server *s);
-/* Rows as the store has them; of tools that are known only what was approved is taken.  true: that
- * is another than before. */
+/* Takes rows from the store.  Of tools that are known, only the approved digest is taken.  True:
+ * one of these differs from before. */
 bool pins_take_rows(struct pins *p, const struct tool_row *rows, size_t n);
-/* Is this a name that may stand in a command line as it is? */
+/* Whether the name is safe in a command line without quoting. */
 bool pins_is_plain(struct str name);
-/* record.c: taken; recorded in the order they come. */
+/* record.c: takes ownership; recorded in the order of the calls. */
 void pins_record(struct findings *f);
 void findings_free(struct findings *f);
-/* Gives an event its body: JSON, in memory that outlives it. */
+/* Sets the body of an event: JSON, in memory that outlives the event. */
 void pins_event_body(struct event_row *e, struct str json);
-/* One look at a list. */
+/* The examination of one list. */
 struct looking {
     struct pins *pins;
     struct upstream *up;
     struct watched_server *server;
     struct catalog *catalog;
-    struct findings *found;  /* NULL: nothing yet */
-    struct map folds, loose; /* what a name looks like → the struct str that has it */
-    struct map past;         /* the same of tools that are not in this list */
+    struct findings *found;  /* NULL: no finding yet */
+    struct map folds, loose; /* fold of a name → the struct str that has it */
+    struct map past;         /* the same for tools that are not in this list */
     struct arena *mem;
     bool is_first, is_whole, pinned;
     bool any_new; /* not the first list, and one of its names was never seen */
 };
 /* look.c */
 struct finding *pins_find(struct looking *l, enum found_kind kind, struct str tool);
-/* So many events in a minute; what is more is counted in one. */
+/* Gives the finding an event of its own, up to PINS_TOLD_PER_MINUTE; further ones are counted. */
 void pins_tell(struct looking *l, struct finding *one);
-/* names.c: takes names that look alike out of the list. */
+/* names.c: removes look-alike names from the list. */
 void pins_sort_names(struct looking *l);
 void pins_look(void *arg, struct upstream *u, struct catalog *c, bool is_whole);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What looks have found, on its way into the store: diffs are made on the query lane, where the
- * definition before is read, then rows and events are written, a bounded number in one transaction.
- * One after the other, so that each sees what the one before left.  What cannot be written is found
- * again with the server's next list. */
+/* Writes findings to the store.  The query lane reads the previous definition and makes the diff.
+ * Then rows and events are written, a bounded number per transaction.  Findings are recorded one
+ * after the other, so that each sees the rows of the one before.  If a write fails, the server's
+ * next list gives the same findings again. */
 #include "pins/pins_impl.h"
 
 #include "audit/redact.h"
@@ -16,7 +16,7 @@
 
 #define OPS_MAX 200
 #define BODY_MAX (16u * 1024)
-#define TENANT STR("default") /* servers are the operator's */
+#define TENANT STR("default") /* servers belong to the operator */
 
 static void record_next(struct pins *p);
 
@@ -26,7 +26,7 @@ void findings_free(struct findings *f)
     arena_free(f->mem);
 }
 
-/* What is not in the store by now is looked at again. */
+/* Marks uncommitted findings, so that the next list gives them again. */
 static void lose(struct findings *f)
 {
     struct watched_server *s = pins_server(f->pins, f->server);
@@ -74,8 +74,8 @@ void pins_event_body(struct event_row *e, struct str json)
 
 /* On the query lane. */
 
-/* What an event is compared with, and in *ret its digest: what was seen before, or what stands
- * approved when changes in between were not told.  *ret is left alone where there is nothing. */
+/* The definition that an event is compared with, and in *ret its digest: the one seen before, or
+ * the approved one if changes in between had no event.  *ret is unchanged if there is none. */
 static struct str definition_before(struct findings *f, const struct finding *one,
                                     struct store *store, struct tool_row *ret)
 {
@@ -118,9 +118,9 @@ static struct str diff_of(const struct finding *one, const struct tool_row *was,
     return buf_str(out);
 }
 
-/* A server may have put a secret of its configuration into a definition.  In what is kept for a
- * person to approve, nothing else is replaced: a token's shape could hide words from the person
- * that a model reads. */
+/* Redacts secrets of the server's configuration that the server put into a definition.  In a
+ * definition that a person is to approve, nothing else is replaced: redacting token-like strings
+ * could hide text from the person that a model reads. */
 static struct str hide_values(struct findings *f, struct str definition)
 {
     struct buf clean;
@@ -143,7 +143,7 @@ static void write_body(struct findings *f, struct finding *one, struct store *st
     buf_init(&out, 8 * BODY_MAX);
     buf_init(&diff, 2 * PINS_MAX_DIFF);
     buf_init(&clean, SIZE_MAX / 4);
-    before = hide_values(f, before); /* what an older version stored */
+    before = hide_values(f, before); /* an older version may have stored values */
     js_begin(&w, &out);
     js_object(&w);
     if (was.server.p)
@@ -162,7 +162,7 @@ static void write_body(struct findings *f, struct finding *one, struct store *st
     buf_release(&out);
 }
 
-/* How often it changed before without an event, and what becomes of the next ones. */
+/* The changes before that had no event, and a note if further ones will wait. */
 static struct str aside(struct findings *f, const struct finding *one)
 {
     struct str before =
@@ -231,7 +231,7 @@ static struct event_row event_of(struct findings *f, const struct finding *one)
         .server = f->server,
         .method = str_of(methods[one->kind]),
         .tool = name_cut(tool),
-        .outcome = refused ? STR("refused") : STR_NONE, /* else nothing was to come of it */
+        .outcome = refused ? STR("refused") : STR_NONE, /* absent: the event has no outcome */
         .error = sentence(f, one),
         .body_len = -1,
     };
@@ -246,7 +246,7 @@ static bool run_read(struct read_job *job, struct store *store)
         struct finding *one = &f->of[i];
         one->row.definition = hide_values(f, one->row.definition);
         if (one->kind == FOUND_TRUSTED) {
-            one->is_told = !trusted; /* one for all of them */
+            one->is_told = !trusted; /* one event for all trusted tools */
             trusted = true;
         }
         if (!one->is_told)
