@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A compiled schema applied to a value: the walk itself, its limits, and the keywords that combine
- * schemas.  Answers are three-valued all the way, so that an unsure branch only matters where it
- * decides; what a branch looked at (for `unevaluated…`) counts for sure when it is valid, perhaps
- * when it is unsure, and not at all when it is not. */
+/* Applies a compiled schema to a value: the walk, its limits, and the keywords that combine
+ * schemas.  All answers are three-valued, so an unsure branch matters only if it decides.  The
+ * members and items that a branch evaluated (for `unevaluated…`) count as seen if the branch is
+ * valid, as perhaps seen if it is unsure, and not at all if it is invalid. */
 #include "schema/schema_impl.h"
 
 static enum schema_answer stop(struct check *c, const char *keyword, const char *reason)
@@ -72,7 +72,7 @@ static void see_all_perhaps(const struct frame *f)
         check_seen(f, i, SCHEMA_UNSURE);
 }
 
-/* What the sub saw of the value, its user has seen. */
+/* Marks the members and items that the sub saw as seen by its caller. */
 static void merge_seen(const struct frame *into, const struct frame *from, enum schema_answer as)
 {
     if (!into->seen || !from->seen)
@@ -103,7 +103,8 @@ static enum schema_answer run_rules(struct check *c, const struct frame *f)
         if (one == SCHEMA_INVALID && answer != SCHEMA_INVALID)
             shallow = is_shallow(r);
         answer = answer_and(answer, one);
-        /* Nothing is told, and nothing it saw counts: the rest changes nothing. */
+        /* Findings are not reported, and an invalid sub marks nothing as seen, so the rest has no
+         * effect. */
         if (answer == SCHEMA_INVALID && (c->quiet || shallow))
             break;
     }
@@ -144,7 +145,7 @@ enum schema_answer check_sub(struct check *c, const struct frame *up, const stru
     c->depth--;
     if (in_place && answer != SCHEMA_INVALID)
         merge_seen(up, &f, answer);
-    /* What was unsure inside did not decide. */
+    /* An unsure answer inside did not decide. */
     if (answer != SCHEMA_UNSURE && !c->stopped) {
         c->unsure_keyword = keyword;
         c->unsure_reason = reason;
@@ -169,7 +170,8 @@ enum schema_answer check_gap(struct check *c, const struct frame *f, const struc
     return check_unsure(c, r->gap->keyword, r->gap->reason);
 }
 
-/* The outermost schema in use that has a dynamic anchor of this name, else the one found first. */
+/* The target in the outermost schema in use with a dynamic anchor of this name, else the first
+ * target. */
 static const struct sub *dynamic_target(struct check *c, const struct frame *f,
                                         const struct rule *r)
 {
@@ -205,7 +207,7 @@ enum schema_answer check_all_of(struct check *c, const struct frame *f, const st
     return answer;
 }
 
-/* What an alternative asks of the type, when it asks that; 0 otherwise. */
+/* The type mask of an alternative; 0 when it has no `type`. */
 static unsigned type_of_alternative(const struct sub *s)
 {
     for (unsigned i = 0; i < s->n_rules; i++)
@@ -214,8 +216,8 @@ static unsigned type_of_alternative(const struct sub *s)
     return 0;
 }
 
-/* Nothing matched.  When only one alternative got past the type, its findings are the useful ones;
- * when none did, the types they ask for are. */
+/* Reports that no alternative matched.  If only one alternative passed the type, its findings are
+ * reported.  If none did, the types that they require are reported. */
 static enum schema_answer report_none(struct check *c, const struct frame *f, const struct rule *r,
                                       unsigned deep, const struct sub *only)
 {
@@ -297,8 +299,8 @@ static enum schema_answer check_branch(struct check *c, const struct frame *f,
     return branch ? check_sub(c, f, branch, f->v, f->place, true) : SCHEMA_VALID;
 }
 
-/* An unsure condition does not matter when both branches agree; but then what they saw is unsure
- * too, which a copy of the frame keeps apart. */
+/* An unsure condition does not matter if both branches agree.  The members that the branches saw
+ * are unsure then, so they are collected in a copy of the frame. */
 static enum schema_answer check_both(struct check *c, const struct frame *f, const struct rule *r)
 {
     enum schema_answer then, otherwise;

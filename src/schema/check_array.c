@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keywords about arrays. */
+/* Keywords for arrays. */
 #include "schema/schema_impl.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static int compare_hashed(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* A sort is paid for with its comparisons, which are quick. */
+/* The cost of a sort in steps: its comparisons, four per step. */
 static size_t sort_cost(size_t n)
 {
     size_t levels = 0;
@@ -84,7 +84,8 @@ enum schema_answer check_unique(struct check *c, const struct frame *f, const st
         if (same == SCHEMA_VALID)
             return report(c, f->place, r->keyword, "must not have equal items, but %u and %u are",
                           (unsigned)items[i - 1].index, (unsigned)items[i].index);
-        /* Different values of one hash: never seen, and not worth more than an honest answer. */
+        /* Different values with one hash are too rare to compare all pairs, so the answer is
+         * unsure. */
         answer = check_unsure(c, r->keyword, "its items could not be told apart");
     }
     return answer;

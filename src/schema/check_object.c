@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keywords about objects. */
+/* Keywords for objects. */
 #include "schema/schema_impl.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ enum schema_answer check_min_members(struct check *c, const struct frame *f, con
                   (unsigned long long)r->count, (unsigned)f->n);
 }
 
-/* Looking a member up is linear, and paid for. */
+/* Looks up a member, at a cost linear in the number of members. */
 static bool has(struct check *c, const struct frame *f, struct str name)
 {
     return check_spend(c, check_lookup_cost(f->n, name)) && js_get_key(c->doc, f->v, name) != NULL;
@@ -36,7 +36,8 @@ enum schema_answer check_required(struct check *c, const struct frame *f, const 
     return answer;
 }
 
-/* dependentRequired, dependentSchemas and dependencies: what holds when a member is there. */
+/* dependentRequired, dependentSchemas and dependencies: requirements that hold if a member is
+ * present. */
 enum schema_answer check_needs(struct check *c, const struct frame *f, const struct rule *r)
 {
     enum schema_answer answer = SCHEMA_VALID;
@@ -75,7 +76,7 @@ static int compare_name(const void *name, const void *entry)
     return str_cmp(*(const struct str *)name, ((const struct entry *)entry)->name);
 }
 
-/* Applies a schema that may not be meant: only what passes either way is sure. */
+/* Applies a schema that may not apply: only a valid value is sure then. */
 static enum schema_answer check_perhaps(struct check *c, const struct frame *f,
                                         const struct sub *sub, const struct js_node *v,
                                         const struct place *place, const char *keyword)
@@ -87,7 +88,8 @@ static enum schema_answer check_perhaps(struct check *c, const struct frame *f,
                : check_unsure(c, keyword, "whether it applies to a property is not known");
 }
 
-/* Every pattern that matches the name applies.  *matched rises to what is known of that. */
+/* Applies the schema of every pattern that matches the name.  *matched rises to SEEN_MAYBE or
+ * SEEN_YES. */
 static enum schema_answer check_patterns(struct check *c, const struct frame *f,
                                          const struct rule *r, const struct js_node *v,
                                          const struct place *place, uint8_t *matched)
@@ -146,7 +148,7 @@ static enum schema_answer check_member(struct check *c, const struct frame *f, c
     answer = answer_and(answer, check_patterns(c, f, r, v, &place, &matched));
     if (matched != SEEN_YES && o->rest) {
         answer = answer_and(answer, check_rest(c, f, r, v, &place, matched));
-        matched = SEEN_YES; /* by one or the other */
+        matched = SEEN_YES; /* by a pattern or by the rest */
     }
     if (matched != SEEN_NO)
         check_seen(f, i, matched == SEEN_YES ? SCHEMA_VALID : SCHEMA_UNSURE);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keywords about one value by itself: its type, its equals, numbers and strings. */
+/* Keywords for a single value: its type, equality, numbers and strings. */
 #include "schema/schema_impl.h"
 
 static const char too_far[] = "the exponent of a number is too large to reckon with";
 
-/* Reads a number of the instance, paid for together with `more` digits that it is held against. */
+/* Reads a number of the instance.  The cost includes `more` digits that it is compared with. */
 static enum schema_answer read_number(struct check *c, const struct js_node *v, size_t more,
                                       const char *keyword, struct decimal *ret)
 {
@@ -13,7 +13,7 @@ static enum schema_answer read_number(struct check *c, const struct js_node *v, 
     return decimal_read(js_raw(c->doc, v), ret) ? SCHEMA_VALID : check_unsure(c, keyword, too_far);
 }
 
-/* Numbers with a fraction of zero are integers, however they are written. */
+/* A number with a zero fraction is an integer in any notation. */
 static enum schema_answer is_integer(struct check *c, const struct js_node *v, const char *keyword)
 {
     struct decimal d;
@@ -61,7 +61,7 @@ enum schema_answer check_type(struct check *c, const struct frame *f, const stru
                   STR_ARG(type_names(c, r->type_mask)), js_type_name(f->v->type));
 }
 
-/* The raw values of an enum, as many as are worth telling. */
+/* The raw values of an enum, cut after about 300 bytes. */
 static struct str list_values(struct check *c, const struct js_node *list)
 {
     const struct js_doc *d = c->s->doc;
@@ -103,8 +103,8 @@ enum schema_answer check_const(struct check *c, const struct frame *f, const str
     return answer;
 }
 
-/* Compares with the bound of the rule: `worst` is the largest result that is refused times its
- * sign, so that four keywords are one function. */
+/* Compares with the bound of the rule.  `direction` is 1 for an upper bound and -1 for a lower one,
+ * so that four keywords share this function. */
 static enum schema_answer check_bound(struct check *c, const struct frame *f, const struct rule *r,
                                       int direction, bool inclusive, const char *words)
 {
@@ -194,7 +194,7 @@ enum schema_answer check_matches(struct check *c, const struct regex *re, struct
 
     if (!re)
         return check_unsure(c, keyword, "the regular expression is not supported");
-    /* PCRE2 may look through all of it before it asks for anything. */
+    /* PCRE2 may scan the whole text before the first callout. */
     if (!check_spend(c, text.n / SCHEMA_STEP_BYTES))
         return SCHEMA_UNSURE;
     if (!c->run)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the text of a schema to subs and rules, once for each schema.  A place that is not a schema,
- * or a keyword that makes no sense, becomes a gap: it is listed, and answers unsure when a check
- * gets there.  Only limits of size fail. */
+/* Compiles the text of a schema to subs and rules, once per schema.  A place that is not a schema,
+ * or an invalid keyword value, becomes a gap: it is listed, and a check that reaches it answers
+ * unsure.  Only size limits fail. */
 #include "schema/schema_impl.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void add_segment(struct buf *out, struct str key)
     }
 }
 
-/* The way down from the root to `at`, found by its index alone. */
+/* Adds the path from the root to `at`, found by node index alone. */
 static void add_pointer(const struct js_doc *d, const struct js_node *root,
                         const struct js_node *at, struct buf *out)
 {

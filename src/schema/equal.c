@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Equality of JSON values as the specification has it: numbers by value, strings after unescaping,
- * objects whatever the order of their members. */
+/* Equality of JSON values as the specification defines it: numbers by value, strings after
+ * unescaping, objects without regard to the order of members. */
 #include "schema/schema_impl.h"
 
 static enum schema_answer as_answer(bool same)
@@ -12,7 +12,7 @@ static enum schema_answer equal_numbers(struct check *c, struct str a, struct st
 {
     struct decimal x, y;
 
-    if (!check_spend(c, b.n / SCHEMA_STEP_BYTES)) /* `a` is paid for */
+    if (!check_spend(c, b.n / SCHEMA_STEP_BYTES)) /* the caller has paid for `a` */
         return SCHEMA_UNSURE;
     if (!decimal_read(a, &x) || !decimal_read(b, &y))
         return str_eq(a, b) ? SCHEMA_VALID

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of keywords: where each has a meaning, which values it concerns, how its own value is
- * read, and which check it becomes.  The order of the rows is the order in which rules run, so that
- * `unevaluated…` come last.  Keywords that are read together (properties, patternProperties,
- * additionalProperties) make one rule, and a fault in one of them is a gap for all. */
+/* The table of keywords: the dialects that define each keyword, the types of values it applies to,
+ * how its own value is read, and its check.  Rules run in the order of the rows, so `unevaluated…`
+ * come last.  Keywords that are read together (properties, patternProperties, additionalProperties)
+ * make one rule, and an error in one of them is a gap for all. */
 #include "schema/schema_impl.h"
 
 #include <stdlib.h>
@@ -60,20 +60,20 @@ enum word {
 struct reading {
     struct compile *c;
     struct sub *s;
-    const struct js_node *values[W_COUNT]; /* NULL: not given, or without a meaning here */
+    const struct js_node *values[W_COUNT]; /* NULL: not given, or not defined in this dialect */
     bool twice[W_COUNT];
 };
 struct keyword;
-/* Fills the rule; false: the value makes no sense. */
+/* Fills the rule; false: the value is invalid. */
 typedef bool (*keyword_read)(struct reading *r, const struct keyword *k,
                              const struct js_node *value, struct rule *rule);
 struct keyword {
     const char *name;
     unsigned dialects;
-    unsigned types;    /* bits of the values it concerns; 0: it makes no rule of its own */
-    keyword_read read; /* NULL: read with another one */
+    unsigned types;    /* bits of the value types it applies to; 0: it makes no rule */
+    keyword_read read; /* NULL: read together with another keyword */
     rule_check check;
-    unsigned with[2]; /* read along with this one, which then stands for them when it is absent */
+    unsigned with[2]; /* read together with this one; each alone also makes this rule */
 };
 
 static struct sub *sub_of(struct reading *r, const struct js_node *value)
@@ -221,7 +221,7 @@ static bool read_sub(struct reading *r, const struct keyword *k unused_arg,
     return true;
 }
 
-/* Something will ask who looked at what. */
+/* Turns on tracking of the members and items that were seen. */
 static bool read_unevaluated(struct reading *r, const struct keyword *k,
                              const struct js_node *value, struct rule *rule)
 {
@@ -250,7 +250,7 @@ static bool read_if(struct reading *r, const struct keyword *k, const struct js_
     rule->then = then ? sub_of(r, then) : NULL;
     rule->otherwise = otherwise ? sub_of(r, otherwise) : NULL;
     if (!value) {
-        rule->check = NULL; /* without a condition they only can be referred to */
+        rule->check = NULL; /* without `if` they are only targets of references */
         return true;
     }
     return read_sub(r, k, value, rule);
@@ -298,7 +298,7 @@ static bool read_required(struct reading *r, const struct keyword *k unused_arg,
     return read_strings(r, value, &rule->names, &rule->n);
 }
 
-/* The members of an object as entries with their name and, where there is one, their schema. */
+/* Reads the members of an object as entries, each with its name and its schema. */
 static bool read_entries(struct reading *r, const struct js_node *value, struct entry **ret,
                          unsigned *ret_n)
 {
@@ -325,7 +325,7 @@ static bool read_map(struct reading *r, const struct keyword *k unused_arg,
     return read_entries(r, value, &rule->entries, &rule->n);
 }
 
-/* dependentRequired, and dependencies, whose members are either kind. */
+/* dependentRequired, and dependencies, whose members may be names or a schema. */
 static bool read_needs(struct reading *r, const struct keyword *k, const struct js_node *value,
                        struct rule *rule)
 {
@@ -409,7 +409,7 @@ static void read_prefix(struct reading *r, struct array_rules *a, const struct j
         a->prefix[a->n_prefix++] = sub_of(r, v);
 }
 
-/* Two ways to say the same: prefixItems and items, or items as a list and additionalItems. */
+/* Two notations for the same: prefixItems and items, or items as a list and additionalItems. */
 static bool read_items(struct reading *r, const struct keyword *k unused_arg,
                        const struct js_node *value unused_arg, struct rule *rule)
 {
@@ -426,7 +426,7 @@ static bool read_items(struct reading *r, const struct keyword *k unused_arg,
         rest = more;
         a->rest_keyword = "additionalItems";
     } else if (more) {
-        sub_of(r, more); /* means nothing here, but can be referred to */
+        sub_of(r, more); /* has no effect here, but may be the target of a reference */
     }
     if (prefix && prefix->type != JS_ARRAY)
         return false;
@@ -549,7 +549,7 @@ static void add_rule(struct reading *r, unsigned i)
         rule->check = check_gap;
         rule->gap = compile_gap(r->c, value ? value : r->s->node, k->name, reason);
     }
-    /* A fault in what only holds definitions decides nothing by itself. */
+    /* An error in a keyword that only holds definitions decides nothing by itself. */
     if (k->types && rule->check)
         r->s->n_rules++;
 }

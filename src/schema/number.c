@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decimals by their text.  Since both ends are free of zeros, two numbers are equal exactly when
- * sign, digits and exponent are, and one with a lower last exponent than a divisor cannot be its
- * multiple. */
+/* Decimals by their text.  Because neither end has zeros, two numbers are equal exactly if sign,
+ * digits and exponent are equal.  A number whose last digit has a lower exponent than that of a
+ * divisor is not a multiple of it. */
 #include "schema/number.h"
 
 #include "base/map.h"
 
-/* The digits after the sign up to the exponent, with a point at most. */
+/* The part after the sign and before the exponent: digits with at most one point. */
 static struct str mantissa(struct str text)
 {
     return str_n(text.p, str_find(str_n(text.p, str_find(text, 'e')), 'E'));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON numbers as the decimals they are written as: exact at any size, nothing is converted. */
+/* JSON numbers as decimals in their written form: exact at any size, without conversion. */
 #ifndef HOLDFAST_SCHEMA_NUMBER_H
 #define HOLDFAST_SCHEMA_NUMBER_H
 
@@ -7,10 +7,10 @@
 
 /* digits * 10^exponent; the digits have no zero at either end.  Zero has no digits. */
 struct decimal {
-    const char *p, *end; /* first significant digit, past the last; a point may stand between */
-    size_t n;            /* digits in there */
+    const char *p, *end; /* first significant digit, past the last; a point may be between */
+    size_t n;            /* number of digits */
     int64_t exponent;    /* of the last digit */
-    bool negative;       /* never of zero */
+    bool negative;       /* false for zero */
 };
 
 /* `text` is a JSON number.  false: the exponent is past SCHEMA_EXPONENT_MAX. */
@@ -20,11 +20,11 @@ static inline bool decimal_is_integer(const struct decimal *d)
 {
     return d->n == 0 || d->exponent >= 0;
 }
-/* Whether value / divisor is an integer; unsure when the divisor has too many digits.  The divisor
- * is not zero. */
+/* Whether value / divisor is an integer; unsure if the divisor has too many digits.  The divisor
+ * must not be zero. */
 enum schema_answer decimal_divides(const struct decimal *divisor, const struct decimal *value);
-/* false: negative or no integer.  What does not fit is UINT64_MAX. */
+/* False: negative or not an integer.  A value that does not fit gives UINT64_MAX. */
 must_check bool decimal_to_count(const struct decimal *d, uint64_t *ret);
-uint64_t decimal_hash(const struct decimal *d); /* equal numbers, equal hashes */
+uint64_t decimal_hash(const struct decimal *d); /* equal numbers have equal hashes */
 
 #endif

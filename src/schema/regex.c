@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiling and matching of what regex_translate.c has written.  Work is counted by callouts that
- * PCRE2 makes before each item of the pattern, each weighed by the text that is left: its own match
- * limit starts anew at every position of the text and so bounds nothing. */
+/* Compiles and matches the output of regex_translate.c.  PCRE2 makes a callout before each item of
+ * the pattern, and the callouts count the work, weighted by the remaining text.  PCRE2's own match
+ * limit starts anew at every position of the text, so it does not bound a match. */
 #include "schema/regex.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct regex {
 struct regex_run {
     pcre2_match_context *context;
     pcre2_match_data *data;
-    uint32_t left; /* of this match */
+    uint32_t left; /* steps left for this match */
 };
 
 static void free_code(void *arg)
@@ -110,7 +110,7 @@ enum schema_answer regex_match(struct regex_run *run, const struct regex *re, st
     if (re->lenient && has_long_character(text))
         return SCHEMA_UNSURE;
     run->left = most;
-    /* The reader has checked that the text is UTF-8. */
+    /* The JSON reader has checked that the text is UTF-8. */
     found = pcre2_match(re->code, (PCRE2_SPTR)text.p, text.n, 0, PCRE2_NO_UTF_CHECK, run->data,
                         run->context);
     *steps -= most - run->left;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ECMA 262 patterns written anew for PCRE2.  Every literal becomes a code point, every class its
- * ranges and every group a plain one, so that nothing of PCRE2's own language can slip through.
- * Not understood, hence refused: back references (captures are reset in each turn of a loop there
- * and not here), named properties but general categories, modifiers, and whatever only one of the
- * two languages has. */
+/* Translates ECMA 262 patterns for PCRE2.  Every literal becomes a code point, every class its
+ * ranges and every group a plain one, so that no other construct of PCRE2 can be reached.  Not
+ * supported, so refused: back references (ECMA resets captures in each iteration of a loop, PCRE2
+ * does not), named properties other than general categories, modifiers, and constructs that only
+ * one of the two languages has. */
 #include "schema/regex.h"
 
 #include "base/utf8.h"
@@ -15,13 +15,13 @@ struct reader {
     struct buf *out;
     const char *reason;
     unsigned depth;
-    bool repeatable;        /* what stands before may take a quantifier */
-    bool unicode;           /* something has a meaning only with ECMA's flag "u" */
-    bool lenient;           /* something is allowed only without that flag */
+    bool repeatable;        /* the item before may take a quantifier */
+    bool unicode;           /* an item requires ECMA's flag "u" */
+    bool lenient;           /* an item is allowed only without that flag */
     bool look[NESTING_MAX]; /* by depth: the group is a look-around */
 };
 
-/* Ranges without brackets, to stand in a class. */
+/* Ranges without brackets, for use in a class. */
 #define DIGIT "0-9"
 #define NOT_DIGIT "\\x{0}-\\x{2f}\\x{3a}-\\x{10ffff}"
 #define WORD "0-9A-Za-z_"
@@ -110,7 +110,7 @@ static bool take_hex(struct reader *r, unsigned digits, uint32_t *ret)
     return true;
 }
 
-/* After "\u": four digits, two such escapes that are a surrogate pair, or {…}. */
+/* After "\u": four digits, two such escapes that form a surrogate pair, or {…}. */
 static bool take_unicode(struct reader *r, uint32_t *ret)
 {
     uint32_t code = 0, low;
@@ -135,7 +135,7 @@ static bool take_unicode(struct reader *r, uint32_t *ret)
     return true;
 }
 
-/* After a backslash: an escape that stands for one character. */
+/* After a backslash: an escape for one character. */
 static bool take_escape(struct reader *r, uint32_t *ret)
 {
     char c;
@@ -180,7 +180,8 @@ static bool take_character(struct reader *r, uint32_t *ret)
     return true;
 }
 
-/* \d and its like, and \p{…}: writes the ranges; *ret_found is false when it is none of them. */
+/* \d and the like, and \p{…}: writes the ranges; *ret_found is false when the escape is not a
+ * class. */
 static bool take_class(struct reader *r, bool *ret_found)
 {
     char c = r->p < r->end ? *r->p : '\0';
@@ -219,7 +220,7 @@ static void add_code(struct reader *r, uint32_t code)
     buf_addf(r->out, "\\x{%x}", (unsigned)code);
 }
 
-/* One member of […]: a character, or a class of its own. */
+/* One member of […]: a character, or a class. */
 static bool take_member(struct reader *r, uint32_t *ret_code, bool *ret_class)
 {
     *ret_class = false;
@@ -324,7 +325,7 @@ static bool take_digits(struct reader *r, unsigned *ret)
     return n > 0;
 }
 
-/* "{n}", "{n,}" or "{n,m}"; a brace that opens none of these is itself. */
+/* "{n}", "{n,}" or "{n,m}"; any other brace is a literal. */
 static bool take_braces(struct reader *r)
 {
     const char *from = r->p;
@@ -362,7 +363,7 @@ static bool take_quantifier(struct reader *r, char c)
     return true;
 }
 
-/* After a backslash outside of […]. */
+/* After a backslash outside […]. */
 static bool take_backslash(struct reader *r)
 {
     size_t mark = r->out->n;
@@ -394,7 +395,7 @@ static bool take_close(struct reader *r)
 {
     if (r->depth == 0)
         return refuse(r, "a group in the regular expression is closed but not open");
-    /* A look-around that repeats means something else in either language. */
+    /* The two languages differ on the meaning of a repeated look-around. */
     r->repeatable = !r->look[r->depth--];
     buf_addc(r->out, ')');
     return true;

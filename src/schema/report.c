@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was found, in sentences for an agent that sends the call again: the place as it would write
- * it, what is wanted, and where a name is close to a known one, that one. */
+/* Findings as sentences for an agent that will send the call again: the place as the agent would
+ * write it, the requirement, and for an unknown name the nearest known one. */
 #include "schema/schema_impl.h"
 
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static bool is_plain_name(struct str key)
     return key.n > 0;
 }
 
-/* "parameters.filter.names[3]", or without the first word for a name inside quotes. */
+/* "parameters.filter.names[3]", or with an empty root for a name inside quotes. */
 static struct str place_name(struct check *c, const struct place *at, struct str root)
 {
     struct str up;
@@ -60,8 +60,8 @@ static struct str pointer_to(struct check *c, const struct place *at)
     return up;
 }
 
-/* NULL when nothing more is told.  From the first that has no room on, nothing is: what was found
- * decides, and the rest need not even be looked at. */
+/* NULL when the finding is not reported.  After SCHEMA_FINDINGS_MAX findings none is reported: the
+ * answer is certain, and the check goes on quietly, so it may end early. */
 static struct schema_finding *new_finding(struct check *c, const struct place *at,
                                           const char *keyword)
 {
@@ -116,7 +116,7 @@ enum schema_answer report_missing(struct check *c, const struct place *at, const
     return SCHEMA_INVALID;
 }
 
-/* The known name that is nearest, when it is near enough to be meant; else absent. */
+/* The nearest known name, if it is near enough to be meant; else absent. */
 static struct str nearest(struct str name, const struct object_rules *known)
 {
     unsigned limit = name.n < 4 ? 2 : name.n < 8 ? 3 : 4;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names inside a schema: which dialect and base a part has ($schema, $id), which anchors it sets,
- * and what each reference means once all are known.  A reference out of the document is a gap. */
+/* Names inside a schema: the dialect and base of each part ($schema, $id), its anchors, and the
+ * targets of references, resolved once all names are known.  A reference out of the document is a
+ * gap. */
 #include "schema/schema_impl.h"
 
 static const struct {
@@ -18,7 +19,7 @@ static struct str without_empty_fragment(struct str uri)
     return uri.n && uri.p[uri.n - 1] == '#' ? str_n(uri.p, uri.n - 1) : uri;
 }
 
-/* 0: none we know. */
+/* 0: not a known dialect. */
 static unsigned dialect_of(struct str uri)
 {
     static const char *const schemes[] = {"https://", "http://"};
@@ -35,7 +36,7 @@ static unsigned dialect_of(struct str uri)
     return 0;
 }
 
-/* Of a resource's root; false when it names a dialect that we do not know. */
+/* Reads $schema of a resource's root; false when it names an unknown dialect. */
 static bool read_dialect(struct compile *c, const struct js_node *object, unsigned *dialect)
 {
     const struct js_node *named = js_get(c->doc, object, STR("$schema"));
@@ -96,7 +97,7 @@ struct str resource_anchor_key(struct str uri, struct str name, struct arena *me
     return str_n(key, uri.n + 1 + name.n);
 }
 
-/* Both kinds of anchor may name one schema; then it is dynamic. */
+/* If both kinds of anchor name one schema, the anchor is dynamic. */
 static void add_anchor(struct compile *c, struct sub *s, struct str name, bool dynamic)
 {
     struct anchor *a = arena_new_of(c->mem, struct anchor), *before;
@@ -154,7 +155,7 @@ static const struct js_node *child_named(struct compile *c, const struct js_node
     return NULL;
 }
 
-/* One segment with "~1" and "~0" undone. */
+/* One segment with "~1" and "~0" unescaped. */
 static struct str plain_segment(struct compile *c, struct str s)
 {
     char *out = arena_alloc(c->mem, s.n + 1);
@@ -169,7 +170,7 @@ static struct str plain_segment(struct compile *c, struct str s)
     return str_n(out, n);
 }
 
-/* What a JSON pointer leads to, and the resource it ends up in. */
+/* The target of a JSON pointer, compiled in the resource that it is in. */
 static struct sub *follow_pointer(struct compile *c, const struct resource *from, struct str rest)
 {
     const struct js_node *v = from->root;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared between the files of the checker: the compiled form and the state of one check.  Nobody
- * else includes it.
+/* Shared by the files of the checker, and included nowhere else: the compiled form and the state of
+ * one check.
  *
- * A schema becomes a tree of subs, one for each place where a schema may stand, each with its rules
- * in the order in which they run.  References are pointers from rule to sub. */
+ * A schema becomes a tree of subs, one per place where a schema may be, each with its rules in the
+ * order in which they run.  References are pointers from rule to sub. */
 #ifndef HOLDFAST_SCHEMA_SCHEMA_IMPL_H
 #define HOLDFAST_SCHEMA_SCHEMA_IMPL_H
 
@@ -11,25 +11,25 @@
 #include "schema/number.h"
 #include "schema/regex.h"
 
-/* Bits, so that a keyword says in one mask where it has a meaning. */
+/* Bits, so that one mask gives the dialects that define a keyword. */
 enum dialect {
     DIALECT_2020 = 1,
     DIALECT_2019 = 2,
     DIALECT_7 = 4,
     DIALECT_6 = 8,
-    DIALECT_UNSAID = 16, /* no $schema: 2020-12, with the forms of draft-07 understood */
+    DIALECT_UNSAID = 16, /* no $schema: 2020-12, and the forms of draft-07 are accepted */
 };
 #define DIALECTS_OLD (DIALECT_7 | DIALECT_6)
 #define DIALECTS_2020 (DIALECT_2020 | DIALECT_UNSAID)
 #define DIALECTS_2019_ON (DIALECTS_2020 | DIALECT_2019)
 #define DIALECTS_ALL (DIALECTS_2019_ON | DIALECTS_OLD)
 
-/* A document or a part of it with an $id of its own. */
+/* A document, or a part of it with its own $id. */
 struct resource {
     struct str uri; /* resolved, without fragment; empty for a root without $id */
     const struct js_node *root;
     unsigned dialect; /* one bit */
-    bool twice;       /* another has the same uri: a reference to it means nothing */
+    bool twice;       /* another resource has the same uri, so references to it are gaps */
 };
 struct anchor {
     struct str key; /* uri#name */
@@ -51,14 +51,14 @@ struct sub {
     const struct resource *resource;
     struct rule *rules;
     unsigned n_rules;
-    const struct object_rules *object; /* for did-you-mean; may be NULL */
+    const struct object_rules *object; /* for suggestions of property names; may be NULL */
     const struct schema_gap *gap;      /* SUB_GAP */
 };
 
 struct entry {
     struct str name;
     struct sub *sub;
-    struct regex *regex; /* patternProperties; NULL: not understood */
+    struct regex *regex; /* patternProperties; NULL: not supported */
     struct str *needs;   /* dependentRequired */
     unsigned n_needs;
 };
@@ -67,34 +67,35 @@ struct object_rules {
     unsigned n_properties;
     struct entry *patterns;
     unsigned n_patterns;
-    struct sub *rest; /* NULL: anything */
+    struct sub *rest; /* NULL: any value */
 };
 struct array_rules {
     struct sub **prefix;
     unsigned n_prefix;
-    struct sub *rest; /* NULL: anything */
+    struct sub *rest; /* NULL: any value */
     const char *rest_keyword;
 };
 
 struct rule {
     const char *keyword;
     rule_check check;
-    unsigned types;              /* bit per enum js_type: others pass */
+    unsigned types;              /* bit per enum js_type; values of other types pass */
     const struct js_node *value; /* in the schema's document */
-    uint64_t count;              /* a length; or of contains, the least */
-    uint64_t most;               /* of contains */
+    uint64_t count;              /* a length; for contains, the minimum */
+    uint64_t most;               /* for contains, the maximum */
     struct decimal number;
     struct regex *regex;
-    struct sub *sub;              /* the one it applies; of `if`, the condition */
-    struct sub *then, *otherwise; /* of `if`; may be NULL */
+    struct sub *sub;              /* the applied schema; for `if`, the condition */
+    struct sub *then, *otherwise; /* for `if`; may be NULL */
     struct sub **subs;
     unsigned n;
-    struct entry *entries; /* n of them too */
-    struct str *names;     /* n of them too */
+    struct entry *entries; /* n entries */
+    struct str *names;     /* n names */
     struct object_rules *object;
     struct array_rules *array;
     unsigned type_mask;           /* bits of TYPE_… */
-    const struct anchor *dynamic; /* $dynamicRef to a $dynamicAnchor: looked for from outside in */
+    const struct anchor *dynamic; /* $dynamicRef to a $dynamicAnchor: searched from the outermost
+                                   * in */
     struct str anchor_name;
     const struct schema_gap *gap;
 };
@@ -104,7 +105,7 @@ struct schema {
     struct sub *root;
     struct map anchors;   /* uri#name to struct anchor */
     struct map resources; /* uri to struct resource */
-    bool tracks;          /* something is `unevaluated…`: who looked at what is kept */
+    bool tracks;          /* `unevaluated…` is used, so seen members and items are tracked */
     struct schema_gap gaps[SCHEMA_GAPS_MAX];
     unsigned n_gaps, total_gaps;
 };
@@ -121,10 +122,10 @@ struct compile {
     struct arena *mem;
     struct error *err;
     const struct js_node *root;
-    struct sub **subs; /* by index of node, from the root */
+    struct sub **subs; /* by node index, from the root */
     unsigned n_subs;
     size_t pattern_bytes;
-    size_t passed; /* while references are followed */
+    size_t passed; /* members and items, while references are resolved */
     bool failed;   /* past a limit; err says which */
     struct pending {
         struct pending *next;
@@ -139,12 +140,13 @@ const struct schema_gap *compile_gap(struct compile *c, const struct js_node *at
 /* keywords.c: fills the rules of `s` from the members of its node. */
 void compile_rules(struct compile *c, struct sub *s);
 /* resource.c */
-/* The resource `object` is in: `in`, or one of its own when it has an $id.  NULL: a gap, told. */
+/* The resource that `object` is in: `in`, or a new one if it has an $id.  NULL: a gap; *ret_reason
+ * says why. */
 const struct resource *resource_of(struct compile *c, const struct js_node *object,
                                    const struct resource *in, const char **ret_reason);
 void resource_add_anchors(struct compile *c, struct sub *s);
 struct str resource_anchor_key(struct str uri, struct str name, struct arena *mem);
-/* Finds what every reference means; compiles what was not known to be a schema before. */
+/* Resolves all references; compiles targets that were not known to be schemas before. */
 void resource_link(struct compile *c);
 /* uri.c: RFC 3986 section 5.2; false when too long. */
 must_check bool uri_resolve(struct str base, struct str reference, struct arena *mem,
@@ -164,8 +166,8 @@ struct frame {
     const struct sub *sub;
     const struct js_node *v;
     const struct place *place;
-    uint8_t *seen; /* one SEEN_… for each member or item; NULL when nobody asks */
-    uint32_t n;    /* how many */
+    uint8_t *seen; /* one SEEN_… per member or item; NULL when not tracked */
+    uint32_t n;    /* number of members or items */
 };
 struct check {
     const struct schema *s;
@@ -173,26 +175,27 @@ struct check {
     struct arena *mem;
     struct schema_report *report;
     struct regex_run *run;
-    uint32_t steps; /* left */
+    uint32_t steps; /* steps left */
     unsigned depth;
-    unsigned quiet; /* findings are not told: what fails may be meant to */
-    bool shallow;   /* the last failure was one of type, enum or const of the value itself */
-    bool blind;     /* equal_hash() met a number it could not read */
-    bool stopped;   /* a limit was passed; the answer is unsure whatever comes */
+    unsigned quiet; /* > 0: findings are not reported, because a failure may be intended */
+    bool shallow;   /* the last failure was of type, enum or const of the value itself */
+    bool blind;     /* equal_hash() met a number that it could not read */
+    bool stopped;   /* a limit was passed, so the answer is unsure */
     const char *unsure_keyword, *unsure_reason;
 };
 
 /* check.c */
-/* `in_place`: v is f's own value, and what the sub looks at counts for f too. */
+/* `in_place`: v is f's own value, and the members that the sub sees count as seen by f too. */
 enum schema_answer check_sub(struct check *c, const struct frame *f, const struct sub *sub,
                              const struct js_node *v, const struct place *place, bool in_place);
 enum schema_answer check_quietly(struct check *c, const struct frame *f, const struct sub *sub,
                                  const struct js_node *v, const struct place *place, bool in_place);
-bool check_spend(struct check *c, size_t n); /* false: nothing is left */
+bool check_spend(struct check *c, size_t n); /* false: no steps are left */
 enum schema_answer check_unsure(struct check *c, const char *keyword, const char *reason);
-struct str check_text(struct check *c, const struct js_node *v); /* paid for */
+struct str check_text(struct check *c, const struct js_node *v); /* costs steps */
 struct str check_text_of(struct check *c, const struct js_doc *doc, const struct js_node *v);
-/* Steps of looking for a name among n: each is held against it, as far as both are the same. */
+/* Steps for a lookup of a name among n members: the name is compared with each, as far as both
+ * agree. */
 static inline size_t check_lookup_cost(uint32_t n, struct str name)
 {
     return n / 8 + n * (name.n / 64);
@@ -249,11 +252,11 @@ enum schema_answer check_other_members(struct check *c, const struct frame *f,
 /* equal.c */
 enum schema_answer equal_values(struct check *c, const struct js_doc *da, const struct js_node *a,
                                 const struct js_doc *db, const struct js_node *b);
-/* Equal values have equal hashes, unless c->blind is set then. */
+/* Equal values have equal hashes, unless the call set c->blind. */
 uint64_t equal_hash(struct check *c, const struct js_node *v);
 
-/* report.c: tells a finding unless the check is quiet; returns SCHEMA_INVALID.  `fmt` goes on after
- * the name of the place: "%s must be …". */
+/* report.c: reports a finding unless the check is quiet; returns SCHEMA_INVALID.  `fmt` continues
+ * after the name of the place: "must be …". */
 enum schema_answer report(struct check *c, const struct place *at, const char *keyword,
                           const char *fmt, ...) printf_like(4, 5);
 enum schema_answer report_missing(struct check *c, const struct place *at, const char *keyword,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* References resolved against a base as RFC 3986 section 5.2 has it, so that $id and $ref inside
- * one document meet.  Nothing here is ever fetched. */
+/* Resolves references against a base by RFC 3986 section 5.2, so that $id and $ref inside one
+ * document match.  Nothing here is ever fetched. */
 #include "schema/schema_impl.h"
 
 struct uri {
-    struct str scheme, authority, path, query, fragment; /* absent but for the path */
+    struct str scheme, authority, path, query, fragment; /* absent when not given; path may be "" */
 };
 
 static size_t scheme_length(struct str s)
@@ -67,7 +67,7 @@ static void add_path(struct buf *out, struct str path)
 
         if (str_eq(segment, STR("..")) || str_eq(segment, STR("."))) {
             if (segment.n == 2 && out->n > from) {
-                out->n--; /* the slash that ended the segment before */
+                out->n--; /* the slash after the previous segment */
                 while (out->n > from && out->p[out->n - 1] != '/')
                     out->n--;
                 if (out->n == from && out->p && out->p[from] == '/')
