@@ -4,7 +4,7 @@
  * if it is missing.  Then it is watched like every displaced file, because an editor may still have
  * it open.  A text whose document is gone stays in .holdfast, and the log says so.
  *
- * If recovery fails, the folder keeps is_owing and recovery is tried again. */
+ * If recovery fails, the folder gets is_owing, and recovery is tried again. */
 #include "docs/docs_impl.h"
 
 #include "base/log.h"

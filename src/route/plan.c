@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathering the catalogs, and finding whose a name or a uri is. */
+/* Gathers the catalogs, and finds the server of a name or a uri. */
 #include "route/plan.h"
 
 #include "base/log.h"
@@ -38,7 +38,8 @@ void plan_init(struct plan *p, struct loop *loop, struct upstreams *set, struct 
     upstreams_each(set, add_part, &choice);
 }
 
-/* An old list is better than none; without any, the server is missed when it comes. */
+/* Uses the last known catalog.  If there is none, the server is left out; a fresh list is announced
+ * as changed when the server answers. */
 static void do_without(struct plan_part *part)
 {
     struct catalog *known = upstream_known(part->up);
@@ -84,7 +85,7 @@ static void on_patience(void *arg)
     p->ready(p);
 }
 
-/* Asks one server; returns how long it may be waited for. */
+/* Asks one server; returns how long to wait for it, in ms. */
 static int64_t ask_part(struct plan_part *part)
 {
     struct plan *p = part->plan;

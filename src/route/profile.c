@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a profile offers: pure questions to the configuration. */
+/* The contents of a profile: pure functions over the configuration. */
 #include "route/profile.h"
 
 #include "identity/scopes.h"
@@ -50,7 +50,7 @@ bool profile_shows(const struct profile_config *p, uint64_t toolsets, struct str
     if (p->n_toolset_keys == 0)
         return true;
     if (n > sizeof(name))
-        return false; /* longer than any pattern was meant for */
+        return false; /* longer than the names that patterns are meant for */
     memcpy(name, server.p, server.n);
     memcpy(name + server.n, "__", 2);
     if (tool.n)
@@ -79,7 +79,7 @@ bool profile_denies(const struct profile_config *p, struct str key)
     return is_among(p->deny, p->n_deny, key);
 }
 
-/* Its own row, or that of those who have none; NULL: nothing is narrowed. */
+/* The row of the client, or the row "*" for all others; NULL: no restriction. */
 static const struct client_config *client_of(const struct profile_config *p, struct str client)
 {
     const struct client_config *others = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranking.  Each word of a query is looked up in the index of each catalog, with all words that
- * stand for it; a tool gets what BM25 gives it for the one that fits best.  The score is a part of
- * what the query could give at most, so that scores of different queries and sets of tools mean
- * about the same.
+/* Ranking.  Each word of a query is looked up in the index of each catalog, together with all its
+ * synonyms; a tool gets the BM25 value of the one that matches best.  The score is a fraction of
+ * the highest possible value of the query, so that scores of different queries and sets of tools
+ * are comparable.
  *
- * A word's worth is the geometric mean of how rare it is among the tools itself and how rare it is
- * with all that stands for it: "photo" that one tool says and twenty say "image" is worth something
- * between.  docs/decisions has why all this is not an embedding. */
+ * The worth of a word is the geometric mean of two rarities among the tools: of the word itself,
+ * and of the word with its synonyms.  If one tool says "photo" and twenty say "image", "photo" is
+ * worth something between the two.  docs/decisions explains why this is not an embedding. */
 #include "route/rank.h"
 
 #include "route/rank_index.h"
@@ -18,10 +18,10 @@
 #define QUERIES_MAX 8
 #define SATURATION 0.9
 #define LENGTH_PART 0.3
-#define WEAK_WORD 0.5     /* of a word's worth, when it says little */
-#define UNKNOWN_WORD 0.15 /* of log(1 + tools): a word that no tool has says little about any */
-#define UNASKED 0.7       /* of the score of a tool that destroys, when nobody said so */
-#define GAP_MAX 3         /* words inside a phrase */
+#define WEAK_WORD 0.5     /* factor for a word with WORD_WEAK */
+#define UNKNOWN_WORD 0.15 /* factor of log(1 + tools) for a word that no tool has */
+#define UNASKED 0.7       /* factor for a destructive tool if the query does not ask for one */
+#define GAP_MAX 3         /* words between the two of a phrase */
 #define SERVER_WORDS_MAX 8
 
 /* A word of a query. */
@@ -30,8 +30,8 @@ struct term {
     bool weak;
 };
 struct query {
-    struct str text;   /* without the server */
-    struct str server; /* absent: of any */
+    struct str text;   /* without the name of the server */
+    struct str server; /* absent: any server */
     struct term terms[RANK_TERMS_MAX];
     unsigned n;
     bool destroys;
@@ -41,26 +41,26 @@ struct group {
     struct str server;
     struct catalog *catalog;
     const struct catalog_words *words;
-    struct word names[SERVER_WORDS_MAX]; /* of the server */
+    struct word names[SERVER_WORDS_MAX]; /* words of the server's name */
     size_t n_names;
-    uint32_t *candidates; /* of each tool of the catalog: 1 + which, or 0 */
+    uint32_t *candidates; /* per tool of the catalog: 1 + index of its candidate, or 0 */
 };
-/* One ranking.  The arrays have a member for each candidate. */
+/* One ranking.  The arrays have one member per candidate. */
 struct ranking {
     const struct rank_candidate *candidates;
     size_t n;
     struct group *groups;
     size_t n_groups;
     double *norms, *scores;
-    double *found;            /* what one word weighs in each; 0 between words */
-    double *best, *strongest; /* of one word and what stands for it */
+    double *found;            /* weight of the current word; 0 between words */
+    double *best, *strongest; /* of one word and its synonyms */
     uint32_t *touched;
-    double total; /* what all words could give */
+    double total; /* highest possible value of all words */
 };
 
 /* Reading a query. */
 
-/* It is a word for taking away, or may be said for one. */
+/* Whether the word means 'delete', or is a synonym of such a word. */
 static bool destroys(uint32_t stem)
 {
     struct word_other others[WORDS_OTHERS_MAX];
@@ -82,8 +82,8 @@ static void add_term(struct query *w, uint32_t stem, bool weak)
     w->destroys = w->destroys || destroys(stem);
 }
 
-/* The word that makes a phrase with words[at], or 0: it is the next but for idle ones, or a
- * particle. */
+/* The index of the word that forms a phrase with words[at], or 0.  It is the next word, not
+ * counting idle ones, or a particle. */
 static size_t end_of_phrase(const struct word *words, const bool *taken, size_t n, size_t at)
 {
     bool only_idle = true;
@@ -139,7 +139,7 @@ static void read_query(struct query *w, struct str text, const struct rank_candi
     read_terms(w, words, n_words, false);
     if (!w->n)
         read_terms(w, words, n_words, true);
-    else if (words[0].marks & WORD_ASKS) /* "is it raining" wants to read, like "what" does */
+    else if (words[0].marks & WORD_ASKS) /* "is it raining" asks to read, as "what" does */
         add_term(w, words_of("what").stem, true);
 }
 
@@ -199,7 +199,7 @@ static bool is_named(const struct group *g, uint32_t stem)
     return false;
 }
 
-/* Fills r->found; returns how many candidates have the word. */
+/* Fills r->found; returns the number of candidates that have the word. */
 static size_t find_word(struct ranking *r, uint32_t stem)
 {
     size_t n = 0;
@@ -222,7 +222,7 @@ static double rarity(const struct ranking *r, double having)
     return log(1 + ((double)r->n - having + 0.5) / (having + 0.5));
 }
 
-/* One word that stands for a term; returns what it could give at most. */
+/* Scores a term's word or synonym; returns the highest value it could give. */
 static double try_word(struct ranking *r, uint32_t stem, double strength)
 {
     size_t n = find_word(r, stem);

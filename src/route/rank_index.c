@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the words of a catalog's tools: of names, titles, descriptions and schemas.  Phrases that
- * words.h knows stand beside their words. */
+/* Reads the words of a catalog's tools: of names, titles, descriptions and schemas.  Phrases that
+ * words.h knows are added to their words. */
 #include "route/rank_index.h"
 
 #include "route/words.h"
 
 #include <stdlib.h>
 
-#define DEPTH_MAX 6 /* of schemas that are read */
+#define DEPTH_MAX 6 /* depth up to which schemas are read */
 
 struct gathering {
     struct rank_posting words[RANK_WORDS_MAX];
     size_t n;
     uint32_t tool;
     bool names_only;
-    struct arena *mem; /* for what is looked at only */
+    struct arena *mem; /* for temporary data */
 };
 
 static void gather_word(struct gathering *g, uint32_t stem, uint32_t weight)
@@ -44,7 +44,7 @@ static struct str member(struct gathering *g, const struct js_doc *doc,
     return text.p ? text : STR("");
 }
 
-/* How long the first sentence is: up to a full stop or line break before a blank or the end. */
+/* The length of the first sentence: up to a full stop or line break before a blank or the end. */
 static size_t end_of_sentence(struct str text)
 {
     for (size_t i = 0; i < text.n; i++)
@@ -73,7 +73,7 @@ static void gather_choices(struct gathering *g, const struct js_doc *doc,
             gather_text(g, js_text(doc, v, g->mem), WEIGHT_SCHEMA);
 }
 
-/* Names of properties, what is said of them, and what can be chosen. */
+/* Adds names, descriptions and enum values of properties. */
 static void gather_schema(struct gathering *g, const struct js_doc *doc,
                           const struct js_node *schema, unsigned depth)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Words: cutting, stemming, and the index of words_table.h.
  *
- * The index is three sorted arrays: where a stem stands (stem → row), what is known of a word
- * (hash → marks; idle and asking words by how they are written, the others by stem), and irregular
- * forms (hash as written → word).  Stems of a row stand together, so a word's others are read off
- * its rows without a list of pairs, which would be ten times as long. */
+ * The index is three sorted arrays: the rows of a stem (stem → row), the marks of a word (hash →
+ * marks; idle and asking words by spelling, the others by stem), and irregular forms (hash of the
+ * spelling → word).  Stems of a row are adjacent, so the synonyms of a word are read from its rows
+ * without a list of pairs, which would be ten times as long. */
 #include "route/words.h"
 
 #include "route/words_table.h"
@@ -31,7 +31,7 @@ struct irregular {
 };
 struct row {
     float strength;
-    uint32_t first, n; /* stems: what is meant by each */
+    uint32_t first, n; /* range in book.stems: the meanings of the row's words */
 };
 static struct {
     pthread_once_t once;
@@ -69,7 +69,7 @@ static bool is_word_byte(char c)
     return is_upper(c) || is_lower(c) || is_digit(c) || (unsigned char)c >= 0x80;
 }
 
-/* Where the piece of a run ends that begins with capitals: "HTTP|Server", "URLs", "EC2", "Send". */
+/* The end of a piece that begins with capitals: "HTTP|Server", "URLs", "EC2", "Send". */
 static size_t end_of_capitals(struct str run)
 {
     size_t n = 1;
@@ -109,7 +109,7 @@ static struct str next_run(struct str *rest)
     return run;
 }
 
-/* "3pm" is told like "pm", "20km" like "km"; "3d" and "2024" stay. */
+/* "3pm" becomes "pm", "20km" becomes "km"; "3d" and "2024" stay. */
 static struct str without_number(struct str word)
 {
     size_t n = 0;
@@ -153,7 +153,7 @@ static bool takes_ending(char *word, size_t *n, const char *ending, const char *
     return true;
 }
 
-/* Without an ending that changes with grammar: "queries", "querying" → "query". */
+/* Removes grammatical endings: "queries", "querying" → "query". */
 static size_t strip_endings(char *word, size_t n)
 {
     if (!takes_ending(word, &n, "ies", "y", 2) && !takes_ending(word, &n, "sses", "ss", 1) &&
@@ -171,7 +171,7 @@ static size_t strip_endings(char *word, size_t n)
     return n;
 }
 
-/* Where the first member stands that is not before `hash`; the members begin with one. */
+/* The index of the first member whose hash is not less than `hash`; members begin with a hash. */
 static size_t lower_bound(const void *array, size_t n, size_t size, uint32_t hash)
 {
     size_t low = 0, high = n;
@@ -227,7 +227,7 @@ static void add_mark(uint32_t hash, uint32_t marks)
     book.marks[book.n_marks++] = (struct mark){hash, marks};
 }
 
-/* A word of a row; a phrase is marked as one. */
+/* The stem of a word or phrase of a row; marks a phrase as such. */
 static uint32_t stem_of_entry(struct str entry)
 {
     struct str first = str_split(&entry, '+');
@@ -283,7 +283,8 @@ static size_t bytes_of(const struct words_row *rows, size_t n)
     return bytes;
 }
 
-/* No two words stand without a byte between them, so half the bytes are room for all. */
+/* At least one byte separates two words, so half the number of bytes is enough room for all
+ * words. */
 static void make_room(void)
 {
     size_t bytes = bytes_of(words_deeds, words_n_deeds) + bytes_of(words_things, words_n_things) +
@@ -362,7 +363,7 @@ static uint32_t marks_of(uint32_t hash)
     return at < book.n_marks && book.marks[at].hash == hash ? book.marks[at].marks : 0;
 }
 
-/* Asking it. */
+/* Queries. */
 
 static struct word read_word(struct str piece)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people say for what is done: rows of words.h's table, about verbs and questions.
+/* Words for actions: rows of words.h's table, for verbs and questions.
  *
- * All rows were written from general knowledge of English and of what tools of the usual kinds are
- * called.  A row belongs here when it is true of most tools.  One that only mends a query of a
- * table that find is measured with does not: then the table measures nothing.
+ * All rows were written from general knowledge of English and of the usual names of tools.  A row
+ * belongs here if it is true of most tools.  A row that only improves one query of a table that
+ * measures find does not belong here: the table would then measure nothing.
  *
- * "look+up" is a phrase: words that stand next to one another but for idle ones, or with up to
- * three words between them when the second is a particle ("throw that file away"). */
+ * "look+up" is a phrase: two words that are adjacent, not counting idle ones, or with up to three
+ * words between them if the second is a particle ("throw that file away"). */
 #include "route/words_table.h"
 
 const struct words_row words_deeds[] = {
-    /* What is done: making, changing, taking away. */
+    /* Making, changing, deleting. */
     {WORDS_SAME, "create make add new insert", NULL},
     {WORDS_NEAR,
      "create make add new set+up start+up build generate open register put write record log+down "
@@ -79,7 +79,7 @@ const struct words_row words_deeds[] = {
     {WORDS_IMPLIED, "how+big how+large", "size info usage"},
     {WORDS_IMPLIED, "how+often", "frequency count statistic"},
 
-    /* What is done by making something. */
+    /* Actions that imply creating something. */
     {WORDS_IMPLIED,
      "schedule book plan arrange organize organise draft compose raise report submit register log "
      "record write set+up invite order reserve author",
@@ -152,7 +152,7 @@ const struct words_row words_deeds[] = {
     {WORDS_SAME, "buy purchase order checkout get", NULL},
     {WORDS_SAME, "book reserve reservation schedule", NULL},
 
-    /* How it is said in passing. */
+    /* Colloquial forms. */
     {WORDS_NEAR, "get grab bring hand spit+out pull dump", NULL},
     {WORDS_SAME, "investigate look+into debug diagnose analyze", NULL},
     {WORDS_SAME, "search look+through go+through comb scan", NULL},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The grammar of words.h's table: forms that no ending explains, and words that say little or
- * nothing about which tool is meant. */
+/* The grammar of words.h's table: irregular forms, and words that say little or nothing about which
+ * tool is meant. */
 #include "route/words_table.h"
 
 const struct words_row words_forms[] = {
@@ -62,7 +62,7 @@ const struct words_row words_forms[] = {
 };
 const size_t words_n_forms = countof(words_forms);
 
-/* Irregular forms, each before what it is a form of.  What is a form of itself keeps its ending. */
+/* Irregular forms, each with its word.  A word that is its own form keeps its ending. */
 const char *const words_irregular[][2] = {
     {"sent", "send"},
     {"wrote", "write"},
@@ -172,7 +172,7 @@ const char *const words_irregular[][2] = {
 };
 const size_t words_n_irregular = countof(words_irregular);
 
-/* Said without meaning a tool.  A phrase is looked for first. */
+/* Words without meaning for the choice of a tool.  Phrases are matched first. */
 const char words_idle[] =
     "a an the to of for and or in on at by as if so but not no nor than then too also just only "
     "my me i mine we us our ours you your yours he him his she her hers they them their theirs it "
@@ -192,8 +192,8 @@ const char words_idle[] =
     "really "
     "i'd";
 
-/* Said in many queries whatever they are about: verbs without an object of their own, times, sizes.
- * They count less than their rarity among the tools would have it. */
+/* Words that occur in many queries of any kind: verbs without an object of their own, times, sizes.
+ * They count less than their rarity among the tools would give. */
 const char words_weak[] =
     "give take put make say see know keep tell show look get bring leave come think "
     "happen new old first last next since until between now today tomorrow yesterday "
@@ -209,15 +209,15 @@ const char words_weak[] =
     "friday "
     "saturday sunday top bottom";
 
-/* A query that begins with one of these is a question and wants to read. */
+/* A query that begins with one of these is a question and asks to read. */
 const char words_asking[] = "is are was were am do does did has have had will would what whats "
                             "which who whose whom when where "
                             "why how";
 
-/* Tools with such a name take away what is there, and are not what is meant unless it is said. */
+/* Tools with such a name delete existing data.  They rank lower unless the query asks for that. */
 const char words_destroying[] = "delete remove erase trash discard drop purge destroy wipe clear "
                                 "cancel revoke kill terminate uninstall "
                                 "void";
 
-/* The second words of phrases that others may stand before: "throw that away", "let them know". */
+/* The second words of phrases that may contain other words: "throw that away", "let them know". */
 const char words_particles[] = "up down off out away over back on know";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows that words.c makes its index of; nobody else includes this. */
+/* The rows that words.c makes its index from; included only by words*.c. */
 #ifndef HOLDFAST_ROUTE_WORDS_TABLE_H
 #define HOLDFAST_ROUTE_WORDS_TABLE_H
 
@@ -7,9 +7,9 @@
 
 enum words_kind {
     WORDS_FORM,    /* one word in several forms */
-    WORDS_SAME,    /* each may be said for each other */
-    WORDS_NEAR,    /* the same, more loosely */
-    WORDS_IMPLIED, /* who says one of the first means one of the second, not the other way round */
+    WORDS_SAME,    /* synonyms of each other */
+    WORDS_NEAR,    /* looser synonyms */
+    WORDS_IMPLIED, /* the first words imply the second, not the other way round */
     WORDS_KINDS
 };
 struct words_row {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people say for things: rows of words.h's table, by trade.  words_deeds.c says which rows
- * belong here and how a phrase is written. */
+/* Words for things: rows of words.h's table, by field.  words_deeds.c says which rows belong here
+ * and how a phrase is written. */
 #include "route/words_table.h"
 
 const struct words_row words_things[] = {
@@ -311,7 +311,7 @@ const struct words_row words_things[] = {
     {WORDS_SAME, "paper publication journal arxiv study", NULL},
     {WORDS_SAME, "citation cite reference", NULL},
 
-    /* What is known by the name of who makes it. */
+    /* Product names. */
     {WORDS_IMPLIED, "slack discord telegram whatsapp teams signal mattermost",
      "message chat channel"},
     {WORDS_IMPLIED, "gmail outlook imap smtp", "email mail"},
@@ -333,7 +333,7 @@ const struct words_row words_things[] = {
     {WORDS_IMPLIED, "airbnb expedia", "hotel booking travel"},
     {WORDS_SAME, "tweet post", NULL},
 
-    /* Other trades. */
+    /* Other fields. */
     {WORDS_SAME, "workout exercise training fitness gym", NULL},
     {WORDS_SAME, "course lesson class lecture", NULL},
     {WORDS_SAME, "student pupil learner", NULL},
