@@ -119,8 +119,8 @@ struct str critic_forbidden(struct str input);
 /* `input` with every {>>comment<<} stamped with the author, in mem. */
 struct str critic_stamp(struct str input, const struct critic_author *author, struct arena *mem);
 /* Adds a comment, or a reply at the end of the thread (adjacent comments) at `at`, an offset into
- * the accepted view.  ERR_BAD_INPUT: the text is blank or has markup, or the place is inside
- * code. */
+ * the accepted view.  ERR_BAD_INPUT: the text is blank or has markup, a comment cannot be
+ * placed there, or the document would exceed a limit. */
 must_check bool critic_comment(const struct critic *c, size_t at, struct str text,
                                const struct critic_author *author, struct arena *mem,
                                struct str *ret, struct error *err);

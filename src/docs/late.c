@@ -24,7 +24,7 @@ struct made {
     unsigned refs;
 };
 
-#define CHAIN_MAX 64 /* changes applied again to one late save; further ones are not */
+#define CHAIN_MAX 64 /* changes applied again to one late save; past that only the history has it */
 struct chain_of_changes {
     struct made *of[CHAIN_MAX]; /* oldest first */
     size_t n;
@@ -128,8 +128,7 @@ static bool run_late(struct docs_change *change, struct str bytes, struct arena 
     sha256(bytes, now);
     lc->is_made = memcmp(now, lc->tip, sizeof(now)) == 0;
     if (!lc->is_made) {
-        *ret = bytes; /* a person saved since, knowing this text: it stays; the history has the late
-                       * save */
+        *ret = bytes; /* the document changed since: it stays; the history has the late save */
         return true;
     }
     for (size_t i = 0; i < lc->changes.n; i++) {

@@ -27,7 +27,7 @@ static bool is_same(struct str a, struct str b)
     return a.n == b.n && strncasecmp(a.p, b.p, a.n) == 0;
 }
 
-/* Answers for the time before the move, even if the index is already up to date. */
+/* Answers as before the move, even if the index already has the move. */
 static bool exists(void *arg, struct str path, struct str *ret_path)
 {
     struct moving *m = arg;
@@ -104,7 +104,7 @@ static void find_linking(struct docs_call *c)
     }
 }
 
-/* Agents must not change other documents by a move, so a move that would is refused. */
+/* Only a person may make a move that changes other documents, so it is refused. */
 static bool spare_others(struct docs_call *c, struct error *err)
 {
     find_linking(c);
@@ -194,8 +194,7 @@ static void next_one(struct docs_call *c)
     }
     m->source = m->at < m->n ? m->others[m->at] : m->from;
     m->at++;
-    if (m->at <= m->n && str_eq(m->source, m->from)) { /* it links to itself: handled as the last
-                                                        * one */
+    if (m->at <= m->n && str_eq(m->source, m->from)) { /* it links to itself: comes last */
         next_one(c);
         return;
     }
