@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a configuration names and this machine must have: programs, working directories, folders of
- * documents.  Parsing does not ask for them, for a configuration is also read where it does not
- * run; `holdfast config check` and the start do. */
+/* Checks the programs, working directories and folders of documents that a configuration names.
+ * Parsing does not check them, because a configuration is also parsed on machines where Holdfast
+ * does not run.  `holdfast config check` and the start of Holdfast do. */
 #include "config/config_impl.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define PROGRAM_MAX 4096
-#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin" /* as a child without a PATH has it */
+#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin" /* the search path of a child without a PATH */
 #define WORDS_SHOWN 16
 
 struct findings {
@@ -35,7 +35,7 @@ static void add(struct findings *f, bool is_error, struct str at, struct str tex
         is_error, at.p ? arena_printf(f->mem, "%.*s: %.*s", STR_ARG(at), STR_ARG(text)) : text};
 }
 
-/* A directory that can be entered? NULL: yes; else why not. */
+/* NULL when `path` is a directory that can be accessed with `mode`; otherwise the reason. */
 static const char *directory_complaint(const char *path, int mode)
 {
     struct stat st;
@@ -55,7 +55,7 @@ static bool is_program(const char *file)
            faccessat(AT_FDCWD, file, X_OK, AT_EACCESS) == 0;
 }
 
-/* The PATH its process will have; absent: only a session says. */
+/* The PATH of the server's process; absent when it depends on the context of a session. */
 static struct str path_of(const struct server_config *s)
 {
     const char *ours = getenv("PATH");
@@ -66,7 +66,7 @@ static struct str path_of(const struct server_config *s)
     return str_of(ours ? ours : PATH_DEFAULT);
 }
 
-/* As the child searches: an empty element is not the current directory. */
+/* Searches as the child does: an empty element does not mean the current directory. */
 static bool is_in_path(struct str command, struct str path)
 {
     char file[PROGRAM_MAX];
@@ -80,7 +80,7 @@ static bool is_in_path(struct str command, struct str path)
     return false;
 }
 
-/* A command with a slash is looked for from the directory it starts in. */
+/* A relative command that contains a slash is resolved from the server's working directory. */
 static bool is_found(const struct server_config *s, struct str path)
 {
     char file[PROGRAM_MAX];
@@ -94,7 +94,7 @@ static bool is_found(const struct server_config *s, struct str path)
     return n < (int)sizeof(file) && is_program(file);
 }
 
-/* "npx -y foo" as it should be written. */
+/* Turns "npx -y foo" into "command" and "args", for the error message. */
 static struct str as_args(struct str line, struct arena *mem)
 {
     struct str rest = str_trim(line), first = str_split(&rest, ' ');

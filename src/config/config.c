@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From text to the typed configuration: the top level of the file, the flags that override it, and
- * the life of the counted result.  Everything the result points to is in its own arena; the parsed
- * document is dropped as soon as it is read. */
+/* Turns text into the typed configuration: reads the top level of the file, applies the flags that
+ * override it, and counts references to the result.  All memory of the result is in its own arena.
+ * The parsed document is freed as soon as it has been read. */
 #include "config/config_impl.h"
 
 #include "base/log.h"
 
-#define DOCUMENT_MAX (64u << 20) /* nodes of a file of CONFIG_FILE_MAX bytes */
+#define DOCUMENT_MAX (64u << 20) /* bytes, for the nodes of a file of CONFIG_FILE_MAX bytes */
 
 static struct config *config_new(void)
 {
-    struct arena *mem = arena_new_hidden(SIZE_MAX); /* headers, env and secrets of issuers */
+    struct arena *mem = arena_new_hidden(SIZE_MAX); /* holds headers, env and secrets of issuers */
     struct config *c = arena_new_of(mem, struct config);
 
     c->refs = 1;
@@ -68,8 +68,8 @@ static const struct section {
     {"holdfast", read_options},
 };
 
-/* Files are shared with other clients, so a top-level key may be theirs; one that looks like ours,
- * misspelt or misplaced, is refused all the same. */
+/* Other clients share the file, so an unknown top-level key may belong to them.  A key that looks
+ * like a misspelt or misplaced key of Holdfast is refused. */
 static bool read_foreign(const struct js_binding *b, const struct js_node *key, struct error *err)
 {
     struct str name = js_text(b->doc, key, b->mem);
@@ -149,7 +149,7 @@ static bool apply_flags(struct config *c, const struct config_source *source, st
     if (!value_check_listen(source->listen, &c->listens_on_loopback, err))
         return error_wrap(err, "--listen");
     c->listen = arena_dup(c->mem, source->listen);
-    c->listen_at = STR_NONE; /* the flag's, not the file's */
+    c->listen_at = STR_NONE; /* the value comes from the flag, not from the file */
     return true;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The typed, immutable configuration.  Counted: an exchange keeps the one it began with; reload
- * swaps the whole (loop thread only).  Read from JSON with comments and trailing commas through the
- * table in options.c, which also prints the reference. */
+/* The typed, immutable configuration.  It is reference-counted: an exchange holds the configuration
+ * it began with, and a reload swaps the whole configuration (loop thread only).  It is read from
+ * JSON with comments and trailing commas through the table in options.c.  The same table prints the
+ * reference. */
 #ifndef HOLDFAST_CONFIG_CONFIG_H
 #define HOLDFAST_CONFIG_CONFIG_H
 
@@ -10,17 +11,17 @@
 #include "base/error.h"
 #include "base/limits.h"
 
-/* A place in a value that each session fills: ${context:KEY}. */
+/* A placeholder ${context:KEY} in a value.  Each session fills it. */
 struct context_placeholder {
-    size_t at; /* before this byte of the value */
+    size_t at; /* offset in the value; the filling is inserted before this byte */
     struct str key;
     struct str fallback; /* absent: the session must have the key */
 };
 struct config_pair {
     struct str name, value;
-    struct context_placeholder *placeholders; /* by place */
+    struct context_placeholder *placeholders; /* sorted by offset */
     size_t n_placeholders;
-    bool is_from_file; /* of an "envFile": never shown */
+    bool is_from_file; /* read from an "envFile"; its value is never shown */
 };
 enum server_share { SHARE_SESSION, SHARE_ALL };
 enum server_handles { HANDLES_AUTO, HANDLES_ALWAYS, HANDLES_NEVER };
@@ -36,59 +37,66 @@ struct server_config {
     size_t n_args;
     struct config_pair *env;
     size_t n_env;
-    struct str *inherit_env; /* names of ours that it gets too; one that ends with * is a prefix */
+    /* Variables of our environment that the server inherits; a name that ends with * is a
+     * prefix. */
+    struct str *inherit_env;
     size_t n_inherit_env;
     struct str cwd;
     struct str url;
-    bool sse; /* its "type" says that it speaks the HTTP transport of 2024 */
+    bool sse; /* "type" selects the HTTP+SSE transport of 2024 */
     struct config_pair *headers;
     size_t n_headers;
-    struct str tls_ca;             /* absent: the system's authorities */
-    struct str credential_service; /* whose stored credential goes along; absent: none does */
-    struct str credential_as;      /* "header:NAME", "env:NAME", "meta:KEY" */
-    struct str *key_names;         /* headers that a credential's own key_name may choose */
+    struct str tls_ca; /* absent: the authorities of the system */
+    /* The service of the stored credential to send; absent: no credential. */
+    struct str credential_service;
+    struct str credential_as; /* "header:NAME", "env:NAME", "meta:KEY" */
+    struct str *key_names;    /* header names that the key_name of a credential may choose */
     size_t n_key_names;
     enum server_share share;
     enum server_handles handles;
     enum server_audit audit;
     enum server_era era;
     bool pin;
-    bool takes_context;  /* one of its env or headers, whichever it uses, has a placeholder */
-    int64_t timeout_ms;  /* per call; 60 s unless told */
-    struct str env_file; /* whose variables are in `env`; absent: none */
-    /* Patterns of its tools' own names.  Everything that lists, finds or calls tools goes by
-     * config_shows_tool(). */
-    struct str *only_tools; /* none: all of them */
+    bool takes_context;  /* a used entry of env (stdio) or headers (HTTP) has a placeholder */
+    int64_t timeout_ms;  /* per call; default 60 s */
+    struct str env_file; /* the file that added its variables to `env`; absent: none */
+    /* Patterns of tool names, without the server's prefix.  Listing, searching and calling tools
+     * all use config_shows_tool(). */
+    struct str *only_tools; /* empty: all tools */
     size_t n_only_tools;
     struct str *without_tools;
     size_t n_without_tools;
-    uint8_t definition[32]; /* digest of everything above: same ⇒ untouched by reload */
-    /* "FILE:LINE:COLUMN", for complaints; absent: none was given, or there is no file */
+    /* Digest of the definition; a reload leaves servers with the same digest alone. */
+    uint8_t definition[32];
+    /* "FILE:LINE:COLUMN" for error messages; absent: the option is not set, or there is no file */
     struct str command_at, cwd_at, tls_at;
 };
 
-/* A key of an issuer, given here: a file with a public one, or a secret. */
+/* A key of an issuer in the configuration: a file with a public key, or a secret. */
 struct issuer_key_config {
-    struct str kid; /* absent: none */
+    struct str kid; /* absent: the key has no kid */
     struct str alg; /* "RS256" */
     struct str pem; /* a file; absent: `secret` is given */
     struct str secret;
-    struct str at; /* "FILE:LINE:COLUMN", for complaints about what it names */
+    struct str at; /* "FILE:LINE:COLUMN", for error messages about `pem` and `secret` */
 };
-/* Somebody whose tokens (JWT) are taken. */
+/* An issuer of tokens (JWT) that Holdfast accepts. */
 struct issuer_config {
     struct str issuer;
-    struct str *audiences; /* as whom the token must address us; never empty */
+    struct str *audiences; /* accepted values of the claim "aud"; never empty */
     size_t n_audiences;
-    struct str jwks; /* a file or a URL; absent: `keys` are all there are */
+    struct str jwks; /* a file or a URL; absent: the issuer has only `keys` */
     bool jwks_is_url;
     struct issuer_key_config *keys;
     size_t n_keys;
-    struct str tenant_claim, role_claim; /* empty: its tokens do not say */
-    struct str tenant;                   /* of tokens that name none; absent: they must name one */
-    struct str *tenants; /* that its tokens may name; none: any, where it is the only issuer */
+    struct str tenant_claim, role_claim; /* empty: the claim is not read */
+    /* Tenant of tokens without the claim; absent: the claim is required. */
+    struct str tenant;
+    /* Tenants that the tokens may name.  Empty: any; with several issuers it may be empty only
+     * without tenant_claim. */
+    struct str *tenants;
     size_t n_tenants;
-    struct str *roles; /* that its tokens may name; none: any */
+    struct str *roles; /* roles that the tokens may name; empty: any role */
     size_t n_roles;
     struct str at, jwks_at; /* "FILE:LINE:COLUMN" */
 };
@@ -99,27 +107,27 @@ struct meta_carrier {
     struct str label;
 }; /* label: "meta:a.b" */
 
-/* What tenants may use, and each key inside of one (config/limits.h). */
+/* The limits of each tenant, and of each key of a tenant (config/limits.h). */
 struct limits_config {
     struct limits tenant, key;
 };
 
-/* What differs for one tenant; the rest is as for all. */
+/* Options of one tenant that override those of all tenants. */
 struct tenant_config {
     struct str name;
-    int64_t max_sessions;            /* < 0: as for all */
-    bool sessions;                   /* false: the registry answers as if it were not there */
-    int64_t default_ttl_ms, idle_ms; /* 0: as for all */
+    int64_t max_sessions;            /* < 0: use the option of all tenants */
+    bool sessions;                   /* false: the registry answers as if it did not exist */
+    int64_t default_ttl_ms, idle_ms; /* 0: use the option of all tenants */
     struct limits_config limits;
 };
 
-/* What agents may do in a folder of documents, from least to most. */
+/* The rights of agents in a folder of documents, from least to most. */
 enum docs_agent { AGENT_READ, AGENT_COMMENT, AGENT_SUGGEST, AGENT_WRITE };
 struct folder_config {
     struct str name, path;
     int agent;           /* enum docs_agent */
-    size_t history;      /* bytes that one document's history may take */
-    struct str *tenants; /* whose it is; none: everybody's */
+    size_t history;      /* maximum size in bytes of one document's history */
+    struct str *tenants; /* tenants that may use the folder; empty: all tenants */
     size_t n_tenants;
     struct str at; /* "FILE:LINE:COLUMN" of its path */
 };
@@ -127,7 +135,7 @@ struct folder_config {
 /* A named group of tools. */
 struct toolset_config {
     struct str key;
-    struct str name, description; /* for people; absent: none */
+    struct str name, description; /* shown to people; absent: not set */
     struct str *tools;            /* patterns of server__tool */
     size_t n_tools;
 };
@@ -138,48 +146,51 @@ enum profile_mode { PROFILE_ALL, PROFILE_SEARCH, PROFILE_STATIC, PROFILE_DYNAMIC
 #define CONTEXT_KEY_MAX 64 /* bytes */
 struct profile_config {
     struct str name;
-    struct str *servers; /* none: all of them */
+    struct str *servers; /* empty: all servers */
     size_t n_servers;
-    struct str *toolset_keys; /* none: every tool of its servers */
+    struct str *toolset_keys; /* empty: all tools of the profile's servers */
     size_t n_toolset_keys;
-    const struct toolset_config **toolsets; /* what those keys name, in their order */
+    const struct toolset_config **toolsets; /* the toolsets of `toolset_keys`, in the same order */
     int mode;                               /* enum profile_mode */
     bool client_id_required;
-    bool proxy_permits; /* a trusted proxy says which toolsets a request has; without one, none */
-    int64_t max_active; /* toolsets enabled at once in a session; 0: all */
-    struct str *allow;  /* toolset keys that may be enabled; none: all */
+    /* A header of a trusted proxy says which toolsets a request may use; without the header,
+     * none. */
+    bool proxy_permits;
+    int64_t max_active; /* maximum number of toolsets enabled in a session; 0: no maximum */
+    struct str *allow;  /* toolset keys that may be enabled; empty: all */
     size_t n_allow;
-    struct str *deny; /* … and those that may not */
+    struct str *deny; /* toolset keys that may not be enabled */
     size_t n_deny;
-    struct client_config *clients; /* what client ids are narrowed to */
+    struct client_config *clients; /* restrictions of client ids */
     size_t n_clients;
-    struct str *context_keys; /* what clients may tell their sessions; none: nothing */
+    struct str *context_keys; /* keys that clients may set in their sessions; empty: none */
     size_t n_context_keys;
 };
-/* A client id, or "*" for those that are not named, and the keys of its toolsets. */
+/* A client id and the keys of its toolsets.  "*" stands for all client ids without an entry. */
 struct client_config {
     struct str id;
     struct str *toolsets;
     size_t n_toolsets;
 };
 
-/* Which file a configuration is, and what it held: tells one project's from another's. */
+/* The path and digest of a configuration file; they distinguish the files of two projects. */
 struct config_identity {
     struct str path;    /* absolute, symbolic links resolved; absent: there is no file */
-    uint8_t digest[32]; /* SHA-256 of its bytes */
+    uint8_t digest[32]; /* SHA-256 of the file's bytes */
 };
 
 struct config {
     unsigned refs;
     struct arena *mem;
-    struct str file;                 /* absent: built-in defaults */
-    struct config_identity identity; /* of that file, as it was read */
+    struct str file;                 /* absent: the built-in defaults */
+    struct config_identity identity; /* of `file`, taken when it was read */
     struct str listen;               /* "127.0.0.1:4653" */
-    bool listens_on_loopback;        /* … and then nobody but this machine reaches us */
+    bool listens_on_loopback;        /* only this machine can reach the listener */
     bool auth_required;
     bool path_keys; /* /mcp/k/{key} */
     struct str tls_cert, tls_key;
-    struct str listen_at, tls_at; /* "FILE:LINE:COLUMN", for complaints; absent: not in the file */
+    /* "FILE:LINE:COLUMN" for error messages; absent: not in the file. */
+    struct str listen_at, tls_at;
     struct str public_url;
     struct issuer_config *issuers;
     size_t n_issuers;
@@ -193,7 +204,7 @@ struct config {
     size_t n_meta_carriers;
     struct str *header_carriers;
     size_t n_header_carriers;
-    bool client_ids; /* one value in header, query or _meta is one session */
+    bool client_ids; /* the same value in header, query or _meta names the same session */
     int64_t session_default_ttl_ms, session_idle_ms;
     int64_t session_max_per_tenant;
     int64_t cleanup_interval_ms;
@@ -201,68 +212,72 @@ struct config {
     bool cache_enabled;
     int64_t cache_ttl_ms;
     struct str cache_prefix;
-    struct tenant_config *tenants; /* by name */
+    struct tenant_config *tenants; /* sorted by name */
     size_t n_tenants;
-    struct folder_config *folders; /* of the knowledge base, by name */
+    struct folder_config *folders; /* of the knowledge base, sorted by name */
     size_t n_folders;
-    struct profile_config *profiles; /* by name */
+    struct profile_config *profiles; /* sorted by name */
     size_t n_profiles;
-    struct toolset_config *toolsets; /* by key */
+    struct toolset_config *toolsets; /* sorted by key */
     size_t n_toolsets;
     size_t limit_body, limit_audit_body;
-    struct limits_config limits; /* of each tenant, and of each key */
-    bool is_limited;             /* anybody is, here or in `tenants` */
+    struct limits_config limits; /* of each tenant and of each key */
+    bool is_limited;             /* a limit is set, here or in `tenants` */
     struct server_config *servers;
     size_t n_servers;
-    struct server_config *builtins; /* servers of our own, always there beside those */
+    struct server_config *builtins; /* built-in servers, present in every configuration */
     size_t n_builtins;
     struct str *notes;
-    size_t n_notes;            /* accepted but unused keys etc., said once at start */
-    struct str literal_secret; /* the first that stands in the file itself; absent: none does */
-    struct str warning;        /* said at start and by config check; absent: there is none */
+    size_t n_notes; /* for example accepted but unused keys; logged once at start */
+    /* The first secret that is written in the file itself; absent: none. */
+    struct str literal_secret;
+    struct str warning; /* shown at start and by `config check`; absent: none */
 };
 
-/* Something that a configuration names and that is not on this machine as it should be. */
+/* A program, directory or folder of the configuration that is missing or unusable on this
+ * machine. */
 struct config_finding {
-    bool is_error; /* else a warning: it may be right where Holdfast runs as a service */
+    bool is_error; /* false: a warning, because the service may run in another environment */
     struct str text;
 };
-/* Looks for the programs, working directories and (with_folders) folders of documents.  Changes
- * nothing; *ret is in mem. */
+/* Checks the programs, the working directories and, with `with_folders`, the folders of documents.
+ * Changes nothing.  *ret is in mem. */
 size_t config_check_machine(const struct config *c, bool with_folders, struct arena *mem,
                             struct config_finding **ret);
 
 struct config_source {
-    struct str file;   /* --config; absent: the search of INTERFACE §1 */
-    struct str listen; /* --listen; absent: from the file */
-    bool must_exist;   /* --config or HOLDFAST_CONFIG named it */
+    struct str file;   /* --config; absent: HOLDFAST_CONFIG, or the search of load.c */
+    struct str listen; /* --listen; absent: use the file's value */
+    bool must_exist;   /* the path was set by --config or HOLDFAST_CONFIG */
 };
-/* Finds, reads, expands, checks.  Errors are ERR_CONFIG and name file:line:column and the nearest
- * valid key.  The result has one reference. */
+/* Finds, reads, expands and checks the configuration.  Errors are ERR_CONFIG and name
+ * file:line:column and the nearest valid key.  The caller gets one reference. */
 must_check bool config_load(const struct config_source *source, struct config **ret,
                             struct error *err);
-/* The file that config_load() would read, which is not parsed.  *ret is in mem. */
+/* Identifies the file that config_load() would read, without parsing it.  *ret is in mem. */
 must_check bool config_identify(const struct config_source *source, struct arena *mem,
                                 struct config_identity *ret, struct error *err);
-/* Parses text as if it stood in `file`; for tests, fuzzing and reload. */
+/* Parses `text` as the content of `file`; for tests, fuzzing and reload. */
 must_check bool config_parse(struct str text, struct str file, const struct config_source *source,
                              struct config **ret, struct error *err);
 struct config *config_ref(struct config *c);
 void config_unref(struct config *c);
-/* One of ours too. */
+/* Finds configured and built-in servers; NULL when there is no such server. */
 const struct server_config *config_server(const struct config *c, struct str name);
 /* NULL: the tenant is not named in the configuration. */
 const struct tenant_config *config_tenant(const struct config *c, struct str name);
-/* find and run over all servers, for `holdfast stdio --search`.  Every configuration has it, and no
- * profile of a file can have this name. */
+/* The profile of `holdfast stdio --search`: the tools find and run over all servers.  Every
+ * configuration has it.  A file cannot define a profile of this name. */
 #define CONFIG_SEARCH_PROFILE ":search"
-const struct profile_config *config_profile(const struct config *c, struct str name); /* or NULL */
-const struct toolset_config *config_toolset(const struct config *c, struct str key);  /* or NULL */
-/* What holds for a tenant, named or not. */
+/* NULL: not found. */
+const struct profile_config *config_profile(const struct config *c, struct str name);
+/* NULL: not found. */
+const struct toolset_config *config_toolset(const struct config *c, struct str key);
+/* The tenant's own value, or the value of all tenants. */
 int64_t config_max_sessions(const struct config *c, struct str tenant);
-/* Can this pattern of server__tool be the name of a tool of this server? */
+/* Whether this pattern of server__tool can match a tool of this server. */
 bool config_pattern_reaches(struct str pattern, struct str server);
-/* Does the pattern, in which * is any run of characters, fit the whole name? */
+/* Whether the pattern matches the whole name; * matches any run of characters. */
 bool config_pattern_fits(struct str pattern, struct str name);
 static inline bool config_limits_tools(const struct server_config *s)
 {
@@ -272,18 +287,21 @@ bool config_shows_tool(const struct server_config *s, struct str tool);
 int64_t config_default_ttl_ms(const struct config *c, struct str tenant);
 int64_t config_idle_ms(const struct config *c, struct str tenant);
 bool config_has_sessions(const struct config *c, struct str tenant);
-/* The value with its placeholders filled by the context values.  false: a placeholder without a
- * default has nothing, and *ret_missing is its key; what is in `out` then is of no use. */
+/* Writes the value to `out` with its placeholders replaced by the context values.  Returns false
+ * when a placeholder without a default has no context value: *ret_missing is its key, and `out`
+ * must not be used. */
 must_check bool config_pair_fill(const struct config_pair *pair,
                                  const struct config_pair *context_values, size_t n,
                                  struct buf *out, struct str *ret_missing);
-/* May this stand in a header? */
+/* Whether the value is allowed in an HTTP header. */
 bool config_is_header_value(struct str value);
-/* Effective configuration as JSON, secrets masked (headers, env values whose name looks secret). */
+/* Writes the effective configuration as JSON.  Masks secrets: headers, and env values with a name
+ * that looks secret. */
 void config_write(const struct config *c, struct buf *out);
-/* The reference of all options as Markdown, from the same table that reads them. */
+/* Writes the reference of all options as Markdown, from the table that reads them. */
 void config_write_reference(struct buf *out);
-/* The data directory of INTERFACE §1; created 0700 by its owner. `flag` absent: the default. */
+/* The data directory: --data (`flag`), or the default when `flag` is absent (load.c).
+ * datadir_own() creates it with mode 0700. */
 must_check bool config_data_dir(struct str flag, struct arena *mem, struct str *ret,
                                 struct error *err);
 

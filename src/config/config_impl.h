@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of config/ share while a text is being read: the state of one reading, the tables
- * of options.c, and the readers those tables name.
+/* The declarations that the files of config/ share while they read a text: the state of one
+ * reading, the tables of options.c, and the reader functions that the tables name.
  *
  *   load.c ──text──> config.c ──entries──> server.c
  *                        └──── options.c (tables) ──> value.c (checked values) ──> expand.c
@@ -21,30 +21,32 @@
 #define CONFIG_CARRIER_KEY_MAX 128
 #define CONFIG_PAIRS_MAX 256
 #define CONFIG_INHERIT_ENV_MAX 64
-#define CONFIG_HEADERS_BYTES_MAX (48u << 10) /* of one server, defaults with them */
+#define CONFIG_HEADERS_BYTES_MAX (48u << 10) /* of one server, including default headers */
 #define CONFIG_ENV_FILE_MAX (64u << 10)      /* bytes of an envFile */
 #define CONFIG_ISSUERS_MAX 16
 #define CONFIG_ISSUER_KEYS_MAX 64
 #define CONFIG_AUDIENCES_MAX 16
 #define CONFIG_ISSUER_TENANTS_MAX 256
 #define CONFIG_EXPANDED_ONE_MAX (64u << 10) /* one value after expansion */
-#define CONFIG_EXPANDED_ALL_MAX (4u << 20)  /* all values of a file that contain a variable */
+/* Sum of all values of a file that contain a variable. */
+#define CONFIG_EXPANDED_ALL_MAX (4u << 20)
 
-/* Defaults of options that have readers of their own. */
+/* Defaults of options with custom readers. */
 #define CONFIG_LISTEN_DEFAULT "127.0.0.1:4653"
 #define CONFIG_META_DEFAULT                                                                        \
     "[\"session_id\", \"openai/session\", \"vscode.conversationId\", "                             \
     "[\"x-codex-turn-metadata\", \"session_id\"], \"threadId\", \"sessionID\"]"
 
-/* Something to be said once at start.  Notes about a key of server entries gather the servers. */
+/* A message to log once at start.  Notes about a key of server entries collect the servers'
+ * names. */
 struct note {
     struct note *next;
-    const struct js_field *field; /* NULL: `text` is all there is */
-    struct str text;              /* with a field: the servers, or the first few of them */
+    const struct js_field *field; /* NULL: `text` is the whole message */
+    struct str text;              /* with a field: the names of the first few servers */
     size_t n_servers;
 };
 
-/* Holes of one value, while it is read. */
+/* The placeholders of one value, while it is read. */
 struct context_placeholders {
     struct context_placeholder *list;
     size_t n;
@@ -52,9 +54,10 @@ struct context_placeholders {
 
 struct reading {
     struct config *config;
-    struct str server; /* the entry being read, absent outside; for messages */
+    struct str server; /* the entry being read, for messages; absent outside of entries */
     size_t expanded;   /* bytes of values that contained a variable */
-    struct context_placeholders *placeholders; /* of the value being read; NULL: it can have none */
+    /* Of the value being read; NULL when the value may not contain placeholders. */
+    struct context_placeholders *placeholders;
     struct note *notes, **notes_end;
 };
 
@@ -63,7 +66,7 @@ static inline struct reading *reading_of(const struct js_binding *b)
     return b->user;
 }
 
-/* A server entry while it is read: what other clients write beside what is kept. */
+/* A server entry while it is read: the server, and keys of other clients that are not stored. */
 struct server_draft {
     struct server_config server;
     bool disabled, enabled;
@@ -73,9 +76,9 @@ struct server_draft {
 };
 
 /* options.c.  A row's `data`, when set, is the full name of an option that is not used yet. */
-extern const struct js_field option_fields[]; /* of "holdfast", into struct config */
-extern const struct js_field server_fields[]; /* of one entry, into struct server_draft */
-extern const struct js_field tenant_fields[]; /* of one tenant, into struct tenant_config */
+extern const struct js_field option_fields[]; /* fields of "holdfast", for struct config */
+extern const struct js_field server_fields[]; /* fields of one entry, for struct server_draft */
+extern const struct js_field tenant_fields[]; /* fields of one tenant, for struct tenant_config */
 
 /* folder.c */
 bool option_read_folders(const struct js_binding *b, const struct js_field *f,
@@ -90,7 +93,7 @@ bool option_read_toolsets(const struct js_binding *b, const struct js_field *f,
                           const struct js_node *v, void *place, struct error *err);
 bool option_read_clients(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
-/* profile_check.c: once all is read, toolsets are found by their keys. */
+/* profile_check.c: finds toolsets by their keys, after the whole file has been read. */
 must_check bool profiles_finish(const struct js_binding *b, struct error *err);
 
 /* value.c: JS_BIND_CUSTOM readers. */
@@ -110,10 +113,10 @@ bool option_read_origins(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
 bool option_read_proxies(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
-/* The name of an entry in such an object. */
+/* Reads and checks the name of an entry in an object of named entries. */
 must_check bool value_name(const struct js_binding *b, const struct js_field *f,
                            const struct js_node *key, struct str *ret, struct error *err);
-/* limits.c: one limit, and an object of them. */
+/* limits.c: readers of one limit, and of an object of limits. */
 bool option_read_limit(const struct js_binding *b, const struct js_field *f,
                        const struct js_node *v, void *place, struct error *err);
 bool option_read_limits(const struct js_binding *b, const struct js_field *f,
@@ -144,13 +147,13 @@ bool option_read_limits(const struct js_binding *b, const struct js_field *f,
                 "(`holdfast key create --limit`)."                                                 \
     }
 extern const struct js_field limits_fields[], tenant_limits_fields[];
-void limits_finish(struct config *c); /* once all is read */
+void limits_finish(struct config *c); /* after the whole file has been read */
 struct js_writer;
 void limit_value_write(struct js_writer *w, enum limit_kind kind, const struct limit *l);
 /* tenant.c */
 bool option_read_tenants(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
-/* value_server.c: likewise, of server entries and carriers. */
+/* value_server.c: JS_BIND_CUSTOM readers of server entries and carriers. */
 bool option_read_program(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err);
 bool option_read_command(const struct js_binding *b, const struct js_field *f,
@@ -163,7 +166,7 @@ bool option_read_only_tools(const struct js_binding *b, const struct js_field *f
                             const struct js_node *v, void *place, struct error *err);
 bool option_read_without_tools(const struct js_binding *b, const struct js_field *f,
                                const struct js_node *v, void *place, struct error *err);
-/* Other clients' names of the same; written back as the first. */
+/* Aliases that other clients use; config_write() writes the main name. */
 bool option_read_only_tools_alias(const struct js_binding *b, const struct js_field *f,
                                   const struct js_node *v, void *place, struct error *err);
 bool option_read_without_tools_alias(const struct js_binding *b, const struct js_field *f,
@@ -191,7 +194,7 @@ bool option_read_flag(const struct js_binding *b, const struct js_field *f, cons
                       void *place, struct error *err);
 bool option_read_type(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                       void *place, struct error *err);
-/* The other name of the same; written back as the first. */
+/* Alias of "type"; config_write() writes "type". */
 bool option_read_transport(const struct js_binding *b, const struct js_field *f,
                            const struct js_node *v, void *place, struct error *err);
 bool option_read_meta_carriers(const struct js_binding *b, const struct js_field *f,
@@ -199,7 +202,7 @@ bool option_read_meta_carriers(const struct js_binding *b, const struct js_field
 bool option_read_header_carriers(const struct js_binding *b, const struct js_field *f,
                                  const struct js_node *v, void *place, struct error *err);
 
-/* value_issuer.c: likewise, of "jwt" and what is in it. */
+/* value_issuer.c: JS_BIND_CUSTOM readers of "jwt" and its members. */
 bool option_read_jwt(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                      void *place, struct error *err);
 bool option_read_tenant_names(const struct js_binding *b, const struct js_field *f,
@@ -218,13 +221,12 @@ bool option_read_secret(const struct js_binding *b, const struct js_field *f,
                         const struct js_node *v, void *place, struct error *err);
 bool option_read_name(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                       void *place, struct error *err);
-/* Once all is read: what an issuer's tokens must be for follows from public_url when it is not
- * given. */
+/* After the whole file has been read: derives missing audiences of issuers from public_url. */
 must_check bool issuers_finish(struct config *c, struct error *err);
 
-/* "FILE:LINE:COLUMN" of a value; absent when the text is of no file. */
+/* "FILE:LINE:COLUMN" of a value; absent when the text does not come from a file. */
 struct str value_place(const struct js_binding *b, const struct js_node *v);
-/* What those readers share.  A string, expanded and copied; `what` names it in a refusal. */
+/* Shared by the readers.  Reads a string, expands and copies it; `what` names it in an error. */
 must_check bool value_string(const struct js_binding *b, const struct js_node *v, const char *what,
                              struct str *ret, struct error *err);
 /* Checks one entry of a list; the fault names the entry. */
@@ -233,29 +235,29 @@ typedef bool (*value_check)(const struct js_binding *b, const struct js_field *f
 must_check bool value_list(const struct js_binding *b, const struct js_field *f,
                            const struct js_node *v, void *place, value_check check,
                            struct error *err);
-/* named.c: an object of named objects, as an array sorted by name.  What it holds begins with its
- * name, a struct str. */
+/* named.c: reads an object of named objects into an array sorted by name.  The first member of each
+ * item is its name, a struct str. */
 struct named_list {
     size_t size, max;
-    const char *what;  /* it is, in the plural */
-    const void *blank; /* one before anything of it is read; NULL: all zero */
-    value_check check; /* of its name; NULL: any name will do */
-    void *items;       /* out, as is n */
+    const char *what;  /* plural noun for the items, for messages */
+    const void *blank; /* initial value of an item; NULL: all zero */
+    value_check check; /* checks the item's name; NULL: any name is accepted */
+    void *items;       /* output, as is n */
     size_t n;
 };
 must_check bool named_list_read(const struct js_binding *b, const struct js_field *f,
                                 const struct js_node *v, struct named_list *l, struct error *err);
-/* NULL: there is none. */
+/* NULL: not found. */
 const void *named_list_find(const void *items, size_t n, size_t size, struct str name);
 bool value_is_header_name(struct str name);
 bool value_is_loopback(const char *host);        /* an address, or localhost */
-const char *value_url_complaint(struct str url); /* what is wrong with it, or NULL */
-bool value_is_name(struct str name);             /* token characters, 1 to 64 bytes */
+const char *value_url_complaint(struct str url); /* the reason the URL is invalid, or NULL */
+bool value_is_name(struct str name);             /* 1 to 64 letters, digits and . _ - */
 must_check bool value_check_listen(struct str text, bool *ret_is_loopback, struct error *err);
-/* exposure.c: once all is read, whether that may be listened on. */
+/* exposure.c: after the whole file has been read, checks that the listener may be exposed so. */
 must_check bool exposure_check(const struct config *c, struct error *err);
 
-/* expand.c: js_binding.text of the configuration: variables become their values. */
+/* expand.c: js_binding.text of the configuration; replaces variables with their values. */
 bool expand_text(const struct js_binding *b, const struct js_node *v, struct str *text,
                  struct error *err);
 
@@ -263,49 +265,49 @@ bool expand_text(const struct js_binding *b, const struct js_node *v, struct str
 must_check bool env_file_read(const struct js_binding *b, const struct js_node *at,
                               struct server_config *s, struct error *err);
 
-/* syntax.c: the message for a text that is no JSON: in words of its own for other formats. */
+/* syntax.c: the error message for text that is not JSON; names other formats that it recognizes. */
 bool syntax_fault(struct str text, struct str file, const struct js_fault *fault,
                   struct error *err);
 
 /* context.c */
 bool context_is_key(struct str key);
-/* Between these two the value of a pair is read. */
+/* Call these before and after reading the value of a pair. */
 void context_placeholders_begin(struct reading *r, struct context_placeholders *placeholders);
 void context_placeholders_end(struct reading *r, struct config_pair *pair);
-/* A placeholder at that byte; `inside`: what stands behind "context:".  NULL: done; else what is
- * wrong. */
+/* Adds a placeholder at byte `at`; `inside` is the text after "context:".  Returns NULL, or the
+ * reason that the placeholder is invalid. */
 const char *context_placeholder_add(const struct js_binding *b, struct str inside,
                                     size_t at) must_check;
 bool server_takes_context(const struct server_config *s);
-/* Once all is read: keys that a server needs and no session can have are noted. */
+/* After the whole file has been read: notes keys that a server needs and no profile allows. */
 void context_note_unlisted(struct reading *r);
 bool option_read_context_keys(const struct js_binding *b, const struct js_field *f,
                               const struct js_node *v, void *place, struct error *err);
 
 /* note.c */
 void note_add(struct reading *r, const char *fmt, ...) printf_like(2, 3);
-/* The same, with the place of `at` in the file. */
+/* Like note_add(), with the position of `at` in the file. */
 void note_at(const struct js_binding *b, const struct js_node *at, const char *fmt, ...)
     printf_like(3, 4);
-/* js_binding.seen: notes keys that are accepted and not used. */
+/* js_binding.seen: notes keys that are accepted but not used. */
 void note_seen(const struct js_binding *b, const struct js_field *f, const struct js_node *key);
 void notes_finish(struct reading *r);
 
 /* credential.c */
-/* Adds what a credential holds.  NULL: done; else what is wrong with it. */
+/* Appends the content of a credential.  Returns NULL, or the reason of the failure. */
 const char *credential_add(struct str name, struct buf *out) must_check;
-/* Does a header, variable or argument of this name hold a secret, as a rule? */
+/* Whether a header, variable or argument of this name usually holds a secret. */
 bool credential_is_named(struct str name);
-/* `name` has this value; remembers that a secret stands in the file. */
+/* If `name` usually holds a secret, records that the file contains the value `v` literally. */
 void credential_note_literal(const struct js_binding *b, struct str name, const struct js_node *v);
-void credential_check_mode(struct config *c, unsigned mode); /* of its file */
+void credential_check_mode(struct config *c, unsigned mode); /* mode of the configuration file */
 
 /* server.c */
 must_check bool servers_read(const struct js_binding *b, const struct js_node *servers,
                              struct error *err);
-void servers_finish(struct config *c); /* adds our own */
+void servers_finish(struct config *c); /* adds the built-in servers */
 
-/* write.c: "30m", "4MiB": in the largest unit that leaves no rest; the last unit is 1. */
+/* write.c: writes "30m", "4MiB": the largest unit without a remainder; the last unit is 1. */
 struct config_unit {
     const char *name;
     int64_t value;
@@ -316,7 +318,7 @@ void config_add_units(struct buf *out, const struct config_unit *units, int64_t 
 /* definition.c */
 void definition_compute(struct server_config *s);
 
-/* value_server.c: the carriers read when none are configured. */
+/* value_server.c: sets the default carriers. */
 void carriers_default(struct config *c);
 
 #endif

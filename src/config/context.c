@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ${context:KEY} and ${context:KEY:-default} in "env" and "headers" of servers: places that each
- * session fills with what its client told it (session/profile_context.h).  Reading leaves a
- * placeholder in the value, so that nothing a variable or a client gives can make another one;
- * filling is done when a link is opened. */
+/* ${context:KEY} and ${context:KEY:-default} in "env" and "headers" of servers: placeholders that
+ * each session fills with its context values (session/profile_context.h).  Reading stores
+ * placeholders apart from the text, so a variable or a client value cannot introduce another
+ * placeholder.  They are filled when a link is opened. */
 #include "config/config_impl.h"
 
 #define PLACEHOLDERS_MAX 16 /* in one value */

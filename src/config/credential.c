@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Secrets of a configuration: those in ${credential:NAME}, which a service manager hands over as a
- * file (systemd: LoadCredential=), and those that stand in the file itself, which others should
- * then not be able to read. */
+/* Secrets of a configuration.  A service manager passes ${credential:NAME} as a file (systemd:
+ * LoadCredential=).  Secrets may also be written in the configuration file itself; then other users
+ * should not be able to read the file. */
 #include "config/config_impl.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAME_MOST 255 /* as systemd has it */
+#define NAME_MOST 255 /* the maximum of systemd */
 
-/* A plain file name: nothing that leads elsewhere. */
+/* A plain file name that cannot lead to another directory. */
 static bool is_credential_name(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -37,7 +37,7 @@ static bool read_all(int fd, struct buf *out)
         ok = n >= 0 ? buf_try_add(out, piece, (size_t)n) : errno == EINTR;
     }
     explicit_bzero(piece, sizeof(piece));
-    /* Whoever writes a file with an editor ends its line. */
+    /* Editors end the last line of a file with a newline. */
     if (ok && out->n > before && out->p[out->n - 1] == '\n')
         out->p[--out->n] = '\0';
     return ok;
@@ -67,7 +67,7 @@ const char *credential_add(struct str name, struct buf *out)
                      : "is no regular file in CREDENTIALS_DIRECTORY; put one there";
 }
 
-/* Parts of names, without case and separators, of what nobody should see. */
+/* Parts of names that mark a secret, in lower case without separators. */
 static const char *const secret_words[] = {
     "auth",     "apikey",     "bearer",     "cookie", "credential", "passwd",
     "password", "passphrase", "privatekey", "secret", "signature",  "token",

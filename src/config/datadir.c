@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ownership is an flock on DATA/lock: it goes with the process however that ends, so there is no
- * stale lock to clean up.  The pid inside is only for messages. */
+/* Ownership is an flock on DATA/lock.  The kernel releases it whenever the process ends, so stale
+ * locks cannot occur.  The pid in the file is only for messages. */
 #include "config/datadir.h"
 
 #include "crypto/key_file.h"
@@ -27,7 +27,7 @@ struct str datadir_path(struct str dir, const char *name, struct arena *mem)
     return arena_printf(mem, "%.*s/%s", STR_ARG(dir), name);
 }
 
-/* The file that a variable names, else the credential of that name, else our own. */
+/* The file that the variable names, else the credential of that name, else `own`. */
 static struct str key_path(const char *variable, const char *credential, struct str own,
                            struct arena *mem, bool *ret_is_own)
 {
@@ -86,7 +86,7 @@ static bool make_dirs(const char *path, struct error *err)
     return true;
 }
 
-/* Who may write to the directory may put another database or socket in the place of ours. */
+/* A user who can write to the directory could replace our database or socket. */
 static bool check_directory(const char *path, struct stat *st, struct error *err)
 {
     if (stat(path, st) < 0)
@@ -101,13 +101,13 @@ static bool check_directory(const char *path, struct stat *st, struct error *err
     return key_file_check_owner(st, path, err);
 }
 
-/* Those that may read a file, but for who cannot reach it through the directory. */
+/* The classes of users that may read the file and can reach it through the directory. */
 static mode_t readers(mode_t file, mode_t dir)
 {
     return (dir & S_IXGRP ? file & S_IRGRP : 0) | (dir & S_IXOTH ? file & S_IROTH : 0);
 }
 
-/* One that is not there is made by whoever needs it, for its owner alone. */
+/* A missing file is fine: the code that needs it creates it for the owner alone. */
 static bool check_file(const char *path, mode_t dir_mode, struct error *err)
 {
     struct stat st;
@@ -138,7 +138,7 @@ static bool check_private(struct str dir, const char *path, struct arena *mem, s
     return ok;
 }
 
-/* 0 when there is no number in it (yet). */
+/* 0 when the file holds no number yet. */
 static int read_pid(int fd)
 {
     char text[32];
@@ -149,7 +149,7 @@ static int read_pid(int fd)
     return (int)strtol(text, NULL, 10);
 }
 
-/* A command that asks who the owner is holds the lock for a moment: that is no reason to refuse. */
+/* Another command may hold the lock briefly to find the owner, so a locked file is tried again. */
 static bool take_lock(int fd, struct error *err)
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The digest of a server's definition: reload leaves a server alone whose digest is unchanged.
- * Every part is written with its length before it, and an absent text differs from an empty one, so
- * no two definitions write the same bytes. */
+/* The digest of a server's definition.  A reload leaves a server alone when its digest is
+ * unchanged.  Each part is written after its length, and an absent text differs from an empty text,
+ * so two different definitions cannot produce the same bytes. */
 #include "config/config_impl.h"
 
 #include "crypto/hash.h"

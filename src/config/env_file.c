@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "envFile" of a server: variables in a file of their own, as editors and dotenv write it.
+/* "envFile" of a server: a file of variables in the format of editors and dotenv.
  *
  *   # a comment
  *   export TOKEN=abc        # the value ends before " #"
- *   TEXT="two\nlines"       # \n \r \t \" \\ \$ mean what they do in a shell
- *   PLAIN='$HOME \n'        # as it stands
+ *   TEXT="two\nlines"       # \n \r \t \" \\ \$ mean the same as in a shell
+ *   PLAIN='$HOME \n'        # taken literally
  *
- * Values are taken as they are: a variable in one is not looked up.  What "env" says wins.  A file
- * that is missing or malformed is an error, for a server without its keys fails later and in other
- * words. */
+ * Variables inside of values are not expanded.  "env" overrides the file.  A missing or malformed
+ * file is an error: a server without its keys would fail later with a less clear message. */
 #include "config/config_impl.h"
 
 #include <errno.h>
@@ -19,7 +18,7 @@
 
 struct lines {
     const struct js_binding *b;
-    const struct js_node *at; /* the option, for complaints */
+    const struct js_node *at; /* value of the option, for error messages */
     const char *path;
     struct str rest;
     unsigned line;
@@ -42,7 +41,7 @@ static bool is_name(struct str name)
     return name.n > 0;
 }
 
-/* The rest of this line, without its end. */
+/* Takes the rest of the current line, without the line ending. */
 static struct str take_line(struct lines *l)
 {
     struct str line = str_split(&l->rest, '\n');
@@ -56,7 +55,7 @@ static char unescaped(char c)
     return (char)(c == 'n' ? '\n' : c == 'r' ? '\r' : c == 't' ? '\t' : c);
 }
 
-/* The quoted text at the front of l->rest, which may go over several lines. */
+/* Takes the quoted text at the start of l->rest.  It may span several lines. */
 static bool take_quoted(struct lines *l, struct buf *out, struct error *err)
 {
     char quote = l->rest.p[0];
@@ -89,7 +88,7 @@ static void take_plain(struct lines *l, struct buf *out)
     buf_addstr(out, str_trim(value));
 }
 
-/* l->rest begins with the name. */
+/* l->rest begins with the variable's name. */
 static bool take_pair(struct lines *l, struct error *err)
 {
     size_t equals = str_find(l->rest, '='), end = str_find(l->rest, '\n');
@@ -140,7 +139,7 @@ static bool take_all(struct lines *l, struct error *err)
     return true;
 }
 
-/* The whole file, and one byte more than is taken when it is longer. */
+/* Reads the whole file; reads one byte more than the maximum if the file is longer. */
 static bool read_file(struct lines *l, struct buf *out, struct error *err)
 {
     int fd = open(l->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -177,7 +176,7 @@ static int by_name(const void *a, const void *b)
     return str_cmp(((const struct config_pair *)a)->name, ((const struct config_pair *)b)->name);
 }
 
-/* A later line replaces an earlier one of the same name, and "env" replaces both. */
+/* A later line overrides an earlier line of the same name.  "env" overrides both. */
 static bool merge(struct lines *l, struct server_config *s, struct error *err)
 {
     struct config_pair *all = arena_zalloc(l->b->mem, (s->n_env + l->n) * sizeof(*all));

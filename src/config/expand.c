@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables in string values: ${VAR}, ${env:VAR}, and ${VAR:-default} where VAR is unset or empty;
- * what editors predefine: ${workspaceFolder} (the configuration's directory, or the one above when
- * that is .vscode, .cursor or the like), ${workspaceFolderBasename}, ${userHome}, ${pathSeparator}
- * and ${/}; ${credential:NAME} (credential.c); and ${context:KEY}, which stays a placeholder
- * (context.c).  $${ stands for a plain ${.  What a variable holds is not looked at again, so a
- * value can never name another variable.  A variable that is not set is an error: starting a server
- * with half of its credentials is worse than not starting it. */
+/* Expands variables in string values:
+ *
+ *   ${VAR}, ${env:VAR}          an environment variable
+ *   ${VAR:-default}             the default is used when VAR is unset or empty
+ *   ${workspaceFolder}          directory of the configuration; its parent when the directory is
+ *                               .vscode, .cursor or the like
+ *   ${workspaceFolderBasename}, ${userHome}, ${pathSeparator}, ${/}
+ *                               predefined, as in editors
+ *   ${credential:NAME}          content of a credential (credential.c)
+ *   ${context:KEY}              stays a placeholder (context.c)
+ *   $${                         a literal ${
+ *
+ * Values are not expanded again, so a value cannot name another variable.  An unset variable is an
+ * error: starting a server with half of its credentials is worse than not starting it. */
 #include "config/config_impl.h"
 
 #include "base/log.h"
@@ -18,7 +25,7 @@
 
 struct variable {
     struct str name;
-    struct str fallback; /* absent: none */
+    struct str fallback; /* absent: no default */
 };
 
 static bool is_variable_name(struct str s)
@@ -32,7 +39,7 @@ static bool is_variable_name(struct str s)
     return s.n > 0 && s.n <= VARIABLE_MAX;
 }
 
-/* `inside` is what stands between the braces. */
+/* `inside` is the text between the braces. */
 static bool parse_variable(struct str inside, struct variable *ret)
 {
     size_t name_end = 0;
@@ -83,7 +90,7 @@ static bool expand_credential(const struct js_binding *b, const struct js_node *
            fault(b, v, err, wrong, arena_printf(b->mem, "the credential %.*s", STR_ARG(name)));
 }
 
-/* Directories that editors and agents keep their configuration in, below the project's. */
+/* Subdirectories of a project where editors and agents store their configuration. */
 static const char *const tool_dirs[] = {".vscode", ".cursor",   ".gemini", ".claude",
                                         ".kiro",   ".roo",      ".cline",  ".amp",
                                         ".codex",  ".windsurf", ".github"};
@@ -106,7 +113,7 @@ static struct str base_of(struct str path)
     return str_n(path.p + n, path.n - n);
 }
 
-/* Absent: the text is of no file. */
+/* Absent when the text does not come from a file. */
 static struct str workspace_folder(const struct js_binding *b)
 {
     char *whole = b->file.p ? realpath(arena_dup(b->mem, b->file).p, NULL) : NULL;
@@ -119,7 +126,7 @@ static struct str workspace_folder(const struct js_binding *b)
     return dir;
 }
 
-/* false: it is none of those that editors predefine.  *ret absent: it has no value here. */
+/* Returns false when editors do not predefine this variable.  *ret absent: it has no value here. */
 static bool predefined(const struct js_binding *b, struct str name, struct str *ret)
 {
     if (str_eq(name, STR("workspaceFolder")))
@@ -135,7 +142,7 @@ static bool predefined(const struct js_binding *b, struct str name, struct str *
     return true;
 }
 
-/* Prefixes of other programs' variables, and what to do instead. */
+/* Prefixes of variables of other programs, and the advice for the error message. */
 static const struct {
     const char *prefix, *words;
 } foreign[] = {
@@ -155,7 +162,7 @@ static const char *foreign_words(struct str inside)
     return "is no environment variable; write ${NAME} or ${NAME:-default}, or $${ for a plain ${";
 }
 
-/* Adds the value of the variable at the front of *rest and moves past it. */
+/* Appends the value of the variable at the start of *rest and moves *rest past the variable. */
 static bool expand_one(const struct js_binding *b, const struct js_node *v, struct str *rest,
                        struct buf *out, struct error *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may reach us, and what that takes: nothing on loopback; from elsewhere a credential, over a
- * connection that nobody can listen to (threats K1). */
+/* Checks that the listener is safe.  A listener on loopback needs nothing.  Any other listener
+ * needs authentication and an encrypted connection, by its own TLS or a trusted proxy (threats
+ * K1). */
 #include "config/config_impl.h"
 
 bool exposure_check(const struct config *c, struct error *err)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders of the knowledge base: read once, sorted by name.  Whether the directory is there is not
- * asked here: it may be mounted later, and a configuration is checked on other machines too. */
+/* Reads the folders of the knowledge base, sorted by name.  Does not check that the directory
+ * exists: it may be mounted later, and a configuration is also checked on other machines. */
 #include "config/config_impl.h"
 
 #include <stdlib.h>
 
 #define FOLDERS_MAX 64
 
-/* It is the first part of its documents' paths. */
+/* The name is the first part of the documents' paths. */
 static bool check_name(const struct js_binding *b, const struct js_field *f,
                        const struct js_node *key, struct str name, struct error *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits: read, written, described, and whose hold for whom.  A rate is kept as written; that its
- * amount and burst fit a bucket (identity/quota.c counts in parts of 1/per_ms) is checked here. */
+/* Parses, writes and describes limits, and merges the limits of configuration, tenant and key.  A
+ * rate is stored as written.  The parser checks that amount and burst fit a bucket
+ * (identity/quota.c counts in units of 1/per_ms). */
 #include "config/limits.h"
 
 #include "config/config_impl.h"
@@ -96,7 +97,7 @@ bool limit_parse(enum limit_kind kind, struct str text, struct limit *ret, struc
     return true;
 }
 
-/* Rows. */
+/* Fields of the option table. */
 
 bool option_read_limit(const struct js_binding *b, const struct js_field *f,
                        const struct js_node *v, void *place, struct error *err)
@@ -125,7 +126,7 @@ const struct js_field tenant_limits_fields[] = {
     {0},
 };
 
-/* Writing. */
+/* Writing JSON and descriptions. */
 
 static void add_amount(enum limit_kind kind, int64_t n, struct buf *out)
 {
@@ -207,7 +208,7 @@ void limit_describe(enum limit_kind kind, const struct limit *l, struct buf *out
             buf_addf(out, " %s %s", times[i].ms == 3600000 ? "an" : "a", times[i].word);
 }
 
-/* Whose hold. */
+/* Which limits apply. */
 
 static void put_under(struct limits *own, const struct limits *all)
 {

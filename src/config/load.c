@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the configuration and the data are: the search for the file, reading it, and the name of
- * the data directory.  A file that was named must exist; those that are merely looked for may not,
- * but one that exists and cannot be read is an error rather than skipped: it may hold what matters.
- */
+/* Finds and reads the configuration file, and names the data directory.  A file that was named
+ * explicitly must exist.  A candidate of the search may be missing, but an existing candidate that
+ * cannot be read is an error: skipping it could skip the intended configuration. */
 #include "config/config_impl.h"
 
 #include "crypto/hash.h"
@@ -13,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* XDG: relative paths in these variables are to be ignored. */
+/* XDG requires that relative paths in these variables are ignored. */
 static struct str absolute_env(const char *name)
 {
     struct str s = str_of(getenv(name));
@@ -34,10 +33,10 @@ static struct str xdg_path(struct arena *mem, const char *variable, const char *
     return STR_NONE;
 }
 
-/* *ret_missing instead of an error when there is no such file. */
+/* A missing file sets *ret_missing and is not an error. */
 static bool open_file(const char *path, int *ret_fd, bool *ret_missing, struct error *err)
 {
-    /* Non-blocking: a FIFO must not make us wait. */
+    /* Non-blocking, so that opening a FIFO does not block. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
 
@@ -54,8 +53,8 @@ static bool open_file(const char *path, int *ret_fd, bool *ret_missing, struct e
     return true;
 }
 
-/* Reads to the end; the ceiling is one byte more than config_parse() takes, so that it can say so.
- */
+/* Reads to the end, or to one byte more than config_parse() accepts, so that config_parse() reports
+ * the size. */
 static bool read_all(int fd, const char *path, struct buf *out, struct error *err)
 {
     for (;;) {
@@ -71,12 +70,12 @@ static bool read_all(int fd, const char *path, struct buf *out, struct error *er
     }
 }
 
-/* What is done with the file once it is found: it becomes a configuration, or only its identity. */
+/* Where the loaded file goes: into a configuration, or only into its identity. */
 struct wanted {
     const struct config_source *source; /* may be NULL */
     struct arena *mem;
     struct config **config;           /* NULL: only the identity is wanted */
-    struct config_identity *identity; /* NULL: the configuration has its own */
+    struct config_identity *identity; /* NULL: use the identity in the configuration */
 };
 
 static void identify(const char *path, struct str text, struct arena *mem,
@@ -205,6 +204,6 @@ bool config_data_dir(struct str flag, struct arena *mem, struct str *ret, struct
         return true;
     }
     home = xdg_path(mem, "XDG_DATA_HOME", ".local/share", "holdfast");
-    *ret = home.p ? home : STR("/var/lib/holdfast"); /* no home: a system service */
+    *ret = home.p ? home : STR("/var/lib/holdfast"); /* without HOME it is a system service */
     return true;
 }

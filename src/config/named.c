@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of named objects: tenants, folders, profiles, toolsets.  Each becomes an array sorted by
- * name, read once and asked for by name afterwards. */
+/* Reads objects of named objects: tenants, folders, profiles, toolsets.  Each becomes an array
+ * sorted by name, for lookups by name. */
 #include "config/config_impl.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notes: what was accepted and has no effect, said once at start instead of being passed over in
- * silence.  A key met in many server entries makes one note that names the first few of them. */
+/* Notes: keys that are accepted but have no effect.  Holdfast logs them once at start instead of
+ * ignoring them silently.  One note covers all server entries with the key and names the first
+ * few. */
 #include "config/config_impl.h"
 
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The option table: every key of the configuration with its kind, default, bounds and help.
- * Reading, defaults, the effective configuration and the printed reference all come from these
- * rows, so an option is added here and nowhere else.
+ * Parsing, defaults, the effective configuration and the printed reference all use these rows, so
+ * an option is added only here.
  *
- * A row whose `data` is set is understood but not used by this version: it is checked as to shape
- * and named in the notes. */
+ * A row with `data` set is an option that this version does not use yet.  Its shape is checked, and
+ * a note names it. */
 #include "config/config_impl.h"
 
 #define SECOND 1000LL

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles and the toolsets they offer: read once, sorted by name.  What they name is looked for
- * when all is read (profile_check.c). */
+/* Reads profiles and their toolsets, sorted by name.  profile_check.c resolves the names in them
+ * after the whole file has been read. */
 #include "config/config_impl.h"
 
 #define PROFILES_MAX 256
@@ -34,7 +34,7 @@ bool option_read_toolsets(const struct js_binding *b, const struct js_field *f,
     return true;
 }
 
-/* Client ids are any text, so they are no named_list. */
+/* A client id may be any text, so named_list_read() cannot read this object. */
 bool option_read_clients(const struct js_binding *b, const struct js_field *f,
                          const struct js_node *v, void *place, struct error *err)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What profiles name, looked for when all is read.  A profile may name a server that is not there,
- * since servers come and go; a toolset that is not there would quietly offer less than was meant,
- * or withhold less, so it is refused.  What can have no effect, or another one than it seems, is
- * noted.  All of it with its place in the file. */
+/* Resolves the names in profiles after the whole file has been read.  An unknown server is only
+ * noted, because servers come and go.  An unknown toolset is refused: the profile would silently
+ * offer or withhold less than intended.  Entries without an effect, or with an unexpected effect,
+ * are noted.  All messages name the position in the file. */
 #include "config/config_impl.h"
 
 #define SHOWN 64
 
-/* Where it stands: a profile or toolset, a key of it (NULL: itself), an entry there. */
+/* A position in the file: a profile or toolset, its key (NULL: the object itself), an entry
+ * there. */
 struct place {
-    const char *section, *key, *inner; /* "profiles", "policy", "allow"; or "clients" and its id */
+    const char *section, *key, *inner; /* "profiles", "policy", "allow"; or "clients" and an id */
     struct str name;
     size_t entry; /* SIZE_MAX: the list itself */
 };
@@ -25,7 +26,7 @@ static const struct js_node *place_find(const struct js_binding *b, const struct
         at = js_get(b->doc, at, str_of(p->key));
     if (p->inner)
         at = js_get(b->doc, at, str_of(p->inner));
-    if (p->inner && js_type_is(at, JS_OBJECT)) /* a client's */
+    if (p->inner && js_type_is(at, JS_OBJECT)) /* the entry of a client */
         at = js_get(b->doc, at, STR("toolsets"));
     if (p->entry == SIZE_MAX || !js_type_is(at, JS_ARRAY))
         return at;
@@ -34,9 +35,9 @@ static const struct js_node *place_find(const struct js_binding *b, const struct
     return e;
 }
 
-/* Did you mean. */
+/* The search for a similar name. */
 struct near {
-    struct str wanted, found; /* found: absent when none is near */
+    struct str wanted, found; /* found: absent when no name is similar */
     unsigned best;
 };
 
@@ -55,7 +56,7 @@ static void near_look(struct near *n, struct str name)
     }
 }
 
-/* The end of a sentence. */
+/* The end of the error message. */
 static const char *hint(const struct js_binding *b, const struct near *n, const char *otherwise)
 {
     return n->found.p ? arena_printf(b->mem, "; did you mean \"%.*s\"?", STR_ARG(n->found)).p
@@ -129,8 +130,8 @@ static bool find_toolsets(const struct js_binding *b, struct profile_config *p, 
     return true;
 }
 
-/* What a policy or a client is told of must be there: else less would be withheld than was meant.
- */
+/* The toolsets that a policy or a client names must be in the profile; otherwise a misspelt name
+ * would withhold less than intended. */
 static bool check_keys(const struct js_binding *b, const struct profile_config *p,
                        const struct str *keys, size_t n, struct place place, struct error *err)
 {
@@ -187,7 +188,7 @@ static bool check_profile(const struct js_binding *b, const struct profile_confi
 
 /* Notes. */
 
-/* An empty list stands for all there is, which whoever emptied it may not have meant. */
+/* An empty list means "all", perhaps against the operator's intention. */
 static void note_empty(const struct js_binding *b, const struct profile_config *p, const char *key,
                        const char *inner, size_t n, const char *means)
 {
@@ -207,7 +208,7 @@ static bool reaches_any(const struct profile_config *p, const struct toolset_con
         for (size_t s = 0; s < p->n_servers; s++)
             if (config_pattern_reaches(t->tools[i], p->servers[s]))
                 return true;
-    return p->n_servers == 0 || t->n_tools == 0; /* the latter is noted with the toolset */
+    return p->n_servers == 0 || t->n_tools == 0; /* the toolset has its own note for no tools */
 }
 
 static void note_profile(const struct js_binding *b, const struct profile_config *p)
@@ -288,7 +289,7 @@ static void note_toolset(const struct js_binding *b, const struct toolset_config
             note_pattern(b, t, i);
 }
 
-/* What stands before its first * decides. */
+/* Compares the part before the first *. */
 bool config_pattern_reaches(struct str pattern, struct str server)
 {
     struct str start = str_n(pattern.p, str_find(pattern, '*'));
@@ -297,7 +298,7 @@ bool config_pattern_reaches(struct str pattern, struct str server)
     if (memcmp(start.p, server.p, n) != 0)
         return false;
     if (start.n <= server.n)
-        return start.n < pattern.n; /* the * takes the rest */
+        return start.n < pattern.n; /* the * matches the rest of the name */
     struct str rest = str_n(start.p + server.n, start.n - server.n);
     return str_starts(rest, STR("__")) || (str_eq(rest, STR("_")) && start.n < pattern.n);
 }

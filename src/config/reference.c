@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference of the configuration as Markdown, printed from the option table so that it cannot
- * say anything but what is read. */
+/* Prints the reference of the configuration as Markdown from the option table, so the reference
+ * always matches the parser. */
 #include "config/config_impl.h"
 
 static const struct config_unit no_units[] = {{"", 1}};
 
-/* What is said of each kind, and in which units its bounds are. */
+/* The description of each kind, and the units of its bounds. */
 static const struct {
     const char *what;
     const struct config_unit *units;
@@ -23,7 +23,7 @@ static const struct {
     [JS_BIND_IGNORED] = {"anything", no_units},
 };
 
-/* Of readers that take something else than a string. */
+/* The descriptions of readers that do not read a string. */
 static const struct {
     js_bind_read read;
     const char *what;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server entries, in the shape that all MCP clients share: their names, what must and must not
- * stand together in one entry, and the built-in sample when there is none.  An entry that is
- * disabled is not looked into: what it names may well be missing here. */
+/* Reads server entries, in the format that MCP clients share.  Checks their names and the keys that
+ * must or must not occur together.  Adds the built-in sample when there are no entries.  A disabled
+ * entry is skipped, because its program or variables may be missing on this machine. */
 #include "config/config_impl.h"
 
 #include "base/log.h"
@@ -10,7 +10,7 @@
 
 #define TIMEOUT_DEFAULT_MS 60000
 
-/* Path segments of ours, and servers of our own. */
+/* Path segments of Holdfast, and names of built-in servers. */
 static const char *const reserved[] = {
     "p", "k", "messages", "docs", "session", "sample", "server-card",
 };
@@ -51,7 +51,7 @@ static bool is_disabled(const struct js_binding *b, const struct js_node *entry)
            js_type_is(js_get(b->doc, entry, STR("enabled")), JS_FALSE);
 }
 
-/* What other clients call the two kinds. */
+/* Names that other clients use for the two kinds. */
 static const struct {
     const char *name;
     enum server_kind kind;
@@ -99,8 +99,8 @@ static void note_misfits(struct reading *r, const struct server_config *s)
                  STR_ARG(s->name));
 }
 
-/* A client must not replace a header that the operator set.  The header in "as" may be one of
- * "headers": that value is then what sessions without a credential send. */
+/* A client must not replace a header that the operator set.  "as" may name a header of "headers";
+ * sessions without a credential then send the configured value. */
 static bool check_key_names(const struct js_binding *b, const struct js_node *key,
                             const struct server_config *s, struct error *err)
 {
@@ -118,7 +118,7 @@ static bool check_key_names(const struct js_binding *b, const struct js_node *ke
     return true;
 }
 
-/* A credential must have a way to the server, and must not reach other sessions on it. */
+/* The credential must match the kind of server, and must not leak to other sessions. */
 static bool check_credential(const struct js_binding *b, const struct js_node *key,
                              const struct server_config *s, struct error *err)
 {
@@ -139,7 +139,7 @@ static bool check_credential(const struct js_binding *b, const struct js_node *k
     return check_key_names(b, key, s, err);
 }
 
-/* What one session told must not reach another. */
+/* The context values of one session must not leak to other sessions. */
 static bool check_context(const struct js_binding *b, const struct js_node *key,
                           const struct server_config *s, struct error *err)
 {
@@ -149,7 +149,7 @@ static bool check_context(const struct js_binding *b, const struct js_node *key,
                          "told in ${context:…}; use \"share\": \"session\", or take it out");
 }
 
-/* "~" and "~/…" as a shell would read them, for people who copy a line from one. */
+/* Expands "~" and "~/…" like a shell, for command lines that people copy. */
 static struct str expand_home(struct str s, struct arena *mem)
 {
     const char *home = getenv("HOME");
@@ -199,7 +199,7 @@ static bool read_entry(const struct js_binding *b, const struct js_node *key, st
     return true;
 }
 
-/* On /mcp their tools would be named alike: "Files__read" and "files__read". */
+/* On /mcp the tools of both servers would differ only by case: "Files__read" and "files__read". */
 static bool check_twin(const struct js_binding *b, const struct js_node *key, struct str name,
                        struct error *err)
 {
@@ -269,7 +269,7 @@ static struct server_config *builtin_new(struct config *c, struct str name, enum
     return &draft->server;
 }
 
-/* Ours beside those configured: documents only where there are folders. */
+/* The built-in servers; "docs" only when there are folders. */
 static void builtins_finish(struct config *c)
 {
     c->builtins = arena_zalloc(c->mem, 2 * sizeof(*c->builtins));
@@ -278,7 +278,7 @@ static void builtins_finish(struct config *c)
         c->builtins[c->n_builtins++] = *builtin_new(c, STR("docs"), SHARE_ALL);
 }
 
-/* The sample stands in for servers that are not configured yet. */
+/* Without configured servers, adds the sample server. */
 void servers_finish(struct config *c)
 {
     builtins_finish(c);

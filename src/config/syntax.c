@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text that is no JSON, in words that say what it is instead: TOML and YAML as other clients
- * have it, and the quotes that word processors and web pages make of ". */
+/* Error messages for text that is not JSON: names TOML, YAML, and the typographic quotes that word
+ * processors and web pages write instead of ". */
 #include "config/config_impl.h"
 
-/* The first line with something on it, comments of TOML and YAML left out. */
+/* The first non-empty line, without comments of TOML and YAML. */
 static struct str first_line(struct str text)
 {
     while (text.n) {
@@ -14,7 +14,7 @@ static struct str first_line(struct str text)
     return STR("");
 }
 
-/* A bare or quoted key at the front of the line; its length, 0 without one. */
+/* Length of the bare or quoted key at the start of the line; 0 when there is no key. */
 static size_t key_length(struct str line)
 {
     size_t n = 0;

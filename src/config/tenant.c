@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants of the configuration: read once, sorted, asked for by name on every call.  A tenant that
- * is not named here may well exist; what holds for all holds for it. */
+/* Tenants of the configuration: sorted once, and looked up by name on every call.  Tenants without
+ * an entry may exist too.  The options of all tenants apply to them. */
 #include "config/config_impl.h"
 
 #define TENANTS_MAX 5000

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of options that take more than a kind and bounds: addresses, URLs, origins, networks, and
- * the shapes of what is not used yet.  Each refuses at the place of the offending value. */
+/* Readers of options that need more checks than kind and bounds: addresses, URLs, origins,
+ * networks, and the shapes of options that are not used yet.  Errors name the position of the bad
+ * value. */
 #include "config/config_impl.h"
 
 #include <arpa/inet.h>
@@ -92,7 +93,7 @@ bool value_is_loopback(const char *host)
     return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-/* Cuts "127.0.0.1:80" and "[::1]:80" in two; the brackets go. */
+/* Splits "127.0.0.1:80" and "[::1]:80" into host and port; removes the brackets. */
 static bool split_address(struct str text, char *ret_host, size_t room, uint64_t *ret_port)
 {
     bool v6 = text.n > 0 && text.p[0] == '[';
@@ -140,7 +141,7 @@ bool option_read_listen(const struct js_binding *b, const struct js_field *f,
            js_bind_fault(b, v, err, "\"%s\": %s", f->name, why.text);
 }
 
-/* One of two names, the second of which is true. */
+/* The value is one of two names; the second name means true. */
 bool option_read_switch(const struct js_binding *b, const struct js_field *f,
                         const struct js_node *v, void *place, struct error *err)
 {
@@ -223,7 +224,7 @@ bool option_read_url(const struct js_binding *b, const struct js_field *f, const
     return true;
 }
 
-/* Apart, so that the effective configuration says "url" and nothing else. */
+/* A separate function, so that the effective configuration writes only "url". */
 bool option_read_url_alias(const struct js_binding *b, const struct js_field *f,
                            const struct js_node *v, void *place, struct error *err)
 {

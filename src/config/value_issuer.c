@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of "jwt": one issuer of tokens, or several.  Shapes are checked here; what the files hold
- * is for whoever reads them, who complains with the place (`at`) that is kept for it. */
+/* Readers of "jwt": one issuer of tokens, or several.  The readers check shapes only.
+ * identity/issuer_keys.c reads the files and uses the stored position (`at`) in its errors. */
 #include "config/config_impl.h"
 
 #include "base/principal.h"
@@ -67,7 +67,7 @@ static bool check_tenant(const struct js_binding *b, const struct js_field *f,
                          f->name, CONFIG_NAME_MAX);
 }
 
-/* An empty list would read as "none", and would mean any. */
+/* An empty list looks like "none" but would mean "any". */
 static bool read_names(const struct js_binding *b, const struct js_field *f,
                        const struct js_node *v, void *place, value_check check, struct error *err)
 {
@@ -119,7 +119,7 @@ bool option_read_audience(const struct js_binding *b, const struct js_field *f,
     return true;
 }
 
-/* Keys that came in the clear could be anybody's. */
+/* Keys fetched over plain HTTP are trusted only from loopback. */
 static bool is_on_loopback(struct str url)
 {
     size_t start = strlen("http://"), end;
@@ -214,7 +214,7 @@ static bool has_tenant(const struct issuer_config *c, struct str name)
     return false;
 }
 
-/* Which tenant a token is of that names none. */
+/* Chooses the tenant of tokens without a tenant claim. */
 static bool choose_tenant(const struct js_binding *b, const struct js_node *v,
                           struct issuer_config *c, struct error *err)
 {

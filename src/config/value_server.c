@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of options of server entries, and of carriers: programs, environments, header fields.
- * Names and values are checked here, once, so that whoever sends or starts with them need not. */
+/* Readers of options of server entries, and of carriers: programs, environments, headers.  They
+ * check names and values once, so the code that sends or starts with them need not. */
 #include "config/config_impl.h"
 
 #include "base/clock.h"
@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Headers an upstream request gets from us; a second one would change what the request means. */
+/* Headers that Holdfast sets on upstream requests.  A duplicate would change the request's
+ * meaning. */
 static const char *const own_headers[] = {
     "accept",
     "connection",
@@ -27,13 +28,14 @@ static const char *const own_headers[] = {
     "transfer-encoding",
     "upgrade",
 };
-/* Headers that no credential of a session may be sent as, beside own_headers and all that begin
- * with "mcp-": they belong to one hop, say how the body is read, or carry another login. */
+/* Headers that a session's credential may not use, besides own_headers and all "mcp-" headers: they
+ * are hop-by-hop, describe the body, or carry another login. */
 static const char *const no_credential_headers[] = {
     "content-encoding",    "cookie",   "cookie2", "last-event-id", "proxy-authenticate",
     "proxy-authorization", "trailers",
 };
-/* Variables that choose what a program loads or runs.  A credential's value is the client's. */
+/* Variables that decide which code a program loads or runs.  Clients choose a credential's value,
+ * so a credential may not use these. */
 static const char *const no_credential_variables[] = {
     "PATH",
     "HOME",
@@ -72,10 +74,10 @@ static const char *const no_credential_variables[] = {
 };
 static const char *const no_credential_variable_prefixes[] = {
     "LD_", "DYLD_", "GLIBC_", "MALLOC_", "BASH_FUNC_", "GIT_CONFIG"};
-/* Members of _meta that mean something to MCP or to us. */
+/* Prefixes of _meta keys that belong to MCP or Holdfast. */
 static const char *const no_credential_meta_prefixes[] = {
     "io.modelcontextprotocol/", "modelcontextprotocol.io/", "mcp.dev/", "holdfast/"};
-/* Headers that cannot name a session: they are credentials, or already mean something else. */
+/* Headers that may not carry a session id: they hold credentials or have another meaning. */
 static const char *const no_carriers[] = {
     "authorization",       "cookie",    "mcp-client-id", "mcp-config", "mcp-session-id",
     "proxy-authorization", "x-api-key",
@@ -109,7 +111,7 @@ bool value_is_header_name(struct str name)
     return name.n > 0 && name.n <= CONFIG_CARRIER_KEY_MAX;
 }
 
-/* Bytes that cannot end the field. */
+/* No byte of the value ends the header. */
 static bool is_header_text(struct str value)
 {
     for (size_t i = 0; i < value.n; i++) {
@@ -120,13 +122,14 @@ static bool is_header_text(struct str value)
     return true;
 }
 
-/* No blanks at the ends either, which the other side would drop. */
+/* Leading and trailing blanks are refused too, because the receiver would strip them. */
 bool config_is_header_value(struct str value)
 {
     return is_header_text(value) && str_trim(value).n == value.n;
 }
 
-/* What a session is told is looked at when it is; blanks at the ends may be inside by then. */
+/* Context values are checked when a session sets them.  Blanks at the ends are allowed in a value
+ * with placeholders, because a filled placeholder may surround them. */
 static bool is_header_pair(const struct config_pair *pair)
 {
     for (size_t i = 0; i < pair->n_placeholders; i++)
@@ -179,7 +182,7 @@ static int compare_pairs(const void *a, const void *b)
     return str_cmp(x->name, y->name);
 }
 
-/* Gemini CLI also takes a variable without braces; here it is a text. */
+/* Gemini CLI also expands a variable without braces; Holdfast takes it as literal text. */
 static void note_bare_variable(const struct js_binding *b, const struct js_node *v,
                                const struct config_pair *pair)
 {
@@ -195,7 +198,7 @@ static void note_bare_variable(const struct js_binding *b, const struct js_node 
             STR_ARG(pair->name), STR_ARG(reading_of(b)->server), STR_ARG(name), STR_ARG(name));
 }
 
-/* An object of strings as a sorted array: two files that differ in order only mean the same. */
+/* Reads an object of strings into a sorted array, so that the order in the file has no effect. */
 static bool read_pairs(const struct js_binding *b, const struct js_field *f,
                        const struct js_node *v, void *place, pair_check check, struct error *err)
 {
@@ -273,7 +276,7 @@ static bool check_header(const struct js_binding *b, const struct js_node *key,
     return true;
 }
 
-/* Its field lies in the entry itself: the row has no place of its own. */
+/* The fields lie in struct server_draft itself; the row has no offset. */
 bool option_read_server_tls(const struct js_binding *b, const struct js_field *f,
                             const struct js_node *v, void *place, struct error *err)
 {
@@ -287,7 +290,7 @@ bool option_read_server_credential(const struct js_binding *b, const struct js_f
     return js_bind(b, v, f->fields, place, err);
 }
 
-/* As lines of a head. */
+/* Size of the headers as lines of a request head. */
 static size_t header_bytes(const struct config_pair *pairs, size_t n)
 {
     size_t bytes = 0;
@@ -313,7 +316,7 @@ bool option_read_headers(const struct js_binding *b, const struct js_field *f,
                              "\"%s\" have more than %u KiB together; shorten the values or their "
                              "variables",
                              f->name, CONFIG_HEADERS_BYTES_MAX >> 10);
-    /* Equal keys were refused by the reader; header names also have no case. */
+    /* The JSON reader has refused equal keys; header names are also compared without case. */
     for (key = js_first(b->doc, v); key; key = js_next(b->doc, v, js_value_of(key)))
         for (other = js_first(b->doc, v); other != key;
              other = js_next(b->doc, v, js_value_of(other)))
@@ -322,7 +325,7 @@ bool option_read_headers(const struct js_binding *b, const struct js_field *f,
     return true;
 }
 
-/* What is wrong with sending a session's credential as this header; NULL: nothing. */
+/* The reason that this header may not carry a session's credential, or NULL. */
 static const char *credential_header_complaint(struct str name)
 {
     static const char *const mcp[] = {"mcp-"};
@@ -397,7 +400,7 @@ bool option_read_key_names(const struct js_binding *b, const struct js_field *f,
     return value_list(b, f, v, place, check_key_name, err);
 }
 
-/* "NAME" or "PREFIX*".  A bare "*" would hand over our own credentials too. */
+/* "NAME" or "PREFIX*".  A bare "*" would also pass Holdfast's own credentials. */
 static bool check_inherited(const struct js_binding *b, const struct js_field *f,
                             const struct js_node *v, struct str text, struct error *err)
 {
@@ -646,8 +649,8 @@ bool config_shows_tool(const struct server_config *s, struct str tool)
            !fits_one(s->without_tools, s->n_without_tools, tool);
 }
 
-/* "timeout": Cline and Roo Code write seconds, 3600 at most; Claude Code, Gemini CLI and others
- * milliseconds, of which fewer than 3600 are hardly meant. */
+/* "timeout" without a unit.  Cline and Roo Code write seconds, 3600 at most.  Claude Code, Gemini
+ * CLI and others write milliseconds, and values below 3600 ms are unlikely. */
 #define SECONDS_MOST 3600
 #define TIMEOUT_MOST_MS (24LL * 3600 * 1000)
 

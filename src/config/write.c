@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The effective configuration as JSON, printed from the option table: every option with the value
- * in force, so that reading it again gives the same configuration, but for secrets, which are
- * masked. The built-in sample is left out: it is there because nothing else is. */
+/* Writes the effective configuration as JSON from the option table: every option with its current
+ * value.  Parsing the output gives the same configuration, except for masked secrets.  The built-in
+ * sample is left out, because it exists only when no server is configured. */
 #include "config/config_impl.h"
 
 #include "config/limits.h"
@@ -9,7 +9,7 @@
 
 #define MASK "***"
 
-/* A plain ${ must be read back as one. */
+/* Escapes a literal ${ as $${. */
 static void add_text(struct buf *out, struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -59,7 +59,7 @@ static void write_strings(struct js_writer *w, const struct str *list, size_t n)
     js_array_end(w);
 }
 
-/* "--token=abc" and "--token abc" are how secrets get into arguments. */
+/* Masks secrets in arguments such as "--token=abc" and "--token abc". */
 static void write_args(struct js_writer *w, const struct str *args, size_t n)
 {
     bool mask_next = false;
@@ -91,7 +91,7 @@ static void write_field_string(struct js_writer *w, const struct js_field *f unu
     write_text(w, *(const struct str *)place);
 }
 
-/* The query of a URL is where keys travel that have no header. */
+/* Masks the query of a URL, because it may hold keys. */
 static void write_url(struct js_writer *w, const struct js_field *f unused_arg, const void *place)
 {
     struct str url = *(const struct str *)place;
@@ -116,7 +116,7 @@ static void write_list(struct js_writer *w, const struct js_field *f, const void
     write_strings(w, *(struct str *const *)place, count_of(f, place));
 }
 
-/* With its placeholders as they were written. */
+/* Writes placeholders in their original form. */
 static void write_value(struct js_writer *w, const struct config_pair *pair)
 {
     struct buf out;
@@ -168,7 +168,7 @@ static void write_carriers(struct js_writer *w, const struct js_field *f, const 
 
 static void write_fields(struct js_writer *w, const struct js_field *fields, const char *from);
 
-/* Objects by name; each begins with its own. */
+/* Writes an object of objects by name; the first member of each item is its name. */
 static void write_named(struct js_writer *w, const struct js_field *f, const void *place,
                         size_t size)
 {
@@ -210,7 +210,7 @@ static void write_clients(struct js_writer *w, const struct js_field *f, const v
     write_named(w, f, place, sizeof(struct client_config));
 }
 
-/* Of a tenant: what it has not of its own is not shown. */
+/* Options that a tenant does not set are not written. */
 static bool is_unset(const struct js_field *f, const void *place)
 {
     return !f->default_text && ((f->kind == JS_BIND_DURATION && *(const int64_t *)place == 0) ||
@@ -279,7 +279,7 @@ static void write_limits(struct js_writer *w, const struct js_field *f, const vo
     js_object_end(w);
 }
 
-/* Of a tenant or a key: nothing but what it says is shown. */
+/* Limits that a tenant or key does not set are not written. */
 static bool says_nothing(const struct js_field *f, const void *place)
 {
     const struct limits_config *both = place;
@@ -290,10 +290,10 @@ static bool says_nothing(const struct js_field *f, const void *place)
            (f->fields == limits_fields || limits_are_unsaid(&both->key));
 }
 
-/* What a reader of options.c has put in place; a reader that is not here keeps nothing. */
+/* Writers of the values that the readers of options.c store; other readers store nothing. */
 static const struct writer {
     js_bind_read read;
-    enum { IS_STRING, IS_LIST, IS_ALWAYS } absence; /* when there is nothing to write */
+    enum { IS_STRING, IS_LIST, IS_ALWAYS } absence; /* when to omit the option */
     void (*write)(struct js_writer *w, const struct js_field *f, const void *place);
 } writers[] = {
     {option_read_listen, IS_STRING, write_field_string},
@@ -388,7 +388,7 @@ static void write_plain(struct js_writer *w, const struct js_field *f, const cha
     case JS_BIND_ENUM:
         js_string(w, str_of(f->names[*(const int *)place]));
         break;
-    case JS_BIND_STRINGS: /* of server entries only */
+    case JS_BIND_STRINGS: /* used by server entries only */
         write_args(w, *(struct str *const *)place, count_of(f, place));
         break;
     default:
@@ -398,7 +398,7 @@ static void write_plain(struct js_writer *w, const struct js_field *f, const cha
     }
 }
 
-/* An object that was not written, for it would have a list that it must have. */
+/* An object without its required list was not in the file. */
 static bool lacks_list(const struct js_field *f, const char *place)
 {
     if (f->kind != JS_BIND_OBJECT)
