@@ -3,12 +3,13 @@
  *
  *   start: data directory → keeper (forked while there is one thread) → storage.c: store, writer,
  *          chain, spool drained, lost intents closed → lanes → audit → loop services → listeners →
- * "ready" stop:  SIGTERM: no new connections, calls under way finish (at most 25 s) → upstreams →
- * audit anchor → lanes drained → store closed → keeper
+ *          "ready"
+ *   stop:  SIGTERM: no new connections, running calls finish (at most 25 s) → audit anchor →
+ *          upstreams → keeper → lanes drained → store closed
  *
- * SIGHUP reads the configuration again and swaps it whole, or says why not and keeps the old one;
- * when it comes of a terminal that was closed, it stops as SIGTERM does.
- */
+ * SIGHUP reloads the configuration: it swaps the whole configuration, or logs the error and keeps
+ * the old one.  If the terminal of the process was closed, SIGHUP stops the process like
+ * SIGTERM. */
 #include "gateway_impl.h"
 
 #include "audit/redact.h"
@@ -40,8 +41,9 @@
 #include <unistd.h>
 
 #define DRAIN_MS 25000
-#define FIRST_PIPE_MS 15000                /* for whoever started us to open one */
-#define DRAIN_PIPES_MS (3 * PIPE_GRACE_MS) /* a client that ends its own server waits for it */
+#define FIRST_PIPE_MS 15000 /* time for the parent process to open the first pipe */
+/* A client that ends its own server waits for it to exit. */
+#define DRAIN_PIPES_MS (3 * PIPE_GRACE_MS)
 #define MOST_SAID 20
 #define FORGET_MS 60000 /* servers of an old configuration have 30 s to end */
 
@@ -92,8 +94,8 @@ static bool start_services(struct gateway *g, struct error *err)
 
 /* Certificates. */
 
-/* The listener's context, or NULL without TLS.  The authorities of upstreams are only tried: each
- * upstream loads its own when it is first used, and somebody should hear of a mistake before. */
+/* *ret is the TLS context of the listener, or NULL without TLS.  The authorities of upstreams are
+ * loaded only to report errors early; each upstream loads its own at first use. */
 static bool load_tls(const struct config *c, struct tls_context **ret, struct error *err)
 {
     struct tls_context *own = NULL, *tried;
@@ -136,7 +138,7 @@ static void say_certificate(const struct gateway *g)
     log_info("serving TLS", LS("certificate", g->sv.config->tls_cert), LZ("until", until));
 }
 
-/* Open connections go on with the context they began with. */
+/* Open connections keep the context they began with. */
 static void swap_tls(struct gateway *g, struct tls_context *fresh)
 {
     if (!fresh != !g->tls) {
@@ -154,7 +156,7 @@ static void swap_tls(struct gateway *g, struct tls_context *fresh)
 
 /* Listeners. */
 
-/* Where to point a client, for whoever reads the first lines. */
+/* Logs the URLs for clients. */
 static void say_endpoints(const struct gateway *g, const char *address)
 {
     const char *scheme = g->tls ? "https" : "http";
@@ -183,7 +185,7 @@ static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct 
         return false;
     if (!address_listen(&address, &fd, err)) {
         struct str at = g->sv.config->listen_at;
-        err->code = ERR_CONFIG; /* a refused start, whatever the kernel's reason */
+        err->code = ERR_CONFIG; /* any error of the kernel is a refused start */
         return !is_unix && at.p ? error_wrap(err, "%.*s", STR_ARG(at)) : false;
     }
     if (!is_unix) {
@@ -211,12 +213,12 @@ static bool start_listeners(struct gateway *g, struct error *err)
     g->server = http_server_new(g->sv.loop, &config, front_gate, front_handle, &g->sv);
     if (!datadir_socket(g->options.data_dir, g->mem, &socket, err))
         return false;
-    unlink(socket.p); /* ours alone: we hold the lock */
+    unlink(socket.p); /* no other process uses it: we hold the lock */
     return listen_on(g, arena_printf(g->mem, "unix:%.*s", STR_ARG(socket)), true, err) &&
            (g->options.ends_with_pipes || listen_on(g, c->listen, false, err));
 }
 
-/* Folders of documents are left to src/docs, which opens them and says what it could not. */
+/* Folders of documents are not checked here: src/docs opens them and reports errors. */
 static void say_findings(const struct config *c)
 {
     struct arena *mem = arena_new(SIZE_MAX / 4);
@@ -239,7 +241,7 @@ static void say_notes(const struct config *c)
 
 /* Signals. */
 
-/* Servers of the old configuration have ended by now: its secrets are no longer looked for. */
+/* The servers of the old configuration have ended, so redaction stops looking for its secrets. */
 static void on_forget(void *arg)
 {
     struct gateway *g = arg;
@@ -294,8 +296,8 @@ static void on_anchored(void *arg)
     loop_stop(g->sv.loop);
 }
 
-/* With calls still under way nothing can be taken apart in order; nothing has to be: what was
- * acknowledged is committed, the keeper ends every child when we are gone, and the next start
+/* While calls are running, an orderly shutdown is impossible.  It is also unnecessary: acknowledged
+ * results are committed, the keeper kills every child when this process ends, and the next start
  * closes the open intents as indeterminate. */
 static never_returns void leave_now(int status)
 {
@@ -303,14 +305,14 @@ static never_returns void leave_now(int status)
     _exit(status);
 }
 
-/* Stops when nothing is under way any more and every answer has left, or time is up. */
+/* Stops when no request is running and every reply has been flushed, or when the time is up. */
 static void on_drain_tick(void *arg)
 {
     struct gateway *g = arg;
     bool late = clock_mono_ms() >= g->drain_until_ms;
 
     if (!g->anchoring)
-        http_server_drain(g->server); /* connections that have become idle since */
+        http_server_drain(g->server); /* closes connections that became idle since */
     bool busy =
         g->sv.exchanges > 0 || http_server_flushing(g->server) > 0 || pipes_count(g->sv.pipes) > 0;
     if (g->anchoring || (busy && !late))
@@ -345,7 +347,7 @@ static void on_last_pipe(void *arg)
         begin_stop(g);
 }
 
-/* Whoever started us is gone already. */
+/* Stops when no pipe was opened in time: the parent process is gone. */
 static void on_first_pipe(void *arg)
 {
     struct gateway *g = arg;
@@ -371,8 +373,8 @@ static int own_terminal(void)
     return isatty(STDERR_FILENO) ? STDERR_FILENO : isatty(STDIN_FILENO) ? STDIN_FILENO : -1;
 }
 
-/* The signal means two things: the terminal was closed, which ends what ran on it; or the
- * configuration is to be read again.  A terminal is hung up before its processes hear of it. */
+/* SIGHUP means that the terminal was closed, which ends the process, or that the configuration is
+ * to be reloaded.  The kernel hangs up a terminal before its processes receive the signal. */
 static void on_hangup(void *arg, int signum)
 {
     struct gateway *g = arg;
@@ -380,7 +382,7 @@ static void on_hangup(void *arg, int signum)
 
     if (!is_closed)
         reload(g);
-    else if (!g->sv.draining) /* the shell and the kernel may both send it */
+    else if (!g->sv.draining) /* the shell and the kernel may both send SIGHUP */
         on_terminate(g, signum);
 }
 
@@ -396,7 +398,7 @@ static void harden(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Log lines go through the same rules as the audit. */
+/* Log lines are redacted by the same rules as the audit. */
 static bool clean_text(struct str text, struct buf *out)
 {
     return redact_line(NULL, text, out);
@@ -507,7 +509,7 @@ int gateway_run(const struct gateway_options *options)
     struct error err = {.code = ERR_NONE};
 
     g.sv.config = options->config;
-    if (options->config->file.p) { /* reload reads the same file, and says so when it is gone */
+    if (options->config->file.p) { /* reload requires the same file to exist */
         g.options.source.file = arena_dup(g.mem, options->config->file);
         g.options.source.must_exist = true;
     }

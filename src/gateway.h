@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The running program: start and stop order on one screen, in gateway.c. */
+/* Runs the gateway.  gateway.c shows the start and stop order on one screen. */
 #ifndef HOLDFAST_GATEWAY_H
 #define HOLDFAST_GATEWAY_H
 
@@ -10,17 +10,18 @@
 struct datadir;
 struct gateway_options {
     struct config *config;       /* taken */
-    struct config_source source; /* where it came from: SIGHUP reads it again */
+    struct config_source source; /* the source of `config`; SIGHUP reads it again */
     struct str data_dir;
     struct database database;
-    struct redis_target redis; /* shown absent: none */
-    struct datadir *datadir;   /* taken; NULL: to be owned first */
-    /* For `stdio`: no listener but the control socket, and the end comes with the last pipe. */
+    struct redis_target redis; /* `shown` absent: no Redis */
+    struct datadir *datadir;   /* taken; NULL: gateway_run() locks data_dir first */
+    /* For `stdio`: opens no listener but the control socket, and stops when the last pipe ends. */
     bool ends_with_pipes;
 };
-/* Whether a start would take the files that the configuration names: certificates and keys. */
+/* Whether a start would accept the certificate and key files that the configuration names. */
 must_check bool gateway_check_files(const struct config *config, struct error *err);
-/* Runs until SIGTERM or SIGINT; returns the exit status. */
+/* Runs until SIGTERM, SIGINT, the loss of its terminal or, with ends_with_pipes, the end of the
+ * last pipe.  Returns the exit status. */
 int gateway_run(const struct gateway_options *options);
 
 #endif

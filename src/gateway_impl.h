@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gateway.c (the order) and gateway_parts.c (what each part is made of) share. */
+/* Shared by gateway.c (start and stop order) and gateway_parts.c (construction of each part). */
 #ifndef HOLDFAST_GATEWAY_IMPL_H
 #define HOLDFAST_GATEWAY_IMPL_H
 
@@ -20,21 +20,22 @@ struct gateway {
     struct http_server *server;
     struct tls_context *tls;
     struct reaper *reaper;
-    struct remote_changes *remote_changes; /* NULL: nobody shares the store */
+    struct remote_changes *remote_changes; /* NULL: the store is not shared with other nodes */
     struct redis_listen *listen;
     struct loop_timer *drain, *first_pipe;
-    struct loop_timer *forget; /* secrets of the configuration before; NULL: never reloaded */
+    /* Ends redaction of the previous configuration's secrets; NULL: never reloaded. */
+    struct loop_timer *forget;
     int64_t drain_until_ms;
     bool anchoring;
-    int terminal; /* we were started on; -1: none */
+    int terminal; /* the terminal the process was started on; -1: none */
     struct own_tokens *own_tokens;
-    struct docs_server docs; /* what the tools reach documents by */
+    struct docs_server docs; /* gives the docs tools access to documents */
 };
 
-/* Parts of the services, in the order they are started; each needs those before it. */
+/* Parts of the services.  gateway.c calls them in the order of their dependencies. */
 must_check bool gateway_open_undelivered(struct gateway *g, struct error *err);
 void gateway_start_delivery(struct gateway *g);
-/* A link whose session is over was deleted from the store: for reaper_tell_links(). */
+/* For reaper_tell_links(): the store has deleted a link of a session that ended or expired. */
 void gateway_on_link_over(void *arg, const struct link_row *row);
 must_check bool gateway_open_keyring(struct gateway *g, struct error *err);
 must_check bool gateway_start_listening(struct gateway *g, struct error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the services are made of, part by part: configuration in, started part out.  The order, and
- * the end, are in gateway.c. */
+/* Constructs and starts each part of the services from the configuration.  gateway.c holds the
+ * order and the shutdown. */
 #include "gateway_impl.h"
 
 #include "audit/audit.h"
@@ -39,7 +39,7 @@ static void on_undelivered_sent(void *undelivered, int64_t id)
     undelivered_drop(undelivered, id);
 }
 
-/* Streams, who listens to them, and the servers behind it all. */
+/* Starts streams, the hub of listeners, and the upstreams. */
 void gateway_start_delivery(struct gateway *g)
 {
     struct services *sv = &g->sv;
@@ -83,7 +83,7 @@ static void on_session_ended(void *arg, struct str link_key)
     upstreams_end_links(g->sv.upstreams, link_key, "its session was terminated");
 }
 
-/* Its session ended or expired, perhaps in a process of ours that is gone. */
+/* The session ended or expired, perhaps in an earlier process. */
 void gateway_on_link_over(void *arg, const struct link_row *row)
 {
     struct gateway *g = arg;
@@ -94,7 +94,7 @@ void gateway_on_link_over(void *arg, const struct link_row *row)
                            row->writer == sessions_writer(g->sv.sessions));
 }
 
-/* Another node ended it: what serves it here goes as well. */
+/* Another node ended the session; its links on this node end too. */
 static void on_ended_elsewhere(void *arg, struct str tenant unused_arg, struct str id)
 {
     struct gateway *g = arg;
@@ -104,7 +104,7 @@ static void on_ended_elsewhere(void *arg, struct str tenant unused_arg, struct s
     on_session_ended(g, str_of(key));
 }
 
-/* The same that a DELETE does here. */
+/* Has the same effect as a DELETE on this node. */
 static void on_transport_ended_elsewhere(void *arg, struct transport *t)
 {
     struct gateway *g = arg;
@@ -116,7 +116,8 @@ static void on_transport_ended_elsewhere(void *arg, struct transport *t)
     transport_unref(t);
 }
 
-/* Its calls are held against them from now on; its clients have to ask for their lists again. */
+/* The session's calls use the new toolsets from now on.  Its clients must list their tools
+ * again. */
 static void on_toolsets_changed_elsewhere(void *arg, struct session *s)
 {
     struct gateway *g = arg;
@@ -124,14 +125,14 @@ static void on_toolsets_changed_elsewhere(void *arg, struct session *s)
     (void)!hub_tools_changed(g->sv.hub, s, NULL);
 }
 
-/* Its links hold the credentials it had. */
+/* The session's links hold its old credentials. */
 static void on_session_sealed(void *arg, struct str link_key)
 {
     struct gateway *g = arg;
     upstreams_end_links(g->sv.upstreams, link_key, "its credentials were changed");
 }
 
-/* Nodes with other keys could not open what this one seals, or would refuse its tokens. */
+/* Nodes with different keys could not decrypt each other's credentials. */
 static bool claim_master(struct store *store, struct master *master, struct str path,
                          struct error *err)
 {
@@ -143,7 +144,8 @@ static bool claim_master(struct store *store, struct master *master, struct str 
     return claim_key(store, &claim, (const uint8_t(*)[32])prints, n, err);
 }
 
-/* The master key, made at the first start; never anew over credentials that an old one sealed. */
+/* Loads the master key.  The first start creates it.  It is never replaced while stored credentials
+ * are sealed with an old key. */
 bool gateway_open_keyring(struct gateway *g, struct error *err)
 {
     struct services *sv = &g->sv;
@@ -167,7 +169,7 @@ bool gateway_open_keyring(struct gateway *g, struct error *err)
     return true;
 }
 
-/* Another node has changed something that we may hold. */
+/* Another node has changed rows that this node may have cached. */
 static void on_change_heard(void *arg)
 {
     struct gateway *g = arg;
@@ -185,7 +187,7 @@ bool gateway_start_listening(struct gateway *g, struct error *err)
     return !config.channel.p || redis_listen_new(&config, &g->listen, err);
 }
 
-/* Nodes that share a database and a Redis share what limits count. */
+/* Nodes that share a database and a Redis share the counters of limits. */
 bool gateway_start_quotas(struct gateway *g, struct error *err)
 {
     struct quotas_config config = {
@@ -219,7 +221,7 @@ void gateway_start_registry(struct gateway *g)
     front_start();
 }
 
-/* The knowledge base; its tools are registered with the other servers of ours. */
+/* Starts the knowledge base.  Its tools are registered with the other built-in servers. */
 void gateway_start_docs(struct gateway *g)
 {
     struct services *sv = &g->sv;
@@ -231,7 +233,7 @@ void gateway_start_docs(struct gateway *g)
     g->docs = (struct docs_server){sv->docs, sv->registry, sv->sessions, &sv->config};
 }
 
-/* Who is calling, and who signs in.  Nodes on one store share the key of access tokens. */
+/* Loads the key of access tokens.  Nodes on one store share this key. */
 bool gateway_open_token_key(struct gateway *g, struct error *err)
 {
     static const struct key_file words = {.name = "the key of access tokens",
@@ -268,7 +270,7 @@ bool gateway_start_identity(struct gateway *g, struct error *err)
     return true;
 }
 
-/* Calls and their record. */
+/* Starts the audit and the calls. */
 void gateway_start_audit(struct gateway *g)
 {
     struct services *sv = &g->sv;
@@ -287,7 +289,7 @@ void gateway_start_audit(struct gateway *g)
     sv->calls = calls_new(sv->loop, sv->audit, sv->lanes, sv->keyring);
 }
 
-/* Sessions, and what other nodes do to them after the change `ended`. */
+/* Starts the sessions, and follows the changes of other nodes after the change `ended`. */
 void gateway_start_sessions(struct gateway *g, int64_t ended)
 {
     struct services *sv = &g->sv;

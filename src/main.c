@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* argv to a command, nothing else. */
+/* Passes argv to the command table. */
 #include "cli/cli.h"
 
 int main(int argc, char **argv)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening order: connections → writer → chain and its key → what the spool holds → what lost
- * writers left open → the cache, whose key comes from the chain.
+/* Opening order: connections → writer → chain and its key → records of the spool → open intents of
+ * lost writers → the cache, with a key derived from the chain.
  *
- * Of several nodes one at a time closes the intents of writers that are gone, by a claim.  After
- * the database was away every lease may have lapsed although all nodes live, so nobody closes
- * anything before the others had time to renew: a full lease of successful renewals of our own. */
+ * One node at a time, selected by a claim, closes the intents of lost writers.  After an outage of
+ * the database every lease may have lapsed although all nodes are alive.  So a node closes intents
+ * only after it has renewed its own lease successfully for a full lease time, which gives the other
+ * nodes time to renew. */
 #include "storage.h"
 
 #include "audit/audit.h"
@@ -29,24 +30,25 @@
 #define PAUSE_LAST_MS 2000
 #define LOOKUP_MS 2000
 #define FOLD_EVENTS 8192
-#define END_MS 2000 /* for the last word of a writer */
+#define END_MS 2000 /* timeout for recording the end of a writer */
 
 struct storage {
     struct storage_config config;
     struct arena *mem;
-    struct store *stores[3]; /* write, lookup, query; the lanes' once they run */
+    struct store *stores[3]; /* write, lookup, query; the lanes own them once they run */
     struct writer_row writer;
     char uuid[UUID_TEXT], node[256];
     struct chain *chain;
     struct spool *spool;
-    struct cache *cache; /* NULL: none */
-    /* while it runs */
+    struct cache *cache; /* NULL: no cache */
+    /* set by storage_run() */
     struct lanes *lanes;
     struct loop_timer *lease;
     struct write_job lease_job;
     struct store_op lease_op;
     bool renewing;
-    int64_t steady_since_ms; /* clock_mono_ms(): renewals have succeeded since; 0: not now */
+    /* clock_mono_ms(): all renewals succeeded since then; 0: the last one failed. */
+    int64_t steady_since_ms;
     struct read_job lapsed_job;
     bool closing;
     size_t n_lapsed;
@@ -101,7 +103,8 @@ static void pause_ms(int64_t ms)
     nanosleep(&t, NULL);
 }
 
-/* A database that starts together with us is waited for; one that refuses us in words is not. */
+/* Waits for a database that is still starting.  An error reply of the database is returned at
+ * once. */
 static bool open_first(struct storage *s, struct error *err)
 {
     const struct database *d = &s->config.database;
@@ -128,7 +131,7 @@ static bool open_first(struct storage *s, struct error *err)
                      STR_ARG(d->shown), (int)(s->config.patience_ms / 1000), why.text);
 }
 
-/* Lookups are by key: one that takes long will not come. */
+/* Lookups are by key, so a slow lookup is treated as failed. */
 static bool open_stores(struct storage *s, struct error *err)
 {
     struct store_config lookup = {.read_only = true, .deadline_ms = LOOKUP_MS};
@@ -139,9 +142,9 @@ static bool open_stores(struct storage *s, struct error *err)
 
 /* Writer, chain, spool. */
 
-/* DATA/writer names the writer that ran here last.  Whoever holds the lock of the data directory
- * knows that it is gone, and nobody has to wait for its lease.  A file that is lost or cannot be
- * read or written costs just that wait. */
+/* DATA/writer names the last writer of this data directory.  The holder of the directory's lock
+ * knows that this writer is gone, so its lease need not lapse first.  If the file is missing or
+ * unreadable, the lease has to lapse. */
 static struct str last_writer(const struct storage *s, char ret[UUID_TEXT])
 {
     FILE *file = fopen(datadir_path(s->config.data_dir, "writer", s->mem).p, "re");
@@ -189,8 +192,8 @@ static bool start_writer(struct storage *s, struct error *err)
            chain_load(s->chain, s->stores[0], err);
 }
 
-/* Without PostgreSQL a spool is of no use: it would lie on the same disk.  One that is there was
- * left by a start that had one. */
+/* Without PostgreSQL a spool has no use: it would be on the same disk.  An existing spool was left
+ * by a start with PostgreSQL. */
 static bool open_spool(struct storage *s, struct error *err)
 {
     struct str path = datadir_path(s->config.data_dir, "spool.db", s->mem);
@@ -217,7 +220,8 @@ static bool open_spool(struct storage *s, struct error *err)
     return true;
 }
 
-/* What the writer before us left unfolded, so that the first reader sees what was acknowledged. */
+/* Folds the events that the last writer left, so that the first read sees all acknowledged
+ * changes. */
 static bool fold_last(struct storage *s, struct error *err)
 {
     for (bool left = true; left;)
@@ -229,7 +233,7 @@ static bool fold_last(struct storage *s, struct error *err)
 static bool close_lost(struct storage *s, struct error *err)
 {
     size_t lost = 0;
-    if (storage_is_shared(s)) /* later, and by one of us */
+    if (storage_is_shared(s)) /* one of the nodes closes them later */
         return chain_check_key(s->chain, s->stores[0], err) && fold_last(s, err);
     if (!audit_close_lost(s->stores[0], s->chain, &lost, err))
         return false;
@@ -238,8 +242,8 @@ static bool close_lost(struct storage *s, struct error *err)
     return true;
 }
 
-/* Lookups are answered from the cache and writes announced to it; queries know nothing of it.  It
- * need not be there: it is looked for at first use, and again whenever it was lost. */
+/* Lookups read from the cache, writes update it, queries bypass it.  Redis need not be reachable:
+ * it is connected at first use and after each loss. */
 static bool open_cache(struct storage *s, struct error *err)
 {
     const struct redis_target *redis = s->config.redis;
@@ -276,7 +280,7 @@ bool storage_open(const struct storage_config *config, struct storage **ret, str
     return true;
 }
 
-/* While it runs: the lease, and the writers of others that have lapsed. */
+/* While running: renews the lease, and closes the intents of lapsed writers. */
 
 static bool run_lapsed(struct read_job *job, struct store *store)
 {
@@ -337,8 +341,8 @@ static void on_lease(void *arg)
     s->renewing = lane_write(s->lanes, &s->lease_job);
 }
 
-/* In a build with faults the file that HOLDFAST_TRACE_STORE names gets a line for each call of a
- * lane, its verb in it: tests compare what two requests ask of the store. */
+/* In a build with faults, writes a line with the verb of each call of a lane to the file
+ * HOLDFAST_TRACE_STORE.  Tests compare the store calls of two requests. */
 #ifdef HOLDFAST_FAULTS
 static void on_traced(void *arg, const char *verb, bool ok, int64_t us)
 {
@@ -365,8 +369,8 @@ static void trace_stores(struct storage *s unused_arg)
 }
 #endif
 
-/* SQLite alone: PostgreSQL reads back what it folds, and a cache keeps the names of no more
- * sessions than fewer events can have. */
+/* A larger fold only for SQLite without a cache: PostgreSQL reads back the rows it folds, and the
+ * cache can track only the session names of a smaller fold. */
 static unsigned fold_most(const struct storage *s)
 {
     return storage_is_shared(s) || s->cache ? 0 : 32768;
@@ -400,7 +404,7 @@ void storage_stop(struct storage *s)
     s->lease = NULL;
 }
 
-/* On a connection of its own: those of the lanes went with them. */
+/* Opens a new connection: those of the lanes are closed. */
 static void end_writer(struct storage *s)
 {
     struct error err;
