@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tallies to rows and back.  What is handed in counts as saved; when that fails it does not. */
+/* Saves tallies as rows and loads them.  A tally counts as saved when its write is queued.  If the
+ * write fails, that is undone. */
 #include "health/health.h"
 
 #include "base/log.h"
 
 #include <stdlib.h>
 
-#define MOST_ROWS 400 /* in one write; the rest goes with the next */
+#define MOST_ROWS 400 /* in one write; the remaining rows follow with the next */
 
 struct health {
     struct lanes *lanes;
