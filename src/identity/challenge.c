@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What somebody without a credential is told: how to get one (RFC 6750, RFC 9728).  The URLs are
- * those by which this very request reached us, which the Host check has allowed, unless the
- * configuration names a public one. */
+/* Tells a client without a credential how to get one (RFC 6750, RFC 9728).  The URLs use public_url
+ * if it is configured.  Otherwise they use the host of the request, which the Host check has
+ * allowed. */
 #include "identity/identity.h"
 
 #include "identity/proxy.h"
@@ -9,7 +9,7 @@
 
 #define WELL_KNOWN "/.well-known/oauth-protected-resource"
 
-/* Without a slash at its end. */
+/* Without a trailing slash. */
 static struct str base_url(const struct config *c, const struct http_request *r)
 {
     struct str url = c->public_url;
@@ -22,8 +22,8 @@ static struct str base_url(const struct config *c, const struct http_request *r)
                         STR_ARG(client_host(c, r)));
 }
 
-/* The path of the protected thing: /mcp and what is under it; everything else is /mcp to a client
- * that asks for tokens.  A key that stands in the path is not repeated. */
+/* The path of the protected resource: /mcp, or a path below it.  Other paths are reported as /mcp.
+ * A key in the path is not repeated. */
 static struct str resource_path(struct str path)
 {
     if (str_starts(path, STR("/mcp/k/")) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys and sign-ins that other processes on the same store have ended: heard of within a
- * second.  (Ended sessions are session/remote_changes.c's to ask for.)  Asked for again and again
- * on the lookup lane, one question at a time. */
+/* Polls the store for keys and sign-ins that other processes have revoked; they take effect here
+ * within a second.  (session/remote_changes.c polls for ended sessions.)  The polls run on the
+ * lookup lane, one at a time. */
 #include "identity/identity_impl.h"
 
 #include "base/log.h"
@@ -17,9 +17,9 @@ struct changes {
     struct arena *mem;
     struct change_row *rows;
     size_t n;
-    int64_t after; /* -1: where to begin is not known yet */
+    int64_t after; /* -1: the position to start from is not read yet */
     bool asking, said;
-    bool again; /* what is asked now may be answered from before a change */
+    bool again; /* the running query may have started before a change */
 };
 
 static bool run(struct read_job *job, struct store *store)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's members are laid over the client's as a merge patch. */
+/* Merges the server's members over the client's metadata as a merge patch. */
 #include "identity/connection.h"
 
 #include "identity/proxy.h"
@@ -33,7 +33,7 @@ static void write_http(const struct config *c, const struct http_request *r, str
     if (agent.n)
         js_string(w, str_n(agent.p, agent.n < AGENT_MAX ? agent.n : AGENT_MAX));
     else
-        js_null(w); /* it has none, whatever the client's metadata says */
+        js_null(w); /* overrides a user_agent in the client's metadata */
     js_kv_string(w, "protocol", r->head->minor ? STR("HTTP/1.1") : STR("HTTP/1.0"));
     js_kv_string(w, "tls_version", str_of(http_request_tls_version(r)));
 }
@@ -68,7 +68,7 @@ struct str connection_metadata_again(struct str before, struct str metadata, str
         if (v)
             js_raw_value(&w, js_raw(&doc, v));
         else
-            js_null(&w); /* what was not there is not to be made up */
+            js_null(&w); /* removes a member that the client's metadata invents */
     }
     js_object_end(&w);
     return lay_over(metadata, &ours, mem);

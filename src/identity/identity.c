@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The question: which credential a request carries, and what is known of it.
+/* Finds the credential of a request and answers from the cache, or starts a proof.
  *
- *   no credential ── the local admin where none is needed, else 401
- *   a credential ─┬─ proved (or refused) lately: answered now
- *                 └─ else it is proved (proof.c), once for all who ask meanwhile */
+ *   no credential ── the local admin if no credential is needed, else 401
+ *   a credential ─┬─ proved or refused recently: answered from the cache
+ *                 └─ else proved by proof.c, once for all requests that wait for it */
 #include "identity/identity_impl.h"
 
 #include "base/clock.h"
@@ -36,7 +36,7 @@ static void set_drop(struct proof_cache *s, struct cached_proof *k)
     map_remove(&s->by_digest, str_n((const char *)k->digest, sizeof(k->digest)));
     list_remove(&k->lru);
     s->n--;
-    arena_free(k->mem); /* and with it k */
+    arena_free(k->mem); /* also frees k */
 }
 
 static void set_clear(struct proof_cache *s)
@@ -53,7 +53,7 @@ static void set_release(struct proof_cache *s)
     map_release(&s->by_digest);
 }
 
-/* Keys of an issuer may have changed since; that of a refusal matters as well. */
+/* A cache entry, also of a refusal, is invalid after the keys of an issuer changed. */
 static bool is_over(const struct identity *id, const struct cached_proof *k)
 {
     return k->until_ms <= clock_mono_ms() || k->epoch != issuers_epoch(id->issuers) ||
@@ -204,7 +204,7 @@ bool identity_apply(struct identity *id, struct config *c, struct error *err)
     id->c = config_ref(c);
     set_clear(&id->proved);
     set_clear(&id->refused);
-    id->revocations++; /* and what is under way is looked at again */
+    id->revocations++; /* restarts running proofs */
     return true;
 }
 
@@ -238,7 +238,8 @@ void identity_free(struct identity *id)
     free(id);
 }
 
-/* Before the watches hear of it, so that whoever comes back is proved anew. */
+/* Drops the cache entry before the watches are notified, so a client that reconnects is proved
+ * again. */
 void identity_forget(struct identity *id, struct str credential)
 {
     id->revocations++;
@@ -253,15 +254,17 @@ void identity_forget_user(struct identity *id, struct str user_id)
         struct cached_proof *k = list_entry(it, struct cached_proof, lru);
         if (!k->who.user_id.p || !str_eq(k->who.user_id, user_id))
             continue;
-        if (str_starts(k->who.credential, STR("session:"))) /* over; keys come back */
+        /* The sign-in has ended; keys stay valid. */
+        if (str_starts(k->who.credential, STR("session:")))
             identity_remember(id, k->who.credential);
         set_drop(&id->proved, k);
     }
 }
 
-/* The question. */
+/* Answering a request. */
 
-/* Past the limit a refusal does not count, so that an address is heard again at a steady rate. */
+/* Past the limit a refusal does not count, so the bucket of the address refills at a steady
+ * rate. */
 static void note_failure(struct identity *id, struct identify *q)
 {
     if (q->ok || !q->had_credential || q->err.code != ERR_UNAUTHENTICATED)
@@ -290,7 +293,7 @@ static bool refuse(struct identify *q, const char *text)
     return error_set(&q->err, ERR_UNAUTHENTICATED, "%s", text);
 }
 
-/* "Bearer TOKEN": the token; absent when it is something else. */
+/* The token of "Bearer TOKEN"; absent for any other value. */
 static struct str bearer_of(struct str value)
 {
     struct str rest = value, scheme = str_split(&rest, ' ');
@@ -298,7 +301,7 @@ static struct str bearer_of(struct str value)
     return rest.p && str_ieq(scheme, STR("bearer")) ? str_trim(rest) : STR_NONE;
 }
 
-/* One credential may stand in several places, if it is the same; false: refused. */
+/* Several places may carry the credential if it is the same.  Returns false when it is refused. */
 static bool add_credential(struct identify *q, struct str found, struct str *ret)
 {
     if (!found.n)
@@ -355,7 +358,7 @@ static bool answer_cached(struct identity *id, struct identify *q, const uint8_t
 {
     struct cached_proof *k = set_find(id, &id->proved, digest);
 
-    if (!k) { /* the address is asked for only now: most credentials were proved lately */
+    if (!k) { /* the address is read only here, because most credentials are in the cache */
         q->address = q->from && !q->is_unix ? client_address(q->config, q->from, q->mem) : STR_NONE;
         q->is_held_up = is_held_up(id, q, digest);
         k = set_find(id, &id->refused, digest);

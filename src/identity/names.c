@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two header checks that come before anybody is asked who they are: Host and Origin. */
+/* Checks the headers Host and Origin, before the client is identified. */
 #include "identity/identity.h"
 
 #include "http/client.h"
 
 #include <arpa/inet.h>
 
-/* Splits "host:port", "[v6]:port" or "host"; false when the port is not a port. */
+/* Splits "host:port", "[v6]:port" or "host"; returns false when the port is invalid. */
 static bool split_host(struct str authority, struct str *ret_host)
 {
     struct str host, port = STR_NONE;
@@ -34,8 +34,8 @@ static bool split_host(struct str authority, struct str *ret_host)
     return true;
 }
 
-/* localhost, [::1], or a dotted address in 127/8; anything else that resolves there does not count.
- */
+/* Accepts localhost, [::1], or a dotted address in 127/8; other names that resolve there do not
+ * count. */
 static bool is_loopback_name(struct str host)
 {
     struct in_addr a;

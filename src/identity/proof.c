@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A credential being proved, for all who ask about it meanwhile.
+/* Proves a credential, once for all requests that wait for it.
  *
- *   key     its row and its user's (lookup lane) ── compared on the loop
- *   token   its issuer's keys (issuers.c) ── its tenant and its user (lookup lane) ── the user made
- *           or brought up to date (write lane), so that whatever it does has somebody to belong to
- *   own     a token of our own: signed by us ── its sign-in and its user (lookup lane), both still
- *           there; the role is the user's, not what the token says
+ *   key     the rows of the key and its user (lookup lane) ── compared on the loop
+ *   token   keys of the issuer (issuers.c) ── tenant and user (lookup lane) ── the user is created
+ *           or updated (write lane), so that everything it creates has an owner
+ *   own     a token of Holdfast: signature ── sign-in and user (lookup lane), both must exist; the
+ *           role is that of the user's row, not of the token
  *
- * A revocation, or another configuration, that comes in between makes what was read worthless: the
- * proof begins again.
+ * A revocation or a new configuration during the proof makes the rows stale; the proof then
+ * restarts.
  *
- * Credentials from an address that is held up stand in a line and are proved at a bounded rate, so
- * that a flood of wrong ones costs the loop and the store little.  A credential that holds passes
- * as any other. */
+ * Credentials from a throttled address wait in the line and are proved at a bounded rate, so that a
+ * flood of invalid credentials costs the loop and the store little.  A valid credential is accepted
+ * as usual. */
 #include "identity/identity_impl.h"
 
 #include "base/clock.h"
@@ -25,14 +25,14 @@
 
 struct proof {
     struct identity *id;
-    struct arena *mem; /* this proof is in it */
+    struct arena *mem; /* holds this proof */
     uint8_t digest[32];
     struct list waiting; /* struct identify */
-    struct list line;    /* while it stands in the line */
+    struct list line;    /* node in identity.line */
     bool is_held_up;
     struct str text;   /* the credential; wiped with mem */
     struct str key_id; /* absent: a token */
-    bool is_own;       /* … of ours */
+    bool is_own;       /* a token of Holdfast */
     struct login_row *login;
     uint64_t revocations, epoch;
     struct token_question token;
@@ -41,8 +41,8 @@ struct proof {
     struct key_row *key;
     struct user_row *user;
     struct tenant_row *tenant;
-    bool tenant_is_known; /* by the configuration */
-    /* the user of a token, or the last use of a key */
+    bool tenant_is_known; /* the configuration names the tenant */
+    /* writes the user of a token, or the last use of a key */
     struct write_job write;
     struct store_op ops[2];
     struct tenant_row tenant_row;
@@ -66,7 +66,7 @@ static void on_used(struct write_job *job)
     proof_free(container_of(job, struct proof, write));
 }
 
-/* Keeps the proof until it is written; false: there is nothing to write. */
+/* Returns true when a write was queued; the proof then lives until the write is done. */
 static bool note_use(struct proof *p)
 {
     int64_t now = clock_life_ms();
@@ -113,7 +113,8 @@ static void refuse_store(struct proof *p, const struct error *why)
     refuse(p, &err);
 }
 
-/* true: something that it rests on has changed, and it is under way again or over. */
+/* Returns true when a row or key of the proof may have changed; the proof was then restarted or
+ * refused. */
 static bool is_outdated(struct proof *p)
 {
     struct error err;
@@ -186,7 +187,7 @@ void identity_user_id(struct str issuer, struct str subject, char ret[UUID_TEXT]
     uint8_t b[32];
 
     sha256_parts(parts, countof(parts), b);
-    b[6] = (uint8_t)((b[6] & 0x0f) | 0x80); /* version 8: made by rules of our own */
+    b[6] = (uint8_t)((b[6] & 0x0f) | 0x80); /* version 8: custom */
     b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
     snprintf(ret, UUID_TEXT, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
              b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
@@ -276,7 +277,7 @@ static void on_bearer(struct read_job *job)
         accept_token(p);
 }
 
-/* What the token says is true; whose it is has to be looked up. */
+/* The claims are verified.  Looks up tenant and user. */
 static bool take_claims(struct proof *p, struct error *err)
 {
     const struct jwt_claims *claims = &p->token.claims;
@@ -377,7 +378,7 @@ static bool begin_own(struct proof *p, struct error *err)
     return look_up(p, run_own, on_own, err);
 }
 
-/* All. */
+/* All kinds. */
 
 static bool begin(struct proof *p, struct error *err)
 {
@@ -387,7 +388,8 @@ static bool begin(struct proof *p, struct error *err)
     return p->is_own ? begin_own(p, err) : begin_token(p, err);
 }
 
-/* Anything but a key is taken for a token where there are issuers, or if it says it is ours. */
+/* A text that is not a key counts as a token if there are issuers, or if its issuer claim is
+ * OWN_ISSUER. */
 static bool is_known_form(struct identity *id, struct str credential, struct arena *mem,
                           struct str *ret_key_id, bool *ret_is_own)
 {
@@ -401,7 +403,7 @@ static bool is_known_form(struct identity *id, struct str credential, struct are
     return *ret_is_own || issuers_any(id->issuers);
 }
 
-/* The line. */
+/* The line of throttled addresses. */
 
 static struct proof *line_pop(struct identity *id)
 {
@@ -416,7 +418,7 @@ static void on_line(void *arg)
 
     for (unsigned i = 0; i < IDENTITY_LINE_AT_ONCE && !list_empty(&id->line); i++) {
         struct proof *p = line_pop(id);
-        if (list_empty(&p->waiting)) { /* its clients left meanwhile */
+        if (list_empty(&p->waiting)) { /* the clients disconnected meanwhile */
             map_remove(&id->proving, str_n((const char *)p->digest, sizeof(p->digest)));
             proof_free(p);
         } else if (!begin(p, &err)) {
@@ -504,7 +506,7 @@ void proofs_stop(struct identity *id)
     while (map_next(&id->proving, &at, &name, &value)) {
         struct proof *p = value;
         if (!p->asks_issuer)
-            continue; /* the lanes still answer those */
+            continue; /* the lanes will still answer these */
         token_question_cancel(&p->token);
         refuse(p, &err);
         at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses against the networks of trusted proxies. */
+/* Matches addresses against the networks of trusted proxies. */
 #include "identity/proxy.h"
 
 #include "identity/identity.h"
@@ -9,7 +9,7 @@
 
 #define HOPS_MAX 32
 
-/* Every address as 16 bytes, an IPv4 one mapped. */
+/* An address as 16 bytes; IPv4 addresses are mapped. */
 struct address {
     uint8_t bytes[16];
 };
@@ -106,7 +106,7 @@ struct str address_network(struct str address, struct arena *mem)
     return arena_printf(mem, "%.*s/%d", STR_ARG(format(&a, mem)), is_v4 ? 24 : 64);
 }
 
-/* One hop of X-Forwarded-For: an address, which some write with a port or in brackets. */
+/* Parses one hop of X-Forwarded-For: an address, possibly with a port or brackets. */
 static bool parse_hop(struct str hop, struct address *ret)
 {
     bool is_v4;
@@ -121,15 +121,16 @@ static bool parse_hop(struct str hop, struct address *ret)
     return parse_address(str_n(hop.p, str_find(hop, ':')), ret, &is_v4);
 }
 
-/* X-Forwarded-For from its end: the last line first, and in it the last hop.  Lines of one name are
- * one list (RFC 9110, 5.2).  How long it is does not matter, as only the end is read. */
+/* Reads X-Forwarded-For from its end: the last header first, and its last hop first.  Headers of
+ * the same name are one list (RFC 9110, 5.2).  Only the end is read, so the length does not
+ * matter. */
 struct hops {
     const struct http_head *head;
-    size_t line;     /* the next one to read is before it */
-    struct str rest; /* of the line being read */
+    size_t line;     /* index after the next header to read */
+    struct str rest; /* unread part of the current header */
 };
 
-/* The hop before; false: there is none.  Empty elements of the list are passed over. */
+/* Reads the previous hop and skips empty elements.  Returns false when there are no more hops. */
 static bool hop_before(struct hops *h, struct str *ret)
 {
     for (;;) {
@@ -150,8 +151,8 @@ static bool hop_before(struct hops *h, struct str *ret)
     }
 }
 
-/* Each hop is told by the one after it, as long as that one is trusted.  A hop that is no address
- * is not the proxy that told it: all such clients count as one of their own. */
+/* A hop is believed if the hop after it is a trusted proxy.  All clients with an invalid hop share
+ * the address "unknown", not that of the proxy. */
 struct str client_address(const struct config *c, const struct http_request *r, struct arena *mem)
 {
     struct hops hops = {.head = r->head, .line = r->head->n_headers};
@@ -172,7 +173,7 @@ static struct str told(const struct config *c, const struct http_request *r, str
 
     if (!value.n || http_header_count(r->head, header) != 1 || !peer_is_trusted_proxy(c, r))
         return STR_NONE;
-    return str_trim(str_split(&value, ',')); /* the first proxy's, whom the client spoke to */
+    return str_trim(str_split(&value, ',')); /* the value of the first proxy, next to the client */
 }
 
 bool client_is_tls(const struct config *c, const struct http_request *r)

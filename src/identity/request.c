@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The question for a whole HTTP request, whose client may go away before there is an answer. */
+/* Identifies the sender of an HTTP request.  The client may disconnect before the result. */
 #include "identity/identity.h"
 
 #include "identity/proxy.h"
@@ -7,7 +7,7 @@
 struct asking {
     struct identify q;
     struct http_request *r;
-    void *user; /* of the request, as it was */
+    void *user; /* saved r->user */
     identified_fn *fn;
     void *arg;
 };
@@ -29,7 +29,7 @@ static void on_abort(struct http_request *r)
 {
     struct asking *a = r->user;
     identify_cancel(&a->q);
-    http_request_done(r); /* and with it `a` */
+    http_request_done(r); /* also frees `a` */
 }
 
 void identify_request(struct identity *id, const struct config *c, struct http_request *r,

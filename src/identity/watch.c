@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who works in somebody's name for long, by credential: told once when it is revoked or past its
- * end.  A revocation is remembered for a while, for who was identified before it and begins to
- * watch after it. */
+/* Watches by credential: each is notified once, when the credential is revoked or expires.  A
+ * revocation is remembered for a while, for a request that was identified before it and watches
+ * after it. */
 #include "identity/identity_impl.h"
 
 #include "base/clock.h"
@@ -11,18 +11,18 @@
 
 struct watched {
     struct identity *id;
-    struct str credential; /* behind this struct */
-    struct str user_id;    /* behind that; absent: a credential without a user */
+    struct str credential; /* stored after this struct */
+    struct str user_id;    /* stored after `credential`; absent: the credential has no user */
     struct list watches;
     int64_t expires_ms;
-    struct loop_timer *end; /* NULL: it has none */
-    bool is_due;            /* to be told at the end of this turn, and then freed */
+    struct loop_timer *end; /* NULL: the credential does not expire */
+    bool is_due;            /* to be notified at the end of this turn, then freed */
     struct loop_task later;
 };
 
 struct revoked {
     struct list node;
-    struct str credential; /* behind this struct */
+    struct str credential; /* stored after this struct */
     int64_t until_ms;
 };
 
@@ -64,7 +64,7 @@ static void tell_soon(struct watched *g)
     loop_defer(g->id->config.loop, &g->later);
 }
 
-/* By the life clock, which is led: it may not be there yet. */
+/* The life clock may run slower than the timer, so the end may not be reached yet. */
 static void on_end(void *arg)
 {
     struct watched *g = arg;
@@ -80,7 +80,7 @@ static struct watched *watched_of(struct identity *id, const struct principal *w
 {
     struct watched *g = map_get(&id->watched, who->credential);
 
-    if (g) { /* the next token of the same sign-in goes on for longer */
+    if (g) { /* a newer token of the same sign-in expires later */
         if (g->expires_ms && who->expires_ms > g->expires_ms)
             g->expires_ms = who->expires_ms;
         return g;
