@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All or nothing: a key that cannot be had leaves the caller with the keys it has. */
+/* All or nothing: if one key cannot be loaded, the caller keeps its old keys. */
 #include "identity/issuer_keys.h"
 
 #include "base/buf.h"
@@ -32,13 +32,13 @@ static bool read_open(int fd, size_t max, struct buf *out, struct error *err)
     }
 }
 
-/* Regular files only: a FIFO must not make us wait. */
+/* Regular files only: opening a FIFO must not block. */
 static bool read_file(struct str path, size_t max, struct buf *out, struct error *err)
 {
     int fd = open(path.p, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool ok;
 
-    buf_init(out, max + 4096); /* so that a file of just `max` bytes finds its end */
+    buf_init(out, max + 4096); /* extra room, to find the end of a file of exactly `max` bytes */
     ok = fd >= 0 ? read_open(fd, max, out, err)
                  : error_sys(err, ERR_CONFIG, errno, "it cannot be opened");
     if (fd >= 0)

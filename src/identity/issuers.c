@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The issuer is chosen by what the token says of itself, which proves nothing yet; the token is
- * then held against that issuer's rules and keys alone, so one issuer can never speak for another.
- */
+/* The unverified "iss" claim selects the issuer.  The token is then checked against the rules and
+ * keys of that issuer alone, so one issuer cannot sign for another. */
 #include "identity/issuers.h"
 
 #include "base/clock.h"
@@ -18,7 +17,7 @@ struct issuers {
     struct config *c;
     struct issuer *list;
     size_t n;
-    uint64_t applied; /* configurations so far */
+    uint64_t applied; /* number of configurations applied */
 };
 
 bool issuers_try(const struct config *c, struct error *err)
@@ -123,7 +122,7 @@ static bool refuse(struct token_question *q, enum jwt_fault fault)
 
 static void on_keys(struct jwks_waiter *w);
 
-/* true: answered. */
+/* Returns true when the question is answered. */
 static bool try(struct token_question *q)
 {
     struct issuer *issuer = find(q->from, jwt_claimed_issuer(q->token, q->mem));
@@ -203,7 +202,7 @@ bool issuers_apply(struct issuers *is, struct config *c, struct error *err)
     is->applied++;
     while ((first = list_pop(&open))) {
         struct token_question *q = list_entry(first, struct token_question, waiter.node);
-        q->has_waited = false; /* the fetch it waited for is not coming */
+        q->has_waited = false; /* the fetch it waited for was cancelled */
         on_keys(&q->waiter);
     }
     return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose tokens are taken: the issuers of the configuration, each with its rules and its keys, and
- * the question whether a token holds.  Most are answered at once; a token of a key that is not
- * known (yet) waits for one fetch of its issuer's keys, 5 s at most.
+/* The issuers of the configuration, each with its rules and keys, and the check of their tokens.
+ * Most tokens are checked at once.  A token with an unknown key waits for one fetch of its issuer's
+ * keys, 5 s at most.
  *
  *   identity.c ──token──> issuers.c ──rules, keys──> jwt.c
  *                              └──> jwks_source.c ──> issuer_keys.c (files), http/client.h (URLs)
@@ -16,40 +16,41 @@
 
 struct issuers;
 
-/* Whether the key files of a configuration hold keys; nothing is kept.  A complaint is ERR_CONFIG
- * and says where. */
+/* Checks that the key files of a configuration hold keys, and keeps nothing.  An error is
+ * ERR_CONFIG and names the position in the configuration. */
 must_check bool issuers_try(const struct config *c, struct error *err);
-/* Reads key files and begins to fetch key sets.  Files that do not hold keys are ERR_CONFIG, with
- * the place in the configuration; a URL that does not answer is not. */
+/* Reads key files and starts to fetch key sets.  A file without keys is ERR_CONFIG and names the
+ * position in the configuration.  An unreachable URL is not an error. */
 must_check bool issuers_new(struct loop *loop, struct config *c, struct issuers **ret,
                             struct error *err);
-/* Another configuration (or the same, on SIGHUP): all files are read again.  On failure everything
- * is as it was. */
+/* Applies another configuration, or the same on SIGHUP, and reads all files again.  On failure
+ * nothing changes. */
 must_check bool issuers_apply(struct issuers *is, struct config *c, struct error *err);
-void issuers_free(struct issuers *is); /* NULL is fine; no question may be open */
+void issuers_free(struct issuers *is); /* NULL is fine; no question may be pending */
 bool issuers_any(const struct issuers *is);
-/* Another number after every change of rules or keys: what was proved before is to be proved again.
- */
+/* Changes with every change of rules or keys.  Proofs of an earlier epoch must be repeated. */
 uint64_t issuers_epoch(const struct issuers *is);
 
-/* One question.  Embedded in whoever asks; what it points to stays until it is answered. */
+/* A token to check.  The caller embeds it and keeps `token` and `mem` until it is answered. */
 struct token_question {
     struct str token;
-    struct arena *mem;                      /* of the claims */
+    struct arena *mem;                      /* holds the claims */
     void (*done)(struct token_question *q); /* from the loop */
-    /* Out. */
+    /* Output. */
     bool ok;
     struct jwt_claims claims;
-    enum jwt_fault fault; /* for tests and logs; JWT_OK with !ok: there are no keys to check with */
-    struct error err;     /* ERR_UNAUTHENTICATED, or ERR_UNAVAILABLE when the keys cannot be had */
+    /* For tests and logs.  JWT_OK with !ok: the issuer has no keys to check with. */
+    enum jwt_fault fault;
+    /* ERR_UNAUTHENTICATED, or ERR_UNAVAILABLE when the keys cannot be fetched. */
+    struct error err;
     /* private */
     struct issuers *from;
     struct jwks_waiter waiter;
     bool has_waited;
 };
-/* true: answered now.  false: `done` comes. */
+/* Returns true when `q` is answered at once, false when `done` will be called. */
 must_check bool issuers_ask(struct issuers *is, struct token_question *q);
-/* The asker goes away before `done`. */
+/* Cancels the question before `done` is called. */
 void token_question_cancel(struct token_question *q);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JWK Set to keys.  The kind of key decides how its numbers are read and which algorithm it is for
- * when it does not say; whether it is fit for that is jwt_key.c's to judge.
+/* Parses a JWK Set into keys.  The key type decides how its numbers are read, and gives the default
+ * algorithm.  jwt_key.c checks that the key suits the algorithm.
  *
- * What is wrong with one key passes over it (add_key()), what is wrong with the set, or gives away
- * a secret, refuses the whole (check_set()). */
+ * An unusable key is skipped (add_key()).  A malformed set, or a set with a private key, is refused
+ * as a whole (check_set()). */
 #include "identity/jwks.h"
 
 #include "crypto/token.h"
@@ -16,7 +16,7 @@
 #include <openssl/param_build.h>
 #include <stdlib.h>
 
-#define POINT_MAX (1 + 2 * 48) /* uncompressed, on P-384 */
+#define POINT_MAX (1 + 2 * 48) /* uncompressed point on P-384 */
 
 static const struct js_limits set_limits = {
     .depth = 16, .keys = 256, .nodes = 1 << 16, .flags = JS_NO_DUPLICATES};
@@ -83,7 +83,7 @@ static EVP_PKEY *make_ec(const struct reader *r, const struct js_node *jwk, cons
     OSSL_PARAM_BLD *build;
     EVP_PKEY *key = NULL;
 
-    if (x.n != bytes || y.n != bytes) /* always whole, zeros in front counted (RFC 7518, 6.2.1) */
+    if (x.n != bytes || y.n != bytes) /* full length with leading zeros (RFC 7518, 6.2.1) */
         return NULL;
     memcpy(point + 1, x.p, bytes);
     memcpy(point + 1 + bytes, y.p, bytes);
@@ -108,10 +108,10 @@ static EVP_PKEY *make_okp(const struct reader *r, const struct js_node *jwk,
 
 static const struct kind {
     const char *kty;
-    const char *crv;  /* NULL: has none */
-    enum jwt_alg alg; /* of a key that names none */
+    const char *crv;  /* NULL: the type has no curve */
+    enum jwt_alg alg; /* default, for a key without "alg" */
     const char *group;
-    size_t bytes; /* of a coordinate */
+    size_t bytes; /* length of a coordinate */
     EVP_PKEY *(*make)(const struct reader *r, const struct js_node *jwk, const char *group,
                       size_t bytes);
 } kinds[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetching and looking again.  `good_ms` is when the keys in use were last known to be the
- * issuer's: fetched, read, or seen unchanged; `tried_ms` when somebody last tried.  Keys are
- * swapped whole and only from the loop, so that a check never sees half of them. */
+/* Fetches key sets and checks files for changes.  `good_ms` is the last time the current keys were
+ * confirmed: fetched, read, or seen unchanged.  `tried_ms` is the last attempt.  Keys are replaced
+ * as a whole and only from the loop, so a check never sees a partial set. */
 #include "identity/jwks_source.h"
 
 #include "base/clock.h"
@@ -19,15 +19,15 @@ struct jwks_source {
     struct jwt_keys *keys;
     unsigned version;
     int64_t good_ms, tried_ms, looked_ms;
-    uint64_t mark; /* of the files, as last looked at */
-    /* Of a URL. */
+    uint64_t mark; /* issuer_keys_mark() at the last look */
+    /* For a URL. */
     struct http_url url;
     struct tls_context *tls;
     struct http_pool *pool;
-    struct http_call *call; /* NULL: none under way */
+    struct http_call *call; /* NULL: no fetch is running */
     struct loop_timer *timer;
     int status;
-    struct buf set; /* as last fetched; empty: never */
+    struct buf set; /* the last fetched set; empty: never fetched */
     struct list waiting;
 };
 
@@ -36,7 +36,7 @@ static bool has_passed(int64_t since_ms, int64_t ms)
     return since_ms == NEVER || clock_mono_ms() - since_ms >= ms;
 }
 
-/* Makes the keys from what there is, and puts them in place of the old ones. */
+/* Loads the keys and replaces the current ones. */
 static bool put_in_use(struct jwks_source *s, struct str set, struct error *err)
 {
     struct jwt_keys *keys;
@@ -110,7 +110,7 @@ static void fetch(struct jwks_source *s)
                               NULL, 0, JWKS_FETCH_MS, &fetch_events, s);
 }
 
-/* Once the keys are old, each look tries again, but no more often than for unknown keys. */
+/* Once the keys are old, each timer tick retries, but no more often than for unknown keys. */
 static void fetch_when_due(struct jwks_source *s)
 {
     if (s->pool && !s->call && has_passed(s->good_ms, JWKS_REFRESH_MS) &&
@@ -188,12 +188,12 @@ void jwks_source_inherit(struct jwks_source *s, const struct jwks_source *before
     if (!s->pool || !before->set.n || !str_eq(s->c->jwks, before->c->jwks))
         return;
     if (!put_in_use(s, buf_str(&before->set), &err))
-        return; /* what comes will tell why */
+        return; /* the next fetch will report the error */
     keep_set(s, buf_str(&before->set));
     s->good_ms = before->good_ms;
 }
 
-/* Files that cannot be used are complained about once for each change of theirs. */
+/* Logs unusable files once per change. */
 static void look_at_files(struct jwks_source *s)
 {
     uint64_t mark;
@@ -214,7 +214,8 @@ static void look_at_files(struct jwks_source *s)
                  LS("issuer", s->c->issuer), LZ("why", err.text));
 }
 
-/* Keys that the issuer may have withdrawn a day ago; those of the configuration stay. */
+/* Drops fetched keys after a day without a successful fetch: the issuer may have withdrawn them.
+ * Keys of the configuration stay. */
 static void forget_when_stale(struct jwks_source *s)
 {
     struct error err;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts, header, key, signature, claims: in that order, so that nothing of the payload is looked at
- * before somebody we know has signed it.  Each step is a row of `steps` and says why it refuses. */
+/* Checks parts, header, key, signature and claims in this order, so the payload is not read before
+ * the signature of a known key is verified.  Each step is a row of `steps` and returns its reason
+ * to refuse. */
 #include "identity/jwt.h"
 
 #include "base/log.h"
@@ -18,9 +19,9 @@ struct check {
     struct str token;
     int64_t now_ms;
     struct arena *mem;
-    struct str signed_text;                /* header.payload as it was signed */
+    struct str signed_text;                /* header.payload as signed */
     struct str header, payload, signature; /* decoded */
-    struct js_doc doc;                     /* of the header, then of the payload */
+    struct js_doc doc;                     /* the header, later the payload */
     const struct jwt_key *key;
     struct jwt_claims claims;
 };
@@ -83,8 +84,9 @@ static const struct js_node *member(const struct check *c, struct str name)
     return js_get(&c->doc, js_root(&c->doc), name);
 }
 
-/* Parameters that change what a token is.  crit asks us to understand more than we do, b64 and zip
- * change what was signed, cty is a token inside a token, enc another kind of token. */
+/* Parameters that change the meaning of a token.  "crit" requires extensions that Holdfast does not
+ * have, "b64" and "zip" change the signed text, "cty" is a nested token, "enc" an encrypted
+ * token. */
 static enum jwt_fault refuse_extensions(struct check *c)
 {
     static const char *const names[] = {"crit", "b64", "zip", "cty", "enc"};
@@ -95,7 +97,7 @@ static enum jwt_fault refuse_extensions(struct check *c)
     return JWT_OK;
 }
 
-/* So that a token made for another purpose by the same issuer is not taken (RFC 8725, 3.11). */
+/* Refuses tokens that the same issuer made for another purpose (RFC 8725, 3.11). */
 static enum jwt_fault check_typ(struct check *c)
 {
     const struct js_node *typ = member(c, STR("typ"));
@@ -117,7 +119,7 @@ static enum jwt_fault read_header(struct check *c)
     return fault ? fault : check_typ(c);
 }
 
-/* The key that has this kid; of a token without one, the only key there is for its algorithm. */
+/* The key with this kid.  For a token without kid: the only key of its algorithm. */
 static enum jwt_fault find_key(const struct check *c, bool has_kid, struct str kid,
                                enum jwt_alg alg, const struct jwt_key **ret)
 {
@@ -229,7 +231,7 @@ static enum jwt_fault check_times(struct check *c)
     return has_begun(c, STR("iat")) ? JWT_OK : JWT_IAT;
 }
 
-/* Text that can stand in a row, a log line and an answer: 1 to `max` bytes, none of them control
+/* Text that is safe in a row, a log line and a reply: 1 to `max` bytes without control
  * characters. */
 static bool read_text(const struct check *c, const struct js_node *v, size_t max, struct str *ret)
 {
@@ -312,7 +314,7 @@ static enum jwt_fault read_rest(struct check *c)
 
     if (id && !read_text(c, id, JWT_SUBJECT_MAX, &c->claims.id))
         return JWT_CLAIM;
-    /* An empty scope is how some issuers say "none". */
+    /* Some issuers write an empty scope for "none". */
     if (scope && !js_is(&c->doc, scope, STR("")) &&
         !read_text(c, scope, JWT_BYTES_MAX, &c->claims.scope))
         return JWT_CLAIM;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys and signatures on OpenSSL's EVP.  Everything that can be wrong with a key is found when it
- * is added, so that a check has only the signature to doubt.
+/* Keys and signatures with OpenSSL's EVP.  A key is validated when it is added, so a check only has
+ * to verify the signature.
  *
- * Invariant: OpenSSL's queue of errors is as empty after each function here as a TLS connection on
- * the same thread needs it to be. */
+ * Invariant: every function leaves OpenSSL's error queue empty, as TLS connections on the same
+ * thread require. */
 #include "identity/jwt_key.h"
 
 #include <openssl/bio.h>
@@ -17,12 +17,12 @@
 #include <stdlib.h>
 
 #define SECRET_DISTINCT_MIN 8
-#define EXPONENT_BITS_MAX 33 /* longer ones only cost time */
+#define EXPONENT_BITS_MAX 33 /* longer exponents only cost time */
 
 struct alg_row {
     const char *name;
-    const char *type;       /* OpenSSL's name for the kind of key; NULL: a secret */
-    const char *group;      /* and for its curve */
+    const char *type;       /* OpenSSL's name of the key type; NULL: a secret */
+    const char *group;      /* OpenSSL's name of the curve */
     const char *digest;     /* NULL: part of the algorithm */
     size_t signature_bytes; /* 0: as long as the modulus */
     const char *wanted;     /* for messages */
@@ -74,7 +74,7 @@ void jwt_keys_free(struct jwt_keys *k)
     free(k);
 }
 
-/* An exponent of 1 makes every text its own signature; an even one belongs to no key. */
+/* With an exponent of 1 every text is its own signature.  An even exponent is invalid. */
 static bool check_exponent(EVP_PKEY *key, struct error *err)
 {
     BIGNUM *e = NULL;
@@ -239,8 +239,8 @@ static bool verify_public(const struct jwt_key *key, struct str text, const unsi
     return ok;
 }
 
-/* Tokens carry the two numbers side by side, OpenSSL wants them in DER.  Their range is its to
- * check. */
+/* A token holds the two numbers side by side; OpenSSL needs them in DER.  OpenSSL checks their
+ * range. */
 static bool verify_pair(const struct jwt_key *key, struct str text, struct str signature)
 {
     const unsigned char *raw = (const unsigned char *)signature.p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key's name (kid) is a digest of its public half, so that tokens of a key that was replaced
- * are refused as such. */
+/* The key's kid is a digest of its public key, so tokens of a replaced key are refused by their
+ * kid. */
 #include "identity/own_tokens.h"
 
 #include "base/buf.h"
@@ -12,7 +12,7 @@
 
 struct own_tokens {
     EVP_PKEY *key;
-    struct jwt_keys *keys; /* the public half */
+    struct jwt_keys *keys; /* the public key */
     char kid[17];
     uint8_t fingerprint[32];
 };
