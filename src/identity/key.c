@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* API keys: made, recognised, checked against their row. */
+/* Creates, parses and checks API keys. */
 #include "identity/key.h"
 
 #include "base/random.h"
@@ -89,7 +89,7 @@ bool key_principal(const struct key_row *row, struct arena *mem, struct principa
 
     if (!scopes_parse(row->scopes, mem, &scopes, err))
         return false;
-    /* A key that may do less than its user owns what it makes, and nothing else of the user's. */
+    /* A key with fewer rights than its user owns only what it creates itself. */
     bool is_user = row->user_id.p && !scopes_narrow(scopes);
     *ret = (struct principal){
         .tenant = arena_dup(mem, row->tenant),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making keys, and showing what is known of them. */
+/* Creates keys and writes their rows as JSON. */
 #include "identity/key_admin.h"
 
 #include "base/clock.h"
@@ -110,14 +110,15 @@ struct str key_request_write(const struct key_request *r, struct arena *mem)
     return text;
 }
 
-/* No issuer of tokens has an empty name, so these never meet. */
+/* The issuer is empty here, and issuers of tokens are never empty, so the two kinds of ids
+ * differ. */
 void key_user_id(struct str tenant, struct str name, char ret[UUID_TEXT])
 {
     char subject[512];
     size_t n = tenant.n + 1 + name.n;
 
     if (n > sizeof(subject))
-        n = sizeof(subject); /* not reached: both were checked */
+        n = sizeof(subject); /* not reached: the lengths were checked */
     memset(subject, 0, sizeof(subject));
     memcpy(subject, tenant.p, tenant.n);
     memcpy(subject + tenant.n + 1, name.p, n - tenant.n - 1);

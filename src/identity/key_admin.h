@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys as those see them who hand them out: what one is asked to be, the rows that makes, and how
- * a row is shown.  Used by the daemon (over its lanes) and by commands (on the store itself). */
+/* Administration of keys: the request for a new key, its rows, and the JSON form of a row.  Used by
+ * the daemon (through its lanes) and by commands (directly on the store). */
 #ifndef HOLDFAST_IDENTITY_KEY_ADMIN_H
 #define HOLDFAST_IDENTITY_KEY_ADMIN_H
 
@@ -15,19 +15,19 @@
 
 struct key_request {
     struct str tenant; /* absent: default */
-    struct str name;   /* absent: none */
+    struct str name;   /* absent: the key has no name */
     enum role role;
-    struct str user; /* a name; absent: the key is its own owner */
+    struct str user; /* a user name; absent: the key is its own owner */
     struct scopes scopes;
     int64_t expires_in_ms; /* 0: never */
 };
-/* {"tenant","name","role","user","scopes":{…},"expires_in"}, checked; in mem. */
+/* Parses and checks {"tenant","name","role","user","scopes":{…},"expires_in"}; in mem. */
 must_check bool key_request_parse(struct str json, struct arena *mem, struct key_request *ret,
                                   struct error *err);
 must_check bool key_request_check(const struct key_request *r, struct error *err);
 struct str key_request_write(const struct key_request *r, struct arena *mem);
 
-/* A key that is about to be stored: ops that stand or fall together. */
+/* A key to be stored: the ops are one transaction. */
 struct key_new {
     struct key_text text; /* wipe it */
     struct principal who;
@@ -38,15 +38,15 @@ struct key_new {
     size_t n;
     char user_id[UUID_TEXT];
 };
-/* `ret` points into itself and into mem: neither may move until it is written. */
+/* `ret` points into itself and into mem.  Neither may move until the ops are written. */
 void key_new_fill(const struct key_request *r, int64_t now_ms, struct arena *mem,
                   struct key_new *ret);
-/* The id of a user that we, and no issuer, vouch for. */
+/* The id of a user without an issuer of tokens. */
 void key_user_id(struct str tenant, struct str name, char ret[UUID_TEXT]);
 
-/* Members of an open object: id, tenant, name, role … */
+/* Writes members of an open object: id, tenant, name, role … */
 void key_write(struct js_writer *w, const struct key_row *row);
-/* {"keys":[…]}, whole, of one page; with "next": the id to go on after. */
+/* Writes one page as {"keys":[…]}; "next" is the id to continue after. */
 void keys_write(struct buf *out, const struct key_row *rows, size_t n, size_t limit);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signing in and going on; ending is the store's and identity_revoked()'s business. */
+/* Login and refresh.  The store and identity_revoked() end sign-ins. */
 #include "identity/logins.h"
 
 #include "base/clock.h"
@@ -17,16 +17,17 @@
 /* Wrong passwords from one address, or for one name from one network. */
 struct failures {
     struct list lru;
-    struct str text; /* behind this struct */
+    struct str text; /* stored after this struct */
     int64_t n;
     int64_t locked_until_ms, forget_ms; /* life clock */
-    uint64_t password;                  /* which one they were held against, as password_mark() */
+    uint64_t password;                  /* password_mark() of the password that was tried against */
 };
 struct failure_set {
     struct map by_text;
-    struct list lru; /* oldest first */
+    struct list lru; /* least recently used first */
 };
-/* When they lock, and for how long: twice as long each time. */
+/* After how many failures an entry locks, and for how long: each further failure doubles the
+ * time. */
 struct lock_rule {
     int64_t free, first_ms, max_ms;
 };
@@ -34,20 +35,20 @@ static const struct lock_rule address_rule = {LOGIN_ADDRESS_FAILURES, LOGIN_NETW
                                               LOGIN_NETWORK_LOCK_MAX_MS};
 static const struct lock_rule network_rule = {LOGIN_NETWORK_FAILURES, LOGIN_NETWORK_LOCK_MS,
                                               LOGIN_NETWORK_LOCK_MAX_MS};
-/* In a network that the user is known in, others may share the address: short locks only. */
+/* In a known network of the user, others may share the address: short locks only. */
 static const struct lock_rule known_rule = {LOGIN_NETWORK_FAILURES, LOGIN_LOCK_MS,
                                             LOGIN_LOCK_MAX_MS};
 
 struct logins {
     struct logins_config config;
     struct worker *worker;
-    unsigned waiting;        /* for a worker */
-    unsigned waiting_locked; /* of those, where there is a lock */
+    unsigned waiting;        /* logins that wait for a worker */
+    unsigned waiting_locked; /* of those, the logins from a locked address or network */
     struct failure_set addresses;
-    struct failure_set networks; /* by tenant, name and network */
-    struct map refreshing;       /* digests under way */
-    /* Where users signed in since the start: the first bytes of known_digest().  A later one of the
-     * same slot replaces it. */
+    struct failure_set networks; /* key: tenant, name and network */
+    struct map refreshing;       /* digests of refresh tokens in progress */
+    /* Networks where users signed in since the start: marks of known_slot().  A later mark of the
+     * same slot replaces the entry. */
     uint64_t known[LOGIN_KNOWN];
 };
 
@@ -112,7 +113,7 @@ static struct failures *failures_new(struct failure_set *s, struct str text)
     return f;
 }
 
-/* One more; true: from now on it is locked. */
+/* Counts one failure.  Returns true when it causes a lock. */
 static bool failures_add(struct failure_set *s, struct str text, uint64_t password,
                          const struct lock_rule *rule)
 {
@@ -178,7 +179,7 @@ struct str login_of_credential(struct str credential)
                                           : STR_NONE;
 }
 
-/* Tells one password of a user from the next by its hash; 0: there is none. */
+/* Identifies the user's current password by its hash; 0: the user has no password. */
 static uint64_t password_mark(const struct user_row *u)
 {
     uint8_t digest[32];
@@ -191,7 +192,7 @@ static uint64_t password_mark(const struct user_row *u)
     return mark;
 }
 
-/* Another password, which somebody who may has set, lifts the lock. */
+/* A new password lifts the lock. */
 static bool is_locked_here(struct login_call *c)
 {
     const struct failures *f = failures_of(&c->logins->networks, c->attempt);
@@ -205,7 +206,7 @@ static bool is_locked_here(struct login_call *c)
 
 /* Known networks. */
 
-/* With the hash of the password: where a user was known by another one, it is not any more. */
+/* The password hash is part of the digest, so networks are forgotten when the password changes. */
 static uint64_t *known_slot(struct logins *l, const struct user_row *u, struct str network,
                             uint64_t *ret_mark)
 {
@@ -227,7 +228,7 @@ static void remember_network(struct login_call *c)
     failures_forget(&c->logins->networks, c->attempt);
 }
 
-/* The user is signed in from that network, or signed in from there since the start. */
+/* The user has a live sign-in from the network, or signed in from it since the start. */
 static bool is_known_there(struct login_call *c)
 {
     uint64_t mark, *slot;
@@ -241,7 +242,7 @@ static bool is_known_there(struct login_call *c)
     return *slot == mark;
 }
 
-/* Answers. */
+/* Answering. */
 
 static bool answer_now(struct login_call *c, enum login_result result)
 {
@@ -301,7 +302,8 @@ static void on_created(struct write_job *job)
 
     if (!job->ok) {
         answer_store(c, &job->err);
-    } else if (c->op.verdict != VERDICT_OK) { /* disabled, or another password, meanwhile */
+        /* Meanwhile the user was disabled or the password changed. */
+    } else if (c->op.verdict != VERDICT_OK) {
         answer(c, LOGIN_REFUSED);
     } else {
         remember_network(c);
@@ -345,7 +347,7 @@ static void on_failed(struct write_job *job)
         answer(c, LOGIN_REFUSED);
 }
 
-/* Also for a name that is not there: a write like any other, of no user. */
+/* An unknown name causes the same write, with NO_USER. */
 static void note_failure(struct login_call *c)
 {
     bool counts = c->row && c->row->locked_until_ms <= clock_life_ms();
@@ -395,7 +397,7 @@ static bool run_user(struct read_job *job, struct store *store)
 {
     struct login_call *c = container_of(job, struct login_call, read);
 
-    /* Sign-ins are asked for also where there is no user, so that both cost the same. */
+    /* Sign-ins are read even for an unknown name, so that both cases cost the same. */
     return store_user_by_name(store, c->tenant, c->name, c->mem, &c->row, &job->err) &&
            store_logins_page(store, c->tenant, c->row ? c->row->id : STR(NO_USER), STR_NONE,
                              LOGIN_MAX_PER_USER, c->mem, &c->live, &c->n_live, &job->err);
@@ -426,8 +428,8 @@ static void on_user(struct read_job *job)
     answer(c, LOGIN_BUSY);
 }
 
-/* What wrong passwords for this name from this network are counted by.  A name may have any bytes:
- * lengths keep two attempts apart. */
+/* The key that counts wrong passwords for this name from this network.  A name may contain any
+ * bytes, so lengths separate the parts. */
 static struct str attempt_of(const struct login_call *c)
 {
     return arena_printf(c->mem, "%zu:%.*s%zu:%.*s%.*s", c->tenant.n, STR_ARG(c->tenant), c->name.n,
@@ -462,11 +464,12 @@ static void on_told(struct write_job *job)
 
     if (!job->ok)
         log_error("the reuse of a refresh token is not in the audit", LZ("why", job->err.text));
-    c->op.kind = OP_LOGIN_ROTATE; /* what it was about */
+    c->op.kind = OP_LOGIN_ROTATE; /* so that answer() ends the refresh */
     answer(c, LOGIN_REFUSED);
 }
 
-/* Somebody has a copy: the sign-in is over by now, and it goes on record. */
+/* The token was copied.  The store has ended the sign-in; this notifies watches and writes an audit
+ * event. */
 static void tell_reuse(struct login_call *c)
 {
     log_warn("a refresh token came a second time; its sign-in is ended", LS("user", c->row->id),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libargon2 does the work; what it compares, it compares in constant time. */
+/* Uses libargon2, which compares hashes in constant time. */
 #include "identity/password.h"
 
 #include "base/random.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scopes: read, written, asked about. */
+/* Parses, writes and checks scopes. */
 #include "identity/scopes.h"
 
 #include "config/config.h"
@@ -116,8 +116,7 @@ struct str scopes_write(const struct scopes *s, struct arena *mem)
     return text;
 }
 
-/* One pass: at a mismatch the last * takes one more byte, so no pattern takes longer than pattern
- * times name. */
+/* Takes at most time proportional to pattern length times name length. */
 bool scope_matches(struct str pattern, struct str name)
 {
     return config_pattern_fits(pattern, name);
@@ -136,7 +135,8 @@ bool scope_reaches(struct str pattern, struct str server)
     return config_pattern_reaches(pattern, server);
 }
 
-/* A key that is limited to tools alone has their servers, and no prompt or resource of others. */
+/* A key that is limited to tools may use the servers of these tools, but no prompts or resources of
+ * other servers. */
 bool principal_may_use_server(const struct principal *who, struct str server)
 {
     const struct scopes *s = who->scopes;
@@ -161,7 +161,7 @@ bool principal_may_use_tool(const struct principal *who, struct str server, stru
     if (!principal_limits_tools(who))
         return true;
     if (n > sizeof(name))
-        return false; /* longer than any pattern was meant for */
+        return false; /* longer than any valid pattern */
     memcpy(name, server.p, server.n);
     memcpy(name + server.n, "__", 2);
     if (tool.n)

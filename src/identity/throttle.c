@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bucket for each address: it holds what may still fail, in thousandths, and fills by the clock.
- */
+/* A token bucket for each address.  It holds the failures still allowed, in thousandths, and
+ * refills with time. */
 #include "identity/throttle.h"
 
 #include "base/list.h"
@@ -10,19 +10,19 @@
 #include <stdlib.h>
 
 #define FULL ((int64_t)THROTTLE_AT_ONCE * 1000)
-#define ADDRESS_MAX 64 /* bytes of its text */
+#define ADDRESS_MAX 64 /* bytes of the text form */
 
 struct bucket {
     struct list lru;
     size_t n_name;
     char name[ADDRESS_MAX];
     int64_t left;  /* thousandths of a failure */
-    int64_t at_ms; /* when that was so */
+    int64_t at_ms; /* time of that level */
 };
 
 struct throttle {
     struct map buckets;
-    struct list lru; /* oldest first */
+    struct list lru; /* least recently used first */
     size_t n;
 };
 
@@ -47,7 +47,7 @@ void throttle_free(struct throttle *t)
     free(t);
 }
 
-/* The address, or the network of an IPv6 one; into room for ADDRESS_MAX bytes. */
+/* The address, or the network of an IPv6 address, written to `room` of ADDRESS_MAX bytes. */
 static struct str name_of(struct str address, char *room)
 {
     struct in6_addr six;

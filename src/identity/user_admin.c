@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A user's id follows from its tenant and name (key_user_id()), so nothing has to be looked up. */
+/* A user's id is derived from tenant and name (key_user_id()), so no lookup is needed. */
 #include "identity/user_admin.h"
 
 #include "base/utf8.h"
@@ -38,7 +38,7 @@ bool user_request_check(const struct user_request *r, struct error *err)
     return key_request_check(&as_key, err);
 }
 
-/* As it stands in JSON. */
+/* The members of the JSON request. */
 struct told {
     struct str verb, tenant, name, role, hash, login;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users as those see them who look after them: what is to be done, the op that does it, and how a
- * sign-in is shown.  Used by the daemon (over its lanes) and by commands (on the store itself). */
+/* Administration of users: the requested change, its store op, and the JSON form of a sign-in.
+ * Used by the daemon (through its lanes) and by commands (directly on the store). */
 #ifndef HOLDFAST_IDENTITY_USER_ADMIN_H
 #define HOLDFAST_IDENTITY_USER_ADMIN_H
 
@@ -14,17 +14,17 @@ struct user_request {
     enum user_verb verb;
     struct str tenant; /* absent: default */
     struct str name;
-    enum role role;   /* create */
-    struct str hash;  /* create, passwd: password_hash() */
-    struct str login; /* revoke: one sign-in; absent: all */
+    enum role role;   /* for create */
+    struct str hash;  /* for create and passwd: password_hash() */
+    struct str login; /* for revoke: one sign-in; absent: all */
 };
-/* {"do","tenant","name","role","password_hash","session"}, checked; in mem. */
+/* Parses and checks {"do","tenant","name","role","password_hash","session"}; in mem. */
 must_check bool user_request_parse(struct str json, struct arena *mem, struct user_request *ret,
                                    struct error *err);
 must_check bool user_request_check(const struct user_request *r, struct error *err);
 struct str user_request_write(const struct user_request *r, struct arena *mem);
 
-/* The op that does it. */
+/* The store op of a request. */
 struct user_change {
     struct principal who;
     struct user_row user;
@@ -32,15 +32,15 @@ struct user_change {
     struct store_op op;
     char user_id[UUID_TEXT];
 };
-/* `ret` points into itself and into what r points to. */
+/* `ret` points into itself and into the memory of `r`. */
 void user_change_fill(const struct user_request *r, int64_t now_ms, struct user_change *ret);
-/* By the verdict: false says why not. */
+/* Checks the verdict of the op; on false, err says why. */
 must_check bool user_change_check(const struct user_request *r, const struct user_change *c,
                                   struct error *err);
 
-/* Members of an open object: id, device, ip_address … */
+/* Writes members of an open object: id, device, ip_address … */
 void login_write(struct js_writer *w, const struct login_row *row);
-/* {"sessions":[…]}, whole. */
+/* Writes {"sessions":[…]}. */
 void logins_write(struct buf *out, const struct login_row *rows, size_t n);
 
 #endif
