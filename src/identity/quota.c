@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting.  A quota is found by name, brought up to the configuration and the clock, and asked;
- * only when its tenant and its key agree is anything taken. */
+/* Counts usage.  quota_take() finds the quotas of tenant and key by name, updates them to the
+ * current limits and time, and takes from both only if both allow it. */
 #include "identity/quota_impl.h"
 
 #include "base/clock.h"
@@ -28,7 +28,7 @@ void bucket_fill(struct bucket *b, const struct limit *l, int64_t now_ms)
     b->level += passed > room / l->amount ? room : passed * l->amount;
 }
 
-/* Debts end at one burst, so that nobody is shut out for longer than that takes. */
+/* The debt is at most one burst, which bounds the time until the next token. */
 void bucket_spend(struct bucket *b, const struct limit *l, int64_t tokens)
 {
     int64_t least = -bucket_capacity(l);
@@ -39,18 +39,18 @@ void bucket_spend(struct bucket *b, const struct limit *l, int64_t tokens)
         b->level -= tokens * l->per_ms;
 }
 
-/* How long until there is a token; 0: there is one. */
+/* Time until the next token; 0: a token is available. */
 static int64_t bucket_wait_ms(const struct bucket *b, const struct limit *l)
 {
     int64_t lacks = l->per_ms - b->level;
     return lacks <= 0 ? 0 : (lacks + l->amount - 1) / l->amount;
 }
 
-/* Tokens that were used stay used under another limit. */
+/* Used tokens stay used when the limit changes. */
 static void bucket_change(struct bucket *b, const struct limit *from, const struct limit *to,
                           int64_t now_ms)
 {
-    int64_t used = 0, part = 0; /* whole tokens, and of one more so many 1/per_ms */
+    int64_t used = 0, part = 0; /* whole tokens, and the remainder in 1/per_ms */
 
     if (limit_is_set(from)) {
         bucket_fill(b, from, now_ms);
@@ -100,7 +100,7 @@ void quota_unref(struct quota *q)
     q->refs--;
 }
 
-/* Those that hold something stay, however many: calls and processes have limits of their own. */
+/* Quotas in use are never evicted, however many: calls and processes have their own limits. */
 static void make_room(struct quotas *all)
 {
     if (all->by_name.n < all->max_kept)
@@ -151,7 +151,7 @@ static struct quota *quota_find(struct quotas *all, struct str name, size_t tena
     return q;
 }
 
-/* The keys of a user count each for itself; tokens, which come and go, by their user. */
+/* Each key counts by itself.  Tokens are short-lived, so they count by their user. */
 static struct str credential_of(const struct principal *who)
 {
     if (!who->credential.p)
@@ -176,13 +176,13 @@ static void find_both(struct quotas *all, const struct principal *who, int64_t n
     name[who->tenant.n] = '\0';
     memcpy(name + who->tenant.n + 1, credential.p, credential.n);
     if (ret[0])
-        ret[0]->refs++; /* the other may take somebody's place */
+        ret[0]->refs++; /* finding the second may evict others */
     ret[1] = quota_find(all, str_n(name, n), who->tenant.n, own, now_ms);
     if (ret[0])
         ret[0]->refs--;
 }
 
-/* Asking. */
+/* Checking. */
 
 static int64_t wait_of(const struct quota *q, enum limit_kind kind)
 {
@@ -251,8 +251,9 @@ static void spend(struct quota *q, enum limit_kind kind, int64_t n)
         return;
     bucket_spend(&q->buckets[kind], &q->limits.of[kind], n);
     q->unreported[kind] += n;
+    /* Larger values cannot increase the debt. */
     if (q->unreported[kind] > 2 * q->limits.of[kind].burst)
-        q->unreported[kind] = 2 * q->limits.of[kind].burst; /* more is no larger a debt */
+        q->unreported[kind] = 2 * q->limits.of[kind].burst;
 }
 
 static void take(struct quota *q, unsigned what, size_t bytes)
@@ -326,7 +327,7 @@ void quota_release(struct quota_use *use)
     *use = (struct quota_use){0};
 }
 
-/* Telling who was refused (quota_tell.c: everybody else). */
+/* The reply to a refused client; quota_tell.c logs and records refusals. */
 
 struct str quota_lines(const struct quota_refusal *r, struct arena *mem)
 {
@@ -347,7 +348,7 @@ struct str quota_lines(const struct quota_refusal *r, struct arena *mem)
                         window, units[r->kind], limit_name(r->kind), (long long)r->retry_s);
 }
 
-/* All. */
+/* The service. */
 
 static void register_metrics(struct quotas *all)
 {
@@ -401,7 +402,7 @@ void quotas_free(struct quotas *all)
     if (!all)
         return;
     for (struct list *n = list_first(&all->lru); n; n = list_first(&all->lru))
-        quota_drop(list_entry(n, struct quota, lru)); /* which may be in line there */
+        quota_drop(list_entry(n, struct quota, lru)); /* also leaves the list of reports */
     quota_share_free(all->share);
     map_release(&all->by_name);
     config_unref(all->config);

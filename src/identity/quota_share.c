@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quotas shared with other nodes through Redis, by report and correction.
+/* Shares quotas with other nodes through Redis, by report and correction.
  *
- *   loop    uses its own buckets, and puts whoever used something in line
- *   thread  a few milliseconds later: what was used goes to Redis, all reports in one exchange
- *   Redis   one script: fills the shared bucket by its own clock, takes off what was used, keeps
- *           what this node holds, and answers with what is left and what the others hold
- *   loop    goes on from that answer, less what was used meanwhile
+ *   loop    uses its own buckets, and queues the quotas that changed
+ *   thread  a few milliseconds later: sends all reports to Redis in one exchange
+ *   Redis   one script: refills the shared bucket by its own clock, subtracts the usage, stores the
+ *           counts of this node, and replies with the levels and the counts of other nodes
+ *   loop    continues from the reply, minus the usage since the report
  *
- * So nobody waits for Redis.  Nodes may together pass a limit by what they use within one exchange;
- * it is a debt that all of them see.  A report that is lost makes the node go by its own counts,
- * and say so, until one gets through again; what it used meanwhile, up to a burst, is reported then
- * but never leaves a debt.  A bucket that Redis has lost begins with what the first to report it
- * has left.
+ * So requests never wait for Redis.  Together, nodes may exceed a limit by their usage within one
+ * exchange.  That becomes a debt that all nodes see.  After a failed report a node uses its own
+ * counts, and logs this, until a report succeeds.  It then reports its usage up to one burst, which
+ * never leaves a debt.  If Redis lost a bucket, it restarts from the level of the first node that
+ * reports it.
  *
- * One batch is under way at a time.  It belongs to the thread from `wake` until `task` has run. */
+ * One batch is in progress at a time.  The thread owns it from `wake` until `task` has run. */
 #include "identity/quota_impl.h"
 
 #include "base/clock.h"
@@ -32,15 +32,15 @@
 
 #define BATCH_MAX 128
 #define GATHER_MS 5        /* between two exchanges */
-#define TICK_MS 1000       /* how often it is looked whether something has to be said again */
-#define HELD_EVERY_MS 3000 /* what is held is told again … */
-#define HELD_TTL_MS 10000  /* … or counts no more */
+#define TICK_MS 1000       /* interval of on_tick() */
+#define HELD_EVERY_MS 3000 /* interval of reports about held counts … */
+#define HELD_TTL_MS 10000  /* … and the time after which Redis drops them */
 #define KEY_TTL_MAX_MS (INT64_C(7) * 24 * 3600 * 1000)
 #define NAME_DIGITS 32
 
-/* limit's name | node, calls, children, their ttl, the key's ttl, then for requests and bytes:
- * amount, per_ms, burst, used, what the node has left without them, the largest debt → levels,
- * calls and children of other nodes. */
+/* KEYS: the limit's key.  ARGV: node, calls, children, their ttl, the key's ttl; then for requests
+ * and bytes: amount, per_ms, burst, usage, level of this node before the usage, maximum debt.
+ * Returns levels, and calls and children of other nodes. */
 static const char script[] =
     "local k,t=KEYS[1],redis.call('TIME')\n"
     "local now=t[1]*1000+math.floor(t[2]/1000)\n"
@@ -74,15 +74,15 @@ static const char script[] =
     "return out";
 
 struct report {
-    struct quota *of; /* a reference; not for the thread */
-    uint64_t epoch;   /* of the limits it was made with */
+    struct quota *of; /* a reference; the thread does not use it */
+    uint64_t epoch;   /* epoch of `limits` */
     struct limits limits;
     struct str name;
     int64_t used[LIMIT_RATES];
-    int64_t level[LIMIT_RATES]; /* without what is used here */
+    int64_t level[LIMIT_RATES]; /* before the usage of this report */
     int64_t held[LIMIT_KINDS];
-    bool is_back; /* the last one was lost */
-    /* The answer. */
+    bool is_back; /* the previous report failed */
+    /* The reply. */
     double left[LIMIT_RATES];
     int64_t elsewhere[LIMIT_KINDS];
 };
@@ -92,15 +92,16 @@ struct quota_share {
     struct redis *redis;
     struct hmac_key *key;
     struct str prefix, node;
-    struct arena *own, *names, *mem; /* for good; of one batch; of one exchange, the thread's */
+    /* For the lifetime; for one batch; for one exchange, used by the thread. */
+    struct arena *own, *names, *mem;
     pthread_t thread;
     int wake, stop;
     struct loop_task task;
     struct loop_timer *gather, *tick;
     struct list dirty;
     bool is_up, was_up, stopped;
-    bool is_waiting; /* for `gather` */
-    bool is_busy;    /* the batch is the thread's */
+    bool is_waiting; /* `gather` is started */
+    bool is_busy;    /* the thread owns the batch */
     atomic_bool is_posted;
     int64_t sent_ms, not_before_ms;
     /* The batch. */
@@ -126,7 +127,7 @@ static int64_t ttl_of(const struct limits *limits)
         int64_t full = limit_is_set(l) ? bucket_capacity(l) / l->amount : 0;
         if (full > KEY_TTL_MAX_MS / 2)
             full = KEY_TTL_MAX_MS / 2;
-        ttl = 2 * full > ttl ? 2 * full : ttl; /* out of the largest debt */
+        ttl = 2 * full > ttl ? 2 * full : ttl; /* time to refill from the maximum debt */
     }
     return ttl + 1000;
 }
@@ -215,7 +216,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* The loop: sending. */
+/* The loop: sending reports. */
 
 static struct str name_of(struct quota_share *s, const struct quota *q)
 {
@@ -286,7 +287,7 @@ void quota_share_touch(struct quota_share *s, struct quota *q)
     send_soon(s);
 }
 
-/* The loop: what has come of it. */
+/* The loop: applying replies. */
 
 static int64_t clamped(double left, const struct limit *l)
 {
@@ -305,7 +306,7 @@ static void correct(const struct report *r)
     for (unsigned k = LIMIT_RATES; k < LIMIT_KINDS; k++)
         q->elsewhere[k] = r->elsewhere[k];
     if (q->epoch != r->epoch)
-        return; /* other limits by now; the next report is by them */
+        return; /* the limits changed; the next report uses the new ones */
     for (unsigned k = 0; k < LIMIT_RATES; k++) {
         const struct limit *l = &q->limits.of[k];
         if (!limit_is_set(l))
@@ -327,7 +328,7 @@ static void keep(const struct report *r)
     }
 }
 
-/* What others hold is not known any more. */
+/* The counts of other nodes are no longer known. */
 static void go_alone(struct quota_share *s)
 {
     list_each(&s->home->lru, n)
@@ -347,7 +348,7 @@ static void set_up(struct quota_share *s, bool is_up)
     else
         log_warn("limits are counted on this node alone just now", LZ("why", s->err.text));
     s->is_up = is_up;
-    s->was_up = true; /* it has been said */
+    s->was_up = true; /* the state has been logged */
     metric_set(s->home->shared, is_up);
     if (!is_up)
         go_alone(s);
@@ -387,8 +388,8 @@ static void on_posted(struct loop_task *task)
         send_soon(s);
 }
 
-/* What is held is said again before it is forgotten; and whether Redis is there is asked where
- * nothing else asks. */
+/* Repeats reports of held counts before they expire.  Without other traffic, also checks that Redis
+ * is reachable. */
 static void on_tick(void *arg)
 {
     struct quota_share *s = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who hears of refusals besides who was refused.  Each is counted; for each tenant and key one is
- * logged in ten seconds, and one goes on record in a minute, with the number of those between: a
- * flood must not become a flood of lines and writes. */
+/* Reports refusals to the operator.  Every refusal is counted.  Per tenant and key, one in ten
+ * seconds is logged and one in a minute is written to the audit, with the number of refusals in
+ * between, so that a flood of requests does not cause a flood of lines and writes. */
 #include "identity/quota_impl.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@ struct record {
     struct write_job job;
     struct store_op op;
     struct event_row event;
-    struct arena *mem; /* this is in it */
+    struct arena *mem; /* holds this record */
 };
 
 static void on_recorded(struct write_job *job)
