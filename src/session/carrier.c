@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the names.  Values are any string (seed 002): numbers and objects are named by their own
- * bytes, long values by their digest, so that keys stay small. */
+/* Reads session names.  A value may be any string.  Numbers and objects are named by their JSON
+ * text, long values by their digest, so that keys stay small. */
 #include "session/carrier.h"
 
 #include "crypto/hash.h"

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many transports an owner has.  Clients seldom end theirs, and a row stands for 24 hours: past
- * the limit the one that was unused for longest ends for the new one.  One that a request or a
- * stream uses just now stays.
+/* Limits the number of transports of an owner.  Clients seldom end their transports, and a row
+ * lives for 24 hours.  Above the limit a new transport ends the least recently used one.  A
+ * transport in use by a request or a stream is not ended.
  *
- * Counted are those that were made or used on this node since its start; restarts forget. */
+ * Only transports created or used on this node since its start are counted. */
 #include "session/session_impl.h"
 
 #include "base/clock.h"
 
 #include <stdlib.h>
 
-#define LIVE_LOOKED_AT 16     /* of the oldest, when they are in use */
-#define LIVE_IN_ALL (1 << 17) /* remembered of all owners; beyond it the oldest is forgotten */
+#define LIVE_LOOKED_AT 16     /* transports examined when the oldest are in use */
+#define LIVE_IN_ALL (1 << 17) /* entries for all owners; above that the oldest is dropped */
 
 struct live_owner {
     struct list transports; /* oldest first */
     unsigned n;
-    struct str tenant, owner, key; /* behind this struct */
+    struct str tenant, owner, key; /* stored after this struct */
 };
 struct live {
     struct list of_owner, of_all;
@@ -87,7 +87,7 @@ static struct live_owner *owner_of(struct live_transports *l, const struct trans
     return o;
 }
 
-/* Ends the oldest that nobody uses, if there is one. */
+/* Ends the oldest unused transport among the first LIVE_LOOKED_AT. */
 static void end_oldest(struct sessions *home, struct live_owner *o)
 {
     unsigned looked_at = 0;
@@ -102,7 +102,7 @@ static void end_oldest(struct sessions *home, struct live_owner *o)
             continue;
         transport_write(home, OP_TRANSPORT_END, o->tenant, o->owner, one->hash, clock_life_ms());
         if (t)
-            transport_forget(t); /* its memory goes with the idle ones */
+            transport_forget(t); /* its memory is freed with the idle transports */
         drop(home->live, one);
         return;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Name to session or transport: the cache first, then the lookup lane.  Adoption after a restart is
- * nothing but this: the row is found, and what was linked to it comes along.
+/* Finds a session or transport by name: first in the cache, then on the lookup lane.  This also
+ * resumes sessions after a restart: the lookup loads the row and its links.
  *
- * The reaper runs only now and then, so the store may remember what is over; an expired session or
- * transport reads as a missing one. */
+ * The reaper runs only periodically, so the store may still hold ended rows.  An expired session or
+ * transport reads as missing. */
 #include "session/carrier.h"
 #include "session/session_impl.h"
 
@@ -51,7 +51,7 @@ static bool read_by_key(struct session_query *q, struct store *store, struct err
            store_session_by_handle(store, q->who, q->name, q->mem, &q->session_row, err);
 }
 
-/* On the lookup lane. */
+/* Runs on the lookup lane. */
 static bool run_lookup(struct read_job *job, struct store *store)
 {
     struct session_query *q = container_of(job, struct session_query, job);
@@ -71,8 +71,8 @@ static bool run_lookup(struct read_job *job, struct store *store)
            read_session_and_links(q, store);
 }
 
-/* What was used in the future was used by a clock that was wrong: it is as if it were now.  The
- * reaper writes that down some time; nobody lives longer until then. */
+/* A last use in the future was written with a wrong clock, and counts as now.  The reaper corrects
+ * the row later; until then this keeps the session from living longer. */
 static void take_times(struct session *s, const struct session_row *row)
 {
     int64_t ahead = row->last_activity_ms - clock_life_ms();
@@ -133,8 +133,8 @@ static bool has_live_session(const struct transport *t)
     return t->session && !session_is_over(t->session, clock_life_ms());
 }
 
-/* It is resident already: while its row was looked for, another call may have gone on with it; or
- * it had no session and has got one elsewhere. */
+/* The transport is resident: another call used it during the lookup, or it had no session here and
+ * another node has linked one. */
 static void take_resident_transport(struct session_query *q, struct transport *t)
 {
     transport_ref(t);
@@ -166,7 +166,7 @@ static void take_transport(struct session_query *q)
     }
 }
 
-/* The store does not answer: what is known here has to do. */
+/* The store does not answer, so the resident transport is used. */
 static bool do_without_store(struct session_query *q)
 {
     char room[KEY_ROOM];
@@ -177,7 +177,7 @@ static bool do_without_store(struct session_query *q)
     return t != NULL;
 }
 
-/* The same for a session: of calls that name a new one at once, the first has made it by now. */
+/* The session is resident: another call created it during the lookup. */
 static void take_resident(struct session_query *q)
 {
     char room[KEY_ROOM];
@@ -186,7 +186,7 @@ static void take_resident(struct session_query *q)
         session_ref(q->session);
 }
 
-/* What is over reads as missing. */
+/* An ended session or transport reads as missing. */
 static void drop_what_is_over(struct session_query *q, int64_t now)
 {
     if (q->session && session_is_over(q->session, now)) {
@@ -220,8 +220,8 @@ static void lookup_done(struct read_job *job)
     q->done(q);
 }
 
-/* What the cache has under that name.  One that is over is asked of the store again, which may have
- * been told of a later end. */
+/* The cache entry of that name.  An ended entry is dropped and looked up again, because the store
+ * may have a later expiry. */
 static void *resident(struct session_query *q, struct str key, int64_t now)
 {
     void *found = map_get(&q->home->names, key);
@@ -270,7 +270,7 @@ static void hash_id(struct sessions *home, struct str id, uint8_t ret[SHA256_BYT
     memcpy(ret, m->hash, sizeof(m->hash));
 }
 
-/* Where other nodes may have linked it by now, what is known here is not enough. */
+/* Another node may have linked the transport to a session, so the cache is not sufficient. */
 static bool may_be_linked_elsewhere(const struct session_query *q, const void *found)
 {
     return q->home->is_shared && q->by == BY_TRANSPORT && found && !has_live_session(found);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one door to sessions; see plan.h. */
+/* Builds the operations of a plan and applies their verdicts; see plan.h. */
 #include "session/plan.h"
 
 #include "base/clock.h"
@@ -98,7 +98,7 @@ static void measure(const struct store_op *op)
                            row->terminated_ms - row->created_ms);
 }
 
-/* What one committed operation means for the session that memory holds. */
+/* Applies one committed operation to the session in memory. */
 static void follow_op(struct session_plan *p, const struct store_op *op)
 {
     struct session *s = p->session;
@@ -116,8 +116,8 @@ static void follow_op(struct session_plan *p, const struct store_op *op)
     }
 }
 
-/* Two cases are as good as OK: a replaced session may have been ended by somebody else, and another
- * request of this process may have created the row of the session that both share. */
+/* Two refusals count as OK: another process may have ended the replaced session, and another
+ * request of this process may have created the row of a shared session. */
 static bool is_fine(const struct session_plan *p, const struct store_op *op)
 {
     if (op->kind == OP_SESSION_END)

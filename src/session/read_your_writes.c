@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stamps by the hash of a name, and the fold that all who wait share.
+/* Stamps by the hash of a name, and the fold that all waiting reads share.
  *
- * Time is counted in epochs: each barrier handed to the write lane ends one.  A touch belongs to
- * the epoch it is made in, and the barrier that ends this epoch was handed in after it, so once
- * that is done the touch is folded. */
+ * Time is counted in epochs.  Each barrier queued on the write lane ends an epoch.  A touch belongs
+ * to the current epoch.  The barrier that ends this epoch is queued after the touch, so the touch
+ * is folded when the barrier is done. */
 #include "session/read_your_writes.h"
 
 #include "base/map.h"
 
 #include <stdlib.h>
 
-/* A power of two.  Two names in one slot only make somebody wait; a megabyte makes that rare, and
- * its pages are taken as they are touched. */
+/* A power of two.  Two names in one slot only cause an unneeded wait.  A megabyte of slots makes
+ * that rare, and the kernel allocates its pages on first use. */
 #define SLOTS 65536
 
 struct slot {
@@ -21,14 +21,14 @@ struct slot {
 struct read_your_writes {
     struct lanes *lanes;
     struct deadline_class late;
-    uint64_t epoch;   /* of touches made now; from 1 */
-    uint64_t folded;  /* the last whose touches are folded */
-    uint64_t touched; /* the last that has any */
-    uint64_t covers;  /* what the barrier under way ends */
-    uint64_t asked;   /* moves with every stamp and every epoch; from 1 */
+    uint64_t epoch;   /* epoch of touches made now; starts at 1 */
+    uint64_t folded;  /* the last epoch with all touches folded */
+    uint64_t touched; /* the last epoch with a touch */
+    uint64_t covers;  /* the epoch that the running barrier ends */
+    uint64_t asked;   /* increases with every stamp and every epoch; starts at 1 */
     bool busy;
     struct write_job barrier;
-    struct list waiting; /* struct fold_wait, by epoch */
+    struct list waiting; /* struct fold_wait, in order of epochs */
     struct slot slots[SLOTS];
 };
 
@@ -65,7 +65,7 @@ struct touch_slots touch_slots_of(struct touch_scope whose, struct str name)
     return (struct touch_slots){(uint32_t)slot_of(anybody, name), (uint32_t)slot_of(whose, name)};
 }
 
-/* Stamps are the tenant's; epochs the owner's too. */
+/* Stamps are per tenant; epochs are per tenant and per owner. */
 void read_your_writes_touch(struct read_your_writes *f, struct touch_slots name, bool by_event)
 {
     struct slot *wide = &f->slots[name.wide];
@@ -132,7 +132,7 @@ static void ask(struct read_your_writes *f)
     f->covers = f->epoch++;
     f->asked++;
     f->barrier = (struct write_job){.done = on_folded};
-    f->busy = lane_write(f->lanes, &f->barrier); /* refused: those who wait go on when it is late */
+    f->busy = lane_write(f->lanes, &f->barrier); /* if refused, waiting reads time out */
 }
 
 bool read_your_writes_await(struct read_your_writes *f, struct fold_wait *w,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read-your-writes for sessions: a client that changed a session reads that change.
  *
- * Whoever hands a change of a session to the write lane touches the session's names here.  A cached
- * row is up to date as long as its name still has the stamp under which the row was read.  A change
- * that is an event reaches the row only with the fold.  A read after such a change first waits for
- * a fold that was requested after the change was handed in.  Names share a bounded table, so two
- * names may share a slot: that costs a read, and is never wrong.  Loop thread only. */
+ * The code that queues a change of a session on the write lane touches the session's names here.  A
+ * cached row is up to date as long as its name still has the stamp under which the row was read.  A
+ * change that is an event reaches the row only with the fold.  A read after such a change first
+ * waits for a fold that was requested after the change was queued.  Names share a bounded table, so
+ * two names may share a slot: that costs an extra read, but never returns stale data.  Loop thread
+ * only. */
 #ifndef HOLDFAST_SESSION_READ_YOUR_WRITES_H
 #define HOLDFAST_SESSION_READ_YOUR_WRITES_H
 
@@ -19,23 +20,25 @@ struct read_your_writes;
 struct read_your_writes *read_your_writes_new(struct loop *loop, struct lanes *lanes) must_check;
 void read_your_writes_free(struct read_your_writes *f); /* after lanes_free; NULL is fine */
 
-/* Whose session a name means.  A touch is made for the owner of the session.  The reads that wait
- * are those of this owner, and, with `owner` absent, of principals that reach the whole tenant.  No
- * read waits for another owner's session: the wait alone would reveal that the session exists. */
+/* The owner of a session name.  A touch is made for the owner of the session.  The reads that wait
+ * are those of this owner and, with `owner` absent, of principals that may see the whole tenant.  A
+ * read does not wait for another owner's session: the wait alone would reveal that the session
+ * exists. */
 struct touch_scope {
     struct str tenant, owner;
 };
-/* The slots of a name: one for the whole tenant, one for its owner.  A session that is touched with
- * every call computes them once. */
+/* The slots of a name: one for the tenant, one for the owner.  A session that is touched with every
+ * call computes them once. */
 struct touch_slots {
     uint32_t wide, own;
 };
 struct touch_slots touch_slots_of(struct touch_scope whose, struct str name);
-/* `by_event`: the change is in an event, and in the row once that is folded. */
+/* `by_event`: the change is an event, and reaches the row with the fold. */
 void read_your_writes_touch(struct read_your_writes *f, struct touch_slots name, bool by_event);
 uint64_t read_your_writes_stamp(struct read_your_writes *f, struct str tenant, struct str name);
-/* Moves a mark to now.  False: it is there already, for nobody has taken a stamp or asked for a
- * fold since, so what was touched by an event then need not be touched again.  A new mark is 0. */
+/* Moves a mark to the current state.  Returns false when the mark was already current: no stamp was
+ * taken and no fold requested since, so names touched by an event then need not be touched again.
+ * A new mark is 0. */
 bool read_your_writes_move_mark(const struct read_your_writes *f, uint64_t *mark);
 
 struct fold_wait {
@@ -44,8 +47,8 @@ struct fold_wait {
     uint64_t epoch;
     void (*done)(struct fold_wait *w);
 };
-/* true: every event of this name (absent: of any at all) is folded.  false: `done` comes from the
- * loop when it is, or when that took too long. */
+/* Returns true when every event of this name (absent: of all names) is folded.  Returns false when
+ * `done` will be called from the loop, after the fold or a timeout. */
 must_check bool read_your_writes_await(struct read_your_writes *f, struct fold_wait *w,
                                        struct touch_scope whose, struct str name);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One timer; each run is a row of batches on the write lane, one at a time and each followed by the
- * next only while they come back full, so that no run holds the lane for long.  A run that fails is
- * told and counted, and the timer goes on. */
+/* One timer starts each run.  A run is a series of batches on the write lane, one at a time.  The
+ * next batch follows only while batches are full, so a run never holds the lane for long.  A failed
+ * run is logged and counted, and the timer continues. */
 #include "session/reaper.h"
 
 #include "base/clock.h"
@@ -12,23 +12,23 @@
 
 #include <stdlib.h>
 
-#define FIRST_MS 5000     /* after the start, which has enough to do */
-#define LINKS_STEP 100    /* sessions of one batch that are looked at for links */
-#define LINKS_PER_RUN 200 /* sessions at servers to be deleted there; the rest waits for a run */
+#define FIRST_MS 5000     /* delay after the start, which is busy */
+#define LINKS_STEP 100    /* sessions per batch that are searched for links */
+#define LINKS_PER_RUN 200 /* remote sessions to delete per run; the rest wait for the next run */
 #define LINKS_BYTES (256u << 20)
-#define LEASE_SPARE_MS 30000 /* past the next run, which then holds on to it */
+#define LEASE_SPARE_MS 30000 /* the lease lasts this long past the next run, which renews it */
 
 struct reaper {
     struct lanes *lanes;
     struct sessions *sessions;
     struct loop_timer *timer;
     struct read_job job;
-    struct reap_what what; /* of the batch under way: the lane reads it */
+    struct reap_what what; /* of the running batch; the lane reads it */
     int64_t interval_ms, idle_ms;
     unsigned batch_size;
     bool busy;
-    struct reaped batch; /* the last one's, and … */
-    struct reaped run;   /* … those of this run together; of links, those of earlier processes */
+    struct reaped batch; /* result of the last batch */
+    struct reaped run;   /* sum of this run; n_links counts remote sessions of earlier processes */
     struct metric_cell *failures;
     void (*on_link)(void *arg, const struct link_row *row);
     void *arg;

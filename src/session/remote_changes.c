@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One query at a time, on the lookup lane.  If the store does not answer, the position stays where
- * it was, so no change is skipped.  The row of a session with other credentials or toolsets is read
- * in the same job.  The node that made the change finds nothing new in it.
+/* One query at a time, on the lookup lane.  If the store does not answer, the position stays, so no
+ * change is skipped.  If a change says that credentials or toolsets of a session changed, the same
+ * job reads its row.  On the node that made the change, the row holds nothing new.
  *
- * Toolsets are changed here before they are stored.  A row that was read before such a change may
- * lack it, so it is read again with the next question. */
+ * Toolsets change in memory before they are stored.  A row that was read before such a change may
+ * lack it, so it is read again with the next query. */
 #include "session/remote_changes.h"
 
 #include "base/log.h"
@@ -19,16 +19,16 @@ struct remote_changes {
     struct loop_timer *timer;
     struct read_job job;
     bool busy, again;
-    bool failing; /* said already */
+    bool failing; /* already logged */
     struct arena *mem;
     struct change_row *rows;
-    struct session_row **found; /* for each of them that changed a session: its row, or NULL */
+    struct session_row **found; /* the row of the session of each change, or NULL */
     size_t n;
-    struct session **late; /* references: their toolsets are to be read again */
+    struct session **late; /* references; their toolsets are to be read again */
     size_t n_late, room_late;
-    size_t n_again; /* so many of them are asked for now, the first */
+    size_t n_again; /* the first n_again of `late` are read by the running query */
     struct session_row **found_again;
-    uint64_t moves; /* of toolsets, when the question was put */
+    uint64_t moves; /* sessions_toolset_moves() when the query started */
 };
 
 bool remote_changes_position(struct store *store, int64_t *ret, struct error *err)
@@ -109,7 +109,8 @@ static void take_toolsets(struct remote_changes *f, struct session *s,
         f->config.toolsets_changed(f->config.arg, s);
 }
 
-/* Those that were read again; what has moved once more is at the end of the list by then. */
+/* Applies the rows that were read again.  Sessions that changed once more are at the end of the
+ * list. */
 static void take_late(struct remote_changes *f)
 {
     for (size_t i = 0; i < f->n_again; i++) {
@@ -186,7 +187,7 @@ struct remote_changes *remote_changes_new(const struct remote_changes_config *co
     return f;
 }
 
-/* What is under way may have been answered before the change. */
+/* The running query may have read before the change. */
 void remote_changes_nudge(struct remote_changes *f)
 {
     f->again = f->busy;

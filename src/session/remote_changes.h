@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes that other nodes made to sessions which are resident here: a node ended the session, gave
- * it other credentials, or enabled other toolsets.  The store is asked twice a second, so that an
- * end takes effect on every node within a second.  Where nodes notify each other
- * (store/redis_listen.h), the store is asked at once.
+/* Changes by other nodes to sessions that are resident here: a node ended the session, gave it
+ * other credentials, or enabled other toolsets.  The store is polled twice a second, so an end
+ * takes effect on every node within a second.  If nodes notify each other (store/redis_listen.h),
+ * the store is polled at once.
  *
  * An ended session is dropped.  Other credentials are passed to sessions_sealed().  An ended
  * transport is passed to transport_ended().  Toolsets are taken over from the store. */
@@ -17,23 +17,23 @@ struct remote_changes_config {
     struct loop *loop;
     struct lanes *lanes;
     struct sessions *sessions;
-    int64_t
-        after; /* from remote_changes_position(), asked for before the first session was resident */
-    /* Told of each end after `sessions`, on the loop; may be NULL. */
+    /* From remote_changes_position(), read before the first session was resident. */
+    int64_t after;
+    /* Called for each end after `sessions` was updated, on the loop; may be NULL. */
     void (*ended)(void *arg, struct str tenant, struct str id);
-    /* A transport that is resident here was ended elsewhere; may be NULL. */
+    /* Called when another node ended a resident transport; may be NULL. */
     void (*transport_ended)(void *arg, struct transport *t);
-    /* Other toolsets are enabled in a resident session than before; may be NULL. */
+    /* Called when the toolsets of a resident session changed; may be NULL. */
     void (*toolsets_changed)(void *arg, struct session *s);
     void *arg;
 };
 struct remote_changes;
-/* Blocking: where to begin. */
+/* Blocking: reads the position to start from. */
 must_check bool remote_changes_position(struct store *store, int64_t *ret, struct error *err);
 struct remote_changes *remote_changes_new(const struct remote_changes_config *config) must_check;
-/* Something has changed: asks at once. */
+/* Another node has changed something: polls at once. */
 void remote_changes_nudge(struct remote_changes *f);
-void remote_changes_stop(struct remote_changes *f); /* no more questions */
-void remote_changes_free(struct remote_changes *f); /* after lanes_free(); NULL is fine, to both */
+void remote_changes_stop(struct remote_changes *f); /* stops polling */
+void remote_changes_free(struct remote_changes *f); /* after lanes_free(); NULL is fine for both */
 
 #endif

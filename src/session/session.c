@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of sessions and transports in use, and what their fields mean over time. */
+/* The cache of sessions and transports in use, and their lifetimes. */
 #include "session/session.h"
 #include "session/session_impl.h"
 
@@ -17,7 +17,7 @@
 #define RESIDENT_BYTES (16u * 1024 * 1024)
 #define TOUCH_EVERY_MS (5 * 60 * 1000)
 #define LINK_WRITE_BYTES (64u * 1024)
-#define CORE_ID_MAX 255 /* bytes, as for a client that says it */
+#define CORE_ID_MAX 255 /* bytes, as for an id that the client sets */
 
 struct sessions *sessions_new(const struct sessions_config *config)
 {
@@ -166,13 +166,14 @@ void sessions_drop_over(struct sessions *s, int64_t now_ms, unsigned most)
     }
 }
 
-/* Room for a session's texts and names in one piece; links come later and on top. */
+/* One block for the texts and names of a session; links need further blocks. */
 struct arena *session_arena(struct str tenant, struct str owner, struct str key, struct str client)
 {
     return arena_new_for(RESIDENT_BYTES, 5 * (tenant.n + owner.n) + 2 * key.n + client.n + 400, 14);
 }
 
-/* Puts a session under its names; mem, id, handle, tenant, owner and carrier are set. */
+/* Adds a session to the cache under its names; mem, id, handle, tenant, owner and carrier are
+ * set. */
 void session_enter_cache(struct session *s)
 {
     struct sessions *home = s->home;
@@ -250,7 +251,7 @@ struct session *session_new(struct sessions *home, const struct session_new_args
     return s;
 }
 
-/* The seed's four client types, where a client's own name tells. */
+/* The client type that a client's name implies. */
 struct str client_type_of(struct str name)
 {
     static const struct {
@@ -365,7 +366,7 @@ void session_take_toolsets(struct session *s, struct str toolsets)
 
     if (kept)
         memcpy(kept, toolsets.p, toolsets.n);
-    free((char *)s->toolsets.p); /* what was given may be a part of it */
+    free((char *)s->toolsets.p); /* only now: `toolsets` may point into it */
     s->toolsets = kept ? str_n(kept, toolsets.n) : STR_NONE;
 }
 
@@ -409,7 +410,8 @@ void session_seal_context(struct session *s, struct str sealed)
         s->context->sealed = arena_dup(s->mem, sealed);
 }
 
-/* A label that cannot be read agrees with nothing: whoever tells it something is refused. */
+/* An unreadable label gets a zero MAC, which matches no context: a client that sends one is
+ * refused. */
 void session_load_context(struct session *s, struct str sealed)
 {
     struct arena *mem;
@@ -440,7 +442,7 @@ void sessions_sealed(struct sessions *home, struct str tenant, struct str id,
     char key[64];
 
     if (s && str_eq(s->sealed_auth, sealed_auth))
-        return; /* known: its links have it */
+        return; /* no change: its links use these credentials */
     if (s)
         session_take_sealed(s, sealed_auth);
     int n = snprintf(key, sizeof(key), "s:%.*s", STR_ARG(id));
@@ -607,7 +609,7 @@ void session_link_take_resume(struct session_link *l, struct str resume)
     l->resume = kept ? str_n(kept, resume.n) : STR_NONE;
 }
 
-/* Where nodes share the store, the earlier process may be another node that still runs. */
+/* If nodes share the store, the earlier process may be another running node. */
 static const char *reason_of(const struct session *s, const struct session_link *l,
                              const struct link_seen *seen)
 {
@@ -648,7 +650,7 @@ static void link_written(struct write_job *job)
     free(w);
 }
 
-/* The session at the first server that has one is the session's core_session_id. */
+/* The first server that has its own session sets the core_session_id. */
 static void add_core(struct link_write *w, struct session *s)
 {
     struct str rest = w->row.remote_id;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions and transports as the loop holds them: a bounded cache of rows in use.  The store is the
- * truth; anything here may be dropped while nobody refers to it and is loaded again on first use.
- * Entries are kept by (kind, tenant, owner, name), so another's name is a miss like an unknown one;
- * row ids, which no client names, by tenant alone.
- */
+/* Sessions and transports in memory: a bounded cache of rows in use.  The store is authoritative.
+ * Entries without references may be dropped and are loaded again at the next use.  Cache keys are
+ * (kind, tenant, owner, name), so the name of another owner's session is a miss, like an unknown
+ * name.  Row ids, which clients never send, are cached by tenant alone. */
 #ifndef HOLDFAST_SESSION_SESSION_H
 #define HOLDFAST_SESSION_SESSION_H
 
@@ -17,23 +16,25 @@
 
 struct sessions;
 
-/* (session, server): which live end it last used.  A different one now means that state was lost.
- */
+/* The link that a session last used at a server.  A different link now means that state was
+ * lost. */
 struct session_link {
     struct session_link *next;
     struct str server;
-    uint64_t generation; /* 0: only the store remembers it */
-    bool stored;         /* a row says that we serve it, this process and no earlier one */
-    bool is_old;         /* an earlier process (or another node) used it, and we have not yet */
-    bool lost;           /* state went with an earlier one, and no result has said so yet … */
-    const char *reason;  /* … and why: a static name */
-    struct str resume;   /* link_resume() of the link it last used; absent: none; its own */
+    uint64_t generation; /* 0: known only from the store */
+    bool stored;         /* a row says that this process serves it */
+    /* An earlier process or another node used it, and this process has not used it yet. */
+    bool is_old;
+    bool lost;          /* state was lost and no result has reported it yet */
+    const char *reason; /* reason of the loss: a static name */
+    /* link_resume() of the link last used; absent: none.  Owned by this struct. */
+    struct str resume;
 };
 
-/* What a client told its session at its begin (profile_context.h); fixed from then on. */
+/* Context values of a client (profile_context.h), fixed when the session begins. */
 struct session_context {
     uint8_t mac[32];
-    struct str sealed; /* absent: not sealed yet, so the row cannot be made */
+    struct str sealed; /* absent: not sealed yet, so the row cannot be created */
 };
 
 struct session {
@@ -42,29 +43,32 @@ struct session {
     struct arena *mem;
     struct str id, handle, tenant, owner;
     struct str carrier, carrier_key;
-    struct str key_by_id, key_by_handle, key_by_key; /* its names in the cache */
-    struct str link_key;  /* under which it has links of its own: "s:<id>" */
-    struct str owner_key; /* under which its owner shares links: "o:<tenant>/<owner>" */
-    struct touch_slots handle_slots, id_slots; /* once is_named: by its first touch */
-    uint64_t touch_mark;                       /* when they were touched last */
+    struct str key_by_id, key_by_handle, key_by_key; /* its keys in the cache */
+    struct str link_key;                             /* key of its own links: "s:<id>" */
+    struct str owner_key; /* key of links shared by its owner: "o:<tenant>/<owner>" */
+    struct touch_slots handle_slots, id_slots; /* set by the first touch, with is_named */
+    uint64_t touch_mark;                       /* mark of the last touch */
     enum session_origin origin;
     bool provisional, counted, is_named;
     bool stored;   /* the row is committed */
-    bool has_core; /* its core_session_id is known, by its client or by a server */
+    bool has_core; /* the client or a server has set its core_session_id */
     bool ended;
     int64_t created_ms, last_used_ms, expires_ms, ttl_ms;
     struct str client_name, client_type, client_version;
-    struct str
-        sealed_auth;     /* credentials for other services, see sealed.h; absent: none; its own */
-    struct str toolsets; /* keys of those enabled in it, a comma between; absent: none; its own */
-    unsigned toolset_writes; /* changes of it that the store has not answered yet */
-    uint64_t toolset_move;   /* of sessions_toolset_moves(), the last that was this session's */
-    struct session_context *context; /* what its client told it; NULL: nothing */
+    /* Credentials for other services (sealed.h); absent: none.  Owned by the session. */
+    struct str sealed_auth;
+    /* Keys of enabled toolsets, separated by commas; absent: none.  Owned by the session. */
+    struct str toolsets;
+    unsigned toolset_writes; /* changes of `toolsets` with a pending write */
+    /* The last of sessions_toolset_moves() that changed this session. */
+    uint64_t toolset_move;
+    struct session_context *context; /* context values of its client; NULL: none */
     struct session_link *links;
     struct list lru; /* on the idle list while refs == 0 */
 };
 
-#define TRANSPORTS_PER_OWNER 4096 /* live; for one more the one unused for longest ends */
+/* Live transports; a new one above that ends the least recently used one. */
+#define TRANSPORTS_PER_OWNER 4096
 struct transport {
     struct sessions *home;
     unsigned refs;
@@ -73,15 +77,15 @@ struct transport {
     struct str key;
     struct str tenant, owner, endpoint;
     const struct mcp_version *version;
-    struct str initialize_params; /* the client's bytes */
-    char shown[9];                /* first digits of the hash, for people */
+    struct str initialize_params; /* as sent by the client */
+    char shown[9];                /* first digits of the hash, for messages */
     struct session *session;      /* linked; NULL until the first call */
-    bool link_stored;             /* the row says so too */
+    bool link_stored;             /* the row has this link too */
     bool ended;
-    const char *log_level; /* what logging/setLevel asked for, a static name; NULL: nothing */
-    unsigned questions;    /* of servers, that its client has not answered yet */
-    struct listener
-        *listener; /* who tells its client things outside of requests; see delivery/hub.h */
+    const char *log_level; /* level set by logging/setLevel, a static name; NULL: not set */
+    unsigned questions;    /* requests of servers that the client has not answered yet */
+    /* Sends messages to the client outside of requests; see delivery/hub.h. */
+    struct listener *listener;
     int64_t last_used_ms, touched_ms;
     struct list lru;
 };
@@ -91,7 +95,7 @@ struct sessions_config {
     struct str node; /* edge_mcp_id of sessions that MCP requests create; copied */
     int64_t writer;
     unsigned max_resident; /* of each kind */
-    bool is_shared;        /* other nodes use the store too */
+    bool is_shared;        /* other nodes use the store */
 };
 struct sessions *sessions_new(const struct sessions_config *config) must_check;
 void sessions_free(struct sessions *s);
@@ -104,116 +108,121 @@ void session_unref(struct session *s); /* NULL is fine */
 void transport_ref(struct transport *t);
 void transport_unref(struct transport *t); /* NULL is fine */
 
-/* A new session in the cache, not stored yet: one reference.  The caller commits session_row(). */
+/* A new session in the cache, not stored yet, with one reference.  The caller commits the row of
+ * session_fill_row(). */
 struct session_new_args {
     const struct principal *who;
     enum session_origin origin;
-    struct str carrier, carrier_key; /* key absent for sessions found only by handle or transport */
+    /* carrier_key is absent for sessions found only by handle or transport. */
+    struct str carrier, carrier_key;
     struct str client_name, client_version;
     bool provisional, counted;
-    int64_t life_ms;            /* after its last use, unless it is provisional */
-    const uint8_t *context_mac; /* of what its client tells it; NULL: nothing */
+    int64_t life_ms;            /* lifetime after the last use, unless provisional */
+    const uint8_t *context_mac; /* MAC of the client's context values; NULL: none */
 };
 struct session *session_new(struct sessions *s, const struct session_new_args *args) must_check;
-/* The row to create; spans borrow from the session. */
+/* The row to create; its spans borrow from the session. */
 void session_fill_row(const struct session *s, struct session_row *ret);
-void session_used(struct session *s); /* now; a sliding end moves along */
+void session_used(struct session *s); /* records a use; moves a sliding expiry */
 bool session_is_over(const struct session *s, int64_t now_ms);
-void session_forget(struct session *s); /* it ended: no name finds it any more */
-/* The same by its row id, whoever ended it; one that is not resident is fine. */
+void session_forget(struct session *s); /* it ended: removes its names from the cache */
+/* Removes an ended session by its row id.  A session that is not resident is fine. */
 void sessions_ended(struct sessions *s, struct str tenant, struct str id);
-/* Lets go of sessions and transports that nobody uses and that are over, of those used longest ago
- * at most `most` each. */
+/* Frees ended sessions and transports without references, least recently used first, at most `most`
+ * of each.  Stops at the first that has not ended. */
 void sessions_drop_over(struct sessions *s, int64_t now_ms, unsigned most);
-/* Something that changes its row is handed to the write lane now: what was read of it is old. */
+/* Call it when a change of the row is queued on the write lane: cached reads of the row become
+ * stale. */
 void session_touch(struct session *s);
 struct read_your_writes;
-/* Whom session_touch() tells; NULL: nobody. */
+/* The target of session_touch(); NULL: none. */
 void sessions_set_read_your_writes(struct sessions *s, struct read_your_writes *writes);
-/* The row was moved on (last_activity_ms; expires_ms and ttl_ms where not 0) by somebody who does
- * not hold the session: what is in memory follows. */
+/* Another part of the process has moved the row (last_activity_ms; expires_ms and ttl_ms if not 0);
+ * updates the session in memory. */
 void sessions_moved(struct sessions *s, struct str tenant, struct str id,
                     const struct session_row *to);
 
-/* Its credentials were changed (absent: taken away): what is in memory follows, and whom
- * sessions_on_sealed() named is told, for links that use the old ones must end. */
+/* The credentials changed (absent: removed).  Updates the session in memory and calls the function
+ * of sessions_on_sealed(), because links with the old credentials must end. */
 void sessions_sealed(struct sessions *s, struct str tenant, struct str id, struct str sealed_auth);
-/* Its client said what its core_session_id is: a server's session no longer fills it in. */
+/* The client has set its core_session_id, so a server's session no longer sets it. */
 void sessions_core_said(struct sessions *s, struct str tenant, struct str id);
 void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str link_key), void *arg);
 
-/* Other toolsets are enabled in it (absent: none); copied.  In memory: it is what the store has. */
+/* Sets the enabled toolsets as stored (absent: none); copied.  Memory only. */
 void session_take_toolsets(struct session *s, struct str toolsets);
-/* The same, and handed to the store now; each is followed by one session_toolsets_write_done(). */
+/* The same for a change that is queued for the store now.  Call session_toolsets_write_done() once
+ * for each. */
 void session_change_toolsets(struct session *s, struct str toolsets);
-/* The store has answered; where it has refused, the caller has undone the change by then. */
+/* The store has replied.  After a refusal the caller has already undone the change. */
 void session_toolsets_write_done(struct session *s);
-/* How often one of these two was called.  What was read of a session's row before such a move, or
- * while the store is about to answer, may be older than what is in memory. */
+/* Counts the calls of session_change_toolsets() and session_toolsets_write_done().  A row that was
+ * read before such a call, or while a write is pending, may be older than memory. */
 uint64_t sessions_toolset_moves(const struct sessions *s);
 bool session_toolsets_moved(const struct session *s, uint64_t since);
-/* The one with this row id, borrowed; NULL: it is not resident. */
+/* The resident session with this row id, borrowed; NULL: not resident. */
 struct session *sessions_by_id(struct sessions *s, struct str tenant, struct str id);
 
-/* It is to be told something of that MAC, which is yet to be sealed. */
+/* The session will get context values with this MAC; they are sealed later. */
 void session_expect_context(struct session *s, const uint8_t mac[32]);
-/* What it was told is sealed now (copied); the first of several counts. */
+/* Sets the sealed context values (copied); only the first call has an effect. */
 void session_seal_context(struct session *s, struct str sealed);
 
-/* One reference; visible to lookups from now on (its row is committed by then). */
+/* Returns one reference.  Lookups find it from now on; its row is committed already. */
 struct transport *transport_new(struct sessions *s, const struct transport_row *row) must_check;
 void transport_fill_row(const struct transport *t, struct transport_row *ret);
-/* In memory, so that calls made at once share the session; whoever commits it sets link_stored. */
+/* Links in memory, so that concurrent calls share the session.  The code that commits the link sets
+ * link_stored. */
 void transport_link(struct transport *t, struct session *session);
 void transport_forget(struct transport *t);
-/* Before one is made: where the owner has as many as it may, the one unused for longest ends.  That
- * is committed before whatever is written next. */
+/* Call it before creating a transport: if the owner is at the limit, ends the least recently used
+ * one.  That end is committed before any later write. */
 void transports_make_room(struct sessions *s, const struct principal *who);
-void transport_ended(struct transport *t); /* its client did so: it no longer counts either */
-/* The one that is resident, borrowed; NULL: none is. */
+void transport_ended(struct transport *t); /* its client ended it: also no longer counted */
+/* The resident transport, borrowed; NULL: not resident. */
 struct transport *sessions_transport(struct sessions *s, struct str tenant, struct str owner,
                                      const uint8_t id_hash[32]);
-/* Notes the use, and writes it down at most every five minutes. */
+/* Records the use, and writes it to the store at most every five minutes. */
 void transport_used(struct transport *t);
 bool transport_is_over(const struct transport *t, int64_t now_ms);
 
-/* What using `server` through this link means for this session.  A session that was dropped from
- * memory meanwhile knows no generation, but a link of this very process that is still open is the
- * one it used.  Two links that go on with the same remote session are the same to it. */
+/* Records that the session uses `server` through this link, and returns whether state was lost.  A
+ * session that was dropped from memory knows no generation; then a link of this process that is
+ * still open is the same link.  Two links that resume the same remote session count as the same. */
 struct link_seen {
     uint64_t generation;
-    bool was_open;      /* it stood before this call */
-    struct str resume;  /* link_resume(); absent: none */
-    const char *reason; /* why state was lost, if it was: a static name */
+    bool was_open;      /* open before this call */
+    struct str resume;  /* link_resume(); absent: not resumable */
+    const char *reason; /* reason if state was lost: a static name */
 };
 enum link_news { LINK_NEWS_FIRST, LINK_NEWS_SAME, LINK_NEWS_STATE_LOST };
 enum link_news session_note_link(struct session *s, struct str server,
                                  const struct link_seen *seen);
-/* The remote session that it goes on with there: remembered, and written down, for the Holdfast
- * that is started after this one.  Nobody waits for the store: later writes come behind this one.
- */
+/* Records the remote session that the link uses, and writes it to the store, so that the next
+ * process can resume it.  Does not wait for the store: later writes are committed after this
+ * one. */
 void session_keep_resume(struct session *s, struct str server, struct str resume);
-struct session_link *session_link_of(struct session *s,
-                                     struct str server); /* NULL: never used it */
+struct session_link *session_link_of(struct session *s, struct str server); /* NULL: never used */
 
-/* A lookup, resident first, then by the lookup lane.  Embedded in whoever asks. */
+/* A lookup: in the cache first, then on the lookup lane.  The caller embeds it. */
 enum session_by { BY_TRANSPORT, BY_HANDLE, BY_KEY };
 struct session_query {
     enum session_by by;
     const struct principal *who;
-    struct str name;    /* Mcp-Session-Id, handle, or the key under `carrier` */
+    struct str name;    /* Mcp-Session-Id, handle, or the key of `carrier` */
     struct str carrier; /* with BY_KEY */
-    bool or_handle;     /* with BY_KEY: when there is none of this key, the name may be a handle */
-    /* With BY_KEY, or NULL: when there is none of this key, the name is looked for under the labels
-     * that it had before carriers.client_ids.  Borrowed until `done`. */
+    bool or_handle;     /* with BY_KEY: if no session has this key, try the name as a handle */
+    /* With BY_KEY, or NULL: if no session has this key, try the labels that were used before
+     * carriers.client_ids.  Borrowed until `done`. */
     const struct config *former;
     void (*done)(struct session_query *q);
-    /* Out; absent things are NULL.  References are the caller's. */
+    /* Output; absent results are NULL.  The caller owns the references. */
     struct session *session;
     struct transport *transport;
-    bool is_over;   /* there was one of this name; it has ended */
-    bool is_linked; /* the transport was resident; that it has a session was found out now */
-    bool ok;        /* false: the store failed, see job.err */
+    bool is_over; /* a session of this name existed and has ended */
+    /* The transport was resident, and the lookup found its session just now. */
+    bool is_linked;
+    bool ok; /* false: the store failed, see job.err */
     /* private */
     struct sessions *home;
     struct arena *mem;
@@ -222,14 +231,14 @@ struct session_query {
     struct transport_row *transport_row;
     struct link_row *links;
     size_t n_links;
-    struct read_job job; /* large, last, and touched only when the store is asked */
+    struct read_job job; /* large; written only when the store is queried */
 };
 /* Zeroes all but `job`. */
 void session_query_init(struct session_query *q);
-/* true: answered now.  false: `done` comes from the loop. */
+/* Returns true when answered at once, false when `done` will be called from the loop. */
 must_check bool session_find(struct sessions *s, struct session_query *q);
 
-/* What a caller over MCP is told when its tenant has as many sessions as it may. */
+/* The error text for MCP when the tenant has reached its limit of sessions. */
 #define SESSION_LIMIT_TEXT "session limit exceeded for tenant"
 #define SESSION_LIMIT_WAY_OUT                                                                      \
     "Go on with the session_id of a session that you have, or end one that is not needed any "     \

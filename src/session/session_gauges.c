@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One question at a time; whoever scrapes meanwhile waits for its answer. */
+/* One query at a time; further scrapes wait for its result. */
 #include "session/session_gauges.h"
 
 #include "base/log.h"
@@ -15,7 +15,7 @@ struct session_gauges {
     struct deadline_class deadlines;
     struct list waiting; /* struct gauges_wait */
     struct metric *active, *counted, *limit;
-    /* The question under way. */
+    /* The running query. */
     bool busy;
     struct read_job job;
     struct config *config;
@@ -74,7 +74,7 @@ static void show_tenant(struct session_gauges *g, struct str tenant, int64_t cou
     metric_set(metric_cell(g->limit, &tenant, 1), config_max_sessions(g->config, tenant));
 }
 
-/* Those known by configuration alone have none. */
+/* Tenants that only the configuration names have zero sessions. */
 static void show(struct session_gauges *g)
 {
     size_t shown = 0;

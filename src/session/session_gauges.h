@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gauges that only the store can fill: sessions_active, and how many sessions count against the
- * limit of each tenant.  They are asked for on the query lane when somebody scrapes, who waits a
- * moment for the answer and otherwise shows the last one.  Loop thread only. */
+/* Gauges that come from the store: sessions_active, and the sessions that count against the limit
+ * of each tenant.  A scrape queries them on the query lane and waits briefly for the result, else
+ * it shows the last values.  Loop thread only. */
 #ifndef HOLDFAST_SESSION_SESSION_GAUGES_H
 #define HOLDFAST_SESSION_SESSION_GAUGES_H
 
@@ -9,7 +9,7 @@
 #include "io/deadline.h"
 #include "store/lanes.h"
 
-/* Nobody waits longer. */
+/* Maximum wait of a scrape. */
 #define SESSION_GAUGES_MS 250
 
 struct session_gauges;
@@ -21,8 +21,8 @@ struct gauges_wait {
     struct deadline late;
     void (*done)(struct gauges_wait *w);
 };
-/* false: `done` comes from the loop when they are filled, or will not be in time.  true: they
- * cannot be filled now. */
+/* Returns false when `done` will be called from the loop, after the gauges are filled or a timeout.
+ * Returns true when they cannot be filled now. */
 must_check bool session_gauges_refresh(struct session_gauges *g, struct config *c,
                                        struct gauges_wait *w);
 void gauges_wait_cancel(struct gauges_wait *w);

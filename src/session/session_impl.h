@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by session.c (the cache) and lookup.c (filling it from the store). */
+/* Shared by session.c (the cache), lookup.c (filling it from the store) and live.c (counting
+ * transports). */
 #ifndef HOLDFAST_SESSION_SESSION_IMPL_H
 #define HOLDFAST_SESSION_SESSION_IMPL_H
 
@@ -7,11 +8,11 @@
 #include "crypto/token.h"
 #include "session/session.h"
 
-/* Digests of transport ids in use, so that most requests need not make theirs. */
+/* Cached digests of transport ids in use, so that most requests need not hash their id. */
 #define ID_SETS 256 /* a power of two */
-#define ID_WAYS 4   /* places of which an id may have any in its set */
+#define ID_WAYS 4   /* slots of a set */
 struct id_memo {
-    uint64_t keyed; /* by the secret of the maps: other ids are told apart without comparing */
+    uint64_t keyed; /* hash of the id with the secret of the maps; usually differs for other ids */
     char id[TRANSPORT_ID_LENGTH];
     uint8_t hash[SHA256_BYTES];
 };
@@ -22,44 +23,44 @@ struct sessions {
     int64_t writer;
     unsigned max_resident;
     bool is_shared;
-    struct map
-        names; /* key → struct session or struct transport, told apart by the key's first byte */
+    /* Key → struct session or struct transport, by the key's first byte. */
+    struct map names;
     struct list idle_sessions, idle_transports;
     unsigned n_sessions, n_transports;
-    struct id_memo (*memos)[ID_WAYS]; /* ID_SETS of them, by `keyed`; NULL before the first */
-    void (*on_sealed)(void *arg, struct str link_key); /* NULL: nobody is told */
+    struct id_memo (*memos)[ID_WAYS]; /* ID_SETS sets, by `keyed`; NULL before the first use */
+    void (*on_sealed)(void *arg, struct str link_key); /* NULL: not set */
     void *on_sealed_arg;
-    struct read_your_writes *writes; /* NULL: nobody reads sessions but us */
+    struct read_your_writes *writes; /* NULL: sessions are not read outside of the cache */
     uint64_t toolset_moves;
     struct live_transports *live;
 };
 
-/* The longest name a lookup may have: handles and carrier names are bounded before they come here;
- * a longer one is absent, and so found nowhere. */
+/* The maximum length of a cache key.  Handles and carrier names are bounded before; a longer key is
+ * absent and is never found. */
 #define KEY_ROOM 2048
-/* kind, tenant \0 owner \0 a \0 b, in `room`; absent when it does not fit. */
+/* Builds: kind, tenant \0 owner \0 a \0 b, in `room`; absent when it does not fit. */
 struct str sessions_key_in(char *room, size_t n, char kind, struct str tenant, struct str owner,
                            struct str a, struct str b);
-/* The same, in mem. */
+/* Like sessions_key_in(), in mem. */
 struct str sessions_key(struct arena *mem, char kind, struct str tenant, struct str owner,
                         struct str a, struct str b);
 struct arena *session_arena(struct str tenant, struct str owner, struct str key, struct str client);
-/* Copied; absent: none. */
+/* Copied; absent: no credentials. */
 void session_take_sealed(struct session *s, struct str sealed_auth);
-/* From the row; absent: nothing. */
+/* Sets the context from the row; absent: no context. */
 void session_load_context(struct session *s, struct str sealed);
 void session_enter_cache(struct session *s);
 struct session_link *session_add_link(struct session *s, struct str server);
 void session_link_take_resume(struct session_link *l, struct str resume); /* copied */
 struct str client_type_of(struct str client_name);
-/* Writes OP_TRANSPORT_TOUCH or OP_TRANSPORT_END, and waits for nothing. */
+/* Queues OP_TRANSPORT_TOUCH or OP_TRANSPORT_END and does not wait. */
 void transport_write(struct sessions *home, enum op_kind kind, struct str tenant, struct str owner,
                      const uint8_t id_hash[32], int64_t at_ms);
 
 /* live.c */
 struct live_transports *live_new(void) must_check;
 void live_free(struct live_transports *l);
-/* It was made, found or used: the last of its owner's to go. */
+/* The transport was created, found or used: makes it the most recently used of its owner. */
 void live_used(struct sessions *home, const struct transport *t);
 void live_ended(struct sessions *home, const uint8_t hash[SHA256_BYTES]);
 

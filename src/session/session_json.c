@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows to JSON, for REST and the built-in session server alike. */
+/* Writes rows as JSON, for REST and the built-in session server. */
 #include "session/session_json.h"
 
 #include "base/clock.h"
@@ -19,7 +19,7 @@ void json_kv_time(struct js_writer *w, const char *key, int64_t wall_ms)
     js_kv_string(w, key, str_of(text));
 }
 
-/* That there are credentials, and for whom; nothing else of them is ever shown. */
+/* Shows that there are credentials, and their services.  Nothing else is ever shown. */
 static void auth_to_json(struct str sealed_auth, struct js_writer *w)
 {
     struct arena *mem = arena_new(1024 * 1024);
@@ -33,7 +33,7 @@ static void auth_to_json(struct str sealed_auth, struct js_writer *w)
     arena_free(mem);
 }
 
-/* Which keys its client gave it; never a value. */
+/* Shows the keys of the client's context, never a value. */
 static void context_to_json(struct str sealed, struct js_writer *w)
 {
     struct arena *mem = arena_new(1024 * 1024);

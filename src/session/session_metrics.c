@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells are kept by their labels, so that a call costs one look into a map and no rendering.  The
- * map holds at most as many as the metric does: past that all share the cell of the rest. */
+/* Cells are cached by their labels, so a call costs one map lookup and no rendering.  The map holds
+ * at most as many cells as the metric; above that all labels share one cell. */
 #include "session/session_metrics.h"
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@
 #define MOST_TOOLS 1024
 #define MOST_KEY 400
 
-/* Metrics by up to two labels that callers choose. */
+/* Metrics with up to two labels that callers set. */
 struct labelled {
     const char *name, *help, *labels;
     unsigned most;
@@ -71,7 +71,7 @@ void session_metrics_start(void)
                    "operation", i == CRYPT_SEAL ? "seal" : "open");
 }
 
-/* What is linked without a gateway around it, tests above all, counts as well. */
+/* Starts the metrics in programs without a gateway, mainly tests. */
 static void be_started(void)
 {
     if (unlikely(!terminated))
@@ -84,7 +84,7 @@ static struct metric_cell *cell_of(struct labelled *l, struct str a, struct str 
     char key[MOST_KEY];
     size_t len = a.n + 1 + b.n;
 
-    if (len > sizeof(key)) /* long ones are cut in the text form, and rare */
+    if (len > sizeof(key)) /* long labels are rare, and are cut in the text form */
         return metric_cell(l->metric, values, n);
     memcpy(key, a.p ? a.p : "", a.n);
     key[a.n] = '\0';
