@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding a session: in the rows the loop holds, else by the lookup lane.
+/* Finds a session: in the cached rows, else on the lookup lane.
  *
- * A kept row serves two purposes.  That a name belongs to a row id and an owner never changes, so
- * it tells those for as long as it is held; its other columns count only while it is up to date.
- * Rows are kept by tenant and name and shown to who may see them; to all others the name is as good
- * as unknown, and the store says so. */
+ * A cached row has two uses.  The row id and owner of a name never change, so they are valid as
+ * long as the row is cached.  Its other columns are valid only while the row is up to date.  Rows
+ * are cached by tenant and name.  Only principals that may see a row get it from the cache; others
+ * ask the store, which reports the name as unknown. */
 #include "session/registry_impl.h"
 
 #include "base/clock.h"
@@ -13,18 +13,18 @@
 
 #define ROWS_MAX 4096
 #define ROW_BYTES (1024 * 1024)
-/* The reaper writes rows without a word to the loop. */
+/* The reaper writes rows without notifying the loop. */
 #define FRESH_MS 1000
 
 struct cached_row {
     struct list node;
     struct arena *mem;
-    struct str by_handle, by_id; /* its keys */
+    struct str by_handle, by_id; /* keys in `names` */
     struct session_row row;      /* as read */
-    uint64_t stamp;              /* of the name it was read by */
+    uint64_t stamp;              /* stamp of the name used for the read */
     bool stamped_by_id;
     int64_t read_ms; /* monotonic */
-    struct buf json; /* of the row as it reads until valid_ms; empty: not written yet */
+    struct buf json; /* JSON of the row, valid until valid_ms; empty: not written yet */
     int64_t valid_ms, idle_ms;
     char tag[SESSION_TAG_TEXT];
 };
@@ -98,7 +98,7 @@ void registry_fail(struct registry_call *c, const char *text)
     loop_defer(c->home->config.loop, &c->task);
 }
 
-/* Keys of kept rows. */
+/* Keys of cached rows. */
 
 #define KEY_ROOM 640
 static struct str key_in(char room[KEY_ROOM], char kind, struct str tenant, struct str name)
@@ -130,7 +130,7 @@ static bool is_fresh(const struct registry *r, const struct cached_row *k)
            clock_mono_ms() - k->read_ms < FRESH_MS;
 }
 
-/* Every span of a row, copied. */
+/* Copies every span of a row. */
 static struct session_row row_dup(const struct session_row *row, struct arena *mem)
 {
     struct session_row copy = *row;
@@ -202,7 +202,7 @@ void registry_touch(struct registry_call *c, const struct session_row *row, bool
     read_your_writes_touch(c->home->writes, touch_slots_of(whose, row->id), by_event);
 }
 
-/* Sets the status that the row has now.  Returns the time until which it is valid. */
+/* Sets the current status of the row.  Returns the time until which it is valid. */
 static int64_t apply_status(struct session_row *row, int64_t idle_ms)
 {
     int64_t now = clock_life_ms(), until, due = session_refresh_due_ms(row);
@@ -230,7 +230,7 @@ static void write_json(struct cached_row *k, int64_t idle_ms)
     session_tag(row.version, buf_str(&k->json), k->tag);
 }
 
-/* The call's row, from a cached one. */
+/* Fills the call from a cached row. */
 static void show(struct registry_call *c, struct cached_row *k)
 {
     c->found = k->row;
@@ -242,7 +242,7 @@ static void show(struct registry_call *c, struct cached_row *k)
     c->tag = str_of(k->tag);
 }
 
-/* The same from a row of the call's own, which is not cached. */
+/* Fills the call from its own row, which is not cached. */
 static void show_own(struct registry_call *c)
 {
     struct js_writer w;
@@ -275,7 +275,7 @@ static bool run_find(struct read_job *job, struct store *store)
                : store_session_by_handle(store, c->who, c->name, c->mem, &c->read_row, &job->err);
 }
 
-/* One by one when it cannot be done together: then only who is at fault fails. */
+/* If the combined lookup fails, runs one by one, so that only the faulty lookup fails. */
 static void run_finds(struct read_job **jobs, size_t n, struct store *store)
 {
     struct session_find finds[READS_MAX];
@@ -299,7 +299,7 @@ static void run_finds(struct read_job **jobs, size_t n, struct store *store)
     }
 }
 
-/* Where others write too, a row that is kept tells only whose the name is. */
+/* If other nodes write to the store, a cached row gives only the owner of the name. */
 static void take_row(struct registry_call *c)
 {
     struct registry *r = c->home;

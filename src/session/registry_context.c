@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The context document of a session: read by its id, replaced under the version that was read.
- * A change of what is there is read, change, replace; where no version was asked for it is done
- * again when another was faster, so that changes of different members both stay. */
+/* The context document of a session: read by its id, replaced under the version that was read.  A
+ * change reads, merges and replaces.  Without an expected version it is retried when another change
+ * came first, so concurrent changes of different members are both applied. */
 #include "session/registry_impl.h"
 
 #include "base/clock.h"
@@ -9,12 +9,12 @@
 #include "json/merge.h"
 #include "json/read.h"
 
-/* Of those that change a document at once one is through each time; and what all tries of a call
- * may read, for they are kept until its end. */
+/* Of concurrent changes, one succeeds in each round.  TRIES_BYTES bounds the memory of all retries
+ * of a call, because it is freed only at its end. */
 #define TRIES_MAX 64
 #define TRIES_BYTES (16u * 1024 * 1024)
 
-/* The session and its document, in one go. */
+/* Reads the session and its document in one job. */
 static bool run_both(struct read_job *job, struct store *store)
 {
     struct registry_call *c = container_of(job, struct registry_call, read);
@@ -87,7 +87,7 @@ static void put(struct registry_call *c, struct str document, int64_t version)
 
 static void change_found(struct registry_call *c);
 
-/* Nobody asked for a version, so nobody is told that theirs is old. */
+/* The caller gave no version, so a stale version is retried and not reported. */
 static bool may_try_again(struct registry_call *c)
 {
     size_t bytes = c->new_context.document.n + (c->context_row ? c->context_row->document.n : 0);
@@ -123,8 +123,8 @@ static int64_t version_there(const struct registry_call *c)
     return c->context_row ? c->context_row->version : 0;
 }
 
-/* Each change keeps to the limits of a request; many of them together might not, and what cannot be
- * read again could never be changed again. */
+/* Each change respects the limits of a request, but the merged document may not.  A document that
+ * cannot be parsed could never be changed again. */
 static bool is_readable(struct str document)
 {
     struct arena *mem = arena_new(SIZE_MAX / 4);
@@ -135,7 +135,7 @@ static bool is_readable(struct str document)
     return ok;
 }
 
-/* The document as the change leaves it; absent: it does not fit. */
+/* The changed document; absent: it exceeds the limits. */
 static struct str changed(struct registry_call *c)
 {
     struct str before = c->context_row ? c->context_row->document : STR("{}");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the parts of the registry: registry.c (finding a session), registry_write.c (changes),
+/* Shared by the parts of the registry: registry.c (lookup), registry_write.c (changes),
  * registry_read.c (pages), registry_context.c. */
 #ifndef HOLDFAST_SESSION_REGISTRY_IMPL_H
 #define HOLDFAST_SESSION_REGISTRY_IMPL_H
@@ -10,27 +10,29 @@ struct registry {
     struct registry_config config;
     struct read_your_writes *writes;
     struct map names; /* "h" or "i", tenant, NUL, name → struct cached_row */
-    struct list rows; /* struct cached_row, longest unused first */
+    struct list rows; /* struct cached_row, least recently used first */
     unsigned n_rows;
-    struct map keys; /* of requests under way that must have one effect */
+    struct map keys; /* idempotency keys of running requests */
 };
 
 /* Ends the call, from the loop. */
 void registry_finish(struct registry_call *c, enum registry_result result);
-void registry_fail(struct registry_call *c, const char *text); /* ERR_UNAVAILABLE, later */
-/* true: c->row stands (borrowed until the loop goes on).  false: c->next comes from the loop once
- * it does, or the call ends.  `whole`: every column is wanted as it is now; else only what never
- * changes: id, names, tenant, owner. */
+/* ERR_UNAVAILABLE; `done` is called at the end of the turn. */
+void registry_fail(struct registry_call *c, const char *text);
+/* Returns true when c->row is set (borrowed until control returns to the loop).  Returns false when
+ * c->next will be called from the loop with c->row set, or the call ends.  `whole`: all columns
+ * must be current; else only the constant ones are used: id, names, tenant, owner. */
 must_check bool registry_find(struct registry *r, struct registry_call *c, bool whole);
-/* The row, all of it, in c->found and c->mem. */
+/* Copies the whole row to c->found and c->mem. */
 void registry_hold_row(struct registry_call *c);
-/* The session's names are touched. */
+/* Touches the session's names (read_your_writes.h). */
 void registry_touch(struct registry_call *c, const struct session_row *row, bool by_event);
-/* A row that was just written, and is known whole. */
+/* Caches a row that was just written completely. */
 void registry_remember(struct registry_call *c, const struct session_row *row);
-/* Waits for the fold, if one is due, then calls c->next from the loop, or at once. */
+/* Waits for a pending fold, then calls c->next from the loop, or calls it at once. */
 void registry_after_fold(struct registry_call *c, struct str name);
-/* Hands the ops to the write lane; then `written` with the verdicts' meaning in c->result. */
+/* Queues the ops on the write lane, then calls `written` with the result of the verdicts in
+ * c->result. */
 void registry_write(struct registry_call *c, size_t n, void (*written)(struct registry_call *c));
 
 #endif

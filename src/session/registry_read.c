@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages and totals, on the query lane, after the fold of what happened before they were asked for:
- * what a client has just done is in the list it asks for next. */
+/* Pages and totals, on the query lane.  They first wait for the fold of earlier events, so a client
+ * sees its own latest changes in a list. */
 #include "session/registry_impl.h"
 
 #include "base/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of sessions.  Each is one batch on the write lane: the change, and with it what must be
- * kept of the answer (Idempotency-Key).  Afterwards whatever the loop holds of the session is
- * brought in step before the asker hears of it. */
+/* Changes of sessions.  Each change is one batch on the write lane: the change itself, and the
+ * answer to store (Idempotency-Key).  Then the session in memory is updated, before `done` is
+ * called. */
 #include "session/registry_impl.h"
 
 #include "base/clock.h"
@@ -17,7 +17,7 @@ static const enum registry_result meanings[] = {
     [VERDICT_FAILED] = REGISTRY_FAILED,
 };
 
-/* What the verdicts say together: the first that is neither well nor drawn along by another. */
+/* The combined result of the verdicts: the first refusal that is not the consequence of another. */
 static enum registry_result meaning_of(const struct write_job *job)
 {
     for (size_t i = 0; i < job->n; i++) {
@@ -55,7 +55,7 @@ void registry_write(struct registry_call *c, size_t n, void (*written)(struct re
         registry_fail(c, "too much is waiting for the store; try again shortly");
 }
 
-/* The store has answered.  Whatever it said, a cached copy of the row may be old. */
+/* The store has replied.  Even after a refusal a cached row may be stale. */
 static void change_done(struct registry_call *c)
 {
     registry_touch(c, c->row, false);
@@ -79,7 +79,7 @@ static void begin_plan(struct registry_call *c, void (*written)(struct registry_
     registry_write(c, c->n_plan, written);
 }
 
-/* Is the context that a session is to have one of the tenant's? */
+/* Reads the context, to check that it belongs to the tenant. */
 static bool run_context(struct read_job *job, struct store *store)
 {
     struct registry_call *c = container_of(job, struct registry_call, read);
@@ -114,7 +114,7 @@ static void check_context(struct registry_call *c, void (*then)(struct registry_
         registry_fail(c, "too many lookups are waiting; try again shortly");
 }
 
-/* How many the tenant has now; nobody fails for want of it. */
+/* Reads the number of counted sessions of the tenant; an error is ignored. */
 static bool run_count(struct read_job *job, struct store *store)
 {
     struct registry_call *c = container_of(job, struct registry_call, read);
@@ -299,7 +299,7 @@ static void record_now(struct registry_call *c)
         .n_extra = c->once ? 1 : 0,
     };
 
-    registry_touch(c, c->row, true); /* before a fold can be asked for that does not see it */
+    registry_touch(c, c->row, true); /* before a fold can be requested that misses this event */
     c->record = audit_record_new(c->home->config.audit, &what, c->mem);
     c->record->user = c;
     c->record->done = recorded;
