@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading bundles: once when they come in, to refuse what is not one, and whenever one is used. */
+/* Reads bundles: checks a bundle when it is stored, and finds credentials when it is used. */
 #include "session/bundle.h"
 
 #include "base/buf.h"
@@ -8,15 +8,15 @@
 
 #include <stdlib.h>
 
-/* What a member may hold. */
+/* The value of a member. */
 enum shape {
-    SHAPE_SECRET,     /* text that fits into a header line */
+    SHAPE_SECRET,     /* text that is valid in a header */
     SHAPE_TEXT,       /* any text */
     SHAPE_SCALAR,     /* text or number */
     SHAPE_ANY,        /* anything */
     SHAPE_STRINGS,    /* an object of texts */
     SHAPE_TYPE,       /* a credential's type */
-    SHAPE_CREDENTIAL, /* … and what follows: objects with these members */
+    SHAPE_CREDENTIAL, /* this and the following: objects with these members */
     SHAPE_OAUTH,
     SHAPE_AGENT,
 };
@@ -46,7 +46,7 @@ static const struct member *const members_of[] = {
     [SHAPE_AGENT] = agent_members,
 };
 
-/* The members of the bundle: objects by service (or header name), but for the last. */
+/* The members of the bundle: objects by service or header name, except agent_context. */
 static const struct part {
     const char *name;
     enum shape shape;
@@ -73,7 +73,7 @@ static bool refuse(struct error *err, const char *part, const char *member, cons
                      member ? member : "", what);
 }
 
-/* No control characters: what is kept may end up in a header line. */
+/* No control characters, because the text may be sent in a header. */
 static bool is_line(struct str text)
 {
     for (size_t i = 0; i < text.n; i++)
@@ -123,7 +123,7 @@ static bool check_value(struct reading *r, const char *part, const struct member
     }
 }
 
-/* An object with members of a table. */
+/* Checks an object against a table of members. */
 static bool check_members(struct reading *r, const struct part *part, const struct js_node *v,
                           struct error *err)
 {
@@ -147,7 +147,7 @@ static struct str text_of(const struct js_doc *doc, const struct js_node *object
     return js_text(doc, js_get(doc, object, str_of(name)), mem);
 }
 
-/* Has it what its type needs? */
+/* Checks that the credential has the members that its type needs. */
 static bool check_credential(struct reading *r, const struct js_node *v, struct error *err)
 {
     struct str type = text_of(r->doc, v, "type", r->mem);
@@ -267,7 +267,7 @@ bool bundle_check(const struct js_doc *doc, const struct js_node *bundle, struct
     return true;
 }
 
-/* Using one. */
+/* Finding a credential. */
 
 static const struct js_node *entry_of(const struct js_doc *doc, const char *part,
                                       struct str service, struct arena *mem)

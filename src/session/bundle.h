@@ -20,20 +20,23 @@
 #define BUNDLE_SERVICES_MAX 64
 #define BUNDLE_NAME_MAX 128 /* bytes of a service's name */
 
-/* Is it one?  *ret_services: the services it is for, a sorted JSON array in mem. */
+/* Checks that `bundle` is a valid bundle.  *ret_services: its services, a sorted JSON array in
+ * mem. */
 must_check bool bundle_check(const struct js_doc *doc, const struct js_node *bundle,
                              struct arena *mem, struct str *ret_services, struct error *err);
 
-/* What goes along to a server; in the memory it was found in.  secret absent: nothing does. */
+/* The credential to send to a server, in the arena of bundle_find().  `secret` absent: no
+ * credential. */
 struct credential {
-    struct str scheme; /* what stands before it in Authorization: "Bearer", "Basic"; or absent */
+    /* Scheme in Authorization: "Bearer", "Basic"; absent: no scheme. */
+    struct str scheme;
     struct str secret;
-    struct str header; /* the client's key_name, to be used only if the operator lists it; or absent
-                        */
+    /* The client's key_name, used only if the operator lists it; absent: not set. */
+    struct str header;
 };
-/* The credential for a service: exact, then "*", then in lower case.  `header` is where the server
- * wants it (or absent): a custom header of that name is the last resort.  `plain` was checked once.
- * Fails for kinds that cannot be sent. */
+/* The credential of a service: by exact name, then "*", then by lower-case name.  `header` is the
+ * header that the server expects (or absent): a custom header of that name is the last resort.
+ * bundle_check() has accepted `plain`.  Fails for types that cannot be sent. */
 must_check bool bundle_find(struct str plain, struct str service, struct str header,
                             struct arena *mem, struct credential *ret, struct error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants' keys by need.  Two that are made at once for one tenant are both good: whatever is
- * sealed names its key. */
+/* Loads the keys of tenants on demand.  If two keys are created at the same time for one tenant,
+ * both are valid, because sealed text names its key. */
 #include "session/keyring.h"
 
 #include "base/clock.h"
@@ -12,7 +12,7 @@
 
 struct keyring_key {
     struct seal_key *seal;
-    struct str name; /* tenant, NUL, id; behind this struct */
+    struct str name; /* tenant, NUL, id; stored after this struct */
     struct str id;
     size_t n_tenant;
 };
@@ -21,7 +21,7 @@ struct keyring {
     struct keyring_config config;
     struct lanes *lanes;
     struct map keys;   /* struct keyring_key by tenant, NUL, id */
-    struct map newest; /* … by tenant: what seals */
+    struct map newest; /* by tenant: the key that seals */
 };
 
 struct keyring *keyring_new(const struct keyring_config *config)
@@ -104,7 +104,7 @@ static struct keyring_key *keep(struct keyring *v, struct str tenant, struct str
     k->id = str_n(name + tenant.n + 1, id.n);
     k->seal = seal_key_new(key);
     struct keyring_key *before = map_get(&v->keys, k->name);
-    if (before) { /* two asked at once */
+    if (before) { /* two jobs loaded the same key */
         seal_key_free(k->seal);
         free(k);
         return before;
@@ -124,7 +124,7 @@ static void keep_newest(struct keyring *v, struct keyring_key *k)
     map_put(&v->newest, tenant, k);
 }
 
-/* A rotation may have brought a master key since. */
+/* A rotation may have added a master key since the file was read. */
 static bool unwrap(struct keyring *v, const struct tenant_key_row *row, uint8_t ret[SEAL_KEY_BYTES])
 {
     struct master *fresh = NULL;
@@ -195,7 +195,7 @@ static void on_made(struct write_job *job)
     j->done(j);
 }
 
-/* The tenant's first. */
+/* Creates the first key of a tenant. */
 static void make_key(struct keyring_job *j)
 {
     struct keyring *v = j->home;

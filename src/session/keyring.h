@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of tenants, opened: what seals and opens the credentials that sessions hold.
+/* The unwrapped keys of tenants.  They seal and open the credentials of sessions.
  *
  *   master key (file) ──opens──> tenant's key (a row) ──opens──> a session's credentials (a column)
  *
- * A tenant's key is looked up when it is first needed, made where there is none, and kept.  Loop
- * thread only. */
+ * A tenant's key is looked up at first use, created if the tenant has none, and kept in memory.
+ * Loop thread only. */
 #ifndef HOLDFAST_SESSION_KEYRING_H
 #define HOLDFAST_SESSION_KEYRING_H
 
@@ -14,34 +14,37 @@
 #include "session/sealed.h"
 #include "store/lanes.h"
 
-#define KEYRING_KEYS_MAX 4096 /* kept; past that all are let go */
+#define KEYRING_KEYS_MAX 4096 /* in memory; above that all are dropped */
 
 struct keyring;
 struct keyring_config {
     struct loop *loop;
     struct master *master; /* taken */
-    struct str path;       /* its file, copied: read again when a key names a master unknown yet */
+    /* File of the master key, copied; read again when a tenant's key names an unknown master
+     * key. */
+    struct str path;
 };
 struct keyring *keyring_new(const struct keyring_config *config) must_check;
-void keyring_use(struct keyring *v, struct lanes *lanes); /* before anything else */
+void keyring_use(struct keyring *v, struct lanes *lanes); /* call it before all other functions */
 void keyring_free(struct keyring *v);                     /* after lanes_free(); NULL is fine */
-/* May the store's keys be opened with this master?  Blocking; at start.  *ret_any: there are some.
- */
+/* Whether this master key can unwrap the store's keys.  Blocking; for the start.  *ret_any: the
+ * store has keys. */
 must_check bool keyring_fits(struct store *store, struct master *master, bool *ret_any,
                              struct error *err);
 
-/* One secret to be sealed or opened; embedded in whoever asks, in place until `done`.  Spans stay
- * until then too. */
+/* One secret to seal or open.  The caller embeds it.  The job and its spans stay valid until
+ * `done`. */
 struct keyring_job {
     struct sealed_place place;
-    struct str services, plain; /* to seal; or … */
-    struct str sealed;          /* … to open: the stored text */
-    struct arena *mem; /* what comes out is in it; plain text there is the caller's to wipe */
+    struct str services, plain; /* input of keyring_seal() */
+    struct str sealed;          /* input of keyring_open(): the stored text */
+    /* Holds the result; the caller wipes plain text in it. */
+    struct arena *mem;
     void (*done)(struct keyring_job *j);
     void *user;
     bool ok;
     struct error err;
-    struct str result; /* the sealed text, or the plain one */
+    struct str result; /* the sealed text, or the plain text */
     /* private */
     struct keyring *home;
     bool opens;
@@ -54,9 +57,9 @@ struct keyring_job {
     struct write_job write;
     struct store_op op;
 };
-/* true: done now, see ok.  false: `done` comes from the loop.  ok is false when the store does not
- * answer (ERR_UNAVAILABLE), or when what is stored does not open (ERR_SEALED): counted, and logged.
- */
+/* Returns true when the job is done at once; see `ok`.  Returns false when `done` will be called
+ * from the loop.  `ok` is false when the store does not answer (ERR_UNAVAILABLE), or when the
+ * stored text does not open (ERR_SEALED), which is counted and logged. */
 must_check bool keyring_seal(struct keyring *v, struct keyring_job *j);
 must_check bool keyring_open(struct keyring *v, struct keyring_job *j);
 

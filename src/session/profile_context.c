@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading what a client tells its session, and the text forms it is kept in. */
+/* Parses the context values of a client, and their stored forms. */
 #include "session/profile_context.h"
 
 #include "base/log.h"
@@ -45,7 +45,8 @@ bool profile_context_in_header(const struct http_head *head, struct str *ret_tex
     return true;
 }
 
-/* Either alphabet, padded or not; a "+" that stood in a query has become a blank. */
+/* Decodes both base64 alphabets, with or without padding.  A "+" in a query was decoded as a
+ * blank. */
 static struct str decode(struct str text, struct arena *mem)
 {
     char *url = arena_alloc(mem, text.n + 1);
@@ -223,7 +224,7 @@ bool profile_context_has_key(struct str keys, struct str key)
 {
     char quoted[CONTEXT_KEY_MAX + 2];
 
-    if (!keys.p || key.n > CONTEXT_KEY_MAX) /* of characters that nothing escapes */
+    if (!keys.p || key.n > CONTEXT_KEY_MAX) /* keys contain no characters that JSON escapes */
         return false;
     quoted[0] = quoted[key.n + 1] = '"';
     memcpy(quoted + 1, key.p, key.n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotation in batches of one page, each one transaction.  New tenants' keys come before old ones
- * are wrapped again: as long as a tenant's newest key is wrapped by an old master, it has none of
- * this rotation yet, and no other mark is needed. */
+/* Rotates in batches of one page, each one transaction.  New keys of tenants are created before old
+ * ones are wrapped again: if the newest key of a tenant is wrapped by an old master key, the tenant
+ * has no key of this rotation yet, so no other mark is needed. */
 #include "session/rotate.h"
 
 #include "base/clock.h"
@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #define BATCH STORE_PAGE_MAX
-#define PAGE_BYTES (64u * 1024 * 1024) /* a page of the largest bundles, twice */
+#define PAGE_BYTES (64u * 1024 * 1024) /* two pages of the largest bundles */
 #define MOST_PASSES 10
 
 struct rotating {
@@ -25,7 +25,7 @@ struct rotating {
     struct rotation *told;
 };
 
-/* For tests: as a power cut would. */
+/* For tests: kills the process, as a power failure would. */
 static void die_at(const char *point unused_arg)
 {
     if (fault_hits(point))
@@ -38,7 +38,7 @@ static bool write_all(struct rotating *r, struct store_op *ops, size_t n, struct
     return n == 0 || store_write(r->store, ops, n, err);
 }
 
-/* Tenants' keys. */
+/* Keys of tenants. */
 
 static bool wrap_again(struct rotating *r, const struct tenant_key_row *row, struct arena *mem,
                        struct tenant_key_row *ret, struct error *err)
@@ -119,7 +119,8 @@ static struct store_op new_key(struct rotating *r, struct str tenant, struct are
     return (struct store_op){.kind = OP_TENANT_KEY_PUT, .tenant_key = row};
 }
 
-/* A new key for each tenant here whose newest is still an old master's. */
+/* Creates a new key for each tenant of the page if its newest key is wrapped by an old master
+ * key. */
 static bool renew_page(struct rotating *r, const struct tenant_key_row *rows, size_t n,
                        struct arena *mem, struct error *err)
 {
@@ -139,7 +140,7 @@ static bool renew_page(struct rotating *r, const struct tenant_key_row *rows, si
 
 /* Sessions. */
 
-/* The tenant's key `id` (absent: its newest); NULL: it cannot be had. */
+/* The tenant's key `id` (absent: its newest); *ret is NULL when it cannot be unwrapped. */
 static bool open_key(struct rotating *r, struct str tenant, struct str id, struct arena *mem,
                      struct str *ret_id, struct seal_key **ret, struct error *err)
 {
@@ -157,8 +158,8 @@ static bool open_key(struct rotating *r, struct str tenant, struct str id, struc
     return true;
 }
 
-/* A secret of the row under the tenant's newest key; absent: there is none, it is already, or it
- * cannot be. */
+/* Seals a secret of the row with the tenant's newest key.  *ret is absent when there is no secret,
+ * when it already uses that key, or when it cannot be opened. */
 static bool seal_again(struct rotating *r, const struct session_row *row, struct str field,
                        struct str sealed, struct arena *mem, struct str *ret, struct error *err)
 {
@@ -246,7 +247,7 @@ static bool reseal_all(struct rotating *r, bool *ret_stale, struct error *err)
     return ok;
 }
 
-/* Rows that somebody changed meanwhile are looked at again. */
+/* Processes rows again that were changed meanwhile. */
 static bool reseal(struct rotating *r, struct error *err)
 {
     bool stale = true;
@@ -261,9 +262,9 @@ static bool reseal(struct rotating *r, struct error *err)
                                "uses the database, and run this again");
 }
 
-/* The whole. */
+/* The whole rotation. */
 
-/* The new key in the file; where one was being brought in, that one goes on. */
+/* Adds the new key to the file, or resumes an unfinished rotation. */
 static bool begin(struct str path, struct str text, struct rotating *r, struct error *err)
 {
     if (!master_load(path, false, &r->master, err))
@@ -279,8 +280,8 @@ static bool begin(struct str path, struct str text, struct rotating *r, struct e
     return master_add(path, text, err) && master_load(path, false, &r->master, err);
 }
 
-/* Nodes that share the store must have the new key from now on.  Before the old one is gone, so
- * that this node starts whichever was claimed last. */
+/* Nodes that share the store must use the new key from now on.  The claim is written before the old
+ * key is removed, so this node can start with either claim. */
 static bool claim_new(struct rotating *r, struct str path, struct error *err)
 {
     const struct key_claim claim = {

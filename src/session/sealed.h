@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a session's credentials are stored: sealed, as text that says by which key,
+/* The stored form of a session's credentials: sealed text that names its key,
  *
  *   hfs1.KEY-ID.SERVICES.BYTES      the last two in base64url, SERVICES a JSON array of names
- *                                   (of a context, see profile_context.h: its label)
+ *                                   (for a context: its label, see profile_context.h)
  *
- * Bound to the bytes are the version, the tenant, the session, the field, the key's id and the
- * services: moved to another row, field or tenant, or cut, or changed, they do not open. */
+ * The seal authenticates version, tenant, session, field, key id and services.  If the text is
+ * moved to another row, field or tenant, or is cut or changed, it does not open. */
 #ifndef HOLDFAST_SESSION_SEALED_H
 #define HOLDFAST_SESSION_SEALED_H
 
@@ -18,18 +18,19 @@
 struct sealed {
     struct str key_id;
     struct str services; /* JSON */
-    struct str bytes;    /* as seal() wrote them */
+    struct str bytes;    /* output of seal() */
 };
-/* False: no such text.  In mem. */
+/* Returns false when the text is not of this form.  In mem. */
 must_check bool sealed_read(struct str text, struct arena *mem, struct sealed *ret);
 
-/* Whose, and what of it. */
+/* The row and field of the text. */
 struct sealed_place {
     struct str tenant, session_id, field;
 };
 struct str sealed_write(struct seal_key *key, struct str key_id, const struct sealed_place *place,
                         struct str services, struct str plain, struct arena *mem) must_check;
-/* Into room for s->bytes.n bytes, which the caller wipes.  False: nothing of it is there. */
+/* Writes up to s->bytes.n bytes to ret_plain; the caller wipes them.  On false nothing is left
+ * there. */
 must_check bool sealed_open(struct seal_key *key, const struct sealed *s,
                             const struct sealed_place *place, char *ret_plain, size_t *ret_n);
 
