@@ -242,8 +242,8 @@ static bool close_lost(struct storage *s, struct error *err)
     return true;
 }
 
-/* Lookups read from the cache, writes update it, queries bypass it.  Redis need not be reachable:
- * it is connected at first use and after each loss. */
+/* Lookups read from the cache, writes invalidate its entries, queries bypass it.  Redis need not be
+ * reachable: it is connected at first use and after each loss. */
 static bool open_cache(struct storage *s, struct error *err)
 {
     const struct redis_target *redis = s->config.redis;

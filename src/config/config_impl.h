@@ -254,7 +254,7 @@ bool value_is_loopback(const char *host);        /* an address, or localhost */
 const char *value_url_complaint(struct str url); /* the reason the URL is invalid, or NULL */
 bool value_is_name(struct str name);             /* 1 to 64 letters, digits and . _ - */
 must_check bool value_check_listen(struct str text, bool *ret_is_loopback, struct error *err);
-/* exposure.c: after the whole file has been read, checks that the listener may be exposed so. */
+/* exposure.c: after the whole file has been read, checks that the listener is safe. */
 must_check bool exposure_check(const struct config *c, struct error *err);
 
 /* expand.c: js_binding.text of the configuration; replaces variables with their values. */

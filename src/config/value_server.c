@@ -128,8 +128,8 @@ bool config_is_header_value(struct str value)
     return is_header_text(value) && str_trim(value).n == value.n;
 }
 
-/* Context values are checked when a session sets them.  Blanks at the ends are allowed in a value
- * with placeholders, because a filled placeholder may surround them. */
+/* upstream/fill.c checks context values when it fills them in.  Blanks at the ends are allowed in a
+ * value with placeholders, because they may be inside once the placeholders are filled. */
 static bool is_header_pair(const struct config_pair *pair)
 {
     for (size_t i = 0; i < pair->n_placeholders; i++)

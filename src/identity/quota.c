@@ -176,7 +176,7 @@ static void find_both(struct quotas *all, const struct principal *who, int64_t n
     name[who->tenant.n] = '\0';
     memcpy(name + who->tenant.n + 1, credential.p, credential.n);
     if (ret[0])
-        ret[0]->refs++; /* finding the second may evict others */
+        ret[0]->refs++; /* quota_find() may evict others, but not this one */
     ret[1] = quota_find(all, str_n(name, n), who->tenant.n, own, now_ms);
     if (ret[0])
         ret[0]->refs--;

@@ -64,7 +64,7 @@ static void tell_soon(struct watched *g)
     loop_defer(g->id->config.loop, &g->later);
 }
 
-/* The life clock may run slower than the timer, so the end may not be reached yet. */
+/* The life clock is adjusted while it runs (base/clock.h), so the expiry may not be reached yet. */
 static void on_end(void *arg)
 {
     struct watched *g = arg;
