@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lanes: three threads, and what lies between them and the loop.
+/* The lanes: three threads and the queues between them and the loop.
  *
- * Into a lane: an intrusive stack that any thread pushes on and only the lane empties, whole, so
- * there is neither lock nor ABA.  A thread that finds nothing raises `asleep`, looks once more and
- * sleeps on it; whoever pushes lowers it and only then pays for a wake.  Back to the loop: one more
- * such stack, and one posted task while it is not empty. */
+ * Each lane has an intrusive stack.  Any thread pushes; only the lane takes, and always the whole
+ * stack, so there is neither lock nor ABA.  A lane without work sets `asleep`, looks at the stack
+ * once more, and sleeps on that futex.  A pusher clears `asleep` and makes the wake call only when
+ * it was set.  Finished jobs go back to the loop through one more such stack, with one posted task
+ * while it is not empty. */
 #include "store/lanes_impl.h"
 
 #include "base/thread.h"
@@ -24,7 +25,7 @@ int64_t lane_now_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* Pushes newest..oldest, already linked.  True when the stack was empty. */
+/* Pushes the already linked chain newest..oldest.  True when the stack was empty. */
 static bool push_chain(struct task_stack *stack, struct loop_task *newest, struct loop_task *oldest)
 {
     struct loop_task *head = atomic_load(&stack->newest);
@@ -71,8 +72,8 @@ void lane_sleep(struct lane *lane, int64_t for_us)
     atomic_store(&lane->asleep, 0);
 }
 
-/* The loop first counts a job, then looks whether to wake the lane.  The lane first writes wake_at,
- * then looks at the count.  So one of the two always sees the other. */
+/* The loop first counts a job, then checks whether to wake the lane.  The lane first writes
+ * wake_at, then checks the count.  So at least one of them sees the other's write. */
 void lane_sleep_for_batch_fill(struct lane *lane, size_t queued, int64_t for_us)
 {
     struct timespec timeout = {.tv_sec = for_us / 1000000, .tv_nsec = for_us % 1000000 * 1000};
@@ -131,7 +132,7 @@ static void run_finished(struct done_queue *q)
 {
     struct loop_task *task = task_take(&q->finished);
     while (task) {
-        struct loop_task *next = task->next; /* the job is its submitter's from here on */
+        struct loop_task *next = task->next; /* read now: fn gives the job back to its submitter */
         task->fn(task);
         task = next;
     }
@@ -159,8 +160,8 @@ void read_task_done(struct loop_task *task)
     job->done(job);
 }
 
-/* Runs the first of these, and with it those after it that may be answered together; gives the
- * rest. */
+/* Runs the first job, together with the jobs after it that share its run_many.  Returns the rest of
+ * the list. */
 static struct loop_task *run_reads(struct lane *lane, struct loop_task *task)
 {
     struct read_job *jobs[READS_MAX];
@@ -216,7 +217,7 @@ struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config)
         l->config.max_batch = 512;
     if (!l->config.fold_most)
         l->config.fold_most = 8192;
-    assert(l->config.fold_most >= l->config.max_batch); /* or a fold would always be due */
+    assert(l->config.fold_most >= l->config.max_batch); /* else a fold would always be due */
     if (!l->config.batch_fill_us)
         l->config.batch_fill_us = 1000;
     if (!l->config.return_us)
@@ -232,7 +233,8 @@ struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config)
     return l;
 }
 
-/* The write lane's store goes last: it alone may checkpoint, when nobody reads any more. */
+/* Closes the write lane's store last: only this store may checkpoint, once all readers are
+ * closed. */
 static void close_stores(const struct lanes_config *c)
 {
     if (c->query != c->write && c->query != c->lookup)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the write lane runs.
+/* Chooses the processor that the write lane runs on.
  *
- * Under load the loop and the write lane take turns: the loop has handed in what it read and waits
- * for the commit, then the lane waits for what comes of it.  Left to the scheduler each wakes the
- * other on a processor that rested, and finds nothing of what the other wrote in its caches.  So
- * while the lane has much to do, both keep to one processor: they lose no time, as they would not
- * have run at once, and an audited call takes less (decision 0033).
+ * Under load the loop and the write lane take turns: the loop hands in jobs and waits for the
+ * commit, then the lane waits for the next jobs.  By default the scheduler wakes each of them on an
+ * idle processor, whose caches hold nothing that the other wrote.  So while the lane is busy, both
+ * are bound to one processor.  They lose no time, because they would not have run at the same time,
+ * and an audited call takes less (decision 0033).
  *
- * That is given up at once when it no longer holds.  The kernel counts how long each thread was
- * ready to run and did not; as soon as that is two thirds of the time in two looks, whether they
- * wait for each other or for somebody else on that processor, they part, and try again after a rest
- * that doubles.
- * Without that count they never come together.
+ * The binding ends as soon as it costs time.  The kernel counts how long each thread was runnable
+ * but not running.  When the sum of both exceeds two thirds of the time in two successive looks,
+ * the threads part, whether they waited for each other or for another thread on that processor.
+ * They are bound again after a pause, which doubles while each new binding costs time at once.
+ * Without these kernel counters the threads are never bound together.
  *
- * Everything here runs on the write lane's thread. */
+ * All functions here run on the write lane's thread. */
 #include "store/lanes_impl.h"
 
 #include <fcntl.h>
@@ -21,14 +21,14 @@
 #include <unistd.h>
 
 #define LOOK_EVERY_US 100000
-#define BUSY_SHARE 5           /* percent of the time that the lane runs when it has much to do */
-#define WAIT_SHARE 66          /* percent that they wait when they are in each other's way */
-#define HOLD_US (10 * 1000000) /* then the scheduler may choose another processor for them */
+#define BUSY_SHARE 5           /* the lane is busy from this percentage of run time on */
+#define WAIT_SHARE 66          /* percentage of waiting above which sharing costs time */
+#define HOLD_US (10 * 1000000) /* then they part, and the scheduler may choose again */
 #define TOGETHER_STABLE_US 1000000
 #define REST_FIRST_US 1000000
 #define REST_MOST_US (64 * REST_FIRST_US)
 
-/* Running and waiting of one thread since it began, in ns: "ran waited slices". */
+/* Run and wait time of one thread since its start, in ns.  The file reads "ran waited slices". */
 static bool read_times(pid_t thread, int64_t *ret_ran, int64_t *ret_waited)
 {
     char path[64], text[96];
@@ -42,7 +42,8 @@ static bool read_times(pid_t thread, int64_t *ret_ran, int64_t *ret_waited)
         return false;
     text[n] = 0;
     if (sscanf(text, "%lld %lld", &ran, &waited) != 2 || ran == 0)
-        return false; /* a kernel that does not count says 0, and one that does at the very start */
+        /* 0: the kernel keeps no counters, or the thread has only just started. */
+        return false;
     *ret_ran = ran;
     *ret_waited = waited;
     return true;
@@ -59,7 +60,7 @@ static bool look(const struct place *p, int64_t now_us, struct place_look *ret)
     return true;
 }
 
-/* To the processor that the lane is on, so that only the loop must move. */
+/* Binds both threads to the lane's current processor, so that only the loop must move. */
 static bool join(struct place *p)
 {
     int here = sched_getcpu();
@@ -77,7 +78,7 @@ static bool join(struct place *p)
     return false;
 }
 
-/* Unless somebody has moved it meanwhile, who will have had a reason. */
+/* Leaves the thread alone if its affinity was changed from outside meanwhile. */
 static void give_back(pid_t thread, const cpu_set_t *home, const cpu_set_t *shared)
 {
     cpu_set_t now;
@@ -98,10 +99,11 @@ void place_init(struct place *p, pid_t loop, int64_t now_us)
 {
     *p = (struct place){.loop = loop, .own = gettid(), .rest_us = REST_FIRST_US};
     p->due_us = now_us + LOOK_EVERY_US;
-    (void)look(p, now_us, &p->last); /* nothing is counted of a thread that has just begun */
+    (void)look(p, now_us, &p->last); /* fails for a thread that has only just started */
 }
 
-/* It doubles only as long as coming together harms at once. */
+/* Sets the pause before the next join.  The pause doubles only while each join fails within
+ * TOGETHER_STABLE_US. */
 static void rest_after(struct place *p, int64_t now_us)
 {
     if (now_us - p->since_us > TOGETHER_STABLE_US)

@@ -4,11 +4,11 @@
  *     take jobs → batch full enough? → prepare each → assign, write, commit → hand back
  *         → upkeep → fold, if due → where to run
  *
- * A batch that fails because of one job is written again in halves until that job stands alone, so
- * that nobody pays for another's mistake.  A batch that fails because the store does
- * (ERR_UNAVAILABLE) fails whole: trying its halves would only make everybody wait longer.
+ * If one job makes a batch fail, the lane writes the batch again in halves until that job is alone,
+ * so that the other jobs succeed.  If the store itself fails (ERR_UNAVAILABLE), the whole batch
+ * fails: writing its halves would only make all callers wait longer.
  *
- * Everything here runs on the one thread; `struct writer` is its own. */
+ * All functions here run on the one write thread; only this thread uses `struct writer`. */
 #include "store/lanes_impl.h"
 
 #include <stdlib.h>
@@ -19,23 +19,23 @@
 #define FOLD_EVERY_US 1000000
 #define MANY_IN_FLIGHT 16
 #define PROBE_EVERY_US 1000000
-/* Slices folded while stopping; what is left then is folded at the next start. */
+/* Slices folded while stopping.  The next start folds the rest. */
 #define FOLD_LAST_SLICES 128
 
 #define CACHE_LINE 64
-#define WARM_MAX 1024 /* of one span: the processor goes on by itself */
+#define WARM_MAX 1024 /* bytes per span; the hardware prefetcher fetches the rest */
 
 struct writer {
     struct lane *lane;
     struct lanes *l;
     struct write_job *first, **end; /* taken, not yet in a batch */
     struct write_job **jobs;        /* the batch */
-    size_t n_jobs, n_before;        /* its jobs, and those of the one before */
+    size_t n_jobs, n_before;        /* jobs in this batch and in the previous one */
     struct store_op *ops;
     struct finished barriers; /* jobs without ops, waiting for the fold */
     int64_t fold_due_us;      /* 0: nothing to fold */
-    size_t unfolded;          /* events appended since, about */
-    int64_t probe_due_us;     /* 0: healthy */
+    size_t unfolded;          /* events appended since the last fold, approximately */
+    int64_t probe_due_us;     /* 0: the store is healthy */
     struct place place;
 };
 
@@ -51,7 +51,7 @@ static void take_jobs(struct writer *w)
     }
 }
 
-/* How many of the waiting jobs fit in one batch, and whether something must stay behind. */
+/* Counts the waiting jobs that fit in one batch.  *ret_full: the batch cannot take more jobs. */
 static size_t count_batch(const struct writer *w, bool *ret_full)
 {
     size_t jobs = 0;
@@ -66,19 +66,18 @@ static size_t count_batch(const struct writer *w, bool *ret_full)
     return jobs;
 }
 
-/* How full a batch must be.  With few calls in flight half of them are enough, because waiting for
- * the last ones would make all calls wait for the slowest.  With many calls nearly all are waited
- * for: the commits that this saves cost an audited call most, and the disk takes longer than the
- * wait. */
+/* How full a batch must be.  With few calls in flight half of them are enough: waiting for the last
+ * ones would make all calls wait for the slowest.  With many calls the lane waits for nearly all of
+ * them: a commit is the largest cost of an audited call, and it takes longer than the wait. */
 static size_t batch_fill_enough(unsigned in_flight)
 {
     return in_flight < MANY_IN_FLIGHT ? (in_flight + 1) / 2 : in_flight - in_flight / 8;
 }
 
 /* How full the last two batches were.  Requests that only use the store are not counted in flight
- * before they are queued.  But a caller that wrote lately mostly writes again once it is answered.
- * The larger of the last two batches says how many such callers there are.  Without this, the first
- * of them would be written alone, and all others after it. */
+ * before they are queued.  But a caller that wrote lately mostly writes again after its reply.  The
+ * larger of the last two batches approximates the number of such callers.  Without this the first
+ * of them would be written alone, and all others in a second batch. */
 static size_t batch_fill_lately(const struct writer *w)
 {
     size_t n = w->n_jobs > w->n_before ? w->n_jobs : w->n_before;
@@ -134,7 +133,7 @@ static void gather(struct writer *w)
         w->end = &w->first;
 }
 
-/* `why` is NULL when the store has written. */
+/* `why` is NULL when the store has written successfully. */
 static void set_health(struct writer *w, const struct error *why)
 {
     if (why) {
@@ -170,7 +169,7 @@ static bool try_jobs(struct writer *w, struct write_job **jobs, size_t n, struct
             n_events += jobs[i]->ops[k].kind == OP_EVENT_APPEND;
             w->ops[n_ops] = jobs[i]->ops[k];
             w->ops[n_ops++].verdict =
-                VERDICT_FAILED; /* also when the hook fails before the store */
+                VERDICT_FAILED; /* stays if the hook fails before the store is called */
         }
     if (n_ops && !write_ops(w, n_ops, err))
         return false;
@@ -203,7 +202,7 @@ static void write_jobs(struct writer *w, struct write_job **jobs, size_t n)
         jobs[i]->ok = false;
         jobs[i]->err = err;
         for (size_t k = 0; k < jobs[i]->n; k++)
-            jobs[i]->ops[k].verdict = w->ops[k].verdict; /* of one job: why it was refused */
+            jobs[i]->ops[k].verdict = w->ops[k].verdict; /* a single job: why it failed */
     }
 }
 
@@ -220,7 +219,7 @@ static void write_batch(struct writer *w)
     lane_finish(w->lane, &f);
 }
 
-/* Those who waited for the fold have it now, or the error that kept it from them. */
+/* Finishes the jobs that waited for the fold: successfully, or with the error of the fold. */
 static void release_barriers(struct writer *w, const struct error *err)
 {
     for (struct loop_task *task = w->barriers.newest; task; task = task->next) {
@@ -232,7 +231,7 @@ static void release_barriers(struct writer *w, const struct error *err)
     lane_finish(w->lane, &w->barriers);
 }
 
-/* False when the fold failed: it is tried again later. */
+/* Returns false when the fold failed; the lane then tries again later. */
 static bool fold_slice(struct writer *w)
 {
     struct error err = {0};
@@ -280,14 +279,14 @@ static void probe_if_due(struct writer *w, int64_t now_us)
         set_health(w, store_write(w->lane->store, NULL, 0, &err) ? NULL : &err);
 }
 
-/* Until the next thing that is due by itself. */
+/* Sleeps until a job arrives, or until the fold, the probe or the placement look is due. */
 static void sleep_until_due(struct writer *w, int64_t now_us)
 {
     int64_t due_us = w->fold_due_us;
     if (w->probe_due_us && (!due_us || w->probe_due_us < due_us))
         due_us = w->probe_due_us;
     if (w->place.together && (!due_us || w->place.due_us < due_us))
-        due_us = w->place.due_us; /* nobody is left bound to where there is no more to do */
+        due_us = w->place.due_us; /* so that an idle lane does not stay bound */
     lane_sleep(w->lane, !due_us ? -1 : due_us > now_us ? due_us - now_us : 0);
 }
 
@@ -328,9 +327,9 @@ void *lane_write_main(void *arg)
 
     place_init(&w.place, lane->lanes->loop_thread, lane_now_us());
     prctl(PR_SET_TIMERSLACK, 1000); /* the wait is tens of microseconds */
-    /* It never interrupts the loop: a commit gains nothing from beginning some microseconds
-     * earlier, and the loop loses its caches.  Refused by nobody; if it were, all works the same.
-     */
+    /* SCHED_BATCH: waking this thread does not preempt the loop.  A commit gains nothing from
+     * starting some microseconds earlier, while the loop would lose its caches.  The lane also
+     * works if the kernel refuses. */
     (void)sched_setscheduler(0, SCHED_BATCH, &plain);
     while (turn(&w))
         ;
