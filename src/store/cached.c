@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes that Redis must hear of, and the life of the cache. */
+/* Writes through the cache, and creating and freeing the cache. */
 #include "store/cached_impl.h"
 
 #include "base/clock.h"
@@ -21,8 +21,9 @@ static const struct {
 
 /* Writes. */
 
-/* Which session's row an op writes; absent: none.  A use that an event tells of is the fold's, and
- * nothing is kept of a session that is only made. */
+/* The id of the session whose row the op writes; absent when the op writes no session row.  The
+ * fold writes the row for a use that an event records.  A session that is just being created has no
+ * entry yet. */
 static struct str written_session(const struct store_op *op)
 {
     switch (op->kind) {
@@ -46,7 +47,7 @@ static struct str tenant_of(const struct store_op *op)
     return op->kind == OP_SESSION_RESEAL ? op->session->tenant : op->who->tenant;
 }
 
-/* Those that end come first. */
+/* The names of ended sessions come first. */
 struct touched {
     struct entry_name *names;
     size_t n_ended, n;
@@ -74,7 +75,8 @@ static void distrust_unless(struct cached_store *s, bool done)
         atomic_store(&s->cache->is_distrusted, true);
 }
 
-/* After a commit: whatever was missed is forgotten by all. */
+/* Call after the write.  If an announcement failed earlier, deletes the epoch, so that all
+ * processes ignore the existing entries. */
 static void trust_again(struct cached_store *s)
 {
     if (atomic_load(&s->cache->is_distrusted) && cache_forget_all(s))
@@ -89,7 +91,7 @@ static void announce(struct cached_store *s, const struct touched *t, bool commi
         distrust_unless(s, cache_lift(s, t->names + t->n_ended, t->n - t->n_ended));
 }
 
-/* What store_changes() has a row for. */
+/* True when store_changes() has a row for the op. */
 static bool is_change(const struct store_op *op)
 {
     switch (op->kind) {
@@ -97,13 +99,13 @@ static bool is_change(const struct store_op *op)
     case OP_KEY_REVOKE:
     case OP_USER_PASSWORD:
     case OP_USER_END:
-    case OP_LOGIN_CREATE: /* the oldest may have to go */
+    case OP_LOGIN_CREATE: /* may revoke the oldest login */
     case OP_LOGIN_REVOKE:
     case OP_LOGINS_REVOKE:
     case OP_TRANSPORT_END:
         return op->verdict == VERDICT_OK;
     case OP_LOGIN_ROTATE:
-        return op->verdict == VERDICT_STALE; /* the family is revoked */
+        return op->verdict == VERDICT_STALE; /* this verdict revoked the family */
     case OP_SESSION_PATCH:
         return op->verdict == VERDICT_OK && (op->fields & (FIELD_SEALED_AUTH | FIELD_TOOLSETS));
     default:
@@ -158,8 +160,8 @@ bool cached_write(struct store *store, struct store_op *ops, size_t n, struct er
     return ok;
 }
 
-/* A node that ended or changed a session may be cut off from Redis: whoever reads of it in the
- * database buries the entry too. */
+/* A node that ended or changed a session may have lost Redis.  So every node that reads the change
+ * in the database also puts a tombstone in place of the entry. */
 bool cached_changes(struct store *store, int64_t after, unsigned limit, struct arena *mem,
                     struct change_row **ret_rows, size_t *ret_n, struct error *err)
 {
@@ -181,7 +183,7 @@ bool cached_changes(struct store *store, int64_t after, unsigned limit, struct a
     return true;
 }
 
-/* The rows of the sessions whose events were folded have changed. */
+/* Drops the entries of sessions with events that may have been folded: their rows have changed. */
 static void forget_folded(struct cached_store *s, bool all)
 {
     if (s->overflowed)
@@ -204,7 +206,7 @@ bool cached_fold(struct store *store, unsigned max, bool *ret_left, struct error
     return true;
 }
 
-/* Folds too, as much as it likes. */
+/* store_open_intents() folds an unknown number of events. */
 bool cached_open_intents(struct store *store, int64_t now_ms, int64_t after, unsigned limit,
                          struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                          struct error *err)
@@ -215,7 +217,7 @@ bool cached_open_intents(struct store *store, int64_t now_ms, int64_t after, uns
     return ok;
 }
 
-/* Which rows it wrote is not told, and it comes seldom: all are forgotten. */
+/* Drops all entries: the reaper does not say which rows it wrote, and it runs seldom. */
 bool cached_reap(struct store *store, const struct reap_what *what, struct reaped *ret,
                  struct error *err)
 {
@@ -227,7 +229,7 @@ bool cached_reap(struct store *store, const struct reap_what *what, struct reape
     return ok;
 }
 
-/* Life. */
+/* Creating and freeing. */
 
 bool cache_new(const struct cache_config *config, struct cache **ret, struct error *err)
 {

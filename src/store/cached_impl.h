@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the cache share: cached_read.c reads through it, cached.c writes,
- * cached_redis.c is what is said to Redis, cached_row.c a row as bytes, cached_pass.c all other
- * verbs. */
+/* Shared by the files of the cache.  cached_read.c reads through the cache, cached.c writes,
+ * cached_redis.c sends the Redis commands, cached_row.c packs a row into bytes, cached_pass.c
+ * passes all other verbs on. */
 #ifndef HOLDFAST_STORE_CACHED_IMPL_H
 #define HOLDFAST_STORE_CACHED_IMPL_H
 
@@ -22,7 +22,7 @@ struct cache {
     char prefix[CACHE_PREFIX_MAX], channel[CACHE_PREFIX_MAX + 8];
     struct hmac_key *key;
     struct metric_cell *hits, *misses, *errors;
-    /* A write was not announced: nobody here uses an entry until the epoch is deleted. */
+    /* A write was not announced: this process uses no entry until the epoch is deleted. */
     atomic_bool is_distrusted;
     _Atomic int64_t warned_ms; /* clock_mono_ms(); 0: never */
 };
@@ -36,13 +36,13 @@ struct cached_store {
     struct store *inner;
     struct cache *cache;
     struct redis *redis;
-    uint64_t connects;               /* for which the epoch was deleted */
-    struct arena *mem;               /* of one exchange */
+    uint64_t connects;               /* connection count at the last deletion of the epoch */
+    struct arena *mem;               /* memory of one exchange */
     char tombstone[1 + EPOCH_BYTES]; /* of this batch */
-    /* Sessions whose events are not folded yet: their rows change then. */
+    /* Sessions with unfolded events; the fold will change their rows. */
     struct entry_name *unfolded;
     size_t n_unfolded;
-    bool overflowed; /* more than FORGET_MAX of them */
+    bool overflowed; /* there are more than FORGET_MAX such sessions */
 };
 
 static inline struct cached_store *cached_of(struct store *s)
@@ -67,20 +67,21 @@ bool cached_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigne
 bool cached_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
                  struct error *err);
 
-/* cached_redis.c.  false: Redis did not do it; that is counted and, now and then, said.  What is
- * found is in the store's `mem`, until the next exchange. */
+/* cached_redis.c.  false: Redis did not execute the commands.  Failures are counted, and logged at
+ * most every 30 s.  Results are in the store's `mem` until the next exchange. */
 struct entry {
     struct entry_name name;
-    struct str value;                            /* absent: nothing in this epoch */
+    struct str value;                            /* absent: no entry in this epoch */
     char epoch[EPOCH_BYTES], token[EPOCH_BYTES]; /* the lease */
-    bool is_leased;                              /* to us: nobody else was on the way */
+    bool is_leased;                              /* this reader holds the lease; no other reader
+                                                  * did */
 };
 must_check bool cache_look(struct cached_store *s, struct entry **entries, size_t n);
-/* Handles: a name for a name, which never changes. */
+/* Reads entries of handles.  Such an entry holds a session id and never changes. */
 must_check bool cache_get_names(struct cached_store *s, const struct entry_name *names, size_t n,
                                 struct str *ret_values);
 struct keep {
-    const struct entry *entry; /* under its lease; NULL: a name for a name */
+    const struct entry *entry; /* a row under its lease; NULL: the entry `name` of a handle */
     const struct entry_name *name;
     struct str value;
     int64_t ttl_ms; /* > 0 */
@@ -89,23 +90,24 @@ void cache_keep(struct cached_store *s, const struct keep *keeps, size_t n);
 void cache_new_tombstone(struct cached_store *s);
 must_check bool cache_bury(struct cached_store *s, const struct entry_name *names, size_t n,
                            int64_t ttl_ms);
-/* Takes away our tombstones, and whatever stands there but those of others. */
+/* Deletes the entries, except for tombstones of other writers. */
 must_check bool cache_lift(struct cached_store *s, const struct entry_name *names, size_t n);
-/* For a change that nobody announced. */
+/* Deletes the entries.  For rows that changed without a tombstone. */
 must_check bool cache_drop(struct cached_store *s, const struct entry_name *names, size_t n);
 must_check bool cache_forget_all(struct cached_store *s);
-/* Others are told to ask the store what has changed; when they are not, they ask by themselves. */
+/* Tells the other nodes to ask the store for changes.  If the message is lost, they ask by
+ * themselves later. */
 void cache_publish(struct cached_store *s);
 /* cached_row.c */
-/* Ids are UUIDs, which the stores find in either case. */
+/* Names the entry by the lower-case id: ids are UUIDs, and the stores find them in either case. */
 void cache_session_name(const struct cache *c, struct str tenant, struct str id,
                         struct entry_name *ret);
 void cache_entry_name(const struct cache *c, char kind, struct str tenant, struct str a,
                       struct str b, struct entry_name *ret);
-/* Absent when it is too long. */
+/* Absent when the row is too long. */
 struct str cache_row_pack(const struct cache *c, const struct entry_name *name,
                           const struct session_row *row, struct arena *mem);
-/* Texts point into `packed`.  false: not a row that was packed under this name. */
+/* Texts point into `packed`.  false: `packed` is not a row that was packed under this name. */
 must_check bool cache_row_unpack(const struct cache *c, const struct entry_name *name,
                                  struct str packed, struct session_row *ret);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs that the cache has nothing to do with go straight to the store behind it. */
+/* The verbs that the cache does not handle go straight to the inner store. */
 #include "store/cached_impl.h"
 
 static bool pass_session_by_key(struct store *s, const struct principal *who, struct str carrier,

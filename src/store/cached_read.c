@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads that Redis may answer, several in one go: the ids that handles led to before, then the
- * entries, then the store for what is not there, then what that found is kept.
+/* Session reads through Redis, in batches: look up the known ids of handles, look up the entries,
+ * read the misses from the store, and cache the rows that the store found.
  *
- * A foreign session and an unknown one take the same way: neither is a hit, both are asked of the
- * store.  A handle's name holds its asker, so one of somebody else's is as unknown as any. */
+ * A foreign session and an unknown one take the same path: both are misses, and the store is asked
+ * for both.  The entry name of a handle includes the principal that asks, so a handle of another
+ * owner is a miss, like any unknown handle. */
 #include "store/cached_impl.h"
 
 #include "base/clock.h"
 
 #include <stdlib.h>
 
-/* So many of the longest rows fit into one reply. */
+/* This many rows of the maximum length fit into one reply. */
 #define TOGETHER_MAX 60
 _Static_assert(TOGETHER_MAX *(CACHE_ROW_BYTES_MAX + 256) <= REDIS_REPLY_BYTES_MAX,
                "a full reply is too long");
@@ -18,7 +19,7 @@ _Static_assert(TOGETHER_MAX *(CACHE_ROW_BYTES_MAX + 256) <= REDIS_REPLY_BYTES_MA
 struct read {
     struct session_find *find;
     struct entry_name handle; /* unless by_id */
-    struct str id;            /* absent: the handle is not known */
+    struct str id;            /* absent: the cache does not know the handle */
     struct entry entry;
     bool is_hit;
 };
@@ -52,7 +53,7 @@ static bool is_reached(const struct session_row *row, const struct principal *wh
     return str_eq(row->tenant, who->tenant) && (who->tenant_wide || str_eq(row->owner, who->owner));
 }
 
-/* A live row that the asker may see; what has ended is for the store to say. */
+/* Takes a live row that the principal may see.  For an ended session the store is asked. */
 static bool take_hit(struct cached_store *s, struct read *r)
 {
     struct session_find *f = r->find;
@@ -117,7 +118,7 @@ static int64_t ttl_of(const struct cached_store *s, const struct session_row *ro
     return row->expires_ms && left < ttl ? left : ttl;
 }
 
-/* What is to be kept of one read; false: nothing. */
+/* Chooses the entry to cache after one read; false: none. */
 static bool keep_of(struct cached_store *s, const struct read *r, struct keep *ret)
 {
     const struct session_row *row = r->find->row;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the cache says to Redis.  What must not be torn apart is a script there: looking and leaving
- * a lease, and filling in where the lease still stands.
+/* The Redis commands of the cache.  Two steps must be atomic and are scripts: look up an entry and
+ * leave a lease; fill in a row if the lease is still there.
  *
- * Nobody waits for Redis longer than one deadline per exchange, and whatever goes wrong is told as
- * "not done". */
+ * Each exchange with Redis has a deadline.  Every failure is reported as "not done". */
 #include "store/cached_impl.h"
 
 #include "base/clock.h"
@@ -15,8 +14,9 @@
 #define WARN_EVERY_MS 30000
 #define KEY_ROOM (CACHE_PREFIX_MAX + ENTRY_DIGITS + 1)
 
-/* epoch, entry | a new epoch, token, lease_ms → epoch, what the entry holds.  A lease counts only
- * in its epoch; a tombstone in every one. */
+/* KEYS: epoch, entry.  ARGV: a new epoch, token, lease_ms.  Returns the epoch and the entry's
+ * value. A row or a lease counts only in its own epoch, a tombstone in every epoch.  Without a
+ * value the script sets a lease and returns only the epoch. */
 static const char look_script[] =
     "local e=redis.call('GET',KEYS[1])\n"
     "if not e then e=ARGV[1] redis.call('SET',KEYS[1],e) end\n"
@@ -24,12 +24,14 @@ static const char look_script[] =
     "if v and (string.sub(v,1,1)=='T' or string.sub(v,2,17)==e) then return {e,v} end\n"
     "redis.call('SET',KEYS[2],'L'..e..ARGV[2],'PX',ARGV[3])\n"
     "return {e}";
-/* epoch, entry | epoch, lease, value, ttl_ms → 1: filled in. */
+/* KEYS: epoch, entry.  ARGV: epoch, lease, value, ttl_ms.  Returns 1 when it filled in the
+ * value. */
 static const char fill_script[] = "if redis.call('GET',KEYS[1])~=ARGV[1] or "
                                   "redis.call('GET',KEYS[2])~=ARGV[2] then return 0 end\n"
                                   "redis.call('SET',KEYS[2],ARGV[3],'PX',ARGV[4])\n"
                                   "return 1";
-/* entry | tombstone.  That of another writer stays: its commit may be still to come. */
+/* KEYS: entry.  ARGV: tombstone.  The tombstone of another writer stays: that writer may not have
+ * committed yet. */
 static const char lift_script[] =
     "local v=redis.call('GET',KEYS[1])\n"
     "if v and (v==ARGV[1] or string.sub(v,1,1)~='T') then redis.call('DEL',KEYS[1]) end\n"
@@ -57,7 +59,7 @@ static struct str epoch_key(struct cached_store *s)
     return arena_printf(s->mem, "%.*sepoch", STR_ARG(s->cache->config.prefix));
 }
 
-/* All or nothing: a refusal of one is a failure. */
+/* Fails if Redis refuses any of the commands. */
 static bool call(struct cached_store *s, const struct redis_command *commands, size_t n,
                  struct redis_reply **ret)
 {
@@ -81,7 +83,8 @@ static bool delete_epoch(struct cached_store *s)
     return call(s, &command, 1, &reply);
 }
 
-/* Connected, and all of before forgotten when this connection is a new one. */
+/* Connects if necessary.  On a new connection deletes the epoch, which voids all earlier
+ * entries. */
 static bool begin(struct cached_store *s)
 {
     struct error err;
@@ -110,7 +113,7 @@ void cache_publish(struct cached_store *s)
         (void)!call(s, &command, 1, &reply);
 }
 
-/* Random, and as text, so that it never looks like another. */
+/* Random hex digits, so that no two tokens are equal. */
 static void new_token(char ret[EPOCH_BYTES])
 {
     char text[EPOCH_BYTES + 1];
@@ -214,7 +217,7 @@ void cache_keep(struct cached_store *s, const struct keep *keeps, size_t n)
     (void)!call(s, commands, n, replies);
 }
 
-/* The same command for each name, its key being the argument at `at`. */
+/* Sends the same command for each name.  The key is the argument at index `at`. */
 static bool call_for_each(struct cached_store *s, const struct entry_name *names, size_t n,
                           const struct str *args, size_t n_args, size_t at)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's row as bytes, under a MAC that covers the name it is kept by: whoever may write to
- * Redis can neither make a row nor give one to another session.
+/* A session's row as bytes, under a MAC that also covers the entry name.  So a client with write
+ * access to Redis can neither forge a row nor move one to another session.
  *
  *     MAC, format, status, origin, three flags, numbers (8 bytes each), texts (length + 1, bytes)
  *
- * Only processes of one cluster read each other's, on machines of one byte order or not: numbers
- * are little-endian.  Another format is another MAC, so it reads as none. */
+ * All processes of one cluster read these bytes, and their machines may differ in byte order:
+ * numbers are little-endian.  A row of another format is a miss. */
 #include "store/cached_impl.h"
 
 #include <endian.h>
 
 #define FORMAT 3
-/* A new column must be added to the tables, and to FORMAT. */
+/* For a new column extend these tables and increase FORMAT. */
 _Static_assert(sizeof(struct session_row) == 18 * sizeof(struct str) + 8 * sizeof(int64_t) + 16,
                "struct session_row has changed");
 
