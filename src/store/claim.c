@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims, on the verbs of Idempotency-Keys.  No client reaches these rows: no principal has that
- * owner. */
+/* Claims, stored with the verbs for Idempotency-Keys.  Clients cannot reach these rows, because no
+ * principal has this owner. */
 #include "store/claim.h"
 
 #include "base/clock.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define GENERATIONS_MAX 10000            /* of one key */
+#define GENERATIONS_MAX 10000            /* per key */
 #define LAST_MS INT64_C(253402300799000) /* the end of the year 9999 */
 
 static const struct principal nobody = {.tenant = {"default", 7}, .owner = {"_holdfast", 9}};
@@ -65,7 +65,8 @@ static struct str name_of(const struct key_claim *k, unsigned generation, struct
     return arena_printf(mem, "key/%s/%u", k->file, generation);
 }
 
-/* The last claim, NULL: none; *ret_generation: its number, 0: none. */
+/* Finds the last claim and its generation.  *ret is NULL when there is no claim; then
+ * *ret_generation is left unchanged. */
 static bool find_last(struct store *s, const struct key_claim *k, struct arena *mem,
                       struct claim **ret, unsigned *ret_generation, struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One of several processes that share a store does something, and the others can see who, or what
- * was decided.  A claim is a name that stands until its end and a value of 32 bytes; it is kept
- * among the rows of Idempotency-Keys, which give just this: the first who puts one has it. */
+/* Claims let one of several processes on a shared store do some work or decide a value, and let the
+ * others see which process or value it was.  A claim has a name, a value of 32 bytes and an end.
+ * Claims are stored as rows of Idempotency-Keys, where the first process to put a row wins. */
 #ifndef HOLDFAST_STORE_CLAIM_H
 #define HOLDFAST_STORE_CLAIM_H
 
@@ -11,30 +11,32 @@
 
 struct claim {
     uint8_t value[32];
-    struct str where; /* "NODE:PATH", who made it; absent: nothing was noted */
+    struct str where; /* "NODE:PATH" of the process that made the claim; absent: not recorded */
 };
-/* *ret_ours: nobody else's claim of that name stands.  `where` may be absent. */
+/* *ret_ours: this call made the claim; false when a claim of that name already stands.  `where` may
+ * be absent. */
 must_check bool claim_make(struct store *s, struct str name, const uint8_t value[32],
                            struct str where, int64_t for_ms, bool *ret_ours, struct error *err);
-/* NULL in *ret: there is none. */
+/* *ret is NULL when there is no such claim. */
 must_check bool claim_get(struct store *s, struct str name, struct arena *mem, struct claim **ret,
                           struct error *err);
 /* "NODE:PATH": this machine's name and a file on it. */
 struct str claim_where(struct str path, struct arena *mem);
 
 /* A key in a file that all processes on one store must share.  The first process that starts claims
- * its fingerprint; the others must have the same key.  Each rotation is one more claim, and the
- * last one counts.  A fingerprint is a digest that tells nothing of the key. */
+ * the key's fingerprint; the others must have the same key.  Each rotation adds a claim, and the
+ * last claim counts.  The fingerprint is a digest that reveals nothing about the key. */
 struct key_claim {
     const char *file;     /* "token.key" */
-    const char *variable; /* that names another file: "HOLDFAST_TOKEN_KEY_FILE" */
-    struct str path;      /* of the file here */
+    const char *variable; /* variable that names another file: "HOLDFAST_TOKEN_KEY_FILE" */
+    struct str path;      /* path of the file on this machine */
 };
-/* `prints` are those of the keys in the file, the one in use first.  ERR_CONFIG when none of them
- * is the one that was claimed last; the text says where to copy the file from. */
+/* `prints` are the fingerprints of the keys in the file; the key in use is first.  ERR_CONFIG when
+ * none of them was claimed last; the error says where to copy the file from. */
 must_check bool claim_key(struct store *s, const struct key_claim *k, const uint8_t (*prints)[32],
                           size_t n, struct error *err);
-/* From now on it is this one.  Where nothing was claimed (nobody shares the store) nothing is. */
+/* Claims `print` as the new fingerprint.  Does nothing when no fingerprint was claimed before (then
+ * the store is not shared). */
 must_check bool claim_key_rotated(struct store *s, const struct key_claim *k,
                                   const uint8_t print[32], struct error *err);
 

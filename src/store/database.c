@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing and opening the database, and showing its URL to people: scheme, user, host and name,
- * and of the parameters only those that say where it is.  What is not known to be harmless is left
- * out, so a secret in a new parameter stays one. */
+/* Chooses and opens the database, and makes the printable form of its URL: scheme, user, host,
+ * database name, and only the parameters that say where the database is.  All other parameters are
+ * left out, so a secret in a new parameter is not shown. */
 #include "store/database.h"
 
 #include "base/buf.h"
@@ -41,8 +41,8 @@ static void add_parameters(struct buf *out, struct str rest)
     }
 }
 
-/* The user's name ends at the first ':', the user's part at the last '@' before the path: a
- * password with an '@' that somebody forgot to escape is not shown either. */
+/* The user name ends at the first ':', the user part at the last '@' before the parameters.  So a
+ * password with an unescaped '@' is not shown either. */
 static struct str shown_url(struct str rest, struct arena *mem)
 {
     struct buf out;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which database: the SQLite file of the data directory, or the PostgreSQL that a URL names.
- * The URL may hold a password, so it goes to the backend alone; everybody else shows `shown`. */
+/* Names the database: the SQLite file in the data directory, or the PostgreSQL database of a URL.
+ * The URL may hold a password, so only the backend gets it; all other code shows `shown`. */
 #ifndef HOLDFAST_STORE_DATABASE_H
 #define HOLDFAST_STORE_DATABASE_H
 
 #include "store/store.h"
 
 struct database {
-    bool is_postgres; /* then other processes may share it */
+    bool is_postgres; /* other processes may share the database */
     struct str path;  /* the SQLite file, or the URL */
-    struct str shown; /* what people may read: the file, or the URL without its secrets */
+    struct str shown; /* printable: the file, or the URL without secrets */
 };
 
-/* `url` absent or empty: DATA/holdfast.db.  ERR_CONFIG for a URL that is not PostgreSQL's.  All
- * texts are NUL-terminated, in mem. */
+/* `url` absent or empty: DATA/holdfast.db.  ERR_CONFIG when the URL is not a PostgreSQL URL.  All
+ * texts are NUL-terminated, in `mem`. */
 must_check bool database_choose(struct str url, struct str data_dir, struct arena *mem,
                                 struct database *ret, struct error *err);
-/* A connection of its own; `how` gives all but the path. */
+/* Opens a new connection; `how` gives all settings but the path. */
 must_check bool database_open(const struct database *d, struct store_config how, struct store **ret,
                               struct error *err);
 
-/* A gauge that the writer of an SQLite database sets after each commit, and the size from which its
- * WAL is called large. */
+/* The writer of an SQLite database sets this gauge after each commit.  From SQ_WAL_BOUND on the WAL
+ * counts as large. */
 #define SQ_WAL_METRIC "holdfast_store_wal_bytes"
 #define SQ_WAL_HELP "Bytes in the WAL of the SQLite database that are in use."
 #define SQ_WAL_BOUND (INT64_C(64) << 20)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entry to every backend: checks what all of them would have to check, then calls through the
- * table.  Also the words for enums that backends and readers share, and the one rule by which a
- * stored status becomes the one that is true now. */
+/* The entry to every backend: makes the checks that all backends need, then calls through the
+ * table.  Also holds the names of enums that backends and readers share, and the one rule that
+ * turns a stored status into the current one. */
 #include "store/store.h"
 
 #include "store/store_impl.h"
@@ -80,7 +80,7 @@ void session_row_apply_idle(struct session_row *row, int64_t now_ms, int64_t idl
                                                                                : SESSION_ACTIVE;
 }
 
-/* What an op must bring before a backend sees it. */
+/* The name of each op, and whether it needs a principal. */
 static const struct op_needs {
     const char *name;
     bool who;
@@ -160,7 +160,8 @@ bool store_write(struct store *s, struct store_op *ops, size_t n, struct error *
             store_document_op_done(&ops[i]);
         return true;
     }
-    /* What was refused stays told; what else was tried in vain did not happen. */
+    /* A refused required op keeps its verdict.  All other ops become FAILED, because nothing was
+     * written. */
     for (size_t i = 0; i < n; i++)
         if (err->code != ERR_CONFLICT || !ops[i].required || ops[i].verdict == VERDICT_OK)
             ops[i].verdict = VERDICT_FAILED;

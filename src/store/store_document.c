@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The documents' half of the entry (store.c): what every backend would have to check of an op on a
- * document, what is filled in once it is done, and the reads. */
+/* The document part of the entry (store.c): checks of ops on documents that all backends need, the
+ * output members after a write, and the reads. */
 #include "store/store.h"
 
 #include "store/store_impl.h"
@@ -50,7 +50,7 @@ void store_document_op_done(struct store_op *op)
     op->document->revision = op->revision->revision;
 }
 
-/* Copies `n` bytes at `from` of the text that the first `parts` + 1 of them make. */
+/* Copies `n` bytes from offset `from` of the text that the first `at` + 1 parts make. */
 static void copy_text(const struct revision_part *p, size_t at, size_t from, size_t n, char *to)
 {
     if (at == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every backend does the same way with an event: copy it, filter it, refuse a second one under
- * its id. */
+/* Work on events that is the same in every backend: copy an event, filter events, refuse a second
+ * event under a taken id. */
 #include "store/store_impl.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An execution as readers see it, made from the events that tell of it.  Every backend finds the
- * events its own way and joins them here, so that one execution looks the same in all of them. */
+/* Makes an execution, as readers see it, from its events.  Every backend finds the events its own
+ * way and joins them here, so that an execution looks the same in all backends. */
 #include "store/store_impl.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "crypto/hash.h"
 #include "json/read.h"
 
-/* A body larger than this was not cut by us. */
+/* Memory bound for parsing one body; every body that Holdfast cut fits. */
 #define BODY_NODES_BYTES (64 << 20)
 
 void tool_uuid(struct str tenant, struct str server, struct str tool, char ret[TOOL_UUID_TEXT])
@@ -25,8 +25,8 @@ void tool_uuid(struct str tenant, struct str server, struct str tool, char ret[T
              hex + 20);
 }
 
-/* The member `name` of a body, or the whole of it (name absent), as it is spelled there; absent
- * when there is none, or when what was kept is no JSON. */
+/* The member `name` of a body, or the whole body when `name` is absent, with the body's own
+ * spelling. Absent when the body has no such member or is not JSON. */
 static struct str body_part(struct str body, struct str name, struct arena *mem)
 {
     struct js_doc doc;

@@ -1,63 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What backends see: the table of our verbs.  Contracts are written at the functions of store.h. */
+/* The interface between store.c and the backends: the table of verbs.  The contracts are at the
+ * functions of store.h. */
 #ifndef HOLDFAST_STORE_STORE_IMPL_H
 #define HOLDFAST_STORE_STORE_IMPL_H
 
 #include "store/store.h"
 
-/* A page has 1 to STORE_PAGE_MAX rows. */
+/* Refuses a limit outside 1 to STORE_PAGE_MAX. */
 must_check bool store_page_is_sound(unsigned limit, struct error *err);
-/* Asked by a backend after each op's verdict: is it required and not OK?  Then *err is set, and the
- * backend rolls back and fails with it. */
+/* A backend calls this after each op's verdict.  True when the op is required and its verdict is
+ * not OK.  Then *err is set, and the backend rolls back and fails with *err. */
 must_check bool store_op_is_refused(const struct store_op *op, struct error *err);
 
-/* A session used further ahead of now than this was used by a clock that was wrong; the reaper
- * pulls it back. */
+/* A last use further ahead of now than this came from a wrong clock; the reaper sets it back to
+ * now. */
 #define SESSION_FUTURE_MS (INT64_C(5) * 60 * 1000)
 
-/* The execution that `first`, an intent or a record, began and `outcome` (NULL: none yet) ended.
- * Spans are in `mem`; bodies are looked at only when asked for. */
+/* Makes the execution that `first`, an intent or a record, began.  `outcome` ended it; NULL while
+ * it is open.  Spans are allocated in `mem`; bodies are parsed only with `with_bodies`. */
 void store_execution_join(const struct event_row *first, const struct event_row *outcome,
                           bool with_bodies, struct arena *mem, struct execution_row *ret);
 
-/* store_event.c: a copy of an event in `mem`. */
+/* store_event.c: copies an event into `mem`. */
 void event_row_keep(struct arena *mem, const struct event_row *from, struct event_row *to);
 bool event_filter_matches(const struct event_filter *f, const struct event_row *e);
-/* Is it older than all that a newest-first scan of its writer's events can still find? */
+/* True when a newest-first scan of this writer's events can stop at `e`, because all events after
+ * it are too old for the filter. */
 bool event_is_before_all(const struct event_filter *f, const struct event_row *e);
 
-/* Which executions are open: what the fold knows, and events that it has not come to yet. */
+/* Collects open executions from the projection and from events that are not folded yet. */
 struct open_set {
     int64_t *opened, *closed;
     size_t n_opened, cap_opened, n_closed, cap_closed;
 };
 void open_set_add(struct open_set *o, int64_t exec);
 void open_set_note(struct open_set *o, const struct event_row *e);
-/* Leaves in `opened` those that are open and that the filter's after and before let through, each
+/* Reduces `opened` to the executions that are open and within the filter's after and before, each
  * once, in the filter's order. */
 void open_set_filter(struct open_set *o, const struct event_filter *f);
 void open_set_release(struct open_set *o);
-/* Always false: an event that is not this one has its id. */
+/* Always returns false; the error says that another event has this id. */
 must_check bool event_id_is_taken(const struct event_row *e, struct error *err);
 
-/* store_document.c: of store_write(), for ops on documents.  Before the backend sees it; and once
- * the batch stands, for the backend fills in revision->revision and document_id alone: what came in
- * must still be there when a batch is written again. */
+/* store_document.c: the part of store_write() for ops on documents.  The check runs before the
+ * backend sees the op.  The second function runs after the batch is committed and sets the output
+ * members.  Backends set only revision->revision and document_id, so that the input members are
+ * intact when a batch is written again. */
 must_check bool store_document_op_is_sound(const struct store_op *op, struct error *err);
 void store_document_op_done(struct store_op *op);
-/* For backends: the revision's document_id becomes a copy of `id`. */
 /* A text as it is stored: `middle` between the first `prefix` and the last `suffix` bytes of the
- * one before; the first is whole. */
-#define REVISION_PARTS_MEM (64u * 1024 * 1024) /* what one takes while it is read */
-#define REVISION_DEPTH_MAX 31                  /* differences that follow a whole one */
+ * previous text.  The first part of a chain is a whole text. */
+#define REVISION_PARTS_MEM (64u * 1024 * 1024) /* memory for reading one text */
+#define REVISION_DEPTH_MAX 31                  /* differences after a whole text */
 struct revision_part {
     size_t prefix, suffix;
     struct str middle;
-    size_t size; /* filled by revision_assemble() */
+    size_t size; /* set by revision_assemble() */
 };
-/* The last of them, in mem. */
+/* Assembles the text of the last part in `mem`. */
 must_check bool revision_assemble(struct revision_part *parts, size_t n, struct arena *mem,
                                   struct str *ret, struct error *err);
+/* For backends: sets document_id of the revision to a copy of `id`. */
 void revision_row_name(struct revision_row *row, struct str id);
 
 struct store_ops {
@@ -68,7 +71,7 @@ struct store_ops {
                               struct arena *mem, struct session_row **ret_row, struct error *err);
     bool (*session_by_id)(struct store *s, const struct principal *who, struct str id,
                           struct arena *mem, struct session_row **ret_row, struct error *err);
-    /* NULL: one after the other. */
+    /* NULL: store.c looks the sessions up one after the other. */
     bool (*sessions_find)(struct store *s, struct session_find *finds, size_t n, struct error *err);
     bool (*session_by_key)(struct store *s, const struct principal *who, struct str carrier,
                            struct str key, struct arena *mem, struct session_row **ret_row,
@@ -120,7 +123,7 @@ struct store_ops {
                         struct session_row **ret_rows, size_t *ret_n, struct error *err);
     bool (*changes)(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                     struct change_row **ret_rows, size_t *ret_n, struct error *err);
-    /* The live one, or that which ended last. */
+    /* The live document, or with `ended` the one that ended last. */
     bool (*document)(struct store *s, struct str folder, struct str path, bool ended,
                      struct arena *mem, struct document_row **ret_row, struct error *err);
     bool (*document_by_id)(struct store *s, struct str id, struct arena *mem,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry's half of the entry (store.c): sessions as lists, executions, contexts, keys, users,
- * tenants.  Like store.c it checks what every backend would have to, then calls through the
+/* The registry part of the entry (store.c): lists of sessions, executions, contexts, keys, users,
+ * tenants.  Like store.c it makes the checks that all backends need, then calls through the
  * table. */
 #include "store/store.h"
 
@@ -150,7 +150,7 @@ bool store_changes(struct store *s, int64_t after, unsigned limit, struct arena 
            s->ops->changes(s, after, limit, mem, ret_rows, ret_n, err);
 }
 
-/* The 63 bits of an event id around the version and variant of a UUID. */
+/* Puts the 63 bits of an event id around the version and variant of a UUID. */
 void execution_uuid(int64_t exec, char ret[EXECUTION_UUID_TEXT])
 {
     uint64_t id = (uint64_t)exec;
