@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store that fails on demand: for tests that ask what happens when the n-th call does.  A failed
- * call never reaches the inner store. */
+/* A store that fails on demand, for tests of what happens when the n-th call fails.  A failed call
+ * never reaches the inner store. */
 #include "store/store_impl.h"
 
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 struct failing_store {
     struct store base;
     struct store *inner;
-    _Atomic int64_t calls; /* since the last setting */
+    _Atomic int64_t calls; /* since the last store_failing_set() */
     _Atomic int64_t nth;
     atomic_bool only_once;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads of chains, found by writer and tenant; a tenant's events mostly follow each other, so the
- * last head is tried first. */
+/* Chain heads, looked up by writer and tenant.  Successive events mostly belong to one tenant, so
+ * the last head is tried first. */
 #include "store/heads.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading libpq: by the name of its interface, never unloaded. */
+/* Loads libpq by its soname and never unloads it. */
 #include "store/libpq.h"
 
 #include "base/base.h"
@@ -15,7 +15,7 @@ struct libpq pq;
 
 static const struct function {
     const char *name;
-    size_t at; /* in struct libpq */
+    size_t at; /* offset in struct libpq */
 } functions[] = {
     {"PQclear", offsetof(struct libpq, clear)},
     {"PQcmdTuples", offsetof(struct libpq, cmd_tuples)},

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libpq, loaded when a PostgreSQL is asked for and not before: with it come some twenty libraries
- * (LDAP, Kerberos, GnuTLS), which a gateway on SQLite would start with and hold in memory for
- * nothing.
+/* libpq, loaded only when a PostgreSQL store is opened.  It depends on some twenty libraries (LDAP,
+ * Kerberos, GnuTLS), which a gateway on SQLite would load and hold in memory without using them.
  *
- * The functions have libpq's names without the PQ.  `pq` is filled once, by libpq_load(), before
- * the first store of that kind is opened, and only read from then on. */
+ * The functions have libpq's names without the PQ.  libpq_load() fills `pq` once, before the first
+ * PostgreSQL store is opened; after that `pq` is only read. */
 #ifndef HOLDFAST_STORE_LIBPQ_H
 #define HOLDFAST_STORE_LIBPQ_H
 
@@ -48,7 +47,7 @@ struct libpq {
 };
 extern struct libpq pq;
 
-/* Safe from any thread, and quick once it has succeeded. */
+/* Thread-safe.  Returns quickly after the first success. */
 must_check bool libpq_load(struct error *err);
 
 #endif

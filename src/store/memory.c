@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store in memory: the reference for the contract, and what tests run on.  Arrays and plain
- * loops, so that it can be read against store.h sentence by sentence; nothing is freed before the
- * store is closed.  One mutex, so the lanes may share it.
+/* The store in memory: the reference for the contract, and the store that tests run on.  It uses
+ * arrays and plain loops, so that it can be compared with store.h sentence by sentence.  Texts are
+ * freed only when the store is closed.  One mutex protects the store, so the lanes may share it.
  *
- * A batch is rolled back whole: events are checked before anything is done and put in at the end,
- * and where an op may refuse the batch the arrays are copied first (texts are never changed in
+ * A failed batch is rolled back whole.  Events are checked before any change and added last.  If an
+ * op is required, the arrays are copied first and restored on failure (texts are never changed in
  * place). */
 #include "store/memory_impl.h"
 
@@ -144,7 +144,7 @@ static enum verdict writer_change(struct memory_store *s, const struct store_op 
     return VERDICT_OK;
 }
 
-/* Put in once the whole batch stands. */
+/* mem_events_append() adds the events after all ops of the batch succeeded. */
 static enum verdict event_is_in(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     (void)s, (void)op, (void)now_ms;
@@ -207,7 +207,7 @@ struct mem_kept {
     void *rows;
 };
 
-/* Everything a verb may change; events are not among them. */
+/* All arrays that a verb may change; events are not among them. */
 static void tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES])
 {
     const struct mem_table tables[MEM_TABLES] = {
@@ -244,7 +244,7 @@ static void tables_save(struct memory_store *s, struct mem_kept ret[MEM_TABLES])
     }
 }
 
-/* The arrays may have moved, and are at least as large as they were. */
+/* The arrays may have moved, but are at least as large as before. */
 static void tables_restore(struct memory_store *s, const struct mem_kept kept[MEM_TABLES])
 {
     struct mem_table tables[MEM_TABLES];
@@ -374,7 +374,7 @@ static bool counts(struct store *store, struct store_counts *ret, struct error *
     return true;
 }
 
-/* Takes away up to `batch` transports that ended, or that idled until `until_ms`. */
+/* Deletes up to `batch` transports that ended, or that were last used at `until_ms` or before. */
 static void drop_transports(struct memory_store *s, bool ended, int64_t until_ms, unsigned batch)
 {
     for (; batch; batch--) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents, their revisions and what sessions read of them, in the memory store.  The caller holds
- * the lock, but for the reads. */
+/* Documents, their revisions and the reads of sessions, in the memory store.  The caller of a verb
+ * holds the lock; reads take it. */
 #include "store/memory_impl.h"
 
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static void revision_add(struct memory_store *s, const struct store_op *op,
     memcpy(document->sha256, row->sha256, sizeof(document->sha256));
 }
 
-/* The reference keeps every text whole, so the oldest go one by one. */
+/* This store keeps every text whole, so it deletes the oldest revisions one by one. */
 static void history_prune(struct memory_store *s, struct str id, int64_t max)
 {
     int64_t stored = 0;
@@ -144,7 +144,7 @@ enum verdict mem_document_end(struct memory_store *s, const struct store_op *op,
     return VERDICT_OK;
 }
 
-/* What sessions read. */
+/* Reads of sessions. */
 
 static void read_drop(struct memory_store *s, size_t at)
 {
@@ -170,7 +170,7 @@ static bool covers(const struct document_read_row *a, const struct document_read
     return a->revision == b->revision && a->from_line <= b->from_line && a->to_line >= b->to_line;
 }
 
-/* Takes out what `fresh` covers, and the oldest while there are too many. */
+/* Drops the reads that `fresh` covers, and the oldest read when there are too many. */
 static void reads_make_room(struct memory_store *s, const struct mem_read *fresh)
 {
     size_t n = 0, oldest = 0;
@@ -189,7 +189,7 @@ static void reads_make_room(struct memory_store *s, const struct mem_read *fresh
         read_drop(s, oldest);
 }
 
-/* The newest that covers it is as of now instead. */
+/* If a known read covers `fresh`, the newest such read gets the time of `fresh` instead. */
 static bool reads_renew(struct memory_store *s, const struct mem_read *fresh)
 {
     for (size_t i = s->n_document_reads; i-- > 0;) {
@@ -235,7 +235,7 @@ void mem_document_reads_reap(struct memory_store *s)
             read_drop(s, i);
 }
 
-/* Reads. */
+/* Queries. */
 
 bool mem_document(struct store *store, struct str folder, struct str path, bool ended,
                   struct arena *mem, struct document_row **ret_row, struct error *err)

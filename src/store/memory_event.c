@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events, their fold and their chains in the memory store.  Events and executions are kept in order
- * of their ids; an event knows whether it was folded. */
+/* Events, their fold and their chains in the memory store.  Events and executions are sorted by id.
+ * Each event records whether it was folded. */
 #include "store/memory_impl.h"
 
 #include "base/clock.h"
@@ -45,7 +45,7 @@ static void event_insert(struct memory_store *s, const struct event_row *e)
     memmove(&s->events[i + 1], &s->events[i], (s->n_events - i) * sizeof(struct mem_event));
     s->n_events++;
     s->events[i] = (struct mem_event){.row = *e};
-    s->events[i].row.record = STR_NONE; /* its bytes are the caller's */
+    s->events[i].row.record = STR_NONE; /* the caller owns those bytes */
     mem_copy_texts(s->mem, &s->events[i].row, event_texts, countof(event_texts));
     if (i < s->first_unfolded)
         s->first_unfolded = i;
@@ -163,7 +163,7 @@ bool mem_chain_heads(struct store *store, struct arena *mem, struct chain_head *
     return true;
 }
 
-/* The execution `id`, made when `make`; *ret_new tells whether it was. */
+/* Finds the execution `id`, or with `make` adds it.  *ret_new: it was added. */
 static struct mem_exec *exec_of(struct memory_store *s, int64_t id, bool make, bool *ret_new)
 {
     size_t i = s->n_execs;
@@ -214,7 +214,7 @@ static void fold_event(struct memory_store *s, const struct event_row *e)
         exec_of(s, id, true, &is_new);
     else if (e->kind == EVENT_RECORD)
         close_exec(exec_of(s, id, true, &is_new), e);
-    else if (e->kind == EVENT_OUTCOME) /* a refusal without an intent never ran */
+    else if (e->kind == EVENT_OUTCOME) /* a refused call without an intent never ran */
         close_exec(exec_of(s, id, !str_eq(e->outcome, STR("refused")), &is_new), e);
     else if (e->kind != EVENT_NOTE)
         return;
@@ -280,7 +280,7 @@ bool mem_open_intents(struct store *store, int64_t now_ms, int64_t after, unsign
     return true;
 }
 
-/* Does this event stand for an execution of its own in the session's list? */
+/* True when the event is an entry of its own in the session's list of executions. */
 static bool begins_execution(const struct mem_event *e)
 {
     return e->folded && (e->row.kind == EVENT_INTENT || e->row.kind == EVENT_RECORD);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the memory store share: its arrays, and the few helpers over them.
- * Functions that take a struct memory_store expect its lock to be held. */
+/* Shared by the files of the memory store: its arrays and helpers.  Functions that take a struct
+ * memory_store expect the caller to hold its lock. */
 #ifndef HOLDFAST_STORE_MEMORY_IMPL_H
 #define HOLDFAST_STORE_MEMORY_IMPL_H
 
@@ -14,12 +14,12 @@ struct mem_event {
 };
 struct mem_exec {
     int64_t id;
-    int64_t outcome; /* the event that counts; 0: none yet */
+    int64_t outcome; /* id of the outcome event that counts; 0: none yet */
     bool closed;
     bool indeterminate;
 };
 
-/* Texts of the row but the session's are absent. */
+/* Of the row's texts only session_id is set. */
 struct mem_read {
     struct document_read_row row;
     struct str document_id;
@@ -28,18 +28,18 @@ struct mem_read {
 struct memory_store {
     struct store base;
     pthread_mutex_t lock;
-    struct arena *mem; /* every text */
+    struct arena *mem; /* holds every text */
     struct session_row *sessions;
     size_t n_sessions, cap_sessions;
     struct transport_row *transports;
     size_t n_transports, cap_transports;
     struct link_row *links;
     size_t n_links, cap_links;
-    struct writer_row *writers; /* number - 1 is the index */
+    struct writer_row *writers; /* index: number - 1 */
     size_t n_writers, cap_writers;
     struct undelivered_row *undelivered;
     size_t n_undelivered, cap_undelivered;
-    struct tenant_row *tenants; /* counted_sessions is counted when asked */
+    struct tenant_row *tenants; /* counted_sessions is computed on every read */
     size_t n_tenants, cap_tenants;
     struct user_row *users;
     size_t n_users, cap_users;
@@ -57,16 +57,16 @@ struct memory_store {
     size_t n_documents, cap_documents;
     struct revision_row *revisions; /* in the order they were made */
     size_t n_revisions, cap_revisions;
-    struct mem_read *document_reads; /* likewise */
+    struct mem_read *document_reads; /* oldest first */
     size_t n_document_reads, cap_document_reads;
     struct tool_row *tools;
     size_t n_tools, cap_tools;
     struct server_row *servers;
     size_t n_servers, cap_servers;
-    struct mem_event *events; /* by id */
+    struct mem_event *events; /* sorted by id */
     size_t n_events, cap_events;
-    size_t first_unfolded;  /* all before it are folded */
-    struct mem_exec *execs; /* by id */
+    size_t first_unfolded;  /* all events before this index are folded */
+    struct mem_exec *execs; /* sorted by id */
     size_t n_execs, cap_execs;
 };
 
@@ -76,7 +76,7 @@ static inline struct memory_store *mem_of(struct store *s)
 }
 
 void mem_copy_texts(struct arena *mem, void *row, const size_t *offsets, size_t n);
-/* Room for one more after n; the array may move. */
+/* Makes room for one more element after `n`; the array may move. */
 void *mem_grow(void *array, size_t n, size_t *cap, size_t size);
 struct transport_row *mem_transport_of(struct memory_store *s, const struct principal *who,
                                        const uint8_t id_hash[32]);
@@ -86,9 +86,9 @@ struct session_row *mem_session_of(struct memory_store *s, const struct principa
                                    struct str id);
 struct session_row *mem_session_reached(struct memory_store *s, const struct principal *who,
                                         struct str id);
-/* It was used then: activity, idle → active, and the end that slides along. */
+/* Records a use at `at_ms`: last activity, idle → active, and the sliding end. */
 void mem_session_use(struct session_row *row, int64_t at_ms);
-/* A copy in the caller's memory, as it is to be seen now. */
+/* A copy in `mem`; a session past its end has the status expired. */
 struct session_row *mem_session_copy(const struct session_row *row, struct arena *mem);
 enum verdict mem_session_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_session_promote(struct memory_store *s, const struct store_op *op, int64_t now_ms);
@@ -114,12 +114,12 @@ bool mem_session_totals(struct store *s, const struct principal *who, int64_t no
 /* memory_registry.c */
 #define MEM_USER_TEXTS 5
 extern const size_t mem_user_texts[MEM_USER_TEXTS];
-/* A copy of `row` (NULL stays NULL) in the caller's memory. */
+/* Copies `row` into `mem`; NULL stays NULL. */
 void *mem_copy_row(struct arena *mem, const void *row, size_t size, const size_t *texts,
                    size_t n_texts);
-/* Makes the tenant where there is none. */
+/* Makes the tenant if it does not exist. */
 void mem_tenant_make(struct memory_store *s, struct str id, int64_t now_ms);
-/* The document `id` as op->context tells it, whatever session reaches it. */
+/* Writes op->context as the document `id`, without checking which sessions reach that document. */
 enum verdict mem_context_write(struct memory_store *s, const struct store_op *op, struct str id);
 enum verdict mem_tenant_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_user_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms);
@@ -181,8 +181,9 @@ enum verdict mem_document_revise(struct memory_store *s, const struct store_op *
 enum verdict mem_document_move(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_document_end(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_document_read(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-/* All at once. */
-bool mem_session_is_over(const struct memory_store *s, struct str id); /* or is not there */
+/* True also when there is no such session. */
+bool mem_session_is_over(const struct memory_store *s, struct str id);
+/* Deletes the reads of all sessions that are over, in one go. */
 void mem_document_reads_reap(struct memory_store *s);
 bool mem_document(struct store *s, struct str folder, struct str path, bool ended,
                   struct arena *mem, struct document_row **ret_row, struct error *err);
@@ -210,7 +211,7 @@ bool mem_document_reads(struct store *s, const struct principal *who, struct str
                         struct document_read_row **ret_rows, size_t *ret_n, struct error *err);
 
 /* memory_event.c */
-/* Is every id free, or taken by the same event? */
+/* True when every id is free or taken by the same event. */
 must_check bool mem_events_check(const struct memory_store *s, const struct store_op *ops, size_t n,
                                  struct error *err);
 void mem_events_append(struct memory_store *s, const struct store_op *ops, size_t n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users with passwords and where they are signed in, in the memory store.  The caller holds the
- * lock, but for the reads. */
+/* Users with passwords, and their logins, in the memory store.  The caller of a verb holds the
+ * lock; reads take it. */
 #include "store/memory_impl.h"
 
 #include <stdlib.h>
@@ -134,7 +134,8 @@ static struct login_row *login_add(struct memory_store *s, struct login_row row)
     return added;
 }
 
-/* The one unused for longest among those but `spared`; *ret_n: how many there are. */
+/* The longest unused of the user's unrevoked logins, except for `spared`.  *ret_n counts these
+ * logins. */
 static struct login_row *oldest(struct memory_store *s, struct str user_id, struct str spared,
                                 int64_t *ret_n)
 {
@@ -205,7 +206,7 @@ enum verdict mem_login_rotate(struct memory_store *s, const struct store_op *op,
     device->last_activity_ms = now_ms;
     if (l->ip_address.p)
         device->ip_address = arena_dup(s->mem, l->ip_address);
-    login_add(s, spent); /* the array may move: nothing of `device` after this */
+    login_add(s, spent); /* the array may move: do not use `device` after this */
     return VERDICT_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants, users, keys, contexts and remembered answers in the memory store.  The caller holds the
- * lock, but for the reads. */
+/* Tenants, users, keys, contexts and idempotency rows in the memory store.  The caller of a verb
+ * holds the lock; reads take it. */
 #include "store/memory_impl.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ struct user_row *mem_user_by_id(struct memory_store *s, struct str id)
     return NULL;
 }
 
-/* Names are unique among the users of a tenant that are our own. */
+/* Names are unique among those users of a tenant that have no issuer. */
 static bool name_is_taken(const struct memory_store *s, const struct user_row *user)
 {
     for (size_t i = 0; i < s->n_users; i++)
@@ -220,7 +220,7 @@ void *mem_copy_row(struct arena *mem, const void *row, size_t size, const size_t
     return copy;
 }
 
-/* Has a session that they reach this context? */
+/* True when the principal reaches the whole tenant, or owns a session with this context. */
 static bool reaches_context(const struct memory_store *s, const struct principal *who,
                             struct str id)
 {
@@ -361,7 +361,7 @@ bool mem_tenants_page(struct store *store, struct str after, unsigned limit, str
     return true;
 }
 
-/* Nobody shares this store, so nothing is done elsewhere. */
+/* Always empty: no other process shares this store. */
 bool mem_changes(struct store *store, int64_t after, unsigned limit, struct arena *mem,
                  struct change_row **ret_rows, size_t *ret_n, struct error *err)
 {

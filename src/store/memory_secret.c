@@ -12,7 +12,7 @@ static const size_t key_texts[] = {
     offsetof(struct tenant_key_row, wrapped),
 };
 
-/* id absent: the newest of the tenant; tenant absent: of any. */
+/* `id` absent: the tenant's newest key.  `tenant` absent: a key of any tenant. */
 static struct tenant_key_row *find(struct memory_store *s, struct str tenant, struct str id)
 {
     struct tenant_key_row *found = NULL;

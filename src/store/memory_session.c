@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions in the memory store: their verbs, their reads, and what the reaper does to them.  The
- * caller holds the lock, but for the reads. */
+/* Sessions in the memory store: their verbs, their reads, and the reaper.  The caller of a verb
+ * holds the lock; reads take it. */
 #include "store/memory_impl.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static const size_t session_texts[] = {
     offsetof(struct session_row, toolsets),
     offsetof(struct session_row, sealed_context),
 };
-/* The row's own memory, whoever owns it. */
+/* The stored row, not a copy; the owner is not checked. */
 static struct session_row *session_row_by_id(struct memory_store *s, struct str id)
 {
     for (size_t i = 0; i < s->n_sessions; i++)
@@ -43,7 +43,7 @@ struct session_row *mem_session_of(struct memory_store *s, const struct principa
     return row && principal_owns(who, row->tenant, row->owner) ? row : NULL;
 }
 
-/* As above, or any of the tenant's where the principal reaches that far. */
+/* As mem_session_of(), or with who->tenant_wide any session of the tenant. */
 struct session_row *mem_session_reached(struct memory_store *s, const struct principal *who,
                                         struct str id)
 {
@@ -148,7 +148,7 @@ void mem_session_use(struct session_row *row, int64_t at_ms)
     }
 }
 
-/* The live session that an op names; NULL with the verdict when there is none. */
+/* The live session `id`; NULL with the verdict when it is missing or not live. */
 static struct session_row *live_one(struct memory_store *s, const struct store_op *op,
                                     struct str id, int64_t now_ms, enum verdict *ret)
 {
@@ -367,7 +367,7 @@ static bool is_before(const struct session_row *a, const struct session_row *b)
     return !b || a->last_activity_ms < b->last_activity_ms;
 }
 
-/* The active session that was last used first of those not used since until_ms, or NULL. */
+/* The active session with the oldest last use, among sessions not used after until_ms; or NULL. */
 static struct session_row *first_unused(struct memory_store *s, int64_t until_ms)
 {
     struct session_row *first = NULL;
@@ -380,7 +380,7 @@ static struct session_row *first_unused(struct memory_store *s, int64_t until_ms
     return first;
 }
 
-/* A live session used later than from_ms, or NULL. */
+/* The active or idle session with the earliest last use after from_ms, or NULL. */
 static struct session_row *first_ahead(struct memory_store *s, int64_t from_ms)
 {
     struct session_row *first = NULL;
@@ -393,7 +393,7 @@ static struct session_row *first_ahead(struct memory_store *s, int64_t from_ms)
     return first;
 }
 
-/* The live session that passed its end first, or NULL. */
+/* The active or idle session that passed its end first, or NULL. */
 static struct session_row *first_past(struct memory_store *s, int64_t now_ms)
 {
     struct session_row *first = NULL;
@@ -430,6 +430,7 @@ struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_what *
     for (; what->idle_ms > 0 && done.idled < what->batch &&
            (row = first_unused(s, now_ms - what->idle_ms));
          done.idled++)
-        row->status = SESSION_IDLE; /* what a reader sees does not change by it, nor the version */
+        /* Readers see no change, so the version stays. */
+        row->status = SESSION_IDLE;
     return done;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tools of servers, and how servers do, in the memory store.  The caller of a verb holds the lock;
- * reads take it. */
+/* Tools of servers, and statistics of servers, in the memory store.  The caller of a verb holds the
+ * lock; reads take it. */
 #include "store/memory_impl.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Undelivered results in the memory store.  The caller holds the lock, but for the reads. */
+/* Undelivered results in the memory store.  The caller of a verb holds the lock; reads take it. */
 #include "store/memory_impl.h"
 
 #include "base/clock.h"
@@ -27,7 +27,7 @@ static struct undelivered_row *row_of(struct memory_store *s, const struct princ
     return theirs && row->expires_ms > now_ms ? row : NULL;
 }
 
-/* In the order they were put. */
+/* Keeps the other rows in the order in which they were put. */
 static void drop(struct memory_store *s, struct undelivered_row *row)
 {
     size_t at = (size_t)(row - s->undelivered);
@@ -94,7 +94,7 @@ bool mem_undelivered_get(struct store *store, const struct principal *who, int64
     return true;
 }
 
-/* The first after `after`, or NULL. */
+/* The row with the lowest id above `after` that is not past its end, or NULL. */
 static const struct undelivered_row *next_of(const struct memory_store *s, int64_t after,
                                              int64_t now_ms)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Migrations: files in, one transaction each out.  Files are named NNNN_name.up.sql and
- * NNNN_name.down.sql; numbers start at 1 and have no gaps, which migrate_load() checks, so the rest
- * may index by number. */
+/* Loads the migration files and applies each in one transaction.  Files are named NNNN_name.up.sql
+ * and NNNN_name.down.sql.  Numbers start at 1 and have no gaps.  migrate_load() checks this, so
+ * other functions may index by number. */
 #include "store/migrate.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 #define MAX_MIGRATIONS 200
 #define MAX_SQL_BYTES (1 << 20)
 
-/* Takes one file into the list; files that are no migrations are passed over. */
+/* Adds one file to the list; ignores files that are not migrations. */
 static bool add_file(struct migrations *ms, struct str file, struct str sql, struct arena *mem,
                      struct error *err)
 {
@@ -141,7 +141,7 @@ bool migrate_check(const struct migrations *known, int number, struct error *err
     return true;
 }
 
-/* Inside the transaction: applies the next migration, if there is one. */
+/* Inside the transaction: applies the next migration, if any. */
 static bool step_up(const struct migrate_driver *d, const struct migrations *known, bool *ret_more,
                     struct error *err)
 {
@@ -171,7 +171,7 @@ static bool step_down(const struct migrate_driver *d, const struct migrations *k
     bool more = at > number;
     if (more) {
         const struct migration *m = &known->list[at - 1];
-        /* The record goes first: the last step down takes its table away. */
+        /* Delete the record first: the last step down drops the table of records. */
         if (!d->record(d->arg, m, false, err) || !d->exec(d->arg, m->down, err))
             return error_wrap(err, "undoing migration %04d", m->number);
     }

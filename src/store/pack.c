@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing, between the segments of events (store/segment.h) and the rows of SQLite. */
+/* Compression between the segments of events (store/segment.h) and the rows of SQLite. */
 #include "store/pack.h"
 
 #include <assert.h>
@@ -10,9 +10,10 @@
 #include <xxhash.h>
 
 #define HEAD (4 + 8)
-#define BEST_RATIO 255 /* one byte of a block stands for no more */
-/* LZ4 looks the harder for repeats the smaller this is, from 1 on.  At 16 prose, which has few, is
- * left nearly as it is, at next to no cost; JSON still shrinks to a quarter. */
+#define BEST_RATIO 255 /* one byte of an LZ4 block expands to at most this many */
+/* LZ4's acceleration, from 1 on: a smaller value searches harder for repeats.  At 16 LZ4 leaves
+ * prose, which has few repeats, nearly as it is, at almost no cost; JSON still shrinks to a
+ * quarter. */
 #define HASTE 16
 
 struct packer {
@@ -60,13 +61,13 @@ void pack_bytes(struct packer *p, struct str plain, struct buf *to)
     int room = LZ4_compressBound((int)plain.n);
     char *head = buf_room(to, HEAD + (size_t)room);
     int n = LZ4_compress_fast_extState(p->state, plain.p, head + HEAD, (int)plain.n, room, HASTE);
-    assert(n > 0); /* there is room for the worst */
+    assert(n > 0); /* there is room for the worst case */
     put(head, plain.n, 4);
     put(head + 4, checksum(str_n(head + HEAD, (size_t)n), plain.n), 8);
     buf_grown(to, HEAD + (size_t)n);
 }
 
-/* The length that a block is for; 0: that is no block of ours. */
+/* The length of the unpacked bytes; 0: `packed` is not a block of ours. */
 static size_t plain_length(struct str packed)
 {
     if (packed.n <= HEAD)
@@ -75,7 +76,8 @@ static size_t plain_length(struct str packed)
     return n <= PACK_MAX && n / BEST_RATIO <= packed.n - HEAD ? n : 0;
 }
 
-/* A forger's checksum is right: what was in the room before must not pass for what he left out. */
+/* Unpacks as much as possible of a damaged block.  An attacker can compute the checksum, so `room`
+ * is cleared first: its old content must not stand in for bytes that a forged block leaves out. */
 static struct str as_far_as_it_goes(struct str block, char *room, size_t n)
 {
     memset(room, 0, n);
