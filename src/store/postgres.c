@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The PostgreSQL backend: opening, closing and the table of verbs.
  *
- * One store is one connection, used by one thread.  Several processes may share a database: limits
- * are checked under a lock on the tenant, each writer's events are folded by one at a time, and
- * what others must know at once stands in mcp.changes. */
+ * One store is one connection, used by one thread.  Several processes may share a database.  Limits
+ * are checked under a lock on the tenant.  One process at a time folds the events of a writer.
+ * Changes that other nodes must learn of at once are rows of mcp.changes. */
 #include "store/postgres_impl.h"
 
 #include <stdio.h>
@@ -72,7 +72,8 @@ static const struct store_ops postgres_ops = {
     .reap = pg_reap,
 };
 
-/* Up to the newest schema, or for those who must not a check that it is there already. */
+/* Migrates up to the newest schema.  A store that must not migrate only checks that the schema is
+ * the newest. */
 static bool migrate_or_check(struct pg_store *s, struct error *err)
 {
     struct migrations known;
@@ -114,8 +115,8 @@ static char *copy_of(struct str s)
     return copy;
 }
 
-/* The parser quotes what it did not understand, and that may hold a password: its words stay here.
- */
+/* The parser's message quotes the part that it did not understand.  That part may hold a password,
+ * so the message is not passed on. */
 static bool parse_url(struct pg_store *s, struct str url, struct error *err)
 {
     char *text = copy_of(url);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection to PostgreSQL: making it, waiting on it, losing it, making it again.
+/* The connection to PostgreSQL: connect, wait, notice a loss, reconnect.
  *
  *     away ──pg_ready(), once retry_us has passed──▶ connected ──pg_away()──▶ away
  *
- * A connect that fails doubles the wait before the next (100 ms to 5 s, with jitter, so that many
- * nodes do not come back at the same instant); the first after a loss is made at once.  Everything
- * that was prepared is prepared anew.  Errors name the host and the reason, never the URL: a
- * password may be in it. */
+ * A failed connect doubles the wait before the next attempt (100 ms to 5 s, with jitter, so that
+ * many nodes do not reconnect at the same instant).  The first attempt after a loss is made at
+ * once.  A new connection prepares all statements again.  Errors may name the host and the reason,
+ * but never the URL, because it may hold a password. */
 #include "store/postgres_impl.h"
 
 #include <arpa/inet.h>
@@ -24,8 +24,8 @@
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 5000
 
-/* What an SQLSTATE, or a class of them, means to the caller.  What is not listed is about the
- * statement.  `gone`: the connection is of no use any more. */
+/* What to do about an SQLSTATE or a class of them.  States that are not listed are errors of the
+ * statement.  `gone`: the connection cannot be used any more. */
 static const struct trouble {
     const char *state;
     bool gone;
@@ -62,7 +62,7 @@ void pg_deadline(struct pg_store *s, int64_t ms)
     s->until_us = pg_now_us() + ms * 1000;
 }
 
-/* libpq tells a story of several lines; the first says what matters. */
+/* libpq's messages have several lines; the first holds the reason. */
 static void first_line(const char *text, char *ret, size_t size)
 {
     size_t n = strcspn(text, "\n");
@@ -95,7 +95,8 @@ bool pg_away(struct pg_store *s, const char *why, struct error *err)
     return away_text(s, err);
 }
 
-/* Waits until the socket may do what is asked; true on time. */
+/* Waits until the socket is ready for `events`.  After the deadline closes the connection and
+ * returns false. */
 static bool wait_for(struct pg_store *s, short events, struct error *err)
 {
     struct pollfd p = {.fd = pq.socket(s->conn), .events = events};
@@ -120,7 +121,7 @@ bool pg_flush(struct pg_store *s, struct error *err)
             return pg_away(s, pq.error_message(s->conn), err);
         if (left == 0)
             return true;
-        /* The server may have to be read before it reads on. */
+        /* The server may wait for us to read before it reads on. */
         if (!wait_for(s, POLLIN | POLLOUT, err))
             return false;
         if (!pq.consume_input(s->conn))
@@ -150,7 +151,7 @@ bool pg_failed(struct pg_store *s, const PGresult *res, const char *doing, struc
 {
     char reason[256];
     if (!pq.result_error_field(res, PG_DIAG_SQLSTATE))
-        return pg_away(s, pq.result_error_message(res), err); /* libpq's own: the connection */
+        return pg_away(s, pq.result_error_message(res), err); /* error of libpq itself */
     for (size_t i = 0; i < countof(troubles); i++) {
         const struct trouble *t = &troubles[i];
         if (!pg_has_state(res, t->state))
@@ -211,7 +212,8 @@ static const char *option(const struct pg_store *s, const char *name)
     return NULL;
 }
 
-/* What the URL does not say: a name to be seen by, and an end to every wait of the kernel's. */
+/* Starts a connection with the options of the URL.  Unless the URL sets them, adds an application
+ * name and timeouts for all waits in the kernel. */
 static PGconn *start(const struct pg_store *s)
 {
     char connect_s[16], user_ms[24];
@@ -264,7 +266,7 @@ static bool connect_on_time(struct pg_store *s, struct error *err)
 }
 
 /* Sets the options of a connection.  The server times out a little before we do, so that it rarely
- * works on a statement that nobody waits for. */
+ * works on an abandoned statement. */
 static bool set_session_options(struct pg_store *s, struct error *err)
 {
     char sql[1024];
@@ -283,9 +285,9 @@ static bool set_session_options(struct pg_store *s, struct error *err)
 
 #define BACKEND_US "(extract(epoch FROM backend_start) * 1000000)::bigint"
 
-/* The server process of a broken connection may still commit the last batch.  Its fate is known
- * only when that process has ended, so we end the process and wait.  Where PostgreSQL does not
- * allow that, we go on without waiting. */
+/* The server process of a broken connection may still commit the last batch.  The outcome is known
+ * only when that process has ended, so we end the process and wait.  If PostgreSQL does not allow
+ * that, we continue without waiting. */
 static bool end_lost(struct pg_store *s, struct error *err)
 {
     char sql[512];
@@ -324,7 +326,7 @@ static bool is_local(const char *host)
     return strcmp(host, "::1") == 0;
 }
 
-/* Once, however many connections there are. */
+/* So that the warning is logged once per process, not once per connection. */
 static atomic_flag said_in_clear = ATOMIC_FLAG_INIT;
 
 static void told_of_connection(struct pg_store *s)
@@ -362,8 +364,8 @@ static void back_off(struct pg_store *s)
     s->retry_us = pg_now_us() + ms * 500 + (int64_t)random_below((uint64_t)ms * 500 + 1);
 }
 
-/* An idle connection that the server has closed meanwhile says so when asked: first why, then that
- * it is over. */
+/* Notices that the server has closed an idle connection.  libpq first reads the reason, then the
+ * end of the connection. */
 static void notice_loss(struct pg_store *s)
 {
     struct error ignored;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents, their history and what sessions read of them, in PostgreSQL.  What a verb decides, a
- * function of the schema decides (sql/postgres), under the lock of the document or session. */
+/* Documents, their history and the reads of sessions, in PostgreSQL.  Functions of the schema
+ * (sql/postgres) decide the verdicts, under the lock of the document or session. */
 #include "store/postgres_impl.h"
 
 #include <stdio.h>
@@ -61,9 +61,10 @@ void pg_document_read(struct pg_params *p, const struct store_op *op, int64_t no
     pg_instant(p, now_ms);
 }
 
-/* Reads. */
+/* Queries. */
 
-/* What PostgreSQL cannot hold is not there: nothing has the empty name. */
+/* A name that PostgreSQL cannot store is replaced by the empty name, which no document has, so the
+ * query finds nothing. */
 static void name(struct pg_params *p, struct str s)
 {
     pg_text(p, s.p && pg_is_text(s) ? s : STR(""));

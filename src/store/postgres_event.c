@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events in PostgreSQL: finding and paging.
+/* Events in PostgreSQL: lookups and pages.
  *
- * A row is a segment (store/segment.h) under the id of its first event, and the table has no index
- * but that key, so everything that is not asked by id is a scan of a range of ids, filtered here.
- * Scans read some segments at a time, more with each step; those by readers have a deadline. */
+ * A row is a segment (store/segment.h) under the id of its first event.  That key is the table's
+ * only index, so every query other than by id scans a range of ids and filters the events here.
+ * Scans read some segments at a time, more with each step.  Scans for readers have a deadline. */
 #include "store/postgres_impl.h"
 
 #include <stdlib.h>
@@ -162,8 +162,8 @@ static void open_range(const struct page *g, struct pg_events *c, int64_t from, 
     c->is_page = true;
 }
 
-/* Reads the events of one range that match, until the page is full.  Nodes write at the same time,
- * each under ids of its own, so what is too old ends the events of its writer only. */
+/* Reads the matching events of one range until the page is full.  Nodes write at the same time,
+ * each under its own ids, so an event that is too old ends only the events of its own writer. */
 static bool read_range(struct page *g, int64_t from, int64_t upto, struct error *err)
 {
     struct pg_events c;
@@ -205,9 +205,8 @@ static int by_id(const void *a, const void *b)
     return by_number(&((const struct event_row *)a)->id, &((const struct event_row *)b)->id);
 }
 
-/* Those of one execution: it and its outcomes, as far as they are folded, and what is not folded
- * yet.  The tails are read first: what is folded meanwhile is then seen twice rather than not at
- * all. */
+/* Reads the unfolded events of one execution.  The caller reads the folded events afterwards: an
+ * event that is folded in between is then seen twice rather than not at all. */
 static bool gather_execution(struct page *g, struct event_row *rows, size_t room, size_t *ret_n,
                              struct error *err)
 {
@@ -230,7 +229,7 @@ static bool gather_execution(struct page *g, struct event_row *rows, size_t room
     return true;
 }
 
-/* The ids that the fold keeps of one execution, its own first. */
+/* The event ids that the projection has for one execution; the execution's own id is first. */
 static bool folded_ids(struct page *g, int64_t *ids, size_t room, size_t *ret_n, struct error *err)
 {
     char uuid[EXECUTION_UUID_TEXT];
@@ -273,7 +272,8 @@ static bool read_execution(struct page *g, struct error *err)
     return true;
 }
 
-/* The tails are read before what is folded: what is folded meanwhile is then in both. */
+/* Reads the unfolded events before the projection, so that an event folded in between is seen in
+ * both. */
 static bool gather_open(struct page *g, struct open_set *open, struct error *err)
 {
     struct pg_tail *tails = NULL;
@@ -308,7 +308,7 @@ static bool gather_open(struct page *g, struct open_set *open, struct error *err
     return true;
 }
 
-/* As many as fit the page at a time, for most of them match. */
+/* Reads as many events at a time as fit on the page, because most of them match. */
 static bool read_open(struct page *g, const struct open_set *open, struct error *err)
 {
     struct event_row *rows = arena_zalloc(g->mem, g->limit * sizeof(*rows));

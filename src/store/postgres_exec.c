@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a slice of events means: rows of session_tool_executions, sessions moved on, tools that were
- * executed, heads of chains.
+/* Projects a slice of events: rows of session_tool_executions, use of sessions, executed tools,
+ * heads of chains.
  *
- * Two rounds of one transaction.  The first writes executions, intent and outcome at once where the
- * slice has both, and closes those that an earlier slice began; its answers tell which are new. The
- * second counts those, and what came with them, and commits. */
+ * The projection is two rounds of one transaction.  The first round inserts executions, with intent
+ * and outcome if the slice has both, and closes executions that an earlier slice began; its results
+ * tell which executions are new.  The second round counts the new executions, writes everything
+ * else, and commits. */
 #include "store/postgres_impl.h"
 
 #include <inttypes.h>
@@ -13,19 +14,19 @@
 #include "base/clock.h"
 #include "base/map.h"
 
-/* What the slice means to one session. */
+/* The effect of the slice on one session. */
 struct used {
     struct str tenant, id;
     int64_t at_ms, executions, tokens;
 };
-/* And to the chain of one tenant. */
+/* The effect of the slice on the chain of one tenant. */
 struct chained {
     struct str tenant;
     const struct event_row *last;
     int64_t events;
 };
-/* Events of one execution, in order of their ids; the first is its intent or record, or, when that
- * came in an earlier slice, an outcome. */
+/* The events of one execution, sorted by id.  The first is the intent or record; it is an outcome
+ * when an earlier slice had the intent. */
 struct execution {
     struct event_row **events;
     size_t n;
@@ -38,7 +39,7 @@ struct projection {
     struct event_row *events;
     size_t n;
     struct arena *mem;
-    struct event_row **sorted; /* those of executions, by (exec, id) */
+    struct event_row **sorted; /* events of executions, sorted by (exec, id) */
     struct execution *execs;
     size_t n_execs;
     struct map sessions, chains, tools;
@@ -69,7 +70,7 @@ static int by_exec(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The session's entry; NULL where the event names none. */
+/* The session's entry; NULL when the event names no session. */
 static struct used *session_of(struct projection *p, const struct event_row *e)
 {
     uint8_t id[16];
@@ -120,7 +121,7 @@ static void enter_tool(struct projection *p, const struct event_row *e)
         map_put(&p->tools, key, (void *)e);
 }
 
-/* Sorts out what each event means.  One that cannot be read is in its chain and no more. */
+/* Sorts the events by their effects.  An event that cannot be read counts only in its chain. */
 static void sift(struct projection *p)
 {
     size_t n = 0;
@@ -144,7 +145,8 @@ static void sift(struct projection *p)
     }
 }
 
-/* A text as it can be kept: what PostgreSQL cannot hold is left out byte by byte. */
+/* A text that PostgreSQL can store: in a text that is not valid, every byte that is NUL or not
+ * ASCII becomes '?'. */
 static struct str cleaned(struct arena *mem, struct str s)
 {
     if (!s.p || pg_is_text(s))
@@ -175,8 +177,7 @@ static void add_unless(struct pg_params *q, int64_t value, int64_t none)
         pg_int(q, value);
 }
 
-/* What was only guessed to be lost may still turn out to have ended otherwise; else the first
- * outcome stands. */
+/* The first outcome counts.  A later outcome replaces only "indeterminate", which is a guess. */
 static const struct event_row *outcome_of(const struct execution *x)
 {
     const struct event_row *stands = NULL;
@@ -186,8 +187,8 @@ static const struct event_row *outcome_of(const struct execution *x)
     return stands;
 }
 
-/* A whole row; `first` is an outcome where there never was an intent: it then belongs to no
- * session's list. */
+/* The parameters of a whole row.  `first` is an outcome when the execution has no intent; the row
+ * then belongs to no session's list. */
 static void insert_params(struct projection *p, const struct execution *x, struct pg_params *q)
 {
     const struct event_row *first = x->events[0], *outcome = outcome_of(x);
@@ -253,7 +254,7 @@ static bool send_exec(struct projection *p, const struct execution *x, struct er
     return true;
 }
 
-/* The next answer: how many rows its statement wrote. */
+/* Takes the next result; *ret is the number of rows that the statement wrote. */
 static bool take_count(struct projection *p, int64_t *ret, struct error *err)
 {
     PGresult *res = NULL;
@@ -268,7 +269,8 @@ static bool take_count(struct projection *p, int64_t *ret, struct error *err)
     return ok;
 }
 
-/* A lone outcome whose execution is not known began one, unless it was refused: that never ran. */
+/* An outcome without a known execution begins a new one, unless it is a refusal: a refused call
+ * never ran. */
 static bool take_exec(struct projection *p, struct execution *x, struct error *err)
 {
     bool begins = is_begin(x->events[0]);
@@ -280,7 +282,7 @@ static bool take_exec(struct projection *p, struct execution *x, struct error *e
     return true;
 }
 
-/* Leaves the pipeline in step when the connection still is, whatever failed before. */
+/* Takes the remaining results, so that the connection stays in step, even after a failure. */
 static bool drained(struct projection *p, bool ok, size_t left, struct error *err)
 {
     struct error ignored;

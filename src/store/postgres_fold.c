@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fold: events in, projections out, slice by slice.
+/* The fold: projects events slice by slice.
  *
- * One slice is one transaction over events of one writer: it locks the writer's mark, reads on from
- * there, projects what it read (postgres_exec.c) and moves the mark.  The mark moves with what it
- * stands for and under its lock, so an event is folded exactly once whoever folds and whatever dies
- * when.
+ * One slice is one transaction over events of one writer.  It locks the writer's mark, reads the
+ * events after the mark, projects them (postgres_exec.c) and moves the mark.  The mark moves under
+ * its lock in the transaction that writes the projection.  So each event is folded exactly once, no
+ * matter which node folds it, even if a process is killed during the fold.
  *
- * Each node folds the writers that appended through its own connection.  Those whose lease has
- * lapsed are folded by whoever reaps, and by every node when it begins. */
+ * Each node folds the writers that appended through its own connection.  Writers with a lapsed
+ * lease are folded by the node that reaps, and by every node when it starts. */
 #include "store/postgres_impl.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 
-/* What one slice reads at most: bodies come along. */
+/* Bounds of one slice; the bytes include bodies. */
 #define SLICE_BYTES (8 << 20)
 #define SLICE_EVENTS 8192
 #define SLICE_EVENTS_MIN 64
-/* Events copied and what is made of them. */
+/* For copies of the events and their projection. */
 #define SLICE_ARENA (256 << 20)
 
 void pg_fold_later(struct pg_store *s, int64_t writer)
@@ -58,7 +58,7 @@ struct slice {
     bool left;
 };
 
-/* The mark, locked until the transaction ends. */
+/* Locks the mark until the transaction ends. */
 static bool lock_mark(struct slice *sl, struct error *err)
 {
     struct pg_params p = {0};
@@ -106,14 +106,15 @@ static bool fold_slice(struct slice *sl, struct error *err)
     return false;
 }
 
-/* A slice that a slow server cannot fold in time would never be folded: the next one is smaller. */
+/* If a slow server cannot fold a slice in time, the next slice is smaller; otherwise these events
+ * would never be folded. */
 static void adapt(struct pg_store *s, bool ok)
 {
     size_t n = ok ? 2 * s->slice_events : s->slice_events / 2;
     s->slice_events = n > SLICE_EVENTS ? SLICE_EVENTS : n < SLICE_EVENTS_MIN ? SLICE_EVENTS_MIN : n;
 }
 
-/* The first writer that is pending; done with it when nothing is left. */
+/* Folds one slice of the first pending writer.  Removes the writer when no events are left. */
 static bool fold_writer(struct pg_store *s, size_t max, size_t *ret_n, struct error *err)
 {
     struct slice sl = {.s = s, .writer = s->pending[0]};

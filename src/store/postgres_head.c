@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which writers have events that are not folded, and the heads of all chains.  Both must be quick
- * however old the database is: they go by the fold's own tables and read only the tails behind. */
+/* Finds the writers with unfolded events, and the heads of all chains.  Both must be quick no
+ * matter how old the database is: they use the tables of the fold and read only the events after
+ * it. */
 #include "store/postgres_impl.h"
 
 #include "store/heads.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the PostgreSQL backend share: the connection, its prepared statements, and
- * small words for parameters and columns.  Values travel in binary, so times and bytes arrive as
- * they left.
+/* Shared by the files of the PostgreSQL backend: the connection, its prepared statements, and
+ * helpers for parameters and columns.  Values travel in binary form, so times and bytes arrive
+ * exactly as they were sent.
  *
- * The connection is never blocking: every wait is a poll() with a deadline by the real clock,
- * whatever tests do to ours.  When it passes, or the connection breaks, the connection is dropped,
- * and the next call makes a new one, with back-off after failures.  While there is none every call
- * fails at once with ERR_UNAVAILABLE. */
+ * The connection is non-blocking.  Every wait is a poll() with a deadline by the real clock, even
+ * when tests use a fake one.  If the deadline passes or the connection breaks, the connection is
+ * dropped, and the next call makes a new one.  After failed attempts there is a back-off; during it
+ * every call fails at once with ERR_UNAVAILABLE. */
 #ifndef HOLDFAST_STORE_POSTGRES_IMPL_H
 #define HOLDFAST_STORE_POSTGRES_IMPL_H
 
@@ -152,28 +152,28 @@ struct pg_store {
     char *sql_dir;
     bool read_only, no_migrate;
     int64_t deadline_ms;
-    int64_t until_us; /* of what is under way, by pg_now_us() */
+    int64_t until_us; /* deadline of the current operation, by pg_now_us() */
     bool prepared[PG_COUNT];
     bool migrating;    /* inside a migration's transaction */
     char where[128];   /* host, for people */
     char reason[256];  /* why there is no connection */
-    int64_t retry_us;  /* by pg_now_us(): not before */
-    unsigned failures; /* connects in a row */
+    int64_t retry_us;  /* by pg_now_us(): no attempt before */
+    unsigned failures; /* failed connects in a row */
     bool was_connected;
-    /* When the server process of this connection was started, in µs since 1970, by which it is
-     * known; of a connection that broke, until its process has ended. */
+    /* Start time of this connection's server process, in µs since 1970; it identifies the process.
+     * lost_us: the same of a broken connection, until its process has ended. */
     int64_t backend_us, lost_us;
-    /* Events of the transaction under way that are not sent yet: consecutive ids. */
+    /* Events of the current transaction that are not sent yet; their ids are consecutive. */
     struct segment segment;
     int64_t segment_first;
-    /* Writers whose events may be behind their mark, ascending: those that appended through this
-     * connection, and those found by pg_fold_discover(). */
+    /* Writers that may have events after their mark, ascending: writers that appended through this
+     * connection, and writers found by pg_fold_discover(). */
     int64_t *pending;
     size_t n_pending, cap_pending;
     bool discovered;
-    size_t slice_events;                /* folded at once */
-    char reads_after[DOCUMENT_ID_TEXT]; /* the session up to which reads were looked through */
-    char links_after[DOCUMENT_ID_TEXT]; /* likewise links */
+    size_t slice_events;                /* maximum of one slice */
+    char reads_after[DOCUMENT_ID_TEXT]; /* last session whose reads the reaper has checked */
+    char links_after[DOCUMENT_ID_TEXT]; /* last session whose links it has checked */
 };
 
 static inline struct pg_store *pg_of(struct store *s)
@@ -182,22 +182,23 @@ static inline struct pg_store *pg_of(struct store *s)
 }
 
 /* postgres_conn.c */
-int64_t pg_now_us(void); /* real, monotonic */
-/* There is a connection, made now if it must be.  Every verb begins here: its deadline runs. */
+int64_t pg_now_us(void); /* the real monotonic clock */
+/* Every verb begins here.  Connects if necessary, and starts the deadline. */
 must_check bool pg_ready(struct pg_store *s, struct error *err);
-/* Drops the connection; `why` is told until there is another. */
+/* Drops the connection.  `why` is the reported reason until the next connection. */
 bool pg_away(struct pg_store *s, const char *why, struct error *err);
-/* Sends what is buffered; reads meanwhile. */
+/* Sends the buffered data, and reads meanwhile. */
 must_check bool pg_flush(struct pg_store *s, struct error *err);
-/* The next result of what was sent, NULL at the end of one query's; *ret is the caller's. */
+/* The next result; NULL at the end of one query's results.  The caller clears *ret. */
 must_check bool pg_next(struct pg_store *s, PGresult **ret, struct error *err);
-/* Whatever is waited for from now on ends in so long. */
+/* Sets the deadline of all waits from now on. */
 void pg_deadline(struct pg_store *s, int64_t ms);
-/* *err from a failed result, and false; a connection that is of no use any more is dropped. */
+/* Sets *err from a failed result and returns false.  Drops the connection if it cannot be used any
+ * more. */
 bool pg_failed(struct pg_store *s, const PGresult *res, const char *doing, struct error *err);
 bool pg_has_state(const PGresult *res, const char *sqlstate);
-/* Several statements as one text, without parameters; the last result's first column as a number
- * into *ret (may be NULL). */
+/* Runs several statements as one text, without parameters.  *ret (may be NULL) is the first column
+ * of the last result as a number. */
 must_check bool pg_exec_text(struct pg_store *s, const char *sql, const char *doing, int64_t *ret,
                              struct error *err);
 
@@ -206,21 +207,22 @@ must_check bool pg_exec_text(struct pg_store *s, const char *sql, const char *do
 /* Parameters in order: each call adds the next.  Texts and bytes are borrowed until sent. */
 struct pg_params {
     int n;
-    bool bad; /* a text that PostgreSQL cannot hold */
+    bool bad; /* a text or id that PostgreSQL cannot store */
     const char *values[PG_PARAMS_MAX];
     int lengths[PG_PARAMS_MAX];
     char fixed[PG_PARAMS_MAX][16];
 };
-/* Valid UTF-8 without NUL: what a text may be there. */
+/* True for valid UTF-8 without NUL; PostgreSQL stores no other texts. */
 bool pg_is_text(struct str s);
-/* A UUID as we write them (lower case, 36 characters) to 16 bytes. */
+/* Parses a UUID in our spelling (lower case, 36 characters) into 16 bytes. */
 must_check bool pg_uuid_parse(struct str s, uint8_t ret[16]);
 void pg_text(struct pg_params *p, struct str s); /* absent is NULL */
 void pg_bytes(struct pg_params *p, struct str s);
 void pg_sha(struct pg_params *p, const uint8_t sha[32]);
-/* Of what is looked for or referred to: what is no UUID becomes one that names nothing. */
+/* For ids in lookups and references.  A text that is not a UUID becomes the zero UUID, which no row
+ * has. */
 void pg_uuid(struct pg_params *p, struct str s);
-void pg_own_uuid(struct pg_params *p, struct str s); /* of a row being made: it must be one */
+void pg_own_uuid(struct pg_params *p, struct str s); /* id of a new row: must be a UUID */
 void pg_int(struct pg_params *p, int64_t i);
 void pg_int4(struct pg_params *p, int32_t i);
 void pg_bool(struct pg_params *p, bool b);
@@ -230,33 +232,33 @@ void pg_ints(struct pg_params *p, const int64_t *ids, size_t n, struct arena *me
 void pg_uuids(struct pg_params *p, const struct str *texts, size_t n, struct arena *mem);
 void pg_texts_of(struct pg_params *p, const struct str *texts, size_t n, struct arena *mem);
 
-/* Columns likewise. */
+/* Columns in order: each call reads the next. */
 struct pg_row {
     const PGresult *res;
     struct arena *mem;
     int row, at;
 };
 struct str pg_get_bytes(struct pg_row *r);  /* copied to mem; NULL is absent */
-struct str pg_peek_bytes(struct pg_row *r); /* valid as long as the result */
+struct str pg_peek_bytes(struct pg_row *r); /* valid until the result is cleared */
 struct str pg_get_uuid(struct pg_row *r);   /* as text in mem */
-int64_t pg_get_int(struct pg_row *r);       /* bigint; NULL is 0 */
+int64_t pg_get_int(struct pg_row *r);       /* bigint or integer; NULL is 0 */
 bool pg_get_bool(struct pg_row *r);
 int64_t pg_get_time(struct pg_row *r); /* NULL is 0 */
 void pg_get_sha(struct pg_row *r, uint8_t ret[32]);
 
 must_check bool pg_prepare(struct pg_store *s, enum pg_statement which, struct error *err);
-/* Runs one statement on the connection there is, and gives its rows; pq.clear() is the caller's. */
+/* Runs one statement on the current connection.  The caller clears *ret. */
 must_check bool pg_run(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
                        PGresult **ret, struct error *err);
-/* The same as a verb of its own: with a new connection if need be. */
+/* pg_run() as a verb of its own: connects first if necessary. */
 must_check bool pg_query(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
                          PGresult **ret, struct error *err);
-/* The same for a page: on a read-only store it may take STORE_PAGE_MS, then it is ERR_TIMEOUT. */
+/* pg_query() for a page.  On a read-only store it fails with ERR_TIMEOUT after STORE_PAGE_MS. */
 must_check bool pg_page(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
                         PGresult **ret, struct error *err);
-/* Reads the columns of one row into `to`, all zero before. */
+/* Reads the columns of one row into `to`, which is zeroed. */
 typedef bool pg_reader(struct pg_row *r, void *to, struct error *err);
-/* What an answer is read into: `n` items in mem, each `size` bytes. */
+/* The rows read from a result: `n` items in `mem`, `size` bytes each. */
 struct pg_rows {
     pg_reader *read;
     size_t size;
@@ -264,34 +266,35 @@ struct pg_rows {
     void *items;
     size_t n;
 };
-/* Reads an answer and clears it: all its rows, or the first, without which items is NULL. */
+/* Read all rows of a result, or its first row, and clear the result.  Without a first row `items`
+ * is NULL. */
 must_check bool pg_take_rows(PGresult *res, struct pg_rows *rows, struct error *err);
 must_check bool pg_take_row(PGresult *res, struct pg_rows *rows, struct error *err);
-/* The same of pg_query() and of pg_page(). */
+/* The same after pg_query() or pg_page(). */
 must_check bool pg_read_row(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
                             struct pg_rows *rows, struct error *err);
 must_check bool pg_read_rows(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
                              struct pg_rows *rows, struct error *err);
 must_check bool pg_read_page(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
                              struct pg_rows *rows, struct error *err);
-/* Statements sent without waiting for their answers; all in one go until pg_pipe_end().  Every one
- * must be prepared before. */
+/* Pipeline mode: statements are sent without waiting for their results, until pg_pipe_end().  Every
+ * statement must be prepared before. */
 must_check bool pg_pipe_begin(struct pg_store *s, struct error *err);
 must_check bool pg_pipe_send(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
                              struct error *err);
-/* Asks for the answers of all that was sent since the last of these. */
+/* Requests the results of all statements sent since the last pg_pipe_sync(). */
 must_check bool pg_pipe_sync(struct pg_store *s, struct error *err);
-/* The answer of the next statement; pq.clear() is the caller's.  One that was passed over because
- * of an earlier one has the status PGRES_PIPELINE_ABORTED. */
+/* The result of the next statement; the caller clears *ret.  A statement that was skipped because
+ * an earlier one failed has the status PGRES_PIPELINE_ABORTED. */
 must_check bool pg_pipe_next(struct pg_store *s, PGresult **ret, struct error *err);
-/* After the answers of all statements. */
+/* Call after taking the results of all statements. */
 must_check bool pg_pipe_synced(struct pg_store *s, struct error *err);
 void pg_pipe_end(struct pg_store *s);
-/* Ends a transaction that failed; a connection that cannot even do this is dropped. */
+/* Rolls back a failed transaction.  Drops the connection if the rollback fails. */
 void pg_rollback(struct pg_store *s);
 
 /* postgres.c */
-/* Connects and leaves the schema alone; ends with store_close(). */
+/* Connects, but neither migrates nor checks the schema.  Close with store_close(). */
 must_check bool pg_open_server(const struct store_config *config, struct pg_store **ret,
                                struct error *err);
 /* postgres_migrate.c */
@@ -300,10 +303,10 @@ struct migrate_driver pg_migrate_driver(struct pg_store *s);
 /* postgres_verb.c */
 struct pg_verb {
     enum pg_statement statement;
-    /* All parameters but the last, which every verb has: whether it is required.  NULL: events,
-     * which are gathered. */
+    /* Adds all parameters but the last one, which every verb has: whether the op is required.  NULL
+     * for events, which are collected into segments. */
     void (*params)(struct pg_params *p, const struct store_op *op, int64_t now_ms);
-    /* What follows the verdict OK; NULL: nothing. */
+    /* Reads the columns after the verdict OK; NULL: there are none. */
     void (*take)(struct pg_row *r, const struct store_op *op);
 };
 extern const struct pg_verb pg_verbs[OP_COUNT];
@@ -349,21 +352,21 @@ bool pg_write(struct store *s, struct store_op *ops, size_t n, struct error *err
 bool pg_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
 
 /* postgres_event.c */
-/* One event without its body, if it is there; its texts live as long as *ret_res, which is the
- * caller's.  On the connection there is. */
+/* Finds one event without its body, on the current connection.  The event's texts are valid as long
+ * as *ret_res, which the caller clears. */
 must_check bool pg_event_at(struct pg_store *s, int64_t id, PGresult **ret_res,
                             struct event_row *ret, bool *ret_found, struct error *err);
-/* A walk over the events from..upto, whatever segments they are in; texts are valid until the next
- * step.  pg_events_close() in any case.  On the connection there is, but for pages. */
+/* Iterates over the events from..upto, across segments.  Texts are valid until the next step.
+ * Always call pg_events_close().  Uses the current connection; only a page may reconnect. */
 struct pg_events {
     struct pg_store *s;
     struct segment_scan scan;
-    int64_t next; /* segments not read yet: from there up, or down */
+    int64_t next; /* id to read on from, upwards or downwards */
     bool with_bodies;
     bool is_page;  /* each chunk may take STORE_PAGE_MS on a read-only store */
-    bool is_begun; /* the segment that `from` may be inside of was asked for */
+    bool is_begun; /* the segment that may contain `from` was requested */
     bool is_last;  /* no more chunks */
-    int chunk;     /* segments asked for at once */
+    int chunk;     /* segments per request */
     PGresult *res;
     int row;
 };
@@ -372,7 +375,7 @@ void pg_events_open(struct pg_store *s, struct pg_events *c, int64_t from, int64
 must_check bool pg_events_next(struct pg_events *c, struct event_row *ret, bool *ret_found,
                                struct error *err);
 void pg_events_close(struct pg_events *c);
-/* Those of these events that are there, in order of their ids, copied to mem. */
+/* The existing events among `ids`, sorted by id, copied to `mem`. */
 must_check bool pg_events_of(struct pg_store *s, const int64_t *ids, size_t n, bool with_bodies,
                              struct arena *mem, struct event_row *ret_rows, size_t *ret_n,
                              struct error *err);
@@ -380,25 +383,25 @@ bool pg_events_page(struct store *s, const struct event_filter *filter, unsigned
                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                     struct error *err);
 /* postgres_head.c */
-/* A writer with events behind its mark. */
+/* A writer with events after its mark. */
 struct pg_tail {
     int64_t writer, mark, last_id;
 };
-/* Of all writers (now_ms < 0), or of those that are gone by then; in mem.  On the connection there
- * is. */
+/* The tails of all writers (now_ms < 0), or of writers that are gone by now_ms; in `mem`.  On the
+ * current connection. */
 must_check bool pg_tails(struct pg_store *s, int64_t now_ms, struct arena *mem,
                          struct pg_tail **ret, size_t *ret_n, struct error *err);
 bool pg_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
                     size_t *ret_n, struct error *err);
 /* postgres_fold.c */
-/* Events of this writer were, or may have been, appended. */
+/* Notes that events of this writer were, or may have been, appended. */
 void pg_fold_later(struct pg_store *s, int64_t writer);
-/* Whose events nobody else folds: writers that are gone. */
+/* Notes writers that are gone: no other node folds their events. */
 must_check bool pg_fold_discover(struct pg_store *s, int64_t now_ms, struct error *err);
 bool pg_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
 must_check bool pg_fold_all(struct store *s, int64_t now_ms, struct error *err);
 /* postgres_exec.c */
-/* What one slice means: executions, sessions, tools and chains; see there. */
+/* Projects one slice into executions, sessions, tools and chains. */
 must_check bool pg_project(struct pg_store *s, int64_t writer, struct event_row *events, size_t n,
                            struct arena *mem, struct error *err);
 /* postgres_reap.c */
@@ -441,7 +444,7 @@ bool pg_sealed_page(struct store *s, struct str after, unsigned limit, struct ar
 bool pg_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                 struct change_row **ret_rows, size_t *ret_n, struct error *err);
 /* postgres_read.c */
-/* In the order of SESSION_COLUMNS; expiry is applied. */
+/* pg_read_session reads SESSION_COLUMNS in their order and applies expiry. */
 pg_reader pg_read_session, pg_read_link;
 bool pg_sessions_find(struct store *s, struct session_find *finds, size_t n, struct error *err);
 bool pg_session_by_handle(struct store *s, const struct principal *who, struct str handle,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users with passwords and where they are signed in, in PostgreSQL.  What a verb decides, a
- * function of the schema decides (sql/postgres), under the lock of the row that it is about. */
+/* Users with passwords, and their logins, in PostgreSQL.  Functions of the schema (sql/postgres)
+ * decide the verdicts, under the lock of the row in question. */
 #include "store/postgres_impl.h"
 
 #include "base/clock.h"
@@ -99,7 +99,7 @@ bool pg_user_by_name(struct store *s, struct str tenant, struct str name, struct
                      struct user_row **ret_row, struct error *err)
 {
     struct pg_params p = {0};
-    pg_text(&p, pg_is_text(tenant) ? tenant : STR("")); /* nobody is named so */
+    pg_text(&p, pg_is_text(tenant) ? tenant : STR("")); /* the empty name does not exist */
     pg_text(&p, pg_is_text(name) ? name : STR(""));
     return pg_read_user(pg_of(s), PG_USER_BY_NAME, &p, mem, ret_row, err);
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the migrations need of PostgreSQL.  An advisory lock that ends with the transaction keeps
- * nodes that start at once from each other; whoever comes second finds nothing left to do. */
+/* The migration driver of PostgreSQL.  An advisory lock that ends with the transaction serialises
+ * nodes that start at once; the second node finds no migration left to apply. */
 #include "store/postgres_impl.h"
 
 #include <stdio.h>
 
-/* A migration may rewrite a large table; no other wait is this long. */
+/* A migration may rewrite a large table, so this deadline is longer than all others. */
 #define MIGRATE_MS (10 * 60 * 1000)
 /* "holdfast" as a number. */
 #define LOCK "7525352680829580148"
 
-/* By the catalog's own rows: to_regclass() may go by what this connection remembers from before it
- * waited for the lock. */
+/* Reads the catalog tables: to_regclass() may use what this connection cached before it waited for
+ * the lock. */
 #define HAS_TABLE                                                                                  \
     "SELECT count(*)::int FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "          \
     "WHERE n.nspname = 'mcp' AND c.relname = 'schema_migrations'"
@@ -34,7 +34,7 @@ static bool on_version(void *arg, int *ret_number, struct error *err)
 {
     struct pg_store *s = arg;
     int64_t has_table = 0, number = 0;
-    /* Inside a migration a lost connection must not be replaced by one without its lock. */
+    /* Inside a migration: no reconnect, because a new connection would not hold the lock. */
     if ((!s->migrating && !pg_ready(s, err)) ||
         !pg_exec_text(s, HAS_TABLE, "reading the schema's number", &has_table, err))
         return false;
@@ -55,7 +55,7 @@ static bool on_exec(void *arg, struct str sql, struct error *err)
 static bool on_record(void *arg, const struct migration *m, bool applied, struct error *err)
 {
     char sql[256];
-    /* Names are those of files we packed: letters, digits and underscores. */
+    /* Names come from the files we packed: letters, digits and underscores. */
     if (applied)
         snprintf(sql, sizeof(sql),
                  "INSERT INTO mcp.schema_migrations (number, name) VALUES (%d, '%.*s')", m->number,

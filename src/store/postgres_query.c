@@ -9,14 +9,14 @@
 #include "base/fault.h"
 #include "base/utf8.h"
 
-/* As pg_type has them for good. */
+/* Fixed values in pg_type. */
 #define INT8_OID 20
 #define TEXT_OID 25
 #define UUID_OID 2950
 
 /* Binary times count microseconds from 2000-01-01. */
 #define EPOCH_MS INT64_C(946684800000)
-/* Year 9999: beyond it nobody meant a time. */
+/* The end of the year 9999; later times are cut to it. */
 #define TIME_MAX_MS INT64_C(253402300799999)
 #define UUID_CHARS 36
 
@@ -171,7 +171,7 @@ void pg_ints(struct pg_params *p, const int64_t *ids, size_t n, struct arena *me
     add_array(p, INT8_OID, elements, n, mem);
 }
 
-/* What is no UUID is that of nobody. */
+/* A text that is not a UUID becomes the zero UUID, which no row has. */
 void pg_uuids(struct pg_params *p, const struct str *texts, size_t n, struct arena *mem)
 {
     uint8_t(*bytes)[16] = arena_zalloc(mem, n * sizeof(*bytes) + 1);
@@ -261,7 +261,7 @@ static void name_of(enum pg_statement which, char ret[16])
     snprintf(ret, 16, "hf%d", (int)which);
 }
 
-/* The rest of a query's answer, of which the first result is taken already. */
+/* Discards the remaining results of a query after the first. */
 static bool finish(struct pg_store *s, struct error *err)
 {
     for (;;) {
@@ -280,7 +280,7 @@ static bool is_fine(const PGresult *res)
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
-/* The whole answer of the one query that was sent. */
+/* Reads all results of the one query that was sent; *ret is the first. */
 static bool answer(struct pg_store *s, const char *doing, PGresult **ret, struct error *err)
 {
     PGresult *res = NULL;
@@ -380,7 +380,7 @@ bool pg_pipe_next(struct pg_store *s, PGresult **ret, struct error *err)
         pq.clear(res);
         return false;
     }
-    pq.clear(end); /* NULL: the end of this statement's answer */
+    pq.clear(end); /* NULL: the end of this statement's results */
     *ret = res;
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads of sessions, transports, links and undelivered results.  Tenant and owner are in every
- * WHERE, so another's row and a missing one are the same answer by the same work. */
+ * WHERE, so a foreign row and a missing one give the same answer at the same cost. */
 #include "store/postgres_impl.h"
 
 #include "base/clock.h"
@@ -47,7 +47,7 @@ bool pg_read_session(struct pg_row *r, void *to, struct error *err)
     return true;
 }
 
-/* At most one session; the answer is cleared. */
+/* Reads at most one session and clears the result. */
 static bool take_session(PGresult *res, struct arena *mem, struct session_row **ret_row,
                          struct error *err)
 {
@@ -66,7 +66,7 @@ static bool one_session(struct pg_store *s, enum pg_statement which, const struc
     return pg_query(s, which, p, &res, err) && take_session(res, mem, ret_row, err);
 }
 
-/* Tenant, owner and how far the caller sees begin most reads. */
+/* Adds tenant, owner and tenant_wide: the first parameters of most reads. */
 static void add_viewer(struct pg_params *p, const struct principal *who)
 {
     pg_text(p, who->tenant);
@@ -81,7 +81,7 @@ static enum pg_statement find_params(struct pg_params *p, const struct principal
     if (by_id)
         pg_uuid(p, name);
     else
-        pg_text(p, pg_is_text(name) ? name : STR("")); /* no session is named so */
+        pg_text(p, pg_is_text(name) ? name : STR("")); /* no session has this handle */
     return by_id ? PG_SESSION_BY_ID : PG_SESSION_BY_HANDLE;
 }
 
@@ -113,7 +113,7 @@ static bool send_finds(struct pg_store *s, const struct session_find *finds, siz
     return pg_pipe_sync(s, err);
 }
 
-/* Every answer is taken, that the connection stays in step; the first failure is told. */
+/* Takes every result, so that the connection stays in step, and reports the first failure. */
 static bool take_finds(struct pg_store *s, struct session_find *finds, size_t n, struct error *err)
 {
     struct error ignored;
@@ -216,7 +216,8 @@ bool pg_links_of(struct store *s, const struct principal *who, struct str sessio
     return true;
 }
 
-/* What is seen as active or idle is also kept so. */
+/* A session that is shown as active or idle is also stored as active or idle, so a page of only
+ * these statuses reads live rows only. */
 static enum pg_statement page_of(const struct principal *who, unsigned statuses)
 {
     bool live = statuses && !(statuses & ~(1U << SESSION_ACTIVE | 1U << SESSION_IDLE));

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one node does for all: finding what was lost, and putting to rest what is over.  Reaping is
- * done under a lease, so that of several nodes one does it. */
+/* Work that one node does for all nodes: finding lost executions, and reaping.  The reaper takes a
+ * lease, so that only one of several nodes reaps. */
 #include "store/postgres_impl.h"
 
 #include "base/clock.h"
 
 #include <stdio.h>
 
-/* Changes of session totals that are merged at a time: some 40 ms of the write lane. */
+/* Changes of session totals merged at a time; takes some 40 ms of the write lane. */
 #define SUMS_BATCH 10000
 
-/* What changed is told for so long. */
+/* How long rows of mcp.changes are kept. */
 #define CHANGES_KEPT_MS (INT64_C(3600) * 1000)
 
 static bool read_open(struct pg_store *s, int64_t now_ms, int64_t after, unsigned limit,
@@ -67,7 +67,7 @@ static bool take_lease(struct pg_store *s, const struct reap_what *what, bool *r
     return true;
 }
 
-/* Each of these takes a time and a number of rows; one takes another time. */
+/* Each of these statements takes a time and a number of rows; PG_REAP_AHEAD takes a second time. */
 static bool reap_rows(struct pg_store *s, enum pg_statement which, int64_t until_ms,
                       const struct reap_what *what, size_t *ret_n, struct error *err)
 {
@@ -111,12 +111,12 @@ static bool merge_sums(struct pg_store *s, bool *ret_left, struct error *err)
     return true;
 }
 
-/* Tables that have rows of sessions are walked, a number of sessions at a time, from where the last
- * round left off. */
+/* Tables with rows of sessions are checked a number of sessions at a time, from where the last
+ * round stopped. */
 #define NO_SESSION "00000000-0000-0000-0000-000000000000"
 
-/* *ret is the last of the next `batch` sessions after `after` (set to the beginning when empty), ""
- * when there is none.  *ret_all: no more are behind it. */
+/* *ret is the last of the next `batch` sessions after `after`, or "" when there is none.  An empty
+ * `after` is set to the beginning.  *ret_all: no more sessions follow. */
 static bool find_upto(struct pg_store *s, enum pg_statement which, char after[DOCUMENT_ID_TEXT],
                       unsigned batch, char ret[DOCUMENT_ID_TEXT], bool *ret_all, struct error *err)
 {
@@ -186,7 +186,7 @@ static bool reap_links(struct pg_store *s, const struct reap_what *what, struct 
     return true;
 }
 
-/* Each statement is a transaction of its own: what one did not get to waits for the next round. */
+/* Each statement is its own transaction.  Rows that it did not reach wait for the next round. */
 bool pg_reap(struct store *store, const struct reap_what *what, struct reaped *ret,
              struct error *err)
 {
@@ -209,7 +209,7 @@ bool pg_reap(struct store *store, const struct reap_what *what, struct reaped *r
         !reap_rows(s, PG_REAP_IDEMPOTENCY, now_ms, what, &n, err) ||
         !reap_rows(s, PG_REAP_LOGINS, now_ms, what, &n, err) || !reap_reads(s, what->batch, err) ||
         !reap_rows(s, PG_REAP_CHANGES, now_ms - CHANGES_KEPT_MS, what, &n, err) ||
-        !reap_links(s, what, &done, err)) /* the last: what it deleted is told */
+        !reap_links(s, what, &done, err)) /* last: a later failure would lose its report */
         return false;
     *ret = done;
     return true;

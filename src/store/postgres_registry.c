@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry's reads: totals, executions, contexts, remembered answers, keys, users, tenants, and
- * what changed elsewhere. */
+/* The reads of the registry: totals, executions, contexts, idempotency rows, keys, users, tenants,
+ * and changes made by other nodes. */
 #include "store/postgres_impl.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ bool pg_session_totals(struct store *s, const struct principal *who, int64_t now
     return true;
 }
 
-/* Executions as the fold keeps them: where they begin and, 0 while open, where they end. */
+/* An execution in the projection: the id of its first event, and of its outcome (0 while open). */
 struct ends {
     int64_t exec, outcome;
 };
@@ -68,7 +68,7 @@ static const struct event_row *event_among(const struct event_row *events, size_
     return n ? bsearch(&key, events, n, sizeof(*events), by_id) : NULL;
 }
 
-/* The events come in order of their ids, each once. */
+/* pg_events_of() returns the events sorted by id, each once. */
 static bool join_ends(struct pg_store *s, const struct ends *ends, size_t n, bool with_bodies,
                       struct arena *mem, struct execution_row *rows, size_t *ret_n,
                       struct error *err)
@@ -214,7 +214,7 @@ bool pg_key_get(struct store *s, struct str id, struct arena *mem, struct key_ro
 {
     struct pg_rows keys = {.read = read_key, .size = sizeof(struct key_row), .mem = mem};
     struct pg_params p = {0};
-    pg_text(&p, pg_is_text(id) ? id : STR("")); /* no key is named so */
+    pg_text(&p, pg_is_text(id) ? id : STR("")); /* no key has this id */
     if (!pg_read_row(pg_of(s), PG_KEY_GET, &p, &keys, err))
         return false;
     *ret_row = keys.items;
@@ -285,7 +285,7 @@ bool pg_tenant_get(struct store *s, struct str id, struct arena *mem, struct ten
 {
     struct pg_rows tenants = {.read = read_tenant, .size = sizeof(struct tenant_row), .mem = mem};
     struct pg_params p = {0};
-    pg_text(&p, pg_is_text(id) ? id : STR("")); /* no tenant is named so */
+    pg_text(&p, pg_is_text(id) ? id : STR("")); /* no tenant has this id */
     pg_instant(&p, clock_life_ms());
     if (!pg_read_row(pg_of(s), PG_TENANT_GET, &p, &tenants, err))
         return false;

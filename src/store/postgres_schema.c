@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schema of a PostgreSQL database: a connection like the store's own, made without touching
- * mcp. */
+/* The schema of a PostgreSQL database.  The connection is like that of the store, but opening it
+ * does not touch the schema mcp. */
 #include "store/postgres_impl.h"
 #include "store/schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_APPLIED 1000 /* more than there are numbers */
+#define MAX_APPLIED 1000 /* more than there can be migrations */
 #define GRANT_MS (30 * 1000)
 
 struct postgres_schema {
@@ -50,7 +50,7 @@ static bool on_applied(struct schema *s, struct arena *mem, struct schema_applie
     return true;
 }
 
-/* By their leases, which a node that stopped has given back. */
+/* Finds running nodes by their leases; a stopped node has given its lease back. */
 static bool on_users(struct schema *s, struct arena *mem, struct str *ret, struct error *err)
 {
     struct migrate_driver driver = on_driver(s);
@@ -69,8 +69,8 @@ static bool on_users(struct schema *s, struct arena *mem, struct str *ret, struc
     return true;
 }
 
-/* The registry's own role may be made after the schema: it gets the grants of 0001 with the next
- * migration that is asked for.  Who may not grant leaves them as they are. */
+/* The role api_user may be created after the schema.  It gets the grants of migration 0001 with the
+ * next migration that is requested.  A role that may not grant leaves the grants unchanged. */
 static bool on_migrated(struct schema *s, struct error *err)
 {
     struct pg_store *store = of(s)->store;

@@ -18,7 +18,7 @@ bool pg_tenant_key_get(struct store *s, struct str tenant, struct str id, struct
 {
     struct pg_rows keys = {.read = read_key, .size = sizeof(struct tenant_key_row), .mem = mem};
     struct pg_params p = {0};
-    pg_text(&p, pg_is_text(tenant) ? tenant : STR("")); /* no tenant is named so */
+    pg_text(&p, pg_is_text(tenant) ? tenant : STR("")); /* no tenant has this id */
     pg_text(&p, !id.p || pg_is_text(id) ? id : STR(""));
     if (!pg_read_row(pg_of(s), PG_TENANT_KEY_GET, &p, &keys, err))
         return false;

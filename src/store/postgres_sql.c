@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every SQL text of the PostgreSQL backend, in one place and literal.  The order of parameters and
- * columns is the order in which the callers add and read; macros here only spare repeating lists.
- * What decides over more than one row is a function of the schema (sql/postgres). */
+/* Every SQL text of the PostgreSQL backend, in one place and literal.  Callers add parameters and
+ * read columns in the order of the text.  Macros here only avoid repeated lists.  Functions of the
+ * schema (sql/postgres) make every decision over more than one row. */
 #include "store/postgres_impl.h"
 
 #define LIVE "status IN ('active', 'idle')"
 #define NOT_PAST(now) "(expires_at IS NULL OR expires_at > " now ")"
 
-/* A verb's verdict, raised when it is required and not OK. */
+/* The verdict of a verb; raises an exception when the op is required and the verdict is not OK. */
 #define VERB(call, required) "SELECT mcp.hf_require(mcp." call ", " required "::boolean)"
 
 #define SESSION_COLUMNS                                                                            \
@@ -17,7 +17,7 @@
     "passthrough_auth_encrypted, created_at, "                                                     \
     "last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, "                    \
     "tool_execution_count, total_tokens_used, version, toolsets, profile_context_encrypted"
-/* `full`: whether the definitions come along. */
+/* `full`: whether to return the definitions. */
 #define TOOLS(full)                                                                                \
     "SELECT server, name, digest, CASE WHEN " full " THEN definition END, approved, "              \
     "CASE WHEN " full " THEN approved_definition END, first_seen_at, changed_at, gone_at, "        \
@@ -35,24 +35,24 @@
     "SELECT id, tenant_id, owner, session_id, digest, execution, created_at, expires_at, "         \
     "length(sealed)::bigint, "
 
-/* After every id. */
+/* Sorts after every id. */
 #define LAST_UUID "'ffffffff-ffff-ffff-ffff-ffffffffffff'"
-/* As a reader sees it at $6, a session being idle when unused for $7 ms. */
+/* The status that a reader sees at $6; a session is idle after $7 ms without use. */
 #define SEEN_STATUS                                                                                \
     "CASE WHEN status = 'expired' OR status = 'terminated' THEN status "                           \
     "WHEN expires_at <= $6::timestamptz THEN 'expired' "                                           \
     "WHEN $7::bigint > 0 AND last_activity_at + $7 * interval '1 millisecond' <= $6 THEN 'idle' "  \
     "ELSE 'active' END"
-/* $5: bits of enum session_status, in the order of the array; 0 for all.  A text for each of the
- * tenant or the owner, the live or all: each has its index, and the planner need not guess. */
+/* $5: bits of enum session_status, in the order of the array; 0 for all.  There is one text each
+ * for tenant or owner, live or all: each uses its own index, and the planner need not guess. */
 #define SESSIONS_PAGE(owner, live)                                                                 \
     SESSIONS "WHERE tenant_id = $1::text AND $2::text IS NOT NULL " owner live                     \
              "AND id < coalesce($3::uuid, " LAST_UUID ") AND ($5::integer = 0 OR ($5 >> "          \
              "array_position(ARRAY['active', 'idle', 'expired', 'terminated'], " SEEN_STATUS       \
              ") - 1) & 1 = 1) AND ($8::text IS NULL OR client_type = $8) "                         \
              "ORDER BY id DESC LIMIT $4::bigint"
-/* Writers with events behind their mark: writer, mark, id of the last event.  Looks at one entry of
- * the key for each writer there ever was. */
+/* Writers with events after their mark: writer, mark, id of the last event.  Reads one entry of the
+ * key for each writer that ever existed. */
 #define TAILS                                                                                      \
     "WITH RECURSIVE w(writer) AS (SELECT (SELECT min(id) FROM mcp.events) >> 40 UNION ALL "        \
     "SELECT (SELECT min(id) FROM mcp.events WHERE id >= (w.writer + 1) << 40) >> 40 FROM w "       \
@@ -62,7 +62,7 @@
     "AS mark, (SELECT e.id + e.n - 1 FROM mcp.events e WHERE e.id < (w.writer + 1) << 40 "         \
     "ORDER BY e.id DESC LIMIT 1) AS last_id) t "                                                   \
     "WHERE w.writer IS NOT NULL AND t.last_id > t.mark) "
-/* Segments that may hold events $2 to $3; not the one that begins before $2 when $5. */
+/* Segments that may hold the events $2 to $3.  With $5 omits the segment that begins before $2. */
 #define SEGMENTS                                                                                   \
     "SELECT id, n, records, CASE WHEN $1::boolean THEN bodies END FROM mcp.events "                \
     "WHERE id <= $3::bigint AND id >= CASE WHEN $5::boolean THEN $2::bigint ELSE "                 \
@@ -74,7 +74,8 @@
     "SELECT id, tenant_id, user_id, name, role, hash, scopes, created_at, expires_at, "            \
     "revoked_at, last_used_at FROM mcp.api_keys "
 #define TENANT_KEYS "SELECT id, tenant_id, master_id, wrapped, created_at FROM mcp.tenant_keys "
-/* Those past their end count no more, persisted or not. */
+/* Subtracts sessions that no longer count but are still stored as live: past their end, or promoted
+ * and unused for SESSION_PROMOTED_IDLE_MS. */
 #define TENANTS(now)                                                                               \
     "SELECT t.id, t.created_at, t.counted_sessions - (SELECT count(*) FROM "                       \
     "mcp.edge_mcp_sessions s WHERE s.tenant_id = t.id AND s.counted AND s.status IN "              \
@@ -88,7 +89,7 @@
 #define REVISION_COLUMNS                                                                           \
     "r.document_id, r.revision, r.made_at, r.author, r.kind, r.reason, r.path, r.sha256, r.size, "
 
-/* The link `l` belongs to another writer than $3, whose lease runs at $4. */
+/* The link `l` has another writer than $3, and the lease of that writer runs at $4. */
 #define LINK_IS_ELSEWHERE                                                                          \
     "EXISTS (SELECT FROM mcp.writers w WHERE w.number = l.writer AND w.number <> $3::bigint "      \
     "AND w.ended_at IS NULL AND w.lease_until > $4::timestamptz)"
@@ -99,7 +100,7 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_PAGE_LIMIT] = "SET LOCAL statement_timeout = 250",
     [PG_PROBE] = "UPDATE mcp.store_probe SET count = count + 1 WHERE id = 1",
 
-    /* In the order of the columns of mcp.edge_mcp_sessions. */
+    /* Parameters in the order of the columns of mcp.edge_mcp_sessions. */
     [PG_SESSION_CREATE] =
         VERB("hf_session_create(ROW($1::uuid, $2::text, $3::text, $4::uuid, $5::text, $6::text, "
              "$7::text, $8::text, $9::text, $10::boolean, $11::text, $12::bytea, NULL, $13::uuid, "
@@ -146,8 +147,9 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_UNDELIVERED_TAKE] =
         VERB("hf_undelivered_take($1::bigint, $2::text, $3::text, $4::timestamptz)", "$5"),
 
-    /* What waits for the fold ($8) is only looked at.  The row is found by its key alone: planned
-     * while the table was empty, an index of status or time would do as well, and not later. */
+    /* A use that waits for the fold ($8) only reads the row.  The row is found by its key alone: a
+     * plan made while the table was empty could otherwise use an index on status or time, which is
+     * slow later. */
     [PG_SESSION_USE] =
         "SELECT mcp.hf_require(CASE WHEN (SELECT $8::timestamptz IS NOT NULL AND status = 'active' "
         "AND " NOT_PAST("$6::timestamptz") " AND " NOT_PAST(
@@ -157,8 +159,8 @@ const char *const pg_texts[PG_COUNT] = {
                   "THEN 0 ELSE mcp.hf_session_use($1, $2, $3, $4, $5::timestamptz, $6, $7::bigint) "
                   "END, "
                   "$9::boolean)",
-    /* Other credentials (FIELD_SEALED_AUTH) and toolsets (FIELD_TOOLSETS) are told to other nodes
-     * (CHANGE_SESSION_SEALED, CHANGE_SESSION_TOOLSETS). */
+    /* Changed credentials (FIELD_SEALED_AUTH) and toolsets (FIELD_TOOLSETS) are announced to other
+     * nodes (CHANGE_SESSION_SEALED, CHANGE_SESSION_TOOLSETS). */
     [PG_SESSION_PATCH] =
         "WITH done AS (SELECT mcp.hf_session_patch($1::uuid, $2::text, $3::text, $4::boolean, "
         "ROW(NULL, NULL, NULL, NULL, NULL, $5::text, $6::text, $7::text, NULL, $8::boolean, "
@@ -223,7 +225,8 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_LOGINS_REVOKE] = VERB("hf_logins_revoke($1::text, $2::uuid, $3::timestamptz, $4::text, "
                               "$5::timestamptz)",
                               "$6"),
-    /* In the order of the columns of mcp.document_revisions; so with reads. */
+    /* Parameters in the order of the columns of mcp.document_revisions; PG_DOCUMENT_READ likewise
+     * of mcp.document_reads. */
     [PG_DOCUMENT_REVISE] =
         "SELECT mcp.hf_require(v.ret_verdict, $16::boolean), v.ret_id::text, v.ret_revision FROM "
         "mcp.hf_document_revise($1::uuid, $2::text, ROW(NULL, NULL, $3::timestamptz, $4::text, "
@@ -257,8 +260,8 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_SESSIONS_OF_OWNER] = SESSIONS_PAGE("AND owner = $2::text ", ""),
     [PG_SESSIONS_LIVE_OF_TENANT] = SESSIONS_PAGE("", "AND " LIVE " "),
     [PG_SESSIONS_LIVE_OF_OWNER] = SESSIONS_PAGE("AND owner = $2::text ", "AND " LIVE " "),
-    /* Sessions used since $5: their sums, and what those past their end, which nobody has ended
-     * yet, change of them. */
+    /* The sums of sessions used since $5, corrected for sessions that are past their end but not
+     * ended yet. */
     [PG_TOTALS] =
         "SELECT (s.live - p.n)::bigint, s.sessions::bigint, least(s.executions, "
         "9223372036854775807)::bigint, least(s.tokens, 9223372036854775807)::bigint, "
@@ -311,13 +314,13 @@ const char *const pg_texts[PG_COUNT] = {
 
     [PG_EVENTS_UP] = SEGMENTS "ORDER BY id LIMIT $4::bigint",
     [PG_EVENTS_DOWN] = SEGMENTS "ORDER BY id DESC LIMIT $4::bigint",
-    /* The segments that hold these events, each once. */
+    /* The segments that hold the events $2, each once. */
     [PG_EVENTS_OF] = "SELECT id, n, records, CASE WHEN $1::boolean THEN bodies END FROM mcp.events "
                      "WHERE id IN (SELECT (SELECT max(id) FROM mcp.events WHERE id <= want) "
                      "FROM unnest($2::bigint[]) want) ORDER BY id",
     [PG_EXEC_OUTCOMES] = "SELECT unnest(outcome_events) FROM mcp.session_tool_executions "
                          "WHERE id = $1::uuid",
-    /* Of writers that are gone by $1, or of all. */
+    /* Tails of writers that are gone by $1, or of all writers when $1 is NULL. */
     [PG_TAILS] = TAILS "SELECT writer, mark, last_id FROM tails t WHERE $1::timestamptz IS NULL "
                        "OR NOT EXISTS (SELECT FROM mcp.writers x WHERE x.number = t.writer "
                        "AND x.ended_at IS NULL AND x.lease_until > $1) ORDER BY writer",
@@ -340,7 +343,7 @@ const char *const pg_texts[PG_COUNT] = {
         "mcp.hf_jsonb($5::text), mcp.hf_jsonb($6::text), $7::text, $8::bigint, $9::bigint, "
         "$10::timestamptz, $11::text, $12::text, $13::text, $14::bigint, $15::bigint[]) "
         "ON CONFLICT DO NOTHING",
-    /* What was only guessed to be lost may still turn out to have ended otherwise. */
+    /* A later outcome replaces only "indeterminate", which is a guess. */
     [PG_EXEC_CLOSE] =
         "UPDATE mcp.session_tool_executions SET outcome_events = outcome_events || $2::bigint, "
         "outcome = CASE WHEN o THEN $3::text ELSE outcome END, "
@@ -351,8 +354,8 @@ const char *const pg_texts[PG_COUNT] = {
         "result = CASE WHEN o THEN mcp.hf_jsonb($7::text) ELSE result END "
         "FROM (SELECT outcome IS NULL OR outcome = 'indeterminate' AS o "
         "FROM mcp.session_tool_executions WHERE id = $1::uuid) x WHERE id = $1",
-    /* All of a slice at once: executor and checks begin once, not for each.  Locked in the order of
-     * their ids, so that two who do this do not wait for each other in a circle. */
+    /* Updates all sessions of a slice in one statement, so that executor and checks start once.
+     * Locks the rows in order of their ids, so that two concurrent folds do not deadlock. */
     [PG_SESSIONS_USED] =
         "WITH used AS (SELECT u.id, u.tenant, u.executions, u.tokens, "
         "timestamptz 'epoch' + u.at_ms * interval '1 millisecond' AS at FROM unnest($1::uuid[], "
@@ -372,7 +375,7 @@ const char *const pg_texts[PG_COUNT] = {
         "INSERT INTO mcp.tool_configurations (id, tenant_id, server, tool_name) VALUES ($1::uuid, "
         "$2::text, $3::text, $4::text) ON CONFLICT DO NOTHING",
     [PG_OPEN_ALL] = "SELECT id FROM mcp.session_tool_executions WHERE outcome IS NULL",
-    /* The first eight bytes of an id that holds an event's number, and that number's writer. */
+    /* The first six hex digits of an execution's id are the number of its writer. */
     [PG_OPEN_INTENTS] =
         "SELECT x.id FROM mcp.session_tool_executions x LEFT JOIN mcp.writers w ON w.number = "
         "('x' || substr(replace(x.id::text, '-', ''), 1, 6))::bit(24)::bigint "
@@ -490,7 +493,7 @@ const char *const pg_texts[PG_COUNT] = {
         "$1::uuid "
         "AND r.revision = CASE WHEN $2::bigint <> 0 THEN $2 ELSE (SELECT d.revision FROM "
         "mcp.documents d WHERE d.id = $1) END",
-    /* The last whole one up to $2, and what follows it up to there. */
+    /* The last whole text up to revision $2, and the differences after it up to $2. */
     [PG_REVISION_PARTS] =
         "WITH whole AS (SELECT revision, content FROM mcp.document_contents WHERE document_id = "
         "$1::uuid AND revision <= $2::bigint ORDER BY revision DESC LIMIT 1) SELECT 0::bigint, "
@@ -502,7 +505,8 @@ const char *const pg_texts[PG_COUNT] = {
         "FROM mcp.document_reads r JOIN mcp.documents d ON d.id = r.document_id "
         "WHERE r.session_id = $1::uuid AND r.document_id = $2::uuid "
         "AND mcp.hf_owns($1, $3::text, $4::text) ORDER BY r.seq",
-    /* The last of the next $2 sessions after $1, one entry of the key each, and how many. */
+    /* The last of the next $2 sessions after $1, and how many there are.  Reads one entry of the
+     * key per session. */
     [PG_READS_UPTO] =
         "WITH RECURSIVE s(id) AS ((SELECT session_id FROM mcp.document_reads WHERE session_id > "
         "$1::uuid ORDER BY session_id LIMIT 1) UNION ALL SELECT (SELECT session_id FROM "
@@ -519,8 +523,9 @@ const char *const pg_texts[PG_COUNT] = {
         "mcp.upstream_links WHERE session_id > s.id ORDER BY session_id LIMIT 1) FROM s "
         "WHERE s.id IS NOT NULL) SELECT x.id::text, count(*) OVER () FROM (SELECT id FROM s "
         "LIMIT $2::bigint) x WHERE x.id IS NOT NULL ORDER BY x.id DESC LIMIT 1",
-    /* A node that has just been killed has its lease yet, so that of another node says little of a
-     * session that ended a moment ago.  One that runs on ends its own link. */
+    /* Keeps the link of another node with a running lease for 10 minutes after the session ended.
+     * A running node ends its own link in that time.  The lease alone does not show that the node
+     * is alive: the lease of a node that was just killed still runs. */
     [PG_LINKS_REAP] =
         "DELETE FROM mcp.upstream_links l WHERE session_id > $1::uuid AND session_id <= $2::uuid "
         "AND NOT EXISTS (SELECT FROM mcp.edge_mcp_sessions e WHERE e.id = l.session_id "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tools of servers, and how servers do, in PostgreSQL.  Their names are kept as bytes: a server
- * chooses them. */
+/* Tools of servers, and statistics of servers, in PostgreSQL.  Names of tools are stored as bytes,
+ * because servers choose them. */
 #include "store/postgres_impl.h"
 
 void pg_tool_seen(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
@@ -50,7 +50,7 @@ bool pg_tools_page(struct store *s, const struct tool_filter *filter, unsigned l
     struct pg_rows tools = {.read = read_tool, .size = sizeof(struct tool_row), .mem = mem};
     struct pg_params p = {0};
     struct str server = filter->server;
-    /* What PostgreSQL cannot hold is not there: no server has the empty name. */
+    /* A name that PostgreSQL cannot store is replaced by the empty name, which no server has. */
     pg_text(&p, !server.p || pg_is_text(server) ? server : STR(""));
     pg_bytes(&p, filter->name);
     pg_bool(&p, filter->with_definitions);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which statement does each verb, and with what parameters. */
+/* The statement of each verb and its parameters. */
 #include "store/postgres_impl.h"
 
 static void add_caller(struct pg_params *p, const struct principal *who)

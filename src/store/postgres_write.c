@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch of our verbs as one transaction in one round trip:
+/* A batch of verbs as one transaction in one round trip:
  *
  *     BEGIN, a statement for each op (events gathered into segments), COMMIT │ answers in order
  *
- * Each statement answers with the verdict of its op.  One that is required and refused raises, and
- * so does a segment of which an id is taken: PostgreSQL then passes over the rest, COMMIT too.  The
- * second kind is looked at more closely and mostly turns out to be a batch whose first commit's
- * answer was lost: it is written again one op at a time, leaving out the events that are there
- *. */
+ * Each statement answers with the verdict of its op.  A required op that is refused raises an
+ * exception, and so does a segment with an id that is taken.  PostgreSQL then skips the remaining
+ * statements, including COMMIT.  A taken id mostly means that an earlier attempt was committed and
+ * its answer was lost.  The batch is then written again one op at a time, without the events that
+ * are already stored. */
 #include "store/postgres_impl.h"
 
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 #include "base/clock.h"
 #include "base/fault.h"
 
-/* A batch that others' locks kept from ending is written again, so often in all. */
+/* Attempts for a batch that conflicts with other transactions. */
 #define TRIES_MAX 4
 #define NO_OP SIZE_MAX
-/* Besides one for each op, or fewer, as events are gathered: BEGIN, the numbers of changes, COMMIT.
- */
+/* Statements besides those of the ops: BEGIN, the numbering of changes, COMMIT.  Events are
+ * gathered, so the ops need at most one statement each. */
 #define STATEMENTS_MORE 3
 
 struct batch {
@@ -27,11 +27,11 @@ struct batch {
     struct store_op *ops;
     size_t n;
     int64_t now_ms;
-    size_t *sent; /* the op of each statement that was sent, or NO_OP */
+    size_t *sent; /* the op of each sent statement, or NO_OP */
     size_t n_sent;
-    bool changes; /* something that other nodes must know */
+    bool changes; /* contains changes that other nodes must learn of */
     bool taken;   /* failed: an event's id is taken */
-    bool again;   /* failed: others were in the way */
+    bool again;   /* failed: conflict with another transaction */
 };
 
 static bool prepare_all(struct batch *b, struct error *err)
@@ -116,7 +116,7 @@ static bool send_all(struct batch *b, struct error *err)
     return ok;
 }
 
-/* What the failure of a statement says about the batch. */
+/* Sets the verdict, or the cause of the failure, from a failed statement. */
 static bool refused(struct batch *b, struct store_op *op, const PGresult *res, struct error *err)
 {
     const char *state = pq.result_error_field(res, PG_DIAG_SQLSTATE);
@@ -144,7 +144,7 @@ static bool take_answer(struct batch *b, struct store_op *op, const PGresult *re
     return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || refused(b, op, res, err);
 }
 
-/* All answers are taken, whatever they say, so that the connection stays in step. */
+/* Takes all results, even after a failure, so that the connection stays in step. */
 static bool take_answers(struct batch *b, bool ok, struct error *err)
 {
     for (size_t i = 0; b->s->conn && i < b->n_sent; i++) {
@@ -159,7 +159,7 @@ static bool take_answers(struct batch *b, bool ok, struct error *err)
     return ok;
 }
 
-/* One try.  A batch that cannot be sent whole is not committed: COMMIT goes last. */
+/* One attempt.  A batch that cannot be sent whole is not committed, because COMMIT is sent last. */
 static bool write_once(struct batch *b, struct error *err)
 {
     struct error ignored;
@@ -179,8 +179,8 @@ static bool write_once(struct batch *b, struct error *err)
     return ok;
 }
 
-/* An id that is taken must be taken by this very event: a commit of unknown fate is repeated, but
- * one event never hides another. */
+/* If the id is taken, it must be taken by this same event: a commit of unknown outcome may be
+ * repeated, but one event never hides another. */
 static bool append_carefully(struct batch *b, const struct event_row *e, struct error *err)
 {
     struct pg_params p = {0};
@@ -211,7 +211,7 @@ static bool write_one_carefully(struct batch *b, struct store_op *op, struct err
         return append_carefully(b, op->event, err);
     }
     pg_verbs[op->kind].params(&p, op, b->now_ms);
-    pg_bool(&p, false); /* refused here rather than there */
+    pg_bool(&p, false); /* checked below instead of raised by the statement */
     if (!pg_run(b->s, pg_verbs[op->kind].statement, &p, &res, err))
         return false;
     bool ok = take_answer(b, op, res, err);
@@ -219,7 +219,7 @@ static bool write_one_carefully(struct batch *b, struct store_op *op, struct err
     return ok && !store_op_is_refused(op, err);
 }
 
-/* The same one by one, passing over events that are there already. */
+/* Writes the ops one by one and skips events that are already stored. */
 static bool write_carefully(struct batch *b, struct error *err)
 {
     bool ok = pg_exec_text(b->s, "BEGIN", "beginning", NULL, err);
@@ -256,7 +256,7 @@ static bool write_batch(struct batch *b, struct error *err)
     return ok;
 }
 
-/* Verbs that may leave a change, which is numbered before the commit. */
+/* Verbs that may add a row to mcp.changes; such rows are numbered before the commit. */
 static const bool tells_others[OP_COUNT] = {
     [OP_SESSION_END] = true,   [OP_KEY_REVOKE] = true,    [OP_USER_PASSWORD] = true,
     [OP_USER_END] = true,      [OP_LOGIN_CREATE] = true,  [OP_LOGIN_ROTATE] = true,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events to bytes and back, on the write lane for every event, so without a loop over field tables.
+/* Encodes events as bytes and decodes them.  The write lane does this for every event, so there is
+ * no loop over field tables.
  *
  *     version, digests, kind, seq, at_ms, exec - id, parent, duration_us, body_len + 1,
- *     eleven texts as length + 1 and bytes (0: absent), [tokens, tool_id,] then the digests there
- * are
+ *     eleven texts as length + 1 and bytes (0: absent), [tokens, tool_id,] the digests, if any
  *
- * Version 2 has what stands in brackets and is written only where one of the two is there, so that
- * an event has one spelling and the common one stays short.
+ * Version 2 has the members in brackets.  It is written only if one of them is set, so that an
+ * event has only one encoding and the common one stays short.
  *
- * Numbers are LEB128 of the 64 bits they have, in as few bytes as they need; exec is told by its
- * distance, which is short. */
+ * Numbers are LEB128 of their 64 bits, in as few bytes as possible.  exec is stored as its distance
+ * from id, which is short. */
 #include "store/record.h"
 
 #define VERSION_PLAIN 1
@@ -20,7 +20,7 @@
 
 enum digests {
     BODY_SHA = 1,
-    STORED_SHA = 2, /* and it is another one than that of the original */
+    STORED_SHA = 2, /* differs from the digest of the original bytes */
     STORED_SAME = 4,
 };
 
@@ -47,7 +47,7 @@ static inline char *put_number(char *to, uint64_t value)
     return to;
 }
 
-/* Distances may be negative: small ones of either sign are short. */
+/* Distances may be negative: small distances of either sign get a short encoding. */
 static inline uint64_t fold_sign(uint64_t value)
 {
     return value << 1 ^ -(value >> 63);
@@ -120,8 +120,8 @@ size_t record_write(const struct event_row *e, char *to)
     return (size_t)(to - begin);
 }
 
-/* What is left to read; `bad` once something could not be read, and from then on all reads as
- * nothing. */
+/* The bytes that are left to read.  `bad` is set by the first failed read; all reads after it
+ * return nothing. */
 struct reader {
     const char *p, *end;
     bool bad;
@@ -136,7 +136,7 @@ static uint64_t get_number(struct reader *r)
         if (byte & 0x80)
             continue;
         if ((byte == 0 && shift > 0) || (shift == 63 && byte > 1))
-            break; /* not the shortest, or more than 64 bits */
+            break; /* not the shortest form, or more than 64 bits */
         return value;
     }
     r->bad = true;
