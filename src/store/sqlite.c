@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The SQLite backend: opening, closing, statements and transactions.
  *
- * Exactly one connection per file reads and writes; it alone checkpoints.  Readers are opened
- * read-only.  That is not taste: SQLite before 3.51.3 can lose commits when two connections write
- * or checkpoint at the same instant.
+ * Exactly one connection per file reads and writes; only this connection checkpoints.  Readers are
+ * opened read-only.  This is necessary: SQLite before 3.51.3 can lose commits when two connections
+ * write or checkpoint at the same instant.
  *
  * Durability: WAL with synchronous=FULL, so a returned commit is on the disk.  A failed commit is
- * rolled back and never retried on the same connection, for a second fsync may lie.  The same holds
- * for a checkpoint whose sync failed, although the commit before it stands.  The connection is then
- * broken: before the next write it is closed and opened again, the WAL is written and synced once
- * more and copied whole into the database (sqlite_vfs.c says why), and the file is probed. */
+ * rolled back and never retried on the same connection, because a second fsync may report success
+ * falsely.  The same holds for a checkpoint with a failed sync, although the commit before it
+ * stands.  The connection is then broken.  Before the next write it is closed and opened again, the
+ * WAL is written and synced once more and copied whole into the database (sqlite_vfs.c says why),
+ * and the file is probed. */
 #include "store/sqlite_impl.h"
 
 #include <errno.h>
@@ -29,18 +30,19 @@
 #define BUSY_MS 2000
 #define CHECKPOINT_FRAMES 1000
 #define PAGE_BYTES 8192
-/* A disk that fails is asked again after this pause, which doubles up to the second one. */
+/* After a disk failure, reopening is tried after this pause, which doubles up to the second
+ * value. */
 #define REOPEN_PAUSE_US 100000
 #define REOPEN_PAUSE_MAX_US 2000000
 /* Virtual machine steps between two looks at the clock while a page is read. */
 #define PROGRESS_STEPS 2000
 
-/* Pages of 8 KiB: a batch of events is a run of them.  sqlite_vfs.c counts on synchronous=FULL. */
+/* Pages of 8 KiB: a batch of events takes several.  sqlite_vfs.c relies on synchronous=FULL. */
 static const char writer_pragmas[] = "PRAGMA page_size = 8192;"
                                      "PRAGMA journal_mode = WAL;"
                                      "PRAGMA synchronous = FULL;"
                                      "PRAGMA mmap_size = 0;"
-                                     "PRAGMA wal_autocheckpoint = 0;" /* on_committed() */
+                                     "PRAGMA wal_autocheckpoint = 0;" /* see on_committed() */
                                      "PRAGMA journal_size_limit = 67108864;"
                                      "PRAGMA cache_size = -4096;"
                                      "PRAGMA temp_store = MEMORY;"
@@ -54,8 +56,8 @@ static const char reader_pragmas[] = "PRAGMA query_only = ON;"
                                      "PRAGMA temp_store = MEMORY;"
                                      "PRAGMA trusted_schema = OFF;"
                                      "PRAGMA cell_size_check = ON;";
-/* The small tables whole and the tail of the large one: where a lost write would show, and quick
- * whatever the size of the file. */
+/* Checks the small tables whole and the tail of the large one, where a lost write would show.
+ * Quick for any size of the file. */
 static const char *const reopen_probes[] = {
     "PRAGMA quick_check('fold_state')",
     "PRAGMA quick_check('writers')",
@@ -64,7 +66,8 @@ static const char *const reopen_probes[] = {
      "FROM (SELECT * FROM events ORDER BY id DESC LIMIT 10)"),
 };
 
-/* What a result code means to an operator.  Codes that are not listed are about the statement. */
+/* What the operator should do about a result code.  Codes that are not listed are errors of the
+ * statement. */
 static const struct trouble {
     int rc;
     enum err_code code;
@@ -267,10 +270,10 @@ static int on_progress(void *arg)
     return s->deadline_us != 0 && clock_mono_us() > s->deadline_us;
 }
 
-/* The file is made here rather than by SQLite so that nobody else may ever read it; the WAL takes
- * its mode from it.  A file that is there is left alone: POSIX ends all locks of a process on a
- * file when any descriptor of it is closed, and without the lock of our connections another program
- * that closes the database takes itself for the last one and deletes the WAL under us. */
+/* We make the file instead of SQLite, so that other users can never read it; the WAL gets the same
+ * mode.  An existing file is not opened here: when any descriptor of a file is closed, POSIX
+ * releases all locks of the process on that file.  Without the lock of our connections another
+ * program that closes the database would consider itself the last one and delete our WAL. */
 static bool make_file(const char *path, struct error *err)
 {
     if (access(path, R_OK | W_OK) == 0)
@@ -282,15 +285,15 @@ static bool make_file(const char *path, struct error *err)
     return true;
 }
 
-/* Before SQLite is first used in this process; later calls change nothing. */
+/* Runs before SQLite is first used in this process; later calls change nothing. */
 static void configure_library(void)
 {
-    sqlite3_config(SQLITE_CONFIG_MEMSTATUS,
-                   0); /* nobody reads those counters, every allocation locked them */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* unused, and each allocation locks them */
     sq_vfs_register(SQ_VFS_NAME, NULL);
 }
 
-/* The connection is done with.  Said once: what follows fails for the same reason. */
+/* The connection must not be used any more.  Logged once, because later failures have the same
+ * cause. */
 static void distrust(struct sqlite_store *s, int rc)
 {
     if (!s->broken && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_FULL))
@@ -300,8 +303,8 @@ static void distrust(struct sqlite_store *s, int rc)
     s->broken = true;
 }
 
-/* Copies what nobody reads any more from the WAL into the database.  A full disk is no reason for
- * distrust: what is committed is in the WAL, and the next checkpoint tries again. */
+/* Copies the frames that no reader needs from the WAL into the database.  A full disk does not
+ * break the connection: commits are in the WAL, and the next checkpoint tries again. */
 static bool checkpoint(struct sqlite_store *s, struct error *err)
 {
     int rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
@@ -312,9 +315,9 @@ static bool checkpoint(struct sqlite_store *s, struct error *err)
     return error_of(s->db, rc, err, "copying the WAL into it");
 }
 
-/* A WAL that checkpoints keep short has 8 MiB.  One that passes the bound is held by a reader, of
- * ours or in another process, that does not end its transaction: told at the bound and whenever the
- * WAL has doubled. */
+/* Checkpoints normally keep the WAL at 8 MiB.  A WAL above the bound is held by a reader, in this
+ * or another process, that does not end its transaction.  Logged at the bound and each time the WAL
+ * has doubled. */
 static void watch_wal(struct sqlite_store *s, int64_t bytes)
 {
     int64_t bound = fault_hits("store.wal_bound") ? 1 : SQ_WAL_BOUND;
@@ -330,18 +333,18 @@ static void watch_wal(struct sqlite_store *s, int64_t bytes)
     }
 }
 
-/* Called by SQLite after each commit, which stands whatever happens here. */
+/* SQLite calls this after each commit.  The commit stands even if the checkpoint fails. */
 static int on_committed(void *arg, sqlite3 *db unused_arg, const char *name unused_arg, int frames)
 {
     struct sqlite_store *s = arg;
     watch_wal(s, (int64_t)frames * PAGE_BYTES);
-    struct error told; /* by the log, and by whoever writes next */
+    struct error told; /* reported in the log and by the next write */
     if (frames >= (fault_hits("store.checkpoint") ? 1 : s->checkpoint_frames))
         (void)!checkpoint(s, &told);
     return SQLITE_OK;
 }
 
-/* Whoever wrote the WAL before us may have died, or gone on, after a sync that failed. */
+/* The previous writer of the WAL may have died, or continued, after a failed sync. */
 static int write_wal_again(sqlite3 *db)
 {
     int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
@@ -402,7 +405,7 @@ static bool probe(struct sqlite_store *s, struct error *err)
     return true;
 }
 
-/* A checkpoint that a reader holds back syncs nothing. */
+/* Needed because a checkpoint that a reader blocks syncs nothing. */
 static bool sync_works(struct sqlite_store *s, struct error *err)
 {
     sqlite3_file *file = NULL;
@@ -518,8 +521,8 @@ void sq_page_end(struct sqlite_store *s)
     s->deadline_us = 0;
 }
 
-/* SQLite does not tell whether the checkpoint of the last connection failed: this one comes before
- * it.  The WAL then stays and the next start copies it. */
+/* Checkpoints before closing, because SQLite does not report a failed checkpoint of the last
+ * connection.  After a failure the WAL stays, and the next start copies it. */
 static void checkpoint_last(struct sqlite_store *s)
 {
     struct error err;
@@ -590,7 +593,8 @@ static const struct store_ops sqlite_ops = {
     .reap = sq_reap,
 };
 
-/* Up to the newest schema, or for readers a check that it is there already. */
+/* Migrates up to the newest schema.  A read-only store only checks that the schema is the
+ * newest. */
 static bool migrate_or_check(struct sqlite_store *s, struct error *err)
 {
     struct migrations known;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents and their history in SQLite.  What a document was lies in a table of its own, so that
- * pages of the history are read without it. */
+/* Documents and their history in SQLite.  Contents are in tables of their own, so that pages of the
+ * history are read without them. */
 #include "store/sqlite_impl.h"
 
 static struct str sha_bytes(const uint8_t sha[32])
@@ -22,7 +22,7 @@ static bool read_document(struct sq_row *r, void *to, struct error *err unused_a
     return true;
 }
 
-/* Steps a bound statement that reads one document, and resets it. */
+/* Steps a bound statement that reads one document, and resets the statement. */
 static bool read_one(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
                      struct document_row **ret_row, struct error *err)
 {
@@ -88,12 +88,12 @@ static bool content_add(struct sq_batch *batch, const struct revision_row *r, st
     return ok;
 }
 
-/* Its history as it is before the revision is added. */
+/* The history before the new revision is added. */
 struct history {
     struct str id;
-    int64_t number;        /* of the revision */
-    int64_t stored, depth; /* of the newest */
-    bool follows;          /* the newest is the text that the revision follows */
+    int64_t number;        /* number of the new revision */
+    int64_t stored, depth; /* stored bytes in all; depth of the newest revision */
+    bool follows;          /* the new revision is a change of the newest text */
 };
 
 static size_t middle_of(const struct revision_row *r)
@@ -119,7 +119,7 @@ static bool delta_add(struct sq_batch *batch, const struct revision_row *r, cons
     return ok;
 }
 
-/* A statement about revisions of a document up to a number. */
+/* Binds a statement about the revisions of a document up to a number. */
 static sqlite3_stmt *bind_upto(struct sqlite_store *s, enum sq_statement which, struct str id,
                                int64_t number, struct error *err)
 {
@@ -139,7 +139,7 @@ static bool run_upto(struct sqlite_store *s, enum sq_statement which, struct str
     return st && sq_run(s, st, err);
 }
 
-/* 0: there is no row. */
+/* *ret is 0 when there is no row. */
 static bool number_upto(struct sqlite_store *s, enum sq_statement which, struct str id,
                         int64_t number, int64_t *ret, struct error *err)
 {
@@ -170,7 +170,8 @@ static bool history_state(struct sqlite_store *s, struct history *h, struct erro
     return true;
 }
 
-/* The oldest go, a whole one with the differences from it at a time; the last whole one stays. */
+/* Deletes the oldest revisions, a whole text with the differences after it at a time.  The last
+ * whole text stays. */
 static bool history_prune(struct sqlite_store *s, struct history *h, int64_t max, struct error *err)
 {
     static const enum sq_statement tables[] = {SQ_PRUNE_CONTENTS, SQ_PRUNE_DELTAS,
@@ -200,9 +201,9 @@ static bool history_prune(struct sqlite_store *s, struct history *h, int64_t max
     return true;
 }
 
-/* What the revision is, as a difference where that is small, and within what the history may take.
- * Where all that is left is one whole text with its differences, and even that is too much, the new
- * one is stored whole and takes their place. */
+/* Stores the text of the revision, as a difference if that is small, and keeps the history within
+ * its limit.  If only one whole text with its differences is left and still exceeds the limit, the
+ * new text is stored whole and replaces them. */
 static bool text_add(struct sq_batch *batch, const struct revision_row *r, struct history *h,
                      struct error *err)
 {
@@ -325,7 +326,7 @@ bool sq_document_end(struct sq_batch *batch, struct store_op *op, struct error *
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
-/* Reads. */
+/* Queries. */
 
 bool sq_document(struct store *store, struct str folder, struct str path, bool ended,
                  struct arena *mem, struct document_row **ret_row, struct error *err)

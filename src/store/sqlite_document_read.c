@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which lines of which document a session has seen, in SQLite.  The reaper looks through the reads
- * of so many sessions at a time and goes on from there, whoever's they are: live ones cost it no
- * more than a look each. */
+/* The lines of documents that a session has seen, in SQLite.  The reaper checks the reads of a
+ * number of sessions at a time and continues there in the next round.  A live session costs it only
+ * one lookup. */
 #include "store/sqlite_impl.h"
 
 #include <stdio.h>
 
-/* Session, document, revision, lines and time begin the statements on reads. */
+/* Binds session, document, revision, lines and time, the first parameters of statements on
+ * reads. */
 static sqlite3_stmt *bind_read(struct sq_batch *batch, enum sq_statement which,
                                const struct document_read_row *r, const struct document_row *d,
                                bool with_time, struct error *err)
@@ -69,7 +70,7 @@ bool sq_document_read(struct sq_batch *batch, struct store_op *op, struct error 
 {
     struct sq_session_state state;
     struct principal owner = *op->who;
-    owner.tenant_wide = false; /* what is read is read by who uses the session */
+    owner.tenant_wide = false; /* only the session's own owner reads in it */
     if (!sq_session_state(batch->s, &owner, op->document_read->session_id, batch->now_ms, &state,
                           err))
         return false;

@@ -2,8 +2,8 @@
 /* Events in SQLite: appending and paging.
  *
  * The events of a transaction are gathered and written as segments (store/segment.h), each a row
- * under the id of its first event.  The table has no index but that key, so everything that is not
- * asked by id is a scan of a range of ids, filtered here.  Scans by readers have a deadline. */
+ * under the id of its first event.  That key is the table's only index, so every query other than
+ * by id scans a range of ids and filters the events here.  Scans for readers have a deadline. */
 #include "store/sqlite_impl.h"
 
 #include "base/clock.h"
@@ -45,7 +45,7 @@ static bool next_segment(struct sq_events *c, bool *ret_found, struct error *err
     struct str *const to[] = {&c->scan.walk.records, &c->scan.walk.bodies};
     for (size_t i = 0; i < countof(to); i++) {
         *to[i] = sq_peek_bytes(&r);
-        if (packed) /* damage is for the verification to say */
+        if (packed) /* the verification reports damage */
             (void)unpack_bytes(*to[i], &c->plain[i], to[i]);
     }
     return true;
@@ -85,8 +85,8 @@ bool sq_event_next(struct sqlite_store *s, int64_t id, int64_t *ret_id, struct e
     return true;
 }
 
-/* An id that is taken must be taken by this very event: a commit of unknown fate is repeated, but
- * one event never hides another. */
+/* If the id is taken, it must be taken by this same event: a commit of unknown outcome may be
+ * repeated, but one event never hides another. */
 static bool is_repeated(struct sqlite_store *s, const struct event_row *e, bool *ret,
                         struct error *err)
 {
@@ -122,7 +122,8 @@ static bool insert_segment(struct sqlite_store *s, int64_t first, struct error *
     return ok;
 }
 
-/* Is every id from this one on free?  Known of the writer that appended last, asked for others. */
+/* True when every id of this writer from `id` on is free.  Known for the writer that appended last;
+ * a query for others. */
 static bool is_newest(struct sqlite_store *s, int64_t id, bool *ret, struct error *err)
 {
     int64_t writer = id >> EVENT_WRITER_SHIFT;
@@ -137,7 +138,7 @@ static bool is_newest(struct sqlite_store *s, int64_t id, bool *ret, struct erro
     return true;
 }
 
-/* Writes the events gathered, all but those that are there already. */
+/* Writes the gathered events, except for those that are already stored. */
 bool sq_events_flush(struct sqlite_store *s, struct error *err)
 {
     bool newest = true;
@@ -162,7 +163,7 @@ bool sq_events_flush(struct sqlite_store *s, struct error *err)
             return false;
     }
     if (!newest)
-        s->newest = -1; /* a gap was filled, or nothing done */
+        s->newest = -1; /* a gap was filled, or nothing was written */
     return true;
 }
 
@@ -182,7 +183,7 @@ void sq_events_forget(struct sqlite_store *s)
     segment_reset(&s->segment);
 }
 
-/* Events between two looks at the clock. */
+/* Events between two checks of the clock. */
 #define SCAN_STEP 256
 
 static bool page_is_over(const struct sqlite_store *s, const struct event_filter *f, size_t scanned)
@@ -190,7 +191,7 @@ static bool page_is_over(const struct sqlite_store *s, const struct event_filter
     return f->ret_scanned && scanned % SCAN_STEP == 0 && clock_mono_us() > s->deadline_us;
 }
 
-/* Reads the events of one range that match, until the page is full or its time over. */
+/* Reads the matching events of one range until the page is full or its time is over. */
 static bool read_range(struct sqlite_store *s, const struct event_filter *f, int64_t from,
                        int64_t upto, unsigned limit, struct arena *mem, struct event_row *rows,
                        size_t *n, struct error *err)
@@ -209,7 +210,7 @@ static bool read_range(struct sqlite_store *s, const struct event_filter *f, int
         if (!ok || !found)
             break;
         last = e.id;
-        if (event_is_before_all(f, &e)) { /* and so is the rest of its writer */
+        if (event_is_before_all(f, &e)) { /* all earlier events of its writer are too old */
             last = e.id >> EVENT_WRITER_SHIFT << EVENT_WRITER_SHIFT;
             sq_events_close(&c);
             ok = sq_events_open(s, &c, SQ_EVENTS_DOWN, from, last - 1, f->with_bodies, err);
@@ -232,9 +233,9 @@ static bool read_range(struct sqlite_store *s, const struct event_filter *f, int
     return ok;
 }
 
-/* Where the events of one execution are.  *ret_second is 0 when only a scan from its intent on can
- * tell, which is short but for those that were long under way; of these the fold keeps where the
- * outcome is.  A note stands alone. */
+/* Finds the second event of an execution.  *ret_second is 0 when only a scan from the intent on can
+ * find it.  Such a scan is short: for executions that were open long the fold stores the id of the
+ * outcome.  For a note *ret_second is the note itself. */
 static bool find_pair(struct sqlite_store *s, int64_t exec, int64_t *ret_second, struct error *err)
 {
     bool found = false;
@@ -298,7 +299,7 @@ static void note_unfolded(void *arg, const struct event_row *e)
     open_set_note(arg, e);
 }
 
-/* Reads the events of these intents that match, until the page is full or its time over. */
+/* Reads the matching intents of `open` until the page is full or its time is over. */
 static bool read_open(struct sqlite_store *s, const struct event_filter *f,
                       const struct open_set *open, unsigned limit, struct arena *mem,
                       struct event_row *rows, size_t *n, struct error *err)
@@ -322,7 +323,7 @@ static bool read_open(struct sqlite_store *s, const struct event_filter *f,
     return true;
 }
 
-/* In one transaction: what is folded meanwhile is in one of the two. */
+/* Reads both in one transaction, so that an event that is folded meanwhile is in one of them. */
 static bool open_page(struct sqlite_store *s, const struct event_filter *f, unsigned limit,
                       struct arena *mem, struct event_row *rows, size_t *n, struct error *err)
 {

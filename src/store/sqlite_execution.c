@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executions of a session in SQLite: which they are, as the fold writes it down, and a page of
- * them as readers see it.
+/* The executions of a session in SQLite: the list that the fold writes, and pages for readers.
  *
- * A row of session_executions is what one slice of the fold had of one session and one writer,
- * under the id of the first: its rows neither overlap nor ever change.  What the executions were is
- * read from the events. */
+ * A row of session_executions lists the executions of one session and one writer in one slice of
+ * the fold, under the id of the first.  Rows neither overlap nor change.  The executions themselves
+ * are read from the events. */
 #include "store/sqlite_impl.h"
 
 #include <stdlib.h>
@@ -16,7 +15,7 @@ static void put_number(struct buf *b, uint64_t value)
     buf_addc(b, (char)value);
 }
 
-/* false at the end, or when the rest is no number. */
+/* Returns false at the end, or when the rest is not a number. */
 static bool get_number(struct str *s, uint64_t *ret)
 {
     uint64_t value = 0;
@@ -65,7 +64,7 @@ bool sq_executions_add(struct sqlite_store *s, struct str session, const struct 
     return true;
 }
 
-/* A page while it is gathered: newest first. */
+/* A page that is being filled, newest first. */
 struct page {
     struct sqlite_store *s;
     int64_t before;
@@ -73,7 +72,7 @@ struct page {
     size_t n, limit;
 };
 
-/* The executions of one row, from its end. */
+/* Adds the executions of one row, the last one first. */
 static void page_add(struct page *p, int64_t first, struct str ids)
 {
     size_t n = 0;
@@ -125,7 +124,7 @@ static bool read_event(struct sqlite_store *s, int64_t id, bool with_body, struc
     return true;
 }
 
-/* *ret_found is false when its events cannot be read, which is for the verification to say. */
+/* *ret_found is false when the execution's events cannot be read; the verification reports that. */
 static bool read_execution(struct sqlite_store *s, const struct sq_listed *x,
                            const struct principal *who, bool with_bodies, struct arena *mem,
                            struct execution_row *ret, bool *ret_found, struct error *err)

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fold: events in, projections out.
+/* The fold: projects events.
  *
  * One slice is one transaction: it takes up to `max` unfolded events (sqlite_unfolded.c), updates
  * the sessions, writes the executions that are still open, and moves the watermarks of the writers.
  * The watermarks move in the same transaction, so each event is folded exactly once, even if the
- * process is killed during the fold.  An idle store folds nothing at no cost.
+ * process is killed during the fold.  In an idle store the fold costs nothing.
  *
- * An execution whose intent and outcome are in one slice leaves no row of its own, only its place
- * in the list of its session (sqlite_execution.c). */
+ * An execution with intent and outcome in one slice gets no row of its own, only an entry in the
+ * list of its session (sqlite_execution.c). */
 #include "store/sqlite_impl.h"
 
 #include "base/clock.h"
 
 #include <stdlib.h>
 
-/* What stands in long_executions.state. */
+/* Bits of long_executions.state. */
 enum exec_flags { EXEC_CLOSED = 1, EXEC_GUESSED = 2, EXEC_SEVERAL = 4 };
 
 struct fold {
     struct sqlite_store *s;
     struct sq_slice slice;
-    struct unfolded_event **execs; /* intents and outcomes by (exec, id) */
+    struct unfolded_event **execs; /* intents and outcomes, sorted by (exec, id) */
     size_t n_execs;
     struct unfolded_session **sessions; /* at most one for each event */
     size_t n_sessions;
     struct unfolded_chain **chains; /* likewise */
     size_t n_chains;
-    struct unfolded_tool **tools; /* likewise: those not entered yet */
+    struct unfolded_tool **tools; /* likewise: tools not entered yet */
     size_t n_tools;
-    struct sq_listed *listed; /* one for each of execs at most */
+    struct sq_listed *listed; /* at most one for each of execs */
     size_t n_listed;
     struct buf ids;
-    int64_t earliest_ms; /* of what was used in the slice */
+    int64_t earliest_ms; /* earliest use in the slice */
 };
 
 static int compare(int64_t a, int64_t b)
@@ -94,15 +94,15 @@ static void tool_enter(struct fold *f, struct unfolded_tool *tool)
     f->tools[f->n_tools++] = tool;
 }
 
-/* Would this event make it too many sessions for one slice?  (Of what was read back, reading took
- * care.) */
+/* True when this event would exceed the number of sessions in one slice.  (Events that were read
+ * back are already within the limit.) */
 static bool is_for_the_next(const struct fold *f, const struct unfolded_event *event)
 {
     return f->n_sessions >= SQ_SLICE_SESSIONS && f->slice.from_memory && event->session &&
            event->session->slice != f->s->slices;
 }
 
-/* Sorts out what each event means to the projections, and ends the slice where it has to end. */
+/* Sorts the events by their effects on the projections, and ends the slice early if necessary. */
 static void sift(struct fold *f)
 {
     size_t n = f->slice.n;
@@ -178,8 +178,8 @@ static bool has_intent(struct sqlite_store *s, int64_t exec, bool *ret, struct e
     return true;
 }
 
-/* An outcome whose intent is not just before it: of an execution that was open, one more of an
- * execution that was closed, or one without an intent at all.  A refusal without an intent never
+/* An outcome that does not directly follow its intent.  It belongs to an open execution, is a
+ * further outcome of a closed one, or has no intent.  A refused call without an intent never
  * ran. */
 static bool fold_outcome(struct sqlite_store *s, const struct unfolded_event *outcome,
                          struct error *err)
@@ -199,7 +199,7 @@ static bool fold_outcome(struct sqlite_store *s, const struct unfolded_event *ou
     return exec_insert(s, outcome->exec, outcome->id, state_after(outcome), err);
 }
 
-/* One more execution of its session. */
+/* Adds an execution to the list of its session. */
 static void list_execution(struct fold *f, const struct unfolded_event *event, int64_t outcome)
 {
     struct unfolded_session *session = event->session;
@@ -215,8 +215,8 @@ static void list_execution(struct fold *f, const struct unfolded_event *event, i
     session->executions++;
 }
 
-/* `outcome` is NULL when it is not in this slice.  One that is only guessed may be followed by
- * another much later, so where it is must be found without reading on. */
+/* `outcome` is NULL when it is not in this slice.  Another outcome may follow an indeterminate one
+ * much later, so its place is stored and need not be found by reading on. */
 static bool fold_intent(struct fold *f, const struct unfolded_event *intent,
                         const struct unfolded_event *outcome, struct error *err)
 {
@@ -339,7 +339,8 @@ static bool fold_slice(struct fold *f, size_t max, struct error *err)
     return fold_execs(f, err) && fold_sessions(f, err) && fold_tools(f, err) && advance(f, err);
 }
 
-/* In its own transaction; on success the memory of what is left moves on with it. */
+/* Folds one slice in its own transaction.  On success also updates the list of unfolded events in
+ * memory. */
 static bool fold_once(struct fold *f, size_t max, struct error *err)
 {
     if (!sq_begin(f->s, err))
@@ -350,7 +351,7 @@ static bool fold_once(struct fold *f, size_t max, struct error *err)
         return false;
     }
     if (f->slice.n == 0)
-        sq_rollback(f->s); /* nothing to make durable */
+        sq_rollback(f->s); /* nothing to commit */
     else if (!sq_commit(f->s, err))
         return false;
     for (size_t i = 0; i < f->n_tools; i++)
@@ -366,7 +367,7 @@ bool sq_fold(struct store *store, unsigned max, bool *ret_left, struct error *er
         *ret_left = false;
         return true;
     }
-    buf_init(&f.ids, SIZE_MAX / 4); /* the slice bounds it */
+    buf_init(&f.ids, SIZE_MAX / 4); /* bounded by the slice */
     bool ok = fold_once(&f, max ? max : 1, err);
     sq_slice_release(&f.slice);
     free(f.execs);
@@ -380,7 +381,7 @@ bool sq_fold(struct store *store, unsigned max, bool *ret_left, struct error *er
     return ok;
 }
 
-/* The events of `n` executions. */
+/* Reads the intents of `n` executions. */
 static bool read_intents(struct sqlite_store *s, const int64_t *ids, size_t n, struct arena *mem,
                          struct event_row *rows, size_t *ret_n, struct error *err)
 {

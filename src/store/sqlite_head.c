@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far the events of each writer are folded, and the heads of their chains.  Both must be quick
- * however old the database is: they go by the fold's own table and read only the tail behind it. */
+/* Finds how far the events of each writer are folded, and the heads of their chains.  Both must be
+ * quick no matter how old the database is: they use the table of the fold and read only the events
+ * after it. */
 #include "store/sqlite_impl.h"
 
 #include "store/heads.h"
 
-/* Reads the single number of a one-parameter statement; *ret_found false when there is no row. */
+/* Reads the single number of a one-parameter statement; *ret_found is false without a row. */
 bool sq_select_number(struct sqlite_store *s, enum sq_statement which, int64_t key, bool *ret_found,
                       int64_t *ret, struct error *err)
 {

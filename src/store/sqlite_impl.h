@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the SQLite backend share: the connection, its prepared statements, and small
- * words for binding and reading.  Statement texts are literals (sqlite_sql.c), each prepared at
- * first use and kept; values only ever travel as bindings. */
+/* Shared by the files of the SQLite backend: the connection, its prepared statements, and helpers
+ * for bindings and columns.  Statement texts are literals (sqlite_sql.c), each prepared at first
+ * use and kept.  Values are always passed as bindings. */
 #ifndef HOLDFAST_STORE_SQLITE_IMPL_H
 #define HOLDFAST_STORE_SQLITE_IMPL_H
 
@@ -175,18 +175,18 @@ enum sq_statement {
 };
 extern const char *const sq_texts[SQ_COUNT];
 
-/* A writer the fold has to look at while `pending`. */
+/* A writer that has unfolded events while `pending`. */
 struct sq_unfolded {
     int64_t writer;
-    int64_t watermark; /* last event folded; -1: ask the table */
+    int64_t watermark; /* last folded event; -1: read the table */
     bool pending;
 };
 
-/* What the fold has to know of an event that is not folded yet; see sqlite_unfolded.c. */
+/* The fields of an unfolded event that the fold needs; see sqlite_unfolded.c. */
 struct unfolded_event {
     int64_t id, exec, at_ms, seq, tokens;
-    struct unfolded_session *session; /* NULL: none, or of no matter */
-    struct unfolded_tool *tool;       /* of an intent; NULL likewise */
+    struct unfolded_session *session; /* NULL: none, or irrelevant */
+    struct unfolded_tool *tool;       /* tool of an intent; NULL likewise */
     struct unfolded_chain *chain;
     uint8_t mac[32];
     uint8_t kind; /* enum event_kind */
@@ -196,11 +196,11 @@ struct unfolded_event {
 struct unfolded_events {
     struct unfolded_event *items; /* in the order they were appended */
     size_t n, cap;
-    size_t committed; /* of them; those behind are of the transaction under way */
+    size_t committed; /* the first `committed` items; the rest is in the open transaction */
     struct map sessions, chains, tools;
-    struct unfolded_chain *last_chain; /* most often the next one too */
+    struct unfolded_chain *last_chain; /* mostly also the chain of the next event */
     struct unfolded_tool *last_tool;   /* likewise */
-    struct arena *mem;                 /* of all three; NULL: nothing yet */
+    struct arena *mem;                 /* memory of the three maps; NULL: not yet made */
 };
 
 struct sqlite_store {
@@ -210,32 +210,34 @@ struct sqlite_store {
     char *sql_dir;
     bool read_only;
     bool broken;             /* a commit or a sync failed: reopen and probe before the next write */
-    int64_t reopen_after_us; /* while broken: no attempt to reopen before */
-    int64_t reopen_pause_us; /* between the last attempt that failed and the next */
-    struct error why;        /* of the attempt that failed last */
-    int64_t deadline_us;     /* of the page being read, 0 for none */
-    int checkpoint_frames;   /* of the WAL: from so many on a commit is followed by a checkpoint */
-    int64_t wal_told;        /* bytes of the WAL at the last warning; 0: it is not large */
-    struct metric_cell *wal_bytes; /* of the writer */
+    int64_t reopen_after_us; /* while broken: no reopen before */
+    int64_t reopen_pause_us; /* pause after the last failed reopen */
+    struct error why;        /* error of the last failed reopen */
+    int64_t deadline_us;     /* deadline of the page being read; 0: none */
+    /* A commit is followed by a checkpoint when the WAL has this many frames. */
+    int checkpoint_frames;
+    int64_t wal_told;              /* bytes of the WAL at the last warning; 0: not large */
+    struct metric_cell *wal_bytes; /* writer only */
     sqlite3_stmt *statements[SQ_COUNT];
-    /* While every unfolded event is among them, the fold reads nothing back. */
+    /* While this list is complete, the fold reads no events back. */
     struct unfolded_events unfolded_events;
     bool unfolded_events_complete;
-    /* Else: which writers the fold has to look at.  Unknown after an open, exact from then on,
+    /* Otherwise: the writers that have unfolded events.  Unknown after an open, exact from then on,
      * because all appends pass through this connection. */
     bool unfolded_known;
-    struct sq_unfolded *unfolded; /* by writer, ascending */
+    struct sq_unfolded *unfolded; /* sorted by writer */
     size_t n_unfolded, cap_unfolded;
-    uint64_t slices; /* folded or tried */
-    /* Events of the transaction under way that are not written yet: consecutive ids. */
+    uint64_t slices; /* slices folded or tried */
+    /* Events of the open transaction that are not written yet; their ids are consecutive. */
     const struct event_row *gathered[512];
     size_t n_gathered;
     struct segment segment;
     struct packer *packer;
     struct buf packed[2];               /* records and bodies of the segment being written */
-    char reads_after[DOCUMENT_ID_TEXT]; /* the session up to which reads were looked through */
-    char links_after[DOCUMENT_ID_TEXT]; /* likewise links */
-    int64_t newest; /* no later event of its writer is in the file; -1: unknown */
+    char reads_after[DOCUMENT_ID_TEXT]; /* last session whose reads the reaper has checked */
+    char links_after[DOCUMENT_ID_TEXT]; /* last session whose links it has checked */
+    /* The last event of its writer in the file; -1: unknown. */
+    int64_t newest;
 };
 
 static inline struct sqlite_store *sq_of(struct store *s)
@@ -244,29 +246,29 @@ static inline struct sqlite_store *sq_of(struct store *s)
 }
 
 /* sqlite.c */
-/* Fills err from the connection's last failure; `doing` completes "The database failed while …". */
+/* Sets err from the connection's last failure; `doing` completes "The database failed while …". */
 bool sq_error(struct sqlite_store *s, struct error *err, const char *doing);
 sqlite3_stmt *sq_prepare(struct sqlite_store *s, enum sq_statement which,
                          struct error *err) must_check;
-/* Steps a statement that returns nothing, and resets it. */
+/* Steps a statement that returns no rows, and resets it. */
 must_check bool sq_run(struct sqlite_store *s, sqlite3_stmt *st, struct error *err);
-/* Steps once: *ret_row tells whether there is a row to read; the caller resets with sq_reset(). */
+/* Steps once.  *ret_row: there is a row to read.  The caller resets with sq_reset(). */
 must_check bool sq_step(struct sqlite_store *s, sqlite3_stmt *st, bool *ret_row, struct error *err);
 void sq_reset(sqlite3_stmt *st);
-/* Write transactions: begin reopens a broken connection; a failed commit has rolled back and broken
- * it. */
+/* Write transactions.  sq_begin() reopens a broken connection.  A failed sq_commit() has rolled
+ * back, and the connection is broken. */
 must_check bool sq_begin(struct sqlite_store *s, struct error *err);
 must_check bool sq_commit(struct sqlite_store *s, struct error *err);
 void sq_rollback(struct sqlite_store *s);
 must_check bool sq_begin_read(struct sqlite_store *s, struct error *err);
 void sq_end_read(struct sqlite_store *s);
-/* Around a page on a read-only connection: past STORE_PAGE_MS it is interrupted. */
+/* Call around a page on a read-only connection: after STORE_PAGE_MS the page is interrupted. */
 void sq_page_begin(struct sqlite_store *s);
 void sq_page_end(struct sqlite_store *s);
 struct migrate_driver sq_migrate_driver(sqlite3 **db);
-/* The SQL function unpacked(BLOB), for the migration that goes back.  Returns SQLite's code. */
+/* Adds the SQL function unpacked(BLOB), for a down migration.  Returns SQLite's code. */
 int sq_add_unpacked(sqlite3 *db);
-/* Opens the file and leaves its schema alone; ends with store_close(). */
+/* Opens the file, but neither migrates nor checks the schema.  Close with store_close(). */
 must_check bool sq_open_file(const struct store_config *config, struct sqlite_store **ret,
                              struct error *err);
 
@@ -281,7 +283,7 @@ void sq_sha(struct sq_bind *b, const uint8_t sha[32]); /* all zero is NULL */
 void sq_int(struct sq_bind *b, int64_t i);
 void sq_time(struct sq_bind *b, int64_t ms);                   /* 0 is NULL */
 void sq_owner(struct sq_bind *b, const struct principal *who); /* NULL when tenant_wide */
-/* Columns likewise. */
+/* Columns in order: each call reads the next. */
 struct sq_row {
     sqlite3_stmt *st;
     struct arena *mem;
@@ -292,9 +294,9 @@ struct str sq_peek_bytes(struct sq_row *r); /* valid until the next step */
 int64_t sq_get_int(struct sq_row *r);       /* NULL is 0 */
 void sq_get_sha(struct sq_row *r, uint8_t ret[32]);
 
-/* Reads the columns of one row into `to`, all zero before. */
+/* Reads the columns of one row into `to`, which is zeroed. */
 typedef bool sq_reader(struct sq_row *r, void *to, struct error *err);
-/* What a bound statement is read into: `n` items in mem, each `size` bytes. */
+/* The rows read from a bound statement: `n` items in `mem`, `size` bytes each. */
 struct sq_rows {
     sq_reader *read;
     size_t size;
@@ -305,36 +307,36 @@ struct sq_rows {
 /* Reads at most `limit` rows, and resets the statement. */
 must_check bool sq_read_rows(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit,
                              struct sq_rows *rows, struct error *err);
-/* Reads the one row there may be: without it, items is NULL. */
+/* Reads at most one row; without a row `items` is NULL. */
 must_check bool sq_read_row(struct sqlite_store *s, sqlite3_stmt *st, struct sq_rows *rows,
                             struct error *err);
 
-/* sqlite_read.c: all rows of links that a bound statement gives. */
+/* sqlite_read.c: reads all rows of links from a bound statement. */
 must_check bool sq_read_links(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
                               struct link_row **ret_rows, size_t *ret_n, struct error *err);
 
 /* sqlite_write.c */
-/* The reaper walks tables that have rows of sessions, a number of sessions at a time.  *ret is the
- * last of the next `batch` sessions after `after`, "" when there is none; *ret_all: no more are
- * behind it. */
+/* The reaper checks tables with rows of sessions, a number of sessions at a time.  *ret is the last
+ * of the next `batch` sessions after `after`, or "" when no session follows.  *ret_all: no more
+ * sessions follow. */
 must_check bool sq_reap_upto(struct sqlite_store *s, enum sq_statement which, const char *after,
                              unsigned batch, char ret[DOCUMENT_ID_TEXT], bool *ret_all,
                              struct error *err);
-/* One batch in flight. */
+/* The batch that is being written. */
 struct sq_batch {
     struct sqlite_store *s;
     int64_t now_ms;
 };
-/* Verbs set op->verdict; false means something nobody expected. */
+/* Verbs set op->verdict; false means an unexpected error. */
 typedef bool sq_verb(struct sq_batch *b, struct store_op *op, struct error *err);
-/* Runs a bound statement; OK when it changed a row, `otherwise` when it changed none. */
+/* Runs a bound statement.  The verdict is OK when it changed a row, else `otherwise`. */
 must_check bool sq_run_verdict(struct sqlite_store *s, sqlite3_stmt *st, struct store_op *op,
                                enum verdict otherwise, struct error *err);
-/* Runs a bound statement and tells whether it gave a row. */
+/* Runs a bound statement; *ret: it returned a row. */
 must_check bool sq_run_exists(struct sqlite_store *s, sqlite3_stmt *st, bool *ret,
                               struct error *err);
-/* Why nothing was changed: runs a bound statement that looks for the row; `if_there` when it gives
- * one, else MISSING. */
+/* Finds out why nothing was changed: runs a bound statement that looks for the row.  The verdict is
+ * `if_there` when the row exists, else MISSING. */
 must_check bool sq_run_refusal(struct sqlite_store *s, sqlite3_stmt *st, struct store_op *op,
                                enum verdict if_there, struct error *err);
 bool sq_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
@@ -343,7 +345,8 @@ bool sq_reap(struct store *s, const struct reap_what *what, struct reaped *ret, 
 /* sqlite_session.c */
 sq_verb sq_session_create, sq_session_promote, sq_session_end, sq_session_use, sq_session_patch,
     sq_session_refresh;
-/* Is there such a session for the caller, and what is to be known of it? */
+/* The state of a session that the caller reaches; `found` is false when the caller reaches no such
+ * session. */
 struct sq_session_state {
     bool found, named, counted, live;
     int64_t version;
@@ -358,7 +361,7 @@ bool sq_key_get(struct store *s, struct str id, struct arena *mem, struct key_ro
                 struct error *err);
 bool sq_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
                   struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err);
-/* Steps a bound statement that reads one user, and resets it. */
+/* Steps a bound statement that reads one user, and resets the statement. */
 must_check bool sq_read_user(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
                              struct user_row **ret_row, struct error *err);
 bool sq_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
@@ -429,13 +432,13 @@ bool sq_session_totals(struct store *s, const struct principal *who, int64_t now
 bool sq_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                 struct change_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_execution.c */
-/* An execution of a session, while a slice is folded: `outcome` is 0 when it stands, or will, in
- * long_executions. */
+/* An execution of a session in the slice that is being folded.  `outcome` is 0 when long_executions
+ * has the execution's outcome, or will have it. */
 struct sq_listed {
     int64_t exec, outcome;
     struct sq_listed *next;
 };
-/* Writes down which executions are the session's; in order of their ids. */
+/* Stores the list of the session's executions, sorted by id. */
 must_check bool sq_executions_add(struct sqlite_store *s, struct str session,
                                   const struct sq_listed *listed, struct buf *scratch,
                                   struct error *err);
@@ -443,37 +446,38 @@ bool sq_executions_page(struct store *s, const struct principal *who, struct str
                         int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
                         struct execution_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_event.c */
-/* Gathers; sq_events_flush() writes them before the commit, until then `e` must live. */
+/* Gathers the event; sq_events_flush() writes the gathered events before the commit.  `e` must live
+ * until then. */
 must_check bool sq_event_append(struct sqlite_store *s, const struct event_row *e,
                                 struct error *err);
 must_check bool sq_events_flush(struct sqlite_store *s, struct error *err);
-/* After a rollback. */
+/* Call after a rollback. */
 void sq_events_forget(struct sqlite_store *s);
 bool sq_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                     struct error *err);
-/* A walk over the events from..upto, whatever segments they are in, up or down as the statement
- * has them; spans are valid until the next step.  Each statement serves one walk at a time. */
+/* Iterates over the events from..upto, across segments, in the direction of the statement.  Spans
+ * are valid until the next step.  Each statement serves one iteration at a time. */
 struct sq_events {
     struct sqlite_store *s;
     sqlite3_stmt *st;
     struct segment_scan scan;
-    struct buf plain[2]; /* records and bodies of the segment at hand, when they are packed */
+    struct buf plain[2]; /* unpacked records and bodies of the current segment */
 };
 must_check bool sq_events_open(struct sqlite_store *s, struct sq_events *c, enum sq_statement which,
                                int64_t from, int64_t upto, bool with_bodies, struct error *err);
-/* *ret_found is false at the end.  A walk that failed needs no closing. */
+/* *ret_found is false at the end.  A failed iteration need not be closed. */
 must_check bool sq_events_next(struct sq_events *c, struct event_row *ret, bool *ret_found,
                                struct error *err);
 void sq_events_close(struct sq_events *c);
-/* One event, if it is there; the walk must be closed. */
+/* Finds one event; close `c` afterwards. */
 must_check bool sq_event_peek(struct sqlite_store *s, struct sq_events *c, int64_t id,
                               struct event_row *ret, bool *ret_found, struct error *err);
-/* The first event at or after `id`: *ret_id is 0 when there is none. */
+/* The first event at or after `id`; *ret_id is 0 when no event follows. */
 must_check bool sq_event_next(struct sqlite_store *s, int64_t id, int64_t *ret_id,
                               struct error *err);
 /* sqlite_head.c */
-/* Reads the single number of a one-parameter statement; *ret_found false when there is no row. */
+/* Reads the single number of a one-parameter statement; *ret_found is false without a row. */
 must_check bool sq_select_number(struct sqlite_store *s, enum sq_statement which, int64_t key,
                                  bool *ret_found, int64_t *ret, struct error *err);
 must_check bool sq_watermark(struct sqlite_store *s, int64_t writer, int64_t *ret_id,
@@ -485,7 +489,7 @@ static inline int64_t sq_last_id_of(int64_t writer)
     return writer << EVENT_WRITER_SHIFT | EVENT_COUNT_MASK;
 }
 /* sqlite_read.c */
-/* Every event that is not folded yet, of every writer. */
+/* Calls `each` for every unfolded event of every writer. */
 must_check bool sq_tails_walk(struct sqlite_store *s,
                               void (*each)(void *arg, const struct event_row *e), void *arg,
                               struct error *err);
@@ -513,44 +517,44 @@ bool sq_undelivered_get(struct store *s, const struct principal *who, int64_t id
 bool sq_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
                          struct undelivered_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_unfolded.c */
-/* An event was inserted in the transaction under way. */
+/* Call after inserting an event in the open transaction. */
 void sq_unfolded_append(struct sqlite_store *s, const struct event_row *e);
 void sq_unfolded_commit(struct sqlite_store *s);
 void sq_unfolded_rollback(struct sqlite_store *s);
-/* The connection is gone: the unfolded events have to be read from the database. */
+/* The connection is closed: the unfolded events must be read from the database. */
 void sq_unfolded_lose(struct sqlite_store *s);
 bool sq_unfolded_pending(const struct sqlite_store *s);
-/* No slice moves more sessions than this on, some 10 µs each; nobody writes meanwhile. */
+/* A slice updates at most this many sessions, some 10 µs each; writes wait meanwhile. */
 #define SQ_SLICE_SESSIONS 4096
 
 /* The next events to fold, at most `max`.  The store owns them until sq_unfolded_done(), which is
- * called once they are committed.  Inside a transaction. */
+ * called after they are committed.  Call inside a transaction. */
 struct sq_slice {
     struct unfolded_event *items;
     size_t n;
     bool from_memory;
-    struct unfolded_events loaded; /* when not */
-    struct sq_unfolded *after;     /* entries of s->unfolded as they will be */
+    struct unfolded_events loaded; /* when not from_memory */
+    struct sq_unfolded *after;     /* the entries of s->unfolded after the commit */
 };
 must_check bool sq_unfolded_take(struct sqlite_store *s, size_t max, struct sq_slice *ret,
                                  struct error *err);
 void sq_unfolded_done(struct sqlite_store *s, const struct sq_slice *slice);
 void sq_slice_release(struct sq_slice *slice);
 
-/* What a slice means to one session; begun anew in each slice. */
+/* The effect of a slice on one session; reset in each slice. */
 struct unfolded_session {
     struct str tenant, id;
     uint64_t slice;
     int64_t at_ms, executions, tokens;
-    struct sq_listed *listed, *last_listed; /* those that begin in the slice */
+    struct sq_listed *listed, *last_listed; /* executions that begin in the slice */
 };
-/* A tool of the tenant, entered once. */
+/* A tool of the tenant; entered once. */
 struct unfolded_tool {
     struct str tenant, server, tool;
     uint64_t slice;
     bool entered;
 };
-/* And to the chain of one (writer, tenant). */
+/* The effect of a slice on the chain of one (writer, tenant). */
 struct unfolded_chain {
     int64_t writer;
     struct str tenant;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants, users and keys in SQLite.  Keys are looked up by their public part; whether a hash fits
- * is not the store's to say. */
+/* Tenants, users and keys in SQLite.  Keys are looked up by their public part; the store does not
+ * compare hashes. */
 #include "store/sqlite_impl.h"
 
 #include "base/clock.h"
 
-/* Most often it is there, and asking is cheaper than trying. */
+/* Looks first: the tenant mostly exists, and a lookup is cheaper than an insert. */
 bool sq_tenant_make(struct sqlite_store *s, struct str tenant, int64_t now_ms, struct error *err)
 {
     bool exists = false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users with passwords and where they are signed in, in SQLite.  Every verb runs inside the batch's
- * transaction on the only writing connection, so what one statement saw holds for the next. */
+/* Users with passwords, and their logins, in SQLite.  Every verb runs inside the batch's
+ * transaction on the only writing connection, so no row changes between two statements of a
+ * verb. */
 #include "store/sqlite_impl.h"
 
 #include "base/clock.h"
@@ -87,7 +88,7 @@ bool sq_login_failed(struct sq_batch *batch, struct store_op *op, struct error *
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
-/* Why nothing was inserted. */
+/* Finds out why nothing was inserted. */
 static bool find_refusal(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     bool found = false;
@@ -109,7 +110,7 @@ static bool find_refusal(struct sq_batch *batch, struct store_op *op, struct err
     return true;
 }
 
-/* Clears the counted failures of the user, and deletes logins past the limit. */
+/* Clears the counted failures of the user, and revokes logins past the limit. */
 static bool clear_and_prune(struct sq_batch *batch, const struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_LOGIN_CLEAR, err);
@@ -181,11 +182,11 @@ bool sq_logins_revoke(struct sq_batch *batch, struct store_op *op, struct error 
     return revoke_all(batch, l->tenant, l->user_id, l->revoked_ms, l->revoke_reason, err);
 }
 
-/* What is to be known of a refresh token; texts are in `mem`. */
+/* The state of a refresh token; texts are in `mem`. */
 struct token_state {
     bool found, spent, spent_meanwhile, live, user_live;
     struct str family, tenant, user_id;
-    int64_t expires_ms, last_activity_ms; /* the family's */
+    int64_t expires_ms, last_activity_ms; /* of the family */
 };
 
 static bool find_token(struct sq_batch *batch, const struct login_row *l, struct arena *mem,
@@ -217,7 +218,7 @@ static bool find_token(struct sq_batch *batch, const struct login_row *l, struct
     return true;
 }
 
-/* The device's row gets the next token, and a row of its own remembers this one. */
+/* Puts the next token into the device's row, and adds a row for the used token. */
 static bool rotate(struct sq_batch *batch, const struct login_row *l, const struct token_state *t,
                    struct error *err)
 {

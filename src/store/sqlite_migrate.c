@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the migrations need of SQLite.  BEGIN IMMEDIATE is the lock: whoever holds it is the only
- * one who can change the schema, and it ends with the transaction or the process. */
+/* The migration driver of SQLite.  BEGIN IMMEDIATE is the lock: only its holder can change the
+ * schema, and it ends with the transaction or the process. */
 #include "store/sqlite_impl.h"
 
 #include "base/clock.h"
 
-/* What a statement needs to undo itself is kept in memory else, which a change of every event of a
- * large database would fill. */
+/* During a migration SQLite keeps undo data of statements on disk.  In memory, a change of every
+ * event of a large database would take too much. */
 static const char to_disk[] = "PRAGMA temp_store = FILE",
                   to_memory[] = "PRAGMA temp_store = MEMORY";
 
@@ -26,7 +26,7 @@ static bool exec_text(void *arg, const char *sql, const char *doing, struct erro
 static void on_unpacked(sqlite3_context *call, int n unused_arg, sqlite3_value **args)
 {
     struct buf room;
-    if (sqlite3_value_type(args[0]) != SQLITE_BLOB) /* deleted bodies stay so */
+    if (sqlite3_value_type(args[0]) != SQLITE_BLOB) /* deleted bodies stay deleted */
         return;
     buf_init(&room, SIZE_MAX / 4);
     struct str packed = str_n(sqlite3_value_blob(args[0]), (size_t)sqlite3_value_bytes(args[0])),
@@ -61,8 +61,7 @@ static bool on_commit(void *arg, struct error *err)
 {
     if (!exec_text(arg, "COMMIT", "committing a migration", err))
         return false;
-    sqlite3_exec(*(sqlite3 **)arg, to_memory, NULL, NULL,
-                 NULL); /* it is done, whatever this says */
+    sqlite3_exec(*(sqlite3 **)arg, to_memory, NULL, NULL, NULL); /* committed, even if this fails */
     return true;
 }
 
@@ -79,7 +78,7 @@ static bool on_exec(void *arg, struct str sql, struct error *err)
     return exec_text(arg, sql.p, "changing the schema", err);
 }
 
-/* The number in the first column of the only row. */
+/* *ret is the number in the first column of the only row. */
 static bool select_number(sqlite3 *db, const char *sql, int *ret, struct error *err)
 {
     sqlite3_stmt *st = NULL;

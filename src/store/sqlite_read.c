@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads of sessions, transports and links.  Tenant and owner are in every WHERE, so another's row
- * and a missing one are the same answer by the same work. */
+/* Reads of sessions, transports and links.  Tenant and owner are in every WHERE, so a foreign row
+ * and a missing one give the same answer at the same cost. */
 #include "store/sqlite_impl.h"
 
 #include "base/clock.h"
@@ -210,7 +210,7 @@ bool sq_sealed_page(struct store *store, struct str after, unsigned limit, struc
     return read_sessions(s, st, limit, mem, ret_rows, ret_n, err);
 }
 
-/* Where only live or only ended sessions are asked for, no others are looked at. */
+/* If only live or only ended sessions are requested, reads no others. */
 static enum sq_statement page_statement(const struct principal *who, unsigned statuses)
 {
     static const unsigned live = 1U << SESSION_ACTIVE | 1U << SESSION_IDLE;
@@ -234,7 +234,7 @@ bool sq_sessions_page(struct store *store, const struct principal *who,
     struct sq_bind b = {.st = st};
     sq_text(&b, who->tenant);
     sq_text(&b, who->owner);
-    sq_text(&b, filter->before.p ? filter->before : STR("\x7f")); /* after every UUID */
+    sq_text(&b, filter->before.p ? filter->before : STR("\x7f")); /* sorts after every UUID */
     sq_int(&b, limit);
     sq_text(&b, filter->client_type);
     sq_int(&b, filter->statuses);

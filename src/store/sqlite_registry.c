@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts, remembered answers, tools and totals in SQLite. */
+/* Contexts, idempotency rows, tools and totals in SQLite. */
 #include "store/sqlite_impl.h"
 
 #include "base/clock.h"
@@ -177,7 +177,7 @@ bool sq_tool_known(struct store *store, const struct principal *who, struct str 
     return sq_run_exists(s, st, ret, err);
 }
 
-/* A sum of two halves, at most the largest number there is. */
+/* Joins the two halves of a sum; at most INT64_MAX. */
 static int64_t joined(int64_t high, int64_t low)
 {
     int64_t sum;
@@ -200,8 +200,8 @@ static void read_totals(sqlite3_stmt *st, struct session_totals *ret)
         ret->total_sessions ? (double)lived_ms / (double)ret->total_sessions / 60000.0 : 0;
 }
 
-/* No time of a page: right after very many sessions passed their end, counting those that the
- * reaper has not come to yet takes as long as it takes. */
+/* Has no page deadline: right after very many sessions passed their end, counting those that the
+ * reaper has not ended yet may take long. */
 bool sq_session_totals(struct store *store, const struct principal *who, int64_t now_ms,
                        int64_t since_ms, struct session_totals *ret, struct error *err)
 {
@@ -223,7 +223,7 @@ bool sq_session_totals(struct store *store, const struct principal *who, int64_t
     return true;
 }
 
-/* One process owns the file, so nothing is done elsewhere. */
+/* Always empty: one process owns the file. */
 bool sq_changes(struct store *store, int64_t after, unsigned limit, struct arena *mem,
                 struct change_row **ret_rows, size_t *ret_n, struct error *err)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schema of a SQLite file: a connection like the store's own, opened without touching the
- * schema. */
+/* The schema of an SQLite file.  The connection is like that of the store, but opening it does not
+ * touch the schema. */
 #include "store/schema.h"
 #include "store/sqlite_impl.h"
 
 #include <stdlib.h>
 
-#define MAX_APPLIED 1000 /* more than there are numbers */
+#define MAX_APPLIED 1000 /* more than there can be migrations */
 
 struct sqlite_schema {
     struct schema base;
@@ -33,7 +33,7 @@ static bool on_applied(struct schema *s, struct arena *mem, struct schema_applie
     int number = 0, rc;
     if (!driver.version(driver.arg, &number, err))
         return false;
-    if (number > 0) { /* else the table may not be there */
+    if (number > 0) { /* else the table may not exist */
         sqlite3_prepare_v2(of(s)->store->db,
                            "SELECT number, name, applied_at FROM schema_migrations ORDER BY number",
                            -1, &st, NULL);

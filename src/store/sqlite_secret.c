@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants' keys in SQLite, and sealed credentials under another key.  The store sees sealed bytes
- * alone; what they hold is not its to know. */
+/* Keys of tenants in SQLite, and credentials sealed again by another key.  The store sees only
+ * sealed bytes, never their content. */
 #include "store/sqlite_impl.h"
 
 bool sq_tenant_key_put(struct sq_batch *batch, struct store_op *op, struct error *err)

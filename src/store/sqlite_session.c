@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs on sessions in SQLite.  Tenant and owner are in every WHERE; where the caller reaches
- * the whole tenant no owner is bound, and the same statement matches any. */
+/* The verbs on sessions in SQLite.  Tenant and owner are in every WHERE.  For a tenant-wide caller
+ * no owner is bound, and the same statement matches every owner. */
 #include "store/sqlite_impl.h"
 
-/* Live counted sessions of the tenant; *ret is -1 when there is no such tenant yet. */
+/* *ret is the number of counted sessions in the tenant's row; -1 when the tenant does not exist
+ * yet. */
 static bool tenant_counted(struct sqlite_store *s, struct str tenant, int64_t *ret,
                            struct error *err)
 {
@@ -20,8 +21,9 @@ static bool tenant_counted(struct sqlite_store *s, struct str tenant, int64_t *r
     return true;
 }
 
-/* Is there room for one more counted session?  Those past their end take none, and are left to the
- * reaper, which tells of them; nor do those that session_row_counts() passes over. */
+/* *ret: there is room for one more counted session.  Sessions past their end take no room; the
+ * reaper ends and reports them.  Sessions that session_row_counts() excludes take no room
+ * either. */
 static bool tenant_has_room(struct sq_batch *batch, const struct store_op *op, bool *ret,
                             struct error *err)
 {
@@ -49,7 +51,7 @@ static bool tenant_has_room(struct sq_batch *batch, const struct store_op *op, b
     return true;
 }
 
-/* A key whose session passed its end is free again. */
+/* Expires a session past its end that still has the key, so that the key is free again. */
 static bool lapse_key(struct sq_batch *batch, const struct store_op *op, struct error *err)
 {
     if (!op->session->carrier_key.p)
@@ -168,7 +170,7 @@ bool sq_session_promote(struct sq_batch *batch, struct store_op *op, struct erro
     struct sq_session_state state;
     struct principal owner = *op->who;
     bool room = true;
-    owner.tenant_wide = false; /* a name is given by who uses it */
+    owner.tenant_wide = false; /* only the owner promotes a session */
     if (!sq_session_state(batch->s, &owner, op->session->id, batch->now_ms, &state, err))
         return false;
     if (!state.found || !state.live || state.named) {
@@ -208,7 +210,7 @@ bool sq_session_end(struct sq_batch *batch, struct store_op *op, struct error *e
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
-/* Why a verb for live sessions found none. */
+/* Finds out why a verb for live sessions found none. */
 static bool not_live(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     struct sq_session_state state;
@@ -218,7 +220,7 @@ static bool not_live(struct sq_batch *batch, struct store_op *op, struct error *
     return true;
 }
 
-/* Id, tenant, owner and now begin every statement on live sessions. */
+/* Binds id, tenant, owner and now, the first parameters of every statement on live sessions. */
 static void bind_live(struct sq_bind *b, const struct sq_batch *batch, const struct store_op *op)
 {
     sq_text(b, op->session->id);
@@ -237,7 +239,7 @@ static bool wake(struct sq_batch *batch, const struct store_op *op, struct error
     return sq_run(batch->s, st, err);
 }
 
-/* Is it live, and can its use wait for the fold? */
+/* *ret: the session is live, and its use can wait for the fold. */
 static bool can_wait(struct sq_batch *batch, const struct store_op *op, bool *ret,
                      struct error *err)
 {

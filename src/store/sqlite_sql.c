@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every SQL text of the SQLite backend, in one place and literal.  The order of parameters and
- * columns is the order in which the callers bind and read; macros here only spare repeating lists.
- */
+/* Every SQL text of the SQLite backend, in one place and literal.  Callers bind parameters and read
+ * columns in the order of the text.  Macros here only avoid repeated lists. */
 #include "store/sqlite_impl.h"
 
 #define LIVE "status IN ('active', 'idle')"
 #define ENDED "status IN ('expired', 'terminated')"
-/* It holds a secret. */
+/* The session has a sealed secret. */
 #define SEALED "(passthrough_auth_encrypted IS NOT NULL OR profile_context_encrypted IS NOT NULL)"
 #define NOT_PAST(now) "(expires_at IS NULL OR expires_at > " now ")"
 #define PAST(now) "expires_at <= " now
 #define PROMOTED "origin NOT IN ('rest', 'tool', 'keyed')"
-/* How many are counted in the tenant's row, and not against its limit now: see
- * session_row_counts().  Each half by an index that holds little else. */
+/* The number of sessions that are counted in the tenant's row but do not count against its limit
+ * now; see session_row_counts().  Each half uses an index that holds few other rows. */
 #define COUNTED_NOT(tenant, now)                                                                   \
     "((SELECT count(*) FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_counted "               \
     "WHERE tenant_id = " tenant " AND counted = 1 AND " LIVE " AND " PAST(                         \
@@ -28,7 +27,7 @@
     "last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, "                    \
     "tool_execution_count, total_tokens_used, version, toolsets, profile_context_encrypted"
 #define SESSIONS "SELECT " SESSION_COLUMNS " FROM edge_mcp_sessions "
-/* A session that passed its end ended there, not when somebody noticed. */
+/* A session past its end ended at that time, not when the reaper found it. */
 #define LAPSE                                                                                      \
     "UPDATE edge_mcp_sessions SET status = 'expired', terminated_at = expires_at, "                \
     "termination_reason = 'expired', version = version + 1 "
@@ -36,16 +35,17 @@
     "EXISTS (SELECT 1 FROM edge_mcp_sessions WHERE id = " id " AND tenant_id = " tenant            \
     " AND owner = " owner ")"
 
-/* Its owner's, or any of the tenant's where the caller reaches that far: then no owner is bound. */
+/* A session of the owner, or any session of the tenant when no owner is bound (tenant-wide
+ * caller). */
 #define REACHED(id, tenant, owner_)                                                                \
     "id = " id " AND tenant_id = " tenant " AND owner = coalesce(" owner_ ", owner) "
-/* What use does to the end of a session whose end slides. */
+/* The effect of a use on a session with a sliding end. */
 #define SLIDE(at, longest)                                                                         \
     "expires_at = CASE WHEN " at " > last_activity_at AND " at                                     \
     " < expires_at AND ttl_ms = 0 AND " LIVE " THEN min(expires_at + " at                          \
     " - last_activity_at, max(expires_at, created_at + " longest ")) ELSE expires_at END, "        \
     "last_activity_at = max(last_activity_at, " at ") "
-/* The bit of a session's status as it is at ?7, idle after ?8. */
+/* The bit of the status that a session has at ?7; it is idle after ?8 ms without use. */
 #define STATUS_BIT                                                                                 \
     "CASE WHEN status = 'terminated' THEN 8 WHEN status = 'expired' OR " PAST(                     \
         "?7") " THEN 4 WHEN ?8 > 0 AND last_activity_at + ?8 <= ?7 THEN 2 ELSE 1 END"
@@ -57,8 +57,8 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
     " WHERE tenant_id = ?1 AND " owner_ " AND id < ?3 AND (?5 IS NULL OR client_type = ?5) "       \
     "AND (?6 = 0 OR ?6 & " STATUS_BIT ") "
 #define PAGE_END "ORDER BY id DESC LIMIT ?4"
-/* Those that ended, and those that passed their end unnoticed: each newest first by an index of its
- * own. */
+/* Ended sessions, and sessions past their end that are still stored as live; each newest first by
+ * its own index. */
 #define PAGE_ROWS(index, owner_, which)                                                            \
     "SELECT * FROM (SELECT rowid FROM edge_mcp_sessions INDEXED BY " index                         \
     " WHERE tenant_id = ?1 AND " owner_ " AND id < ?3 AND (?5 IS NULL OR client_type = ?5) "       \
@@ -67,8 +67,8 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
     SESSIONS                                                                                       \
     "WHERE rowid IN (" PAGE_ROWS(index, owner_, ENDED) " UNION ALL " PAGE_ROWS(                    \
         "idx_edge_sessions_active", owner_, LIVE " AND " PAST("?7")) ") ORDER BY id DESC LIMIT ?4"
-/* Sessions used since the minute ?3: their sums, and what those past their end by ?4, which nobody
- * has ended yet, change of them. */
+/* The sums of sessions used since the minute ?3, corrected for sessions that are past their end by
+ * ?4 but not ended yet. */
 #define TOTALS(which)                                                                              \
     "SELECT s.sessions, s.live - p.n, s.executions, s.high, s.low, s.lived_ms + p.more_ms FROM "   \
     "(SELECT coalesce(sum(sessions), 0) AS sessions, coalesce(sum(live), 0) AS live, "             \
@@ -87,13 +87,13 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
 #define KEYS                                                                                       \
     "SELECT id, tenant_id, user_id, name, role, hash, scopes, created_at, expires_at, "            \
     "revoked_at, last_used_at FROM api_keys "
-/* `full`: whether the definitions come along. */
+/* `full`: whether to return the definitions. */
 #define TOOLS(full)                                                                                \
     "SELECT server, name, digest, iif(" full ", definition, NULL), approved, "                     \
     "iif(" full ", approved_definition, NULL), first_seen_at, changed_at, gone_at, approved_at "   \
     "FROM tool_definitions "
 #define TENANT_KEYS "SELECT id, tenant_id, master_id, wrapped, created_at FROM tenant_keys "
-/* What is past its end no longer counts, whether or not somebody noticed. */
+/* Sessions that no longer count are subtracted, even before the reaper ends them. */
 #define TENANTS                                                                                    \
     "SELECT id, created_at, counted_sessions - " COUNTED_NOT("tenants.id", "?1") " FROM tenants "
 
@@ -106,10 +106,10 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
     "SELECT " REVISION_COLUMNS "c.content FROM document_revisions r "                              \
     "LEFT JOIN document_contents c ON c.document_id = r.document_id AND c.revision = r.revision "  \
     "WHERE r.document_id = ?1 "
-/* What one session read of one document. */
+/* The reads of one document by one session. */
 #define READ_OF "session_id = ?1 AND document_id = ?2 "
 
-/* Segments that may hold events ?2 to ?3. */
+/* Segments that may hold the events ?2 to ?3. */
 #define SEGMENTS                                                                                   \
     "SELECT id, packed, records, CASE WHEN ?1 THEN bodies END FROM events WHERE id <= ?3 "         \
     "AND id >= coalesce((SELECT max(id) FROM events WHERE id <= ?2), ?2) "
@@ -267,7 +267,8 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_SESSION_END] =
         "UPDATE edge_mcp_sessions SET status = ?4, terminated_at = ?5, termination_reason = ?6, "
         "version = version + 1 WHERE " REACHED("?1", "?2", "?3") "AND " LIVE " AND " NOT_PAST("?7"),
-    /* An idle one is woken by itself, so that use leaves the indexes by status alone. */
+    /* SQ_SESSION_WAKE wakes an idle session, so that this statement does not touch the indexes by
+     * status. */
     [SQ_SESSION_USE] =
         "UPDATE edge_mcp_sessions SET version = version + 1, " SLIDE("?5", "?6") "WHERE " REACHED(
             "?1", "?2", "?3") "AND " LIVE " AND " NOT_PAST("?4") " RETURNING status = 'idle'",
@@ -393,19 +394,19 @@ const char *const sq_texts[SQ_COUNT] = {
         "mac = excluded.mac, events = events + excluded.events",
     [SQ_EXEC_INSERT] = "INSERT INTO long_executions (id, outcome_event, state) VALUES (?,?,?) "
                        "ON CONFLICT (id) DO NOTHING",
-    /* What was only guessed to be lost may still turn out to have ended otherwise. */
+    /* A later outcome replaces only "indeterminate", which is a guess. */
     [SQ_EXEC_CLOSE] =
         "UPDATE long_executions SET "
         "outcome_event = CASE WHEN state = 0 OR state & 2 THEN ?2 ELSE outcome_event END, "
         "state = CASE WHEN state = 0 THEN ?3 WHEN state & 2 THEN ?3 | 4 ELSE state | 4 END "
         "WHERE id = ?1",
     [SQ_EXEC_OUTCOME] = "SELECT outcome_event FROM long_executions WHERE id = ? AND state & 5 = 1",
-    /* Counters stop at the largest number rather than fail the fold. */
+    /* total_tokens_used stops at the largest number rather than fail the fold. */
     [SQ_SESSION_USED] =
         "UPDATE edge_mcp_sessions SET tool_execution_count = tool_execution_count + ?3, "
         "total_tokens_used = min(total_tokens_used, 9223372036854775807 - ?6) + ?6, " SLIDE(
             "?4", "?5") "WHERE id = ?1 AND tenant_id = ?2",
-    /* Those that were used in the slice, at ?1 or later. */
+    /* Wakes sessions that were used in the slice, at ?1 or later. */
     [SQ_SESSIONS_WAKE] =
         "UPDATE edge_mcp_sessions INDEXED BY idx_edge_sessions_used SET status = 'active' "
         "WHERE " LIVE " AND status = 'idle' AND last_activity_at >= ?1 "
@@ -506,7 +507,7 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_PRUNE_DELTAS] = "DELETE FROM document_deltas WHERE document_id = ?1 AND revision < ?2",
     [SQ_PRUNE_REVISIONS] =
         "DELETE FROM document_revisions WHERE document_id = ?1 AND revision < ?2",
-    /* The last whole one up to ?2, and what follows it up to there. */
+    /* The last whole text up to revision ?2, and the differences after it up to ?2. */
     [SQ_REVISION_PARTS] =
         "SELECT 0, 0, content, revision FROM document_contents WHERE document_id = ?1 "
         "AND revision = (SELECT max(revision) FROM document_contents WHERE document_id = ?1 "
@@ -536,7 +537,8 @@ const char *const sq_texts[SQ_COUNT] = {
         "SELECT r.session_id, d.folder, d.path, r.revision, r.from_line, r.to_line, r.read_at "
         "FROM document_reads r JOIN documents d ON d.id = r.document_id WHERE r.session_id = ?1 "
         "AND r.document_id = ?2 AND " OWNED_SESSION("?1", "?3", "?4") " ORDER BY r.seq",
-    /* The last of the next ?2 sessions after ?1, one entry of the key each, and how many. */
+    /* The last of the next ?2 sessions after ?1, and how many there are.  Reads one entry of the
+     * key per session. */
     [SQ_READS_UPTO] =
         "WITH RECURSIVE s(id) AS (SELECT min(session_id) FROM document_reads WHERE session_id > ?1 "
         "UNION ALL SELECT (SELECT min(session_id) FROM document_reads WHERE session_id > s.id) "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tools of servers, and how servers do, in SQLite. */
+/* Tools of servers, and statistics of servers, in SQLite. */
 #include "store/sqlite_impl.h"
 
 bool sq_tool_seen(struct sq_batch *batch, struct store_op *op, struct error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Undelivered results in SQLite.  Tenant and owner are in every WHERE, and so is the end: a row
- * past it is a missing one, whenever the reaper comes. */
+/* Undelivered results in SQLite.  Tenant, owner and end are in every WHERE, so a row past its end
+ * is missing even before the reaper deletes it. */
 #include "store/sqlite_impl.h"
 
 #include "base/clock.h"

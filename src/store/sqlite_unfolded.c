@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unfolded events: of every event that was appended and not folded yet, memory holds what the fold
- * has to know, so that the fold reads nothing back.
+/* Unfolded events.  For each event that was appended and not folded yet, memory holds the fields
+ * that the fold needs, so that the fold reads no events back.
  *
  * Invariants: while unfolded_events_complete, items[0..committed) has every committed event that is
- * not folded, and the items behind belong to the transaction under way.  An open (also after a
- * failed commit), or more events than memory holds, ends that.  Then the events themselves are read
- * from the watermarks on, slice by slice, until none is left, and memory begins anew.  Writers are
- * read in ascending order, because the outcome of a lost intent comes from a later one. */
+ * not folded, and the items after them belong to the open transaction.  The list becomes incomplete
+ * when the database is opened (also after a failed commit), and when there are more events than
+ * memory holds.  Then the events are read from the database, from the watermarks on, slice by
+ * slice, until none is left, and the list starts again.  Writers are read in ascending order,
+ * because the outcome of a lost intent comes from a later writer. */
 #include "store/sqlite_impl.h"
 
 #include <stdlib.h>
 
-/* The lane folds long before; a store nobody folds must not grow without end. */
+/* The lane folds long before this bound; it limits the memory of a store that is never folded. */
 #define UNFOLDED_MAX 65536
-/* Room that is kept from fold to fold. */
+/* Capacity that is kept between folds. */
 #define UNFOLDED_KEPT 1024
 #define UNFOLDED_ARENA (64 << 20)
 
@@ -44,7 +45,7 @@ static struct sq_unfolded *unfolded_entry(struct sqlite_store *s, int64_t writer
     return &s->unfolded[i];
 }
 
-/* The value of "a\0b" in the map.  If there is none, the key is copied to f->mem. */
+/* Finds the value of "a\0b" in the map.  Without a value, copies the key to f->mem. */
 static void *find_or_key(struct unfolded_events *f, struct map *map, struct str a, struct str b,
                          struct str *ret_key)
 {
@@ -195,7 +196,7 @@ static bool has_more(struct sqlite_store *s, int64_t writer, int64_t watermark, 
     return true;
 }
 
-/* After an open: every writer with an event past its watermark. */
+/* After an open: finds every writer with an event past its watermark. */
 static bool discover(struct sqlite_store *s, struct error *err)
 {
     s->n_unfolded = 0;
@@ -218,7 +219,7 @@ static bool discover(struct sqlite_store *s, struct error *err)
     return true;
 }
 
-/* Is this a slice, in itself? */
+/* True when these events fill a slice. */
 static bool is_full(const struct unfolded_events *f, size_t max)
 {
     return f->n >= max || f->sessions.n >= SQ_SLICE_SESSIONS;
@@ -249,7 +250,7 @@ static bool load_writer(struct sqlite_store *s, struct unfolded_events *f, size_
     return true;
 }
 
-/* The events themselves, from where the last fold ended. */
+/* Reads the events from the database, from where the last fold ended. */
 static bool load(struct sqlite_store *s, size_t max, struct sq_slice *sl, struct error *err)
 {
     if (!s->unfolded_known && !discover(s, err))
@@ -281,7 +282,7 @@ void sq_slice_release(struct sq_slice *sl)
     free(sl->after);
 }
 
-/* With nothing left, names are forgotten and a large array is given back. */
+/* When no events are left, a large array and large maps are freed. */
 static void drop_events(struct unfolded_events *f, size_t n)
 {
     f->n -= n;

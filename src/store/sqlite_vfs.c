@@ -1,46 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A VFS before SQLite's own, for the connections of the main store.  SQLite writes a
- * commit as two writes for each page and a checkpoint as one for each; here writes that continue
- * each other are gathered and leave as one.  All else passes straight through, after what was
- * gathered.  How often the disk is synced, and what a sync covers, does not change.
+/* A VFS on top of SQLite's own, for the connections of the main store.  SQLite writes a commit as
+ * two writes per page and a checkpoint as one write per page.  This VFS gathers consecutive writes
+ * and passes them on as one.  Calls that depend on the content of the file first flush the gathered
+ * bytes; all others pass straight through.  How often the disk is synced, and what a sync covers,
+ * does not change.
  *
- * The WAL.  Others read it through descriptors of their own, but only the frames that the header of
- * the wal-index names.  With synchronous=FULL sqlite3WalFrames() writes the frames of a commit,
- * syncs, and only then writes that header: xSync is where they leave, and where a failure is told.
- * The frames of a spilled transaction go into the hash of the wal-index without a sync, yet lie
- * beyond the header's last frame: only this connection looks for them, through xRead, which lets
- * them leave first.  A transaction that was rolled back may leave such frames gathered; they must
- * not be written once somebody else may be writing at their place, so every xShmLock, the release
- * of the write lock too, lets them leave.  Below FULL a commit would become visible without a
- * sync, and a failure would be told to nobody.
+ * The WAL.  Other connections read it through their own descriptors, but only the frames that the
+ * header of the wal-index names.  With synchronous=FULL sqlite3WalFrames() writes the frames of a
+ * commit, syncs, and only then writes that header.  So xSync flushes the frames and reports a
+ * failure.  The frames of a spilled transaction enter the hash of the wal-index without a sync, but
+ * lie beyond the header's last frame: only this connection looks for them, through xRead, which
+ * flushes first.  A transaction that was rolled back may leave such frames gathered.  They must not
+ * be written once another connection may be writing at their place, so every xShmLock flushes them,
+ * including the release of the write lock.  Below FULL a commit would become visible without a
+ * sync, and a failure would not be reported.
  *
- * The database file.  In a checkpoint nobody reads the pages that are being written: readers of the
- * file alone are locked out (WAL_READ_LOCK(0)), all others find those pages in the WAL until
- * nBackfill says that the file has them.  A checkpoint that reaches the end of the WAL calls
- * xTruncate and xSync before it raises nBackfill, and stops when they fail.  One that a reader
- * holds back raises it without any call whose failure counts, so nothing is gathered in it, nor
- * outside of checkpoints.  The two are told apart when it begins, by two fields of the wal-index
- * that its published format fixes; the store's rule of one writer sees to it that they stay so.
+ * The database file.  During a checkpoint no connection reads the pages that are being written:
+ * readers of the file alone are locked out (WAL_READ_LOCK(0)), and all others find those pages in
+ * the WAL until nBackfill says that the file has them.  A checkpoint that reaches the end of the
+ * WAL calls xTruncate and xSync before it raises nBackfill, and stops when they fail.  A checkpoint
+ * that a reader holds back raises nBackfill without any call whose failure counts.  So nothing is
+ * gathered in such a checkpoint, nor outside of checkpoints.  The two kinds are told apart when a
+ * checkpoint begins, by two fields of the wal-index that its published format fixes.  The store has
+ * only one writer, so these fields do not change meanwhile.
  *
- * A write that fails when it leaves is told by the call that let it leave, with the code it failed
- * with.  From then on every call on that WAL fails so until it is closed: neither may anything be
- * written behind the hole nor the hole be read.  A database has no such hole, for a checkpoint that
- * failed left nBackfill where it was: the pages are in the WAL and the next one copies them again.
+ * If a flush fails, the call that flushed reports it, with the code of the failed write.  From then
+ * on every call on that WAL fails with this code until the WAL is closed: no frame may be written
+ * after the gap, and the gap may not be read.  A database file has no such gap: a failed checkpoint
+ * leaves nBackfill unchanged, so the pages are in the WAL, and the next checkpoint copies them
+ * again.
  *
- * A sync that fails.  Linux then counts the pages as clean: they may never reach the disk, and the
- * next sync succeeds.  SQLite takes that success for the truth.  A checkpoint that a reader held
- * back has raised nBackfill without a sync; if the sync of the next one fails, the one after copies
- * only later frames, succeeds, and the WAL is written from its start again: what the first one had
- * copied is lost with the power.  So after a failed sync, of either file, every call on both files
- * fails until they are closed, and nBackfill is set to 0 at once: readers look in the WAL again
- * instead of in a file that may lack pages.  The next connection does not trust what it finds:
- * SQ_VFS_WRITE_WAL_AGAIN makes the pages of the WAL dirty again and syncs them, and a checkpoint
- * then copies all of them.  nBackfill may be lowered at any time, because all frames up to it still
- * stand in the WAL; it belongs to who holds the checkpoint lock, which only the writer takes.
+ * A sync that fails.  Linux then counts the pages as clean: they may never reach the disk, although
+ * the next sync succeeds.  SQLite believes that success.  A checkpoint that a reader held back has
+ * raised nBackfill without a sync.  If the sync of the next checkpoint fails, the one after it
+ * copies only later frames and succeeds, and the WAL is written from its start again.  A power
+ * failure then loses the pages that the first checkpoint copied.  So after a failed sync of either
+ * file, every call on both files fails until they are closed, and nBackfill is set to 0 at once:
+ * readers look in the WAL again instead of in a file that may lack pages.  The next connection does
+ * not trust the files: SQ_VFS_WRITE_WAL_AGAIN makes the pages of the WAL dirty again and syncs
+ * them, and a checkpoint then copies all of them.  nBackfill may be lowered at any time, because
+ * all frames up to it are still in the WAL.  Only the holder of the checkpoint lock may change
+ * nBackfill, and only the writer takes that lock.
  *
- * A read that fails with EIO.  SQLite's unix VFS calls that SQLITE_IOERR_CORRUPTFS, which reaches
- * the application as SQLITE_CORRUPT: a damaged database.  The disk failed, not the database, so it
- * becomes SQLITE_IOERR_READ here. */
+ * A read that fails with EIO.  SQLite's unix VFS returns SQLITE_IOERR_CORRUPTFS, which reaches the
+ * application as SQLITE_CORRUPT: a damaged database.  The disk failed, not the database, so this
+ * VFS returns SQLITE_IOERR_READ instead. */
 #include "store/sqlite_vfs.h"
 
 #include <sqlite3.h>
@@ -51,9 +55,8 @@
 #include "base/base.h"
 #include "base/fault.h"
 
-/* Where the wal-index, which is of native byte order, has the size of a page, the last frame
- * committed, the last frame copied (nBackfill) and the last one that the checkpoint under way will
- * copy. */
+/* Offsets in the wal-index, which has native byte order: the page size, the last committed frame,
+ * the last copied frame (nBackfill), and the last frame that the current checkpoint will copy. */
 #define INDEX_PAGE_SIZE 14 /* 16 bits; 1 is 65,536 */
 #define INDEX_LAST_FRAME 16
 #define INDEX_BACKFILLED 96
@@ -69,15 +72,16 @@ struct vfs {
 /* The file of the VFS beneath follows in the same memory. */
 struct file {
     sqlite3_file base;
-    char *bytes; /* of SQ_VFS_ROOM, made at first use */
+    char *bytes; /* SQ_VFS_ROOM bytes, allocated at first use */
     int n;
-    sqlite3_int64 at; /* where bytes belong in the file */
+    sqlite3_int64 at; /* offset of `bytes` in the file */
     bool gathering;
-    int failed;              /* a sync, or what left for a WAL: every call fails with this code */
-    int untold;              /* of a database: what left did not arrive, and nobody was told yet */
-    volatile uint8_t *index; /* of a database: the first region of its wal-index */
-    struct file *wal;        /* of a database, while it has one */
-    struct file *database;   /* of a WAL */
+    /* After a failed sync, or a failed flush of a WAL: every call fails with this code. */
+    int failed;
+    int untold;              /* database: a failed flush, not yet reported */
+    volatile uint8_t *index; /* database: the first region of its wal-index */
+    struct file *wal;        /* database: its WAL, while open */
+    struct file *database;   /* WAL: its database */
 };
 
 static struct file *file_of(sqlite3_file *f)
@@ -248,8 +252,8 @@ static int on_check_reserved(sqlite3_file *file, int *ret)
     return methods(file)->xCheckReservedLock(beneath(file_of(file)), ret);
 }
 
-/* Both are said of every checkpoint, and SQLite does not look at what they answer: a failure waits
- * for the xTruncate that follows. */
+/* SQLite sends both for every checkpoint and ignores the result.  So the xTruncate that follows
+ * reports a failed flush. */
 static int on_file_control(sqlite3_file *file, int op, void *arg)
 {
     struct file *f = file_of(file);
@@ -291,7 +295,7 @@ static int on_shm_lock(sqlite3_file *file, int at, int n, int flags)
     struct file *f = file_of(file);
     int rc = f->wal ? flush_gathered(f->wal) : SQLITE_OK;
     if (rc != SQLITE_OK && (flags & SQLITE_SHM_LOCK))
-        return rc; /* but what was locked has to be released */
+        return rc; /* but an unlock must go through */
     return methods(file)->xShmLock(beneath(f), at, n, flags);
 }
 
@@ -339,7 +343,7 @@ static const sqlite3_io_methods file_methods = {
     .xUnfetch = on_unfetch,
 };
 
-/* Files of any other kind are opened as those of the VFS beneath, in the same memory. */
+/* The VFS beneath opens files of any other kind directly, in the same memory. */
 static int on_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
                    int *ret_flags)
 {
@@ -364,7 +368,7 @@ void sq_vfs_register(const char *name, const char *real_name)
 {
     sqlite3_vfs *real = sqlite3_vfs_find(real_name);
     if (!real)
-        return; /* opening with `name` will say so */
+        return; /* opening with `name` then fails */
     struct vfs *v = xcalloc(1, sizeof(*v));
     v->base = *real;
     v->base.pNext = NULL;

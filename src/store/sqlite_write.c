@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs that write, one function each, called through a table inside one transaction.  Refusals
- * that are part of normal life (limit, duplicate, missing) are read off what the statement did and
- * become verdicts; a false return means something nobody expected, and the whole batch is rolled
- * back. */
+/* The verbs that write, one function each, called through a table inside one transaction.  Expected
+ * refusals (limit, duplicate, missing) are derived from the effect of the statement and become
+ * verdicts.  A false return means an unexpected error, and the whole batch is rolled back. */
 #include "store/sqlite_impl.h"
 
 #include "base/clock.h"
@@ -37,7 +36,7 @@ bool sq_run_refusal(struct sqlite_store *s, sqlite3_stmt *st, struct store_op *o
     return true;
 }
 
-/* Hash, tenant and owner begin every statement on transports. */
+/* Binds hash, tenant and owner, the first parameters of statements on transports. */
 static void bind_transport_key(struct sq_bind *b, const struct store_op *op)
 {
     sq_blob(b, str_n((const char *)op->transport->id_hash, 32));
@@ -105,7 +104,7 @@ static bool transport_end(struct sq_batch *batch, struct store_op *op, struct er
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
-/* Session, server, tenant and owner begin both statements on links. */
+/* Binds session, server, tenant and owner, the first parameters of both statements on links. */
 static void bind_link_key(struct sq_bind *b, const struct store_op *op)
 {
     sq_text(b, op->link->session_id);
@@ -298,7 +297,7 @@ static bool reap_rows(struct sqlite_store *s, enum sq_statement which, int64_t u
     return true;
 }
 
-/* SQLite has changed every row before it returns the first. */
+/* SQLite changes all rows before it returns the first. */
 static bool expire(struct sqlite_store *s, const struct reap_what *what, size_t *ret_n,
                    struct error *err)
 {
