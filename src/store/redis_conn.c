@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands out in one write, replies in until there are enough, all before one deadline.  Replies
- * are built by hiredis straight into the caller's arena, so a failed call leaves nothing behind. */
+/* Sends all commands in one write and reads until all replies are there, within one deadline.
+ * hiredis builds the replies directly in the caller's arena, so a failed call leaks nothing. */
 #include "store/redis_conn.h"
 
 #include "base/buf.h"
@@ -18,10 +18,10 @@ struct redis {
     redisReader *reader;
     uint64_t connects;
     unsigned failures;   /* since the last reply */
-    int64_t retry_at_us; /* not before; 0: at once */
+    int64_t retry_at_us; /* earliest time of the next connect; 0: at once */
 };
 
-/* Replies, as hiredis asks for them; its privdata is the caller's arena. */
+/* Callbacks of hiredis that build replies; privdata is the caller's arena. */
 
 static void *new_reply(const redisReadTask *task, enum redis_kind kind)
 {
@@ -42,7 +42,7 @@ static void *make_text(const redisReadTask *task, char *p, size_t n)
     return reply;
 }
 
-/* NULL ends the parse: the limit holds before memory is taken. */
+/* NULL ends the parse, so the limit is checked before memory is allocated. */
 static void *make_list(const redisReadTask *task, int n)
 {
     if (n < 0 || n > REDIS_REPLY_ITEMS_MAX)
@@ -65,7 +65,7 @@ static void *make_none(const redisReadTask *task)
     return new_reply(task, REDIS_NONE);
 }
 
-static void drop_reply(void *reply unused_arg) /* the arena's */
+static void drop_reply(void *reply unused_arg) /* the arena owns it */
 {
 }
 
@@ -83,7 +83,7 @@ static void drop(struct redis *r)
     r->reader = NULL;
 }
 
-/* Half of the pause is chance, so that nodes that lost Redis together do not come back together. */
+/* Half of the pause is random, so that nodes that lost Redis together do not reconnect together. */
 static bool failed(struct redis *r, struct error *err)
 {
     int64_t pause = REDIS_PAUSE_MIN_MS;
@@ -166,8 +166,8 @@ static bool exchange(struct redis *r, const struct redis_command *commands, size
     return send_all(r, commands, n, until_us, err) && read_replies(r, n, until_us, ret, err);
 }
 
-/* Redis may quote what it does not understand, and that is the password: only its first word, the
- * kind of the refusal, is shown. */
+/* Redis may quote text that it does not understand, and that may be the password.  So only the
+ * first word is shown: the kind of the refusal. */
 static bool accepted(const struct redis_reply *reply, const char *what, struct error *err)
 {
     if (reply->kind != REDIS_REFUSAL)
@@ -218,7 +218,7 @@ static bool connect_now(struct redis *r, struct error *err)
 
 bool redis_ready(struct redis *r, struct error *err)
 {
-    /* Nothing was asked, so what has come in is its end. */
+    /* No command is pending, so readable means that the connection has ended. */
     if (r->wire && wire_is_readable(r->wire))
         drop(r);
     if (r->wire)
@@ -248,7 +248,7 @@ bool redis_call(struct redis *r, const struct redis_command *commands, size_t n,
     return true;
 }
 
-/* Something has come in from Redis, and nothing from whoever wants us to stop. */
+/* True when there is data from Redis and `stop_fd` is not readable. */
 static bool has_come(const struct redis *r, int stop_fd, int64_t wait_ms)
 {
     struct pollfd fds[] = {{.fd = wire_fd(r->wire), .events = POLLIN},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread, one connection: subscribe, hear, and after a loss begin again when the back-off of
- * the connection allows it.  An eventfd ends every wait. */
+/* One thread with one connection: subscribes, waits for messages, and after a loss subscribes again
+ * when the back-off of the connection is over.  An eventfd ends every wait. */
 #include "store/redis_listen.h"
 
 #include "base/log.h"
@@ -19,7 +19,8 @@ struct redis_listen {
     struct arena *mem, *names;
     int stop_fd;
     pthread_t thread;
-    /* The task belongs to the loop while it is posted, and with it, once stopped, all of this. */
+    /* While posted, the task belongs to the loop.  If stopped meanwhile, the loop frees the whole
+     * struct. */
     struct loop_task task;
     atomic_bool posted;
     bool stopped; /* loop only */
@@ -48,7 +49,7 @@ static void post(struct redis_listen *l)
         loop_post(l->config.loop, &l->task);
 }
 
-/* true: it is time to end. */
+/* Returns true when the thread must end. */
 static bool rest(struct redis_listen *l, int64_t ms)
 {
     struct pollfd stop = {.fd = l->stop_fd, .events = POLLIN};
@@ -66,7 +67,8 @@ static bool subscribe(struct redis_listen *l, struct error *err)
             error_set(err, ERR_DENIED, "Redis refuses SUBSCRIBE; allow it to this user"));
 }
 
-/* The next thing that is said; a connection that is quiet is asked, and lost when it stays so. */
+/* Waits for the next message.  Sends a PING on a quiet connection; without a reply the connection
+ * is lost. */
 static bool hear(struct redis_listen *l, struct redis_reply **ret, struct error *err)
 {
     struct str args[] = {STR("PING")};

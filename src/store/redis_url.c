@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What REDIS_URL says.  Errors name the rule that was broken and never quote the URL. */
+/* Parses REDIS_URL.  Errors name the broken rule and never quote the URL. */
 #include "store/redis_conn.h"
 
 static bool bad(struct error *err, const char *what)
@@ -36,8 +36,8 @@ static bool decode(struct str s, struct arena *mem, struct str *ret, struct erro
     return true;
 }
 
-/* USER:PASSWORD, where "redis://secret@host" is refused: some take it for a user, some for a
- * password. */
+/* Parses USER:PASSWORD.  Refuses "redis://secret@host", because some programs read `secret` as a
+ * user and some as a password. */
 static bool parse_user(struct str part, struct arena *mem, struct redis_target *t,
                        struct error *err)
 {
@@ -99,8 +99,8 @@ static bool parse_network(struct str rest, struct arena *mem, struct redis_targe
     return true;
 }
 
-/* The user's part ends at the last '@', so that nothing of a password that was not encoded is taken
- * for a host and shown. */
+/* The user part ends at the last '@', so that no part of an unencoded password is taken for a host
+ * and shown. */
 static struct str cut_user(struct str *rest)
 {
     size_t at = rest->n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is the same for every backend's schema: the migrations known, and the running of them. */
+/* The part of schema handling that all backends share: loading the known migrations and running
+ * them. */
 #include "store/schema.h"
 
 bool schema_open(const struct database *d, bool read_only, const char *sql_dir, struct schema **ret,
@@ -40,7 +41,7 @@ bool schema_status_check(const struct schema_status *status, struct error *err)
            migrate_check(&status->known, status->number, err);
 }
 
-/* number < 0: up. */
+/* number < 0: migrate up. */
 static bool run(struct schema *s, int number, struct error *err)
 {
     struct arena *mem = arena_new(16 << 20);

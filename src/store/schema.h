@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schema of a database as its operator sees it: what was applied, what this program knows, and
- * the way from one to the other.  Stores bring their schema up by themselves when they are opened;
- * this is for those who want to look first, or to go back.  Blocking. */
+/* The schema of a database as its operator sees it: the applied migrations, the migrations that
+ * this program knows, and migrating up or down.  Stores migrate by themselves when they are opened;
+ * this interface is for inspecting the schema first, or for going back.  Calls block. */
 #ifndef HOLDFAST_STORE_SCHEMA_H
 #define HOLDFAST_STORE_SCHEMA_H
 
@@ -14,9 +14,9 @@ struct schema_applied {
     int64_t applied_ms;
 };
 struct schema_status {
-    struct schema_applied *applied; /* by number; may hold newer ones than are known */
+    struct schema_applied *applied; /* by number; may be newer than the known ones */
     size_t n_applied;
-    int number; /* of the newest applied; 0: none */
+    int number; /* number of the newest applied migration; 0: none */
     struct migrations known;
 };
 
@@ -27,9 +27,10 @@ struct schema_ops {
     struct migrate_driver (*driver)(struct schema *s);
     bool (*applied)(struct schema *s, struct arena *mem, struct schema_applied **ret, size_t *ret_n,
                     struct error *err);
-    /* Nodes that use the database now, for people; absent: none.  NULL: a lock keeps others out. */
+    /* Names of nodes that use the database now, for people; absent: none.  NULL: a lock excludes
+     * other nodes. */
     bool (*users)(struct schema *s, struct arena *mem, struct str *ret, struct error *err);
-    /* What is done at the end of every migration that was asked for; NULL: nothing. */
+    /* Called at the end of every requested migration; NULL: nothing to do. */
     bool (*migrated)(struct schema *s, struct error *err);
     void (*close)(struct schema *s);
 };
@@ -38,8 +39,8 @@ struct schema {
     const char *sql_dir; /* borrowed; NULL: migrations compiled into the binary */
 };
 
-/* read_only promises that nothing is changed, a missing SQLite file is ERR_NOT_FOUND; else one is
- * made.  Who changes a SQLite schema owns the data directory. */
+/* With read_only nothing is changed, and a missing SQLite file is ERR_NOT_FOUND.  Otherwise a
+ * missing file is made.  A caller that changes an SQLite schema must own the data directory. */
 must_check bool schema_open(const struct database *d, bool read_only, const char *sql_dir,
                             struct schema **ret, struct error *err);
 must_check bool schema_open_sqlite(const struct store_config *config, struct schema **ret,
@@ -48,15 +49,16 @@ must_check bool schema_open_postgres(const struct store_config *config, struct s
                                      struct error *err);
 void schema_close(struct schema *s); /* NULL is fine */
 
-/* Tells of a schema that is newer than the program, too; *ret is allocated in mem. */
+/* Also reports a schema that is newer than the program.  *ret is allocated in `mem`. */
 must_check bool schema_status(struct schema *s, struct arena *mem, struct schema_status *ret,
                               struct error *err);
-/* ERR_CONFIG when the schema is newer than what the program knows. */
+/* ERR_CONFIG when the schema is newer than the program knows. */
 must_check bool schema_status_check(const struct schema_status *status, struct error *err);
-/* Applies what is missing, one transaction each, under a lock; ERR_CONFIG when newer. */
+/* Applies the missing migrations, one transaction each, under a lock; ERR_CONFIG when the schema is
+ * newer than the program. */
 must_check bool schema_migrate(struct schema *s, struct error *err);
-/* Undoes everything above `number`, newest first, with all data that only those tables held.
- * ERR_CONFLICT while other nodes use the database. */
+/* Undoes all migrations above `number`, newest first, and deletes all data that only their tables
+ * held.  ERR_CONFLICT while other nodes use the database. */
 must_check bool schema_rollback(struct schema *s, int number, struct error *err);
 
 #endif

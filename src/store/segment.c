@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments: written by the write lane once per transaction, walked by every reader of events.
- *
- *     length of the record, length of the body + 1 (0: none), 32 bits each; seal; record */
+/* Segments.  The write lane writes them once per transaction; every reader of events walks them. */
 #include "store/segment.h"
 
 #include <stdlib.h>
@@ -14,7 +12,7 @@
 void segment_init(struct segment *s)
 {
     *s = (struct segment){0};
-    buf_init(&s->records, SIZE_MAX / 4); /* rows bound both */
+    buf_init(&s->records, SIZE_MAX / 4); /* the size of a row bounds both */
     buf_init(&s->bodies, SIZE_MAX / 4);
 }
 
@@ -67,7 +65,7 @@ bool segment_is_full(const struct segment *s)
     return s->records.n + s->bodies.n >= SEGMENT_BYTES;
 }
 
-/* The first n bytes of *s, or as many as there are, moved out of it. */
+/* Moves the first n bytes out of *s, or as many as there are. */
 static struct str take(struct str *s, size_t n)
 {
     struct str head = str_n(s->p, n < s->n ? n : s->n);
@@ -76,8 +74,7 @@ static struct str take(struct str *s, size_t n)
     return head;
 }
 
-/* Takes the event's body, if it has one; false when the bodies are not as long as the events say.
- */
+/* Takes the event's body, if any; false when the bodies are not as long as the events say. */
 static bool take_body(struct segment_walk *w, size_t length, struct event_row *e)
 {
     size_t claimed = length ? length - 1 : 0;
@@ -91,9 +88,9 @@ static bool take_body(struct segment_walk *w, size_t length, struct event_row *e
     return true;
 }
 
-/* The record of the next event, STR("") when the lengths do not add up: it says more than there is,
- * or leaves what is too short to be another event.  Such a rest is nobody's, not this record's:
- * read with it, a length that was made smaller would change nothing. */
+/* The record of the next event; STR("") when the lengths do not add up: the length exceeds the
+ * remaining bytes, or leaves a remainder that is too short for another event.  The remainder is
+ * dropped and not added to this record; otherwise a reduced length would go unnoticed. */
 static struct str take_record(struct segment_walk *w, size_t length)
 {
     struct str record = take(&w->records, length);
@@ -123,7 +120,7 @@ static bool is_asked_for(const struct segment_scan *s, const struct event_row *e
     return e->id >= s->from && e->id <= s->upto;
 }
 
-/* Puts the events of a segment that are asked for aside, so that they can be told backwards. */
+/* Collects the requested events of a segment, so that they can be returned in reverse order. */
 static void turn_round(struct segment_scan *s)
 {
     struct event_row e;

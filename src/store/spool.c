@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool as one small SQLite table: rollback journal, synchronous=FULL, so that a returned write
- * is on the disk; it is written only in trouble, so its speed is that of one fsync per round.
+/* The spool is one small SQLite table with a rollback journal and synchronous=FULL, so that a
+ * returned write is on the disk.  It is written only while the main store fails, so one fsync per
+ * round is fast enough.
  *
- * A failed commit closes the connection: a second fsync of the same pages may lie.  The next call
- * opens it anew. */
+ * A failed commit closes the connection, because a second fsync of the same pages may report
+ * success falsely.  The next call opens the database again. */
 #include "store/spool.h"
 
 #include "base/fault.h"
@@ -63,7 +64,7 @@ static bool run(struct spool *s, const char *sql, const char *doing, struct erro
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK || failed(s, err, doing);
 }
 
-/* The first column of the only row. */
+/* *ret is the first column of the only row. */
 static bool ask(struct spool *s, const char *sql, int64_t *ret, struct error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -83,7 +84,7 @@ static void close_db(struct spool *s)
     s->db = NULL;
 }
 
-/* The file is made here so that nobody else may ever read it. */
+/* Makes the file with mode 0600 before SQLite opens it, so that other users can never read it. */
 static bool open_db(struct spool *s, struct error *err)
 {
     int64_t version = 0;
@@ -148,7 +149,7 @@ static void bind_bytes(sqlite3_stmt *st, int at, struct str bytes)
 static void bind_undelivered(sqlite3_stmt *st, int at, const struct undelivered_row *u)
 {
     if (u->id == 0)
-        return; /* what is not bound is NULL */
+        return; /* unbound parameters are NULL */
     sqlite3_bind_int64(st, at, u->id);
     sqlite3_bind_text64(st, at + 1, u->session_id.p, u->session_id.n, SQLITE_STATIC, SQLITE_UTF8);
     bind_bytes(st, at + 2, str_n((const char *)u->digest, sizeof(u->digest)));
@@ -160,7 +161,7 @@ static void bind_undelivered(sqlite3_stmt *st, int at, const struct undelivered_
 static bool put_one(sqlite3_stmt *st, const struct spooled *one)
 {
     struct event_row e = one->event;
-    e.id = e.seq = 0; /* given when the main store takes it */
+    e.id = e.seq = 0; /* set when the main store takes the event */
     char *record = xmalloc(record_room(&e));
     size_t n = record_write(&e, record);
     sqlite3_bind_int64(st, 1, e.exec);
@@ -207,7 +208,7 @@ bool spool_write(struct spool *s, const struct spool_change *changes, size_t n, 
                 error_set(err, ERR_UNAVAILABLE, "The spool failed: fault injected."));
     ok = ok && run(s, "COMMIT", "committing", err);
     if (!ok)
-        close_db(s); /* which rolls back */
+        close_db(s); /* closing rolls back */
     return ok;
 }
 
