@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Caches sessions in Redis, in front of any store.  The store stays authoritative.  Losing Redis or
- * its data only makes reads slower: no call fails because of it, and no ended session is seen
- * again.
+ * its data only makes reads slower: no call fails, and no ended session is seen again.
  *
  *   entry   PREFIX + 32 hex digits, an HMAC of tenant and id, so that no name reaches Redis
  *     R…    the row as bytes under a MAC, for at most the ttl and the session's remaining life

@@ -73,8 +73,7 @@ struct entry {
     struct entry_name name;
     struct str value;                            /* absent: no entry in this epoch */
     char epoch[EPOCH_BYTES], token[EPOCH_BYTES]; /* the lease */
-    bool is_leased;                              /* this reader holds the lease; no other reader
-                                                  * did */
+    bool is_leased;                              /* this reader holds the lease */
 };
 must_check bool cache_look(struct cached_store *s, struct entry **entries, size_t n);
 /* Reads entries of handles.  Such an entry holds a session id and never changes. */

@@ -15,7 +15,7 @@
 #define KEY_ROOM (CACHE_PREFIX_MAX + ENTRY_DIGITS + 1)
 
 /* KEYS: epoch, entry.  ARGV: a new epoch, token, lease_ms.  Returns the epoch and the entry's
- * value. A row or a lease counts only in its own epoch, a tombstone in every epoch.  Without a
+ * value.  A row or a lease counts only in its own epoch, a tombstone in every epoch.  Without a
  * value the script sets a lease and returns only the epoch. */
 static const char look_script[] =
     "local e=redis.call('GET',KEYS[1])\n"

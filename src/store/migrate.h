@@ -24,9 +24,8 @@ struct migrations {
 /* The calls for one migration.  Up calls exec before record; down calls record before exec. */
 struct migrate_driver {
     void *arg;
-    bool (*begin)(void *arg,
-                  /* Opens a transaction and holds the lock until its end. */
-                  struct error *err);
+    /* Opens a transaction and holds the lock until its end. */
+    bool (*begin)(void *arg, struct error *err);
     bool (*version)(void *arg, int *ret_number, struct error *err); /* 0 for an empty database */
     bool (*exec)(void *arg, struct str sql, struct error *err);
     /* Inserts the record of `m`, or deletes it. */

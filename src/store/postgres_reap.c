@@ -115,8 +115,8 @@ static bool merge_sums(struct pg_store *s, bool *ret_left, struct error *err)
  * round stopped. */
 #define NO_SESSION "00000000-0000-0000-0000-000000000000"
 
-/* *ret is the last of the next `batch` sessions after `after`, or "" when there is none.  An empty
- * `after` is set to the beginning.  *ret_all: no more sessions follow. */
+/* *ret is the last of the next `batch` sessions after `after`, or "" when no session follows.  An
+ * empty `after` is set to the beginning.  *ret_all: no more sessions follow. */
 static bool find_upto(struct pg_store *s, enum pg_statement which, char after[DOCUMENT_ID_TEXT],
                       unsigned batch, char ret[DOCUMENT_ID_TEXT], bool *ret_all, struct error *err)
 {

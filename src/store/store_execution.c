@@ -26,7 +26,7 @@ void tool_uuid(struct str tenant, struct str server, struct str tool, char ret[T
 }
 
 /* The member `name` of a body, or the whole body when `name` is absent, with the body's own
- * spelling. Absent when the body has no such member or is not JSON. */
+ * spelling.  Absent when the body has no such member or is not JSON. */
 static struct str body_part(struct str body, struct str name, struct arena *mem)
 {
     struct js_doc doc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store that tells a sink what every call did and how long it took. */
+/* A store that reports the verb, success and duration of each call to a sink. */
 #include "store/store_impl.h"
 
 #include <stdlib.h>
