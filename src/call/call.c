@@ -100,13 +100,13 @@ static struct link_identity link_identity_of(const struct call *c)
         who.credential = credential_found(c->credential);
         who.context_values = credential_context_values(c->credential, &who.n_context_values);
     } else if (config->share == SHARE_ALL ||
-               (config->kind == SERVER_HTTP && era_of(c) == MCP_MODERN))
+               (config->kind == SERVER_HTTP && !mcp_era(era_of(c))->is_stateful))
         who.key = STR("all");
     else if (s->origin == ORIGIN_DERIVED)
         who.key = s->owner_key;
     if (!str_eq(who.key, STR("all")))
         who.principal = c->who;
-    if (str_eq(who.key, s->link_key) && c->transport && c->client_era == MCP_LEGACY)
+    if (str_eq(who.key, s->link_key) && c->transport && mcp_era(c->client_era)->is_stateful)
         who.initialize_params = c->transport->initialize_params;
     const struct session_link *before = session_link_of(c->session, upstream_name(c->up));
     if (before)
@@ -265,7 +265,7 @@ static struct str what_crosses(const struct js_doc *doc, const struct js_node *c
 static void add_client_words(const struct call *c, struct bridge_request *b)
 {
     struct js_doc doc;
-    if (b->from != MCP_LEGACY || b->to != MCP_MODERN || !c->transport ||
+    if (mcp_era(b->from)->has_envelope || !mcp_era(b->to)->has_envelope || !c->transport ||
         !js_parse(c->transport->initialize_params, &js_limits_request, c->mem, &doc, NULL))
         return;
     const struct js_node *info = js_get(&doc, js_root(&doc), STR("clientInfo"));
@@ -292,7 +292,7 @@ static bool tells_level(struct call *c, struct link *l)
 {
     const char *level = c->transport ? c->transport->log_level : NULL;
 
-    if (!level || link_era(l) != MCP_LEGACY || !catalog_offers(c->catalog, "logging"))
+    if (!level || !mcp_era(link_era(l))->is_stateful || !catalog_offers(c->catalog, "logging"))
         return false;
     c->level = level_tell(l, level, on_level, c);
     return c->level != NULL;

@@ -98,7 +98,7 @@ void hub_set_listener_scope(struct hub *h, const struct transport *t,
         .who = principal_dup(&a->who, seat->mem),
         .client = arena_dup(seat->mem, a->client),
         .permissions = arena_dup(seat->mem, a->permissions),
-        .is_modern = a->is_modern,
+        .lists_all_toolsets = a->lists_all_toolsets,
     };
 }
 

@@ -27,9 +27,9 @@ void hub_free(struct hub *h);  /* after the streams, before the sessions */
 struct listener_scope {
     struct str endpoint; /* "/mcp", "/mcp/{server}" or "/mcp/p/{profile}" */
     struct principal who;
-    struct str client;      /* mcp-client-id; absent when not sent or not needed */
-    struct str permissions; /* mcp-toolset-permissions from a trusted proxy; or absent */
-    bool is_modern;
+    struct str client;       /* mcp-client-id; absent when not sent or not needed */
+    struct str permissions;  /* mcp-toolset-permissions from a trusted proxy; or absent */
+    bool lists_all_toolsets; /* on a dynamic profile, also the toolsets that it may enable */
 };
 /* The visibility filter: whether a listener of this scope may see the list of this kind of this
  * server.  u NULL: whether it may see the toolsets that its session enables.  s: the session of the

@@ -132,7 +132,8 @@ static bool tell_change(struct delivery *d, enum catalog_kind kind)
     int n = snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"method\":\"%.*s\"}",
                      STR_ARG(catalog_kinds[kind].changed));
     return hub_tell_change(d->hub, d->link, kind,
-                           link_era(d->link) == MCP_MODERN ? str_n(text, (size_t)n) : d->text);
+                           mcp_era(link_era(d->link))->has_listen ? str_n(text, (size_t)n)
+                                                                  : d->text);
 }
 
 /* A change of the server's list is sent to all listeners; a change of a session's own list to that
@@ -165,7 +166,7 @@ static void deliver_notification(struct delivery *d)
         hub_ask_cancelled(d->hub, d->link, &d->m);
     else if (deliver_change(d))
         return;
-    else if ((is_log || d->about || link_era(d->link) == MCP_MODERN) && tell_pending(d))
+    else if ((is_log || d->about || !mcp_era(link_era(d->link))->is_stateful) && tell_pending(d))
         return;
     else if (is_subscription(d) ||
              (!hub_tell(d->hub, d->link, d->text, mcp_is_droppable(&d->m)) && !tell_pending(d)))
@@ -200,7 +201,7 @@ static void deliver_request(struct delivery *d)
         drop(d, "bad_id");
     else if (str_eq(d->m.method, STR("ping")))
         answer(d, STR("\"result\":{}"));
-    else if (link_era(d->link) == MCP_MODERN)
+    else if (!mcp_era(link_era(d->link))->asks_by_requests)
         answer(d, STR("\"error\":{\"code\":-32601,\"message\":\"A 2026-07-28 server asks by "
                       "input_required, not by requests\"}"));
     else if (!tell_pending(d) && !hub_ask_session(d->hub, d->link, &d->m))

@@ -75,7 +75,7 @@ static void relay(struct exchange *x)
     for (struct session_link *n = s ? s->links : NULL; n; n = n->next) {
         struct upstream *u = upstreams_find(x->sv->upstreams, n->server);
         struct link *l = u ? upstream_find_link(u, s->link_key, n->generation) : NULL;
-        if (l && link_era(l) == MCP_LEGACY && !upstream_send(l, &token, NULL, &m, &ignored))
+        if (l && mcp_era(link_era(l))->is_stateful && !upstream_send(l, &token, NULL, &m, &ignored))
             log_debug("a notification could not be passed on", LS("server", n->server));
     }
 }

@@ -20,7 +20,7 @@ static struct str version_header(const struct exchange *x)
 
 static bool is_modern(const struct mcp_version *v)
 {
-    return v && v->era == MCP_MODERN;
+    return v && mcp_era(v->era)->has_envelope;
 }
 
 static bool header_is_modern(const struct exchange *x)
@@ -69,7 +69,7 @@ static enum step_result check_version(struct exchange *x)
     if (x->outlet->has_headers && (!header.p || !str_eq(header, asked)))
         return exchange_refuse(x, 400, -32020,
                                "the MCP-Protocol-Version header must equal the version in _meta");
-    if (v && v->era == MCP_MODERN) {
+    if (is_modern(v)) {
         x->version = v;
         return STEP_NEXT;
     }
@@ -88,7 +88,7 @@ static enum step_result check_mirrors(struct exchange *x)
 {
     struct str method = http_header_get(x->head, STR("mcp-method"));
     struct str name = http_header_get(x->head, STR("mcp-name"));
-    const struct mcp_method *known = mcp_method_find(x->msg.method, MCP_MODERN);
+    const struct mcp_method *known = mcp_method_find(x->msg.method, x->era);
     struct str decoded = STR_NONE;
 
     if (!x->outlet->has_headers)
@@ -114,11 +114,11 @@ static enum step_result climb_ladder(struct exchange *x)
     enum step_result (*const rungs[])(struct exchange *) = {check_envelope, check_version,
                                                             check_mirrors};
 
-    x->era = MCP_MODERN;
+    x->era = mcp_era_by_envelope(true);
     for (size_t i = 0; i < countof(rungs); i++)
         if (rungs[i](x) != STEP_NEXT)
             return STEP_REPLY;
-    x->method = mcp_method_find(x->msg.method, MCP_MODERN);
+    x->method = mcp_method_find(x->msg.method, x->era);
     if (!x->method)
         return exchange_refuse(x, 404, -32601, "Method not found");
     return STEP_NEXT;
@@ -133,7 +133,7 @@ static enum step_result decode_request(struct exchange *x)
     struct str header = version_header(x);
     const struct mcp_version *said = header.p ? mcp_version_find(header) : NULL;
 
-    if (initialize && (!pv || (claimed && claimed->era == MCP_LEGACY))) {
+    if (initialize && (!pv || (claimed && !is_modern(claimed)))) {
         if (is_modern(said))
             return exchange_refuse(
                 x, 400, -32020,
@@ -146,7 +146,7 @@ static enum step_result decode_request(struct exchange *x)
         return exchange_refuse(x, 400, -32600,
                                "Unsupported protocol version in MCP-Protocol-Version");
     }
-    x->method = mcp_method_find(x->msg.method, MCP_LEGACY);
+    x->method = mcp_method_find(x->msg.method, x->era);
     if (!x->method)
         return exchange_refuse(x, 200, -32601, "Method not found");
     return STEP_NEXT;
@@ -154,11 +154,10 @@ static enum step_result decode_request(struct exchange *x)
 
 static enum step_result decode_notification(struct exchange *x)
 {
-    bool modern = claim(x, MCP_KEY_VERSION) || header_is_modern(x);
-    const struct mcp_method *known =
-        mcp_method_find(x->msg.method, modern ? MCP_MODERN : MCP_LEGACY);
+    const struct mcp_method *known;
 
-    x->era = modern ? MCP_MODERN : MCP_LEGACY;
+    x->era = mcp_era_by_envelope(claim(x, MCP_KEY_VERSION) || header_is_modern(x));
+    known = mcp_method_find(x->msg.method, x->era);
     x->method = known ? known : &mcp_method_notification;
     return STEP_NEXT;
 }

@@ -31,7 +31,7 @@ uint64_t exchange_toolsets(const struct exchange *x)
 
 bool exchange_profile_shows(const struct exchange *x, struct str server, struct str tool)
 {
-    bool lists_all = x->era == MCP_MODERN && x->method->service == SERVE_LIST;
+    bool lists_all = !mcp_era(x->era)->is_stateful && x->method->service == SERVE_LIST;
 
     return profile_shows(x->profile,
                          lists_all ? exchange_permitted_toolsets(x) : exchange_toolsets(x), server,

@@ -61,7 +61,7 @@ static void mirror_one(struct mirror *m, struct str name, const struct js_node *
 
     if (!body.p || m->n++ >= MCP_MIRROR_MAX)
         return;
-    if (x->era == MCP_MODERN && x->outlet->has_headers && !x->is_run) {
+    if (mcp_era(x->era)->mirrors_body && x->outlet->has_headers && !x->is_run) {
         if (!header.p)
             m->fault = "lacks an Mcp-Param header for an argument that its tool mirrors";
         else if (!mcp_header_decode(header, x->mem, &decoded) ||
@@ -107,7 +107,8 @@ static const struct js_node *mirrored_schema(struct exchange *x, struct js_doc *
 {
     const struct catalog_item *tool = x->item;
 
-    if (!tool || !tool->mirrors || (x->catalog->era != MCP_MODERN && x->era != MCP_MODERN) ||
+    if (!tool || !tool->mirrors ||
+        (!mcp_era(x->catalog->era)->mirrors_body && !mcp_era(x->era)->mirrors_body) ||
         !js_parse(tool->raw, &js_limits_upstream, x->mem, schema, NULL))
         return NULL;
     const struct js_node *input = js_get(schema, js_root(schema), STR("inputSchema"));

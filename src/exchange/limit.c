@@ -47,7 +47,7 @@ enum step_result exchange_over_quota(struct exchange *x, const char *text, int64
     buf_addf(out, "}],\"isError\":true,\"_meta\":{\"holdfast/retry-after\":%lld}",
              (long long)retry_s);
     x->is_error = !x->has_call; /* metrics count it as a refusal */
-    buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
+    buf_addstr(out, mcp_era(x->era)->result_end);
     return exchange_end_result(x);
 }
 

@@ -505,7 +505,7 @@ static bool may_subscribe(struct exchange *x, struct upstream *up, const struct 
                           struct str uri)
 {
     struct plan_part *owner = x->has_plan ? plan_find_uri(&x->plan, uri) : NULL;
-    return c && c->era == MCP_MODERN && catalog_subscribes(c) &&
+    return c && mcp_era(c->era)->has_listen && catalog_subscribes(c) &&
            (!x->has_plan || (owner && owner->up == up));
 }
 
@@ -530,7 +530,7 @@ static void add_part(struct listen *l, struct upstream *up, const struct catalog
 {
     struct listen_part *p = &l->parts[l->n];
 
-    if (c->era != MCP_MODERN)
+    if (!mcp_era(c->era)->has_listen)
         return;
     *p = (struct listen_part){.listen = l, .up = up};
     for (size_t i = 0; i < countof(list_filters); i++)

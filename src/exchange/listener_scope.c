@@ -21,7 +21,7 @@ struct listener_scope exchange_listener_scope(const struct exchange *x)
         .who = x->who,
         .client = x->profile ? str_trim(http_header_get(x->head, STR("mcp-client-id"))) : STR_NONE,
         .permissions = is_permitted ? http_header_get(x->head, STR(PERMISSIONS)) : STR_NONE,
-        .is_modern = x->era == MCP_MODERN,
+        .lists_all_toolsets = !mcp_era(x->era)->is_stateful,
     };
 }
 
@@ -50,7 +50,7 @@ static bool lists_tools(const struct listener_scope *a, const struct session *s,
 
     if (p->mode == PROFILE_SEARCH)
         return false;
-    if (p->mode == PROFILE_DYNAMIC && !a->is_modern)
+    if (p->mode == PROFILE_DYNAMIC && !a->lists_all_toolsets)
         toolsets &= s ? profile_enabled(p, s->toolsets) : 0;
     return profile_reaches(p, toolsets, server);
 }

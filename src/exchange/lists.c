@@ -90,8 +90,8 @@ static bool any_offers(const struct exchange *x, const char *capability)
 static bool can_watch(const struct exchange *x, const struct upstream *up, const struct catalog *c,
                       enum catalog_kind kind)
 {
-    bool own_child = upstream_config(up)->kind == SERVER_STDIO && c->era == MCP_LEGACY;
-    return catalog_announces(c, kind) && !(own_child && x->era == MCP_MODERN);
+    bool own_child = upstream_config(up)->kind == SERVER_STDIO && mcp_era(c->era)->is_stateful;
+    return catalog_announces(c, kind) && !(own_child && mcp_era(x->era)->has_listen);
 }
 
 static bool any_announces(const struct exchange *x, enum catalog_kind kind)
@@ -276,7 +276,7 @@ static void write_modern_tail(const struct exchange *x, struct buf *out)
  * that the server can do.  It is refused on the transport of 2024 too. */
 static bool declines_discover(const struct exchange *x)
 {
-    return x->is_2024 || (!x->has_plan && x->catalog->era == MCP_LEGACY &&
+    return x->is_2024 || (!x->has_plan && mcp_era(x->catalog->era)->is_stateful &&
                           upstream_config(x->up)->kind != SERVER_BUILTIN);
 }
 
@@ -524,7 +524,7 @@ enum step_result exchange_answer_list(struct exchange *x)
         return refuse_cursor(x);
     if (l.more)
         buf_addf(l.out, ",\"nextCursor\":\"%.*s\"", STR_ARG(cursor_at(x, l.from + l.written)));
-    if (x->era == MCP_MODERN)
+    if (mcp_era(x->era)->stamps_results)
         write_modern_tail(x, l.out);
     else
         buf_addc(l.out, '}');

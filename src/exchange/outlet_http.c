@@ -55,7 +55,7 @@ static bool open_stream(struct exchange *x)
 
     if (x->aborted || !http_takes_events(x->head, false))
         return false;
-    if (x->era == MCP_LEGACY && t && x->id.p) {
+    if (mcp_era(x->era)->resumes_streams && t && x->id.p) {
         struct http_request *r = x->http;
         x->stream = stream_new(x->sv->streams, t, x->id);
         stream_attach(x->stream, r);
@@ -99,7 +99,7 @@ static bool http_send(struct exchange *x, struct str json, enum outlet_weight we
 
 static void http_slow(struct exchange *x)
 {
-    if (!x->streaming && x->era == MCP_LEGACY && x->version->priming_event)
+    if (!x->streaming && x->version->priming_event)
         (void)open_stream(x);
 }
 

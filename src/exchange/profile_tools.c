@@ -144,7 +144,7 @@ static enum step_result reply(struct exchange *x, struct str text, struct str st
         buf_addf(out, ",\"structuredContent\":%.*s", STR_ARG(structured));
     if (is_error)
         buf_addz(out, ",\"isError\":true");
-    buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
+    buf_addstr(out, mcp_era(x->era)->result_end);
     return exchange_end_result(x);
 }
 

@@ -35,8 +35,8 @@ static bool is_lost(const struct exchange *x)
 
 static bool may_be_undelivered(const struct exchange *x, const struct session *s)
 {
-    return x->era == MCP_LEGACY && x->method && x->method->service == SERVE_CALL && x->id.p && s &&
-           s->origin != ORIGIN_DERIVED;
+    return !mcp_era(x->era)->disconnect_cancels && x->method && x->method->service == SERVE_CALL &&
+           x->id.p && s && s->origin != ORIGIN_DERIVED;
 }
 
 static struct undelivered_ask ask_of(const struct exchange *x)
@@ -284,8 +284,8 @@ static enum step_result hand_out(struct exchange *x)
     clock_format(t->at_ms, at);
     struct bridge_result b = {
         .m = &m,
-        .from = MCP_LEGACY,
-        .to = MCP_LEGACY,
+        .from = x->era,
+        .to = x->era,
         .id = x->id,
         .redelivered_at = str_of(at),
         .mem = x->mem,

@@ -67,8 +67,8 @@ enum step_result exchange_fail(struct exchange *x, const struct error *err)
 {
     const struct error_info *info = error_info(err->code);
     /* A legacy client reads 404 as the end of its session. */
-    bool is_200 =
-        is_upstream_trouble(err->code) || (err->code == ERR_NO_METHOD && x->era == MCP_LEGACY);
+    bool is_200 = is_upstream_trouble(err->code) ||
+                  (err->code == ERR_NO_METHOD && mcp_era(x->era)->no_method_status == 200);
     if (err->code == ERR_UNAVAILABLE)
         x->headers = STR("Retry-After: 1\r\n");
     return refuse(x, is_200 ? 200 : info->http_status, info->jsonrpc, STR_NONE, str_of(err->text));
@@ -98,14 +98,13 @@ enum step_result exchange_end_result(struct exchange *x)
     return STEP_REPLY;
 }
 
-/* In the modern era some error codes have an HTTP status of their own. */
 static int status_of_answer(const struct exchange *x, const struct mcp_message *m)
 {
     int64_t code = 0;
-    if (x->era != MCP_MODERN || !m->error ||
-        !js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code))
+
+    if (!m->error || !js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code))
         return 200;
-    return code == -32601 ? 404 : code <= -32020 && code >= -32022 ? 400 : 200;
+    return mcp_era(x->era)->error_status(code);
 }
 
 /* An error cannot carry the news of lost state, and a client that is gone does not read it.  Then
@@ -137,14 +136,14 @@ static void write_answer(struct exchange *x)
     };
     const struct js_node *state = js_get(&c->answer.doc, c->answer.result, STR("requestState"));
 
-    if (x->era == MCP_LEGACY && bridge_is_input_required(&c->answer)) {
+    if (mcp_era(x->era)->asks_by_requests && bridge_is_input_required(&c->answer)) {
         exchange_refuse(
             x, 200, -32603,
             "this tool asks for input in the way of 2026-07-28, which Holdfast does not "
             "translate for older clients yet; use a 2026-07-28 client");
         return;
     }
-    if (x->era == MCP_MODERN && b.from == MCP_MODERN && js_type_is(state, JS_STRING) &&
+    if (!mcp_era(b.from)->asks_by_requests && js_type_is(state, JS_STRING) &&
         bridge_is_input_required(&c->answer))
         b.state = exchange_bind_state(x, upstream_name(c->up), c->tool,
                                       js_text(&c->answer.doc, state, x->mem));
@@ -173,7 +172,7 @@ static enum step_result tool_error(struct exchange *x, const char *text, const c
         js_quote(out, str_of(way_out));
     }
     buf_addz(out, "}],\"isError\":true");
-    buf_addz(out, x->era == MCP_MODERN ? ",\"resultType\":\"complete\"}" : "}");
+    buf_addstr(out, mcp_era(x->era)->result_end);
     return exchange_end_result(x);
 }
 

@@ -125,7 +125,7 @@ static enum step_result refuse_uri(struct exchange *x, struct str uri)
     buf_addz(&data, "{\"uri\":");
     js_quote(&data, uri);
     buf_addc(&data, '}');
-    result = exchange_refuse_data(x, 200, x->era == MCP_MODERN ? -32602 : -32002, buf_str(&data),
+    result = exchange_refuse_data(x, 200, mcp_era(x->era)->no_resource_code, buf_str(&data),
                                   "Resource not found: no server here lists this uri or has a "
                                   "template for it");
     buf_release(&data);

@@ -88,7 +88,7 @@ static enum step_result take_transport(struct exchange *x)
 /* The transport came with the arrival.  Modern requests and initialize do not use it. */
 static enum step_result transport_from_arrival(struct exchange *x)
 {
-    if (x->era == MCP_MODERN || x->method->service == SERVE_INITIALIZE) {
+    if (!mcp_era(x->era)->is_stateful || x->method->service == SERVE_INITIALIZE) {
         transport_unref(x->transport);
         x->transport = NULL;
         return STEP_NEXT;
@@ -106,7 +106,7 @@ enum step_result exchange_find_transport(struct exchange *x)
         return take_transport(x);
     if (x->transport)
         return transport_from_arrival(x);
-    if (x->era == MCP_MODERN || x->method->service == SERVE_INITIALIZE)
+    if (!mcp_era(x->era)->is_stateful || x->method->service == SERVE_INITIALIZE)
         return STEP_NEXT;
     if (!carrier_transport_id(x->head, x->mem, &id))
         return exchange_refuse(
@@ -148,8 +148,8 @@ bool exchange_injects_handles(const struct exchange *x, const struct upstream *u
 
     if (x->profile && x->profile->mode == PROFILE_DYNAMIC && s->kind != SERVER_BUILTIN)
         return carries_nothing(x);
-    if (s->kind == SERVER_BUILTIN || s->share != SHARE_SESSION || catalog->era != MCP_LEGACY ||
-        s->handles == HANDLES_NEVER)
+    if (s->kind == SERVER_BUILTIN || s->share != SHARE_SESSION ||
+        !mcp_era(catalog->era)->is_stateful || s->handles == HANDLES_NEVER)
         return false;
     if (s->handles == HANDLES_ALWAYS)
         return true;
@@ -163,7 +163,7 @@ static struct str client_member(const struct exchange *x, const char *name)
         const struct js_node *info = mcp_param(&x->msg, STR("clientInfo"));
         return js_text(&x->msg.doc, js_get(&x->msg.doc, info, str_of(name)), x->mem);
     }
-    if (x->era == MCP_MODERN) {
+    if (mcp_era(x->era)->has_envelope) {
         const struct js_node *info = js_get(&x->msg.doc, x->msg.meta, STR(MCP_KEY_CLIENT_INFO));
         return js_text(&x->msg.doc, js_get(&x->msg.doc, info, str_of(name)), x->mem);
     }
@@ -276,7 +276,7 @@ static struct carrier carrier_of(const struct exchange *x)
 {
     struct carrier c;
 
-    if (x->key.p && x->era == MCP_LEGACY)
+    if (x->key.p && mcp_era(x->era)->is_stateful)
         return (struct carrier){
             x->config->client_ids ? STR(CARRIER_CLIENT_ID) : STR(CARRIER_MESSAGES), x->key};
     c = carrier_in_meta(x->config, &x->msg, x->mem);

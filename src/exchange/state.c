@@ -67,7 +67,7 @@ enum step_result exchange_check_state(struct exchange *x)
 {
     const struct js_node *node = mcp_param(&x->msg, STR("requestState"));
 
-    if (!node || x->era != MCP_MODERN || x->catalog->era != MCP_MODERN)
+    if (!node || mcp_era(x->era)->asks_by_requests || mcp_era(x->catalog->era)->asks_by_requests)
         return STEP_NEXT;
     if (!js_type_is(node, JS_STRING) ||
         !unbind(x, js_text(&x->msg.doc, node, x->mem), &x->state_text))

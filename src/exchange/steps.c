@@ -79,7 +79,7 @@ static enum step_result step_session(struct exchange *x)
     if (x->profile_tool && x->profile_tool->has_session)
         return exchange_select_profile_session(x, x->profile_tool->only_looks);
     if (x->profile && x->profile->mode == PROFILE_DYNAMIC && x->method->service == SERVE_LIST &&
-        x->era == MCP_LEGACY && !x->transport)
+        mcp_era(x->era)->is_stateful && !x->transport)
         return exchange_select_channel_session(x);
     return STEP_NEXT;
 }
@@ -92,7 +92,7 @@ static enum step_result step_context(struct exchange *x)
 static enum step_result step_permit(struct exchange *x)
 {
     if (x->catalog && x->method->capability && !catalog_offers(x->catalog, x->method->capability))
-        return exchange_refuse(x, x->era == MCP_MODERN ? 404 : 200, -32601,
+        return exchange_refuse(x, mcp_era(x->era)->no_method_status, -32601,
                                "Method not found: this server has no %s", x->method->capability);
     if (!forwards(x))
         return x->profile_tool && profile_tool_changes(x->profile_tool) ? exchange_check_role(x)
@@ -109,7 +109,7 @@ static enum step_result step_permit(struct exchange *x)
         return exchange_refuse(x, 200, -32602, "a name or uri has at most %d bytes",
                                EXCHANGE_NAME_MAX);
     if (x->method->service == SERVE_SUBSCRIBE &&
-        upstream_era_for(x->up, x->catalog, x->era) == MCP_MODERN)
+        !mcp_method_find(x->msg.method, upstream_era_for(x->up, x->catalog, x->era)))
         return exchange_refuse(x, 200, -32601, CALL_NOT_TRANSLATED);
     if (x->sv->draining)
         return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
@@ -200,9 +200,9 @@ void exchange_gone(struct exchange *x)
         batch_gone(x->batch);
     if (x->listen)
         exchange_listen_gone(x);
-    else if (x->has_call && x->era == MCP_MODERN)
+    else if (x->has_call && mcp_era(x->era)->disconnect_cancels)
         call_cancel(&x->call, STR("client disconnected"));
-    else if (x->era == MCP_MODERN)
+    else if (mcp_era(x->era)->disconnect_cancels)
         x->unwanted = true;
     else
         exchange_undelivered_on_disconnect(x);

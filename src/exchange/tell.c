@@ -14,7 +14,7 @@ static bool ask_client(struct exchange *x, const struct mcp_message *m)
     struct buf text;
     bool sent = true; /* also at the limit: the hub has then answered the server */
 
-    if (x->era != MCP_LEGACY || !c->transport)
+    if (!mcp_era(x->era)->asks_by_requests || !c->transport)
         return false;
     buf_init(&text, MAX_MESSAGE);
     struct ask *a = hub_ask(x->sv->hub, c->pending.link, &c->pending, m, c->transport, &text);
@@ -33,7 +33,7 @@ static bool wants_log(struct exchange *x, const struct mcp_message *m)
     const struct js_node *wanted = js_get(&x->msg.doc, x->msg.meta, STR(MCP_KEY_LOG_LEVEL));
     const struct js_node *said = mcp_param(m, STR("level"));
 
-    if (x->era == MCP_LEGACY)
+    if (!mcp_era(x->era)->has_envelope)
         return true;
     if (!wanted || !said || js_raw(&m->doc, said).n > MAX_LEVEL)
         return false;
@@ -49,7 +49,7 @@ static bool wants_change(const struct exchange *x, const struct mcp_message *m)
     bool is_update = str_eq(m->method, STR("notifications/resources/updated"));
     struct listener_scope a;
 
-    if (x->era == MCP_MODERN && (kind != CATALOG_KINDS || is_update))
+    if (mcp_era(x->era)->has_listen && (kind != CATALOG_KINDS || is_update))
         return false;
     if (kind == CATALOG_KINDS)
         return true;

@@ -327,7 +327,7 @@ static enum step_result check_stored(struct toolset_change *c)
 /* Notifies the calling client before the answer if it has no listener. */
 static void tell_changed(struct exchange *x)
 {
-    if (hub_tools_changed(x->sv->hub, x->session, x->transport) || x->era != MCP_LEGACY ||
+    if (hub_tools_changed(x->sv->hub, x->session, x->transport) || mcp_era(x->era)->has_listen ||
         !x->transport)
         return;
     (void)!exchange_say(

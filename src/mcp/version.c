@@ -42,8 +42,3 @@ const struct mcp_version *mcp_version_negotiate(struct str asked)
     const struct mcp_version *v = mcp_version_find(asked);
     return v && v->era == MCP_LEGACY ? v : mcp_version_latest(MCP_LEGACY);
 }
-
-const char *mcp_era_name(enum mcp_era era)
-{
-    return era == MCP_MODERN ? "modern" : "legacy";
-}

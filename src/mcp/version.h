@@ -3,9 +3,7 @@
 #ifndef HOLDFAST_MCP_VERSION_H
 #define HOLDFAST_MCP_VERSION_H
 
-#include "base/str.h"
-
-enum mcp_era { MCP_LEGACY, MCP_MODERN };
+#include "mcp/era.h"
 
 struct mcp_version {
     struct str name; /* "2025-11-25" */
@@ -23,7 +21,6 @@ const struct mcp_version *mcp_version_latest(enum mcp_era era);
 /* Our answer to an initialize that asks for `asked`: the same version if we speak it, else our
  * newest legacy version. */
 const struct mcp_version *mcp_version_negotiate(struct str asked);
-const char *mcp_era_name(enum mcp_era era);
 
 /* JSON array of the modern versions that we serve, for discover and -32022. */
 #define MCP_SUPPORTED_MODERN "[\"2026-07-28\"]"

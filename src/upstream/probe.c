@@ -165,7 +165,7 @@ static void probe_finish(struct probe *p, const struct error *err)
         else
             probe_remember_era(u);
         log_info("server probed", LS("server", u->config->name),
-                 LZ("era", mcp_era_name(p->catalog->era)), LS("version", p->catalog->version),
+                 LZ("era", mcp_era(p->catalog->era)->name), LS("version", p->catalog->version),
                  LI("tools", p->catalog->lists[CATALOG_TOOLS].n),
                  LI("prompts", p->catalog->lists[CATALOG_PROMPTS].n),
                  LI("resources", p->catalog->lists[CATALOG_RESOURCES].n));
