@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_load PORT PATH [--connections N] [--seconds T] [--warmup T] [--body B] [--sessions N]
- * [--modern 1] [--key KEY] [--rate R]: the load.
+ * [--modern 1] [--key KEY] [--rate R] [--text plain|english|starts]: the load.
  *
  * One thread, epoll; every connection is kept alive, has a session of its own (from its initialize)
  * and one request on the way, with a fresh JSON-RPC id that the answer must carry.  Prints one line
@@ -9,6 +9,9 @@
  * there are no sessions: every call carries its envelope, within the same --body, and its headers.
  * With --rate so many calls a second leave in all, over whichever connections are free, instead of
  * the next with each answer.  Results that a limit of the key refused are counted as such.
+ *
+ * The argument of a call is one letter over and over (plain), sentences of English words, or words
+ * that begin like tokens do and go on otherwise (starts), each call from another place on.
  *
  * An answer that is not a 200 with the id of its request counts as an error and is shown once: a
  * run with errors is no measurement. */
@@ -29,7 +32,8 @@ struct options {
     unsigned long sessions;
     bool is_modern;
     const char *key;
-    double rate; /* calls a second; 0: as many as are answered */
+    double rate;      /* calls a second; 0: as many as are answered */
+    const char *text; /* the kind of the argument */
 };
 
 struct conn {
@@ -41,13 +45,16 @@ struct conn {
     char in[MAX_ANSWER + 1];
 };
 
-static struct options options = {.connections = 64, .seconds = 5, .warmup = 0.5, .body = 504};
+static struct options options = {
+    .connections = 64, .seconds = 5, .warmup = 0.5, .body = 504, .text = "plain"};
 static struct latencies latencies;
 static uint64_t next_id = 1000000, calls, limited, errors, initialized, measure_from, measure_to;
 static struct conn **connections; /* with --rate */
 static unsigned next_free;
 static uint64_t next_ns;
-static char padding[MAX_BODY];
+#define TEXT_STEP 4099 /* bytes from the text of one call to that of the next; prime */
+static char padding[2 * MAX_BODY];
+static size_t padding_step; /* 0: every call has the same text */
 
 static void count_error(const char *what, const char *detail)
 {
@@ -104,7 +111,7 @@ static void send_call(struct conn *c)
         (unsigned long long)c->id, options.is_modern ? MODERN_META : "");
     size_t fixed = (size_t)head + sizeof tail - 1;
     size_t pad = options.body > fixed ? options.body - fixed : 0;
-    memcpy(body + head, padding, pad);
+    memcpy(body + head, padding + c->id * padding_step % MAX_BODY, pad);
     memcpy(body + head + pad, tail, sizeof tail - 1);
     send_request(c, body, fixed + pad);
 }
@@ -259,7 +266,8 @@ static void read_options(int argc, char **argv)
 {
     if (argc < 3) {
         fprintf(stderr, "usage: bench_load PORT PATH [--connections N] [--seconds T] [--warmup T] "
-                        "[--body B] [--sessions N] [--modern 1] [--key KEY] [--rate R]\n");
+                        "[--body B] [--sessions N] [--modern 1] [--key KEY] [--rate R] "
+                        "[--text plain|english|starts]\n");
         exit(2);
     }
     options.port = (int)strtol(argv[1], NULL, 10);
@@ -280,6 +288,8 @@ static void read_options(int argc, char **argv)
             options.key = argv[i + 1];
         else if (strcmp(argv[i], "--rate") == 0)
             options.rate = value;
+        else if (strcmp(argv[i], "--text") == 0)
+            options.text = argv[i + 1];
         else if (strcmp(argv[i], "--modern") == 0)
             options.is_modern = value != 0;
         else {
@@ -289,10 +299,54 @@ static void read_options(int argc, char **argv)
     }
 }
 
+/* Words in an order that repeats only after a long time, a full stop after every twelfth or so. */
+static void fill_words(const char *const *words, size_t n)
+{
+    uint64_t state = 7;
+    size_t at = 0;
+
+    while (at < sizeof padding) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        const char *word = words[(state >> 33) % n];
+        size_t room = sizeof padding - at, length = strlen(word);
+        length = length < room ? length : room;
+        memcpy(padding + at, word, length);
+        at += length;
+        if (at < sizeof padding && (state >> 20) % 12 == 0)
+            padding[at++] = '.';
+        if (at < sizeof padding)
+            padding[at++] = ' ';
+    }
+}
+
+static void fill_padding(void)
+{
+    static const char *const english[] = {
+        "the",     "of",        "and",     "a",       "to",     "in",     "is",       "that",
+        "for",     "it",        "with",    "as",      "was",    "on",     "be",       "by",
+        "this",    "are",       "from",    "at",      "not",    "have",   "which",    "but",
+        "server",  "session",   "request", "answer",  "result", "file",   "document", "people",
+        "under",   "water",     "place",   "because", "great",  "number", "between",  "through",
+        "weather", "quarterly", "report",  "meeting", "budget", "key",    "password", "author"};
+    static const char *const starts[] = {"ghost", "ghp",   "github", "skate", "sk",    "skill",
+                                         "xoxo",  "xenon", "AKA",    "AIM",   "eye",   "eyJ",
+                                         "npm",   "glpat", "ya",     "hf",    "Basic", "Bearer",
+                                         "SG",    "rk",    "pk",     "whsec", "dop",   "shpat"};
+
+    memset(padding, 'q', sizeof padding);
+    if (strcmp(options.text, "plain") == 0)
+        return;
+    padding_step = TEXT_STEP;
+    if (strcmp(options.text, "english") == 0)
+        fill_words(english, sizeof english / sizeof english[0]);
+    else
+        fill_words(starts, sizeof starts / sizeof starts[0]);
+}
+
 int main(int argc, char **argv)
 {
     read_options(argc, argv);
-    memset(padding, 'q', sizeof padding);
+    fill_padding();
     if (options.sessions && options.connections > options.sessions)
         options.connections = (unsigned)options.sessions;
     int epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py [--quick] [--against PROGRAM] [--save] [--only calls,bodies,single,eras,registry,seedload,noisy,docs,sessions,streams,start,find] [--sweep]:
+"""run.py [--quick] [--against PROGRAM] [--save] [--only calls,text,bodies,single,eras,registry,seedload,noisy,docs,sessions,streams,start,find] [--sweep]:
 what Holdfast costs, beside nginx and PostgreSQL, and how well find finds.
 
 Everything runs on this machine over loopback: one upstream (bench_upstream), one load (bench_load),
@@ -32,7 +32,7 @@ import registry
 from subjects import (BUILD, TOP, Awake, Holdfast, Nginx, Report, Upstream, end_load, filesystem_of, load, private_kib, wait_idle, spread,
                       start_load)
 
-PARTS = ('calls', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'docs', 'sessions', 'streams', 'start', 'find')
+PARTS = ('calls', 'text', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'docs', 'sessions', 'streams', 'start', 'find')
 MOST_STREAMS = 10000
 
 
@@ -234,7 +234,7 @@ def measure(args, report, folder, running):
     if args.against:
         compare_programs(report, folder, upstream, running, args.against, *((3, 1) if quick else (args.rounds, 3)))
         return
-    if {'calls', 'bodies', 'single', 'eras'} & set(args.only):
+    if {'calls', 'text', 'bodies', 'single', 'eras'} & set(args.only):
         for one in (Nginx(folder, upstream), Holdfast(folder, 'holdfast audit off', upstream, 'none'),
                     Holdfast(folder, 'holdfast audit on', upstream)):
             running.append(one)
@@ -247,6 +247,11 @@ def measure(args, report, folder, running):
             with Awake() as awake:
                 compare(report, title + ', processors kept awake', subjects[1:], upstream, min(rounds, 3), bars, (awake,),
                         connections=connections, seconds=seconds, body=504)
+    if 'text' in args.only:
+        for body, text, what in ((8192, 'english', '8 KiB of English text'), (2048, 'english', '2 KiB of English text'),
+                                 (8192, 'starts', '8 KiB of words that begin like tokens')):
+            compare(report, f'tools/call, {what} each way, 64 connections', subjects[1:], upstream, 2 if quick else 5,
+                    'Meant: ≤ 1.5 × with audit on, at most 2.0 ×.', connections=64, seconds=1 if quick else 3, body=body, text=text)
     if 'bodies' in args.only:
         compare(report, 'tools/call, 46 KB bodies, 64 connections', subjects, upstream, 1 if quick else 3,
                 connections=64, seconds=1 if quick else 3, body=46000)

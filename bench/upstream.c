@@ -4,8 +4,8 @@
  *
  * One thread, epoll, keep-alive, JSON answers; it prints "listening PORT".  It trusts its peers
  * (they are ours, on loopback) and so looks only for what it needs: the length of the body, the
- * method and the id.  tools/call is answered with a body as long as the request's, so that --body
- * of bench_load sets both directions.  It speaks both eras, each request being answered in its own;
+ * method and the id.  tools/call is answered with the text of the request and a body as long, so
+ * that --body and --text of bench_load set both directions.  It speaks both eras, each request being answered in its own;
  * a call of the tool `change` says that the list of tools has changed before its result. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,7 +28,6 @@ struct conn {
     char in[MAX_REQUEST + 1];
 };
 
-static char padding[MAX_REQUEST];
 static unsigned long sessions;
 
 static bool write_all(int fd, const char *data, size_t n)
@@ -86,8 +85,12 @@ static bool reply_change(int fd, const char *id)
     return reply_as(fd, "text/event-stream", "", body, (size_t)n);
 }
 
-static bool reply_call(int fd, const char *id, size_t wanted, bool is_modern)
+/* The text of the request again, without what closes it there, and filled up where that is short. */
+static bool reply_call(int fd, const char *id, const char *request, size_t wanted, bool is_modern)
 {
+    static const char closing[] = "\"}}}";
+    const char *text = strstr(request, "\"text\":\"");
+    size_t have = text ? wanted - (size_t)(text + 8 - request) - (sizeof closing - 1) : 0;
     static char body[MAX_REQUEST];
     static const char tail[] = "\"}],\"isError\":false}}";
     int head = snprintf(body, 512,
@@ -96,7 +99,10 @@ static bool reply_call(int fd, const char *id, size_t wanted, bool is_modern)
                         id, is_modern ? "\"resultType\":\"complete\"," : "");
     size_t fixed = (size_t)head + sizeof tail - 1;
     size_t pad = wanted > fixed ? wanted - fixed : 0;
-    memcpy(body + head, padding, pad);
+    have = have < pad ? have : pad;
+    if (text)
+        memcpy(body + head, text + 8, have);
+    memset(body + head + have, 'r', pad - have);
     memcpy(body + head + pad, tail, sizeof tail - 1);
     return reply(fd, "", body, fixed + pad);
 }
@@ -132,7 +138,7 @@ static bool answer(int fd, const char *body, size_t n)
     bool is_modern = strstr(body, "\"io.modelcontextprotocol/protocolVersion\"") != NULL;
     if (strstr(body, "\"tools/call\""))
         return strstr(body, "\"name\":\"change\"") ? reply_change(fd, id)
-                                                   : reply_call(fd, id, n, is_modern);
+                                                   : reply_call(fd, id, body, n, is_modern);
     if (is_modern)
         return answer_modern(fd, id, body);
     if (strstr(body, "\"initialize\"")) {
@@ -237,7 +243,6 @@ int main(int argc, char **argv)
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL}, events[MAX_EVENTS];
     epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event);
-    memset(padding, 'r', sizeof padding);
     for (;;) {
         int n = epoll_wait(epoll, events, MAX_EVENTS, -1);
         for (int i = 0; i < n; i++) {
