@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#define LOOK_EVERY_MS 5000
+
 struct watched {
     struct identity *id;
     struct str credential; /* stored after this struct */
@@ -64,14 +66,15 @@ static void tell_soon(struct watched *g)
     loop_defer(g->id->config.loop, &g->later);
 }
 
-/* The life clock is adjusted while it runs (base/clock.h), so the expiry may not be reached yet. */
+/* Compares the end with the life clock.  That clock goes on while the machine sleeps, and the
+ * loop's timers do not, so a far end is looked at every few seconds. */
 static void on_end(void *arg)
 {
     struct watched *g = arg;
     int64_t left = g->expires_ms - clock_life_ms();
 
     if (left > 0)
-        loop_timer_start(g->end, left < 20 ? 20 : left, 0);
+        loop_timer_start(g->end, left < 20 ? 20 : left < LOOK_EVERY_MS ? left : LOOK_EVERY_MS, 0);
     else
         tell_soon(g);
 }

@@ -17,6 +17,7 @@ from harness import Client, Holdfast, wait_for
 from keys import Issuer, KeyServer, create, listed, revoke
 from packed import events_in
 from scripted import open_gate, script
+from test_limits import Slept
 from test_stdio import Pipe
 from test_tls import Authority
 
@@ -260,6 +261,16 @@ def test_key__ends_at_its_end_with_what_is_open(holdfast):
     read_to_end(standing(hf, client, key))
     reply = ask(hf, 'POST', '/mcp/sample', key.headers)
     assert reply.status == 401 and 'expired' in reply.json()['error']['message']
+
+
+def test_key__ends_at_its_end_though_the_machine_slept_meanwhile(holdfast, tmp_path):
+    clock = Slept(tmp_path)
+    hf = holdfast(settings=REQUIRED, env=clock.env)
+    key = create(hf, '--expires', '1h')
+    stream = standing(hf, key.client(hf).connect(), key)
+    clock.set(3601)
+    read_to_end(stream)
+    assert ask(hf, 'POST', '/mcp/sample', key.headers).status == 401
 
 
 def test_last_use_is_shown(holdfast):
