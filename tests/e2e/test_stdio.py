@@ -662,6 +662,20 @@ def test_a_client_that_leaves_while_there_is_no_gateway_is_not_waited_for(beside
     assert no_child(beside.record)
 
 
+def test_a_pipe_whose_gateway_was_killed_ends_well_before_the_others_do(alone, pipe):
+    first = pipe(alone)
+    assert first.call('counter') == '1'  # the gateway is its own
+    other = pipe(alone)
+    assert other.call('counter') == '1'
+    os.kill(gateway_pid(alone), signal.SIGKILL)
+    wait_for(lambda: all('joining the next one' in ''.join(p.words) for p in (first, other)), 'the pipes to notice')
+    assert [p.call('counter') for p in (first, other)] == ['1', '1']
+    end_all(first)
+    assert other.call('counter') == '2'
+    end_all(other)
+    wait_for(lambda: no_child(alone.record), 'every child to be gone')
+
+
 def test_a_killed_gateway_of_a_pipe_is_followed_by_another(alone, pipe):
     pipes = [pipe(alone) for _ in range(2)]
     assert [p.call('counter') for p in pipes] == ['1', '1']
