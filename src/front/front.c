@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The route table, and what is checked on a head before a body is read: Host, Origin, fetch
- * metadata, route, content type.  Everything that passes goes to one row's handler. */
+/* The route table, and the checks of a request's head before its body is read: Host, Origin, fetch
+ * metadata, route, content type.  front_handle() calls the handler of one row, or answers 404 or
+ * 405. */
 #include "front/front.h"
 
 #include "api/api.h"
@@ -10,9 +11,16 @@
 #include "identity/proxy.h"
 #include "identity/identity.h"
 
-/* Wants a JSON body; is for the unix socket only; gets a principal in r->who, or is not reached;
- * which is the local admin. */
-enum { ROUTE_JSON = 1, ROUTE_CONTROL = 2, ROUTE_WHO = 4, ROUTE_LOCAL = 8 | ROUTE_WHO };
+enum {
+    /* The request must have Content-Type: application/json. */
+    ROUTE_JSON_BODY = 1,
+    /* The route exists only on the unix socket. */
+    ROUTE_SOCKET_ONLY = 2,
+    /* The caller must be identified; the handler gets the principal in r->who. */
+    ROUTE_AUTHENTICATED = 4,
+    /* The caller must be the local admin, who has no credential. */
+    ROUTE_LOCAL_ADMIN = 8 | ROUTE_AUTHENTICATED,
+};
 
 static void refuse_nothing_here(struct http_request *r, int status)
 {
@@ -76,28 +84,29 @@ static void handle_messages(void *arg, struct http_request *r,
 }
 
 static struct http_route routes[] = {
-    /* changed by front_start() alone */
-    {"POST", "/mcp", handle_all, "All MCP servers, names as server__name.", ROUTE_JSON},
+    /* only front_start() changes the rows */
+    {"POST", "/mcp", handle_all, "All MCP servers, names as server__name.", ROUTE_JSON_BODY},
     {"GET", "/mcp", handle_all, "A legacy session's stream.", 0},
     {"DELETE", "/mcp", handle_all, "Ends a legacy transport session.", 0},
     {"GET", "/sse", handle_sse, "The 2024 transport's stream; it names where to post.", 0},
-    {"POST", "/mcp/messages", handle_messages, "Messages of the 2024 transport.", ROUTE_JSON},
-    {"POST", "/mcp/{server}", handle_mcp, "One MCP server, its own names.", ROUTE_JSON},
+    {"POST", "/mcp/messages", handle_messages, "Messages of the 2024 transport.", ROUTE_JSON_BODY},
+    {"POST", "/mcp/{server}", handle_mcp, "One MCP server, its own names.", ROUTE_JSON_BODY},
     {"GET", "/mcp/{server}", handle_mcp, "A legacy session's stream.", 0},
     {"DELETE", "/mcp/{server}", handle_mcp, "Ends a legacy transport session.", 0},
-    {"POST", "/mcp/p/{profile}", handle_profile, "A profile, names as server__name.", ROUTE_JSON},
+    {"POST", "/mcp/p/{profile}", handle_profile, "A profile, names as server__name.",
+     ROUTE_JSON_BODY},
     {"GET", "/mcp/p/{profile}", handle_profile, "A legacy session's stream.", 0},
     {"DELETE", "/mcp/p/{profile}", handle_profile, "Ends a legacy transport session.", 0},
     {"POST", "/mcp/k/{key}", handle_path_key, "/mcp, the key in the path (\"path_keys\").",
-     ROUTE_JSON},
+     ROUTE_JSON_BODY},
     {"GET", "/mcp/k/{key}", handle_path_key, "A legacy session's stream.", 0},
     {"DELETE", "/mcp/k/{key}", handle_path_key, "Ends a legacy transport session.", 0},
     {"POST", "/mcp/k/{key}/{server}", handle_path_key, "/mcp/{server}, the key in the path.",
-     ROUTE_JSON},
+     ROUTE_JSON_BODY},
     {"GET", "/mcp/k/{key}/{server}", handle_path_key, "A legacy session's stream.", 0},
     {"DELETE", "/mcp/k/{key}/{server}", handle_path_key, "Ends a legacy transport session.", 0},
     {"POST", "/mcp/k/{key}/p/{profile}", handle_path_key_profile,
-     "/mcp/p/{profile}, the key in the path.", ROUTE_JSON},
+     "/mcp/p/{profile}, the key in the path.", ROUTE_JSON_BODY},
     {"GET", "/mcp/k/{key}/p/{profile}", handle_path_key_profile, "A legacy session's stream.", 0},
     {"DELETE", "/mcp/k/{key}/p/{profile}", handle_path_key_profile,
      "Ends a legacy transport session.", 0},
@@ -110,28 +119,29 @@ static struct http_route routes[] = {
      "The same for /mcp/p/{profile}.", 0},
     {"GET", "/healthz", operate_healthz, "The process is alive.", 0, true},
     {"GET", "/readyz", operate_readyz, "The store writes and no stop is under way.", 0, true},
-    {"GET", "/metrics", operate_metrics, "Prometheus text.", ROUTE_WHO, true},
+    {"GET", "/metrics", operate_metrics, "Prometheus text.", ROUTE_AUTHENTICATED, true},
     {"POST", "/control/pipe", control_pipe, "Lines both ways, for stdio.",
-     ROUTE_CONTROL | ROUTE_WHO},
+     ROUTE_SOCKET_ONLY | ROUTE_AUTHENTICATED},
     {"GET", "/control/events", control_events, "Audit events, for commands.",
-     ROUTE_CONTROL | ROUTE_LOCAL},
+     ROUTE_SOCKET_ONLY | ROUTE_LOCAL_ADMIN},
     {"GET", "/control/status", control_status, "Servers and counts, for commands.",
-     ROUTE_CONTROL | ROUTE_LOCAL},
+     ROUTE_SOCKET_ONLY | ROUTE_LOCAL_ADMIN},
     {"GET", "/control/tools", control_tools, "Tools of servers, as last seen.",
-     ROUTE_CONTROL | ROUTE_LOCAL},
+     ROUTE_SOCKET_ONLY | ROUTE_LOCAL_ADMIN},
     {"GET", "/control/tools/diff", control_tool_diff, "How a tool differs from the approved.",
-     ROUTE_CONTROL | ROUTE_LOCAL},
+     ROUTE_SOCKET_ONLY | ROUTE_LOCAL_ADMIN},
     {"POST", "/control/tools/approve", control_approve, "Approves what tools are now.",
-     ROUTE_JSON | ROUTE_CONTROL | ROUTE_LOCAL},
+     ROUTE_JSON_BODY | ROUTE_SOCKET_ONLY | ROUTE_LOCAL_ADMIN},
     {"POST", "/control/keys", control_key_create, "A new key, shown once.",
-     ROUTE_JSON | ROUTE_CONTROL | ROUTE_LOCAL},
-    {"GET", "/control/keys", control_key_list, "Keys, by id.", ROUTE_CONTROL | ROUTE_LOCAL},
+     ROUTE_JSON_BODY | ROUTE_SOCKET_ONLY | ROUTE_LOCAL_ADMIN},
+    {"GET", "/control/keys", control_key_list, "Keys, by id.",
+     ROUTE_SOCKET_ONLY | ROUTE_LOCAL_ADMIN},
     {"POST", "/control/users", control_user_change, "Makes or changes a user.",
-     ROUTE_JSON | ROUTE_CONTROL | ROUTE_LOCAL},
+     ROUTE_JSON_BODY | ROUTE_SOCKET_ONLY | ROUTE_LOCAL_ADMIN},
     {"GET", "/control/users/sessions", control_user_sessions, "Where a user is signed in.",
-     ROUTE_CONTROL | ROUTE_LOCAL},
+     ROUTE_SOCKET_ONLY | ROUTE_LOCAL_ADMIN},
     {"DELETE", "/control/keys/{id}", control_key_revoke, "Revokes a key.",
-     ROUTE_CONTROL | ROUTE_LOCAL},
+     ROUTE_SOCKET_ONLY | ROUTE_LOCAL_ADMIN},
 };
 
 void front_start(void)
@@ -152,7 +162,7 @@ static bool is_json(struct str type)
            str_ieq(rest, STR("charset=\"utf-8\""));
 }
 
-/* Why this request is not even looked at; NULL: it is. */
+/* Returns why the peer, Host, Origin or Sec-Fetch-Site is refused; NULL: the request may go on. */
 static const char *check_names(const struct config *c, struct http_request *r)
 {
     struct str origin = http_header_get(r->head, STR("origin"));
@@ -176,7 +186,8 @@ static const char *check_names(const struct config *c, struct http_request *r)
     return NULL;
 }
 
-/* What the gate found for a head is what the handler serves: looked up once. */
+/* The result of the route lookup.  The gate looks the route up once and keeps the result in
+ * r->user for the handler. */
 struct found {
     const struct http_route *route; /* NULL: `status` says why */
     struct route_match match;
@@ -188,12 +199,13 @@ static struct found *find(struct http_request *r)
 {
     struct found *f = arena_new_of(r->mem, struct found);
     size_t n = countof(routes);
-    /* To others the last rows do not exist: not even their methods are told. */
-    while (!r->is_unix && (routes[n - 1].flags & ROUTE_CONTROL))
+    /* The last rows are for the unix socket only.  Other callers get 404 for them, never a 405 that
+     * lists their methods. */
+    while (!r->is_unix && (routes[n - 1].flags & ROUTE_SOCKET_ONLY))
         n--;
     f->status = 404;
     f->route = router_find(routes, n, r, &f->match, &f->status, &f->allow);
-    if (f->route && (f->route->flags & ROUTE_CONTROL) && !r->is_unix) {
+    if (f->route && (f->route->flags & ROUTE_SOCKET_ONLY) && !r->is_unix) {
         f->route = NULL;
         f->status = 404;
     }
@@ -201,9 +213,9 @@ static struct found *find(struct http_request *r)
     return f;
 }
 
-/* Credentials come in these headers, in the path and in the query of a profile (?config=);
- * passwords, credentials for other services and new keys in bodies of the REST interface and of
- * commands. */
+/* Clients send credentials in these headers, in the path and in the query of a profile (?config=).
+ * Bodies of REST requests and of commands hold passwords, credentials for other services and new
+ * keys. */
 static bool may_hold_secrets(const struct http_request *r)
 {
     static const struct str names[] = {{"authorization", 13},
@@ -237,17 +249,17 @@ int front_gate(void *arg, struct http_request *r, struct str *ret_body)
     if (unlikely(sv->config->n_origins))
         r->extra = cors_lines(sv->config, r);
     if (api_is_path(r->head->path)) {
-        r->user = api_find(r); /* which checks the body's type itself, to say so in its own way */
+        r->user = api_find(r); /* the API checks Content-Type itself and answers with a problem */
         return 0;
     }
     const struct http_route *route = find(r)->route;
-    if (route && (route->flags & ROUTE_JSON) &&
+    if (route && (route->flags & ROUTE_JSON_BODY) &&
         (http_header_count(r->head, STR("content-type")) != 1 ||
          !is_json(http_header_get(r->head, STR("content-type"))))) {
         *ret_body = plain_refusal(r, "send Content-Type: application/json");
         return 415;
     }
-    return 0; /* 404 and 405 are the handler's to say, with Allow */
+    return 0; /* front_handle() answers 404, and 405 with Allow */
 }
 
 static void refuse_unknown(struct services *sv, struct http_request *r, const struct identify *q)
@@ -268,7 +280,7 @@ static void handle_identified(void *arg, struct http_request *r, const struct pr
     r->who = who;
     if (!who)
         refuse_unknown(arg, r, q);
-    else if ((f->route->flags & ROUTE_LOCAL) == ROUTE_LOCAL && who->credential.p)
+    else if ((f->route->flags & ROUTE_LOCAL_ADMIN) == ROUTE_LOCAL_ADMIN && who->credential.p)
         plain_refuse(r, 403, STR_NONE, "this is for the user who runs Holdfast, without a key");
     else
         f->route->fn(arg, r, &f->match);
@@ -285,7 +297,7 @@ void front_handle(void *arg, struct http_request *r)
         api_handle(sv, r, (struct api_found *)(void *)f);
         return;
     }
-    if (f->route && (f->route->flags & ROUTE_WHO)) {
+    if (f->route && (f->route->flags & ROUTE_AUTHENTICATED)) {
         identify_request(sv->identity, sv->config, r, STR_NONE, handle_identified, sv);
         return;
     }

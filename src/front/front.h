@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The front: what the HTTP server calls.  The gate sees heads, the handler whole requests. */
+/* The callbacks of the HTTP server.  front_gate() checks a request's head before the body is read;
+ * front_handle() gets the whole request. */
 #ifndef HOLDFAST_FRONT_FRONT_H
 #define HOLDFAST_FRONT_FRONT_H
 
