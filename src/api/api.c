@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a REST call, up to its operation and after it.  What is refused here is refused alike
- * everywhere: who may, which body, which key. */
+/* The steps of a REST call before and after its operation.  The checks here are the same for all
+ * operations: caller, quota, role, query parameters, Idempotency-Key, body. */
 #include "api/api.h"
 
 #include "base/clock.h"
@@ -54,7 +54,7 @@ struct api_found *api_find(struct http_request *r)
     return f;
 }
 
-/* A client's own id is kept when it can stand in a header and a log line. */
+/* Keeps the client's X-Request-Id if it is fit for a header and a log line; else makes an id. */
 static struct str request_id(struct http_request *r)
 {
     static uint64_t begin, count;
@@ -255,14 +255,14 @@ static void begin(struct api_call *c)
         c->op->run(c);
 }
 
-/* Who may. */
+/* Access. */
 
 static bool may(const struct api_call *c)
 {
     return c->op->access != API_WRITE || c->who.role != ROLE_AUDITOR;
 }
 
-/* false: its tenant or key has used up what it may, and was told. */
+/* false: a quota of the tenant or the key is used up, and the refusal was sent. */
 static bool is_within_quota(struct api_call *c)
 {
     struct quota_refusal refusal;
@@ -283,7 +283,7 @@ static bool takes_query(const struct api_operation *op, struct str name)
     return false;
 }
 
-/* A parameter that is not read would silently give another answer than the one asked for. */
+/* Refuses unknown query parameters: to ignore one would silently change the answer. */
 static bool has_known_query(struct api_call *c)
 {
     struct str query = c->http->head->query;
@@ -378,7 +378,7 @@ struct str api_word_refusal(struct http_request *r, int status, const char *reas
 
     while (i < countof(table) && table[i].status != status)
         i++;
-    if (i == countof(table)) /* of trailers that are too long; a sentence without quotes */
+    if (i == countof(table)) /* 431, trailers too long; `reason` has no quotes to escape */
         return arena_printf(r->mem, "{\"error\":\"%s\"}", reason);
     r->refusal_type = "application/problem+json";
     r->extra = lines_of(r->mem, id, r->extra);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REST under /api/v1: one table of operations (api_table.c) from which requests are routed and the
- * OpenAPI document is made.
+/* REST under /api/v1.  One table of operations (api_table.c) routes the requests and is the source
+ * of the OpenAPI document.
  *
  *   front.c → api_find (route) → api_handle: identify → may they? → Idempotency-Key → body → the
  *   operation's own function → api_reply or api_refuse, once
  *
- * An api_call lives in its request's arena; a client that goes away changes nothing: what was begun
- * is carried through, and the answer is dropped by the HTTP server. */
+ * An api_call lives in the arena of its request.  If the client disconnects, the operation still
+ * runs to its end, and the HTTP server drops the answer. */
 #ifndef HOLDFAST_API_API_H
 #define HOLDFAST_API_API_H
 
@@ -19,17 +19,17 @@ struct api_call;
 
 /* The table, for routing and for the OpenAPI document. */
 
-/* What a value looks like in JSON, where a js_field's kind does not tell (js_field.data). */
+/* The JSON form of a value, for a js_field of kind JS_BIND_CUSTOM (js_field.data). */
 struct api_kind {
-    const char *type;    /* "string", "object", "integer"; NULL: anything */
+    const char *type;    /* "string", "object", "integer|string" …; NULL: any type */
     const char *format;  /* "uuid", "date-time" …; or NULL */
     const char *pattern; /* or NULL */
-    bool is_secret;      /* never comes back */
+    bool is_secret;      /* no answer shows it */
     bool is_nullable;
-    bool is_duration;             /* seconds, or a text; the row's bounds are milliseconds */
+    bool is_duration;             /* seconds, or a text with units; the row's bounds are in ms */
     bool is_read_only;            /* refused when sent */
     const char *const *names;     /* enum; NULL-terminated, or NULL */
-    const struct api_body *items; /* of an array: what is in it, once at least */
+    const struct api_body *items; /* schema of an array's items; at least one item is required */
     int64_t max_items;
 };
 /* A path, query or header parameter. */
@@ -43,26 +43,26 @@ struct api_param {
     const char *const *names; /* enum, or NULL */
     const char *help;
     const char *example; /* JSON; or NULL */
-    bool has_slashes;    /* of a path: they stand as they are */
+    bool has_slashes;    /* in a path: slashes in the value are not encoded */
 };
 /* A request's body.  Members are bound by `fields` (min and max of strings are lengths in
  * characters). */
 struct api_body {
-    const char *name;              /* of its schema; NULL: no body is read */
+    const char *name;              /* of its schema */
     const struct js_field *fields; /* NULL: any JSON object */
     bool is_optional;
-    bool unknown_ok;  /* members not listed are passed over; else refused */
+    bool unknown_ok;  /* members not listed are ignored; else refused */
     bool takes_null;  /* null clears a member */
-    bool or_array;    /* or an array of them, up to AUDIT_REPORTED_MAX */
-    const char *type; /* media type besides application/json; or NULL */
+    bool or_array;    /* or an array of 1 to AUDIT_REPORTED_MAX such objects */
+    const char *type; /* a second media type beside application/json; or NULL */
 };
 /* A member of an answer. */
 struct api_member {
     const char *name; /* NULL ends a list */
     const char *type; /* "string", "integer", "number", "boolean", "object", "array", NULL: any */
-    const char *ref;  /* a schema: of the member, or of an array's items; or NULL */
+    const char *ref;  /* name of the schema of the member, or of an array's items; or NULL */
     bool is_required;
-    const char *format;       /* of an array without ref: the type of its items, if not strings */
+    const char *format;       /* of an array without ref: type of its items; NULL: string */
     const char *const *names; /* enum; NULL-terminated */
     const char *help;
 };
@@ -79,24 +79,23 @@ struct api_answer {
 enum api_access {
     API_READ,  /* every role; admin and auditor see the whole tenant */
     API_WRITE, /* every role but auditor */
-    API_OPEN,  /* nobody is asked who they are */
+    API_OPEN,  /* no authentication */
 };
 struct api_operation {
     const char *method, *pattern, *id; /* "POST", "/api/v1/sessions", "createSession" */
     enum api_access access;
     bool is_once;     /* takes an Idempotency-Key */
     bool is_review;   /* for people, and keys with the scope `review` */
-    bool is_sessions; /* gone where the tenant's sessions are switched off */
+    bool is_sessions; /* 404 when sessions are switched off for the tenant */
     void (*run)(struct api_call *c);
     const char *summary;
     const struct api_param *params;
-    const struct api_body *body;
-    /* Besides those every operation has (api_common_answers). */
-    const struct api_answer *answers;
+    const struct api_body *body;      /* NULL: no body is read */
+    const struct api_answer *answers; /* in addition to api_common_answers */
 };
 extern const struct api_operation api_operations[];
 extern const size_t api_n_operations;
-extern const struct api_schema api_schemas[]; /* of answers; name NULL ends it */
+extern const struct api_schema api_schemas[]; /* of answers; a NULL name ends the list */
 /* Answers that any operation may give. */
 extern const struct api_answer api_common_answers[];
 
@@ -107,30 +106,30 @@ struct api_call {
     const struct api_operation *op;
     struct route_match match;
     struct arena *mem;     /* the request's */
-    struct config *config; /* counted */
+    struct config *config; /* holds a reference */
     struct principal who;
-    struct quota_use use; /* what its tenant and key are counted for */
+    struct quota_use use; /* taken from the quotas of the tenant and the key */
     struct str request_id;
-    struct js_doc doc; /* the body; doc.n == 0: there was none */
+    struct js_doc doc; /* the body; doc.n == 0: no body */
     struct registry_call reg;
-    struct idempotency_row once; /* what is kept of the answer */
-    bool is_once;                /* … because the request has a key */
-    bool is_busy;                /* its key is in flight */
+    struct idempotency_row once; /* the answer as it is stored under the Idempotency-Key */
+    bool is_once;                /* the request has an Idempotency-Key */
+    bool is_busy;                /* busy_key is taken in the registry */
     struct str busy_key;
-    void *args; /* the operation's own */
+    void *args; /* state of the operation */
 };
 
-/* What a request under /api is: found by the gate, served by the handler. */
+/* The route of a request under /api: the gate finds it, the handler serves it. */
 bool api_is_path(struct str path);
 struct api_found;
 struct api_found *api_find(struct http_request *r);
-/* What the HTTP server and the gate refuse, as a problem too. */
+/* The problem document for a request that the HTTP server or the gate refuses. */
 struct str api_word_refusal(struct http_request *r, int status, const char *reason);
 void api_handle(struct services *sv, struct http_request *r, struct api_found *found);
 
-/* Answers; the call is gone afterwards. */
+/* Each of these answers the call, which must not be used afterwards. */
 void api_reply(struct api_call *c, int status, struct str headers, struct str body);
-/* problem.c: what went wrong, with the status of its code; `text` is the sentence shown. */
+/* problem.c: a problem with the HTTP status of `code`; the formatted text is the sentence shown. */
 void api_refuse(struct api_call *c, enum err_code code, const char *fmt, ...) printf_like(3, 4);
 /* The same with header lines; `error` is the short text of the `error` member. */
 void api_problem(struct api_call *c, enum err_code code, const char *error, const char *detail,
@@ -138,27 +137,28 @@ void api_problem(struct api_call *c, enum err_code code, const char *error, cons
 /* The body of a problem, in mem. */
 struct str problem_body(struct arena *mem, enum err_code code, const char *error,
                         const char *detail, struct str request_id);
-/* By what the registry says, for every result but OK. */
+/* The problem for c->reg.result, which is not REGISTRY_OK. */
 void api_refuse_result(struct api_call *c);
 
-/* The answer of a call that changes something, made before the change is, so that it can be kept
- * in the same commit; sent by api_reply_prepared() once that is done. */
+/* Prepares the answer of a change before the change is made, so that one commit stores both.
+ * api_reply_prepared() sends the answer after the commit. */
 void api_prepare(struct api_call *c, int status, struct str headers, struct str body);
 void api_reply_prepared(struct api_call *c, struct str more_headers);
 
 /* Reading a request. */
-/* Binds the body; false: refused already. */
+/* Binds `object` to `dest`; false: the refusal was sent. */
 must_check bool api_bind(struct api_call *c, const struct js_node *object,
                          const struct api_body *body, void *dest, void *user,
                          void (*seen)(const struct js_binding *b, const struct js_field *field,
                                       const struct js_node *key));
-/* A session's name as it stands in a path. */
+/* A name percent-encoded for a path. */
 struct str api_in_path(struct api_call *c, struct str name);
-/* ?name=, decoded; absent when it is not there.  false: refused already. */
+/* The decoded value of ?name=; absent when the query does not have it.  false: the refusal was
+ * sent. */
 must_check bool api_query(struct api_call *c, const char *name, struct str *ret);
 must_check bool api_query_number(struct api_call *c, const char *name, int64_t min, int64_t max,
                                  int64_t if_absent, int64_t *ret);
-/* The registry call for the session in the path (param 0). */
+/* Sets up c->reg for the session in the path (param 0). */
 void api_session(struct api_call *c, void (*done)(struct registry_call *reg));
 static inline struct api_call *api_of(struct registry_call *reg)
 {
@@ -220,7 +220,7 @@ void api_get_context_alias(struct api_call *c);
 void api_put_context_alias(struct api_call *c);
 void api_patch_context_alias(struct api_call *c);
 
-/* Made before a listener opens. */
+/* Builds the routes; called before a listener opens. */
 void api_start(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every operation under /api/v1.  Requests are routed by these rows and the OpenAPI document is
- * written from them, so neither can know of what the other does not. */
+/* Every operation under /api/v1.  These rows route the requests and are the source of the OpenAPI
+ * document, so the two cannot differ. */
 #include "api/api.h"
 #include "api/bodies.h"
 #include "api/docs_table.h"

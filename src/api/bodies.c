@@ -10,7 +10,7 @@
 
 static const char *const client_types[] = {"claude-code", "ide", "agent", "cli", NULL};
 
-/* And what a request may call them. */
+/* The values that a request may send: the types, and editors that count as ide. */
 static const char *const client_types_taken[] = {"claude-code", "ide",    "agent",     "cli",
                                                  "vscode",      "cursor", "jetbrains", NULL};
 
@@ -45,7 +45,6 @@ static size_t characters(struct str s)
     return n;
 }
 
-/* Between min and max characters, without NUL; null where the member may be cleared. */
 bool body_read_text(const struct js_binding *b, const struct js_field *f,
                     const struct js_node *value, void *place, struct error *err)
 {
@@ -76,7 +75,7 @@ bool session_id_is_fit(struct str id)
         if (id.p[i] <= ' ' || id.p[i] >= 0x7f || id.p[i] == '/' || id.p[i] == '?' ||
             id.p[i] == '#' || id.p[i] == '%')
             return false;
-    /* No path can name these, as no decoder lets them through. */
+    /* No path can name these, because the path decoder refuses them. */
     if (str_eq(id, STR(".")) || str_eq(id, STR("..")) || str_find(id, '\\') != id.n)
         return false;
     for (size_t i = 0; i < countof(reserved); i++)
@@ -90,7 +89,7 @@ static bool read_session_id(const struct js_binding *b, const struct js_field *f
 {
     struct str text = js_text(b->doc, value, b->mem);
 
-    if (text.p && text.n == 0) /* as good as left out, as the first API had it */
+    if (text.p && text.n == 0) /* an empty id counts as left out, as in the first API */
         return true;
     if (!text.p || !session_id_is_fit(text))
         return js_bind_fault(b, value, err,
@@ -140,7 +139,7 @@ static bool read_uuid(const struct js_binding *b, const struct js_field *f,
     return true;
 }
 
-/* The four of the first API, and what its clients call an editor. */
+/* The four types of the first API, and the names that its clients send for editors. */
 bool client_type_parse(struct str text, struct str *ret, struct error *err)
 {
     static const struct {

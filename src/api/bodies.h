@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What requests carry: one table of members for each body, read by the binder and shown in the
- * OpenAPI document. */
+/* Request bodies.  Each body has one table of members; the binder reads by it, and the OpenAPI
+ * document shows it. */
 #ifndef HOLDFAST_API_BODIES_H
 #define HOLDFAST_API_BODIES_H
 
@@ -9,22 +9,22 @@
 
 #define SESSION_ID_MAX 255
 
-/* Of a create and a PATCH. */
+/* The body of a create and of a PATCH. */
 struct session_body {
     struct str session_id, edge_mcp_id;
     struct str client_name, client_type, client_version;
     struct str core_session_id, context_id;
     struct str metadata;         /* a JSON object */
-    struct str passthrough_auth; /* JSON, checked; absent: none, or to be taken away */
-    struct str auth_services;    /* … and for whom: a JSON array */
+    struct str passthrough_auth; /* checked JSON; absent: not sent, or null, which deletes it */
+    struct str auth_services;    /* the services in passthrough_auth: a JSON array */
     bool initialized;
-    int64_t ttl_ms; /* 0: none was given */
+    int64_t ttl_ms; /* 0: not sent */
 };
 struct refresh_body {
     int64_t ttl_ms;
 };
 struct record_body {
-    struct str session_id; /* POST /executions alone */
+    struct str session_id; /* only in POST /api/v1/executions */
     struct reported_execution execution;
 };
 struct edge_auth_body {
@@ -40,7 +40,7 @@ struct context_alias_body {
     struct str context, append; /* JSON */
 };
 
-/* A document's text; going back to a revision; a new path; a decision about suggestions. */
+/* Write a document; restore a revision; move a document; decide about suggestions. */
 struct document_body {
     struct str content, reason, author;
 };
@@ -63,16 +63,18 @@ extern const struct api_body body_session, body_session_patch, body_refresh, bod
     body_context_patch_alias, body_login, body_refresh_login, body_document, body_restore,
     body_move, body_apply, body_decide_item;
 
-/* A js_bind_read: between min and max characters, without NUL; its data is an api_kind. */
+/* A js_bind_read for a string of min to max characters without NUL.  js_field.data is an api_kind;
+ * a nullable kind also takes null. */
 bool body_read_text(const struct js_binding *b, const struct js_field *f,
                     const struct js_node *value, void *place, struct error *err);
 /* The columns that a member of a PATCH writes (enum session_field); 0: none. */
 unsigned body_patch_column(const struct js_field *field);
-/* claude-code, ide, agent or cli; also by the names of editors. */
+/* Parses claude-code, ide, agent or cli; the names of editors count as ide. */
 must_check bool client_type_parse(struct str text, struct str *ret, struct error *err);
-/* May a client name its session so?  Visible ASCII without / ? # %, at most 255, not reserved. */
+/* Whether a client may choose this session_id: 1 to 255 visible ASCII characters without / ? # %
+ * and \, no reserved word, not "." or "..". */
 bool session_id_is_fit(struct str id);
 bool text_is_uuid(struct str text);
-struct str uuid_lower(struct str text, struct arena *mem); /* as rows have it */
+struct str uuid_lower(struct str text, struct arena *mem); /* as stored in rows */
 
 #endif

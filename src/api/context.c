@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /sessions/{id}/context: the document itself, under an ETag that is its version ("0" while there
- * is none).  PUT replaces it, and where there is one already it must be named by If-Match; PATCH is
- * a merge patch, guarded when If-Match is sent and else tried again until it holds.  The aliases
- * under /context wrap the document, as edge clients expect it. */
+/* /sessions/{id}/context is the document itself.  Its ETag is its version, "0" before the first
+ * write.  PUT replaces the document; an existing document is replaced only with If-Match.  PATCH is
+ * a merge patch.  With If-Match, a PATCH of another version is refused; without it, a PATCH that
+ * lost a race is retried a limited number of times.  The aliases under /context wrap the document,
+ * as edge clients expect. */
 #include "api/bodies.h"
 #include "api/tags.h"
 
@@ -55,7 +56,7 @@ static void on_written(struct registry_call *reg)
         api_refuse_result(c);
 }
 
-/* Version asked for by If-Match: false when it cannot be one of ours, which is stale. */
+/* The version in If-Match.  false: If-Match is not a tag of ours, and was refused as stale. */
 static bool version_wanted(struct api_call *c, int64_t if_absent, int64_t *ret)
 {
     struct str header = http_header_get(c->http->head, STR("if-match"));
@@ -70,7 +71,7 @@ static bool version_wanted(struct api_call *c, int64_t if_absent, int64_t *ret)
     return false;
 }
 
-/* If-Match names several: which of them it is, if any, only the one that is there tells. */
+/* If-Match lists several tags: the current version has to be read to see whether one matches. */
 struct choosing {
     enum context_change how;
     struct str if_match;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands ask a running Holdfast over DATA/holdfast.sock.  Pages run on the query lane, so a
- * slow list never delays a call. */
+/* Commands ask a running Holdfast for events and status over DATA/holdfast.sock.  The query lane
+ * reads the pages of events, so a slow list never delays a call. */
 #include "api/control_job.h"
 
 #include "audit/event_json.h"
@@ -10,7 +10,7 @@
 #include "json/write.h"
 
 #define EVENTS_BYTES (256u * 1024 * 1024)
-#define STATUS_BYTES (4u * 1024 * 1024) /* of a thousand servers, each with its last error */
+#define STATUS_BYTES (4u * 1024 * 1024) /* enough for a thousand servers with their last errors */
 
 struct events_job {
     struct control_job c;

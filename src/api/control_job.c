@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a command's request, whatever it asks for. */
+/* Start and end of a request over the control socket. */
 #include "api/control_job.h"
 
 #include <stdlib.h>

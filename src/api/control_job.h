@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every request of a command over the control socket is made of: an answer being gathered, the
- * memory it needs, and a client that may go away meanwhile.  A handler's own struct begins with it.
- */
+/* The common part of all requests that commands send over the control socket: the answer that is
+ * being written, its memory, and whether the client has disconnected.  It is the first member of
+ * each handler's own struct. */
 #ifndef HOLDFAST_API_CONTROL_JOB_H
 #define HOLDFAST_API_CONTROL_JOB_H
 
@@ -15,15 +15,15 @@ struct control_job {
     bool aborted;
 };
 
-/* A struct of `size` bytes that begins with a control_job, zeroed; it may take `max_bytes` of
- * memory, and its answer as many. */
+/* Allocates a zeroed struct of `size` bytes that begins with a control_job.  `max_bytes` limits its
+ * arena, and also its answer. */
 void *control_job_new(size_t size, size_t max_bytes, struct services *sv,
                       struct http_request *r) must_check;
-/* Answers with what is in out, or with the error, and frees it. */
+/* Answers with `out`, or with `err` unless it is NULL, and frees the job. */
 void control_job_end(struct control_job *j, const struct error *err);
-/* The lane would not take it: says so, and frees it. */
+/* The queue of the lane is full: answers with an error and frees the job. */
 void control_job_busy(struct control_job *j);
-/* A query parameter that stands there once, decoded; else absent. */
+/* The decoded query parameter, in mem; absent when it is missing, empty, malformed or repeated. */
 struct str control_query(const struct http_request *r, struct str name, struct arena *mem);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys, for `holdfast key` beside a running Holdfast: made and revoked on the write lane, listed on
- * the query lane.  A revocation is told to the identity service as soon as it is committed, before
- * it is answered.  Both go on record in the same commit, as events of their tenant's chain. */
+/* Keys, for `holdfast key` beside a running Holdfast.  The write lane creates and revokes keys, the
+ * query lane lists them.  After the commit of a revocation, and before the answer, the identity
+ * service is told.  The commit of a creation or revocation also appends an event to the chain of
+ * the key's tenant. */
 #include "api/control_job.h"
 
 #include "base/clock.h"
@@ -23,7 +24,7 @@ struct keys_job {
     struct key_row *row;
     struct principal who;
     struct key_row revoked;
-    /* what is written, the event last */
+    /* operations of the commit, the event last */
     struct store_op ops[countof(((struct key_new *)0)->ops) + 1];
     struct event_row event;
 };
@@ -40,7 +41,7 @@ static void refuse_busy(struct keys_job *j)
     control_job_busy(&j->c);
 }
 
-/* Writes the first n ops and the event of what they do to a key. */
+/* Commits the first n ops, and with them an event about the key. */
 static void write_told(struct keys_job *j, size_t n, const struct key_row *key, const char *method,
                        void (*done)(struct write_job *job))
 {
@@ -128,7 +129,7 @@ void control_key_list(void *arg, struct http_request *r,
         refuse_busy(j);
 }
 
-/* Revoke: a key's tenant is its row's. */
+/* Revoke.  The tenant is read from the key's row. */
 
 static void refuse_missing(struct keys_job *j)
 {

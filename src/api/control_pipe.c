@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How `holdfast stdio` gets its lines to a running Holdfast: one request on the control socket,
- * answered 101, after which both sides speak lines (exchange/pipe.c). */
+/* `holdfast stdio` opens a pipe to a running Holdfast with one request on the control socket.
+ * After the answer 101, both sides send lines (exchange/pipe.c). */
 #include "api/plain.h"
 
 #include "crypto/hash.h"
@@ -11,13 +11,14 @@
 #define GREETING                                                                                   \
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: holdfast-lines\r\n"
 
-/* The configuration that the client of a pipe found for itself. */
+/* The configuration file that the client of a pipe has found. */
 struct own_config {
-    struct str path; /* absent: it has none, and takes ours */
+    struct str path; /* absent: the client has no file and accepts ours */
     struct str digest;
 };
 
-/* The value of NAME in the query; absent without one.  false when it cannot be read. */
+/* The decoded value of ?name=; absent when the query does not have it.  false: the value is empty,
+ * malformed or repeated. */
 static bool read_query(struct http_request *r, struct str name, struct str *ret)
 {
     unsigned count = 0;
@@ -73,7 +74,8 @@ static bool serves_sample_only(const struct config *c)
     return c->n_servers == 1 && c->servers[0].kind == SERVER_BUILTIN && c->n_folders == 0;
 }
 
-/* A pipe never serves another project's servers: whoever has a configuration gets that one. */
+/* A pipe never serves another project's servers: a client with a configuration file is refused if
+ * this process runs with another file or with none. */
 static void refuse_config(struct services *sv, struct http_request *r, const struct own_config *own)
 {
     struct str ours = sv->config->identity.path;
@@ -100,7 +102,8 @@ static void refuse_config(struct services *sv, struct http_request *r, const str
     buf_release(&out);
 }
 
-/* The head of the answer: Holdfast-Config says what the client should tell its user. */
+/* The head of the answer.  Holdfast-Config is `sample`, `edited` or `same`; the client tells its
+ * user about the first two. */
 static struct str greeting(const struct services *sv, const struct own_config *own,
                            struct arena *mem)
 {
@@ -111,7 +114,7 @@ static struct str greeting(const struct services *sv, const struct own_config *o
     return arena_printf(mem, "%sHoldfast-Config: %s\r\n\r\n", GREETING, state);
 }
 
-/* The request is gone with its connection: what is needed of it is copied first. */
+/* Detaching the connection frees the request, so its values are copied first. */
 static void open_pipe(struct services *sv, struct http_request *r, const struct pipe_target *to,
                       const struct own_config *own)
 {

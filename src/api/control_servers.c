@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Servers and what is known of their tools, for `holdfast servers` beside a running Holdfast. */
+/* The list, diff and approval of tools, for `holdfast servers` beside a running Holdfast. */
 #include "api/control_job.h"
 
 #include "base/log.h"
@@ -13,7 +13,7 @@ struct tools_job {
     struct control_job c;
     struct read_job read;
     struct tool_filter filter;
-    struct tool_row *shown; /* a diff of it */
+    struct tool_row *shown; /* the tool of a diff; NULL: this is a list */
     struct pins_approval approval;
 };
 
@@ -54,7 +54,7 @@ static void ask(struct tools_job *j)
         control_job_busy(&j->c);
 }
 
-/* ?server= of one server, ?after_server=&after= the next page. */
+/* ?server= selects one server; ?after_server=&after= select the next page. */
 void control_tools(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
     struct tools_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
@@ -98,7 +98,8 @@ static void on_approved(struct pins_approval *a, const struct error *err)
     control_job_end(&j->c, err);
 }
 
-/* {"server":…,"tool":…,"digest":…}; without a tool all that differ from what was approved. */
+/* Body: {"server":…,"tool":…,"digest":…}.  Without "tool", all tools of the server that differ from
+ * their approved definitions. */
 void control_approve(void *arg, struct http_request *r,
                            const struct route_match *m unused_arg)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users, for `holdfast user` beside a running Holdfast.  What a change ends is told to the identity
- * service as soon as it is committed, before it is answered.  Passwords come hashed. */
+/* Users, for `holdfast user` beside a running Holdfast.  After the commit of a change to an
+ * existing user, and before the answer, the identity service is told.  The command sends passwords
+ * hashed. */
 #include "api/control_job.h"
 
 #include "base/clock.h"

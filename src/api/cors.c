@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CORS for listed origins.  An origin that is let in because it is on loopback, but is not listed,
- * gets none: being on this machine is no reason to read what others store here.
+/* CORS for listed origins.  A loopback origin that is not listed may send requests, but its answers
+ * have no CORS header: a page on this machine must not read the data that others store here.
  *
- * A preflight is answered before anybody is identified, as it carries no credential; it says
- * nothing that depends on who asks.  The headers it may name are one table, and the mirrored
- * parameters of tools, Mcp-Param-*, whose names only the tools know. */
+ * A preflight carries no credential, so it is answered before authentication, and the answer does
+ * not depend on the caller.  It allows the headers in ALLOWED_HEADERS and the requested headers
+ * Mcp-Param-*, which mirror parameters of tools and have no fixed list of names. */
 #include "api/cors.h"
 
 #include "base/buf.h"
@@ -13,7 +13,7 @@
     "Content-Type, Authorization, X-API-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name, "         \
     "Mcp-Session-Id, Mcp-Client-Id, Mcp-Config, Last-Event-ID, Idempotency-Key, If-Match, "        \
     "If-None-Match, X-Request-Id"
-#define MAX_ASKED 2048 /* bytes of Access-Control-Request-Headers that are looked at */
+#define MAX_ASKED 2048 /* bytes; a longer Access-Control-Request-Headers is not read */
 
 static bool is_listed(const struct config *c, struct str origin)
 {
@@ -80,7 +80,7 @@ bool cors_is_preflight(const struct config *c, struct http_request *r, struct st
     buf_addz(&lines, "Access-Control-Allow-Headers: " ALLOWED_HEADERS);
     add_params(&lines, http_header_get(r->head, STR("access-control-request-headers")));
     buf_addz(&lines, "\r\nAccess-Control-Max-Age: 600\r\n");
-    if (str_eq(private_network, STR("true"))) /* the operator listed it, so it may reach in here */
+    if (str_eq(private_network, STR("true"))) /* the operator listed this origin */
         buf_addz(&lines, "Access-Control-Allow-Private-Network: true\r\n");
     *ret_lines = arena_dup(r->mem, buf_str(&lines));
     buf_release(&lines);

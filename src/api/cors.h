@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a browser may read: only pages of an origin that is listed under "origins", by name, never
- * with credentials (threats H11).  Every other answer is without a word of CORS. */
+/* CORS headers let a browser show answers to pages of an origin that is listed by name under
+ * "origins", never with credentials (threats H11).  Other origins get no such header. */
 #ifndef HOLDFAST_API_CORS_H
 #define HOLDFAST_API_CORS_H
 
 #include "config/config.h"
 #include "http/server.h"
 
-/* The header lines that each answer to this request carries; absent when its origin is not listed.
- * In r->mem. */
+/* The CORS header lines of every answer to this request, in r->mem; absent when its origin is not
+ * listed. */
 struct str cors_lines(const struct config *c, struct http_request *r);
-/* True for a preflight of a listed origin; `methods` is what the path takes ("POST, DELETE").  Then
- * *ret_lines is what its 204 says besides cors_lines(). */
+/* Whether the request is a preflight from a listed origin.  `methods` are the methods of the path
+ * ("POST, DELETE").  If true, *ret_lines has the header lines of the 204 besides cors_lines(). */
 bool cors_is_preflight(const struct config *c, struct http_request *r, struct str methods,
                        struct str *ret_lines);
 

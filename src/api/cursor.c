@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base64url of the row's name and the first bytes of the digest. */
+/* A cursor is the base64url of the first bytes of the digest and the row's name. */
 #include "api/cursor.h"
 
 #include "crypto/hash.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a page ended, as an opaque text.  It names a row and a digest of it, the asker and what was
- * asked, so that a changed cursor, another's, or one of another list is refused.  It gives no
- * authority: the store filters by the principal whatever the cursor says. */
+/* A cursor is an opaque text that says where a page ended.  It holds the last row, and a digest of
+ * the row, the caller and the query.  A cursor that was changed, or that belongs to another caller
+ * or another list, is refused.  A cursor grants no access: the store always filters by the
+ * principal. */
 #ifndef HOLDFAST_API_CURSOR_H
 #define HOLDFAST_API_CURSOR_H
 
