@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people decide about suggestions: a batch for one document is one change and one revision,
- * and says of each item how it went. */
+/* People decide about suggestions.  A batch for one document is one change and one revision; the
+ * answer has a result for each item. */
 #include "api/bodies.h"
 #include "api/docs_request.h"
 
@@ -13,13 +13,13 @@ struct applying {
     struct decide_request request;
     enum decide_result *results;
     size_t remaining;
-    /* What the document is afterwards. */
+    /* The document after the change. */
     int64_t revision;
     char tag[DOCS_TAG_TEXT];
     bool is_removed;
 };
 
-/* On the worker that made the change: how it went, and what is left. */
+/* Runs on the worker that made the change: copies the results and counts the suggestions left. */
 static bool work_count(struct docs_call *call, struct error *err unused_arg)
 {
     struct docs_request *q = call->user;
@@ -82,7 +82,8 @@ static void on_removed(struct docs_call *call)
     reply(q);
 }
 
-/* It began as a suggestion: an agent made it, and its text was never accepted. */
+/* The rejection has left the document empty.  If its first revision is a non-empty `create`, the
+ * document counts as an agent's proposal that was never accepted, and is removed. */
 static void on_first(struct docs_call *call)
 {
     struct docs_request *q = call->user;
@@ -130,7 +131,8 @@ static void apply_now(struct docs_request *q)
     docs_change(q->api->sv->docs, &q->call);
 }
 
-/* Which document comes first: who may not use it learns nothing of the rest. */
+/* Resolves the document before decide_check(): a caller who may not use the document learns nothing
+ * from the other errors. */
 static bool read_request(struct docs_request *q, struct applying *a)
 {
     struct error err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What requests about documents carry. */
+/* Request bodies of the operations on documents. */
 #include "api/bodies.h"
 
 #include <stddef.h>
@@ -8,7 +8,7 @@ static const char *const actions[] = {"accept", "reject", "reply", NULL};
 static const struct api_kind kind_text = {.type = "string"},
                              kind_action = {.type = "string", .names = actions};
 
-/* Any text; how long it may be is the document's business. */
+/* A text of at least `min` bytes.  There is no upper limit here: the document has its own. */
 static bool read_any_text(const struct js_binding *b, const struct js_field *f,
                           const struct js_node *value, void *place, struct error *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents by their paths: read, and written by people.  Writing is guarded by the ETag of
- * what was read, so nobody overwrites what they have not seen. */
+/* Reading a document by its path, and writing it as a person.  A write needs If-Match with the ETag
+ * of the text that was read, or If-None-Match: * for a new document, so that a client does not
+ * overwrite a change it has not seen. */
 #include "api/bodies.h"
 #include "api/docs_request.h"
 
@@ -161,7 +162,7 @@ static void reply_state(struct docs_request *q, int status)
     docs_request_reply(q, status, headers, docs_take(&out, q->mem));
 }
 
-/* What is there now goes along with the refusal. */
+/* Refuses the change, with the ETag of the current text. */
 static void on_current(struct docs_call *call)
 {
     struct docs_request *q = call->user;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a document was before: its revisions, newest first, each with its text, and the way back.
- * What somebody has saved and nobody has read yet is a revision too: the file is read first. */
+/* The history of a document: the list of revisions, newest first; one revision with its text; the
+ * restore of a revision.  The list reads the file first, so that a text which an editor has saved
+ * and Holdfast has not read yet is listed as a revision too. */
 #include "api/bodies.h"
 #include "api/docs_request.h"
 
@@ -101,13 +102,13 @@ void api_list_revisions(struct api_call *c)
         return;
     struct docs_page *p = arena_new_of(q->mem, struct docs_page);
     *p = page;
-    p->folder = STR_NONE; /* the path has it */
+    p->folder = STR_NONE; /* the path of the URL names the folder */
     q->args = p;
     q->call.done = ask_history;
     docs_read(c->sv->docs, &q->call);
 }
 
-/* One of them. */
+/* One revision. */
 
 static void refuse_revision(struct docs_request *q)
 {
@@ -156,14 +157,14 @@ void api_get_revision(struct api_call *c)
     docs_revision(c->sv->docs, &q->call, number);
 }
 
-/* Back to one of them. */
+/* Restore. */
 
 struct restoring {
     struct restore_body body;
     struct str content, reason;
 };
 
-/* The document itself may be gone: then it is made again. */
+/* If the document no longer exists, it is created again. */
 static void on_restored(struct docs_call *call)
 {
     struct docs_request *q = call->user;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists over folders: of documents, and of the suggestions that wait in them.  A worker walks the
- * files in the order of folder and path, from where the page before ended.  Looking for suggestions
- * reads files, so a page also ends after a while, or with so many bytes: then it may be short, or
- * empty, and its next_cursor says that there is more. */
+/* Lists over folders: of documents, and of the suggestions in them.  A worker walks the files in
+ * the order of folder and path, from the end of the previous page.  The search for suggestions
+ * reads files, so a page also ends after PAGE_MS or PAGE_BYTES.  Such a page may be short or empty,
+ * and it has a next_cursor. */
 #include "api/docs_request.h"
 
 #include "base/clock.h"
@@ -17,15 +17,16 @@
 
 struct walk {
     struct docs_page page;
-    struct str path; /* only this one of its folder, or those below it; absent: all */
-    /* Adds an entry for the document, or finds that it needs none. */
+    struct str path; /* only this document, or the documents below this path; absent: all */
+    /* Adds an entry for the document if it belongs on the list. */
     bool (*visit)(struct docs_call *call, struct walk *w, const struct docs_folder *folder,
                   const struct vault_entry *entry, struct error *err);
     struct buf out;
     struct js_writer json;
     size_t count;
     int64_t until_ms;
-    struct str previous, last; /* seen last; likewise, when others follow */
+    /* The document visited last; the same again, set when the page is full and more follow. */
+    struct str previous, last;
 };
 
 static void release_walk(void *arg)
@@ -109,7 +110,7 @@ static void on_walked(struct docs_call *call)
     docs_request_reply(q, 200, link, buf_str(&w->out));
 }
 
-/* Where there is no folder at all, there is no worker either. */
+/* Without any folder there are no workers, so the empty list is answered here. */
 static void walk_begin(struct docs_request *q)
 {
     struct walk *w = q->args;
@@ -125,7 +126,7 @@ static void walk_begin(struct docs_request *q)
     on_walked(&q->call);
 }
 
-/* What is asked for, checked; NULL: refused already. */
+/* Checks the query and prepares the walk; NULL: the refusal was sent. */
 static struct docs_request *walk_new(struct api_call *c, const char *list, struct str path,
                                      struct walk **ret)
 {
@@ -211,7 +212,7 @@ static void write_suggestions(struct walk *w, const struct docs_folder *folder, 
     w->count++;
 }
 
-/* One that went away meanwhile, or is no document, has none. */
+/* A file that was deleted meanwhile, or is not a document, has no suggestions. */
 static bool visit_suggestions(struct docs_call *call unused_arg, struct walk *w,
                               const struct docs_folder *folder, const struct vault_entry *entry,
                               struct error *err unused_arg)

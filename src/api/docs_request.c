@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests about documents: who may, which one, in whose name, and how they end. */
+/* Requests about documents: permission, document, author, answers. */
 #include "api/docs_request.h"
 
 #include "crypto/hash.h"
@@ -12,7 +12,8 @@
 #define AUTHOR_MAX 80
 #define MISSING "There is no such document that you may use; list them with GET /api/v1/docs/files."
 
-/* A person, or a key that a person gave this right to. */
+/* Returns why the caller may not change documents; NULL: it may.  People may, and keys that were
+ * made with --review. */
 static const char *why_not(const struct principal *who)
 {
     bool is_local = !who->credential.p && who->role == ROLE_ADMIN;
@@ -26,7 +27,7 @@ static const char *why_not(const struct principal *who)
     return NULL;
 }
 
-/* REST shows what the tool read shows: a key that may not use that sees no documents. */
+/* REST shows the documents that the tool `read` shows: a key without that tool sees none. */
 static bool may_read(const struct principal *who)
 {
     return principal_may_use_server(who, STR("docs")) &&
@@ -96,9 +97,9 @@ struct str docs_request_path(const struct docs_request *q)
                         STR_ARG(q->call.place.path));
 }
 
-/* In whose name. */
+/* Author. */
 
-/* What may stand in a comment's metadata. */
+/* Cuts the name, and removes the characters that the metadata of a comment cannot hold. */
 static struct str clean(struct str name, struct arena *mem)
 {
     char *text = arena_alloc(mem, AUTHOR_MAX + 1);
@@ -165,7 +166,7 @@ void docs_request_author(struct docs_request *q, struct str claimed,
                             STR("Retry-After: 1\r\n"));
 }
 
-/* Ends. */
+/* Answers. */
 
 void docs_request_drop(struct docs_request *q)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Suggestions of one document to JSON, and what they are called by. */
+/* Suggestions of one document as JSON, and their ids. */
 #include "api/docs_suggestion.h"
 
 #include "base/map.h"
@@ -11,15 +11,15 @@
 #define ID_HEX 10
 #define ID_TEXT (ID_HEX + 24)
 
-/* How many suggestions of the document have the same markup, and how many of them were named. */
+/* How many suggestions of the document have the same markup, and how many of them have an id. */
 struct twins {
     unsigned count, named;
 };
 
-/* Of the markup alone, so that deciding about one suggestion leaves the names of the others as they
- * are.  What agents write differs in its markup (src/critic/emit.c).  People may write the same
- * twice; such are told apart by their number and how many there are, so that a name never comes to
- * mean the one beside it. */
+/* The id is a digest of the markup alone, so that a decision about one suggestion does not change
+ * the ids of the others.  Suggestions of agents differ in their markup (src/critic/emit.c).  People
+ * may write the same markup twice.  The digest of such a twin also covers its number and the count
+ * of twins, so that an id never moves to the twin beside it. */
 static void id_of(const struct critic_suggestion *s, struct twins *twins, char ret[ID_HEX + 1])
 {
     char number[48] = "";
@@ -70,7 +70,8 @@ static void write_one(struct js_writer *w, const struct critic_suggestion *s, st
     js_object_end(w);
 }
 
-/* Which one of those with the same id it is: ids are short, and agents could look for two. */
+/* Counts the suggestions with the same id: ids are short, and an agent could search for two texts
+ * with one id. */
 struct alike {
     char id[ID_HEX + 1];
     unsigned count;

@@ -7,10 +7,10 @@
 #include "json/write.h"
 
 #define SUGGESTIONS_SHOWN 1000                /* of one document */
-#define SUGGESTIONS_BYTES (16u * 1024 * 1024) /* of markup that is shown of one document */
+#define SUGGESTIONS_BYTES (16u * 1024 * 1024) /* of markup shown per document */
 
-/* An array of the first of them, as many as are shown.  Ids are of what a suggestion is and stands
- * in; those that are alike in both are numbered. */
+/* Writes an array of the first suggestions, up to both limits above.  An id is a digest of the
+ * suggestion's markup; suggestions with the same markup are numbered. */
 void suggestions_write(struct js_writer *w, const struct critic_suggestion *list, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operations on documents are asked with and answer. */
+/* Parameters, answers and members of the operations on documents. */
 #include "api/docs_table.h"
 
 #include "api/docs_request.h"

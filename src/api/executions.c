@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /sessions/{id}/tools: executions reported by a client, and those of the session, reported or our
- * own. */
+/* /sessions/{id}/tools: records executions that a client reports, and lists all executions of the
+ * session, reported ones and our own. */
 #include "api/bodies.h"
 #include "api/cursor.h"
 #include "api/page.h"
@@ -34,7 +34,7 @@ static void record(struct api_call *c, struct str session,
     registry_record(c->sv->registry, &c->reg, reported, n);
 }
 
-/* An array stands or falls as one. */
+/* One bad element refuses the whole array. */
 static bool read_array(struct api_call *c, struct reported_execution **ret, size_t *ret_n)
 {
     const struct js_node *root = js_root(&c->doc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users signing in and out, and the devices they are signed in on: /api/v1/auth.  Every refusal of
- * a login is the same answer, whatever was wrong. */
+/* /api/v1/auth: users sign in and out, and list the devices they are signed in on.  Every refused
+ * login gets the same answer, whatever the reason. */
 #include "api/api.h"
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@ static struct str take(struct buf *out, struct arena *mem)
     return text;
 }
 
-/* {"user_agent","device_name"}: what the client says of itself, cut. */
+/* {"user_agent":…,"device_name":…} as the client gives them; a long user_agent is cut. */
 static struct str device_info(const struct api_call *c, struct str device_name)
 {
     struct str agent = http_header_get(c->http->head, STR("user-agent"));
@@ -200,7 +200,7 @@ void api_logout(struct api_call *c)
         end_logins(c, OP_LOGIN_REVOKE, id, c->who.user_id, STR("signed out"));
 }
 
-/* One's own; an administrator's: any of the tenant. */
+/* Users end their own sign-ins; an admin ends any sign-in of the tenant. */
 void api_end_login(struct api_call *c)
 {
     bool is_any = c->who.role == ROLE_ADMIN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The document's frame, its paths and operations; and GET /api/v1/openapi.json, which shows it. */
+/* The document's frame, paths and operations, and GET /api/v1/openapi.json. */
 #include "api/openapi.h"
 #include "api/openapi_impl.h"
 
@@ -22,7 +22,8 @@ static const char description[] =
     "is found, and a method that a path does not take with 405 and `Allow`.\n\n"
     "New members may be added to answers: pass over what you do not know.";
 
-/* The first that occurs in a pattern; the last occurs in all. */
+/* The first row with an `in_pattern` that occurs in the pattern gives the tag; the last row matches
+ * every pattern. */
 static const struct {
     const char *in_pattern, *tag, *help;
 } tags[] = {
@@ -213,7 +214,7 @@ static void write_roles(struct js_writer *w, const struct api_operation *op)
     js_array_end(w);
 }
 
-/* Besides the local admin and users who signed in. */
+/* Keys need the scope; the local admin and signed-in users do not. */
 static void write_scopes(struct js_writer *w)
 {
     js_kv_string(w, "description",
@@ -222,7 +223,7 @@ static void write_scopes(struct js_writer *w)
     js_kv_string(w, "x-scope", STR("review"));
 }
 
-/* "{+path:.md}" is {path} to the reader. */
+/* The document has {path} for the router's "{+path:.md}". */
 static void write_path(struct js_writer *w, const char *pattern)
 {
     char text[256];
@@ -264,7 +265,7 @@ static void write_operation(struct js_writer *w, const struct api_operation *op)
     js_object_end(w);
 }
 
-/* Rows of one pattern are one path, wherever they stand. */
+/* All rows with the same pattern become one path, wherever they are in the table. */
 static void write_paths_of(struct js_writer *w, const struct api_operation *ops, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -329,7 +330,7 @@ void openapi_print(struct buf *out)
     buf_addc(out, '\n');
 }
 
-/* Made for the first who asks and kept until the process ends: the tables never change. */
+/* Written at the first request and kept until the process ends, because the tables never change. */
 static const struct buf *kept_document(struct str *ret_tag)
 {
     static struct buf document;

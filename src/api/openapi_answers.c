@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operations answer: statuses, headers and bodies, those that any operation may give kept as
- * components. */
+/* The responses of operations: statuses, headers and bodies.  Responses that any operation may give
+ * are components. */
 #include "api/openapi_impl.h"
 
 #include <stdio.h>
@@ -33,12 +33,12 @@ const size_t openapi_n_health = countof(openapi_health);
 
 static const struct header {
     const char *name, *type, *example, *help;
-    bool is_always; /* told by the row that has the help */
-    /* Which answers have it: all that fit what is set. */
-    int status; /* 0: any that is no error, -1: any at all */
-    const char *schema;
-    bool if_once;
-    const char *component; /* what it is kept as; NULL: its name */
+    bool is_always; /* read from the row that has the help */
+    /* The answers that have the header: all that match these three. */
+    int status;            /* 0: any below 400; -1: any */
+    const char *schema;    /* NULL: any */
+    bool if_once;          /* only operations that take an Idempotency-Key */
+    const char *component; /* name of the component; NULL: `name` */
 } headers[] = {
     {"X-Request-Id", "string", "\"req_9f86d081884c7d65\"",
      "The request's own X-Request-Id, or one made for it.", true, -1, NULL, false},

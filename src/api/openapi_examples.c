@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What requests and answers look like: members in the order of their tables, each with the value
- * that stands for its name here.  Optional members that have none are left out. */
+/* Examples of requests and answers.  Members come in the order of their tables, each with the value
+ * that this file has for its name.  Optional members without a value are left out. */
 #include "api/openapi_impl.h"
 
 #include <stdio.h>

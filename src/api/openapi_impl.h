@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of the OpenAPI document: openapi.c has its frame and operations, openapi_answers.c what
- * they answer, openapi_schemas.c what is sent and shown, openapi_examples.c what that looks like.
- * Each function writes one value, or the members of an object that is open. */
+/* Parts of the OpenAPI document: openapi.c writes the frame and the operations, openapi_answers.c
+ * the responses, openapi_schemas.c the schemas, openapi_examples.c the examples.  Each function
+ * writes one value, or the members of an open object. */
 #ifndef HOLDFAST_API_OPENAPI_IMPL_H
 #define HOLDFAST_API_OPENAPI_IMPL_H
 
 #include "json/write.h"
 #include "api/api.h"
 
-/* Health, which stands beside /api/v1 and has no row in its table. */
+/* The health endpoints, which are outside /api/v1 and have no row in its table. */
 extern const struct api_operation openapi_health[];
 extern const size_t openapi_n_health;
 static inline bool openapi_is_health(const struct api_operation *op)
@@ -23,7 +23,7 @@ void openapi_headers(struct js_writer *w);                                 /* me
 void openapi_schemas(struct js_writer *w); /* members */
 void openapi_param_schema(struct js_writer *w, const struct api_param *p);
 void openapi_ref(struct js_writer *w, const char *group, const char *name); /* {"$ref": …} */
-const struct api_schema *openapi_schema_named(const char *name);            /* NULL: none */
+const struct api_schema *openapi_schema_named(const char *name);            /* NULL: unknown */
 
 void openapi_answer_example(struct js_writer *w, const struct api_schema *schema);
 void openapi_body_example(struct js_writer *w, const struct api_body *body);

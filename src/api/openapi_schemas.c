@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schemas (JSON Schema 2020-12): of requests from the tables that read them, of answers from the
- * table of their members. */
+/* Schemas (JSON Schema 2020-12).  Schemas of requests come from the tables that read the bodies,
+ * schemas of answers from the tables of their members. */
 #include "api/openapi_impl.h"
 
 void openapi_ref(struct js_writer *w, const char *group, const char *name)
@@ -68,7 +68,7 @@ static bool type_is(const char *type, const char *want)
     return type && strcmp(type, want) == 0;
 }
 
-/* Bounds of a number, or of a string's length. */
+/* Bounds of a number, of the length of a string, or of the bytes of an object. */
 static void write_bounds(struct js_writer *w, const char *type, int64_t min, int64_t max)
 {
     if (type_is(type, "integer")) {
@@ -114,7 +114,7 @@ static const struct api_kind *kind_of(const struct js_field *f)
     }
 }
 
-/* Seconds as a number, or a text with units. */
+/* The bounds of a duration that is sent as a number of seconds. */
 static void write_duration(struct js_writer *w, const struct js_field *f)
 {
     js_kv_int(w, "minimum", 1);
@@ -170,7 +170,7 @@ static void write_required(struct js_writer *w, const struct js_field *fields)
         js_array_end(w);
 }
 
-/* What is read-only is refused as any member that is not listed. */
+/* Read-only members are left out: a request with one is refused, as with an unknown member. */
 static void write_body_schema(struct js_writer *w, const struct api_body *body)
 {
     js_key(w, str_of(body->name));

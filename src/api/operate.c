@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /healthz, /readyz, /metrics.  Gauges that mirror somebody's state are filled at each scrape, so
- * the request path does not keep them; those of the store are waited for, but not for long.  What
- * is told of tenants is told to who runs them all; an admin or auditor of another tenant than
- * `default` hears of its own alone, and members hear nothing. */
+/* /healthz, /readyz, /metrics.  Gauges that mirror the state of other parts are filled at each
+ * scrape, so the request path does not update them.  A scrape waits at most SESSION_GAUGES_MS for
+ * the gauges of the store.  /metrics is for the roles admin and auditor.  In the tenant `default`
+ * they see the metrics of every tenant; in another tenant they see no other tenant's metrics. */
 #include "api/plain.h"
 
 #include "base/clock.h"
@@ -80,7 +80,7 @@ static void fill(struct services *sv)
     upstreams_each(sv->upstreams, set_upstream, NULL);
 }
 
-/* A scrape that waits for the store's part. */
+/* A scrape that waits for the gauges of the store. */
 struct scrape {
     struct gauges_wait wait;
     struct services *sv;
@@ -144,7 +144,7 @@ void operate_healthz(void *arg unused_arg, struct http_request *r,
     http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ok\"}\n"));
 }
 
-/* `reason` is shown only where callers need not say who they are. */
+/* With `auth: required`, the answer leaves `reason` out: the caller is not authenticated. */
 static void refuse_unready(struct services *sv, struct http_request *r, struct str status,
                            const char *reason)
 {
@@ -162,7 +162,8 @@ static void refuse_unready(struct services *sv, struct http_request *r, struct s
     buf_release(&out);
 }
 
-/* Anybody may ask: where the database is, and as whom it is used, stands in the log alone. */
+/* /readyz needs no credential.  With `auth: required`, only the log says which database failed, and
+ * why. */
 static void refuse_unhealthy(struct services *sv, struct http_request *r)
 {
     struct error why;
@@ -221,8 +222,8 @@ static void count_folder(void *arg, const struct docs_folder_state *s)
     ((struct telling *)arg)->folders_in_state[s->state]++;
 }
 
-/* A folder that is lost does not make the node unready: its servers and its other folders work, and
- * a balancer would take every node that shares the disk out at once. */
+/* A lost folder does not make the node unready: servers and other folders still work, and a load
+ * balancer would remove every node that shares the disk at once. */
 static void tell_folders(struct services *sv, struct telling *t)
 {
     bool by_name = !sv->config->auth_required;
@@ -247,8 +248,8 @@ static void tell_warning(struct services *sv, struct js_writer *w)
                          "open; end programs that read holdfast.db"));
 }
 
-/* Whoever asks hears that we are ready, and how servers do: by name where nobody needs to say who
- * they are.  What went wrong is for `holdfast servers`. */
+/* The answer has the state of each server by name; with `auth: required`, only the number of
+ * servers in each state.  The last error of a server is shown by `holdfast servers` alone. */
 static void say_ready(struct services *sv, struct http_request *r)
 {
     struct telling t = {.in_state = {0}};

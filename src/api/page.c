@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of a list: how many rows go on one, and how it says where the next begins. */
+/* Pages of a list: the number of rows on a page, and the link to the next page. */
 #include "api/page.h"
 
 #include "api/cursor.h"

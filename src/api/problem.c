@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went wrong, as application/problem+json (RFC 9457): `code` is what `holdfast help CODE`
- * explains, `error` the text that clients of the first API look for. */
+/* Errors as application/problem+json (RFC 9457).  `holdfast help CODE` explains the member `code`;
+ * clients of the first API look for the text in `error`. */
 #include "api/api.h"
 
 #include "json/write.h"
@@ -44,7 +44,7 @@ void api_refuse(struct api_call *c, enum err_code code, const char *fmt, ...)
                 error_info(code)->http_status == 503 ? STR("Retry-After: 1\r\n") : STR_NONE);
 }
 
-/* The seed's texts; what to do about it is the detail. */
+/* The texts of `error` are those of the first API; `detail` says what to do. */
 void api_refuse_result(struct api_call *c)
 {
     static const struct {

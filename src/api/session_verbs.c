@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done to one session besides changing its columns: activity, validate, refresh; and the
- * question with which an edge client begins. */
+/* Operations on one session besides PATCH: activity, validate, refresh; and the authentication
+ * request of edge clients. */
 #include "api/bodies.h"
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@ static struct str take(struct buf *out, struct arena *mem)
     return text;
 }
 
-/* A terminal session is as good as gone here, as the first API had it. */
+/* An expired or terminated session is answered as missing, as in the first API. */
 static void on_used(struct registry_call *reg)
 {
     struct api_call *c = api_of(reg);
@@ -33,7 +33,7 @@ void api_use_session(struct api_call *c)
     registry_use(c->sv->registry, &c->reg);
 }
 
-/* Whether it holds is an answer, not an error: 200 with valid false, and why. */
+/* An invalid session is not an error: the answer is 200 with `valid` false and the reason. */
 static void on_validated(struct registry_call *reg)
 {
     struct api_call *c = api_of(reg);
@@ -91,7 +91,8 @@ static void prepare_refresh(struct api_call *c, struct str handle, int64_t expir
     api_prepare(c, 200, STR_NONE, take(&out, c->mem));
 }
 
-/* A session without a ttl of its own lives on from now as if used, and no longer than any. */
+/* A session without a ttl of its own gets the default ttl of the tenant from now on, but ends at
+ * most SESSION_LIFE_MAX_MS after its creation. */
 static void on_refresh_read(struct registry_call *reg)
 {
     struct api_call *c = api_of(reg);
@@ -123,7 +124,7 @@ void api_refresh_session(struct api_call *c)
         on_refresh_read(&c->reg);
 }
 
-/* The caller is who its credential says; nothing in the body is believed. */
+/* Only the credential identifies the caller; the body does not. */
 void api_edge_auth(struct api_call *c)
 {
     struct edge_auth_body *b = arena_new_of(c->mem, struct edge_auth_body);

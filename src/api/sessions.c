@@ -83,8 +83,8 @@ static struct str session_text(const struct session_row *row, struct arena *mem)
     return text;
 }
 
-/* RateLimit of draft-ietf-httpapi-ratelimit-headers: how many sessions there may be, and how many
- * more there may.  No time is told: they come free when others end. */
+/* RateLimit of draft-ietf-httpapi-ratelimit-headers: the limit of sessions, and how many are left.
+ * There is no reset time, because the quota is freed when sessions end. */
 static struct str limit_lines(struct api_call *c, int64_t counted)
 {
     int64_t most = api_max_sessions(c), left = counted < most ? most - counted : 0;
@@ -115,8 +115,8 @@ static void on_created(struct registry_call *reg)
         api_refuse_result(c);
 }
 
-/* Seals the credentials of a body, for the session whose row has this id.  true: done, see j->ok.
- * false: `done` comes. */
+/* Seals the credentials of a body for the session with this row id.  true: finished, see j->ok.
+ * false: `done` will be called. */
 static bool seal_auth(struct api_call *c, struct keyring_job *j, struct str id,
                       const struct session_body *body, void (*done)(struct keyring_job *j))
 {
@@ -131,8 +131,7 @@ static bool seal_auth(struct api_call *c, struct keyring_job *j, struct str id,
     return keyring_seal(c->sv->keyring, j);
 }
 
-/* Sealed or not, the text itself is needed no more; it stands in the request's own memory.  False:
- * refused. */
+/* Wipes the plain text in the request's memory.  false: sealing failed; the refusal was sent. */
 static bool is_sealed(struct api_call *c, struct keyring_job *j)
 {
     crypto_wipe((void *)j->plain.p, j->plain.n);
@@ -222,10 +221,10 @@ void api_get_session_by_id(struct api_call *c)
 /* List. */
 
 struct listing {
-    const char *path; /* of the list, for the next page's link */
+    const char *path; /* of the list, for the Link header */
     struct session_filter filter;
     int64_t limit;
-    struct str about, query; /* what is asked: for the cursor, and for the next page's link */
+    struct str about, query; /* the query, as the cursor and the Link header hold it */
 };
 
 /* A list of statuses, or "all". */
@@ -250,7 +249,7 @@ static bool read_statuses(struct api_call *c, struct str text, unsigned *ret)
     return true;
 }
 
-/* The same as a list without blanks: it stands in the next page's link. */
+/* The statuses as a list without blanks, for the Link header. */
 static struct str statuses_text(unsigned statuses, struct arena *mem)
 {
     struct str text = STR("");
@@ -422,7 +421,7 @@ static void on_patch_read(struct registry_call *reg)
         return;
     }
     if (!tags_match(p->if_match, reg->row->version, &p->version))
-        p->version = -1; /* no row has it, and the store says what else is wrong first */
+        p->version = -1; /* no row has it; the store reports other errors first */
     p->change = (struct session_row){
         .client_name = b->client_name,
         .client_type = b->client_type,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of entity tags, one after another; ours hold no commas. */
+/* Reads lists of entity tags.  They are split at commas, because our tags contain no commas. */
 #include "api/tags.h"
 
 #include "session/session_json.h"

@@ -5,10 +5,11 @@
 
 #include "base/str.h"
 
-/* If-None-Match: is the tag, or "*", in the list?  Weak comparison. */
+/* If-None-Match: whether the tag, or "*", is in the list.  Weak comparison. */
 bool tags_have(struct str header, struct str tag);
-/* If-Match: does a tag in the list, or "*", speak of this version?  Weak ones never do.  The digest
- * in a tag does not matter: counters and the clock move it, and a change overwrites neither. */
+/* If-Match: whether a tag with this version, or "*", is in the list; weak tags never match.  The
+ * digest in a tag is not compared: counters and the clock change it, and a write overwrites
+ * neither. */
 must_check bool tags_match(struct str header, int64_t version, int64_t *ret_version);
 
 #endif
