@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast stdio: MCP over this process's own standard input and output.
  *
- * There is one gateway for each data directory, and it is never this process: when none runs, we
- * start one, which ends with its last pipe.  So it does not matter who came first: a client that
- * closes its pipe, or kills us, takes nothing from the others.
+ * Each data directory has one gateway, and the gateway is never this process.  If no gateway runs,
+ * we start one, which ends with its last pipe.  So a client that closes its pipe, or kills us, does
+ * not affect other clients, even if it was the first.
  *
  *   client ──stdin──> holdfast stdio ──DATA/holdfast.sock──> gateway, exchange/pipe.c
  *
- * When the gateway ends before our client does, we go on with the next one: requests under way are
- * answered with an error, the client's initialize is said again, and the pipe has the name it had,
- * by which the gateway finds its session (relay_talk.h remembers what is needed).
+ * If the gateway ends before our client does, we join the next gateway.  We answer the requests
+ * under way with an error, send the client's initialize again, and keep the name of the pipe, by
+ * which the next gateway finds its session (relay_talk.h has the state for this).
  *
- * Nothing but messages is ever written to standard output; what a gateway of ours says goes to our
- * standard error for as long as we are there. */
+ * Standard output carries only messages.  The log lines of a gateway that we started go to our
+ * standard error as long as we run. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -35,14 +35,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define JOIN_MS 15000 /* for a gateway that is starting, or one that is just leaving */
+#define JOIN_MS 15000 /* to join, while a gateway is starting or stopping */
 #define JOIN_PAUSE_MS 10
-#define LEAVE_MS 20000 /* for a gateway of ours to end in order */
+#define LEAVE_MS 20000 /* for a gateway that we started to end in order */
 #define SUCCESSOR_MS                                                                               \
     10000 /* for a daemon that is restarted, before we start a gateway ourselves                   \
            */
 #define REJOIN_PAUSE_MAX_MS 250
-#define REPLAY_MS 60000 /* for the answer to an initialize that is said again */
+#define REPLAY_MS 60000 /* for the answer to an initialize that is sent again */
 #define REPLAY_LINE (16u * 1024 * 1024)
 #define REJOINS_MAX                                                                                \
     10 /* in REJOINS_MS: a gateway that ends again and again is not joined for ever */
@@ -51,18 +51,18 @@
 
 struct stdio {
     struct cli *cli;
-    const char *key;               /* whose client we are; NULL: the local admin's */
-    struct str data_dir, path;     /* path: what is asked for on the control socket */
-    pid_t gateway;                 /* ours; 0: none */
-    int gateway_status;            /* of one that has ended */
-    int logs;                      /* what it says; -1: none */
-    struct config_identity config; /* what we were told to serve, or have found */
+    const char *key;               /* the client's key; NULL: the client is the local admin */
+    struct str data_dir, path;     /* path: of the request on the control socket */
+    pid_t gateway;                 /* that we started; 0: none */
+    int gateway_status;            /* exit status of a gateway that we started */
+    int logs;                      /* the gateway's standard error; -1: none */
+    struct config_identity config; /* the configuration file that was given or found */
     bool has_said_config;
     struct relay_ends ends;
     struct relay_talk talk;
-    int64_t lost_ms[REJOINS_MAX]; /* when gateways were lost, the last ones in turn */
+    int64_t lost_ms[REJOINS_MAX]; /* when the last gateways were lost, as a ring */
     size_t n_lost;
-    bool was_ours; /* the one that was lost: nobody else will start the next */
+    bool was_ours; /* we started the gateway that was lost, so we start the next at once */
 };
 
 static struct config_source config_source_of(const struct cli *cli)
@@ -119,7 +119,7 @@ static struct str path_with_config(struct str path, const struct config_identity
     return result;
 }
 
-/* "…&pipe=NAME": by it another gateway finds the session of this pipe again. */
+/* "…&pipe=NAME": by this name the next gateway finds the session of this pipe. */
 static struct str path_with_name(struct str path, struct arena *mem)
 {
     char name[UUID_TEXT];
@@ -129,7 +129,7 @@ static struct str path_with_name(struct str path, struct arena *mem)
                         str_find(path, '?') < path.n ? '&' : '?', name);
 }
 
-/* Once: what is served where that may not be what the user thinks. */
+/* Prints once what is served, if the user may expect something else. */
 static void say_config(struct stdio *s, struct str state)
 {
     bool is_sample_meant = cli_flag(s->cli, "--server") || cli_flag(s->cli, "--profile");
@@ -168,7 +168,7 @@ static bool open_channel(struct stdio *s, struct arena *mem, int *ret_fd, struct
     return ok;
 }
 
-/* In the process of the gateway. */
+/* In the gateway's process. */
 
 static bool load(struct stdio *s, struct gateway_options *ret, struct error *err)
 {
@@ -211,8 +211,9 @@ static int serve(struct stdio *s)
     return gateway_run(&options);
 }
 
-/* It outlives us if others have joined it, so it keeps nothing of ours: neither the streams, whose
- * end our client waits for, nor the group that a terminal or a client may kill. */
+/* The gateway outlives us if other clients have joined it.  So it keeps neither our streams,
+ * because our client waits for their end, nor our process group, which a terminal or a client may
+ * kill. */
 static void become_gateway(struct stdio *s, int logs)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -228,7 +229,7 @@ static void become_gateway(struct stdio *s, int logs)
     exit(serve(s));
 }
 
-/* In ours. */
+/* In our own process. */
 
 static bool start_gateway(struct stdio *s, struct error *err)
 {
@@ -253,7 +254,7 @@ static bool start_gateway(struct stdio *s, struct error *err)
     return true;
 }
 
-/* Has the gateway of ours ended?  Then its status is known. */
+/* Whether the gateway that we started has ended; then gateway_status is set. */
 static bool gateway_has_ended(struct stdio *s)
 {
     int status;
@@ -265,7 +266,8 @@ static bool gateway_has_ended(struct stdio *s)
     return true;
 }
 
-/* One that ends says its last words first. */
+/* Relays the last log lines of the gateway that we started, then waits for its end; LEAVE_MS for
+ * both. */
 static void await_gateway(struct stdio *s)
 {
     int64_t until = clock_mono_ms() + LEAVE_MS;
@@ -277,7 +279,7 @@ static void await_gateway(struct stdio *s)
         (void)poll(NULL, 0, JOIN_PAUSE_MS);
 }
 
-/* Others have joined it: it stays for them. */
+/* Whether the gateway is not stopping, because other clients have joined it. */
 static bool gateway_goes_on(const struct stdio *s)
 {
     struct control *control;
@@ -333,8 +335,9 @@ static bool send_all(int fd, struct str text)
     return true;
 }
 
-/* Reads from the channel until the answer to the initialize has come; it goes to the client only
- * when that still waits for it.  Whatever comes before and behind it does. */
+/* Reads from the channel until the answer to the initialize has come.  The answer goes to the
+ * client only if the client still waits for it.  All lines before the answer go to the client;
+ * bytes after it stay in `in`. */
 static bool await_initialized(struct stdio *s, int channel, struct buf *in)
 {
     struct str id = buf_str(&s->talk.initialize_id);
@@ -366,7 +369,8 @@ static bool await_initialized(struct stdio *s, int channel, struct buf *in)
     }
 }
 
-/* The new gateway learns who the client is.  false: it did not answer; it counts as lost. */
+/* Sends the client's initialize to the new gateway.  false: no answer came, or the client is gone;
+ * the gateway counts as lost. */
 static bool replay(struct stdio *s, int channel)
 {
     static const struct str initialized = {
@@ -387,7 +391,8 @@ static bool replay(struct stdio *s, int channel)
     return ok;
 }
 
-/* What the client has to be told before it goes on; false: it is gone, or so are its words. */
+/* After a gateway was lost: answers the requests under way with an error, and drops a line that was
+ * half sent.  false: the client is gone, or the rest of that line did not come. */
 static bool mourn(struct stdio *s)
 {
     bool has_rest = relay_drop_cut_line(&s->ends);
@@ -428,7 +433,7 @@ static int give_up(struct stdio *s, const struct error *why)
 
 static int join(struct stdio *s, int *ret_channel);
 
-/* Carries lines, from gateway to gateway, until our client ends. */
+/* Relays lines, through one gateway after another, until our client ends. */
 static int carry(struct stdio *s)
 {
     int channel;
@@ -456,14 +461,14 @@ static int carry(struct stdio *s)
     return status;
 }
 
-/* Whoever restarts a daemon gets it back before we take its place. */
+/* A daemon that is being restarted gets SUCCESSOR_MS before we start a gateway in its place. */
 static bool may_start_gateway(const struct stdio *s, int64_t since_ms)
 {
     return s->n_lost == 0 || s->was_ours || clock_mono_ms() >= since_ms + SUCCESSOR_MS;
 }
 
-/* Nobody may be there, or somebody who is starting or leaving: which of these may change while we
- * look.  -1: *ret_channel is open.  Else the exit status. */
+/* There may be no gateway, or a gateway that is starting or stopping, and that may change between
+ * two looks.  Returns -1 when *ret_channel is open, else the exit status. */
 static int join(struct stdio *s, int *ret_channel)
 {
     int64_t since = clock_mono_ms();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A blocking HTTP client of one request per connection: commands are short. */
+/* A blocking HTTP client with one request per connection, because commands are short. */
 #include "cli/control.h"
 
 #include "base/buf.h"
@@ -86,7 +86,8 @@ static bool wait_for(int fd, short events, int64_t until_ms, struct error *err)
                      "Holdfast did not answer in time; is it stopped or overloaded?");
 }
 
-/* A unix socket with a full backlog says EAGAIN and cannot be waited for. */
+/* connect() to a unix socket with a full backlog fails with EAGAIN, and poll() cannot wait for
+ * room, so connect() is retried. */
 static bool reach(int fd, const struct conn_address *to, int64_t until_ms, struct error *err)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
@@ -148,7 +149,7 @@ static enum err_code code_of_status(int status)
     return status >= 500 ? ERR_INTERNAL : ERR_BAD_INPUT;
 }
 
-/* An answer that is no 200 is a problem document: {"code", "detail", "error"}. */
+/* The error of an answer other than 200, from its members `code`, and `detail` or `error`. */
 static bool refuse(int status, struct str body, struct arena *mem, struct error *err)
 {
     const struct error_info *info = NULL;
@@ -275,7 +276,7 @@ bool control_send(struct control *c, const struct control_request *r, struct are
     return ok;
 }
 
-/* The head alone, and no byte of the lines behind it. */
+/* Reads the head byte by byte, so that no byte of the lines after it is taken. */
 static bool read_head(int fd, struct buf *in, int64_t until_ms, struct error *err)
 {
     char byte;
@@ -293,7 +294,7 @@ static bool read_head(int fd, struct buf *in, int64_t until_ms, struct error *er
     return true;
 }
 
-/* Is this the head of a 101 answer?  Then *ret_config is what it says of the configuration. */
+/* Whether this is the head of a 101 answer; then *ret_config is its Holdfast-Config. */
 static bool take_switch(struct str in, struct arena *mem, struct str *ret_config)
 {
     struct http_head *head = arena_new_of(mem, struct http_head);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How commands ask a running Holdfast: blocking requests over DATA/holdfast.sock, or over loopback
- * TCP.
- */
+/* Commands ask a running Holdfast with blocking requests over DATA/holdfast.sock, or over plain TCP
+ * to localhost or a numeric address. */
 #ifndef HOLDFAST_CLI_CONTROL_H
 #define HOLDFAST_CLI_CONTROL_H
 
@@ -12,14 +11,14 @@ struct control;
 must_check bool control_open_socket(struct str data_dir, struct control **ret, struct error *err);
 must_check bool control_open_url(struct str url, struct control **ret, struct error *err);
 void control_close(struct control *c);
-void control_set_deadline(struct control *c, int64_t ms); /* 30 s unless told */
-/* A key that goes along from now on, as the one who asks; NULL: none. */
+void control_set_deadline(struct control *c, int64_t ms); /* default: 30 s */
+/* Sends `key` (borrowed) as the bearer token of all later requests; NULL: none. */
 void control_set_key(struct control *c, const char *key);
-/* The body of a 200 answer, in mem; anything else is an error whose text is the daemon's own.
- * At most 64 MiB.  A request's body (absent: none) is JSON. */
+/* *ret_body is the body of a 200 answer, in mem, at most 64 MiB.  Any other answer is an error with
+ * the daemon's text.  The body of the request is JSON; absent: none. */
 must_check bool control_ask(struct control *c, const char *method, struct str path, struct str body,
                             struct arena *mem, struct str *ret_body, struct error *err);
-/* The same with header lines of one's own, each with its CRLF. */
+/* The same with additional header lines, each with its CRLF. */
 struct control_request {
     const char *method;
     struct str path, headers, body; /* absent: none */
@@ -30,9 +29,9 @@ must_check bool control_send(struct control *c, const struct control_request *r,
 must_check bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,
                             struct error *err);
 
-/* Asks for a line channel: POST `path`, answered 101.  *ret_fd is the connected socket (the
- * caller's, non-blocking), on which both sides speak lines from now on; *ret_config, in mem, what
- * the answer's Holdfast-Config says of the configuration served there: sample, edited or same. */
+/* Opens a line channel: POST `path`, answered 101.  *ret_fd is the connected, non-blocking socket,
+ * owned by the caller; both sides send lines on it.  *ret_config, in mem, is the Holdfast-Config of
+ * the answer: sample, edited or same. */
 must_check bool control_lines(struct control *c, struct str path, struct arena *mem, int *ret_fd,
                               struct str *ret_config, struct error *err);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One loop of poll(2), directions that never wait for each other:
+/* One loop of poll(2), with directions that never wait for each other:
  *
  *   in ──up──> channel        channel ──down──> out        and beside them: logs ──> err
  *
- * Each direction holds at most one buffer, and reads only when it is empty: whoever does not read
- * is felt at the other end.  The descriptors of the client are shared with whoever started us, so
- * their flags stay as they are: they are read and written only when poll says so, and written in
- * pieces that then fit whatever they are (a pipe takes PIPE_BUF bytes). */
+ * Each direction has one buffer, and reads only when the buffer is empty, so a slow reader slows
+ * down the other end.  The process that started us shares the client's descriptors, so their flags
+ * are not changed.  They are read and written only when poll reports them ready, and written in
+ * pieces that a ready descriptor of any kind takes without blocking (a pipe: PIPE_BUF bytes). */
 #include "cli/relay.h"
 
 #include "base/clock.h"
@@ -30,10 +30,10 @@ struct flow {
 struct relay {
     struct relay_ends ends;
     struct flow up, down;
-    bool told;        /* the channel knows that our side has ended */
-    bool is_cut;      /* the channel takes nothing any more */
-    bool mute;        /* nobody reads `out` any more */
-    int64_t wrote_ms; /* when `out` last took something, or had nothing to take */
+    bool told;        /* our side of the channel is shut down */
+    bool is_cut;      /* the channel takes no more bytes */
+    bool mute;        /* the reader of `out` is gone */
+    int64_t wrote_ms; /* when `out` last took bytes, or no bytes were waiting */
 };
 
 static bool is_empty(const struct flow *f)
@@ -57,7 +57,7 @@ static void fill(struct flow *f, int fd)
     f->finished = n <= 0;
 }
 
-/* false: it will never take more. */
+/* false: `fd` will never take more. */
 static bool drain(struct flow *f, int fd, size_t most)
 {
     size_t left = f->n - f->at;
@@ -74,8 +74,8 @@ static void discard(struct flow *f)
     f->at = f->n = 0;
 }
 
-/* Beside the messages: what a gateway of ours says.  Whoever does not read it makes it drop lines.
- */
+/* Log lines of the gateway that we started, beside the messages.  If `err` is not read, the gateway
+ * drops lines. */
 static struct flow words;
 
 static void watch_words(struct pollfd fds[2], int logs, int err)
@@ -107,7 +107,7 @@ void relay_logs(int logs, int err, int64_t ms)
             move_words(fds, logs, err);
     }
     if (is_empty(&words))
-        words.finished = false; /* for the next one's */
+        words.finished = false; /* for the log of the next gateway */
 }
 
 enum { IN, STOP, CHANNEL, OUT, LOGS, ERR, COUNT };
@@ -137,7 +137,7 @@ static void drain_up(struct relay *r)
     size_t before = r->up.at;
 
     if (!drain(&r->up, r->ends.channel, BUFFER))
-        r->is_cut = true; /* it has ended: what it said before is still read */
+        r->is_cut = true; /* the gateway has ended; bytes it sent before are still read */
     if (r->ends.talk)
         relay_talk_sent(r->ends.talk, str_n(r->up.bytes + before, r->up.at - before));
 }
@@ -163,13 +163,13 @@ static void move(struct relay *r, const struct pollfd fds[COUNT])
     if (fds[OUT].revents && !is_empty(&r->down) && !drain(&r->down, r->ends.out, PIPE_BUF))
         r->mute = true;
     move_words(&fds[LOGS], r->ends.logs, r->ends.err);
-    if (r->mute) { /* no client: as if it had said all it had to say */
+    if (r->mute) { /* the client is gone: handled like the end of `in` */
         discard(&r->down);
         r->up.finished = true;
     }
 }
 
-static struct relay r; /* large, and there is one client */
+static struct relay r; /* static, because it is large and there is one client */
 
 enum relay_end relay_run(const struct relay_ends *ends)
 {
@@ -178,7 +178,7 @@ enum relay_end relay_run(const struct relay_ends *ends)
 
     r.ends = *ends;
     r.down = (struct flow){0};
-    if (!ends->talk) /* else lines of the client that were not sent yet are still there */
+    if (!ends->talk) /* with a talk, lines of the client that were not sent yet stay */
         r.up = (struct flow){0};
     r.told = r.is_cut = r.mute = false;
     r.wrote_ms = clock_mono_ms();
@@ -208,7 +208,7 @@ bool relay_client_left(const struct relay_ends *ends)
         return true;
     if (poll(fds, countof(fds), 0) <= 0)
         return false;
-    /* A pipe whose writer has gone may still hold lines; without any, nobody waits for us. */
+    /* A pipe without a writer may still hold lines; if it holds none, the client has left. */
     struct pollfd rest = {.fd = ends->in, .events = POLLIN};
     bool has_more = !is_empty(&r.up) || (poll(&rest, 1, 0) > 0 && rest.revents & POLLIN);
     return fds[0].revents || (fds[1].revents & (POLLHUP | POLLERR) && !has_more);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scanner is a state machine over bytes, because messages come in pieces and may be large.  Its
- * text was or will be parsed strictly by the gateway; what is no JSON changes nothing but what is
- * remembered of its line. */
+/* The scanner is a state machine over bytes, because messages come in pieces and may be large.  It
+ * need not be strict, because the gateway parses the client's messages strictly.  Text that is not
+ * JSON affects only the state that is remembered for its own line. */
 #include "cli/relay_talk.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void keep(char *room, size_t size, size_t *n, char c)
     *n += *n <= size;
 }
 
-/* A byte of a member of a message: of its name, or of a value that is remembered. */
+/* Keeps one byte of a member of a message: of its name, or of a value that is remembered. */
 static void keep_member(struct relay_scan *s, char c, bool is_text)
 {
     if (!s->is_value && is_text)
@@ -141,7 +141,7 @@ static void on_received(struct relay_talk *t, const struct relay_scan *s)
         }
 }
 
-/* A line has gone out; `up` still has its last message.  A batch holds no initialize. */
+/* Called when a line was sent; `up` still has its last message.  A batch holds no initialize. */
 static void line_sent(struct relay_talk *t)
 {
     bool is_whole = t->line.n && t->line.p[t->line.n - 1] == '\n';
@@ -153,8 +153,8 @@ static void line_sent(struct relay_talk *t)
     buf_reset(&t->line);
 }
 
-/* How many bytes change nothing but the length of a string that is not remembered: most of a large
- * message. */
+/* How many bytes the scanner can skip: those inside a string that is not remembered, which are most
+ * of a large message. */
 static size_t dull_bytes(const struct relay_scan *s, struct str bytes)
 {
     size_t n = 0;
@@ -177,7 +177,8 @@ static void scan_part(struct relay_talk *t, struct relay_scan *s, struct str par
     }
 }
 
-/* As much of it as fits: a longer line is never whole. */
+/* Keeps as much of the line as fits.  A longer line is kept without its LF, so line_sent() drops
+ * it. */
 static void keep_line(struct relay_talk *t, struct str part)
 {
     size_t room = RELAY_INITIALIZE_MAX - t->line.n;
@@ -245,7 +246,7 @@ size_t relay_talk_lose(struct relay_talk *t, struct buf *out)
 }
 
 struct line_answer {
-    struct relay_talk talk; /* first: on_message gets it */
+    struct relay_talk talk; /* on_answer() gets this member */
     struct str id;
     bool found;
 };
@@ -258,7 +259,7 @@ static void on_answer(struct relay_talk *t, const struct relay_scan *s)
 
 bool relay_line_answers(struct str line, struct str id)
 {
-    static struct line_answer a; /* large */
+    static struct line_answer a; /* static, because it is large */
 
     a = (struct line_answer){.id = id};
     scan_line_end(&a.talk.down);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening what a command reads or changes.  A SQLite file is written only by whoever owns its data
- * directory; PostgreSQL has locks of its own. */
+/* Opens the daemon or the store for a command.  Only the owner of the data directory writes a
+ * SQLite file; PostgreSQL has locks of its own. */
 #include "cli/source.h"
 
 #include "config/config.h"
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TABLE_MAX (1u << 20) /* of /proc/net/unix; what is beyond is not looked at */
+#define TABLE_MAX (1u << 20) /* bytes of /proc/net/unix; the rest is not read */
 
-/* Whoever leaves --data out may mean a service that has another directory. */
+/* Without --data, the user may mean a service that has another data directory. */
 static void warn_of_another(const struct place *p)
 {
     struct str other = STR_NONE;
