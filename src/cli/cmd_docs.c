@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast docs …: the knowledge base from a terminal.  Every verb goes through the Holdfast that
- * serves the documents: it alone changes them, and knows their history. */
+/* holdfast docs …: the knowledge base from a terminal.  Every verb asks the running Holdfast, the
+ * only process that changes the documents and has their history. */
 #include "cli/cli.h"
 
 #include "base/clock.h"
@@ -20,13 +20,13 @@ struct docs_cmd {
     struct cli *cli;
     struct docs_client client;
     bool json, colour;
-    struct str where; /* the argument behind the verb; absent: none */
+    struct str where; /* the argument after the verb; absent: none given */
     struct buf out;
     size_t rows;
 };
 struct docs_verb {
     const char *name;
-    int min_args, max_args; /* behind the verb */
+    int min_args, max_args; /* after the verb */
     const char *flags[8];
     bool (*run)(struct docs_cmd *c, struct error *err);
     const char *usage;
@@ -186,7 +186,7 @@ static bool run_show(struct docs_cmd *c, struct error *err)
         critic_parse(text, c->client.mem, &critic);
         text = critic_accepted(&critic, c->client.mem);
     }
-    /* A file or pipe gets the document's own bytes. */
+    /* A file or pipe gets the bytes of the document unchanged. */
     if (isatty(STDOUT_FILENO))
         docs_view_text(&c->out, text, "");
     else
@@ -288,7 +288,8 @@ static bool find_named(struct docs_cmd *c, const struct docs_item *items, size_t
     return true;
 }
 
-/* All of a document are its changes: what people say to each other stays. */
+/* The suggestions to decide: those named by id or, with --all, all changes of the document.
+ * Comments and highlights are not changes and stay. */
 static bool choose(struct docs_cmd *c, struct docs_decision *d, int64_t *ret_hidden,
                    struct error *err)
 {
@@ -308,7 +309,7 @@ static bool choose(struct docs_cmd *c, struct docs_decision *d, int64_t *ret_hid
     return true;
 }
 
-/* As many times as there are more than are listed at once. */
+/* With --all, repeats while the document has more suggestions than one list shows. */
 static bool decide_all(struct docs_cmd *c, struct docs_decision *d, struct docs_outcome *sum,
                        struct error *err)
 {
@@ -366,7 +367,7 @@ static bool run_reject(struct docs_cmd *c, struct error *err)
     return decide(c, "reject", err);
 }
 
-#define WHERE "--data", "--url" /* the Holdfast that is asked */
+#define WHERE "--data", "--url" /* which Holdfast to ask */
 #define USUAL WHERE, "--json"
 static const struct docs_verb verbs[] = {
     {"list", 0, 1, {USUAL}, run_list, "[FOLDER]"},

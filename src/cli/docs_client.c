@@ -13,7 +13,7 @@
 
 #define FILES "/api/v1/docs/files"
 #define SUGGESTIONS "/api/v1/docs/suggestions"
-#define BATCH 200 /* of one request */
+#define BATCH 200 /* suggestions per request */
 #define PAGE 100
 
 static const struct js_limits answer_limits = {.depth = 16, .keys = 64, .nodes = 64u << 20};
@@ -92,7 +92,7 @@ static struct str encoded(struct docs_client *c, struct str text)
     return str_n(out, http_percent_encode(text, out));
 }
 
-/* In a query "+" and "&" mean something. */
+/* Encodes every byte, because "+" and "&" have a meaning in a query. */
 struct str docs_client_value(struct docs_client *c, struct str text)
 {
     static const char hex[] = "0123456789ABCDEF";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One suggestion at a time, in its surroundings.  Each decision is sent at once and is one revision
- * of the document, so that undo is a way back in its history, and only while nobody else has
- * changed the document since.  After a decision its document is listed again: what others did
- * meanwhile shows. */
+/* Shows one suggestion at a time, in its surroundings.  Each decision is sent at once and is one
+ * revision of the document.  Undo restores the revision before the decision, and only if the
+ * document has not changed since.  After a decision, the suggestions of its document are listed
+ * again, so that changes by others are shown. */
 #include "cli/docs_review.h"
 
 #include "base/clock.h"
@@ -17,9 +17,9 @@
 enum count { ACCEPTED, REJECTED, EDITED, REPLIED, UNDONE, COUNTS };
 
 struct step {
-    struct str path, etag; /* what the document was after it */
-    int64_t before;        /* the revision to go back to */
-    struct str raw;        /* of the suggestion */
+    struct str path, etag; /* of the document after the decision */
+    int64_t before;        /* the revision that undo restores */
+    struct str raw;        /* markup of the suggestion */
     enum count what;
     size_t n;
 };
@@ -34,18 +34,18 @@ struct review {
     size_t n_steps;
     size_t counts[COUNTS];
     bool colour, is_over, is_interrupted;
-    struct error err; /* that ended it */
+    struct error err; /* the error that ended the review */
 };
 
 struct key_row {
     const char *keys;
-    int key; /* or this one */
+    int key; /* a KEY_… that does the same; 0: none */
     const char *shown;
     void (*run)(struct review *r);
 };
 static const struct key_row rows[];
 
-/* Talking. */
+/* Output. */
 
 static void say(const char *text)
 {
@@ -60,7 +60,7 @@ static void print(struct buf *out)
     buf_release(out);
 }
 
-/* What the daemon would not do is said; that it is gone ends the review. */
+/* Prints the error of a request.  An unreachable daemon or a refused credential ends the review. */
 static void complain(struct review *r, const struct error *err)
 {
     struct buf out;
@@ -77,7 +77,7 @@ static void complain(struct review *r, const struct error *err)
     print(&out);
 }
 
-/* The card of the current one; the answer to it. */
+/* Shows the current suggestion and returns the key that is pressed. */
 static int ask(const struct review *r)
 {
     const struct docs_item *i = &r->items[r->at];
@@ -105,7 +105,7 @@ static bool load(struct review *r, struct error *err)
     return docs_client_suggestions(r->c, r->where, &r->items, &r->n, &r->hidden, err);
 }
 
-/* The entries of one document anew, in the place of its old ones. */
+/* Replaces the entries of one document by a new list of its suggestions. */
 static bool reload(struct review *r, struct str path, struct error *err)
 {
     struct docs_item *fresh, *all;
@@ -115,13 +115,13 @@ static bool reload(struct review *r, struct str path, struct error *err)
     if (!docs_client_suggestions(r->c, path, &fresh, &n_fresh, &hidden, err)) {
         if (err->code != ERR_NOT_FOUND)
             return false;
-        fresh = NULL; /* the document is gone, and what waited in it */
+        fresh = NULL; /* the document is gone, and with it its suggestions */
         n_fresh = 0;
         hidden = 0;
     }
     while (first < r->n && !str_eq(r->items[first].path, path))
         first++;
-    if (first == r->n) /* it had none left: before the first that follows it */
+    if (first == r->n) /* no entries left: insert them in the order of paths */
         for (first = 0; first < r->n && str_cmp(r->items[first].path, path) < 0;)
             first++;
     while (first + n_old < r->n && str_eq(r->items[first + n_old].path, path))
@@ -206,7 +206,7 @@ static void on_reject(struct review *r)
     decide_one(r, "reject", REJECTED);
 }
 
-/* The changes of this document from here on. */
+/* Accepts the changes of this document from the current one on. */
 static void on_accept_rest(struct review *r)
 {
     struct docs_item *some = arena_zalloc(r->c->mem, r->n * sizeof(*some));
@@ -317,7 +317,7 @@ static void on_interrupt(struct review *r)
     r->is_over = r->is_interrupted = true;
 }
 
-/* Those that are shown come first. */
+/* Rows with a NULL `shown` come last: ask() stops at the first of them. */
 static const struct key_row rows[] = {
     {"nj ", KEY_NEXT, "[n]ext", on_next}, {"pk", KEY_PREVIOUS, "[p]revious", on_previous},
     {"ay", 0, "[a]ccept", on_accept},     {"xr", 0, "[x] reject", on_reject},

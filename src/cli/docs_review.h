@@ -5,8 +5,8 @@
 
 #include "cli/docs_client.h"
 
-/* Until the person quits or nothing is left; the exit status.  `where` as in
- * docs_client_suggestions(). */
+/* Runs until the person quits, or nothing is left to decide or undo; returns the exit status.
+ * `where` as in docs_client_suggestions(). */
 int docs_review(struct cli *cli, struct docs_client *c, struct str where);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a suggestion looks like: type, author and age in words, the change in its surroundings. */
+/* A suggestion as text: type, author and age in words, and the change in its surroundings. */
 #include "cli/docs_view.h"
 
 #include "base/invisible.h"
 
-/* An emoji may be followed by the character that asks for its colours, or joins it with the next.
- */
+/* An emoji may be followed by the selector of its coloured form (U+FE0F), or by the joiner with the
+ * next emoji (U+200D). */
 static bool is_emoji_part(uint32_t previous, uint32_t code)
 {
     bool is_emoji =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terminal is asked on /dev/tty with its echo off, and left as it was found. */
+/* Asks on /dev/tty with echo off, and restores the terminal afterwards. */
 #include "cli/password.h"
 
 #include "crypto/hash.h"
@@ -10,7 +10,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* One line, without its end; byte by byte, so that nothing behind it is taken. */
+/* Reads one line without its end, byte by byte, so that no byte after the line is taken. */
 static bool read_line(int fd, struct password_text *ret, struct error *err)
 {
     ret->n = 0;
@@ -35,7 +35,7 @@ static bool read_line(int fd, struct password_text *ret, struct error *err)
 static void say(int tty, const char *text)
 {
     if (write(tty, text, strlen(text)) < 0)
-        return; /* nobody reads it then */
+        return; /* a prompt that cannot be written is left out */
 }
 
 static bool ask_twice(int tty, struct password_text *ret, struct error *err)

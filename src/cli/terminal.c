@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys are read with canonical mode and echo off, and only while one is waited for, so that a
- * process that is killed leaves a terminal that works. */
+/* Canonical mode and echo are off only while the program waits for a key, so that a process that is
+ * killed at another time leaves a working terminal. */
 #include "cli/terminal.h"
 
 #include "base/buf.h"
@@ -17,7 +17,7 @@
 
 #define LINE_MAX_BYTES 4000
 #define TEXT_MAX (4u * 1024 * 1024)
-#define ESCAPE_MS 50 /* what an arrow sends comes at once; a person does not */
+#define ESCAPE_MS 50 /* the bytes of an arrow key arrive within this time */
 #define EDITOR_ARGS 16
 
 bool terminal_is_there(void)
@@ -137,7 +137,7 @@ static bool read_text(const char *path, struct arena *mem, struct str *ret, stru
     return ok;
 }
 
-/* "code --wait": words with blanks between them. */
+/* The editor's argv: $VISUAL or $EDITOR ("code --wait") split at blanks, then the file. */
 static const char **editor_of(const char *file, struct arena *mem)
 {
     const char *visual = getenv("VISUAL"), *editor = getenv("EDITOR");
