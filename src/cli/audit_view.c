@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines and pages for `holdfast audit`.  Outcomes are a symbol and a word, colour only helps. */
+/* Lines and pages for `holdfast audit`.  An outcome is a symbol and a word, so it can be read
+ * without colour. */
 #include "cli/audit_view.h"
 
 #include "audit/event_id.h"
@@ -13,7 +14,7 @@
 
 #define LONGEST_CELL 40
 #define LONGEST_TEXT 4096
-/* The first two groups of a UUIDv7: all of its time, so that neighbours differ. */
+/* The first two groups of a UUIDv7 hold its whole timestamp, so ids close in time still differ. */
 #define SESSION_SHOWN 13
 #define OUTCOME_WIDTH 15
 
@@ -42,7 +43,7 @@ static const struct look *look_of(struct str outcome)
     return &unknown_look;
 }
 
-/* Columns that the bytes take on a screen, near enough: one for each character. */
+/* Columns that the text takes on a screen, approximately: one for each character. */
 static size_t width_of(struct str s)
 {
     size_t n = 0;
@@ -57,7 +58,7 @@ static void pad(struct buf *out, size_t from, size_t width)
         buf_addc(out, ' ');
 }
 
-/* Escaped, cut and padded, then two blanks. */
+/* Adds the text escaped, cut and padded, then two blanks. */
 static void add_cell(struct buf *out, struct str text, size_t width)
 {
     size_t from = out->n;
@@ -190,7 +191,7 @@ static void indent(struct buf *out, unsigned depth)
         buf_addz(out, "  ");
 }
 
-/* Depth is bounded by the parser. */
+/* Recursive; the parser bounds the depth. */
 static void add_value(struct buf *out, const struct js_doc *doc, const struct js_node *v,
                       unsigned depth)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing a command line against the table, and saying errors. */
+/* Parses a command line by the table, and prints errors. */
 #include "cli/cli.h"
 
 #include "base/log.h"
@@ -118,7 +118,7 @@ static const struct cli_flag *flag_find(const struct cli_command *c, struct str 
 
 struct cli_nearest cli_nearest_to(struct str word)
 {
-    /* A quarter of a word may be wrong: "verison" is version, "xyz" is not up. */
+    /* About a quarter of a word may be wrong: "verison" is near "version", "xyz" not near "up". */
     return (struct cli_nearest){.word = word,
                                 .distance = (unsigned)(word.n < 64 ? word.n : 64) / 4 + 2};
 }
@@ -153,9 +153,8 @@ static int unknown_flag(const struct cli *cli, struct str name)
                      cli->command->name);
 }
 
-/* One argument that begins with "-": "--flag", "--flag=value" or "--flag value".  A value that
- * itself begins with "--" must be given with "=": it is more likely a flag after a forgotten value.
- */
+/* Takes one argument that begins with "-": "--flag", "--flag=value" or "--flag value".  A value
+ * that begins with "--" must be given with "=": after a space it is more likely the next flag. */
 static bool take_flag(struct cli *cli, int argc, char **argv, int *at, int *ret_status)
 {
     struct str rest = str_of(argv[*at]), name = str_split(&rest, '=');
@@ -187,7 +186,7 @@ static bool take_flag(struct cli *cli, int argc, char **argv, int *at, int *ret_
     return false;
 }
 
-/* -h or --help: the row itself. */
+/* -h or --help: the help from the command's row. */
 static int say_help(const struct cli *cli)
 {
     struct buf out;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands from a table: parsing, help and the printed reference use the same rows.
- * stdout is data, stderr is talk; exit statuses come from the error table. */
+/* Commands from a table: parsing, help and the printed reference use the same rows.  Data goes to
+ * stdout, messages go to stderr; exit statuses come from the error table. */
 #ifndef HOLDFAST_CLI_CLI_H
 #define HOLDFAST_CLI_CLI_H
 
@@ -41,29 +41,31 @@ struct cli {
     int n_given;
 };
 
-/* argv to an exit status. */
+/* Runs the command in argv; returns its exit status. */
 int cli_main(int argc, char **argv);
-/* Value of a flag ("--data"), "" for a switch, NULL when not given; the last one counts. */
+/* Value of a flag ("--data"), "" for a switch, NULL when not given; of a repeated flag the last
+ * value. */
 const char *cli_flag(const struct cli *cli, const char *name);
-/* The first flag given that is none of `flags`, which are `max` or end with NULL; NULL: all are.
- * --quiet is never one. */
+/* The first given flag that is not in `flags`; NULL: every given flag is.  `flags` has `max`
+ * entries or ends with NULL.  --quiet is always allowed. */
 const char *cli_flag_beyond(const struct cli *cli, const char *const *flags, size_t max);
-/* Says the error on stderr (as JSON with --json) and returns its exit status. */
+/* Writes the error to stderr (as JSON with --json) and returns its exit status. */
 int cli_fail(const struct cli *cli, const struct error *err);
-/* A usage error: the text, the usage line, exit status 2. */
+/* A usage error: writes the text and the usage line to stderr; exit status 2. */
 int cli_usage(const struct cli *cli, const char *fmt, ...) printf_like(2, 3);
 /* An error of a command: cli_usage() for ERR_USAGE, else cli_fail(). */
 int cli_refuse(const struct cli *cli, const struct error *err);
-/* Data to stdout, ended by a newline; the exit status: 0, or 1 (said on stderr) when not all went
- * out. */
+/* Writes data to stdout, ended by a newline.  Returns the exit status: 0, or 1 (with a message on
+ * stderr) when stdout did not take all of the data. */
 int cli_print(const struct cli *cli, const struct buf *data);
-/* Colour on this stream?  NO_COLOR, TERM=dumb and pipes say no; CLICOLOR_FORCE says yes. */
+/* Whether to use colour on this stream: not with NO_COLOR; always with CLICOLOR_FORCE; else on a
+ * terminal, unless TERM is missing or "dumb". */
 bool cli_colour(int fd);
-/* Fills *ret with the arguments; false (after saying why) on unknown flags, with *ret_status set.
- */
+/* Fills *ret with the flags and arguments.  false: the command line was refused, or --help was
+ * printed; *ret_status is the exit status. */
 must_check bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, char **argv,
                           int *ret_status);
-/* Did you mean: offer every candidate, then look at `name`, which is NULL when none is near. */
+/* For "did you mean": offer every candidate, then read `name`; NULL: no candidate is near. */
 struct cli_nearest {
     struct str word;
     const char *name;
@@ -71,14 +73,14 @@ struct cli_nearest {
 };
 struct cli_nearest cli_nearest_to(struct str word);
 void cli_nearest_offer(struct cli_nearest *n, const char *name);
-/* A word that is none of the command's verbs, which were offered: cli_usage() with the nearest one,
- * else with `otherwise`. */
+/* For a word that is not a verb of the command: cli_usage() with the nearest verb that was offered,
+ * or with `otherwise` if no verb is near. */
 int cli_unknown_verb(const struct cli *cli, const struct cli_nearest *near, const char *otherwise);
 const struct cli_command *cli_command_find(const char *name);
 void cli_help_command(const struct cli_command *c, struct buf *out);
 void cli_help_all(struct buf *out);
 void cli_help_markdown(struct buf *out); /* docs/generated/cli.md */
-/* docs/generated/NAME.md: "config" or "cli"; false when there is no such page. */
+/* docs/generated/NAME.md: "config", "cli" or "redaction"; false when there is no such page. */
 must_check bool cli_help_page(const char *name, struct buf *out);
 
 int cmd_up(struct cli *cli);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast audit tail|list|events|show|verify: reads the record of calls, from the running daemon
- * when there is one, else from the database.  Lists go to stdout as aligned columns or, with
- * --json, as one object a line; a broken chain is exit status 8. */
+/* holdfast audit tail|list|events|show|verify: reads the record of calls from the running daemon,
+ * or from the database if no daemon runs.  Lists go to stdout as aligned columns or, with --json,
+ * as one object per line.  A broken chain gives exit status 8. */
 #include "cli/cli.h"
 
 #include "audit/chain.h"
@@ -31,17 +31,17 @@
 struct audit_cmd {
     struct cli *cli;
     bool json, colour;
-    struct place place;      /* nothing with --url */
+    struct place place;      /* zero with --url */
     struct str data_dir;     /* absent with --url */
-    struct control *control; /* NULL: nobody runs, the store is read */
+    struct control *control; /* NULL: no daemon runs, the store is read */
     struct database database;
-    struct store *store; /* the source's */
+    struct store *store; /* owned by `source`; NULL: not open */
     struct event_source *source;
     struct buf out;
     struct audit_widths widths;
 };
 
-/* Everything gathered goes out at once; false when nobody reads any more. */
+/* Writes c->out to stdout and empties it; false when stdout takes no more data. */
 static bool print(struct audit_cmd *c)
 {
     struct str text = buf_str(&c->out);
@@ -81,7 +81,7 @@ static bool open_source(struct audit_cmd *c, struct error *err)
     return true;
 }
 
-/* Reads a number flag; false when it is none of 1 to ROWS_MAX. */
+/* Reads a number flag; false when its value is not a number from 1 to ROWS_MAX. */
 static bool number_flag(const struct cli *cli, const char *name, unsigned otherwise, unsigned *ret,
                         struct error *err)
 {
@@ -93,7 +93,7 @@ static bool number_flag(const struct cli *cli, const char *name, unsigned otherw
     return true;
 }
 
-/* Every word of event_row.outcome, and "open" for a call that has none yet. */
+/* Every value of event_row.outcome, and "open" for a call without an outcome. */
 static const char *const outcomes[] = {
     "ok",      "tool_error",    "error",         "timeout",     "cancelled",
     "refused", "upstream_lost", "indeterminate", "redelivered", "open",
@@ -117,7 +117,6 @@ static bool check_outcome(struct str word, struct error *err)
                      (int)(word.n < 100 ? word.n : 100), word.p);
 }
 
-/* Is anything at all on record with this filter alone? */
 static enum event_walk note_found(void *arg, const struct event_row *e unused_arg,
                                   struct error *err unused_arg)
 {
@@ -125,6 +124,7 @@ static enum event_walk note_found(void *arg, const struct event_row *e unused_ar
     return EVENT_WALK_STOP;
 }
 
+/* Whether any event at all matches this filter. */
 static bool is_on_record(struct audit_cmd *c, const struct event_filter *alone, bool *ret,
                          struct error *err)
 {
@@ -136,7 +136,7 @@ static bool is_on_record(struct audit_cmd *c, const struct event_filter *alone, 
     return event_source_walk(c->source, &filter, note_found, ret, err);
 }
 
-/* Nothing was found: a name that nobody knows is an error, not an empty answer. */
+/* Called when nothing was found: an unknown server or tool is an error, not an empty answer. */
 static bool check_names(struct audit_cmd *c, const struct execution_filter *f, struct error *err)
 {
     struct event_filter of_server = {.server = f->events.server},
@@ -162,7 +162,7 @@ static bool check_names(struct audit_cmd *c, const struct execution_filter *f, s
     return true;
 }
 
-/* The same of a session, which is named by the beginning of its id. */
+/* The same check for a session; the flag holds the beginning of its id. */
 static bool check_session(struct audit_cmd *c, struct str session, struct error *err)
 {
     struct execution_filter filter = {.events = {.kind = -1}, .session = session, .limit = 1};
@@ -249,7 +249,7 @@ static bool run_list(struct audit_cmd *c, struct error *err)
     return true;
 }
 
-/* What is no call: what servers did to their tools, and people to servers. */
+/* Events that are not calls (EVENT_SYSTEM), such as changed tools, approvals and new keys. */
 struct event_list {
     struct audit_cmd *cmd;
     unsigned left;
@@ -292,7 +292,8 @@ static bool run_events(struct audit_cmd *c, struct error *err)
     return true;
 }
 
-/* An execution as its outcome, note or record tells it: each carries what its intent did. */
+/* An execution made from its outcome, note or record alone: each repeats the fields of the intent.
+ * false: `e` is another event, or the filter excludes it. */
 static bool ended_execution(const struct event_row *e, const struct execution_filter *f,
                             struct execution *ret)
 {
@@ -310,7 +311,7 @@ static bool ended_execution(const struct event_row *e, const struct execution_fi
            (!f->session.p || str_starts(e->session_id, f->session));
 }
 
-/* Ends only with an error, a reader that went away, or a signal. */
+/* Ends only with an error, with a closed stdout, or by a signal. */
 static bool follow(struct audit_cmd *c, const struct execution_filter *filter, int64_t after,
                    struct error *err)
 {
@@ -337,7 +338,7 @@ static bool follow(struct audit_cmd *c, const struct execution_filter *filter, i
     }
 }
 
-/* What is newer than this has not been listed. */
+/* The newest event before the list is made; --follow starts after it. */
 static bool newest_event(struct audit_cmd *c, int64_t *ret_id, struct error *err)
 {
     struct event_filter filter = {.kind = -1, .newest_first = true};
@@ -404,7 +405,7 @@ static bool run_show(struct audit_cmd *c, struct error *err)
     return true;
 }
 
-/* The second sink as it is now; absent when there is none. */
+/* Maps the file of anchors as it is now; absent when there is no such file. */
 static bool map_anchors(struct audit_cmd *c, struct str *ret, struct error *err)
 {
     struct str path = datadir_path(c->data_dir, "audit-anchors.jsonl", c->cli->mem);
@@ -468,7 +469,7 @@ static void add_report(struct audit_cmd *c, const struct chain_report *r)
     buf_addc(&c->out, '\n');
 }
 
-/* Beside a daemon the database is read here too: its pages as JSON through the socket take several
+/* Reads the database directly even if a daemon runs: its pages as JSON over the socket take several
  * times as long. */
 static void read_directly(struct audit_cmd *c)
 {
@@ -480,11 +481,11 @@ static void read_directly(struct audit_cmd *c)
     if (open_store(c, &c->place, &ignored))
         event_source_close(through);
     else
-        c->source = through; /* of another user: the daemon reads it for us */
+        c->source = through; /* no access to the database: the daemon reads it for us */
 }
 
-/* The anchors are read before the events: each was written after the events it vouches for, so none
- * can speak of an event that the walk does not reach. */
+/* Reads the anchors before the events.  An anchor is written after the events it covers, so no
+ * anchor covers an event that the walk does not reach. */
 static bool run_verify(struct audit_cmd *c, struct error *err)
 {
     struct event_filter filter = {.kind = -1, .with_bodies = true};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast config check|show: reads the configuration as `up` would, and says what came of it. What
- * is accepted without effect is talk, so it goes to stderr, but for the JSON of check. */
+/* holdfast config check|show: reads the configuration as `up` does, and prints the result.  Notes
+ * about settings without effect go to stderr; `check --json` has them in its JSON. */
 #include "cli/cli.h"
 #include "config/config.h"
 #include "gateway.h"
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* What this machine lacks of what the configuration names. */
+/* Programs, directories and folders that the configuration names and this machine lacks. */
 struct findings {
     struct config_finding *list;
     size_t n, n_errors;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast db migrate|status|rollback: the schema of the database that --data or DATABASE_URL
- * names.  A SQLite file is changed only by whoever owns its data directory, so migrate and rollback
- * are refused beside a daemon; status and --dry-run only read.  PostgreSQL has a lock of its own,
- * and several nodes may be told to migrate at once. */
+/* holdfast db migrate|status|rollback: the schema of the database that --data, --database-url or
+ * DATABASE_URL names.  Only the owner of the data directory changes a SQLite file, so migrate and
+ * rollback are refused while a daemon runs; status and --dry-run only read.  PostgreSQL has a lock
+ * of its own, so several nodes may run migrate at once. */
 #include "cli/cli.h"
 
 #include "base/clock.h"
@@ -25,15 +25,14 @@ struct db_cmd {
     struct buf out;
 };
 
-/* What a verb does; from its row open_schema() knows how to open. */
 struct db_verb {
     const char *name;
     bool changes;         /* unless --dry-run */
-    const char *flags[6]; /* one of another verb is a mistake that could cost data */
+    const char *flags[6]; /* allowed; a flag of another verb is refused, as it could cost data */
     bool (*run)(struct db_cmd *c, struct error *err);
 };
 
-/* Looking at a database that is not there yet is no error: all is still to be applied. */
+/* A missing SQLite database is not an error: all migrations are still to be applied. */
 static bool open_to_read(struct db_cmd *c, struct error *err)
 {
     if (schema_open(&c->database, true, NULL, &c->schema, err))
@@ -82,7 +81,8 @@ struct shown_migration {
     const struct schema_applied *applied; /* NULL: not yet */
 };
 
-/* All that are known, then those of a newer program; false past the last. */
+/* The i-th migration: first the known ones, then those that a newer program applied; false past the
+ * last. */
 static bool migration_at(const struct db_cmd *c, size_t i, struct shown_migration *ret)
 {
     const struct schema_status *s = &c->status;
@@ -159,7 +159,7 @@ static bool run_status(struct db_cmd *c, struct error *err)
 
 /* migrate, rollback */
 
-/* The record of a step, as the step itself makes it: who runs the SQL by hand has it counted. */
+/* Adds the statement that records the step, so that a step which is run by hand is recorded too. */
 static void add_record(struct db_cmd *c, const struct migration *m, bool up)
 {
     const char *table = c->database.is_postgres ? "mcp.schema_migrations" : "schema_migrations";
@@ -190,8 +190,8 @@ static void add_sql(struct db_cmd *c, const struct migration *m, bool up)
     buf_addz(&c->out, "COMMIT;\n");
 }
 
-/* One line per migration between the two numbers, upwards or downwards; a dry run prints its SQL.
- */
+/* Adds one line for each migration between the two numbers, upwards or downwards; with --dry-run,
+ * its SQL. */
 static void add_steps(struct db_cmd *c, int from, int to)
 {
     bool dry = cli_flag(c->cli, "--dry-run") != NULL, up = to > from;

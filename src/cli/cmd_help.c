@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast help: commands, error codes, exit codes, environment, and the printed reference pages;
- * all from tables. */
+/* holdfast help: commands, error codes, exit codes, environment, the OpenAPI document, and the
+ * printed reference pages; all from tables. */
 #include "audit/redact.h"
 #include "cli/cli.h"
 #include "config/config.h"
@@ -117,7 +117,7 @@ static void add_error(const struct error_info *info, struct buf *out)
              info->sentence, info->help, info->http_status, info->jsonrpc, info->exit_status);
 }
 
-/* A word may be the name of a command and of an error: both are meant. */
+/* A word may name both a command and an error: then both are explained. */
 static bool add_topic(const char *word, struct buf *out)
 {
     const struct cli_command *command = cli_command_find(word);

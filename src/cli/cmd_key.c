@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast key create|list|revoke|rotate-master|rotate-token: through the daemon when one runs, so
- * that it acts on a revocation at once; else on the store itself (other nodes on a shared one hear
- * of it). The key goes to standard output and nowhere else; it is never shown again. */
+/* holdfast key create|list|revoke|rotate-master|rotate-token.  If a daemon runs, it creates, lists
+ * and revokes keys, so that a revocation takes effect at once.  Otherwise the command uses the
+ * store itself; other nodes on a shared store learn of the revocation.  A new key goes only to
+ * standard output, and is never shown again. */
 #include "cli/cli.h"
 
 #include "base/clock.h"
@@ -46,7 +47,7 @@ static size_t list_flag(struct cli *cli, const char *name, const struct str **re
     return n;
 }
 
-/* A name that no tool can have would make a key that can do nothing, without a word. */
+/* Refuses a name that no tool can have: the key would match no tool, without any message. */
 static bool check_tools(const struct scopes *s, struct error *err)
 {
     for (size_t i = 0; i < s->n_tools; i++)
@@ -57,7 +58,7 @@ static bool check_tools(const struct scopes *s, struct error *err)
     return true;
 }
 
-/* --limit requests=600/m, once for each. */
+/* --limit requests=600/m; one flag for each kind of limit. */
 static bool read_limits(struct cli *cli, const struct limits **ret, struct error *err)
 {
     struct limits *limits = arena_new_of(cli->mem, struct limits);
@@ -147,7 +148,7 @@ static bool parse(struct str json, struct arena *mem, struct js_doc *ret, struct
                      "the answer of Holdfast is not JSON; is it another version?");
 }
 
-/* "files__read*" is of the server "files". */
+/* The server of "files__read*" is "files". */
 static struct str server_of_tool(struct str tool)
 {
     const char *parts = memmem(tool.p, tool.n, "__", 2);
@@ -166,12 +167,12 @@ static void warn_of(const struct inventory *all, const char *flag, struct str gi
     bool fits = true;
 
     if (!inventory_fits_server(all, server, &fits, &near, &err) || fits)
-        return; /* nobody can say: the key is made all the same */
+        return; /* the servers are unknown, or one fits: no warning */
     fprintf(stderr, "holdfast: warning: %s %.*s fits no server there is%s%s%s\n", flag,
             STR_ARG(given), near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-/* A key may be made before its server is configured, so this is no error; but it sees nothing. */
+/* A key may be created before its server is configured, so an unknown server is a warning. */
 static void warn_of_unknown(struct key_cmd *c, const struct scopes *s)
 {
     struct inventory all = {c->cli, c->source.control, c->source.store};
@@ -232,7 +233,7 @@ static bool page(struct key_cmd *c, struct str tenant, struct str after, struct 
     return true;
 }
 
-/* "2026-11-15T09:02:03.456Z" is shown to the minute. */
+/* "2026-11-15T09:02:03.456Z", cut after the minutes. */
 static struct str short_time(struct str time, const char *otherwise)
 {
     return time.n >= 16 ? str_n(time.p, 16) : str_of(otherwise);
@@ -328,7 +329,7 @@ static bool run_revoke(struct key_cmd *c, struct error *err)
     struct str id = str_of(c->cli->args[1]), whole, json;
 
     if (key_parse(id, &whole))
-        id = whole; /* somebody has the key at hand, not its id */
+        id = whole; /* the argument is the key itself, not its id */
     if (!key_id_is_valid(id))
         return error_set(err, ERR_USAGE,
                          "the id of a key has %d small letters and digits; see `holdfast key list`",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast servers list|show|diff|approve: through the daemon when one runs; else what the
- * configuration and the store say.  An approval needs the daemon, for it goes on record. */
+/* holdfast servers list|show|diff|approve.  A running daemon answers; otherwise the configuration
+ * and the store are read.  approve needs the daemon, because an approval goes on record. */
 #include "cli/cli.h"
 
 #include "base/log.h"
@@ -16,7 +16,7 @@
 struct servers_cmd {
     struct cli *cli;
     bool json;
-    struct inventory from; /* the servers and tools there are */
+    struct inventory from; /* the source of servers and tools */
     struct buf out;
 };
 
@@ -27,7 +27,7 @@ struct servers_verb {
     bool (*run)(struct servers_cmd *c, struct error *err);
 };
 
-/* A server that is only configured has no database yet. */
+/* Before the first start there is no database: then only the configuration is read. */
 static bool open_source(struct servers_cmd *c, struct error *err)
 {
     struct place place;
@@ -71,7 +71,7 @@ static struct str escaped(struct servers_cmd *c, struct str s)
 #define MOST_SERVERS 1000
 struct listed {
     struct str name, state;
-    struct str raw; /* what the daemon says of it: a JSON object; absent: nothing */
+    struct str raw; /* its JSON object from the daemon; absent: the daemon does not list it */
     struct str reason, last_error;
     int64_t calls, failures;
     unsigned tools, changed, fresh;
@@ -117,7 +117,7 @@ static bool count_tool(void *arg, const struct js_doc *doc, const struct js_node
     return true;
 }
 
-/* A server that there is, from who runs or from the configuration. */
+/* One server, from the running daemon or from the configuration. */
 static bool list_one(void *arg, struct str name, const struct js_doc *doc,
                      const struct js_node *server, struct error *err)
 {
@@ -142,7 +142,8 @@ static bool list_one(void *arg, struct str name, const struct js_doc *doc,
            error_set(err, ERR_INTERNAL, "Holdfast says nothing of calls; is it older?");
 }
 
-/* Why a server is not as it should be; its last error alone may be long past. */
+/* Why a server is not healthy.  The last error is shown only beside a reason, because it may be
+ * old. */
 static void add_reason(struct servers_cmd *c, const struct listed *s)
 {
     if (!s->reason.n)
@@ -156,7 +157,7 @@ static void add_reason(struct servers_cmd *c, const struct listed *s)
     buf_addc(&c->out, '\n');
 }
 
-/* The tools of Holdfast's own servers are not pinned, so only the daemon knows of them. */
+/* The tools of built-in servers are not pinned, so only the daemon knows how many there are. */
 static int64_t tools_of(const struct listed *s)
 {
     return s->tools ? s->tools : s->offered;
@@ -236,7 +237,7 @@ static bool show_tool(void *arg, const struct js_doc *doc, const struct js_node 
     return true;
 }
 
-/* What is wrong with the lists of a server, and what became of it. */
+/* The daemon's notes about faults in the lists of a server. */
 static void add_notes(struct servers_cmd *c, const struct listed *s)
 {
     struct arena *mem = c->cli->mem;
@@ -253,7 +254,7 @@ static void add_notes(struct servers_cmd *c, const struct listed *s)
     }
 }
 
-/* The server itself goes to stderr: stdout is its tools. */
+/* Prints the server to stderr; stdout is for its tools. */
 static bool say_server(struct servers_cmd *c, struct str name, int64_t *ret_offered,
                        struct error *err)
 {
@@ -324,7 +325,7 @@ static bool get_diff(struct servers_cmd *c, struct str server, struct str tool,
     return true;
 }
 
-/* Control characters of a server must not reach a terminal; line ends are ours. */
+/* Escapes each line, because control characters of a server must not reach a terminal. */
 static void add_lines(struct buf *out, struct str text)
 {
     while (text.n) {
@@ -333,7 +334,7 @@ static void add_lines(struct buf *out, struct str text)
     }
 }
 
-#define DIGEST_SHOWN 32 /* hex digits: nobody finds another definition with the same */
+#define DIGEST_SHOWN 32 /* hex digits: too many to find a second definition with the same */
 
 static bool show_diff(struct servers_cmd *c, struct str server, struct str tool, struct error *err)
 {
@@ -403,7 +404,7 @@ struct approved {
     int64_t approved, left, unseen;
 };
 
-/* As many as one event may name. */
+/* Approves as many tools as one event may name. */
 static bool approve_some(struct servers_cmd *c, struct approved *ret, struct error *err)
 {
     struct arena *mem = c->cli->mem;

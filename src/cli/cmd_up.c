@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast up: everything that can be refused is refused here, before a directory is made or a port
- * taken; the rest is gateway.c. */
+/* holdfast up: checks the command line, the environment and the configuration before a directory is
+ * created or a port is bound.  gateway.c does the rest. */
 #include "base/log.h"
 #include "cli/cli.h"
 #include "gateway.h"

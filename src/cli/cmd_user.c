@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast user create|passwd|disable|enable|sessions: through the daemon when one runs, so that it
- * acts at once; else on the store itself (other nodes on a shared one hear of it).  A password
- * comes from the terminal, a file or standard input, never from the command line, and is hashed
- * here. */
+/* holdfast user create|passwd|disable|enable|sessions.  If a daemon runs, it makes the change, so
+ * that the change takes effect at once.  Otherwise the command uses the store itself; other nodes
+ * on a shared store learn of the change.  The command reads a password from the terminal, a file or
+ * standard input, never from the command line, and hashes it. */
 #include "cli/cli.h"
 
 #include "base/clock.h"
@@ -33,7 +33,7 @@ struct user_cmd_verb {
     enum user_verb verb;
     const char *flags[8];
     bool (*run)(struct user_cmd *c, struct error *err);
-    const char *done; /* of one user */
+    const char *done; /* message after "user NAME"; NULL: none */
 };
 
 static bool change_here(struct user_cmd *c, struct error *err)
@@ -61,7 +61,7 @@ static bool change(struct user_cmd *c, struct error *err)
                              : change_here(c, err);
 }
 
-/* Before anything is opened: hashing takes a while, and typing longer. */
+/* Called before the source is opened, because typing and hashing take a while. */
 static bool take_password(struct user_cmd *c, struct error *err)
 {
     struct password_text password;

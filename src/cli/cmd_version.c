@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast version: what a report of a fault should begin with. */
+/* holdfast version: the version that a bug report should name; with --json also the libraries'. */
 #include "cli/cli.h"
 #include "json/write.h"
 

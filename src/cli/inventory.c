@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of tools and the list of servers, asked for over the control socket or read here. */
+/* Pages of tools and the list of servers, from the control socket or read directly. */
 #include "cli/inventory.h"
 
 #include "config/config.h"
@@ -68,7 +68,7 @@ static struct str escaped(struct str s, struct arena *mem)
     return kept;
 }
 
-/* One page, as tools_write() has it. */
+/* One page, in the form of tools_write(). */
 static bool tools_page(const struct inventory *i, const struct tool_filter *f, struct str *ret_json,
                        struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The servers and tools there are, as a command learns of them: from the Holdfast that runs, else
- * from the configuration file and the store.  A name that none of them has is an error with the
- * nearest one that there is, never an empty answer. */
+/* The known servers and tools, for commands: from the running Holdfast, or else from the
+ * configuration file and the store.  An unknown name is an error with the nearest known name, never
+ * an empty answer. */
 #ifndef HOLDFAST_CLI_INVENTORY_H
 #define HOLDFAST_CLI_INVENTORY_H
 
@@ -13,7 +13,7 @@
 struct inventory {
     struct cli *cli;
     struct control *control; /* NULL: no Holdfast runs */
-    struct store *store;     /* NULL: one runs, or there is no database yet */
+    struct store *store;     /* NULL: a Holdfast runs, or there is no database yet */
 };
 
 /* `server` is an object of /control/status, or NULL when no Holdfast runs. */
@@ -21,21 +21,21 @@ typedef bool inventory_server_fn(void *arg, struct str name, const struct js_doc
                                  const struct js_node *server, struct error *err);
 must_check bool inventory_each_server(const struct inventory *i, inventory_server_fn *fn, void *arg,
                                       struct error *err);
-/* Every tool on record, or those of one server; `tool` is an object as tools_write() makes it. */
+/* Every tool on record, or the tools of one server.  `tool` is an object from tools_write(). */
 typedef bool inventory_tool_fn(void *arg, const struct js_doc *doc, const struct js_node *tool,
                                struct error *err);
 must_check bool inventory_each_tool(const struct inventory *i, struct str server,
                                     inventory_tool_fn *fn, void *arg, struct error *err);
-/* The text of a member, in mem; "" when there is none. */
+/* The text of a member, in mem; "" when the object has no such text. */
 struct str inventory_text(const struct js_doc *doc, const struct js_node *object, const char *name,
                           struct arena *mem);
 
-/* ERR_NOT_FOUND, with the nearest name, for one that is neither configured nor on record. */
+/* ERR_NOT_FOUND, with the nearest name, for a server that is neither configured nor on record. */
 must_check bool inventory_has_server(const struct inventory *i, struct str name, struct error *err);
-/* The same for a tool's own name, of whichever server. */
+/* The same for a tool's own name, on any server. */
 must_check bool inventory_has_tool(const struct inventory *i, struct str name, struct error *err);
-/* Does the pattern (* for any rest) fit a server there is?  If not, *ret_near (may become NULL) is
- * the nearest. */
+/* *ret_fits: whether the pattern (* stands for any rest) fits a known server.  If not, *ret_near is
+ * the nearest name, or NULL. */
 must_check bool inventory_fits_server(const struct inventory *i, struct str pattern, bool *ret_fits,
                                       const char **ret_near, struct error *err);
 

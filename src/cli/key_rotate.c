@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast key rotate-master and rotate-token.  The data directory is owned meanwhile, also with
- * PostgreSQL: a daemon would go on wrapping new keys with the old master.  What it does is
- * session/rotate.c; a new key from a file is checked like the one in use. */
+/* holdfast key rotate-master and rotate-token.  The command owns the data directory meanwhile, also
+ * with PostgreSQL, because a daemon would go on wrapping new keys with the old master key.
+ * session/rotate.c rotates the master key.  A new key in a file is checked like the key in use. */
 #include "cli/key_rotate.h"
 
 #include "base/random.h"
@@ -30,7 +30,7 @@ static bool read_new(const char *file, char ret[KEY_FILE_MAX], struct str *ret_t
 
     if (!file)
         return true;
-    if (!master_load(str_of(file), false, &m, err)) /* its mode, and whether it may be one */
+    if (!master_load(str_of(file), false, &m, err)) /* checks its mode and its content */
         return false;
     master_free(m);
     FILE *in = fopen(file, "re");
@@ -89,8 +89,8 @@ bool key_rotate(struct cli *cli, bool json, struct buf *out, struct error *err)
     return ok;
 }
 
-/* Put into the file first: if the claim then fails, only this node is refused, and running the
- * command again mends that. */
+/* Writes the file before the claim: if the claim fails, only this node is refused, and running the
+ * command again repairs that. */
 static bool renew_token_key(struct store *store, struct str path, struct error *err)
 {
     const struct key_claim claim = {

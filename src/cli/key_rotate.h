@@ -8,7 +8,7 @@
 
 must_check bool key_rotate(struct cli *cli, bool json, struct buf *out, struct error *err);
 
-/* holdfast key rotate-token: another key that signs access tokens. */
+/* holdfast key rotate-token: a new key that signs access tokens. */
 must_check bool key_rotate_token(struct cli *cli, bool json, struct buf *out, struct error *err);
 
 #endif
