@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys, for `holdfast key` beside a running Holdfast.  The write lane creates and revokes keys, the
- * query lane lists them.  After the commit of a revocation, and before the answer, the identity
- * service is told.  The commit of a creation or revocation also appends an event to the chain of
+ * query lane lists them.  After the commit of a revocation, on_revoked() tells the identity service
+ * and then answers.  The commit of a creation or revocation also appends an event to the chain of
  * the key's tenant. */
 #include "api/control_job.h"
 

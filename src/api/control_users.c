@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Users, for `holdfast user` beside a running Holdfast.  After the commit of a change to an
- * existing user, and before the answer, the identity service is told.  The command sends passwords
- * hashed. */
+ * existing user, on_changed() tells the identity service and then answers.  The command sends
+ * passwords hashed. */
 #include "api/control_job.h"
 
 #include "base/clock.h"

@@ -14,7 +14,7 @@
 
 #define LONGEST_CELL 40
 #define LONGEST_TEXT 4096
-/* The first two groups of a UUIDv7 hold its whole timestamp, so ids close in time still differ. */
+/* The first two groups of a UUIDv7 hold its timestamp in milliseconds, so neighbours differ. */
 #define SESSION_SHOWN 13
 #define OUTCOME_WIDTH 15
 

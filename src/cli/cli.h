@@ -22,7 +22,7 @@ struct cli_flag {
 struct cli_command {
     const char *name;
     const char *group;   /* "Run", "Look", "Help" */
-    const char *usage;   /* what follows the name */
+    const char *usage;   /* the arguments after the name */
     const char *summary; /* one line */
     const char *examples[2];
     const struct cli_flag *flags; /* ends with name == NULL; every command also takes --help */

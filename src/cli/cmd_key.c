@@ -108,7 +108,7 @@ static bool read_request(struct cli *cli, struct key_request *ret, struct error 
     return true;
 }
 
-/* {"key":…, and what key_write() writes}. */
+/* {"key":…} and the members that key_write() writes. */
 static bool make(struct key_cmd *c, const struct key_request *wanted, struct str *ret_json,
                  struct error *err)
 {

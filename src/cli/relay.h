@@ -17,9 +17,10 @@ struct relay_ends {
     int logs, err;           /* bytes from `logs` go to `err`; logs -1: none */
     struct relay_talk *talk; /* scans the bytes that pass; may be NULL */
 };
-/* Runs until one side has ended; closes no descriptor.  The end of `in`, and `stop`, end our side;
- * then the other side may still answer.  If the reader of `out` stops reading, messages stop in
- * that direction; once either side has ended, the relay gives up after 5 s without progress. */
+/* Runs until the channel has ended and its bytes were written; closes no descriptor.  The end of
+ * `in`, and `stop`, end our side; then the other side may still answer.  If the reader of `out`
+ * stops reading, messages stop in that direction; once either side has ended, the relay gives up
+ * after 5 s without progress. */
 enum relay_end relay_run(const struct relay_ends *ends);
 /* Between two runs, after RELAY_LOST: reads the rest of a half-sent line from `in` and drops it.
  * Whole lines that were not sent stay for the next run.  false: our side has ended, or the rest did
