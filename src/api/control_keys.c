@@ -81,8 +81,7 @@ static void on_created(struct write_job *job)
     job_end(j, NULL);
 }
 
-void control_key_create(void *arg, struct http_request *r,
-                              const struct route_match *m unused_arg)
+void control_key_create(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
     struct keys_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
     struct key_request wanted;
@@ -117,8 +116,7 @@ static void on_listed(struct read_job *job)
     job_end(container_of(job, struct keys_job, read), job->ok ? NULL : &job->err);
 }
 
-void control_key_list(void *arg, struct http_request *r,
-                            const struct route_match *m unused_arg)
+void control_key_list(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
     struct keys_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
 

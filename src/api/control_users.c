@@ -50,8 +50,7 @@ static void on_changed(struct write_job *job)
     }
 }
 
-void control_user_change(void *arg, struct http_request *r,
-                               const struct route_match *m unused_arg)
+void control_user_change(void *arg, struct http_request *r, const struct route_match *m unused_arg)
 {
     struct users_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
     struct error err;
@@ -93,7 +92,7 @@ static void on_listed(struct read_job *job)
 }
 
 void control_user_sessions(void *arg, struct http_request *r,
-                                 const struct route_match *m unused_arg)
+                           const struct route_match *m unused_arg)
 {
     struct users_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
     struct user_request named = {.verb = USER_REVOKE,

@@ -139,7 +139,7 @@ void operate_metrics(void *arg, struct http_request *r, const struct route_match
 }
 
 void operate_healthz(void *arg unused_arg, struct http_request *r,
-                   const struct route_match *m unused_arg)
+                     const struct route_match *m unused_arg)
 {
     http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ok\"}\n"));
 }

@@ -451,7 +451,8 @@ static int carry(struct stdio *s)
         close(channel);
         s->was_ours = s->gateway != 0;
         await_gateway(s);
-        s->gateway_status = 0; /* our exit status is that of the gateway we leave, not of a lost one */
+        s->gateway_status =
+            0; /* our exit status is that of the gateway we leave, not of a lost one */
         if (relay_client_left(&s->ends))
             return leave(s);
         if (is_lost_too_often(s) || !mourn(s))
