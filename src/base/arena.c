@@ -382,6 +382,8 @@ struct str arena_printf(struct arena *a, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, (size_t)n + 1, fmt, args);
     va_end(args);
+    if (unlikely(a->wipes))
+        secret_wipe_stack();
     return str_n(text, (size_t)n);
 }
 

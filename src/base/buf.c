@@ -2,6 +2,8 @@
 /* Growable bytes.  Invariants: n <= max; once p is set, max >= cap - 1 >= n and p[n] == 0. */
 #include "base/buf.h"
 
+#include "base/secret.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +113,8 @@ void buf_addf(struct buf *b, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(room, (size_t)n + 1, fmt, args);
     va_end(args);
+    if (unlikely(b->wipes))
+        secret_wipe_stack();
     buf_grown(b, (size_t)n);
 }
 

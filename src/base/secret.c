@@ -6,6 +6,7 @@
 #include "base/secret.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define REGION (16u * 1024)
@@ -114,4 +115,13 @@ void secret_release(struct secret *s)
 struct str secret_view(const struct secret *s)
 {
     return s->p ? str_n(s->p, s->n) : STR_NONE;
+}
+
+#define STACK_WIPED 4096 /* bytes; frames of vsnprintf() take about half of it */
+
+__attribute__((noinline)) void secret_wipe_stack(void)
+{
+    char room[STACK_WIPED];
+
+    explicit_bzero(room, sizeof(room));
 }

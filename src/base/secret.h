@@ -22,4 +22,8 @@ struct str secret_view(const struct secret *s);
 void *secret_alloc(size_t n) must_check;
 void secret_free(void *p, size_t n); /* n as passed to secret_alloc(); NULL is fine */
 
+/* Zeroes the stack below the caller's frame, where calls that have returned left copies of a
+ * secret: vsnprintf() of the C library leaves up to 64 bytes of its output there. */
+void secret_wipe_stack(void);
+
 #endif
