@@ -87,6 +87,31 @@ static void make_session(struct rig *r)
     assert_int_equal(op.verdict, VERDICT_OK);
 }
 
+/* A store whose answer to a commit may be lost, after the commit or before it. */
+static struct store_ops lossy_ops;
+static const struct store_ops *true_ops;
+static atomic_int lose; /* so many answers; negative: and the commits too */
+
+static bool lossy_write(struct store *s, struct store_op *ops, size_t n, struct error *err)
+{
+    int left = atomic_load(&lose);
+    if (left == 0 || n == 0)
+        return true_ops->write(s, ops, n, err);
+    if (left > 0 && !true_ops->write(s, ops, n, err))
+        return false;
+    atomic_store(&lose, left > 0 ? left - 1 : left + 1);
+    return error_set(err, ERR_UNAVAILABLE, "the answer was lost");
+}
+
+/* Before the lanes start: their threads read the table. */
+static void make_lossy(struct rig *r)
+{
+    true_ops = r->inner->ops;
+    lossy_ops = *true_ops;
+    lossy_ops.write = lossy_write;
+    r->inner->ops = &lossy_ops;
+}
+
 static void rig_start(struct rig *r)
 {
     *r = (struct rig){.mem = arena_new(SIZE_MAX / 4)};
@@ -95,6 +120,7 @@ static void rig_start(struct rig *r)
     r->inner = r->db.store;
     r->db.store = NULL;
     make_session(r);
+    make_lossy(r);
     run_start(r);
 }
 
@@ -437,37 +463,12 @@ TEST(test_audit_drain_spool__of_another_database_is_refused_and_kept)
     rig_end(&r);
 }
 
-/* A store whose answer to a commit may be lost, after the commit or before it. */
-static struct store_ops lossy_ops;
-static const struct store_ops *true_ops;
-static atomic_int lose; /* so many answers; negative: and the commits too */
-
-static bool lossy_write(struct store *s, struct store_op *ops, size_t n, struct error *err)
-{
-    int left = atomic_load(&lose);
-    if (left == 0 || n == 0)
-        return true_ops->write(s, ops, n, err);
-    if (left > 0 && !true_ops->write(s, ops, n, err))
-        return false;
-    atomic_store(&lose, left > 0 ? left - 1 : left + 1);
-    return error_set(err, ERR_UNAVAILABLE, "the answer was lost");
-}
-
-static void make_lossy(struct rig *r)
-{
-    true_ops = r->inner->ops;
-    lossy_ops = *true_ops;
-    lossy_ops.write = lossy_write;
-    r->inner->ops = &lossy_ops;
-}
-
 TEST(test_unknown_commits__an_intent_that_was_committed_and_refused_is_closed_as_refused)
 {
     struct rig r;
     struct exec x, y;
     struct event_row *rows;
     rig_start(&r);
-    make_lossy(&r);
     begin(&r, &y);
     assert_true(exec_is_open(&y));
     atomic_store(&lose, 1);
@@ -491,7 +492,6 @@ TEST(test_unknown_commits__an_intent_that_was_not_committed_leaves_nothing)
     struct exec x;
     struct event_row *rows;
     rig_start(&r);
-    make_lossy(&r);
     atomic_store(&lose, -1);
     begin(&r, &x);
     assert_int_equal(x.state, EXEC_REFUSED);
@@ -516,7 +516,6 @@ TEST(test_unsaved_outcomes__an_outcome_whose_commit_lost_its_answer_is_recorded_
     struct exec x;
     struct event_row *rows;
     rig_start(&r);
-    make_lossy(&r);
     begin(&r, &x);
     atomic_store(&lose, 1);
     end(&r, &x, "ok");
