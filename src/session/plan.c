@@ -103,9 +103,7 @@ static void follow_op(struct session_plan *p, const struct store_op *op)
 {
     struct session *s = p->session;
 
-    if (op->kind == OP_TRANSPORT_LINK)
-        p->binds->link_stored = op->verdict == VERDICT_OK;
-    else if (op->kind == OP_SESSION_END && p->ends && op->verdict == VERDICT_OK)
+    if (op->kind == OP_SESSION_END && p->ends && op->verdict == VERDICT_OK)
         sessions_ended(p->home, op->session->tenant, op->session->id);
     else if (s && op->kind == OP_SESSION_CREATE && op->verdict == VERDICT_OK)
         s->stored = true;
@@ -131,7 +129,7 @@ static bool is_fine(const struct session_plan *p, const struct store_op *op)
 enum verdict session_plan_committed(struct session_plan *p, const struct store_op *ops, size_t n,
                                     bool ok)
 {
-    enum verdict first = VERDICT_OK;
+    enum verdict first = VERDICT_OK, bound = VERDICT_FAILED;
 
     if (!ok) {
         if (p->creates || (p->session && !p->session->stored))
@@ -141,13 +139,17 @@ enum verdict session_plan_committed(struct session_plan *p, const struct store_o
     for (size_t i = 0; i < n; i++) {
         measure(&ops[i]);
         follow_op(p, &ops[i]);
+        if (ops[i].kind == OP_TRANSPORT_LINK)
+            bound = ops[i].verdict;
         if (first == VERDICT_OK && !is_fine(p, &ops[i]))
             first = ops[i].verdict;
     }
     if (p->replaces)
         session_forget(p->replaces);
-    if (p->binds && first != VERDICT_LIMIT)
+    if (p->binds && first != VERDICT_LIMIT) {
         transport_link(p->binds, p->session);
+        p->binds->link_stored = bound == VERDICT_OK;
+    }
     session_plan_release(p);
     return first;
 }

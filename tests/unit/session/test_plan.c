@@ -29,6 +29,7 @@ static void world_init(struct world *w)
 
     *w = (struct world){.home = sessions_new(&config), .mem = arena_new(1 << 20)};
     log_setup(LOG_ERROR + 1, 0);
+    session_metrics_start();
     assert_true(store_open_memory(&w->store, &w->err));
 }
 
