@@ -193,6 +193,7 @@ void anchor_init(struct audit *a)
     list_init(&a->anchor.waiting);
     buf_init(&a->anchor.body, SIZE_MAX / 4); /* CHAIN_ANCHOR_HEADS bounds body and line */
     buf_init(&a->anchor.line, SIZE_MAX / 4);
+    a->anchor.left = chain_was_behind(a->chain); /* events of a process that was killed */
     a->tick = loop_timer_new(a->loop, on_tick, a);
     loop_timer_start(a->tick, TICK_MS, TICK_MS);
 }

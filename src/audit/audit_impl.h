@@ -19,7 +19,7 @@ struct anchor {
     struct store_op op;
     struct event_row event;
     struct buf body; /* written on the write lane */
-    bool left;       /* some heads did not fit into this anchor */
+    bool left;       /* some heads are not anchored yet */
     bool busy, again;
     int64_t covered;      /* chain_count() at the last committed anchor */
     struct read_job copy; /* appends `line` to the second sink, on the query lane */

@@ -47,8 +47,9 @@ struct chain {
     struct head *touched;
     _Atomic int64_t count;
     int64_t new_count;
-    bool stale;     /* the store's heads may differ from ours */
-    bool anchoring; /* this transaction holds an anchor */
+    bool stale;      /* the store's heads may differ from ours */
+    bool was_behind; /* see chain_was_behind() */
+    bool anchoring;  /* this transaction holds an anchor */
     struct buf scratch;
     struct arena *records; /* records of the events in this transaction */
 };
@@ -179,9 +180,36 @@ static bool load_heads(struct chain *c, struct store *store, struct error *err)
     return true;
 }
 
+/* Ids of one writer grow, and its anchors are the events of the system tenant.  So a head with a
+ * greater id than the last of these was not anchored: the writer was killed. */
+static bool is_behind(struct chain *c)
+{
+    list_each(&c->heads, node)
+    {
+        const struct head *h = list_entry(node, struct head, link), *system;
+        if (h->seq == 0 || str_eq(h->tenant, STR(CHAIN_SYSTEM_TENANT)))
+            continue;
+        buf_reset(&c->scratch);
+        add_int(&c->scratch, h->writer);
+        buf_addz(&c->scratch, CHAIN_SYSTEM_TENANT);
+        system = map_get(&c->by_key, buf_str(&c->scratch));
+        if (!system || system->id < h->id)
+            return true;
+    }
+    return false;
+}
+
 bool chain_load(struct chain *c, struct store *store, struct error *err)
 {
-    return load_heads(c, store, err) || error_wrap(err, "reading the ends of the audit chain");
+    if (!load_heads(c, store, err))
+        return error_wrap(err, "reading the ends of the audit chain");
+    c->was_behind = is_behind(c);
+    return true;
+}
+
+bool chain_was_behind(const struct chain *c)
+{
+    return c->was_behind;
 }
 
 /* The first event of a writer has no predecessor, so its seal can be checked alone. */

@@ -26,6 +26,8 @@ int64_t chain_count(const struct chain *c);
 /* Reads the heads from the store.  Called at start, so that the first anchor covers the events of
  * earlier writers.  After a failed commit, the hook rereads the heads by itself. */
 must_check bool chain_load(struct chain *c, struct store *store, struct error *err);
+/* Whether chain_load() found events that no anchor covers, as a killed process leaves them. */
+bool chain_was_behind(const struct chain *c);
 
 /* Checks that the newest events in the store were sealed with our key.  Without this check, a key
  * file that was lost and created anew would continue the chain, and no key could verify all of

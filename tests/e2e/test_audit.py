@@ -194,6 +194,16 @@ def test_verify__says_up_to_when_nothing_is_missing(holdfast, stdio_server):
     hf.start()
 
 
+def test_verify__events_of_a_killed_process_are_anchored_by_the_next(holdfast, stdio_server):
+    entry, _ = stdio_server('up', handles='never')
+    hf = holdfast({'up': entry})
+    client = hf.client('/mcp/up').connect()
+    for number in range(20):
+        client.call('echo', {'text': str(number)})
+    hf.restart()  # kill -9, most likely before the next tick; and no call afterwards
+    wait_for(lambda: json.loads(run(hf, 'audit', 'verify', '--json').stdout)['unproven'] == 0, 'an anchor behind all events')
+
+
 def test_no_data__is_told(tmp_path, hf):
     done = run(hf, 'audit', 'list', data=str(tmp_path / 'empty'))
     assert done.returncode != 0 and 'holdfast: ' in done.stderr and not os.path.exists(tmp_path / 'empty'), done
