@@ -17,7 +17,7 @@
 
 #define NAME_MAX_BYTES 160 /* longest name between the brackets */
 #define VALUE_MAX (64u * 1024)
-#define FORMS_MAX (8 * VALUE_MAX)
+#define FORMS_MAX (12 * VALUE_MAX) /* the longest form of a value */
 #define COMPARED_MOST 1024 /* a value that repeats beyond this many patterns is stored twice */
 
 struct pattern {
@@ -99,6 +99,18 @@ static void add_quoted(struct known *k, struct str value, uint32_t marker, struc
     add_pattern(k, str_n(ret->p + 1, ret->n - 2), marker);
 }
 
+/* Writes a code point as \uXXXX, or as two of them. */
+static void add_unicode(struct buf *b, uint32_t code, bool upper)
+{
+    const char *form = upper ? "\\u%04X" : "\\u%04x";
+
+    if (code > 0xffff) {
+        buf_addf(b, form, 0xd800 + ((code - 0x10000) >> 10));
+        code = 0xdc00 + ((code - 0x10000) & 0x3ff);
+    }
+    buf_addf(b, form, code);
+}
+
 /* Adds the form of JSON writers that emit only ASCII or escape slashes. */
 static void add_escaped(struct known *k, struct str value, uint32_t marker, struct buf *quoted,
                         struct buf *b)
@@ -115,11 +127,8 @@ static void add_escaped(struct known *k, struct str value, uint32_t marker, stru
     for (size_t i = 1; i + 1 < quoted->n;) {
         uint32_t code;
         size_t n = utf8_decode(quoted->p + i, quoted->p + quoted->n, &code);
-        if (n > 1 && code > 0xffff)
-            buf_addf(b, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10),
-                     0xdc00 + ((code - 0x10000) & 0x3ff));
-        else if (n > 1)
-            buf_addf(b, "\\u%04x", code);
+        if (n > 1)
+            add_unicode(b, code, false);
         else if (quoted->p[i] == '/' && ascii)
             buf_addz(b, "\\/");
         else
@@ -129,26 +138,49 @@ static void add_escaped(struct known *k, struct str value, uint32_t marker, stru
     add_pattern(k, buf_str(b), marker);
 }
 
-static void add_percent(struct known *k, struct str value, uint32_t marker, struct buf *b)
+/* Adds the form of JSON writers that escape more characters than JSON asks for, so that the text
+ * may stand in HTML: `set`, and with `ascii` everything beyond ASCII. */
+static void add_html_safe(struct known *k, struct str value, uint32_t marker, const char *set,
+                          bool ascii, struct buf *b)
 {
-    static const char hex[2][17] = {"0123456789ABCDEF", "0123456789abcdef"};
-
-    for (unsigned lower = 0; lower < 2; lower++) {
-        buf_reset(b);
-        for (size_t i = 0; i < value.n; i++) {
-            unsigned char c = (unsigned char)value.p[i];
-            bool plain = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
-                         c == '-' || c == '_' || c == '.' || c == '~';
-            if (plain) {
-                buf_addc(b, (char)c);
-                continue;
-            }
-            buf_addc(b, '%');
-            buf_addc(b, hex[lower][c >> 4]);
-            buf_addc(b, hex[lower][c & 15]);
-        }
-        add_pattern(k, buf_str(b), marker);
+    buf_reset(b);
+    for (size_t i = 0; i < value.n;) {
+        uint32_t code = (unsigned char)value.p[i];
+        size_t n = code < 0x80 ? 1 : utf8_decode(value.p + i, value.p + value.n, &code);
+        if (n == 0)
+            return; /* not UTF-8: JSON cannot hold it */
+        if (n > 1 ? ascii : strchr(set, (int)code) != NULL)
+            add_unicode(b, code, ascii);
+        else if (n == 1 && (code == '"' || code == '\\' || code < ' '))
+            return; /* the plain JSON form has it */
+        else
+            buf_addstr(b, str_n(value.p + i, n));
+        i += n;
     }
+    add_pattern(k, buf_str(b), marker);
+}
+
+/* Adds the percent-encoded form of writers that leave `kept` as it is, beside letters, digits and
+ * "-_.~". */
+static void add_percent(struct known *k, struct str value, uint32_t marker, const char *kept,
+                        bool lower, struct buf *b)
+{
+    const char *hex = lower ? "0123456789abcdef" : "0123456789ABCDEF";
+
+    buf_reset(b);
+    for (size_t i = 0; i < value.n; i++) {
+        unsigned char c = (unsigned char)value.p[i];
+        bool plain = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' ||
+                     c == '_' || c == '.' || c == '~' || (c && strchr(kept, c));
+        if (plain) {
+            buf_addc(b, (char)c);
+            continue;
+        }
+        buf_addc(b, '%');
+        buf_addc(b, hex[c >> 4]);
+        buf_addc(b, hex[c & 15]);
+    }
+    add_pattern(k, buf_str(b), marker);
 }
 
 /* Adds the base64 forms for each of the three possible alignments in a longer text.  A form
@@ -185,7 +217,13 @@ void known_add(struct known *k, struct str value, struct str name)
         struct str inside = str_n(quoted.p + 1, quoted.n - 2);
         add_quoted(k, inside, marker, &b); /* JSON inside of JSON */
     }
-    add_percent(k, value, marker, &b);
+    add_html_safe(k, value, marker, "&<>", false, &b);     /* Go */
+    add_html_safe(k, value, marker, "\"&'+<>`", true, &b); /* .NET */
+    add_percent(k, value, marker, "", false, &b);
+    add_percent(k, value, marker, "", true, &b);
+    add_percent(k, value, marker, "/", false, &b);                /* Python's quote() */
+    add_percent(k, value, marker, "!'()*", false, &b);            /* encodeURIComponent() */
+    add_percent(k, value, marker, ";/?:@&=+$,#!'()*", false, &b); /* encodeURI() */
     add_base64(k, value, marker, &b);
     buf_release(&quoted);
     buf_release(&b);

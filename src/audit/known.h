@@ -3,8 +3,9 @@
  * a session's link was opened with.  In records and logs, the value's name replaces the value:
  * "[redacted: env GITHUB_TOKEN of files]".
  *
- * A value is found in plain form, and as JSON (also quoted twice), percent encoding and base64
- * write it.
+ * A value is found in plain form, as JSON writes it (also quoted twice, and with the further escapes
+ * of PHP, Go, .NET and ASCII-only writers), percent-encoded as Python and JavaScript do it, and in
+ * base64.
  *
  * A set is immutable once finished, and reference counted; any thread may hold one.  The
  * configuration's set is published: redactors switch to a new set with their next body. */

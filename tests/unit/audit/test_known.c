@@ -70,6 +70,25 @@ TEST(test_known__a_value_is_found_as_json_writes_it)
     known_unref(k);
 }
 
+TEST(test_known__a_value_is_found_as_other_languages_encode_it)
+{
+    struct known *k = one_value("zq7+val/ue&9<xy'z ü", "env A of b");
+    static const char *const forms[] = {
+        "zq7+val/ue\\u00269\\u003cxy'z ü",                   /* Go */
+        "zq7\\u002Bval/ue\\u00269\\u003Cxy\\u0027z \\u00FC", /* .NET */
+        "zq7%2Bval%2Fue%269%3Cxy%27z%20%C3%BC",              /* urlencode */
+        "zq7%2Bval/ue%269%3Cxy%27z%20%C3%BC",                /* Python */
+        "zq7%2Bval%2Fue%269%3Cxy'z%20%C3%BC",                /* encodeURIComponent */
+        "zq7+val/ue&9%3Cxy'z%20%C3%BC",                      /* encodeURI */
+    };
+    for (size_t i = 0; i < countof(forms); i++) {
+        char body[128];
+        snprintf(body, sizeof(body), "[\"x %s y\"]", forms[i]);
+        becomes(k, body, "[\"x [redacted: env A of b] y\"]");
+    }
+    known_unref(k);
+}
+
 TEST(test_known__a_value_is_found_in_base64_wherever_it_begins)
 {
     struct known *k = one_value("plum-tree-on-the-hill", "env A of b");
