@@ -482,7 +482,7 @@ static bool take_pair(struct walk *w, const struct plain_name *name, size_t n, s
     static const struct str name_keys[] = {
         STR("name"),  STR("key"),      STR("header"), STR("field"), STR("parameter"),
         STR("param"), STR("variable"), STR("k"),      STR("n"),     STR("id")};
-    size_t begin;
+    size_t begin = 0;
 
     if (name->begin < n + 1 || w->in.p[name->begin - 1] != '"' ||
         !is_one_of(key_before(w->in, name->begin - 1, n, &begin), name_keys, countof(name_keys)))

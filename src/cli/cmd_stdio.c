@@ -436,7 +436,7 @@ static int join(struct stdio *s, int *ret_channel);
 /* Relays lines, through one gateway after another, until our client ends. */
 static int carry(struct stdio *s)
 {
-    int channel;
+    int channel = -1;
     int status = join(s, &channel);
 
     while (status < 0) {

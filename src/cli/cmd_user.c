@@ -176,7 +176,7 @@ static bool run_sessions(struct user_cmd *c, struct error *err)
 {
     struct arena *mem = c->cli->mem;
     const char *revoke = cli_flag(c->cli, "--revoke");
-    struct str tenant = c->wanted.tenant.p ? c->wanted.tenant : STR("default"), json;
+    struct str tenant = c->wanted.tenant.p ? c->wanted.tenant : STR("default"), json = STR_NONE;
 
     if (revoke) {
         c->wanted.login = strcmp(revoke, "all") == 0 ? STR_NONE : str_of(revoke);

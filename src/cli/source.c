@@ -15,7 +15,7 @@
 /* Without --data, the user may mean a service that has another data directory. */
 static void warn_of_another(const struct place *p)
 {
-    struct str other = STR_NONE;
+    struct str other;
     struct buf table;
     int fd = open("/proc/net/unix", O_RDONLY | O_CLOEXEC);
     ssize_t n = 1;

@@ -236,13 +236,12 @@ bool datadir_check_readable(struct str dir, bool *ret_exists, struct error *err)
 /* "ffff…: RefCount Protocol Flags Type St Inode Path"; flag 0x10000: it listens. */
 static struct str listening_path(struct str line)
 {
-    struct str word = STR_NONE;
     uint64_t flags = 0;
 
     for (int column = 0; column < 7; column++) {
         while (line.n && line.p[0] == ' ')
             line = str_n(line.p + 1, line.n - 1);
-        word = str_split(&line, ' ');
+        struct str word = str_split(&line, ' ');
         if (column == 3 && word.n == 8) {
             char text[9] = "";
             memcpy(text, word.p, 8);

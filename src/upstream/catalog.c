@@ -298,7 +298,7 @@ static bool keep_untasked(struct catalog *c, struct catalog_item *item, const st
 
 static bool note_task_tool(struct catalog *c, struct str name, struct error *err)
 {
-    struct str kept;
+    struct str kept = STR_NONE;
 
     if (map_get(&c->task_tools, name))
         return true;
