@@ -102,7 +102,8 @@ struct quota_share {
     bool is_up, was_up, stopped;
     bool is_waiting; /* `gather` is started */
     bool is_busy;    /* the thread owns the batch */
-    atomic_int is_posted; /* an int: gcc reads the flags above as one word, which must not hold it */
+    atomic_int
+        is_posted; /* an int: gcc reads the flags above as one word, which must not hold it */
     int64_t sent_ms, not_before_ms;
     /* The batch. */
     struct report reports[BATCH_MAX];
