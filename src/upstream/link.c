@@ -442,15 +442,21 @@ void link_receive(struct link *l, struct pending *about, struct str text)
 
 /* The handshake of a legacy upstream. */
 
-static void send_initialized(struct link *l)
+bool link_send_initialized(struct link *l, struct error *err)
 {
     struct exec token = exec_housekeeping(EXEC_INITIALIZE);
-    struct error err;
     struct outgoing m = {
         .method = STR("notifications/initialized"),
         .text = STR("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"),
     };
-    if (!upstream_send(l, &token, NULL, &m, &err)) {
+    return upstream_send(l, &token, NULL, &m, err);
+}
+
+static void send_initialized(struct link *l)
+{
+    struct error err;
+
+    if (!link_send_initialized(l, &err)) {
         link_end(l, &err);
         return;
     }

@@ -35,7 +35,8 @@ struct remote_link { /* link.wire */
     unsigned unanswered; /* posts without an awaited answer: notifications and our responses */
     /* Set once: a request was sent again with the version that the server named. */
     bool version_refused;
-    struct str endpoint; /* of 2024: the target of posts; in the link's memory */
+    bool initialized_again; /* notifications/initialized was lost and sent again */
+    struct str endpoint;    /* of 2024: the target of posts; in the link's memory */
     /* Opens the link when it fires; NULL: the link does not listen. */
     struct loop_timer *listen_wait;
 };

@@ -355,6 +355,19 @@ static bool take_response(struct post *post, struct str body)
     return false;
 }
 
+/* A server may close a kept connection just as it is used again.  Without this notification the
+ * session stays half open, and saying it twice does no harm. */
+static bool says_initialized_again(struct post *post, const struct error *err)
+{
+    struct remote_link *r = post->link->wire;
+    struct error ignored;
+
+    if (!err || r->initialized_again)
+        return false;
+    r->initialized_again = true;
+    return link_send_initialized(post->link, &ignored);
+}
+
 static void on_done(void *arg, struct str body, const struct error *err, bool sent)
 {
     struct post *post = arg;
@@ -367,7 +380,7 @@ static void on_done(void *arg, struct str body, const struct error *err, bool se
     post->busy = true;
     if (post->is_initialized && post->link && !err && post->status / 100 == 2)
         stream_listen(post->link);
-    else if (post->is_initialized && post->link)
+    else if (post->is_initialized && post->link && !says_initialized_again(post, err))
         remote_listen_done(post->link);
     if (!post_is_open(post)) {
         post_free(post);

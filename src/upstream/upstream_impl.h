@@ -199,6 +199,8 @@ void link_up_later(struct link *l); /* the same at the end of this turn */
 /* A link that was opened without a handshake (modern) begins a legacy session on the same process.
  * Its waiters are called when the session is open or has failed. */
 void link_shake(struct link *l);
+/* Sends notifications/initialized of a legacy handshake. */
+must_check bool link_send_initialized(struct link *l, struct error *err);
 void link_opened(struct link *l);
 /* Ends the link for every waiter and pending.  why->code ERR_NONE: Holdfast ended it while idle. */
 void link_end(struct link *l, const struct error *why);

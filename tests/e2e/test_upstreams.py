@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP upstreams of every kind, seen through a client: their lists, streams that break, what they say
 outside of any request, and the transport of 2024."""
+import http.server
 import json
+import threading
 import time
 
 import pytest
@@ -174,3 +176,58 @@ def test_tools_that_cannot_be_listed_any_more__keep_their_last_list(holdfast, sc
     assert client.rpc('tools/list').result['tools'] == before
     hf.wait_log(lambda l: 'fetch failed' in str(l.get('why')), 'the refusal')
     stream.close()
+
+
+class HalfDeaf(http.server.BaseHTTPRequestHandler):
+    """An MCP server that hangs up on the first notifications/initialized."""
+    protocol_version = 'HTTP/1.1'
+    hangs_up = 1
+    initialized = 0
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        self.answer(405, b'')
+
+    do_DELETE = do_GET
+
+    def do_POST(self):  # pylint: disable=invalid-name
+        message = json.loads(self.rfile.read(int(self.headers['Content-Length'])))
+        kind = type(self)
+        if message['method'] == 'notifications/initialized' and kind.hangs_up:
+            kind.hangs_up -= 1
+            self.close_connection = True
+            return
+        results = {'initialize': {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 'x', 'version': '1'}},
+                   'tools/list': {'tools': [{'name': 'ready', 'inputSchema': {'type': 'object'}}]},
+                   'tools/call': {'content': [{'type': 'text', 'text': str(kind.initialized)}]}}
+        if message['method'] in results:
+            self.answer(200, json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': results[message['method']]}).encode())
+        elif 'id' in message:
+            self.answer(200, json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'error': {'code': -32601, 'message': 'Method not found'}}).encode())
+        else:
+            kind.initialized += message['method'] == 'notifications/initialized'
+            self.answer(202, b'')
+
+    def answer(self, status, body):
+        self.send_response(status)
+        self.send_header('Content-Type', 'application/json')
+        self.send_header('Content-Length', str(len(body)))
+        self.send_header('Mcp-Session-Id', 'one')
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_args):  # pylint: disable=arguments-differ
+        pass
+
+
+def test_initialized__that_is_lost_with_its_connection_is_sent_again(holdfast):
+    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), HalfDeaf)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        hf = holdfast({'up': {'url': f'http://127.0.0.1:{server.server_port}/mcp', 'era': 'legacy', 'handles': 'never'}})
+        client = hf.wait_asked('up').client('/mcp/up').connect()
+        HalfDeaf.hangs_up, HalfDeaf.initialized = 1, 0  # the probe is over: now the session of the client
+        client.call('ready')
+        wait_for(lambda: HalfDeaf.initialized == 1, 'notifications/initialized of the session')
+        assert HalfDeaf.hangs_up == 0 and client.call('ready').text == '1'
+    finally:
+        server.shutdown()
