@@ -24,7 +24,7 @@ run: ## install what is missing, build, and serve on 127.0.0.1:4653 (CONFIG=FILE
 	@mkdir -p .cache/run/vault && cp -rn deploy/examples/vault/. .cache/run/vault/
 	@exec build/holdfast up $(RUN_ARGS)
 
-test: ## install what is missing, build with sanitizers, run every test
+test: ## install what is missing, build, and run every test
 	@tools/install-deps test
 	@/usr/bin/python3 tools/run-tests
 
