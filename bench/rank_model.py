@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""src/route/rank.c again, with weights that can be turned: what the sweep of `run.py --only find --sweep` works on.
+"""src/profile/rank.c again, with weights that can be turned: what the sweep of `run.py --only find --sweep` works on.
 
-The table of words and the committed weights are read from src/route itself; how words are cut, stemmed and scored is written a
+The table of words and the committed weights are read from src/profile itself; how words are cut, stemmed and scored is written a
 second time here, and find.py says whether both order the tools alike.
 
 What does not depend on weights (how often each field of each tool has a word, what stands for the words of a query) is read
@@ -13,7 +13,7 @@ import re
 
 from subjects import TOP
 
-ROUTE = os.path.join(TOP, 'src/route')
+PROFILE = os.path.join(TOP, 'src/profile')
 FIELDS = ('name', 'title', 'server', 'head', 'text', 'schema')
 KINDS = ('FORM', 'SAME', 'NEAR', 'IMPLIED')
 DEPTH_MAX = 6
@@ -26,14 +26,14 @@ GRID = {'name': (2, 3, 5, 8), 'text': (0.25, 0.5, 1), 'schema': (0.25, 0.5, 1), 
 
 
 def source(name):
-    with open(os.path.join(ROUTE, name), encoding='utf-8') as file:
+    with open(os.path.join(PROFILE, name), encoding='utf-8') as file:
         return re.sub(r'"\s*\n\s*"', '', re.sub(r'/\*.*?\*/', '', file.read(), flags=re.S))
 
 
 def number(text, pattern):
     found = re.search(pattern, text)
     if not found:
-        raise SystemExit(f'src/route has no {pattern}; bench/rank_model.py must follow it')
+        raise SystemExit(f'src/profile has no {pattern}; bench/rank_model.py must follow it')
     return float(found[1])
 
 

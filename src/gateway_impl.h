@@ -5,7 +5,7 @@
 
 #include "exchange/exchange.h"
 #include "gateway.h"
-#include "servers/docs/docs.h"
+#include "docs/server/server.h"
 #include "storage.h"
 
 struct health;

@@ -189,19 +189,19 @@ void api_edge_auth(struct api_call *c);
 void api_record(struct api_call *c);
 void api_record_alias(struct api_call *c);
 void api_list_executions(struct api_call *c);
-/* docs_list.c */
+/* docs/api/list.c */
 void api_list_documents(struct api_call *c);
 void api_list_suggestions(struct api_call *c);
-/* docs_files.c */
+/* docs/api/files.c */
 void api_get_document(struct api_call *c);
 void api_put_document(struct api_call *c);
-/* docs_history.c */
+/* docs/api/history.c */
 void api_list_revisions(struct api_call *c);
 void api_get_revision(struct api_call *c);
 void api_restore_document(struct api_call *c);
-/* docs_move.c */
+/* docs/api/move.c */
 void api_move_document(struct api_call *c);
-/* docs_apply.c */
+/* docs/api/apply.c */
 void api_apply_suggestions(struct api_call *c);
 /* logins.c */
 void api_login(struct api_call *c);

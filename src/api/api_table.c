@@ -3,7 +3,7 @@
  * document, so the two cannot differ. */
 #include "api/api.h"
 #include "api/bodies.h"
-#include "api/docs_table.h"
+#include "docs/api/table.h"
 
 static const char *const statuses[] = {"active", "idle", "expired", "terminated", NULL};
 static const char *const client_types[] = {"claude-code", "ide", "agent", "cli", NULL};

@@ -5,7 +5,7 @@
 #ifndef HOLDFAST_DOCS_DECIDE_H
 #define HOLDFAST_DOCS_DECIDE_H
 
-#include "critic/critic.h"
+#include "docs/critic/critic.h"
 #include "docs/docs.h"
 
 #define DECIDE_ITEMS_MAX 500 /* per batch */

@@ -3,7 +3,7 @@
 #include "docs/docs_impl.h"
 
 #include "base/map.h"
-#include "critic/critic.h"
+#include "docs/critic/critic.h"
 #include "docs/text.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "docs/docs_impl.h"
 
 #include "base/log.h"
-#include "critic/critic.h"
+#include "docs/critic/critic.h"
 
 #include <stdlib.h>
 

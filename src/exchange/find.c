@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* find: searches the tools of a profile by what they do.  Writes one page of results, as text for a
- * model and as structure for a program.  route/rank.c selects and orders the tools. */
+ * model and as structure for a program.  profile/rank.c selects and orders the tools. */
 #include "exchange/profile_tools.h"
 
 #include "json/write.h"
-#include "route/rank.h"
-#include "route/rank_index.h"
+#include "profile/rank.h"
+#include "profile/rank_index.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  * checked against the enabled toolsets of the session. */
 #include "exchange/exchange.h"
 
-#include "route/profile.h"
+#include "profile/profile.h"
 
 uint64_t exchange_permitted_toolsets(const struct exchange *x)
 {

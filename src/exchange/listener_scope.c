@@ -5,7 +5,7 @@
 #include "exchange/exchange.h"
 
 #include "identity/scopes.h"
-#include "route/profile.h"
+#include "profile/profile.h"
 
 #define PERMISSIONS "mcp-toolset-permissions"
 

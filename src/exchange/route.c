@@ -6,7 +6,7 @@
 #include "exchange/profile_tools.h"
 #include "identity/scopes.h"
 #include "json/write.h"
-#include "route/profile.h"
+#include "profile/profile.h"
 
 static void on_catalog(struct catalog_want *w, struct catalog *c, const struct error *err)
 {

@@ -11,7 +11,7 @@
 #include "base/log_quiet.h"
 #include "identity/scopes.h"
 #include "json/write.h"
-#include "route/profile.h"
+#include "profile/profile.h"
 
 #define KEY_SHOWN 64
 #define ANSWER_MAX (8u << 20)

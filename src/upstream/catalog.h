@@ -69,7 +69,7 @@ struct catalog {
     bool subscribes;         /* resources.subscribe */
     struct catalog_list lists[CATALOG_KINDS];
     struct map task_tools;       /* names of tools that run only as a task; they are in no list */
-    struct catalog_words *words; /* index of its tools for ranking (route/rank_index.c) … */
+    struct catalog_words *words; /* index of its tools for ranking (profile/rank_index.c) … */
     void (*free_words)(struct catalog_words *w); /* … and the function that frees it */
     int64_t filled_ms;                           /* monotonic */
     char fault[256];                             /* the text of tools_fault */

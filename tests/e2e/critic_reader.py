@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second reader of CriticMarkup, written from the description in src/critic/critic.h and sharing
+"""A second reader of CriticMarkup, written from the description in src/docs/critic/critic.h and sharing
 nothing with it: the library walks bytes, this one asks regular expressions.  With code=False it reads
 as tools do that know nothing of Markdown, for which code hides no mark."""
 import json

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What src/critic promises of every document and every edit, checked from outside with nothing but
+/* What src/docs/critic promises of every document and every edit, checked from outside with nothing but
  * its public header; for the property test and the fuzz targets.  Each check returns NULL or the
  * promise that was broken. */
 #ifndef HOLDFAST_TESTS_CRITIC_CHECK_H
 #define HOLDFAST_TESTS_CRITIC_CHECK_H
 
-#include "critic/critic.h"
+#include "docs/critic/critic.h"
 
 #include <stdlib.h>
 

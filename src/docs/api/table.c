@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parameters, answers and members of the operations on documents. */
+#include "docs/api/table.h"
+
+#include "docs/api/request.h"
+
+/* Parameters. */
+
+#define PARAM_FOLDER                                                                               \
+    {                                                                                              \
+        .name = "folder", .in = "path", .type = "string", .is_required = true, .min = 1,           \
+        .help = "A configured folder.", .example = "\"Lens\""                                      \
+    }
+#define PARAM_PATH                                                                                 \
+    {                                                                                              \
+        .name = "path", .in = "path", .type = "string", .is_required = true, .min = 1,             \
+        .help = "The document inside its folder; slashes stand as they are, all else is "          \
+                "percent-encoded.",                                                                \
+        .example = "\"notes/plan.md\"", .has_slashes = true                                        \
+    }
+#define PARAM_ONE_FOLDER                                                                           \
+    {                                                                                              \
+        .name = "folder", .in = "query", .type = "string", .min = 1,                               \
+        .help = "Only this one; all that the caller may use when absent."                          \
+    }
+#define PARAM_LIMIT                                                                                \
+    {                                                                                              \
+        .name = "limit", .in = "query", .type = "integer", .min = 1, .max = STORE_PAGE_MAX,        \
+        .default_text = "50", .help = "Rows in a page."                                            \
+    }
+#define PARAM_CURSOR                                                                               \
+    {                                                                                              \
+        .name = "cursor", .in = "query", .type = "string", .min = 1, .max = 2000,                  \
+        .help = "next_cursor of the page before."                                                  \
+    }
+#define PARAM_IF_NONE_MATCH(HELP)                                                                  \
+    {                                                                                              \
+        .name = "If-None-Match", .in = "header", .type = "string", .help = (HELP)                  \
+    }
+
+const struct api_param docs_list_params[] = {PARAM_ONE_FOLDER, PARAM_LIMIT, PARAM_CURSOR, {0}};
+const struct api_param docs_get_params[] = {
+    PARAM_FOLDER,
+    PARAM_PATH,
+    {.name = "accepted",
+     .in = "query",
+     .type = "boolean",
+     .default_text = "false",
+     .help = "Also as it reads when all that is suggested is accepted."},
+    PARAM_IF_NONE_MATCH("An ETag that is known already: 304 while it is still so."),
+    {0},
+};
+const struct api_param docs_put_params[] = {
+    PARAM_FOLDER,
+    PARAM_PATH,
+    {.name = "If-Match",
+     .in = "header",
+     .type = "string",
+     .help = "The ETag of what was read, or * for whatever is there. One of the two is needed."},
+    PARAM_IF_NONE_MATCH("* makes a new document."),
+    {0},
+};
+const struct api_param docs_history_params[] = {
+    PARAM_FOLDER, PARAM_PATH, PARAM_LIMIT, PARAM_CURSOR, {0}};
+const struct api_param docs_revision_params[] = {
+    PARAM_FOLDER,
+    PARAM_PATH,
+    {.name = "revision",
+     .in = "path",
+     .type = "integer",
+     .is_required = true,
+     .min = 1,
+     .help = "Its number in the history.",
+     .example = "3"},
+    {0},
+};
+const struct api_param docs_restore_params[] = {
+    PARAM_FOLDER,
+    PARAM_PATH,
+    {.name = "If-Match",
+     .in = "header",
+     .type = "string",
+     .help = "Only while the document is this one; whatever it is when absent."},
+    {0},
+};
+const struct api_param docs_move_params[] = {PARAM_FOLDER, PARAM_PATH, {0}};
+const struct api_param docs_suggestions_params[] = {
+    PARAM_ONE_FOLDER,
+    {.name = "path",
+     .in = "query",
+     .type = "string",
+     .min = 1,
+     .help =
+         "Only this document of the folder, or those below this path; 404 when there are none."},
+    PARAM_LIMIT,
+    PARAM_CURSOR,
+    {0},
+};
+
+/* Answers. */
+
+#define UNCHANGED                                                                                  \
+    {                                                                                              \
+        304, NULL, "It is still what If-None-Match names."                                         \
+    }
+#define BUSY                                                                                       \
+    {                                                                                              \
+        409, "Problem", "Somebody saves it again and again."                                       \
+    }
+#define STALE                                                                                      \
+    {                                                                                              \
+        412, "Problem", "It is not what the condition names; ETag is what it is now."              \
+    }
+#define TOO_LARGE                                                                                  \
+    {                                                                                              \
+        413, "Problem", "The body or the document is too large."                                   \
+    }
+#define BAD_TYPE                                                                                   \
+    {                                                                                              \
+        415, "Problem", "The body is not JSON."                                                    \
+    }
+
+const struct api_answer docs_list_answers[] = {{200, "DocumentList", "A page, by folder and path."},
+                                               {0}};
+const struct api_answer docs_get_answers[] = {{200, "Document", "The document."}, UNCHANGED, {0}};
+const struct api_answer docs_put_answers[] = {
+    {200, "DocumentState", "Written."},
+    {201, "DocumentState", "Made; Location names it."},
+    BUSY,
+    STALE,
+    TOO_LARGE,
+    BAD_TYPE,
+    {428, "Problem", "Neither If-Match nor If-None-Match: * was sent."},
+    {0},
+};
+const struct api_answer docs_history_answers[] = {{200, "RevisionList", "A page, newest first."},
+                                                  {0}};
+const struct api_answer docs_revision_answers[] = {{200, "Revision", "The revision with its text."},
+                                                   {0}};
+const struct api_answer docs_restore_answers[] = {
+    {200, "DocumentState", "It is as it was."}, BUSY, STALE, TOO_LARGE, BAD_TYPE, {0}};
+const struct api_answer docs_move_answers[] = {{200, "DocumentMoved", "It stands at its new path."},
+                                               {409, "Problem", "Something is at the new path."},
+                                               TOO_LARGE,
+                                               BAD_TYPE,
+                                               {0}};
+const struct api_answer docs_suggestions_answers[] = {
+    {200, "SuggestionList",
+     "A page, by folder and path. A page may be short or empty and others follow it: go on while "
+     "there is a next_cursor."},
+    {0}};
+const struct api_answer docs_apply_answers[] = {
+    {200, "SuggestionsApplied", "What became of each."}, BUSY, TOO_LARGE, BAD_TYPE, {0}};
+
+/* Members. */
+
+static const char *const types[] = {"addition", "deletion",  "substitution",
+                                    "comment",  "highlight", NULL};
+static const char *const kinds[] = {"outside", "create", "suggest", "comment",   "accept", "reject",
+                                    "write",   "move",   "restore", "recovered", NULL};
+
+#define MEMBER_PATH                                                                                \
+    {                                                                                              \
+        "path", "string", NULL, true, NULL, NULL, "As Folder/Path.md."                             \
+    }
+#define MEMBER_ETAG                                                                                \
+    {                                                                                              \
+        "etag", "string", NULL, true, NULL, NULL, "Of its bytes, as in the header ETag."           \
+    }
+#define MEMBER_SIZE                                                                                \
+    {                                                                                              \
+        "size", "integer", NULL, true, NULL, NULL, "Bytes of its text."                            \
+    }
+#define MEMBERS_PAGE                                                                               \
+    {"count", "integer", NULL, true, NULL, NULL, "Rows in this answer."},                          \
+    {                                                                                              \
+        "next_cursor", "string|null", NULL, true, NULL, NULL, "Where the next page begins."        \
+    }
+
+const struct api_member docs_entry_members[] = {
+    MEMBER_PATH,
+    MEMBER_SIZE,
+    {"modified_at", "string", NULL, true, "date-time", NULL, "When the file was written last."},
+    {0},
+};
+const struct api_member docs_list_members[] = {
+    {"files", "array", "DocumentEntry", true, NULL, NULL, "By folder and path."},
+    MEMBERS_PAGE,
+    {0},
+};
+const struct api_member docs_document_members[] = {
+    MEMBER_PATH,
+    {"revision", "integer", NULL, true, NULL, NULL, "Its number in the history."},
+    MEMBER_ETAG,
+    MEMBER_SIZE,
+    {"modified_at", "string", NULL, true, "date-time", NULL, "When the file was written last."},
+    {"content", "string", NULL, true, NULL, NULL, "Its text, with the markup in it."},
+    {"accepted", "string", NULL, false, NULL, NULL, "Its text when all is accepted."},
+    {0},
+};
+const struct api_member docs_state_members[] = {
+    MEMBER_PATH, {"revision", "integer", NULL, true, NULL, NULL, "The newest in its history."},
+    MEMBER_ETAG, {"changed", "boolean", NULL, true, NULL, NULL, "False when it already was so."},
+    {0},
+};
+const struct api_member docs_moved_members[] = {
+    MEMBER_PATH,
+    {"links_rewritten", "integer", NULL, true, NULL, NULL,
+     "Links in it and in other documents that were written anew."},
+    {0},
+};
+const struct api_member docs_revision_members[] = {
+    {"revision", "integer", NULL, true, NULL, NULL, "Its number, from 1."},
+    {"at", "string", NULL, true, "date-time", NULL, "When it came to be, or was found."},
+    {"kind", "string", NULL, true, NULL, kinds, "How; outside: saved by another program."},
+    {"author", "string", NULL, false, NULL, NULL, "Who, where that is known."},
+    {"reason", "string", NULL, false, NULL, NULL, "Why, where somebody said."},
+    MEMBER_PATH,
+    MEMBER_SIZE,
+    MEMBER_ETAG,
+    {"content", "string", NULL, false, NULL, NULL, "Its text; not in lists."},
+    {0},
+};
+const struct api_member docs_revision_list_members[] = {
+    MEMBER_PATH,
+    {"revisions", "array", "Revision", true, NULL, NULL, "Newest first, without their texts."},
+    MEMBERS_PAGE,
+    {0},
+};
+const struct api_member docs_suggestion_members[] = {
+    {"id", "string", NULL, true, NULL, NULL, "For `holdfast docs accept`: of its markup."},
+    {"type", "string", NULL, true, NULL, types, "What it does to the text."},
+    {"content", "string", NULL, true, NULL, NULL, "New text; old text where that is all."},
+    {"old_content", "string|null", NULL, true, NULL, NULL, "What it takes away."},
+    {"new_content", "string|null", NULL, true, NULL, NULL, "What it adds."},
+    {"author", "string|null", NULL, true, NULL, NULL, "Who suggests, where it says."},
+    {"timestamp", "integer|null", NULL, true, NULL, NULL, "When, in milliseconds since 1970."},
+    {"from", "integer", NULL, true, NULL, NULL, "Where its markup begins: bytes of the text."},
+    {"to", "integer", NULL, true, NULL, NULL, "Where it ends."},
+    {"raw_markup", "string", NULL, true, NULL, NULL, "The markup itself."},
+    {"context_before", "string", NULL, true, NULL, NULL, "Up to 60 bytes of accepted text."},
+    {"context_after", "string", NULL, true, NULL, NULL, "Up to 60 bytes of accepted text."},
+    {"line", "integer", NULL, true, NULL, NULL, "Of the accepted text, from 1."},
+    {0},
+};
+const struct api_member docs_file_members[] = {
+    MEMBER_PATH,
+    MEMBER_ETAG,
+    {"total", "integer", NULL, true, NULL, NULL, "How many it has; at most 1,000 are shown."},
+    {"suggestions", "array", "Suggestion", true, NULL, NULL, "In the order of the text."},
+    {0},
+};
+const struct api_member docs_suggestion_list_members[] = {
+    {"files", "array", "SuggestionFile", true, NULL, NULL, "Those that have any."},
+    MEMBERS_PAGE,
+    {0},
+};
+const struct api_member docs_failed_members[] = {
+    {"index", "integer", NULL, true, NULL, NULL, "Which of the request's, from 0."},
+    {"reason", "string", NULL, true, NULL, NULL, "Why it was left alone."},
+    {0},
+};
+const struct api_member docs_applied_members[] = {
+    {"applied", "array", NULL, true, "integer", NULL, "Which of the request's, from 0."},
+    {"failed", "array", "SuggestionFailed", true, NULL, NULL, "Those that were left alone."},
+    {"remaining_suggestions", "integer", NULL, true, NULL, NULL, "How many the document has now."},
+    {"removed", "boolean", NULL, true, NULL, NULL,
+     "An agent had made it, all of it was rejected, and it is gone; its history stays."},
+    MEMBER_PATH,
+    {"revision", "integer", NULL, true, NULL, NULL, "The newest in its history."},
+    MEMBER_ETAG,
+    {0},
+};
