@@ -17,7 +17,9 @@
 #define ONCE_MS (INT64_C(24) * 3600 * 1000)
 #define REQUEST_ID_MAX 128
 
-static struct http_route *routes;
+static struct http_route *routes; /* one for each of `operations` */
+static const struct api_operation *const *operations;
+static size_t n_operations;
 
 struct api_found {
     const struct http_route *route; /* NULL: `status` says why */
@@ -30,14 +32,15 @@ void api_start(void)
 {
     if (routes)
         return;
-    routes = xcalloc(api_n_operations, sizeof(*routes));
-    for (size_t i = 0; i < api_n_operations; i++)
-        routes[i] = (struct http_route){.method = api_operations[i].method,
-                                        .pattern = api_operations[i].pattern,
-                                        .summary = api_operations[i].summary,
+    operations = api_operations(&n_operations);
+    routes = xcalloc(n_operations, sizeof(*routes));
+    for (size_t i = 0; i < n_operations; i++)
+        routes[i] = (struct http_route){.method = operations[i]->method,
+                                        .pattern = operations[i]->pattern,
+                                        .summary = operations[i]->summary,
                                         .flags = (unsigned)i,
-                                        .has_head = strcmp(api_operations[i].method, "GET") == 0};
-    router_prepare(routes, api_n_operations);
+                                        .has_head = strcmp(operations[i]->method, "GET") == 0};
+    router_prepare(routes, n_operations);
 }
 
 bool api_is_path(struct str path)
@@ -50,7 +53,7 @@ struct api_found *api_find(struct http_request *r)
     struct api_found *f = arena_new_of(r->mem, struct api_found);
 
     f->status = 404;
-    f->route = router_find(routes, api_n_operations, r, &f->match, &f->status, &f->allow);
+    f->route = router_find(routes, n_operations, r, &f->match, &f->status, &f->allow);
     return f;
 }
 
@@ -394,7 +397,7 @@ void api_handle(struct services *sv, struct http_request *r, struct api_found *f
     struct api_call *c = arena_new_of(r->mem, struct api_call);
     c->sv = sv;
     c->http = r;
-    c->op = &api_operations[f->route->flags];
+    c->op = operations[f->route->flags];
     c->match = f->match;
     c->mem = r->mem;
     c->config = config_ref(sv->config);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REST under /api/v1.  One table of operations (api_table.c) routes the requests and is the source
- * of the OpenAPI document.
+/* REST under /api/v1.  Tables of operations route the requests and are the source of the OpenAPI
+ * document: api_table.c, and the parts that other folders add (parts.c).
  *
  *   front.c → api_find (route) → api_handle: identify → may they? → Idempotency-Key → body → the
  *   operation's own function → api_reply or api_refuse, once
@@ -93,9 +93,26 @@ struct api_operation {
     const struct api_body *body;      /* NULL: no body is read */
     const struct api_answer *answers; /* in addition to api_common_answers */
 };
-extern const struct api_operation api_operations[];
-extern const size_t api_n_operations;
-extern const struct api_schema api_schemas[]; /* of answers; a NULL name ends the list */
+/* A part of the interface that another folder adds. */
+struct js_writer;
+struct api_part {
+    const struct api_operation *operations; /* a NULL id ends the list */
+    const char *after;                      /* id of the operation that they follow */
+    const struct api_schema *schemas;       /* of answers; a NULL name ends the list */
+    const char *after_schema;               /* name of the schema that they follow */
+    /* Writes members of the answer of /readyz; or NULL. */
+    void (*tell_ready)(struct services *sv, struct js_writer *w);
+};
+/* The part stays in use until the process ends.  Called before api_start(); a second call with the
+ * same part changes nothing. */
+void api_add(const struct api_part *part);
+/* Every operation and every schema of an answer, in the order of the OpenAPI document. */
+const struct api_operation *const *api_operations(size_t *ret_n);
+const struct api_schema *const *api_schemas(size_t *ret_n);
+void api_tell_ready(struct services *sv, struct js_writer *w);
+/* The rows of this folder (api_table.c). */
+extern const struct api_operation api_own_operations[]; /* a NULL id ends the list */
+extern const struct api_schema api_own_schemas[];       /* a NULL name ends the list */
 /* Answers that any operation may give. */
 extern const struct api_answer api_common_answers[];
 
@@ -189,20 +206,6 @@ void api_edge_auth(struct api_call *c);
 void api_record(struct api_call *c);
 void api_record_alias(struct api_call *c);
 void api_list_executions(struct api_call *c);
-/* docs/api/list.c */
-void api_list_documents(struct api_call *c);
-void api_list_suggestions(struct api_call *c);
-/* docs/api/files.c */
-void api_get_document(struct api_call *c);
-void api_put_document(struct api_call *c);
-/* docs/api/history.c */
-void api_list_revisions(struct api_call *c);
-void api_get_revision(struct api_call *c);
-void api_restore_document(struct api_call *c);
-/* docs/api/move.c */
-void api_move_document(struct api_call *c);
-/* docs/api/apply.c */
-void api_apply_suggestions(struct api_call *c);
 /* logins.c */
 void api_login(struct api_call *c);
 void api_refresh_login(struct api_call *c);

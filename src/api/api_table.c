@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every operation under /api/v1.  These rows route the requests and are the source of the OpenAPI
- * document, so the two cannot differ. */
+/* The operations under /api/v1, without those of other folders (parts.c).  These rows route the
+ * requests and are the source of the OpenAPI document, so the two cannot differ. */
 #include "api/api.h"
 #include "api/bodies.h"
-#include "docs/api/table.h"
 
 static const char *const statuses[] = {"active", "idle", "expired", "terminated", NULL};
 static const char *const client_types[] = {"claude-code", "ide", "agent", "cli", NULL};
@@ -419,7 +418,7 @@ static const struct api_member login_list_members[] = {
     {"count", "integer", NULL, true, NULL, NULL, "How many."},
     {0},
 };
-const struct api_schema api_schemas[] = {
+const struct api_schema api_own_schemas[] = {
     {"Session", session_members, "A durable session."},
     {"PassthroughAuth", auth_members, "Credentials are never shown, only that there are some."},
     {"SessionList", session_list_members, "A page of sessions."},
@@ -434,18 +433,6 @@ const struct api_schema api_schemas[] = {
     {"Tokens", tokens_members, "What a user who signed in goes on with."},
     {"SignIn", login_members, "A device that a user is signed in on."},
     {"SignInList", login_list_members, "Devices that a user is signed in on."},
-    {"Document", docs_document_members, "A document with its text."},
-    {"DocumentEntry", docs_entry_members, "A document in a list."},
-    {"DocumentList", docs_list_members, "A page of documents."},
-    {"DocumentState", docs_state_members, "What a document is after a change."},
-    {"DocumentMoved", docs_moved_members, "Where a document is after a move."},
-    {"Revision", docs_revision_members, "What a document was, and how that came to be."},
-    {"RevisionList", docs_revision_list_members, "A page of a document's history."},
-    {"Suggestion", docs_suggestion_members, "What waits for a person's decision."},
-    {"SuggestionFile", docs_file_members, "A document with its suggestions."},
-    {"SuggestionList", docs_suggestion_list_members, "A page of documents with suggestions."},
-    {"SuggestionFailed", docs_failed_members, "A suggestion that could not be settled."},
-    {"SuggestionsApplied", docs_applied_members, "What became of suggestions."},
     {"Context", NULL, "A context document: any JSON object of at most 1 MiB."},
     {"ContextEnvelope", envelope_members, "A context document, wrapped."},
     {"OpenApi", NULL, "An OpenAPI 3.1 document."},
@@ -458,7 +445,6 @@ const struct api_schema api_schemas[] = {
 /* Operations. */
 
 #define SESSIONS "/api/v1/sessions"
-#define FILES "/api/v1/docs/files"
 #define OP(METHOD, PATTERN, ID, ACCESS, RUN, SUMMARY)                                              \
     .method = (METHOD), .pattern = (PATTERN), .id = (ID), .access = (ACCESS), .run = (RUN),        \
     .summary = (SUMMARY), .is_sessions = true
@@ -467,7 +453,7 @@ const struct api_schema api_schemas[] = {
     .method = (METHOD), .pattern = (PATTERN), .id = (ID), .access = (ACCESS), .run = (RUN),        \
     .summary = (SUMMARY)
 
-const struct api_operation api_operations[] = {
+const struct api_operation api_own_operations[] = {
     {OP("POST", SESSIONS, "createSession", API_WRITE, api_create_session, "Makes a session."),
      .is_once = true, .params = once_params, .body = &body_session, .answers = create_answers},
     {OP("GET", SESSIONS, "listSessions", API_READ, api_list_sessions,
@@ -546,37 +532,6 @@ const struct api_operation api_operations[] = {
     {AUTH_OP("DELETE", "/api/v1/auth/sessions/{id}", "endLogin", API_READ, api_end_login,
              "Signs a device out: one's own, or as admin any of the tenant."),
      .params = login_params, .answers = end_login_answers},
-    {AUTH_OP("GET", FILES, "listDocuments", API_READ, api_list_documents,
-             "The documents of folders that the caller may use."),
-     .params = docs_list_params, .answers = docs_list_answers},
-    {AUTH_OP("GET", FILES "/{folder}/{+path}", "getDocument", API_READ, api_get_document,
-             "A document's text, the suggestions in it as CriticMarkup."),
-     .params = docs_get_params, .answers = docs_get_answers},
-    {AUTH_OP("PUT", FILES "/{folder}/{+path}", "putDocument", API_WRITE, api_put_document,
-             "Writes a document, as a person does."),
-     .is_review = true, .params = docs_put_params, .body = &body_document,
-     .answers = docs_put_answers},
-    {AUTH_OP("GET", FILES "/{folder}/{+path:.md}/history", "listRevisions", API_READ,
-             api_list_revisions, "What the document was, newest first."),
-     .params = docs_history_params, .answers = docs_history_answers},
-    {AUTH_OP("GET", FILES "/{folder}/{+path:.md}/history/{revision:#}", "getRevision", API_READ,
-             api_get_revision, "What the document was, with its text."),
-     .params = docs_revision_params, .answers = docs_revision_answers},
-    {AUTH_OP("POST", FILES "/{folder}/{+path:.md}/restore", "restoreDocument", API_WRITE,
-             api_restore_document, "Makes the document what it was, as a new revision."),
-     .is_review = true, .params = docs_restore_params, .body = &body_restore,
-     .answers = docs_restore_answers},
-    {AUTH_OP("POST", FILES "/{folder}/{+path:.md}/move", "moveDocument", API_WRITE,
-             api_move_document, "Moves or renames a document and rewrites the links to it."),
-     .is_review = true, .params = docs_move_params, .body = &body_move,
-     .answers = docs_move_answers},
-    {AUTH_OP("GET", "/api/v1/docs/suggestions", "listSuggestions", API_READ, api_list_suggestions,
-             "Suggestions and comments that wait for a person."),
-     .params = docs_suggestions_params, .answers = docs_suggestions_answers},
-    {AUTH_OP("POST", "/api/v1/docs/suggestions/apply", "applySuggestions", API_WRITE,
-             api_apply_suggestions,
-             "Accepts, rejects or answers suggestions of one document, as one revision."),
-     .is_review = true, .params = no_params, .body = &body_apply, .answers = docs_apply_answers},
     {OP("POST", "/api/v1/executions", "recordSessionExecution", API_WRITE, api_record_alias,
         "Records what a tool did, for edge clients."),
      .is_once = true, .params = once_params, .body = &body_record_alias, .answers = record_answers},
@@ -589,5 +544,5 @@ const struct api_operation api_operations[] = {
     {OP("PATCH", "/api/v1/context/{id}", "appendSessionContext", API_WRITE, api_patch_context_alias,
         "Adds to the context document, for edge clients."),
      .params = session_params, .body = &body_context_patch_alias, .answers = alias_put_answers},
+    {0},
 };
-const size_t api_n_operations = countof(api_operations);

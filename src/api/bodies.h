@@ -4,7 +4,6 @@
 #ifndef HOLDFAST_API_BODIES_H
 #define HOLDFAST_API_BODIES_H
 
-#include "docs/decide.h"
 #include "api/api.h"
 
 #define SESSION_ID_MAX 255
@@ -40,28 +39,9 @@ struct context_alias_body {
     struct str context, append; /* JSON */
 };
 
-/* Write a document; restore a revision; move a document; decide about suggestions. */
-struct document_body {
-    struct str content, reason, author;
-};
-struct restore_body {
-    int64_t revision;
-    struct str reason, author;
-};
-struct move_body {
-    struct str new_path, reason, author;
-};
-struct apply_body {
-    struct str path, text, reason, author;
-    enum decide_action action;
-    struct decide_item *items;
-    size_t n_items;
-};
-
 extern const struct api_body body_session, body_session_patch, body_refresh, body_record,
     body_record_alias, body_edge_auth, body_context, body_context_patch, body_context_put_alias,
-    body_context_patch_alias, body_login, body_refresh_login, body_document, body_restore,
-    body_move, body_apply, body_decide_item;
+    body_context_patch_alias, body_login, body_refresh_login;
 
 /* A js_bind_read for a string of min to max characters without NUL.  js_field.data is an api_kind;
  * a nullable kind also takes null. */

@@ -266,19 +266,19 @@ static void write_operation(struct js_writer *w, const struct api_operation *op)
 }
 
 /* All rows with the same pattern become one path, wherever they are in the table. */
-static void write_paths_of(struct js_writer *w, const struct api_operation *ops, size_t n)
+static void write_paths_of(struct js_writer *w, const struct api_operation *const *ops, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t first = 0;
-        while (strcmp(ops[first].pattern, ops[i].pattern) != 0)
+        while (strcmp(ops[first]->pattern, ops[i]->pattern) != 0)
             first++;
         if (first != i)
             continue;
-        write_path(w, ops[i].pattern);
+        write_path(w, ops[i]->pattern);
         js_object(w);
         for (size_t k = i; k < n; k++)
-            if (strcmp(ops[k].pattern, ops[i].pattern) == 0)
-                write_operation(w, &ops[k]);
+            if (strcmp(ops[k]->pattern, ops[i]->pattern) == 0)
+                write_operation(w, ops[k]);
         js_object_end(w);
     }
 }
@@ -305,6 +305,9 @@ static void write_components(struct js_writer *w)
 
 static void write_document(struct js_writer *w)
 {
+    size_t n;
+    const struct api_operation *const *operations = api_operations(&n);
+
     js_object(w);
     js_kv_string(w, "openapi", STR("3.1.1"));
     write_info(w);
@@ -313,8 +316,9 @@ static void write_document(struct js_writer *w)
     write_tags(w);
     js_key(w, STR("paths"));
     js_object(w);
-    write_paths_of(w, api_operations, api_n_operations);
-    write_paths_of(w, openapi_health, openapi_n_health);
+    write_paths_of(w, operations, n);
+    for (size_t i = 0; i < openapi_n_health; i++)
+        write_paths_of(w, &(const struct api_operation *){&openapi_health[i]}, 1);
     js_object_end(w);
     write_components(w);
     js_object_end(w);

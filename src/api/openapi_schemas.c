@@ -19,9 +19,12 @@ void openapi_ref(struct js_writer *w, const char *group, const char *name)
 
 const struct api_schema *openapi_schema_named(const char *name)
 {
-    for (const struct api_schema *s = api_schemas; s->name; s++)
-        if (strcmp(s->name, name) == 0)
-            return s;
+    size_t n;
+    const struct api_schema *const *schemas = api_schemas(&n);
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(schemas[i]->name, name) == 0)
+            return schemas[i];
     return NULL;
 }
 
@@ -252,10 +255,14 @@ static void write_answer_schema(struct js_writer *w, const struct api_schema *s)
 
 void openapi_schemas(struct js_writer *w)
 {
-    for (const struct api_schema *s = api_schemas; s->name; s++)
-        write_answer_schema(w, s);
-    for (size_t i = 0; i < api_n_operations; i++) {
-        const struct api_body *body = api_operations[i].body;
+    size_t n_schemas, n_operations;
+    const struct api_schema *const *schemas = api_schemas(&n_schemas);
+    const struct api_operation *const *operations = api_operations(&n_operations);
+
+    for (size_t i = 0; i < n_schemas; i++)
+        write_answer_schema(w, schemas[i]);
+    for (size_t i = 0; i < n_operations; i++) {
+        const struct api_body *body = operations[i]->body;
         if (!body || !body->fields)
             continue;
         write_body_schema(w, body);

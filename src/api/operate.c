@@ -5,11 +5,11 @@
  * they see the metrics of every tenant; in another tenant they see no other tenant's metrics. */
 #include "api/plain.h"
 
+#include "api/api.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/metric.h"
-#include "docs/docs.h"
 #include "json/write.h"
 #include "session/session_gauges.h"
 #include "store/database.h"
@@ -174,7 +174,6 @@ static void refuse_unhealthy(struct services *sv, struct http_request *r)
 struct telling {
     struct js_writer w;
     int64_t in_state[HEALTH_DOWN + 1];
-    int64_t folders_in_state[DOCS_UNAVAILABLE + 1];
 };
 
 static void tell_server(void *arg, struct upstream *u)
@@ -193,49 +192,6 @@ static void tell_server(void *arg, struct upstream *u)
 static void count_server(void *arg, struct upstream *u)
 {
     ((struct telling *)arg)->in_state[upstream_health(u).state]++;
-}
-
-static void tell_folder(void *arg, const struct docs_folder_state *s)
-{
-    static const char *const reasons[] = {
-        [DOCS_LOST] = "the folder that Holdfast opened is no longer at its path; put it back, or "
-                      "correct the path in the configuration",
-        [DOCS_UNAVAILABLE] = "the folder could not be opened; see the log, then reload",
-    };
-    struct telling *t = arg;
-    char at[CLOCK_TEXT];
-
-    js_key(&t->w, s->name);
-    js_object(&t->w);
-    js_kv_string(&t->w, "state", str_of(docs_state_name(s->state)));
-    if (s->state != DOCS_SERVED)
-        js_kv_string(&t->w, "reason", str_of(reasons[s->state]));
-    if (s->replaced_ms) {
-        clock_format(s->replaced_ms, at);
-        js_kv_string(&t->w, "replaced_at", str_of(at));
-    }
-    js_object_end(&t->w);
-}
-
-static void count_folder(void *arg, const struct docs_folder_state *s)
-{
-    ((struct telling *)arg)->folders_in_state[s->state]++;
-}
-
-/* A lost folder does not make the node unready: servers and other folders still work, and a load
- * balancer would remove every node that shares the disk at once. */
-static void tell_folders(struct services *sv, struct telling *t)
-{
-    bool by_name = !sv->config->auth_required;
-
-    if (!sv->docs || !sv->config->n_folders)
-        return;
-    js_key(&t->w, STR("folders"));
-    js_object(&t->w);
-    docs_each_state(sv->docs, sv->config, by_name ? tell_folder : count_folder, t);
-    for (int s = 0; !by_name && s <= DOCS_UNAVAILABLE; s++)
-        js_kv_int(&t->w, docs_state_name(s), t->folders_in_state[s]);
-    js_object_end(&t->w);
 }
 
 static void tell_warning(struct services *sv, struct js_writer *w)
@@ -269,7 +225,7 @@ static void say_ready(struct services *sv, struct http_request *r)
     for (int s = 0; sv->config->auth_required && s <= HEALTH_DOWN; s++)
         js_kv_int(&t.w, health_state_name(s), t.in_state[s]);
     js_object_end(&t.w);
-    tell_folders(sv, &t);
+    api_tell_ready(sv, &t.w);
     js_object_end(&t.w);
     buf_addc(&out, '\n');
     http_reply(r, 200, "application/json", STR_NONE, buf_str(&out));

@@ -13,7 +13,9 @@
 
 const struct cli_command *cli_command_find(const char *name)
 {
-    for (const struct cli_command *c = cli_commands; c->name; c++)
+    const struct cli_command *c;
+
+    for (size_t i = 0; (c = cli_command_at(i)); i++)
         if (strcmp(c->name, name) == 0)
             return c;
     return NULL;
@@ -227,9 +229,10 @@ bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, cha
 static int unknown_command(const char *name)
 {
     struct cli_nearest near = cli_nearest_to(str_of(name));
+    const struct cli_command *c;
     struct error err;
 
-    for (const struct cli_command *c = cli_commands; c->name; c++)
+    for (size_t i = 0; (c = cli_command_at(i)); i++)
         cli_nearest_offer(&near, c->name);
     if (near.name)
         error_set(&err, ERR_USAGE, "there is no command \"%.100s\"; did you mean \"%s\"?", name,

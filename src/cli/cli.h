@@ -28,7 +28,11 @@ struct cli_command {
     const struct cli_flag *flags; /* ends with name == NULL; every command also takes --help */
     int (*run)(struct cli *cli);
 };
-extern const struct cli_command cli_commands[]; /* ends with name == NULL */
+/* Adds the commands of another folder: `rows` (ended by a NULL name) follow the command `after`.  They
+ * stay in use until the process ends; a second call with the same rows changes nothing. */
+void cli_add(const struct cli_command *rows, const char *after);
+/* The i-th command, with the added ones; NULL: there are no more. */
+const struct cli_command *cli_command_at(size_t i);
 
 struct cli {
     const struct cli_command *command;
@@ -91,7 +95,6 @@ int cmd_key(struct cli *cli);
 int cmd_servers(struct cli *cli);
 int cmd_user(struct cli *cli);
 int cmd_db(struct cli *cli);
-int cmd_docs(struct cli *cli);
 int cmd_version(struct cli *cli);
 int cmd_help(struct cli *cli);
 

@@ -152,8 +152,9 @@ bool cli_help_page(const char *name, struct buf *out)
 static int unknown_topic(const struct cli *cli, const char *word)
 {
     struct cli_nearest near = cli_nearest_to(str_of(word));
+    const struct cli_command *c;
 
-    for (const struct cli_command *c = cli_commands; c->name; c++)
+    for (size_t i = 0; (c = cli_command_at(i)); i++)
         cli_nearest_offer(&near, c->name);
     for (const struct topic *t = topics; t->name; t++)
         cli_nearest_offer(&near, t->name);

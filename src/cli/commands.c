@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command table, and the help printed from it. */
+/* The command table, and the help printed from it.  Other folders add their commands to it. */
 #include "cli/cli.h"
+
+#include <assert.h>
+
+#define COMMANDS_MAX 64
 
 #define CONFIG_FLAG                                                                                \
     {                                                                                              \
@@ -112,20 +116,8 @@ static const struct cli_flag db_flags[] = {
     JSON_FLAG,
     END,
 };
-static const struct cli_flag docs_flags[] = {
-    {"--revision", "N", "which one of its history (show, restore)"},
-    {"--accepted", NULL, "as it reads with everything accepted (show)"},
-    {"--all", NULL, "every change of the document; comments stay (accept, reject)"},
-    {"--text", "TEXT", "write this instead of what is suggested (accept, one)"},
-    {"--reason", "TEXT", "why, for the history (accept, reject, restore, move)"},
-    {"--limit", "N", "at most so many (log); 50 unless told"},
-    DATA_FLAG,
-    {"--url", "URL", "ask a Holdfast that listens there, with the key in HOLDFAST_KEY"},
-    JSON_FLAG,
-    END,
-};
 
-const struct cli_command cli_commands[] = {
+static const struct cli_command own[] = {
     {
         .name = "up",
         .group = "Run",
@@ -163,19 +155,6 @@ const struct cli_command cli_commands[] = {
                      "holdfast audit events --server files"},
         .flags = audit_flags,
         .run = cmd_audit,
-    },
-    {
-        .name = "docs",
-        .group = "Look",
-        .usage = "list [FOLDER] | log PATH | show PATH | restore PATH --revision N | move PATH "
-                 "NEW-PATH | suggestions [FOLDER|PATH] | accept PATH ID|--all | reject PATH "
-                 "ID|--all | review "
-                 "[FOLDER|PATH]",
-        .summary = "Documents, their history, and what agents suggest: read it, and decide.",
-        .examples = {"holdfast docs review Lens",
-                     "holdfast docs accept Lens/plan.md --all --reason \"reads better\""},
-        .flags = docs_flags,
-        .run = cmd_docs,
     },
     {
         .name = "key",
@@ -238,8 +217,45 @@ const struct cli_command cli_commands[] = {
         .flags = help_flags,
         .run = cmd_help,
     },
-    {.name = NULL},
 };
+
+/* The rows above, with those of cli_add() between them. */
+static const struct cli_command *all[COMMANDS_MAX];
+static size_t n_all;
+
+static void fill(void)
+{
+    static_assert(countof(own) <= COMMANDS_MAX, "every own command has a place");
+    while (n_all < countof(own)) {
+        all[n_all] = &own[n_all];
+        n_all++;
+    }
+}
+
+void cli_add(const struct cli_command *rows, const char *after)
+{
+    size_t at = 0, n = 0;
+
+    fill();
+    if (cli_command_find(rows->name) == rows)
+        return;
+    while (at < n_all && strcmp(all[at]->name, after) != 0)
+        at++;
+    while (rows[n].name)
+        n++;
+    assert(at < n_all && n_all + n <= COMMANDS_MAX);
+    at++;
+    memmove(&all[at + n], &all[at], (n_all - at) * sizeof(all[0]));
+    for (size_t i = 0; i < n; i++)
+        all[at + i] = &rows[i];
+    n_all += n;
+}
+
+const struct cli_command *cli_command_at(size_t i)
+{
+    fill();
+    return i < n_all ? all[i] : NULL;
+}
 
 void cli_help_command(const struct cli_command *c, struct buf *out)
 {
@@ -257,10 +273,12 @@ void cli_help_command(const struct cli_command *c, struct buf *out)
 void cli_help_all(struct buf *out)
 {
     static const char *const groups[] = {"Run", "Look", "Help"};
+    const struct cli_command *c;
+
     buf_addz(out, "Holdfast: the session layer for MCP.\n\nusage: holdfast COMMAND [flags]\n");
     for (size_t g = 0; g < countof(groups); g++) {
         buf_addf(out, "\n%s:\n", groups[g]);
-        for (const struct cli_command *c = cli_commands; c->name; c++)
+        for (size_t i = 0; (c = cli_command_at(i)); i++)
             if (strcmp(c->group, groups[g]) == 0)
                 buf_addf(out, "  %-10s %s\n", c->name, c->summary);
     }
@@ -270,8 +288,10 @@ void cli_help_all(struct buf *out)
 
 void cli_help_markdown(struct buf *out)
 {
+    const struct cli_command *c;
+
     buf_addz(out, "# Commands\n\nPrinted by `holdfast help --markdown cli`.\n");
-    for (const struct cli_command *c = cli_commands; c->name; c++) {
+    for (size_t i = 0; (c = cli_command_at(i)); i++) {
         buf_addf(out, "\n## holdfast %s\n\n%s\n\n```\nholdfast %s %s\n```\n", c->name, c->summary,
                  c->name, c->usage);
         if (c->flags && c->flags->name)

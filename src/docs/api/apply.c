@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* People decide about suggestions.  A batch for one document is one change and one revision; the
  * answer has a result for each item. */
-#include "api/bodies.h"
+#include "docs/api/bodies.h"
 #include "docs/api/request.h"
+#include "docs/api/table.h"
 
 #include "base/clock.h"
 #include "crypto/hash.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Request bodies of the operations on documents. */
-#include "api/bodies.h"
+#include "docs/api/bodies.h"
 
 #include <stddef.h>
 

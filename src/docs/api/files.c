@@ -2,8 +2,9 @@
 /* Reading a document by its path, and writing it as a person.  A write needs If-Match with the ETag
  * of the text that was read, or If-None-Match: * for a new document, so that a client does not
  * overwrite a change it has not seen. */
-#include "api/bodies.h"
+#include "docs/api/bodies.h"
 #include "docs/api/request.h"
+#include "docs/api/table.h"
 
 #include "crypto/hash.h"
 #include "docs/critic/critic.h"

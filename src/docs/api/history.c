@@ -2,8 +2,9 @@
 /* The history of a document: the list of revisions, newest first; one revision with its text; the
  * restore of a revision.  The list reads the file first, so that a text which an editor has saved
  * and Holdfast has not read yet is listed as a revision too. */
-#include "api/bodies.h"
+#include "docs/api/bodies.h"
 #include "docs/api/request.h"
+#include "docs/api/table.h"
 
 #include "session/session_json.h"
 

@@ -4,6 +4,7 @@
  * reads files, so a page also ends after PAGE_MS or PAGE_BYTES.  Such a page may be short or empty,
  * and it has a next_cursor. */
 #include "docs/api/request.h"
+#include "docs/api/table.h"
 
 #include "base/clock.h"
 #include "docs/critic/critic.h"

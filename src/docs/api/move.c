@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moving a document, by a person: the links in other documents are rewritten without review. */
-#include "api/bodies.h"
+#include "docs/api/bodies.h"
 #include "docs/api/request.h"
+#include "docs/api/table.h"
 
 static void on_moved(struct docs_call *call)
 {

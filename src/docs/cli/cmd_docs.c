@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast docs …: the knowledge base from a terminal.  Every verb asks the running Holdfast, the
  * only process that changes the documents and has their history. */
-#include "cli/cli.h"
+#include "docs/cli/commands.h"
 
 #include "base/clock.h"
 #include "docs/cli/client.h"

@@ -3,6 +3,7 @@
  * every row can be shown in the OpenAPI document. */
 #include "api/bodies.h"
 
+#include "products.h"
 #include "test.h"
 
 static bool bind_session(const char *json, struct session_body *ret, struct arena *mem,
@@ -84,8 +85,12 @@ TEST(test_uuid__is_read_in_any_case_and_kept_in_lower)
 
 TEST(test_operations__tell_all_that_a_document_needs)
 {
-    for (size_t i = 0; i < api_n_operations; i++) {
-        const struct api_operation *op = &api_operations[i];
+    size_t n;
+
+    products_register();
+    const struct api_operation *const *operations = api_operations(&n);
+    for (size_t i = 0; i < n; i++) {
+        const struct api_operation *op = operations[i];
         unsigned captures = 0, path_params = 0;
         assert_non_null(op->id);
         assert_non_null(op->summary);
@@ -101,17 +106,22 @@ TEST(test_operations__tell_all_that_a_document_needs)
         for (const struct js_field *f = op->body ? op->body->fields : NULL; f && f->name; f++)
             assert_non_null(f->help);
         for (size_t k = 0; k < i; k++)
-            assert_string_not_equal(op->id, api_operations[k].id);
+            assert_string_not_equal(op->id, operations[k]->id);
     }
 }
 
 TEST(test_operations__name_schemas_that_exist)
 {
-    for (size_t i = 0; i < api_n_operations; i++)
-        for (const struct api_answer *a = api_operations[i].answers; a->status; a++) {
+    size_t n, n_schemas;
+
+    products_register();
+    const struct api_operation *const *operations = api_operations(&n);
+    const struct api_schema *const *schemas = api_schemas(&n_schemas);
+    for (size_t i = 0; i < n; i++)
+        for (const struct api_answer *a = operations[i]->answers; a->status; a++) {
             bool found = !a->schema;
-            for (const struct api_schema *s = api_schemas; s->name; s++)
-                found = found || strcmp(s->name, a->schema) == 0;
+            for (size_t k = 0; k < n_schemas; k++)
+                found = found || strcmp(schemas[k]->name, a->schema) == 0;
             assert_true(found);
         }
 }

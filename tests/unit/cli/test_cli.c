@@ -2,6 +2,7 @@
 /* Command lines from outside: each runs in a process of its own, as the shell would run it. */
 #include "cli/cli.h"
 #include "json/read.h"
+#include "products.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -38,6 +39,7 @@ static struct run run(const char *line)
     if (pid == 0) {
         if (dup2(fileno(out), 1) < 0 || dup2(fileno(err), 2) < 0)
             _exit(99);
+        products_register();
         int status = cli_main(argc, argv);
         fflush(NULL);
         _exit(status);
@@ -68,7 +70,10 @@ static void check_says(const char *line, const char *part)
 
 TEST(test_cli__every_row_is_complete_and_its_examples_parse)
 {
-    for (const struct cli_command *c = cli_commands; c->name; c++) {
+    const struct cli_command *c;
+
+    products_register();
+    for (size_t k = 0; (c = cli_command_at(k)); k++) {
         int n_flags = 0;
         assert_non_null(c->run);
         assert_int_equal(c->summary[strlen(c->summary) - 1], '.');
@@ -94,8 +99,10 @@ TEST(test_cli__every_row_is_complete_and_its_examples_parse)
 
 TEST(test_cli__help_is_everywhere_and_on_stdout)
 {
+    const struct cli_command *c;
     char line[64];
-    for (const struct cli_command *c = cli_commands; c->name; c++) {
+    products_register();
+    for (size_t k = 0; (c = cli_command_at(k)); k++) {
         snprintf(line, sizeof(line), "holdfast %s --help", c->name);
         check_says(line, c->summary);
         snprintf(line, sizeof(line), "holdfast %s -h", c->name);
