@@ -268,5 +268,5 @@ enum step_result exchange_answer(struct exchange *x)
         [SERVE_END] = answer_delete,
         [SERVE_BATCH] = exchange_answer_batch,
     };
-    return x->profile_tool ? x->profile_tool->answer(x) : answers[x->method->service](x);
+    return x->profile_tool ? exchange_answer_profile_tool(x) : answers[x->method->service](x);
 }

@@ -90,7 +90,7 @@ struct exchange {
     bool is_2024;  /* the request came on an event stream of 2024 */
     const struct profile_config *profile;    /* in `config`; NULL when the path names no profile */
     const struct profile_tool *profile_tool; /* the profile's own tool that is called; NULL: none */
-    struct toolset_change *toolset_change;   /* a change being stored (toolsets.c); NULL: none */
+    struct toolset_change *toolset_change;   /* being stored (toolset_change.c); NULL: none */
     struct profile_context *context;         /* context values in the request; NULL: none */
     struct context_seal *context_seal;       /* … while they are sealed (context.c) */
     bool is_run;         /* a call of "run", now turned into a call of the tool it named */

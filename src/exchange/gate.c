@@ -38,18 +38,6 @@ bool exchange_profile_shows(const struct exchange *x, struct str server, struct 
                          tool);
 }
 
-/* The key of a permitted toolset that contains the tool; absent: none. */
-static struct str toolset_of(const struct exchange *x)
-{
-    uint64_t permitted = exchange_permitted_toolsets(x);
-
-    for (size_t i = 0; i < x->profile->n_toolset_keys; i++)
-        if ((permitted >> i & 1) &&
-            profile_shows(x->profile, UINT64_C(1) << i, upstream_name(x->up), x->tool))
-            return x->profile->toolset_keys[i];
-    return STR_NONE;
-}
-
 /* What to do after enabling the toolset.  A call that names no session gets another session than
  * the call that enabled the toolset.  An argument can name the session if Holdfast added it or if a
  * built-in's tool has it. */
@@ -68,8 +56,11 @@ static const char *advice(const struct exchange *x)
 
 enum step_result exchange_refuse_tool(struct exchange *x)
 {
-    struct str key = x->profile && x->profile->mode == PROFILE_DYNAMIC ? toolset_of(x) : STR_NONE;
+    struct str key = STR_NONE;
 
+    if (x->profile && x->profile->mode == PROFILE_DYNAMIC)
+        key = profile_toolset_with(x->profile, exchange_permitted_toolsets(x), upstream_name(x->up),
+                                   x->tool);
     if (!key.p || !x->item)
         return exchange_refuse(x, 200, -32602,
                                "Unknown tool: there is none of this name; tools/list names them");

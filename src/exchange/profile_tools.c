@@ -1,131 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the tools that profiles provide themselves, and the common part of their answers. */
+/* The profile's own tools: find and run, the lists of toolsets, and how all of them reply. */
 #include "exchange/profile_tools.h"
 
-#include "identity/scopes.h"
 #include "json/write.h"
+#include "pins/pins.h"
+#include "profile/find.h"
+#include "profile/run.h"
+#include "profile/toolsets.h"
 
-#define MODE(mode) (1u << (mode))
-#define NAME_SHOWN 64
+#include <assert.h>
 
-static const char *const find_takes[] = {"description",          "limit", "page", "depth",
-                                         "confidence_threshold", NULL};
-static const char *const run_takes[] = {"tool", "parameters", "dry_run", NULL};
+static_assert(RUN_NAME_MAX == EXCHANGE_NAME_MAX,
+              "a name that is not looked up is refused as unknown");
 
-static const struct profile_tool tools[] = {
-    {.name = "find",
-     .modes = MODE(PROFILE_SEARCH),
-     .definition = find_definition,
-     .takes = find_takes,
-     .route = exchange_gather,
-     .answer = exchange_answer_find},
-    {.name = "run",
-     .modes = MODE(PROFILE_SEARCH),
-     .definition = run_definition,
-     .takes = run_takes,
-     .route = exchange_route_run},
-    {.name = "enable_toolset",
-     .modes = MODE(PROFILE_DYNAMIC),
-     .definition = enable_definition,
-     .route = exchange_gather,
-     .has_session = true,
-     .answer = exchange_answer_enable},
-    {.name = "disable_toolset",
-     .modes = MODE(PROFILE_DYNAMIC),
-     .definition = disable_definition,
-     .route = exchange_gather,
-     .has_session = true,
-     .answer = exchange_answer_disable},
-    {.name = "list_toolsets",
-     .modes = MODE(PROFILE_DYNAMIC),
-     .definition = list_toolsets_definition,
-     .route = exchange_gather,
-     .has_session = true,
-     .only_looks = true,
-     .answer = exchange_answer_list_toolsets},
-    {.name = "describe_toolset",
-     .modes = MODE(PROFILE_DYNAMIC),
-     .definition = describe_definition,
-     .route = exchange_gather,
-     .has_session = true,
-     .only_looks = true,
-     .answer = exchange_answer_describe},
-    {.name = "list_tools",
-     .modes = MODE(PROFILE_STATIC) | MODE(PROFILE_DYNAMIC),
-     .definition = list_tools_definition,
-     .route = exchange_gather,
-     .has_session = true,
-     .only_looks = true,
-     .answer = exchange_answer_list_tools},
-};
+/* The view. */
 
-static bool is_of(const struct profile_tool *t, const struct profile_config *p)
+static struct catalog *listed(const void *request, size_t i)
 {
-    return t->modes & MODE((unsigned)p->mode);
+    return exchange_listed_catalog(request, i);
 }
 
-const struct profile_tool *profile_tool_find(const struct profile_config *p, struct str name)
+static bool adds_session_id(const void *request, const struct upstream *up, const struct catalog *c)
 {
-    for (size_t i = 0; i < countof(tools); i++)
-        if (is_of(&tools[i], p) && str_eq(str_of(tools[i].name), name))
-            return &tools[i];
-    return NULL;
+    return exchange_injects_handles(request, up, c);
 }
 
-const struct profile_tool *profile_tool_next(const struct profile_config *p,
-                                             const struct profile_tool *before)
+struct profile_view exchange_profile_view(const struct exchange *x)
 {
-    for (const struct profile_tool *t = before ? before + 1 : tools; t < tools + countof(tools);
-         t++)
-        if (is_of(t, p))
-            return t;
-    return NULL;
+    return (struct profile_view){
+        .profile = x->profile,
+        .who = &x->who,
+        .permitted = exchange_permitted_toolsets(x),
+        .toolsets = exchange_toolsets(x),
+        .upstreams = x->sv->upstreams,
+        .plan = x->has_plan ? &x->plan : NULL,
+        .mem = x->mem,
+        .request = x,
+        .listed = listed,
+        .adds_session_id = adds_session_id,
+    };
 }
 
-const struct js_node *profile_tool_argument(const struct exchange *x, const char *name)
+struct profile_arguments exchange_profile_arguments(const struct exchange *x)
 {
-    const struct js_node *v =
-        js_get(&x->msg.doc, mcp_param(&x->msg, STR("arguments")), str_of(name));
-    return js_type_is(v, JS_NULL) ? NULL : v;
+    return (struct profile_arguments){&x->msg.doc, mcp_param(&x->msg, STR("arguments"))};
 }
 
-static bool takes(const struct exchange *x, const struct js_node *key)
-{
-    for (const char *const *name = x->profile_tool->takes; *name; name++)
-        if (js_is(&x->msg.doc, key, str_of(*name)))
-            return true;
-    return false;
-}
-
-static enum step_result refuse_name(struct exchange *x, struct str name)
-{
-    const struct profile_tool *t = x->profile_tool;
-    struct buf text;
-
-    buf_init(&text, 4096);
-    buf_addf(&text, "%s has no \"%.*s\"; it takes ", t->name,
-             (int)(name.n < NAME_SHOWN ? name.n : NAME_SHOWN), name.p);
-    for (const char *const *take = t->takes; *take; take++)
-        buf_addf(&text, "%s%s", take == t->takes ? "" : take[1] ? ", " : " and ", *take);
-    buf_addz(&text, t->answer ? "." : ". What the tool itself takes goes into parameters.");
-    enum step_result result = profile_tool_refuse(x, buf_str(&text));
-    buf_release(&text);
-    return result;
-}
-
-enum step_result profile_tool_check_names(struct exchange *x)
-{
-    const struct js_doc *doc = &x->msg.doc;
-    const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
-
-    if (!js_type_is(arguments, JS_OBJECT))
-        return STEP_NEXT;
-    for (const struct js_node *key = js_first(doc, arguments); key;
-         key = js_next(doc, arguments, js_value_of(key)))
-        if (!takes(x, key))
-            return refuse_name(x, js_text(doc, key, x->mem));
-    return STEP_NEXT;
-}
+/* Replies. */
 
 static enum step_result reply(struct exchange *x, struct str text, struct str structured,
                               bool is_error)
@@ -148,9 +69,17 @@ static enum step_result reply(struct exchange *x, struct str text, struct str st
     return exchange_end_result(x);
 }
 
-enum step_result profile_tool_reply(struct exchange *x, struct str text, struct str structured)
+enum step_result profile_tool_reply(struct exchange *x, struct profile_answer *answer)
 {
-    return reply(x, text, structured, false);
+    struct str text = buf_str(&answer->text);
+    struct str structured = answer->is_json        ? text
+                            : answer->structured.n ? buf_str(&answer->structured)
+                                                   : STR_NONE;
+    enum step_result result =
+        answer->is_error ? profile_tool_refuse(x, text) : reply(x, text, structured, false);
+
+    profile_answer_release(answer);
+    return result;
 }
 
 enum step_result profile_tool_refuse(struct exchange *x, struct str text)
@@ -169,70 +98,236 @@ void profile_tool_note(struct exchange *x, const char *outcome)
     exec_note(x->sv->audit, &what, &result);
 }
 
-bool profile_tool_is_seen(const struct exchange *x, const struct upstream *up, struct str tool)
-{
-    const struct builtin *b =
-        upstream_config(up)->kind == SERVER_BUILTIN ? builtin_find(upstream_name(up)) : NULL;
-    return principal_may_use_tool(&x->who, upstream_name(up), tool) &&
-           exchange_profile_shows(x, upstream_name(up), tool) &&
-           !(b && builtin_hides(b, &x->who, tool));
-}
+/* find. */
 
-struct each {
+/* Indexing the words of the tools takes one slice per turn of the loop, so that other exchanges run
+ * in between. */
+struct reading {
     struct exchange *x;
-    bool (*fn)(void *arg, const struct seen_tool *tool);
-    void *arg;
-    bool over;
+    struct loop_task next;
 };
 
-static void each_of(struct each *e, struct upstream *up, struct catalog *c)
+static void on_next_slice(struct loop_task *task)
 {
-    const struct catalog_list *list = c ? &c->lists[CATALOG_TOOLS] : NULL;
-
-    for (size_t i = 0; list && i < list->n && !e->over; i++)
-        if (profile_tool_is_seen(e->x, up, list->items[i].name))
-            e->over = !e->fn(e->arg, &(struct seen_tool){up, c, i});
+    exchange_resume(container_of(task, struct reading, next)->x);
 }
 
-static void each_known(void *arg, struct upstream *up)
+static enum step_result await_next_slice(struct exchange *x)
 {
-    struct each *e = arg;
+    struct reading *r = arena_new_of(x->mem, struct reading);
 
-    if (exchange_sees_server(e->x, upstream_name(up)))
-        each_of(e, up, upstream_known(up));
+    r->x = x;
+    r->next.fn = on_next_slice;
+    loop_post(x->sv->loop, &r->next);
+    return STEP_WAIT;
 }
 
-void profile_tools_each(struct exchange *x, bool (*fn)(void *arg, const struct seen_tool *tool),
-                        void *arg)
+static enum step_result answer_find(struct exchange *x)
 {
-    struct each e = {.x = x, .fn = fn, .arg = arg};
+    const struct profile_arguments arguments = exchange_profile_arguments(x);
+    struct str wrong = profile_wrong_argument(x->profile_tool, &arguments, x->mem);
+    struct profile_answer answer;
+    struct find_query query;
 
-    if (!x->has_plan)
-        upstreams_each(x->sv->upstreams, each_known, &e);
-    for (size_t i = 0; x->has_plan && i < x->plan.n; i++)
-        each_of(&e, x->plan.parts[i].up, exchange_listed_catalog(x, i));
+    if (!wrong.p)
+        wrong = str_of(find_query_read(&arguments, x->mem, &query));
+    if (wrong.p)
+        return profile_tool_refuse(x, wrong);
+    if (exchange_gather_session_catalogs(x, CATALOG_TOOLS) == STEP_WAIT)
+        return STEP_WAIT;
+    const struct profile_view view = exchange_profile_view(x);
+    if (query.words.n && !find_index_step(&view))
+        return await_next_slice(x);
+    find_answer(&view, &query, &answer);
+    profile_tool_note(x, "ok");
+    return profile_tool_reply(x, &answer);
 }
 
-struct naming {
-    struct exchange *x;
-    struct buf text;
-};
+/* run. */
 
-static void add_name(void *arg, struct upstream *up)
+static void free_arena(void *arg)
 {
-    struct naming *n = arg;
-
-    if (exchange_sees_server(n->x, upstream_name(up)) && n->text.n < 4096)
-        buf_addf(&n->text, "%s%.*s", n->text.n ? ", " : "", STR_ARG(upstream_name(up)));
+    arena_free(arg);
 }
 
-struct str profile_servers(struct exchange *x)
+/* Turns the request into a call of the tool. */
+static enum step_result translate(struct exchange *x, const struct run_request *r)
 {
-    struct naming n = {.x = x};
+    struct arena *mem = arena_new(RUN_MEMORY);
+    struct mcp_message m;
+    struct error err;
+    struct str id;
+    bool is_batch;
 
-    buf_init(&n.text, 8192);
-    upstreams_each(x->sv->upstreams, add_name, &n);
-    struct str names = n.text.n ? arena_dup(x->mem, buf_str(&n.text)) : STR("none");
-    buf_release(&n.text);
-    return names;
+    arena_on_free(x->mem, free_arena, mem);
+    if (!mcp_parse_request(run_rewritten(r, &x->msg, mem), mem, &m, &id, &is_batch, &err))
+        return exchange_refuse(x, 400, error_info(err.code)->jsonrpc, "%s", err.text);
+    x->msg = m;
+    x->tool = arena_dup(x->mem, r->tool);
+    x->named = NULL;
+    x->profile_tool = NULL;
+    x->is_run = true;
+    return STEP_NEXT;
+}
+
+/* NEXT: the tool may be called. */
+static enum step_result check_pin(struct exchange *x, struct upstream *up, struct str tool)
+{
+    enum pin_verdict verdict =
+        upstream_is_guarded(up) ? pins_check(x->sv->pins, up, tool, true) : PIN_FREE;
+
+    if (verdict == PIN_FREE)
+        return STEP_NEXT;
+    return profile_tool_refuse(x, pins_held_text(verdict, upstream_name(up), tool, x->mem));
+}
+
+static enum step_result reply_preview(struct exchange *x, const struct run_request *r,
+                                      struct str unsure)
+{
+    struct profile_answer answer;
+
+    profile_tool_note(x, "ok");
+    run_preview(r, unsure, x->mem, &answer);
+    return profile_tool_reply(x, &answer);
+}
+
+/* Uses only the known catalog; never asks the server. */
+static enum step_result dry_run(struct exchange *x, const struct profile_view *view,
+                                struct upstream *up, const struct run_request *r)
+{
+    struct catalog *c = upstream_known(up);
+    const struct catalog_item *item = c ? catalog_tool(c, r->tool) : NULL;
+    struct profile_answer refusal;
+    struct str unsure;
+
+    if (!c)
+        return profile_tool_refuse(x, run_unasked_server(up, x->mem));
+    if ((!item && !c->tools_fault.p) || !profile_sees_tool(view, view->toolsets, up, r->tool))
+        return profile_tool_refuse(x, run_unknown_tool(view, r));
+    if (check_pin(x, up, r->tool) != STEP_NEXT)
+        return STEP_REPLY;
+    if (!item)
+        return reply_preview(
+            x, r,
+            arena_printf(x->mem, "its tools could not be listed: %.*s", STR_ARG(c->tools_fault)));
+    if (!run_check(view, r, &(struct run_target){up, c, item}, &unsure, &refusal))
+        return profile_tool_reply(x, &refusal);
+    return reply_preview(x, r, unsure);
+}
+
+/* The catalog lacks tools that only this session was told of, and all tools if the server could not
+ * list them.  Then the server decides, as it does for a direct call. */
+static bool may_be_there(struct exchange *x, struct str tool)
+{
+    struct link *l = exchange_session_catalog_link(x, x->up, CATALOG_TOOLS);
+    return x->catalog->tools_fault.p || (l && link_session_catalog_has(l, CATALOG_TOOLS, tool));
+}
+
+/* Continues once x->catalog is set. */
+static enum step_result go(struct exchange *x, const struct run_request *r)
+{
+    const struct profile_view view = exchange_profile_view(x);
+    const struct catalog_item *item = catalog_tool(x->catalog, r->tool);
+    bool is_seen = profile_sees_tool(&view, view.toolsets, x->up, r->tool);
+    struct profile_answer refusal;
+    struct str unsure; /* present: the server decides */
+
+    if (is_seen && catalog_needs_task(x->catalog, r->tool))
+        return profile_tool_refuse(x, exchange_task_text(x, x->up, r->tool));
+    if (!is_seen || (!item && !may_be_there(x, r->tool)))
+        return profile_tool_refuse(x, run_unknown_tool(&view, r));
+    if (item &&
+        !run_check(&view, r, &(struct run_target){x->up, x->catalog, item}, &unsure, &refusal))
+        return profile_tool_reply(x, &refusal);
+    return translate(x, r);
+}
+
+static enum step_result route_run(struct exchange *x)
+{
+    const struct profile_arguments arguments = exchange_profile_arguments(x);
+    const struct profile_view view = exchange_profile_view(x);
+    struct str wrong = profile_wrong_argument(x->profile_tool, &arguments, x->mem);
+    struct run_request r;
+    struct upstream *up;
+
+    if (!wrong.p)
+        wrong = str_of(run_request_read(&arguments, x->mem, &r));
+    if (wrong.p)
+        return profile_tool_refuse(x, wrong);
+    if (!r.server.p)
+        return profile_tool_refuse(x, run_unknown_tool(&view, &r));
+    if (x->catalog)
+        return go(x, &r);
+    up = exchange_sees_server(x, r.server) ? upstreams_find(x->sv->upstreams, r.server) : NULL;
+    if (!up)
+        return profile_tool_refuse(x, run_unknown_server(&view, r.server));
+    if (r.is_dry)
+        return dry_run(x, &view, up, &r);
+    if (!x->up) {
+        x->up = up;
+        upstream_ref(up);
+    }
+    enum step_result result = exchange_want_catalog(x, true);
+    return result == STEP_NEXT ? go(x, &r) : result;
+}
+
+/* The lists of toolsets. */
+
+static enum step_result answer_list_toolsets(struct exchange *x)
+{
+    const struct profile_view view = exchange_profile_view(x);
+    struct profile_answer answer;
+
+    toolset_list(&view, &answer);
+    profile_tool_note(x, "ok");
+    return profile_tool_reply(x, &answer);
+}
+
+static enum step_result answer_describe(struct exchange *x)
+{
+    const struct profile_arguments arguments = exchange_profile_arguments(x);
+    const struct profile_view view = exchange_profile_view(x);
+    struct toolset_message m = {.ok = false};
+    struct profile_answer answer;
+    int at = toolset_named(&view, &arguments, &m.text);
+
+    if (at < 0) {
+        x->tells_handle = false; /* the session may not exist */
+        toolset_message(&view, &m, &answer);
+        return profile_tool_reply(x, &answer);
+    }
+    toolset_describe(&view, (size_t)at, &answer);
+    profile_tool_note(x, "ok");
+    return profile_tool_reply(x, &answer);
+}
+
+static enum step_result answer_list_tools(struct exchange *x)
+{
+    const struct profile_view view = exchange_profile_view(x);
+    struct profile_answer answer;
+
+    toolset_list_tools(&view, &answer);
+    profile_tool_note(x, "ok");
+    return profile_tool_reply(x, &answer);
+}
+
+/* The steps of each tool. */
+
+enum step_result exchange_route_profile_tool(struct exchange *x)
+{
+    return x->profile_tool->id == PROFILE_RUN ? route_run(x) : exchange_gather(x);
+}
+
+enum step_result exchange_answer_profile_tool(struct exchange *x)
+{
+    /* PROFILE_RUN has none: the route step has turned the request into another call. */
+    static enum step_result (*const answers[PROFILE_TOOLS])(struct exchange * x) = {
+        [PROFILE_FIND] = answer_find,
+        [PROFILE_ENABLE] = exchange_answer_enable,
+        [PROFILE_DISABLE] = exchange_answer_disable,
+        [PROFILE_LIST_TOOLSETS] = answer_list_toolsets,
+        [PROFILE_DESCRIBE] = answer_describe,
+        [PROFILE_LIST_TOOLS] = answer_list_tools,
+    };
+    return answers[x->profile_tool->id](x);
 }

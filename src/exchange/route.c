@@ -213,7 +213,7 @@ enum step_result exchange_route(struct exchange *x)
     if (x->status)
         return STEP_REPLY;
     if (unlikely(x->profile != NULL) && is_of_profile(x))
-        return x->profile_tool ? x->profile_tool->route(x) : STEP_NEXT;
+        return x->profile_tool ? exchange_route_profile_tool(x) : STEP_NEXT;
     if (x->catalog)
         return STEP_NEXT;
     if (x->server.p)

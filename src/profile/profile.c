@@ -109,6 +109,15 @@ uint64_t profile_permitted(const struct profile_config *p, struct str client)
     return permitted;
 }
 
+struct str profile_toolset_with(const struct profile_config *p, uint64_t toolsets,
+                                struct str server, struct str tool)
+{
+    for (size_t i = 0; i < p->n_toolset_keys; i++)
+        if ((toolsets >> i & 1) && profile_shows(p, UINT64_C(1) << i, server, tool))
+            return p->toolset_keys[i];
+    return STR_NONE;
+}
+
 int profile_toolset(const struct profile_config *p, struct str key)
 {
     for (size_t i = 0; i < p->n_toolset_keys; i++)

@@ -31,6 +31,9 @@ uint64_t profile_permitted(const struct profile_config *p, struct str client);
 uint64_t profile_enabled(const struct profile_config *p, struct str keys);
 /* The position of a key; -1: the profile does not have it. */
 int profile_toolset(const struct profile_config *p, struct str key);
+/* The key of the first of these toolsets that has the tool; absent: none has. */
+struct str profile_toolset_with(const struct profile_config *p, uint64_t toolsets,
+                                struct str server, struct str tool);
 bool profile_allows(const struct profile_config *p, struct str key); /* by policy.allow */
 bool profile_denies(const struct profile_config *p, struct str key); /* by policy.deny */
 

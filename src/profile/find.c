@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* find: searches the tools of a profile by what they do.  Writes one page of results, as text for a
- * model and as structure for a program.  profile/rank.c selects and orders the tools. */
-#include "exchange/profile_tools.h"
+ * model and as structure for a program.  rank.c selects and orders the tools. */
+#include "profile/find.h"
 
 #include "json/write.h"
 #include "profile/rank.h"
@@ -45,10 +45,9 @@ const char find_definition[] =
     "\"annotations\":{\"readOnlyHint\":true}}";
 
 struct finding {
-    struct exchange *x;
+    const struct profile_view *v;
     struct str query;
     int64_t limit, page, depth;
-    double threshold;
     struct rank_candidate *tools;
     size_t n, room, found;
     struct buf text, structured;
@@ -57,11 +56,16 @@ struct finding {
 
 /* Arguments. */
 
+struct reading {
+    const struct profile_arguments *a;
+    struct arena *mem;
+};
+
 /* False when the argument is present and not a whole number in this range. */
-static bool read_int(const struct exchange *x, const char *name, int64_t min, int64_t max,
+static bool read_int(const struct reading *r, const char *name, int64_t min, int64_t max,
                      int64_t *ret)
 {
-    const struct js_node *v = profile_tool_argument(x, name);
+    const struct js_node *v = profile_argument(r->a, name);
     double value;
 
     if (!v)
@@ -69,49 +73,49 @@ static bool read_int(const struct exchange *x, const char *name, int64_t min, in
     if (!js_type_is(v, JS_NUMBER))
         return false;
     /* 5.0 counts as a whole number */
-    value = strtod(arena_dup(x->mem, js_raw(&x->msg.doc, v)).p, NULL);
+    value = strtod(arena_dup(r->mem, js_raw(r->a->doc, v)).p, NULL);
     if (!(value >= (double)min && value <= (double)max) || (double)(int64_t)value != value)
         return false;
     *ret = (int64_t)value;
     return true;
 }
 
-static bool read_threshold(const struct exchange *x, double *ret)
+static bool read_threshold(const struct reading *r, double *ret)
 {
-    const struct js_node *v = profile_tool_argument(x, "confidence_threshold");
+    const struct js_node *v = profile_argument(r->a, "confidence_threshold");
     double value;
 
     if (!v)
         return true;
     if (!js_type_is(v, JS_NUMBER))
         return false;
-    value = strtod(arena_dup(x->mem, js_raw(&x->msg.doc, v)).p, NULL);
+    value = strtod(arena_dup(r->mem, js_raw(r->a->doc, v)).p, NULL);
     if (!(value >= 0 && value <= 1))
         return false;
     *ret = value;
     return true;
 }
 
-/* Reads the arguments; returns the error text, or NULL. */
-static const char *read_asked(struct finding *f)
+const char *find_query_read(const struct profile_arguments *a, struct arena *mem,
+                            struct find_query *ret)
 {
-    const struct exchange *x = f->x;
-    const struct js_node *query = profile_tool_argument(x, "description");
+    const struct js_node *query = profile_argument(a, "description");
+    const struct reading r = {a, mem};
 
     if (query && query->type != JS_STRING)
         return "\"description\" must be a string: what you want to do, in plain words.";
-    f->query = query ? str_trim(js_text(&x->msg.doc, query, x->mem)) : STR("");
-    f->limit = f->query.n ? LIMIT_FOUND : LIMIT_LISTED;
-    f->page = 1;
-    f->depth = 2;
-    f->threshold = THRESHOLD;
-    if (!read_int(x, "limit", 1, LIMIT_MAX, &f->limit))
+    ret->words = query ? str_trim(js_text(a->doc, query, mem)) : STR("");
+    ret->limit = ret->words.n ? LIMIT_FOUND : LIMIT_LISTED;
+    ret->page = 1;
+    ret->depth = 2;
+    ret->threshold = THRESHOLD;
+    if (!read_int(&r, "limit", 1, LIMIT_MAX, &ret->limit))
         return "\"limit\" must be a whole number from 1 to 100.";
-    if (!read_int(x, "page", 1, PAGE_MAX, &f->page))
+    if (!read_int(&r, "page", 1, PAGE_MAX, &ret->page))
         return "\"page\" must be a whole number from 1.";
-    if (!read_int(x, "depth", 0, 2, &f->depth))
+    if (!read_int(&r, "depth", 0, 2, &ret->depth))
         return "\"depth\" must be 0, 1 or 2.";
-    return read_threshold(x, &f->threshold)
+    return read_threshold(&r, &ret->threshold)
                ? NULL
                : "\"confidence_threshold\" must be a number from 0 to 1.";
 }
@@ -137,11 +141,11 @@ static bool is_healthy(const struct plan_part *part)
     return part->catalog && upstream_health(part->up).state != HEALTH_DOWN;
 }
 
-static bool server_is_healthy(const struct exchange *x, struct str server)
+static bool server_is_healthy(const struct profile_view *v, struct str server)
 {
-    for (size_t i = 0; i < x->plan.n; i++)
-        if (str_eq(upstream_name(x->plan.parts[i].up), server))
-            return is_healthy(&x->plan.parts[i]);
+    for (size_t i = 0; i < profile_view_parts(v); i++)
+        if (str_eq(upstream_name(v->plan->parts[i].up), server))
+            return is_healthy(&v->plan->parts[i]);
     return false;
 }
 
@@ -159,42 +163,42 @@ static bool is_unavailable(const struct plan_part *part)
 
 /* Writes the names of the parts for which `which` returns `wanted`, after `before`; returns how
  * many. */
-static size_t write_names(const struct exchange *x, bool (*which)(const struct plan_part *),
+static size_t write_names(const struct profile_view *v, bool (*which)(const struct plan_part *),
                           bool wanted, const char *before, struct buf *out)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < x->plan.n; i++)
-        if (which(&x->plan.parts[i]) == wanted)
+    for (size_t i = 0; i < profile_view_parts(v); i++)
+        if (which(&v->plan->parts[i]) == wanted)
             buf_addf(out, "%s%.*s", n++ ? ", " : before,
-                     STR_ARG(upstream_name(x->plan.parts[i].up)));
+                     STR_ARG(upstream_name(v->plan->parts[i].up)));
     return n;
 }
 
-static void write_health_text(const struct exchange *x, struct buf *out)
+static void write_health_text(const struct profile_view *v, struct buf *out)
 {
     size_t healthy = 0;
 
-    for (size_t i = 0; i < x->plan.n; i++)
-        healthy += is_healthy(&x->plan.parts[i]);
-    buf_addf(out, "✅ **MCPs**: %zu/%zu healthy", healthy, x->plan.n);
-    if (write_names(x, is_unavailable, true, " (", out))
+    for (size_t i = 0; i < profile_view_parts(v); i++)
+        healthy += is_healthy(&v->plan->parts[i]);
+    buf_addf(out, "✅ **MCPs**: %zu/%zu healthy", healthy, profile_view_parts(v));
+    if (write_names(v, is_unavailable, true, " (", out))
         buf_addz(out, " unavailable)");
-    if (write_names(x, is_asked, true, "\n⏳ still starting: ", out))
+    if (write_names(v, is_asked, true, "\n⏳ still starting: ", out))
         buf_addz(out, "; call find again in a moment");
     buf_addz(out, "\n\n");
 }
 
-static void write_name_array(const struct exchange *x, bool (*which)(const struct plan_part *),
+static void write_name_array(const struct profile_view *v, bool (*which)(const struct plan_part *),
                              bool wanted, struct buf *out)
 {
     const char *comma = "";
 
     buf_addc(out, '[');
-    for (size_t i = 0; i < x->plan.n; i++)
-        if (which(&x->plan.parts[i]) == wanted) {
+    for (size_t i = 0; i < profile_view_parts(v); i++)
+        if (which(&v->plan->parts[i]) == wanted) {
             buf_addz(out, comma);
-            js_quote(out, upstream_name(x->plan.parts[i].up));
+            js_quote(out, upstream_name(v->plan->parts[i].up));
             comma = ",";
         }
     buf_addc(out, ']');
@@ -202,20 +206,20 @@ static void write_name_array(const struct exchange *x, bool (*which)(const struc
 
 static void write_tail(struct finding *f)
 {
-    const struct exchange *x = f->x;
+    const struct profile_view *v = f->v;
     struct buf *out = &f->structured;
     size_t healthy = 0, pages = (f->found + (size_t)f->limit - 1) / (size_t)f->limit;
 
-    for (size_t i = 0; i < x->plan.n; i++)
-        healthy += is_healthy(&x->plan.parts[i]);
+    for (size_t i = 0; i < profile_view_parts(v); i++)
+        healthy += is_healthy(&v->plan->parts[i]);
     buf_addf(out,
              "],\"pagination\":{\"page\":%lld,\"limit\":%lld,\"total\":%zu,\"pages\":%zu,"
              "\"has_more\":%s},\"health\":{\"total\":%zu,\"healthy\":%zu,\"unavailable\":",
              (long long)f->page, (long long)f->limit, f->found, pages,
-             (size_t)f->page < pages ? "true" : "false", x->plan.n, healthy);
-    write_name_array(x, is_unavailable, true, out);
+             (size_t)f->page < pages ? "true" : "false", profile_view_parts(v), healthy);
+    write_name_array(v, is_unavailable, true, out);
     buf_addz(out, "},\"indexing\":{\"pending\":");
-    write_name_array(x, is_asked, true, out);
+    write_name_array(v, is_asked, true, out);
     buf_addz(out, "}}");
 }
 
@@ -300,7 +304,7 @@ static void write_each_parameter(struct finding *f, const struct js_doc *doc,
         js_array(&w);
     }
     for (unsigned n = 0; key && n < PARAMETERS_MAX; n++) {
-        struct parameter p = read_parameter(doc, schema, key, f->x->mem);
+        struct parameter p = read_parameter(doc, schema, key, f->v->mem);
         write_parameter_text(&f->text, &p);
         if (structured)
             write_parameter(&w, &p);
@@ -328,14 +332,14 @@ static void write_parameters(struct finding *f, const struct js_doc *doc,
 
 static struct str definition_of(struct finding *f, const struct rank_candidate *c)
 {
-    struct upstream *up = upstreams_find(f->x->sv->upstreams, c->server);
+    struct upstream *up = upstreams_find(f->v->upstreams, c->server);
     struct catalog_writing w = {.from = c->item, .max = 1, .short_handles = true};
     struct buf raw;
 
-    w.with_handles = up && exchange_injects_handles(f->x, up, c->catalog);
+    w.with_handles = up && f->v->adds_session_id(f->v->request, up, c->catalog);
     buf_init(&raw, 2 * CATALOG_MAX_BYTES);
     catalog_write_items(c->catalog, CATALOG_TOOLS, &w, &raw);
-    struct str text = arena_dup(f->x->mem, buf_str(&raw));
+    struct str text = arena_dup(f->v->mem, buf_str(&raw));
     buf_release(&raw);
     return text;
 }
@@ -348,10 +352,10 @@ static void write_tool(struct finding *f, const struct rank_candidate *c, size_t
     struct js_doc doc;
     bool full = f->text.n > PAGE_BYTES || f->structured.n > PAGE_BYTES;
     bool parsed = f->depth > 0 && !full &&
-                  js_parse(definition_of(f, c), &js_limits_upstream, f->x->mem, &doc, NULL);
+                  js_parse(definition_of(f, c), &js_limits_upstream, f->v->mem, &doc, NULL);
 
     if (parsed)
-        about = js_text(&doc, js_get(&doc, js_root(&doc), STR("description")), f->x->mem);
+        about = js_text(&doc, js_get(&doc, js_root(&doc), STR("description")), f->v->mem);
     about = str_cut(about, DESCRIPTION_MAX);
     buf_addf(&f->text, "%zu. %.*s:%.*s", number, STR_ARG(c->server), STR_ARG(name));
     if (f->query.n)
@@ -360,7 +364,7 @@ static void write_tool(struct finding *f, const struct rank_candidate *c, size_t
     if (f->depth > 0 && !parsed)
         buf_addz(&f->text, "   (this page is full; ask for fewer tools to see more of this one)\n");
     buf_addz(out, "{\"name\":");
-    js_quote(out, arena_printf(f->x->mem, "%.*s:%.*s", STR_ARG(c->server), STR_ARG(name)));
+    js_quote(out, arena_printf(f->v->mem, "%.*s:%.*s", STR_ARG(c->server), STR_ARG(name)));
     buf_addz(out, ",\"mcp\":");
     js_quote(out, c->server);
     buf_addz(out, ",\"tool\":");
@@ -374,14 +378,14 @@ static void write_tool(struct finding *f, const struct rank_candidate *c, size_t
         write_parameters(f, &doc, js_get(&doc, js_root(&doc), STR("inputSchema")));
     if (f->depth > 0 && !parsed)
         buf_addz(out, ",\"schema_omitted\":true");
-    buf_addf(out, ",\"healthy\":%s}", server_is_healthy(f->x, c->server) ? "true" : "false");
+    buf_addf(out, ",\"healthy\":%s}", server_is_healthy(f->v, c->server) ? "true" : "false");
 }
 
 static void write_head(struct finding *f, size_t from, size_t to)
 {
     size_t pages = (f->found + (size_t)f->limit - 1) / (size_t)f->limit;
 
-    write_health_text(f->x, &f->text);
+    write_health_text(f->v, &f->text);
     if (f->found == 0 && !f->query.n)
         buf_addz(&f->text, "There are no tools here now.\n");
     else if (f->found == 0)
@@ -389,7 +393,7 @@ static void write_head(struct finding *f, size_t from, size_t to)
             &f->text,
             "No tool fits \"%.*s\". Say it in other words, name a server alone to see its tools "
             "(%.*s), or leave the description out to see all.\n",
-            STR_ARG(str_cut(f->query, 200)), STR_ARG(profile_servers(f->x)));
+            STR_ARG(str_cut(f->query, 200)), STR_ARG(profile_servers(f->v)));
     else if (from >= to)
         buf_addf(&f->text, "There is no page %lld; the last is %zu.\n", (long long)f->page, pages);
     else
@@ -397,11 +401,10 @@ static void write_head(struct finding *f, size_t from, size_t to)
                  f->found, (long long)f->page, pages);
 }
 
-static enum step_result write_page(struct finding *f)
+static void write_page(struct finding *f)
 {
     size_t from = (size_t)(f->page - 1) * (size_t)f->limit;
     size_t to = from + (size_t)f->limit < f->found ? from + (size_t)f->limit : f->found;
-    enum step_result result;
 
     buf_init(&f->text, TEXT_MAX);
     buf_init(&f->structured, TEXT_MAX);
@@ -415,57 +418,28 @@ static enum step_result write_page(struct finding *f)
     write_tail(f);
     if (from < to)
         buf_addz(&f->text, "\nCall one with run: {\"tool\":\"server:tool\",\"parameters\":{…}}.");
-    result = profile_tool_reply(f->x, buf_str(&f->text), buf_str(&f->structured));
-    buf_release(&f->text);
-    buf_release(&f->structured);
-    return result;
 }
 
-/* Indexing the words of the tools takes one slice per turn of the loop, so that other exchanges run
- * in between. */
-struct reading {
-    struct exchange *x;
-    struct loop_task next;
-};
-
-static void on_next_slice(struct loop_task *task)
+bool find_index_step(const struct profile_view *v)
 {
-    exchange_resume(container_of(task, struct reading, next)->x);
-}
-
-static bool words_are_read(struct exchange *x)
-{
-    for (size_t i = 0; x->has_plan && i < x->plan.n; i++) {
-        struct catalog *c = exchange_listed_catalog(x, i);
-        if (!c || rank_index_step(c))
-            continue;
-        struct reading *r = arena_new_of(x->mem, struct reading);
-        r->x = x;
-        r->next.fn = on_next_slice;
-        loop_post(x->sv->loop, &r->next);
-        return false;
+    for (size_t i = 0; i < profile_view_parts(v); i++) {
+        struct catalog *c = v->listed(v->request, i);
+        if (c && !rank_index_step(c))
+            return false;
     }
     return true;
 }
 
-enum step_result exchange_answer_find(struct exchange *x)
+void find_answer(const struct profile_view *v, const struct find_query *q,
+                 struct profile_answer *ret)
 {
-    struct finding f = {.x = x};
-    const char *wrong;
+    struct finding f = {
+        .v = v, .query = q->words, .limit = q->limit, .page = q->page, .depth = q->depth};
 
-    if (profile_tool_check_names(x) != STEP_NEXT)
-        return STEP_REPLY;
-    wrong = read_asked(&f);
-    if (wrong)
-        return profile_tool_refuse(x, str_of(wrong));
-    if (exchange_gather_session_catalogs(x, CATALOG_TOOLS) == STEP_WAIT)
-        return STEP_WAIT;
-    if (f.query.n && !words_are_read(x))
-        return STEP_WAIT;
-    profile_tools_each(x, count_tool, &f);
-    f.tools = arena_alloc(x->mem, (f.room + 1) * sizeof(*f.tools));
-    profile_tools_each(x, take_tool, &f);
-    f.found = rank_tools(f.tools, f.n, f.query, f.query.n ? f.threshold : 0, x->mem);
-    profile_tool_note(x, "ok");
-    return write_page(&f);
+    profile_each_tool(v, count_tool, &f);
+    f.tools = arena_alloc(v->mem, (f.room + 1) * sizeof(*f.tools));
+    profile_each_tool(v, take_tool, &f);
+    f.found = rank_tools(f.tools, f.n, f.query, f.query.n ? q->threshold : 0, v->mem);
+    write_page(&f);
+    *ret = (struct profile_answer){.text = f.text, .structured = f.structured};
 }
