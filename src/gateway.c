@@ -313,12 +313,14 @@ static void on_drain_tick(void *arg)
 
     if (!g->anchoring)
         http_server_drain(g->server); /* closes connections that became idle since */
-    bool busy =
-        g->sv.exchanges > 0 || http_server_flushing(g->server) > 0 || pipes_count(g->sv.pipes) > 0;
+    unsigned calls = calls_in_flight(g->sv.calls);
+    bool busy = g->sv.exchanges > 0 || calls > 0 || http_server_flushing(g->server) > 0 ||
+                pipes_count(g->sv.pipes) > 0;
     if (g->anchoring || (busy && !late))
         return;
-    if (g->sv.exchanges > 0) {
-        log_warn("stopping with requests still under way", LI("requests", g->sv.exchanges));
+    if (g->sv.exchanges > 0 || calls > 0) {
+        log_warn("stopping with requests still under way", LI("requests", g->sv.exchanges),
+                 LI("calls", calls));
         leave_now(1);
     }
     g->anchoring = true;

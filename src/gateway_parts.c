@@ -286,7 +286,14 @@ void gateway_start_audit(struct gateway *g)
     sv->audit = audit_new(&audit);
     undelivered_use(sv->undelivered, sv->lanes);
     keyring_use(sv->keyring, sv->lanes);
-    sv->calls = calls_new(sv->loop, sv->audit, sv->lanes, sv->keyring);
+    struct calls_config calls = {
+        .loop = sv->loop,
+        .audit = sv->audit,
+        .lanes = sv->lanes,
+        .keyring = sv->keyring,
+        .undelivered = sv->undelivered,
+    };
+    sv->calls = calls_new(&calls);
 }
 
 /* Starts the sessions, and follows the changes of other nodes after the change `ended`. */

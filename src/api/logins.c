@@ -102,7 +102,7 @@ static void on_answer(struct login_call *l)
     crypto_wipe(l->refresh_token, sizeof(l->refresh_token));
 }
 
-static struct login_call *call_new(struct api_call *c)
+static struct login_call *login_call_new(struct api_call *c)
 {
     struct login_call *l = arena_new_of(c->mem, struct login_call);
 
@@ -119,7 +119,7 @@ void api_login(struct api_call *c)
 
     if (!api_bind(c, js_root(&c->doc), &body_login, &b, NULL, NULL))
         return;
-    struct login_call *l = call_new(c);
+    struct login_call *l = login_call_new(c);
     l->tenant = b.tenant.p ? b.tenant : STR("default");
     l->name = b.username;
     l->password = arena_dup(c->mem, b.password);
@@ -134,7 +134,7 @@ void api_refresh_login(struct api_call *c)
 
     if (!api_bind(c, js_root(&c->doc), &body_refresh_login, &b, NULL, NULL))
         return;
-    struct login_call *l = call_new(c);
+    struct login_call *l = login_call_new(c);
     l->token = b.refresh_token;
     if (logins_refresh(c->sv->logins, l))
         on_answer(l);

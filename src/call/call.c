@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a call; the diagram is in call.h.  Every path ends in call_answered() once.  Unless
- * the call was refused before anything was written, each attempt also ends in exec_end() once. */
+/* The life of a call; the diagram is in call.h.  Every path ends in call_answered() once, unless the
+ * call was refused before anything was written.  Each attempt ends in exec_end() once. */
 #include "call/call.h"
-#include "call/call_measure.h"
+#include "call/call_impl.h"
 
 #include "audit/known.h"
 #include "base/clock.h"
@@ -15,31 +15,24 @@
 #include "mcp/method.h"
 
 #include <assert.h>
-#include <stddef.h>
 #include <stdlib.h>
 
 #define MAX_REQUEST (256u * 1024 * 1024) /* "limits.body" goes up to 64 MiB; we add little */
 #define MAX_ATTEMPTS 2
 #define KEPT_TEXT (64u * 1024)
 
-struct calls {
-    struct loop *loop;
-    struct audit *audit;
-    struct lanes *lanes;
-    struct keyring *keyring;
-    struct map by_client_id;
-    unsigned in_flight;
-    struct buf text; /* buffer for the next request; see borrow_text() */
-};
+/* The copy of a request, the answer's texts and the rows of the intent.  "limits.body" bounds the
+ * request. */
+#define CALL_BYTES (1024u * 1024 * 1024)
 
-struct calls *calls_new(struct loop *loop, struct audit *audit, struct lanes *lanes,
-                        struct keyring *keyring)
+struct calls *calls_new(const struct calls_config *config)
 {
     struct calls *home = xcalloc(1, sizeof(*home));
-    home->audit = audit;
-    home->loop = loop;
-    home->lanes = lanes;
-    home->keyring = keyring;
+    home->audit = config->audit;
+    home->loop = config->loop;
+    home->lanes = config->lanes;
+    home->keyring = config->keyring;
+    home->undelivered = config->undelivered;
     map_init(&home->by_client_id);
     buf_init(&home->text, MAX_REQUEST);
     return home;
@@ -78,6 +71,7 @@ struct call *calls_find(struct calls *home, const struct transport *t, struct st
 }
 
 static void call_begin(struct call *c, int64_t parent);
+static void finish(struct call *c);
 static void call_send(struct call *c, struct link *l, bool was_open);
 
 /* The era of its link, as far as it is known before the link is open. */
@@ -105,7 +99,7 @@ static struct link_identity link_identity_of(const struct call *c)
     else if (s->origin == ORIGIN_DERIVED)
         who.key = s->owner_key;
     if (!str_eq(who.key, STR("all")))
-        who.principal = c->who;
+        who.principal = &c->who;
     if (str_eq(who.key, s->link_key) && c->transport && mcp_era(c->client_era)->is_stateful)
         who.initialize_params = c->transport->initialize_params;
     const struct session_link *before = session_link_of(c->session, upstream_name(c->up));
@@ -114,11 +108,14 @@ static struct link_identity link_identity_of(const struct call *c)
     return who;
 }
 
+static void commit_outcome(struct call *c);
+
 static void call_answered(struct call *c)
 {
-    c->state = CALL_ANSWERED;
+    c->state = CALL_ENDING;
     call_measure_answered(c);
-    c->on_answer(c);
+    call_keep_result(c);
+    commit_outcome(c);
 }
 
 /* The audit redacts these secrets in the call's parameters and result. */
@@ -207,14 +204,26 @@ static void on_reply(struct pending *p, struct mcp_message *m, struct arena *mem
 static void on_progress(struct pending *p, const struct mcp_message *m)
 {
     struct call *c = container_of(p, struct call, pending);
-    if (c->on_progress)
-        c->on_progress(c, m);
+
+    list_each(&c->listeners, it)
+    {
+        struct call_listener *l = list_entry(it, struct call_listener, node);
+        l->ops->progress(l, m);
+    }
 }
 
 static bool on_message(struct pending *p, const struct mcp_message *m)
 {
     struct call *c = container_of(p, struct call, pending);
-    return c->on_message && c->on_message(c, m);
+    bool is_taken = false;
+
+    list_each(&c->listeners, it)
+    {
+        struct call_listener *l = list_entry(it, struct call_listener, node);
+        if (!is_taken || m->kind != MCP_REQUEST)
+            is_taken = l->ops->message(l, m) || is_taken;
+    }
+    return is_taken;
 }
 
 static void note_link(struct call *c, struct link *l, bool was_open)
@@ -321,7 +330,7 @@ static void return_text(struct calls *home, struct buf *text)
 static void call_send(struct call *c, struct link *l, bool was_open)
 {
     struct bridge_request b = {
-        .m = c->request,
+        .m = &c->request,
         .from = c->client_era,
         .to = link_era(l),
         .drop_session_id = c->drop_session_id,
@@ -336,7 +345,7 @@ static void call_send(struct call *c, struct link *l, bool was_open)
 
     note_link(c, l, was_open);
     c->server_era = link_era(l);
-    if (unlikely(b.from != b.to) && !mcp_method_find(c->request->method, b.to)) {
+    if (unlikely(b.from != b.to) && !mcp_method_find(c->request.method, b.to)) {
         error_set(&err, ERR_NO_METHOD, CALL_NOT_TRANSLATED);
         call_failed(c, &err);
         return;
@@ -350,15 +359,15 @@ static void call_send(struct call *c, struct link *l, bool was_open)
     c->pending.on_progress = on_progress;
     c->pending.on_message = on_message;
     text = borrow_text(c->home);
-    (void)buf_room(&text, c->request->doc.text.n + 256); /* one allocation in the common case */
+    (void)buf_room(&text, c->request.doc.text.n + 256); /* one allocation in the common case */
     bridge_write_request(&b, &text);
     credential_stamp(link_meta_credential(l), &text);
     struct outgoing m = {
-        .method = c->request->method,
+        .method = c->request.method,
         .name = c->tool,
         .text = buf_str(&text),
         .header_lines = c->header_lines,
-        .who = c->who,
+        .who = &c->who,
         .session_id = c->session->id,
         .handle = c->session->handle,
         .person = c->session->origin == ORIGIN_TOOL ? c->session->client_name : STR_NONE,
@@ -435,7 +444,7 @@ static bool is_credential_due(const struct call *c, struct credential_ask *ret)
         .loop = c->home->loop,
         .lanes = c->home->lanes,
         .keyring = c->home->keyring,
-        .who = c->who,
+        .who = &c->who,
     };
     return credential_is_due(c->session, upstream_config(c->up), ret);
 }
@@ -468,8 +477,9 @@ static void begun(struct call *c, const struct store_op *ops, const struct error
     if (err) {
         c->err = *err;
         c->outcome = OUTCOME_ERROR;
-        c->state = CALL_REFUSED;
-        c->on_answer(c);
+        c->is_refused = true;
+        call_keep_result(c);
+        finish(c);
         return;
     }
     if (c->cancelled) {
@@ -530,7 +540,7 @@ static void gather_ops(struct call *c, struct store_op ops[SESSION_PLAN_OPS + 1]
             .remote_id = link ? link->resume : STR_NONE,
             .opened_ms = clock_life_ms(),
         };
-        ops[n++] = (struct store_op){.kind = OP_LINK_PUT, .who = c->who, .link = &c->link_row};
+        ops[n++] = (struct store_op){.kind = OP_LINK_PUT, .who = &c->who, .link = &c->link_row};
     }
     c->n_extra = n;
 }
@@ -550,15 +560,15 @@ static struct str both_eras(const struct call *c)
 static struct exec_what what_of(const struct call *c, int64_t parent)
 {
     return (struct exec_what){
-        .who = c->who,
+        .who = &c->who,
         .session_id = c->session->id,
         .transport = c->transport ? str_n(c->transport->shown, 8) : STR_NONE,
         .carrier = c->session->carrier,
         .server = upstream_name(c->up),
-        .method = c->request->method,
+        .method = c->request.method,
         .tool = c->tool,
         .era = both_eras(c),
-        .body = mcp_params_raw(c->request),
+        .body = mcp_params_raw(&c->request),
         .mode = upstream_config(c->up)->audit,
         .parent = parent,
         .own = c->own,
@@ -634,21 +644,109 @@ static void call_begin(struct call *c, int64_t parent)
     }
 }
 
-void call_init(struct call *c)
+static const struct js_node *node_in(const struct call *c, const struct mcp_message *from,
+                                     const struct js_node *node)
 {
-    memset(c, 0, offsetof(struct call, err));
-    c->err.code = c->audit_err.code = ERR_NONE;
-    c->err.text[0] = c->audit_err.text[0] = '\0';
+    return node ? c->request.doc.nodes + (node - from->doc.nodes) : NULL;
 }
 
-void call_start(struct calls *home, struct call *c)
+/* The request may hold the caller's credential, so the memory of such a call is wiped. */
+static void copy_request(struct call *c, const struct call_args *args)
 {
-    assert(c->state == CALL_NEW);
+    if (args->own.credential.p)
+        arena_wipe_later(c->mem);
+    c->who = principal_dup(args->who, c->mem);
+    c->request = mcp_message_dup(args->request, c->mem);
+    c->own.credential = arena_dup(c->mem, args->own.credential);
+    c->own.credential_marker = arena_dup(c->mem, args->own.credential_marker);
+    c->tool = arena_dup(c->mem, args->tool);
+    c->named = node_in(c, args->request, args->named);
+    c->state_node = node_in(c, args->request, args->state_node);
+    c->state_text = arena_dup(c->mem, args->state_text);
+    c->header_lines = arena_dup(c->mem, args->header_lines);
+}
+
+static void take_references(struct call *c, const struct call_args *args)
+{
+    upstream_ref(args->up);
+    c->up = args->up;
+    c->catalog = catalog_ref(args->catalog);
+    c->item = args->item;
+    session_ref(args->session);
+    c->session = args->session;
+    if (args->transport)
+        transport_ref(args->transport);
+    c->transport = args->transport;
+    c->plan = args->plan;
+    c->plan.who = &c->who;
+    c->plan.connection = arena_dup(c->mem, args->plan.connection);
+}
+
+struct call *call_new(struct calls *home, const struct call_args *args)
+{
+    struct arena *mem = arena_new(CALL_BYTES);
+    struct call *c = arena_new_of(mem, struct call);
+
     c->home = home;
+    c->mem = mem;
+    list_init(&c->listeners);
+    c->kind = args->kind;
+    c->method = args->method;
+    c->client_era = args->client_era;
+    c->client_version = args->client_version;
+    c->session_named = args->session_named;
+    c->drop_session_id = args->drop_session_id;
+    c->tells_handle = args->tells_handle;
+    copy_request(c, args);
+    take_references(c, args);
+    return c;
+}
+
+static void call_free(struct call *c)
+{
+    if (c->undelivered)
+        undelivered_result_end(c->undelivered, c->undelivered_stored);
+    credential_free(c->credential);
+    known_unref(c->own.known);
+    if (c->answer_mem)
+        arena_free(c->answer_mem);
+    upstream_unref(c->up);
+    catalog_unref(c->catalog);
+    session_unref(c->session);
+    session_plan_release(&c->plan);
+    transport_unref(c->transport);
+    arena_free(c->mem); /* frees c too */
+}
+
+void call_attach(struct call *c, struct call_listener *l)
+{
+    assert(c->state != CALL_OVER && !l->call);
+    l->call = c;
+    list_push(&c->listeners, &l->node);
+}
+
+void call_detach(struct call_listener *l)
+{
+    struct call *c = l->call;
+
+    if (!c)
+        return;
+    list_remove(&l->node);
+    l->call = NULL;
+    bool is_under_way = c->state != CALL_NEW && c->state != CALL_OVER;
+    if (!is_under_way && !c->is_announcing && list_empty(&c->listeners))
+        call_free(c);
+}
+
+void call_start(struct call *c)
+{
+    struct calls *home = c->home;
+
+    assert(c->state == CALL_NEW);
     count(home, 1);
     session_used(c->session);
-    if (c->transport && c->request->id.p) {
-        c->cancel_key = cancel_key(c->transport, c->request->id, c->mem);
+    if (c->transport && c->request.id.p) {
+        c->cancel_key = cancel_key(c->transport, c->request.id, c->mem);
         struct call *before = map_put(&home->by_client_id, c->cancel_key, c);
         if (before) /* a repeated id: from now on it cancels this call */
             before->cancel_key = STR_NONE;
@@ -656,13 +754,33 @@ void call_start(struct calls *home, struct call *c)
     call_begin(c, 0);
 }
 
+/* Tells every listener.  A listener may detach itself and others, so the list of those that are not
+ * told yet is read anew each time. */
+static void announce(struct call *c)
+{
+    struct list waiting;
+
+    list_init(&waiting);
+    list_move_all(&waiting, &c->listeners);
+    c->is_announcing = true;
+    for (struct list *it; (it = list_pop(&waiting));) {
+        struct call_listener *l = list_entry(it, struct call_listener, node);
+        list_push(&c->listeners, it);
+        l->ops->over(l);
+    }
+    c->is_announcing = false;
+}
+
 static void finish(struct call *c)
 {
-    c->state = CALL_DONE;
+    c->state = CALL_OVER;
     if (c->cancel_key.p)
         map_remove(&c->home->by_client_id, c->cancel_key);
     count(c->home, -1);
-    c->on_outcome_durable(c);
+    c->is_delivered = call_has_client(c);
+    announce(c);
+    if (list_empty(&c->listeners))
+        call_free(c);
 }
 
 static void on_ended(struct exec *x, const struct error *err)
@@ -675,16 +793,10 @@ static void on_ended(struct exec *x, const struct error *err)
     finish(c);
 }
 
-void call_commit_outcome(struct call *c)
+static void commit_outcome(struct call *c)
 {
     struct exec_result result = {0};
 
-    if (c->state == CALL_REFUSED) {
-        finish(c);
-        return;
-    }
-    assert(c->state == CALL_ANSWERED);
-    c->state = CALL_ENDING;
     session_touch(c->session);
     result.outcome = call_outcome_name(c->outcome);
     result.own = c->own;
@@ -731,16 +843,10 @@ void call_cancel(struct call *c, struct str reason)
     call_failed(c, &err);
 }
 
-void call_release(struct call *c)
+void call_unwanted(struct call_listener *l, struct str reason)
 {
-    credential_free(c->credential);
-    known_unref(c->own.known);
-    if (c->answer_mem)
-        arena_free(c->answer_mem);
-    if (c->up)
-        upstream_unref(c->up);
-    catalog_unref(c->catalog);
-    session_unref(c->session);
-    session_plan_release(&c->plan);
-    transport_unref(c->transport);
+    struct call *c = l->call;
+
+    if (c->listeners.next == c->listeners.prev)
+        call_cancel(c, reason);
 }

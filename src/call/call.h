@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call is our side of one request to a server.  A tools/call goes from a durable intent to a
- * durable outcome.  A request that only reads is noted when it is over.  A subscription leaves no
- * row.  The call lives in the memory of its exchange, but does not end with it: if a legacy client
- * disconnects, the call goes on.
+/* A call is our side of one request to a server.  It owns itself: it lives on the heap with an arena
+ * of its own, a copy of the request, and references to session, transport, upstream and catalog.  It
+ * commits its intent, sends, receives, and commits its outcome without help.  A tools/call goes from a
+ * durable intent to a durable outcome.  A request that only reads is noted when it is over.  A
+ * subscription leaves no row.
+ *
+ * Exchanges attach as listeners: none, one or several.  A listener gets the messages of the server
+ * while the call runs, and reads the answer when the call is over.  A call without a listener runs to
+ * its end all the same.  It is freed when it is over and the last listener has detached.
+ *
+ * If no listener is connected to its client when the answer comes, the call stores the result with its
+ * outcome (call/undelivered.h), so that the client can ask for it again.
  *
  *     NEW
  *      │ call_start()
@@ -15,13 +23,12 @@
  *     LINKING ────▶ on_link() with an error, call_cancel() ────┤ │
  *      │ call_send()                                           │ │
  *      ▼                                                       │ │
- *     SENT ───────▶ on_fail(), call_cancel() ──────────────────┤ │
- *      │ on_reply()                              call_failed() │ │ call_commit_outcome()
+ *     SENT ───────▶ on_fail(), call_cancel() ──────────────────┤ │ finish()
+ *      │ on_reply()                              call_failed() │ │
  *      ▼                                                       │ │
- *     ANSWERED ◀───────────────────────────────────────────────┘ │
- *      │ call_commit_outcome()                                   │
- *      ▼                                                         │
- *     ENDING ─────▶ on_ended(): the outcome is durable ──▶ DONE ◀┘
+ *     ENDING ◀─────────────────────────────────────────────────┘ │
+ *      │                                                         │
+ *      └──────────▶ on_ended(): the outcome is durable ──▶ OVER ◀┘
  *
  * If on_fail() may repeat the call, call_again() takes it back to BEGINNING.  Each attempt has an
  * audit row of its own. */
@@ -46,10 +53,8 @@ enum call_state {
     CALL_BEGINNING,
     CALL_LINKING,
     CALL_SENT,
-    CALL_ANSWERED,
     CALL_ENDING,
-    CALL_DONE,
-    CALL_REFUSED, /* nothing was written and nothing was sent */
+    CALL_OVER,
 };
 
 /* The outcome, as named in the audit and in metrics. */
@@ -65,60 +70,112 @@ enum call_outcome {
 #define OUTCOME_COUNT (OUTCOME_UPSTREAM_LOST + 1)
 struct str call_outcome_name(enum call_outcome outcome);
 
-struct calls; /* calls in flight, by (transport, client's id), for cancellation */
 struct keyring;
-struct calls *calls_new(struct loop *loop, struct audit *audit, struct lanes *lanes,
-                        struct keyring *keyring) must_check;
-void calls_free(struct calls *c);
-unsigned calls_in_flight(const struct calls *c);
+struct mcp_method;
 
-struct call {
-    struct calls *home;
-    enum call_state state;
-    struct arena *mem; /* borrowed: the exchange's */
-    /* Set by the caller before call_start(); the call owns the references. */
+struct calls; /* all calls under way, and what they share */
+struct calls_config {
+    struct loop *loop;
+    struct audit *audit;
+    struct lanes *lanes;
+    struct keyring *keyring;
+    struct undelivered *undelivered;
+};
+struct calls *calls_new(const struct calls_config *config) must_check;
+void calls_free(struct calls *home); /* no call is under way */
+unsigned calls_in_flight(const struct calls *home);
+
+/* The receiver of a call's messages and answer.  The owner embeds it and sets `ops` before it
+ * attaches.  All functions are called from the loop. */
+struct call_listener {
+    const struct call_listener_ops *ops;
+    struct call *call; /* NULL: not attached */
+    struct list node;
+};
+struct call_listener_ops {
+    /* The call is over, see call_is_refused(), `err` and `answer`.  The listener may detach now or
+     * later. */
+    void (*over)(struct call_listener *l);
+    void (*progress)(struct call_listener *l, const struct mcp_message *m);
+    /* A request or notification of the server about this call.  False: it cannot reach the client.
+     * A request goes to the first listener that takes it, a notification to all of them. */
+    bool (*message)(struct call_listener *l, const struct mcp_message *m);
+    /* False: a reply cannot reach the client now. */
+    bool (*is_connected)(const struct call_listener *l);
+};
+
+/* A new call.  call_new() copies strings, request and principal, takes references of its own to the
+ * counted objects, and takes over `plan`. */
+struct call_args {
+    enum exec_kind kind; /* EXEC_DURABLE, EXEC_NOTE, EXEC_HOUSEKEEPING */
+    const struct mcp_method *method;
     const struct principal *who;
     const struct mcp_message *request;
-    struct own_secrets own; /* the call owns `known`: the secrets of its link */
+    struct own_secrets own; /* `known` is not set */
     enum mcp_era client_era;
-    enum mcp_era server_era;          /* of the link that it was sent on */
-    struct str client_version;        /* for the audit row */
-    enum exec_kind kind;              /* EXEC_DURABLE, EXEC_NOTE, EXEC_HOUSEKEEPING */
+    struct str client_version;        /* for the audit row; static */
     struct str tool;                  /* the name the upstream uses: a tool, a prompt or a uri */
     const struct js_node *named;      /* the client's own name in the message, if it differs */
     const struct js_node *state_node; /* requestState in params; NULL when absent */
     struct str state_text;            /* … and the server's own part of it */
+    struct str header_lines;          /* towards a modern HTTP upstream: Mcp-Param-* */
     struct upstream *up;
     struct catalog *catalog;
     const struct catalog_item *item; /* the tool in `catalog`; NULL: not listed, or not a tool */
     struct session *session;
     struct transport *transport; /* or NULL */
     struct session_plan plan;    /* changes of `session`, stored with the intent */
-    int session_named; /* enum builtin_named: result of looking up the argument session_id */
-    bool drop_session_id;
-    struct str header_lines; /* towards a modern HTTP upstream: Mcp-Param-* */
-    /* Called from the loop.  on_answer: the state is ANSWERED or REFUSED.  on_outcome_durable: the
-     * state is DONE; if the store failed, audit_err says so. */
-    void (*on_answer)(struct call *c);
-    void (*on_outcome_durable)(struct call *c);
-    void (*on_progress)(struct call *c, const struct mcp_message *m); /* may be NULL */
-    /* A request or notification of the server about this call; false: it cannot reach the
-     * client. */
-    bool (*on_message)(struct call *c, const struct mcp_message *m); /* may be NULL */
-    void *user;
+    int session_named;    /* enum builtin_named: result of looking up the argument session_id */
+    bool drop_session_id; /* Holdfast added the argument session_id: the server does not get it */
+    bool tells_handle;    /* the result carries the session's handle */
+};
+
+struct call {
+    struct calls *home;
+    struct arena *mem; /* holds this struct too */
+    enum call_state state;
+    struct list listeners; /* struct call_listener */
+    /* As in call_args; all of it is the call's own. */
+    enum exec_kind kind;
+    const struct mcp_method *method;
+    struct principal who;
+    struct mcp_message request;
+    struct own_secrets own; /* `known`: a reference to the secrets of its link */
+    enum mcp_era client_era;
+    struct str client_version;
+    struct str tool;
+    const struct js_node *named, *state_node; /* in `request` */
+    struct str state_text, header_lines;
+    struct upstream *up;
+    struct catalog *catalog;
+    const struct catalog_item *item;
+    struct session *session;
+    struct transport *transport;
+    struct session_plan plan;
+    int session_named;
+    bool drop_session_id, tells_handle;
+
+    enum mcp_era server_era; /* of the link that it was sent on */
     /* The answer: either a message or an error. */
+    bool has_answer;
     struct mcp_message answer;
     struct arena *answer_mem;
-    bool has_answer;
-    enum call_outcome outcome; /* from ANSWERED on */
+    struct error err;          /* without an answer: the reason */
+    struct error audit_err;    /* the outcome could not be made durable */
+    enum call_outcome outcome; /* once it is answered */
+    bool is_refused;           /* nothing was written and nothing was sent */
     bool session_over_limit;   /* err is the text for an isError result */
-    /* Set before call_commit_outcome(): the sealed result is stored with the outcome. */
-    struct undelivered_result *undelivered;
-    bool undelivered_stored;   /* the store has it */
-    bool undelivered_given_up; /* this call stores no undelivered result */
     bool state_lost;
+    /* undelivered results: call_result.c */
+    struct undelivered_result *undelivered; /* the index expects the result; or NULL */
+    bool undelivered_stored;                /* the store has it */
+    bool undelivered_given_up;              /* this call stores no (further) result */
+    bool is_delivered;                      /* a listener was connected when the call was over */
     /* private */
+    struct exec exec;
     struct pending pending;
+    struct link_wait wait;
+    struct link_row link_row;
     int64_t parent;                      /* the intent of the previous attempt; 0: none */
     struct credential_fetch *credential; /* lookup of credential and context values; or NULL */
     bool has_credential;                 /* … which succeeded; else `err` says why not */
@@ -129,27 +186,51 @@ struct call {
     int64_t sent_us;        /* of the attempt that was answered; 0: nothing was sent */
     size_t n_plan, n_extra; /* ops of the plan, and all ops beside the intent */
     bool cancelled;         /* cancelled while the intent was being written */
-    /* Large, and written before they are read: call_init() leaves them uninitialised, except for
-     * the codes of the errors.  A call that waits for the disk should not push others out of the
-     * CPU cache. */
-    struct error err;       /* without an answer: the reason */
-    struct error audit_err; /* the outcome could not be made durable */
-    struct link_wait wait;
-    struct exec exec;
-    struct link_row link_row;
+    bool is_announcing;     /* the listeners are being called: the call must not be freed */
 };
 
-void call_init(struct call *c);
-
-void call_start(struct calls *home, struct call *c);
-/* Commits the outcome of an answered call, then calls on_outcome_durable().  A refused call has
- * nothing to commit: on_outcome_durable() is called before this returns. */
-void call_commit_outcome(struct call *c);
+struct call *call_new(struct calls *home, const struct call_args *args) must_check;
+/* The listener may be over() before this returns. */
+void call_start(struct call *c);
+void call_attach(struct call *c, struct call_listener *l); /* in any state before OVER */
+/* Does nothing if l is not attached.  The last listener frees a call that is over or was never
+ * started. */
+void call_detach(struct call_listener *l);
 /* The client has cancelled: the upstream is notified, and the answer becomes ERR_CANCELLED. */
 void call_cancel(struct call *c, struct str reason);
+/* The client of this listener no longer wants the answer.  Cancels a call that has no other
+ * listener. */
+void call_unwanted(struct call_listener *l, struct str reason);
 /* The call of this transport with this client id (its raw bytes), or NULL. */
 struct call *calls_find(struct calls *home, const struct transport *t, struct str client_id,
                         struct arena *mem);
-void call_release(struct call *c); /* drops references; only in CALL_NEW, DONE */
+
+/* call_result.c: the answer as the client's era writes it, and what is kept of it. */
+
+/* True for an answer that asks for input in a way that the client's era cannot express. */
+bool call_asks_beyond_era(const struct call *c);
+struct call_reply {
+    struct str id;     /* the client's bytes */
+    struct str state;  /* the bound requestState, raw; absent: as the server gave it */
+    bool is_seen;      /* the client gets this reply, and with it the news of lost state */
+    struct arena *mem; /* for texts of the reply */
+};
+/* Writes the whole reply.  Needs `has_answer`, and not call_asks_beyond_era(). */
+void call_write_reply(struct call *c, const struct call_reply *r, struct buf *out);
+/* The result inside of a reply that call_write_reply() wrote. */
+struct str call_reply_result(struct str reply, struct str id);
+
+/* A listener lost its client.  If no other listener is connected, the index expects the result, so
+ * that the same request waits for it. */
+void call_client_lost(struct call *c);
+/* The client is back on its stream: the index expects the result no longer. */
+void call_client_back(struct call *c);
+/* The reply was written, with this result (absent: an error).  is_lost: it cannot reach its client.
+ * Returns the id of the undelivered result that was stored; 0: none. */
+int64_t call_replied(struct call *c, struct str result, bool is_lost);
+/* The request as the index of undelivered results knows it; borrows from the call. */
+struct undelivered_ask call_undelivered_ask(const struct call *c);
+/* True when the result of this call may be stored as undelivered. */
+bool call_keeps_result(const struct call *c);
 
 #endif

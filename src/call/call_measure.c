@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metric cells of tools/call, the only method with many calls, are looked up once per outcome. */
-#include "call/call_measure.h"
+#include "call/call_impl.h"
 
 #include "base/clock.h"
 #include "base/metric.h"
@@ -56,7 +56,7 @@ static struct metric_cell *duration_cell(const struct call *c)
         durations = metric_register(METRIC_HISTOGRAM, "mcp_client_operation_duration_seconds",
                                     "From a client's request on its way to a server to the answer.",
                                     "mcp_method_name,error_type", 128);
-    struct str labels[] = {c->request->method,
+    struct str labels[] = {c->request.method,
                            c->outcome == OUTCOME_OK ? STR("") : call_outcome_name(c->outcome)};
     struct metric_cell *cell = metric_cell(durations, labels, countof(labels));
     if (is_tool)

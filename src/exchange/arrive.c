@@ -14,7 +14,6 @@ void exchange_start(struct services *sv, const struct arrival *a)
 
     memset(x, 0, offsetof(struct exchange, identify));
     session_query_init(&x->query);
-    call_init(&x->call);
     x->sv = sv;
     x->outlet = a->outlet;
     x->outlet_data = a->outlet_data;

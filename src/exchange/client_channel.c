@@ -116,8 +116,8 @@ static void quit(struct client_message *m, struct str why)
 {
     if (m->x->listen)
         exchange_listen_gone(m->x);
-    else if (m->x->has_call)
-        call_cancel(&m->x->call, why);
+    else if (m->x->call)
+        call_unwanted(&m->x->listener, why);
     else
         m->x->unwanted = true;
 }

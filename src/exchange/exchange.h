@@ -133,9 +133,10 @@ struct exchange {
     const struct js_node *state_node; /* requestState in params; NULL when absent */
     struct str state_text;            /* … and the server's own part of it */
     struct str param_headers;         /* Mcp-Param-* lines for a 2026-07-28 HTTP server */
-    bool has_call;
-    bool streaming;        /* the reply has become an event stream */
-    struct stream *stream; /* … that can be resumed; NULL: a plain one */
+    struct call *call; /* NULL before the call step, and for requests that Holdfast answers */
+    struct call_listener listener; /* attached to `call` */
+    bool streaming;                /* the reply has become an event stream */
+    struct stream *stream;         /* … that can be resumed; NULL: a plain one */
     /* The request's memory, once the stream has taken over the request. */
     struct http_request_memory request_memory;
     /* Fires when the answer is slow; on a plain stream, after a long silence. */
@@ -144,8 +145,7 @@ struct exchange {
     struct listen *listen; /* state of subscriptions/listen */
     struct session_catalogs *session_catalogs; /* catalogs of this session's own children */
     struct batch *batch;                       /* NULL unless the body is an array */
-    /* Identifies the call, to store its result if the reply is not sent whole. */
-    struct undelivered_ask *unsent;
+    struct unsent_reply *unsent;   /* to store the result if the reply is not sent whole; or NULL */
     struct undelivered_take *take; /* a lookup of an undelivered result; NULL: none */
     /* reply */
     int status;
@@ -159,7 +159,6 @@ struct exchange {
      * step sets them. */
     struct identify identify;
     struct session_query query;
-    struct call call;
 };
 
 void exchange_resume(struct exchange *x); /* the awaited thing has happened */
@@ -264,21 +263,19 @@ struct link *exchange_session_catalog_link(const struct exchange *x, struct upst
                                            enum catalog_kind kind);
 /* True when lists of this kind can change and the client can be notified. */
 bool exchange_tells_changes(const struct exchange *x, enum catalog_kind kind);
-/* redeliver.c: results that did not reach their client.  The first three run in the steps of a
- * call. */
+/* redeliver.c: results that did not reach their client. */
 enum step_result exchange_redeliver(struct exchange *x);
-void exchange_undelivered_on_answer(struct exchange *x);   /* before the outcome is committed */
 void exchange_undelivered_after_reply(struct exchange *x); /* the reply is written, not yet sent */
 void exchange_undelivered_on_resume(struct exchange *x);   /* the client has resumed its stream */
 void exchange_undelivered_on_disconnect(struct exchange *x); /* the client disconnected */
 /* Called when the connection has not sent the whole reply yet.  Returns the receipt that stores the
  * result if the reply is never sent; or NULL. */
 struct http_receipt *exchange_unsent(struct exchange *x);
-/* forward.c */
+/* forward.c: makes the call and attaches to it. */
 enum step_result exchange_forward(struct exchange *x);
 void exchange_await_slow(struct exchange *x); /* starts the timer for outlet.slow() */
-/* tell.c: messages of a server while a call runs. */
-bool exchange_tell(struct call *c, const struct mcp_message *m);
+/* tell.c: messages of a server while a call runs.  False: the message cannot reach the client. */
+bool exchange_tell(struct exchange *x, const struct mcp_message *m);
 #define EXCHANGE_SLOW_MS 200
 #define EXCHANGE_NAME_MAX 2048 /* bytes in the name of a tool or prompt, or in a uri */
 #define EXCHANGE_QUIET_MS 15000
@@ -303,7 +300,7 @@ enum step_result exchange_accept(struct exchange *x); /* 202 */
 struct buf *exchange_begin_result(struct exchange *x);
 enum step_result exchange_end_result(struct exchange *x);
 void exchange_write_call_reply(struct exchange *x);
-void exchange_send_progress(struct call *c, const struct mcp_message *m);
+void exchange_send_progress(struct exchange *x, const struct mcp_message *m);
 /* headers.c: arguments mirrored in headers (x-mcp-header). */
 enum step_result exchange_check_params(struct exchange *x);
 

@@ -1,13 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call step for requests that a server answers: the exchange fills in a call (call/call.h) and
- * waits.  From then on the call holds upstream, catalog, session and transport.  A slow answer
- * becomes a stream if the outlet supports it. */
+/* The call step for requests that a server answers: the exchange makes a call (call/call.h), attaches
+ * to it as a listener and waits until the call is over.  A slow answer becomes a stream if the outlet
+ * supports it. */
 #include "exchange/exchange.h"
 
-static void on_answer(struct call *c)
+static struct exchange *exchange_of(const struct call_listener *l)
 {
-    exchange_resume(c->user);
+    return container_of(l, struct exchange, listener);
 }
+
+static void on_over(struct call_listener *l)
+{
+    exchange_resume(exchange_of(l));
+}
+
+static void on_progress(struct call_listener *l, const struct mcp_message *m)
+{
+    exchange_send_progress(exchange_of(l), m);
+}
+
+static bool on_message(struct call_listener *l, const struct mcp_message *m)
+{
+    return exchange_tell(exchange_of(l), m);
+}
+
+static bool is_connected(const struct call_listener *l)
+{
+    const struct exchange *x = exchange_of(l);
+
+    return !x->outlet->is_lost || !x->outlet->is_lost(x);
+}
+
+static const struct call_listener_ops listener_ops = {
+    .over = on_over,
+    .progress = on_progress,
+    .message = on_message,
+    .is_connected = is_connected,
+};
 
 static void on_slow(struct deadline *d)
 {
@@ -23,46 +52,51 @@ void exchange_await_slow(struct exchange *x)
     deadline_set(&x->sv->slow_calls, &x->slow);
 }
 
+static enum exec_kind exec_kind_of(const struct exchange *x)
+{
+    switch (x->method->service) {
+    case SERVE_CALL:
+        return EXEC_DURABLE;
+    case SERVE_READ:
+        return EXEC_NOTE;
+    default:
+        return EXEC_HOUSEKEEPING;
+    }
+}
+
 enum step_result exchange_forward(struct exchange *x)
 {
-    struct call *c = &x->call;
-
     if (x->unwanted)
         return exchange_refuse(x, 200, -32000, "the client cancelled the request");
-    c->user = x;
-    c->kind = x->method->service == SERVE_CALL   ? EXEC_DURABLE
-              : x->method->service == SERVE_READ ? EXEC_NOTE
-                                                 : EXEC_HOUSEKEEPING;
-    c->mem = x->mem;
-    c->who = &x->who;
-    c->request = &x->msg;
-    c->own = exchange_secrets(x);
-    c->client_era = x->era;
-    c->client_version = x->version->name;
-    c->tool = x->tool;
-    c->named = x->named;
-    c->up = x->up;
-    c->catalog = x->catalog;
-    c->item = x->item;
-    c->session = x->session;
-    c->transport = x->transport;
-    c->plan = *exchange_plan_session(x);
-    c->session_named = x->session_named;
-    c->drop_session_id = x->drops_session_id;
-    c->state_node = x->state_node;
-    c->state_text = x->state_text;
-    c->header_lines = x->param_headers;
-    c->on_answer = c->on_outcome_durable = on_answer;
-    c->on_progress = exchange_send_progress;
-    c->on_message = exchange_tell;
-    x->up = NULL; /* the call holds these from now on */
-    x->catalog = NULL;
-    x->session = NULL;
-    x->transport = NULL;
-    x->session_plan = (struct session_plan){0};
-    x->has_call = true;
+    struct call_args args = {
+        .kind = exec_kind_of(x),
+        .method = x->method,
+        .who = &x->who,
+        .request = &x->msg,
+        .own = exchange_secrets(x),
+        .client_era = x->era,
+        .client_version = x->version->name,
+        .tool = x->tool,
+        .named = x->named,
+        .state_node = x->state_node,
+        .state_text = x->state_text,
+        .header_lines = x->param_headers,
+        .up = x->up,
+        .catalog = x->catalog,
+        .item = x->item,
+        .session = x->session,
+        .transport = x->transport,
+        .plan = *exchange_plan_session(x),
+        .session_named = x->session_named,
+        .drop_session_id = x->drops_session_id,
+        .tells_handle = x->tells_handle,
+    };
+    x->session_plan = (struct session_plan){0}; /* the call has it */
+    x->call = call_new(x->sv->calls, &args);
+    x->listener.ops = &listener_ops;
+    call_attach(x->call, &x->listener);
     list_remove(&x->before_call);
     exchange_await_slow(x);
-    call_start(x->sv->calls, c);
+    call_start(x->call);
     return STEP_WAIT;
 }

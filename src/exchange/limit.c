@@ -46,7 +46,7 @@ enum step_result exchange_over_quota(struct exchange *x, const char *text, int64
     js_quote(out, str_of(text));
     buf_addf(out, "}],\"isError\":true,\"_meta\":{\"holdfast/retry-after\":%lld}",
              (long long)retry_s);
-    x->is_error = !x->has_call; /* metrics count it as a refusal */
+    x->is_error = !x->call; /* metrics count it as a refusal */
     buf_addstr(out, mcp_era(x->era)->result_end);
     return exchange_end_result(x);
 }

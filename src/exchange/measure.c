@@ -69,9 +69,9 @@ static struct metric_cell *duration_cell(const struct exchange *x, enum call_out
 /* The outcome of the call, or of our own reply without a call. */
 static enum call_outcome outcome_of(const struct exchange *x)
 {
-    if (x->has_call && x->call.outcome != OUTCOME_OK)
-        return x->call.outcome;
-    return !x->is_error ? OUTCOME_OK : x->has_call ? OUTCOME_ERROR : OUTCOME_REFUSED;
+    if (x->call && x->call->outcome != OUTCOME_OK)
+        return x->call->outcome;
+    return !x->is_error ? OUTCOME_OK : x->call ? OUTCOME_ERROR : OUTCOME_REFUSED;
 }
 
 void measure_exchange(const struct exchange *x)

@@ -12,7 +12,7 @@
 
 static bool goes_on_record(const struct exchange *x)
 {
-    return !x->has_call && x->is_known && x->method && x->method->service == SERVE_CALL &&
+    return !x->call && x->is_known && x->method && x->method->service == SERVE_CALL &&
            x->msg.kind == MCP_REQUEST && x->status != 429 && x->status != 503;
 }
 

@@ -51,7 +51,7 @@ static void on_connected(void *arg, bool is_connected)
  * over the memory of the request. */
 static bool open_stream(struct exchange *x)
 {
-    struct transport *t = x->transport ? x->transport : x->has_call ? x->call.transport : NULL;
+    struct transport *t = x->transport;
 
     if (x->aborted || !http_takes_events(x->head, false))
         return false;

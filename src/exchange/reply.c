@@ -107,57 +107,35 @@ static int status_of_answer(const struct exchange *x, const struct mcp_message *
     return mcp_era(x->era)->error_status(code);
 }
 
-/* An error cannot carry the news of lost state, and a client that is gone does not read it.  Then
- * the next result carries it. */
-static bool tells_lost_state(struct exchange *x, struct str *ret_reason)
+/* The requestState of a server that asks for input, bound to its owner; absent: no such state. */
+static struct str bound_state(struct exchange *x)
 {
-    struct call *c = &x->call;
-    struct session_link *l = session_link_of(c->session, upstream_name(c->up));
+    const struct call *c = x->call;
+    const struct js_node *state = js_get(&c->answer.doc, c->answer.result, STR("requestState"));
 
-    if (!c->state_lost || !l || !l->lost || c->answer.error)
-        return false;
-    l->lost = x->aborted;
-    *ret_reason = str_of(l->reason);
-    return true;
+    if (mcp_era(c->server_era)->asks_by_requests || !js_type_is(state, JS_STRING) ||
+        !bridge_is_input_required(&c->answer))
+        return STR_NONE;
+    return exchange_bind_state(x, upstream_name(c->up), c->tool,
+                               js_text(&c->answer.doc, state, x->mem));
 }
 
 static void write_answer(struct exchange *x)
 {
-    struct call *c = &x->call;
-    char at[CLOCK_TEXT];
-    struct bridge_result b = {
-        .m = &c->answer,
-        .from = c->server_era,
-        .to = x->era,
-        .id = x->id,
-        .server_info = c->catalog->server_info,
-        .cacheable = x->method->target == TARGET_URI && x->method->service == SERVE_READ,
-        .mem = x->mem,
-    };
-    const struct js_node *state = js_get(&c->answer.doc, c->answer.result, STR("requestState"));
+    struct call *c = x->call;
 
-    if (mcp_era(x->era)->asks_by_requests && bridge_is_input_required(&c->answer)) {
+    if (call_asks_beyond_era(c)) {
         exchange_refuse(
             x, 200, -32603,
             "this tool asks for input in the way of 2026-07-28, which Holdfast does not "
             "translate for older clients yet; use a 2026-07-28 client");
         return;
     }
-    if (!mcp_era(b.from)->asks_by_requests && js_type_is(state, JS_STRING) &&
-        bridge_is_input_required(&c->answer))
-        b.state = exchange_bind_state(x, upstream_name(c->up), c->tool,
-                                      js_text(&c->answer.doc, state, x->mem));
-    if (x->tells_handle)
-        b.handle = c->session->handle;
-    if (tells_lost_state(x, &b.lost_reason)) {
-        clock_format(clock_wall_ms(), at);
-        b.lost_server = upstream_name(c->up);
-        b.lost_at = arena_dup(x->mem, str_of(at));
-    }
+    struct call_reply reply = {
+        .id = x->id, .state = bound_state(x), .is_seen = !x->aborted, .mem = x->mem};
     x->status = status_of_answer(x, &c->answer);
     x->is_error = c->answer.error != NULL;
-    (void)buf_room(&x->out, c->answer.doc.text.n + x->id.n + 256);
-    bridge_write_result(&b, &x->out);
+    call_write_reply(c, &reply, &x->out);
 }
 
 static enum step_result tool_error(struct exchange *x, const char *text, const char *way_out)
@@ -188,7 +166,7 @@ enum step_result exchange_over_session_limit(struct exchange *x)
 
 void exchange_write_call_reply(struct exchange *x)
 {
-    struct call *c = &x->call;
+    struct call *c = x->call;
 
     if (c->audit_err.code != ERR_NONE)
         exchange_refuse(x, 503, -32000,
@@ -205,9 +183,8 @@ void exchange_write_call_reply(struct exchange *x)
 }
 
 /* Sends progress with the client's own token, if the client gave one. */
-void exchange_send_progress(struct call *c, const struct mcp_message *m)
+void exchange_send_progress(struct exchange *x, const struct mcp_message *m)
 {
-    struct exchange *x = c->user;
     const struct js_node *token = js_get(&x->msg.doc, x->msg.meta, STR("progressToken"));
     struct buf text;
 

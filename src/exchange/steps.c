@@ -13,12 +13,13 @@
  *              and mirrored headers                              state.c, headers.c)
  *   redeliver  reply with an earlier result of the same call     (redeliver.c)
  *              that did not reach its client
- *   call       answer here, or call the server: commit the       (answer.c, forward.c, call/)
- *              intent, open the link, send, wait
- *   audit      commit the outcome of the call                    (call/)
+ *   call       answer here, or make a call to the server and     (answer.c, forward.c, call/)
+ *              wait until it is over: the call commits its
+ *              intent, opens the link, sends, receives and
+ *              commits its outcome
  *   reply      write JSON, or the last event of a stream         (reply.c)
  *
- * Before the first step, http/server.c and rest/front.c have read the whole HTTP request.  Pipes,
+ * Before the first step, http/server.c and front/front.c have read the whole HTTP request.  Pipes,
  * batches and the streams of 2024 start exchanges too (outlet.h).
  *
  * Each step returns NEXT, WAIT, REPLY or DONE.  An exchange waits for one thing at a time.  When
@@ -127,24 +128,16 @@ static enum step_result step_call(struct exchange *x)
 {
     if (!forwards(x))
         return exchange_answer(x);
-    return x->call.state == CALL_NEW ? exchange_forward(x) : STEP_NEXT;
-}
-
-static enum step_result step_audit(struct exchange *x)
-{
-    if (x->has_call && x->call.transport)
-        hub_linked(x->sv->hub, x->call.transport);
-    if (x->has_call && x->call.state != CALL_DONE) {
-        exchange_undelivered_on_answer(x);
-        call_commit_outcome(&x->call);
-        return STEP_WAIT;
-    }
+    if (!x->call)
+        return exchange_forward(x);
+    if (x->transport)
+        hub_linked(x->sv->hub, x->transport);
     return STEP_NEXT;
 }
 
 static enum step_result step_reply(struct exchange *x)
 {
-    if (x->has_call && !x->status)
+    if (x->call && !x->status)
         exchange_write_call_reply(x);
     if (unlikely(x->refusal.p != NULL))
         exchange_note_refusal(x);
@@ -160,7 +153,7 @@ static const struct step {
     {"message", step_message},     {"identify", step_identify}, {"limit", step_limit},
     {"transport", step_transport}, {"route", step_route},       {"session", step_session},
     {"context", step_context},     {"permit", step_permit},     {"redeliver", step_redeliver},
-    {"call", step_call},           {"audit", step_audit},       {"reply", step_reply},
+    {"call", step_call},           {"reply", step_reply},
 };
 
 /* A step that returned WAIT runs again when the exchange is resumed.  Each step sees from its own
@@ -200,8 +193,8 @@ void exchange_gone(struct exchange *x)
         batch_gone(x->batch);
     if (x->listen)
         exchange_listen_gone(x);
-    else if (x->has_call && mcp_era(x->era)->disconnect_cancels)
-        call_cancel(&x->call, STR("client disconnected"));
+    else if (x->call && mcp_era(x->era)->disconnect_cancels)
+        call_unwanted(&x->listener, STR("client disconnected"));
     else if (mcp_era(x->era)->disconnect_cancels)
         x->unwanted = true;
     else
@@ -214,10 +207,8 @@ static void exchange_finish(struct exchange *x)
     if (x->is_limited)
         exchange_count_reply(x);
     list_remove(&x->before_call);
-    if (x->has_call)
-        call_release(&x->call);
-    else
-        session_plan_release(&x->session_plan); /* made for a call that was then refused */
+    call_detach(&x->listener);
+    session_plan_release(&x->session_plan); /* made for a call that was then refused */
     if (x->take)
         undelivered_take_release(x->take);
     deadline_clear(&x->slow);

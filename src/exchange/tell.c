@@ -10,7 +10,7 @@
 /* Only a legacy client with a transport can answer, and only to a legacy server. */
 static bool ask_client(struct exchange *x, const struct mcp_message *m)
 {
-    struct call *c = &x->call;
+    struct call *c = x->call;
     struct buf text;
     bool sent = true; /* also at the limit: the hub has then answered the server */
 
@@ -54,12 +54,11 @@ static bool wants_change(const struct exchange *x, const struct mcp_message *m)
     if (kind == CATALOG_KINDS)
         return true;
     a = exchange_listener_scope(x);
-    return listener_may_see(x->sv, &a, x->call.session, x->call.up, kind);
+    return listener_may_see(x->sv, &a, x->session, x->up, kind);
 }
 
-bool exchange_tell(struct call *c, const struct mcp_message *m)
+bool exchange_tell(struct exchange *x, const struct mcp_message *m)
 {
-    struct exchange *x = c->user;
     bool is_log = str_eq(m->method, STR("notifications/message"));
 
     if (m->kind == MCP_REQUEST)

@@ -221,3 +221,37 @@ bool mcp_names_modern(const struct mcp_message *m)
             return true;
     return false;
 }
+
+/* A view into the text of `from` becomes the same view of `to`; other text is copied. */
+static struct str dup_text(struct str s, struct str from, struct str to, struct arena *mem)
+{
+    if (s.p >= from.p && s.p + s.n <= from.p + from.n)
+        return str_n(to.p + (s.p - from.p), s.n);
+    return arena_dup(mem, s);
+}
+
+static const struct js_node *dup_node(const struct js_node *node, const struct js_doc *from,
+                                      const struct js_doc *to)
+{
+    return node ? to->nodes + (node - from->nodes) : NULL;
+}
+
+struct mcp_message mcp_message_dup(const struct mcp_message *m, struct arena *mem)
+{
+    struct mcp_message copy = *m;
+    const struct js_doc *from = &m->doc, *to = &copy.doc;
+
+    copy.doc.text = arena_dup(mem, from->text);
+    copy.doc.nodes = arena_alloc(mem, from->n * sizeof(*from->nodes));
+    memcpy(copy.doc.nodes, from->nodes, from->n * sizeof(*from->nodes));
+    copy.id = dup_text(m->id, from->text, to->text, mem);
+    copy.method = dup_text(m->method, from->text, to->text, mem);
+    copy.params = dup_node(m->params, from, to);
+    copy.meta = dup_node(m->meta, from, to);
+    copy.result = dup_node(m->result, from, to);
+    copy.error = dup_node(m->error, from, to);
+    copy.id_node = dup_node(m->id_node, from, to);
+    copy.method_node = dup_node(m->method_node, from, to);
+    copy.meta_node = dup_node(m->meta_node, from, to);
+    return copy;
+}

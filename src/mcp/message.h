@@ -28,6 +28,8 @@ must_check bool mcp_parse_request(struct str text, struct arena *mem, struct mcp
 /* Parses an upstream's message: one validating scan, tolerant in harmless details. */
 must_check bool mcp_parse_upstream(struct str text, struct arena *mem, struct mcp_message *ret,
                                    struct error *err);
+/* A deep copy in mem. */
+struct mcp_message mcp_message_dup(const struct mcp_message *m, struct arena *mem);
 /* The fault in the shape of an upstream's response ("a result that is not an object"), or NULL.
  * Clients cannot be expected to accept every shape. */
 const char *mcp_response_fault(const struct mcp_message *m);

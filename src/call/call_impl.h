@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by call.c (the life of a call), call_result.c (its answer) and call_measure.c. */
+#ifndef HOLDFAST_CALL_CALL_IMPL_H
+#define HOLDFAST_CALL_CALL_IMPL_H
+
+#include "call/call.h"
+
+struct calls {
+    struct loop *loop;
+    struct audit *audit;
+    struct lanes *lanes;
+    struct keyring *keyring;
+    struct undelivered *undelivered;
+    struct map by_client_id; /* (transport, client's id) → struct call, for cancellation */
+    unsigned in_flight;
+    struct buf text; /* buffer for the next request; see borrow_text() */
+};
+
+/* True while a reply can reach the client of at least one listener. */
+bool call_has_client(const struct call *c);
+/* The call has its answer, or was refused.  If no client is connected, the result is sealed to be
+ * committed with the outcome. */
+void call_keep_result(struct call *c);
+
+/* call_measure.c: the call has its answer or its error.  Sets c->outcome and updates the metrics:
+ * how long servers take, and what was executed. */
+void call_measure_answered(struct call *c);
+
+#endif
