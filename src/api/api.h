@@ -10,8 +10,10 @@
 #ifndef HOLDFAST_API_API_H
 #define HOLDFAST_API_API_H
 
-#include "exchange/exchange.h"
+#include "exchange/services.h"
 #include "http/router.h"
+#include "identity/identity.h"
+#include "identity/quota.h"
 #include "json/bind.h"
 #include "session/registry.h"
 

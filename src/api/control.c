@@ -6,6 +6,7 @@
 #include "audit/event_json.h"
 #include "audit/event_query.h"
 #include "base/clock.h"
+#include "call/call.h"
 #include "health/health.h"
 #include "json/write.h"
 

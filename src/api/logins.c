@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "crypto/hash.h"
+#include "identity/logins.h"
 #include "identity/proxy.h"
 #include "identity/user_admin.h"
 #include "json/write.h"

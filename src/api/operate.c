@@ -10,9 +10,11 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "call/call.h"
 #include "json/write.h"
 #include "session/session_gauges.h"
 #include "store/database.h"
+#include "upstream/upstream.h"
 
 static struct metric *in_flight, *links, *resident, *upstream_up, *degraded, *requests, *failures,
     *queues, *stall, *log_lost, *batches;

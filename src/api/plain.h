@@ -4,8 +4,9 @@
 #ifndef HOLDFAST_API_PLAIN_H
 #define HOLDFAST_API_PLAIN_H
 
-#include "exchange/exchange.h"
+#include "exchange/services.h"
 #include "http/router.h"
+#include "identity/identity.h"
 
 struct str plain_refusal(struct http_request *r, const char *text); /* the body alone */
 void plain_refuse(struct http_request *r, int status, struct str headers, const char *text);

@@ -10,6 +10,7 @@
 #include "crypto/hash.h"
 #include "identity/connection.h"
 #include "json/write.h"
+#include "session/keyring.h"
 
 #include <stdio.h>
 

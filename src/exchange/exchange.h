@@ -7,6 +7,7 @@
 #include "call/call.h"
 #include "delivery/hub.h"
 #include "exchange/outlet.h"
+#include "exchange/services.h"
 #include "http/server.h"
 #include "identity/identity.h"
 #include "identity/logins.h"
@@ -19,38 +20,6 @@
 #include "session/keyring.h"
 #include "upstream/builtin.h"
 #include "upstream/upstream.h"
-
-/* The services that exchanges use; one per process, owned by the gateway. */
-struct services {
-    struct loop *loop;
-    struct config *config; /* the current one; an exchange keeps the one it began with */
-    struct lanes *lanes;
-    struct str database; /* name of the database in use, for people */
-    struct identity *identity;
-    struct logins *logins;
-    struct quotas *quotas;
-    struct sessions *sessions;
-    struct session_gauges *gauges;
-    struct registry *registry;
-    struct docs *docs;
-    struct keyring *keyring;
-    struct upstreams *upstreams;
-    struct pins *pins;
-    struct audit *audit;
-    struct calls *calls;
-    struct undelivered *undelivered;
-    struct streams *streams;
-    struct hub *hub;
-    struct deadline_class slow_calls; /* timeout after which an answer counts as slow */
-    struct pipes *pipes;
-    struct sse2024 *sse2024;
-    struct deadline_class quiet; /* silence after which a stream sends a keep-alive */
-    struct hmac_key *state_key;
-    struct hmac_key *context_key; /* for profile_context.h */
-    bool draining;
-    unsigned exchanges;      /* number of exchanges under way */
-    struct list before_call; /* struct exchange: exchanges whose call has not started */
-};
 
 enum step_result {
     STEP_NEXT,  /* go on */

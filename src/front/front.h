@@ -4,7 +4,8 @@
 #ifndef HOLDFAST_FRONT_FRONT_H
 #define HOLDFAST_FRONT_FRONT_H
 
-#include "exchange/exchange.h"
+#include "exchange/services.h"
+#include "http/server.h"
 
 void front_start(void); /* once, before the first request */
 int front_gate(void *arg /* struct services */, struct http_request *r, struct str *ret_body);

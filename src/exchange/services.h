@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of Holdfast that a request may use.  The gateway owns them and fills this struct once,
+ * at start.  The header names the parts only; a user of one includes the header of that part. */
+#ifndef HOLDFAST_EXCHANGE_SERVICES_H
+#define HOLDFAST_EXCHANGE_SERVICES_H
+
+#include "base/list.h"
+#include "base/str.h"
+#include "io/deadline.h"
+
+/* One per process. */
+struct services {
+    struct loop *loop;
+    struct config *config; /* the current one; an exchange keeps the one it began with */
+    struct lanes *lanes;
+    struct str database; /* name of the database in use, for people */
+    struct identity *identity;
+    struct logins *logins;
+    struct quotas *quotas;
+    struct sessions *sessions;
+    struct session_gauges *gauges;
+    struct registry *registry;
+    struct docs *docs;
+    struct keyring *keyring;
+    struct upstreams *upstreams;
+    struct pins *pins;
+    struct audit *audit;
+    struct calls *calls;
+    struct undelivered *undelivered;
+    struct streams *streams;
+    struct hub *hub;
+    struct deadline_class slow_calls; /* timeout after which an answer counts as slow */
+    struct pipes *pipes;
+    struct sse2024 *sse2024;
+    struct deadline_class quiet; /* silence after which a stream sends a keep-alive */
+    struct hmac_key *state_key;
+    struct hmac_key *context_key; /* for profile_context.h */
+    bool draining;
+    unsigned exchanges;      /* number of exchanges under way */
+    struct list before_call; /* struct exchange: exchanges whose call has not started */
+};
+
+#endif
