@@ -21,13 +21,6 @@ static struct http_route *routes; /* one for each of `operations` */
 static const struct api_operation *const *operations;
 static size_t n_operations;
 
-struct api_found {
-    const struct http_route *route; /* NULL: `status` says why */
-    struct route_match match;
-    int status;
-    struct str allow;
-};
-
 void api_start(void)
 {
     if (routes)
@@ -48,13 +41,9 @@ bool api_is_path(struct str path)
     return path.n >= 5 && memcmp(path.p, "/api/", 5) == 0;
 }
 
-struct api_found *api_find(struct http_request *r)
+void api_find(struct http_request *r, struct route_found *ret)
 {
-    struct api_found *f = arena_new_of(r->mem, struct api_found);
-
-    f->status = 404;
-    f->route = router_find(routes, n_operations, r, &f->match, &f->status, &f->allow);
-    return f;
+    ret->route = router_find(routes, n_operations, r, &ret->match, &ret->status, &ret->allow);
 }
 
 /* Keeps the client's X-Request-Id if it is fit for a header and a log line; else makes an id. */
@@ -346,8 +335,9 @@ static void on_identified(void *arg, struct http_request *r, const struct princi
         begin(c);
 }
 
-static void refuse_path(struct services *sv, struct http_request *r, const struct api_found *f)
+static void refuse_path(struct services *sv, struct http_request *r)
 {
+    const struct route_found *f = r->route;
     struct str id = request_id(r), headers = STR_NONE, lines;
     enum err_code code = f->status == 405   ? ERR_BAD_METHOD
                          : f->status == 400 ? ERR_BAD_INPUT
@@ -388,10 +378,12 @@ struct str api_word_refusal(struct http_request *r, int status, const char *reas
     return problem_body(r->mem, table[i].code, reason, reason, id);
 }
 
-void api_handle(struct services *sv, struct http_request *r, struct api_found *f)
+void api_handle(struct services *sv, struct http_request *r)
 {
+    const struct route_found *f = r->route;
+
     if (!f->route) {
-        refuse_path(sv, r, f);
+        refuse_path(sv, r);
         return;
     }
     struct api_call *c = arena_new_of(r->mem, struct api_call);

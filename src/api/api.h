@@ -140,11 +140,10 @@ struct api_call {
 
 /* The route of a request under /api: the gate finds it, the handler serves it. */
 bool api_is_path(struct str path);
-struct api_found;
-struct api_found *api_find(struct http_request *r);
+void api_find(struct http_request *r, struct route_found *ret);
 /* The problem document for a request that the HTTP server or the gate refuses. */
 struct str api_word_refusal(struct http_request *r, int status, const char *reason);
-void api_handle(struct services *sv, struct http_request *r, struct api_found *found);
+void api_handle(struct services *sv, struct http_request *r);
 
 /* Each of these answers the call, which must not be used afterwards. */
 void api_reply(struct api_call *c, int status, struct str headers, struct str body);

@@ -186,31 +186,18 @@ static const char *check_names(const struct config *c, struct http_request *r)
     return NULL;
 }
 
-/* The result of the route lookup.  The gate looks the route up once and keeps the result in
- * r->user for the handler. */
-struct found {
-    const struct http_route *route; /* NULL: `status` says why */
-    struct route_match match;
-    int status;
-    struct str allow;
-};
-
-static struct found *find(struct http_request *r)
+static void find(struct http_request *r, struct route_found *ret)
 {
-    struct found *f = arena_new_of(r->mem, struct found);
     size_t n = countof(routes);
     /* The last rows are for the unix socket only.  Other callers get 404 for them, never a 405 that
      * lists their methods. */
     while (!r->is_unix && (routes[n - 1].flags & ROUTE_SOCKET_ONLY))
         n--;
-    f->status = 404;
-    f->route = router_find(routes, n, r, &f->match, &f->status, &f->allow);
-    if (f->route && (f->route->flags & ROUTE_SOCKET_ONLY) && !r->is_unix) {
-        f->route = NULL;
-        f->status = 404;
+    ret->route = router_find(routes, n, r, &ret->match, &ret->status, &ret->allow);
+    if (ret->route && (ret->route->flags & ROUTE_SOCKET_ONLY) && !r->is_unix) {
+        ret->route = NULL;
+        ret->status = 404;
     }
-    r->user = f;
-    return f;
 }
 
 /* Clients send credentials in these headers, in the path and in the query of a profile (?config=).
@@ -248,11 +235,14 @@ int front_gate(void *arg, struct http_request *r, struct str *ret_body)
     }
     if (unlikely(sv->config->n_origins))
         r->extra = cors_lines(sv->config, r);
+    struct route_found *found = arena_new_of(r->mem, struct route_found);
+    r->route = found;
     if (api_is_path(r->head->path)) {
-        r->user = api_find(r); /* the API checks Content-Type itself and answers with a problem */
+        api_find(r, found); /* the API checks Content-Type itself and answers with a problem */
         return 0;
     }
-    const struct http_route *route = find(r)->route;
+    find(r, found);
+    const struct http_route *route = found->route;
     if (route && (route->flags & ROUTE_JSON_BODY) &&
         (http_header_count(r->head, STR("content-type")) != 1 ||
          !is_json(http_header_get(r->head, STR("content-type"))))) {
@@ -274,9 +264,8 @@ static void refuse_unknown(struct services *sv, struct http_request *r, const st
 static void handle_identified(void *arg, struct http_request *r, const struct principal *who,
                               const struct identify *q)
 {
-    struct found *f = r->user;
+    const struct route_found *f = r->route;
 
-    r->user = NULL;
     r->who = who;
     if (!who)
         refuse_unknown(arg, r, q);
@@ -289,19 +278,17 @@ static void handle_identified(void *arg, struct http_request *r, const struct pr
 void front_handle(void *arg, struct http_request *r)
 {
     struct services *sv = arg;
-    struct found *f = r->user;
+    const struct route_found *f = r->route;
     struct str lines;
 
     if (api_is_path(r->head->path)) {
-        r->user = NULL;
-        api_handle(sv, r, (struct api_found *)(void *)f);
+        api_handle(sv, r);
         return;
     }
     if (f->route && (f->route->flags & ROUTE_AUTHENTICATED)) {
         identify_request(sv->identity, sv->config, r, STR_NONE, handle_identified, sv);
         return;
     }
-    r->user = NULL;
     if (f->route)
         f->route->fn(arg, r, &f->match);
     else if (f->status == 405 && cors_is_preflight(sv->config, r, f->allow, &lines))

@@ -25,6 +25,13 @@ struct http_route {
     bool has_head;       /* a GET that also handles HEAD: the server omits the body */
     unsigned segments;   /* set by router_prepare(); 0: any number, or not prepared */
 };
+/* The result of a lookup.  The gate stores it in http_request.route for the handler. */
+struct route_found {
+    const struct http_route *route; /* NULL: `status` says why */
+    struct route_match match;
+    int status;       /* without a route: 400, 404 or 405 */
+    struct str allow; /* with 405: the methods of the path */
+};
 /* Counts the segments of each pattern once, so that router_find() skips rows of other lengths. */
 void router_prepare(struct http_route *routes, size_t n);
 /* Returns the row, or NULL with *ret_status 404, 405 (then *ret_allow lists methods, in r->mem) or

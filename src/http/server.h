@@ -17,6 +17,7 @@
 #include "io/loop.h"
 
 struct http_server;
+struct route_found;
 struct tls_context;
 
 /* Reports once how the sending of an answer ended: the kernel took all of it, or the connection
@@ -32,8 +33,9 @@ struct http_request {
      * receipt to be notified when the sending ends, or NULL.  May be NULL. */
     struct http_receipt *(*on_unsent)(struct http_request *r);
     struct http_head *head;
-    struct str body;             /* whole, de-chunked; empty when the request has no body */
-    void *user;                  /* for the handler */
+    struct str body;                 /* whole, de-chunked; empty when the request has no body */
+    const struct route_found *route; /* set by the gate, in mem; NULL before */
+    void *user;                      /* for the handler */
     const struct principal *who; /* in mem; set by the front for authenticated routes, else NULL */
     void (*on_abort)(struct http_request *r); /* set by a handler that answers later; may be NULL */
     void (*on_drained)(struct http_request *r); /* the stream's queue is empty; may be NULL */

@@ -251,6 +251,7 @@ void http_stream_slim(struct http_request *pub)
     free(pub->head);
     pub->mem = NULL;
     pub->head = NULL;
+    pub->route = NULL;
     pub->body = STR("");
 }
 
@@ -263,6 +264,7 @@ void http_request_take_memory(struct http_request *pub, struct http_request_memo
     buf_init(&r->chunked, 0);
     pub->mem = NULL;
     pub->head = NULL;
+    pub->route = NULL;
     pub->body = STR("");
 }
 
