@@ -31,8 +31,8 @@ static const char *const own_headers[] = {
 /* Headers that a session's credential may not use, besides own_headers and all "mcp-" headers: they
  * are hop-by-hop, describe the body, or carry another login. */
 static const char *const no_credential_headers[] = {
-    "content-encoding",    "cookie",   "cookie2", "last-event-id", "proxy-authenticate",
-    "proxy-authorization", "trailers",
+    "content-encoding",    "cookie",     "cookie2",     "last-event-id", "proxy-authenticate",
+    "proxy-authorization", "set-cookie", "set-cookie2", "trailers",
 };
 /* Variables that decide which code a program loads or runs.  Clients choose a credential's value,
  * so a credential may not use these. */

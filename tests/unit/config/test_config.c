@@ -370,6 +370,7 @@ TEST(test_config_credential__never_goes_where_it_would_change_what_the_request_m
         "Expect",
         "Proxy-Connection",
         "Cookie",
+        "Set-Cookie",
         "Accept",
         "Content-Type",
         "Last-Event-ID",
