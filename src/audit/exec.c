@@ -410,7 +410,7 @@ struct note {
 static void note_free(struct note *n)
 {
     n->audit->note_bytes -= n->size;
-    known_unref(n->own.known);
+    own_secrets_unref(&n->own);
     if (n->own.credential.p)
         crypto_wipe((char *)n->own.credential.p, n->own.credential.n);
     free(n->redacted);
@@ -457,7 +457,7 @@ static struct note *note_new(struct audit *a, const struct exec_what *what,
     n->audit = a;
     n->mode = what->mode;
     n->own = what->own;
-    known_ref(n->own.known);
+    own_secrets_ref(&n->own);
     n->size = size;
     n->event = (struct event_row){
         .at_ms = clock_wall_ms(), .kind = EVENT_NOTE, .parent = what->parent, .body_len = -1};

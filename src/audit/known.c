@@ -6,6 +6,7 @@
 #include "audit/redact_impl.h"
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/map.h"
 #include "base/secret.h"
 #include "base/utf8.h"
 #include "crypto/token.h"
@@ -18,7 +19,6 @@
 #define NAME_MAX_BYTES 160 /* longest name between the brackets */
 #define VALUE_MAX (64u * 1024)
 #define FORMS_MAX (12 * VALUE_MAX) /* the longest form of a value */
-#define COMPARED_MOST 1024 /* a value that repeats beyond this many patterns is stored twice */
 
 struct pattern {
     size_t at, n;
@@ -29,6 +29,9 @@ struct known {
     atomic_uint refs;
     bool with_table;
     struct buf building; /* wiped when finished */
+    /* Until finished: patterns by hash, as index plus one; a power of two, at most half full. */
+    uint32_t *places;
+    size_t n_places;
     struct secret bytes;
     struct pattern *patterns;
     size_t n, room;
@@ -56,13 +59,36 @@ static struct str pattern_bytes(const struct known *k, size_t i)
     return str_n(from + k->patterns[i].at, k->patterns[i].n);
 }
 
+/* Returns the place of these bytes, or the empty one where they belong. */
+static uint32_t *place_of(const struct known *k, struct str bytes)
+{
+    size_t at = map_hash(bytes) & (k->n_places - 1);
+
+    while (k->places[at] && !str_eq(pattern_bytes(k, k->places[at] - 1), bytes))
+        at = (at + 1) & (k->n_places - 1);
+    return &k->places[at];
+}
+
+static void grow_places(struct known *k)
+{
+    free(k->places);
+    k->n_places = k->n_places ? 2 * k->n_places : 64;
+    k->places = xcalloc(k->n_places, sizeof(*k->places));
+    for (size_t i = 0; i < k->n; i++)
+        *place_of(k, pattern_bytes(k, i)) = (uint32_t)i + 1;
+}
+
+/* Adds bytes that are not there yet. */
 static void add_pattern(struct known *k, struct str bytes, uint32_t marker)
 {
     if (bytes.n < KNOWN_LEAST)
         return;
-    for (size_t i = 0; i < k->n && i < COMPARED_MOST; i++)
-        if (str_eq(pattern_bytes(k, i), bytes))
-            return;
+    if (2 * k->n >= k->n_places)
+        grow_places(k);
+    uint32_t *place = place_of(k, bytes);
+    if (*place)
+        return;
+    *place = (uint32_t)k->n + 1;
     if (k->n == k->room) {
         k->room = k->room ? 2 * k->room : 16;
         k->patterns = xrealloc(k->patterns, k->room * sizeof(*k->patterns));
@@ -275,6 +301,8 @@ void known_finish(struct known *k)
         scanner_init(&k->scan);
     secret_set(&k->bytes, buf_str(&k->building));
     buf_release(&k->building);
+    free(k->places);
+    k->places = NULL;
     for (size_t i = 0; i < k->n; i++) {
         struct str bytes = pattern_bytes(k, i);
         size_t at = scanner_rarest(bytes);
@@ -300,12 +328,33 @@ void known_unref(struct known *k)
     if (!k || atomic_fetch_sub(&k->refs, 1) > 1)
         return;
     buf_release(&k->building);
+    free(k->places);
     secret_release(&k->bytes);
     scanner_release(&k->scan);
     arena_free(k->names);
     free(k->patterns);
     free(k->markers);
     free(k);
+}
+
+size_t known_size(const struct known *k)
+{
+    return k ? sizeof(*k) + k->bytes.n + k->room * sizeof(*k->patterns) +
+                   k->scan.room * sizeof(*k->scan.windows)
+             : 0;
+}
+
+void own_secrets_ref(const struct own_secrets *own)
+{
+    (void)known_ref(own->known);
+    (void)known_ref(own->session);
+}
+
+void own_secrets_unref(struct own_secrets *own)
+{
+    known_unref(own->known);
+    known_unref(own->session);
+    own->known = own->session = NULL;
 }
 
 const struct scanner *known_scanner(const struct known *k)

@@ -46,7 +46,7 @@ struct walk {
     size_t quote_from; /* SIZE_MAX: not searched yet */
     struct shape_memo memo;
     struct buf *out;
-    struct front fronts[2];
+    struct front fronts[3];
     size_t n_fronts;
     struct needle needle; /* the request's credential */
     struct str needle_marker;
@@ -833,15 +833,20 @@ static struct str write_string(struct redactor *r, struct str text, size_t lengt
     return buf_str(&r->out);
 }
 
-/* Sets the values, tables and credential that a walk searches for. */
+static void add_front(struct walk *w, const struct known *known)
+{
+    if (known_count(known))
+        w->fronts[w->n_fronts++] = (struct front){.scan = known_scanner(known), .known = known};
+}
+
+/* Sets the values, tables and credential that a walk searches for.  A value that is in several sets
+ * gets its name from the last of them: the name of the link's own setting says most. */
 static void set_fronts(struct walk *w, const struct known *base, const struct own_secrets *own)
 {
-    const struct known *known = own ? own->known : NULL;
-
     w->fronts[w->n_fronts++] =
         (struct front){.scan = base ? known_scanner(base) : redact_table_scanner(), .known = base};
-    if (known && known_count(known))
-        w->fronts[w->n_fronts++] = (struct front){.scan = known_scanner(known), .known = known};
+    add_front(w, own ? own->session : NULL);
+    add_front(w, own ? own->known : NULL);
     if (own && own->credential.p) {
         needle_init(&w->needle, own->credential);
         w->needle_marker = own->credential_marker;
@@ -910,12 +915,11 @@ static bool walk_text(struct walk *w, const struct own_secrets *own)
     return w->copied > 0 && w->out->n >= before;
 }
 
-bool redact_line(const struct known *known, struct str text, struct buf *out)
+bool redact_line(const struct own_secrets *own, struct str text, struct buf *out)
 {
-    const struct own_secrets own = {.known = (struct known *)known};
     struct walk w = {.in = text, .out = out};
 
-    return walk_text(&w, &own);
+    return walk_text(&w, own);
 }
 
 bool redact_unnamed(struct str text, bool shapes, struct buf *out)
@@ -925,12 +929,12 @@ bool redact_unnamed(struct str text, bool shapes, struct buf *out)
     return walk_text(&w, NULL);
 }
 
-void redact_cut(const struct known *known, const char *text, char *ret, size_t size)
+void redact_cut(const struct own_secrets *own, const char *text, char *ret, size_t size)
 {
     struct buf clean;
 
     buf_init_secret(&clean, SIZE_MAX / 4);
-    struct str kept = redact_line(known, str_of(text), &clean) ? buf_str(&clean) : str_of(text);
+    struct str kept = redact_line(own, str_of(text), &clean) ? buf_str(&clean) : str_of(text);
     kept = str_cut(kept, size - 1);
     memmove(ret, kept.p, kept.n);
     ret[kept.n] = '\0';

@@ -41,14 +41,14 @@ struct str redact_body(struct redactor *r, const struct own_secrets *own, struct
                        bool secrets, size_t cap);
 /* The same for a text that is not JSON; the text is not cut. */
 struct str redact_text(struct redactor *r, const struct own_secrets *own, struct str text);
-/* For single lines, on any thread.  Returns false when nothing was replaced; then nothing was added
+/* For single lines, on any thread.  `own` as for redact_body().  Returns false when nothing was replaced; then nothing was added
  * to `out`. */
-bool redact_line(const struct known *known, struct str text, struct buf *out);
+bool redact_line(const struct own_secrets *own, struct str text, struct buf *out);
 /* The same for tool definitions, where names such as "password" denote parameters and no secret
  * follows.  `shapes` false: only known values are replaced. */
 bool redact_unnamed(struct str text, bool shapes, struct buf *out);
 /* Redacts a line into ret[size], which may be the same memory. */
-void redact_cut(const struct known *known, const char *text, char *ret, size_t size);
+void redact_cut(const struct own_secrets *own, const char *text, char *ret, size_t size);
 
 /* The reference page, as Markdown. */
 void redact_write_reference(struct buf *out);

@@ -52,7 +52,7 @@ static void unsaved_outcome_free(struct unsaved_outcome *k)
     k->audit->n_unsaved--;
     metric_set(k->audit->waiting, (int64_t)k->audit->n_unsaved);
     arena_free(k->mem);
-    known_unref(k->own.known);
+    own_secrets_unref(&k->own);
     free(k->redacted);
     free(k);
 }
@@ -228,7 +228,7 @@ void audit_retry_outcome(struct audit *a, struct exec *x,
     if (!k->sealed) {
         k->body = arena_dup(k->mem, x->body);
         k->own = x->own;
-        known_ref(k->own.known);
+        own_secrets_ref(&k->own);
         k->own.credential = arena_dup(k->mem, x->own.credential);
     }
     metric_set(a->waiting, (int64_t)++a->n_unsaved);

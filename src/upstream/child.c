@@ -563,9 +563,9 @@ int child_pid(const struct child *c)
     return c->pid;
 }
 
-void child_set_known(struct child *c, struct known *known)
+void child_set_secrets(struct child *c, const struct own_secrets *own)
 {
-    child_stderr_set_known(c->words, known);
+    child_stderr_set_secrets(c->words, own);
 }
 
 struct str child_stderr_tail(const struct child *c, size_t max)

@@ -17,7 +17,7 @@
 #define CHILD_LOG_LINES_PER_S 20 /* lines of stderr; further lines are counted */
 
 struct child;
-struct known;
+struct own_secrets;
 struct child_events {
     /* The line looks like JSON ('{' or '['); it lives only for the call. */
     void (*on_line)(void *arg, struct str line);
@@ -41,9 +41,8 @@ void child_free(struct child *c);
  * pipes are still read.  keeper_stop() kills the rest. */
 void child_retire(struct child *c);
 int child_pid(const struct child *c); /* 0 until started */
-/* Secrets of its session, which must be redacted in its stderr; a reference is taken.  NULL:
- * none. */
-void child_set_known(struct child *c, struct known *known);
+/* Secrets of its session, which must be redacted in its stderr; references are taken. */
+void child_set_secrets(struct child *c, const struct own_secrets *own);
 /* The newest bytes; valid until the next turn. */
 struct str child_stderr_tail(const struct child *c, size_t max);
 /* For tests: the times from child_end() to each step. */

@@ -29,7 +29,7 @@ struct child_stderr {
     unsigned in_window;
     uint64_t left_out; /* lines in the present second */
     uint64_t logged, suppressed;
-    struct known *known; /* secrets beside the published ones; NULL: none */
+    struct own_secrets own; /* secrets beside the published ones; holds references */
     struct loop_timer *window_end;
 };
 
@@ -62,16 +62,17 @@ void child_stderr_free(struct child_stderr *s)
         return;
     say_left_out(s);
     loop_timer_free(s->window_end);
-    known_unref(s->known);
+    own_secrets_unref(&s->own);
     buf_release(&s->ring);
     buf_release(&s->line);
     free(s);
 }
 
-void child_stderr_set_known(struct child_stderr *s, struct known *known)
+void child_stderr_set_secrets(struct child_stderr *s, const struct own_secrets *own)
 {
-    known_unref(s->known);
-    s->known = known_ref(known);
+    own_secrets_ref(own);
+    own_secrets_unref(&s->own);
+    s->own = (struct own_secrets){.known = own->known, .session = own->session};
 }
 
 /* The log itself redacts published secrets. */
@@ -80,7 +81,7 @@ static void log_clean(const struct child_stderr *s, struct str line)
     struct buf clean;
 
     buf_init_secret(&clean, SIZE_MAX);
-    if (s->known && redact_line(s->known, line, &clean))
+    if ((s->own.known || s->own.session) && redact_line(&s->own, line, &clean))
         line = buf_str(&clean);
     log_info("server stderr", LZ("server", s->server), LS("line", line));
     buf_release(&clean);
@@ -209,7 +210,7 @@ static void escape_clean(const struct child_stderr *s, char *ret_text, size_t si
     struct buf clean;
 
     buf_init_secret(&clean, SIZE_MAX);
-    if (redact_line(s->known, line, &clean))
+    if (redact_line(&s->own, line, &clean))
         line = buf_str(&clean);
     log_escape_cut(ret_text, size, line);
     buf_release(&clean);

@@ -8,12 +8,13 @@
 #include "io/loop.h"
 
 struct child_stderr;
-struct known;
+struct own_secrets;
 /* `server` is borrowed. */
 struct child_stderr *child_stderr_new(struct loop *loop, const char *server) must_check;
 void child_stderr_free(struct child_stderr *s);
-/* Secrets of the child's session, redacted in logs and summaries; a reference is taken. */
-void child_stderr_set_known(struct child_stderr *s, struct known *known);
+/* Secrets of the child's session, redacted in logs and summaries; references are taken.  The
+ * credential of a request is ignored. */
+void child_stderr_set_secrets(struct child_stderr *s, const struct own_secrets *own);
 void child_stderr_take(struct child_stderr *s, struct str bytes, int64_t now_ms);
 void child_stderr_flush(struct child_stderr *s, int64_t now_ms); /* logs an unfinished line */
 /* Valid until the next take. */

@@ -79,19 +79,19 @@ const char *link_lost_reason(const struct link *l)
 
 struct known *link_known(const struct link *l)
 {
-    return l->known;
+    return l->own.known;
 }
 
 struct known *upstream_link_known(const struct upstream *u, struct str key)
 {
     const struct link *l = map_get(&u->links, key);
-    return l ? l->known : NULL;
+    return l ? l->own.known : NULL;
 }
 
 static void clean_error(const struct link *l, struct error *err)
 {
-    if (l->known)
-        redact_cut(l->known, err->text, err->text, sizeof(err->text));
+    if (l->own.known || l->own.session)
+        redact_cut(&l->own, err->text, err->text, sizeof(err->text));
 }
 
 struct link *link_new(struct upstream *u, const struct link_identity *who, enum mcp_era era,
@@ -110,7 +110,8 @@ struct link *link_new(struct upstream *u, const struct link_identity *who, enum 
     link_fill(l, who);
     l->past = is_probe ? PAST_NONE : past_take(u, l->key);
     take_resume(l, who->resume);
-    l->known = upstream_secrets(u, who);
+    l->own.known = upstream_secrets(u, who);
+    l->own.session = known_ref(who->session_secrets);
     l->last_used_ms = l->moved_ms = loop_now_ms(u->set->loop);
     list_init(&l->waiters);
     list_init(&l->pendings);
@@ -133,7 +134,7 @@ static void reap_link(struct loop_task *task)
     link_forget_session_catalogs(l);
     upstream_unref(l->up);
     secret_release(&l->secret);
-    known_unref(l->known);
+    own_secrets_unref(&l->own);
     arena_free(l->hidden);
     arena_free(l->mem);
     free(l);

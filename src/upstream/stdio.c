@@ -52,7 +52,7 @@ static void stdio_open(struct link *l)
         with.env = env;
     }
     l->wire = child_start(s->loop, s->keeper, &with, &events, l);
-    child_set_known(l->wire, l->known);
+    child_set_secrets(l->wire, &l->own);
     link_up_later(l);
 }
 

@@ -210,6 +210,9 @@ struct link_identity {
     struct link_credential credential;        /* kept by the link for its life */
     const struct config_pair *context_values; /* of the session, for ${context:KEY}; likewise */
     size_t n_context_values;
+    /* All secrets of the session that alone uses the link, for its log lines and errors; the link
+     * takes a reference.  NULL: none. */
+    struct known *session_secrets;
     struct str resume; /* link_resume() of the session's previous link; or absent */
 };
 struct link_wait {
@@ -226,8 +229,8 @@ must_check bool upstream_link(struct upstream *u, const struct link_identity *wh
                               struct link_wait *wait, struct link **ret, struct error *err);
 void link_wait_cancel(struct link_wait *w);
 struct upstream *link_upstream(const struct link *l);
-/* Secrets of the session that the audit and the log must redact; NULL: none.  To keep them longer
- * than the link lives, take a reference (audit/known.h). */
+/* Secrets that the link was opened with, which the audit and the log must redact; NULL: none.  To
+ * keep them longer than the link lives, take a reference (audit/known.h). */
 struct known *link_known(const struct link *l);
 /* The same before a link for `who` is opened: finished, and owned by the caller; NULL: the session
  * has no secret. */

@@ -3,6 +3,7 @@
 #ifndef HOLDFAST_UPSTREAM_UPSTREAM_IMPL_H
 #define HOLDFAST_UPSTREAM_UPSTREAM_IMPL_H
 
+#include "audit/known.h"
 #include "base/map.h"
 #include "base/metric.h"
 #include "base/secret.h"
@@ -50,7 +51,7 @@ struct link {
     struct arena *hidden;              /* … and their memory; NULL: none */
     struct link_credential credential; /* its name is in mem, its value … */
     struct secret secret;              /* … here */
-    struct known *known;               /* secrets that only this session has; NULL: none */
+    struct own_secrets own;            /* secrets of its session; holds references */
     struct str key, owner;             /* owned, in mem */
     struct str initialize_params;
     struct arena *mem;

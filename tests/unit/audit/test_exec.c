@@ -372,6 +372,32 @@ TEST(test_exec_note__is_recorded_with_what_was_asked)
     rig_stop(&r);
 }
 
+/* The note is sealed on the write lane, when its writer has already dropped the set. */
+TEST(test_exec_note__holds_the_secrets_of_the_session)
+{
+    struct rig r;
+    struct event_row *rows;
+    struct exec_what what = what_of(AUDIT_REDACTED);
+    struct exec_result refused = {.outcome = STR("refused"),
+                                  .error = STR("no tool plum-tree-on-the-hill")};
+    struct known *k = known_new(false);
+
+    rig_start(&r);
+    known_add(k, STR("plum-tree-on-the-hill"), STR("credential a of the session"));
+    known_finish(k);
+    what.body = STR("{\"arguments\":{\"text\":\"plum-tree-on-the-hill\"}}");
+    what.own.session = k;
+    exec_note(r.audit, &what, &refused);
+    known_unref(k);
+    audit_anchor(r.audit, on_anchored, &r); /* behind it in the queue */
+    rig_wait(&r, 1);
+    assert_true(events(&r, &rows) >= 1);
+    assert_str(rows[0].body,
+               "{\"arguments\":{\"text\":\"[redacted: credential a of the session]\"}}");
+    assert_str(rows[0].error, "no tool [redacted: credential a of the session]");
+    rig_stop(&r);
+}
+
 /* Writes a note with a body of n bytes; gives how many notes were dropped by that. */
 static int64_t drops_of_note(struct rig *r, size_t n)
 {

@@ -180,7 +180,7 @@ TEST(test_known__what_is_published_is_taken_up_by_redactors_and_lines)
     redactor_free(r);
 }
 
-/* More values than are weighed one against the other, many of them alike. */
+/* Many of them alike. */
 TEST(test_known__thousands_of_values_are_all_found)
 {
     struct known *k = known_new(true);
@@ -191,6 +191,9 @@ TEST(test_known__thousands_of_values_are_all_found)
         snprintf(value, sizeof(value), "common-prefix-%06u-end", i);
         known_add(k, str_of(value), STR("v"));
     }
+    size_t n = known_count(k);
+    known_add(k, STR("common-prefix-002999-end"), STR("w"));
+    assert_int_equal(known_count(k), n); /* the first name stays */
     known_finish(k);
     for (unsigned i = 0; i < 3000; i += 7) {
         snprintf(body, sizeof(body), "[\"common-prefix-%06u-end\"]", i);
@@ -202,6 +205,32 @@ TEST(test_known__thousands_of_values_are_all_found)
                "[\"common-prefix-003000-end\"]");
     redactor_free(r);
     known_unref(k);
+}
+
+TEST(test_known__the_sets_of_link_and_session_are_both_searched_for)
+{
+    struct known *link = one_value("plum-tree-on-the-hill", "credential a of web");
+    struct known *session = known_new(false);
+    struct own_secrets own = {.known = link, .session = session};
+    struct buf line;
+
+    known_add(session, STR("plum-tree-on-the-hill"), STR("credential a of the session"));
+    known_add(session, STR("apple-tree-in-the-yard"), STR("credential b of the session"));
+    known_add(session, STR("ghp_0123456789abcdefghijABCDEFGHIJ012345"), STR("credential c"));
+    known_finish(session);
+    becomes_with(&own, "[\"plum-tree-on-the-hill apple-tree-in-the-yard\"]",
+                 "[\"[redacted: credential a of web] [redacted: credential b of the session]\"]");
+    becomes_with(&own, "[\"x ghp_0123456789abcdefghijABCDEFGHIJ012345\"]",
+                 "[\"x [redacted: credential c]\"]");
+    own.known = NULL;
+    becomes_with(&own, "[\"plum-tree-on-the-hill\"]",
+                 "[\"[redacted: credential a of the session]\"]");
+    buf_init(&line, CAP);
+    assert_true(redact_line(&own, STR("it is apple-tree-in-the-yard"), &line));
+    assert_str(buf_str(&line), "it is [redacted: credential b of the session]");
+    buf_release(&line);
+    known_unref(link);
+    known_unref(session);
 }
 
 #define KEY "hf_0123456789ab_Qx7-Zk_0123456789abcdefghijABCDEFGHIJ0123456"
