@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads bundles: checks a bundle when it is stored, and finds credentials when it is used. */
+/* Reads bundles: checks a bundle when it is stored, finds credentials when it is used, and lists all
+ * secrets for the audit. */
 #include "session/bundle.h"
 
 #include "base/buf.h"
@@ -349,5 +350,77 @@ bool bundle_find(struct str plain, struct str service, struct str header, struct
     } else {
         ret->secret = custom_header(&doc, header, mem);
     }
+    return true;
+}
+
+/* Listing the secrets. */
+
+struct listing {
+    const struct js_doc *doc;
+    struct arena *mem;
+    void (*take)(void *arg, struct str value, struct str name);
+    void *arg;
+};
+
+/* Takes a text, or every text inside of an object or array.  The parser limits the depth. */
+static void list_texts(const struct listing *l, const struct js_node *v, struct str name)
+{
+    if (js_type_is(v, JS_STRING)) {
+        l->take(l->arg, js_text(l->doc, v, l->mem), name);
+    } else if (js_type_is(v, JS_ARRAY)) {
+        for (const struct js_node *e = js_first(l->doc, v); e; e = js_next(l->doc, v, e))
+            list_texts(l, e, name);
+    } else if (js_type_is(v, JS_OBJECT)) {
+        for (const struct js_node *k = js_first(l->doc, v); k;
+             k = js_next(l->doc, v, js_value_of(k)))
+            list_texts(l, js_value_of(k), name);
+    }
+}
+
+static void list_credential(const struct listing *l, const struct js_node *v, struct str name)
+{
+    static const char *const secrets[] = {"token", "password", "key_value", "properties"};
+
+    for (size_t i = 0; i < countof(secrets); i++)
+        list_texts(l, js_get(l->doc, v, str_of(secrets[i])), name);
+    if (js_type_is(js_get(l->doc, v, STR("username")), JS_STRING))
+        l->take(l->arg, basic_text(l->doc, v, l->mem), name);
+}
+
+static void list_oauth(const struct listing *l, const struct js_node *v, struct str name)
+{
+    list_texts(l, js_get(l->doc, v, STR("access_token")), name);
+    list_texts(l, js_get(l->doc, v, STR("refresh_token")), name);
+}
+
+/* Lists each member of an object; the name is made of `kind` and the name of the member. */
+static void list_members(const struct listing *l, const struct js_node *all, const char *kind,
+                         void (*list)(const struct listing *l, const struct js_node *v,
+                                      struct str name))
+{
+    if (!js_type_is(all, JS_OBJECT))
+        return;
+    for (const struct js_node *k = js_first(l->doc, all); k;
+         k = js_next(l->doc, all, js_value_of(k)))
+        list(l, js_value_of(k),
+             arena_printf(l->mem, "%s %.*s of the session", kind,
+                          STR_ARG(js_text(l->doc, k, l->mem))));
+}
+
+bool bundle_each_secret(struct str plain, struct arena *mem,
+                        void (*take)(void *arg, struct str value, struct str name), void *arg)
+{
+    struct js_doc doc;
+    const struct listing l = {&doc, mem, take, arg};
+
+    if (!js_parse(plain, &js_limits_request, mem, &doc, NULL))
+        return false;
+    const struct js_node *root = js_root(&doc);
+    const struct js_node *agent = js_get(&doc, root, STR("agent_context"));
+    list_members(&l, js_get(&doc, root, STR("credentials")), "credential", list_credential);
+    list_members(&l, js_get(&doc, root, STR("oauth_tokens")), "oauth token", list_oauth);
+    list_members(&l, js_get(&doc, root, STR("session_tokens")), "session token", list_texts);
+    list_members(&l, js_get(&doc, root, STR("custom_headers")), "header", list_texts);
+    list_members(&l, js_get(&doc, agent, STR("environment")), "environment", list_texts);
     return true;
 }

@@ -40,4 +40,15 @@ struct credential {
 must_check bool bundle_find(struct str plain, struct str service, struct str header,
                             struct arena *mem, struct credential *ret, struct error *err);
 
+/* Calls take() for every secret of the bundle: tokens, passwords, keys, the base64 text of Basic,
+ * the values of custom headers, and every text inside of `properties` and of an object
+ * `environment`.  `name` says what it is: "credential github of the session".  Spans live as long
+ * as mem.  Returns false when `plain` is not JSON.
+ *
+ * No secrets: names, types, times, and the other members of agent_context, including an
+ * `environment` that is one text, such as "production". */
+must_check bool bundle_each_secret(struct str plain, struct arena *mem,
+                                   void (*take)(void *arg, struct str value, struct str name),
+                                   void *arg);
+
 #endif

@@ -4,6 +4,7 @@
 #include "session/keyring.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "crypto/hash.h"
 #include "session/session_metrics.h"
@@ -143,7 +144,7 @@ static void fail(struct keyring_job *j, enum err_code code, const char *text)
 {
     j->ok = false;
     error_set(&j->err, code, "%s", text);
-    if (code != ERR_SEALED)
+    if (code != ERR_SEALED || j->is_quiet)
         return;
     session_metric_crypt_failed(j->opens ? CRYPT_OPEN : CRYPT_SEAL);
     log_error("stored credentials cannot be used", LS("session", j->place.session_id),
@@ -223,6 +224,9 @@ static void make_key(struct keyring_job *j)
 static bool run_read(struct read_job *job, struct store *store)
 {
     struct keyring_job *j = container_of(job, struct keyring_job, read);
+
+    if (fault_hits("keyring.read"))
+        return error_set(&job->err, ERR_UNAVAILABLE, "a fault was asked for");
     return store_tenant_key_get(store, j->place.tenant, j->opens ? j->parts.key_id : STR_NONE,
                                 j->mem, &j->row, &job->err);
 }

@@ -38,6 +38,7 @@ struct keyring_job {
     struct sealed_place place;
     struct str services, plain; /* input of keyring_seal() */
     struct str sealed;          /* input of keyring_open(): the stored text */
+    bool is_quiet;              /* a text that does not open is neither counted nor logged */
     /* Holds the result; the caller wipes plain text in it. */
     struct arena *mem;
     void (*done)(struct keyring_job *j);

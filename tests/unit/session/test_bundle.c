@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
+#include "base/buf.h"
 #include "session/bundle.h"
 
 #include <stdio.h>
@@ -169,5 +170,52 @@ TEST(test_bundle_find__refuses_kinds_that_need_signing)
     struct error err;
     assert_false(bundle_find(str_of(whole), STR("aws"), STR_NONE, mem, &c, &err));
     assert_int_equal(err.code, ERR_BAD_INPUT);
+    arena_free(mem);
+}
+
+static void list_secret(void *arg, struct str value, struct str name)
+{
+    struct buf *out = arg;
+    buf_addf(out, "%.*s=%.*s\n", STR_ARG(name), STR_ARG(value));
+}
+
+static void lists(const char *text, const char *want)
+{
+    struct arena *mem = arena_new(1 << 20);
+    struct buf out;
+
+    buf_init(&out, 1 << 16);
+    assert_true(bundle_each_secret(str_of(text), mem, list_secret, &out));
+    assert_str(buf_str(&out), want);
+    buf_release(&out);
+    arena_free(mem);
+}
+
+TEST(test_bundle_each_secret__lists_every_secret_by_its_name_and_nothing_else)
+{
+    lists(whole, "credential github of the session=t1\n"
+                 "credential * of the session=p\n"
+                 "credential * of the session=dTpw\n"
+                 "credential jira of the session=v\n"
+                 "credential jira of the session=b\n"
+                 "oauth token slack of the session=o1\n"
+                 "oauth token slack of the session=r\n"
+                 "session token github of the session=s1\n"
+                 "session token zulip of the session=s2\n"
+                 "header X-Team of the session=core\n");
+    lists("{\"credentials\":{\"a\":{\"type\":\"custom\",\"token\":null,\"username\":null,"
+          "\"properties\":{\"x\":[1,\"\\u0061b\",{\"y\":\"c\"}],\"z\":true}}},"
+          "\"oauth_tokens\":null,"
+          "\"agent_context\":{\"user_id\":\"u\",\"environment\":{\"KEY\":\"k\",\"N\":5}}}",
+          "credential a of the session=ab\n"
+          "credential a of the session=c\n"
+          "environment KEY of the session=k\n");
+    lists("{\"agent_context\":{\"environment\":\"production\"}}", "");
+}
+
+TEST(test_bundle_each_secret__fails_on_damaged_text)
+{
+    struct arena *mem = arena_new(1 << 20);
+    assert_false(bundle_each_secret(STR("{\"credentials\":"), mem, list_secret, NULL));
     arena_free(mem);
 }
