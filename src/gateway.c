@@ -478,6 +478,7 @@ static void stop(struct gateway *g)
     health_free(g->health);
     logins_free(sv->logins);
     identity_free(sv->identity);
+    secrets_free(sv->secrets);
     keyring_free(sv->keyring);
     own_tokens_free(g->own_tokens);
     undelivered_free(sv->undelivered);

@@ -77,9 +77,16 @@ void gateway_start_delivery(struct gateway *g)
     sv->sse2024 = sse2024_new(sv);
 }
 
+/* link_key: "s:ROW-ID". */
+static void forget_secrets(struct gateway *g, struct str link_key)
+{
+    secrets_forget(g->sv.secrets, str_n(link_key.p + 2, link_key.n - 2));
+}
+
 static void on_session_ended(void *arg, struct str link_key)
 {
     struct gateway *g = arg;
+    forget_secrets(g, link_key);
     upstreams_end_links(g->sv.upstreams, link_key, "its session was terminated");
 }
 
@@ -129,6 +136,7 @@ static void on_toolsets_changed_elsewhere(void *arg, struct session *s)
 static void on_session_sealed(void *arg, struct str link_key)
 {
     struct gateway *g = arg;
+    forget_secrets(g, link_key);
     upstreams_end_links(g->sv.upstreams, link_key, "its credentials were changed");
 }
 
@@ -213,6 +221,7 @@ void gateway_start_registry(struct gateway *g)
         .lanes = sv->lanes,
         .sessions = sv->sessions,
         .audit = sv->audit,
+        .secrets = sv->secrets,
         .is_shared = storage_is_shared(g->storage),
         .on_ended = on_session_ended,
         .arg = g,
@@ -286,6 +295,7 @@ void gateway_start_audit(struct gateway *g)
     sv->audit = audit_new(&audit);
     undelivered_use(sv->undelivered, sv->lanes);
     keyring_use(sv->keyring, sv->lanes);
+    sv->secrets = secrets_new(sv->keyring);
     struct calls_config calls = {
         .loop = sv->loop,
         .audit = sv->audit,

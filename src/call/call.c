@@ -100,6 +100,8 @@ static struct link_identity link_identity_of(const struct call *c)
         who.key = s->owner_key;
     if (!str_eq(who.key, STR("all")))
         who.principal = &c->who;
+    if (str_eq(who.key, s->link_key))
+        who.session_secrets = c->own.session;
     if (str_eq(who.key, s->link_key) && c->transport && mcp_era(c->client_era)->is_stateful)
         who.initialize_params = c->transport->initialize_params;
     const struct session_link *before = session_link_of(c->session, upstream_name(c->up));
@@ -657,6 +659,7 @@ static void copy_request(struct call *c, const struct call_args *args)
         arena_wipe_later(c->mem);
     c->who = principal_dup(args->who, c->mem);
     c->request = mcp_message_dup(args->request, c->mem);
+    c->own.session = known_ref(args->own.session);
     c->own.credential = arena_dup(c->mem, args->own.credential);
     c->own.credential_marker = arena_dup(c->mem, args->own.credential_marker);
     c->tool = arena_dup(c->mem, args->tool);
@@ -708,6 +711,7 @@ static void call_free(struct call *c)
         undelivered_result_end(c->undelivered, c->undelivered_stored);
     credential_free(c->credential);
     known_unref(c->own.known);
+    known_unref(c->own.session);
     if (c->answer_mem)
         arena_free(c->answer_mem);
     upstream_unref(c->up);

@@ -93,7 +93,7 @@ struct call_listener {
     struct list node;
 };
 struct call_listener_ops {
-    /* The call is over, see call_is_refused(), `err` and `answer`.  The listener may detach now or
+    /* The call is over, see `is_refused`, `err` and `answer`.  The listener may detach now or
      * later. */
     void (*over)(struct call_listener *l);
     void (*progress)(struct call_listener *l, const struct mcp_message *m);
@@ -111,7 +111,7 @@ struct call_args {
     const struct mcp_method *method;
     const struct principal *who;
     const struct mcp_message *request;
-    struct own_secrets own; /* `known` is not set */
+    struct own_secrets own; /* without `known` */
     enum mcp_era client_era;
     struct str client_version;        /* for the audit row; static */
     struct str tool;                  /* the name the upstream uses: a tool, a prompt or a uri */
@@ -140,7 +140,7 @@ struct call {
     const struct mcp_method *method;
     struct principal who;
     struct mcp_message request;
-    struct own_secrets own; /* `known`: a reference to the secrets of its link */
+    struct own_secrets own; /* with references to its sets */
     enum mcp_era client_era;
     struct str client_version;
     struct str tool;

@@ -16,6 +16,7 @@
 #include "mcp/method.h"
 #include "route/plan.h"
 #include "session/carrier.h"
+#include "session/secrets.h"
 #include "session/session.h"
 #include "session/keyring.h"
 #include "upstream/builtin.h"
@@ -62,6 +63,7 @@ struct exchange {
     struct toolset_change *toolset_change;   /* being stored (toolset_change.c); NULL: none */
     struct profile_context *context;         /* context values in the request; NULL: none */
     struct context_seal *context_seal;       /* … while they are sealed (context.c) */
+    struct session_secrets *session_secrets; /* all secrets of its session (secrets.c); or NULL */
     bool is_run;         /* a call of "run", now turned into a call of the tool it named */
     struct str endpoint; /* "/mcp/files" */
     struct str verb;
@@ -140,9 +142,19 @@ enum step_result exchange_decode(struct exchange *x);
 /* note.c: the audit note about this exchange, and the note about a tools/call that was refused
  * before it began. */
 struct exec_what exchange_what(const struct exchange *x);
-/* The credential of the request.  Lives as long as the request. */
+/* The credential of the request, and the secrets of its session as far as exchange_know_secrets()
+ * has found them.  Lives as long as the request. */
 struct own_secrets exchange_secrets(const struct exchange *x);
-void exchange_note_refusal(struct exchange *x);
+/* WAIT: the note needs the secrets of the session first. */
+enum step_result exchange_note_refusal(struct exchange *x);
+/* secrets.c: finds the secrets of the session, which records and logs must not show.  Refuses the
+ * request while the store does not answer. */
+enum step_result exchange_know_secrets(struct exchange *x);
+/* The same without a refusal.  False: exchange_resume() will be called.  *ret_ok false: the secrets
+ * are not known. */
+must_check bool exchange_find_secrets(struct exchange *x, bool *ret_ok);
+struct known *exchange_session_secrets(const struct exchange *x); /* borrowed; NULL: none */
+void exchange_release_secrets(struct exchange *x);
 /* identify.c: finds the principal. */
 enum step_result exchange_identify(struct exchange *x);
 /* Checks the caller's role and scopes for this call. */

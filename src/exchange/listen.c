@@ -493,6 +493,7 @@ static void part_start(struct listen_part *p)
                          : owner,
         .owner = owner,
         .principal = is_shared ? NULL : &x->who,
+        .session_secrets = is_own ? exchange_session_secrets(x) : NULL,
     };
     if (is_own && !upstream_has_link(p->up, p->who.key) &&
         credential_is_due(x->session, config, &ask))

@@ -24,7 +24,7 @@ static struct str name_of(const struct exchange *x)
 
 struct own_secrets exchange_secrets(const struct exchange *x)
 {
-    struct own_secrets own = {0};
+    struct own_secrets own = {.session = exchange_session_secrets(x)};
 
     if (x->who.credential.p)
         own.credential = identity_presented(x->head, x->path_key, &own.credential_marker);
@@ -48,11 +48,21 @@ struct exec_what exchange_what(const struct exchange *x)
     };
 }
 
-void exchange_note_refusal(struct exchange *x)
+/* A request may be refused before its secrets step. */
+enum step_result exchange_note_refusal(struct exchange *x)
 {
+    bool is_known = false;
+
+    if (!goes_on_record(x))
+        return STEP_NEXT;
+    if (!exchange_find_secrets(x, &is_known))
+        return STEP_WAIT;
     struct exec_what what = exchange_what(x);
     struct exec_result result = {.outcome = STR("refused"), .error = x->refusal};
-
-    if (goes_on_record(x))
-        exec_note(x->sv->audit, &what, &result);
+    if (!is_known) { /* both texts may contain a secret */
+        what.mode = AUDIT_DIGEST;
+        result.error = STR_NONE;
+    }
+    exec_note(x->sv->audit, &what, &result);
+    return STEP_NEXT;
 }

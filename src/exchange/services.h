@@ -22,6 +22,7 @@ struct services {
     struct registry *registry;
     struct docs *docs;
     struct keyring *keyring;
+    struct secrets *secrets;
     struct upstreams *upstreams;
     struct pins *pins;
     struct audit *audit;

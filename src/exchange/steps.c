@@ -9,6 +9,8 @@
  *   session    find or create the durable session of a call      (session_select.c)
  *   context    check the values the client gives its session,    (context.c)
  *              or 400
+ *   secrets    open what the session keeps secret, so that       (secrets.c, session/)
+ *              records show only its name
  *   permit     check scopes, held tools, context, requestState   (identify.c, pin.c, context.c,
  *              and mirrored headers                              state.c, headers.c)
  *   redeliver  reply with an earlier result of the same call     (redeliver.c)
@@ -90,6 +92,14 @@ static enum step_result step_context(struct exchange *x)
     return exchange_fix_context(x);
 }
 
+/* Other requests record nothing, and open no link of the session. */
+static enum step_result step_secrets(struct exchange *x)
+{
+    if (!forwards(x) && !x->profile_tool && x->method->service != SERVE_LISTEN)
+        return STEP_NEXT;
+    return exchange_know_secrets(x);
+}
+
 static enum step_result step_permit(struct exchange *x)
 {
     if (x->catalog && x->method->capability && !catalog_offers(x->catalog, x->method->capability))
@@ -139,8 +149,8 @@ static enum step_result step_reply(struct exchange *x)
 {
     if (x->call && !x->status)
         exchange_write_call_reply(x);
-    if (unlikely(x->refusal.p != NULL))
-        exchange_note_refusal(x);
+    if (unlikely(x->refusal.p != NULL) && exchange_note_refusal(x) == STEP_WAIT)
+        return STEP_WAIT;
     exchange_undelivered_after_reply(x);
     exchange_finish(x);
     return STEP_DONE;
@@ -152,8 +162,8 @@ static const struct step {
 } steps[] = {
     {"message", step_message},     {"identify", step_identify}, {"limit", step_limit},
     {"transport", step_transport}, {"route", step_route},       {"session", step_session},
-    {"context", step_context},     {"permit", step_permit},     {"redeliver", step_redeliver},
-    {"call", step_call},           {"reply", step_reply},
+    {"context", step_context},     {"secrets", step_secrets},   {"permit", step_permit},
+    {"redeliver", step_redeliver}, {"call", step_call},         {"reply", step_reply},
 };
 
 /* A step that returned WAIT runs again when the exchange is resumed.  Each step sees from its own
@@ -209,6 +219,7 @@ static void exchange_finish(struct exchange *x)
     list_remove(&x->before_call);
     call_detach(&x->listener);
     session_plan_release(&x->session_plan); /* made for a call that was then refused */
+    exchange_release_secrets(x);
     if (x->take)
         undelivered_take_release(x->take);
     deadline_clear(&x->slow);

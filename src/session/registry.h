@@ -18,6 +18,7 @@
 #include "base/random.h"
 #include "session/plan.h"
 #include "session/read_your_writes.h"
+#include "session/secrets.h"
 #include "session/session_json.h"
 
 struct registry;
@@ -27,7 +28,8 @@ struct registry_config {
     struct lanes *lanes;
     struct sessions *sessions;
     struct audit *audit;
-    bool is_shared; /* other processes write to the store too */
+    struct secrets *secrets; /* secrets of sessions, redacted from records */
+    bool is_shared;          /* other processes write to the store too */
     /* A session ended on this node: ends its links ("s:ROW-ID"). */
     void (*on_ended)(void *arg, struct str link_key);
     void *arg;
@@ -92,6 +94,7 @@ struct registry_call {
     struct store_op ops[SESSION_PLAN_OPS + 1];
     void (*next)(struct registry_call *c);
     uint64_t stamp;
+    uint64_t credential_changes; /* of the registry, when the lookup began */
     unsigned tries;
     struct session_row found, change;
     struct session_row *read_row;

@@ -12,7 +12,8 @@ struct registry {
     struct map names; /* "h" or "i", tenant, NUL, name → struct cached_row */
     struct list rows; /* struct cached_row, least recently used first */
     unsigned n_rows;
-    struct map keys; /* idempotency keys of running requests */
+    struct map keys;             /* idempotency keys of running requests */
+    uint64_t credential_changes; /* changes of stored credentials, of any session */
 };
 
 /* Ends the call, from the loop. */
@@ -21,7 +22,8 @@ void registry_finish(struct registry_call *c, enum registry_result result);
 void registry_fail(struct registry_call *c, const char *text);
 /* Returns true when c->row is set (borrowed until control returns to the loop).  Returns false when
  * c->next will be called from the loop with c->row set, or the call ends.  `whole`: all columns
- * must be current; else only the constant ones are used: id, names, tenant, owner. */
+ * must be current; else only these are used: id, names, tenant, owner and sealed_context, which are
+ * constant, and sealed_auth, whose change drops the cached row. */
 must_check bool registry_find(struct registry *r, struct registry_call *c, bool whole);
 /* Copies the whole row to c->found and c->mem. */
 void registry_hold_row(struct registry_call *c);

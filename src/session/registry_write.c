@@ -269,10 +269,17 @@ void registry_refresh(struct registry *r, struct registry_call *c, int64_t expir
 
 /* Records. */
 
+static void drop_secrets(struct registry_call *c)
+{
+    known_unref(c->own.session);
+    c->own.session = NULL;
+}
+
 static void recorded(struct audit_record *record)
 {
     struct registry_call *c = record->user;
 
+    drop_secrets(c);
     c->result = meaning_of(&record->job);
     if (c->result == REGISTRY_FAILED)
         c->err = record->job.err;
@@ -303,8 +310,48 @@ static void record_now(struct registry_call *c)
     c->record = audit_record_new(c->home->config.audit, &what, c->mem);
     c->record->user = c;
     c->record->done = recorded;
-    if (!lane_write(c->home->config.lanes, &c->record->job))
+    if (!lane_write(c->home->config.lanes, &c->record->job)) {
+        drop_secrets(c);
         registry_fail(c, "too much is waiting for the store; try again shortly");
+    }
+}
+
+static void on_secrets(struct secrets_job *j)
+{
+    struct registry_call *c = j->user;
+
+    if (!j->ok) {
+        c->err = j->err;
+        registry_finish(c, REGISTRY_FAILED);
+        return;
+    }
+    c->own.session = j->known;
+    record_now(c);
+}
+
+/* The reported texts may contain the secrets of the session.  A session in memory has its current
+ * credentials. */
+static void know_secrets(struct registry_call *c)
+{
+    const struct session_row *row = c->row;
+    const struct session *s = sessions_by_id(c->home->config.sessions, row->tenant, row->id);
+    struct secrets_texts texts = {row->tenant, row->id, row->sealed_auth, row->sealed_context};
+
+    if (s)
+        texts = secrets_texts_of(s);
+    if (likely(!texts.auth.p && !texts.context.p)) {
+        record_now(c);
+        return;
+    }
+    struct secrets_job *j = arena_new_of(c->mem, struct secrets_job);
+    j->done = on_secrets;
+    j->user = c;
+    if (!secrets_find(c->home->config.secrets, &texts, j))
+        return;
+    if (j->ok)
+        on_secrets(j);
+    else
+        registry_fail(c, j->err.text);
 }
 
 static bool run_tools(struct read_job *job, struct store *store)
@@ -329,7 +376,7 @@ static void on_tools(struct read_job *job)
     } else if (!c->tools_known) {
         registry_finish(c, REGISTRY_NO_TOOL);
     } else {
-        record_now(c);
+        know_secrets(c);
     }
 }
 
@@ -341,7 +388,7 @@ static void record_found(struct registry_call *c)
     for (size_t i = 0; i < c->n_reported; i++)
         names_tools = names_tools || c->reported[i].tool_id.p;
     if (!names_tools) {
-        record_now(c);
+        know_secrets(c);
         return;
     }
     c->read = (struct read_job){.run = run_tools, .done = on_tools};

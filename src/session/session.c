@@ -441,6 +441,8 @@ void sessions_sealed(struct sessions *home, struct str tenant, struct str id,
     struct session *s = sessions_by_id(home, tenant, id);
     char key[64];
 
+    if (home->on_credentials)
+        home->on_credentials(home->on_credentials_arg, tenant, id);
     if (s && str_eq(s->sealed_auth, sealed_auth))
         return; /* no change: its links use these credentials */
     if (s)
@@ -462,6 +464,13 @@ void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str lin
 {
     s->on_sealed = fn;
     s->on_sealed_arg = arg;
+}
+
+void sessions_on_credentials(struct sessions *s,
+                             void (*fn)(void *arg, struct str tenant, struct str id), void *arg)
+{
+    s->on_credentials = fn;
+    s->on_credentials_arg = arg;
 }
 
 bool session_is_over(const struct session *s, int64_t now_ms)

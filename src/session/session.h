@@ -148,6 +148,10 @@ void sessions_sealed(struct sessions *s, struct str tenant, struct str id, struc
 /* The client has set its core_session_id, so a server's session no longer sets it. */
 void sessions_core_said(struct sessions *s, struct str tenant, struct str id);
 void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str link_key), void *arg);
+/* `fn` is called first by every sessions_sealed(), also if the session in memory has these
+ * credentials already. */
+void sessions_on_credentials(struct sessions *s,
+                             void (*fn)(void *arg, struct str tenant, struct str id), void *arg);
 
 /* Sets the enabled toolsets as stored (absent: none); copied.  Memory only. */
 void session_take_toolsets(struct session *s, struct str toolsets);

@@ -30,6 +30,8 @@ struct sessions {
     struct id_memo (*memos)[ID_WAYS]; /* ID_SETS sets, by `keyed`; NULL before the first use */
     void (*on_sealed)(void *arg, struct str link_key); /* NULL: not set */
     void *on_sealed_arg;
+    void (*on_credentials)(void *arg, struct str tenant, struct str id); /* NULL: not set */
+    void *on_credentials_arg;
     struct read_your_writes *writes; /* NULL: sessions are not read outside of the cache */
     uint64_t toolset_moves;
     struct live_transports *live;

@@ -224,6 +224,208 @@ def test_tokens_of_the_table__are_in_no_record_of_an_execution_that_rest_tells(r
     assert 'denied for [redacted], password=[redacted]' in kept
 
 
+ECHO = """
+import json, sys
+
+for line in sys.stdin:
+    m = json.loads(line)
+    if 'id' not in m:
+        continue
+    p, r, e = m.get('params', {}), None, None
+    said = p.get('arguments', {}).get('text') or json.dumps(p.get('_meta', {}).get('said'))
+    if m['method'] == 'initialize':
+        r = {'protocolVersion': '2025-06-18', 'capabilities': {'tools': {}, 'resources': {}}, 'serverInfo': {'name': 's', 'version': '1'}}
+    elif m['method'] == 'tools/list':
+        r = {'tools': [{'name': n, 'inputSchema': {'type': 'object'}} for n in ('say', 'fail', 'die')]}
+    elif m['method'] == 'resources/list':
+        r = {'resources': [{'uri': 'x://one', 'name': 'one'}]}
+    elif m['method'] == 'resources/read':
+        r = {'contents': [{'uri': 'x://one', 'text': said}]}
+    elif m['method'] == 'tools/call':
+        print('heard', said, file=sys.stderr, flush=True)
+        if p['name'] == 'die':
+            sys.exit(3)
+        r = {'content': [{'type': 'text', 'text': said}]} if p['name'] == 'say' else None
+        e = None if r else {'code': -32000, 'message': 'refused ' + said}
+    else:
+        e = {'code': -32601, 'message': 'no'}
+    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], **({'result': r} if r else {'error': e})}), flush=True)
+"""
+
+
+class Stored:
+    """A session with secrets of every kind, at a server that gets one of them, `mine`, and one that gets none."""
+
+    def __init__(self, holdfast, tmp_path):
+        path = tmp_path / 'echo.py'
+        path.write_text(ECHO)
+        server = {'command': sys.executable, 'args': [str(path)]}
+        self.hf = holdfast({'plain': server, 'taking': {**server, 'credential': {'service': 'git', 'as': 'env:TOKEN'}}},
+                           env={'HOLDFAST_LOG_LEVEL': 'debug'})
+        self.api = Rest(self.hf)
+        self.secret = {n: f'cnry-{n}-{secrets.token_hex(8)}' for n in ('git', 'jira', 'pass', 'deep', 'oauth', 'again', 'zulip', 'team', 'env')}
+        self.name = self.api.create(passthrough_auth=self.bundle())['session_id']
+
+    def bundle(self):
+        s = self.secret
+        return {'credentials': {'git': {'type': 'bearer', 'token': s['git']},
+                                'jira': {'type': 'api_key', 'key_name': 'X-Jira', 'key_value': s['jira']},
+                                'db': {'type': 'basic', 'username': 'ada', 'password': s['pass'], 'properties': {'x': [{'y': s['deep']}]}}},
+                'oauth_tokens': {'slack': {'access_token': s['oauth'], 'refresh_token': s['again']}},
+                'session_tokens': {'zulip': s['zulip']}, 'custom_headers': {'X-Team': 'Bearer ' + s['team']},
+                'agent_context': {'environment': {'KEY': s['env']}}}
+
+    NAMES = {'git': 'credential git', 'jira': 'credential jira', 'pass': 'credential db', 'deep': 'credential db', 'oauth': 'oauth token slack',
+             'again': 'oauth token slack', 'zulip': 'session token zulip', 'team': 'header X-Team', 'env': 'environment KEY'}
+
+    def said(self, word):
+        """All of them, as plain text, as Basic, and as the server would get one."""
+        basic = base64.b64encode(f"ada:{self.secret['pass']}".encode()).decode()
+        return ' '.join([word, *self.secret.values(), basic])
+
+    def kept(self, word):
+        return ' '.join([word, *(f'[redacted: {self.NAMES[n]} of the session]' for n in self.secret), '[redacted: credential db of the session]'])
+
+    def call(self, server, tool, word, **options):
+        with self.hf.client('/mcp/' + server) as client:
+            return client.call(tool, {'text': self.said(word)}, headers={'Mcp-Session-Id': self.name}, **options)
+
+    def executions(self, n):
+        """The last n of them; REST shows their bodies as they are stored."""
+        path = f'/sessions/{self.name}/tools'
+        wait_for(lambda: len(self.api.get(path).json()['executions']) >= n, 'the executions')
+        return self.api.get(path).json()['executions'][:n]
+
+    def nowhere(self):
+        nowhere(self.hf, self.secret.values())
+
+
+def test_a_sessions_secrets__are_replaced_in_calls_to_servers_that_do_not_get_them(holdfast, tmp_path):
+    s = Stored(holdfast, tmp_path)
+    assert s.call('plain', 'say', 'one').text == s.said('one')  # the server and the client have it as it is
+    assert s.said('two') in s.call('plain', 'fail', 'two').error['message']
+    assert s.call('plain', 'die', 'three').error
+    with s.hf.client('/mcp') as client:
+        reply = client.call('nobody__say', {'text': s.said('four')}, headers={'Mcp-Session-Id': s.name})
+    assert reply.error, reply  # refused before it has a server
+    kept = json.dumps(s.executions(3))
+    wait_for(lambda: s.kept('four').encode() in kept_bytes(s.hf), 'the note')
+    for word in ('one', 'two', 'three'):
+        assert s.kept(word) in kept, kept
+    assert any('heard one [redacted: credential git of the session]' in e.get('error', '') for e in s.executions(3)), kept
+    s.hf.wait_log(lambda l: l.get('line', '').startswith('heard three'), 'its stderr')
+    assert s.kept('heard one') in [l.get('line') for l in s.hf.log()]
+    s.nowhere()
+    s.hf.stop()
+    s.nowhere()
+
+
+def test_a_sessions_secrets__have_the_name_of_the_server_that_gets_one(holdfast, tmp_path):
+    s = Stored(holdfast, tmp_path)
+    assert s.call('taking', 'say', 'one').text == s.said('one')
+    kept = s.kept('one').replace('credential git of the session', 'credential git of taking')
+    assert kept in json.dumps(s.executions(1))
+    s.hf.wait_log(lambda l: l.get('line', '') == kept.replace('one', 'heard one', 1), 'its stderr')
+    s.nowhere()
+
+
+def test_a_sessions_secrets__are_replaced_in_reads(holdfast, tmp_path):
+    s = Stored(holdfast, tmp_path)
+    with s.hf.client('/mcp/plain') as client:
+        reply = client.rpc('resources/read', {'uri': 'x://one', '_meta': {'said': s.said('one')}}, headers={'Mcp-Session-Id': s.name})
+    assert s.said('one') in reply.result['contents'][0]['text']
+    wait_for(lambda: s.kept('one').encode() in kept_bytes(s.hf), 'the note')
+    s.nowhere()
+
+
+def told(s, word):
+    return {'tool_name': 't', 'arguments': {'a': s.said('in ' + word)}, 'result': {'b': s.said('out ' + word)},
+            'error': 'bad ' + ' '.join(list(s.secret.values())[:3]), 'duration_ms': 1}
+
+
+def test_a_sessions_secrets__are_replaced_in_executions_that_rest_tells(holdfast, tmp_path):
+    s = Stored(holdfast, tmp_path)
+    bad = 'bad ' + ' '.join(f'[redacted: {s.NAMES[n]} of the session]' for n in list(s.secret)[:3])
+    assert s.api.post(f'/sessions/{s.name}/tools', told(s, 'one')).status in (200, 201)
+    assert s.api.post(f'/sessions/{s.name}/tools', [told(s, 'two'), told(s, 'three')]).status in (200, 201)
+    assert s.api.post('/executions', {'session_id': s.name, **told(s, 'four')}).status in (200, 201)
+    executions = s.executions(4)
+    for word, e in zip(('four', 'three', 'two', 'one'), executions):
+        assert s.kept('in ' + word) in json.dumps(e) and s.kept('out ' + word) in json.dumps(e), e
+        assert e['error'] == bad, e
+    s.nowhere()
+    s.hf.restart()  # killed: nothing is open, and the session is not in memory
+    assert s.api.post(f'/sessions/{s.name}/tools', told(s, 'five')).status in (200, 201)
+    assert s.kept('in five') in json.dumps(s.executions(1))
+    s.nowhere()
+
+
+def test_a_sessions_secrets__are_opened_again_after_a_crash(holdfast, tmp_path):
+    s = Stored(holdfast, tmp_path)
+    s.hf.restart()
+    assert s.call('plain', 'say', 'one').text == s.said('one')
+    assert s.kept('one') in json.dumps(s.executions(1))
+    s.nowhere()
+
+
+def test_a_sessions_secrets__that_cannot_be_read_now_keep_everything_off_the_record(holdfast, tmp_path):
+    s = Stored(holdfast, tmp_path)
+    s.hf.env['HOLDFAST_FAULT'] = 'keyring.read:1,keyring.read:2,keyring.read:3'
+    s.hf.restart()
+    with s.hf.client('/mcp') as client:
+        reply = client.call('nobody__say', {'text': s.said('one')}, headers={'Mcp-Session-Id': s.name})
+    assert reply.error['code'] == -32602, reply
+    refused = s.call('plain', 'say', 'two')
+    assert refused.status == 503 and 'the store does not answer' in refused.error['message'], refused
+    assert s.api.post(f'/sessions/{s.name}/tools', told(s, 'three')).status == 503
+    assert s.call('plain', 'say', 'four').text == s.said('four')
+    assert s.kept('four') in json.dumps(s.executions(1))
+    notes = [e for e in audit_of(s.hf) if e.get('outcome') == 'refused']
+    assert len(notes) == 1 and notes[0]['tool'] == 'nobody__say' and not notes[0].get('error'), notes
+    s.nowhere()
+
+
+@pytest.mark.parametrize('first', ['nothing', 'call', 'told'])
+def test_a_sessions_secrets__that_were_changed_are_replaced_from_then_on(holdfast, tmp_path, first):
+    s = Stored(holdfast, tmp_path)
+    use = {'call': lambda w: s.call('plain', 'say', w), 'told': lambda w: s.api.post(f'/sessions/{s.name}/tools', told(s, w)),
+           'nothing': lambda _: None}
+    use[first]('zero')
+    s.secret = {n: f'cnry-{n}-{secrets.token_hex(8)}' for n in s.secret}
+    assert s.api.patch(f'/sessions/{s.name}', {'passthrough_auth': s.bundle()}, headers={'If-Match': '*'}).status == 200
+    use['told']('one')
+    use['call']('two')
+    use['told']('three')
+    kept = json.dumps(s.executions(3))
+    for word in ('in one', 'two', 'in three'):
+        assert s.kept(word) in kept, kept
+    s.hf.wait_log(lambda l: l.get('line', '') == s.kept('heard two'), 'its stderr')
+    s.nowhere()
+
+
+def test_a_sessions_secrets__that_came_later_are_replaced(holdfast, tmp_path):
+    s = Stored(holdfast, tmp_path)
+    s.name = s.api.create()['session_id']
+    assert s.api.post(f'/sessions/{s.name}/tools', {'tool_name': 't', 'duration_ms': 1}).status in (200, 201)
+    assert s.api.patch(f'/sessions/{s.name}', {'passthrough_auth': s.bundle()}, headers={'If-Match': '*'}).status == 200
+    assert s.api.post(f'/sessions/{s.name}/tools', told(s, 'one')).status in (200, 201)
+    assert s.kept('in one') in json.dumps(s.executions(1))
+    s.nowhere()
+
+
+def test_context_values__are_replaced_in_calls_to_servers_that_do_not_take_them(holdfast, tmp_path):
+    path = tmp_path / 'echo.py'
+    path.write_text(ECHO)
+    value = f'cnry-{secrets.token_hex(8)}'
+    hf = holdfast({'plain': {'command': sys.executable, 'args': [str(path)]}},
+                  {'profiles': {'p': {'context': {'keys': ['KEY']}}}})
+    with hf.client('/mcp/p/p') as client:
+        client.connect(headers={'mcp-config': json.dumps({'KEY': value})})
+        assert client.call('plain__say', {'text': f'it is {value}'}).text == f'it is {value}'
+    wait_for(lambda: b'it is [redacted: context KEY]' in kept_bytes(hf), 'the event')
+    nowhere(hf, (value,))
+
+
 def test_reference__is_what_the_binary_prints():
     done = subprocess.run([BINARY, 'help', '--markdown', 'redaction'], capture_output=True, text=True, timeout=60, check=True)
     with open(os.path.join(os.path.dirname(__file__), '../../docs/generated/redaction.md'), encoding='utf-8') as file:
