@@ -400,6 +400,7 @@ struct note {
     struct event_row event;
     struct audit *audit;
     char *redacted;
+    char *tool; /* event.tool without its secrets; NULL: it has none */
     struct own_secrets own;
     enum server_audit mode;
     struct str body;
@@ -414,12 +415,29 @@ static void note_free(struct note *n)
     if (n->own.credential.p)
         crypto_wipe((char *)n->own.credential.p, n->own.credential.n);
     free(n->redacted);
+    free(n->tool);
     free(n);
+}
+
+/* A note may be about a uri, or a name that no server lists: any text of the client. */
+static void redact_tool(struct note *n)
+{
+    struct str clean = redact_text(n->audit->redactor, &n->own, n->event.tool);
+
+    if (clean.p == n->event.tool.p)
+        return;
+    clean = str_cut(clean, AUDIT_TEXT_MAX);
+    n->tool = xmalloc(clean.n + 1);
+    memcpy(n->tool, clean.p, clean.n);
+    n->event.tool = str_n(n->tool, clean.n);
 }
 
 static void on_note_prepare(struct write_job *job)
 {
     struct note *n = container_of(job, struct note, job);
+
+    if (n->mode == AUDIT_REDACTED && !n->tool)
+        redact_tool(n);
     audit_seal_event(n->audit, n->audit->redactor, &n->own, &n->event, n->body, n->mode,
                      &n->redacted);
 }

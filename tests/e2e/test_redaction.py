@@ -332,7 +332,8 @@ def test_a_sessions_secrets__have_the_name_of_the_server_that_gets_one(holdfast,
 def test_a_sessions_secrets__are_replaced_in_reads(holdfast, tmp_path):
     s = Stored(holdfast, tmp_path)
     with s.hf.client('/mcp/plain') as client:
-        reply = client.rpc('resources/read', {'uri': 'x://one', '_meta': {'said': s.said('one')}}, headers={'Mcp-Session-Id': s.name})
+        uri = f'x://one?key={s.secret["jira"]}'
+        reply = client.rpc('resources/read', {'uri': uri, '_meta': {'said': s.said('one')}}, headers={'Mcp-Session-Id': s.name})
     assert s.said('one') in reply.result['contents'][0]['text']
     wait_for(lambda: s.kept('one').encode() in kept_bytes(s.hf), 'the note')
     s.nowhere()
