@@ -140,7 +140,7 @@ static void unfolded_add(struct cached_store *s, const struct store_op *op)
     s->unfolded[s->n_unfolded++] = name;
 }
 
-bool cached_write(struct store *store, struct store_op *ops, size_t n, struct error *err)
+static bool cached_write(struct store *store, struct store_op *ops, size_t n, struct error *err)
 {
     struct cached_store *s = cached_of(store);
     struct touched t = find_touched(s, ops, n);
@@ -162,25 +162,18 @@ bool cached_write(struct store *store, struct store_op *ops, size_t n, struct er
 
 /* A node that ended or changed a session may have lost Redis.  So every node that reads the change
  * in the database also puts a tombstone in place of the entry. */
-bool cached_changes(struct store *store, int64_t after, unsigned limit, struct arena *mem,
-                    struct change_row **ret_rows, size_t *ret_n, struct error *err)
+static void bury_changed(struct cached_store *s, const struct change_row *rows, size_t n_rows)
 {
-    struct cached_store *s = cached_of(store);
     struct entry_name names[STORE_PAGE_MAX];
     size_t n = 0;
-    if (!store_changes(s->inner, after, limit, mem, ret_rows, ret_n, err))
-        return false;
-    for (size_t i = 0; after >= 0 && i < *ret_n && n < countof(names); i++) {
-        const struct change_row *change = &(*ret_rows)[i];
-        if (change->kind == CHANGE_SESSION_ENDED || change->kind == CHANGE_SESSION_SEALED ||
-            change->kind == CHANGE_SESSION_TOOLSETS)
-            cache_session_name(s->cache, change->tenant, change->name, &names[n++]);
-    }
+    for (size_t i = 0; i < n_rows && n < countof(names); i++)
+        if (rows[i].kind == CHANGE_SESSION_ENDED || rows[i].kind == CHANGE_SESSION_SEALED ||
+            rows[i].kind == CHANGE_SESSION_TOOLSETS)
+            cache_session_name(s->cache, rows[i].tenant, rows[i].name, &names[n++]);
     if (n) {
         cache_new_tombstone(s);
         distrust_unless(s, cache_bury(s, names, n, s->cache->config.ttl_ms));
     }
-    return true;
 }
 
 /* Drops the entries of sessions with events that may have been folded: their rows have changed. */
@@ -197,36 +190,52 @@ static void forget_folded(struct cached_store *s, bool all)
     trust_again(s);
 }
 
-bool cached_fold(struct store *store, unsigned max, bool *ret_left, struct error *err)
+/* The reaper does not say which rows it wrote, and it runs seldom: all entries are dropped. */
+static void forget_reaped(struct cached_store *s, bool ok, const struct reaped *reaped)
 {
-    struct cached_store *s = cached_of(store);
-    if (!store_fold(s->inner, max, ret_left, err))
-        return false;
-    forget_folded(s, !*ret_left);
-    return true;
-}
-
-/* store_open_intents() folds an unknown number of events. */
-bool cached_open_intents(struct store *store, int64_t now_ms, int64_t after, unsigned limit,
-                         struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                         struct error *err)
-{
-    struct cached_store *s = cached_of(store);
-    bool ok = store_open_intents(s->inner, now_ms, after, limit, mem, ret_rows, ret_n, err);
-    forget_folded(s, ok);
-    return ok;
-}
-
-/* Drops all entries: the reaper does not say which rows it wrote, and it runs seldom. */
-bool cached_reap(struct store *store, const struct reap_what *what, struct reaped *ret,
-                 struct error *err)
-{
-    struct cached_store *s = cached_of(store);
-    bool ok = store_reap(s->inner, what, ret, err);
-    if (!ok || ret->expired || ret->idled || ret->pulled_back)
+    if (!ok || reaped->expired || reaped->idled || reaped->pulled_back)
         distrust_unless(s, cache_forget_all(s));
     forget_folded(s, ok);
+}
+
+/* Passes the verb on to the inner store, then brings the cache up to date. */
+static bool pass_on(struct cached_store *s, struct store_call *c, struct error *err)
+{
+    bool ok = store_call(s->inner, c, err);
+    switch (c->verb) {
+    case VERB_CHANGES:
+        if (ok && c->after_id >= 0)
+            bury_changed(s, c->rows, c->n);
+        break;
+    case VERB_FOLD:
+        if (ok)
+            forget_folded(s, !*(bool *)c->ret);
+        break;
+    case VERB_OPEN_INTENTS: /* folds an unknown number of events */
+        forget_folded(s, ok);
+        break;
+    case VERB_REAP:
+        forget_reaped(s, ok, c->ret);
+        break;
+    default:
+        break;
+    }
     return ok;
+}
+
+static bool cached_call(struct store *store, struct store_call *c, struct error *err)
+{
+    struct cached_store *s = cached_of(store);
+    switch (c->verb) {
+    case VERB_SESSION_BY_HANDLE:
+        return cached_session_find(s, c, false, err);
+    case VERB_SESSION_BY_ID:
+        return cached_session_find(s, c, true, err);
+    case VERB_SESSIONS_FIND:
+        return cached_sessions_find(s, c->finds, c->n, err);
+    default:
+        return pass_on(s, c, err);
+    }
 }
 
 /* Creating and freeing. */
@@ -266,6 +275,23 @@ void cache_free(struct cache *c)
     free(c);
 }
 
+static void cached_close(struct store *store)
+{
+    struct cached_store *s = cached_of(store);
+    store_close(s->inner);
+    redis_free(s->redis);
+    arena_free(s->mem);
+    free(s->unfolded);
+    free(s);
+}
+
+static const struct store_ops cached_ops = {
+    .name = "cached",
+    .close = cached_close,
+    .write = cached_write,
+    .call = cached_call,
+};
+
 bool store_cached(struct cache *c, struct store *inner, struct store **ret, struct error *err)
 {
     struct redis_config how = {.target = c->config.target,
@@ -282,14 +308,4 @@ bool store_cached(struct cache *c, struct store *inner, struct store **ret, stru
     s->mem = arena_new((size_t)64 << 20);
     *ret = &s->base;
     return true;
-}
-
-void cached_close(struct store *store)
-{
-    struct cached_store *s = cached_of(store);
-    store_close(s->inner);
-    redis_free(s->redis);
-    arena_free(s->mem);
-    free(s->unfolded);
-    free(s);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the cache.  cached_read.c reads through the cache, cached.c writes,
- * cached_redis.c sends the Redis commands, cached_row.c packs a row into bytes, cached_pass.c
- * passes all other verbs on. */
+ * cached_redis.c sends the Redis commands, cached_row.c packs a row into bytes. */
 #ifndef HOLDFAST_STORE_CACHED_IMPL_H
 #define HOLDFAST_STORE_CACHED_IMPL_H
 
@@ -50,22 +49,11 @@ static inline struct cached_store *cached_of(struct store *s)
     return container_of(s, struct cached_store, base);
 }
 
-extern const struct store_ops cached_ops;
-void cached_close(struct store *s);
-bool cached_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
-bool cached_session_by_handle(struct store *s, const struct principal *who, struct str handle,
-                              struct arena *mem, struct session_row **ret_row, struct error *err);
-bool cached_session_by_id(struct store *s, const struct principal *who, struct str id,
-                          struct arena *mem, struct session_row **ret_row, struct error *err);
-bool cached_sessions_find(struct store *s, struct session_find *finds, size_t n, struct error *err);
-bool cached_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
-                    struct change_row **ret_rows, size_t *ret_n, struct error *err);
-bool cached_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
-bool cached_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
-                         struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
+/* cached_read.c: the verbs for sessions. */
+bool cached_sessions_find(struct cached_store *s, struct session_find *finds, size_t n,
+                          struct error *err);
+bool cached_session_find(struct cached_store *s, struct store_call *c, bool by_id,
                          struct error *err);
-bool cached_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
-                 struct error *err);
 
 /* cached_redis.c.  false: Redis did not execute the commands.  Failures are counted, and logged at
  * most every 30 s.  Results are in the store's `mem` until the next exchange. */

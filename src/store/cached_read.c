@@ -155,10 +155,9 @@ static bool find_some(struct cached_store *s, struct session_find *finds, size_t
     return ok;
 }
 
-bool cached_sessions_find(struct store *store, struct session_find *finds, size_t n,
+bool cached_sessions_find(struct cached_store *s, struct session_find *finds, size_t n,
                           struct error *err)
 {
-    struct cached_store *s = cached_of(store);
     if (atomic_load(&s->cache->is_distrusted))
         return store_sessions_find(s->inner, finds, n, err);
     for (size_t at = 0; at < n; at += TOGETHER_MAX)
@@ -167,25 +166,12 @@ bool cached_sessions_find(struct store *store, struct session_find *finds, size_
     return true;
 }
 
-static bool find_one(struct store *s, struct session_find find, struct session_row **ret_row,
-                     struct error *err)
+bool cached_session_find(struct cached_store *s, struct store_call *c, bool by_id,
+                         struct error *err)
 {
+    struct session_find find = {.who = c->who, .name = c->id, .by_id = by_id, .mem = c->mem};
     if (!cached_sessions_find(s, &find, 1, err))
         return false;
-    *ret_row = find.row;
+    c->rows = find.row;
     return true;
-}
-
-bool cached_session_by_id(struct store *s, const struct principal *who, struct str id,
-                          struct arena *mem, struct session_row **ret_row, struct error *err)
-{
-    struct session_find find = {.who = who, .name = id, .by_id = true, .mem = mem};
-    return find_one(s, find, ret_row, err);
-}
-
-bool cached_session_by_handle(struct store *s, const struct principal *who, struct str handle,
-                              struct arena *mem, struct session_row **ret_row, struct error *err)
-{
-    struct session_find find = {.who = who, .name = handle, .mem = mem};
-    return find_one(s, find, ret_row, err);
 }

@@ -34,14 +34,14 @@ void heads_follow(struct heads *h, const struct event_row *e)
     memcpy(h->last->mac, e->mac, sizeof(h->last->mac));
 }
 
-void heads_tell(const struct heads *h, struct chain_head **ret_heads, size_t *ret_n)
+struct chain_head *heads_tell(const struct heads *h, size_t *ret_n)
 {
     struct chain_head *heads = arena_zalloc(h->mem, h->n * sizeof(*heads) + 1);
     for (size_t i = 0; i < h->n; i++)
         heads[i] = *h->order[i];
     qsort(heads, h->n, sizeof(*heads), chain_head_order);
-    *ret_heads = heads;
     *ret_n = h->n;
+    return heads;
 }
 
 void heads_release(struct heads *h)

@@ -288,21 +288,19 @@ static bool write_batch(struct store *store, struct store_op *ops, size_t n, str
     return ok;
 }
 
-static bool transport_get(struct store *store, const struct principal *who,
-                          const uint8_t id_hash[32], struct arena *mem,
-                          struct transport_row **ret_row, struct error *err)
+static bool transport_get(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     struct transport_row *copy = NULL;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    const struct transport_row *found = mem_transport_of(s, who, id_hash);
+    const struct transport_row *found = mem_transport_of(s, c->who, c->hash);
     if (found) {
-        copy = arena_new_of(mem, struct transport_row);
+        copy = arena_new_of(c->mem, struct transport_row);
         *copy = *found;
-        mem_copy_texts(mem, copy, transport_texts, countof(transport_texts));
+        mem_copy_texts(c->mem, copy, transport_texts, countof(transport_texts));
     }
-    *ret_row = copy;
+    c->rows = copy;
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -312,65 +310,62 @@ static int by_server(const void *a, const void *b)
     return str_cmp(((const struct link_row *)a)->server, ((const struct link_row *)b)->server);
 }
 
-static bool links_of(struct store *store, const struct principal *who, struct str session_id,
-                     struct arena *mem, struct link_row **ret_rows, size_t *ret_n,
-                     struct error *err)
+static bool links_of(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    struct link_row *rows = arena_zalloc(mem, s->n_links * sizeof(*rows) + 1);
-    bool owned = mem_session_of(s, who, session_id) != NULL;
+    struct link_row *rows = arena_zalloc(c->mem, s->n_links * sizeof(*rows) + 1);
+    bool owned = mem_session_of(s, c->who, c->session_id) != NULL;
     for (size_t i = 0; i < s->n_links && owned; i++)
-        if (str_eq(s->links[i].session_id, session_id)) {
+        if (str_eq(s->links[i].session_id, c->session_id)) {
             rows[n] = s->links[i];
-            mem_copy_texts(mem, &rows[n++], link_texts, countof(link_texts));
+            mem_copy_texts(c->mem, &rows[n++], link_texts, countof(link_texts));
         }
     pthread_mutex_unlock(&s->lock);
     qsort(rows, n, sizeof(*rows), by_server);
-    *ret_rows = rows;
-    *ret_n = n;
+    c->rows = rows;
+    c->n = n;
     return true;
 }
 
-static bool writer_start(struct store *store, struct writer_row *row, bool exclusive,
-                         struct error *err)
+static bool writer_start(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_writers; i++)
-        if ((exclusive || str_eq(s->writers[i].uuid, row->previous)) &&
-            s->writers[i].lease_until_ms > row->started_ms)
-            s->writers[i].lease_until_ms = row->started_ms;
+        if ((c->flag || str_eq(s->writers[i].uuid, c->writer->previous)) &&
+            s->writers[i].lease_until_ms > c->writer->started_ms)
+            s->writers[i].lease_until_ms = c->writer->started_ms;
     s->writers = mem_grow(s->writers, s->n_writers, &s->cap_writers, sizeof(struct writer_row));
-    s->writers[s->n_writers] = *row;
-    s->writers[s->n_writers].uuid = arena_dup(s->mem, row->uuid);
-    s->writers[s->n_writers].node = arena_dup(s->mem, row->node);
+    s->writers[s->n_writers] = *c->writer;
+    s->writers[s->n_writers].uuid = arena_dup(s->mem, c->writer->uuid);
+    s->writers[s->n_writers].node = arena_dup(s->mem, c->writer->node);
     s->writers[s->n_writers].previous = STR_NONE;
-    row->number = s->writers[s->n_writers].number = (int64_t)s->n_writers + 1;
+    c->writer->number = s->writers[s->n_writers].number = (int64_t)s->n_writers + 1;
     s->n_writers++;
     pthread_mutex_unlock(&s->lock);
     return true;
 }
 
-static bool counts(struct store *store, struct store_counts *ret, struct error *err)
+static bool counts(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
-    struct store_counts c = {0};
+    struct store_counts found = {0};
     (void)err;
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_sessions; i++)
-        c.sessions_active += session_row_is_live(&s->sessions[i], clock_life_ms());
+        found.sessions_active += session_row_is_live(&s->sessions[i], clock_life_ms());
     for (size_t i = 0; i < s->n_transports; i++)
-        c.transports += s->transports[i].ended_ms == 0;
+        found.transports += s->transports[i].ended_ms == 0;
     for (size_t i = 0; i < s->n_execs; i++)
-        c.executions_open += !s->execs[i].closed;
-    c.sessions_total = (int64_t)s->n_sessions;
-    c.events = (int64_t)s->n_events;
+        found.executions_open += !s->execs[i].closed;
+    found.sessions_total = (int64_t)s->n_sessions;
+    found.events = (int64_t)s->n_events;
     pthread_mutex_unlock(&s->lock);
-    *ret = c;
+    *(struct store_counts *)c->ret = found;
     return true;
 }
 
@@ -429,9 +424,10 @@ static void drop_links(struct memory_store *s, const struct reap_what *what, str
     }
 }
 
-static bool reap(struct store *store, const struct reap_what *what, struct reaped *ret,
-                 struct error *err)
+static bool reap(struct store *store, struct store_call *c, struct error *err)
 {
+    const struct reap_what *what = c->filter;
+    struct reaped *ret = c->ret;
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
@@ -475,55 +471,47 @@ static void close_memory(struct store *store)
     free(s);
 }
 
+static const struct verb_handler own_verbs[] = {
+    {VERB_TRANSPORT_GET, transport_get},
+    {VERB_LINKS_OF, links_of},
+    {VERB_WRITER_START, writer_start},
+    {VERB_COUNTS, counts},
+    {VERB_REAP, reap},
+    {VERB_SESSIONS_FIND, store_find_each},
+    {0},
+};
+
+static store_handler *handlers[VERB_COUNT];
+
+static void register_verbs(void)
+{
+    store_handlers_add(handlers, own_verbs);
+    store_handlers_add(handlers, mem_session_verbs);
+    store_handlers_add(handlers, mem_registry_verbs);
+    store_handlers_add(handlers, mem_secret_verbs);
+    store_handlers_add(handlers, mem_login_verbs);
+    store_handlers_add(handlers, mem_document_verbs);
+    store_handlers_add(handlers, mem_tool_verbs);
+    store_handlers_add(handlers, mem_event_verbs);
+    store_handlers_add(handlers, mem_undelivered_verbs);
+}
+
+static bool call_verb(struct store *store, struct store_call *c, struct error *err)
+{
+    return handlers[c->verb](store, c, err);
+}
+
 static const struct store_ops memory_ops = {
     .name = "memory",
     .close = close_memory,
     .write = write_batch,
-    .session_by_handle = mem_session_by_handle,
-    .session_by_id = mem_session_by_id,
-    .session_by_key = mem_session_by_key,
-    .transport_get = transport_get,
-    .links_of = links_of,
-    .sessions_page = mem_sessions_page,
-    .session_totals = mem_session_totals,
-    .executions_page = mem_executions_page,
-    .context_get = mem_context_get,
-    .idempotency_get = mem_idempotency_get,
-    .tool_known = mem_tool_known,
-    .key_get = mem_key_get,
-    .keys_page = mem_keys_page,
-    .user_get = mem_user_get,
-    .user_by_name = mem_user_by_name,
-    .login_get = mem_login_get,
-    .login_by_hash = mem_login_by_hash,
-    .logins_page = mem_logins_page,
-    .tenant_get = mem_tenant_get,
-    .tenants_page = mem_tenants_page,
-    .tenant_key_get = mem_tenant_key_get,
-    .tenant_keys_page = mem_tenant_keys_page,
-    .sealed_page = mem_sealed_page,
-    .changes = mem_changes,
-    .document = mem_document,
-    .document_by_id = mem_document_by_id,
-    .documents_page = mem_documents_page,
-    .tools_page = mem_tools_page,
-    .servers_page = mem_servers_page,
-    .document_history = mem_document_history,
-    .document_revision = mem_document_revision,
-    .document_reads = mem_document_reads,
-    .undelivered_get = mem_undelivered_get,
-    .undelivered_page = mem_undelivered_page,
-    .events_page = mem_events_page,
-    .chain_heads = mem_chain_heads,
-    .writer_start = writer_start,
-    .open_intents = mem_open_intents,
-    .fold = mem_fold,
-    .counts = counts,
-    .reap = reap,
+    .call = call_verb,
 };
 
 bool store_open_memory(struct store **ret, struct error *err)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_verbs);
     struct memory_store *s = xcalloc(1, sizeof(*s));
     (void)err;
     s->base.ops = &memory_ops;

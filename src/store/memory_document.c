@@ -44,7 +44,7 @@ static const struct document_row *ended_at(struct memory_store *s, struct str fo
     return last;
 }
 
-static struct document_row *document_by_id(struct memory_store *s, struct str id)
+static struct document_row *document_with(struct memory_store *s, struct str id)
 {
     for (size_t i = 0; i < s->n_documents; i++)
         if (str_eq(s->documents[i].id, id))
@@ -108,7 +108,7 @@ enum verdict mem_document_revise(struct memory_store *s, const struct store_op *
 {
     struct document_row *document = document_at(s, op->document->folder, op->document->path);
     (void)now_ms;
-    if (!document && document_by_id(s, op->document->id))
+    if (!document && document_with(s, op->document->id))
         return VERDICT_DUPLICATE;
     if (!document)
         document = document_add(s, op);
@@ -237,27 +237,26 @@ void mem_document_reads_reap(struct memory_store *s)
 
 /* Queries. */
 
-bool mem_document(struct store *store, struct str folder, struct str path, bool ended,
-                  struct arena *mem, struct document_row **ret_row, struct error *err)
+static bool document(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    const struct document_row *row =
-        ended ? ended_at(s, folder, path) : document_at(s, folder, path);
-    *ret_row = mem_copy_row(mem, row, sizeof(*row), document_texts, countof(document_texts));
+    const struct document_row *row = c->verb == VERB_DOCUMENT_ENDED
+                                         ? ended_at(s, c->folder, c->path)
+                                         : document_at(s, c->folder, c->path);
+    c->rows = mem_copy_row(c->mem, row, sizeof(*row), document_texts, countof(document_texts));
     pthread_mutex_unlock(&s->lock);
     return true;
 }
 
-bool mem_document_by_id(struct store *store, struct str id, struct arena *mem,
-                        struct document_row **ret_row, struct error *err)
+static bool document_by_id(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    *ret_row = mem_copy_row(mem, document_by_id(s, id), sizeof(struct document_row), document_texts,
-                            countof(document_texts));
+    c->rows = mem_copy_row(c->mem, document_with(s, c->id), sizeof(struct document_row),
+                           document_texts, countof(document_texts));
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -267,90 +266,94 @@ static int by_path(const void *a, const void *b)
     return str_cmp(((const struct document_row *)a)->path, ((const struct document_row *)b)->path);
 }
 
-bool mem_documents_page(struct store *store, struct str folder, struct str after, unsigned limit,
-                        struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
-                        struct error *err)
+static bool documents_page(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    struct document_row *rows = arena_zalloc(mem, (s->n_documents + 1) * sizeof(*rows));
+    struct document_row *rows = arena_zalloc(c->mem, (s->n_documents + 1) * sizeof(*rows));
     for (size_t i = 0; i < s->n_documents; i++) {
         const struct document_row *row = &s->documents[i];
-        if (row->ended_ms || !str_eq(row->folder, folder) ||
-            (after.p && str_cmp(row->path, after) <= 0))
+        if (row->ended_ms || !str_eq(row->folder, c->folder) ||
+            (c->after.p && str_cmp(row->path, c->after) <= 0))
             continue;
         rows[n] = *row;
-        mem_copy_texts(mem, &rows[n++], document_texts, countof(document_texts));
+        mem_copy_texts(c->mem, &rows[n++], document_texts, countof(document_texts));
     }
     pthread_mutex_unlock(&s->lock);
     qsort(rows, n, sizeof(*rows), by_path);
-    *ret_rows = rows;
-    *ret_n = n < limit ? n : limit;
+    c->rows = rows;
+    c->n = n < c->limit ? n : c->limit;
     return true;
 }
 
-bool mem_document_history(struct store *store, struct str document_id, int64_t before,
-                          unsigned limit, struct arena *mem, struct revision_row **ret_rows,
-                          size_t *ret_n, struct error *err)
+static bool document_history(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
-    struct revision_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    struct revision_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    for (size_t i = s->n_revisions; n < limit && i-- > 0;) {
+    for (size_t i = s->n_revisions; n < c->limit && i-- > 0;) {
         const struct revision_row *row = &s->revisions[i];
-        if (!str_eq(row->document_id, document_id) || (before && row->revision >= before))
+        if (!str_eq(row->document_id, c->id) || (c->after_id && row->revision >= c->after_id))
             continue;
         rows[n] = *row;
         rows[n].content = STR_NONE;
-        mem_copy_texts(mem, &rows[n++], revision_texts, countof(revision_texts));
+        mem_copy_texts(c->mem, &rows[n++], revision_texts, countof(revision_texts));
     }
     pthread_mutex_unlock(&s->lock);
-    *ret_rows = rows;
-    *ret_n = n;
+    c->rows = rows;
+    c->n = n;
     return true;
 }
 
-bool mem_document_revision(struct store *store, struct str document_id, int64_t revision,
-                           struct arena *mem, struct revision_row **ret_row, struct error *err)
+static bool document_revision(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     const struct revision_row *found = NULL;
     (void)err;
     pthread_mutex_lock(&s->lock);
     for (size_t i = s->n_revisions; !found && i-- > 0;)
-        if (str_eq(s->revisions[i].document_id, document_id) &&
-            (!revision || s->revisions[i].revision == revision))
+        if (str_eq(s->revisions[i].document_id, c->id) &&
+            (!c->number || s->revisions[i].revision == c->number))
             found = &s->revisions[i];
-    *ret_row = mem_copy_row(mem, found, sizeof(*found), revision_texts, countof(revision_texts));
+    c->rows = mem_copy_row(c->mem, found, sizeof(*found), revision_texts, countof(revision_texts));
     pthread_mutex_unlock(&s->lock);
     return true;
 }
 
-bool mem_document_reads(struct store *store, const struct principal *who, struct str session_id,
-                        struct str document_id, struct arena *mem,
-                        struct document_read_row **ret_rows, size_t *ret_n, struct error *err)
+static bool document_reads(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
-    struct document_read_row *rows = arena_zalloc(mem, DOCUMENT_READS_MAX * sizeof(*rows));
+    struct document_read_row *rows = arena_zalloc(c->mem, DOCUMENT_READS_MAX * sizeof(*rows));
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    const struct document_row *document = document_by_id(s, document_id);
-    bool owned = mem_session_of(s, who, session_id) != NULL;
+    const struct document_row *document = document_with(s, c->id);
+    bool owned = mem_session_of(s, c->who, c->session_id) != NULL;
     for (size_t i = 0; i < s->n_document_reads && owned && document; i++) {
-        if (!is_of(&s->document_reads[i], session_id, document_id))
+        if (!is_of(&s->document_reads[i], c->session_id, c->id))
             continue;
         rows[n] = s->document_reads[i].row;
         rows[n].folder = document->folder;
         rows[n].path = document->path;
-        mem_copy_texts(mem, &rows[n++], read_texts, countof(read_texts));
+        mem_copy_texts(c->mem, &rows[n++], read_texts, countof(read_texts));
     }
     pthread_mutex_unlock(&s->lock);
-    *ret_rows = rows;
-    *ret_n = n;
+    c->rows = rows;
+    c->n = n;
     return true;
 }
+
+const struct verb_handler mem_document_verbs[] = {
+    {VERB_DOCUMENT, document},
+    {VERB_DOCUMENT_ENDED, document},
+    {VERB_DOCUMENT_BY_ID, document_by_id},
+    {VERB_DOCUMENTS_PAGE, documents_page},
+    {VERB_DOCUMENT_HISTORY, document_history},
+    {VERB_DOCUMENT_REVISION, document_revision},
+    {VERB_DOCUMENT_READS, document_reads},
+    {0},
+};

@@ -106,30 +106,28 @@ static size_t open_page(const struct memory_store *s, const struct event_filter 
     return n;
 }
 
-bool mem_events_page(struct store *store, const struct event_filter *f, unsigned limit,
-                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                     struct error *err)
+static bool events_page(struct store *store, struct store_call *c, struct error *err)
 {
+    const struct event_filter *f = c->filter;
     struct memory_store *s = mem_of(store);
-    struct event_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    struct event_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
     if (f->open)
-        n = open_page(s, f, limit, mem, rows);
-    for (size_t i = 0; !f->open && i < s->n_events && n < limit; i++) {
+        n = open_page(s, f, c->limit, c->mem, rows);
+    for (size_t i = 0; !f->open && i < s->n_events && n < c->limit; i++) {
         const struct event_row *e = &s->events[f->newest_first ? s->n_events - 1 - i : i].row;
         if (event_filter_matches(f, e))
-            event_copy(&rows[n++], e, f->with_bodies, mem);
+            event_copy(&rows[n++], e, f->with_bodies, c->mem);
     }
     pthread_mutex_unlock(&s->lock);
-    *ret_rows = rows;
-    *ret_n = n;
+    c->rows = rows;
+    c->n = n;
     return true;
 }
 
-bool mem_chain_heads(struct store *store, struct arena *mem, struct chain_head **ret_heads,
-                     size_t *ret_n, struct error *err)
+static bool chain_heads(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     struct chain_head *heads = NULL;
@@ -145,7 +143,7 @@ bool mem_chain_heads(struct store *store, struct arena *mem, struct chain_head *
             k++;
         if (k == n) {
             heads = mem_grow(heads, n++, &cap, sizeof(*heads));
-            heads[k].tenant = arena_dup(mem, e->tenant);
+            heads[k].tenant = arena_dup(c->mem, e->tenant);
         }
         heads[k].writer = writer;
         heads[k].seq = e->seq;
@@ -153,12 +151,12 @@ bool mem_chain_heads(struct store *store, struct arena *mem, struct chain_head *
         memcpy(heads[k].mac, e->mac, 32);
     }
     pthread_mutex_unlock(&s->lock);
-    *ret_heads = arena_zalloc(mem, n * sizeof(*heads) + 1);
+    c->rows = arena_zalloc(c->mem, n * sizeof(*heads) + 1);
     if (n) {
         qsort(heads, n, sizeof(*heads), chain_head_order);
-        memcpy(*ret_heads, heads, n * sizeof(*heads));
+        memcpy(c->rows, heads, n * sizeof(*heads));
     }
-    *ret_n = n;
+    c->n = n;
     free(heads);
     return true;
 }
@@ -241,12 +239,13 @@ void mem_fold_all(struct memory_store *s)
     fold_some(s, SIZE_MAX);
 }
 
-bool mem_fold(struct store *store, unsigned max, bool *ret_left, struct error *err)
+static bool fold(struct store *store, struct store_call *c, struct error *err)
 {
+    bool *ret_left = c->ret;
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    *ret_left = fold_some(s, max ? max : 1);
+    *ret_left = fold_some(s, c->limit ? c->limit : 1);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -259,24 +258,23 @@ static bool writer_is_gone(const struct memory_store *s, int64_t number, int64_t
     return w->ended_ms || w->lease_until_ms <= now_ms;
 }
 
-bool mem_open_intents(struct store *store, int64_t now_ms, int64_t after, unsigned limit,
-                      struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                      struct error *err)
+static bool open_intents(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
-    struct event_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    struct event_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
     mem_fold_all(s);
-    for (size_t i = 0; i < s->n_execs && n < limit; i++) {
+    for (size_t i = 0; i < s->n_execs && n < c->limit; i++) {
         const struct mem_exec *x = &s->execs[i];
-        if (!x->closed && x->id > after && writer_is_gone(s, x->id >> EVENT_WRITER_SHIFT, now_ms))
-            event_copy(&rows[n++], event_by_id(s, x->id), false, mem);
+        if (!x->closed && x->id > c->after_id &&
+            writer_is_gone(s, x->id >> EVENT_WRITER_SHIFT, c->now_ms))
+            event_copy(&rows[n++], event_by_id(s, x->id), false, c->mem);
     }
     pthread_mutex_unlock(&s->lock);
-    *ret_rows = rows;
-    *ret_n = n;
+    c->rows = rows;
+    c->n = n;
     return true;
 }
 
@@ -286,35 +284,34 @@ static bool begins_execution(const struct mem_event *e)
     return e->folded && (e->row.kind == EVENT_INTENT || e->row.kind == EVENT_RECORD);
 }
 
-bool mem_executions_page(struct store *store, const struct principal *who, struct str session_id,
-                         int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
-                         struct execution_row **ret_rows, size_t *ret_n, struct error *err)
+static bool executions_page(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
-    struct execution_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    struct execution_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    bool reached = mem_session_reached(s, who, session_id) != NULL;
-    for (size_t i = s->n_events; reached && i-- > 0 && n < limit;) {
+    bool reached = mem_session_reached(s, c->who, c->session_id) != NULL;
+    for (size_t i = s->n_events; reached && i-- > 0 && n < c->limit;) {
         const struct event_row *e = &s->events[i].row;
         bool is_new = false;
-        if (!begins_execution(&s->events[i]) || (before && e->id >= before) || !e->session_id.p ||
-            !str_eq(e->session_id, session_id) || !str_eq(e->tenant, who->tenant))
+        if (!begins_execution(&s->events[i]) || (c->after_id && e->id >= c->after_id) ||
+            !e->session_id.p || !str_eq(e->session_id, c->session_id) ||
+            !str_eq(e->tenant, c->who->tenant))
             continue;
         const struct mem_exec *x = exec_of(s, e->id, false, &is_new);
         const struct event_row *outcome = x && x->outcome ? event_by_id(s, x->outcome) : NULL;
-        store_execution_join(e, outcome, with_bodies, mem, &rows[n++]);
+        store_execution_join(e, outcome, c->flag, c->mem, &rows[n++]);
     }
     pthread_mutex_unlock(&s->lock);
-    *ret_rows = rows;
-    *ret_n = n;
+    c->rows = rows;
+    c->n = n;
     return true;
 }
 
-bool mem_tool_known(struct store *store, const struct principal *who, struct str tool_id, bool *ret,
-                    struct error *err)
+static bool tool_known(struct store *store, struct store_call *c, struct error *err)
 {
+    bool *ret = c->ret;
     struct memory_store *s = mem_of(store);
     bool known = false;
     (void)err;
@@ -323,12 +320,22 @@ bool mem_tool_known(struct store *store, const struct principal *who, struct str
         const struct event_row *e = &s->events[i].row;
         char uuid[TOOL_UUID_TEXT];
         if (!s->events[i].folded || e->kind != EVENT_INTENT || !e->server.p || !e->tool.p ||
-            !str_eq(e->tenant, who->tenant))
+            !str_eq(e->tenant, c->who->tenant))
             continue;
         tool_uuid(e->tenant, e->server, e->tool, uuid);
-        known = str_eq(tool_id, str_of(uuid));
+        known = str_eq(c->id, str_of(uuid));
     }
     pthread_mutex_unlock(&s->lock);
     *ret = known;
     return true;
 }
+
+const struct verb_handler mem_event_verbs[] = {
+    {VERB_EVENTS_PAGE, events_page},
+    {VERB_CHAIN_HEADS, chain_heads},
+    {VERB_FOLD, fold},
+    {VERB_OPEN_INTENTS, open_intents},
+    {VERB_EXECUTIONS_PAGE, executions_page},
+    {VERB_TOOL_KNOWN, tool_known},
+    {0},
+};

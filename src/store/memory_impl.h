@@ -75,6 +75,11 @@ static inline struct memory_store *mem_of(struct store *s)
     return container_of(s, struct memory_store, base);
 }
 
+/* The verbs that each file answers. */
+extern const struct verb_handler mem_session_verbs[], mem_registry_verbs[], mem_secret_verbs[],
+    mem_login_verbs[], mem_document_verbs[], mem_tool_verbs[], mem_event_verbs[],
+    mem_undelivered_verbs[];
+
 void mem_copy_texts(struct arena *mem, void *row, const size_t *offsets, size_t n);
 /* Makes room for one more element after `n`; the array may move. */
 void *mem_grow(void *array, size_t n, size_t *cap, size_t size);
@@ -98,18 +103,6 @@ enum verdict mem_session_patch(struct memory_store *s, const struct store_op *op
 enum verdict mem_session_refresh(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_context_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_what *what);
-bool mem_session_by_handle(struct store *s, const struct principal *who, struct str handle,
-                           struct arena *mem, struct session_row **ret_row, struct error *err);
-bool mem_session_by_id(struct store *s, const struct principal *who, struct str id,
-                       struct arena *mem, struct session_row **ret_row, struct error *err);
-bool mem_session_by_key(struct store *s, const struct principal *who, struct str carrier,
-                        struct str key, struct arena *mem, struct session_row **ret_row,
-                        struct error *err);
-bool mem_sessions_page(struct store *s, const struct principal *who,
-                       const struct session_filter *filter, unsigned limit, struct arena *mem,
-                       struct session_row **ret_rows, size_t *ret_n, struct error *err);
-bool mem_session_totals(struct store *s, const struct principal *who, int64_t now_ms,
-                        int64_t since_ms, struct session_totals *ret, struct error *err);
 
 /* memory_registry.c */
 #define MEM_USER_TEXTS 5
@@ -128,33 +121,11 @@ enum verdict mem_key_revoke(struct memory_store *s, const struct store_op *op, i
 enum verdict mem_key_used(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_idempotency_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 void mem_idempotency_reap(struct memory_store *s, int64_t now_ms, unsigned batch);
-bool mem_context_get(struct store *s, const struct principal *who, struct str id, struct arena *mem,
-                     struct context_row **ret_row, struct error *err);
-bool mem_idempotency_get(struct store *s, const struct principal *who, struct str key,
-                         struct arena *mem, struct idempotency_row **ret_row, struct error *err);
-bool mem_key_get(struct store *s, struct str id, struct arena *mem, struct key_row **ret_row,
-                 struct error *err);
-bool mem_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
-                   struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err);
-bool mem_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
-                  struct error *err);
-bool mem_tenant_get(struct store *s, struct str id, struct arena *mem, struct tenant_row **ret_row,
-                    struct error *err);
-bool mem_tenants_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                      struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
-bool mem_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
-                 struct change_row **ret_rows, size_t *ret_n, struct error *err);
 
 /* memory_secret.c */
 enum verdict mem_tenant_key_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_tenant_key_wrap(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_session_reseal(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-bool mem_tenant_key_get(struct store *s, struct str tenant, struct str id, struct arena *mem,
-                        struct tenant_key_row **ret_row, struct error *err);
-bool mem_tenant_keys_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                          struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err);
-bool mem_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                     struct session_row **ret_rows, size_t *ret_n, struct error *err);
 struct user_row *mem_user_by_id(struct memory_store *s, struct str id);
 /* memory_login.c */
 enum verdict mem_user_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
@@ -166,15 +137,6 @@ enum verdict mem_login_rotate(struct memory_store *s, const struct store_op *op,
 enum verdict mem_login_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_logins_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 void mem_logins_reap(struct memory_store *s, int64_t now_ms, unsigned batch);
-bool mem_user_by_name(struct store *s, struct str tenant, struct str name, struct arena *mem,
-                      struct user_row **ret_row, struct error *err);
-bool mem_login_get(struct store *s, struct str id, struct arena *mem, struct login_row **ret_row,
-                   struct error *err);
-bool mem_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem,
-                       struct login_row **ret_row, struct error *err);
-bool mem_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
-                     unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
-                     struct error *err);
 
 /* memory_document.c */
 enum verdict mem_document_revise(struct memory_store *s, const struct store_op *op, int64_t now_ms);
@@ -185,30 +147,10 @@ enum verdict mem_document_read(struct memory_store *s, const struct store_op *op
 bool mem_session_is_over(const struct memory_store *s, struct str id);
 /* Deletes the reads of all sessions that are over, in one go. */
 void mem_document_reads_reap(struct memory_store *s);
-bool mem_document(struct store *s, struct str folder, struct str path, bool ended,
-                  struct arena *mem, struct document_row **ret_row, struct error *err);
-bool mem_document_by_id(struct store *s, struct str id, struct arena *mem,
-                        struct document_row **ret_row, struct error *err);
 /* memory_tool.c */
 enum verdict mem_tool_seen(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_tool_approve(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-bool mem_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
-                    struct arena *mem, struct tool_row **ret_rows, size_t *ret_n,
-                    struct error *err);
 enum verdict mem_server_tell(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-bool mem_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                      struct server_row **ret_rows, size_t *ret_n, struct error *err);
-bool mem_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
-                        struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
-                        struct error *err);
-bool mem_document_history(struct store *s, struct str document_id, int64_t before, unsigned limit,
-                          struct arena *mem, struct revision_row **ret_rows, size_t *ret_n,
-                          struct error *err);
-bool mem_document_revision(struct store *s, struct str document_id, int64_t revision,
-                           struct arena *mem, struct revision_row **ret_row, struct error *err);
-bool mem_document_reads(struct store *s, const struct principal *who, struct str session_id,
-                        struct str document_id, struct arena *mem,
-                        struct document_read_row **ret_rows, size_t *ret_n, struct error *err);
 
 /* memory_event.c */
 /* True when every id is free or taken by the same event. */
@@ -216,28 +158,10 @@ must_check bool mem_events_check(const struct memory_store *s, const struct stor
                                  struct error *err);
 void mem_events_append(struct memory_store *s, const struct store_op *ops, size_t n);
 void mem_fold_all(struct memory_store *s);
-bool mem_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
-                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                     struct error *err);
-bool mem_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
-                     size_t *ret_n, struct error *err);
-bool mem_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
-bool mem_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
-                      struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                      struct error *err);
-bool mem_executions_page(struct store *s, const struct principal *who, struct str session_id,
-                         int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
-                         struct execution_row **ret_rows, size_t *ret_n, struct error *err);
-bool mem_tool_known(struct store *s, const struct principal *who, struct str tool_id, bool *ret,
-                    struct error *err);
 /* memory_undelivered.c */
 enum verdict mem_undelivered_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 enum verdict mem_undelivered_take(struct memory_store *s, const struct store_op *op,
                                   int64_t now_ms);
 void mem_undelivered_reap(struct memory_store *s, int64_t now_ms, unsigned batch);
-bool mem_undelivered_get(struct store *s, const struct principal *who, int64_t id,
-                         struct arena *mem, struct undelivered_row **ret_row, struct error *err);
-bool mem_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
-                          struct undelivered_row **ret_rows, size_t *ret_n, struct error *err);
 
 #endif

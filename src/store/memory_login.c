@@ -40,7 +40,7 @@ static struct login_row *login_by_id(struct memory_store *s, struct str id)
     return NULL;
 }
 
-static struct login_row *login_by_hash(struct memory_store *s, const uint8_t hash[32])
+static struct login_row *login_with(struct memory_store *s, const uint8_t hash[32])
 {
     for (size_t i = 0; i < s->n_logins; i++)
         if (memcmp(s->logins[i].refresh_hash, hash, 32) == 0)
@@ -163,7 +163,7 @@ enum verdict mem_login_create(struct memory_store *s, const struct store_op *op,
         return VERDICT_MISSING;
     if (user->ended_ms || !user->password.p || !str_eq(user->password, l->password))
         return VERDICT_NOT_ACTIVE;
-    if (login_by_id(s, l->id) || login_by_hash(s, l->refresh_hash))
+    if (login_by_id(s, l->id) || login_with(s, l->refresh_hash))
         return VERDICT_DUPLICATE;
     struct login_row row = *l;
     row.family = l->id;
@@ -182,7 +182,7 @@ enum verdict mem_login_create(struct memory_store *s, const struct store_op *op,
 enum verdict mem_login_rotate(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     const struct login_row *l = op->login;
-    struct login_row *token = login_by_hash(s, l->refresh_hash);
+    struct login_row *token = login_with(s, l->refresh_hash);
     struct login_row *device = token ? login_by_id(s, token->family) : NULL;
     if (!device || !login_row_is_live(device, now_ms))
         return VERDICT_MISSING;
@@ -247,14 +247,13 @@ void mem_logins_reap(struct memory_store *s, int64_t now_ms, unsigned batch)
 
 /* Reads. */
 
-bool mem_user_by_name(struct store *store, struct str tenant, struct str name, struct arena *mem,
-                      struct user_row **ret_row, struct error *err)
+static bool user_by_name(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    *ret_row = mem_copy_row(mem, user_named(s, tenant, name), sizeof(struct user_row),
-                            mem_user_texts, MEM_USER_TEXTS);
+    c->rows = mem_copy_row(c->mem, user_named(s, c->tenant, c->name), sizeof(struct user_row),
+                           mem_user_texts, MEM_USER_TEXTS);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -264,27 +263,25 @@ static struct login_row *login_copy(struct arena *mem, const struct login_row *r
     return mem_copy_row(mem, row, sizeof(*row), login_texts, countof(login_texts));
 }
 
-bool mem_login_get(struct store *store, struct str id, struct arena *mem,
-                   struct login_row **ret_row, struct error *err)
+static bool login_get(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    const struct login_row *row = login_by_id(s, id);
+    const struct login_row *row = login_by_id(s, c->id);
     if (row && !str_eq(row->id, row->family))
         row = NULL;
-    *ret_row = login_copy(mem, row);
+    c->rows = login_copy(c->mem, row);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
 
-bool mem_login_by_hash(struct store *store, const uint8_t hash[32], struct arena *mem,
-                       struct login_row **ret_row, struct error *err)
+static bool login_by_hash(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    *ret_row = login_copy(mem, login_by_hash(s, hash));
+    c->rows = login_copy(c->mem, login_with(s, c->hash));
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -294,27 +291,33 @@ static int newest_first(const void *a, const void *b)
     return -str_cmp(((const struct login_row *)a)->id, ((const struct login_row *)b)->id);
 }
 
-bool mem_logins_page(struct store *store, struct str tenant, struct str user_id, struct str before,
-                     unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
-                     struct error *err)
+static bool logins_page(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     int64_t now_ms = clock_life_ms();
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    struct login_row *rows = arena_zalloc(mem, (s->n_logins + 1) * sizeof(*rows));
+    struct login_row *rows = arena_zalloc(c->mem, (s->n_logins + 1) * sizeof(*rows));
     for (size_t i = 0; i < s->n_logins; i++) {
         const struct login_row *row = &s->logins[i];
-        if (!login_row_is_live(row, now_ms) || !str_eq(row->user_id, user_id) ||
-            !str_eq(row->tenant, tenant) || (before.p && str_cmp(row->id, before) >= 0))
+        if (!login_row_is_live(row, now_ms) || !str_eq(row->user_id, c->id) ||
+            !str_eq(row->tenant, c->tenant) || (c->after.p && str_cmp(row->id, c->after) >= 0))
             continue;
         rows[n] = *row;
-        mem_copy_texts(mem, &rows[n++], login_texts, countof(login_texts));
+        mem_copy_texts(c->mem, &rows[n++], login_texts, countof(login_texts));
     }
     pthread_mutex_unlock(&s->lock);
     qsort(rows, n, sizeof(*rows), newest_first);
-    *ret_rows = rows;
-    *ret_n = n < limit ? n : limit;
+    c->rows = rows;
+    c->n = n < c->limit ? n : c->limit;
     return true;
 }
+
+const struct verb_handler mem_login_verbs[] = {
+    {VERB_USER_BY_NAME, user_by_name},
+    {VERB_LOGIN_GET, login_get},
+    {VERB_LOGIN_BY_HASH, login_by_hash},
+    {VERB_LOGINS_PAGE, logins_page},
+    {0},
+};

@@ -233,42 +233,40 @@ static bool reaches_context(const struct memory_store *s, const struct principal
     return found;
 }
 
-bool mem_context_get(struct store *store, const struct principal *who, struct str id,
-                     struct arena *mem, struct context_row **ret_row, struct error *err)
+static bool context_get(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    const struct context_row *row = context_by_id(s, id);
-    if (row && (!str_eq(row->tenant, who->tenant) || !reaches_context(s, who, id)))
+    const struct context_row *row = context_by_id(s, c->id);
+    if (row && (!str_eq(row->tenant, c->who->tenant) || !reaches_context(s, c->who, c->id)))
         row = NULL;
-    *ret_row = mem_copy_row(mem, row, sizeof(*row), context_texts, countof(context_texts));
+    c->rows = mem_copy_row(c->mem, row, sizeof(*row), context_texts, countof(context_texts));
     pthread_mutex_unlock(&s->lock);
     return true;
 }
 
-bool mem_idempotency_get(struct store *store, const struct principal *who, struct str key,
-                         struct arena *mem, struct idempotency_row **ret_row, struct error *err)
+static bool idempotency_get(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    const struct idempotency_row *row = answer_of(s, who, key);
+    const struct idempotency_row *row = answer_of(s, c->who, c->id);
     if (row && row->expires_ms <= clock_life_ms())
         row = NULL;
-    *ret_row = mem_copy_row(mem, row, sizeof(*row), idempotency_texts, countof(idempotency_texts));
+    c->rows =
+        mem_copy_row(c->mem, row, sizeof(*row), idempotency_texts, countof(idempotency_texts));
     pthread_mutex_unlock(&s->lock);
     return true;
 }
 
-bool mem_key_get(struct store *store, struct str id, struct arena *mem, struct key_row **ret_row,
-                 struct error *err)
+static bool key_get(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    *ret_row =
-        mem_copy_row(mem, key_by_id(s, id), sizeof(struct key_row), key_texts, countof(key_texts));
+    c->rows = mem_copy_row(c->mem, key_by_id(s, c->id), sizeof(struct key_row), key_texts,
+                           countof(key_texts));
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -278,35 +276,33 @@ static int keys_by_id(const void *a, const void *b)
     return str_cmp(((const struct key_row *)a)->id, ((const struct key_row *)b)->id);
 }
 
-bool mem_keys_page(struct store *store, struct str tenant, struct str after, unsigned limit,
-                   struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err)
+static bool keys_page(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    struct key_row *rows = arena_zalloc(mem, (s->n_keys + 1) * sizeof(*rows));
+    struct key_row *rows = arena_zalloc(c->mem, (s->n_keys + 1) * sizeof(*rows));
     for (size_t i = 0; i < s->n_keys; i++)
-        if ((!tenant.p || str_eq(s->keys[i].tenant, tenant)) &&
-            (!after.p || str_cmp(s->keys[i].id, after) > 0)) {
+        if ((!c->tenant.p || str_eq(s->keys[i].tenant, c->tenant)) &&
+            (!c->after.p || str_cmp(s->keys[i].id, c->after) > 0)) {
             rows[n] = s->keys[i];
-            mem_copy_texts(mem, &rows[n++], key_texts, countof(key_texts));
+            mem_copy_texts(c->mem, &rows[n++], key_texts, countof(key_texts));
         }
     pthread_mutex_unlock(&s->lock);
     qsort(rows, n, sizeof(*rows), keys_by_id);
-    *ret_rows = rows;
-    *ret_n = n < limit ? n : limit;
+    c->rows = rows;
+    c->n = n < c->limit ? n : c->limit;
     return true;
 }
 
-bool mem_user_get(struct store *store, struct str id, struct arena *mem, struct user_row **ret_row,
-                  struct error *err)
+static bool user_get(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    *ret_row = mem_copy_row(mem, mem_user_by_id(s, id), sizeof(struct user_row), mem_user_texts,
-                            MEM_USER_TEXTS);
+    c->rows = mem_copy_row(c->mem, mem_user_by_id(s, c->id), sizeof(struct user_row),
+                           mem_user_texts, MEM_USER_TEXTS);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -321,20 +317,19 @@ static struct tenant_row tenant_copy(const struct memory_store *s, const struct 
     return copy;
 }
 
-bool mem_tenant_get(struct store *store, struct str id, struct arena *mem,
-                    struct tenant_row **ret_row, struct error *err)
+static bool tenant_get(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     struct tenant_row *copy = NULL;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    const struct tenant_row *row = tenant_by_id(s, id);
+    const struct tenant_row *row = tenant_by_id(s, c->id);
     if (row) {
-        copy = arena_new_of(mem, struct tenant_row);
-        *copy = tenant_copy(s, row, mem);
+        copy = arena_new_of(c->mem, struct tenant_row);
+        *copy = tenant_copy(s, row, c->mem);
     }
     pthread_mutex_unlock(&s->lock);
-    *ret_row = copy;
+    c->rows = copy;
     return true;
 }
 
@@ -343,30 +338,40 @@ static int tenants_by_id(const void *a, const void *b)
     return str_cmp(((const struct tenant_row *)a)->id, ((const struct tenant_row *)b)->id);
 }
 
-bool mem_tenants_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
-                      struct tenant_row **ret_rows, size_t *ret_n, struct error *err)
+static bool tenants_page(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    struct tenant_row *rows = arena_zalloc(mem, (s->n_tenants + 1) * sizeof(*rows));
+    struct tenant_row *rows = arena_zalloc(c->mem, (s->n_tenants + 1) * sizeof(*rows));
     for (size_t i = 0; i < s->n_tenants; i++)
-        if (!after.p || str_cmp(s->tenants[i].id, after) > 0)
-            rows[n++] = tenant_copy(s, &s->tenants[i], mem);
+        if (!c->after.p || str_cmp(s->tenants[i].id, c->after) > 0)
+            rows[n++] = tenant_copy(s, &s->tenants[i], c->mem);
     pthread_mutex_unlock(&s->lock);
     qsort(rows, n, sizeof(*rows), tenants_by_id);
-    *ret_rows = rows;
-    *ret_n = n < limit ? n : limit;
+    c->rows = rows;
+    c->n = n < c->limit ? n : c->limit;
     return true;
 }
 
 /* Always empty: no other process shares this store. */
-bool mem_changes(struct store *store, int64_t after, unsigned limit, struct arena *mem,
-                 struct change_row **ret_rows, size_t *ret_n, struct error *err)
+static bool changes(struct store *store, struct store_call *c, struct error *err)
 {
-    (void)store, (void)after, (void)limit, (void)err;
-    *ret_rows = arena_new_of(mem, struct change_row);
-    *ret_n = 0;
+    (void)store, (void)c->after_id, (void)c->limit, (void)err;
+    c->rows = arena_new_of(c->mem, struct change_row);
+    c->n = 0;
     return true;
 }
+
+const struct verb_handler mem_registry_verbs[] = {
+    {VERB_CONTEXT_GET, context_get},
+    {VERB_IDEMPOTENCY_GET, idempotency_get},
+    {VERB_KEY_GET, key_get},
+    {VERB_KEYS_PAGE, keys_page},
+    {VERB_USER_GET, user_get},
+    {VERB_TENANT_GET, tenant_get},
+    {VERB_TENANTS_PAGE, tenants_page},
+    {VERB_CHANGES, changes},
+    {0},
+};

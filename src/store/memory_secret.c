@@ -69,21 +69,20 @@ enum verdict mem_session_reseal(struct memory_store *s, const struct store_op *o
     return VERDICT_MISSING;
 }
 
-bool mem_tenant_key_get(struct store *store, struct str tenant, struct str id, struct arena *mem,
-                        struct tenant_key_row **ret_row, struct error *err)
+static bool tenant_key_get(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     struct tenant_key_row *copy = NULL;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    const struct tenant_key_row *row = find(s, tenant, id);
+    const struct tenant_key_row *row = find(s, c->tenant, c->id);
     if (row) {
-        copy = arena_new_of(mem, struct tenant_key_row);
+        copy = arena_new_of(c->mem, struct tenant_key_row);
         *copy = *row;
-        mem_copy_texts(mem, copy, key_texts, countof(key_texts));
+        mem_copy_texts(c->mem, copy, key_texts, countof(key_texts));
     }
     pthread_mutex_unlock(&s->lock);
-    *ret_row = copy;
+    c->rows = copy;
     return true;
 }
 
@@ -92,23 +91,22 @@ static int keys_by_id(const void *a, const void *b)
     return str_cmp(((const struct tenant_key_row *)a)->id, ((const struct tenant_key_row *)b)->id);
 }
 
-bool mem_tenant_keys_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
-                          struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err)
+static bool tenant_keys_page(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    struct tenant_key_row *rows = arena_zalloc(mem, (s->n_tenant_keys + 1) * sizeof(*rows));
+    struct tenant_key_row *rows = arena_zalloc(c->mem, (s->n_tenant_keys + 1) * sizeof(*rows));
     for (size_t i = 0; i < s->n_tenant_keys; i++)
-        if (!after.p || str_cmp(s->tenant_keys[i].id, after) > 0) {
+        if (!c->after.p || str_cmp(s->tenant_keys[i].id, c->after) > 0) {
             rows[n] = s->tenant_keys[i];
-            mem_copy_texts(mem, &rows[n++], key_texts, countof(key_texts));
+            mem_copy_texts(c->mem, &rows[n++], key_texts, countof(key_texts));
         }
     pthread_mutex_unlock(&s->lock);
     qsort(rows, n, sizeof(*rows), keys_by_id);
-    *ret_rows = rows;
-    *ret_n = n < limit ? n : limit;
+    c->rows = rows;
+    c->n = n < c->limit ? n : c->limit;
     return true;
 }
 
@@ -117,21 +115,27 @@ static int sessions_by_id(const void *a, const void *b)
     return str_cmp(((const struct session_row *)a)->id, ((const struct session_row *)b)->id);
 }
 
-bool mem_sealed_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
-                     struct session_row **ret_rows, size_t *ret_n, struct error *err)
+static bool sealed_page(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    struct session_row *rows = arena_zalloc(mem, (s->n_sessions + 1) * sizeof(*rows));
+    struct session_row *rows = arena_zalloc(c->mem, (s->n_sessions + 1) * sizeof(*rows));
     for (size_t i = 0; i < s->n_sessions; i++)
         if ((s->sessions[i].sealed_auth.p || s->sessions[i].sealed_context.p) &&
-            (!after.p || str_cmp(s->sessions[i].id, after) > 0))
-            rows[n++] = *mem_session_copy(&s->sessions[i], mem);
+            (!c->after.p || str_cmp(s->sessions[i].id, c->after) > 0))
+            rows[n++] = *mem_session_copy(&s->sessions[i], c->mem);
     pthread_mutex_unlock(&s->lock);
     qsort(rows, n, sizeof(*rows), sessions_by_id);
-    *ret_rows = rows;
-    *ret_n = n < limit ? n : limit;
+    c->rows = rows;
+    c->n = n < c->limit ? n : c->limit;
     return true;
 }
+
+const struct verb_handler mem_secret_verbs[] = {
+    {VERB_TENANT_KEY_GET, tenant_key_get},
+    {VERB_TENANT_KEYS_PAGE, tenant_keys_page},
+    {VERB_SEALED_PAGE, sealed_page},
+    {0},
+};

@@ -244,35 +244,31 @@ struct session_row *mem_session_copy(const struct session_row *row, struct arena
     return copy;
 }
 
-bool mem_session_by_handle(struct store *store, const struct principal *who, struct str handle,
-                           struct arena *mem, struct session_row **ret_row, struct error *err)
+static bool session_by_handle(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     const struct session_row *found = NULL;
     (void)err;
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_sessions && !found; i++)
-        if (str_eq(s->sessions[i].handle, handle))
-            found = mem_session_reached(s, who, s->sessions[i].id);
-    *ret_row = mem_session_copy(found, mem);
+        if (str_eq(s->sessions[i].handle, c->id))
+            found = mem_session_reached(s, c->who, s->sessions[i].id);
+    c->rows = mem_session_copy(found, c->mem);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
 
-bool mem_session_by_id(struct store *store, const struct principal *who, struct str id,
-                       struct arena *mem, struct session_row **ret_row, struct error *err)
+static bool session_by_id(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     (void)err;
     pthread_mutex_lock(&s->lock);
-    *ret_row = mem_session_copy(mem_session_reached(s, who, id), mem);
+    c->rows = mem_session_copy(mem_session_reached(s, c->who, c->id), c->mem);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
 
-bool mem_session_by_key(struct store *store, const struct principal *who, struct str carrier,
-                        struct str key, struct arena *mem, struct session_row **ret_row,
-                        struct error *err)
+static bool session_by_key(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     const struct session_row *found = NULL;
@@ -280,9 +276,9 @@ bool mem_session_by_key(struct store *store, const struct principal *who, struct
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_sessions && !found; i++)
         if (session_row_is_live(&s->sessions[i], clock_life_ms()) &&
-            has_key(&s->sessions[i], who, carrier, key))
+            has_key(&s->sessions[i], c->who, c->name, c->id))
             found = &s->sessions[i];
-    *ret_row = mem_session_copy(found, mem);
+    c->rows = mem_session_copy(found, c->mem);
     pthread_mutex_unlock(&s->lock);
     return true;
 }
@@ -303,10 +299,9 @@ static bool page_shows(const struct session_filter *f, const struct session_row 
     return f->statuses == 0 || f->statuses & 1U << seen.status;
 }
 
-bool mem_sessions_page(struct store *store, const struct principal *who,
-                       const struct session_filter *filter, unsigned limit, struct arena *mem,
-                       struct session_row **ret_rows, size_t *ret_n, struct error *err)
+static bool sessions_page(struct store *store, struct store_call *c, struct error *err)
 {
+    const struct session_filter *filter = c->filter;
     struct memory_store *s = mem_of(store);
     size_t n = 0;
     (void)err;
@@ -314,18 +309,18 @@ bool mem_sessions_page(struct store *store, const struct principal *who,
     struct session_row **seen = xcalloc(s->n_sessions + 1, sizeof(*seen));
     for (size_t i = 0; i < s->n_sessions; i++) {
         struct session_row *row = &s->sessions[i];
-        if (mem_session_reached(s, who, row->id) && page_shows(filter, row))
+        if (mem_session_reached(s, c->who, row->id) && page_shows(filter, row))
             seen[n++] = row;
     }
     qsort(seen, n, sizeof(*seen), newest_first);
-    n = n < limit ? n : limit;
-    struct session_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    n = n < c->limit ? n : c->limit;
+    struct session_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
     for (size_t i = 0; i < n; i++)
-        rows[i] = *mem_session_copy(seen[i], mem);
+        rows[i] = *mem_session_copy(seen[i], c->mem);
     pthread_mutex_unlock(&s->lock);
     free(seen);
-    *ret_rows = rows;
-    *ret_n = n;
+    c->rows = rows;
+    c->n = n;
     return true;
 }
 
@@ -344,18 +339,18 @@ static void totals_add(struct session_totals *t, const struct session_row *row, 
         (minutes - t->average_session_time_minutes) / (double)t->total_sessions;
 }
 
-bool mem_session_totals(struct store *store, const struct principal *who, int64_t now_ms,
-                        int64_t since_ms, struct session_totals *ret, struct error *err)
+static bool session_totals(struct store *store, struct store_call *c, struct error *err)
 {
+    struct session_totals *ret = c->ret;
     struct memory_store *s = mem_of(store);
     struct session_totals totals = {0};
     (void)err;
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n_sessions; i++) {
         const struct session_row *row = &s->sessions[i];
-        if (mem_session_reached(s, who, row->id) &&
-            (row->created_ms >= since_ms || row->last_activity_ms >= since_ms))
-            totals_add(&totals, row, now_ms);
+        if (mem_session_reached(s, c->who, row->id) &&
+            (row->created_ms >= c->since_ms || row->last_activity_ms >= c->since_ms))
+            totals_add(&totals, row, c->now_ms);
     }
     pthread_mutex_unlock(&s->lock);
     *ret = totals;
@@ -434,3 +429,9 @@ struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_what *
         row->status = SESSION_IDLE;
     return done;
 }
+
+const struct verb_handler mem_session_verbs[] = {
+    {VERB_SESSION_BY_HANDLE, session_by_handle}, {VERB_SESSION_BY_ID, session_by_id},
+    {VERB_SESSION_BY_KEY, session_by_key},       {VERB_SESSIONS_PAGE, sessions_page},
+    {VERB_SESSION_TOTALS, session_totals},       {0},
+};

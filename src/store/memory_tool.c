@@ -82,26 +82,26 @@ static bool is_wanted(const struct tool_row *row, const struct tool_filter *filt
            (!filter->name.p || str_eq(row->name, filter->name)) && order(server, name, row) > 0;
 }
 
-bool mem_tools_page(struct store *store, const struct tool_filter *filter, unsigned limit,
-                    struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err)
+static bool tools_page(struct store *store, struct store_call *c, struct error *err)
 {
+    const struct tool_filter *filter = c->filter;
     struct memory_store *s = mem_of(store);
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    struct tool_row *rows = arena_zalloc(mem, (s->n_tools + 1) * sizeof(*rows));
+    struct tool_row *rows = arena_zalloc(c->mem, (s->n_tools + 1) * sizeof(*rows));
     for (size_t i = 0; i < s->n_tools; i++) {
         if (!is_wanted(&s->tools[i], filter))
             continue;
         rows[n] = s->tools[i];
         if (!filter->with_definitions)
             rows[n].definition = rows[n].approved_definition = STR_NONE;
-        mem_copy_texts(mem, &rows[n++], texts, countof(texts));
+        mem_copy_texts(c->mem, &rows[n++], texts, countof(texts));
     }
     pthread_mutex_unlock(&s->lock);
     qsort(rows, n, sizeof(*rows), by_name);
-    *ret_rows = rows;
-    *ret_n = n < limit ? n : limit;
+    c->rows = rows;
+    c->n = n < c->limit ? n : c->limit;
     return true;
 }
 
@@ -143,22 +143,27 @@ static int servers_by_name(const void *a, const void *b)
     return str_cmp(((const struct server_row *)a)->name, ((const struct server_row *)b)->name);
 }
 
-bool mem_servers_page(struct store *store, struct str after, unsigned limit, struct arena *mem,
-                      struct server_row **ret_rows, size_t *ret_n, struct error *err)
+static bool servers_page(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    struct server_row *rows = arena_zalloc(mem, (s->n_servers + 1) * sizeof(*rows));
+    struct server_row *rows = arena_zalloc(c->mem, (s->n_servers + 1) * sizeof(*rows));
     for (size_t i = 0; i < s->n_servers; i++)
-        if (!after.p || str_cmp(s->servers[i].name, after) > 0) {
+        if (!c->after.p || str_cmp(s->servers[i].name, c->after) > 0) {
             rows[n] = s->servers[i];
-            mem_copy_texts(mem, &rows[n++], server_texts, countof(server_texts));
+            mem_copy_texts(c->mem, &rows[n++], server_texts, countof(server_texts));
         }
     pthread_mutex_unlock(&s->lock);
     qsort(rows, n, sizeof(*rows), servers_by_name);
-    *ret_rows = rows;
-    *ret_n = n < limit ? n : limit;
+    c->rows = rows;
+    c->n = n < c->limit ? n : c->limit;
     return true;
 }
+
+const struct verb_handler mem_tool_verbs[] = {
+    {VERB_TOOLS_PAGE, tools_page},
+    {VERB_SERVERS_PAGE, servers_page},
+    {0},
+};

@@ -76,21 +76,20 @@ void mem_undelivered_reap(struct memory_store *s, int64_t now_ms, unsigned batch
     }
 }
 
-bool mem_undelivered_get(struct store *store, const struct principal *who, int64_t id,
-                         struct arena *mem, struct undelivered_row **ret_row, struct error *err)
+static bool undelivered_get(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
     struct undelivered_row *copy = NULL;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    const struct undelivered_row *row = row_of(s, who, id, clock_life_ms());
+    const struct undelivered_row *row = row_of(s, c->who, c->number, clock_life_ms());
     if (row) {
-        copy = arena_new_of(mem, struct undelivered_row);
+        copy = arena_new_of(c->mem, struct undelivered_row);
         *copy = *row;
-        mem_copy_texts(mem, copy, texts, countof(texts));
+        mem_copy_texts(c->mem, copy, texts, countof(texts));
     }
     pthread_mutex_unlock(&s->lock);
-    *ret_row = copy;
+    c->rows = copy;
     return true;
 }
 
@@ -107,22 +106,28 @@ static const struct undelivered_row *next_of(const struct memory_store *s, int64
     return first;
 }
 
-bool mem_undelivered_page(struct store *store, int64_t after, unsigned limit, struct arena *mem,
-                          struct undelivered_row **ret_rows, size_t *ret_n, struct error *err)
+static bool undelivered_page(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
-    struct undelivered_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    struct undelivered_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
     const struct undelivered_row *row;
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    for (; n < limit && (row = next_of(s, after, clock_life_ms())); after = row->id) {
+    for (; n < c->limit && (row = next_of(s, c->after_id, clock_life_ms()));
+         c->after_id = row->id) {
         rows[n] = *row;
         rows[n].sealed = STR_NONE;
-        mem_copy_texts(mem, &rows[n++], texts, countof(texts));
+        mem_copy_texts(c->mem, &rows[n++], texts, countof(texts));
     }
     pthread_mutex_unlock(&s->lock);
-    *ret_rows = rows;
-    *ret_n = n;
+    c->rows = rows;
+    c->n = n;
     return true;
 }
+
+const struct verb_handler mem_undelivered_verbs[] = {
+    {VERB_UNDELIVERED_GET, undelivered_get},
+    {VERB_UNDELIVERED_PAGE, undelivered_page},
+    {0},
+};

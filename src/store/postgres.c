@@ -6,6 +6,7 @@
  * Changes that other nodes must learn of at once are rows of mcp.changes. */
 #include "store/postgres_impl.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,52 +25,31 @@ static void pg_close(struct store *store)
     free(s);
 }
 
+static store_handler *handlers[VERB_COUNT];
+
+static void register_verbs(void)
+{
+    store_handlers_add(handlers, pg_read_verbs);
+    store_handlers_add(handlers, pg_registry_verbs);
+    store_handlers_add(handlers, pg_document_verbs);
+    store_handlers_add(handlers, pg_event_verbs);
+    store_handlers_add(handlers, pg_head_verbs);
+    store_handlers_add(handlers, pg_fold_verbs);
+    store_handlers_add(handlers, pg_reap_verbs);
+    store_handlers_add(handlers, pg_write_verbs);
+}
+
+static bool pg_call(struct store *store, struct store_call *c, struct error *err)
+{
+    store_handler *run = handlers[c->verb];
+    return run ? run(store, c, err) : pg_read_call(pg_of(store), c, err);
+}
+
 static const struct store_ops postgres_ops = {
     .name = "postgres",
     .close = pg_close,
     .write = pg_write,
-    .session_by_handle = pg_session_by_handle,
-    .sessions_find = pg_sessions_find,
-    .session_by_id = pg_session_by_id,
-    .session_by_key = pg_session_by_key,
-    .transport_get = pg_transport_get,
-    .links_of = pg_links_of,
-    .sessions_page = pg_sessions_page,
-    .session_totals = pg_session_totals,
-    .executions_page = pg_executions_page,
-    .context_get = pg_context_get,
-    .idempotency_get = pg_idempotency_get,
-    .tool_known = pg_tool_known,
-    .key_get = pg_key_get,
-    .keys_page = pg_keys_page,
-    .user_get = pg_user_get,
-    .user_by_name = pg_user_by_name,
-    .login_get = pg_login_get,
-    .login_by_hash = pg_login_by_hash,
-    .logins_page = pg_logins_page,
-    .tenant_get = pg_tenant_get,
-    .tenants_page = pg_tenants_page,
-    .tenant_key_get = pg_tenant_key_get,
-    .tenant_keys_page = pg_tenant_keys_page,
-    .sealed_page = pg_sealed_page,
-    .changes = pg_changes,
-    .document = pg_document,
-    .document_by_id = pg_document_by_id,
-    .documents_page = pg_documents_page,
-    .tools_page = pg_tools_page,
-    .servers_page = pg_servers_page,
-    .document_history = pg_document_history,
-    .document_revision = pg_document_revision,
-    .document_reads = pg_document_reads,
-    .undelivered_get = pg_undelivered_get,
-    .undelivered_page = pg_undelivered_page,
-    .events_page = pg_events_page,
-    .chain_heads = pg_chain_heads,
-    .writer_start = pg_writer_start,
-    .open_intents = pg_open_intents,
-    .fold = pg_fold,
-    .counts = pg_counts,
-    .reap = pg_reap,
+    .call = pg_call,
 };
 
 /* Migrates up to the newest schema.  A store that must not migrate only checks that the schema is
@@ -136,11 +116,13 @@ static bool parse_url(struct pg_store *s, struct str url, struct error *err)
 
 bool pg_open_server(const struct store_config *config, struct pg_store **ret, struct error *err)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (!config->path.p || config->path.n == 0)
         return error_set(err, ERR_CONFIG,
                          "The PostgreSQL store needs a database URL; set DATABASE_URL.");
     if (!libpq_load(err))
         return false;
+    pthread_once(&once, register_verbs);
     struct pg_store *s = xcalloc(1, sizeof(*s));
     s->base.ops = &postgres_ops;
     s->sql_dir = config->sql_dir ? copy_of(str_of(config->sql_dir)) : NULL;

@@ -342,12 +342,11 @@ static bool open_page(struct page *g, struct error *err)
     return ok;
 }
 
-bool pg_events_page(struct store *store, const struct event_filter *f, unsigned limit,
-                    struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                    struct error *err)
+static bool events_page(struct store *store, struct store_call *c, struct error *err)
 {
-    struct page g = {.s = pg_of(store), .f = f, .limit = limit, .mem = mem};
-    g.rows = arena_zalloc(mem, limit * sizeof(*g.rows));
+    const struct event_filter *f = c->filter;
+    struct page g = {.s = pg_of(store), .f = f, .limit = c->limit, .mem = c->mem};
+    g.rows = arena_zalloc(c->mem, c->limit * sizeof(*g.rows));
     g.until_us = pg_now_us() + STORE_PAGE_MS * 1000;
     int64_t from = f->after < INT64_MAX ? f->after + 1 : f->after;
     int64_t upto = f->before ? f->before - 1 : INT64_MAX;
@@ -355,8 +354,13 @@ bool pg_events_page(struct store *store, const struct event_filter *f, unsigned 
               : f->exec ? read_execution(&g, err)
                         : read_range(&g, from, upto, err);
     if (ok) {
-        *ret_rows = g.rows;
-        *ret_n = g.n;
+        c->rows = g.rows;
+        c->n = g.n;
     }
     return ok;
 }
+
+const struct verb_handler pg_event_verbs[] = {
+    {VERB_EVENTS_PAGE, events_page},
+    {0},
+};

@@ -135,10 +135,11 @@ static bool fold_writer(struct pg_store *s, size_t max, size_t *ret_n, struct er
     return ok;
 }
 
-bool pg_fold(struct store *store, unsigned max, bool *ret_left, struct error *err)
+static bool fold(struct store *store, struct store_call *c, struct error *err)
 {
+    bool *ret_left = c->ret;
     struct pg_store *s = pg_of(store);
-    size_t left = max ? max : 1;
+    size_t left = c->limit ? c->limit : 1;
     if (!s->discovered && !pg_fold_discover(s, clock_life_ms(), err))
         return false;
     s->discovered = true;
@@ -157,7 +158,12 @@ bool pg_fold_all(struct store *s, int64_t now_ms, struct error *err)
     if (!pg_fold_discover(pg_of(s), now_ms, err))
         return false;
     for (bool left = true; left;)
-        if (!pg_fold(s, SLICE_EVENTS, &left, err))
+        if (!store_fold(s, SLICE_EVENTS, &left, err))
             return false;
     return true;
 }
+
+const struct verb_handler pg_fold_verbs[] = {
+    {VERB_FOLD, fold},
+    {0},
+};

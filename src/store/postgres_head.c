@@ -6,23 +6,23 @@
 
 #include "store/heads.h"
 
-static bool read_tail(struct pg_row *r, void *to, struct error *err unused_arg)
-{
-    struct pg_tail *tail = to;
-    tail->writer = pg_get_int(r);
-    tail->mark = pg_get_int(r);
-    tail->last_id = pg_get_int(r);
-    return true;
-}
+/* In the order of PG_TAILS. */
+static const struct row_column tail_columns[] = {
+    {COLUMN_INT, offsetof(struct pg_tail, writer), "writer"},
+    {COLUMN_INT, offsetof(struct pg_tail, mark), "mark"},
+    {COLUMN_INT, offsetof(struct pg_tail, last_id), "last_id"},
+};
+static const struct row_type tail_type = {sizeof(struct pg_tail), tail_columns,
+                                          countof(tail_columns), NULL};
 
 bool pg_tails(struct pg_store *s, int64_t now_ms, struct arena *mem, struct pg_tail **ret,
               size_t *ret_n, struct error *err)
 {
-    struct pg_rows tails = {.read = read_tail, .size = sizeof(struct pg_tail), .mem = mem};
+    struct pg_rows tails = {.type = &tail_type, .mem = mem};
     struct pg_params p = {0};
     PGresult *res = NULL;
     pg_time(&p, now_ms < 0 ? 0 : now_ms);
-    if (!pg_run(s, PG_TAILS, &p, &res, err) || !pg_take_rows(res, &tails, err))
+    if (!pg_run(s, PG_TAILS, &p, &res, err) || !pg_take_rows(res, SIZE_MAX, &tails, err))
         return false;
     *ret = tails.items;
     *ret_n = tails.n;
@@ -71,11 +71,10 @@ static bool gather(struct pg_store *s, struct heads *h, struct error *err)
     return true;
 }
 
-bool pg_chain_heads(struct store *store, struct arena *mem, struct chain_head **ret_heads,
-                    size_t *ret_n, struct error *err)
+static bool chain_heads(struct store *store, struct store_call *c, struct error *err)
 {
     struct pg_store *s = pg_of(store);
-    struct heads h = {.mem = mem};
+    struct heads h = {.mem = c->mem};
     if (!pg_ready(s, err))
         return false;
     bool ok =
@@ -83,7 +82,12 @@ bool pg_chain_heads(struct store *store, struct arena *mem, struct chain_head **
         gather(s, &h, err);
     pg_rollback(s);
     if (ok)
-        heads_tell(&h, ret_heads, ret_n);
+        c->rows = heads_tell(&h, &c->n);
     heads_release(&h);
     return ok;
 }
+
+const struct verb_handler pg_head_verbs[] = {
+    {VERB_CHAIN_HEADS, chain_heads},
+    {0},
+};

@@ -14,6 +14,7 @@
 #include "store/libpq.h"
 #include "store/migrate.h"
 #include "store/segment.h"
+#include "store/sql.h"
 #include "store/store_impl.h"
 
 enum pg_statement {
@@ -64,17 +65,6 @@ enum pg_statement {
     PG_TOOL_APPROVE,
     PG_SERVER_TELL,
     PG_CHANGES_NUMBER,
-    PG_SESSION_BY_HANDLE,
-    PG_SESSION_BY_ID,
-    PG_SESSION_BY_KEY,
-    PG_SESSIONS_OF_TENANT,
-    PG_SESSIONS_OF_OWNER,
-    PG_SESSIONS_LIVE_OF_TENANT,
-    PG_SESSIONS_LIVE_OF_OWNER,
-    PG_TRANSPORT_GET,
-    PG_LINKS_OF,
-    PG_UNDELIVERED_GET,
-    PG_UNDELIVERED_PAGE,
     PG_COUNTS,
     PG_SCHEMA_APPLIED,
     PG_SCHEMA_USERS,
@@ -107,34 +97,8 @@ enum pg_statement {
     PG_REAP_LOGINS,
     PG_TOTALS,
     PG_EXECUTIONS_PAGE,
-    PG_CONTEXT_GET,
-    PG_IDEMPOTENCY_GET,
     PG_TOOL_KNOWN,
-    PG_KEY_GET,
-    PG_KEYS_PAGE,
-    PG_USER_GET,
-    PG_USER_BY_NAME,
-    PG_LOGIN_GET,
-    PG_LOGIN_BY_HASH,
-    PG_LOGINS_PAGE,
-    PG_TENANT_GET,
-    PG_TENANTS_PAGE,
-    PG_TENANT_KEY_GET,
-    PG_TENANT_KEYS_PAGE,
-    PG_SEALED_PAGE,
-    PG_CHANGES,
-    PG_CHANGES_NEWEST,
-    PG_TOOL_GET,
-    PG_TOOLS_PAGE,
-    PG_SERVERS_PAGE,
-    PG_DOCUMENT_AT,
-    PG_DOCUMENT_ENDED_AT,
-    PG_DOCUMENT_BY_ID,
-    PG_DOCUMENTS_PAGE,
-    PG_REVISIONS_PAGE,
-    PG_REVISION_GET,
     PG_REVISION_PARTS,
-    PG_READS_OF,
     PG_READS_UPTO,
     PG_READS_REAP,
     PG_LINKS_UPTO,
@@ -144,6 +108,8 @@ enum pg_statement {
     PG_COUNT
 };
 extern const char *const pg_texts[PG_COUNT];
+/* Statements of the backend come first, then those of the shared tables (store/sql.h). */
+#define PG_ALL (PG_COUNT + SQL_STATEMENTS)
 
 struct pg_store {
     struct store base;
@@ -153,7 +119,7 @@ struct pg_store {
     bool read_only, no_migrate;
     int64_t deadline_ms;
     int64_t until_us; /* deadline of the current operation, by pg_now_us() */
-    bool prepared[PG_COUNT];
+    bool prepared[PG_ALL];
     bool migrating;    /* inside a migration's transaction */
     char where[128];   /* host, for people */
     char reason[256];  /* why there is no connection */
@@ -246,41 +212,21 @@ bool pg_get_bool(struct pg_row *r);
 int64_t pg_get_time(struct pg_row *r); /* NULL is 0 */
 void pg_get_sha(struct pg_row *r, uint8_t ret[32]);
 
-must_check bool pg_prepare(struct pg_store *s, enum pg_statement which, struct error *err);
+/* `which` is an enum pg_statement, or PG_COUNT + a statement of the shared tables. */
+must_check bool pg_prepare(struct pg_store *s, unsigned which, struct error *err);
 /* Runs one statement on the current connection.  The caller clears *ret. */
-must_check bool pg_run(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+must_check bool pg_run(struct pg_store *s, unsigned which, const struct pg_params *p,
                        PGresult **ret, struct error *err);
 /* pg_run() as a verb of its own: connects first if necessary. */
-must_check bool pg_query(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+must_check bool pg_query(struct pg_store *s, unsigned which, const struct pg_params *p,
                          PGresult **ret, struct error *err);
 /* pg_query() for a page.  On a read-only store it fails with ERR_TIMEOUT after STORE_PAGE_MS. */
-must_check bool pg_page(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+must_check bool pg_page(struct pg_store *s, unsigned which, const struct pg_params *p,
                         PGresult **ret, struct error *err);
-/* Reads the columns of one row into `to`, which is zeroed. */
-typedef bool pg_reader(struct pg_row *r, void *to, struct error *err);
-/* The rows read from a result: `n` items in `mem`, `size` bytes each. */
-struct pg_rows {
-    pg_reader *read;
-    size_t size;
-    struct arena *mem;
-    void *items;
-    size_t n;
-};
-/* Read all rows of a result, or its first row, and clear the result.  Without a first row `items`
- * is NULL. */
-must_check bool pg_take_rows(PGresult *res, struct pg_rows *rows, struct error *err);
-must_check bool pg_take_row(PGresult *res, struct pg_rows *rows, struct error *err);
-/* The same after pg_query() or pg_page(). */
-must_check bool pg_read_row(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-                            struct pg_rows *rows, struct error *err);
-must_check bool pg_read_rows(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-                             struct pg_rows *rows, struct error *err);
-must_check bool pg_read_page(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-                             struct pg_rows *rows, struct error *err);
 /* Pipeline mode: statements are sent without waiting for their results, until pg_pipe_end().  Every
  * statement must be prepared before. */
 must_check bool pg_pipe_begin(struct pg_store *s, struct error *err);
-must_check bool pg_pipe_send(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
+must_check bool pg_pipe_send(struct pg_store *s, unsigned which, const struct pg_params *p,
                              struct error *err);
 /* Requests the results of all statements sent since the last pg_pipe_sync(). */
 must_check bool pg_pipe_sync(struct pg_store *s, struct error *err);
@@ -314,42 +260,13 @@ extern const struct pg_verb pg_verbs[OP_COUNT];
 typedef void pg_params_fn(struct pg_params *p, const struct store_op *op, int64_t now_ms);
 pg_params_fn pg_user_create, pg_user_password, pg_user_end, pg_login_failed, pg_login_create,
     pg_login_rotate, pg_login_revoke, pg_logins_revoke;
-bool pg_user_by_name(struct store *s, struct str tenant, struct str name, struct arena *mem,
-                     struct user_row **ret_row, struct error *err);
-bool pg_login_get(struct store *s, struct str id, struct arena *mem, struct login_row **ret_row,
-                  struct error *err);
-bool pg_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem,
-                      struct login_row **ret_row, struct error *err);
-bool pg_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
-                    unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
-                    struct error *err);
 /* postgres_tool.c */
 pg_params_fn pg_tool_seen, pg_tool_approve, pg_server_tell;
-bool pg_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                     struct server_row **ret_rows, size_t *ret_n, struct error *err);
-bool pg_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
-                   struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err);
 /* postgres_document.c */
 pg_params_fn pg_document_revise, pg_document_move, pg_document_end, pg_document_read;
 void pg_document_revised(struct pg_row *r, const struct store_op *op);
-bool pg_document(struct store *s, struct str folder, struct str path, bool ended, struct arena *mem,
-                 struct document_row **ret_row, struct error *err);
-bool pg_document_by_id(struct store *s, struct str id, struct arena *mem,
-                       struct document_row **ret_row, struct error *err);
-bool pg_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
-                       struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
-                       struct error *err);
-bool pg_document_history(struct store *s, struct str document_id, int64_t before, unsigned limit,
-                         struct arena *mem, struct revision_row **ret_rows, size_t *ret_n,
-                         struct error *err);
-bool pg_document_revision(struct store *s, struct str document_id, int64_t revision,
-                          struct arena *mem, struct revision_row **ret_row, struct error *err);
-bool pg_document_reads(struct store *s, const struct principal *who, struct str session_id,
-                       struct str document_id, struct arena *mem,
-                       struct document_read_row **ret_rows, size_t *ret_n, struct error *err);
 /* postgres_write.c */
 bool pg_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
-bool pg_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
 
 /* postgres_event.c */
 /* Finds one event without its body, on the current connection.  The event's texts are valid as long
@@ -379,9 +296,6 @@ void pg_events_close(struct pg_events *c);
 must_check bool pg_events_of(struct pg_store *s, const int64_t *ids, size_t n, bool with_bodies,
                              struct arena *mem, struct event_row *ret_rows, size_t *ret_n,
                              struct error *err);
-bool pg_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
-                    struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                    struct error *err);
 /* postgres_head.c */
 /* A writer with events after its mark. */
 struct pg_tail {
@@ -391,80 +305,40 @@ struct pg_tail {
  * current connection. */
 must_check bool pg_tails(struct pg_store *s, int64_t now_ms, struct arena *mem,
                          struct pg_tail **ret, size_t *ret_n, struct error *err);
-bool pg_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
-                    size_t *ret_n, struct error *err);
 /* postgres_fold.c */
 /* Notes that events of this writer were, or may have been, appended. */
 void pg_fold_later(struct pg_store *s, int64_t writer);
 /* Notes writers that are gone: no other node folds their events. */
 must_check bool pg_fold_discover(struct pg_store *s, int64_t now_ms, struct error *err);
-bool pg_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
 must_check bool pg_fold_all(struct store *s, int64_t now_ms, struct error *err);
 /* postgres_exec.c */
 /* Projects one slice into executions, sessions, tools and chains. */
 must_check bool pg_project(struct pg_store *s, int64_t writer, struct event_row *events, size_t n,
                            struct arena *mem, struct error *err);
-/* postgres_reap.c */
-bool pg_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
-                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                     struct error *err);
-bool pg_reap(struct store *s, const struct reap_what *what, struct reaped *ret, struct error *err);
-/* postgres_registry.c */
-bool pg_session_totals(struct store *s, const struct principal *who, int64_t now_ms,
-                       int64_t since_ms, struct session_totals *ret, struct error *err);
-bool pg_executions_page(struct store *s, const struct principal *who, struct str session_id,
-                        int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
-                        struct execution_row **ret_rows, size_t *ret_n, struct error *err);
-bool pg_context_get(struct store *s, const struct principal *who, struct str id, struct arena *mem,
-                    struct context_row **ret_row, struct error *err);
-bool pg_idempotency_get(struct store *s, const struct principal *who, struct str key,
-                        struct arena *mem, struct idempotency_row **ret_row, struct error *err);
-bool pg_tool_known(struct store *s, const struct principal *who, struct str tool_id, bool *ret,
-                   struct error *err);
-bool pg_key_get(struct store *s, struct str id, struct arena *mem, struct key_row **ret_row,
-                struct error *err);
-bool pg_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
-                  struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err);
-/* Runs a statement that reads one user. */
-must_check bool pg_read_user(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-                             struct arena *mem, struct user_row **ret_row, struct error *err);
-bool pg_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
-                 struct error *err);
-bool pg_tenant_get(struct store *s, struct str id, struct arena *mem, struct tenant_row **ret_row,
-                   struct error *err);
-bool pg_tenants_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                     struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
-/* postgres_secret.c */
-bool pg_tenant_key_get(struct store *s, struct str tenant, struct str id, struct arena *mem,
-                       struct tenant_key_row **ret_row, struct error *err);
-bool pg_tenant_keys_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                         struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err);
-bool pg_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                    struct session_row **ret_rows, size_t *ret_n, struct error *err);
-bool pg_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
-                struct change_row **ret_rows, size_t *ret_n, struct error *err);
-/* postgres_read.c */
-/* pg_read_session reads SESSION_COLUMNS in their order and applies expiry. */
-pg_reader pg_read_session, pg_read_link;
-bool pg_sessions_find(struct store *s, struct session_find *finds, size_t n, struct error *err);
-bool pg_session_by_handle(struct store *s, const struct principal *who, struct str handle,
-                          struct arena *mem, struct session_row **ret_row, struct error *err);
-bool pg_session_by_id(struct store *s, const struct principal *who, struct str id,
-                      struct arena *mem, struct session_row **ret_row, struct error *err);
-bool pg_session_by_key(struct store *s, const struct principal *who, struct str carrier,
-                       struct str key, struct arena *mem, struct session_row **ret_row,
-                       struct error *err);
-bool pg_transport_get(struct store *s, const struct principal *who, const uint8_t id_hash[32],
-                      struct arena *mem, struct transport_row **ret_row, struct error *err);
-bool pg_links_of(struct store *s, const struct principal *who, struct str session_id,
-                 struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err);
-bool pg_sessions_page(struct store *s, const struct principal *who,
-                      const struct session_filter *filter, unsigned limit, struct arena *mem,
-                      struct session_row **ret_rows, size_t *ret_n, struct error *err);
-bool pg_undelivered_get(struct store *s, const struct principal *who, int64_t id, struct arena *mem,
-                        struct undelivered_row **ret_row, struct error *err);
-bool pg_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
-                         struct undelivered_row **ret_rows, size_t *ret_n, struct error *err);
-bool pg_counts(struct store *s, struct store_counts *ret, struct error *err);
+/* postgres_sql_read.c */
+/* Answers a verb of the shared tables (store/sql.h). */
+must_check bool pg_read_call(struct pg_store *s, struct store_call *c, struct error *err);
+/* The statement of such a call; adds its parameters. */
+unsigned pg_read_params(struct pg_params *p, const struct store_call *c);
+/* Adds all columns of the row, in their order.  With `who`, tenant and owner are the
+ * principal's. */
+void pg_row_params(struct pg_params *p, const struct row_type *type, const void *row,
+                   const struct principal *who);
+/* The rows read from a result: `n` items of the type, in `mem`. */
+struct pg_rows {
+    const struct row_type *type;
+    struct arena *mem;
+    void *items;
+    size_t n;
+};
+/* Reads at most `limit` rows of a result, and clears the result. */
+must_check bool pg_take_rows(PGresult *res, size_t limit, struct pg_rows *rows, struct error *err);
+/* The same after pg_query(). */
+must_check bool pg_read_rows(struct pg_store *s, unsigned which, const struct pg_params *p,
+                             struct pg_rows *rows, struct error *err);
+
+/* The verbs that each file answers itself. */
+extern const struct verb_handler pg_read_verbs[], pg_registry_verbs[], pg_document_verbs[],
+    pg_event_verbs[], pg_head_verbs[], pg_fold_verbs[], pg_reap_verbs[], pg_write_verbs[];
 
 #endif

@@ -256,9 +256,9 @@ void pg_get_sha(struct pg_row *r, uint8_t ret[32])
         memcpy(ret, bytes.p, 32);
 }
 
-static void name_of(enum pg_statement which, char ret[16])
+static void name_of(unsigned which, char ret[16])
 {
-    snprintf(ret, 16, "hf%d", (int)which);
+    snprintf(ret, 16, "hf%u", which);
 }
 
 /* Discards the remaining results of a query after the first. */
@@ -299,14 +299,16 @@ static bool answer(struct pg_store *s, const char *doing, PGresult **ret, struct
     return true;
 }
 
-bool pg_prepare(struct pg_store *s, enum pg_statement which, struct error *err)
+bool pg_prepare(struct pg_store *s, unsigned which, struct error *err)
 {
     char name[16];
     PGresult *res = NULL;
     if (s->prepared[which])
         return true;
     name_of(which, name);
-    if (!pq.send_prepare(s->conn, name, pg_texts[which], 0, NULL))
+    const char *text =
+        which < PG_COUNT ? pg_texts[which] : sql_statement_text(which - PG_COUNT, SQL_POSTGRES);
+    if (!pq.send_prepare(s->conn, name, text, 0, NULL))
         return pg_away(s, pq.error_message(s->conn), err);
     if (!answer(s, "preparing a statement", &res, err))
         return false;
@@ -315,8 +317,7 @@ bool pg_prepare(struct pg_store *s, enum pg_statement which, struct error *err)
     return true;
 }
 
-static bool send(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-                 struct error *err)
+static bool send(struct pg_store *s, unsigned which, const struct pg_params *p, struct error *err)
 {
     static const struct pg_params none = {0};
     static const int all_binary[PG_PARAMS_MAX] = {[0 ... PG_PARAMS_MAX - 1] = 1};
@@ -332,15 +333,15 @@ static bool send(struct pg_store *s, enum pg_statement which, const struct pg_pa
            pg_away(s, pq.error_message(s->conn), err);
 }
 
-bool pg_run(struct pg_store *s, enum pg_statement which, const struct pg_params *p, PGresult **ret,
+bool pg_run(struct pg_store *s, unsigned which, const struct pg_params *p, PGresult **ret,
             struct error *err)
 {
     return pg_prepare(s, which, err) && send(s, which, p, err) &&
            answer(s, s->read_only ? "reading" : "running a statement", ret, err);
 }
 
-bool pg_query(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-              PGresult **ret, struct error *err)
+bool pg_query(struct pg_store *s, unsigned which, const struct pg_params *p, PGresult **ret,
+              struct error *err)
 {
     return pg_ready(s, err) && pg_run(s, which, p, ret, err);
 }
@@ -350,8 +351,7 @@ bool pg_pipe_begin(struct pg_store *s, struct error *err)
     return pq.enter_pipeline_mode(s->conn) || pg_away(s, pq.error_message(s->conn), err);
 }
 
-bool pg_pipe_send(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-                  struct error *err)
+bool pg_pipe_send(struct pg_store *s, unsigned which, const struct pg_params *p, struct error *err)
 {
     return send(s, which, p, err);
 }
@@ -412,10 +412,10 @@ void pg_rollback(struct pg_store *s)
 }
 
 /* BEGIN, the limit for this transaction alone, the statement, COMMIT: one round trip. */
-static bool limited(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-                    PGresult **ret, struct error *err)
+static bool limited(struct pg_store *s, unsigned which, const struct pg_params *p, PGresult **ret,
+                    struct error *err)
 {
-    const enum pg_statement all[] = {PG_BEGIN, PG_PAGE_LIMIT, which, PG_COMMIT};
+    const unsigned all[] = {PG_BEGIN, PG_PAGE_LIMIT, which, PG_COMMIT};
     PGresult *answers[countof(all)] = {0};
     bool ok = pg_pipe_begin(s, err);
     for (size_t i = 0; ok && i < countof(all); i++)
@@ -442,7 +442,7 @@ static bool limited(struct pg_store *s, enum pg_statement which, const struct pg
     return ok;
 }
 
-bool pg_page(struct pg_store *s, enum pg_statement which, const struct pg_params *p, PGresult **ret,
+bool pg_page(struct pg_store *s, unsigned which, const struct pg_params *p, PGresult **ret,
              struct error *err)
 {
     if (!s->read_only)
@@ -452,55 +452,4 @@ bool pg_page(struct pg_store *s, enum pg_statement which, const struct pg_params
     return pg_ready(s, err) && pg_prepare(s, PG_BEGIN, err) && pg_prepare(s, PG_PAGE_LIMIT, err) &&
            pg_prepare(s, which, err) && pg_prepare(s, PG_COMMIT, err) &&
            limited(s, which, p, ret, err);
-}
-
-static bool take(PGresult *res, size_t n, struct pg_rows *rows, struct error *err)
-{
-    char *items = arena_zalloc(rows->mem, (n ? n : 1) * rows->size);
-    bool ok = true;
-    for (size_t i = 0; ok && i < n; i++) {
-        struct pg_row r = {.res = res, .mem = rows->mem, .row = (int)i};
-        ok = rows->read(&r, items + i * rows->size, err);
-    }
-    pq.clear(res);
-    if (ok) {
-        rows->items = items;
-        rows->n = n;
-    }
-    return ok;
-}
-
-bool pg_take_rows(PGresult *res, struct pg_rows *rows, struct error *err)
-{
-    return take(res, (size_t)pq.ntuples(res), rows, err);
-}
-
-bool pg_take_row(PGresult *res, struct pg_rows *rows, struct error *err)
-{
-    if (!take(res, pq.ntuples(res) > 0, rows, err))
-        return false;
-    if (rows->n == 0)
-        rows->items = NULL;
-    return true;
-}
-
-bool pg_read_row(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-                 struct pg_rows *rows, struct error *err)
-{
-    PGresult *res = NULL;
-    return pg_query(s, which, p, &res, err) && pg_take_row(res, rows, err);
-}
-
-bool pg_read_rows(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-                  struct pg_rows *rows, struct error *err)
-{
-    PGresult *res = NULL;
-    return pg_query(s, which, p, &res, err) && pg_take_rows(res, rows, err);
-}
-
-bool pg_read_page(struct pg_store *s, enum pg_statement which, const struct pg_params *p,
-                  struct pg_rows *rows, struct error *err)
-{
-    PGresult *res = NULL;
-    return pg_page(s, which, p, &res, err) && pg_take_rows(res, rows, err);
 }

@@ -34,20 +34,18 @@ static bool read_open(struct pg_store *s, int64_t now_ms, int64_t after, unsigne
     return true;
 }
 
-bool pg_open_intents(struct store *store, int64_t now_ms, int64_t after, unsigned limit,
-                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                     struct error *err)
+static bool open_intents(struct store *store, struct store_call *c, struct error *err)
 {
     struct pg_store *s = pg_of(store);
-    struct event_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    int64_t *ids = arena_zalloc(mem, limit * sizeof(*ids));
+    struct event_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
+    int64_t *ids = arena_zalloc(c->mem, c->limit * sizeof(*ids));
     size_t n_ids = 0, n = 0;
-    if (!pg_fold_all(store, now_ms, err) ||
-        !read_open(s, now_ms, after, limit, mem, ids, &n_ids, err) ||
-        !pg_events_of(s, ids, n_ids, false, mem, rows, &n, err))
+    if (!pg_fold_all(store, c->now_ms, err) ||
+        !read_open(s, c->now_ms, c->after_id, c->limit, c->mem, ids, &n_ids, err) ||
+        !pg_events_of(s, ids, n_ids, false, c->mem, rows, &n, err))
         return false;
-    *ret_rows = rows;
-    *ret_n = n;
+    c->rows = rows;
+    c->n = n;
     return true;
 }
 
@@ -162,8 +160,7 @@ static bool reap_reads(struct pg_store *s, unsigned batch, struct error *err)
 static bool reap_links(struct pg_store *s, const struct reap_what *what, struct reaped *ret,
                        struct error *err)
 {
-    struct pg_rows links = {
-        .read = pg_read_link, .size = sizeof(struct link_row), .mem = what->mem};
+    struct pg_rows links = {.type = &sql_link, .mem = what->mem};
     char upto[DOCUMENT_ID_TEXT];
     struct pg_params p = {0};
     bool all = false;
@@ -187,9 +184,10 @@ static bool reap_links(struct pg_store *s, const struct reap_what *what, struct 
 }
 
 /* Each statement is its own transaction.  Rows that it did not reach wait for the next round. */
-bool pg_reap(struct store *store, const struct reap_what *what, struct reaped *ret,
-             struct error *err)
+static bool reap(struct store *store, struct store_call *c, struct error *err)
 {
+    const struct reap_what *what = c->filter;
+    struct reaped *ret = c->ret;
     struct pg_store *s = pg_of(store);
     struct reaped done = {0};
     int64_t now_ms = what->now_ms;
@@ -214,3 +212,9 @@ bool pg_reap(struct store *store, const struct reap_what *what, struct reaped *r
     *ret = done;
     return true;
 }
+
+const struct verb_handler pg_reap_verbs[] = {
+    {VERB_OPEN_INTENTS, open_intents},
+    {VERB_REAP, reap},
+    {0},
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every SQL text of the PostgreSQL backend, in one place and literal.  Callers add parameters and
- * read columns in the order of the text.  Macros here only avoid repeated lists.  Functions of the
+/* The SQL texts of the PostgreSQL backend that are not in the shared tables (store/sql.h), in one
+ * place and literal.  Callers add parameters and read columns in the order of the text.  Macros here only avoid repeated lists.  Functions of the
  * schema (sql/postgres) make every decision over more than one row. */
 #include "store/postgres_impl.h"
 
@@ -10,47 +10,11 @@
 /* The verdict of a verb; raises an exception when the op is required and the verdict is not OK. */
 #define VERB(call, required) "SELECT mcp.hf_require(mcp." call ", " required "::boolean)"
 
-#define SESSION_COLUMNS                                                                            \
-    "id, session_id, tenant_id, owner, user_id, edge_mcp_id, client_name, client_type, "           \
-    "client_version, status, origin, initialized, provisional, counted, carrier, carrier_key, "    \
-    "core_session_id, coalesce(connection_json, connection_metadata::text), context_id, "          \
-    "passthrough_auth_encrypted, created_at, "                                                     \
-    "last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, "                    \
-    "tool_execution_count, total_tokens_used, version, toolsets, profile_context_encrypted"
-/* `full`: whether to return the definitions. */
-#define TOOLS(full)                                                                                \
-    "SELECT server, name, digest, CASE WHEN " full " THEN definition END, approved, "              \
-    "CASE WHEN " full " THEN approved_definition END, first_seen_at, changed_at, gone_at, "        \
-    "approved_at FROM mcp.tool_definitions "
-#define USERS                                                                                      \
-    "SELECT id, tenant_id, name, role, issuer, created_at, ended_at, password, failed_logins, "    \
-    "locked_until FROM mcp.users "
-#define LOGINS                                                                                     \
-    "SELECT id, family, tenant_id, user_id, refresh_token_hash, device_info, ip_address, "         \
-    "created_at, expires_at, last_activity, revoked_at, revoke_reason FROM mcp.user_sessions "
-#define SESSIONS "SELECT " SESSION_COLUMNS " FROM mcp.edge_mcp_sessions "
 /* $1 tenant, $2 owner, $3 whether the whole tenant may be seen. */
 #define VISIBLE "tenant_id = $1::text AND ($3::boolean OR owner = $2::text)"
-#define UNDELIVERED                                                                                \
-    "SELECT id, tenant_id, owner, session_id, digest, execution, created_at, expires_at, "         \
-    "length(sealed)::bigint, "
 
 /* Sorts after every id. */
 #define LAST_UUID "'ffffffff-ffff-ffff-ffff-ffffffffffff'"
-/* The status that a reader sees at $6; a session is idle after $7 ms without use. */
-#define SEEN_STATUS                                                                                \
-    "CASE WHEN status = 'expired' OR status = 'terminated' THEN status "                           \
-    "WHEN expires_at <= $6::timestamptz THEN 'expired' "                                           \
-    "WHEN $7::bigint > 0 AND last_activity_at + $7 * interval '1 millisecond' <= $6 THEN 'idle' "  \
-    "ELSE 'active' END"
-/* $5: bits of enum session_status, in the order of the array; 0 for all.  There is one text each
- * for tenant or owner, live or all: each uses its own index, and the planner need not guess. */
-#define SESSIONS_PAGE(owner, live)                                                                 \
-    SESSIONS "WHERE tenant_id = $1::text AND $2::text IS NOT NULL " owner live                     \
-             "AND id < coalesce($3::uuid, " LAST_UUID ") AND ($5::integer = 0 OR ($5 >> "          \
-             "array_position(ARRAY['active', 'idle', 'expired', 'terminated'], " SEEN_STATUS       \
-             ") - 1) & 1 = 1) AND ($8::text IS NULL OR client_type = $8) "                         \
-             "ORDER BY id DESC LIMIT $4::bigint"
 /* Writers with events after their mark: writer, mark, id of the last event.  Reads one entry of the
  * key for each writer that ever existed. */
 #define TAILS                                                                                      \
@@ -70,24 +34,6 @@
 #define LAPSE                                                                                      \
     "UPDATE mcp.edge_mcp_sessions SET status = 'expired', terminated_at = expires_at, "            \
     "termination_reason = 'expired', version = version + 1 "
-#define KEYS                                                                                       \
-    "SELECT id, tenant_id, user_id, name, role, hash, scopes, created_at, expires_at, "            \
-    "revoked_at, last_used_at FROM mcp.api_keys "
-#define TENANT_KEYS "SELECT id, tenant_id, master_id, wrapped, created_at FROM mcp.tenant_keys "
-/* Subtracts sessions that no longer count but are still stored as live: past their end, or promoted
- * and unused for SESSION_PROMOTED_IDLE_MS. */
-#define TENANTS(now)                                                                               \
-    "SELECT t.id, t.created_at, t.counted_sessions - (SELECT count(*) FROM "                       \
-    "mcp.edge_mcp_sessions s WHERE s.tenant_id = t.id AND s.counted AND s.status IN "              \
-    "('active', 'idle') AND (s.expires_at <= " now                                                 \
-    " OR (s.origin NOT IN ('rest', 'tool', 'keyed') "                                              \
-    "AND s.last_activity_at <= " now " - interval '30 minutes'))) FROM mcp.tenants t "
-
-#define DOCUMENTS                                                                                  \
-    "SELECT id, folder, path, revision, sha256, created_at, changed_at, ended_at "                 \
-    "FROM mcp.documents "
-#define REVISION_COLUMNS                                                                           \
-    "r.document_id, r.revision, r.made_at, r.author, r.kind, r.reason, r.path, r.sha256, r.size, "
 
 /* The link `l` has another writer than $3, and the lease of that writer runs at $4. */
 #define LINK_IS_ELSEWHERE                                                                          \
@@ -250,16 +196,6 @@ const char *const pg_texts[PG_COUNT] = {
                             "$7"),
     [PG_CHANGES_NUMBER] = "SELECT mcp.hf_changes_number()",
 
-    [PG_SESSION_BY_HANDLE] = SESSIONS "WHERE " VISIBLE " AND session_id = $4::text",
-    [PG_SESSION_BY_ID] = SESSIONS "WHERE " VISIBLE " AND id = $4::uuid",
-    [PG_SESSION_BY_KEY] =
-        SESSIONS "WHERE tenant_id = $1::text AND owner = $2::text AND carrier = $3::text "
-                 "AND carrier_key = $4::bytea AND carrier_key IS NOT NULL AND " LIVE
-                 " AND " NOT_PAST("$5::timestamptz"),
-    [PG_SESSIONS_OF_TENANT] = SESSIONS_PAGE("", ""),
-    [PG_SESSIONS_OF_OWNER] = SESSIONS_PAGE("AND owner = $2::text ", ""),
-    [PG_SESSIONS_LIVE_OF_TENANT] = SESSIONS_PAGE("", "AND " LIVE " "),
-    [PG_SESSIONS_LIVE_OF_OWNER] = SESSIONS_PAGE("AND owner = $2::text ", "AND " LIVE " "),
     /* The sums of sessions used since $5, corrected for sessions that are past their end but not
      * ended yet. */
     [PG_TOTALS] =
@@ -274,20 +210,6 @@ const char *const pg_texts[PG_COUNT] = {
         "expires_at - last_activity_at)) * 1000, 0) AS more_ms FROM mcp.edge_mcp_sessions "
         "WHERE " VISIBLE " AND " LIVE " AND expires_at <= $4::timestamptz "
         "AND (created_at >= $5::timestamptz OR last_activity_at >= $5)) p",
-    [PG_TRANSPORT_GET] =
-        "SELECT id_hash, tenant_id, owner, endpoint, protocol_version, initialize_params, "
-        "session_id, created_at, last_used_at, ended_at FROM mcp.transport_sessions "
-        "WHERE id_hash = $1::bytea AND tenant_id = $2::text AND owner = $3::text "
-        "AND ended_at IS NULL",
-    [PG_LINKS_OF] = "SELECT session_id, server, writer, remote_id, opened_at, ended_at, end_reason "
-                    "FROM mcp.upstream_links WHERE session_id = $3::uuid "
-                    "AND mcp.hf_owns($3, $1::text, $2::text) ORDER BY server COLLATE \"C\"",
-    [PG_UNDELIVERED_GET] = UNDELIVERED "sealed FROM mcp.undelivered WHERE id = $1::bigint AND "
-                                       "tenant_id = $2::text AND owner = $3::text "
-                                       "AND expires_at > $4::timestamptz",
-    [PG_UNDELIVERED_PAGE] = UNDELIVERED "NULL::bytea FROM mcp.undelivered WHERE id > $1::bigint "
-                                        "AND expires_at > $2::timestamptz "
-                                        "ORDER BY id LIMIT $3::bigint",
     [PG_COUNTS] = TAILS "SELECT s.live - (SELECT count(*) FROM mcp.edge_mcp_sessions WHERE " LIVE
                         " AND expires_at <= $1::timestamptz), s.sessions, "
                         "(SELECT count(*) FROM mcp.transport_sessions "
@@ -426,73 +348,9 @@ const char *const pg_texts[PG_COUNT] = {
         "SELECT id, outcome_event FROM mcp.session_tool_executions WHERE session_id = $4::uuid "
         "AND tenant_id = $1::text AND id < coalesce($5::uuid, " LAST_UUID ") "
         "AND mcp.hf_reaches($4, $1, $2::text, $3::boolean) ORDER BY id DESC LIMIT $6::bigint",
-    [PG_CONTEXT_GET] =
-        "SELECT id, tenant_id, document, version, created_at, updated_at FROM mcp.contexts "
-        "WHERE tenant_id = $1::text AND id = $2::uuid AND ($4::boolean OR EXISTS (SELECT FROM "
-        "mcp.edge_mcp_sessions s WHERE s.context_id = $2::uuid AND s.tenant_id = $1::text "
-        "AND s.owner = $3::text))",
-    [PG_IDEMPOTENCY_GET] =
-        "SELECT tenant_id, owner, key, request_sha, status, headers, body, created_at, expires_at "
-        "FROM mcp.idempotency WHERE tenant_id = $1::text AND owner = $2::text "
-        "AND key = $3::bytea AND expires_at > $4::timestamptz",
     [PG_TOOL_KNOWN] = "SELECT EXISTS (SELECT FROM mcp.tool_configurations WHERE id = $2::uuid "
                       "AND tenant_id = $1::text)",
-    [PG_KEY_GET] = KEYS "WHERE id = $1::text",
-    [PG_KEYS_PAGE] = KEYS "WHERE ($1::text IS NULL OR tenant_id = $1) "
-                          "AND id > coalesce($2::text, '') ORDER BY id LIMIT $3::bigint",
-    [PG_USER_GET] = USERS "WHERE id = $1::uuid",
-    [PG_USER_BY_NAME] = USERS "WHERE tenant_id = $1::text AND name = $2::text AND issuer IS NULL",
-    [PG_LOGIN_GET] = LOGINS "WHERE id = $1::uuid AND family = id",
-    [PG_LOGIN_BY_HASH] = LOGINS "WHERE refresh_token_hash = $1::bytea",
-    [PG_LOGINS_PAGE] = LOGINS "WHERE user_id = $1::uuid AND tenant_id = $2::text "
-                              "AND revoked_at IS NULL AND expires_at > $3::timestamptz "
-                              "AND id < coalesce($4::uuid, " LAST_UUID ") "
-                              "ORDER BY id DESC LIMIT $5::bigint",
-    [PG_TENANT_GET] = TENANTS("$2::timestamptz") "WHERE t.id = $1::text",
-    [PG_TENANTS_PAGE] = TENANTS("$2::timestamptz") "WHERE $1::text IS NULL OR t.id COLLATE "
-                                                   "\"C\" > $1 ORDER BY t.id COLLATE \"C\" "
-                                                   "LIMIT $3::bigint",
-    [PG_TENANT_KEY_GET] =
-        TENANT_KEYS "WHERE tenant_id = $1::text AND ($2::text IS NULL OR id = $2) "
-                    "ORDER BY id DESC LIMIT 1",
-    [PG_TENANT_KEYS_PAGE] =
-        TENANT_KEYS "WHERE id > coalesce($1::text, '') ORDER BY id LIMIT $2::bigint",
-    [PG_SEALED_PAGE] =
-        SESSIONS "WHERE (passthrough_auth_encrypted IS NOT NULL OR profile_context_encrypted "
-                 "IS NOT NULL) AND ($1::uuid IS NULL OR id > $1) ORDER BY id LIMIT $2::bigint",
-    [PG_CHANGES] = "SELECT id, kind, tenant_id, name FROM mcp.changes WHERE id > $1::bigint "
-                   "ORDER BY id LIMIT $2::bigint",
-    [PG_CHANGES_NEWEST] = "SELECT id, kind, tenant_id, name FROM mcp.changes WHERE id IS NOT NULL "
-                          "AND $1::bigint < 0 ORDER BY id DESC LIMIT least($2::bigint, 1)",
 
-    [PG_TOOL_GET] = TOOLS("$3::boolean") "WHERE server = $1::text AND name = $2::bytea "
-                                         "AND $4::text IS NOT NULL AND $5::bytea IS NOT NULL "
-                                         "LIMIT $6::bigint",
-    [PG_TOOLS_PAGE] =
-        TOOLS("$3::boolean") "WHERE (server, name) > ($4::text, $5::bytea) AND ($1::text IS NULL "
-                             "OR server = $1) AND $2::bytea IS NULL ORDER BY server, name "
-                             "LIMIT $6::bigint",
-
-    [PG_SERVERS_PAGE] = "SELECT name, calls, failures, last_ok_at, last_failed_at, last_error "
-                        "FROM mcp.server_health WHERE name > $1::text ORDER BY name "
-                        "LIMIT $2::bigint",
-
-    [PG_DOCUMENT_AT] = DOCUMENTS "WHERE folder = $1::text AND path = $2::text AND ended_at IS NULL",
-    [PG_DOCUMENT_ENDED_AT] =
-        DOCUMENTS "WHERE folder = $1::text AND path = $2::text AND ended_at IS NOT NULL "
-                  "ORDER BY ended_at DESC, id DESC LIMIT 1",
-    [PG_DOCUMENT_BY_ID] = DOCUMENTS "WHERE id = $1::uuid",
-    [PG_DOCUMENTS_PAGE] = DOCUMENTS "WHERE folder = $1::text AND path > $2::text "
-                                    "AND ended_at IS NULL ORDER BY path LIMIT $3::bigint",
-    [PG_REVISIONS_PAGE] = "SELECT " REVISION_COLUMNS "NULL::bytea FROM mcp.document_revisions r "
-                          "WHERE r.document_id = $1::uuid AND r.revision < $2::bigint "
-                          "ORDER BY r.revision DESC LIMIT $3::bigint",
-    [PG_REVISION_GET] =
-        "SELECT " REVISION_COLUMNS "c.content FROM mcp.document_revisions r "
-        "LEFT JOIN mcp.document_contents c USING (document_id, revision) WHERE r.document_id = "
-        "$1::uuid "
-        "AND r.revision = CASE WHEN $2::bigint <> 0 THEN $2 ELSE (SELECT d.revision FROM "
-        "mcp.documents d WHERE d.id = $1) END",
     /* The last whole text up to revision $2, and the differences after it up to $2. */
     [PG_REVISION_PARTS] =
         "WITH whole AS (SELECT revision, content FROM mcp.document_contents WHERE document_id = "
@@ -500,11 +358,6 @@ const char *const pg_texts[PG_COUNT] = {
         "0::bigint, content, revision FROM whole UNION ALL SELECT prefix, suffix, middle, revision "
         "FROM mcp.document_deltas WHERE document_id = $1 AND revision <= $2 AND revision > (SELECT "
         "revision FROM whole) ORDER BY 4",
-    [PG_READS_OF] =
-        "SELECT r.session_id, d.folder, d.path, r.revision, r.from_line, r.to_line, r.read_at "
-        "FROM mcp.document_reads r JOIN mcp.documents d ON d.id = r.document_id "
-        "WHERE r.session_id = $1::uuid AND r.document_id = $2::uuid "
-        "AND mcp.hf_owns($1, $3::text, $4::text) ORDER BY r.seq",
     /* The last of the next $2 sessions after $1, and how many there are.  Reads one entry of the
      * key per session. */
     [PG_READS_UPTO] =

@@ -74,16 +74,7 @@ static void session_end(struct pg_params *p, const struct store_op *op, int64_t 
 static void transport_create(struct pg_params *p, const struct store_op *op,
                              int64_t now_ms unused_arg)
 {
-    const struct transport_row *t = op->transport;
-    pg_sha(p, t->id_hash);
-    add_caller(p, op->who);
-    pg_text(p, t->endpoint);
-    pg_text(p, t->protocol_version);
-    pg_bytes(p, t->initialize_params);
-    pg_uuid(p, t->session_id);
-    pg_instant(p, t->created_ms);
-    pg_instant(p, t->last_used_ms);
-    pg_time(p, t->ended_ms);
+    pg_row_params(p, &sql_transport, op->transport, op->who);
 }
 
 static void transport_link(struct pg_params *p, const struct store_op *op,
@@ -111,14 +102,7 @@ static void transport_end(struct pg_params *p, const struct store_op *op, int64_
 
 static void link_put(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
 {
-    const struct link_row *l = op->link;
-    pg_uuid(p, l->session_id);
-    pg_text(p, l->server);
-    pg_int(p, l->writer);
-    pg_text(p, l->remote_id);
-    pg_instant(p, l->opened_ms);
-    pg_time(p, l->ended_ms);
-    pg_text(p, l->end_reason);
+    pg_row_params(p, &sql_link, op->link, NULL);
     add_caller(p, op->who);
 }
 
@@ -236,18 +220,7 @@ static void user_ensure(struct pg_params *p, const struct store_op *op, int64_t 
 
 static void key_create(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
-    const struct key_row *k = op->key;
-    pg_text(p, k->id);
-    pg_text(p, k->tenant);
-    pg_uuid(p, k->user_id);
-    pg_text(p, k->name);
-    pg_text(p, str_of(role_name(k->role)));
-    pg_sha(p, k->hash);
-    pg_text(p, k->scopes);
-    pg_instant(p, k->created_ms);
-    pg_time(p, k->expires_ms);
-    pg_time(p, k->revoked_ms);
-    pg_time(p, k->last_used_ms);
+    pg_row_params(p, &sql_key, op->key, NULL);
     pg_instant(p, now_ms);
 }
 
@@ -267,26 +240,13 @@ static void key_used(struct pg_params *p, const struct store_op *op, int64_t now
 
 static void idempotency_put(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
-    const struct idempotency_row *i = op->idempotency;
-    add_caller(p, op->who);
-    pg_bytes(p, i->key);
-    pg_sha(p, i->request_sha);
-    pg_int4(p, i->status);
-    pg_bytes(p, i->headers);
-    pg_bytes(p, i->body);
-    pg_instant(p, i->created_ms);
-    pg_instant(p, i->expires_ms);
+    pg_row_params(p, &sql_idempotency, op->idempotency, op->who);
     pg_instant(p, now_ms);
 }
 
 static void tenant_key_put(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
-    const struct tenant_key_row *k = op->tenant_key;
-    pg_text(p, k->id);
-    pg_text(p, k->tenant);
-    pg_text(p, k->master_id);
-    pg_bytes(p, k->wrapped);
-    pg_instant(p, k->created_ms);
+    pg_row_params(p, &sql_tenant_key, op->tenant_key, NULL);
     pg_instant(p, now_ms);
 }
 

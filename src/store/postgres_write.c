@@ -314,19 +314,24 @@ static bool writer_insert(struct pg_store *s, const struct writer_row *row, bool
     return true;
 }
 
-bool pg_writer_start(struct store *store, struct writer_row *row, bool exclusive, struct error *err)
+static bool writer_start(struct store *store, struct store_call *c, struct error *err)
 {
     struct pg_store *s = pg_of(store);
     int64_t number = 0;
     if (!pg_ready(s, err))
         return false;
     bool ok = pg_exec_text(s, "BEGIN", "beginning", NULL, err) &&
-              writer_insert(s, row, exclusive, &number, err) &&
+              writer_insert(s, c->writer, c->flag, &number, err) &&
               pg_exec_text(s, "COMMIT", "committing", NULL, err);
     if (!ok) {
         pg_rollback(s);
         return false;
     }
-    row->number = number;
+    c->writer->number = number;
     return true;
 }
+
+const struct verb_handler pg_write_verbs[] = {
+    {VERB_WRITER_START, writer_start},
+    {0},
+};

@@ -107,15 +107,30 @@ bool sq_error(struct sqlite_store *s, struct error *err, const char *doing)
     return error_of(s->db, rc, err, doing);
 }
 
-sqlite3_stmt *sq_prepare(struct sqlite_store *s, enum sq_statement which, struct error *err)
+char *sq_statement_text(unsigned which)
+{
+    const char *text =
+        which < SQ_COUNT ? sq_texts[which] : sql_statement_text(which - SQ_COUNT, SQL_SQLITE);
+    return text ? sql_expand(text, &sql_session, SQL_SQLITE) : NULL;
+}
+
+static int prepare(struct sqlite_store *s, unsigned which, sqlite3_stmt **ret)
+{
+    char *text = sq_statement_text(which);
+    int rc = text ? sqlite3_prepare_v3(s->db, text, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL)
+                  : SQLITE_ERROR;
+    free(text);
+    return rc;
+}
+
+sqlite3_stmt *sq_prepare(struct sqlite_store *s, unsigned which, struct error *err)
 {
     sqlite3_stmt **st = &s->statements[which];
     if (!s->db) {
         sq_error(s, err, "waiting to be opened again");
         return NULL;
     }
-    if (!*st &&
-        sqlite3_prepare_v3(s->db, sq_texts[which], -1, SQLITE_PREPARE_PERSISTENT, st, NULL)) {
+    if (!*st && prepare(s, which, st)) {
         sq_error(s, err, "preparing a statement");
         return NULL;
     }
@@ -216,40 +231,9 @@ void sq_get_sha(struct sq_row *r, uint8_t ret[32])
         memcpy(ret, p, 32);
 }
 
-bool sq_read_rows(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit, struct sq_rows *rows,
-                  struct error *err)
-{
-    char *items = arena_zalloc(rows->mem, limit * rows->size);
-    size_t n = 0;
-    for (bool row = true; n < limit; n++) {
-        if (!sq_step(s, st, &row, err))
-            return false;
-        if (!row)
-            break;
-        struct sq_row r = {.st = st, .mem = rows->mem};
-        if (!rows->read(&r, items + n * rows->size, err)) {
-            sq_reset(st);
-            return false;
-        }
-    }
-    sq_reset(st);
-    rows->items = items;
-    rows->n = n;
-    return true;
-}
-
-bool sq_read_row(struct sqlite_store *s, sqlite3_stmt *st, struct sq_rows *rows, struct error *err)
-{
-    if (!sq_read_rows(s, st, 1, rows, err))
-        return false;
-    if (rows->n == 0)
-        rows->items = NULL;
-    return true;
-}
-
 static void finalize_all(struct sqlite_store *s)
 {
-    for (size_t i = 0; i < SQ_COUNT; i++) {
+    for (size_t i = 0; i < SQ_ALL; i++) {
         sqlite3_finalize(s->statements[i]);
         s->statements[i] = NULL;
     }
@@ -285,11 +269,28 @@ static bool make_file(const char *path, struct error *err)
     return true;
 }
 
-/* Runs before SQLite is first used in this process; later calls change nothing. */
+static store_handler *handlers[VERB_COUNT];
+
+static void register_verbs(void)
+{
+    static const struct verb_handler own[] = {{VERB_SESSIONS_FIND, store_find_each}, {0}};
+    store_handlers_add(handlers, own);
+    store_handlers_add(handlers, sq_count_verbs);
+    store_handlers_add(handlers, sq_registry_verbs);
+    store_handlers_add(handlers, sq_document_verbs);
+    store_handlers_add(handlers, sq_event_verbs);
+    store_handlers_add(handlers, sq_head_verbs);
+    store_handlers_add(handlers, sq_execution_verbs);
+    store_handlers_add(handlers, sq_fold_verbs);
+    store_handlers_add(handlers, sq_write_verbs);
+}
+
+/* Runs once, before SQLite is first used in this process. */
 static void configure_library(void)
 {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* unused, and each allocation locks them */
     sq_vfs_register(SQ_VFS_NAME, NULL);
+    register_verbs();
 }
 
 /* The connection must not be used any more.  Logged once, because later failures have the same
@@ -546,51 +547,17 @@ static void sq_close(struct store *store)
     free(s);
 }
 
+static bool sq_call(struct store *store, struct store_call *c, struct error *err)
+{
+    store_handler *run = handlers[c->verb];
+    return run ? run(store, c, err) : sq_read_call(sq_of(store), c, err);
+}
+
 static const struct store_ops sqlite_ops = {
     .name = "sqlite",
     .close = sq_close,
     .write = sq_write,
-    .session_by_handle = sq_session_by_handle,
-    .session_by_id = sq_session_by_id,
-    .session_by_key = sq_session_by_key,
-    .transport_get = sq_transport_get,
-    .links_of = sq_links_of,
-    .sessions_page = sq_sessions_page,
-    .session_totals = sq_session_totals,
-    .executions_page = sq_executions_page,
-    .context_get = sq_context_get,
-    .idempotency_get = sq_idempotency_get,
-    .tool_known = sq_tool_known,
-    .key_get = sq_key_get,
-    .keys_page = sq_keys_page,
-    .user_get = sq_user_get,
-    .user_by_name = sq_user_by_name,
-    .login_get = sq_login_get,
-    .login_by_hash = sq_login_by_hash,
-    .logins_page = sq_logins_page,
-    .tenant_get = sq_tenant_get,
-    .tenants_page = sq_tenants_page,
-    .tenant_key_get = sq_tenant_key_get,
-    .tenant_keys_page = sq_tenant_keys_page,
-    .sealed_page = sq_sealed_page,
-    .changes = sq_changes,
-    .document = sq_document,
-    .document_by_id = sq_document_by_id,
-    .documents_page = sq_documents_page,
-    .tools_page = sq_tools_page,
-    .servers_page = sq_servers_page,
-    .document_history = sq_document_history,
-    .document_revision = sq_document_revision,
-    .document_reads = sq_document_reads,
-    .undelivered_get = sq_undelivered_get,
-    .undelivered_page = sq_undelivered_page,
-    .events_page = sq_events_page,
-    .chain_heads = sq_chain_heads,
-    .writer_start = sq_writer_start,
-    .open_intents = sq_open_intents,
-    .fold = sq_fold,
-    .counts = sq_counts,
-    .reap = sq_reap,
+    .call = sq_call,
 };
 
 /* Migrates up to the newest schema.  A read-only store only checks that the schema is the

@@ -8,42 +8,14 @@ static struct str sha_bytes(const uint8_t sha[32])
     return str_n((const char *)sha, 32);
 }
 
-static bool read_document(struct sq_row *r, void *to, struct error *err unused_arg)
+bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path, struct arena *mem,
+                      struct document_row **ret_row, struct error *err)
 {
-    struct document_row *row = to;
-    row->id = sq_get_bytes(r);
-    row->folder = sq_get_bytes(r);
-    row->path = sq_get_bytes(r);
-    row->revision = sq_get_int(r);
-    sq_get_sha(r, row->sha256);
-    row->created_ms = sq_get_int(r);
-    row->changed_ms = sq_get_int(r);
-    row->ended_ms = sq_get_int(r);
-    return true;
-}
-
-/* Steps a bound statement that reads one document, and resets the statement. */
-static bool read_one(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
-                     struct document_row **ret_row, struct error *err)
-{
-    struct sq_rows documents = {
-        .read = read_document, .size = sizeof(struct document_row), .mem = mem};
-    if (!sq_read_row(s, st, &documents, err))
+    struct store_call c = {VERB_DOCUMENT, .folder = folder, .path = path, .mem = mem};
+    if (!sq_read_call(s, &c, err))
         return false;
-    *ret_row = documents.items;
+    *ret_row = c.rows;
     return true;
-}
-
-bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path, bool ended,
-                      struct arena *mem, struct document_row **ret_row, struct error *err)
-{
-    sqlite3_stmt *st = sq_prepare(s, ended ? SQ_DOCUMENT_ENDED_AT : SQ_DOCUMENT_AT, err);
-    if (!st)
-        return false;
-    struct sq_bind b = {.st = st};
-    sq_text(&b, folder);
-    sq_text(&b, path);
-    return read_one(s, st, mem, ret_row, err);
 }
 
 static bool document_add(struct sq_batch *batch, struct store_op *op, struct error *err)
@@ -284,9 +256,9 @@ bool sq_document_revise(struct sq_batch *batch, struct store_op *op, struct erro
 {
     struct arena *mem = arena_new(1 << 16);
     struct document_row *known = NULL;
-    bool ok = sq_document_find(batch->s, op->document->folder, op->document->path, false, mem,
-                               &known, err) &&
-              revise(batch, op, known, err);
+    bool ok =
+        sq_document_find(batch->s, op->document->folder, op->document->path, mem, &known, err) &&
+        revise(batch, op, known, err);
     arena_free(mem);
     return ok;
 }
@@ -305,7 +277,7 @@ bool sq_document_move(struct sq_batch *batch, struct store_op *op, struct error 
         return false;
     if (op->verdict == VERDICT_OK)
         return true;
-    st = sq_prepare(batch->s, SQ_DOCUMENT_AT, err);
+    st = sq_prepare(batch->s, SQ_DOCUMENT_IS, err);
     if (!st)
         return false;
     b = (struct sq_bind){.st = st};
@@ -326,101 +298,11 @@ bool sq_document_end(struct sq_batch *batch, struct store_op *op, struct error *
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
-/* Queries. */
-
-bool sq_document(struct store *store, struct str folder, struct str path, bool ended,
-                 struct arena *mem, struct document_row **ret_row, struct error *err)
-{
-    return sq_document_find(sq_of(store), folder, path, ended, mem, ret_row, err);
-}
-
-bool sq_document_by_id(struct store *store, struct str id, struct arena *mem,
-                       struct document_row **ret_row, struct error *err)
-{
-    struct sqlite_store *s = sq_of(store);
-    sqlite3_stmt *st = sq_prepare(s, SQ_DOCUMENT_BY_ID, err);
-    if (!st)
-        return false;
-    struct sq_bind b = {.st = st};
-    sq_text(&b, id);
-    return read_one(s, st, mem, ret_row, err);
-}
-
-bool sq_documents_page(struct store *store, struct str folder, struct str after, unsigned limit,
-                       struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
-                       struct error *err)
-{
-    struct sqlite_store *s = sq_of(store);
-    struct sq_rows documents = {
-        .read = read_document, .size = sizeof(struct document_row), .mem = mem};
-    sqlite3_stmt *st = sq_prepare(s, SQ_DOCUMENTS_PAGE, err);
-    if (!st)
-        return false;
-    struct sq_bind b = {.st = st};
-    sq_text(&b, folder);
-    sq_text(&b, after);
-    sq_int(&b, limit);
-    if (!sq_read_rows(s, st, limit, &documents, err))
-        return false;
-    *ret_rows = documents.items;
-    *ret_n = documents.n;
-    return true;
-}
-
-static bool read_revision(struct sq_row *r, void *to, struct error *err unused_arg)
-{
-    struct revision_row *row = to;
-    row->document_id = sq_get_bytes(r);
-    row->revision = sq_get_int(r);
-    row->at_ms = sq_get_int(r);
-    row->author = sq_get_bytes(r);
-    row->kind = sq_get_bytes(r);
-    row->reason = sq_get_bytes(r);
-    row->path = sq_get_bytes(r);
-    sq_get_sha(r, row->sha256);
-    row->size = sq_get_int(r);
-    row->content = sq_get_bytes(r);
-    return true;
-}
-
-bool sq_document_history(struct store *store, struct str document_id, int64_t before,
-                         unsigned limit, struct arena *mem, struct revision_row **ret_rows,
-                         size_t *ret_n, struct error *err)
-{
-    struct sqlite_store *s = sq_of(store);
-    struct sq_rows revisions = {
-        .read = read_revision, .size = sizeof(struct revision_row), .mem = mem};
-    sqlite3_stmt *st = sq_prepare(s, SQ_REVISIONS_PAGE, err);
-    if (!st)
-        return false;
-    struct sq_bind b = {.st = st};
-    sq_text(&b, document_id);
-    sq_time(&b, before);
-    sq_int(&b, limit);
-    if (!sq_read_rows(s, st, limit, &revisions, err))
-        return false;
-    *ret_rows = revisions.items;
-    *ret_n = revisions.n;
-    return true;
-}
-
-static bool read_part(struct sq_row *r, void *to, struct error *err unused_arg)
-{
-    struct revision_part *part = to;
-    part->prefix = (size_t)sq_get_int(r);
-    part->suffix = (size_t)sq_get_int(r);
-    part->middle = sq_get_bytes(r);
-    if (!part->middle.p)
-        part->middle = STR("");
-    return true;
-}
-
 static bool read_parts(struct sqlite_store *s, struct revision_row *row, struct arena *mem,
                        struct error *err)
 {
     struct arena *parts_mem = arena_new(REVISION_PARTS_MEM);
-    struct sq_rows parts = {
-        .read = read_part, .size = sizeof(struct revision_part), .mem = parts_mem};
+    struct sq_rows parts = {.type = &sql_revision_part, .mem = parts_mem};
     sqlite3_stmt *st = bind_upto(s, SQ_REVISION_PARTS, row->document_id, row->revision, err);
     bool ok = st && sq_read_rows(s, st, REVISION_DEPTH_MAX + 1, &parts, err) &&
               revision_assemble(parts.items, parts.n, mem, &row->content, err);
@@ -428,20 +310,15 @@ static bool read_parts(struct sqlite_store *s, struct revision_row *row, struct 
     return ok;
 }
 
-bool sq_document_revision(struct store *store, struct str document_id, int64_t revision,
-                          struct arena *mem, struct revision_row **ret_row, struct error *err)
+static bool document_revision(struct store *store, struct store_call *c, struct error *err)
 {
-    struct sqlite_store *s = sq_of(store);
-    struct sq_rows revisions = {
-        .read = read_revision, .size = sizeof(struct revision_row), .mem = mem};
-    sqlite3_stmt *st = sq_prepare(s, revision ? SQ_REVISION_GET : SQ_REVISION_NEWEST, err);
-    if (!st)
+    if (!sq_read_call(sq_of(store), c, err))
         return false;
-    struct sq_bind b = {.st = st};
-    sq_text(&b, document_id);
-    sq_int(&b, revision);
-    if (!sq_read_row(s, st, &revisions, err))
-        return false;
-    *ret_row = revisions.items;
-    return !*ret_row || (*ret_row)->content.p || read_parts(s, *ret_row, mem, err);
+    struct revision_row *row = c->rows;
+    return !row || row->content.p || read_parts(sq_of(store), row, c->mem, err);
 }
+
+const struct verb_handler sq_document_verbs[] = {
+    {VERB_DOCUMENT_REVISION, document_revision},
+    {0},
+};

@@ -60,7 +60,7 @@ static bool read_found(struct sq_batch *batch, struct store_op *op, struct arena
 {
     const struct document_read_row *r = op->document_read;
     struct document_row *d = NULL;
-    if (!sq_document_find(batch->s, r->folder, r->path, false, mem, &d, err))
+    if (!sq_document_find(batch->s, r->folder, r->path, mem, &d, err))
         return false;
     op->verdict = VERDICT_MISSING;
     return !d || r->revision < 0 || r->revision > d->revision || put_read(batch, op, d, err);
@@ -82,41 +82,6 @@ bool sq_document_read(struct sq_batch *batch, struct store_op *op, struct error 
     bool ok = read_found(batch, op, mem, err);
     arena_free(mem);
     return ok;
-}
-
-static bool read_read(struct sq_row *r, void *to, struct error *err unused_arg)
-{
-    struct document_read_row *row = to;
-    row->session_id = sq_get_bytes(r);
-    row->folder = sq_get_bytes(r);
-    row->path = sq_get_bytes(r);
-    row->revision = sq_get_int(r);
-    row->from_line = sq_get_int(r);
-    row->to_line = sq_get_int(r);
-    row->at_ms = sq_get_int(r);
-    return true;
-}
-
-bool sq_document_reads(struct store *store, const struct principal *who, struct str session_id,
-                       struct str document_id, struct arena *mem,
-                       struct document_read_row **ret_rows, size_t *ret_n, struct error *err)
-{
-    struct sqlite_store *s = sq_of(store);
-    struct sq_rows reads = {
-        .read = read_read, .size = sizeof(struct document_read_row), .mem = mem};
-    sqlite3_stmt *st = sq_prepare(s, SQ_READS_OF, err);
-    if (!st)
-        return false;
-    struct sq_bind b = {.st = st};
-    sq_text(&b, session_id);
-    sq_text(&b, document_id);
-    sq_text(&b, who->tenant);
-    sq_text(&b, who->owner);
-    if (!sq_read_rows(s, st, DOCUMENT_READS_MAX, &reads, err))
-        return false;
-    *ret_rows = reads.items;
-    *ret_n = reads.n;
-    return true;
 }
 
 bool sq_document_reads_reap(struct sqlite_store *s, unsigned batch, struct error *err)

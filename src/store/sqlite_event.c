@@ -340,23 +340,27 @@ static bool open_page(struct sqlite_store *s, const struct event_filter *f, unsi
     return ok;
 }
 
-bool sq_events_page(struct store *store, const struct event_filter *f, unsigned limit,
-                    struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                    struct error *err)
+static bool events_page(struct store *store, struct store_call *c, struct error *err)
 {
+    const struct event_filter *f = c->filter;
     struct sqlite_store *s = sq_of(store);
     int64_t second = 0;
     size_t n = 0;
     if (f->exec && !find_pair(s, f->exec, &second, err))
         return false;
-    struct event_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
+    struct event_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
     sq_page_begin(s);
-    bool ok = f->open ? open_page(s, f, limit, mem, rows, &n, err)
-                      : read_page(s, f, second, limit, mem, rows, &n, err);
+    bool ok = f->open ? open_page(s, f, c->limit, c->mem, rows, &n, err)
+                      : read_page(s, f, second, c->limit, c->mem, rows, &n, err);
     sq_page_end(s);
     if (ok) {
-        *ret_rows = rows;
-        *ret_n = n;
+        c->rows = rows;
+        c->n = n;
     }
     return ok;
 }
+
+const struct verb_handler sq_event_verbs[] = {
+    {VERB_EVENTS_PAGE, events_page},
+    {0},
+};

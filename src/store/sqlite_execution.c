@@ -161,25 +161,29 @@ static bool read_page(struct page *p, const struct principal *who, bool with_bod
     return true;
 }
 
-bool sq_executions_page(struct store *store, const struct principal *who, struct str session_id,
-                        int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
-                        struct execution_row **ret_rows, size_t *ret_n, struct error *err)
+static bool executions_page(struct store *store, struct store_call *c, struct error *err)
 {
-    struct page p = {.s = sq_of(store), .before = before ? before : INT64_MAX, .limit = limit};
+    struct page p = {
+        .s = sq_of(store), .before = c->after_id ? c->after_id : INT64_MAX, .limit = c->limit};
     struct sq_session_state state;
     size_t n = 0;
-    if (!sq_session_state(p.s, who, session_id, 0, &state, err))
+    if (!sq_session_state(p.s, c->who, c->session_id, 0, &state, err))
         return false;
-    struct execution_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    p.items = xcalloc(limit, sizeof(*p.items));
+    struct execution_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
+    p.items = xcalloc(c->limit, sizeof(*p.items));
     sq_page_begin(p.s);
-    bool ok = !state.found || (page_gather(&p, session_id, err) &&
-                               read_page(&p, who, with_bodies, mem, rows, &n, err));
+    bool ok = !state.found || (page_gather(&p, c->session_id, err) &&
+                               read_page(&p, c->who, c->flag, c->mem, rows, &n, err));
     sq_page_end(p.s);
     free(p.items);
     if (ok) {
-        *ret_rows = rows;
-        *ret_n = n;
+        c->rows = rows;
+        c->n = n;
     }
     return ok;
 }
+
+const struct verb_handler sq_execution_verbs[] = {
+    {VERB_EXECUTIONS_PAGE, executions_page},
+    {0},
+};

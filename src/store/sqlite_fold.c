@@ -360,15 +360,16 @@ static bool fold_once(struct fold *f, size_t max, struct error *err)
     return true;
 }
 
-bool sq_fold(struct store *store, unsigned max, bool *ret_left, struct error *err)
+static bool fold(struct store *store, struct store_call *c, struct error *err)
 {
+    bool *ret_left = c->ret;
     struct fold f = {.s = sq_of(store)};
     if (!f.s->broken && !sq_unfolded_pending(f.s)) {
         *ret_left = false;
         return true;
     }
     buf_init(&f.ids, SIZE_MAX / 4); /* bounded by the slice */
-    bool ok = fold_once(&f, max ? max : 1, err);
+    bool ok = fold_once(&f, c->limit ? c->limit : 1, err);
     sq_slice_release(&f.slice);
     free(f.execs);
     free(f.sessions);
@@ -419,21 +420,25 @@ static bool read_open(struct sqlite_store *s, int64_t now_ms, int64_t after, uns
     return true;
 }
 
-bool sq_open_intents(struct store *store, int64_t now_ms, int64_t after, unsigned limit,
-                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                     struct error *err)
+static bool open_intents(struct store *store, struct store_call *c, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct event_row *rows = arena_zalloc(mem, limit * sizeof(*rows));
-    int64_t *ids = arena_zalloc(mem, limit * sizeof(*ids));
+    struct event_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
+    int64_t *ids = arena_zalloc(c->mem, c->limit * sizeof(*ids));
     size_t n_ids = 0, n = 0;
     for (bool left = true; left;)
-        if (!sq_fold(store, 2000, &left, err))
+        if (!store_fold(store, 2000, &left, err))
             return false;
-    if (!read_open(s, now_ms, after, limit, ids, &n_ids, err) ||
-        !read_intents(s, ids, n_ids, mem, rows, &n, err))
+    if (!read_open(s, c->now_ms, c->after_id, c->limit, ids, &n_ids, err) ||
+        !read_intents(s, ids, n_ids, c->mem, rows, &n, err))
         return false;
-    *ret_rows = rows;
-    *ret_n = n;
+    c->rows = rows;
+    c->n = n;
     return true;
 }
+
+const struct verb_handler sq_fold_verbs[] = {
+    {VERB_FOLD, fold},
+    {VERB_OPEN_INTENTS, open_intents},
+    {0},
+};

@@ -89,17 +89,21 @@ static bool gather(struct sqlite_store *s, struct heads *h, struct error *err)
     }
 }
 
-bool sq_chain_heads(struct store *store, struct arena *mem, struct chain_head **ret_heads,
-                    size_t *ret_n, struct error *err)
+static bool chain_heads(struct store *store, struct store_call *c, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
-    struct heads h = {.mem = mem};
+    struct heads h = {.mem = c->mem};
     if (!sq_begin_read(s, err))
         return false;
     bool ok = gather(s, &h, err);
     sq_end_read(s);
     if (ok)
-        heads_tell(&h, ret_heads, ret_n);
+        c->rows = heads_tell(&h, &c->n);
     heads_release(&h);
     return ok;
 }
+
+const struct verb_handler sq_head_verbs[] = {
+    {VERB_CHAIN_HEADS, chain_heads},
+    {0},
+};

@@ -12,6 +12,7 @@
 #include "store/migrate.h"
 #include "store/pack.h"
 #include "store/segment.h"
+#include "store/sql.h"
 #include "store/store_impl.h"
 
 enum sq_statement {
@@ -22,11 +23,7 @@ enum sq_statement {
     SQ_PROBE,
     SQ_TENANT_COUNTED,
     SQ_TENANT_ADD,
-    SQ_TENANT_GET,
-    SQ_TENANTS_PAGE,
     SQ_USER_ENSURE,
-    SQ_USER_GET,
-    SQ_USER_BY_NAME,
     SQ_USER_CREATE,
     SQ_USER_PASSWORD,
     SQ_USER_END,
@@ -40,31 +37,19 @@ enum sq_statement {
     SQ_LOGIN_SPEND,
     SQ_LOGIN_REVOKE,
     SQ_LOGINS_REVOKE,
-    SQ_LOGIN_GET,
-    SQ_LOGIN_BY_HASH,
-    SQ_LOGINS_PAGE,
     SQ_LOGINS_REAP,
     SQ_KEY_CREATE,
     SQ_KEY_EXISTS,
     SQ_KEY_REVOKE,
     SQ_KEY_USED,
-    SQ_KEY_GET,
-    SQ_KEYS_PAGE,
-    SQ_KEYS_OF_TENANT,
     SQ_TENANT_KEY_PUT,
     SQ_TENANT_KEY_WRAP,
-    SQ_TENANT_KEY_GET,
-    SQ_TENANT_KEY_NEWEST,
-    SQ_TENANT_KEYS_PAGE,
     SQ_SESSION_RESEAL,
     SQ_SESSION_SEALED,
-    SQ_SEALED_PAGE,
     SQ_CONTEXT_STATE,
     SQ_CONTEXT_PUT,
-    SQ_CONTEXT_GET,
     SQ_SESSION_CONTEXT,
     SQ_IDEMPOTENCY_PUT,
-    SQ_IDEMPOTENCY_GET,
     SQ_IDEMPOTENCY_REAP,
     SQ_SESSION_LAPSE_KEY,
     SQ_TENANT_LAPSED,
@@ -81,15 +66,6 @@ enum sq_statement {
     SQ_SESSION_IDLE,
     SQ_SESSION_PULL_BACK,
     SQ_SESSION_REAP,
-    SQ_SESSION_BY_HANDLE,
-    SQ_SESSION_BY_ID,
-    SQ_SESSION_BY_KEY,
-    SQ_SESSIONS_OF_TENANT,
-    SQ_SESSIONS_OF_OWNER,
-    SQ_LIVE_OF_TENANT,
-    SQ_LIVE_OF_OWNER,
-    SQ_ENDED_OF_TENANT,
-    SQ_ENDED_OF_OWNER,
     SQ_TOTALS_OF_TENANT,
     SQ_TOTALS_OF_OWNER,
     SQ_TRANSPORT_INSERT,
@@ -97,12 +73,10 @@ enum sq_statement {
     SQ_TRANSPORT_LINK,
     SQ_TRANSPORT_TOUCH,
     SQ_TRANSPORT_END,
-    SQ_TRANSPORT_GET,
     SQ_TRANSPORT_REAP_ENDED,
     SQ_TRANSPORT_REAP_IDLE,
     SQ_LINK_PUT,
     SQ_LINK_END,
-    SQ_LINKS_OF,
     SQ_LINKS_UPTO,
     SQ_LINKS_REAP,
     SQ_EVENTS_INSERT,
@@ -130,23 +104,15 @@ enum sq_statement {
     SQ_UNDELIVERED_PUT,
     SQ_UNDELIVERED_EXISTS,
     SQ_UNDELIVERED_TAKE,
-    SQ_UNDELIVERED_GET,
-    SQ_UNDELIVERED_PAGE,
     SQ_UNDELIVERED_REAP,
-    SQ_DOCUMENT_AT,
-    SQ_DOCUMENT_ENDED_AT,
-    SQ_DOCUMENT_BY_ID,
-    SQ_DOCUMENTS_PAGE,
+    SQ_DOCUMENT_IS,
     SQ_DOCUMENT_ADD,
     SQ_DOCUMENT_REVISED,
     SQ_DOCUMENT_MOVE,
     SQ_TOOL_SEEN,
     SQ_TOOL_APPROVE,
     SQ_TOOL_IS,
-    SQ_TOOL_GET,
-    SQ_TOOLS_PAGE,
     SQ_SERVER_TELL,
-    SQ_SERVERS_PAGE,
     SQ_DOCUMENT_END,
     SQ_REVISION_ADD,
     SQ_CONTENT_ADD,
@@ -160,20 +126,20 @@ enum sq_statement {
     SQ_PRUNE_DELTAS,
     SQ_PRUNE_REVISIONS,
     SQ_REVISION_PARTS,
-    SQ_REVISIONS_PAGE,
-    SQ_REVISION_GET,
-    SQ_REVISION_NEWEST,
     SQ_READ_RENEW,
     SQ_READ_COVERED,
     SQ_READ_ADD,
     SQ_READ_PRUNE,
-    SQ_READS_OF,
     SQ_READS_UPTO,
     SQ_READS_REAP,
     SQ_COUNTS,
     SQ_COUNT
 };
 extern const char *const sq_texts[SQ_COUNT];
+/* Statements of the backend come first, then those of the shared tables (store/sql.h). */
+#define SQ_ALL (SQ_COUNT + SQL_STATEMENTS)
+/* The text with its columns, in memory of the caller; NULL when there is none. */
+char *sq_statement_text(unsigned which) must_check;
 
 /* A writer that has unfolded events while `pending`. */
 struct sq_unfolded {
@@ -218,7 +184,7 @@ struct sqlite_store {
     int checkpoint_frames;
     int64_t wal_told;              /* bytes of the WAL at the last warning; 0: not large */
     struct metric_cell *wal_bytes; /* writer only */
-    sqlite3_stmt *statements[SQ_COUNT];
+    sqlite3_stmt *statements[SQ_ALL];
     /* While this list is complete, the fold reads no events back. */
     struct unfolded_events unfolded_events;
     bool unfolded_events_complete;
@@ -248,8 +214,8 @@ static inline struct sqlite_store *sq_of(struct store *s)
 /* sqlite.c */
 /* Sets err from the connection's last failure; `doing` completes "The database failed while …". */
 bool sq_error(struct sqlite_store *s, struct error *err, const char *doing);
-sqlite3_stmt *sq_prepare(struct sqlite_store *s, enum sq_statement which,
-                         struct error *err) must_check;
+/* `which` is an enum sq_statement, or SQ_COUNT + a statement of the shared tables. */
+sqlite3_stmt *sq_prepare(struct sqlite_store *s, unsigned which, struct error *err) must_check;
 /* Steps a statement that returns no rows, and resets it. */
 must_check bool sq_run(struct sqlite_store *s, sqlite3_stmt *st, struct error *err);
 /* Steps once.  *ret_row: there is a row to read.  The caller resets with sq_reset(). */
@@ -294,26 +260,27 @@ struct str sq_peek_bytes(struct sq_row *r); /* valid until the next step */
 int64_t sq_get_int(struct sq_row *r);       /* NULL is 0 */
 void sq_get_sha(struct sq_row *r, uint8_t ret[32]);
 
-/* Reads the columns of one row into `to`, which is zeroed. */
-typedef bool sq_reader(struct sq_row *r, void *to, struct error *err);
-/* The rows read from a bound statement: `n` items in `mem`, `size` bytes each. */
+/* sqlite_sql_read.c */
+/* Answers a verb of the shared tables. */
+must_check bool sq_read_call(struct sqlite_store *s, struct store_call *c, struct error *err);
+/* Rows of a type: `n` items in `mem`. */
 struct sq_rows {
-    sq_reader *read;
-    size_t size;
+    const struct row_type *type;
     struct arena *mem;
     void *items;
     size_t n;
 };
-/* Reads at most `limit` rows, and resets the statement. */
-must_check bool sq_read_rows(struct sqlite_store *s, sqlite3_stmt *st, unsigned limit,
+/* Reads at most `limit` rows from a bound statement, and resets the statement. */
+must_check bool sq_read_rows(struct sqlite_store *s, sqlite3_stmt *st, size_t limit,
                              struct sq_rows *rows, struct error *err);
-/* Reads at most one row; without a row `items` is NULL. */
-must_check bool sq_read_row(struct sqlite_store *s, sqlite3_stmt *st, struct sq_rows *rows,
-                            struct error *err);
+/* Binds all columns of the row, in their order.  With `who`, tenant and owner are the
+ * principal's. */
+void sq_bind_row(struct sq_bind *b, const struct row_type *type, const void *row,
+                 const struct principal *who);
 
-/* sqlite_read.c: reads all rows of links from a bound statement. */
-must_check bool sq_read_links(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
-                              struct link_row **ret_rows, size_t *ret_n, struct error *err);
+/* The verbs that each file answers itself. */
+extern const struct verb_handler sq_count_verbs[], sq_registry_verbs[], sq_document_verbs[],
+    sq_event_verbs[], sq_head_verbs[], sq_execution_verbs[], sq_fold_verbs[], sq_write_verbs[];
 
 /* sqlite_write.c */
 /* The reaper checks tables with rows of sessions, a number of sessions at a time.  *ret is the last
@@ -340,8 +307,6 @@ must_check bool sq_run_exists(struct sqlite_store *s, sqlite3_stmt *st, bool *re
 must_check bool sq_run_refusal(struct sqlite_store *s, sqlite3_stmt *st, struct store_op *op,
                                enum verdict if_there, struct error *err);
 bool sq_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
-bool sq_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err);
-bool sq_reap(struct store *s, const struct reap_what *what, struct reaped *ret, struct error *err);
 /* sqlite_session.c */
 sq_verb sq_session_create, sq_session_promote, sq_session_end, sq_session_use, sq_session_patch,
     sq_session_refresh;
@@ -357,80 +322,24 @@ must_check bool sq_session_state(struct sqlite_store *s, const struct principal 
 sq_verb sq_tenant_ensure, sq_user_ensure, sq_key_create, sq_key_revoke, sq_key_used;
 must_check bool sq_tenant_make(struct sqlite_store *s, struct str tenant, int64_t now_ms,
                                struct error *err);
-bool sq_key_get(struct store *s, struct str id, struct arena *mem, struct key_row **ret_row,
-                struct error *err);
-bool sq_keys_page(struct store *s, struct str tenant, struct str after, unsigned limit,
-                  struct arena *mem, struct key_row **ret_rows, size_t *ret_n, struct error *err);
-/* Steps a bound statement that reads one user, and resets the statement. */
-must_check bool sq_read_user(struct sqlite_store *s, sqlite3_stmt *st, struct arena *mem,
-                             struct user_row **ret_row, struct error *err);
-bool sq_user_get(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
-                 struct error *err);
-bool sq_tenant_get(struct store *s, struct str id, struct arena *mem, struct tenant_row **ret_row,
-                   struct error *err);
-bool sq_tenants_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                     struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_secret.c */
 sq_verb sq_tenant_key_put, sq_tenant_key_wrap, sq_session_reseal;
-bool sq_tenant_key_get(struct store *s, struct str tenant, struct str id, struct arena *mem,
-                       struct tenant_key_row **ret_row, struct error *err);
-bool sq_tenant_keys_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                         struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err);
-bool sq_sealed_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                    struct session_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_login.c */
 sq_verb sq_user_create, sq_user_password, sq_user_end, sq_login_failed, sq_login_create,
     sq_login_rotate, sq_login_revoke, sq_logins_revoke;
-bool sq_user_by_name(struct store *s, struct str tenant, struct str name, struct arena *mem,
-                     struct user_row **ret_row, struct error *err);
-bool sq_login_get(struct store *s, struct str id, struct arena *mem, struct login_row **ret_row,
-                  struct error *err);
-bool sq_login_by_hash(struct store *s, const uint8_t hash[32], struct arena *mem,
-                      struct login_row **ret_row, struct error *err);
-bool sq_logins_page(struct store *s, struct str tenant, struct str user_id, struct str before,
-                    unsigned limit, struct arena *mem, struct login_row **ret_rows, size_t *ret_n,
-                    struct error *err);
 /* sqlite_tool.c */
 sq_verb sq_tool_seen, sq_tool_approve, sq_server_tell;
-bool sq_servers_page(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                     struct server_row **ret_rows, size_t *ret_n, struct error *err);
-bool sq_tools_page(struct store *s, const struct tool_filter *filter, unsigned limit,
-                   struct arena *mem, struct tool_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_document.c */
 sq_verb sq_document_revise, sq_document_move, sq_document_end;
+/* Finds the live document at the path. */
 must_check bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path,
-                                 bool ended, struct arena *mem, struct document_row **ret_row,
+                                 struct arena *mem, struct document_row **ret_row,
                                  struct error *err);
-bool sq_document(struct store *s, struct str folder, struct str path, bool ended, struct arena *mem,
-                 struct document_row **ret_row, struct error *err);
-bool sq_document_by_id(struct store *s, struct str id, struct arena *mem,
-                       struct document_row **ret_row, struct error *err);
-bool sq_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
-                       struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
-                       struct error *err);
-bool sq_document_history(struct store *s, struct str document_id, int64_t before, unsigned limit,
-                         struct arena *mem, struct revision_row **ret_rows, size_t *ret_n,
-                         struct error *err);
-bool sq_document_revision(struct store *s, struct str document_id, int64_t revision,
-                          struct arena *mem, struct revision_row **ret_row, struct error *err);
 /* sqlite_document_read.c */
 sq_verb sq_document_read;
 must_check bool sq_document_reads_reap(struct sqlite_store *s, unsigned batch, struct error *err);
-bool sq_document_reads(struct store *s, const struct principal *who, struct str session_id,
-                       struct str document_id, struct arena *mem,
-                       struct document_read_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_registry.c */
 sq_verb sq_context_put, sq_idempotency_put;
-bool sq_context_get(struct store *s, const struct principal *who, struct str id, struct arena *mem,
-                    struct context_row **ret_row, struct error *err);
-bool sq_idempotency_get(struct store *s, const struct principal *who, struct str key,
-                        struct arena *mem, struct idempotency_row **ret_row, struct error *err);
-bool sq_tool_known(struct store *s, const struct principal *who, struct str tool_id, bool *ret,
-                   struct error *err);
-bool sq_session_totals(struct store *s, const struct principal *who, int64_t now_ms,
-                       int64_t since_ms, struct session_totals *ret, struct error *err);
-bool sq_changes(struct store *s, int64_t after, unsigned limit, struct arena *mem,
-                struct change_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_execution.c */
 /* An execution of a session in the slice that is being folded.  `outcome` is 0 when long_executions
  * has the execution's outcome, or will have it. */
@@ -442,9 +351,6 @@ struct sq_listed {
 must_check bool sq_executions_add(struct sqlite_store *s, struct str session,
                                   const struct sq_listed *listed, struct buf *scratch,
                                   struct error *err);
-bool sq_executions_page(struct store *s, const struct principal *who, struct str session_id,
-                        int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
-                        struct execution_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_event.c */
 /* Gathers the event; sq_events_flush() writes the gathered events before the commit.  `e` must live
  * until then. */
@@ -453,9 +359,6 @@ must_check bool sq_event_append(struct sqlite_store *s, const struct event_row *
 must_check bool sq_events_flush(struct sqlite_store *s, struct error *err);
 /* Call after a rollback. */
 void sq_events_forget(struct sqlite_store *s);
-bool sq_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
-                    struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                    struct error *err);
 /* Iterates over the events from..upto, across segments, in the direction of the statement.  Spans
  * are valid until the next step.  Each statement serves one iteration at a time. */
 struct sq_events {
@@ -482,8 +385,6 @@ must_check bool sq_select_number(struct sqlite_store *s, enum sq_statement which
                                  bool *ret_found, int64_t *ret, struct error *err);
 must_check bool sq_watermark(struct sqlite_store *s, int64_t writer, int64_t *ret_id,
                              struct error *err);
-bool sq_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
-                    size_t *ret_n, struct error *err);
 static inline int64_t sq_last_id_of(int64_t writer)
 {
     return writer << EVENT_WRITER_SHIFT | EVENT_COUNT_MASK;
@@ -493,29 +394,10 @@ static inline int64_t sq_last_id_of(int64_t writer)
 must_check bool sq_tails_walk(struct sqlite_store *s,
                               void (*each)(void *arg, const struct event_row *e), void *arg,
                               struct error *err);
-bool sq_session_by_handle(struct store *s, const struct principal *who, struct str handle,
-                          struct arena *mem, struct session_row **ret_row, struct error *err);
-bool sq_session_by_id(struct store *s, const struct principal *who, struct str id,
-                      struct arena *mem, struct session_row **ret_row, struct error *err);
-bool sq_session_by_key(struct store *s, const struct principal *who, struct str carrier,
-                       struct str key, struct arena *mem, struct session_row **ret_row,
-                       struct error *err);
-bool sq_transport_get(struct store *s, const struct principal *who, const uint8_t id_hash[32],
-                      struct arena *mem, struct transport_row **ret_row, struct error *err);
-bool sq_links_of(struct store *s, const struct principal *who, struct str session_id,
-                 struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err);
-bool sq_sessions_page(struct store *s, const struct principal *who,
-                      const struct session_filter *filter, unsigned limit, struct arena *mem,
-                      struct session_row **ret_rows, size_t *ret_n, struct error *err);
-bool sq_counts(struct store *s, struct store_counts *ret, struct error *err);
 /* sqlite_undelivered.c: the verbs set op->verdict. */
 must_check bool sq_undelivered_put(struct sqlite_store *s, struct store_op *op, struct error *err);
 must_check bool sq_undelivered_take(struct sqlite_store *s, struct store_op *op, int64_t now_ms,
                                     struct error *err);
-bool sq_undelivered_get(struct store *s, const struct principal *who, int64_t id, struct arena *mem,
-                        struct undelivered_row **ret_row, struct error *err);
-bool sq_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
-                         struct undelivered_row **ret_rows, size_t *ret_n, struct error *err);
 /* sqlite_unfolded.c */
 /* Call after inserting an event in the open transaction. */
 void sq_unfolded_append(struct sqlite_store *s, const struct event_row *e);
@@ -563,9 +445,5 @@ struct unfolded_chain {
     const struct unfolded_event *last;
 };
 /* sqlite_fold.c */
-bool sq_fold(struct store *s, unsigned max, bool *ret_left, struct error *err);
-bool sq_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
-                     struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                     struct error *err);
 
 #endif

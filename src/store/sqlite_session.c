@@ -84,38 +84,6 @@ static bool session_is_taken(struct sq_batch *batch, const struct store_op *op, 
     return sq_run_exists(batch->s, st, ret, err);
 }
 
-static void bind_session(struct sq_bind *b, const struct session_row *r,
-                         const struct principal *who)
-{
-    const struct str texts[] = {r->id,          r->handle,      who->tenant,
-                                who->owner,     r->user_id,     r->edge_mcp_id,
-                                r->client_name, r->client_type, r->client_version};
-    for (size_t i = 0; i < countof(texts); i++)
-        sq_text(b, texts[i]);
-    sq_text(b, str_of(session_status_name(r->status)));
-    sq_text(b, str_of(session_origin_name(r->origin)));
-    sq_int(b, r->initialized);
-    sq_int(b, r->provisional);
-    sq_int(b, r->counted);
-    sq_text(b, r->carrier);
-    sq_text(b, r->carrier_key);
-    sq_text(b, r->core_session_id);
-    sq_text(b, r->connection_metadata);
-    sq_text(b, r->context_id);
-    sq_blob(b, r->sealed_auth);
-    sq_int(b, r->created_ms);
-    sq_int(b, r->last_activity_ms);
-    sq_time(b, r->expires_ms);
-    sq_time(b, r->terminated_ms);
-    sq_int(b, r->ttl_ms);
-    sq_text(b, r->termination_reason);
-    sq_int(b, r->tool_count);
-    sq_int(b, r->tokens_used);
-    sq_int(b, r->version ? r->version : 1);
-    sq_text(b, r->toolsets);
-    sq_blob(b, r->sealed_context);
-}
-
 bool sq_session_create(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     bool room = true;
@@ -135,7 +103,9 @@ bool sq_session_create(struct sq_batch *batch, struct store_op *op, struct error
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
-    bind_session(&b, op->session, op->who);
+    struct session_row row = *op->session;
+    row.version = row.version ? row.version : 1;
+    sq_bind_row(&b, &sql_session, &row, op->who);
     return sq_run_verdict(batch->s, st, op, VERDICT_DUPLICATE, err);
 }
 

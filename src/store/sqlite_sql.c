@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every SQL text of the SQLite backend, in one place and literal.  Callers bind parameters and read
- * columns in the order of the text.  Macros here only avoid repeated lists. */
+/* The SQL texts of the SQLite backend that are not in the shared tables (store/sql.h), in one place
+ * and literal.  Callers bind parameters and read columns in the order of the text.  Macros here only
+ * avoid repeated lists.  "@" stands for the columns of a session. */
 #include "store/sqlite_impl.h"
 
 #define LIVE "status IN ('active', 'idle')"
-#define ENDED "status IN ('expired', 'terminated')"
 /* The session has a sealed secret. */
 #define SEALED "(passthrough_auth_encrypted IS NOT NULL OR profile_context_encrypted IS NOT NULL)"
 #define NOT_PAST(now) "(expires_at IS NULL OR expires_at > " now ")"
@@ -20,13 +20,6 @@
              "WHERE tenant_id = " tenant " AND counted = 1 AND " LIVE " AND " PROMOTED             \
              " AND last_activity_at <= " now " - 1800000 AND " NOT_PAST(now) "))"
 
-#define SESSION_COLUMNS                                                                            \
-    "id, session_id, tenant_id, owner, user_id, edge_mcp_id, client_name, client_type, "           \
-    "client_version, status, origin, initialized, provisional, counted, carrier, carrier_key, "    \
-    "core_session_id, connection_metadata, context_id, passthrough_auth_encrypted, created_at, "   \
-    "last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, "                    \
-    "tool_execution_count, total_tokens_used, version, toolsets, profile_context_encrypted"
-#define SESSIONS "SELECT " SESSION_COLUMNS " FROM edge_mcp_sessions "
 /* A session past its end ended at that time, not when the reaper found it. */
 #define LAPSE                                                                                      \
     "UPDATE edge_mcp_sessions SET status = 'expired', terminated_at = expires_at, "                \
@@ -45,28 +38,6 @@
     " < expires_at AND ttl_ms = 0 AND " LIVE " THEN min(expires_at + " at                          \
     " - last_activity_at, max(expires_at, created_at + " longest ")) ELSE expires_at END, "        \
     "last_activity_at = max(last_activity_at, " at ") "
-/* The bit of the status that a session has at ?7; it is idle after ?8 ms without use. */
-#define STATUS_BIT                                                                                 \
-    "CASE WHEN status = 'terminated' THEN 8 WHEN status = 'expired' OR " PAST(                     \
-        "?7") " THEN 4 WHEN ?8 > 0 AND last_activity_at + ?8 <= ?7 THEN 2 ELSE 1 END"
-_Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
-                   1 << SESSION_IDLE == 2 && 1 << SESSION_ACTIVE == 1,
-               "STATUS_BIT spells the statuses as their bits");
-#define PAGE_OF(index, owner_)                                                                     \
-    "SELECT " SESSION_COLUMNS " FROM edge_mcp_sessions INDEXED BY " index                          \
-    " WHERE tenant_id = ?1 AND " owner_ " AND id < ?3 AND (?5 IS NULL OR client_type = ?5) "       \
-    "AND (?6 = 0 OR ?6 & " STATUS_BIT ") "
-#define PAGE_END "ORDER BY id DESC LIMIT ?4"
-/* Ended sessions, and sessions past their end that are still stored as live; each newest first by
- * its own index. */
-#define PAGE_ROWS(index, owner_, which)                                                            \
-    "SELECT * FROM (SELECT rowid FROM edge_mcp_sessions INDEXED BY " index                         \
-    " WHERE tenant_id = ?1 AND " owner_ " AND id < ?3 AND (?5 IS NULL OR client_type = ?5) "       \
-    "AND ?6 & " STATUS_BIT " AND " which " ORDER BY id DESC LIMIT ?4)"
-#define ENDED_PAGE(index, owner_)                                                                  \
-    SESSIONS                                                                                       \
-    "WHERE rowid IN (" PAGE_ROWS(index, owner_, ENDED) " UNION ALL " PAGE_ROWS(                    \
-        "idx_edge_sessions_active", owner_, LIVE " AND " PAST("?7")) ") ORDER BY id DESC LIMIT ?4"
 /* The sums of sessions used since the minute ?3, corrected for sessions that are past their end by
  * ?4 but not ended yet. */
 #define TOTALS(which)                                                                              \
@@ -78,34 +49,8 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
     "(SELECT count(*) AS n, coalesce(sum(expires_at - last_activity_at), 0) AS more_ms "           \
     "FROM edge_mcp_sessions INDEXED BY idx_edge_sessions_active WHERE " LIVE                       \
     " AND " PAST("?4") " AND " which " AND max(created_at, last_activity_at) / 60000 >= ?3) p"
-#define USERS                                                                                      \
-    "SELECT id, tenant_id, name, role, issuer, created_at, ended_at, password, failed_logins, "    \
-    "locked_until FROM users "
-#define LOGINS                                                                                     \
-    "SELECT id, family, tenant_id, user_id, refresh_token_hash, device_info, ip_address, "         \
-    "created_at, expires_at, last_activity, revoked_at, revoke_reason FROM user_sessions "
-#define KEYS                                                                                       \
-    "SELECT id, tenant_id, user_id, name, role, hash, scopes, created_at, expires_at, "            \
-    "revoked_at, last_used_at FROM api_keys "
-/* `full`: whether to return the definitions. */
-#define TOOLS(full)                                                                                \
-    "SELECT server, name, digest, iif(" full ", definition, NULL), approved, "                     \
-    "iif(" full ", approved_definition, NULL), first_seen_at, changed_at, gone_at, approved_at "   \
-    "FROM tool_definitions "
-#define TENANT_KEYS "SELECT id, tenant_id, master_id, wrapped, created_at FROM tenant_keys "
-/* Sessions that no longer count are subtracted, even before the reaper ends them. */
-#define TENANTS                                                                                    \
-    "SELECT id, created_at, counted_sessions - " COUNTED_NOT("tenants.id", "?1") " FROM tenants "
 
-#define DOCUMENTS                                                                                  \
-    "SELECT id, folder, path, revision, sha256, created_at, changed_at, ended_at FROM documents "
-#define REVISION_COLUMNS                                                                           \
-    "r.document_id, r.revision, r.made_at, r.author, r.kind, r.reason, r.path, r.sha256, r.size, "
 #define HISTORY_ROW "256" /* HISTORY_ROW_BYTES */
-#define REVISION_WITH_CONTENT                                                                      \
-    "SELECT " REVISION_COLUMNS "c.content FROM document_revisions r "                              \
-    "LEFT JOIN document_contents c ON c.document_id = r.document_id AND c.revision = r.revision "  \
-    "WHERE r.document_id = ?1 "
 /* The reads of one document by one session. */
 #define READ_OF "session_id = ?1 AND document_id = ?2 "
 
@@ -123,16 +68,12 @@ const char *const sq_texts[SQ_COUNT] = {
 
     [SQ_TENANT_COUNTED] = "SELECT counted_sessions FROM tenants WHERE id = ?",
     [SQ_TENANT_ADD] = "INSERT INTO tenants (id, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
-    [SQ_TENANT_GET] = TENANTS "WHERE id = ?2",
-    [SQ_TENANTS_PAGE] = TENANTS "WHERE id > ?2 ORDER BY id LIMIT ?3",
 
     [SQ_USER_ENSURE] =
         "INSERT INTO users (id, tenant_id, name, role, issuer, created_at, ended_at) "
         "VALUES (?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET role = CASE WHEN password IS NULL "
         "THEN excluded.role ELSE role END "
         "WHERE tenant_id = excluded.tenant_id ON CONFLICT DO NOTHING",
-    [SQ_USER_GET] = USERS "WHERE id = ?",
-    [SQ_USER_BY_NAME] = USERS "WHERE tenant_id = ? AND name = ? AND issuer IS NULL",
     [SQ_USER_CREATE] =
         "INSERT INTO users (id, tenant_id, name, role, password, created_at) VALUES (?,?,?,?,?,?) "
         "ON CONFLICT (id) DO UPDATE SET role = excluded.role, password = excluded.password "
@@ -179,11 +120,6 @@ const char *const sq_texts[SQ_COUNT] = {
                         "AND expires_at > ?6",
     [SQ_LOGINS_REVOKE] = "UPDATE user_sessions SET revoked_at = ?3, revoke_reason = ?4 "
                          "WHERE user_id = ?1 AND tenant_id = ?2 AND revoked_at IS NULL",
-    [SQ_LOGIN_GET] = LOGINS "WHERE id = ? AND family = id",
-    [SQ_LOGIN_BY_HASH] = LOGINS "WHERE refresh_token_hash = ?",
-    [SQ_LOGINS_PAGE] = LOGINS "WHERE user_id = ?1 AND tenant_id = ?2 AND revoked_at IS NULL "
-                              "AND expires_at > ?3 AND (?4 IS NULL OR id < ?4) "
-                              "ORDER BY id DESC LIMIT ?5",
     [SQ_LOGINS_REAP] = "DELETE FROM user_sessions WHERE id IN (SELECT id FROM user_sessions "
                        "WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
 
@@ -197,25 +133,17 @@ const char *const sq_texts[SQ_COUNT] = {
                       "AND revoked_at IS NULL",
     [SQ_KEY_USED] = "UPDATE api_keys SET last_used_at = max(coalesce(last_used_at, 0), ?2) "
                     "WHERE id = ?1",
-    [SQ_KEY_GET] = KEYS "WHERE id = ?",
-    [SQ_KEYS_PAGE] = KEYS "WHERE ?1 IS NULL AND id > ?2 ORDER BY id LIMIT ?3",
-    [SQ_KEYS_OF_TENANT] = KEYS "WHERE tenant_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
 
     [SQ_TENANT_KEY_PUT] = "INSERT INTO tenant_keys (id, tenant_id, master_id, wrapped, created_at) "
                           "VALUES (?,?,?,?,?) ON CONFLICT DO NOTHING",
     [SQ_TENANT_KEY_WRAP] =
         "UPDATE tenant_keys SET master_id = ?3, wrapped = ?4 WHERE id = ?1 AND tenant_id = ?2",
-    [SQ_TENANT_KEY_GET] = TENANT_KEYS "WHERE tenant_id = ?1 AND id = ?2",
-    [SQ_TENANT_KEY_NEWEST] =
-        TENANT_KEYS "WHERE tenant_id = ?1 AND ?2 IS NULL ORDER BY id DESC LIMIT 1",
-    [SQ_TENANT_KEYS_PAGE] = TENANT_KEYS "WHERE id > ?1 ORDER BY id LIMIT ?2",
     [SQ_SESSION_RESEAL] =
         "UPDATE edge_mcp_sessions SET passthrough_auth_encrypted = coalesce(?3, "
         "passthrough_auth_encrypted), profile_context_encrypted = coalesce(?4, "
         "profile_context_encrypted) WHERE id = ?1 AND tenant_id = ?2 AND version = ?5 AND " SEALED,
     [SQ_SESSION_SEALED] =
         "SELECT 1 FROM edge_mcp_sessions WHERE id = ?1 AND tenant_id = ?2 AND " SEALED,
-    [SQ_SEALED_PAGE] = SESSIONS "WHERE " SEALED " AND id > ?1 ORDER BY id LIMIT ?2",
 
     [SQ_CONTEXT_STATE] =
         "SELECT s.status IN ('active', 'idle') AND (s.expires_at IS NULL OR s.expires_at > ?4), "
@@ -227,10 +155,6 @@ const char *const sq_texts[SQ_COUNT] = {
         "SELECT coalesce(context_id, ?2), tenant_id, ?3, 1, ?4, ?5 FROM edge_mcp_sessions "
         "WHERE id = ?1 ON CONFLICT (id) DO UPDATE SET document = excluded.document, "
         "version = version + 1, updated_at = excluded.updated_at",
-    [SQ_CONTEXT_GET] = "SELECT id, tenant_id, document, version, created_at, updated_at "
-                       "FROM contexts WHERE id = ?2 AND tenant_id = ?1 AND (?4 OR EXISTS (SELECT 1 "
-                       "FROM edge_mcp_sessions s WHERE s.context_id = ?2 AND s.tenant_id = ?1 "
-                       "AND s.owner = ?3))",
     [SQ_SESSION_CONTEXT] =
         "UPDATE edge_mcp_sessions SET context_id = ?2, version = version + 1 WHERE id = ?1",
 
@@ -241,9 +165,6 @@ const char *const sq_texts[SQ_COUNT] = {
         "status = excluded.status, headers = excluded.headers, body = excluded.body, "
         "created_at = excluded.created_at, expires_at = excluded.expires_at "
         "WHERE idempotency.expires_at <= ?10",
-    [SQ_IDEMPOTENCY_GET] =
-        "SELECT tenant_id, owner, key, request_sha, status, headers, body, created_at, expires_at "
-        "FROM idempotency WHERE tenant_id = ?1 AND owner = ?2 AND key = ?3 AND expires_at > ?4",
     [SQ_IDEMPOTENCY_REAP] = "DELETE FROM idempotency WHERE rowid IN (SELECT rowid FROM idempotency "
                             "WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
 
@@ -256,7 +177,7 @@ const char *const sq_texts[SQ_COUNT] = {
         "SELECT 1 FROM edge_mcp_sessions WHERE tenant_id = ?1 AND owner = ?3 AND carrier = ?4 "
         "AND carrier_key = ?5 AND carrier_key IS NOT NULL AND " LIVE " UNION ALL "
         "SELECT 1 FROM edge_mcp_sessions WHERE id = ?6 LIMIT 1",
-    [SQ_SESSION_INSERT] = "INSERT INTO edge_mcp_sessions (" SESSION_COLUMNS ") "
+    [SQ_SESSION_INSERT] = "INSERT INTO edge_mcp_sessions (@) "
                           "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
                           "ON CONFLICT DO NOTHING",
     [SQ_SESSION_STATE] = "SELECT counted AND NOT provisional, counted, " LIVE " AND " NOT_PAST(
@@ -304,20 +225,6 @@ const char *const sq_texts[SQ_COUNT] = {
                               "idx_edge_sessions_active WHERE " LIVE
                               " AND " PAST("?1") " ORDER BY expires_at LIMIT ?2) "
                                                  "RETURNING terminated_at - created_at",
-    [SQ_SESSION_BY_HANDLE] =
-        SESSIONS "WHERE tenant_id = ?1 AND owner = coalesce(?2, owner) AND session_id = ?3",
-    [SQ_SESSION_BY_ID] = SESSIONS "WHERE " REACHED("?3", "?1", "?2"),
-    [SQ_SESSION_BY_KEY] =
-        SESSIONS "WHERE tenant_id = ?1 AND owner = ?2 AND carrier = ?3 AND carrier_key = ?4 "
-                 "AND carrier_key IS NOT NULL AND " LIVE " AND " NOT_PAST("?5"),
-    [SQ_SESSIONS_OF_TENANT] = PAGE_OF("idx_edge_sessions_tenant", "(?2 IS NULL OR true)") PAGE_END,
-    [SQ_SESSIONS_OF_OWNER] = PAGE_OF("idx_edge_sessions_owner", "owner = ?2") PAGE_END,
-    [SQ_LIVE_OF_TENANT] =
-        PAGE_OF("idx_edge_sessions_live", "(?2 IS NULL OR true)") "AND " LIVE " " PAGE_END,
-    [SQ_LIVE_OF_OWNER] =
-        PAGE_OF("idx_edge_sessions_live_owner", "owner = ?2") "AND " LIVE " " PAGE_END,
-    [SQ_ENDED_OF_TENANT] = ENDED_PAGE("idx_edge_sessions_ended", "(?2 IS NULL OR true)"),
-    [SQ_ENDED_OF_OWNER] = ENDED_PAGE("idx_edge_sessions_ended_owner", "owner = ?2"),
     [SQ_TOTALS_OF_TENANT] = TOTALS("tenant_id = ?1 AND (?2 IS NULL OR true)"),
     [SQ_TOTALS_OF_OWNER] = TOTALS("tenant_id = ?1 AND owner = ?2"),
 
@@ -336,10 +243,6 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_TRANSPORT_END] =
         "UPDATE transport_sessions SET ended_at = ?4 WHERE id_hash = ?1 AND tenant_id = ?2 "
         "AND owner = ?3 AND ended_at IS NULL",
-    [SQ_TRANSPORT_GET] =
-        "SELECT id_hash, tenant_id, owner, endpoint, protocol_version, initialize_params, "
-        "session_id, created_at, last_used_at, ended_at FROM transport_sessions "
-        "WHERE id_hash = ?1 AND tenant_id = ?2 AND owner = ?3 AND ended_at IS NULL",
     [SQ_TRANSPORT_REAP_ENDED] =
         "DELETE FROM transport_sessions WHERE id_hash IN (SELECT id_hash FROM transport_sessions "
         "WHERE ended_at IS NOT NULL ORDER BY ended_at LIMIT ?)",
@@ -349,17 +252,14 @@ const char *const sq_texts[SQ_COUNT] = {
 
     [SQ_LINK_PUT] =
         "INSERT INTO upstream_links (session_id, server, writer, remote_id, opened_at, ended_at, "
-        "end_reason) SELECT ?1, ?2, ?5, ?6, ?7, ?8, ?9 WHERE " OWNED_SESSION(
-            "?1", "?3",
-            "?4") " ON CONFLICT (session_id, server) DO UPDATE SET writer = excluded.writer, "
+        "end_reason) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE " OWNED_SESSION(
+            "?1", "?8",
+            "?9") " ON CONFLICT (session_id, server) DO UPDATE SET writer = excluded.writer, "
                   "remote_id = excluded.remote_id, opened_at = excluded.opened_at, "
                   "ended_at = excluded.ended_at, end_reason = excluded.end_reason",
     [SQ_LINK_END] = "UPDATE upstream_links SET writer = 0, ended_at = ?5, end_reason = ?6 WHERE "
                     "session_id = ?1 "
                     "AND server = ?2 AND ended_at IS NULL AND " OWNED_SESSION("?1", "?3", "?4"),
-    [SQ_LINKS_OF] = "SELECT session_id, server, writer, remote_id, opened_at, ended_at, end_reason "
-                    "FROM upstream_links WHERE session_id = ?3 AND " OWNED_SESSION(
-                        "?3", "?1", "?2") " ORDER BY server",
     [SQ_LINKS_UPTO] =
         "WITH RECURSIVE s(id) AS (SELECT min(session_id) FROM upstream_links WHERE session_id > ?1 "
         "UNION ALL SELECT (SELECT min(session_id) FROM upstream_links WHERE session_id > s.id) "
@@ -431,14 +331,6 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_UNDELIVERED_EXISTS] = "SELECT 1 FROM undelivered WHERE id = ?",
     [SQ_UNDELIVERED_TAKE] = "DELETE FROM undelivered WHERE id = ?1 AND tenant_id = ?2 "
                             "AND owner = ?3 AND expires_at > ?4",
-    [SQ_UNDELIVERED_GET] =
-        "SELECT id, tenant_id, owner, session_id, digest, execution, created_at, expires_at, "
-        "length(sealed), sealed FROM undelivered WHERE id = ?1 AND tenant_id = ?2 "
-        "AND owner = ?3 AND expires_at > ?4",
-    [SQ_UNDELIVERED_PAGE] =
-        "SELECT id, tenant_id, owner, session_id, digest, execution, created_at, expires_at, "
-        "length(sealed), NULL FROM undelivered WHERE id > ?1 AND expires_at > ?2 "
-        "ORDER BY id LIMIT ?3",
     [SQ_UNDELIVERED_REAP] = "DELETE FROM undelivered WHERE id IN (SELECT id FROM undelivered "
                             "WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
 
@@ -453,11 +345,6 @@ const char *const sq_texts[SQ_COUNT] = {
         "UPDATE tool_definitions SET approved = digest, approved_definition = definition, "
         "approved_at = ?4 WHERE server = ?1 AND name = ?2 AND digest = ?3",
     [SQ_TOOL_IS] = "SELECT 1 FROM tool_definitions WHERE server = ?1 AND name = ?2",
-    [SQ_TOOL_GET] =
-        TOOLS("?3") "WHERE server = ?1 AND name = ?2 AND ?4 IS NOT NULL AND ?5 IS NOT NULL "
-                    "LIMIT ?6",
-    [SQ_TOOLS_PAGE] = TOOLS("?3") "WHERE (server, name) > (?4, ?5) AND (?1 IS NULL OR server = ?1) "
-                                  "AND ?2 IS NULL ORDER BY server, name LIMIT ?6",
 
     [SQ_SERVER_TELL] =
         "INSERT INTO server_health (name, calls, failures, last_ok_at, last_failed_at, last_error) "
@@ -466,15 +353,9 @@ const char *const sq_texts[SQ_COUNT] = {
         "last_error = iif(excluded.last_failed_at > last_failed_at, excluded.last_error, "
         "last_error), last_ok_at = max(last_ok_at, excluded.last_ok_at), "
         "last_failed_at = max(last_failed_at, excluded.last_failed_at)",
-    [SQ_SERVERS_PAGE] = "SELECT name, calls, failures, last_ok_at, last_failed_at, last_error "
-                        "FROM server_health WHERE name > ?1 ORDER BY name LIMIT ?2",
 
-    [SQ_DOCUMENT_AT] = DOCUMENTS "WHERE folder = ?1 AND path = ?2 AND ended_at IS NULL",
-    [SQ_DOCUMENT_ENDED_AT] = DOCUMENTS "WHERE folder = ?1 AND path = ?2 AND ended_at IS NOT NULL "
-                                       "ORDER BY ended_at DESC, id DESC LIMIT 1",
-    [SQ_DOCUMENT_BY_ID] = DOCUMENTS "WHERE id = ?",
-    [SQ_DOCUMENTS_PAGE] = DOCUMENTS "WHERE folder = ?1 AND path > coalesce(?2, '') "
-                                    "AND ended_at IS NULL ORDER BY path LIMIT ?3",
+    [SQ_DOCUMENT_IS] =
+        "SELECT 1 FROM documents WHERE folder = ?1 AND path = ?2 AND ended_at IS NULL",
     [SQ_DOCUMENT_ADD] = "INSERT INTO documents (id, folder, path, revision, sha256, created_at, "
                         "changed_at) VALUES (?1, ?2, ?3, 1, ?4, ?5, ?5) ON CONFLICT DO NOTHING",
     [SQ_DOCUMENT_REVISED] = "UPDATE documents SET revision = revision + 1, sha256 = ?2, "
@@ -515,11 +396,6 @@ const char *const sq_texts[SQ_COUNT] = {
         "document_deltas WHERE document_id = ?1 AND revision <= ?2 AND revision > (SELECT "
         "max(revision) FROM document_contents WHERE document_id = ?1 AND revision <= ?2) "
         "ORDER BY 4",
-    [SQ_REVISIONS_PAGE] =
-        "SELECT " REVISION_COLUMNS "NULL FROM document_revisions r WHERE r.document_id = ?1 "
-        "AND r.revision < coalesce(?2, 9223372036854775807) ORDER BY r.revision DESC LIMIT ?3",
-    [SQ_REVISION_GET] = REVISION_WITH_CONTENT "AND r.revision = ?2",
-    [SQ_REVISION_NEWEST] = REVISION_WITH_CONTENT "AND ?2 = 0 ORDER BY r.revision DESC LIMIT 1",
     [SQ_READ_RENEW] =
         "UPDATE document_reads SET read_at = ?6, seq = (SELECT max(seq) + 1 FROM document_reads "
         "WHERE " READ_OF ") WHERE " READ_OF "AND seq = (SELECT max(seq) FROM document_reads "
@@ -533,10 +409,6 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_READ_PRUNE] =
         "DELETE FROM document_reads WHERE " READ_OF "AND seq <= (SELECT seq FROM document_reads "
         "WHERE " READ_OF "ORDER BY seq DESC LIMIT 1 OFFSET ?3)",
-    [SQ_READS_OF] =
-        "SELECT r.session_id, d.folder, d.path, r.revision, r.from_line, r.to_line, r.read_at "
-        "FROM document_reads r JOIN documents d ON d.id = r.document_id WHERE r.session_id = ?1 "
-        "AND r.document_id = ?2 AND " OWNED_SESSION("?1", "?3", "?4") " ORDER BY r.seq",
     /* The last of the next ?2 sessions after ?1, and how many there are.  Reads one entry of the
      * key per session. */
     [SQ_READS_UPTO] =

@@ -51,14 +51,7 @@ static bool transport_create(struct sq_batch *batch, struct store_op *op, struct
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
-    bind_transport_key(&b, op);
-    sq_text(&b, t->endpoint);
-    sq_text(&b, t->protocol_version);
-    sq_blob(&b, t->initialize_params);
-    sq_text(&b, t->session_id);
-    sq_int(&b, t->created_ms);
-    sq_int(&b, t->last_used_ms);
-    sq_time(&b, t->ended_ms);
+    sq_bind_row(&b, &sql_transport, t, op->who);
     if (!sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err))
         return false;
     if (op->verdict == VERDICT_OK)
@@ -119,12 +112,9 @@ static bool link_put(struct sq_batch *batch, struct store_op *op, struct error *
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
-    bind_link_key(&b, op);
-    sq_int(&b, op->link->writer);
-    sq_text(&b, op->link->remote_id);
-    sq_int(&b, op->link->opened_ms);
-    sq_time(&b, op->link->ended_ms);
-    sq_text(&b, op->link->end_reason);
+    sq_bind_row(&b, &sql_link, op->link, NULL);
+    sq_text(&b, op->who->tenant);
+    sq_text(&b, op->who->owner);
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
@@ -265,19 +255,19 @@ static bool writer_insert(struct sqlite_store *s, const struct writer_row *row, 
     return sq_run(s, st, err);
 }
 
-bool sq_writer_start(struct store *store, struct writer_row *row, bool exclusive, struct error *err)
+static bool writer_start(struct store *store, struct store_call *c, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
     int64_t number = 0;
     if (!sq_begin(s, err))
         return false;
-    if (!writer_insert(s, row, exclusive, &number, err)) {
+    if (!writer_insert(s, c->writer, c->flag, &number, err)) {
         sq_rollback(s);
         return false;
     }
     if (!sq_commit(s, err))
         return false;
-    row->number = number;
+    c->writer->number = number;
     return true;
 }
 
@@ -380,8 +370,11 @@ static bool reap_links(struct sqlite_store *s, const struct reap_what *what, str
     struct sq_bind b = {.st = st};
     sq_text(&b, str_of(s->links_after));
     sq_text(&b, str_of(upto));
-    if (!sq_read_links(s, st, what->mem, &ret->links, &ret->n_links, err))
+    struct sq_rows links = {.type = &sql_link, .mem = what->mem};
+    if (!sq_read_rows(s, st, SIZE_MAX, &links, err))
         return false;
+    ret->links = links.items;
+    ret->n_links = links.n;
     snprintf(s->links_after, sizeof(s->links_after), "%s", all ? "" : upto);
     ret->more_links = !all;
     return true;
@@ -398,13 +391,14 @@ static bool reap_rest(struct sqlite_store *s, int64_t now_ms, unsigned batch, st
            sq_document_reads_reap(s, batch, err);
 }
 
-bool sq_reap(struct store *store, const struct reap_what *what, struct reaped *ret,
-             struct error *err)
+static bool reap(struct store *store, struct store_call *c, struct error *err)
 {
+    const struct reap_what *what = c->filter;
+    struct reaped *ret = c->ret;
     struct sqlite_store *s = sq_of(store);
     struct reaped done = {0};
     for (bool left = true; left;)
-        if (!sq_fold(store, 2000, &left, err))
+        if (!store_fold(store, 2000, &left, err))
             return false;
     if (!sq_begin(s, err))
         return false;
@@ -418,3 +412,9 @@ bool sq_reap(struct store *store, const struct reap_what *what, struct reaped *r
     *ret = done;
     return true;
 }
+
+const struct verb_handler sq_write_verbs[] = {
+    {VERB_WRITER_START, writer_start},
+    {VERB_REAP, reap},
+    {0},
+};

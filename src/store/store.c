@@ -191,24 +191,37 @@ bool store_page_is_sound(unsigned limit, struct error *err)
     return true;
 }
 
-bool store_session_by_handle(struct store *s, const struct principal *who, struct str handle,
-                             struct arena *mem, struct session_row **ret_row, struct error *err)
+#define VERB_ROW(upper, lower, kind) [VERB_##upper] = {#lower, VERB_KIND_##kind},
+const struct verb_info store_verbs[VERB_COUNT] = {STORE_VERBS(VERB_ROW) DOCUMENT_VERBS(VERB_ROW)};
+
+bool store_call(struct store *s, struct store_call *c, struct error *err)
 {
-    return s->ops->session_by_handle(s, who, handle, mem, ret_row, err);
+    return (store_verbs[c->verb].kind != VERB_KIND_PAGE || store_page_is_sound(c->limit, err)) &&
+           s->ops->call(s, c, err);
 }
 
-bool store_session_by_id(struct store *s, const struct principal *who, struct str id,
-                         struct arena *mem, struct session_row **ret_row, struct error *err)
+bool store_row(struct store *s, struct store_call *c, void *ret_row, struct error *err)
 {
-    return s->ops->session_by_id(s, who, id, mem, ret_row, err);
+    if (!store_call(s, c, err))
+        return false;
+    *(void **)ret_row = c->rows;
+    return true;
 }
 
-bool store_sessions_find(struct store *s, struct session_find *finds, size_t n, struct error *err)
+bool store_rows(struct store *s, struct store_call *c, void *ret_rows, size_t *ret_n,
+                struct error *err)
 {
-    if (s->ops->sessions_find)
-        return s->ops->sessions_find(s, finds, n, err);
-    for (size_t i = 0; i < n; i++) {
-        struct session_find *f = &finds[i];
+    if (!store_call(s, c, err))
+        return false;
+    *(void **)ret_rows = c->rows;
+    *ret_n = c->n;
+    return true;
+}
+
+bool store_find_each(struct store *s, struct store_call *c, struct error *err)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct session_find *f = &c->finds[i];
         if (!(f->by_id ? store_session_by_id(s, f->who, f->name, f->mem, &f->row, err)
                        : store_session_by_handle(s, f->who, f->name, f->mem, &f->row, err)))
             return false;
@@ -216,81 +229,10 @@ bool store_sessions_find(struct store *s, struct session_find *finds, size_t n, 
     return true;
 }
 
-bool store_session_by_key(struct store *s, const struct principal *who, struct str carrier,
-                          struct str key, struct arena *mem, struct session_row **ret_row,
-                          struct error *err)
+void store_handlers_add(store_handler *table[VERB_COUNT], const struct verb_handler *list)
 {
-    return s->ops->session_by_key(s, who, carrier, key, mem, ret_row, err);
-}
-
-bool store_transport_get(struct store *s, const struct principal *who, const uint8_t id_hash[32],
-                         struct arena *mem, struct transport_row **ret_row, struct error *err)
-{
-    return s->ops->transport_get(s, who, id_hash, mem, ret_row, err);
-}
-
-bool store_links_of(struct store *s, const struct principal *who, struct str session_id,
-                    struct arena *mem, struct link_row **ret_rows, size_t *ret_n, struct error *err)
-{
-    return s->ops->links_of(s, who, session_id, mem, ret_rows, ret_n, err);
-}
-
-bool store_undelivered_get(struct store *s, const struct principal *who, int64_t id,
-                           struct arena *mem, struct undelivered_row **ret_row, struct error *err)
-{
-    return s->ops->undelivered_get(s, who, id, mem, ret_row, err);
-}
-
-bool store_undelivered_page(struct store *s, int64_t after, unsigned limit, struct arena *mem,
-                            struct undelivered_row **ret_rows, size_t *ret_n, struct error *err)
-{
-    return store_page_is_sound(limit, err) &&
-           s->ops->undelivered_page(s, after, limit, mem, ret_rows, ret_n, err);
-}
-
-bool store_events_page(struct store *s, const struct event_filter *filter, unsigned limit,
-                       struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                       struct error *err)
-{
-    if (filter->ret_scanned)
-        *filter->ret_scanned = 0;
-    return store_page_is_sound(limit, err) &&
-           s->ops->events_page(s, filter, limit, mem, ret_rows, ret_n, err);
-}
-
-bool store_chain_heads(struct store *s, struct arena *mem, struct chain_head **ret_heads,
-                       size_t *ret_n, struct error *err)
-{
-    return s->ops->chain_heads(s, mem, ret_heads, ret_n, err);
-}
-
-bool store_writer_start(struct store *s, struct writer_row *row, bool exclusive, struct error *err)
-{
-    return s->ops->writer_start(s, row, exclusive, err);
-}
-
-bool store_open_intents(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
-                        struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                        struct error *err)
-{
-    return store_page_is_sound(limit, err) &&
-           s->ops->open_intents(s, now_ms, after, limit, mem, ret_rows, ret_n, err);
-}
-
-bool store_fold(struct store *s, unsigned max, bool *ret_left, struct error *err)
-{
-    return s->ops->fold(s, max, ret_left, err);
-}
-
-bool store_counts(struct store *s, struct store_counts *ret, struct error *err)
-{
-    return s->ops->counts(s, ret, err);
-}
-
-bool store_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
-                struct error *err)
-{
-    return s->ops->reap(s, what, ret, err);
+    for (; list->run; list++)
+        table[list->verb] = list->run;
 }
 
 int chain_head_order(const void *a, const void *b)

@@ -109,46 +109,61 @@ void revision_row_name(struct revision_row *row, struct str id)
 bool store_document(struct store *s, struct str folder, struct str path, struct arena *mem,
                     struct document_row **ret_row, struct error *err)
 {
-    return s->ops->document(s, folder, path, false, mem, ret_row, err);
+    return store_row(
+        s, &(struct store_call){VERB_DOCUMENT, .folder = folder, .path = path, .mem = mem}, ret_row,
+        err);
 }
 
 bool store_document_ended(struct store *s, struct str folder, struct str path, struct arena *mem,
                           struct document_row **ret_row, struct error *err)
 {
-    return s->ops->document(s, folder, path, true, mem, ret_row, err);
+    return store_row(
+        s, &(struct store_call){VERB_DOCUMENT_ENDED, .folder = folder, .path = path, .mem = mem},
+        ret_row, err);
 }
 
 bool store_document_by_id(struct store *s, struct str id, struct arena *mem,
                           struct document_row **ret_row, struct error *err)
 {
-    return s->ops->document_by_id(s, id, mem, ret_row, err);
+    return store_row(s, &(struct store_call){VERB_DOCUMENT_BY_ID, .id = id, .mem = mem}, ret_row,
+                     err);
 }
 
 bool store_documents_page(struct store *s, struct str folder, struct str after, unsigned limit,
                           struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
                           struct error *err)
 {
-    return store_page_is_sound(limit, err) &&
-           s->ops->documents_page(s, folder, after, limit, mem, ret_rows, ret_n, err);
+    return store_rows(s,
+                      &(struct store_call){VERB_DOCUMENTS_PAGE, .folder = folder, .after = after,
+                                           .limit = limit, .mem = mem},
+                      ret_rows, ret_n, err);
 }
 
 bool store_document_history(struct store *s, struct str document_id, int64_t before, unsigned limit,
                             struct arena *mem, struct revision_row **ret_rows, size_t *ret_n,
                             struct error *err)
 {
-    return store_page_is_sound(limit, err) &&
-           s->ops->document_history(s, document_id, before, limit, mem, ret_rows, ret_n, err);
+    return store_rows(s,
+                      &(struct store_call){VERB_DOCUMENT_HISTORY, .id = document_id,
+                                           .after_id = before, .limit = limit, .mem = mem},
+                      ret_rows, ret_n, err);
 }
 
 bool store_document_revision(struct store *s, struct str document_id, int64_t revision,
                              struct arena *mem, struct revision_row **ret_row, struct error *err)
 {
-    return s->ops->document_revision(s, document_id, revision, mem, ret_row, err);
+    return store_row(s,
+                     &(struct store_call){VERB_DOCUMENT_REVISION, .id = document_id,
+                                          .number = revision, .mem = mem},
+                     ret_row, err);
 }
 
 bool store_document_reads(struct store *s, const struct principal *who, struct str session_id,
                           struct str document_id, struct arena *mem,
                           struct document_read_row **ret_rows, size_t *ret_n, struct error *err)
 {
-    return s->ops->document_reads(s, who, session_id, document_id, mem, ret_rows, ret_n, err);
+    return store_rows(s,
+                      &(struct store_call){VERB_DOCUMENT_READS, .who = who,
+                                           .session_id = session_id, .id = document_id, .mem = mem},
+                      ret_rows, ret_n, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes an execution, as readers see it, from its events.  Every backend finds the events its own
+/* Makes an execution, as readers see it, from its events, and the public names of executions and
+ * tools.  Every backend finds the events its own
  * way and joins them here, so that an execution looks the same in all backends. */
 #include "store/store_impl.h"
 
@@ -23,6 +24,33 @@ void tool_uuid(struct str tenant, struct str server, struct str tool, char ret[T
     hex_encode(sha, sizeof(sha), hex);
     snprintf(ret, TOOL_UUID_TEXT, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
              hex + 20);
+}
+
+/* Puts the 63 bits of an event id around the version and variant of a UUID. */
+void execution_uuid(int64_t exec, char ret[EXECUTION_UUID_TEXT])
+{
+    uint64_t id = (uint64_t)exec;
+    snprintf(ret, EXECUTION_UUID_TEXT, "%08x-%04x-8%03x-8000-00000000000%x", (unsigned)(id >> 32),
+             (unsigned)(id >> 16 & 0xffff), (unsigned)(id >> 4 & 0xfff), (unsigned)(id & 0xf));
+}
+
+bool execution_uuid_parse(struct str uuid, int64_t *ret_exec)
+{
+    char again[EXECUTION_UUID_TEXT], text[EXECUTION_UUID_TEXT];
+    unsigned high, middle, low, last;
+
+    if (uuid.n != EXECUTION_UUID_TEXT - 1)
+        return false;
+    memcpy(text, uuid.p, uuid.n);
+    text[uuid.n] = '\0';
+    if (sscanf(text, "%8x-%4x-8%3x-8000-00000000000%1x", &high, &middle, &low, &last) != 4)
+        return false;
+    int64_t exec = (int64_t)((uint64_t)high << 32 | (uint64_t)middle << 16 | low << 4 | last);
+    execution_uuid(exec, again);
+    if (memcmp(again, text, sizeof(again)) != 0)
+        return false;
+    *ret_exec = exec;
+    return true;
 }
 
 /* The member `name` of a body, or the whole body when `name` is absent, with the body's own

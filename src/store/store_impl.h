@@ -63,105 +63,22 @@ must_check bool revision_assemble(struct revision_part *parts, size_t n, struct 
 /* For backends: sets document_id of the revision to a copy of `id`. */
 void revision_row_name(struct revision_row *row, struct str id);
 
+/* Answers one verb. */
+typedef bool store_handler(struct store *s, struct store_call *c, struct error *err);
+/* A backend's files each export a list of the verbs that they answer; the last row is zero. */
+struct verb_handler {
+    enum store_verb verb;
+    store_handler *run;
+};
+void store_handlers_add(store_handler *table[VERB_COUNT], const struct verb_handler *list);
+/* VERB_SESSIONS_FIND for stores that look the sessions up one after the other. */
+store_handler store_find_each;
+
 struct store_ops {
     const char *name;
     void (*close)(struct store *s);
     bool (*write)(struct store *s, struct store_op *ops, size_t n, struct error *err);
-    bool (*session_by_handle)(struct store *s, const struct principal *who, struct str handle,
-                              struct arena *mem, struct session_row **ret_row, struct error *err);
-    bool (*session_by_id)(struct store *s, const struct principal *who, struct str id,
-                          struct arena *mem, struct session_row **ret_row, struct error *err);
-    /* NULL: store.c looks the sessions up one after the other. */
-    bool (*sessions_find)(struct store *s, struct session_find *finds, size_t n, struct error *err);
-    bool (*session_by_key)(struct store *s, const struct principal *who, struct str carrier,
-                           struct str key, struct arena *mem, struct session_row **ret_row,
-                           struct error *err);
-    bool (*transport_get)(struct store *s, const struct principal *who, const uint8_t id_hash[32],
-                          struct arena *mem, struct transport_row **ret_row, struct error *err);
-    bool (*links_of)(struct store *s, const struct principal *who, struct str session_id,
-                     struct arena *mem, struct link_row **ret_rows, size_t *ret_n,
-                     struct error *err);
-    bool (*sessions_page)(struct store *s, const struct principal *who,
-                          const struct session_filter *filter, unsigned limit, struct arena *mem,
-                          struct session_row **ret_rows, size_t *ret_n, struct error *err);
-    bool (*session_totals)(struct store *s, const struct principal *who, int64_t now_ms,
-                           int64_t since_ms, struct session_totals *ret, struct error *err);
-    bool (*executions_page)(struct store *s, const struct principal *who, struct str session_id,
-                            int64_t before, bool with_bodies, unsigned limit, struct arena *mem,
-                            struct execution_row **ret_rows, size_t *ret_n, struct error *err);
-    bool (*context_get)(struct store *s, const struct principal *who, struct str id,
-                        struct arena *mem, struct context_row **ret_row, struct error *err);
-    bool (*idempotency_get)(struct store *s, const struct principal *who, struct str key,
-                            struct arena *mem, struct idempotency_row **ret_row, struct error *err);
-    bool (*tool_known)(struct store *s, const struct principal *who, struct str tool_id, bool *ret,
-                       struct error *err);
-    bool (*key_get)(struct store *s, struct str id, struct arena *mem, struct key_row **ret_row,
-                    struct error *err);
-    bool (*keys_page)(struct store *s, struct str tenant, struct str after, unsigned limit,
-                      struct arena *mem, struct key_row **ret_rows, size_t *ret_n,
-                      struct error *err);
-    bool (*user_get)(struct store *s, struct str id, struct arena *mem, struct user_row **ret_row,
-                     struct error *err);
-    bool (*user_by_name)(struct store *s, struct str tenant, struct str name, struct arena *mem,
-                         struct user_row **ret_row, struct error *err);
-    bool (*login_get)(struct store *s, struct str id, struct arena *mem, struct login_row **ret_row,
-                      struct error *err);
-    bool (*login_by_hash)(struct store *s, const uint8_t hash[32], struct arena *mem,
-                          struct login_row **ret_row, struct error *err);
-    bool (*logins_page)(struct store *s, struct str tenant, struct str user_id, struct str before,
-                        unsigned limit, struct arena *mem, struct login_row **ret_rows,
-                        size_t *ret_n, struct error *err);
-    bool (*tenant_get)(struct store *s, struct str id, struct arena *mem,
-                       struct tenant_row **ret_row, struct error *err);
-    bool (*tenants_page)(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                         struct tenant_row **ret_rows, size_t *ret_n, struct error *err);
-    bool (*tenant_key_get)(struct store *s, struct str tenant, struct str id, struct arena *mem,
-                           struct tenant_key_row **ret_row, struct error *err);
-    bool (*tenant_keys_page)(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                             struct tenant_key_row **ret_rows, size_t *ret_n, struct error *err);
-    bool (*sealed_page)(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                        struct session_row **ret_rows, size_t *ret_n, struct error *err);
-    bool (*changes)(struct store *s, int64_t after, unsigned limit, struct arena *mem,
-                    struct change_row **ret_rows, size_t *ret_n, struct error *err);
-    /* The live document, or with `ended` the one that ended last. */
-    bool (*document)(struct store *s, struct str folder, struct str path, bool ended,
-                     struct arena *mem, struct document_row **ret_row, struct error *err);
-    bool (*document_by_id)(struct store *s, struct str id, struct arena *mem,
-                           struct document_row **ret_row, struct error *err);
-    bool (*documents_page)(struct store *s, struct str folder, struct str after, unsigned limit,
-                           struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
-                           struct error *err);
-    bool (*document_history)(struct store *s, struct str document_id, int64_t before,
-                             unsigned limit, struct arena *mem, struct revision_row **ret_rows,
-                             size_t *ret_n, struct error *err);
-    bool (*document_revision)(struct store *s, struct str document_id, int64_t revision,
-                              struct arena *mem, struct revision_row **ret_row, struct error *err);
-    bool (*document_reads)(struct store *s, const struct principal *who, struct str session_id,
-                           struct str document_id, struct arena *mem,
-                           struct document_read_row **ret_rows, size_t *ret_n, struct error *err);
-    bool (*tools_page)(struct store *s, const struct tool_filter *filter, unsigned limit,
-                       struct arena *mem, struct tool_row **ret_rows, size_t *ret_n,
-                       struct error *err);
-    bool (*servers_page)(struct store *s, struct str after, unsigned limit, struct arena *mem,
-                         struct server_row **ret_rows, size_t *ret_n, struct error *err);
-    bool (*undelivered_get)(struct store *s, const struct principal *who, int64_t id,
-                            struct arena *mem, struct undelivered_row **ret_row, struct error *err);
-    bool (*undelivered_page)(struct store *s, int64_t after, unsigned limit, struct arena *mem,
-                             struct undelivered_row **ret_rows, size_t *ret_n, struct error *err);
-    bool (*events_page)(struct store *s, const struct event_filter *filter, unsigned limit,
-                        struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                        struct error *err);
-    bool (*chain_heads)(struct store *s, struct arena *mem, struct chain_head **ret_heads,
-                        size_t *ret_n, struct error *err);
-    bool (*writer_start)(struct store *s, struct writer_row *row, bool exclusive,
-                         struct error *err);
-    bool (*open_intents)(struct store *s, int64_t now_ms, int64_t after, unsigned limit,
-                         struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
-                         struct error *err);
-    bool (*fold)(struct store *s, unsigned max, bool *ret_left, struct error *err);
-    bool (*counts)(struct store *s, struct store_counts *ret, struct error *err);
-    bool (*reap)(struct store *s, const struct reap_what *what, struct reaped *ret,
-                 struct error *err);
+    store_handler *call; /* every verb */
 };
 
 #endif

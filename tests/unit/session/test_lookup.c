@@ -68,11 +68,23 @@ static void on_close(struct store *s)
     (void)s;
 }
 
-static const struct store_ops one_ops = {.name = "one",
-                                         .close = on_close,
-                                         .transport_get = on_transport,
-                                         .session_by_id = on_session,
-                                         .links_of = on_links};
+static bool on_call(struct store *s, struct store_call *c, struct error *err)
+{
+    switch (c->verb) {
+    case VERB_TRANSPORT_GET:
+        return on_transport(s, c->who, c->hash, c->mem, (struct transport_row **)&c->rows, err);
+    case VERB_SESSION_BY_ID:
+        return on_session(s, c->who, c->id, c->mem, (struct session_row **)&c->rows, err);
+    case VERB_SESSIONS_FIND:
+        return store_find_each(s, c, err);
+    case VERB_LINKS_OF:
+        return on_links(s, c->who, c->session_id, c->mem, (struct link_row **)&c->rows, &c->n, err);
+    default:
+        return error_set(err, ERR_INTERNAL, "not asked for %s", store_verbs[c->verb].name);
+    }
+}
+
+static const struct store_ops one_ops = {.name = "one", .close = on_close, .call = on_call};
 
 struct rig {
     struct one_store store;

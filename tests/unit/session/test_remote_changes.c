@@ -74,8 +74,23 @@ static void on_close(struct store *s)
     (void)s;
 }
 
+static bool on_call(struct store *s, struct store_call *c, struct error *err)
+{
+    switch (c->verb) {
+    case VERB_CHANGES:
+        return on_changes(s, c->after_id, c->limit, c->mem, (struct change_row **)&c->rows, &c->n,
+                          err);
+    case VERB_SESSION_BY_ID:
+        return on_by_id(s, c->who, c->id, c->mem, (struct session_row **)&c->rows, err);
+    case VERB_SESSIONS_FIND:
+        return store_find_each(s, c, err);
+    default:
+        return error_set(err, ERR_INTERNAL, "not asked for %s", store_verbs[c->verb].name);
+    }
+}
+
 static const struct store_ops changing_ops = {
-    .name = "changing", .close = on_close, .changes = on_changes, .session_by_id = on_by_id};
+    .name = "changing", .close = on_close, .call = on_call};
 
 static void on_ended(void *arg, struct str tenant, struct str id)
 {

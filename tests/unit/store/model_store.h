@@ -114,6 +114,27 @@ static inline bool model_reap(struct store *s, const struct reap_what *what, str
     return true;
 }
 
+static inline bool model_call(struct store *s, struct store_call *c, struct error *err)
+{
+    switch (c->verb) {
+    case VERB_SESSION_BY_ID:
+        return model_by_id(s, c->who, c->id, c->mem, (struct session_row **)&c->rows, err);
+    case VERB_SESSION_BY_HANDLE:
+        return model_by_handle(s, c->who, c->id, c->mem, (struct session_row **)&c->rows, err);
+    case VERB_SESSIONS_FIND:
+        return store_find_each(s, c, err);
+    case VERB_CHANGES:
+        return model_changes(s, c->after_id, c->limit, c->mem, (struct change_row **)&c->rows,
+                             &c->n, err);
+    case VERB_FOLD:
+        return model_fold(s, c->limit, c->ret, err);
+    case VERB_REAP:
+        return model_reap(s, c->filter, c->ret, err);
+    default:
+        return error_set(err, ERR_INTERNAL, "the model has no %s", store_verbs[c->verb].name);
+    }
+}
+
 static inline void model_close(struct store *s)
 {
     free(container_of(s, struct model_store, base));
@@ -125,11 +146,7 @@ static inline struct model_store *model_store_new(struct session_row *row)
         .name = "model",
         .close = model_close,
         .write = model_write,
-        .session_by_id = model_by_id,
-        .session_by_handle = model_by_handle,
-        .changes = model_changes,
-        .fold = model_fold,
-        .reap = model_reap,
+        .call = model_call,
     };
     struct model_store *m = xcalloc(1, sizeof(*m));
     m->base.ops = &ops;

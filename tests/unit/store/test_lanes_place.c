@@ -131,10 +131,11 @@ static bool busy_write(struct store *s, struct store_op *ops, size_t n, struct e
     return true;
 }
 
-static bool no_fold(struct store *s, unsigned max, bool *ret_left, struct error *err)
+static bool no_fold(struct store *s, struct store_call *c, struct error *err)
 {
-    (void)s, (void)max, (void)err;
-    *ret_left = false;
+    (void)s, (void)err;
+    assert_int_equal(c->verb, VERB_FOLD);
+    *(bool *)c->ret = false;
     return true;
 }
 
@@ -144,7 +145,7 @@ static void no_close(struct store *s)
 }
 
 static const struct store_ops busy_ops = {
-    .name = "busy", .write = busy_write, .fold = no_fold, .close = no_close};
+    .name = "busy", .write = busy_write, .call = no_fold, .close = no_close};
 
 static void on_done(struct write_job *job)
 {

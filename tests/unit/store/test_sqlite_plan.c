@@ -7,16 +7,16 @@
 #include "base/clock.h"
 #include "store/sqlite_impl.h"
 
-static void assert_plan(sqlite3 *db, size_t which)
+static void assert_plan(sqlite3 *db, const char *text)
 {
-    char *sql = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", sq_texts[which]);
+    char *sql = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", text);
     sqlite3_stmt *st = NULL;
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &st, NULL), SQLITE_OK);
     while (sqlite3_step(st) == SQLITE_ROW) {
         const char *step = (const char *)sqlite3_column_text(st, 3);
         /* Every live session has one of two statuses: alone they find nothing. */
         if (strncmp(step, "SCAN edge_mcp_sessions", 22) == 0 || strstr(step, "used (status=?)"))
-            fail_msg("%s\n%s", step, sq_texts[which]);
+            fail_msg("%s\n%s", step, text);
     }
     sqlite3_finalize(st);
     sqlite3_free(sql);
@@ -29,9 +29,12 @@ TEST(test_sqlite__no_statement_goes_through_all_sessions)
     files_init(&f);
     store_close(files_open(&f, false));
     assert_int_equal(sqlite3_open(f.db, &db), SQLITE_OK);
-    for (size_t i = 0; i < SQ_COUNT; i++) {
-        assert_non_null(sq_texts[i]);
-        assert_plan(db, i);
+    for (unsigned i = 0; i < SQ_ALL; i++) {
+        char *text = sq_statement_text(i);
+        assert_true(text || i >= SQ_COUNT); /* a verb has few of its possible variants */
+        if (text)
+            assert_plan(db, text);
+        free(text);
     }
     sqlite3_close(db);
     files_release(&f);
