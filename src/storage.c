@@ -242,7 +242,7 @@ static bool close_lost(struct storage *s, struct error *err)
     return true;
 }
 
-/* Lookups read from the cache, writes invalidate its entries, queries bypass it.  Redis need not be
+/* Lookups read from the cache, writes invalidate its entries from the Redis lane, queries bypass it.  Redis need not be
  * reachable: it is connected at first use and after each loss. */
 static bool open_cache(struct storage *s, struct error *err)
 {
@@ -254,8 +254,8 @@ static bool open_cache(struct storage *s, struct error *err)
     chain_derive(s->chain, "cache", config.key);
     bool ok = cache_new(&config, &s->cache, err);
     crypto_wipe(config.key, sizeof(config.key));
-    for (size_t i = 0; ok && i < 2; i++)
-        ok = store_cached(s->cache, s->stores[i], &s->stores[i], err);
+    ok = ok && store_cached_with_lane(s->cache, s->stores[0], &s->stores[0], err) &&
+         store_cached(s->cache, s->stores[1], &s->stores[1], err);
     if (ok && !storage_is_shared(s))
         log_warn("REDIS_URL is of little use without DATABASE_URL: nobody else reads the sessions "
                  "of this data directory");

@@ -47,50 +47,6 @@ static struct str tenant_of(const struct store_op *op)
     return op->kind == OP_SESSION_RESEAL ? op->session->tenant : op->who->tenant;
 }
 
-/* The names of ended sessions come first. */
-struct touched {
-    struct entry_name *names;
-    size_t n_ended, n;
-};
-
-static struct touched find_touched(struct cached_store *s, const struct store_op *ops, size_t n)
-{
-    struct touched t = {0};
-    for (unsigned ends = 2; ends-- > 0;)
-        for (size_t i = 0; i < n; i++) {
-            struct str id = written_session(&ops[i]);
-            if (!id.p || (ops[i].kind == OP_SESSION_END) != (ends == 1))
-                continue;
-            if (!t.names)
-                t.names = xcalloc(n, sizeof(*t.names));
-            cache_session_name(s->cache, tenant_of(&ops[i]), id, &t.names[t.n++]);
-            t.n_ended += ends;
-        }
-    return t;
-}
-
-static void distrust_unless(struct cached_store *s, bool done)
-{
-    if (!done)
-        atomic_store(&s->cache->is_distrusted, true);
-}
-
-/* Call after the write.  If an announcement failed earlier, deletes the epoch, so that all
- * processes ignore the existing entries. */
-static void trust_again(struct cached_store *s)
-{
-    if (atomic_load(&s->cache->is_distrusted) && cache_forget_all(s))
-        atomic_store(&s->cache->is_distrusted, false);
-}
-
-static void announce(struct cached_store *s, const struct touched *t, bool committed)
-{
-    if (committed && t->n_ended)
-        distrust_unless(s, cache_bury(s, t->names, t->n_ended, s->cache->config.ttl_ms));
-    if (committed && t->n > t->n_ended)
-        distrust_unless(s, cache_lift(s, t->names + t->n_ended, t->n - t->n_ended));
-}
-
 /* True when store_changes() has a row for the op. */
 static bool is_change(const struct store_op *op)
 {
@@ -113,13 +69,26 @@ static bool is_change(const struct store_op *op)
     }
 }
 
-static void publish(struct cached_store *s, const struct store_op *ops, size_t n)
+/* Names the sessions whose rows the ops write, those that end first. */
+static void name_written(struct cached_store *s, const struct store_op *ops, size_t n,
+                         struct cache_news *news)
+{
+    for (unsigned ends = 2; ends-- > 0;)
+        for (size_t i = 0; i < n; i++) {
+            struct str id = written_session(&ops[i]);
+            if (!id.p || (ops[i].kind == OP_SESSION_END) != (ends == 1))
+                continue;
+            cache_session_name(s->cache, tenant_of(&ops[i]), id, &news->names[news->n++]);
+            news->n_ended += ends;
+        }
+}
+
+static bool writes_sessions(const struct store_op *ops, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (is_change(&ops[i])) {
-            cache_publish(s);
-            return;
-        }
+        if (written_session(&ops[i]).p)
+            return true;
+    return false;
 }
 
 static void unfolded_add(struct cached_store *s, const struct store_op *op)
@@ -140,23 +109,49 @@ static void unfolded_add(struct cached_store *s, const struct store_op *op)
     s->unfolded[s->n_unfolded++] = name;
 }
 
+/* The news before the commit; NULL when the ops write no session. */
+static struct cache_news *announce(struct cached_store *s, const struct store_op *ops, size_t n)
+{
+    if (!writes_sessions(ops, n))
+        return NULL;
+    struct cache_news *begun = cache_news_new(s, NEWS_BEGUN, n);
+    struct cache_news *written = cache_news_new(s, NEWS_WRITTEN, n);
+    name_written(s, ops, n, begun);
+    memcpy(written->names, begun->names, begun->n * sizeof(*begun->names));
+    memcpy(written->tombstone, begun->tombstone, sizeof(begun->tombstone));
+    written->n = begun->n;
+    written->n_ended = begun->n_ended;
+    cache_news_send(s, begun);
+    return written;
+}
+
+/* Sends the news after the commit.  After a commit that failed the tombstones stay until they
+ * expire. */
+static void report(struct cached_store *s, struct cache_news *written, const struct store_op *ops,
+                   size_t n, bool committed)
+{
+    bool publishes = false;
+    for (size_t i = 0; committed && i < n; i++)
+        publishes = publishes || is_change(&ops[i]);
+    if (!written && (publishes || atomic_load(&s->cache->distrusted)))
+        written = cache_news_new(s, NEWS_WRITTEN, 0);
+    if (!written)
+        return;
+    if (!committed)
+        written->n = written->n_ended = 0;
+    written->publishes = publishes;
+    cache_news_send(s, written);
+}
+
 static bool cached_write(struct store *store, struct store_op *ops, size_t n, struct error *err)
 {
     struct cached_store *s = cached_of(store);
-    struct touched t = find_touched(s, ops, n);
-
-    if (t.n) {
-        cache_new_tombstone(s);
-        distrust_unless(s, cache_bury(s, t.names, t.n, CACHE_TOMBSTONE_MS));
-    }
+    atomic_fetch_add(&s->cache->began, 1);
+    struct cache_news *written = announce(s, ops, n);
     bool ok = store_write(s->inner, ops, n, err);
-    announce(s, &t, ok);
-    free(t.names);
     for (size_t i = 0; ok && i < n; i++)
         unfolded_add(s, &ops[i]);
-    trust_again(s);
-    if (ok)
-        publish(s, ops, n);
+    report(s, written, ops, n, ok);
     return ok;
 }
 
@@ -172,30 +167,35 @@ static void bury_changed(struct cached_store *s, const struct change_row *rows, 
             cache_session_name(s->cache, rows[i].tenant, rows[i].name, &names[n++]);
     if (n) {
         cache_new_tombstone(s);
-        distrust_unless(s, cache_bury(s, names, n, s->cache->config.ttl_ms));
+        if (!cache_bury(s, names, n, s->cache->config.ttl_ms))
+            cache_distrust(s->cache, atomic_load(&s->cache->began));
     }
 }
 
-/* Drops the entries of sessions with events that may have been folded: their rows have changed. */
-static void forget_folded(struct cached_store *s, bool all)
+/* Drops the entries of sessions with events that may have been folded, because their rows have
+ * changed.  After the reaper all entries are dropped: it does not say which rows it wrote, and it
+ * runs seldom. */
+static void forget_changed(struct cached_store *s, bool folded_all, bool reaped)
 {
-    if (s->overflowed)
-        distrust_unless(s, cache_forget_all(s));
-    else if (s->n_unfolded)
-        distrust_unless(s, cache_drop(s, s->unfolded, s->n_unfolded));
-    if (all) {
+    atomic_fetch_add(&s->cache->began, 1);
+    struct cache_news *news = cache_news_new(s, NEWS_CHANGED, s->n_unfolded);
+    news->forgets_all = reaped || s->overflowed;
+    news->n = news->forgets_all ? 0 : s->n_unfolded;
+    if (news->n)
+        memcpy(news->names, s->unfolded, news->n * sizeof(*news->names));
+    if (folded_all) {
         s->n_unfolded = 0;
         s->overflowed = false;
     }
-    trust_again(s);
+    if (news->n || news->forgets_all || atomic_load(&s->cache->distrusted))
+        cache_news_send(s, news);
+    else
+        free(news);
 }
 
-/* The reaper does not say which rows it wrote, and it runs seldom: all entries are dropped. */
-static void forget_reaped(struct cached_store *s, bool ok, const struct reaped *reaped)
+static bool changed_any(const struct reaped *r)
 {
-    if (!ok || reaped->expired || reaped->idled || reaped->pulled_back)
-        distrust_unless(s, cache_forget_all(s));
-    forget_folded(s, ok);
+    return r->expired || r->idled || r->pulled_back;
 }
 
 /* Passes the verb on to the inner store, then brings the cache up to date. */
@@ -209,13 +209,13 @@ static bool pass_on(struct cached_store *s, struct store_call *c, struct error *
         break;
     case VERB_FOLD:
         if (ok)
-            forget_folded(s, !*(bool *)c->ret);
+            forget_changed(s, !*(bool *)c->ret, false);
         break;
     case VERB_OPEN_INTENTS: /* folds an unknown number of events */
-        forget_folded(s, ok);
+        forget_changed(s, ok, false);
         break;
     case VERB_REAP:
-        forget_reaped(s, ok, c->ret);
+        forget_changed(s, ok, !ok || changed_any(c->ret));
         break;
     default:
         break;
@@ -251,6 +251,7 @@ bool cache_new(const struct cache_config *config, struct cache **ret, struct err
     memcpy(c->prefix, config->prefix.p, config->prefix.n);
     c->config.prefix = str_n(c->prefix, config->prefix.n);
     snprintf(c->channel, sizeof(c->channel), "%.*schanges", STR_ARG(config->prefix));
+    atomic_store(&c->began, 1);
     c->key = hmac_key_new(config->key, sizeof(config->key));
     crypto_wipe(c->config.key, sizeof(c->config.key));
     for (size_t i = 0; i < countof(counters); i++) {
@@ -275,14 +276,36 @@ void cache_free(struct cache *c)
     free(c);
 }
 
-static void cached_close(struct store *store)
+bool cached_store_new(struct cache *c, struct cached_store **ret, struct error *err)
 {
-    struct cached_store *s = cached_of(store);
-    store_close(s->inner);
+    struct redis_config how = {.target = c->config.target,
+                               .ca_file = c->config.ca_file,
+                               .deadline_ms = c->config.deadline_ms};
+    struct redis *redis = NULL;
+    if (!redis_new(&how, &redis, err))
+        return false;
+    struct cached_store *s = xcalloc(1, sizeof(*s));
+    s->cache = c;
+    s->redis = redis;
+    s->mem = arena_new((size_t)64 << 20);
+    *ret = s;
+    return true;
+}
+
+void cached_store_free(struct cached_store *s)
+{
     redis_free(s->redis);
     arena_free(s->mem);
     free(s->unfolded);
     free(s);
+}
+
+static void cached_close(struct store *store)
+{
+    struct cached_store *s = cached_of(store);
+    store_close(s->inner);
+    cache_lane_free(s->lane);
+    cached_store_free(s);
 }
 
 static const struct store_ops cached_ops = {
@@ -294,18 +317,25 @@ static const struct store_ops cached_ops = {
 
 bool store_cached(struct cache *c, struct store *inner, struct store **ret, struct error *err)
 {
-    struct redis_config how = {.target = c->config.target,
-                               .ca_file = c->config.ca_file,
-                               .deadline_ms = c->config.deadline_ms};
-    struct redis *redis = NULL;
-    if (!redis_new(&how, &redis, err))
+    struct cached_store *s = NULL;
+    if (!cached_store_new(c, &s, err))
         return false;
-    struct cached_store *s = xcalloc(1, sizeof(*s));
     s->base.ops = &cached_ops;
     s->inner = inner;
-    s->cache = c;
-    s->redis = redis;
-    s->mem = arena_new((size_t)64 << 20);
     *ret = &s->base;
+    return true;
+}
+
+bool store_cached_with_lane(struct cache *c, struct store *inner, struct store **ret,
+                            struct error *err)
+{
+    struct cache_lane *lane = NULL;
+    if (!cache_lane_new(c, &lane, err))
+        return false;
+    if (!store_cached(c, inner, ret, err)) {
+        cache_lane_free(lane);
+        return false;
+    }
+    cached_of(*ret)->lane = lane;
     return true;
 }

@@ -9,11 +9,16 @@
  *   PREFIXepoch   entries count only if they name this epoch; deleting it voids all of them
  *
  * On a miss the reader leaves a lease, reads the store, and fills in the row only if its lease is
- * still there.  A writer replaces the entry with a tombstone before the commit, which voids every
- * earlier lease, and deletes the tombstone after the commit.  The tombstone of an ended session
- * stays.  If Redis did not confirm a tombstone, this process uses no entry until it has deleted the
- * epoch after the commit.  Each new connection first deletes the epoch: writes may have been missed
- * meanwhile, or Redis may have lost a tombstone.
+ * still there.  A writer replaces the entry with a tombstone, which voids every earlier lease, and
+ * deletes the tombstone after the commit.  The tombstone of an ended session stays.  If Redis did
+ * not confirm a tombstone, this process uses no entry until it has deleted the epoch after the
+ * commit.  Each new connection first deletes the epoch: writes may have been missed meanwhile, or
+ * Redis may have lost a tombstone.
+ *
+ * The write lane does not wait for Redis.  It hands the tombstone to the Redis lane before the
+ * commit and the rest after it.  Until Redis has confirmed a tombstone, this process reads that
+ * session from the store.  Other nodes may use the old entry for this time, as they may before they
+ * receive the message about a change.
  *
  * Every hit is checked for tenant, owner, status and end.  If the cached row has ended, the store
  * is asked.  The decision is docs/decisions/0022. */
@@ -45,6 +50,10 @@ void cache_free(struct cache *c); /* call after closing the stores; NULL is fine
 /* Takes the inner store.  Each store has its own connection, so each may run on its own thread. */
 must_check bool store_cached(struct cache *c, struct store *inner, struct store **ret,
                              struct error *err);
+/* As store_cached(), for the write lane: a thread of its own tells Redis of each write, so that no
+ * commit waits for Redis. */
+must_check bool store_cached_with_lane(struct cache *c, struct store *inner, struct store **ret,
+                                       struct error *err);
 
 /* The channel on which a message follows each commit that store_changes() reports.  The message
  * says only that there are changes to ask for (store/redis_listen.h). */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the cache.  cached_read.c reads through the cache, cached.c writes,
+ * cached_news.c announces writes, cached_lane.c does so on its own thread,
  * cached_redis.c sends the Redis commands, cached_row.c packs a row into bytes. */
 #ifndef HOLDFAST_STORE_CACHED_IMPL_H
 #define HOLDFAST_STORE_CACHED_IMPL_H
@@ -15,14 +16,21 @@
 #define EPOCH_BYTES 16
 #define MAC_BYTES 16
 #define FORGET_MAX 4096
+#define NEWS_SLOTS 4096
 
 struct cache {
     struct cache_config config;
     char prefix[CACHE_PREFIX_MAX], channel[CACHE_PREFIX_MAX + 8];
     struct hmac_key *key;
     struct metric_cell *hits, *misses, *errors;
-    /* A write was not announced: this process uses no entry until the epoch is deleted. */
-    atomic_bool is_distrusted;
+    /* Number of the newest write, fold or reap that this process began; from 1. */
+    _Atomic uint64_t began;
+    /* The newest of them that was not announced; 0: none.  Until the epoch is deleted after it, this
+     * process uses no entry. */
+    _Atomic uint64_t distrusted;
+    /* Announcements on their way to Redis: all entries, and entries by their slot.  Meanwhile this
+     * process does not use these entries. */
+    atomic_uint all_on_the_way, on_the_way[NEWS_SLOTS];
     _Atomic int64_t warned_ms; /* clock_mono_ms(); 0: never */
 };
 
@@ -38,6 +46,7 @@ struct cached_store {
     uint64_t connects;               /* connection count at the last deletion of the epoch */
     struct arena *mem;               /* memory of one exchange */
     char tombstone[1 + EPOCH_BYTES]; /* of this batch */
+    struct cache_lane *lane;         /* makes the announcements; NULL: the caller's thread does */
     /* Sessions with unfolded events; the fold will change their rows. */
     struct entry_name *unfolded;
     size_t n_unfolded;
@@ -48,6 +57,44 @@ static inline struct cached_store *cached_of(struct store *s)
 {
     return container_of(s, struct cached_store, base);
 }
+
+/* cached_news.c: what Redis must learn of one write, fold or reap. */
+struct cache_news {
+    struct cache_news *next;
+    uint64_t number; /* of the write, fold or reap */
+    enum news_kind {
+        NEWS_BEGUN,   /* before the commit: a tombstone in place of each entry */
+        NEWS_WRITTEN, /* after it: deletes the tombstones, but keeps those of ended sessions */
+        NEWS_CHANGED, /* the rows changed without a tombstone: deletes the entries */
+    } kind;
+    char tombstone[1 + EPOCH_BYTES];
+    bool forgets_all; /* NEWS_CHANGED: all entries, not those named */
+    bool publishes;   /* NEWS_WRITTEN: other nodes must ask for changes */
+    size_t n_ended;   /* the first of the names */
+    size_t n;
+    struct entry_name names[];
+};
+struct cache_news *cache_news_new(struct cached_store *s, enum news_kind kind, size_t max_names);
+/* Takes the news, and has Redis learn it: on the lane, or at once on this thread. */
+void cache_news_send(struct cached_store *s, struct cache_news *news);
+/* Has Redis learn it through the store's connection. */
+void cache_news_tell(struct cached_store *s, const struct cache_news *news);
+/* For news that Redis never learned. */
+void cache_news_lost(struct cache *c, const struct cache_news *news);
+/* This process uses no entry until the epoch is deleted after the write with this number. */
+void cache_distrust(struct cache *c, uint64_t number);
+/* False while the entry must not be used. */
+bool cache_may_use(struct cache *c, const struct entry_name *name);
+
+/* cached_lane.c: a thread with a connection of its own. */
+must_check bool cache_lane_new(struct cache *c, struct cache_lane **ret, struct error *err);
+/* Sends what is queued; NULL is fine. */
+void cache_lane_free(struct cache_lane *lane);
+/* False when the queue is full. */
+must_check bool cache_lane_put(struct cache_lane *lane, struct cache_news *news);
+/* A store without an inner one: a connection to Redis. */
+must_check bool cached_store_new(struct cache *c, struct cached_store **ret, struct error *err);
+void cached_store_free(struct cached_store *s);
 
 /* cached_read.c: the verbs for sessions. */
 bool cached_sessions_find(struct cached_store *s, struct session_find *finds, size_t n,

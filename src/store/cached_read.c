@@ -80,7 +80,8 @@ static void look(struct cached_store *s, struct read *reads, size_t n)
         if (!reads[i].id.p)
             continue;
         cache_session_name(s->cache, reads[i].find->who->tenant, reads[i].id, &reads[i].entry.name);
-        entries[count++] = &reads[i].entry;
+        if (cache_may_use(s->cache, &reads[i].entry.name))
+            entries[count++] = &reads[i].entry;
     }
     if (count == 0)
         return;
@@ -158,7 +159,7 @@ static bool find_some(struct cached_store *s, struct session_find *finds, size_t
 bool cached_sessions_find(struct cached_store *s, struct session_find *finds, size_t n,
                           struct error *err)
 {
-    if (atomic_load(&s->cache->is_distrusted))
+    if (atomic_load(&s->cache->distrusted))
         return store_sessions_find(s->inner, finds, n, err);
     for (size_t at = 0; at < n; at += TOGETHER_MAX)
         if (!find_some(s, finds + at, n - at < TOGETHER_MAX ? n - at : TOGETHER_MAX, err))

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Redis lane: a thread that announces the writes of the write lane, in their order.  Each
+ * exchange has the deadline of the cache, and after a failure the connection's back-off makes the
+ * exchanges fail at once.  So the queue empties quickly even while Redis hangs. */
+#include "store/cached_impl.h"
+
+#include "base/thread.h"
+
+#include <stdlib.h>
+
+/* News that wait while one exchange reaches its deadline. */
+#define QUEUE_MAX 256
+
+struct cache_lane {
+    struct cached_store *redis; /* used by the thread only */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct cache_news *first, **end;
+    size_t n;
+    bool is_stopping;
+};
+
+/* The oldest news; NULL when the lane stops and all were sent. */
+static struct cache_news *take(struct cache_lane *lane)
+{
+    pthread_mutex_lock(&lane->lock);
+    while (!lane->first && !lane->is_stopping)
+        pthread_cond_wait(&lane->wake, &lane->lock);
+    struct cache_news *news = lane->first;
+    if (news) {
+        lane->first = news->next;
+        lane->n--;
+        if (!lane->first)
+            lane->end = &lane->first;
+    }
+    pthread_mutex_unlock(&lane->lock);
+    return news;
+}
+
+static void *lane_main(void *arg)
+{
+    struct cache_lane *lane = arg;
+    for (;;) {
+        struct cache_news *news = take(lane);
+        if (!news)
+            return NULL;
+        cache_news_tell(lane->redis, news);
+        free(news);
+    }
+}
+
+bool cache_lane_put(struct cache_lane *lane, struct cache_news *news)
+{
+    pthread_mutex_lock(&lane->lock);
+    bool fits = lane->n < QUEUE_MAX;
+    if (fits) {
+        news->next = NULL;
+        *lane->end = news;
+        lane->end = &news->next;
+        lane->n++;
+        pthread_cond_signal(&lane->wake);
+    }
+    pthread_mutex_unlock(&lane->lock);
+    return fits;
+}
+
+bool cache_lane_new(struct cache *c, struct cache_lane **ret, struct error *err)
+{
+    struct cached_store *redis = NULL;
+    if (!cached_store_new(c, &redis, err))
+        return false;
+    struct cache_lane *lane = xcalloc(1, sizeof(*lane));
+    lane->redis = redis;
+    lane->end = &lane->first;
+    pthread_mutex_init(&lane->lock, NULL);
+    pthread_cond_init(&lane->wake, NULL);
+    if (!thread_start(&lane->thread, "store-redis", lane_main, lane))
+        die("cannot start the thread store-redis; raise the limit of processes (ulimit -u)");
+    *ret = lane;
+    return true;
+}
+
+void cache_lane_free(struct cache_lane *lane)
+{
+    if (!lane)
+        return;
+    pthread_mutex_lock(&lane->lock);
+    lane->is_stopping = true;
+    pthread_cond_signal(&lane->wake);
+    pthread_mutex_unlock(&lane->lock);
+    pthread_join(lane->thread, NULL);
+    pthread_mutex_destroy(&lane->lock);
+    pthread_cond_destroy(&lane->wake);
+    cached_store_free(lane->redis);
+    free(lane);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Announces writes to Redis, and tells readers of this process which entries are not up to date
+ * meanwhile. */
+#include "store/cached_impl.h"
+
+#include <stdlib.h>
+
+struct cache_news *cache_news_new(struct cached_store *s, enum news_kind kind, size_t max_names)
+{
+    struct cache_news *news = xcalloc(1, sizeof(*news) + max_names * sizeof(struct entry_name));
+    news->kind = kind;
+    news->number = atomic_load(&s->cache->began);
+    if (kind == NEWS_BEGUN) {
+        cache_new_tombstone(s);
+        memcpy(news->tombstone, s->tombstone, sizeof(s->tombstone));
+    }
+    return news;
+}
+
+/* The first digits of a name choose its slot; names are digits of an HMAC. */
+static atomic_uint *slot_of(struct cache *c, const struct entry_name *name)
+{
+    unsigned slot = 0;
+    for (size_t i = 0; i < 3; i++) {
+        char digit = name->digits[i];
+        slot = slot << 4 | (unsigned)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+    }
+    return &c->on_the_way[slot % NEWS_SLOTS];
+}
+
+static void add_on_the_way(struct cache *c, const struct cache_news *news, unsigned one)
+{
+    if (news->forgets_all)
+        atomic_fetch_add(&c->all_on_the_way, one);
+    for (size_t i = 0; i < news->n; i++)
+        atomic_fetch_add(slot_of(c, &news->names[i]), one);
+}
+
+bool cache_may_use(struct cache *c, const struct entry_name *name)
+{
+    return !atomic_load(&c->all_on_the_way) && !atomic_load(slot_of(c, name));
+}
+
+void cache_distrust(struct cache *c, uint64_t number)
+{
+    uint64_t known = atomic_load(&c->distrusted);
+    while (known < number && !atomic_compare_exchange_weak(&c->distrusted, &known, number))
+        ;
+}
+
+/* Deletes the epoch if an announcement failed, so that all processes ignore the existing entries.
+ * Only after the write in question: before it, a reader could cache the old row again. */
+static void trust_again(struct cached_store *s, uint64_t number)
+{
+    uint64_t known = atomic_load(&s->cache->distrusted);
+    if (known && known <= number && cache_forget_all(s))
+        atomic_compare_exchange_strong(&s->cache->distrusted, &known, 0);
+}
+
+static bool tell(struct cached_store *s, const struct cache_news *news)
+{
+    const struct entry_name *rest = news->names + news->n_ended;
+    size_t n_rest = news->n - news->n_ended;
+    memcpy(s->tombstone, news->tombstone, sizeof(s->tombstone));
+    switch (news->kind) {
+    case NEWS_BEGUN:
+        return cache_bury(s, news->names, news->n, CACHE_TOMBSTONE_MS);
+    case NEWS_WRITTEN: {
+        bool ok =
+            !news->n_ended || cache_bury(s, news->names, news->n_ended, s->cache->config.ttl_ms);
+        return (!n_rest || cache_lift(s, rest, n_rest)) && ok;
+    }
+    case NEWS_CHANGED:
+        return news->forgets_all ? cache_forget_all(s)
+                                 : !news->n || cache_drop(s, news->names, news->n);
+    }
+    return true;
+}
+
+void cache_news_tell(struct cached_store *s, const struct cache_news *news)
+{
+    if (!tell(s, news))
+        cache_distrust(s->cache, news->number);
+    if (news->kind != NEWS_BEGUN)
+        trust_again(s, news->number);
+    if (news->publishes)
+        cache_publish(s);
+    add_on_the_way(s->cache, news, -1U);
+}
+
+void cache_news_lost(struct cache *c, const struct cache_news *news)
+{
+    cache_distrust(c, news->number);
+    add_on_the_way(c, news, -1U);
+}
+
+void cache_news_send(struct cached_store *s, struct cache_news *news)
+{
+    add_on_the_way(s->cache, news, 1);
+    if (s->lane && cache_lane_put(s->lane, news))
+        return;
+    if (s->lane)
+        cache_news_lost(s->cache, news);
+    else
+        cache_news_tell(s, news);
+    free(news);
+}
